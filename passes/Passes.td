@@ -66,7 +66,7 @@ def VerifyFused : Pass<"mica-verify-fused", "::mlir::ModuleOp"> {
 // model -> fused ------------------------------------------------------------------------------------------------------
 
 def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
-  let summary = "caches hold latents, not the keys and values that are made of them";
+  let summary = "store latents in caches instead of keys and values (MLA)";
   let description = [{
     Where the keys (but a part that all heads share) and the values of each head are products of one latent c, scores
     and sums can be taken of latents (DeepSeek-AI 2024, arXiv:2405.04434): `q_h (A_h c)^T = (q_h A_h) c^T` and
@@ -127,7 +127,7 @@ def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
 }
 
 def PreserveBlocks : Pass<"mica-preserve-blocks", "::mlir::ModuleOp"> {
-  let summary = "block-quantized weights keep their formats";
+  let summary = "keep block-quantized weights in their formats";
   let description = [{
     A weight whose sources are stored in blocks (`stored`) takes that type, so that the program computes with what the
     checkpoint holds, bit for bit. Layers whose weights are stored in different formats are of different types: a
@@ -160,7 +160,7 @@ def PreserveBlocks : Pass<"mica-preserve-blocks", "::mlir::ModuleOp"> {
 }
 
 def EqualizeChannels : Pass<"mica-equalize-channels", "::mlir::ModuleOp"> {
-  let summary = "channels of about one size, before they share a scale";
+  let summary = "equalize channels across layers before quantization";
   let description = [{
     Says with `mica.equalize` where one side of a product may be divided, channel by channel, by what the other one
     is multiplied with: the gains of a norm that only products (and gates of experts) read, and their columns; the
@@ -199,7 +199,7 @@ def EqualizeChannels : Pass<"mica-equalize-channels", "::mlir::ModuleOp"> {
 }
 
 def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
-  let summary = "the precision of weights and caches";
+  let summary = "assign the precision of weights and caches";
   let description = [{
     Matrices that rows are multiplied with or gathered from get the precision `weights`, caches the precision `kv`;
     gains, biases and the gates of experts are f32. `int8` is `!mica.block<int8_g32>`, `int4` is `int4_g32` with
@@ -240,7 +240,7 @@ def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
 }
 
 def FoldRepeatKv : Pass<"mica-fold-repeat-kv", "::mlir::func::FuncOp"> {
-  let summary = "attention reads shared key/value heads in place";
+  let summary = "fold repeated key/value heads into attention";
   let description = [{
     `attention(q, repeat_kv(k), repeat_kv(v)) => attention(q, k, v)`: query head h reads key head h / R anyway.
 
@@ -267,7 +267,7 @@ def FoldRepeatKv : Pass<"mica-fold-repeat-kv", "::mlir::func::FuncOp"> {
 }
 
 def FuseGatedLinear : Pass<"mica-fuse-gated-linear", "::mlir::ModuleOp"> {
-  let summary = "gate and up projection in one product";
+  let summary = "fuse gate and up projections into one matmul";
   let description = [{
     `mul(activation(linear(x, g)), linear(x, u)) => gated_linear(x, gu)`, where gu holds g and u in alternating blocks
     of 64 rows; `moe_experts(x, g, up(u)) => moe_experts(x, gu)` likewise, expert by expert. g and u are arguments of
@@ -308,7 +308,7 @@ def FuseGatedLinear : Pass<"mica-fuse-gated-linear", "::mlir::ModuleOp"> {
 }
 
 def MergeLinears : Pass<"mica-merge-linears", "::mlir::ModuleOp"> {
-  let summary = "products of the same rows become one";
+  let summary = "merge matmuls of the same rows";
   let description = [{
     `linear(x, a), linear(x, b), ... => split(linear(x, [a; b; ...]))` for weights that are arguments of the function,
     all with bias or all without; at every call the weights become one:
@@ -349,7 +349,7 @@ def MergeLinears : Pass<"mica-merge-linears", "::mlir::ModuleOp"> {
 }
 
 def FuseResidual : Pass<"mica-fuse-residual", "::mlir::func::FuncOp"> {
-  let summary = "products add the residual stream themselves";
+  let summary = "fuse residual additions into matmuls";
   let description = [{
     `add(r, linear(x, w)) => linear(x, w) residual(r)`, likewise for `moe_experts`. Several products are chained:
     `add(r, add(a, b)) => b residual(a residual(r))`, which changes the order of f32 additions (within 1e-5 relative).
@@ -373,7 +373,7 @@ def FuseResidual : Pass<"mica-fuse-residual", "::mlir::func::FuncOp"> {
 }
 
 def FuseQkvAppend : Pass<"mica-fuse-qkv-append", "::mlir::func::FuncOp"> {
-  let summary = "q/k norms, rope and both appends in one pass over q, k and v";
+  let summary = "fuse q/k norms, rope and both cache appends";
   let description = [{
     `q, k, v = split(qkv); rope(norm(q)), kv_append(rope(norm(k))), kv_append(v) => qkv_append(qkv, rope_table)`, with
     or without the norms. Both ropes must be the same, both appends must go to the same layer and rows.
@@ -412,10 +412,10 @@ def FuseQkvAppend : Pass<"mica-fuse-qkv-append", "::mlir::func::FuncOp"> {
 }
 
 def HoistRopeTables : Pass<"mica-hoist-rope-tables", "::mlir::ModuleOp"> {
-  let summary = "cosines and sines are computed once per step, not once per layer";
+  let summary = "compute rope tables once per step, not once per layer";
   let description = [{
     `f(positions) { rope_table(positions) } => f(positions, table)`, and the callers compute the table: one per distinct
-    (positions, lengths, rotary_dim, theta, scaling), until it stands in a function that is not called itself.
+    (positions, lengths, rotary_dim, theta, scaling), until it is in a function that is not called itself.
 
     ```mlir
     func.func private @layer(%positions: tensor<?xi32>) -> tensor<?x2x4xf32> {
@@ -443,7 +443,7 @@ def HoistRopeTables : Pass<"mica-hoist-rope-tables", "::mlir::ModuleOp"> {
 }
 
 def FuseCasts : Pass<"mica-fuse-casts", "::mlir::func::FuncOp"> {
-  let summary = "an op rounds its own result";
+  let summary = "fuse casts into the ops that produce their operand";
   let description = [{
     `cast(op(...)) => op(...)` with the narrower result type, where op is `rmsnorm`, `layernorm`, `attention`,
     `gated_linear` or the queries of `qkv_append`, and no one else reads the wide result;
@@ -467,10 +467,10 @@ def FuseCasts : Pass<"mica-fuse-casts", "::mlir::func::FuncOp"> {
 }
 
 def InsertProbes : Pass<"mica-insert-probes", "::mlir::ModuleOp"> {
-  let summary = "every op shows its result";
+  let summary = "insert a probe after every op";
   let description = [{
-    A `mica.probe` behind every op of f32 or bf16 rows, called by the op and its weight, numbered where an op of that
-    name stands before it in the function; in functions of layers with the layer's number. With `of=product-rows` probes
+    A `mica.probe` after every op of f32 or bf16 rows, called by the op and its weight, numbered where an op of that
+    name is before it in the function; in functions of layers with the layer's number. With `of=product-rows` probes
     show instead the rows that matrices are multiplied with, called by the first op that multiplies them.
 
     ```mlir
@@ -498,7 +498,7 @@ def InsertProbes : Pass<"mica-insert-probes", "::mlir::ModuleOp"> {
 // fused -> kernels ----------------------------------------------------------------------------------------------------
 
 def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
-  let summary = "copies of the model by the number of rows and, where it matters, their role";
+  let summary = "specialize functions for decode, small batches and prefill";
   let description = [{
     `f => f_few, f_several, f_many` for every function: decode, small batch and prefill. `f_few` has the attribute
     `mica.max_rows = few_rows`: it is called for at most that many rows, as in decoding. `f_several` has `mica.max_rows
@@ -555,7 +555,7 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
 }
 
 def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
-  let summary = "the activation type of prompts";
+  let summary = "assign the activation type of prompts";
   let description = [{
     Rows that multiply weights in blocks are `!mica.int_rows`, which suits decoding: memory binds there, so precision
     costs next to nothing. Prompts are bound by arithmetic: in functions whose `mica.row_role` is `prompt` these rows
@@ -589,17 +589,17 @@ def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
 }
 
 def RollLayers : Pass<"mica-roll-layers", "::mlir::ModuleOp"> {
-  let summary = "one loop over layers instead of one call per layer";
+  let summary = "roll the calls of layers into a loop";
   let description = [{
     Consecutive calls of one layer function, for layers i, i + 1, ..., become a loop that carries what one call hands to
-    the next; `mica.select_weight` picks the weights of a turn. Where functions take turns, as those of layers with and
-    without a window do, a turn of the loop calls each of them once more: of the periods up to 16 that which rolls the
-    most calls, the shortest of those.
+    the next; `mica.select_weight` picks the weights of an iteration. Where functions alternate, as those of layers with
+    and without a window do, an iteration of the loop calls each of them once more: of the periods up to 16 that which
+    rolls the most calls, the shortest of those.
 
     Functions that follow no such pattern, as those of layers whose matrices are stored in one format or another, become
     a loop of rounds where periods would leave more than four calls of each: a round calls every function, in a loop of
     its own, for as many layers as come one after the other. `mica.index_table` says from which to which, and where
-    each stands in its cache. So what is written does not grow with the layers, only with their kinds. A second tensor
+    each is in its cache. So what is written does not grow with the layers, only with their kinds. A second tensor
     that layers hand on keeps them from being rolled.
 
     ```mlir

@@ -7,7 +7,7 @@
 
 namespace mica {
 
-/// What is known of keys: which are read, which must have certain values, which nobody reads.
+/// What is known of keys: which are read, which must have certain values, which are ignored.
 struct KeyTable {
   llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys; ///< of the same name, the first counts
   llvm::ArrayRef<FixedKey> fixed;
@@ -22,7 +22,7 @@ struct KeyTables {
   KeyTable own, common;
 };
 
-/// Reads the keys of `source` by `tables`; keys that nobody reads are listed in `ignored`. Refuses,
+/// Reads the keys of `source` by `tables`; ignored keys are listed in `ignored`. Refuses,
 /// naming it, a key that is neither read nor known to be irrelevant, and a value outside its key's
 /// rule.
 llvm::Expected<Hyperparameters> readKeys(const KeySource &source, const KeyTables &tables,

@@ -109,7 +109,7 @@ llvm::Error ModelBuilder::deriveSizes() {
   }
   if (family.traits.rope && *h.headDim % 2 != 0)
     return wrong("has the head size " + llvm::Twine(*h.headDim) +
-                 ", but rope turns pairs: it must be even");
+                 ", but rope rotates pairs: it must be even");
   return llvm::Error::success();
 }
 
@@ -244,8 +244,8 @@ llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
   SparseConfig sparse;
   sparse.experts = *h.experts;
   sparse.expertsPerToken = *h.expertsPerToken;
-  sparse.normalise = h.normaliseGate.value_or(false) &&
-                     (sparse.expertsPerToken > 1 || family.traits.normalisesSingleExpert);
+  sparse.normalize = h.normalizeGate.value_or(false) &&
+                     (sparse.expertsPerToken > 1 || family.traits.normalizesSingleExpert);
   sparse.expert = dense(*h.expertInner, family.traits.expertBias);
   if (h.gateLimit)
     sparse.expert.clamp = {*h.gateAlpha, *h.gateLimit};

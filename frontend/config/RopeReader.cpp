@@ -162,8 +162,8 @@ llvm::Expected<int64_t> RopeReader::readDimensions() {
     if (*h.rotatedDim <= headDim && *h.rotatedDim % 2 == 0)
       return *h.rotatedDim;
     return inputError(path,
-                      "turns " + llvm::Twine(*h.rotatedDim) + " of " + llvm::Twine(headDim) +
-                          " elements of a head by its " + key + ", but rope turns pairs of them",
+                      "rotates " + llvm::Twine(*h.rotatedDim) + " of " + llvm::Twine(headDim) +
+                          " elements of a head by its " + key + ", but rope rotates pairs of them",
                       hints::correct);
   }
   constexpr llvm::StringLiteral key = "partial_rotary_factor";
@@ -180,8 +180,8 @@ llvm::Expected<int64_t> RopeReader::readDimensions() {
   if (dimensions >= 2 && dimensions % 2 == 0)
     return dimensions;
   return inputError(path,
-                    "turns " + llvm::Twine(dimensions) + " of " + llvm::Twine(headDim) +
-                        " elements of a head by its partial_rotary_factor, but rope turns pairs",
+                    "rotates " + llvm::Twine(dimensions) + " of " + llvm::Twine(headDim) +
+                        " elements of a head by its partial_rotary_factor, but rope rotates pairs",
                     hints::correct);
 }
 
@@ -213,7 +213,7 @@ llvm::Expected<RopeScaling> RopeReader::readDynamic() {
   auto factor = number("factor", factors, std::nullopt);
   if (!factor)
     return factor.takeError();
-  // A single pair does not turn slower with a larger theta.
+  // A single pair does not rotate slower with a larger theta.
   if (dimensions <= 2)
     return RopeScaling();
   return DynamicScaling{*factor, *h.maxPositions};
@@ -396,10 +396,10 @@ llvm::Expected<RopeConfig> RopeReader::read() {
     rope.pairing = *h.interleaved ? Pairing::Interleaved : Pairing::Half;
   if (llvm::Error error = chooseDictionary())
     return std::move(error);
-  auto turned = readDimensions();
-  if (!turned)
-    return turned.takeError();
-  rope.dimensions = dimensions = *turned;
+  auto rotated = readDimensions();
+  if (!rotated)
+    return rotated.takeError();
+  rope.dimensions = dimensions = *rotated;
   if (llvm::Error error = readTheta(rope.theta))
     return std::move(error);
   auto scaling = readScaling();

@@ -62,7 +62,7 @@ llvm::Expected<const Family *> chooseDeepSeek(const FamilyEvidence &) {
   static constexpr KeyRule own[] = {
       {"n_routed_experts", &H::experts, ranges::experts},
       {"n_shared_experts", &H::sharedExperts, {0, 64}, Unset(), Null::Allowed},
-      {"norm_topk_prob", &H::normaliseGate, {}, false},
+      {"norm_topk_prob", &H::normalizeGate, {}, false},
   };
   static constexpr FixedKey fixed[] = {
       {"scoring_func", R"(["softmax"])"}, {"moe_layer_freq", "[1]"}, {"pretraining_tp", "[1]"}};
@@ -72,7 +72,7 @@ llvm::Expected<const Family *> chooseDeepSeek(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = fixed,
-      .traits = {.normalisesSingleExpert = false},
+      .traits = {.normalizesSingleExpert = false},
       .names = &namesOfFirst,
       .derive = deriveExperts,
   };
@@ -136,10 +136,10 @@ llvm::Expected<const Family *> chooseDeepSeekV3(const FamilyEvidence &) {
       {"first_k_dense_replace", &H::firstDense, {0, 4096}, int64_t(3)},
       {"n_group", &H::groups, ranges::experts, int64_t(8)},
       {"topk_group", &H::topkGroup, ranges::experts, int64_t(4)},
-      {"norm_topk_prob", &H::normaliseGate, {}, true},
+      {"norm_topk_prob", &H::normalizeGate, {}, true},
       {"routed_scaling_factor", &H::routedMultiplier, ranges::multiplier, 2.5},
       {"rope_interleave", &H::interleaved, {}, true},
-      // Layers behind the last one, which predict further tokens and no logits.
+      // Layers after the last one, which predict further tokens and no logits.
       optionalKey("num_nextn_predict_layers", &H::numNextnPredictLayers, {0, 64}),
       optionalKey("num_mtp_layers", &H::numNextnPredictLayers, {0, 64}),
       optionalKey("head_dim", &H::qkRopeHeadDim, ranges::headDim),
@@ -176,7 +176,7 @@ static constexpr KeyRule ggufExpertKeys[] = {
 
 // Rows of q and k are reordered as those of llama; experts are scored by softmax.
 static constexpr KeyRule ggufOwnOfFirst[] = {
-    {"expert_weights_norm", &H::normaliseGate, {}, false},
+    {"expert_weights_norm", &H::normalizeGate, {}, false},
 };
 static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfFirst[] = {
     ggufOwnOfFirst, ggufExpertKeys, gguf::sizeKeys, gguf::decoderKeys, gguf::rmsNormKeys};
@@ -309,7 +309,7 @@ static llvm::Error deriveGgufV3(const GgufKeys &keys, Hyperparameters &h) {
 }
 
 // Converters write it of every model of this generation.
-static constexpr KeyRule ggufOwnOfV3[] = {{"expert_weights_norm", &H::normaliseGate, {}, true}};
+static constexpr KeyRule ggufOwnOfV3[] = {{"expert_weights_norm", &H::normalizeGate, {}, true}};
 static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfV3[] = {
     ggufOwnOfV3, ggufLatentKeys, ggufExpertKeys, gguf::sizeKeys, gguf::rmsNormKeys};
 static constexpr FixedKey ggufFixedOfV3[] = {{"expert_gating_func", "[2]"}};

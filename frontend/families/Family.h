@@ -113,15 +113,15 @@ struct FamilyTraits {
   bool correctionBias = false, routerBias = false;
   bool yarnScalesScores = false;      ///< mscale_all_dim counts for attention's scale as well
   const OwnYarn *ownYarn = nullptr;   ///< where transformers' rules do not hold
-  bool normalisesSingleExpert = true; ///< whether norm_topk_prob counts at k = 1
+  bool normalizesSingleExpert = true; ///< whether norm_topk_prob counts at k = 1
   bool sharedGate = false;
   bool expertBias = false;
   bool gated = true;
   Activation activation = Activation::Silu;           ///< where no key names one
   bool scalesEmbedding = false;                       ///< by the root of the hidden size
   double defaultTheta = 10000, defaultLocalTheta = 0; ///< no theta of its own where it is 0
-  /// The share of a head that rope turns where a config does not say it. Nothing where the family's
-  /// code turns whole heads and never looks at a share.
+  /// The share of a head that rope rotates where a config does not say it. Nothing where the
+  /// family's code rotates whole heads and never looks at a share.
   std::optional<double> partialRotary = std::nullopt;
   /// Which layers have the window where `layer_types` does not say; null where none can have one.
   bool (*usesSlidingWindow)(const Hyperparameters &, int64_t layer) = nullptr;
@@ -165,7 +165,7 @@ llvm::ArrayRef<FamilyEntry> familyEntries();
 /// The keys that most families share: sizes, norm, rope.
 llvm::ArrayRef<KeyRule> commonKeys();
 
-/// The keys that every family has, behind its own: types, ends of text.
+/// The keys that every family has, after its own: types, ends of text.
 llvm::ArrayRef<KeyRule> everyKeys();
 
 /// Keys that say the same of every decoder and have one meaning that is computed.

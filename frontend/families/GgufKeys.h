@@ -16,7 +16,7 @@ namespace mica {
 /// A value of the metadata. A list whose elements are alike, one per layer, is that element.
 llvm::json::Value valueOf(const GgufValue &value);
 
-/// The keys behind the name of the architecture and a dot.
+/// The keys after the name of the architecture and a dot.
 class GgufKeys final : public KeySource {
 public:
   GgufKeys(const GgufModel &model, llvm::StringRef architecture);

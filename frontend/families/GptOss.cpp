@@ -17,7 +17,7 @@ static constexpr NamingTable names = changed(transformersNames, [](NamingTable &
   names.stackedTransposed = true;
 });
 
-// As published: in blocks of 4-bit numbers, which are along K and so stand as [E, N, K].
+// As published: in blocks of 4-bit numbers, which are along K and so are stored as [E, N, K].
 static constexpr NamingTable namesOfBlocks = changed(names, [](NamingTable &names) {
   names.stackedSuffix = "_blocks";
   names.stackedTransposed = false;
@@ -54,7 +54,7 @@ llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
   };
   static constexpr IgnoredKeyRow ignoredKeys[] = {
       {"experts_per_token", "is num_experts_per_tok again, which counts"},
-      {"initial_context_length", "stands in rope's scaling again, which counts"},
+      {"initial_context_length", "is in rope's scaling again, which counts"},
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
   static const auto familyWith = [](const NamingTable &table) {
@@ -73,7 +73,7 @@ llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
         .names = &table,
         .derive =
             [](Hyperparameters &h) {
-              h.sparse = h.normaliseGate = true;
+              h.sparse = h.normalizeGate = true;
               h.expertInner = h.inner;
               if (!h.ropeScaling && !h.ropeParameters && !h.ropeKeys)
                 h.ropeParameters = &defaultRope();

@@ -107,7 +107,7 @@ constexpr IgnoredKeyRow ignoredKeys[] = {
     {"use_cache", "the cache is always used"},
 };
 
-/// The one table of tensors that are known and read by nobody. In a pattern a star stands for
+/// The one table of tensors that are known and ignored. In a pattern a star stands for
 /// anything.
 struct TensorRow {
   llvm::StringLiteral pattern, reason;

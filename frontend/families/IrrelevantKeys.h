@@ -9,7 +9,7 @@
 
 namespace mica {
 
-/// A key that is known and read by nobody, and why.
+/// A key that is known and ignored, and why.
 struct IgnoredKeyRow {
   llvm::StringLiteral name, reason;
 };

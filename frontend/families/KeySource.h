@@ -78,7 +78,7 @@ class NamedParameters final : public KeySource {
 public:
   using KeySource::KeySource;
 
-  /// Adds a parameter that stands in the file under `name`.
+  /// Adds a parameter that is in the file under `name`.
   void add(llvm::StringRef key, llvm::json::Value value, llvm::StringRef name) {
     entries.insert_or_assign(key.str(), Entry{std::move(value), name.str()});
   }

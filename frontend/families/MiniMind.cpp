@@ -20,7 +20,7 @@ constexpr KeyRule routedKeys[] = {
     {"use_moe", &H::sparse, {}, false},
     {"n_routed_experts", &H::experts, ranges::experts, int64_t(4)},
     {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(2)},
-    {"norm_topk_prob", &H::normaliseGate, {}, true},
+    {"norm_topk_prob", &H::normalizeGate, {}, true},
 };
 
 constexpr KeyRule keysOf1[] = {
@@ -62,7 +62,7 @@ constexpr KeyRule keysOf3[] = {
     {"num_experts", &H::experts, ranges::experts, int64_t(4)},
     {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(1)},
     optionalKey("moe_intermediate_size", &H::expertInner, ranges::width),
-    {"norm_topk_prob", &H::normaliseGate, {}, true},
+    {"norm_topk_prob", &H::normalizeGate, {}, true},
     {"tie_word_embeddings", &H::tiedHead, {}, true},
 };
 
@@ -125,7 +125,7 @@ const Family &generation(unsigned number) {
        .architectures = architectures,
        .keys = keys1,
        .fixed = fixedOf1,
-       .traits = {.pairing = Pairing::Interleaved, .normalisesSingleExpert = false},
+       .traits = {.pairing = Pairing::Interleaved, .normalizesSingleExpert = false},
        .names = &metaNames,
        .derive = deriveOf1,
        .ignoredKeys = unread},
@@ -133,7 +133,7 @@ const Family &generation(unsigned number) {
        .architectures = architectures,
        .keys = keys2,
        .fixed = fixedOf2,
-       .traits = {.ownYarn = &yarn, .normalisesSingleExpert = false, .defaultTheta = 1e6},
+       .traits = {.ownYarn = &yarn, .normalizesSingleExpert = false, .defaultTheta = 1e6},
        .derive = deriveOf2,
        .ignoredKeys = unread},
       {.name = "minimind (generation 3)",

@@ -31,7 +31,7 @@ llvm::Expected<const Family *> chooseMixtral(const FamilyEvidence &) {
       .names = &names,
       .derive =
           [](Hyperparameters &h) {
-            h.sparse = h.normaliseGate = true;
+            h.sparse = h.normalizeGate = true;
             h.expertInner = h.inner;
           },
   };

@@ -4,7 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Qwen2 with experts, beside which one shared expert stands behind a gate of its own.
+// Qwen2 with experts and one shared expert that has a gate of its own.
 llvm::Expected<const Family *> chooseQwen2Moe(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen2MoeForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
@@ -21,7 +21,7 @@ llvm::Expected<const Family *> chooseQwen2Moe(const FamilyEvidence &) {
       {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(4)},
       {"moe_intermediate_size", &H::expertInner, ranges::width, int64_t(1408)},
       {"shared_expert_intermediate_size", &H::sharedInner, ranges::width, int64_t(5632)},
-      {"norm_topk_prob", &H::normaliseGate, {}, false},
+      {"norm_topk_prob", &H::normalizeGate, {}, false},
       {"decoder_sparse_step", &H::sparseStep, ranges::layers, int64_t(1)},
       optionalKey("mlp_only_layers", &H::denseLayers, {0, 4095}),
   };
@@ -48,7 +48,7 @@ llvm::Expected<const Family *> chooseQwen2Moe(const FamilyEvidence &) {
 
 static constexpr KeyRule ggufOwn[] = {
     {"expert_shared_feed_forward_length", &H::sharedInner, ranges::width, Unset()},
-    {"expert_weights_norm", &H::normaliseGate, {}, false},
+    {"expert_weights_norm", &H::normalizeGate, {}, false},
 };
 static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::expertKeys, gguf::sizeKeys,
                                                        gguf::decoderKeys, gguf::rmsNormKeys};

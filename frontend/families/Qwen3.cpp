@@ -42,7 +42,7 @@ llvm::Expected<const Family *> chooseQwen3Moe(const FamilyEvidence &) {
       {"num_local_experts", &H::experts, ranges::maybeExperts, Unset()},
       {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(8)},
       {"moe_intermediate_size", &H::expertInner, ranges::width, int64_t(768)},
-      {"norm_topk_prob", &H::normaliseGate, {}, false},
+      {"norm_topk_prob", &H::normalizeGate, {}, false},
       {"decoder_sparse_step", &H::sparseStep, ranges::layers, int64_t(1)},
       optionalKey("mlp_only_layers", &H::denseLayers, {0, 4095}),
   };
@@ -71,7 +71,7 @@ static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"
 constexpr GgufArchitecture ggufQwen3 = {
     .name = "qwen3", .keys = ggufKeys, .ignoredKeys = ggufIgnoredKeys, .flags = ggufFlags};
 
-static constexpr KeyRule ggufOwnOfMoe[] = {{"expert_weights_norm", &H::normaliseGate, {}, true}};
+static constexpr KeyRule ggufOwnOfMoe[] = {{"expert_weights_norm", &H::normalizeGate, {}, true}};
 static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfMoe[] = {
     ggufOwnOfMoe, gguf::expertKeys, gguf::sizeKeys, gguf::decoderKeys, gguf::rmsNormKeys};
 

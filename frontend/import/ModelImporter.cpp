@@ -183,8 +183,8 @@ Value ModelImporter::embed(const EntrySignature &main, Value table) {
                    model.norm);
 }
 
-/// @main(tokens, sequences, positions, outputs, k_cache, v_cache) -> (logits, k_cache, v_cache),
-/// with lengths in front of the caches where a rope follows them.
+/// @main(tokens, sequences, positions, logit_indices, k_cache, v_cache) -> (logits, k_cache,
+/// v_cache), with lengths before the caches where a rope follows them.
 void ModelImporter::buildMain() {
   Type indices = indexRowsType(builder), keys = cacheType(false), values = cacheType(true);
   llvm::SmallVector<EntryRole> roles = {EntryRole::Tokens, EntryRole::Sequences,

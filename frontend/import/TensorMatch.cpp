@@ -93,7 +93,7 @@ llvm::Error Matcher::checkTiedHead(const TensorInfo &head) const {
                     "set \"tie_word_embeddings\" to false if they are not");
 }
 
-/// Whether the tensor stands in a layer behind those that are computed.
+/// Whether the tensor is in a layer after those that are computed.
 bool Matcher::isNextnPredictLayer(llvm::StringRef name) const {
   int64_t layer, layers = static_cast<int64_t>(model.layers.size());
   llvm::StringRef base = model.names->baseModel();

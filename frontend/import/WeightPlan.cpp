@@ -5,7 +5,7 @@
 namespace mica {
 namespace {
 
-/// Lists the weights of one kind of layer.
+/// Lists the weights of one layer type.
 class LayerLister {
 public:
   LayerLister(const ModelConfig &model, const LayerKind &kind)
@@ -37,7 +37,7 @@ private:
     if (config.bias)
       weights.push_back({(module + ".bias").str(), llvm::SmallVector<int64_t, 3>(shape)});
   }
-  /// `weights` between the norms in front of them and behind, where a layer has these.
+  /// `weights` between the norms before them and after, where a layer has these.
   void blockNorms(llvm::StringRef before, llvm::StringRef after, llvm::function_ref<void()> list) {
     if (model.block.preNorms && !before.empty())
       norm(before, hidden, model.norm);

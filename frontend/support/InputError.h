@@ -23,11 +23,11 @@ inline constexpr llvm::StringLiteral notQuantized =
 /// is wrong, where in brackets; `hint` what to do about it, beginning with a verb.
 llvm::Error inputError(llvm::StringRef file, const llvm::Twine &what, const llvm::Twine &hint);
 
-/// `text` in double quotes as it may stand in a message: control and non-ASCII bytes escaped, cut
+/// `text` in double quotes as it may be in a message: control and non-ASCII bytes escaped, cut
 /// after 120 bytes. For everything that comes out of a file.
 std::string inQuotes(llvm::StringRef text);
 
-/// `error` with `rename(text)` for every text that stands in double quotes: for readers that put
+/// `error` with `rename(text)` for every text that is in double quotes: for readers that put
 /// what a file says into other words and have them judged.
 llvm::Error renameQuoted(llvm::Error error,
                          llvm::function_ref<std::string(llvm::StringRef)> rename);

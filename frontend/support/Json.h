@@ -29,7 +29,7 @@ llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text, llvm::StringRe
 llvm::Expected<llvm::json::Object> readJsonObject(llvm::StringRef path,
                                                   const JsonLimits &limits = {});
 
-/// `value` as it may stand in a message: compact and cut after 60 bytes.
+/// `value` as it may be in a message: compact and cut after 60 bytes.
 std::string shown(const llvm::json::Value &value);
 
 } // namespace mica

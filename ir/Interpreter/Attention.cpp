@@ -25,7 +25,7 @@ static llvm::Expected<Tensor> evalRope(RopeOp op, Scope &scope) {
     for (int64_t h = 0; h < heads; ++h) {
       int64_t begin = (t * heads + h) * headDim;
       SmallVector<double> head(ArrayRef(x.floats).slice(begin, headDim));
-      turn(head, angles, op.getPairing());
+      rotate(head, angles, op.getPairing());
       for (auto [i, value] : llvm::enumerate(head))
         y.set(begin + i, value);
     }
@@ -212,7 +212,7 @@ struct Attention {
 };
 
 /// The extents that types leave open: one B and P for k, v and the mask, sequences and positions
-/// inside of them.
+/// inside them.
 static llvm::Error checkAttention(AttentionOp op, Scope &scope) {
   if (llvm::Error error =
           checkSameRows(op, scope, {op.getQ(), op.getSequences(), op.getPositions()}))

@@ -14,7 +14,7 @@ struct Slots {
   llvm::ArrayRef<int64_t> positions; ///< [T]
 };
 
-/// Fails, in the name of `op`, unless the cache may still be used and every slot is inside of it.
+/// Fails, in the name of `op`, unless the cache may still be used and every slot is inside it.
 llvm::Error checkSlots(mlir::Operation *op, const CacheVersion &version, const Slots &slots);
 
 /// Consumes `version` and yields the next one; checkSlots must have succeeded.

@@ -70,7 +70,7 @@ Angles anglesAt(int64_t position, ArrayRef<float> frequencies, double amplitude)
   return result;
 }
 
-void turn(MutableArrayRef<double> head, const Angles &angles, Pairing pairing) {
+void rotate(MutableArrayRef<double> head, const Angles &angles, Pairing pairing) {
   size_t pairs = angles.cosines.size();
   for (size_t i = 0; i < pairs; ++i) {
     double &a = pairing == Pairing::Half ? head[i] : head[2 * i];

@@ -128,18 +128,18 @@ std::optional<SmallVector<float>> weightsIfNearTie(MoeGateOp op, ArrayRef<Value>
   const Tensor &gate = *tensorOf(op.getGate());
   const Tensor *bias = tensorOf(op.getBias());
   ArrayRef<float> x = tensorOf(op.getX())->row(row);
-  auto favour = [&](SmallVector<float> numbers, double amount) {
+  auto favor = [&](SmallVector<float> numbers, double amount) {
     for (auto [e, number] : llvm::enumerate(numbers))
       number += static_cast<float>(llvm::is_contained(experts, static_cast<int64_t>(e)) ? amount
                                                                                         : -amount);
     return numbers;
   };
   SmallVector<float> products = productsOf(x, gate, bias),
-                     favoured = scoresOf(favour(products, slack * reachOf(x, gate, bias)),
-                                         op.getScoring());
-  favoured = favour(favoured, slack * *llvm::max_element(favoured));
+                     favored =
+                         scoresOf(favor(products, slack * reachOf(x, gate, bias)), op.getScoring());
+  favored = favor(favored, slack * *llvm::max_element(favored));
   SmallVector<int64_t> best =
-      bestOf(choicesOf(op, favoured, tensorOf(op.getEScoreCorrectionBias())), op.getK());
+      bestOf(choicesOf(op, favored, tensorOf(op.getEScoreCorrectionBias())), op.getK());
   SmallVector<int64_t> chosen(experts);
   llvm::sort(best);
   llvm::sort(chosen);

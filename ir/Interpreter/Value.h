@@ -34,7 +34,7 @@ llvm::Error checkSize(llvm::ArrayRef<int64_t> extents);
 struct Tensor {
   llvm::SmallVector<int64_t> shape;
   mlir::Type elementType;
-  std::vector<float> floats; ///< the elements where the type is f32, bf16, f16 or quantised
+  std::vector<float> floats; ///< the elements where the type is f32, bf16, f16 or quantized
   std::vector<int64_t> ints; ///< the elements where the type is i1, i32, i64 or index
 
   /// All zero. `elementType` is a float, integer or index type.

@@ -66,7 +66,7 @@ static llvm::Error checkSources(WeightOp op, ArrayRef<Tensor> sources) {
     std::string name = TensorPart::of(named).text();
     if (!source.isFloat() || source.shape.empty())
       return opError(op, "@" + op.getSymName() + ": source '" + name +
-                             "' is no tensor of floats of rank 1 or more");
+                             "' is not a tensor of floats of rank 1 or more");
     ArrayRef<int64_t> shape = source.shape, first = sources.front().shape;
     if (shape.drop_front(concats) != first.drop_front(concats))
       return opError(op, "@" + op.getSymName() + ": source '" + name +
@@ -126,7 +126,7 @@ llvm::Expected<SmallVector<float>> Interpreter::magnitudes(EqualizeOp op, bool o
     if (!tensor)
       return opError(op, llvm::toString(tensor.takeError()));
     if (!tensor->isFloat() || tensor->shape.empty())
-      return opError(op, "'" + name + "' is no tensor of floats of rank 1 or more");
+      return opError(op, "'" + name + "' is not a tensor of floats of rank 1 or more");
     if (ofRows)
       for (float &value : tensor->floats)
         value += rowOffset(op);

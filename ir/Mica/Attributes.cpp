@@ -155,7 +155,7 @@ LogicalResult KvCacheType::verify(EmitError emitError, int64_t layers, int64_t h
   return success();
 }
 
-/// Of a scale, which stands behind the integers of a block.
+/// Of a scale, which follows the integers of a block.
 static constexpr int64_t kScaleBytes = 4;
 
 static int64_t valuesOfBlock(KvCacheType cache) {
@@ -247,17 +247,17 @@ std::optional<int64_t> mica::ropeLengthThreshold(Attribute scaling) {
 }
 
 SmallVector<int64_t> mica::ropeLengthThresholds(ModuleOp module) {
-  SmallVector<int64_t> borders;
+  SmallVector<int64_t> thresholds;
   module.walk([&](Operation *op) {
     auto add = [&](auto rope) {
-      if (std::optional<int64_t> border = ropeLengthThreshold(rope.getScalingAttr()))
-        borders.push_back(*border);
+      if (std::optional<int64_t> threshold = ropeLengthThreshold(rope.getScalingAttr()))
+        thresholds.push_back(*threshold);
     };
     TypeSwitch<Operation *>(op).Case<RopeOp, RopeTableOp>(add);
   });
-  llvm::sort(borders);
-  borders.erase(llvm::unique(borders), borders.end());
-  return borders;
+  llvm::sort(thresholds);
+  thresholds.erase(llvm::unique(thresholds), thresholds.end());
+  return thresholds;
 }
 
 SmallVector<float> mica::ropeFrequencies(int64_t rotaryDim, double theta, Attribute scaling,

@@ -22,7 +22,7 @@ template <typename EnumAttrT> static ParseResult parseWord(OpAsmParser &parser, 
     return failure();
   std::optional<Enum> value = symbolizeEnum<Enum>(word);
   if (!value)
-    return parser.emitError(loc) << "'" << word << "' is no " << EnumAttrT::getMnemonic()
+    return parser.emitError(loc) << "'" << word << "' is not a " << EnumAttrT::getMnemonic()
                                  << renamedHint(word);
   attr = EnumAttrT::get(parser.getContext(), *value);
   return success();
@@ -33,7 +33,7 @@ static void printWord(OpAsmPrinter &printer, Operation *, EnumAttrT attr) {
   printer << stringifyEnum(attr.getValue());
 }
 
-/// Refuses a keyword of an earlier version where the one that replaced it may stand.
+/// Refuses a keyword of an earlier version where the one that replaced it is expected.
 static ParseResult parseOldKeyword(OpAsmParser &parser, StringRef keyword) {
   SMLoc loc = parser.getCurrentLocation();
   if (failed(parser.parseOptionalKeyword(keyword)))

@@ -151,7 +151,7 @@ LogicalResult EntrySignature::verifyComplete() const {
   auto fail = [&](StringRef what, unsigned index, bool ofResult) {
     return entry.emitOpError("@") << SymbolTable::getSymbolName(entry).getValue() << " has no "
                                   << kEntryRoleAttr << " on " << what << " #" << index
-                                  << ", which says what it is: write {mica.role = \"ROLE\"} behind "
+                                  << ", which says what it is: write {mica.role = \"ROLE\"} after "
                                      "its type, where ROLE is "
                                      "one of "
                                   << listRoles(ofResult);

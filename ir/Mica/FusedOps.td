@@ -1,7 +1,7 @@
 // What fusion makes of several ops. Each stays whole until the lowering that carries its name.
 
 def Mica_SplitOp : Mica_PureOp<"split"> {
-  let summary = "the columns of a merged product, part by part";
+  let summary = "the parts of a merged matmul's columns";
   let description = [{
     [T, N1 + N2 + ...] as [T, N1], [T, N2], ...: views, never copies.
 
@@ -46,12 +46,12 @@ def Mica_RopeTableOp : Mica_PureOp<"rope_table"> {
 
 def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
     AllTypesMatch<["k_cache", "k_next"]>, AllTypesMatch<["v_cache", "v_next"]>, Mica_UpdatesState]> {
-  let summary = "q/k norms, rope and the appends to both caches in one pass over a merged q/k/v product";
+  let summary = "q/k norms, rope and both cache appends in one pass over a merged q/k/v matmul";
   let description = [{
     qkv is [T, (H + 2 G) D]: H query heads, G key heads, G value heads; or, where their weights are stored in different
     formats, only the first of several products that have these columns together (`parts`). Queries and keys are
-    normalised over D where
-    `q_norm` and `k_norm` are given (formula of `mica.rmsnorm`, with its `weight_offset`), turned by `table` (formula of
+    normalized over D where
+    `q_norm` and `k_norm` are given (formula of `mica.rmsnorm`, with its `weight_offset`), rotated by `table` (formula of
     `mica.rope`), the keys and the values appended to the caches, the queries returned. Everything in between is f32:
     keys and values are rounded once, to the caches' type, and queries once, to the type of `q`. The caches are
     consumed (see `mica.kv_append`).
@@ -94,11 +94,11 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
 }
 
 def Mica_GatedLinearOp : Mica_PureOp<"gated_linear"> {
-  let summary = "gate and up projection, activation and product in one";
+  let summary = "gate and up projection, activation and multiplication in one op";
   let description = [{
     `y = activation(x G^T) * (x U^T)` [T, inner]; the weight holds G and U in alternating blocks of 64 rows, padded with
     zero rows (`mica.weight ... interleave`), so that one kernel has both halves of a result at hand: row i of G is row
-    `i / 64 * 128 + i mod 64` of the weight, row i of U stands 64 rows below. Rounded once, to the type of the result.
+    `i / 64 * 128 + i mod 64` of the weight, row i of U is 64 rows below. Rounded once, to the type of the result.
 
     Example:
     ```mlir

@@ -10,9 +10,9 @@ def Mica_Dialect : Dialect {
   let cppNamespace = "::mica";
   let summary = "Decoder language models: norms, rope, attention, gates, weights and caches";
   let description = [{
-    A model is a module with one `mica.weight` symbol per tensor of the checkpoint, one function per kind of layer and
+    A model is a module with one `mica.weight` symbol per tensor of the checkpoint, one function per layer type and
     a function `@main` that calls them. Activations are `tensor<?xCxf32>`: one row per token. A row belongs to the
-    sequence `sequences[row]` and stands at the position `positions[row]` of it, so that prompts of different lengths
+    sequence `sequences[row]` and is at the position `positions[row]` of it, so that prompts of different lengths
     share a batch without padding, and prefill and decode are the same function.
 
     Weights are symbols: their bytes never enter the IR. A key/value cache is a value: an append consumes it and

@@ -47,7 +47,7 @@ LogicalResult MoeGateOp::verify() {
   return requireSameRows(*this, getX(), getExperts());
 }
 
-/// Biases stand beside all three products or beside none, with a row for each expert.
+/// Biases are beside all three products or beside none, with a row for each expert.
 static LogicalResult verifyBiases(MoeExpertsOp op) {
   if (!op.getGateBias() != !op.getUpBias() || !op.getGateBias() != !op.getDownBias())
     return op.emitOpError("has biases of gate, up and down, or none of these");

@@ -1,7 +1,7 @@
 // Mixtures of experts.
 
 def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments]> {
-  let summary = "which experts a token goes to, and how much each counts";
+  let summary = "expert routing: the top-k experts of each token and their weights";
   let description = [{
     `scores = scoring(x W^T + bias)` over E experts in f32; the `k` best are chosen, ties (scores that are equal in f32)
     to the lower index; with `normalize` the weights become `w / (sum w + 1e-20)`. Returns weights [T, k] and experts
@@ -45,7 +45,7 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments]> {
 }
 
 def Mica_MoeExpertsOp : Mica_PureOp<"moe_experts", [AttrSizedOperandSegments]> {
-  let summary = "the weighted sum of the chosen experts";
+  let summary = "the weighted sum of the selected experts";
   let description = [{
     `y[t] = sum_j weights[t, j] * down_e (activation(gate_e x[t]) * (up_e x[t])) + residual[t]` with e = experts[t, j].
     An expert that no token chose costs nothing. The inner activations are rounded to the type of x where they enter the

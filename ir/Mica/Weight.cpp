@@ -14,7 +14,7 @@ SmallVector<Attribute> WeightOp::getSourceList() {
   return {getSymNameAttr()};
 }
 
-/// Blocks of the type `element` stand along rows, whole ones.
+/// Blocks of the type `element` run along rows, whole ones.
 static LogicalResult verifyBlocks(WeightOp weight, Type element) {
   auto blocks = dyn_cast<BlockType>(element);
   RankedTensorType type = weight.getTensorType();

@@ -47,7 +47,7 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
 }
 
 def Mica_EqualizeOp : Mica_Op<"equalize"> {
-  let summary = "tensors of the checkpoint that are read scaled, channel by channel";
+  let summary = "cross-layer equalization of checkpoint tensors";
   let description = [{
     Elements of a group share a scale, so that one large channel takes its neighbors' precision away. Where the rows of
     some tensors meet the columns of others and nothing else (a norm's gains and the products that read the norm,
@@ -105,7 +105,7 @@ def Mica_SelectWeightOp : Mica_PureOp<"select_weight", [DeclareOpInterfaceMethod
   let summary = "the value of one of several weights of a type";
   let description = [{
     `weights[index]`: the weight of a layer inside a loop over layers. Only the storage differs between the listed
-    weights. The index must be inside of the list.
+    weights. The index must be inside the list.
 
     Example:
     ```mlir
@@ -125,10 +125,10 @@ def Mica_SelectWeightOp : Mica_PureOp<"select_weight", [DeclareOpInterfaceMethod
 
 def Mica_IndexTableOp : Mica_PureOp<"index_table", [
     DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
-  let summary = "one of several numbers";
+  let summary = "an entry of a constant index table";
   let description = [{
     `numbers[index]`: what a loop over layers counts where it follows no rule, as the layers of one kind among those of
-    others. The index must be inside of the list.
+    others. The index must be inside the list.
 
     Example:
     ```mlir

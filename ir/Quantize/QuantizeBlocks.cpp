@@ -3,7 +3,7 @@
 // Groups of 32 are fitted side by side, 16 at a time, one per lane. A group's scale (and offset) is
 // searched: several grids around the one that just covers the group, each followed by the least
 // squares of scale and offset for the codes it gives. Then the scales of a block are rounded to
-// integers times one number, and their neighbors are tried with the codes chosen anew.
+// integers times one number, and their neighbors are tried with the codes chosen again.
 //
 //===----------------------------------------------------------------------===//
 

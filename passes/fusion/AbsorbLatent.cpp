@@ -80,7 +80,7 @@ static StringRef findProduct(Value heads, HeadsOfLatent &made) {
 }
 
 /// Rows of head `head` of `heads`, of `rows` each, in a matrix: of one tensor, or of one with an
-/// entry for each head. Null where they do not stand together.
+/// entry for each head. Null where they are not stored together.
 static Attribute sourceOfHead(WeightOp weight, int64_t head, int64_t heads, int64_t rows,
                               bool turned) {
   SmallVector<Attribute> sources = weight.getSourceList();
@@ -120,7 +120,7 @@ static StringRef findWeights(HeadsOfLatent &made, ArrayRef<func::CallOp> calls,
     auto weight = symbols.lookup<WeightOp>(get.getWeight());
     for (int64_t head = 0; head < made.heads(); ++head)
       if (!sourceOfHead(weight, head, made.heads(), made.headDim(), false))
-        return "the rows of a head do not stand together in a tensor";
+        return "the rows of a head are not contiguous in a tensor";
     made.gets.push_back(get);
     made.weights.push_back(weight);
   }

@@ -46,7 +46,7 @@ public:
   }
 
 private:
-  /// The table of `positions` (and `lengths`, or null) with the frequencies of `like`, right behind
+  /// The table of `positions` (and `lengths`, or null) with the frequencies of `like`, right after
   /// both; one for all who need it.
   Value getTable(Value positions, Value lengths, RopeTableOp like) {
     for (Operation *user : positions.getUsers())
@@ -74,7 +74,7 @@ private:
   }
 
   IRRewriter rewriter;
-  /// Tables that stand right behind what they are made of and so dominate every call.
+  /// Tables that directly follow what they are made of and so dominate every call.
   llvm::DenseSet<Operation *> tables;
 };
 

@@ -51,7 +51,7 @@ InterleavedLayers InterleavedLayers::find(ArrayRef<func::CallOp> calls,
   for (func::CallOp call : calls)
     if (!mix.append(call))
       break;
-  // Behind the loop there is only what stands in the chains at its end.
+  // After the loop there is only what is in the chains at its end.
   for (auto [number, call] : llvm::enumerate(mix.calls))
     if (number + 1 < mix.calls.size() &&
         llvm::any_of(call->getResults(), [&](OpResult result) { return mix.isLiveAfter(result); }))
@@ -59,7 +59,7 @@ InterleavedLayers InterleavedLayers::find(ArrayRef<func::CallOp> calls,
   return mix;
 }
 
-/// Whether no chain hands on what is needed behind the mix.
+/// Whether no chain hands on what is needed after the mix.
 bool InterleavedLayers::isLiveAfter(OpResult result) const {
   std::optional<unsigned> chain = flow->of(result);
   if (chain && chains.find(*chain)->second.now == result)
@@ -187,7 +187,7 @@ private:
       ends.resize(rounds + 1, ends.back());
   }
 
-  /// A loop that carries those chains; `write` writes its body, given the number of the turn.
+  /// A loop that carries those chains; `write` writes its body, given the number of the iteration.
   scf::ForOp writeLoop(Location place, Value from, Value to, ArrayRef<unsigned> carried,
                        llvm::function_ref<void(Value)> write) {
     auto standing = [&] {
@@ -231,7 +231,7 @@ private:
     });
   }
 
-  /// What stands in the place of `operand` of the first of `calls` in call `number` of them.
+  /// What is in the place of `operand` of the first of `calls` in call `number` of them.
   Value operandOf(OpOperand &operand, ArrayRef<func::CallOp> calls, Value number) {
     if (std::optional<unsigned> chain = mix.flow->of(operand))
       return chains.at(*chain);
@@ -255,9 +255,9 @@ private:
   const InterleavedLayers &mix;
   Location loc;
   Value zero, one;
-  llvm::DenseMap<unsigned, Value> chains; ///< what stands in each where the rewriter is
+  llvm::DenseMap<unsigned, Value> chains; ///< what is in each where the rewriter is
   int64_t rounds = 0;
-  /// Of each kind, how many layers come before each round and behind the last.
+  /// Of each kind, how many layers come before each round and after the last.
   llvm::DenseMap<Attribute, std::vector<int64_t>> layersUpTo;
 };
 } // namespace mica

@@ -52,7 +52,7 @@ private:
   using Calls = llvm::SmallVector<mlir::func::CallOp>;
   struct Chain {
     mlir::OpOperand *first; ///< the operand with which the mix begins
-    mlir::Value now;        ///< what stands in the chain behind the last call
+    mlir::Value now;        ///< what is in the chain after the last call
     bool isReplaced = false;
   };
   friend class InterleavedRoller;

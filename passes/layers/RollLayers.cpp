@@ -104,7 +104,7 @@ static bool isCarried(const Run &run, unsigned call, unsigned result) {
   });
 }
 
-/// Whether all that is needed behind the last iteration is carried from iteration to iteration.
+/// Whether all that is needed after the last iteration is carried from iteration to iteration.
 static bool isCarriable(const Run &run) {
   Iteration last = run.iteration(run.iterations() - 1);
   for (auto [number, call] : llvm::enumerate(last))

@@ -36,7 +36,7 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
-    // Behind stage `loops` its functions are others, but the module still says where it was cut.
+    // After stage `loops` its functions are others, but the module still says where it was cut.
     auto isCopy = [](func::FuncOp function) {
       return function->hasAttr(kMaxRowsAttr) || function->hasAttr(kRowRoleAttr);
     };

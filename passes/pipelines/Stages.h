@@ -78,7 +78,7 @@ private:
 /// frontend built.
 void buildModelToFused(mlir::OpPassManager &pm, const StageOptions &options);
 
-/// The first passes behind `fused`: a function for each phase, which computes what rows of
+/// The first passes after `fused`: a function for each phase, which computes what rows of
 /// its role do. The interpreter runs what comes out; no kernel is chosen yet.
 void buildPhases(mlir::OpPassManager &pm, const StageOptions &options);
 

@@ -35,7 +35,7 @@ static Type rowsFor(Type element) {
 }
 
 namespace {
-/// One cast per value and type, right behind it.
+/// One cast per value and type, right after it.
 class SharedCasts {
 public:
   /// Rounds the rows `operand` to what a product with `weights` wants.

@@ -143,7 +143,7 @@ private:
     return known ? std::optional(sources) : std::nullopt;
   }
 
-  /// Behind `weight`.
+  /// After `weight`.
   static void write(const Meeting &meeting, const Sources &sources, double offset,
                     WeightOp weight) {
     OpBuilder builder(weight->getContext());

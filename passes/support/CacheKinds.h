@@ -19,7 +19,7 @@ public:
   /// Fails when a cache is used for keys and for values.
   llvm::LogicalResult infer(mlir::ModuleOp module);
 
-  /// A cache that nobody reads counts as keys.
+  /// A cache that is not read counts as keys.
   KvKind get(mlir::Value cache) const { return kinds.lookup_or(cache, KvKind::Keys); }
 
 private:

@@ -13,7 +13,7 @@ namespace mica {
 /// from elsewhere.
 std::optional<llvm::SmallVector<mlir::func::CallOp>> findCalls(mlir::func::FuncOp function);
 
-/// Adds an argument in front of argument `index`; `values` holds what each of `calls` passes.
+/// Adds an argument before argument `index`; `values` holds what each of `calls` passes.
 mlir::BlockArgument insertArgument(mlir::RewriterBase &rewriter, mlir::func::FuncOp function,
                                    unsigned index, mlir::Type type, mlir::Location loc,
                                    llvm::ArrayRef<mlir::func::CallOp> calls,

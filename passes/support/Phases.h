@@ -35,7 +35,7 @@ inline constexpr llvm::StringLiteral kRowRoleAttr = "mica.row_role";
 inline constexpr llvm::StringLiteral kPromptRole = "prompt", kDecodeRole = "decode";
 
 /// The rows that one of these attributes of a module states; `otherwise` where it has none. An
-/// error at the module where it is no number from `least` on.
+/// error at the module where it is not a number from `least` on.
 mlir::FailureOr<int64_t> readRowsAttr(mlir::ModuleOp module, llvm::StringRef name, int64_t least,
                                       int64_t otherwise);
 

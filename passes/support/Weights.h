@@ -74,7 +74,7 @@ public:
   /// another way already.
   llvm::StringRef rejectionReason(mlir::ValueRange weights, Composition composition);
 
-  /// Adds the composed argument in front of the first of `weights`; at the calls a composed weight
+  /// Adds the composed argument before the first of `weights`; at the calls a composed weight
   /// of type `type`.
   mlir::BlockArgument compose(mlir::RewriterBase &rewriter, mlir::ValueRange weights,
                               Composition composition, mlir::RankedTensorType type);

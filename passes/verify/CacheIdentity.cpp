@@ -95,7 +95,7 @@ private:
 } // namespace
 
 namespace {
-/// Runs calls and loops with the numbers of layers and nothing else, to find what is appended to.
+/// Runs calls and loops with the layer indices and nothing else, to find what is appended to.
 class LayerWrites {
 public:
   LayerWrites(ModuleOp module, CacheOrigins &origins) : module(module), origins(origins) {}

@@ -26,7 +26,7 @@ static InFlightDiagnostic reportUse(Operation *user, Operation *consumer, String
   return diagnostic;
 }
 
-/// The op of the block where `value` is defined that `user` is or stands in.
+/// The op of the block where `value` is defined that `user` is or is in.
 static Operation *findAncestor(Value value, Operation *user) {
   return value.getParentBlock()->findAncestorOpInBlock(*user);
 }
@@ -38,7 +38,7 @@ static LogicalResult verifyCache(Value cache) {
     if (!isConsumed(use))
       continue;
     if (ancestor != use.getOwner() && isa<LoopLikeOpInterface>(ancestor))
-      return reportUse(use.getOwner(), use.getOwner(), " in an earlier turn of the loop");
+      return reportUse(use.getOwner(), use.getOwner(), " in an earlier iteration of the loop");
     if (!consumer || ancestor->isBeforeInBlock(findAncestor(cache, consumer->getOwner())))
       consumer = &use;
   }

@@ -93,11 +93,11 @@ LogicalResult mica::verifyDescription(ModuleOp module) {
                                                           [&] { return module.emitOpError(); })));
 }
 
-LogicalResult mica::verifyLegalOps(ModuleOp module, ArrayRef<StringRef> alive, StringRef stage) {
+LogicalResult mica::verifyLegalOps(ModuleOp module, ArrayRef<StringRef> legal, StringRef stage) {
   WalkResult result = module.walk([&](Operation *op) -> WalkResult {
     OperationName name = op->getName();
-    if (isa<ModuleOp>(op) || llvm::is_contained(alive, name.getDialectNamespace()) ||
-        llvm::is_contained(alive, name.getStringRef()))
+    if (isa<ModuleOp>(op) || llvm::is_contained(legal, name.getDialectNamespace()) ||
+        llvm::is_contained(legal, name.getStringRef()))
       return WalkResult::advance();
     return op->emitOpError("is not allowed at stage `") << stage << "`";
   });

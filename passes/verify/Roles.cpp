@@ -1,8 +1,8 @@
 //===- Roles.cpp - every op takes the row vector of its role --------------===//
 //
-// The tokens, sequences, positions, outputs and lengths of a step have one type, and so have the
-// rows of tokens and the rows of outputs. Neither a kernel nor the program checks the numbers, and
-// each vector is only known to stay inside of its own bounds. So what a value is, is followed from
+// The tokens, sequences, positions, logit_indices and lengths of a step have one type, and so have
+// the rows of tokens and the rows of outputs. Neither a kernel nor the program checks the numbers,
+// and each vector is only known to stay inside its own bounds. So what a value is, is followed from
 // the arguments of the entries through calls and loops.
 //
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-// Kernels that work row by row: norms, quantisation, ropes and single elements.
+// Kernels that work row by row: norms, quantization, ropes and single elements.
 #include "tests/bench/KernelBenchmarks.h"
 #include "tests/unit/backends/cpu/lowering/Arguments.h"
 

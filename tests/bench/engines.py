@@ -171,7 +171,7 @@ class LlamaBench:
 
     def shape(self, test):
         """The options of a test. Sequences at once are a prompt of as many tokens, of which only the last one's
-        logits are computed: llama-bench knows no other, and the difference is in its favour."""
+        logits are computed: llama-bench knows no other, and the difference is in its favor."""
         if not test.depth:
             prompt, gen = (test.batch, 0) if test.batch > 1 else (test.prompt, test.gen)
             return ["-p", str(prompt), "-n", str(gen)]

@@ -67,7 +67,7 @@ def columns_of(executed):
 
 def tag_of(ir):
     """oneDNN's name for the layout that the IR gives to matrices of weights: panels of columns in blocks along K, of which
-    `depth` neighbors stand together."""
+    `depth` neighbors are stored together."""
     (layout,) = set(re.findall(r"#mica\.packed<columns = (\d+), depth = (\d+), k_block = (\d+)>", ir))
     columns, depth, block = map(int, layout)
     return f"BA{block // depth}a{columns}b" + (f"{depth}a" if depth > 1 else "")
@@ -232,12 +232,12 @@ class Depth(Case):
             self.assertLess(abs(sizes[64] / sizes[8] - 1), 0.1)
 
     def test_kinds_of_layers_that_take_turns_do_not_grow_either(self):
-        """One layer in `period` reaches back further than its neighbours."""
+        """One layer in `period` reaches back further than its neighbors."""
         for name, period in (("gemma2", 2), ("gemma3-text", 6), ("gpt-oss", 2)):
             self.kinds(name, *([i % period == period - 1 for i in range(n * period)] for n in (4, 16)))
 
     def test_kinds_of_layers_in_no_order_do_not_grow_either(self):
-        """Each layer reaches back further than its neighbours or not, by chance."""
+        """Each layer reaches back further than its neighbors or not, by chance."""
         chance = np.random.default_rng(0).random(64) < 0.5
         for name in ("gemma2", "gpt-oss"):
             self.kinds(name, chance[:16], chance)
@@ -413,7 +413,7 @@ class Memory(Case):
         compiled = program(harness.BUNDLED / "minimind-dense")
         command = [compiled.path, "--tokens", "1,5,9", "-n", "12", "--temperature", "0", "--print-tokens"]
         mapped = execute(command)
-        note = ("note: --huge-pages: the system lends few or none (see /sys/kernel/mm/transparent_hugepage/enabled), "
+        note = ("note: --huge-pages: the kernel provides few or none (see /sys/kernel/mm/transparent_hugepage/enabled), "
                 "the weights are in small ones\n")
         large = execute([*command, "--huge-pages"])
         self.assertEqual(large.stdout, mapped.stdout)

@@ -27,7 +27,7 @@ import folder
 AGAINST_F64 = 2e-6
 
 
-def randomise(name, shape, rng, offset):
+def randomize(name, shape, rng, offset):
     """Gains 1 + 0.2 N (without the 1 where the family adds it), biases 0.1 N, embeddings 0.1 N, others N / sqrt(fan in)."""
     x = rng.standard_normal(shape, dtype=np.float32)
     if name.endswith("bias") or "sinks" in name:
@@ -70,7 +70,7 @@ def changed(config, changes):
 
 
 def kind_of(name):
-    """A tensor's name without the numbers of layers, experts and heads."""
+    """A tensor's name without the layer indices, experts and heads."""
     return re.sub(r"\.\d+\.", ".*.", re.sub(r"\.\d+\.", ".*.", name))
 
 
@@ -107,7 +107,7 @@ def fill(model, seed, offset):
             (n, b) for n, b in model.named_buffers() if "correction" in n
         ]
         for name, value in sorted(tensors):
-            value.copy_(torch.from_numpy(randomise(name, tuple(value.shape), rng, offset)))
+            value.copy_(torch.from_numpy(randomize(name, tuple(value.shape), rng, offset)))
 
 
 def published(case, seed, where):

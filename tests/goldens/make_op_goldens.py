@@ -165,13 +165,13 @@ def rope_case(seed, pairing, scaling=None, rotary=None, theta=1e4):
     frequencies, amplitude = scaled_frequencies(width, theta, scaling)
     angle = positions[:, None].double() * frequencies.double()
     cos, sin = (angle.cos() * amplitude).float(), (angle.sin() * amplitude).float()
-    turned, rest = x[..., :width], x[..., width:]
+    rotated, rest = x[..., :width], x[..., width:]
     if pairing == "half":
         y, _ = apply_rotary_pos_emb(
-            turned, turned, cos.repeat(1, 2), sin.repeat(1, 2), unsqueeze_dim=1
+            rotated, rotated, cos.repeat(1, 2), sin.repeat(1, 2), unsqueeze_dim=1
         )
     else:
-        pairs = torch.view_as_complex(turned.unflatten(-1, (-1, 2)).contiguous())
+        pairs = torch.view_as_complex(rotated.unflatten(-1, (-1, 2)).contiguous())
         y = torch.view_as_real(pairs * torch.complex(cos, sin)[:, None, :]).flatten(-2)
     partial = f" rotary_dim({rotary})" if rotary else ""
     return Case(
@@ -397,24 +397,24 @@ def product_cases():
 # ---------------------------------------------------------------- experts
 
 
-def gate(x, w, scoring, k, normalise):
+def gate(x, w, scoring, k, normalize):
     logits = F.linear(x, w)
     scores = logits.softmax(-1) if scoring == "softmax" else logits.sigmoid()
     weights, chosen = torch.sort(scores, descending=True, stable=True)  # ties to the lower index
     weights, chosen = weights[:, :k], chosen[:, :k]
-    if normalise:
+    if normalize:
         weights = weights / (weights.sum(-1, keepdim=True) + 1e-20)
     return weights.contiguous(), chosen.to(torch.int32).contiguous()
 
 
-def gate_case(x, w, scoring, k, normalise):
-    word = " normalize" if normalise else ""
+def gate_case(x, w, scoring, k, normalize):
+    word = " normalize" if normalize else ""
     return Case(
         "mica.moe_gate",
         [x, w],
-        list(gate(x, w, scoring, k, normalise)),
+        list(gate(x, w, scoring, k, normalize)),
         f"mica.moe_gate {{0}}, {{1}} {scoring} k({k}){word} : {{t0}}, {{t1}} -> {{r0}}, {{r1}}",
-        {"scoring": scoring, "k": k, "normalize": normalise},
+        {"scoring": scoring, "k": k, "normalize": normalize},
         static=(1,),
     )
 

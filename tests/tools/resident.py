@@ -55,7 +55,7 @@ def beside_weights(peaks, program, info, cache):
 def pages_of(pid, file, size):
     """Bytes of the mapping of `size` bytes of a file, in whole pages, that a process has in its memory.
 
-    A page that is read may bring its neighbours, up to a huge page that begins at a multiple of that.
+    A page that is read may bring its neighbors, up to a huge page that begins at a multiple of that.
     """
     page, found = resource.getpagesize(), 0
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/pagemap", "rb", buffering=0) as pagemap:

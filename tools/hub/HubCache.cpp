@@ -96,7 +96,7 @@ Error HubCache::link(const HubName &name, StringRef commit, StringRef file, Stri
     return Error::success();
   if (std::error_code error = sys::fs::create_directories(sys::path::parent_path(path)))
     return inputError(path, "cannot be made (" + error.message() + ")", kHint);
-  // Under a name of its own first: what stands there is replaced at once.
+  // Under a name of its own first: what is there is replaced at once.
   std::string fresh = path + ".mica-link";
   ::unlink(fresh.c_str());
   if (::symlink(target.c_str(), fresh.c_str()) == 0 &&

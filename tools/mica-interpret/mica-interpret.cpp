@@ -121,7 +121,7 @@ llvm::Error checkOutputPrefix(StringRef prefix) {
   StringRef folder = llvm::sys::path::parent_path(prefix);
   std::string why;
   if (!folder.empty() && !fs::is_directory(folder))
-    why = (folder + " is no folder").str();
+    why = (folder + " is not a folder").str();
   else if (!prefix.ends_with("/") && fs::exists(prefix))
     why = fs::is_directory(prefix) ? "is a folder" : "exists";
   else
@@ -140,13 +140,13 @@ llvm::Error compare(func::FuncOp function, ArrayRef<interp::Value> results,
                                      function.getSymName());
     interp::Value actual = results[number].flattened();
     if (!actual.getTensor())
-      return llvm::createStringError("result " + Twine(number) + " is no tensor");
+      return llvm::createStringError("result " + Twine(number) + " is not a tensor");
     llvm::Expected<interp::Value> expected = readInput(
         path, RankedTensorType::get(actual.getTensor()->shape, actual.getTensor()->elementType));
     if (!expected)
       return expected.takeError();
     double off = interp::distance(*actual.getTensor(), *expected->getTensor());
-    // What is no number is not within anything.
+    // What is not a number is not within anything.
     if (!(off <= options.tolerance))
       return llvm::createStringError(
           llvm::formatv("@{0} result {1} is off by {2:e} from {3}, allowed is {4:e}",

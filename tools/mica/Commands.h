@@ -91,7 +91,7 @@ int runRemove(const RemoveArguments &arguments);
 /// is pulled, with a progress bar, if it is not there yet.
 llvm::Expected<std::string> modelPath(const std::string &model);
 
-/// What `arguments` ask for, of a program: the launcher stands where this tool says.
+/// What `arguments` ask for, of a program: the launcher is where this tool says.
 llvm::Expected<cpu::CompileOptions> programOptions(const ModelArguments &arguments,
                                                    const char *argv0);
 

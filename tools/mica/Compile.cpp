@@ -302,7 +302,7 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
       return table.takeError();
     if (*table) {
       addTokens(*input->module, **table);
-      tokenizer = (*table)->serialise();
+      tokenizer = (*table)->serialize();
       if (speaks)
         warnSurplusTokens(*input->module, **table, input->folder);
       if (Error error = addChat(input->folder, options, speaks))

@@ -1,4 +1,4 @@
-//===- ModelFacts.cpp - what is inside of a model -------------------------===//
+//===- ModelFacts.cpp - what is inside a model ----------------------------===//
 
 #include "tools/mica/ModelFacts.h"
 

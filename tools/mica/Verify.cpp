@@ -43,7 +43,7 @@ constexpr uint64_t kMinPositions = 48, kMaxPositions = 512;
 
 /// How near experts are to each other where the choice between them is nobody's fault, as a share
 /// of what rounding can reach: of a gate that computes from the same rows what an op of f32 may be
-/// off, and of one behind all layers what logits may.
+/// off, and of one after all layers what logits may.
 constexpr double kNearTie = 1e-5, kNearTieOfModel = 1e-4;
 
 /// Numbers as a file of probes has them.
@@ -246,8 +246,8 @@ Error Verification::readIds() {
   };
   for (int64_t window : alike->windows())
     note("the end of a window", window);
-  for (int64_t border : findings.manifest.ropeLengthThresholds)
-    note("the rope's other frequencies", border);
+  for (int64_t threshold : findings.manifest.ropeLengthThresholds)
+    note("the rope's other frequencies", threshold);
   return Error::success();
 }
 
@@ -266,16 +266,16 @@ Error Verification::readText() {
   return Error::success();
 }
 
-/// Where frequencies follow the length of a text, texts on each side of a border; where arithmetic
-/// follows the role of a row, in each role.
+/// Where frequencies follow the length of a text, texts on each side of a threshold; where
+/// arithmetic follows the role of a row, in each role.
 Error Verification::verifyParts() {
   SmallVector<RowRole> roles{RowRole::Prompt};
   if (findings.manifest.dependsOnRole)
     roles.push_back(RowRole::Decode);
   for (RowRole part : roles) {
-    for (int64_t border : findings.manifest.ropeLengthThresholds)
-      if (border < static_cast<int64_t>(ids.size()))
-        if (Error error = verify(static_cast<size_t>(border), part))
+    for (int64_t threshold : findings.manifest.ropeLengthThresholds)
+      if (threshold < static_cast<int64_t>(ids.size()))
+        if (Error error = verify(static_cast<size_t>(threshold), part))
           return error;
     if (Error error = verify(ids.size(), part))
       return error;
@@ -456,7 +456,7 @@ Error Verification::compareWithF32(ArrayRef<int32_t> text) {
   for (const auto &[name, occurrences] : seen)
     for (auto [number, record] : enumerate(occurrences)) {
       const ProbeRecords::Record *other = reference.find(name, number);
-      // An op of all layers of which the program shows some only: others quantise their results.
+      // An op of all layers of which the program shows some only: others quantize their results.
       if (record.layer >= 0 && reference.find(name, occurrences.size()))
         other = reference.find(name, static_cast<size_t>(record.layer));
       if (!other || other->values.size() != record.values.size())

@@ -79,7 +79,7 @@ int ScoringProcess::wait() {
   return status;
 }
 
-/// All that stands in a file in memory.
+/// All that is in a file in memory.
 static std::string contentsOf(int fd) {
   std::string text;
   char piece[4096];

@@ -26,8 +26,8 @@ public:
   ScoringProcess(const ScoringProcess &) = delete;
   ScoringProcess &operator=(const ScoringProcess &) = delete;
 
-  /// Goes back to `length` positions, feeds `ids` behind them, as parts of a text of `total`
-  /// positions, and asks for the logits of ids[first] and all behind. They must be read before the
+  /// Goes back to `length` positions, feeds `ids` after them, as parts of a text of `total`
+  /// positions, and asks for the logits of ids[first] and all after. They must be read before the
   /// next question.
   llvm::Error ask(size_t length, size_t total, size_t first, llvm::ArrayRef<int32_t> ids);
   /// Reads whole rows of logits. Errors are the program's own.

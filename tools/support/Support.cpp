@@ -25,7 +25,7 @@ namespace mica::tool {
 static constexpr const char *noThreads =
     "threads cannot be started, raise the limits of processes (ulimit -u) and memory (ulimit -v)";
 
-/// LLVM cannot go on.
+/// LLVM cannot continue.
 static void exitOnFatalError(void * /*data*/, const char *reason, bool /*crash*/) {
   bool threads = StringRef(reason).contains("pthread_create");
   report(createStringError(threads ? noThreads

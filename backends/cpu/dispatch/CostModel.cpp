@@ -1,4 +1,4 @@
-//===- CostModel.cpp - who computes, and in which pieces ------------------===//
+//===- CostModel.cpp - kernel selection and tiling ------------------------===//
 
 #include "backends/cpu/dispatch/CostModel.h"
 

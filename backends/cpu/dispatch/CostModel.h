@@ -1,4 +1,4 @@
-//===- CostModel.h - who computes, and in which pieces ----------*- C++ -*-===//
+//===- CostModel.h - kernel selection and tiling ----------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_DISPATCH_COSTMODEL_H
 #define MICA_BACKENDS_CPU_DISPATCH_COSTMODEL_H
@@ -17,7 +17,7 @@ struct ProductShape {
   /// neither a library nor tile registers can.
   bool blocks = false;
   /// Whether blocks are expanded to floats: a library reads those of all rows from the cache,
-  /// generated kernels expand them for every 64 rows anew and have no tile registers.
+  /// generated kernels expand them again for every 64 rows and have no tile registers.
   bool expands = false;
 };
 
@@ -52,7 +52,7 @@ struct KernelCosts {
   static KernelCosts of(const cpu::TargetDescription &target);
 };
 
-/// Who computes a product.
+/// Which kernel computes a product.
 KernelKind chooseKernel(const ProductShape &shape, const KernelCosts &costs);
 
 /// Attention of query heads that share a key/value head.

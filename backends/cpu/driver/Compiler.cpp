@@ -80,7 +80,7 @@ static std::string dumpPath(StringRef folder, Stage stage) {
                      : stage == Stage::Asm ? ".s"
                                            : ".o";
   return (folder + "/" + llvm::Twine(static_cast<int>(stage)) + "-" +
-          (stage == Stage::Ll ? "optimised.ll" : name + ending))
+          (stage == Stage::Ll ? "optimized.ll" : name + ending))
       .str();
 }
 

@@ -54,7 +54,7 @@ struct CompileOptions {
   std::string chatTemplate;
   std::string toolTemplate; ///< Of conversations with tools; empty: the same.
   std::vector<std::pair<std::string, std::string>> specialTokens;
-  /// Hears what is going on: a stage's name and how much of it is done, in [0, 1].
+  /// Reports progress: a stage's name and how much of it is done, in [0, 1].
   std::function<void(llvm::StringRef, double)> progress;
 };
 
@@ -91,7 +91,7 @@ void registerCompilerDialects(mlir::DialectRegistry &registry);
 
 /// Takes `module` from stage `model` to `options.emit` and writes the result to `output`: text for
 /// the stages up to `asm`, an object, or the program. `weights` may be null below stage `exe`.
-/// Errors name the op, its place in the model and the hint; after one, nothing stands at `output`
+/// Errors name the op, its place in the model and the hint; after one, nothing is at `output`
 /// that was not there before.
 llvm::Expected<CompileReport> compile(mlir::ModuleOp module, const WeightSource *weights,
                                       const CompileOptions &options, llvm::StringRef output);

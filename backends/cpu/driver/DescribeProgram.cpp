@@ -223,8 +223,8 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
   if (std::map<std::string, std::string> rows = rowsOfRoles(module); !rows.empty())
     manifest["rows"] = rows;
   if (EntrySignature(entry).argument(EntryRole::Lengths)) {
-    SmallVector<int64_t> borders = ropeLengthThresholds(module);
-    manifest["rope_length_thresholds"] = std::vector<int64_t>(borders.begin(), borders.end());
+    SmallVector<int64_t> thresholds = ropeLengthThresholds(module);
+    manifest["rope_length_thresholds"] = std::vector<int64_t>(thresholds.begin(), thresholds.end());
   }
   if (auto rows = module->getAttrOfType<IntegerAttr>(kGemmThresholdAttr))
     manifest["batch_invariant_rows"] = rows.getInt();

@@ -1,5 +1,5 @@
 // Which instructions this machine's CPU (and its kernel) allow. Compiled for baseline x86-64, needs
-// no initialiser.
+// no initializer.
 #ifndef MICA_BACKENDS_CPU_FEATURES_CPU_H
 #define MICA_BACKENDS_CPU_FEATURES_CPU_H
 

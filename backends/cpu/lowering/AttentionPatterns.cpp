@@ -214,11 +214,11 @@ private:
                             "be a part of what it holds");
     if (spec.valuesInKeys && spec.keys.getLayout() &&
         spec.keys.getLayout().getKind() != KvKind::Keys)
-      return op.emitOpError("reads keys from a cache that stands as values");
+      return op.emitOpError("reads keys from a cache that is stored as values");
     return success();
   }
 
-  /// The cache that values would have beside the keys that they stand in.
+  /// The cache that values would have beside the keys that they are in.
   static KvCacheType transposedValues(AttentionOp op, KvCacheType keys) {
     KvLayoutAttr layout = keys.getLayout();
     return KvCacheType::get(

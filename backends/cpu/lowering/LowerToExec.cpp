@@ -41,7 +41,7 @@ PhysicalTypeConverter::PhysicalTypeConverter() {
     return physical ? Type(physical) : Type(state);
   });
   addConversion([](RankedTensorType tensor) -> Type {
-    // Keys and values of !mica.int8 stay a name for what stands in the cache.
+    // Keys and values of !mica.int8 stay a name for what is in the cache.
     if (isa<BlockType, IntRowsType>(tensor.getElementType()))
       return bytesOf(tensor);
     auto layout = dyn_cast_or_null<PackedLayoutAttr>(tensor.getEncoding());
@@ -146,7 +146,7 @@ struct LowerToExecPass : mica::cpu::impl::LowerToExecBase<LowerToExecPass> {
   }
 
 private:
-  /// Entry functions take the weights, scratch memory and the place for the logits behind the
+  /// Entry functions take the weights, scratch memory and the place for the logits after the
   /// caches.
   LogicalResult addEntryArguments() {
     Builder builder(&getContext());

@@ -63,7 +63,7 @@ template <typename Op> struct LowerElementwise : Lowering<Op> {
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), this->kernels);
     if (isQuantized(cast<RankedTensorType>(op.getType()).getElementType()))
-      return rewriter.notifyMatchFailure(op, "a quantised row is more than its elements");
+      return rewriter.notifyMatchFailure(op, "a quantized row is more than its elements");
     ValueRange inputs = operands.getOperands();
     Value rows = launch.rowsOf(inputs[0]);
     StringRef name = Op::getOperationName().drop_front(strlen("mica."));
@@ -81,13 +81,13 @@ template <typename Op> struct LowerElementwise : Lowering<Op> {
   Number number;
 };
 
-/// A cast to quantised rows. Other casts are elementwise.
+/// A cast to quantized rows. Other casts are elementwise.
 struct LowerQuantize : Lowering<CastOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(CastOp op, OpAdaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
     if (!isQuantized(op.getType().getElementType()))
-      return rewriter.notifyMatchFailure(op, "the result is not quantised");
+      return rewriter.notifyMatchFailure(op, "the result is not quantized");
     Launcher launch(rewriter, op.getLoc(), kernels);
     Value rows = launch.rowsOf(operands.getX());
     int64_t limbs = limbsOf(op.getResult());

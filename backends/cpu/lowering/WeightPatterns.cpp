@@ -16,7 +16,7 @@ static FailureOr<Value> weightsBuffer(Operation *op) {
   return Value(EntrySignature(function).argument(EntryRole::Weights));
 }
 
-/// The tensor of `type` that stands at byte `offset` of the weights.
+/// The tensor of `type` that is at byte `offset` of the weights.
 static Value weightAt(ConversionPatternRewriter &rewriter, Location loc, Value weights,
                       Value offset, Type type) {
   auto tensor = cast<RankedTensorType>(type);

@@ -12,7 +12,7 @@ namespace mica::cpu {
 struct PackOptions {
   /// Receives the bytes in order.
   llvm::function_ref<llvm::Error(llvm::ArrayRef<uint8_t>)> sink;
-  /// Hears after every piece how many of how many bytes are done.
+  /// Is called after every piece with the bytes done and the total.
   llvm::function_ref<void(uint64_t done, uint64_t all)> progress;
   unsigned threads = 1;                         ///< that pack, while the one that calls hands over
   const ColumnImportance *importance = nullptr; ///< for what is quantized; null: none

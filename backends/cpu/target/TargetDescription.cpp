@@ -140,7 +140,7 @@ static TargetDescription describeNative() {
 }
 
 /// The names of LLVM's list that reach x86-64-v3 and resemble `name`, the closest first, three at
-/// most; behind them names that fit most machines.
+/// most; after them names that fit most machines.
 static std::string alike(StringRef name) {
   SmallVector<StringRef> known;
   X86::fillValidCPUArchList(known, /*Only64Bit=*/true);

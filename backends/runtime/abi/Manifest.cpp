@@ -168,9 +168,9 @@ void parseModel(const Json &json, Manifest &m) {
       bad("depends_on_role", "is not true or false");
     m.dependsOnRole = depends->get<bool>();
   }
-  if (auto borders = json.find("rope_length_thresholds"); borders != json.end()) {
-    for (const Json &border : array(*borders, "rope_length_thresholds"))
-      m.ropeLengthThresholds.push_back(integer(border, "rope_length_thresholds", 1, maxToken));
+  if (auto thresholds = json.find("rope_length_thresholds"); thresholds != json.end()) {
+    for (const Json &threshold : array(*thresholds, "rope_length_thresholds"))
+      m.ropeLengthThresholds.push_back(integer(threshold, "rope_length_thresholds", 1, maxToken));
     std::sort(m.ropeLengthThresholds.begin(), m.ropeLengthThresholds.end());
   }
 }

@@ -48,8 +48,8 @@ struct Manifest {
   int64_t batchInvariantRows = 1;
   /// Rows of prompts are computed in another arithmetic than those of decoding.
   bool dependsOnRole = false;
-  /// Where the forward function takes lengths: frequencies of a sequence longer than a border are
-  /// others, for all of its rows. Ascending.
+  /// Where the forward function takes lengths: frequencies of a sequence longer than a threshold
+  /// are others, for all of its rows. Ascending.
   std::vector<int64_t> ropeLengthThresholds;
   std::optional<int32_t> bos;
   std::vector<int32_t> eos;

@@ -11,7 +11,7 @@ class WorkPool {
 public:
   using Body = void (*)(void *context, int64_t begin, int64_t end);
 
-  /// Hears of every part that a fork runs, on the thread that runs it.
+  /// Is called for every part that a fork runs, on the thread that runs it.
   class Observer {
   public:
     using Time = std::chrono::steady_clock::time_point;

@@ -279,7 +279,7 @@ void addRun(CLI::App &app, RunArguments &run) {
         ->default_str(std::to_string(GenerationSettings::defaultMaxTokens))
         ->transform(within(setting_range::maxTokens));
     addStops(app, run.settings);
-    app.add_flag("--ignore-eos", run.settings.ignoreEos, "Go on after an end token");
+    app.add_flag("--ignore-eos", run.settings.ignoreEos, "Continue after an end token");
     addLookup(app, run.settings);
   });
   addSampling(app, run.settings);
@@ -396,7 +396,7 @@ CLI::App *addScore(CLI::App &app, ScoreArguments &score) {
   CLI::App *sub = app.add_subcommand(
       "score",
       "For tools such as `mica eval`: reads lines `LENGTH[/TOTAL] FIRST ID ID ...` from "
-      "stdin, feeds the ids behind the first LENGTH positions, as parts of a text of TOTAL, "
+      "stdin, feeds the ids after the first LENGTH positions, as parts of a text of TOTAL, "
       "and writes the logits from ids[FIRST] on as float32 rows to stdout");
   addPrefillChunk(*sub, score.prefillChunk);
   sub->add_flag("--as-decode", score.asDecode, "Compute rows as in decoding, not as in prompts");

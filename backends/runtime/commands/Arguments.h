@@ -43,7 +43,7 @@ struct BenchArguments {
   int64_t repeat = 5;
   std::optional<int64_t> prefillChunk; ///< see prefillChunkSize
   int64_t lookup = 0;
-  Tokens text; ///< What tests with lookup generate, behind its first `depth` ids; empty: a period.
+  Tokens text; ///< What tests with lookup generate, after its first `depth` ids; empty: a period.
   bool profile = false;
   std::optional<std::string> trace;
   std::optional<double> peakGb, peakGflop; ///< Limits for the profile; measured where not given.

@@ -70,7 +70,7 @@ public:
   BatchTexts(BatchRequests &requests, uint64_t settings)
       : requests(requests), settings(settings), place(requests.place()) {}
 
-  /// The next text; none behind the last one.
+  /// The next text; none after the last one.
   Result<std::optional<BatchText>> next();
 
   /// From where on texts can be asked for once more.

@@ -28,7 +28,7 @@ public:
   open(const ProgramTokenizer *tokenizer, const Manifest &manifest, const RunArguments &arguments);
   ~BatchRequests();
 
-  /// The next request; null behind the last one. Lines of white space are passed over. Errors name
+  /// The next request; null after the last one. Lines of white space are passed over. Errors name
   /// the line: what is no request, has a key that is not known, or a prompt that the model cannot
   /// read.
   Result<std::shared_ptr<const BatchRequest>> next();

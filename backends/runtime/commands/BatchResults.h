@@ -27,7 +27,7 @@ public:
   BatchResults(const BatchResults &) = delete;
   BatchResults &operator=(const BatchResults &) = delete;
 
-  /// Whether the file holds the result of `text`, which comes behind those that were asked for
+  /// Whether the file holds the result of `text`, which comes after those that were asked for
   /// before. Asked for all texts in their order, until the answer is no. Errors: it holds something
   /// else.
   Result<bool> holds(const BatchText &text);

@@ -33,7 +33,7 @@ int64_t positionsBefore(const BenchTest &test) {
   return test.lookup > 0 ? std::max(test.depth, test.isGiven ? 1 : period) : test.depth;
 }
 
-/// The prompt of a test with lookup and what the text goes on with.
+/// The prompt of a test with lookup and what the text continues with.
 struct Script {
   Tokens prompt, rest;
 };
@@ -43,7 +43,7 @@ Script givenScript(const Tokens &text, int64_t prompt) {
   return {Tokens(text.begin(), middle), Tokens(middle, text.end())};
 }
 
-/// The prompt's end is the end of the period, which the script goes on with.
+/// The prompt's end is the end of the period, which the script continues with.
 Script repeatingScript(int64_t prompt, int64_t vocab) {
   Random random(2);
   Script script{{}, randomTokens(random, period, vocab)};

@@ -54,7 +54,7 @@ private:
          &Chat::set},
         {"/system", "[TEXT]", "show or replace the system prompt", &Chat::setSystem},
         {"/regenerate", "", "answer the last message again", &Chat::regenerate},
-        {"/reset", "", "forget the conversation and begin anew", &Chat::reset},
+        {"/reset", "", "forget the conversation and start over", &Chat::reset},
         {"/save", "FILE", "write the conversation to a file (JSON)", &Chat::save},
         {"/load", "FILE", "continue the conversation in a file", &Chat::load},
         {"/stats", "", "tokens, speed and what is left of the context", &Chat::showStats},
@@ -222,7 +222,7 @@ private:
     Result<Conversation::Answer> answer = answering(listener);
     if (!answer)
       return refuse(answer.error(),
-                    /*hint=*/conversation.length() > 0 ? "; /reset begins anew" : "");
+                    /*hint=*/conversation.length() > 0 ? "; /reset starts over" : "");
     total.promptTokens += answer->promptTokens;
     total.cachedTokens += answer->cachedTokens;
     total.tokens += answer->tokens;
@@ -265,7 +265,7 @@ private:
                  " tokens, -n allows more");
     else if (answer.finish == Finish::ContextFull)
       reportNote("the context of " + std::to_string(positions) +
-                 " positions is full, /reset begins anew");
+                 " positions is full, /reset starts over");
     if (answer.droppedTurns > 0)
       reportNote("the context is full: the oldest turns were dropped (" +
                  std::to_string(answer.droppedTurns) + ")");
@@ -294,7 +294,7 @@ private:
     reportWarning("the context is " + std::to_string(percent(used)) + " % full (" +
                   std::to_string(used) + " of " + std::to_string(positions) + " positions): " +
                   (arguments.contextShift ? "the oldest turns will be dropped"
-                                          : "/reset begins anew, and with --context-shift the "
+                                          : "/reset starts over, and with --context-shift the "
                                             "oldest turns are dropped"));
   }
 

@@ -17,7 +17,7 @@ class ChatInput {
 public:
   virtual ~ChatInput() = default;
   /// The next turn; nothing at the end of the input. A turn is a line, or several of them: those of
-  /// which all but the last end in a backslash, and what stands between two marks of three double
+  /// which all but the last end in a backslash, and what is between two marks of three double
   /// quotes. Errors: input that cannot be read, or that ends within a turn.
   Result<std::optional<std::string>> read();
   /// Whether somebody sits there.

@@ -140,7 +140,7 @@ Result<Conversation::Answer> Conversation::answer(Tokens prompt, const Listener 
     answer.recomputeSeconds += result->totals.recomputeSeconds;
     if (made.finish != Finish::ContextFull || !options.contextShift)
       break;
-    // The answer continues behind fewer turns.
+    // The answer continues after fewer turns.
     int64_t before = answer.droppedTurns;
     auto length = static_cast<int64_t>(tokens.size());
     Result<Tokens> shorter = fitted(chatTemplate.encode(said, true), length, answer.droppedTurns);

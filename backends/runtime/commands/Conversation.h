@@ -32,21 +32,21 @@ public:
     double recomputeSeconds = 0;
     int64_t droppedTurns = 0; ///< See Options::contextShift.
   };
-  /// Hears pieces of the answer, whole characters; false ends it.
+  /// Receives pieces of the answer, whole characters; false ends it.
   using Listener = std::function<Result<bool>(const std::string &piece)>;
 
   /// `model`, `text` and `chatTemplate` must outlive the conversation.
   Conversation(const Model &model, const ProgramTokenizer &text, const ChatTemplate &chatTemplate,
                Options options);
 
-  /// Says `message` and hears the answer, which is kept even where the listener has ended it.
+  /// Sends `message` and receives the answer, which is kept even where the listener has ended it.
   /// Errors: the template refuses or leaves the message out, the context is too short; nothing is
   /// kept then.
   Result<Answer> ask(Message message, const Listener &listener);
   /// Says the last message once more: a new answer replaces the one that it had. Errors: there is
   /// none, and those of `ask`.
   Result<Answer> regenerate(const Listener &listener);
-  /// Begins anew.
+  /// Starts over.
   void reset();
   /// Positions filled.
   int64_t length() const { return scheduler ? scheduler->cachedTokens(0) : 0; }

@@ -31,10 +31,10 @@ void noteRecomputed(int64_t tokens, double seconds) {
   if (tokens == 0)
     return;
   char line[120];
-  std::snprintf(line, sizeof line,
-                "%lld tokens were read again in %.2f s: the model turns those of longer texts "
-                "otherwise",
-                static_cast<long long>(tokens), seconds);
+  std::snprintf(
+      line, sizeof line,
+      "%lld tokens were recomputed in %.2f s: the frequencies of rope depend on the length",
+      static_cast<long long>(tokens), seconds);
   reportNote(line);
 }
 

@@ -37,7 +37,7 @@ Result<std::optional<std::string>> promptText(const RunArguments &arguments, boo
   Result<std::string> text = readTextFile(piped ? "-" : *arguments.file, "prompt", "-f");
   if (!text)
     return text.error();
-  // What `echo` puts behind a line is not meant.
+  // What `echo` puts after a line is not meant.
   if (piped && text->ends_with('\n'))
     text->pop_back();
   return piped && text->empty() ? std::nullopt : std::optional(*std::move(text));
@@ -69,8 +69,8 @@ Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifes
   return std::vector<Tokens>{*ids};
 }
 
-/// Hears one of the texts. A single one is streamed; several are written one after the other at the
-/// end.
+/// Receives one of the texts. A single one is streamed; several are written one after the other at
+/// the end.
 class Writer final : public RequestListener {
 public:
   Writer(const RunArguments &arguments, const ProgramTokenizer *text, const Tokens &prompt,
@@ -114,7 +114,7 @@ public:
   std::string text() const { return ids ? "" : written; }
 
 private:
-  /// What a model writes may not move the cursor or set a terminal's colours and title.
+  /// What a model writes may not move the cursor or set a terminal's colors and title.
   std::string shown(const std::string &text) const {
     return terminal ? sanitizeForTerminal(text) : text;
   }

@@ -125,7 +125,7 @@ Result<ScoreRequest> parseScoreRequest(std::string_view line) {
       total = parseNumber(text.substr(slash + 1));
     if (!number || !total)
       return Error{"'" + std::string(text.substr(0, 40)) +
-                   "' is no number that can be fed, write LENGTH[/TOTAL] FIRST ID ID ..."};
+                   "' is not a number that can be fed, write LENGTH[/TOTAL] FIRST ID ID ..."};
     line.remove_prefix(end);
     if (word == 0) {
       request.length = *number;

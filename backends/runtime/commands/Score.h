@@ -8,7 +8,7 @@
 namespace mica::rt {
 
 /// A line of the standard input: `LENGTH[/TOTAL] FIRST ID ID ...`. The sequence goes back to its
-/// first LENGTH positions, the ids are fed behind them, as parts of a text of TOTAL positions, and
+/// first LENGTH positions, the ids are fed after them, as parts of a text of TOTAL positions, and
 /// the logits of ids[FIRST] and of all that follow are answered. Without TOTAL the text ends with
 /// the ids; it matters to models whose frequencies follow the length of a text.
 struct ScoreRequest {

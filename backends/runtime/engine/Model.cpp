@@ -99,7 +99,7 @@ Status Model::readWeights() {
       return read;
   weightBytes = bytes;
   if (size >= program::hugePage && weightsInHugePages() < size / 2)
-    reportNote("--huge-pages: the system lends few or none (see "
+    reportNote("--huge-pages: the kernel provides few or none (see "
                "/sys/kernel/mm/transparent_hugepage/enabled), the weights are in small ones");
   return {};
 }

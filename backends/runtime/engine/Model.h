@@ -46,7 +46,7 @@ public:
   void forward(void *const *descriptors, RowRole role) const {
     entry(descriptors, role, &ownRuntime->table());
   }
-  /// What stands in the model object under that name, or null.
+  /// What is in the model object under that name, or null.
   const void *symbol(const char *name) const;
 
 private:

@@ -15,7 +15,7 @@ constexpr std::array<int64_t, 8> minLength{1, 2, 3, 4, 6, 9, 14, 32};
 /// of a text beside this one more after a token that both have than after others.
 constexpr std::array<double, 10> priorRight{0.7, 1, 2, 3, 4, 5, 6, 8, 0.6, 2};
 constexpr double priorWrong = 1;
-/// How far behind what differs a token is looked for that the text beside has as well.
+/// How far after what differs a token is looked for that the text beside has as well.
 constexpr int64_t maxAdjacentDistance = 4;
 /// Differing tokens after which the text runs beside none.
 constexpr int64_t maxDiffering = 12;
@@ -41,7 +41,7 @@ void PromptLookup::observe(int32_t token) {
   text.push_back(token);
 }
 
-/// The first token of the text beside that is the same counts: a skipped one may stand there again
+/// The first token of the text beside that is the same counts: a skipped one may be there again
 /// soon.
 void PromptLookup::followAdjacent(int32_t token) {
   if (beside < 0)
@@ -114,7 +114,7 @@ PromptLookup::Tokens PromptLookup::draft(int64_t most) {
   }
   double all = each;
   for (int64_t i = 0; i < most && all >= minAcceptance; ++i) {
-    // A match that reaches up to the end goes on with the draft itself: a period repeats.
+    // A match that reaches up to the end continues with the draft itself: a period repeats.
     int64_t source = from + i;
     drafted.push_back(source < size ? text[source] : drafted[source - size]);
     all *= each;

@@ -1,4 +1,4 @@
-// Guesses how a text goes on from how it went on before.
+// Guesses how a text continues from how it continued before.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_PROMPTLOOKUP_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_PROMPTLOOKUP_H
 
@@ -10,13 +10,13 @@
 
 namespace mica::rt {
 
-/// Prompt lookup decoding (Saxena 2023): where the end of the text stood before, what followed
+/// Prompt lookup decoding (Saxena 2023): where the end of the text occurred before, what followed
 /// there is drafted. The text runs beside that earlier one from then on: a token that was another
 /// there, as the names in a list are, is skipped on both sides, and the next one that both have
-/// says where they go on together. A draft costs rows of the model, so its length follows from how
-/// often such drafts have been right: short matches and long ones are counted apart, in a text that
-/// does not repeat itself only rare trials are left, and in a template what varies ends the draft.
-/// The same text gives the same drafts everywhere: no clock is involved.
+/// says where they continue together. A draft costs rows of the model, so its length follows from
+/// how often such drafts have been right: short matches and long ones are counted apart, in a text
+/// that does not repeat itself only rare trials are left, and in a template what varies ends the
+/// draft. The same text gives the same drafts everywhere: no clock is involved.
 class PromptLookup {
 public:
   using Tokens = std::vector<int32_t>;
@@ -55,8 +55,8 @@ private:
 
   double minAcceptance;
   Tokens text;
-  std::vector<int32_t> before;                 ///< of each token, where the same one stood last; -1
-  std::unordered_map<int32_t, int32_t> newest; ///< of each token, where it stands last
+  std::vector<int32_t> before; ///< of each token, where the same one occurred last; -1
+  std::unordered_map<int32_t, int32_t> newest; ///< of each token, where it occurs last
   int64_t beside = -1; ///< what follows the last token that the text beside has; -1: there is none
   int64_t differing = 0; ///< tokens since then
   std::array<Record, adjacentRecord + 1> records;

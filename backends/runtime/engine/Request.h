@@ -1,4 +1,4 @@
-// One text to generate: what is asked for, what is heard of it on the way, and what becomes of it.
+// One text to generate: its input, its events while it runs, and its result.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_REQUEST_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_REQUEST_H
 
@@ -53,7 +53,8 @@ struct RequestResult {
   int64_t drafted = 0, accepted = 0; ///< Tokens drafted, and those that the text went on with.
 };
 
-/// Hears of a request, from within Scheduler::step. An error fails the request, and it alone.
+/// Receives the events of a request, from within Scheduler::step. An error fails the request, and
+/// it alone.
 class RequestListener {
 public:
   virtual ~RequestListener() = default;
@@ -66,7 +67,7 @@ public:
   virtual bool shouldContinue() { return true; }
   /// The logits of the next position; only with Request::allLogits.
   virtual Status logits(std::span<const float> row) { return {}; }
-  /// The end. Nothing is heard afterwards.
+  /// The end. No event follows.
   virtual void finished(const RequestResult &result) {}
 };
 

@@ -66,7 +66,7 @@ struct Scheduler::Task {
   Sampler sampler;
   RequestResult result;
   size_t queued = 0; ///< Positions of the prompt that are cached or queued.
-  Tokens draft;      ///< What has been queued behind the newest token.
+  Tokens draft;      ///< What has been queued after the newest token.
 };
 
 Scheduler::Totals Scheduler::Totals::operator-(const Totals &before) const {
@@ -299,7 +299,7 @@ void Scheduler::decode() {
 
 void Scheduler::runDecode() { counted.decodeCalls += run() > 0; }
 
-/// Queues the newest token of a text and what is drafted behind it: nothing behind the last token,
+/// Queues the newest token of a text and what is drafted after it: nothing after the last token,
 /// the end of the context or a length at which all rows change. False on failure.
 bool Scheduler::queueNewest(size_t s, int64_t maxDrafts) {
   Task &task = *slots[s].task;
@@ -409,7 +409,7 @@ void Scheduler::notifyListeners(const std::vector<Row> &computed, std::span<cons
   }
 }
 
-/// Chooses the token that follows a row. Whether the drafted row behind it holds that token.
+/// Chooses the token that follows a row. Whether the drafted row after it holds that token.
 bool Scheduler::choose(const Row &row, std::span<const float> logits) {
   counted.decodeTokens += row.role == RowRole::Decode;
   Result<int32_t> token = slots[row.slot].task->next(logits);
@@ -450,7 +450,7 @@ bool Scheduler::accept(size_t s, int32_t token, std::span<const float> logits, i
   return false;
 }
 
-/// How the text ends with `token`, where `room` positions are free behind the row that it follows.
+/// How the text ends with `token`, where `room` positions are free after the row that it follows.
 std::optional<Finish> Scheduler::finishAfter(const Task &task, int32_t token, int64_t room) const {
   if (task.endsWith(token, loaded.manifest().eos))
     return Finish::EndToken;

@@ -1,7 +1,7 @@
 // Generates the texts of many requests at once, on one session. A request waits for a slot (a
 // sequence of the session), its prompt is computed in separate calls or together with others,
 // then each step computes the newest token of every text in progress and what has been drafted
-// behind it.
+// after it.
 //
 // What a row's arithmetic depends on is the role of its position, prompt or decode (RowRole.h), so
 // rows of prompts and rows that decode never share a call of the model. Up to

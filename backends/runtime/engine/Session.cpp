@@ -116,11 +116,11 @@ void Session::expect(int64_t sequence, int64_t total) {
     histories[sequence].expected = total;
 }
 
-/// How many borders lie before a length.
+/// How many thresholds lie before a length.
 size_t Session::ropeRegime(int64_t length) const {
-  const std::vector<int64_t> &borders = model.manifest().ropeLengthThresholds;
-  return static_cast<size_t>(std::lower_bound(borders.begin(), borders.end(), length) -
-                             borders.begin());
+  const std::vector<int64_t> &thresholds = model.manifest().ropeLengthThresholds;
+  return static_cast<size_t>(std::lower_bound(thresholds.begin(), thresholds.end(), length) -
+                             thresholds.begin());
 }
 
 /// What the frequencies of a row follow.
@@ -129,12 +129,12 @@ int64_t Session::lengthAt(int64_t sequence, int64_t position) const {
 }
 
 int64_t Session::positionsUntilThreshold(int64_t sequence) const {
-  const std::vector<int64_t> &borders = model.manifest().ropeLengthThresholds;
+  const std::vector<int64_t> &thresholds = model.manifest().ropeLengthThresholds;
   int64_t length = lengths[sequence];
   if (histories.empty())
     return room(sequence);
   size_t side = ropeRegime(lengthAt(sequence, length));
-  return side < borders.size() ? borders[side] - length : room(sequence);
+  return side < thresholds.size() ? thresholds[side] - length : room(sequence);
 }
 
 bool Session::atMemoryLimit() const {

@@ -14,10 +14,10 @@
 // Where the arithmetic of a row depends on its role, the session calls the model once for each role
 // that is queued, so that a row is computed alike whatever else is queued with it.
 //
-// Where frequencies follow the length, all rows of a sequence must stand on one side of each
-// border. When a sequence crosses one, in either direction, the session reads its tokens again,
-// once, with the frequencies of the new length, each in the role that it had. Between borders rows
-// keep what they were made with.
+// Where frequencies follow the length, all rows of a sequence must be on one side of each
+// threshold. When a sequence crosses one, in either direction, the session reads its tokens again,
+// once, with the frequencies of the new length, each in the role that it had. Between thresholds
+// rows keep what they were made with.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_SESSION_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_SESSION_H
 
@@ -44,20 +44,21 @@ public:
   int64_t length(int64_t sequence) const { return lengths[sequence]; }
   /// Positions that are still free.
   int64_t room(int64_t sequence) const { return model.manifest().maxSeq - lengths[sequence]; }
-  /// Forgets everything behind the first `length` positions of a sequence.
+  /// Forgets everything after the first `length` positions of a sequence.
   void truncate(int64_t sequence, int64_t length);
   /// Rows of a sequence up to position `total` are read as parts of a text of that length. Without
   /// it, a row is read as the last one of its text.
   void expect(int64_t sequence, int64_t total);
-  /// How many rows may be queued at once without one of them crossing a border, from the next on.
+  /// How many rows may be queued at once without one of them crossing a threshold, from the next
+  /// on.
   int64_t positionsUntilThreshold(int64_t sequence) const;
-  /// Tokens that were read again, and what that took.
+  /// Tokens that were recomputed, and the time that took.
   int64_t recomputedTokens() const { return numRecomputed; }
   double recomputeSeconds() const { return secondsRecomputing; }
 
   /// Queues the next row of a sequence. All rows of one sequence must be queued one after the
-  /// other, and all that are queued together are read on the last one's side of a border. Errors: a
-  /// token outside the vocabulary, a full context.
+  /// other, and all that are queued together are read on the last one's side of a threshold.
+  /// Errors: a token outside the vocabulary, a full context.
   Status push(int64_t sequence, int32_t token, RowRole role, bool wantLogits);
   int64_t queued() const { return queue.count(); }
   /// Forgets the queued rows.
@@ -65,9 +66,9 @@ public:
   /// Whether buffers for one more row with logits would take more than kMaxStepBytes: who queues
   /// rows of many sequences runs what is queued first. A few rows with logits are always taken.
   bool atMemoryLimit() const;
-  /// Whether the session shall go on to read a sequence's tokens again.
+  /// Whether the session shall continue to read a sequence's tokens again.
   using ShouldContinue = std::function<bool(int64_t sequence)>;
-  /// Reads again what the queued rows have before them on another side of a border;
+  /// Recomputes the rows before the queued ones where they are in another regime;
   /// `shouldContinue` is asked before each call of the model. False where it has said no: the
   /// queued rows are taken back then, and what has not been read again of that sequence is
   /// forgotten.
@@ -82,7 +83,7 @@ private:
     std::vector<int32_t> ids;   ///< of all its positions
     std::vector<RowRole> roles; ///< of all its positions, where the model depends on them
     int64_t expected = 0;       ///< rows before it follow this length
-    size_t side = 0;            ///< how many borders lie before the length that these were made for
+    size_t side = 0; ///< how many thresholds lie before the length that these were made for
   };
   /// Rows to compute, of one call or of several.
   struct Rows {

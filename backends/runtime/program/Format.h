@@ -2,12 +2,12 @@
 //
 //   launcher ELF | zeros | Header (one page) | section | zeros | section | ... | Footer
 //
-// All numbers are little-endian, as the only machines that run programs are. The header stands at
-// the first page boundary behind the launcher, every section begins on a page boundary (the
+// All numbers are little-endian, as the only machines that run programs are. The header is at
+// the first page boundary after the launcher, every section begins on a page boundary (the
 // launcher is the one at 0), and the footer is the last 32 bytes of the file. The footer finds the
 // header; where the footer is missing, the header (found from the launcher's ELF sizes) tells a
 // truncated program from a foreign file. A file that ends within the launcher never starts: the
-// path of the ELF interpreter, without which the kernel starts nothing, stands at the end of the
+// path of the ELF interpreter, without which the kernel starts nothing, is at the end of the
 // header's page.
 #ifndef MICA_BACKENDS_RUNTIME_PROGRAM_FORMAT_H
 #define MICA_BACKENDS_RUNTIME_PROGRAM_FORMAT_H

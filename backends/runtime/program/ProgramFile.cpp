@@ -90,21 +90,21 @@ static Result<Header> readHeader(const ByteSource &source, uint64_t offset) {
   return header;
 }
 
-/// One entry against its predecessors: known and new kind, page-aligned, behind `end`, before the
+/// One entry against its predecessors: known and new kind, page-aligned, after `end`, before the
 /// footer; the launcher's fills what is before the header.
 static Status checkEntry(const SectionEntry &entry, const Layout &layout, uint64_t end) {
   std::string name(sectionName(entry.kind));
   if (name.empty())
     return damaged("a section has the unknown kind " + std::to_string(entry.kind));
   if (layout.find(static_cast<SectionKind>(entry.kind)))
-    return damaged("its section '" + name + "' stands twice");
+    return damaged("its section '" + name + "' occurs twice");
   bool launcher = entry.kind == static_cast<uint32_t>(SectionKind::Launcher);
   if (launcher ? entry.offset != 0 || entry.size != layout.headerOffset
                : entry.offset % pageSize != 0 || entry.offset < end)
     return damaged("its section '" + name + "' is misplaced");
   uint64_t limit = layout.fileSize - sizeof(Footer);
   if (entry.offset > limit || entry.size > limit - entry.offset)
-    return damaged("its section '" + name + "' reaches behind the end of the file");
+    return damaged("its section '" + name + "' reaches past the end of the file");
   if (entry.kind != static_cast<uint32_t>(SectionKind::Weights) && entry.size > maxResidentSection)
     return damaged("its section '" + name + "' has the absurd size " + std::to_string(entry.size));
   return {};

@@ -20,7 +20,7 @@ struct Section {
 };
 
 /// What header and footer say, checked: launcher, code, weights and manifest are there, no kind
-/// stands twice, sections are in order without overlap and inside the file.
+/// occurs twice, sections are in order without overlap and inside the file.
 struct Layout {
   uint64_t headerOffset;
   uint64_t fileSize;
@@ -36,8 +36,8 @@ rt::Result<Layout> readLayout(const ByteSource &source);
 /// Reads a whole section and checks its hash. Sections larger than maxResidentSection are refused.
 rt::Result<std::vector<std::byte>> readSection(const ByteSource &source, const Section &section);
 
-/// Reads a section in pieces and checks its hash. `progress` (may be empty) hears the bytes done so
-/// far.
+/// Reads a section in pieces and checks its hash. `progress` (may be empty) is called with the
+/// bytes done so far.
 rt::Status verifySection(const ByteSource &source, const Section &section,
                          const std::function<void(uint64_t)> &progress = {});
 

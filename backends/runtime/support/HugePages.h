@@ -1,4 +1,4 @@
-// Mappings that can be of huge pages, which save most of the misses of the tables of pages.
+// Mappings that can be of huge pages, which save most of the TLB misses.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_HUGEPAGES_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_HUGEPAGES_H
 

@@ -10,12 +10,12 @@
 
 namespace mica::rt {
 
-/// Where the system lends them, huge pages (2 MiB) save most of the misses of the tables of pages;
+/// Where the kernel provides them, huge pages (2 MiB) save most of the TLB misses;
 /// but a huge page is there whole once a byte of it is touched.
 enum class Pages { Small, Large };
 
 /// Anonymous pages, reserved without commitment (MAP_NORESERVE), zero at first touch, page-aligned;
-/// of large ones all but the rest behind the last whole one.
+/// of large ones all but the rest after the last whole one.
 class Memory {
 public:
   /// Errors: no address space left, or an absurd size; they end in `hint`.

@@ -12,7 +12,7 @@
 
 namespace mica::rt {
 
-/// How deep values may stand in each other: what copies and writes them calls itself.
+/// How deep values may be in each other: what copies and writes them calls itself.
 inline constexpr int kMaxNesting = 100;
 
 /// The first escape of JSON in `text` that names one half of a surrogate pair without the other;
@@ -52,7 +52,7 @@ template <typename Json> Json parseNested(std::string_view text, std::string &pr
     else if (event == Event::object_end)
       keys.pop_back();
     else if (event == Event::key && !keys.back().insert(value.template get<std::string>()).second)
-      problem = "the key " + value.dump() + " stands twice in one object, leave one out";
+      problem = "the key " + value.dump() + " occurs twice in one object, leave one out";
     return problem.empty();
   };
   Json value = Json::parse(text, keep, /*allow_exceptions=*/false);

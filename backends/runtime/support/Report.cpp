@@ -11,7 +11,7 @@ static std::string programName = "program";
 
 void setProgramName(std::string name) { programName = std::move(name); }
 
-/// Appends the byte at `at` of `text`, spelt out where it is (of) a control character, and moves
+/// Appends the byte at `at` of `text`, spelled out where it is (of) a control character, and moves
 /// on.
 static void appendSanitized(std::string &out, std::string_view text, size_t &at) {
   static constexpr char digits[] = "0123456789abcdef";

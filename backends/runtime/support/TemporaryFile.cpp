@@ -101,7 +101,7 @@ rt::Status checkTarget(const std::string &target, const Replaceable &replaceable
   rt::Result<FileSource> file = FileSource::open(target);
   if (file && replaceable.isOfKind(*file))
     return {};
-  return refuse("it exists and is no " + std::string(replaceable.kind), "remove it or ");
+  return refuse("it exists and is not a " + std::string(replaceable.kind), "remove it or ");
 }
 
 /// Locks a temporary file, as long as its descriptor is open: its writer is alive. Where the file

@@ -22,7 +22,7 @@ struct Replaceable {
   std::function<bool(const FileSource &)> isOfKind = {};
 };
 
-/// "cannot be written (REASON), REMEDY", to stand behind the path. REASON and the beginning of
+/// "cannot be written (REASON), REMEDY", to follow the path. REASON and the beginning of
 /// REMEDY are those of `error`, an errno; `another` is the hint that always helps, such as
 /// "choose another -o".
 std::string cannotBeWritten(int error, std::string_view another);
@@ -36,7 +36,7 @@ rt::Status checkTarget(const std::string &target, const Replaceable &replaceable
 /// such name.
 std::string_view targetOfTemporary(std::string_view name);
 
-/// Every file that the tools and programs write goes through this class. It stands beside its
+/// Every file that the tools and programs write goes through this class. It is beside its
 /// target until `commit`. Destroyed before that, or when a signal ends the process (see
 /// SignalCleanup.h), it leaves nothing behind; what a killed process has left is removed by the
 /// next that writes to the same target.

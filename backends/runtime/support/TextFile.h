@@ -27,7 +27,7 @@ public:
   TextLines(const TextLines &) = delete;
   TextLines &operator=(const TextLines &) = delete;
 
-  /// The next line with its end, which the last one may lack; empty behind the last one. Valid
+  /// The next line with its end, which the last one may lack; empty after the last one. Valid
   /// until the next call.
   Result<std::string_view> next();
   /// How many bytes the lines so far have.

@@ -131,8 +131,9 @@ Result<Tokens> ChatTemplate::encodeJson(const std::string &messages) const {
   for (const Json &message : list)
     haveRoles = haveRoles && message.contains("role") && message["role"].is_string();
   if (!haveRoles)
-    return Error{"\"messages\" is no list of objects with a role each, write [{\"role\": \"user\", "
-                 "\"content\": \"Hello\"}]"};
+    return Error{
+        "\"messages\" is not a list of objects with a role each, write [{\"role\": \"user\", "
+        "\"content\": \"Hello\"}]"};
   return idsOf(renderJson(messages, true));
 }
 

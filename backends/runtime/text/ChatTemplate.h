@@ -33,11 +33,11 @@ public:
   static Result<ChatTemplate> load(const Manifest &manifest, const ProgramTokenizer *text,
                                    const Options &options);
 
-  /// The conversation as ids; `answer`: with what an answer begins behind. Errors: the template
-  /// refuses it.
+  /// The conversation as ids; `answer`: followed by the beginning of an answer. Errors: the
+  /// template refuses it.
   Result<Tokens> encode(const std::vector<Message> &messages, bool answer) const;
   /// The same of messages as JSON: a list of objects with a role each, as the template takes them,
-  /// with an answer's beginning behind. Errors: also that they are no such list.
+  /// followed by the beginning of an answer. Errors: also that they are not such a list.
   Result<Tokens> encodeJson(const std::string &messages) const;
   /// Makes tools known to the template, a JSON list of objects, instead of those of a file. Errors:
   /// as of Options::tools, without the file; no such list.
@@ -46,7 +46,7 @@ public:
   void forgetTools() { tools = shared; }
   /// Whether conversations have tools now, and a template of their own with them.
   bool hasToolTemplate() const { return toolProgram && tools != "null"; }
-  /// The special token that the template puts behind an answer; empty: none. Errors: the template
+  /// The special token that the template puts after an answer; empty: none. Errors: the template
   /// refuses a conversation with an answer.
   Result<Tokens> endOfTurn() const;
 

@@ -13,8 +13,8 @@ public:
   /// No string may be empty.
   explicit StopSequences(std::vector<std::string> strings) : strings(std::move(strings)) {}
 
-  /// Takes what the text goes on with and gives what can be printed: nothing of a stop string, and
-  /// nothing that may yet become one.
+  /// Takes what the text continues with and gives what can be printed: nothing of a stop string,
+  /// and nothing that may yet become one.
   std::string push(std::string_view text);
   /// The text's end: what was held back.
   std::string finish();

@@ -127,7 +127,7 @@ bool RopeScalingReader::matches(llvm::ArrayRef<double> factors, double largest,
 }
 
 /// Every factor between 1 and the largest tells how long the original context was; where there is
-/// none, all between the two borders mean the same.
+/// none, all between the two limits mean the same.
 std::optional<int64_t> RopeScalingReader::fitContext(llvm::ArrayRef<double> factors,
                                                      double largest) const {
   llvm::SmallVector<double> candidates = {8192};

@@ -166,7 +166,7 @@ llvm::Expected<llvm::StringRef> headerText(llvm::ArrayRef<uint8_t> bytes, llvm::
                           " follow; it is truncated or no safetensors file",
                       hints::fetch);
   llvm::StringRef text = llvm::toStringRef(bytes.slice(8, length));
-  // The format has padding behind the object, and nothing before it.
+  // The format has padding after the object, and nothing before it.
   if (!text.starts_with("{"))
     return inputError(path, "has a header that does not begin with \"{\"", hints::fetch);
   return text;

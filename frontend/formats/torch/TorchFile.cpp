@@ -66,7 +66,7 @@ static llvm::Error bigEndian(llvm::StringRef path) {
   return inputError(path, "is of a big-endian machine", "convert the model to safetensors");
 }
 
-/// Behind the pickles stand the storages, each with the number of its elements in front.
+/// After the pickles come the storages, each with the number of its elements in front.
 static llvm::Expected<std::vector<TensorInfo>> readLegacyFile(llvm::ArrayRef<uint8_t> bytes,
                                                               llvm::StringRef path) {
   auto pickles = readLegacyPickles(bytes, path);

@@ -58,7 +58,7 @@ enum Opcode : uint8_t {
 enum class Kind { None, Bool, Integer, Text, Name, List, Dict, Storage, Tensor, Mark };
 
 /// Something that the machine has made. Lists and tuples are alike; entries of dictionaries stand
-/// one behind the other, each key before its value.
+/// one after the other, each key before its value.
 struct Object {
   Kind kind = Kind::None;
   int64_t number = 0;        ///< of integers and truths; of storages how many elements they have
@@ -182,7 +182,7 @@ llvm::Error Machine::makeGlobal(llvm::StringRef module, llvm::StringRef name) {
   return wrong("has a pickle that uses " + inQuotes(full) + ", which is no part of a tensor");
 }
 
-/// ("storage", type, file, device, elements), and None behind it before 1.6, where something else
+/// ("storage", type, file, device, elements), and None after it before 1.6, where something else
 /// would make it a part of another.
 llvm::Error Machine::makeStorage() {
   Object *id = top();
@@ -309,7 +309,7 @@ llvm::Error Machine::step(uint8_t opcode) {
     object.kind = kind;
     return push(std::move(object));
   };
-  // The sizes of numbers that instructions have behind them.
+  // The sizes of numbers that instructions have after them.
   auto number = [&](uint64_t size) { return takeNumber(size); };
   switch (opcode) {
   case Proto:
@@ -426,7 +426,7 @@ llvm::Expected<std::vector<TorchTensor>> Machine::tensorsOf(const Object &dict) 
     if (key.kind != Kind::Text)
       return wrong("has a dictionary whose keys are no names");
     if (!value.tensor)
-      return wrong("has the entry " + inQuotes(key.text) + ", which is no tensor");
+      return wrong("has the entry " + inQuotes(key.text) + ", which is not a tensor");
     if (!names.insert(key.text).second)
       return wrong("has the entry " + inQuotes(key.text) + " twice");
     tensors.push_back(*value.tensor);

@@ -36,7 +36,7 @@ struct LegacyPickles {
   std::vector<TorchTensor> tensors;
   std::vector<llvm::StringRef> storages; ///< in the order of their data
   bool littleEndian = true;
-  llvm::ArrayRef<uint8_t> rest; ///< behind the pickles
+  llvm::ArrayRef<uint8_t> rest; ///< after the pickles
 };
 
 /// Reads the pickles that `bytes` begins with: the magic number and the version of the format,

@@ -148,7 +148,7 @@ llvm::Error takeValue(llvm::StringRef key, const GgufValue &value, llvm::StringR
   llvm::StringRef name = key;
   std::optional<llvm::StringRef> text = value.string();
   if (!text)
-    return inputError(path, "\"" + key + "\" is no text", hints::fetch);
+    return inputError(path, "\"" + key + "\" is not a text", hints::fetch);
   const auto *begin = text->bytes_begin();
   if (!llvm::isLegalUTF8String(&begin, text->bytes_end()))
     return inputError(path, "\"" + key + "\" is not UTF-8", hints::fetch);

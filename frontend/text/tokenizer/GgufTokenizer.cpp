@@ -200,15 +200,15 @@ void VocabularyReader::addScoredPieces() {
   for (auto [index, token] : llvm::enumerate(tokens)) {
     TokenType type = typeOf(index);
     if (!isUtf8(token) || token.find('\0') != std::string::npos)
-      return at("tokens").refuse("token " + llvm::Twine(index) + " is no text", hints::fetch);
-    // Only those of the type are bytes, however others are spelt.
+      return at("tokens").refuse("token " + llvm::Twine(index) + " is not a text", hints::fetch);
+    // Only those of the type are bytes, however others are spelled.
     builder.bytePieces = type == TokenType::Byte;
     builder.addPiece(token, index, at("tokens"));
     if (problem.found())
       return;
     TokenizerTable::Piece &piece = builder.table.pieces[index];
     if (type == TokenType::Byte && piece.flags != PieceFlags::byte)
-      return at("token_type").refuse("token " + inQuotes(token) + " is no byte", hints::fetch);
+      return at("token_type").refuse("token " + inQuotes(token) + " is not a byte", hints::fetch);
     piece.flags = flags[static_cast<int>(type) - 1];
     piece.score = scores[index];
     if (type == TokenType::Byte) {
@@ -218,7 +218,7 @@ void VocabularyReader::addScoredPieces() {
   }
 }
 
-/// As sentencepiece has it: spaces become visible, one stands in front.
+/// As sentencepiece has it: spaces become visible, one is prepended.
 void VocabularyReader::readSentencePiece() {
   readScores();
   if (problem.found())
@@ -276,7 +276,7 @@ void VocabularyReader::place(bool beginsPrompt) {
   put("add_bos_token", beginsPrompt, table.bosId, table.prefixIds);
   put("add_eos_token", false, table.eosId, table.suffixIds);
   if (boolean("add_sep_token", false))
-    at("add_sep_token").refuseUnsupported("a separator behind the prompt");
+    at("add_sep_token").refuseUnsupported("a separator after the prompt");
 }
 
 llvm::Expected<std::optional<TokenizerBuilder>> VocabularyReader::read() {

@@ -14,7 +14,7 @@
 
 namespace mica {
 
-/// The first problem found in a file. Readers go on with defaults after one, and the caller asks
+/// The first problem found in a file. Readers continue with defaults after one, and the caller asks
 /// once at the end.
 class Problem {
 public:

@@ -18,7 +18,7 @@ using namespace rt::tokenizer;
 
 namespace {
 
-/// A special token and how far behind the last rank its id is.
+/// A special token and how far after the last rank its id is.
 struct SpecialToken {
   llvm::StringLiteral content;
   int32_t offset;
@@ -50,7 +50,7 @@ struct RankRules {
   llvm::StringLiteral className, fileName; ///< By which it is known; either may be empty.
   llvm::StringLiteral pattern;
   llvm::ArrayRef<SpecialToken> tokens;
-  size_t ranks;          ///< How many the published file has; special tokens stand behind them.
+  size_t ranks;          ///< How many the published file has; special tokens follow them.
   bool composes = false; ///< Text is brought into form NFC.
   int32_t extras = 0;    ///< Further special tokens, <|extra_0|> and on.
 };
@@ -86,7 +86,7 @@ std::optional<std::pair<std::string, int64_t>> readLine(llvm::StringRef line) {
   return std::pair(std::string(piece.begin(), piece.end()), rank);
 }
 
-/// Byte-level vocabularies are spelt in the alphabet of tokenizer.json.
+/// Byte-level vocabularies are spelled in the alphabet of tokenizer.json.
 std::string spelling(llvm::StringRef bytes) {
   std::string out;
   for (char byte : bytes)

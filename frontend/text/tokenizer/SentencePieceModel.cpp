@@ -95,7 +95,7 @@ bool readPiece(llvm::StringRef message, TokenizerBuilder &builder, const JsonNod
     return false;
   TokenizerTable::Piece &piece = builder.table.pieces.back();
   if (builder.bytePieces && piece.flags != PieceFlags::byte)
-    return false; // not spelt <0xAB>
+    return false; // not spelled <0xAB>
   piece.flags = flags[type - 1];
   piece.score = score;
   if (piece.flags == PieceFlags::byte)

@@ -13,7 +13,7 @@ struct TokenizerBuilder {
   TokenizerTable table;
   /// Every piece and added token as its file spells it -> id.
   llvm::StringMap<int32_t> spellings;
-  /// Pieces spelt <0xAB> print as that byte.
+  /// Pieces spelled <0xAB> print as that byte.
   bool bytePieces = false;
 
   std::optional<int32_t> find(llvm::StringRef spelling) const;

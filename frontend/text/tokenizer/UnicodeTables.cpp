@@ -32,7 +32,7 @@ std::vector<uint32_t> decomposition(LookUp lookUp, const UNormalizer2 *form, UCh
   return out;
 }
 
-/// Whether `point` is in Unicode 9, by which the tokenizers package normalises: what came later
+/// Whether `point` is in Unicode 9, by which the tokenizers package normalizes: what came later
 /// stays as it is.
 bool isKnown(UChar32 point) {
   UVersionInfo age;

@@ -8,7 +8,7 @@ func.func @rmsnorm() -> tensor<1x4xf32> attributes {mica.expect = [dense<[[0.534
   return %y : tensor<1x4xf32>
 }
 
-// eps stands inside of the root: 1e-3 / sqrt(1e-6 + 1e-6), where outside it would be 1e-3 / (1e-3 + 1e-6).
+// eps is inside the root: 1e-3 / sqrt(1e-6 + 1e-6), where outside it would be 1e-3 / (1e-3 + 1e-6).
 func.func @rmsnorm_eps_is_inside_of_the_root() -> tensor<1x2xf32> attributes {mica.expect = [dense<[[0.70710678, -0.70710678]]> : tensor<1x2xf32>]} {
   %x = arith.constant dense<[[1.0e-03, -1.0e-03]]> : tensor<1x2xf32>
   %w = arith.constant dense<1.0> : tensor<2xf32>
@@ -41,7 +41,7 @@ func.func @rmsnorm_weight_offset() -> (tensor<1x4xf32>, tensor<1x4xf32>) attribu
   return %y, %z : tensor<1x4xf32>, tensor<1x4xf32>
 }
 
-// Heads are normalised one by one.
+// Heads are normalized one by one.
 func.func @rmsnorm_of_heads() -> (tensor<1x2x2xf32>, tensor<1x2x2xf32>) attributes {mica.expect_pairs} {
   %x = arith.constant dense<[[[3.0, 4.0], [0.0, -20.0]]]> : tensor<1x2x2xf32>
   %expected = arith.constant dense<[[[0.848528137, 1.131370850], [0.0, -1.414213562]]]> : tensor<1x2x2xf32>

@@ -124,7 +124,7 @@ func.func @packed_caches(%keys: !packed_keys, %values: !packed_values) {
   return
 }
 
-// Integers: rows of any width are quantised by the append; attention reads them with queries of f32.
+// Integers: rows of any width are quantized by the append; attention reads them with queries of f32.
 // CHECK-LABEL: func.func @integer_caches
 // CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x !mica.int8>
 // CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x !mica.int8, <values, block = 64, depth = 4>>

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s | mica-opt | FileCheck %s
 
-// A complete model of one kind of layer, written by hand: two layers, 4 query and 2 key/value heads of 8 elements.
+// A complete model of one layer type, written by hand: two layers, 4 query and 2 key/value heads of 8 elements.
 
 // CHECK-LABEL: module @tiny
 module @tiny attributes {mica.model = {max_positions = 64 : i64, bos = 1 : i64, eos = [2 : i64]}} {

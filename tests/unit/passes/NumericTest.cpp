@@ -130,7 +130,7 @@ TEST_P(GoldenPassTest, KernelsKeepTheLogits) {
 }
 
 /// Models with something between what fusion puts together: norms of all heads or of layers,
-/// multipliers, norms behind blocks, plain networks, gates of shared experts.
+/// multipliers, norms after blocks, plain networks, gates of shared experts.
 bool staysApart(StringRef name) {
   return llvm::is_contained({"bloom",
                              "cohere",

@@ -12,7 +12,7 @@ namespace mica::cpu {
 /// blocks of positions. Positions are cut into chunks (see #mica.attention_tiling): how many a row
 /// has depends on its position alone.
 struct AttentionSpec {
-  /// Of a row without window; a window may begin inside of one more.
+  /// Of a row without window; a window may begin inside one more.
   static constexpr int64_t kMaxChunks = 16;
 
   int64_t heads;

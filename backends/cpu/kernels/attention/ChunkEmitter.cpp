@@ -81,9 +81,9 @@ Value ChunkEmitter::continuesRun(Value row) {
     return arith::CmpIOp::create(b, predicate, x, y);
   };
   using enum arith::CmpIPredicate;
-  Value neighbours = arith::AndIOp::create(
+  Value neighbors = arith::AndIOp::create(
       b, holds(eq, b.load(sequences, before), b.load(sequences, row)), holds(sle, from, to));
-  return arith::AndIOp::create(b, neighbours, holds(eq, chunks.size(from), chunks.size(to)));
+  return arith::AndIOp::create(b, neighbors, holds(eq, chunks.size(from), chunks.size(to)));
 }
 
 void ChunkEmitter::emit(const RowRun &run, Value number) {

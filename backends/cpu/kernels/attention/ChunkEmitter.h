@@ -80,7 +80,7 @@ private:
   /// The values of a block of keys, as a block of values in `transposed`.
   void transposeValuesOf(const RowRun &run, const PositionBlock &at);
 
-  /// Where the scales of a block of values stand.
+  /// Where the scales of a block of values are.
   PackedPanel panelOfScales(const RowRun &run, const PositionBlock &at) {
     return spec.valuesInKeys ? panelOfKeys(run, at) : panelOfValues(run, at);
   }

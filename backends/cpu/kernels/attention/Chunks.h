@@ -29,7 +29,7 @@ public:
   mlir::Value first(mlir::Value position) const {
     return mlir::arith::DivUIOp::create(b, firstSeen(position), size(position));
   }
-  /// Behind the last one.
+  /// After the last one.
   mlir::Value end(mlir::Value position) const {
     mlir::Value last = mlir::arith::MaxSIOp::create(b, position, b.idx(0));
     return b.add(mlir::arith::DivUIOp::create(b, last, size(position)), 1);
@@ -58,7 +58,7 @@ struct PositionBlock {
   mlir::Value first;        ///< position
   mlir::Value liveGroups;   ///< groups of positions before those that no row of the run sees
   mlir::Value needsMask;    ///< whether some row does not see all of it
-  mlir::Value streams = {}; ///< whether its keys and values come from memory, with more behind them
+  mlir::Value streams = {}; ///< whether its keys and values come from memory, with more after them
 };
 
 } // namespace mica::cpu

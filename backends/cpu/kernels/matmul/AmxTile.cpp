@@ -3,13 +3,13 @@
 // Pairs of bf16 are summed into f32. A tile holds 16 rows of 64 bytes. Of rows of x there are 16,
 // however many are live: LLVM configures the registers once per function, for one shape. Rows are
 // copied to the stack first, tile by tile: 16 of them a power of two apart would share one set of
-// the cache, rows that are not live lie in no buffer, and what is behind K must be zero.
+// the cache, rows that are not live lie in no buffer, and what follows K must be zero.
 //
 // Work is blocked for a second-level cache of 2 MiB: 256 rows (MC) by 8 panels (NC) by 1 KiB of K
-// (KC), whose sums wait there while K goes on. All rows of a piece pass half a panel, two tiles of
-// rows and two of columns (MR, NR) at a time: 4 products for 4 loads. A single tile of rows, as of
-// sequences that are decoded together, has room for 256 steps of K, and reads most panels from end
-// to end: one stream of memory.
+// (KC), whose sums wait there while K continues. All rows of a piece pass half a panel, two tiles
+// of rows and two of columns (MR, NR) at a time: 4 products for 4 loads. A single tile of rows, as
+// of sequences that are decoded together, has room for 256 steps of K, and reads most panels from
+// end to end: one stream of memory.
 //
 // A single row takes vectors, which read weights that are in the cache faster; its sums are made in
 // the order of tdpbf16ps and have the same bits: for 32 values of K the even and the odd products
@@ -53,7 +53,7 @@ struct Steps {
         ahead(llvm::divideCeil(rt::interleaved_pages::chunk,
                                elements * b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8)) {}
 
-  int64_t depth;    ///< neighbours along K that a lane of an instruction takes
+  int64_t depth;    ///< neighbors along K that a lane of an instruction takes
   int64_t values;   ///< of K
   int64_t elements; ///< of the panel
   int64_t count;    ///< in all of K
@@ -65,13 +65,13 @@ struct Steps {
 struct SumTiles {
   int64_t tiles, vectors;
   Value sums; ///< their memory
-  /// Where the sums of tile `t` and vector `v` stand.
+  /// Where the sums of tile `t` and vector `v` are.
   llvm::function_ref<SmallVector<Value>(int64_t t, int64_t v)> sumsAt;
   /// What a step multiplies: rows of tile `t`, and columns of vector `v`.
   llvm::function_ref<Value(Value step, int64_t t)> loadRows;
   llvm::function_ref<Value(Value step, int64_t v)> loadColumns;
 
-  /// Sums from zero, or, with `accumulate`, from what stands in the memory.
+  /// Sums from zero, or, with `accumulate`, from what is in the memory.
   void multiply(KernelBuilder &b, Value steps, bool accumulate) const {
     auto type = amx::TileType::get({kRows, kLanes}, b.elementOf(sums));
     SmallVector<Value> carried;
@@ -171,7 +171,7 @@ private:
     return ofPanels;
   }
 
-  /// Where panel `number` stands: one behind the other.
+  /// Where panel `number` is: one after the other.
   Value offsetOf(Value number) {
     return b.add(first.front().offset, b.mul(number, steps.count * steps.elements));
   }
@@ -185,7 +185,7 @@ private:
     });
   }
 
-  /// Steps along K of which all rows stand in `x`.
+  /// Steps along K of which all rows are in `x`.
   struct Piece {
     Value from, end;
     Value room; ///< steps of a tile of rows that have a place
@@ -266,7 +266,7 @@ private:
                                /*isDataCache=*/true);
   }
 
-  /// Where step `number` of tile `tile` of the rows stands in `x`.
+  /// Where step `number` of tile `tile` of the rows is in `x`.
   Value placeOf(Value tile, const Piece &piece, Value number) {
     return b.add(arith::MulIOp::create(b, tile, piece.room), b.sub(number, piece.from));
   }

@@ -18,8 +18,8 @@ using StoreSums = llvm::function_ref<void(Value name, Value column, ArrayRef<Val
 
 namespace {
 /// Sums of rows with the 64 columns of each panel of a block, by vectors. Where a tile holds all
-/// rows, it reads the panels from end to end. Else the sums stand in memory while the rows meet a
-/// step along K of the panels: the first tile reads whole lines of it, in order, as processors
+/// rows, it reads the panels from end to end. Else the sums are kept in memory while the rows meet
+/// a step along K of the panels: the first tile reads whole lines of it, in order, as processors
 /// expect it, and the others find it in the first-level cache. Lest memory rests meanwhile, each
 /// asks for its share of the next step.
 ///

@@ -26,7 +26,7 @@ public:
   llvm::SmallVector<mlir::Value> emitTile(const ProductTile &tile) const;
 
 private:
-  /// Sums of two neighbouring words [32 x i16], as [16 x i32].
+  /// Sums of two neighboring words [32 x i16], as [16 x i32].
   mlir::Value sumOfWords(mlir::Value words) const;
   llvm::SmallVector<mlir::Value> sumGroup(const ProductTile &tile, mlir::Value chunk,
                                           int64_t group) const;

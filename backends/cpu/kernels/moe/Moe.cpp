@@ -159,9 +159,9 @@ void mica::cpu::emitRoute(KernelBuilder &b, ValueRange args, int64_t experts, in
 static int64_t choicesOf(Value order) { return cast<MemRefType>(order.getType()).getDimSize(1); }
 
 /// Calls `body(expert, blocks, rows)` for the experts of the tasks [begin, end), with the rows of x
-/// that chose the expert: their names are numbers of pairs of a token and a choice. Neighbouring
+/// that chose the expert: their names are numbers of pairs of a token and a choice. Neighboring
 /// tasks belong to different experts, so that the few that a token chose are shared by all threads:
-/// task number t is block t / E of expert t % E, and what a range has of an expert are neighbours.
+/// task number t is block t / E of expert t % E, and what a range has of an expert are neighbors.
 static void eachExpert(KernelBuilder &b, ValueRange args, Value order, Value starts,
                        llvm::function_ref<void(Value, BlockSpan, ProductRows)> body) {
   int64_t experts = cast<MemRefType>(starts.getType()).getDimSize(0) - 1,

@@ -14,7 +14,7 @@
 namespace mica::cpu {
 
 /// logits [T, E], (correctionBias [E]), weights [T, k], experts i32 [T, k]: scoring, choice and
-/// normalisation of mica.moe_gate. A task is a row.
+/// normalization of mica.moe_gate. A task is a row.
 struct GateSpec {
   Scoring scoring;
   int64_t experts, k;
@@ -26,7 +26,7 @@ struct GateSpec {
 void emitGate(KernelBuilder &b, mlir::ValueRange args, const GateSpec &spec);
 
 /// experts i32 [T, k], order i32 [T, k], starts i32 [E + 1]: sorts the pairs (row, choice),
-/// numbered row * k + choice, by expert; those of expert e stand at order[starts[e] .. starts[e +
+/// numbered row * k + choice, by expert; those of expert e are at order[starts[e] .. starts[e +
 /// 1]). One task.
 void emitRoute(KernelBuilder &b, mlir::ValueRange args, int64_t experts, int64_t k);
 

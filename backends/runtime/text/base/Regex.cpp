@@ -170,7 +170,7 @@ bool Regex::Searcher::find(std::string_view text, size_t from, Match &match) {
       return false;
     if (outcome == Outcome::Match) // \K and lookbehind tricks match nothing
       return match.begin <= match.end && match.begin >= from;
-    // Where the window ends another begins; behind a place that is decided, the next character.
+    // Where the window ends another begins; after a place that is decided, the next character.
     if (start >= text.size())
       return false;
     at = start == end ? end : charStart(text, start + 1);

@@ -45,7 +45,7 @@ public:
     /// `end` could change what happens at `start`.
     Outcome run(std::string_view text, size_t end, size_t from, bool anchored, Match &match,
                 size_t &start);
-    /// Decides what happens at `start` alone, with as much text behind it as that takes.
+    /// Decides what happens at `start` alone, with as much text after it as that takes.
     Outcome decide(std::string_view text, size_t start, Match &match);
     bool spend(size_t work);
     Outcome fail(const std::string &why);

@@ -10,7 +10,7 @@
 
 namespace mica::rt::tokenizer {
 
-/// What stands at the start of some bytes.
+/// What is at the start of some bytes.
 struct Utf8Prefix {
   enum State {
     Valid,     ///< a character of `length` bytes

@@ -21,7 +21,7 @@ FilterRows sequenceFilters();
 /// Whether Jinja2 has a filter of that name, and this room has none.
 bool isRefusedFilter(std::string_view name);
 
-/// Python's float(text); none: it is no number.
+/// Python's float(text); none: it is not a number.
 std::optional<double> parseFloat(std::string_view text);
 
 } // namespace mica::rt::jinja

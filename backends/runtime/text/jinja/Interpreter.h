@@ -8,7 +8,7 @@
 
 namespace mica::rt::jinja {
 
-/// Variables of a block. What surrounds it is searched behind it.
+/// Variables of a block. What surrounds it is searched after it.
 struct Scope {
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<std::string, Value>> variables;

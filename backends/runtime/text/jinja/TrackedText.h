@@ -37,7 +37,7 @@ struct TrackedText {
     untrusted.add(other.untrusted, begin, end, bytes.size());
     bytes.append(other.bytes, begin, end - begin);
   }
-  /// A piece of `other.bytes`, where it stands there.
+  /// A piece of `other.bytes`, where it is there.
   void appendPiece(const TrackedText &other, std::string_view piece) {
     auto begin = static_cast<size_t>(piece.data() - other.bytes.data());
     append(other, begin, begin + piece.size());

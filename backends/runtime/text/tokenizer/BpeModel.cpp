@@ -33,11 +33,11 @@ public:
   }
 
 private:
-  /// Below this many symbols looking at all pairs anew is faster than a queue.
+  /// Below this many symbols rescanning all pairs is faster than a queue.
   static constexpr size_t shortWord = 32;
 
   struct Symbol {
-    int32_t id, previous, next; // id -1: merged into its left neighbour; positions -1: none
+    int32_t id, previous, next; // id -1: merged into its left neighbor; positions -1: none
   };
   /// Valid while the ids at `at` and after it are those of the merge, whose rank is the key. Small:
   /// of a long word there is one per byte.
@@ -45,7 +45,7 @@ private:
     int32_t at;
   };
 
-  /// What an unknown symbol becomes: pushed late, so that neighbours can fuse.
+  /// What an unknown symbol becomes: pushed late, so that neighbors can fuse.
   void flushUnknown(bool &unknown, std::vector<int32_t> &ids) const {
     if (unknown)
       ids.push_back(table.unknownId);

@@ -30,7 +30,7 @@ private:
   uint32_t longest = 0;
 };
 
-/// Pair of neighbouring ids -> rank and id of what they merge to.
+/// Pair of neighboring ids -> rank and id of what they merge to.
 class PairIndex {
 public:
   explicit PairIndex(const Table &table);

@@ -1,4 +1,4 @@
-// From one pre-tokenised word to ids: the three algorithms that vocabularies are made for.
+// From one pre-tokenized word to ids: the three algorithms that vocabularies are made for.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_MODEL_H
 #define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_MODEL_H
 

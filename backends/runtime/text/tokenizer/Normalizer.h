@@ -17,7 +17,7 @@ class NormalizerStage;
 
 class Normalizer {
 public:
-  /// `table` must outlive the normaliser.
+  /// `table` must outlive the normalizer.
   explicit Normalizer(const Table &table);
   ~Normalizer();
 
@@ -56,7 +56,7 @@ public:
   RangesCarrier(const RangesCarrier &) = delete;
   RangesCarrier &operator=(const RangesCarrier &) = delete;
 
-  /// Bytes [begin, end) stand from `out` on as they are.
+  /// Bytes [begin, end) are from `out` on as they are.
   void copied(size_t begin, size_t end, size_t out) {
     if (!ranges.empty())
       carried.add(ranges, begin, end, out);

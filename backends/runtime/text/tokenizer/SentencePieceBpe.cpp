@@ -1,4 +1,4 @@
-// BPE as sentencepiece defines it: neighbours whose joined text is a piece merge, the highest score
+// BPE as sentencepiece defines it: neighbors whose joined text is a piece merge, the highest score
 // first, then the leftmost. Pieces marked unused may be merged through and are split again at the
 // end.
 #include "backends/runtime/text/base/Utf8.h"
@@ -20,7 +20,7 @@ using Text = std::string_view;
 struct Symbol {
   uint32_t begin, length : 31, frozen : 1; // frozen: a user-defined piece
   int32_t previous, next;
-  bool merged() const { return length == 0; } // into its left neighbour
+  bool merged() const { return length == 0; } // into its left neighbor
 };
 
 struct Candidate {

@@ -19,7 +19,7 @@ bool hasKnownSpace(const Table &table) {
   return false;
 }
 
-/// Whether a space stands in `piece` behind something else.
+/// Whether a space is in `piece` after something else.
 bool crosses(std::string_view piece) {
   for (size_t at = piece.find(space, 1); at != piece.npos; at = piece.find(space, at + 1))
     if (!piece.substr(0, at).ends_with(space))

@@ -9,7 +9,7 @@ namespace mica::rt::tokenizer {
 struct Table;
 
 /// The tokenizers of sentencepiece's kind merge over a whole text, but in most vocabularies nothing
-/// joins a character to the visible space behind it, so that what stands between is merged word by
+/// joins a character to the visible space after it, so that what is between is merged word by
 /// word to the same ids, and short words are fast.
 class SplitPoints {
 public:

@@ -39,7 +39,7 @@ struct Merge {
   uint32_t left, right, merged;
 };
 
-/// One step of the normaliser; which fields count depends on `kind` (TableFormat.h).
+/// One step of the normalizer; which fields count depends on `kind` (TableFormat.h).
 struct NormalizerStep {
   NormalizerKind kind = NormalizerKind::Prepend;
   std::string_view text, replacement; // Prepend, Replace, ReplacePattern

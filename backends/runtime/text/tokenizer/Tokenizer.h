@@ -30,7 +30,7 @@ public:
   Tokenizer &operator=(Tokenizer &&) noexcept;
   ~Tokenizer();
 
-  /// The ids of `text`, in which added tokens are recognised by their spelling, but for special and
+  /// The ids of `text`, in which added tokens are recognized by their spelling, but for special and
   /// reserved ones of which a byte is in `untrusted`: they are text, and all other ids are what
   /// they are without such ranges. Invalid UTF-8 is read as U+FFFD, and is untrusted altogether
   /// where some of it is. With `addSpecial`, the ids that the model wants around a prompt (such as
@@ -51,7 +51,7 @@ public:
   class Decoder {
   public:
     /// `continuation`: the ids continue a text, so the space that a sentencepiece model puts before
-    /// a text is kept. `printSpecial`: special tokens are spelt out.
+    /// a text is kept. `printSpecial`: special tokens are spelled out.
     explicit Decoder(const Tokenizer &tokenizer, bool continuation = false,
                      bool printSpecial = false);
     /// The text that has become certain with `id`; an unfinished character waits for its rest.

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --mica-absorb-latent --split-input-file --verify-diagnostics | FileCheck %s
 
-// Why latents are not absorbed: what stands around the attention. absorb-latent.mlir has what stands in it.
+// Why latents are not absorbed: what is around the attention. absorb-latent.mlir has what is in it.
 
 // Keys come from elsewhere.
 // CHECK-LABEL: module @no_append
@@ -145,7 +145,7 @@ module @no_rows_of_a_head {
     %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
     %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
     %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
-    // expected-remark @below {{the caches hold keys and values of all heads in full: the rows of a head do not stand together in a tensor}}
+    // expected-remark @below {{the caches hold keys and values of all heads in full: the rows of a head are not contiguous in a tensor}}
     %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
         : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
     return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v

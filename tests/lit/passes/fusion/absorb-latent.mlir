@@ -93,7 +93,7 @@ func.func private @no_larger_latent(%c: tensor<?x40xf32>, %qa: tensor<?x2x8xf32>
 
 // -----
 
-// Each head has a part of its own behind the keys.
+// Each head has a part of its own after the keys.
 // CHECK-LABEL: func.func private @no_part_of_each_head
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>

@@ -264,7 +264,7 @@ func.func @no_mix_that_takes_turns(%x0: !x, %n: index) -> !x {
   return %x16 : !x
 }
 
-// What the 16th makes is needed behind the last: the mix ends with it.
+// What the 16th makes is needed after the last: the mix ends with it.
 // CHECK-LABEL: func @result_used_behind
 // CHECK: %[[R:.*]] = scf.for
 // CHECK-NEXT: arith.addi

@@ -30,7 +30,7 @@ module @no_second_time attributes {mica.gemm_threshold = 8 : i64} {
 
 // -----
 
-// Numbers that stand in the module count, not the options'.
+// Numbers that are in the module count, not the options'.
 // CHECK: module @its_own attributes {mica.gemm_threshold = 6 : i64, mica.few_rows = 2 : i64}
 // CHECK: func @main_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 2 : i64}
 // CHECK: func @main_several({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 6 : i64}

@@ -47,7 +47,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// Swapped once in every turn of a loop.
+// Swapped once in every iteration of a loop.
 #p = #mica.packed<columns = 64, depth = 1, k_block = 16>
 !kc = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @w at 0 bytes 4096 : tensor<16x16xf32, #p>

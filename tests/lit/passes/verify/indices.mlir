@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-fused
 
-// The number of a layer is inside of its cache, whatever calls lead to it.
+// The number of a layer is inside its cache, whatever calls lead to it.
 
 // A function that nothing calls is never told a number.
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>

@@ -24,11 +24,11 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
     %b1 = func.call @layer(%h, %b, %n, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
     scf.yield %b1 : !cache
   }
-  // As many idle turns as a loop may have one after the other, before one that appends and behind it.
+  // As many empty iterations as a loop may have one after the other, before one that appends and after it.
   %idle = arith.constant 999 : index
   %end = arith.constant 1000 : index
-  %turns = arith.constant 2000 : index
-  %g = scf.for %i = %zero to %turns step %one iter_args(%b = %e) -> (!cache) {
+  %iterations = arith.constant 2000 : index
+  %g = scf.for %i = %zero to %iterations step %one iter_args(%b = %e) -> (!cache) {
     %first = arith.maxui %i, %idle : index
     %next = arith.addi %i, %one : index
     %last = arith.minui %next, %end : index
@@ -171,7 +171,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// What a turn does that comes after many idle ones is not looked for; a loop that appends nowhere may have any number of turns.
+// What an iteration does that comes after many idle ones is not looked for; a loop that appends nowhere may have any number of iterations.
 !cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
@@ -209,7 +209,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// One idle turn more behind the first, which appends.
+// One empty iteration more after the first, which appends.
 !cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
@@ -224,9 +224,9 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
-  %turns = arith.constant 1002 : index
+  %iterations = arith.constant 1002 : index
   // expected-error @+1 {{'scf.for' op runs 1000 iterations in a row that append to no cache, leave out the empty iterations}}
-  %g = scf.for %i = %zero to %turns step %one iter_args(%b = %c) -> (!cache) {
+  %g = scf.for %i = %zero to %iterations step %one iter_args(%b = %c) -> (!cache) {
     %b1 = scf.for %j = %i to %one step %one iter_args(%w = %b) -> (!cache) {
       %w1 = func.call @layer(%h, %w, %zero, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
       scf.yield %w1 : !cache
@@ -239,7 +239,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// What a number was in the turn before says nothing: layer 1 - %n * 1 is 0 here as well.
+// What a number was in the iteration before says nothing: layer 1 - %n * 1 is 0 here as well.
 !cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {

@@ -109,7 +109,7 @@ module @no_main {
 // -----
 
 // A model of a version that counted arguments.
-// expected-error @+1 {{@main has no mica.role on argument #0, which says what it is: write {mica.role = "ROLE"} behind its type, where ROLE is one of tokens, sequences, positions, outputs, lengths, cache, weights, scratch, logits}}
+// expected-error @+1 {{@main has no mica.role on argument #0, which says what it is: write {mica.role = "ROLE"} after its type, where ROLE is one of tokens, sequences, positions, logit_indices, lengths, cache, weights, scratch, logits}}
 func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -119,7 +119,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// expected-error @+1 {{@main has no mica.role on result #0, which says what it is: write {mica.role = "ROLE"} behind its type, where ROLE is one of cache, logits}}
+// expected-error @+1 {{@main has no mica.role on result #0, which says what it is: write {mica.role = "ROLE"} after its type, where ROLE is one of cache, logits}}
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}) -> tensor<?x16xf32> {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>

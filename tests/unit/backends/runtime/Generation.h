@@ -25,7 +25,7 @@ struct Generation {
     return all;
   }
 
-  /// `listener` hears all texts, or nobody does.
+  /// `listener` receives all texts, or nobody does.
   rt::Result<rt::GenerateResult> run(const rt::Model &model, const std::vector<rt::Tokens> &prompts,
                                      rt::RequestListener *listener = nullptr) const {
     auto scheduler = rt::Scheduler::create(model, {.slots = static_cast<int64_t>(prompts.size()),

@@ -71,7 +71,7 @@ TEST_F(GgufConfig, SpeaksOfExperts) {
   EXPECT_EQ(sparse.experts, 4);
   EXPECT_EQ(sparse.expertsPerToken, 2);
   EXPECT_EQ(sparse.expert.inner, 16);
-  EXPECT_TRUE(sparse.normalise) << "as the architecture does by itself";
+  EXPECT_TRUE(sparse.normalize) << "as the architecture does by itself";
 }
 
 TEST_F(GgufConfig, ExpertsMakeAnotherFamilyOfLlama) {
@@ -105,13 +105,13 @@ TEST_F(GgufConfig, TheFirstDeepSeekIsLaidLikeLlama) {
   EXPECT_TRUE(std::holds_alternative<DenseConfig>(config->kinds[0].ffn));
   auto &sparse = std::get<SparseConfig>(config->kinds[1].ffn);
   EXPECT_EQ(sparse.shared.inner, 32) << "one network of both";
-  EXPECT_FALSE(sparse.normalise);
+  EXPECT_FALSE(sparse.normalize);
 
   file = whole;
   file.boolean("deepseek.expert_weights_norm", true);
-  auto normalised = read();
-  ASSERT_TRUE(bool(normalised)) << messageOf(std::move(normalised));
-  EXPECT_TRUE(std::get<SparseConfig>(normalised->kinds[1].ffn).normalise);
+  auto normalized = read();
+  ASSERT_TRUE(bool(normalized)) << messageOf(std::move(normalized));
+  EXPECT_TRUE(std::get<SparseConfig>(normalized->kinds[1].ffn).normalize);
 
   file = whole;
   file.u32("deepseek.expert_gating_func", 2);
@@ -151,25 +151,25 @@ TEST_F(GgufConfig, HeadsOfGptNeoXRotateAsFarAsTheFileSays) {
   whole.f32("gptneox.attention.layer_norm_epsilon", 1e-5f);
   whole.floats("token_embd.weight", {64, 32}, std::vector<float>(64 * 32));
   whole.floats("blk.0.attn_qkv.bias", {96}, std::vector<float>(96));
-  for (uint32_t turned : {2, 4, 8}) {
+  for (uint32_t rotated : {2, 4, 8}) {
     file = whole;
-    file.u32("gptneox.rope.dimension_count", turned);
-    file.boolean("gptneox.use_parallel_residual", turned != 4);
+    file.u32("gptneox.rope.dimension_count", rotated);
+    file.boolean("gptneox.use_parallel_residual", rotated != 4);
     auto config = read();
     ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
     EXPECT_EQ(config->family, "gpt_neox");
-    EXPECT_EQ(config->kinds[0].attention.rope.dimensions, turned);
+    EXPECT_EQ(config->kinds[0].attention.rope.dimensions, rotated);
     EXPECT_TRUE(config->kinds[0].attention.qkvBias);
-    EXPECT_EQ(config->block.parallel, turned == 4 ? Parallel::No : Parallel::OwnNorms);
+    EXPECT_EQ(config->block.parallel, rotated == 4 ? Parallel::No : Parallel::OwnNorms);
     EXPECT_EQ(config->names->qkvOrder, QkvOrder::Consecutive) << "the converter sorted it";
   }
   file = whole;
   file.boolean("gptneox.use_parallel_residual", true).u32("gptneox.rope.dimension_count", 3);
-  EXPECT_THAT(problem(), HasSubstr("turns 3 of 8 elements of a head by its "
-                                   "\"gptneox.rope.dimension_count\", but rope turns pairs"));
+  EXPECT_THAT(problem(), HasSubstr("rotates 3 of 8 elements of a head by its "
+                                   "\"gptneox.rope.dimension_count\", but rope rotates pairs"));
   file = whole;
   file.boolean("gptneox.use_parallel_residual", true).u32("gptneox.rope.dimension_count", 10);
-  EXPECT_THAT(problem(), HasSubstr("turns 10 of 8 elements of a head"));
+  EXPECT_THAT(problem(), HasSubstr("rotates 10 of 8 elements of a head"));
   file = whole;
   file.boolean("gptneox.use_parallel_residual", true);
   EXPECT_THAT(problem(), HasSubstr("has no key \"gptneox.rope.dimension_count\", which gptneox "
@@ -239,12 +239,12 @@ TEST_F(GgufConfig, HeadsOfLatentsAreAsTheyAreMadeOrAsTheyAreKept) {
 
 /// llama.cpp obeys it, which the family does not.
 TEST_F(GgufConfig, WeightsOfSoftmaxScoredExpertsStayAsTheyAre) {
-  auto problemWith = [&](bool isNormalised, uint32_t scoring) {
+  auto problemWith = [&](bool isNormalized, uint32_t scoring) {
     file = latentKeys();
     file.u32("deepseek2.attention.key_length", 10).u32("deepseek2.attention.value_length", 6);
     file.u32("deepseek2.expert_gating_func", scoring).u32("deepseek2.expert_group_count", 1);
     file.u32("deepseek2.expert_group_used_count", 1);
-    file.boolean("deepseek2.expert_weights_norm", isNormalised);
+    file.boolean("deepseek2.expert_weights_norm", isNormalized);
     return problem();
   };
   EXPECT_EQ(problemWith(false, 1), "");

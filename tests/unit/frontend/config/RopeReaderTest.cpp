@@ -156,7 +156,7 @@ TEST(Rope, RefusesImpossibleNumbers) {
   EXPECT_THAT(
       problem(R"({"model_type": "stablelm", "architectures": null, "rms_norm_eps": "absent",
           "rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.01}})"),
-      HasSubstr("turns 0 of 8 elements of a head by its partial_rotary_factor, but rope turns "
+      HasSubstr("rotates 0 of 8 elements of a head by its partial_rotary_factor, but rope rotates "
                 "pairs"));
 }
 

@@ -95,7 +95,7 @@ void GgufFolder::writeExpertKeys(GgufWriter &file) const {
   if (architecture() == "llama")
     return;
   file.u32(own + "expert_feed_forward_length", sparse()->expert.inner);
-  file.boolean(own + "expert_weights_norm", sparse()->normalise);
+  file.boolean(own + "expert_weights_norm", sparse()->normalize);
   if (sparse()->sharedExperts)
     file.u32(own + "expert_shared_feed_forward_length", sparse()->shared.inner);
 }

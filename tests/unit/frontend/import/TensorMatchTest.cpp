@@ -28,7 +28,7 @@ TEST(TensorMatch, NamesAMissingTensor) {
                                           "is missing, fetch the weights again"));
 }
 
-/// Whether the codes have a name of their own or stand where the weight would.
+/// Whether the codes have a name of their own or are where the weight would.
 TEST(TensorMatch, NamesTheMethodOfAQuantizedTensor) {
   for (auto [ending, method] : std::initializer_list<std::pair<std::string, std::string>>{
            {".qweight", "GPTQ or AWQ"},

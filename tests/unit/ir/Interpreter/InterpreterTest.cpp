@@ -217,7 +217,7 @@ TEST_F(InterpreterTest, WeightsAndTheirEqualizationAreFloats) {
     return %w : tensor<2xf32>
   })");
   EXPECT_THAT(errorOf(interpret(f, {}, integers)),
-              HasSubstr("@w: source 'i' is no tensor of floats of rank 1 or more"));
+              HasSubstr("@w: source 'i' is not a tensor of floats of rank 1 or more"));
   f = parse(R"(
   mica.equalize rows ["i"] columns ["w"]
   mica.weight @w : tensor<2x2xf32>
@@ -226,7 +226,7 @@ TEST_F(InterpreterTest, WeightsAndTheirEqualizationAreFloats) {
     return %w : tensor<2x2xf32>
   })");
   EXPECT_THAT(errorOf(interpret(f, {}, integers)),
-              HasSubstr("'mica.equalize' 'i' is no tensor of floats of rank 1 or more"));
+              HasSubstr("'mica.equalize' 'i' is not a tensor of floats of rank 1 or more"));
 }
 
 TEST_F(InterpreterTest, TheTraceSeesEveryOp) {

@@ -19,7 +19,7 @@ func.func @in_tiles(%x: tensor<?x512xf32>, %b: tensor<?x512xbf16>, %w: tensor<51
   return %y, %z : tensor<?x512xf32>, tensor<?x512xf32>
 }
 
-// Scales inside of a sum are for generated kernels at any number of rows.
+// Scales inside a sum are for generated kernels at any number of rows.
 // CHECK-LABEL: func @blocks(
 // TILES-LABEL: func @blocks(
 func.func @blocks(%x: tensor<?x512x!mica.int_rows<limbs = 1, group = 32>>, %w: tensor<512x512x!mica.block<q4_k>>) -> tensor<?x512xf32> {
@@ -154,7 +154,7 @@ func.func @attention_many(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %e: 
   // CHECK: mica.attention {{.*}} tiling(<rows = 16, chunk = 512, split = false>) :
   %z = mica.attention %q, %e, %e at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
       : tensor<?x8x64xf32>, tensor<?x?x8x64xf32>, tensor<?x?x8x64xf32> -> tensor<?x8x64xf32>
-  // A choice that stands in the IR stays.
+  // A choice that is in the IR stays.
   // CHECK: mica.attention {{.*}} tiling(<rows = 2, chunk = 64, split = false>) :
   %w = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125) tiling(<rows = 2, chunk = 64, split = false>)
       : tensor<?x8x64xf32>, tensor<?x?x2x64xf32>, tensor<?x?x2x64xf32> -> tensor<?x8x64xf32>

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --mica-kernels-to-loops | FileCheck %s --implicit-check-not=memref.copy "--implicit-check-not=memref.alloc(" "--implicit-check-not={{%.*tensor<}}"
 
-// A model at stage `kernels`, whole: after bufferisation nothing is copied, nothing is allocated, and the layers are a loop.
+// A model at stage `kernels`, whole: after bufferization nothing is copied, nothing is allocated, and the layers are a loop.
 
 // CHECK-LABEL: func.func private @layer_few
 // CHECK: exec.launch @qkv_append {{.*}} outs(%{{.*}}, %arg1, %arg2

@@ -21,7 +21,7 @@ func.func private @eight_bits(%x: tensor<?x128x!bytes>, %w: tensor<64x128x!mica.
   return %y : tensor<?x64xf32>
 }
 
-// Rows are words: of four neighbours the even ones, then the odd ones.
+// Rows are words: of four neighbors the even ones, then the odd ones.
 // CHECK-LABEL: func.func private @quantize(
 // CHECK: %[[WORDS:.*]] = arith.trunci %{{.*}} : vector<16xi32> to vector<16xi16>
 // CHECK: vector.shuffle %[[WORDS]], %[[WORDS]] [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15]

@@ -74,7 +74,7 @@ func.func @post_norm(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32>
 
 // -----
 
-// Rounds of two kinds of layers: rows come through the inner loops in one buffer, into which each layer is copied.
+// Rounds of two layer types: rows come through the inner loops in one buffer, into which each layer is copied.
 #p = #mica.packed<columns = 64, depth = 1, k_block = 16>
 mica.weight @table at 0 bytes 4096 : tensor<16x16xf32, #p>
 mica.weight @w at 4096 bytes 64 : tensor<16xf32>

@@ -1,4 +1,4 @@
-// Rows that one tile holds meet a weight from end to end. Of more rows the sums stand in memory while all of them meet a step
+// Rows that one tile holds meet a weight from end to end. Of more rows the sums are kept in memory while all of them meet a step
 // of the weight, 8 KiB: here 32 groups along K of 64 columns in f32.
 // RUN: mica-opt %s --cpu-lower-to-exec --canonicalize --cse | FileCheck %s
 

@@ -124,7 +124,7 @@ KernelCall KernelModule::prepare(StringRef function, ArrayRef<interp::Value> arg
     std::string name = "result " + std::to_string(call.outputs.size());
     call.outputs.push_back({tensor.getElementType(), &call.add(at, name, shape, bytes, 4)});
   };
-  // The entry takes the first result behind everything else, as programs take the logits.
+  // The entry takes the first result after everything else, as programs take the logits.
   addOutput(signature.tensors.front(), place + signature.tensors.size() + 1);
   for (Type type : ArrayRef(signature.tensors).drop_front())
     addOutput(type, place++);

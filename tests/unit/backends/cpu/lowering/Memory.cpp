@@ -117,7 +117,7 @@ namespace {
 /// One head at one position of a cache.
 struct CachedHead {
   int64_t logical; ///< index in the cache's data
-  int64_t block;   ///< where its block stands, in elements
+  int64_t block;   ///< where its block is, in elements
   int64_t first;   ///< its element 0 in the block
   int64_t inBlock; ///< its position in the block
 };

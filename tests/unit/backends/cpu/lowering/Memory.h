@@ -6,7 +6,7 @@
 
 namespace mica::test {
 
-/// Memory that ends where its mapping ends, so that an access behind it faults at once, all bytes
+/// Memory that ends where its mapping ends, so that an access past it faults at once, all bytes
 /// 0xff: a NaN in every float type.
 class GuardedMemory {
 public:

@@ -9,7 +9,7 @@ using namespace mica::test;
 namespace {
 
 struct Gate {
-  const char *name, *sources; ///< sources that stand twice give experts that tie
+  const char *name, *sources; ///< sources that occur twice give experts that tie
   int experts, k;
 };
 constexpr Gate kGates[] = {{"one", R"(["{name}.a"])", 5, 1},

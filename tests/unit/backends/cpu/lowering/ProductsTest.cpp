@@ -156,7 +156,7 @@ TEST_P(KernelTest, GatedLinearOfManyRows) {
   check(row);
 }
 
-/// A table that is multiplied by as well is packed; one that is not stands row by row.
+/// A table that is multiplied by as well is packed; one that is not is row by row.
 TEST_P(KernelTest, TablesOfTokens) {
   std::vector<KernelCase> cases;
   const char *embedding = R"(

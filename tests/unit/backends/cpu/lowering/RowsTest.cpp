@@ -7,7 +7,7 @@ using namespace mica::test;
 
 namespace {
 
-/// Rows and heads behind the number of rows: one element, a vector and one more, whole vectors,
+/// Rows and heads after the number of rows: one element, a vector and one more, whole vectors,
 /// vectors and a rest.
 constexpr const char *kShapes[] = {"1", "17", "64", "130", "3x20"};
 

@@ -145,7 +145,7 @@ TEST_F(PackTest, PartsOfTensors) {
               naive(std::vector<float>(e.begin() + 35, e.begin() + 70), 7, 5, 1), false);
 }
 
-/// What stands in blocks along its rows, read along its columns.
+/// What is in blocks along its rows, read along its columns.
 TEST_F(PackTest, TransposedEntriesInBlocks) {
   source.addBlocks("k", {2, 5, 32});
   std::vector<float> k = source.values("k"), joined;

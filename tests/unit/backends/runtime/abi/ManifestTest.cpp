@@ -144,7 +144,7 @@ TEST(Manifest, SaysWhatTheCodeTakes) {
               HasSubstr("'entry' is not an object"));
 }
 
-/// Code may take lengths where there is no border, and then follows none.
+/// Code may take lengths where there is no threshold, and then follows none.
 TEST(Manifest, SaysWhereFrequenciesChange) {
   json manifest = json::parse(fakeManifest());
   EXPECT_FALSE(parseManifest(manifest.dump())->takesLengths());

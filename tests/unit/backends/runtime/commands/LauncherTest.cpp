@@ -194,7 +194,7 @@ TEST_F(LauncherTest, BenchOfATextThatRepeatsItself) {
 
 TEST_F(LauncherTest, BenchOfATextThatIsGiven) {
   writeFakeProgram(program, MICA_LAUNCHER, fakeManifest("", fakeVocab, 200));
-  // A text of ids 3 to 18, said again behind the prompt; 31 stands in neither.
+  // A text of ids 3 to 18, said again after the prompt; 31 is in neither.
   std::string said = "3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18", text = said + ",31," + said;
   Outcome outcome =
       run("bench --prompt 0 --depth 17 --gen 15 --lookup 5 --repeat 1 --json --tokens " + text);
@@ -515,10 +515,10 @@ TEST_F(LauncherTest, ScoreRefusesInvalidRequests) {
   };
   expectError(score("0 0\n"), "fewer than three words");
   expectError(score("\n"), "fewer than three words");
-  expectError(score("0 0 x\n"), "'x' is no number that can be fed");
-  expectError(score("0/x 0 1\n"), "'0/x' is no number that can be fed");
-  expectError(score("0 0/8 1\n"), "'0/8' is no number that can be fed");
-  expectError(score("0 0 -1\n"), "'-1' is no number that can be fed");
+  expectError(score("0 0 x\n"), "'x' is not a number that can be fed");
+  expectError(score("0/x 0 1\n"), "'0/x' is not a number that can be fed");
+  expectError(score("0 0/8 1\n"), "'0/8' is not a number that can be fed");
+  expectError(score("0 0 -1\n"), "'-1' is not a number that can be fed");
   expectError(score("0 0 32\n"), "token 32 is not in the model's vocabulary");
   expectError(score("1 0 3\n"), "cannot go back to 1 positions of 0");
   expectError(shell("printf '0 0 1\n' | " + program + " score >/dev/full"),

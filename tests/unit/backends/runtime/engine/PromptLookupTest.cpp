@@ -25,7 +25,7 @@ PromptLookup after(const Tokens &text, double minAcceptance = large) {
   return lookup;
 }
 
-/// What generating `text` behind its first `given` tokens takes.
+/// What generating `text` after its first `given` tokens takes.
 struct Cost {
   int64_t calls = 0, drafted = 0, accepted = 0;
 };
@@ -49,7 +49,7 @@ Cost costOf(const Tokens &text, int64_t most, size_t given = 1, double minAccept
 }
 
 TEST(PromptLookup, DraftsWhatFollowedTheLongestMatch) {
-  // Of "2 3" and "9 3" before the end "2 3" the former goes on with 4.
+  // Of "2 3" and "9 3" before the end "2 3" the former continues with 4.
   EXPECT_EQ(after({1, 2, 3, 4, 5, 9, 3, 6, 2, 3}).draft(1), Tokens{4});
 }
 
@@ -64,7 +64,7 @@ TEST(PromptLookup, HasNoDraftForWhatIsNew) {
 }
 
 TEST(PromptLookup, ContinuesAfterALongerName) {
-  // A name of three tokens between 50 and the separator 7, which stands behind other fields as
+  // A name of three tokens between 50 and the separator 7, which follows other fields as
   // well.
   PromptLookup lookup = after({50, 60, 61, 62, 7, 51, 63, 7, 52, 64, 7, 8, 50});
   EXPECT_EQ(lookup.draft(1), Tokens{60});

@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using Row = FakeCall::Row;
 
 namespace {
-/// A model that says the next token but one behind a decoded row.
+/// A model that says the next token but one after a decoded row.
 class RolesTest : public FakeModelFixture {
 protected:
   std::string manifest() const override { return dependingOnRole(fakeManifest()); }
@@ -37,7 +37,7 @@ protected:
   void pushDecode(int64_t sequence, const Tokens &tokens) {
     push(sequence, tokens, RowRole::Decode);
   }
-  /// What the model says behind each row with logits.
+  /// What the model says after each row with logits.
   Tokens run() {
     auto logits = session->run();
     if (!logits)
@@ -103,7 +103,7 @@ TEST_F(RolesTest, RowsOfASequenceKeepTheirOrder) {
   pushPrompt(1, {6});
   EXPECT_THAT(run(), ElementsAre(afterPrompt({1, 5}), afterDecode({1, 5, 3}), afterDecode({2}),
                                  afterPrompt({2, 6})));
-  // A prompt behind a decoded row, which nobody has yet, waits for it.
+  // A prompt after a decoded row, which nobody has yet, waits for it.
   EXPECT_THAT(calls(),
               ElementsAre(std::pair(RowRole::Prompt, std::vector{Row{1, 0, 0}, Row{5, 0, 1}}),
                           std::pair(RowRole::Decode, std::vector{Row{3, 0, 2}, Row{2, 1, 0}}),

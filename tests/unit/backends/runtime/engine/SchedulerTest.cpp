@@ -56,7 +56,7 @@ TEST_F(SchedulerTest, PromptsWithinTheBudgetAreOfOneStep) {
       << "each in a call of its own";
   fakeCalls.clear();
   scheduler->step();
-  // Two texts; the third prompt, behind which there is no room for five rows.
+  // Two texts; the third prompt, after which there is no room for five rows.
   EXPECT_THAT(calls(), ElementsAre(testing::SizeIs(2), testing::SizeIs(1)));
   finishAll();
   EXPECT_EQ(recorders[3].tokens, fakeContinuation({7, 8, 9, 1, 2, 3}, 2));
@@ -155,7 +155,7 @@ TEST_F(SchedulerTest, ForcedTokensNeedNoPrompt) {
   EXPECT_THAT(recorder.tokens, ElementsAre(5, 6, 7, 5));
   EXPECT_THAT(calls(), ElementsAre(ElementsAre(Row{5, 0, 0}), ElementsAre(Row{6, 0, 1}),
                                    ElementsAre(Row{7, 0, 2})));
-  // Behind what the slot has cached as well.
+  // After what the slot has cached as well.
   fakeCalls.clear();
   Recorder behind;
   forced.prompt = {5, 6};

@@ -10,7 +10,7 @@ using namespace mica::test;
 
 namespace {
 /// Sequences of a model whose rows follow the length of their text: it answers NaN where it sees
-/// rows of both sides of a border.
+/// rows of both sides of a threshold.
 class SessionTest : public FakeModelFixture {
 protected:
   std::string manifest() const override { return fakeManifestOfLengths(); }
@@ -24,7 +24,7 @@ protected:
     for (size_t i = 0; i < tokens.size(); ++i)
       ASSERT_TRUE(session->push(sequence, tokens[i], role, i + 1 == tokens.size()));
   }
-  /// What the model says behind the last queued row; -1: nothing that is a number.
+  /// What the model says after the last queued row; -1: nothing that is a number.
   int32_t next() {
     auto logits = session->run();
     return logits ? top(*logits) : -1;
@@ -34,7 +34,7 @@ protected:
     return token ? *token : -1;
   }
 
-  /// Ten tokens: two more than stand before the border.
+  /// Ten tokens: two more than are before the threshold.
   const Tokens text = {5, 3, 9, 1, 4, 4, 7, 2, 6, 8};
   Tokens begin(size_t count) const { return {text.begin(), text.begin() + count}; }
   std::unique_ptr<Session> session;

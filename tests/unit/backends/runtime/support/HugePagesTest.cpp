@@ -26,14 +26,14 @@ uint64_t mappedBytes() {
   return pages * pageSize;
 }
 
-/// Whether repeating `body` leaves addresses mapped, of each turn a huge page or more.
+/// Whether repeating `body` leaves addresses mapped, of each iteration a huge page or more.
 void expectNothingStays(const std::function<void()> &body) {
-  constexpr uint64_t turns = 256;
+  constexpr uint64_t iterations = 256;
   body();
   uint64_t before = mappedBytes();
-  for (uint64_t turn = 0; turn < turns; ++turn)
+  for (uint64_t iteration = 0; iteration < iterations; ++iteration)
     body();
-  EXPECT_LT(mappedBytes(), before + turns * hugePage / 2);
+  EXPECT_LT(mappedBytes(), before + iterations * hugePage / 2);
 }
 
 TEST(HugePages, BeginAtOneAndLeaveNothingElse) {
@@ -82,7 +82,7 @@ TEST(HugePages, AreCounted) {
   std::ifstream setting("/sys/kernel/mm/transparent_hugepage/enabled");
   std::string line;
   if (!std::getline(setting, line) || line.find("[never]") != std::string::npos)
-    GTEST_SKIP() << "this system lends none";
+    GTEST_SKIP() << "this kernel provides none";
   void *address = mapAtHugePage(4 * hugePage, kProtection, kFlags);
   ASSERT_NE(address, MAP_FAILED);
   EXPECT_EQ(bytesInHugePages(address), 0u);

@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 namespace {
-/// The floats behind the header.
+/// The floats after the header.
 std::vector<float> floatsOf(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(file)), {});

@@ -34,7 +34,7 @@ protected:
     auto read = readTokenizer(folder.file(""));
     ASSERT_TRUE(bool(read)) << llvm::toString(read.takeError());
     ASSERT_TRUE(read->has_value());
-    table = (*read)->serialise();
+    table = (*read)->serialize();
     auto loaded = rt::Tokenizer::load(table);
     ASSERT_TRUE(loaded) << loaded.error().message;
     tokenizer.emplace(*std::move(loaded));
@@ -148,7 +148,7 @@ protected:
                           folder.file("tokenizer.json"));
     auto read = readTokenizer(folder.file(""));
     ASSERT_TRUE(bool(read)) << llvm::toString(read.takeError());
-    table = (*read)->serialise();
+    table = (*read)->serialize();
     auto loaded = rt::Tokenizer::load(table);
     ASSERT_TRUE(loaded) << loaded.error().message;
     tokenizer.emplace(*std::move(loaded));

@@ -123,7 +123,7 @@ TEST(TorchPickle, RefusesOtherDictionaries) {
   std::string one = tensor(1, 0, tuple({}), tuple({}));
   EXPECT_EQ(problemOf(dictionary("N" + one)), refused("has a dictionary whose keys are no names"));
   EXPECT_EQ(problemOf(dictionary(text("a") + "N")),
-            refused("has the entry \"a\", which is no tensor"));
+            refused("has the entry \"a\", which is not a tensor"));
   EXPECT_EQ(problemOf(dictionary(text("a") + one + text("a") + one)),
             refused("has the entry \"a\" twice"));
 }

@@ -140,7 +140,7 @@ TEST(ReadChat, GgufFilesCarryTheirs) {
   EXPECT_FALSE(read(folder.write("none.gguf", GgufWriter().bytes())));
   EXPECT_THAT(
       refusal(folder.write("wrong.gguf", GgufWriter().u32("tokenizer.chat_template", 1).bytes())),
-      HasSubstr("\"tokenizer.chat_template\" is no text"));
+      HasSubstr("\"tokenizer.chat_template\" is not a text"));
   EXPECT_THAT(refusal(folder.write("bytes.gguf",
                                    GgufWriter().string("tokenizer.chat_template", "\xff").bytes())),
               HasSubstr("\"tokenizer.chat_template\" is not UTF-8"));

@@ -1,4 +1,4 @@
-// Which ids stand around a prompt, and what tokenizer_config.json changes.
+// Which ids are around a prompt, and what tokenizer_config.json changes.
 #include "TokenizerFixture.h"
 
 #include "gmock/gmock.h"
