@@ -50,11 +50,10 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
   let description = [{
     qkv is [T, (H + 2 G) D]: H query heads, G key heads, G value heads; or, where their weights are stored in different
     formats, only the first of several products that have these columns together (`parts`). Queries and keys are
-    normalized over D where
-    `q_norm` and `k_norm` are given (formula of `mica.rmsnorm`, with its `weight_offset`), rotated by `table` (formula of
-    `mica.rope`), the keys and the values appended to the caches, the queries returned. Everything in between is f32:
-    keys and values are rounded once, to the caches' type, and queries once, to the type of `q`. The caches are
-    consumed (see `mica.kv_append`).
+    normalized over D where `q_norm` and `k_norm` are given (formula of `mica.rmsnorm`, with its `weight_offset`),
+    rotated by `table` (formula of `mica.rope`), the keys and the values appended to the caches, the queries returned.
+    Everything in between is f32: keys and values are rounded once, to the caches' type, and queries once, to the type
+    of `q`. The caches are consumed (see `mica.kv_append`).
 
     Example:
     ```mlir
