@@ -446,7 +446,7 @@ def FuseCasts : Pass<"mica-fuse-casts", "::mlir::func::FuncOp"> {
   let summary = "fuse casts into the ops that produce their operand";
   let description = [{
     `cast(op(...)) => op(...)` with the narrower result type, where op is `rmsnorm`, `layernorm`, `attention`,
-    `gated_linear` or the queries of `qkv_append`, and no one else reads the wide result;
+    `gated_linear` or the queries of `qkv_append`, and nothing else reads the wide result;
     `cast(merge_heads(x)) => merge_heads(cast(x))` on the way.
 
     ```mlir

@@ -2,7 +2,7 @@
 //
 // One row per role that an argument or a result of a model's entry function has. The compiler
 // writes it there as `mica.role`, the manifest of a program lists those of its code in their order,
-// and the runtime passes what the list asks for: nobody counts arguments.
+// and the runtime passes the listed arguments, never by position.
 //
 // Free of LLVM and MLIR.
 //

@@ -162,7 +162,7 @@ static StringRef findParts(AttentionOp attention, LatentAttention &found) {
 }
 
 namespace {
-/// Caches that hold values are of no use any more: what functions take and return of them.
+/// Caches that hold values are unused now: the arguments and results of functions for them.
 class ValueCaches {
 public:
   explicit ValueCaches(ModuleOp module) : module(module), kinds(module) {}

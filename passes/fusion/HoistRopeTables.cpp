@@ -47,7 +47,7 @@ public:
 
 private:
   /// The table of `positions` (and `lengths`, or null) with the frequencies of `like`, right after
-  /// both; one for all who need it.
+  /// both; shared by all users.
   Value getTable(Value positions, Value lengths, RopeTableOp like) {
     for (Operation *user : positions.getUsers())
       if (auto table = dyn_cast<RopeTableOp>(user);

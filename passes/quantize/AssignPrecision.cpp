@@ -38,7 +38,7 @@ namespace {
 /// One cast per value and type, right after it.
 class SharedCasts {
 public:
-  /// Rounds the rows `operand` to what a product with `weights` wants.
+  /// Rounds the rows `operand` to the activation type of `weights`.
   void narrow(OpOperand &operand, Value weights) {
     Value value = operand.get();
     Type type = rowsFor(elementOf(weights));

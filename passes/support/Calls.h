@@ -19,7 +19,7 @@ mlir::BlockArgument insertArgument(mlir::RewriterBase &rewriter, mlir::func::Fun
                                    llvm::ArrayRef<mlir::func::CallOp> calls,
                                    mlir::ValueRange values);
 
-/// Removes unused arguments, and at the calls what they were given where no one else needs it.
+/// Removes unused arguments, and at the calls their operands where these have no other use.
 void eraseArguments(mlir::RewriterBase &rewriter, mlir::func::FuncOp function,
                     const llvm::BitVector &indices, llvm::ArrayRef<mlir::func::CallOp> calls);
 

@@ -18,8 +18,8 @@ struct PhaseRows {
   int64_t few = 16;
 };
 
-/// On a module: the most rows that generated kernels multiply whatever the shape. Whoever writes it
-/// before the functions are copied decides. Without it: PhaseRows::gemmThreshold.
+/// On a module: the most rows that generated kernels multiply whatever the shape. A tool that
+/// writes it before the functions are copied decides. Without it: PhaseRows::gemmThreshold.
 inline constexpr llvm::StringLiteral kGemmThresholdAttr = "mica.gemm_threshold";
 
 /// On a module: the most rows that its `_few` functions are called for, as in decoding; as above.

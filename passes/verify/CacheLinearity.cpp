@@ -1,6 +1,6 @@
 //===- CacheLinearity.cpp - a cache is consumed once ----------------------===//
 //
-// An append happens in place only when no one needs the cache as it was. Inside a block the order
+// An append happens in place only when nothing needs the old cache. Inside a block the order
 // of ops is the order of execution, so the rule is: after the op that consumes a cache there is no
 // further use of it.
 //

@@ -62,7 +62,7 @@ protected:
   MLIRContext context;
   std::set<std::string> names, ops;
   std::map<std::string, std::set<std::string>> stored;  ///< of weights and caches that an op reads
-  std::map<std::string, std::set<std::string>> kernels; ///< who computes an op
+  std::map<std::string, std::set<std::string>> kernels; ///< the kernels of an op
 };
 
 /// One function of each: the others are like it.

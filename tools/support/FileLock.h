@@ -9,7 +9,7 @@
 namespace mica::tool {
 
 /// An exclusive flock on a file that is made for it, held until destroyed or the process ends. The
-/// file stays; whoever holds the lock may remove it.
+/// file stays; the holder of the lock may remove it.
 class FileLock {
 public:
   enum class Wait { Yes, No };

@@ -16,7 +16,7 @@ namespace mica::tool {
 ///
 /// Logits are compared with the interpreter in f32, the format's loss included. Their bounds are
 /// the design's. It has none for integers, as what 8 and 4 bits lose `mica eval` measures, and that
-/// of bf16 is one of trained models: with random ids, or where nobody has trained it, a model is
+/// of bf16 is one of trained models: with random ids, or without training, a model is
 /// sure of nothing, and the least difference decides.
 struct Bounds {
   using Bound = std::optional<double>;

@@ -16,7 +16,7 @@ llvm::StringRef nameOf(program::RowRole role);
 /// role where rows of prompts are computed in another arithmetic than those of decoding.
 class ReferenceModel {
 public:
-  /// Whether rows are rounded as their role wants.
+  /// Whether rows are rounded by their role.
   enum class Roles { Separate, Equal };
 
   /// What MODEL is and how it is rounded: as a program of precision `stages.weights` and

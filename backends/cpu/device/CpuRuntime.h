@@ -1,4 +1,4 @@
-// What the code of a model runs on: a pool, oneDNN on it, and who records its calls.
+// What the code of a model runs on: a pool, oneDNN on it, and the profile of its calls.
 #ifndef MICA_BACKENDS_CPU_DEVICE_CPURUNTIME_H
 #define MICA_BACKENDS_CPU_DEVICE_CPURUNTIME_H
 

@@ -29,7 +29,7 @@ public:
   static bool insideBody();
 
   void parallelFor(Body body, void *context, int64_t tasks) override;
-  void observe(Observer *who) override { observer = who; }
+  void observe(Observer *newObserver) override { observer = newObserver; }
   uint64_t forks() const override { return forked; }
 
 private:

@@ -58,7 +58,7 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
     costs.minWork = minWork;
     gemmThreshold = *most;
     fewRows = *few;
-    // A choice that is in the IR already was made by someone who knows better.
+    // A choice that is in the IR already takes precedence.
     getOperation().walk([&](Operation *op) {
       TypeSwitch<Operation *>(op)
           .Case<LinearOp, LmHeadOp, GatedLinearOp>([&](auto product) {

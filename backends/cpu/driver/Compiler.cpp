@@ -343,7 +343,7 @@ private:
     }
     if (stage == Stage::Obj)
       bytes = object.size();
-    // Only for the report: whoever took the program away meanwhile has it.
+    // Only for the report: the program may have been moved meanwhile.
     if (stage == Stage::Exe && llvm::sys::fs::file_size(output, bytes))
       bytes = 0;
     tell(getStageInfo(stage).name, 1);

@@ -156,7 +156,7 @@ private:
       packing.async([this, &batch] { pack(batch); });
   }
 
-  /// Packs what nobody has begun.
+  /// Packs the next unclaimed part.
   void pack(Batch &batch) {
     for (int64_t i; (i = batch.next++) < batch.count;) {
       auto [matrix, row] = placeOf(batch.first + i);

@@ -22,7 +22,7 @@ public:
   virtual const RuntimeTable &table() const = 0;
   virtual WorkPool &pool() = 0;
 
-  /// Records what the code calls; null: nobody does. Not while the code runs.
+  /// Records the calls of the code; null: none are recorded. Not while the code runs.
   Profile *profile() const { return activeProfile; }
   void setProfile(Profile *profile) { activeProfile = profile; }
   ProbeListener *probes() const { return activeProbes; }

@@ -29,8 +29,8 @@ public:
   /// task, one thread, inside a body, or while another thread uses the pool. Bodies must not throw.
   virtual void parallelFor(Body body, void *context, int64_t tasks) = 0;
 
-  /// Null: nobody. Not while a fork runs.
-  virtual void observe(Observer *who) = 0;
+  /// Null: none. Not while a fork runs.
+  virtual void observe(Observer *newObserver) = 0;
   /// How often parallelFor has forked.
   virtual uint64_t forks() const = 0;
 };

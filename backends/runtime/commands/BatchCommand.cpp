@@ -215,7 +215,7 @@ Status Batch::start() {
   if (text)
     decoded.emplace(text->decoderAfter(request.prompt), arguments.settings.stops);
   Writing &writing = inProgress.emplace_back(std::move(wanted), next++, std::move(decoded));
-  // Nobody sees what the model makes of a prompt that nothing follows.
+  // The logits of a prompt without new tokens are not used.
   if (maxTokensOf(request.settings) == 0) {
     RequestResult nothing;
     nothing.seed = *request.settings.seed;

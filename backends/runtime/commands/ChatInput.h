@@ -20,7 +20,7 @@ public:
   /// which all but the last end in a backslash, and what is between two marks of three double
   /// quotes. Errors: input that cannot be read, or that ends within a turn.
   Result<std::optional<std::string>> read();
-  /// Whether somebody sits there.
+  /// Whether the input is interactive.
   virtual bool interactive() const = 0;
 
 protected:

@@ -69,10 +69,10 @@ public:
                    std::to_string(session.length(0)) + ", feed the ids before them again"};
     session.truncate(0, request.length);
     auto end = request.length + static_cast<int64_t>(request.ids.size());
-    session.expect(0, std::max(end, request.total));
+    session.setTotalLength(0, std::max(end, request.total));
     for (size_t i = 0; i < request.ids.size(); ++i) {
       bool wanted = static_cast<int64_t>(i) >= request.first;
-      if (Status pushed = session.push(0, request.ids[i], role, wanted); !pushed)
+      if (Status pushed = session.add(0, request.ids[i], role, wanted); !pushed)
         return pushed;
       if (session.queued() >= session.chunk() || session.atMemoryLimit() ||
           i + 1 == request.ids.size())
@@ -86,7 +86,7 @@ private:
   Status run() {
     if (probes)
       probes->beginCall();
-    Result<std::span<const float>> logits = session.run();
+    Result<std::span<const float>> logits = session.decode();
     if (!logits)
       return logits.error();
     return writeTo(out, {reinterpret_cast<const char *>(logits->data()), logits->size_bytes()});
@@ -139,7 +139,7 @@ Result<ScoreRequest> parseScoreRequest(std::string_view line) {
 }
 
 Status scoreCommand(const Model &model, const ScoreArguments &arguments) {
-  // Nobody reads the answers, or the file about them, once the tool that asks is gone.
+  // The answers, and the file about them, are of no use once the tool that asks is gone.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   // Whatever else is printed, such as a log of oneDNN, must not get between the rows.
   int out = dup(STDOUT_FILENO);

@@ -79,7 +79,7 @@ uint64_t drawSeed();
 std::vector<std::pair<std::string, double>> describeSampling(const SamplingOptions &options);
 
 /// The values of all settings in texts, by the names of their options without dashes: those that a
-/// generation with `settings` uses, whoever proposes them.
+/// generation with `settings` uses, wherever they come from.
 std::vector<std::pair<std::string, std::string>>
 describeSettings(const GenerationSettings &settings, const Manifest &manifest);
 

@@ -325,7 +325,7 @@ bool Scheduler::queueNewest(size_t s, int64_t maxDrafts) {
 
 bool Scheduler::queue(const Row &row) {
   rows.push_back(row);
-  Status pushed = session->push(static_cast<int64_t>(row.slot), row.token, row.role, row.logits);
+  Status pushed = session->add(static_cast<int64_t>(row.slot), row.token, row.role, row.logits);
   if (!pushed)
     failQueued(pushed.error());
   return bool(pushed);
@@ -334,7 +334,7 @@ bool Scheduler::queue(const Row &row) {
 /// Forgets all positions of a slot but the first ones.
 void Scheduler::rewind(size_t s, int64_t length) {
   session->truncate(static_cast<int64_t>(s), length);
-  session->expect(static_cast<int64_t>(s), slots[s].task->totalLength());
+  session->setTotalLength(static_cast<int64_t>(s), slots[s].task->totalLength());
 }
 
 /// Prepares the session for the queued rows; ends those requests that are not wanted any more while
@@ -372,7 +372,7 @@ bool Scheduler::prepare() {
 int64_t Scheduler::run() {
   if (!prepare())
     return 0;
-  Result<std::span<const float>> logits = session->run();
+  Result<std::span<const float>> logits = session->decode();
   if (!logits) {
     failQueued(logits.error());
     return 0;

@@ -80,7 +80,7 @@ Status checkToken(const Manifest &manifest, int32_t token) {
                std::to_string(manifest.vocab - 1) + "), give another prompt"};
 }
 
-Status Session::push(int64_t sequence, int32_t token, RowRole role, bool wantLogits) {
+Status Session::add(int64_t sequence, int32_t token, RowRole role, bool wantLogits) {
   const Manifest &m = model.manifest();
   if (Status known = checkToken(m, token); !known)
     return known;
@@ -108,12 +108,12 @@ void Session::truncate(int64_t sequence, int64_t length) {
   SequenceHistory &known = histories[sequence];
   known.ids.resize(std::min(known.ids.size(), static_cast<size_t>(length)));
   known.roles.resize(std::min(known.roles.size(), static_cast<size_t>(length)));
-  known.expected = std::min(known.expected, length);
+  known.totalLength = std::min(known.totalLength, length);
 }
 
-void Session::expect(int64_t sequence, int64_t total) {
+void Session::setTotalLength(int64_t sequence, int64_t total) {
   if (!histories.empty())
-    histories[sequence].expected = total;
+    histories[sequence].totalLength = total;
 }
 
 /// How many thresholds lie before a length.
@@ -125,7 +125,7 @@ size_t Session::ropeRegime(int64_t length) const {
 
 /// What the frequencies of a row follow.
 int64_t Session::lengthAt(int64_t sequence, int64_t position) const {
-  return std::max(histories[sequence].expected, position + 1);
+  return std::max(histories[sequence].totalLength, position + 1);
 }
 
 int64_t Session::positionsUntilThreshold(int64_t sequence) const {
@@ -133,8 +133,8 @@ int64_t Session::positionsUntilThreshold(int64_t sequence) const {
   int64_t length = lengths[sequence];
   if (histories.empty())
     return room(sequence);
-  size_t side = ropeRegime(lengthAt(sequence, length));
-  return side < thresholds.size() ? thresholds[side] - length : room(sequence);
+  size_t regime = ropeRegime(lengthAt(sequence, length));
+  return regime < thresholds.size() ? thresholds[regime] - length : room(sequence);
 }
 
 bool Session::atMemoryLimit() const {
@@ -282,12 +282,12 @@ Result<bool> Session::prepare(const ShouldContinue &shouldContinue) {
       ++end;
     SequenceHistory &known = histories[sequence];
     int64_t last = lengthAt(sequence, queue.positions[end - 1]);
-    size_t side = ropeRegime(last);
+    size_t regime = ropeRegime(last);
     auto lengthOf = [&](int64_t position) {
       int64_t own = lengthAt(sequence, position);
       return ropeRegime(own) == side ? own : last;
     };
-    if (first > 0 && known.side != side) {
+    if (first > 0 && known.regime != regime) {
       Result<int64_t> filled = recompute(sequence, first, lengthOf(first), shouldContinue);
       if (!filled)
         return filled.error();
@@ -296,12 +296,12 @@ Result<bool> Session::prepare(const ShouldContinue &shouldContinue) {
         // Before the first call all is as it was.
         if (*filled > 0) {
           truncate(sequence, *filled);
-          known.side = side;
+          known.regime = regime;
         }
         return false;
       }
     }
-    known.side = side;
+    known.regime = regime;
     for (size_t row = begin; row < end; ++row)
       queue.lengths.push_back(static_cast<int32_t>(lengthOf(queue.positions[row])));
   }
@@ -374,7 +374,7 @@ Status Session::callByRole() {
   return {};
 }
 
-Result<std::span<const float>> Session::run() {
+Result<std::span<const float>> Session::decode() {
   if (queue.lengths.size() != queue.tokens.size())
     if (Result<bool> prepared = prepare({}); !prepared)
       return prepared.error();

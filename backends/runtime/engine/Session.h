@@ -48,7 +48,7 @@ public:
   void truncate(int64_t sequence, int64_t length);
   /// Rows of a sequence up to position `total` are read as parts of a text of that length. Without
   /// it, a row is read as the last one of its text.
-  void expect(int64_t sequence, int64_t total);
+  void setTotalLength(int64_t sequence, int64_t total);
   /// How many rows may be queued at once without one of them crossing a threshold, from the next
   /// on.
   int64_t positionsUntilThreshold(int64_t sequence) const;
@@ -59,12 +59,13 @@ public:
   /// Queues the next row of a sequence. All rows of one sequence must be queued one after the
   /// other, and all that are queued together are read on the last one's side of a threshold.
   /// Errors: a token outside the vocabulary, a full context.
-  Status push(int64_t sequence, int32_t token, RowRole role, bool wantLogits);
+  Status add(int64_t sequence, int32_t token, RowRole role, bool wantLogits);
   int64_t queued() const { return queue.count(); }
   /// Forgets the queued rows.
   void discardQueued();
-  /// Whether buffers for one more row with logits would take more than kMaxStepBytes: who queues
-  /// rows of many sequences runs what is queued first. A few rows with logits are always taken.
+  /// Whether buffers for one more row with logits would take more than kMaxStepBytes: a caller that
+  /// queues rows of many sequences runs what is queued first. A few rows with logits are always
+  /// taken.
   bool atMemoryLimit() const;
   /// Whether the session shall continue to read a sequence's tokens again.
   using ShouldContinue = std::function<bool(int64_t sequence)>;
@@ -75,15 +76,15 @@ public:
   Result<bool> prepare(const ShouldContinue &shouldContinue);
   /// Runs the queued rows, prepared or not. The logits, f32[outputs, vocab] in the order of the
   /// rows that wanted them, are valid until the next run.
-  Result<std::span<const float>> run();
+  Result<std::span<const float>> decode();
 
 private:
   /// What is known of a sequence of a model whose frequencies follow its length.
   struct SequenceHistory {
     std::vector<int32_t> ids;   ///< of all its positions
     std::vector<RowRole> roles; ///< of all its positions, where the model depends on them
-    int64_t expected = 0;       ///< rows before it follow this length
-    size_t side = 0; ///< how many thresholds lie before the length that these were made for
+    int64_t totalLength = 0;    ///< rows before it follow this length
+    size_t regime = 0; ///< how many thresholds lie before the length that these were made for
   };
   /// Rows to compute, of one call or of several.
   struct Rows {

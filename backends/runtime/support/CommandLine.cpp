@@ -245,7 +245,7 @@ CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
   bool bounded = most < uint64_t(std::numeric_limits<int64_t>::max());
   std::string range =
       "from " + std::to_string(least) + (bounded ? " to " + std::to_string(most) : "");
-  // In --help, a bound that nobody meets is left out.
+  // In --help, a bound that is never reached is left out.
   std::string shown = most < uint64_t(std::numeric_limits<int32_t>::max()) ? range
                       : least > 0 ? "from " + std::to_string(least)
                                   : "";

@@ -13,7 +13,7 @@ namespace mica::program {
 int protectTemporary(const std::string &path);
 void forgetTemporary(int slot);
 
-/// For whoever ends the process without destructors, signal handlers included.
+/// For code that ends the process without destructors, signal handlers included.
 void removeTemporaries();
 
 } // namespace mica::program

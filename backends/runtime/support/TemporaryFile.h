@@ -15,7 +15,7 @@
 
 namespace mica::program {
 
-/// Which existing files may be replaced: a path that was mistyped costs nobody their model.
+/// Which existing files may be replaced: a mistyped path never overwrites a model.
 struct Replaceable {
   std::string_view kind = {}; ///< "Mica program", for the error
   /// Whether a file that is not empty is of that kind. Without it, any regular file is.
@@ -65,7 +65,7 @@ private:
   std::string temporary; ///< empty: committed
   int cleanupSlot;
   int fd = -1;
-  bool isCreated = false; ///< and not somebody else's
+  bool isCreated = false; ///< and not another process's
 };
 
 /// A folder for files that are only needed now. Removed with its files when destroyed; by a signal
@@ -88,7 +88,7 @@ private:
   std::string folder;
   int cleanupSlot;
   int fd = -1;            ///< Locked as long as it is open.
-  bool isCreated = false; ///< and not somebody else's
+  bool isCreated = false; ///< and not another process's
 };
 
 } // namespace mica::program

@@ -10,7 +10,7 @@
 
 namespace mica {
 
-/// Where an entry's bytes lie in the archive, and the checksum (CRC-32) that it says of them. Who
+/// Where an entry's bytes lie in the archive, and the checksum (CRC-32) in its record. Code that
 /// reads the bytes checks it.
 struct ZipEntry {
   uint64_t offset = 0, size = 0;

@@ -99,7 +99,7 @@ llvm::Error applyConfig(llvm::StringRef path, TokenizerSource source, TokenizerB
 }
 
 /// What the run time would refuse and no reader has found is an error now. The run time's own
-/// hint is for whoever has the program, not the model.
+/// hint is for users of the program, not of the model.
 llvm::Error check(const TokenizerTable &table, llvm::StringRef path) {
   std::vector<std::byte> bytes = table.serialize();
   auto opened = rt::Tokenizer::load(bytes);

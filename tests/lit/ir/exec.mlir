@@ -30,7 +30,7 @@ func.func @matmul_on_tensors(%x: tensor<?x64xf32>, %w: tensor<3x64x64x1xf32>, %y
   return %z : tensor<?x172xf32>
 }
 
-// A product that accumulates reads what was there; one that does not may overwrite a buffer that nobody has written.
+// A product that accumulates reads what was there; one that does not may overwrite an unwritten buffer.
 // CHECK-LABEL: func.func @matmul_of_bf16
 // BUFFERS-LABEL: func.func @matmul_of_bf16
 // BUFFERS: memref.alloc

@@ -124,7 +124,7 @@ private:
   std::optional<LimbRows> queryLimbs, weightLimbs; ///< where they meet bytes
 
 public:
-  SoftmaxStates states; ///< of the chunk at hand, one per pair
+  SoftmaxStates states; ///< of the current chunk, one per pair
 };
 
 } // namespace mica::cpu

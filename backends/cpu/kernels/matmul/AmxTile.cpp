@@ -252,7 +252,7 @@ private:
       Place place{number, offsetPastEnd(number, panel, piece)};
       eachSumTiles(b, tiles, kBlockColumns,
                    [&](Value tile, int64_t count, Value column, int64_t vectors) {
-                     // Who comes first finds the panel in memory.
+                     // The first reader finds the panel in memory.
                      panel.streams = arith::AndIOp::create(
                          b, streams, b.isEqual(arith::OrIOp::create(b, tile, column), b.idx(0)));
                      multiplyBlock({place, tile, column, count, vectors}, piece, panel);

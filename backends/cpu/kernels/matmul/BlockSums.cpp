@@ -122,7 +122,7 @@ private:
       for (const PackedPanel &panel : panels) {
         ProductTile tile =
             tileOf(first, shape, panel, column, {b.idx(0), b.idx(steps.groups), steps.partial});
-        // Who comes first finds the panel in memory, others in the cache.
+        // The first reader finds the panel in memory, others in the cache.
         if (b.target.prefetchPages)
           tile.panel.streams =
               b.isEqual(arith::OrIOp::create(b, b.sub(first, rows.from), column), b.idx(0));

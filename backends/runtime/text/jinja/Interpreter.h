@@ -53,7 +53,7 @@ public:
   Value text(TrackedText text);
   /// The text as a value, marked as escaped where `source` is.
   Value textLike(const Value &source, TrackedText text);
-  /// A text made of what `source` says, of which nobody knows where each character comes from.
+  /// A text derived from `source`, the origin of whose characters is not known.
   TrackedText madeOf(const Value &source, std::string bytes) const {
     return TrackedText::of(std::move(bytes), source.untrusted());
   }

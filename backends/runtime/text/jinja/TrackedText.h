@@ -1,5 +1,5 @@
 // Text that knows which of its characters a conversation has brought in, so that a tokenizer can
-// tell the special tokens that a template writes from those that somebody only spells.
+// tell the special tokens that a template writes from those that a message only spells.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_TRACKEDTEXT_H
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_TRACKEDTEXT_H
 

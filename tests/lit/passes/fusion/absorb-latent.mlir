@@ -268,7 +268,7 @@ func.func private @no_second_read(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, 
 
 // -----
 
-// Who calls a public function is not known.
+// The callers of a public function are not known.
 // CHECK-LABEL: func.func @no_public_layer
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>

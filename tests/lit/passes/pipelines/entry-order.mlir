@@ -3,7 +3,7 @@
 // RUN: FileCheck %s --check-prefix=LOOPS --input-file %t.loops
 // RUN: mica-opt %t.loops --cpu-forward-entry | FileCheck %s --check-prefix=FORWARD
 
-// Arguments and results have any order: who needs one finds it by its role.
+// Arguments and results have any order: each is found by its role.
 
 // KERNELS: func.func @main_few(%[[POSITIONS:[a-z0-9]+]]: tensor<?xi32> {mica.role = "positions"},
 // KERNELS: call @layer_few({{.*}}, %[[POSITIONS]], %{{[a-z0-9]+}})

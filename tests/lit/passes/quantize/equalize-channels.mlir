@@ -132,7 +132,7 @@ func.func @no_tied_matrix(%t: tensor<?xi32>) -> tensor<?x16xf32> {
 
 // -----
 
-// One tensor in two weights; and up adds the residual, which no one has divided.
+// One tensor in two weights; and up adds the residual, which is not divided.
 // CHECK-LABEL: func.func @no_shared_tensor
 // CHECK-NOT: mica.equalize
 mica.weight @norm : tensor<16xf32>

@@ -90,7 +90,7 @@ TEST_F(NearTieTest, AcceptsNearTies) {
   // Of the scores as they are, not as they were moved.
   EXPECT_NEAR((*taken)[0], 1 / (1 + std::exp(-1.0)), 1e-6);
   EXPECT_NEAR((*taken)[1], 1 / (1 + std::exp(1.0)), 1e-6);
-  // In the order of who chose.
+  // In the order of the tokens that chose.
   EXPECT_EQ(*weights("softmax k(2)", {2, 0}, 1e-6), (SmallVector<float>{(*taken)[1], (*taken)[0]}));
 }
 

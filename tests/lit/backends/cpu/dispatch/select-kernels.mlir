@@ -170,7 +170,7 @@ func.func @no_library_for_few_rows(%x: tensor<?x512xf32>, %gu: tensor<65536x512x
   return %y : tensor<?x32768xf32>
 }
 
-// Only products with a whole matrix and attention are given to somebody: experts, gates, norms and tables have one way.
+// Only products with a whole matrix and attention have alternatives: experts, gates, norms and tables have one kernel.
 // CHECK-LABEL: func @no_choice_for_the_rest
 // CHECK-NOT: kernel(
 // CHECK-NOT: tiling(

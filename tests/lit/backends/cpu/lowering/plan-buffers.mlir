@@ -42,7 +42,7 @@ module {
 // -----
 
 // Of two calls in a turn of a loop the first one's result goes where its operand was, which is not read any more. Where
-// somebody does it needs a buffer of its own.
+// it is still read it needs its own buffer.
 // CHECK: mica.scratch_fixed = 0 : i64, mica.scratch_per_row = 128 : i64
 module {
   func.func private @kernel(%begin: index, %end: index, %x: memref<?x16xf32>, %y: memref<?x16xf32>) { return }

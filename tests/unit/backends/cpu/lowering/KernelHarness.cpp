@@ -159,7 +159,7 @@ static void giveRoles(func::FuncOp function) {
 }
 
 /// Products are generated unless the text says otherwise. What the tensors among the arguments hold
-/// stays as it is, so that a test sees who writes where he should not.
+/// stays as it is, so that a test detects stray writes.
 llvm::Error KernelModule::reachKernels() {
   Builder builder(context.get());
   auto constant = builder.getDictionaryAttr(builder.getNamedAttr(

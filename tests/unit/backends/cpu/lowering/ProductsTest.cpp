@@ -185,7 +185,7 @@ TEST_P(KernelTest, TablesOfTokens) {
 }
 
 /// The rows of a product may be columns of a wider one. The function has the name of the one that
-/// every program has: nobody may take one for the other.
+/// every program has: none may be taken for the other.
 TEST_P(KernelTest, LinearOfColumns) {
   check(makeCase("main", R"(
   mica.weight @w : tensor<65x33xf32>

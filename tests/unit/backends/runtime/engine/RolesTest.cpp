@@ -29,7 +29,7 @@ protected:
   /// Queues rows, the last one with logits.
   void push(int64_t sequence, const Tokens &tokens, RowRole role) {
     for (size_t i = 0; i < tokens.size(); ++i)
-      ASSERT_TRUE(session->push(sequence, tokens[i], role, i + 1 == tokens.size()));
+      ASSERT_TRUE(session->add(sequence, tokens[i], role, i + 1 == tokens.size()));
   }
   void pushPrompt(int64_t sequence, const Tokens &tokens) {
     push(sequence, tokens, RowRole::Prompt);
@@ -39,7 +39,7 @@ protected:
   }
   /// What the model says after each row with logits.
   Tokens run() {
-    auto logits = session->run();
+    auto logits = session->decode();
     if (!logits)
       return {};
     Tokens tops;
@@ -122,7 +122,7 @@ TEST_F(RolesTest, AnyOrderGivesTheSameLogits) {
         text.push_back(static_cast<int32_t>(random() % 30));
         bool prompt = random() % 2, wanted = random() % 3 > 0;
         ASSERT_TRUE(
-            session->push(s, text.back(), prompt ? RowRole::Prompt : RowRole::Decode, wanted));
+            session->add(s, text.back(), prompt ? RowRole::Prompt : RowRole::Decode, wanted));
         if (wanted)
           expected.push_back(prompt ? afterPrompt(text) : afterDecode(text));
       }

@@ -22,11 +22,11 @@ protected:
   }
   void push(int64_t sequence, const Tokens &tokens, RowRole role = RowRole::Prompt) {
     for (size_t i = 0; i < tokens.size(); ++i)
-      ASSERT_TRUE(session->push(sequence, tokens[i], role, i + 1 == tokens.size()));
+      ASSERT_TRUE(session->add(sequence, tokens[i], role, i + 1 == tokens.size()));
   }
   /// What the model says after the last queued row; -1: nothing that is a number.
   int32_t next() {
-    auto logits = session->run();
+    auto logits = session->decode();
     return logits ? top(*logits) : -1;
   }
   static int32_t top(std::span<const float> logits) {
@@ -71,7 +71,7 @@ TEST_F(SessionTest, RecomputesOnTheWayBack) {
 
 TEST_F(SessionTest, AnExpectedLengthIsNotRecomputed) {
   open(1, 16);
-  session->expect(0, 10);
+  session->setTotalLength(0, 10);
   push(0, begin(4));
   EXPECT_EQ(next(), fakeNext(begin(4)));
   push(0, {text.begin() + 4, text.end()});
@@ -84,7 +84,7 @@ TEST_F(SessionTest, CountsPositionsUntilTheThreshold) {
   EXPECT_EQ(session->positionsUntilThreshold(0), fakeThreshold);
   push(0, begin(3));
   EXPECT_EQ(session->positionsUntilThreshold(0), fakeThreshold - 3);
-  session->expect(0, 10);
+  session->setTotalLength(0, 10);
   EXPECT_EQ(session->positionsUntilThreshold(0), fakeMaxSeq - 3);
 }
 
@@ -94,7 +94,7 @@ TEST_F(SessionTest, EachSequenceHasItsOwnRegime) {
   EXPECT_EQ(next(), fakeNext(begin(8)));
   push(0, {text[8]});
   push(1, begin(2));
-  auto logits = session->run();
+  auto logits = session->decode();
   ASSERT_TRUE(logits);
   EXPECT_EQ(top(logits->first(fakeVocab)), fakeNext(begin(9)));
   EXPECT_EQ(top(logits->last(fakeVocab)), fakeNext(begin(2)));
