@@ -285,7 +285,7 @@ Result<bool> Session::prepare(const ShouldContinue &shouldContinue) {
     size_t regime = ropeRegime(last);
     auto lengthOf = [&](int64_t position) {
       int64_t own = lengthAt(sequence, position);
-      return ropeRegime(own) == side ? own : last;
+      return ropeRegime(own) == regime ? own : last;
     };
     if (first > 0 && known.regime != regime) {
       Result<int64_t> filled = recompute(sequence, first, lengthOf(first), shouldContinue);
