@@ -165,7 +165,7 @@ static ParseResult parseRenamedOp(OpAsmParser &parser, OperationState &state) {
 
 std::optional<Dialect::ParseOpHook> MicaDialect::getParseOperationHook(StringRef name) const {
   if (renamedTo(name).empty())
-    return std::nullopt;
+    return Dialect::getParseOperationHook(name);
   return ParseOpHook(parseRenamedOp);
 }
 
