@@ -29,7 +29,7 @@ inline constexpr uint32_t formatVersion = 5;
 inline constexpr std::string_view formatChange = "keys and roles of the manifest have new names";
 inline constexpr uint64_t pageSize = 4096;
 inline constexpr uint32_t maxSections = 16;
-/// Where in the header's page the path of the launcher's ELF interpreter stands, up to its end.
+/// Where in the header's page the path of the launcher's ELF interpreter is, up to its end.
 inline constexpr uint64_t interpreterOffset = 3840;
 /// Sections that are read into memory as a whole (all but the weights) are refused beyond this
 /// size.

@@ -22,8 +22,8 @@ struct Replaceable {
   std::function<bool(const FileSource &)> isOfKind = {};
 };
 
-/// "cannot be written (REASON), REMEDY", to follow the path. REASON and the beginning of
-/// REMEDY are those of `error`, an errno; `another` is the hint that always helps, such as
+/// "cannot be written (REASON), HINT", to follow the path. REASON and the beginning of
+/// HINT are those of `error`, an errno; `another` is the hint that always helps, such as
 /// "choose another -o".
 std::string cannotBeWritten(int error, std::string_view another);
 

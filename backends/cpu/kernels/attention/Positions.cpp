@@ -175,7 +175,7 @@ void mica::cpu::emitConcatHeads(KernelBuilder &b, ValueRange args) {
 
 namespace {
 
-/// One head of x: where it stands, and what its elements are multiplied by before they are rotated.
+/// One head of x: its address, and what its elements are multiplied by before they are rotated.
 struct Head {
   Value buffer;
   SmallVector<Value> leading; ///< of the head

@@ -333,7 +333,7 @@ private:
         b, b.sub(piece.end, piece.from), /*accumulate=*/true);
   }
 
-  /// Where a group of the panel stands, from `column` on.
+  /// Where a group of the panel is, from `column` on.
   Value groupAt(const PackedPanel &panel, Value group, Value column) {
     return b.add(b.add(panel.offset, b.mul(group, steps.depth * kBlockColumns)),
                  b.mul(column, steps.depth));

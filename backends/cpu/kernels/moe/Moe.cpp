@@ -41,7 +41,7 @@ static void emitScores(KernelBuilder &b, Value logits, Value row, Value scores,
   });
 }
 
-/// The largest of numbers[begin .. begin + count) and where it stands; of equal ones the first.
+/// The largest of numbers[begin .. begin + count) and its index; of equal ones the first.
 static std::pair<Value, Value> emitBest(KernelBuilder &b, Value numbers, Value begin,
                                         int64_t count) {
   Value none = b.f32(-std::numeric_limits<float>::max());
