@@ -31,10 +31,11 @@ template <typename... T> llvm::Error firstError(llvm::Expected<T> &...values) {
 /// Remembers which entries were asked for: what is left is unknown.
 class RopeReader {
 public:
-  RopeReader(const Hyperparameters &h, const FamilyTraits &traits, int64_t headDim, bool slides,
-             const KeyNames &names)
-      : h(h), traits(traits), headDim(headDim), isLocal(slides && traits.defaultLocalTheta != 0),
-        names(names), path(names.path()) {}
+  RopeReader(const Hyperparameters &h, const FamilyTraits &traits, int64_t headDim,
+             bool usesSlidingWindow, const KeyNames &names)
+      : h(h), traits(traits), headDim(headDim),
+        isLocal(usesSlidingWindow && traits.defaultLocalTheta != 0), names(names),
+        path(names.path()) {}
 
   llvm::Expected<RopeConfig> read();
 
@@ -415,8 +416,9 @@ llvm::Expected<RopeConfig> RopeReader::read() {
 } // namespace
 
 llvm::Expected<RopeConfig> readRope(const Hyperparameters &h, const FamilyTraits &traits,
-                                    int64_t headDim, bool slides, const KeyNames &names) {
-  return RopeReader(h, traits, headDim, slides, names).read();
+                                    int64_t headDim, bool usesSlidingWindow,
+                                    const KeyNames &names) {
+  return RopeReader(h, traits, headDim, usesSlidingWindow, names).read();
 }
 
 } // namespace mica

@@ -80,7 +80,7 @@ llvm::Expected<const Family *> chooseBloom(const FamilyEvidence &evidence) {
                  .activation = Activation::GeluTanh},
       .names = &names,
       .derive = deriveLikeGpt2,
-      .ignoredKeys = unread,
+      .ignoredKeys = ignoredKeys,
   };
   return &family;
 }

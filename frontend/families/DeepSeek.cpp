@@ -121,7 +121,7 @@ llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
               h.groups.reset();
           },
       .check = checkV2,
-      .ignoredKeys = unread,
+      .ignoredKeys = ignoredKeys,
   };
   return &family;
 }

@@ -115,7 +115,7 @@ llvm::Expected<const Family *> chooseGemma3Text(const FamilyEvidence &) {
                        return (layer + 1) % *h.windowPattern != 0;
                      }},
       .names = &namesOf2And3,
-      .ignoredKeys = unread,
+      .ignoredKeys = ignoredKeys,
   };
   return &family;
 }

@@ -60,7 +60,7 @@ llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &) {
             if (!h.scalesScores.value_or(true))
               h.scoreScale = 1;
           },
-      .ignoredKeys = unread,
+      .ignoredKeys = ignoredKeys,
   };
   return &family;
 }

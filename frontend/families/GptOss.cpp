@@ -78,7 +78,7 @@ llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
               if (!h.ropeScaling && !h.ropeParameters && !h.ropeKeys)
                 h.ropeParameters = &defaultRope();
             },
-        .ignoredKeys = unread,
+        .ignoredKeys = ignoredKeys,
     };
   };
   static const Family plain = familyWith(names), blocks = familyWith(namesOfBlocks);

@@ -25,7 +25,7 @@ llvm::Expected<const Family *> chooseLlama(const FamilyEvidence &) {
       .keys = keys,
       .fixed = fixed,
       .traits = {},
-      .ignoredKeys = unread,
+      .ignoredKeys = ignoredKeys,
   };
   return &llama;
 }

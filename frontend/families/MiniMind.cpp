@@ -128,14 +128,14 @@ const Family &generation(unsigned number) {
        .traits = {.pairing = Pairing::Interleaved, .normalizesSingleExpert = false},
        .names = &metaNames,
        .derive = deriveOf1,
-       .ignoredKeys = unread},
+       .ignoredKeys = ignoredKeys},
       {.name = "minimind (generation 2)",
        .architectures = architectures,
        .keys = keys2,
        .fixed = fixedOf2,
        .traits = {.ownYarn = &yarn, .normalizesSingleExpert = false, .defaultTheta = 1e6},
        .derive = deriveOf2,
-       .ignoredKeys = unread},
+       .ignoredKeys = ignoredKeys},
       {.name = "minimind (generation 3)",
        .architectures = architectures,
        .keys = keys3,
@@ -145,7 +145,7 @@ const Family &generation(unsigned number) {
                   .ownYarn = &yarn,
                   .defaultTheta = 1e6},
        .derive = deriveOf3,
-       .ignoredKeys = unread},
+       .ignoredKeys = ignoredKeys},
   };
   return families[number - 1];
 }

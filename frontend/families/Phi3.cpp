@@ -28,7 +28,7 @@ llvm::Expected<const Family *> choosePhi3(const FamilyEvidence &) {
       .fixed = {},
       .traits = {.partialRotary = 1, .usesSlidingWindow = everyLayerUsesSlidingWindow},
       .names = &names,
-      .ignoredKeys = unread,
+      .ignoredKeys = ignoredKeys,
   };
   return &family;
 }

@@ -20,15 +20,15 @@ namespace mica {
 
 /// In the order of kEntryRoles.
 enum class EntryRole : uint8_t {
-  Tokens,    ///< ids
-  Sequences, ///< which sequence a row belongs to, from 0
-  Positions, ///< at which position of it, from 0
-  Outputs,   ///< rows whose logits are computed
-  Lengths,   ///< for how many positions the sequence of a row is read
-  Cache,     ///< keys or values of all positions
-  Weights,   ///< as the program stores them
-  Scratch,   ///< anything, before the call and after it
-  Logits,    ///< of each output
+  Tokens,       ///< ids
+  Sequences,    ///< which sequence a row belongs to, from 0
+  Positions,    ///< at which position of it, from 0
+  LogitIndices, ///< rows whose logits are computed
+  Lengths,      ///< for how many positions the sequence of a row is read
+  Cache,        ///< keys or values of all positions
+  Weights,      ///< as the program stores them
+  Scratch,      ///< anything, before the call and after it
+  Logits,       ///< of each output
 };
 
 /// How an entry function takes or returns what has a role. T: rows of a call, O: outputs among

@@ -1,7 +1,7 @@
 //===- Roles.cpp - every op takes the row vector of its role --------------===//
 //
 // The tokens, sequences, positions, logit_indices and lengths of a step have one type, and so have
-// the rows of tokens and the rows of outputs. Neither a kernel nor the program checks the numbers,
+// the rows of tokens and the rows of logits. Neither a kernel nor the program checks the numbers,
 // and each vector is only known to stay inside its own bounds. So what a value is, is followed from
 // the arguments of the entries through calls and loops.
 //
@@ -25,7 +25,7 @@ public:
     Tokens,
     Sequences,
     Positions,
-    Outputs,
+    LogitIndices,
     Lengths,
     TokenRows,
     OutputRows,
@@ -45,7 +45,7 @@ public:
     case EntryRole::Positions:
       return Positions;
     case EntryRole::LogitIndices:
-      return Outputs;
+      return LogitIndices;
     case EntryRole::Lengths:
       return Lengths;
     case EntryRole::Cache:
@@ -68,9 +68,8 @@ public:
 
   StringRef name() const {
     static constexpr StringLiteral names[] = {
-        "tokens",          "sequences",      "positions",
-        "outputs",         "lengths",        "rows of tokens",
-        "rows of outputs", "something else", "what is never computed"};
+        "tokens",         "sequences",      "positions",      "logit_indices",         "lengths",
+        "rows of tokens", "rows of logits", "something else", "what is never computed"};
     return names[kind];
   }
 
@@ -147,7 +146,7 @@ public:
         .Case([&](AttentionOp attention) { return verifyPlaced(attention, attention.getQ()); })
         .Case([&](SelectRowsOp select) {
           return failure(failed(needs(op, select.getX(), Role::TokenRows)) ||
-                         failed(needs(op, select.getRows(), Role::Outputs)));
+                         failed(needs(op, select.getRows(), Role::LogitIndices)));
         })
         .Case([&](func::ReturnOp ret) {
           std::optional<unsigned> logits =
@@ -171,7 +170,7 @@ private:
     return op->emitOpError("takes ") << role.name() << ", but is given " << given.name()
                                      << ": mica.role of each argument of @main says what it is, "
                                         "and mica.select_rows makes rows "
-                                        "of outputs of rows of tokens";
+                                        "of logits of rows of tokens";
   }
 
   template <typename Op> LogicalResult verifyRotated(Op op) const {

@@ -18,7 +18,7 @@ inline constexpr const char *noTokenizer =
     "tokenizer's files beside it, or give ids ";
 
 /// A tokenizer together with the table that it reads.
-class Text {
+class ProgramTokenizer {
 public:
   /// Null where the program has no tokenizer. `manifest` is the program's.
   static Result<std::unique_ptr<ProgramTokenizer>> load(const program::ProgramFile &file,

@@ -31,8 +31,8 @@ TEST(Manifest, ReadsEverything) {
   EXPECT_EQ(m->cpu, "fake-cpu");
   EXPECT_THAT(m->features, ElementsAre("avx2", "fma"));
   using enum mica::EntryRole;
-  EXPECT_THAT(m->arguments, ElementsAre(Logits, Positions, Cache, Weights, Outputs, Tokens, Cache,
-                                        Sequences, Scratch));
+  EXPECT_THAT(m->arguments, ElementsAre(Logits, Positions, Cache, Weights, LogitIndices, Tokens,
+                                        Cache, Sequences, Scratch));
   ASSERT_EQ(m->caches.size(), 2u);
   EXPECT_EQ(m->caches[1].element, "bf16");
   EXPECT_THAT(m->caches[1].shape, ElementsAre(3, -1, -2, 8));
@@ -181,9 +181,13 @@ TEST(Manifest, CarriesTheChatTemplate) {
               HasSubstr("'tool_template' is not a string"));
   EXPECT_FALSE(parseManifest(fakeManifest())->chat);
   EXPECT_THAT(errorAfter([](json &m) { m["chat"] = 1; }), HasSubstr("'chat' is not an object"));
-  EXPECT_THAT(errorAfter([](json &m) { m["chat"] = {{"template", 1}}; }),
+  EXPECT_THAT(errorAfter([](json &m) {
+                m["chat"] = {{"template", 1}};
+              }),
               HasSubstr("'template' is not a string"));
-  EXPECT_THAT(errorAfter([](json &m) { m["chat"] = {{"template", ""}}; }),
+  EXPECT_THAT(errorAfter([](json &m) {
+                m["chat"] = {{"template", ""}};
+              }),
               HasSubstr("'special_tokens' is missing"));
 }
 
