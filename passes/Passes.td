@@ -523,7 +523,7 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    module attributes {mica.gemm_threshold = 32 : i64, mica.few_rows = 16 : i64} {
+    module attributes {mica.few_rows = 16 : i64, mica.gemm_threshold = 32 : i64} {
     func.func private @layer_few(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 16 : i64} {
       return %x : tensor<?x32xf32>
     }

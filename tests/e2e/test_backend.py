@@ -126,7 +126,7 @@ class Backend(Case):
         self.assertEqual(sorted(chunks[0]), sorted(creations[4]), "the second piece of 512 creates nothing")
 
     def onednn_threads(self, weights):
-        """Above the crossing rows pass through oneDNN, which may cut its work by the number of threads: not so for these
+        """Above the GEMM threshold rows pass through oneDNN, which may cut its work by the number of threads: not so for these
         shapes, as no sum over K is split. Equal to the last bit."""
         harness.needs_cpu(*{"f32": (), "bf16": ("avx512bw", "avx512_bf16")}[weights])
         built = program(random_model(CONFIG, 4, weights), *LIBRARY[weights])

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-specialize-phases="gemm-threshold=8 few-rows=4" | FileCheck %s "--implicit-check-not=func private @layer("
 
-// CHECK: module attributes {mica.gemm_threshold = 8 : i64, mica.few_rows = 4 : i64}
+// CHECK: module attributes {mica.few_rows = 4 : i64, mica.gemm_threshold = 8 : i64}
 // CHECK: func private @layer_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 4 : i64}
 // CHECK: func @main_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 4 : i64}
 // CHECK: call @layer_few
@@ -31,7 +31,7 @@ module @no_second_time attributes {mica.gemm_threshold = 8 : i64} {
 // -----
 
 // Numbers that are in the module count, not the options'.
-// CHECK: module @its_own attributes {mica.gemm_threshold = 6 : i64, mica.few_rows = 2 : i64}
+// CHECK: module @its_own attributes {mica.few_rows = 2 : i64, mica.gemm_threshold = 6 : i64}
 // CHECK: func @main_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 2 : i64}
 // CHECK: func @main_several({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 6 : i64}
 module @its_own attributes {mica.few_rows = 2 : i64, mica.gemm_threshold = 6 : i64} {
@@ -42,8 +42,8 @@ module @its_own attributes {mica.few_rows = 2 : i64, mica.gemm_threshold = 6 : i
 
 // -----
 
-// Few rows are at most as many as the crossing's: then there are two copies.
-// CHECK: module @no_several attributes {mica.gemm_threshold = 3 : i64, mica.few_rows = 3 : i64}
+// Few rows are at most as many as the GEMM threshold: then there are two copies.
+// CHECK: module @no_several attributes {mica.few_rows = 3 : i64, mica.gemm_threshold = 3 : i64}
 // CHECK: func @main_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 3 : i64}
 // CHECK-NOT: _several
 // CHECK: func @main_many(
@@ -56,7 +56,7 @@ module @no_several attributes {mica.gemm_threshold = 3 : i64} {
 // -----
 
 // Rows of blocks are rounded differently in prompts: each role has its functions. They call those of their own.
-// CHECK: module @by_role attributes {mica.gemm_threshold = 8 : i64, mica.few_rows = 4 : i64}
+// CHECK: module @by_role attributes {mica.few_rows = 4 : i64, mica.gemm_threshold = 8 : i64}
 // CHECK: func private @layer_decode_few({{.*}} attributes {mica.max_rows = 4 : i64, mica.row_role = "decode"}
 // CHECK: func @main_decode_few({{.*}} attributes {mica.max_rows = 4 : i64, mica.row_role = "decode"}
 // CHECK: call @layer_decode_few
@@ -87,7 +87,7 @@ module @by_role {
 // -----
 
 // Prompts of few rows have the function for several, also where decoding has none.
-// CHECK: module @prompts_of_few_rows attributes {mica.gemm_threshold = 3 : i64, mica.few_rows = 3 : i64}
+// CHECK: module @prompts_of_few_rows attributes {mica.few_rows = 3 : i64, mica.gemm_threshold = 3 : i64}
 // CHECK: func @main_decode_few({{.*}} attributes {mica.max_rows = 3 : i64, mica.row_role = "decode"}
 // CHECK-NOT: decode_several
 // CHECK: func @main_decode_many({{.*}} attributes {mica.row_role = "decode"}

@@ -35,7 +35,7 @@
 // FUSED-COUNT-2: call @layer
 // FUSED: mica.lm_head
 
-// KERNELS: module @tiny attributes {cpu.target = #target, mica.gemm_threshold = 8 : i64, mica.few_rows = 4 : i64, mica.model = {
+// KERNELS: module @tiny attributes {cpu.target = #target, mica.few_rows = 4 : i64, mica.gemm_threshold = 8 : i64, mica.model = {
 // KERNELS: mica.weight {{.*}} at 0 bytes
 // KERNELS-LABEL: func private @layer_few
 // KERNELS: mica.attention {{.*}} tiling(<rows = 1, chunk = 512, split = true>)

@@ -51,7 +51,7 @@ func.func @expanded(%b: tensor<?x512xbf16>, %x: tensor<?x512xf32>, %w: tensor<51
   return %y, %z, %g, %l : tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>
 }
 
-// Up to the crossing generated kernels expand them, and in products that are too small for a call.
+// Up to the GEMM threshold generated kernels expand them, and in products that are too small for a call.
 // CHECK-LABEL: func @expanded_for_several_rows(
 // TILES-LABEL: func @expanded_for_several_rows(
 func.func @expanded_for_several_rows(%b: tensor<?x512xbf16>, %w: tensor<512x512x!mica.block<q4_k>>) -> tensor<?x512xf32>
