@@ -1,4 +1,4 @@
-//===- Passes.h - graph-to-graph passes of Mica -------------------*- C++ -*-===//
+//===- Passes.h - graph-to-graph passes of Mica -----------------*- C++ -*-===//
 //
 // One entry per pass in Passes.td. The order in which they run lives in pipelines/Stages.h.
 //

@@ -15,17 +15,18 @@ def VerifyModel : Pass<"mica-verify-model", "::mlir::ModuleOp"> {
   let description = [{
     Only ops of `mica`, `func` and `arith`, none of them made by fusion; `mica.model` says how many positions the model
     has, which token begins and which end a text and how to sample, and nothing else; `@main` takes, by their
-    `mica.role` and in any order, `tokens, sequences, positions, outputs : tensor<?xi32>` (and, for ropes that follow
-    them, `lengths : tensor<?xi32>`) and caches, and returns `logits : tensor<?xVxf32>` of the rows that
-    `mica.select_rows` takes by `outputs`, and each cache in its own place; every op is given those of these that it is
-    made for; calls have an end; the numbers of layers are inside of their caches, and no layer is appended to twice;
-    and a cache is a value that one op consumes: an append, a call or a loop. Any use after that is an error:
+    `mica.role` and in any order, `tokens, sequences, positions, logit_indices : tensor<?xi32>` (and, for ropes that
+    depend on them, `lengths : tensor<?xi32>`) and caches, and returns `logits : tensor<?xVxf32>` of the rows that
+    `mica.select_rows` takes by `logit_indices`, and the caches in their order; every op takes the arguments that it is
+    made for; calls are not recursive; layer indices are within their caches, and no layer is appended to twice; and a
+    cache is a value that one op consumes: an append, a call or a loop. Any use after that is an error:
 
     ```mlir
     !cache = !mica.kv_cache<2 x 2 x 8 x f32>
     mica.weight @table : tensor<96x16xf32>
     func.func @main(%tokens: tensor<?xi32> {mica.role = "tokens"}, %sequences: tensor<?xi32> {mica.role = "sequences"},
-        %positions: tensor<?xi32> {mica.role = "positions"}, %outputs: tensor<?xi32> {mica.role = "outputs"},
+        %positions: tensor<?xi32> {mica.role = "positions"},
+        %logit_indices: tensor<?xi32> {mica.role = "logit_indices"},
         %cache: !cache {mica.role = "cache"})
         -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
       %layer = arith.constant 0 : index
@@ -65,7 +66,7 @@ def VerifyFused : Pass<"mica-verify-fused", "::mlir::ModuleOp"> {
 // model -> fused ------------------------------------------------------------------------------------------------------
 
 def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
-  let summary = "caches hold latents, not the keys and values that are made of them";
+  let summary = "store latents in caches instead of keys and values (MLA)";
   let description = [{
     Where the keys (but a part that all heads share) and the values of each head are products of one latent c, scores
     and sums can be taken of latents (DeepSeek-AI 2024, arXiv:2405.04434): `q_h (A_h c)^T = (q_h A_h) c^T` and
@@ -83,14 +84,14 @@ def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
         %wk: tensor<32x16xf32>, %wv: tensor<32x16xf32>) -> (tensor<?x4x8xf32>, !k, !v) {
       %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<32x16xf32> -> tensor<?x32xf32>
       %1 = mica.split_heads %0 : tensor<?x32xf32> to tensor<?x4x8xf32>
-      %k = mica.join_heads %1, %t : tensor<?x4x8xf32>, tensor<?x1x4xf32> -> tensor<?x4x12xf32>
+      %k = mica.concat_heads %1, %t : tensor<?x4x8xf32>, tensor<?x1x4xf32> -> tensor<?x4x12xf32>
       %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<32x16xf32> -> tensor<?x32xf32>
       %v = mica.split_heads %2 : tensor<?x32xf32> to tensor<?x4x8xf32>
       %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x4x12xf32>, !k
       %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x4x8xf32>, !v
       %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x4x12xf32>
       %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x4x8xf32>
-      %q = mica.join_heads %qa, %qb : tensor<?x4x8xf32>, tensor<?x4x4xf32> -> tensor<?x4x12xf32>
+      %q = mica.concat_heads %qa, %qb : tensor<?x4x8xf32>, tensor<?x4x4xf32> -> tensor<?x4x12xf32>
       %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
           : tensor<?x4x12xf32>, tensor<?x?x4x12xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
       return %y, %kn, %vn : tensor<?x4x8xf32>, !k, !v
@@ -103,12 +104,12 @@ def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
         %qb: tensor<?x4x4xf32>, %kc: !k, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<4x16x8xf32>,
         %wv: tensor<4x8x16xf32>) -> (tensor<?x4x8xf32>, !k) {
       %l = mica.split_heads %c : tensor<?x16xf32> to tensor<?x1x16xf32>
-      %k = mica.join_heads %l, %t : tensor<?x1x16xf32>, tensor<?x1x4xf32> -> tensor<?x1x20xf32>
+      %k = mica.concat_heads %l, %t : tensor<?x1x16xf32>, tensor<?x1x4xf32> -> tensor<?x1x20xf32>
       %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x1x20xf32>, !k
       %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x1x20xf32>
       %vr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x1x16xf32>
       %m = mica.head_linear %qa, %wk : tensor<?x4x8xf32>, tensor<4x16x8xf32> -> tensor<?x4x16xf32>
-      %q = mica.join_heads %m, %qb : tensor<?x4x16xf32>, tensor<?x4x4xf32> -> tensor<?x4x20xf32>
+      %q = mica.concat_heads %m, %qb : tensor<?x4x16xf32>, tensor<?x4x4xf32> -> tensor<?x4x20xf32>
       %a = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
           : tensor<?x4x20xf32>, tensor<?x?x1x20xf32>, tensor<?x?x1x16xf32> -> tensor<?x4x16xf32>
       %y = mica.head_linear %a, %wv : tensor<?x4x16xf32>, tensor<4x8x16xf32> -> tensor<?x4x8xf32>
@@ -125,8 +126,8 @@ def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mica::MicaDialect"];
 }
 
-def KeepBlocks : Pass<"mica-keep-blocks", "::mlir::ModuleOp"> {
-  let summary = "block-quantized weights keep their formats";
+def PreserveBlocks : Pass<"mica-preserve-blocks", "::mlir::ModuleOp"> {
+  let summary = "keep block-quantized weights in their formats";
   let description = [{
     A weight whose sources are stored in blocks (`stored`) takes that type, so that the program computes with what the
     checkpoint holds, bit for bit. Layers whose weights are stored in different formats are of different types: a
@@ -158,14 +159,14 @@ def KeepBlocks : Pass<"mica-keep-blocks", "::mlir::ModuleOp"> {
   let options = [Mica_PrecisionOption<"weights", "matrices that keep no blocks">];
 }
 
-def BalanceChannels : Pass<"mica-balance-channels", "::mlir::ModuleOp"> {
-  let summary = "channels of about one size, before they share a scale";
+def EqualizeChannels : Pass<"mica-equalize-channels", "::mlir::ModuleOp"> {
+  let summary = "equalize channels across layers before quantization";
   let description = [{
-    Says with `mica.balance` where one side of a product may be divided, channel by channel, by what the other one
+    Says with `mica.equalize` where one side of a product may be divided, channel by channel, by what the other one
     is multiplied with: the gains of a norm that only products (and gates of experts) read, and their columns; the
     rows of `up` and the columns of `down` in `linear(mul(a, linear(x, up)), down)`, expert by expert in
     `mica.moe_experts`. A weight with another use is left alone, as an embedding table that is the last product's
-    matrix as well, and one that keeps its blocks. A norm's `gain_offset` is added where its gains are read, in f32 as
+    matrix as well, and one that keeps its blocks. A norm's `weight_offset` is added where its gains are read, in f32 as
     the norm would, for all its calls or none. The model's numbers stay the same bit by bit; what is rounded to
     integers later loses less. It runs where weights become integers.
 
@@ -183,7 +184,7 @@ def BalanceChannels : Pass<"mica-balance-channels", "::mlir::ModuleOp"> {
     becomes
     ```mlir
     mica.weight @"norm.weight" : tensor<32xf32>
-    mica.balance rows ["norm.weight"] columns ["q_proj.weight"]
+    mica.equalize rows ["norm.weight"] columns ["q_proj.weight"]
     mica.weight @"q_proj.weight" : tensor<16x32xf32>
     func.func @main(%x: tensor<?x32xf32>) -> tensor<?x16xf32> {
       %norm = mica.get_weight @"norm.weight" : tensor<32xf32>
@@ -198,7 +199,7 @@ def BalanceChannels : Pass<"mica-balance-channels", "::mlir::ModuleOp"> {
 }
 
 def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
-  let summary = "the precision of weights and caches";
+  let summary = "assign the precision of weights and caches";
   let description = [{
     Matrices that rows are multiplied with or gathered from get the precision `weights`, caches the precision `kv`;
     gains, biases and the gates of experts are f32. `int8` is `!mica.block<int8_g32>`, `int4` is `int4_g32` with
@@ -239,7 +240,7 @@ def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
 }
 
 def FoldRepeatKv : Pass<"mica-fold-repeat-kv", "::mlir::func::FuncOp"> {
-  let summary = "attention reads shared key/value heads in place";
+  let summary = "fold repeated key/value heads into attention";
   let description = [{
     `attention(q, repeat_kv(k), repeat_kv(v)) => attention(q, k, v)`: query head h reads key head h / R anyway.
 
@@ -266,7 +267,7 @@ def FoldRepeatKv : Pass<"mica-fold-repeat-kv", "::mlir::func::FuncOp"> {
 }
 
 def FuseGatedLinear : Pass<"mica-fuse-gated-linear", "::mlir::ModuleOp"> {
-  let summary = "gate and up projection in one product";
+  let summary = "fuse gate and up projections into one matmul";
   let description = [{
     `mul(activation(linear(x, g)), linear(x, u)) => gated_linear(x, gu)`, where gu holds g and u in alternating blocks
     of 64 rows; `moe_experts(x, g, up(u)) => moe_experts(x, gu)` likewise, expert by expert. g and u are arguments of
@@ -307,7 +308,7 @@ def FuseGatedLinear : Pass<"mica-fuse-gated-linear", "::mlir::ModuleOp"> {
 }
 
 def MergeLinears : Pass<"mica-merge-linears", "::mlir::ModuleOp"> {
-  let summary = "products of the same rows become one";
+  let summary = "merge matmuls of the same rows";
   let description = [{
     `linear(x, a), linear(x, b), ... => split(linear(x, [a; b; ...]))` for weights that are arguments of the function,
     all with bias or all without; at every call the weights become one:
@@ -348,7 +349,7 @@ def MergeLinears : Pass<"mica-merge-linears", "::mlir::ModuleOp"> {
 }
 
 def FuseResidual : Pass<"mica-fuse-residual", "::mlir::func::FuncOp"> {
-  let summary = "products add the residual stream themselves";
+  let summary = "fuse residual additions into matmuls";
   let description = [{
     `add(r, linear(x, w)) => linear(x, w) residual(r)`, likewise for `moe_experts`. Several products are chained:
     `add(r, add(a, b)) => b residual(a residual(r))`, which changes the order of f32 additions (within 1e-5 relative).
@@ -372,7 +373,7 @@ def FuseResidual : Pass<"mica-fuse-residual", "::mlir::func::FuncOp"> {
 }
 
 def FuseQkvAppend : Pass<"mica-fuse-qkv-append", "::mlir::func::FuncOp"> {
-  let summary = "q/k norms, rope and both appends in one pass over q, k and v";
+  let summary = "fuse q/k norms, rope and both cache appends";
   let description = [{
     `q, k, v = split(qkv); rope(norm(q)), kv_append(rope(norm(k))), kv_append(v) => qkv_append(qkv, rope_table)`, with
     or without the norms. Both ropes must be the same, both appends must go to the same layer and rows.
@@ -411,10 +412,10 @@ def FuseQkvAppend : Pass<"mica-fuse-qkv-append", "::mlir::func::FuncOp"> {
 }
 
 def HoistRopeTables : Pass<"mica-hoist-rope-tables", "::mlir::ModuleOp"> {
-  let summary = "cosines and sines are computed once per step, not once per layer";
+  let summary = "compute rope tables once per step, not once per layer";
   let description = [{
     `f(positions) { rope_table(positions) } => f(positions, table)`, and the callers compute the table: one per distinct
-    (positions, lengths, rotary_dim, theta, scaling), until it stands in a function that is not called itself.
+    (positions, lengths, rotary_dim, theta, scaling), until it is in a function that is not called itself.
 
     ```mlir
     func.func private @layer(%positions: tensor<?xi32>) -> tensor<?x2x4xf32> {
@@ -442,10 +443,10 @@ def HoistRopeTables : Pass<"mica-hoist-rope-tables", "::mlir::ModuleOp"> {
 }
 
 def FuseCasts : Pass<"mica-fuse-casts", "::mlir::func::FuncOp"> {
-  let summary = "an op rounds its own result";
+  let summary = "fuse casts into the ops that produce their operand";
   let description = [{
     `cast(op(...)) => op(...)` with the narrower result type, where op is `rmsnorm`, `layernorm`, `attention`,
-    `gated_linear` or the queries of `qkv_append`, and no one else reads the wide result;
+    `gated_linear` or the queries of `qkv_append`, and nothing else reads the wide result;
     `cast(merge_heads(x)) => merge_heads(cast(x))` on the way.
 
     ```mlir
@@ -466,10 +467,10 @@ def FuseCasts : Pass<"mica-fuse-casts", "::mlir::func::FuncOp"> {
 }
 
 def InsertProbes : Pass<"mica-insert-probes", "::mlir::ModuleOp"> {
-  let summary = "every op shows its result";
+  let summary = "insert a probe after every op";
   let description = [{
-    A `mica.probe` behind every op of f32 or bf16 rows, called by the op and its weight, numbered where an op of that
-    name stands before it in the function; in functions of layers with the layer's number. With `of=product-rows` probes
+    A `mica.probe` after every op of f32 or bf16 rows, called by the op and its weight, numbered where an op of that
+    name is before it in the function; in functions of layers with the layer's number. With `of=product-rows` probes
     show instead the rows that matrices are multiplied with, called by the first op that multiplies them.
 
     ```mlir
@@ -497,13 +498,14 @@ def InsertProbes : Pass<"mica-insert-probes", "::mlir::ModuleOp"> {
 // fused -> kernels ----------------------------------------------------------------------------------------------------
 
 def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
-  let summary = "copies of the model by the number of rows and, where it matters, their role";
+  let summary = "specialize functions for decode, small batches and prefill";
   let description = [{
-    `f => f_few, f_several, f_many` for every function. `f_few` has the attribute `mica.max_rows = few_rows`: it is
-    called for at most so many rows, as in decoding. `f_several` has `mica.max_rows = crossing`: these are mostly rows
-    of one prompt, but so few that generated kernels multiply them faster. `f_many` is for more. Afterwards the module
-    says where it was cut (`mica.few_rows`, `mica.crossing`); where it says so before, its own numbers count. Where the
-    crossing is no more than `few_rows`, that is as many and there is no `f_several`.
+    `f => f_few, f_several, f_many` for every function: decode, small batch and prefill. `f_few` has the attribute
+    `mica.max_rows = few_rows`: it is called for at most that many rows, as in decoding. `f_several` has `mica.max_rows
+    = gemm_threshold`: mostly rows of one prompt, but so few that generated kernels multiply them faster. `f_many` is
+    for more. The pass records both limits on the module (`mica.few_rows`, `mica.gemm_threshold`); limits that a module
+    already has take precedence. Where the GEMM threshold is not larger than `few_rows`, both are the threshold and
+    there is no `f_several`.
 
     A row's arithmetic follows its role, never the number of rows in its call. In modules with block-quantized weights
     the roles are computed differently, so each has its own functions: `f => f_decode_few, f_decode_several,
@@ -521,7 +523,7 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    module attributes {mica.crossing = 32 : i64, mica.few_rows = 16 : i64} {
+    module attributes {mica.few_rows = 16 : i64, mica.gemm_threshold = 32 : i64} {
     func.func private @layer_few(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 16 : i64} {
       return %x : tensor<?x32xf32>
     }
@@ -546,14 +548,14 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let options = [Option<"crossing", "crossing", "int64_t", "PhaseRows().crossing",
+  let options = [Option<"gemmThreshold", "gemm-threshold", "int64_t", "PhaseRows().gemmThreshold",
                         "the most rows that generated kernels multiply, where the module does not say">,
                  Option<"fewRows", "few-rows", "int64_t", "PhaseRows().few",
                         "the most rows that `_few` functions are called for, where the module does not say">];
 }
 
 def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
-  let summary = "the activation type of prompts";
+  let summary = "assign the activation type of prompts";
   let description = [{
     Rows that multiply weights in blocks are `!mica.int_rows`, which suits decoding: memory binds there, so precision
     costs next to nothing. Prompts are bound by arithmetic: in functions whose `mica.row_role` is `prompt` these rows
@@ -587,17 +589,17 @@ def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
 }
 
 def RollLayers : Pass<"mica-roll-layers", "::mlir::ModuleOp"> {
-  let summary = "one loop over layers instead of one call per layer";
+  let summary = "roll the calls of layers into a loop";
   let description = [{
     Consecutive calls of one layer function, for layers i, i + 1, ..., become a loop that carries what one call hands to
-    the next; `mica.select_weight` picks the weights of a turn. Where functions take turns, as those of layers with and
-    without a window do, a turn of the loop calls each of them once more: of the periods up to 16 that which rolls the
-    most calls, the shortest of those.
+    the next; `mica.select_weight` picks the weights of an iteration. Where functions alternate, as those of layers with
+    and without a window do, an iteration of the loop calls each of them once more: of the periods up to 16 that which
+    rolls the most calls, the shortest of those.
 
     Functions that follow no such pattern, as those of layers whose matrices are stored in one format or another, become
     a loop of rounds where periods would leave more than four calls of each: a round calls every function, in a loop of
-    its own, for as many layers as come one after the other. `mica.select_number` says from which to which, and where
-    each stands in its cache. So what is written does not grow with the layers, only with their kinds. A second tensor
+    its own, for as many layers as come one after the other. `mica.index_table` says from which to which, and where
+    each is in its cache. So what is written does not grow with the layers, only with their kinds. A second tensor
     that layers hand on keeps them from being rolled.
 
     ```mlir

@@ -13,7 +13,7 @@ export CCACHE_DIR=${CCACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ccache}
 build=${MICA_BUILD_DIR:-$here/build/release}
 jobs=${MICA_JOBS:-$(nproc)}
 results=$build/test-results
-# Debian's, which has the package python3-numpy; another one may stand before it on the PATH.
+# Debian's, which has the package python3-numpy; another one may be before it on the PATH.
 python=/usr/bin/python3
 
 # step "what it does" LOG command...: quiet; on failure the log is printed and this script ends.

@@ -22,8 +22,8 @@ static std::string knownTypes() {
 }
 
 /// The known type whose name is the closest to `type`, which may be a later or a larger relative of
-/// it; empty where none is close. A name that goes on as `type` does, as gemma3_text for gemma3, is
-/// closer than others.
+/// it; empty where none is close. A name that continues as `type` does, as gemma3_text for gemma3,
+/// is closer than others.
 static llvm::StringRef nearestType(llvm::StringRef type) {
   llvm::StringRef nearest;
   std::pair<bool, unsigned> least;
@@ -59,7 +59,7 @@ static llvm::Expected<const FamilyEntry *> findEntry(const llvm::json::Object &c
                     "choose a model of one of the types " + knownTypes());
 }
 
-/// The class says what stands on top of the decoder: anything but a language model's head computes
+/// The class says what is on top of the decoder: anything but a language model's head computes
 /// something else.
 static llvm::Error checkArchitectures(const llvm::json::Object &config, const Family &family,
                                       llvm::StringRef path) {
@@ -76,7 +76,7 @@ static llvm::Error checkArchitectures(const llvm::json::Object &config, const Fa
                     "has \"architectures\": " + shown(*value) + ", only " +
                         llvm::join(family.architectures, " and ") + " is computed for " +
                         family.name,
-                    remedy::otherModel);
+                    hints::otherModel);
 }
 
 llvm::Expected<ModelConfig> modelConfigFrom(const llvm::json::Object &config, llvm::StringRef path,
@@ -92,8 +92,8 @@ llvm::Expected<ModelConfig> modelConfigFrom(const llvm::json::Object &config, ll
   JsonKeys keys(config, path);
   const llvm::ArrayRef<KeyRule> everyKey[] = {everyKeys()};
   KeyTables tables = {(*family)->name,
-                      {(*family)->keys, (*family)->fixed, (*family)->unread},
-                      {everyKey, commonFixedKeys(), commonUnreadKeys()}};
+                      {(*family)->keys, (*family)->fixed, (*family)->ignoredKeys},
+                      {everyKey, commonFixedKeys(), commonIgnoredKeys()}};
   std::vector<IgnoredKey> ignored;
   auto h = readKeys(keys, tables, ignored);
   if (!h)

@@ -1,5 +1,4 @@
-//===- GenerationReader.h - generation_config.json
-//------------------------------------------------===//
+//===- GenerationReader.h - generation_config.json --------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_CONFIG_GENERATIONREADER_H
 #define MICA_FRONTEND_CONFIG_GENERATIONREADER_H
 

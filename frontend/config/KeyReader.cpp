@@ -151,7 +151,7 @@ llvm::Error KeyReader::checkFixed(const FixedKey &fixed) const {
   if (llvm::is_contained(*allowed.getAsArray(), *source.find(fixed.name)))
     return llvm::Error::success();
   return source.wrongValue(fixed.name, "one of " + shown(allowed) + " (nothing else is computed)",
-                           source.isText() ? remedy::correct : remedy::otherModel);
+                           source.isText() ? hints::correct : hints::otherModel);
 }
 
 /// The method that quantized a checkpoint, nothing where it cannot be told. Older configs imply it:
@@ -180,7 +180,7 @@ llvm::Error refuseQuantized(llvm::StringRef path, llvm::StringRef key,
                     inQuotes(key) + ": the checkpoint is quantized" +
                         (method ? " by " + inQuotes(*method) : std::string()) +
                         ", which is not read",
-                    remedy::notQuantized);
+                    hints::notQuantized);
 }
 
 llvm::Error KeyReader::readPresent(llvm::StringRef key, std::vector<IgnoredKey> &ignored) {
@@ -197,8 +197,8 @@ llvm::Error KeyReader::readPresent(llvm::StringRef key, std::vector<IgnoredKey> 
     return refuseQuantized(source.path(), source.named(key), value);
   if (const FixedKey *fixed = findRow(tables.common.fixed, key))
     return checkFixed(*fixed);
-  for (llvm::ArrayRef<UnreadKey> unread : {tables.own.unread, tables.common.unread})
-    if (const UnreadKey *row = findRow(unread, key)) {
+  for (llvm::ArrayRef<IgnoredKeyRow> rows : {tables.own.ignoredKeys, tables.common.ignoredKeys})
+    if (const IgnoredKeyRow *row = findRow(rows, key)) {
       if (row->reason != reasons::used)
         ignored.push_back({source.path().str(), source.named(key), row->reason.str()});
       return llvm::Error::success();

@@ -1,5 +1,4 @@
-//===- KeyReader.h - the keys of a file, by rule
-//---------------------------------------------------===//
+//===- KeyReader.h - the keys of a file, by rule ----------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_CONFIG_KEYREADER_H
 #define MICA_FRONTEND_CONFIG_KEYREADER_H
 
@@ -8,11 +7,11 @@
 
 namespace mica {
 
-/// What is known of keys: which are read, which must have certain values, which nobody reads.
+/// What is known of keys: which are read, which must have certain values, which are ignored.
 struct KeyTable {
   llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys; ///< of the same name, the first counts
   llvm::ArrayRef<FixedKey> fixed;
-  llvm::ArrayRef<UnreadKey> unread;
+  llvm::ArrayRef<IgnoredKeyRow> ignoredKeys;
 };
 
 /// The tables by which a file of a model is read: the family's or architecture's `own`, and those
@@ -23,7 +22,7 @@ struct KeyTables {
   KeyTable own, common;
 };
 
-/// Reads the keys of `source` by `tables`; keys that nobody reads are listed in `ignored`. Refuses,
+/// Reads the keys of `source` by `tables`; ignored keys are listed in `ignored`. Refuses,
 /// naming it, a key that is neither read nor known to be irrelevant, and a value outside its key's
 /// rule.
 llvm::Expected<Hyperparameters> readKeys(const KeySource &source, const KeyTables &tables,

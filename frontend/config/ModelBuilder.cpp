@@ -43,8 +43,8 @@ private:
   DenseConfig dense(int64_t inner, bool bias) const {
     return {inner, activation, bias, family.traits.gated};
   }
-  llvm::Error wrong(const llvm::Twine &what, const llvm::Twine &remedy = remedy::correct) const {
-    return inputError(path, what, remedy);
+  llvm::Error wrong(const llvm::Twine &what, const llvm::Twine &hint = hints::correct) const {
+    return inputError(path, what, hint);
   }
 
   Hyperparameters h;
@@ -52,7 +52,7 @@ private:
   const KeyNames &keyNames;
   llvm::StringRef path;
   Activation activation = Activation::Silu;
-  std::vector<bool> slides; ///< per layer, whether it has the window
+  std::vector<bool> usesSlidingWindow; ///< per layer, whether it has the window
 };
 
 /// transformers has several names for some functions, which differ in rounding alone; "gelu" is the
@@ -83,7 +83,7 @@ llvm::Error ModelBuilder::readActivation() {
   auto computed = llvm::map_range(names, [](const auto &row) { return row.first.str(); });
   return wrong("has the activation " + inQuotes(*h.activation) + ", only " +
                    llvm::join(computed, ", ") + " are computed",
-               remedy::otherModel);
+               hints::otherModel);
 }
 
 llvm::Error ModelBuilder::deriveSizes() {
@@ -103,22 +103,23 @@ llvm::Error ModelBuilder::deriveSizes() {
       return wrong("has the hidden size " + llvm::Twine(*h.hidden) + ", which its " +
                        llvm::Twine(*h.heads) + " heads do not divide" +
                        (key ? ", and no key " + inQuotes(*key) : std::string()),
-                   key ? llvm::StringLiteral("add it") : remedy::correct);
+                   key ? llvm::StringLiteral("add it") : hints::correct);
     }
     h.headDim = *h.hidden / *h.heads;
   }
   if (family.traits.rope && *h.headDim % 2 != 0)
     return wrong("has the head size " + llvm::Twine(*h.headDim) +
-                 ", but rope turns pairs: it must be even");
+                 ", but rope rotates pairs: it must be even");
   return llvm::Error::success();
 }
 
 /// transformers 5 writes a type for every layer; older files have a rule instead.
 llvm::Error ModelBuilder::readLayerTypes() {
-  bool hasWindow = h.window.value_or(0) > 0 && h.useWindow.value_or(true) && family.traits.slides;
-  slides.resize(*h.layers);
+  bool hasWindow =
+      h.window.value_or(0) > 0 && h.useWindow.value_or(true) && family.traits.usesSlidingWindow;
+  usesSlidingWindow.resize(*h.layers);
   for (int64_t layer = 0; layer < *h.layers; ++layer)
-    slides[layer] = hasWindow && family.traits.slides(h, layer);
+    usesSlidingWindow[layer] = hasWindow && family.traits.usesSlidingWindow(h, layer);
   if (!h.layerTypes)
     return llvm::Error::success();
   if (static_cast<int64_t>(h.layerTypes->size()) != *h.layers)
@@ -126,13 +127,13 @@ llvm::Error ModelBuilder::readLayerTypes() {
                      llvm::Twine(*h.layers) + " layers",
                  "name one for each layer");
   for (auto [layer, type] : llvm::enumerate(*h.layerTypes)) {
-    slides[layer] = type == llvm::json::Value("sliding_attention") && hasWindow;
-    if (!slides[layer] && type != llvm::json::Value("full_attention"))
+    usesSlidingWindow[layer] = type == llvm::json::Value("sliding_attention") && hasWindow;
+    if (!usesSlidingWindow[layer] && type != llvm::json::Value("full_attention"))
       return wrong(
           "has the layer type " + shown(type) + " in \"layer_types\", only " +
               (hasWindow ? "full_attention and sliding_attention are" : "full_attention is") +
               " computed",
-          remedy::otherModel);
+          hints::otherModel);
   }
   return llvm::Error::success();
 }
@@ -160,12 +161,12 @@ llvm::Error ModelBuilder::checkQuantization() const {
     return llvm::Error::success();
   return wrong("has the method " + (method ? shown(*method) : "of no name") +
                    " in \"quantization_config\", only \"mxfp4\" is read",
-               remedy::otherModel);
+               hints::otherModel);
 }
 
 NormConfig ModelBuilder::norm() const {
   const FamilyTraits &traits = family.traits;
-  return {traits.norm, *h.eps, traits.normRounding, traits.gainOffset, traits.normBias};
+  return {traits.norm, *h.eps, traits.normRounding, traits.weightOffset, traits.normBias};
 }
 
 BlockConfig ModelBuilder::block() const {
@@ -204,8 +205,8 @@ llvm::Expected<AttentionConfig> ModelBuilder::attention(int64_t layer) const {
   attention.headDim = *h.headDim;
   attention.valueDim = h.valueDim.value_or(*h.headDim);
   if (h.latentRank)
-    attention.latent = LatentConfig{h.queryRank.value_or(0), *h.latentRank, *h.plainDim,
-                                    *h.turnedDim, h.attentionBias.value_or(false)};
+    attention.latent = LatentConfig{h.queryRank.value_or(0), *h.latentRank, *h.qkNopeHeadDim,
+                                    *h.qkRopeHeadDim, h.attentionBias.value_or(false)};
   attention.scale = scoreScale() / double(scoreDivisor(layer));
   attention.sinks = traits.sinks;
   if (traits.alibi)
@@ -217,11 +218,12 @@ llvm::Expected<AttentionConfig> ModelBuilder::attention(int64_t layer) const {
   // Norms of heads never have a bias, whatever the others have.
   attention.norm.bias = false;
   attention.softcap = h.scoreSoftcap;
-  if (slides[layer])
+  if (usesSlidingWindow[layer])
     attention.window = h.window;
   if (!traits.rope)
     return attention;
-  auto rope = readRope(h, traits, h.turnedDim.value_or(*h.headDim), slides[layer], keyNames);
+  auto rope =
+      readRope(h, traits, h.qkRopeHeadDim.value_or(*h.headDim), usesSlidingWindow[layer], keyNames);
   if (!rope)
     return rope.takeError();
   attention.rope = *rope;
@@ -238,12 +240,12 @@ llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
     return wrong("has " + llvm::Twine(*h.experts) + " experts in each of " +
                      llvm::Twine(*h.layers) + " layers, at most " + llvm::Twine(maxExpertsInAll) +
                      " in all are read",
-                 remedy::otherModel);
+                 hints::otherModel);
   SparseConfig sparse;
   sparse.experts = *h.experts;
   sparse.expertsPerToken = *h.expertsPerToken;
-  sparse.normalise = h.normaliseGate.value_or(false) &&
-                     (sparse.expertsPerToken > 1 || family.traits.normalisesSingleExpert);
+  sparse.normalize = h.normalizeGate.value_or(false) &&
+                     (sparse.expertsPerToken > 1 || family.traits.normalizesSingleExpert);
   sparse.expert = dense(*h.expertInner, family.traits.expertBias);
   if (h.gateLimit)
     sparse.expert.clamp = {*h.gateAlpha, *h.gateLimit};
@@ -256,14 +258,14 @@ llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
   sparse.sharedGate = family.traits.sharedGate;
   sparse.scoring = family.traits.scoring;
   sparse.routerBias = family.traits.routerBias;
-  sparse.correction = family.traits.correction;
+  sparse.correctionBias = family.traits.correctionBias;
   sparse.multiplier = h.routedMultiplier.value_or(1);
   if (h.groups) {
     sparse.groups = *h.groups;
-    sparse.keptGroups = h.keptGroups.value_or(*h.groups);
+    sparse.topkGroup = h.topkGroup.value_or(*h.groups);
     sparse.groupScoring = family.traits.groupScoring;
-    if (*h.experts % *h.groups != 0 || sparse.keptGroups > *h.groups)
-      return wrong("keeps " + llvm::Twine(sparse.keptGroups) + " of " + llvm::Twine(*h.groups) +
+    if (*h.experts % *h.groups != 0 || sparse.topkGroup > *h.groups)
+      return wrong("keeps " + llvm::Twine(sparse.topkGroup) + " of " + llvm::Twine(*h.groups) +
                    " groups of " + llvm::Twine(*h.experts) + " experts");
   }
   return sparse;
@@ -280,7 +282,7 @@ llvm::Expected<LayerKind> ModelBuilder::layerKind(int64_t layer) const {
     return attention.takeError();
   bool hasExperts = isSparse(layer);
   std::string name = hasExperts ? "sparse" : "dense";
-  if (slides[layer])
+  if (usesSlidingWindow[layer])
     name += "_sliding";
   if (h.scalesByLayer.value_or(false))
     name += "_" + std::to_string(layer);
@@ -297,8 +299,8 @@ llvm::Expected<LayerKind> ModelBuilder::layerKind(int64_t layer) const {
 llvm::Error ModelBuilder::addLayers(ModelConfig &model) const {
   std::map<std::tuple<bool, bool, int64_t>, unsigned> kinds;
   for (int64_t layer = 0; layer < *h.layers; ++layer) {
-    auto [entry, isNew] = kinds.try_emplace({isSparse(layer), slides[layer], scoreDivisor(layer)},
-                                            model.kinds.size());
+    auto [entry, isNew] = kinds.try_emplace(
+        {isSparse(layer), usesSlidingWindow[layer], scoreDivisor(layer)}, model.kinds.size());
     if (isNew) {
       auto kind = layerKind(layer);
       if (!kind)
@@ -340,7 +342,7 @@ llvm::Expected<ModelConfig> ModelBuilder::build() {
   if (model.sinusoidOffset && h.padding.value_or(0) >= *model.sinusoidOffset)
     model.paddingIdx = h.padding;
   model.embeddingNorm = family.traits.embeddingNorm;
-  model.furtherLayers = h.furtherLayers.value_or(0);
+  model.numNextnPredictLayers = h.numNextnPredictLayers.value_or(0);
   model.generation.bos = h.bos;
   model.generation.eos = h.eos;
   model.names = family.names;

@@ -1,5 +1,4 @@
-//===- ModelBuilder.h - hyperparameters to a checked ModelConfig
-//-----------------------------------===//
+//===- ModelBuilder.h - hyperparameters to a checked ModelConfig -*- C++ -*-===//
 #ifndef MICA_FRONTEND_CONFIG_MODELBUILDER_H
 #define MICA_FRONTEND_CONFIG_MODELBUILDER_H
 

@@ -31,10 +31,11 @@ template <typename... T> llvm::Error firstError(llvm::Expected<T> &...values) {
 /// Remembers which entries were asked for: what is left is unknown.
 class RopeReader {
 public:
-  RopeReader(const Hyperparameters &h, const FamilyTraits &traits, int64_t headDim, bool slides,
-             const KeyNames &names)
-      : h(h), traits(traits), headDim(headDim), isLocal(slides && traits.defaultLocalTheta != 0),
-        names(names), path(names.path()) {}
+  RopeReader(const Hyperparameters &h, const FamilyTraits &traits, int64_t headDim,
+             bool usesSlidingWindow, const KeyNames &names)
+      : h(h), traits(traits), headDim(headDim),
+        isLocal(usesSlidingWindow && traits.defaultLocalTheta != 0), names(names),
+        path(names.path()) {}
 
   llvm::Expected<RopeConfig> read();
 
@@ -136,7 +137,7 @@ llvm::Error RopeReader::chooseDictionary() {
                             llvm::Twine(hasTwo ? "full_attention and sliding_attention are"
                                                : "full_attention is") +
                             " computed",
-                        remedy::otherModel);
+                        hints::otherModel);
   return use(nested,
              isLocal ? "rope_parameters.sliding_attention" : "rope_parameters.full_attention");
 }
@@ -162,9 +163,9 @@ llvm::Expected<int64_t> RopeReader::readDimensions() {
     if (*h.rotatedDim <= headDim && *h.rotatedDim % 2 == 0)
       return *h.rotatedDim;
     return inputError(path,
-                      "turns " + llvm::Twine(*h.rotatedDim) + " of " + llvm::Twine(headDim) +
-                          " elements of a head by its " + key + ", but rope turns pairs of them",
-                      remedy::correct);
+                      "rotates " + llvm::Twine(*h.rotatedDim) + " of " + llvm::Twine(headDim) +
+                          " elements of a head by its " + key + ", but rope rotates pairs of them",
+                      hints::correct);
   }
   constexpr llvm::StringLiteral key = "partial_rotary_factor";
   auto part =
@@ -180,9 +181,9 @@ llvm::Expected<int64_t> RopeReader::readDimensions() {
   if (dimensions >= 2 && dimensions % 2 == 0)
     return dimensions;
   return inputError(path,
-                    "turns " + llvm::Twine(dimensions) + " of " + llvm::Twine(headDim) +
-                        " elements of a head by its partial_rotary_factor, but rope turns pairs",
-                    remedy::correct);
+                    "rotates " + llvm::Twine(dimensions) + " of " + llvm::Twine(headDim) +
+                        " elements of a head by its partial_rotary_factor, but rope rotates pairs",
+                    hints::correct);
 }
 
 llvm::Expected<llvm::StringRef> RopeReader::readType() {
@@ -196,7 +197,7 @@ llvm::Expected<llvm::StringRef> RopeReader::readType() {
       return inputError(path,
                         "has " + inQuotes(named(key)) + ": " + shown(*value) +
                             (type.empty() ? ", expected a name" : ", but \"rope_type\" differs"),
-                        type.empty() ? remedy::correct : llvm::StringLiteral("keep one"));
+                        type.empty() ? hints::correct : llvm::StringLiteral("keep one"));
     type = *text;
   }
   return type;
@@ -213,7 +214,7 @@ llvm::Expected<RopeScaling> RopeReader::readDynamic() {
   auto factor = number("factor", factors, std::nullopt);
   if (!factor)
     return factor.takeError();
-  // A single pair does not turn slower with a larger theta.
+  // A single pair does not rotate slower with a larger theta.
   if (dimensions <= 2)
     return RopeScaling();
   return DynamicScaling{*factor, *h.maxPositions};
@@ -236,7 +237,7 @@ llvm::Expected<RopeScaling> RopeReader::readLlama3() {
     return inputError(path,
                       "has a " + inQuotes(named("high_freq_factor")) + " that is not above its " +
                           inQuotes(named("low_freq_factor")),
-                      remedy::correct);
+                      hints::correct);
   return Llama3Scaling{*factor, *low, *high, *length};
 }
 
@@ -276,12 +277,12 @@ llvm::Expected<RopeScaling> RopeReader::readYarn() {
     return inputError(path,
                       "has " + inQuotes(named("truncate")) + ": " + shown(*value) +
                           ", expected true or false",
-                      remedy::correct);
+                      hints::correct);
   if (*fast < *slow)
     return inputError(path,
                       "has a " + inQuotes(named("beta_fast")) + " below its " +
                           inQuotes(named("beta_slow")),
-                      remedy::correct);
+                      hints::correct);
   return YarnScaling{*factor, *fast, *slow, *attention, *length, dimensions - 1, *truncate};
 }
 
@@ -312,7 +313,7 @@ llvm::Expected<std::vector<double>> RopeReader::factorList(llvm::StringRef key) 
     return inputError(path,
                       "has no list of " + llvm::Twine(dimensions / 2) + " numbers in " +
                           inQuotes(named(key)) + ", which this scaling needs",
-                      remedy::correct);
+                      hints::correct);
   std::vector<double> factors;
   for (const llvm::json::Value &item : *list) {
     auto factor = readNumber(path, named(key), item, positive);
@@ -375,7 +376,7 @@ llvm::Expected<RopeScaling> RopeReader::readScaling() {
       "has the rope scaling " + inQuotes(*type) + " in " + inQuotes(dictionaryName) + ", only " +
           (isOwn ? "default and yarn" : "default, linear, dynamic, yarn, longrope and llama3") +
           " are computed",
-      remedy::otherModel);
+      hints::otherModel);
 }
 
 llvm::Error RopeReader::refuseUnknown() {
@@ -396,10 +397,10 @@ llvm::Expected<RopeConfig> RopeReader::read() {
     rope.pairing = *h.interleaved ? Pairing::Interleaved : Pairing::Half;
   if (llvm::Error error = chooseDictionary())
     return std::move(error);
-  auto turned = readDimensions();
-  if (!turned)
-    return turned.takeError();
-  rope.dimensions = dimensions = *turned;
+  auto rotated = readDimensions();
+  if (!rotated)
+    return rotated.takeError();
+  rope.dimensions = dimensions = *rotated;
   if (llvm::Error error = readTheta(rope.theta))
     return std::move(error);
   auto scaling = readScaling();
@@ -415,8 +416,9 @@ llvm::Expected<RopeConfig> RopeReader::read() {
 } // namespace
 
 llvm::Expected<RopeConfig> readRope(const Hyperparameters &h, const FamilyTraits &traits,
-                                    int64_t headDim, bool slides, const KeyNames &names) {
-  return RopeReader(h, traits, headDim, slides, names).read();
+                                    int64_t headDim, bool usesSlidingWindow,
+                                    const KeyNames &names) {
+  return RopeReader(h, traits, headDim, usesSlidingWindow, names).read();
 }
 
 } // namespace mica

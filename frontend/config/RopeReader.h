@@ -1,5 +1,4 @@
-//===- RopeReader.h - the rope of a config
-//-------------------------------------------------------===//
+//===- RopeReader.h - the rope of a config ----------------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_CONFIG_ROPEREADER_H
 #define MICA_FRONTEND_CONFIG_ROPEREADER_H
 
@@ -13,7 +12,7 @@ namespace mica {
 /// layers with a window or without. Scalings other than none, linear, dynamic, yarn, longrope and
 /// llama3 are refused by name, and so is every entry that the scaling does not know.
 llvm::Expected<RopeConfig> readRope(const Hyperparameters &h, const FamilyTraits &traits,
-                                    int64_t headDim, bool slides, const KeyNames &names);
+                                    int64_t headDim, bool usesSlidingWindow, const KeyNames &names);
 
 } // namespace mica
 

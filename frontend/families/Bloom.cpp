@@ -35,7 +35,7 @@ static llvm::Error refuseSlices(const FamilyEvidence &evidence) {
                     "set \"slow_but_exact\" to false");
 }
 
-// Distances count by ALiBi, without any table of positions; embeddings are normalised.
+// Distances count by ALiBi, without any table of positions; embeddings are normalized.
 llvm::Expected<const Family *> chooseBloom(const FamilyEvidence &evidence) {
   if (llvm::Error error = refuseSlices(evidence))
     return std::move(error);
@@ -55,7 +55,7 @@ llvm::Expected<const Family *> chooseBloom(const FamilyEvidence &evidence) {
       {"apply_residual_connection_post_layernorm", "[false]"},
       {"n_inner", "[null]"},
   };
-  static constexpr UnreadKey unread[] = {
+  static constexpr IgnoredKeyRow ignoredKeys[] = {
       {"attention_softmax_in_fp32", "is always so"},
       {"bias_dropout_fusion", reasons::implementation},
       {"masked_softmax_fusion", reasons::implementation},
@@ -80,16 +80,16 @@ llvm::Expected<const Family *> chooseBloom(const FamilyEvidence &evidence) {
                  .activation = Activation::GeluTanh},
       .names = &names,
       .derive = deriveLikeGpt2,
-      .unread = unread,
+      .ignoredKeys = ignoredKeys,
   };
   return &family;
 }
 
 static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {gguf::sizeKeys, gguf::layerNormKeys};
 // The rows of the network follow from those of the stream.
-static constexpr UnreadKey ggufUnread[] = {{"feed_forward_length", reasons::used}};
+static constexpr IgnoredKeyRow ggufIgnoredKeys[] = {{"feed_forward_length", reasons::used}};
 
 constexpr GgufArchitecture ggufBloom = {
-    .name = "bloom", .keys = ggufKeys, .unread = ggufUnread, .names = joinedGgufNames};
+    .name = "bloom", .keys = ggufKeys, .ignoredKeys = ggufIgnoredKeys, .names = joinedGgufNames};
 
 } // namespace mica

@@ -17,14 +17,15 @@ static constexpr KeyRule expertKeys[] = {
 static constexpr KeyRule latentKeys[] = {
     {"kv_lora_rank", &H::latentRank, ranges::width, int64_t(512)},
     {"q_lora_rank", &H::queryRank, ranges::width, int64_t(1536), Null::Allowed},
-    {"qk_nope_head_dim", &H::plainDim, ranges::headDim, int64_t(128)},
-    {"qk_rope_head_dim", &H::turnedDim, ranges::headDim, int64_t(64)},
+    {"qk_nope_head_dim", &H::qkNopeHeadDim, ranges::headDim, int64_t(128)},
+    {"qk_rope_head_dim", &H::qkRopeHeadDim, ranges::headDim, int64_t(64)},
     {"v_head_dim", &H::valueDim, ranges::headDim, int64_t(128)},
     optionalKey("n_group", &H::groups, ranges::experts),
-    optionalKey("topk_group", &H::keptGroups, ranges::experts),
+    optionalKey("topk_group", &H::topkGroup, ranges::experts),
 };
 
-static constexpr UnreadKey latentUnread[] = {{"qk_head_dim", "is the sum of its two parts"}};
+static constexpr IgnoredKeyRow latentIgnoredKeys[] = {
+    {"qk_head_dim", "is the sum of its two parts"}};
 
 static constexpr NamingTable namesOfFirst = changed(
     transformersNames, [](NamingTable &names) { names.sharedExpert = "mlp.shared_experts"; });
@@ -38,7 +39,7 @@ static void deriveExperts(Hyperparameters &h) {
 
 static void deriveLatent(Hyperparameters &h) {
   deriveExperts(h);
-  h.headDim = *h.plainDim + *h.turnedDim;
+  h.headDim = *h.qkNopeHeadDim + *h.qkRopeHeadDim;
   h.kvHeads = h.heads;
 }
 
@@ -61,7 +62,7 @@ llvm::Expected<const Family *> chooseDeepSeek(const FamilyEvidence &) {
   static constexpr KeyRule own[] = {
       {"n_routed_experts", &H::experts, ranges::experts},
       {"n_shared_experts", &H::sharedExperts, {0, 64}, Unset(), Null::Allowed},
-      {"norm_topk_prob", &H::normaliseGate, {}, false},
+      {"norm_topk_prob", &H::normalizeGate, {}, false},
   };
   static constexpr FixedKey fixed[] = {
       {"scoring_func", R"(["softmax"])"}, {"moe_layer_freq", "[1]"}, {"pretraining_tp", "[1]"}};
@@ -71,7 +72,7 @@ llvm::Expected<const Family *> chooseDeepSeek(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = fixed,
-      .traits = {.normalisesSingleExpert = false},
+      .traits = {.normalizesSingleExpert = false},
       .names = &namesOfFirst,
       .derive = deriveExperts,
   };
@@ -85,7 +86,7 @@ static llvm::Error checkV2(const Hyperparameters &h, llvm::StringRef path) {
     return inputError(path,
                       "has \"topk_method\": " + inQuotes(*h.choice) +
                           ", expected \"greedy\" or \"group_limited_greedy\"",
-                      remedy::correct);
+                      hints::correct);
   return checkLatent(h, path);
 }
 
@@ -97,12 +98,12 @@ llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
       {"routed_scaling_factor", &H::routedMultiplier, ranges::multiplier, 1.0},
       {"topk_method", &H::choice, {}, Unset()},
       {"mlp_bias", &H::mlpBias, {}, false},
-      optionalKey("head_dim", &H::turnedDim, ranges::headDim),
+      optionalKey("head_dim", &H::qkRopeHeadDim, ranges::headDim),
   };
   static constexpr FixedKey fixed[] = {
       {"scoring_func", R"(["softmax"])"}, {"moe_layer_freq", "[1]"}, {"pretraining_tp", "[1]"}};
-  static constexpr UnreadKey unread[] = {
-      latentUnread[0],
+  static constexpr IgnoredKeyRow ignoredKeys[] = {
+      latentIgnoredKeys[0],
       {"norm_topk_prob", "is read nowhere by transformers: weights of experts stay as they are"},
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own, expertKeys, latentKeys, commonKeys()};
@@ -120,12 +121,12 @@ llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
               h.groups.reset();
           },
       .check = checkV2,
-      .unread = unread,
+      .ignoredKeys = ignoredKeys,
   };
   return &family;
 }
 
-// Experts are scored one by one, and chosen by their scores with a correction.
+// Experts are scored one by one, and chosen by their scores with a correctionBias bias.
 llvm::Expected<const Family *> chooseDeepSeekV3(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"DeepseekV3ForCausalLM"};
   static constexpr KeyRule own[] = {
@@ -134,14 +135,14 @@ llvm::Expected<const Family *> chooseDeepSeekV3(const FamilyEvidence &) {
       {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(8)},
       {"first_k_dense_replace", &H::firstDense, {0, 4096}, int64_t(3)},
       {"n_group", &H::groups, ranges::experts, int64_t(8)},
-      {"topk_group", &H::keptGroups, ranges::experts, int64_t(4)},
-      {"norm_topk_prob", &H::normaliseGate, {}, true},
+      {"topk_group", &H::topkGroup, ranges::experts, int64_t(4)},
+      {"norm_topk_prob", &H::normalizeGate, {}, true},
       {"routed_scaling_factor", &H::routedMultiplier, ranges::multiplier, 2.5},
       {"rope_interleave", &H::interleaved, {}, true},
-      // Layers behind the last one, which predict further tokens and no logits.
-      optionalKey("num_nextn_predict_layers", &H::furtherLayers, {0, 64}),
-      optionalKey("num_mtp_layers", &H::furtherLayers, {0, 64}),
-      optionalKey("head_dim", &H::turnedDim, ranges::headDim),
+      // Layers after the last one, which predict further tokens and no logits.
+      optionalKey("num_nextn_predict_layers", &H::numNextnPredictLayers, {0, 64}),
+      optionalKey("num_mtp_layers", &H::numNextnPredictLayers, {0, 64}),
+      optionalKey("head_dim", &H::qkRopeHeadDim, ranges::headDim),
   };
   static constexpr FixedKey fixed[] = {{"scoring_func", R"(["sigmoid"])"},
                                        {"topk_method", R"(["noaux_tc"])"},
@@ -155,12 +156,12 @@ llvm::Expected<const Family *> chooseDeepSeekV3(const FamilyEvidence &) {
       .fixed = fixed,
       .traits = {.scoring = Scoring::Sigmoid,
                  .groupScoring = GroupScoring::BestTwo,
-                 .correction = true,
+                 .correctionBias = true,
                  .yarnScalesScores = true},
       .names = &latentNames,
       .derive = deriveLatent,
       .check = checkLatent,
-      .unread = latentUnread,
+      .ignoredKeys = latentIgnoredKeys,
   };
   return &family;
 }
@@ -175,7 +176,7 @@ static constexpr KeyRule ggufExpertKeys[] = {
 
 // Rows of q and k are reordered as those of llama; experts are scored by softmax.
 static constexpr KeyRule ggufOwnOfFirst[] = {
-    {"expert_weights_norm", &H::normaliseGate, {}, false},
+    {"expert_weights_norm", &H::normalizeGate, {}, false},
 };
 static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfFirst[] = {
     ggufOwnOfFirst, ggufExpertKeys, gguf::sizeKeys, gguf::decoderKeys, gguf::rmsNormKeys};
@@ -196,14 +197,14 @@ constexpr GgufArchitecture ggufDeepSeek = {
 static constexpr KeyRule ggufLatentKeys[] = {
     {"attention.q_lora_rank", &H::queryRank, ranges::width, Unset()},
     {"attention.kv_lora_rank", &H::latentRank, ranges::width},
-    {"rope.dimension_count", &H::turnedDim, ranges::headDim},
+    {"rope.dimension_count", &H::qkRopeHeadDim, ranges::headDim},
     {"expert_group_count", &H::groups, ranges::experts, Unset()},
-    {"expert_group_used_count", &H::keptGroups, ranges::experts, Unset()},
+    {"expert_group_used_count", &H::topkGroup, ranges::experts, Unset()},
     {"expert_weights_scale", &H::routedMultiplier, ranges::multiplier},
     {"feed_forward_length", &H::inner, ranges::width},
     {"rope.freq_base", &H::theta, ranges::theta, 10000.0},
 };
-static constexpr UnreadKey ggufLatentUnread[] = {
+static constexpr IgnoredKeyRow ggufLatentIgnoredKeys[] = {
     {"attention.head_count_kv", "heads share the latent that is cached"},
     {"attention.key_length_mla", reasons::used},
     {"attention.value_length_mla", reasons::used},
@@ -230,9 +231,9 @@ static llvm::Expected<int64_t> ggufHeadSize(const GgufKeys &keys, llvm::StringRe
 /// time those with up to 64 softmax-scored experts have none, DeepSeek V2 (160) has 8; of those
 /// scored by sigmoids V3 (256) has 8, others have none.
 static llvm::Error checkGgufGroups(const GgufKeys &keys, const Hyperparameters &h, bool isOpen) {
-  llvm::StringRef lacking = h.groups.value_or(1) > 1 && !h.keptGroups ? "expert_group_used_count"
-                            : !h.groups && isOpen                     ? "expert_group_count"
-                                                                      : "";
+  llvm::StringRef lacking = h.groups.value_or(1) > 1 && !h.topkGroup ? "expert_group_used_count"
+                            : !h.groups && isOpen                    ? "expert_group_count"
+                                                                     : "";
   if (lacking.empty())
     return llvm::Error::success();
   return inputError(keys.path(),
@@ -248,14 +249,15 @@ static llvm::Error deriveGgufLatent(const GgufKeys &keys, Hyperparameters &h) {
   auto valueSize = ggufHeadSize(keys, "attention.value_length_mla", "attention.value_length");
   if (!valueSize)
     return valueSize.takeError();
-  h.plainDim = *keySize - *h.turnedDim;
+  h.qkNopeHeadDim = *keySize - *h.qkRopeHeadDim;
   h.valueDim = *valueSize;
-  if (static_cast<double>(*h.plainDim) < ranges::headDim.least)
+  if (static_cast<double>(*h.qkNopeHeadDim) < ranges::headDim.least)
     return inputError(keys.path(),
                       "has heads of " + llvm::Twine(*keySize) + " elements, of which " +
                           inQuotes(keys.named("rope.dimension_count")) + ": " +
-                          llvm::Twine(*h.turnedDim) + " leaves too few that rope does not rotate",
-                      remedy::fetch);
+                          llvm::Twine(*h.qkRopeHeadDim) +
+                          " leaves too few that rope does not rotate",
+                      hints::fetch);
   return llvm::Error::success();
 }
 
@@ -271,9 +273,9 @@ static const NamingTable *ggufLatentNames(const GgufModel &model) {
 }
 
 static llvm::Error deriveGgufV2(const GgufKeys &keys, Hyperparameters &h) {
-  constexpr int64_t mostWithoutGroups = 64;
+  constexpr int64_t maxExpertsWithoutGroups = 64;
   h.choice = h.groups.value_or(1) > 1 ? "group_limited_greedy" : "greedy";
-  if (llvm::Error error = checkGgufGroups(keys, h, *h.experts > mostWithoutGroups))
+  if (llvm::Error error = checkGgufGroups(keys, h, *h.experts > maxExpertsWithoutGroups))
     return error;
   return deriveGgufLatent(keys, h);
 }
@@ -288,7 +290,7 @@ constexpr GgufArchitecture ggufDeepSeekV2 = {
     .name = "deepseek2",
     .keys = ggufKeysOfV2,
     .fixed = ggufFixedOfV2,
-    .unread = ggufLatentUnread,
+    .ignoredKeys = ggufLatentIgnoredKeys,
     .flags = ggufLatentFlags,
     .ropeKeys = ggufLatentRopeKeys,
     .names = ggufLatentNames,
@@ -296,18 +298,18 @@ constexpr GgufArchitecture ggufDeepSeekV2 = {
 };
 
 static llvm::Error deriveGgufV3(const GgufKeys &keys, Hyperparameters &h) {
-  constexpr int64_t expertsOfV3 = 256, groupsOfV3 = 8, keptGroupsOfV3 = 4;
+  constexpr int64_t expertsOfV3 = 256, groupsOfV3 = 8, topkGroupOfV3 = 4;
   if (llvm::Error error = checkGgufGroups(keys, h, *h.experts != expertsOfV3))
     return error;
   if (!h.groups) {
     h.groups = groupsOfV3;
-    h.keptGroups = h.keptGroups.value_or(keptGroupsOfV3);
+    h.topkGroup = h.topkGroup.value_or(topkGroupOfV3);
   }
   return deriveGgufLatent(keys, h);
 }
 
 // Converters write it of every model of this generation.
-static constexpr KeyRule ggufOwnOfV3[] = {{"expert_weights_norm", &H::normaliseGate, {}, true}};
+static constexpr KeyRule ggufOwnOfV3[] = {{"expert_weights_norm", &H::normalizeGate, {}, true}};
 static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfV3[] = {
     ggufOwnOfV3, ggufLatentKeys, ggufExpertKeys, gguf::sizeKeys, gguf::rmsNormKeys};
 static constexpr FixedKey ggufFixedOfV3[] = {{"expert_gating_func", "[2]"}};
@@ -316,7 +318,7 @@ constexpr GgufArchitecture ggufDeepSeekV3 = {
     .name = "deepseek2",
     .keys = ggufKeysOfV3,
     .fixed = ggufFixedOfV3,
-    .unread = ggufLatentUnread,
+    .ignoredKeys = ggufLatentIgnoredKeys,
     .flags = ggufLatentFlags,
     .ropeKeys = ggufLatentRopeKeys,
     .pairing = Pairing::Interleaved,

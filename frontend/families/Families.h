@@ -1,5 +1,4 @@
-//===- Families.h - the families' files, for the registry only
-//-----------------------------------===//
+//===- Families.h - the families' files, for the registry only --*- C++ -*-===//
 #ifndef MICA_FRONTEND_FAMILIES_FAMILIES_H
 #define MICA_FRONTEND_FAMILIES_FAMILIES_H
 

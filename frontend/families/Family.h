@@ -1,5 +1,4 @@
-//===- Family.h - how a model family is described
-//-------------------------------------------------===//
+//===- Family.h - how a model family is described ---------------*- C++ -*-===//
 //
 // A family is data: the keys of its config.json, its constants, its tensor names. One file in
 // families/ holds it, with what llama.cpp calls all this (GgufArchitecture.h), and no other file
@@ -101,7 +100,7 @@ struct FamilyTraits {
   Pairing pairing = Pairing::Half;
   NormKind norm = NormKind::Rms;
   NormRounding normRounding = NormRounding::BeforeGain;
-  double gainOffset = 0;
+  double weightOffset = 0;
   bool normBias = false;
   QkNorm qkNorm = QkNorm::None; ///< where a key does not say that there is none
   bool preNorms = true, postNorms = false;
@@ -111,25 +110,25 @@ struct FamilyTraits {
   bool embeddingNorm = false;
   Scoring scoring = Scoring::Softmax;
   GroupScoring groupScoring = GroupScoring::Best;
-  bool correction = false, routerBias = false;
+  bool correctionBias = false, routerBias = false;
   bool yarnScalesScores = false;      ///< mscale_all_dim counts for attention's scale as well
   const OwnYarn *ownYarn = nullptr;   ///< where transformers' rules do not hold
-  bool normalisesSingleExpert = true; ///< whether norm_topk_prob counts at k = 1
+  bool normalizesSingleExpert = true; ///< whether norm_topk_prob counts at k = 1
   bool sharedGate = false;
   bool expertBias = false;
   bool gated = true;
   Activation activation = Activation::Silu;           ///< where no key names one
   bool scalesEmbedding = false;                       ///< by the root of the hidden size
   double defaultTheta = 10000, defaultLocalTheta = 0; ///< no theta of its own where it is 0
-  /// The share of a head that rope turns where a config does not say it. Nothing where the family's
-  /// code turns whole heads and never looks at a share.
+  /// The share of a head that rope rotates where a config does not say it. Nothing where the
+  /// family's code rotates whole heads and never looks at a share.
   std::optional<double> partialRotary = std::nullopt;
   /// Which layers have the window where `layer_types` does not say; null where none can have one.
-  bool (*slides)(const Hyperparameters &, int64_t layer) = nullptr;
+  bool (*usesSlidingWindow)(const Hyperparameters &, int64_t layer) = nullptr;
 };
 
 /// Every layer has the window that there is.
-inline bool everyLayerSlides(const Hyperparameters &, int64_t) { return true; }
+inline bool everyLayerUsesSlidingWindow(const Hyperparameters &, int64_t) { return true; }
 
 struct Family {
   llvm::StringLiteral name;                          ///< for people
@@ -142,7 +141,7 @@ struct Family {
   void (*derive)(Hyperparameters &) = nullptr;
   /// Refuses values that only their meaning for the family, or each other, rules out. May be null.
   llvm::Error (*check)(const Hyperparameters &, llvm::StringRef path) = nullptr;
-  llvm::ArrayRef<UnreadKey> unread = {}; ///< beside those of all families
+  llvm::ArrayRef<IgnoredKeyRow> ignoredKeys = {}; ///< beside those of all families
 };
 
 /// What tells the families of one model_type apart.
@@ -166,7 +165,7 @@ llvm::ArrayRef<FamilyEntry> familyEntries();
 /// The keys that most families share: sizes, norm, rope.
 llvm::ArrayRef<KeyRule> commonKeys();
 
-/// The keys that every family has, behind its own: types, ends of text.
+/// The keys that every family has, after its own: types, ends of text.
 llvm::ArrayRef<KeyRule> everyKeys();
 
 /// Keys that say the same of every decoder and have one meaning that is computed.

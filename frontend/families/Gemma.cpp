@@ -37,7 +37,7 @@ llvm::Expected<const Family *> chooseGemma(const FamilyEvidence &) {
       .keys = keys,
       .fixed = fixedKeys,
       .traits = {.normRounding = NormRounding::AfterGain,
-                 .gainOffset = 1,
+                 .weightOffset = 1,
                  .activation = Activation::GeluTanh,
                  .scalesEmbedding = true},
       .derive =
@@ -67,11 +67,12 @@ llvm::Expected<const Family *> chooseGemma2(const FamilyEvidence &) {
       .keys = keys,
       .fixed = fixedKeysOf2And3,
       .traits = {.normRounding = NormRounding::AfterGain,
-                 .gainOffset = 1,
+                 .weightOffset = 1,
                  .postNorms = true,
                  .activation = Activation::GeluTanh,
                  .scalesEmbedding = true,
-                 .slides = [](const Hyperparameters &, int64_t layer) { return layer % 2 == 0; }},
+                 .usesSlidingWindow = [](const Hyperparameters &,
+                                         int64_t layer) { return layer % 2 == 0; }},
       .names = &namesOf2And3,
   };
   return &family;
@@ -90,7 +91,7 @@ llvm::Expected<const Family *> chooseGemma3Text(const FamilyEvidence &) {
       {"query_pre_attn_scalar", &H::scoreScalar, ranges::multiplier, 256.0},
       {"final_logit_softcapping", &H::logitSoftcap, ranges::multiplier, Unset(), Null::Allowed},
   };
-  static constexpr UnreadKey unread[] = {
+  static constexpr IgnoredKeyRow ignoredKeys[] = {
       {"_sliding_window_pattern", "is written beside layer_types, which count"},
       {"attn_logit_softcapping",
        "is stored by transformers' class, whose attention caps no scores"},
@@ -102,17 +103,19 @@ llvm::Expected<const Family *> chooseGemma3Text(const FamilyEvidence &) {
       .keys = keys,
       .fixed = fixedKeysOf2And3,
       .traits = {.normRounding = NormRounding::AfterGain,
-                 .gainOffset = 1,
+                 .weightOffset = 1,
                  .qkNorm = QkNorm::PerHead,
                  .postNorms = true,
                  .activation = Activation::GeluTanh,
                  .scalesEmbedding = true,
                  .defaultTheta = 1e6,
                  .defaultLocalTheta = 1e4,
-                 .slides = [](const Hyperparameters &h,
-                              int64_t layer) { return (layer + 1) % *h.windowPattern != 0; }},
+                 .usesSlidingWindow =
+                     [](const Hyperparameters &h, int64_t layer) {
+                       return (layer + 1) % *h.windowPattern != 0;
+                     }},
       .names = &namesOf2And3,
-      .unread = unread,
+      .ignoredKeys = ignoredKeys,
   };
   return &family;
 }

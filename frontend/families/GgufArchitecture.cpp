@@ -39,7 +39,7 @@ constexpr GgufModule layerModules[] = {
     {"ffn_up", &N::up},
     {"ffn_down", &N::down},
     {"ffn_gate_inp", &N::router},
-    {.name = "exp_probs_b", .module = &N::correction, .part = ".bias"},
+    {.name = "exp_probs_b", .module = &N::correctionBias, .part = ".bias"},
     {"ffn_gate_exps", &N::expertGate, GgufOwner::Experts},
     {"ffn_up_exps", &N::expertUp, GgufOwner::Experts},
     {"ffn_down_exps", &N::expertDown, GgufOwner::Experts},

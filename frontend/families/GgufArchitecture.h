@@ -1,7 +1,6 @@
-//===- GgufArchitecture.h - a family as llama.cpp stores it
-//----------------------------------------===//
+//===- GgufArchitecture.h - a family as llama.cpp stores it -----*- C++ -*-===//
 //
-// An architecture is data, as a family is, and stands in the family's file: which of its keys is
+// An architecture is data, as a family is, and is in the family's file: which of its keys is
 // which fact, what its tensors are called, what the converter did to them. The family's description
 // has the arithmetic.
 //
@@ -24,11 +23,11 @@ struct GgufFlag {
 };
 
 /// A key of rope and the parameter of transformers that it is, once it is multiplied by
-/// `multiplier`; only scalings of `types` have it, all where that is empty. `isAnywhere`: files may
-/// have it beside no scaling as well.
+/// `multiplier`; only scalings of `types` have it, all where that is empty. `isOfAnyType`: files
+/// may have it beside no scaling as well.
 struct GgufRopeKey {
   llvm::StringLiteral name, parameter, types;
-  bool isAnywhere = false;
+  bool isOfAnyType = false;
   double multiplier = 1;
 
   bool belongsTo(llvm::StringRef type) const {
@@ -47,7 +46,7 @@ enum class GgufOwner {
 
 /// A module by llama.cpp's name, counted from the layer where there is one, and the member of a
 /// naming table that it is. `isRow`: a vector here, a matrix of one row there. Where `part` is not
-/// empty the member names a tensor, which has that part of the module's name behind it here.
+/// empty the member names a tensor, which has that part of the module's name after it here.
 struct GgufModule {
   llvm::StringLiteral name;
   llvm::StringLiteral NamingTable::*module;
@@ -64,12 +63,12 @@ struct GgufArchitecture {
   /// follow.
   llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys;
   llvm::ArrayRef<FixedKey> fixed = {};
-  llvm::ArrayRef<UnreadKey> unread = {};
+  llvm::ArrayRef<IgnoredKeyRow> ignoredKeys = {};
   llvm::ArrayRef<GgufFlag> flags = {};
   llvm::ArrayRef<GgufRopeKey> ropeKeys = {}; ///< beside those of all architectures
   llvm::ArrayRef<GgufModule> modules = {};   ///< of layers, before those of all architectures
   /// How the rows of q and k are stored, where not as the family has them. For llama and its kin
-  /// the converter reorders them so that neighbours are rotated together: read as they are with the
+  /// the converter reorders them so that neighbors are rotated together: read as they are with the
   /// interleaved pairing, they compute the same.
   std::optional<Pairing> pairing = std::nullopt;
   bool truncatesYarn = true; ///< whether the ends of yarn's ramp are rounded

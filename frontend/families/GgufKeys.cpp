@@ -52,8 +52,8 @@ llvm::ArrayRef<FixedKey> ggufCommonFixedKeys() {
   return keys;
 }
 
-llvm::ArrayRef<UnreadKey> ggufCommonUnreadKeys() {
-  static constexpr UnreadKey keys[] = {
+llvm::ArrayRef<IgnoredKeyRow> ggufCommonIgnoredKeys() {
+  static constexpr IgnoredKeyRow keys[] = {
       // Compared with the model's shape where no rule reads them.
       {"attention.head_count_kv", reasons::used},
       {"attention.key_length", reasons::used},
@@ -66,7 +66,7 @@ llvm::ArrayRef<UnreadKey> ggufCommonUnreadKeys() {
   return keys;
 }
 
-std::optional<llvm::StringRef> whyGgufKeyIsIrrelevant(llvm::StringRef key) {
+std::optional<llvm::StringRef> reasonGgufKeyIsIrrelevant(llvm::StringRef key) {
   constexpr llvm::StringLiteral bookkeeping = "says who made the file and from what";
   static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> rows[] = {
       {"general.architecture", reasons::used},

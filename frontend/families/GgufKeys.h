@@ -1,5 +1,4 @@
-//===- GgufKeys.h - the metadata of a GGUF file
-//----------------------------------------------------===//
+//===- GgufKeys.h - the metadata of a GGUF file -----------------*- C++ -*-===//
 //
 // llama.cpp's names, units and defaults. Keys of a model begin with the name of its architecture
 // and a dot, which tables of keys leave out.
@@ -17,7 +16,7 @@ namespace mica {
 /// A value of the metadata. A list whose elements are alike, one per layer, is that element.
 llvm::json::Value valueOf(const GgufValue &value);
 
-/// The keys behind the name of the architecture and a dot.
+/// The keys after the name of the architecture and a dot.
 class GgufKeys final : public KeySource {
 public:
   GgufKeys(const GgufModel &model, llvm::StringRef architecture);
@@ -86,7 +85,7 @@ inline constexpr FixedKey expertFixedKeys[] = {
 };
 
 /// Where a key of a window says nothing by itself.
-inline constexpr UnreadKey unreadWindow = {
+inline constexpr IgnoredKeyRow ignoredWindow = {
     "attention.sliding_window",
     "acts only together with use_sliding_window, which such files do not have"};
 
@@ -94,11 +93,11 @@ inline constexpr UnreadKey unreadWindow = {
 
 /// The fixed keys and the unread ones of all architectures.
 llvm::ArrayRef<FixedKey> ggufCommonFixedKeys();
-llvm::ArrayRef<UnreadKey> ggufCommonUnreadKeys();
+llvm::ArrayRef<IgnoredKeyRow> ggufCommonIgnoredKeys();
 
 /// Why a key without an architecture in front has no influence; nothing where it may have some. A
 /// star stands for anything.
-std::optional<llvm::StringRef> whyGgufKeyIsIrrelevant(llvm::StringRef key);
+std::optional<llvm::StringRef> reasonGgufKeyIsIrrelevant(llvm::StringRef key);
 
 } // namespace mica
 

@@ -4,7 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Norms on both sides; half of every head turns, neighbours together.
+// Norms on both sides; half of every head is rotated, neighbors together.
 llvm::Expected<const Family *> chooseGlm4(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Glm4ForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {

@@ -21,7 +21,7 @@ static constexpr NamingTable names = changed(transformersNames, [](NamingTable &
   names.transposed = true;
 });
 
-// Positions are learned, matrices stand transposed, and everything has a bias.
+// Positions are learned, matrices are stored transposed, and everything has a bias.
 llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"GPT2LMHeadModel"};
   static constexpr KeyRule own[] = {
@@ -37,7 +37,7 @@ llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &) {
       {"scale_attn_by_inverse_layer_idx", &H::scalesByLayer, {}, false},
       {"tie_word_embeddings", &H::tiedHead, {}, true},
   };
-  static constexpr UnreadKey unread[] = {
+  static constexpr IgnoredKeyRow ignoredKeys[] = {
       {"n_ctx", "is the number of positions again"},
       {"reorder_and_upcast_attn", reasons::implementation},
   };
@@ -60,7 +60,7 @@ llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &) {
             if (!h.scalesScores.value_or(true))
               h.scoreScale = 1;
           },
-      .unread = unread,
+      .ignoredKeys = ignoredKeys,
   };
   return &family;
 }

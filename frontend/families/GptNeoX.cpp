@@ -4,7 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Queries, keys and values of a head stand together in one tensor. Attention and network read
+// Queries, keys and values of a head are stored together in one tensor. Attention and network read
 // the stream through norms of their own.
 llvm::Expected<const Family *> chooseGptNeoX(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"GPTNeoXForCausalLM"};

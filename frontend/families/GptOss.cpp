@@ -17,14 +17,14 @@ static constexpr NamingTable names = changed(transformersNames, [](NamingTable &
   names.stackedTransposed = true;
 });
 
-// As published: in blocks of 4-bit numbers, which are along K and so stand as [E, N, K].
+// As published: in blocks of 4-bit numbers, which are along K and so are stored as [E, N, K].
 static constexpr NamingTable namesOfBlocks = changed(names, [](NamingTable &names) {
   names.stackedSuffix = "_blocks";
   names.stackedTransposed = false;
 });
 
 /// What transformers computes where a config says nothing of rope.
-static const llvm::json::Object &usualRope() {
+static const llvm::json::Object &defaultRope() {
   static const llvm::json::Object rope{
       {"rope_type", "yarn"}, {"factor", 32.0},    {"beta_fast", 32.0},
       {"beta_slow", 1.0},    {"truncate", false}, {"original_max_position_embeddings", 4096}};
@@ -52,9 +52,9 @@ llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
       {"swiglu_limit", &H::gateLimit, ranges::multiplier, gateLimit},
       optionalKey("quantization_config", &H::quantization),
   };
-  static constexpr UnreadKey unread[] = {
+  static constexpr IgnoredKeyRow ignoredKeys[] = {
       {"experts_per_token", "is num_experts_per_tok again, which counts"},
-      {"initial_context_length", "stands in rope's scaling again, which counts"},
+      {"initial_context_length", "is in rope's scaling again, which counts"},
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
   static const auto familyWith = [](const NamingTable &table) {
@@ -68,16 +68,17 @@ llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
                    .routerBias = true,
                    .expertBias = true,
                    .defaultTheta = 150000,
-                   .slides = [](const Hyperparameters &, int64_t layer) { return layer % 2 == 0; }},
+                   .usesSlidingWindow = [](const Hyperparameters &,
+                                           int64_t layer) { return layer % 2 == 0; }},
         .names = &table,
         .derive =
             [](Hyperparameters &h) {
-              h.sparse = h.normaliseGate = true;
+              h.sparse = h.normalizeGate = true;
               h.expertInner = h.inner;
               if (!h.ropeScaling && !h.ropeParameters && !h.ropeKeys)
-                h.ropeParameters = &usualRope();
+                h.ropeParameters = &defaultRope();
             },
-        .unread = unread,
+        .ignoredKeys = ignoredKeys,
     };
   };
   static const Family plain = familyWith(names), blocks = familyWith(namesOfBlocks);

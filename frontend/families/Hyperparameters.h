@@ -1,5 +1,4 @@
-//===- Hyperparameters.h - the facts about a model, by meaning
-//---------------------------------===//
+//===- Hyperparameters.h - the facts about a model, by meaning --*- C++ -*-===//
 #ifndef MICA_FRONTEND_FAMILIES_HYPERPARAMETERS_H
 #define MICA_FRONTEND_FAMILIES_HYPERPARAMETERS_H
 
@@ -23,10 +22,10 @@ struct Hyperparameters {
   std::optional<int64_t> experts, expertsPerToken, expertInner, sharedExperts;
   std::optional<int64_t> sparseStep;  ///< every how many layers one has experts
   std::optional<int64_t> sharedInner; ///< of all shared experts together
-  std::optional<int64_t> queryRank, latentRank, plainDim, turnedDim, valueDim;
+  std::optional<int64_t> queryRank, latentRank, qkNopeHeadDim, qkRopeHeadDim, valueDim;
   std::optional<int64_t> firstDense; ///< how many layers at the beginning have no experts
-  std::optional<int64_t> groups, keptGroups;
-  std::optional<int64_t> furtherLayers; ///< behind the last one, and not computed
+  std::optional<int64_t> groups, topkGroup;
+  std::optional<int64_t> numNextnPredictLayers; ///< after the last one, and not computed
   std::optional<double> routedMultiplier;
   std::optional<std::string> choice;        ///< how experts are chosen
   std::optional<int64_t> originalPositions; ///< before longrope
@@ -35,16 +34,16 @@ struct Hyperparameters {
   std::optional<int64_t> windowLayers;  ///< how many layers are without window, or with
   std::optional<double> eps, theta;
   std::optional<double> localTheta;              ///< of layers with a window
-  std::optional<double> partialRotary;           ///< the share of a head that rope turns
+  std::optional<double> partialRotary;           ///< the share of a head that rope rotates
   std::optional<int64_t> rotatedDim;             ///< the same, as a number of elements
   std::optional<double> scoreScale, scoreScalar; ///< of attention: s, or 1 / sqrt(s)
   std::optional<bool> scalesScores;              ///< false: scores stay as they are
-  std::optional<bool> scalesByLayer; ///< scores are divided by the number of the layer, from 1 on
+  std::optional<bool> scalesByLayer; ///< scores are divided by the index of the layer, from 1 on
   std::optional<double> embeddingMultiplier, residualMultiplier;
   std::optional<double> logitMultiplier, logitDivisor;
   std::optional<double> scoreSoftcap, logitSoftcap;
   std::optional<double> gateAlpha, gateLimit; ///< of experts with limits
-  std::optional<bool> tiedHead, attentionBias, mlpBias, sparse, normaliseGate, yarnFlag;
+  std::optional<bool> tiedHead, attentionBias, mlpBias, sparse, normalizeGate, yarnFlag;
   std::optional<bool> outBias; ///< where it differs from attentionBias
   std::optional<bool> useWindow, qkNorm, parallelResidual, interleaved, scalesEmbedding;
   std::optional<std::string> type, activation;

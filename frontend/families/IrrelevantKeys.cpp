@@ -16,7 +16,7 @@ constexpr llvm::StringLiteral otherShapes = "belongs to encoder-decoder models";
 constexpr llvm::StringLiteral browser = "configures a browser's runtime";
 
 /// The one table of keys that are known of every family and read by none.
-constexpr UnreadKey unreadKeys[] = {
+constexpr IgnoredKeyRow ignoredKeys[] = {
     {"_name_or_path", bookkeeping},
     {"_attn_implementation", implementation},
     {"_attn_implementation_autoset", implementation},
@@ -107,7 +107,7 @@ constexpr UnreadKey unreadKeys[] = {
     {"use_cache", "the cache is always used"},
 };
 
-/// The one table of tensors that are known and read by nobody. In a pattern a star stands for
+/// The one table of tensors that are known and ignored. In a pattern a star stands for
 /// anything.
 struct TensorRow {
   llvm::StringLiteral pattern, reason;
@@ -140,9 +140,9 @@ constexpr TensorRow tensorRows[] = {
 
 } // namespace
 
-llvm::ArrayRef<UnreadKey> commonUnreadKeys() { return unreadKeys; }
+llvm::ArrayRef<IgnoredKeyRow> commonIgnoredKeys() { return ignoredKeys; }
 
-std::optional<llvm::StringRef> whyIrrelevantTensor(llvm::StringRef name) {
+std::optional<llvm::StringRef> reasonTensorIsIrrelevant(llvm::StringRef name) {
   for (const TensorRow &row : tensorRows)
     if (auto pattern = llvm::GlobPattern::create(row.pattern); pattern && pattern->match(name))
       return row.reason;

@@ -1,5 +1,4 @@
-//===- IrrelevantKeys.h - keys that cannot change what a model computes
-//--------------------------===//
+//===- IrrelevantKeys.h - keys that cannot change what a model computes -*- C++ -*-===//
 #ifndef MICA_FRONTEND_FAMILIES_IRRELEVANTKEYS_H
 #define MICA_FRONTEND_FAMILIES_IRRELEVANTKEYS_H
 
@@ -10,8 +9,8 @@
 
 namespace mica {
 
-/// A key that is known and read by nobody, and why.
-struct UnreadKey {
+/// A key that is known and ignored, and why.
+struct IgnoredKeyRow {
   llvm::StringLiteral name, reason;
 };
 
@@ -26,10 +25,10 @@ inline constexpr llvm::StringLiteral used = "";
 } // namespace reasons
 
 /// The keys of config.json that have no influence, whatever the family.
-llvm::ArrayRef<UnreadKey> commonUnreadKeys();
+llvm::ArrayRef<IgnoredKeyRow> commonIgnoredKeys();
 
 /// Why the tensor has no influence, whatever its type and shape; nothing where it may have some.
-std::optional<llvm::StringRef> whyIrrelevantTensor(llvm::StringRef name);
+std::optional<llvm::StringRef> reasonTensorIsIrrelevant(llvm::StringRef name);
 
 } // namespace mica
 

@@ -12,7 +12,7 @@ namespace mica {
 KeySource::~KeySource() = default;
 
 static llvm::Error wrong(llvm::StringRef path, llvm::StringRef name, const llvm::json::Value &value,
-                         const llvm::Twine &expected, llvm::StringRef hint = remedy::correct) {
+                         const llvm::Twine &expected, llvm::StringRef hint = hints::correct) {
   return inputError(path, "has " + inQuotes(name) + ": " + shown(value) + ", expected " + expected,
                     hint);
 }
@@ -24,7 +24,7 @@ llvm::Error KeySource::wrongValue(llvm::StringRef key, const llvm::Twine &expect
 
 llvm::Error KeySource::missingKey(llvm::StringRef key, const llvm::Twine &why) const {
   return inputError(path(), "has no key " + inQuotes(named(key)) + ", " + why,
-                    isText() ? llvm::StringLiteral("add it") : remedy::fetch);
+                    isText() ? llvm::StringLiteral("add it") : hints::fetch);
 }
 
 std::vector<llvm::StringRef> JsonKeys::keys() const {

@@ -1,5 +1,4 @@
-//===- KeySource.h - where the facts about a model are read from
-//-----------------------------------===//
+//===- KeySource.h - where the facts about a model are read from -*- C++ -*-===//
 #ifndef MICA_FRONTEND_FAMILIES_KEYSOURCE_H
 #define MICA_FRONTEND_FAMILIES_KEYSOURCE_H
 
@@ -17,9 +16,9 @@
 namespace mica {
 
 /// What to do about a model that asks for arithmetic that Mica does not have.
-namespace remedy {
+namespace hints {
 inline constexpr llvm::StringLiteral otherModel = "choose a model without it";
-} // namespace remedy
+} // namespace hints
 
 /// The numbers that a key may have, both ends included. Integers only where the slot holds
 /// integers.
@@ -49,7 +48,7 @@ public:
 
   /// `has "KEY": VALUE, expected EXPECTED`, for a key that there is.
   llvm::Error wrongValue(llvm::StringRef key, const llvm::Twine &expected,
-                         llvm::StringRef hint = remedy::correct) const;
+                         llvm::StringRef hint = hints::correct) const;
   /// `has no key "KEY", WHY`.
   llvm::Error missingKey(llvm::StringRef key, const llvm::Twine &why) const;
 
@@ -79,7 +78,7 @@ class NamedParameters final : public KeySource {
 public:
   using KeySource::KeySource;
 
-  /// Adds a parameter that stands in the file under `name`.
+  /// Adds a parameter that is in the file under `name`.
   void add(llvm::StringRef key, llvm::json::Value value, llvm::StringRef name) {
     entries.insert_or_assign(key.str(), Entry{std::move(value), name.str()});
   }

@@ -17,7 +17,7 @@ llvm::Expected<const Family *> chooseLlama(const FamilyEvidence &) {
       {"partial_rotary_factor", "[1, null]"},
       {"sliding_window", "[null]"},
   };
-  static constexpr UnreadKey unread[] = {{"is_llama_config", reasons::bookkeeping}};
+  static constexpr IgnoredKeyRow ignoredKeys[] = {{"is_llama_config", reasons::bookkeeping}};
   static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
   static const Family llama = {
       .name = "llama",
@@ -25,7 +25,7 @@ llvm::Expected<const Family *> chooseLlama(const FamilyEvidence &) {
       .keys = keys,
       .fixed = fixed,
       .traits = {},
-      .unread = unread,
+      .ignoredKeys = ignoredKeys,
   };
   return &llama;
 }

@@ -20,7 +20,7 @@ constexpr KeyRule routedKeys[] = {
     {"use_moe", &H::sparse, {}, false},
     {"n_routed_experts", &H::experts, ranges::experts, int64_t(4)},
     {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(2)},
-    {"norm_topk_prob", &H::normaliseGate, {}, true},
+    {"norm_topk_prob", &H::normalizeGate, {}, true},
 };
 
 constexpr KeyRule keysOf1[] = {
@@ -62,7 +62,7 @@ constexpr KeyRule keysOf3[] = {
     {"num_experts", &H::experts, ranges::experts, int64_t(4)},
     {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(1)},
     optionalKey("moe_intermediate_size", &H::expertInner, ranges::width),
-    {"norm_topk_prob", &H::normaliseGate, {}, true},
+    {"norm_topk_prob", &H::normalizeGate, {}, true},
     {"tie_word_embeddings", &H::tiedHead, {}, true},
 };
 
@@ -76,7 +76,7 @@ constexpr FixedKey fixedOf2[] = {
     {"tie_word_embeddings", "[true]"},
 };
 
-constexpr UnreadKey unread[] = {{"flash_attn", reasons::implementation}};
+constexpr IgnoredKeyRow ignoredKeys[] = {{"flash_attn", reasons::implementation}};
 
 /// I = m * ceil(int(2 * 4C / 3) / m).
 void deriveOf1(Hyperparameters &h) {
@@ -125,17 +125,17 @@ const Family &generation(unsigned number) {
        .architectures = architectures,
        .keys = keys1,
        .fixed = fixedOf1,
-       .traits = {.pairing = Pairing::Interleaved, .normalisesSingleExpert = false},
+       .traits = {.pairing = Pairing::Interleaved, .normalizesSingleExpert = false},
        .names = &metaNames,
        .derive = deriveOf1,
-       .unread = unread},
+       .ignoredKeys = ignoredKeys},
       {.name = "minimind (generation 2)",
        .architectures = architectures,
        .keys = keys2,
        .fixed = fixedOf2,
-       .traits = {.ownYarn = &yarn, .normalisesSingleExpert = false, .defaultTheta = 1e6},
+       .traits = {.ownYarn = &yarn, .normalizesSingleExpert = false, .defaultTheta = 1e6},
        .derive = deriveOf2,
-       .unread = unread},
+       .ignoredKeys = ignoredKeys},
       {.name = "minimind (generation 3)",
        .architectures = architectures,
        .keys = keys3,
@@ -145,7 +145,7 @@ const Family &generation(unsigned number) {
                   .ownYarn = &yarn,
                   .defaultTheta = 1e6},
        .derive = deriveOf3,
-       .unread = unread},
+       .ignoredKeys = ignoredKeys},
   };
   return families[number - 1];
 }

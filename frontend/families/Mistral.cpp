@@ -17,7 +17,7 @@ llvm::Expected<const Family *> chooseMistral(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = {},
-      .traits = {.slides = everyLayerSlides},
+      .traits = {.usesSlidingWindow = everyLayerUsesSlidingWindow},
   };
   return &family;
 }

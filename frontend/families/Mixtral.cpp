@@ -27,11 +27,11 @@ llvm::Expected<const Family *> chooseMixtral(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = {},
-      .traits = {.defaultTheta = 1e6, .slides = everyLayerSlides},
+      .traits = {.defaultTheta = 1e6, .usesSlidingWindow = everyLayerUsesSlidingWindow},
       .names = &names,
       .derive =
           [](Hyperparameters &h) {
-            h.sparse = h.normaliseGate = true;
+            h.sparse = h.normalizeGate = true;
             h.expertInner = h.inner;
           },
   };

@@ -1,5 +1,4 @@
-//===- ModelConfig.h - a decoder, described in general terms
-//------------------------------------===//
+//===- ModelConfig.h - a decoder, described in general terms ----*- C++ -*-===//
 //
 // What a config.json or a GGUF file says, typed and checked, in the dialect's own words (Pairing,
 // NormRounding, Activation, Scoring). No field names a model family: the importer builds from this
@@ -63,7 +62,7 @@ using RopeScaling = std::variant<std::monostate, LinearScaling, YarnScaling, Lla
 
 struct RopeConfig {
   double theta = 10000;
-  int64_t dimensions = 0; ///< how many elements of a head turn: D, or fewer; 0 for no rope
+  int64_t dimensions = 0; ///< how many elements of a head are rotated: D, or fewer; 0 for no rope
   Pairing pairing = Pairing::Half;
   RopeScaling scaling;
   double scoreMultiplier = 1; ///< of attention's scale
@@ -75,12 +74,12 @@ struct RopeConfig {
   }
 };
 
-/// Keys and values made of a latent, and a part of the keys, for all heads one, that rope turns.
+/// Keys and values made of a latent, and a part of the keys, for all heads one, that rope rotates.
 struct LatentConfig {
-  int64_t queryRank = 0;               ///< of the queries' own latent; 0 where they have none
-  int64_t rank = 0;                    ///< of keys and values
-  int64_t plainDim = 0, turnedDim = 0; ///< of a head of queries and keys
-  bool bias = false;                   ///< of the products that make latents
+  int64_t queryRank = 0; ///< of the queries' own latent; 0 where they have none
+  int64_t rank = 0;      ///< of keys and values
+  int64_t qkNopeHeadDim = 0, qkRopeHeadDim = 0; ///< of a head of queries and keys
+  bool bias = false;                            ///< of the products that make latents
 };
 
 enum class NormKind { Rms, Layer };
@@ -89,18 +88,18 @@ struct NormConfig {
   NormKind kind = NormKind::Rms;
   double eps = 0;
   NormRounding rounding = NormRounding::BeforeGain; ///< of Rms
-  double gainOffset = 0;                            ///< of Rms: the gain is w + offset
+  double weightOffset = 0;                          ///< of Rms: the gain is w + offset
   bool bias = false;                                ///< of Layer
 };
 
-/// What queries and keys are normalised over: each head with one gain for all, each head with a
+/// What queries and keys are normalized over: each head with one gain for all, each head with a
 /// gain of its own, or all heads together.
 enum class QkNorm { None, PerHead, OwnPerHead, AllHeads };
 
 /// Whether attention and the feed-forward network read the same stream, and through which norms.
 enum class Parallel { No, SharedNorm, OwnNorms };
 
-/// What stands around attention and the feed-forward network of a layer.
+/// What is around attention and the feed-forward network of a layer.
 struct BlockConfig {
   bool preNorms = true;   ///< of what enters
   bool postNorms = false; ///< of what is added to the stream
@@ -117,7 +116,7 @@ struct AttentionConfig {
   bool qkvBias = false;
   bool outBias = false;
   QkNorm qkNorm = QkNorm::None;
-  NormConfig norm; ///< of queries and keys, where they are normalised
+  NormConfig norm; ///< of queries and keys, where they are normalized
   RopeConfig rope;
   std::optional<int64_t> window; ///< positions that are seen, the own one included
   std::optional<double> softcap; ///< of the scores
@@ -144,11 +143,11 @@ struct SparseConfig {
   int64_t experts = 0;         ///< E
   int64_t expertsPerToken = 0; ///< k <= E
   Scoring scoring = Scoring::Softmax;
-  bool routerBias = false, correction = false;
-  int64_t groups = 0, keptGroups = 0; ///< 0: experts stand in no groups
+  bool routerBias = false, correctionBias = false;
+  int64_t groups = 0, topkGroup = 0; ///< 0: experts are in no groups
   GroupScoring groupScoring = GroupScoring::Best;
   double multiplier = 1;     ///< of the chosen weights
-  bool normalise = false;    ///< divide the chosen weights by their sum; already false where the
+  bool normalize = false;    ///< divide the chosen weights by their sum; already false where the
                              ///< family skips it at k = 1
   DenseConfig expert;        ///< each routed expert
   int64_t sharedExperts = 0; ///< always on
@@ -198,11 +197,11 @@ struct ModelConfig {
   std::optional<int64_t> sinusoidOffset; ///< sines of position + offset are added to the embeddings
   std::optional<int64_t> paddingIdx;     ///< the position + offset that has none
   bool embeddingNorm = false;
-  NormConfig norm; ///< of layers and in front of the head
+  NormConfig norm; ///< of layers and before the head
   BlockConfig block;
-  std::vector<LayerKind> kinds; ///< in the order of their first layer
-  std::vector<unsigned> layers; ///< per layer, its kind
-  int64_t furtherLayers = 0;    ///< that the files have behind these, and that are not computed
+  std::vector<LayerKind> kinds;      ///< in the order of their first layer
+  std::vector<unsigned> layers;      ///< per layer, its kind
+  int64_t numNextnPredictLayers = 0; ///< that the files have after these, and that are not computed
   std::optional<StoredType>
       type; ///< what the file calls its weights' type; the weights themselves decide
   GenerationDefaults generation;

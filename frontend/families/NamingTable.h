@@ -1,5 +1,4 @@
-//===- NamingTable.h - what a family calls its tensors
-//------------------------------------------===//
+//===- NamingTable.h - what a family calls its tensors ----------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FAMILIES_NAMINGTABLE_H
 #define MICA_FRONTEND_FAMILIES_NAMINGTABLE_H
 
@@ -10,7 +9,7 @@ namespace mica {
 /// How a tensor holds queries, keys and values: one after the other, or head by head.
 enum class QkvOrder { Consecutive, PerHead };
 
-/// Names of modules; a tensor is its module's name with ".weight" or ".bias" behind it. Names of a
+/// Names of modules; a tensor is its module's name with ".weight" or ".bias" after it. Names of a
 /// layer's modules count from `layers`.N, names of an expert's three products from the expert. In
 /// `expert` and `sharedExpert` the star is the expert's index; a `sharedExpert` without a star is
 /// the only one. Where `qkv` or `gateUp` is set, that module holds the rows of several products,
@@ -31,13 +30,13 @@ struct NamingTable {
   /// Where set, what `latentUp` makes comes of two tensors of all heads, the keys' [H, rank,
   /// plain], each head's transposed, and the values' [H, D, rank].
   llvm::StringLiteral latentUpKeys = "", latentUpValues = "";
-  llvm::StringLiteral correction = ""; ///< a tensor, not a module
-  /// Where set, `expert` has no star, and these are tensors of all experts, with "_bias" behind for
+  llvm::StringLiteral correctionBias = ""; ///< a tensor, not a module
+  /// Where set, `expert` has no star, and these are tensors of all experts, with "_bias" after for
   /// biases and `stackedSuffix` for matrices. The first holds the rows of gate and up in turn.
   llvm::StringLiteral stackedGateUp = "", stackedDown = "", stackedSuffix = "";
-  bool stackedTransposed = false; ///< the matrices stand as [E, K, N]
+  bool stackedTransposed = false; ///< the matrices are stored as [E, K, N]
   QkvOrder qkvOrder = QkvOrder::Consecutive;
-  bool transposed = false; ///< matrices of layers stand as [K, N]
+  bool transposed = false; ///< matrices of layers are stored as [K, N]
 
   /// What precedes the names of the module below the head; empty where nothing does. Files that
   /// were saved from that module alone have names without it.
@@ -88,7 +87,7 @@ inline constexpr NamingTable latentNames = changed(transformersNames, [](NamingT
   names.latentDown = "self_attn.kv_a_proj_with_mqa";
   names.latentNorm = "self_attn.kv_a_layernorm";
   names.latentUp = "self_attn.kv_b_proj";
-  names.correction = "mlp.gate.e_score_correction_bias";
+  names.correctionBias = "mlp.gate.e_score_correction_bias";
 });
 
 /// The names of Meta's own code, which MiniMind's first generation follows.

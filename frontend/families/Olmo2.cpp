@@ -4,7 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Norms stand behind attention and network, none in front; queries and keys are normalised over
+// Norms are after attention and network, none in front; queries and keys are normalized over
 // all heads.
 llvm::Expected<const Family *> chooseOlmo2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Olmo2ForCausalLM"};

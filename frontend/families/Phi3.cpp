@@ -17,7 +17,7 @@ llvm::Expected<const Family *> choosePhi3(const FamilyEvidence &) {
       optionalKey("original_max_position_embeddings", &H::originalPositions, ranges::positions),
       {"partial_rotary_factor", &H::partialRotary, ranges::share, Unset(), Null::Allowed},
   };
-  static constexpr UnreadKey unread[] = {
+  static constexpr IgnoredKeyRow ignoredKeys[] = {
       {"attention_bias", "is read nowhere: products of attention have no biases"},
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
@@ -26,9 +26,9 @@ llvm::Expected<const Family *> choosePhi3(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = {},
-      .traits = {.partialRotary = 1, .slides = everyLayerSlides},
+      .traits = {.partialRotary = 1, .usesSlidingWindow = everyLayerUsesSlidingWindow},
       .names = &names,
-      .unread = unread,
+      .ignoredKeys = ignoredKeys,
   };
   return &family;
 }

@@ -19,8 +19,8 @@ llvm::Expected<const Family *> chooseQwen2(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = {},
-      .traits = {.slides = [](const Hyperparameters &h,
-                              int64_t layer) { return layer >= *h.windowLayers; }},
+      .traits = {.usesSlidingWindow = [](const Hyperparameters &h,
+                                         int64_t layer) { return layer >= *h.windowLayers; }},
       .derive =
           [](Hyperparameters &h) {
             h.attentionBias = true;
@@ -32,8 +32,9 @@ llvm::Expected<const Family *> chooseQwen2(const FamilyEvidence &) {
 
 static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {gguf::sizeKeys, gguf::decoderKeys,
                                                        gguf::rmsNormKeys};
-static constexpr UnreadKey ggufUnread[] = {gguf::unreadWindow};
+static constexpr IgnoredKeyRow ggufIgnoredKeys[] = {gguf::ignoredWindow};
 
-constexpr GgufArchitecture ggufQwen2 = {.name = "qwen2", .keys = ggufKeys, .unread = ggufUnread};
+constexpr GgufArchitecture ggufQwen2 = {
+    .name = "qwen2", .keys = ggufKeys, .ignoredKeys = ggufIgnoredKeys};
 
 } // namespace mica

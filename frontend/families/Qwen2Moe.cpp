@@ -4,7 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Qwen2 with experts, beside which one shared expert stands behind a gate of its own.
+// Qwen2 with experts and one shared expert that has a gate of its own.
 llvm::Expected<const Family *> chooseQwen2Moe(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen2MoeForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
@@ -21,7 +21,7 @@ llvm::Expected<const Family *> chooseQwen2Moe(const FamilyEvidence &) {
       {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(4)},
       {"moe_intermediate_size", &H::expertInner, ranges::width, int64_t(1408)},
       {"shared_expert_intermediate_size", &H::sharedInner, ranges::width, int64_t(5632)},
-      {"norm_topk_prob", &H::normaliseGate, {}, false},
+      {"norm_topk_prob", &H::normalizeGate, {}, false},
       {"decoder_sparse_step", &H::sparseStep, ranges::layers, int64_t(1)},
       optionalKey("mlp_only_layers", &H::denseLayers, {0, 4095}),
   };
@@ -32,8 +32,10 @@ llvm::Expected<const Family *> chooseQwen2Moe(const FamilyEvidence &) {
       .keys = keys,
       .fixed = {},
       .traits = {.sharedGate = true,
-                 .slides = [](const Hyperparameters &h,
-                              int64_t layer) { return layer % 2 == 0 && layer < *h.windowLayers; }},
+                 .usesSlidingWindow =
+                     [](const Hyperparameters &h, int64_t layer) {
+                       return layer % 2 == 0 && layer < *h.windowLayers;
+                     }},
       .names = &names,
       .derive =
           [](Hyperparameters &h) {
@@ -46,18 +48,18 @@ llvm::Expected<const Family *> chooseQwen2Moe(const FamilyEvidence &) {
 
 static constexpr KeyRule ggufOwn[] = {
     {"expert_shared_feed_forward_length", &H::sharedInner, ranges::width, Unset()},
-    {"expert_weights_norm", &H::normaliseGate, {}, false},
+    {"expert_weights_norm", &H::normalizeGate, {}, false},
 };
 static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::expertKeys, gguf::sizeKeys,
                                                        gguf::decoderKeys, gguf::rmsNormKeys};
-static constexpr UnreadKey ggufUnread[] = {gguf::unreadWindow};
+static constexpr IgnoredKeyRow ggufIgnoredKeys[] = {gguf::ignoredWindow};
 static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"}};
 
 constexpr GgufArchitecture ggufQwen2Moe = {
     .name = "qwen2moe",
     .keys = ggufKeys,
     .fixed = gguf::expertFixedKeys,
-    .unread = ggufUnread,
+    .ignoredKeys = ggufIgnoredKeys,
     .flags = ggufFlags,
     .derive =
         [](const GgufKeys &keys, Hyperparameters &h) {

@@ -25,8 +25,10 @@ llvm::Expected<const Family *> chooseQwen3(const FamilyEvidence &) {
       .keys = keys,
       .fixed = fixedKeys,
       .traits = {.qkNorm = QkNorm::PerHead,
-                 .slides = [](const Hyperparameters &h,
-                              int64_t layer) { return layer >= h.windowLayers.value_or(28); }},
+                 .usesSlidingWindow =
+                     [](const Hyperparameters &h, int64_t layer) {
+                       return layer >= h.windowLayers.value_or(28);
+                     }},
       .derive = [](Hyperparameters &h) { h.useWindow = h.useWindow.value_or(false); },
   };
   return &qwen3;
@@ -40,7 +42,7 @@ llvm::Expected<const Family *> chooseQwen3Moe(const FamilyEvidence &) {
       {"num_local_experts", &H::experts, ranges::maybeExperts, Unset()},
       {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(8)},
       {"moe_intermediate_size", &H::expertInner, ranges::width, int64_t(768)},
-      {"norm_topk_prob", &H::normaliseGate, {}, false},
+      {"norm_topk_prob", &H::normalizeGate, {}, false},
       {"decoder_sparse_step", &H::sparseStep, ranges::layers, int64_t(1)},
       optionalKey("mlp_only_layers", &H::denseLayers, {0, 4095}),
   };
@@ -50,7 +52,7 @@ llvm::Expected<const Family *> chooseQwen3Moe(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = fixedKeys,
-      .traits = {.qkNorm = QkNorm::PerHead, .slides = everyLayerSlides},
+      .traits = {.qkNorm = QkNorm::PerHead, .usesSlidingWindow = everyLayerUsesSlidingWindow},
       .derive =
           [](Hyperparameters &h) {
             h.sparse = true;
@@ -63,13 +65,13 @@ llvm::Expected<const Family *> chooseQwen3Moe(const FamilyEvidence &) {
 
 static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {gguf::sizeKeys, gguf::decoderKeys,
                                                        gguf::rmsNormKeys};
-static constexpr UnreadKey ggufUnread[] = {gguf::unreadWindow};
+static constexpr IgnoredKeyRow ggufIgnoredKeys[] = {gguf::ignoredWindow};
 static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"}};
 
 constexpr GgufArchitecture ggufQwen3 = {
-    .name = "qwen3", .keys = ggufKeys, .unread = ggufUnread, .flags = ggufFlags};
+    .name = "qwen3", .keys = ggufKeys, .ignoredKeys = ggufIgnoredKeys, .flags = ggufFlags};
 
-static constexpr KeyRule ggufOwnOfMoe[] = {{"expert_weights_norm", &H::normaliseGate, {}, true}};
+static constexpr KeyRule ggufOwnOfMoe[] = {{"expert_weights_norm", &H::normalizeGate, {}, true}};
 static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfMoe[] = {
     ggufOwnOfMoe, gguf::expertKeys, gguf::sizeKeys, gguf::decoderKeys, gguf::rmsNormKeys};
 
@@ -77,7 +79,7 @@ constexpr GgufArchitecture ggufQwen3Moe = {
     .name = "qwen3moe",
     .keys = ggufKeysOfMoe,
     .fixed = gguf::expertFixedKeys,
-    .unread = ggufUnread,
+    .ignoredKeys = ggufIgnoredKeys,
     .flags = ggufFlags,
     .derive = deriveGgufExperts,
 };

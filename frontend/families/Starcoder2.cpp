@@ -32,7 +32,7 @@ llvm::Expected<const Family *> chooseStarcoder2(const FamilyEvidence &) {
                  .normBias = true,
                  .gated = false,
                  .activation = Activation::GeluTanh,
-                 .slides = everyLayerSlides},
+                 .usesSlidingWindow = everyLayerUsesSlidingWindow},
       .names = &names,
       .derive = [](Hyperparameters &h) { h.mlpBias = h.attentionBias; },
   };

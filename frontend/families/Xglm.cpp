@@ -5,7 +5,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-/// Rows of the table of positions in front of that of the first one.
+/// Rows of the table of positions before that of the first one.
 static constexpr int64_t firstPosition = 2;
 
 /// The id of padding is a row of both tables, of tokens and of positions; transformers fails to

@@ -29,7 +29,7 @@ Value buildNorm(OpBuilder &builder, Location loc, Value x, Value weight, Value b
     return LayerNormOp::create(builder, loc, x.getType(), x, weight, bias, eps);
   return RmsNormOp::create(builder, loc, x.getType(), x, weight, eps,
                            NormRoundingAttr::get(builder.getContext(), config.rounding),
-                           builder.getF64FloatAttr(config.gainOffset));
+                           builder.getF64FloatAttr(config.weightOffset));
 }
 
 Value buildScale(OpBuilder &builder, Location loc, Value x, double factor) {
@@ -78,7 +78,7 @@ private:
   Location at(const llvm::Twine &module) const {
     return NameLoc::get(builder.getStringAttr(names.layers + ".*." + module));
   }
-  /// The attention's own module: what stands before the last dot of its query's name.
+  /// The attention's own module: what is before the last dot of its query's name.
   std::string attentionModule() const {
     return llvm::StringRef(names.query).rsplit('.').first.str();
   }
@@ -167,7 +167,7 @@ Value LayerBuilder::rope(Value heads) {
                         builder.getF64FloatAttr(rope.theta), width, scalingAttr());
 }
 
-/// Queries or keys, normalised and turned as the kind has it.
+/// Queries or keys, normalized and rotated as the kind has it.
 Value LayerBuilder::headsOf(Value rows, int64_t count, llvm::StringRef module,
                             llvm::StringRef normModule) {
   const AttentionConfig &a = kind.attention;
@@ -210,8 +210,8 @@ LayerBuilder::Heads LayerBuilder::projected(Value x) {
           heads(v, a.kvHeads, a.headDim, names.value)};
 }
 
-/// Queries and keys have a part that rope turns behind one that it does not; all heads have the
-/// same turned part of the keys.
+/// Queries and keys have a part that rope rotates after one that it does not; all heads have the
+/// same rotated part of the keys.
 LayerBuilder::Heads LayerBuilder::ofLatents(Value x) {
   const AttentionConfig &a = kind.attention;
   const LatentConfig &l = *a.latent;
@@ -223,17 +223,17 @@ LayerBuilder::Heads LayerBuilder::ofLatents(Value x) {
   auto part = [&](Value rows, int64_t count, int64_t size, const std::string &module) {
     return heads(linear(rows, module), count, size, module);
   };
-  Value plainQueries = part(from, a.heads, l.plainDim, up + "_plain");
-  Value turnedQueries = rope(part(from, a.heads, l.turnedDim, up + "_turned"));
+  Value unrotatedQueries = part(from, a.heads, l.qkNopeHeadDim, up + "_plain");
+  Value rotatedQueries = rope(part(from, a.heads, l.qkRopeHeadDim, up + "_rotated"));
   Value latent = norm(linear(x, down + "_plain"), names.latentNorm, a.norm);
-  Value turnedKeys = rope(part(x, 1, l.turnedDim, down + "_turned"));
-  Value plainKeys = part(latent, a.heads, l.plainDim, made + "_keys");
+  Value rotatedKeys = rope(part(x, 1, l.qkRopeHeadDim, down + "_rotated"));
+  Value plainKeys = part(latent, a.heads, l.qkNopeHeadDim, made + "_keys");
   auto type =
       RankedTensorType::get({ShapedType::kDynamic, a.heads, a.headDim}, builder.getF32Type());
-  auto join = [&](Value plain, Value turned, const std::string &module) {
-    return JoinHeadsOp::create(builder, at(module), type, plain, turned);
+  auto join = [&](Value plain, Value rotated, const std::string &module) {
+    return ConcatHeadsOp::create(builder, at(module), type, plain, rotated);
   };
-  return {join(plainQueries, turnedQueries, up), join(plainKeys, turnedKeys, made),
+  return {join(unrotatedQueries, rotatedQueries, up), join(plainKeys, rotatedKeys, made),
           part(latent, a.heads, a.valueDim, made + "_values")};
 }
 
@@ -302,11 +302,11 @@ Value LayerBuilder::sparse(Value x, const SparseConfig &config) {
   auto gate = MoeGateOp::create(
       builder, at(names.router), picks(builder.getF32Type()), picks(builder.getI32Type()), x,
       weight(names.router + ".weight"), weight(names.router + ".bias"),
-      config.correction ? weight(names.correction) : Value(),
+      config.correctionBias ? weight(names.correctionBias) : Value(),
       ScoringAttr::get(builder.getContext(), config.scoring),
       builder.getI64IntegerAttr(config.expertsPerToken),
-      config.normalise ? builder.getUnitAttr() : UnitAttr(), grouped(config.groups),
-      grouped(config.keptGroups),
+      config.normalize ? builder.getUnitAttr() : UnitAttr(), grouped(config.groups),
+      grouped(config.topkGroup),
       config.groups == 0 ? GroupScoringAttr()
                          : GroupScoringAttr::get(builder.getContext(), config.groupScoring));
   auto stacked = [&](llvm::StringRef product) {

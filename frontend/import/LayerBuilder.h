@@ -1,5 +1,4 @@
-//===- LayerBuilder.h - the function of a kind of layer
-//--------------------------------------------===//
+//===- LayerBuilder.h - the function of a layer type ------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_IMPORT_LAYERBUILDER_H
 #define MICA_FRONTEND_IMPORT_LAYERBUILDER_H
 
@@ -11,7 +10,7 @@
 namespace mica {
 
 /// Builds `name`(x, k_cache, v_cache, layer, sequences, positions, weights...) -> (x, k_cache,
-/// v_cache) at the insertion point, with lengths behind the positions where the kind's rope follows
+/// v_cache) at the insertion point, with lengths after the positions where the kind's rope follows
 /// them. `weightTypes` are the types of layerWeights(model, kind), in
 /// that order.
 mlir::func::FuncOp buildLayer(mlir::OpBuilder &builder, llvm::StringRef name,
@@ -31,7 +30,7 @@ mlir::RankedTensorType rowsType(mlir::OpBuilder &builder, int64_t width);
 /// tensor<?xi32>: one index per row.
 mlir::RankedTensorType indexRowsType(mlir::OpBuilder &builder);
 
-/// Lets the first arguments of `function` stand in its module under `names`, by which they are
+/// Places the first arguments of `function` in its module under `names`, by which they are
 /// printed.
 void nameArguments(mlir::func::FuncOp function, llvm::ArrayRef<llvm::StringRef> names);
 

@@ -46,12 +46,12 @@ llvm::Error checkText(llvm::StringRef path, llvm::StringRef text) {
   if (text.size() > maxBytes)
     return inputError(path,
                       "is larger than the " + llvm::Twine(maxBytes) + " bytes that are read of IR",
-                      remedy::correct);
+                      hints::correct);
   if (text.starts_with("ML\xefR"))
     return inputError(path, "is MLIR bytecode", "write the IR as text");
   if (depthOf(text) > maxDepth)
     return inputError(path, "nests brackets deeper than " + llvm::Twine(maxDepth) + " levels",
-                      remedy::correct);
+                      hints::correct);
   return llvm::Error::success();
 }
 
@@ -88,14 +88,14 @@ std::string withoutAdvice(llvm::StringRef message) {
 }
 
 llvm::Error checkStage(ModuleOp module, llvm::StringRef path) {
-  constexpr llvm::StringLiteral remedy = "give the IR that `mica compile --emit model` writes";
+  constexpr llvm::StringLiteral hint = "give the IR that `mica compile --emit model` writes";
   if (llvm::StringRef stage = laterStageOf(module); !stage.empty())
     return inputError(path, "looks like stage " + stage + ", but is expected at stage model",
-                      remedy + " or lower this file with mica-opt");
+                      hint + " or lower this file with mica-opt");
   if (!module->getAttrOfType<DictionaryAttr>("mica.model"))
-    return inputError(path, "is not stage model (no attribute mica.model)", remedy);
+    return inputError(path, "is not stage model (no attribute mica.model)", hint);
   if (!module.lookupSymbol<func::FuncOp>("main"))
-    return inputError(path, "is not stage model (no @main)", remedy);
+    return inputError(path, "is not stage model (no @main)", hint);
   return llvm::Error::success();
 }
 

@@ -1,5 +1,4 @@
-//===- ModelFile.h - stage `model` from a file
-//--------------------------------------------------------===//
+//===- ModelFile.h - stage `model` from a file ------------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_IMPORT_MODELFILE_H
 #define MICA_FRONTEND_IMPORT_MODELFILE_H
 

@@ -183,12 +183,12 @@ Value ModelImporter::embed(const EntrySignature &main, Value table) {
                    model.norm);
 }
 
-/// @main(tokens, sequences, positions, outputs, k_cache, v_cache) -> (logits, k_cache, v_cache),
-/// with lengths in front of the caches where a rope follows them.
+/// @main(tokens, sequences, positions, logit_indices, k_cache, v_cache) -> (logits, k_cache,
+/// v_cache), with lengths before the caches where a rope follows them.
 void ModelImporter::buildMain() {
   Type indices = indexRowsType(builder), keys = cacheType(false), values = cacheType(true);
   llvm::SmallVector<EntryRole> roles = {EntryRole::Tokens, EntryRole::Sequences,
-                                        EntryRole::Positions, EntryRole::Outputs};
+                                        EntryRole::Positions, EntryRole::LogitIndices};
   if (llvm::any_of(model.kinds,
                    [](const LayerKind &kind) { return kind.attention.rope.followsLength(); }))
     roles.push_back(EntryRole::Lengths);
@@ -214,7 +214,7 @@ void ModelImporter::buildMain() {
   Value x = embed(signature, table);
   Value kCache = signature.states()[0], vCache = signature.states()[1];
   x = callLayers(x, signature, kCache, vCache);
-  Value logits = projectOut(x, signature.argument(EntryRole::Outputs), table);
+  Value logits = projectOut(x, signature.argument(EntryRole::LogitIndices), table);
   func::ReturnOp::create(builder, main.getLoc(), ValueRange{logits, kCache, vCache});
 }
 

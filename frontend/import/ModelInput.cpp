@@ -34,8 +34,8 @@ static std::string nameOfFolder(llvm::StringRef folder) {
 /// or not; what it adds is not read here.
 static llvm::Error refuseAdapter(llvm::StringRef folder) {
   constexpr llvm::StringLiteral config = "adapter_config.json",
-                                remedy = "merge it into the model first (merge_and_unload of peft) "
-                                         "and give the folder that is saved then";
+                                hint = "merge it into the model first (merge_and_unload of peft) "
+                                       "and give the folder that is saved then";
   auto pathOf = [&](llvm::StringRef name) {
     llvm::SmallString<128> path(folder);
     llvm::sys::path::append(path, name);
@@ -44,7 +44,7 @@ static llvm::Error refuseAdapter(llvm::StringRef folder) {
   for (llvm::StringRef weights : {"adapter_model.safetensors", "adapter_model.bin"})
     if (auto path = pathOf(weights);
         llvm::sys::fs::exists(path) && !llvm::sys::fs::exists(pathOf(config)))
-      return inputError(path, "is a LoRA adapter of an unknown model", remedy);
+      return inputError(path, "is a LoRA adapter of an unknown model", hint);
   if (!llvm::sys::fs::exists(pathOf(config)))
     return llvm::Error::success();
   auto object = readJsonObject(pathOf(config));
@@ -52,8 +52,7 @@ static llvm::Error refuseAdapter(llvm::StringRef folder) {
     return object.takeError();
   auto base = object->getString("base_model_name_or_path");
   return inputError(pathOf(config),
-                    "is a LoRA adapter of " + (base ? inQuotes(*base) : "an unknown model"),
-                    remedy);
+                    "is a LoRA adapter of " + (base ? inQuotes(*base) : "an unknown model"), hint);
 }
 
 static llvm::Error openWeights(ModelInput &input, WeightsNeeded needed) {
@@ -161,7 +160,7 @@ static std::string folderOf(llvm::StringRef path) {
 
 /// Opens the weights of the `.mlir` file at `path`: those of a folder or, where none has any, of a
 /// GGUF file of its name.
-static llvm::Error openBeside(llvm::StringRef path, ModelInput &input, WeightsNeeded needed) {
+static llvm::Error openAdjacent(llvm::StringRef path, ModelInput &input, WeightsNeeded needed) {
   input.folder = folderOf(path);
   std::string gguf = (path.drop_back(llvm::sys::path::extension(path).size()) + ".gguf").str();
   if (WeightFiles::present(input.folder) || !isGguf(gguf))
@@ -176,7 +175,7 @@ static llvm::Error readFile(MLIRContext &context, llvm::StringRef path, ModelInp
   if (!module)
     return module.takeError();
   input.module = std::move(*module);
-  if (llvm::Error error = openBeside(path, input, needed))
+  if (llvm::Error error = openAdjacent(path, input, needed))
     return error;
   if (!input.weights)
     return llvm::Error::success();

@@ -1,5 +1,4 @@
-//===- ModelInput.h - what `mica compile MODEL` starts from
-//-------------------------------------------===//
+//===- ModelInput.h - what `mica compile MODEL` starts from -----*- C++ -*-===//
 #ifndef MICA_FRONTEND_IMPORT_MODELINPUT_H
 #define MICA_FRONTEND_IMPORT_MODELINPUT_H
 
@@ -10,7 +9,7 @@
 
 namespace mica {
 
-/// A model at stage `model` with the weights behind it.
+/// A model at stage `model` with the weights after it.
 struct ModelInput {
   /// How most numbers of the matrices of a GGUF file are stored.
   struct Storage {
@@ -30,7 +29,7 @@ struct ModelInput {
 enum class WeightsNeeded { Yes, No };
 
 /// Reads MODEL: a Hugging Face folder, a GGUF file, or a `.mlir` file at stage `model`. The weights
-/// of FILE.mlir stand in the file's own folder or, where that has none, in the folder FILE beside
+/// of FILE.mlir are in the file's own folder or, where that has none, in the folder FILE beside
 /// it or FILE.gguf. With WeightsNeeded::No a model without weights is taken as its description has
 /// it. Errors are one line: `FILE: what is wrong (where), what to do`.
 llvm::Expected<ModelInput> readModel(mlir::MLIRContext &context, llvm::StringRef path,

@@ -21,8 +21,8 @@ private:
   llvm::Error matchWeight(PlannedWeight &weight);
   llvm::Error matchAll();
   llvm::Error checkTiedHead(const TensorInfo &head) const;
-  bool isOfFurtherLayer(llvm::StringRef name) const;
-  llvm::Expected<IgnoredTensor> judgeSurplus(const TensorInfo &tensor) const;
+  bool isNextnPredictLayer(llvm::StringRef name) const;
+  llvm::Expected<IgnoredTensor> classifyUnexpectedTensor(const TensorInfo &tensor) const;
 
   const WeightFiles &weights;
   const ModelConfig &model;
@@ -93,8 +93,8 @@ llvm::Error Matcher::checkTiedHead(const TensorInfo &head) const {
                     "set \"tie_word_embeddings\" to false if they are not");
 }
 
-/// Whether the tensor stands in a layer behind those that are computed.
-bool Matcher::isOfFurtherLayer(llvm::StringRef name) const {
+/// Whether the tensor is in a layer after those that are computed.
+bool Matcher::isNextnPredictLayer(llvm::StringRef name) const {
   int64_t layer, layers = static_cast<int64_t>(model.layers.size());
   llvm::StringRef base = model.names->baseModel();
   if (!base.empty())
@@ -102,18 +102,18 @@ bool Matcher::isOfFurtherLayer(llvm::StringRef name) const {
   if (!name.consume_front(model.names->layers.drop_front(base.size())) || !name.consume_front("."))
     return false;
   return !name.consumeInteger(10, layer) && name.starts_with(".") && layer >= layers &&
-         layer < layers + model.furtherLayers;
+         layer < layers + model.numNextnPredictLayers;
 }
 
-llvm::Expected<IgnoredTensor> Matcher::judgeSurplus(const TensorInfo &tensor) const {
+llvm::Expected<IgnoredTensor> Matcher::classifyUnexpectedTensor(const TensorInfo &tensor) const {
   if (model.tiedHead && tensor.name == (model.names->head + ".weight").str()) {
     if (llvm::Error error = checkTiedHead(tensor))
       return std::move(error);
     return IgnoredTensor{tensor.name, "is the embedding, byte for byte"};
   }
-  if (isOfFurtherLayer(tensor.name))
+  if (isNextnPredictLayer(tensor.name))
     return IgnoredTensor{tensor.name, "predicts further tokens, beside the logits"};
-  if (auto reason = whyIrrelevantTensor(tensor.name))
+  if (auto reason = reasonTensorIsIrrelevant(tensor.name))
     return IgnoredTensor{tensor.name, reason->str()};
   return inputError(weights.pathOf(tensor),
                     "tensor " + inQuotes(tensor.name) + " " + shown(tensor.shape) +
@@ -130,10 +130,10 @@ llvm::Expected<std::vector<IgnoredTensor>> Matcher::match() {
   for (const TensorInfo &tensor : weights.tensors()) {
     if (needed.contains(tensor.name))
       continue;
-    auto judged = judgeSurplus(tensor);
-    if (!judged)
-      return judged.takeError();
-    ignored.push_back(std::move(*judged));
+    auto classified = classifyUnexpectedTensor(tensor);
+    if (!classified)
+      return classified.takeError();
+    ignored.push_back(std::move(*classified));
   }
   llvm::sort(ignored,
              [](const IgnoredTensor &a, const IgnoredTensor &b) { return a.name < b.name; });
@@ -187,7 +187,7 @@ llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::
     return inputError(weights.folder(),
                       "tensor " + inQuotes(name) + " is quantized by " + form->method +
                           " (there is " + inQuotes(form->tensor) + "), which is not read",
-                      remedy::notQuantized);
+                      hints::notQuantized);
   if (!tensor)
     return inputError(weights.folder(),
                       "tensor " + inQuotes(name) + " " + shown(shape) + " is missing",

@@ -1,5 +1,4 @@
-//===- TensorMatch.h - the tensors that are there against those that are needed
-//-------------------===//
+//===- TensorMatch.h - stored tensors against needed ones -------*- C++ -*-===//
 #ifndef MICA_FRONTEND_IMPORT_TENSORMATCH_H
 #define MICA_FRONTEND_IMPORT_TENSORMATCH_H
 

@@ -5,7 +5,7 @@
 namespace mica {
 namespace {
 
-/// Lists the weights of one kind of layer.
+/// Lists the weights of one layer type.
 class LayerLister {
 public:
   LayerLister(const ModelConfig &model, const LayerKind &kind)
@@ -37,7 +37,7 @@ private:
     if (config.bias)
       weights.push_back({(module + ".bias").str(), llvm::SmallVector<int64_t, 3>(shape)});
   }
-  /// `weights` between the norms in front of them and behind, where a layer has these.
+  /// `weights` between the norms before them and after, where a layer has these.
   void blockNorms(llvm::StringRef before, llvm::StringRef after, llvm::function_ref<void()> list) {
     if (model.block.preNorms && !before.empty())
       norm(before, hidden, model.norm);
@@ -124,29 +124,31 @@ void LayerLister::qkNorms() {
 void LayerLister::latent() {
   const AttentionConfig &a = kind.attention;
   const LatentConfig &l = *a.latent;
-  int64_t d = l.plainDim + l.turnedDim, from = l.queryRank == 0 ? hidden : l.queryRank;
+  int64_t d = l.qkNopeHeadDim + l.qkRopeHeadDim, from = l.queryRank == 0 ? hidden : l.queryRank;
   if (l.queryRank != 0) {
     linear(names.queryDown, l.queryRank, hidden, l.bias);
     norm(names.queryDownNorm, l.queryRank, a.norm);
   }
   llvm::StringRef queries = l.queryRank == 0 ? names.query : names.queryUp;
-  linear(queries + "_plain", a.heads * l.plainDim, from, false, Rows{queries, 0, l.plainDim, d});
-  linear(queries + "_turned", a.heads * l.turnedDim, from, false, Rows{queries, l.plainDim, d, d});
-  int64_t all = l.rank + l.turnedDim, up = l.plainDim + a.valueDim;
+  linear(queries + "_plain", a.heads * l.qkNopeHeadDim, from, false,
+         Rows{queries, 0, l.qkNopeHeadDim, d});
+  linear(queries + "_turned", a.heads * l.qkRopeHeadDim, from, false,
+         Rows{queries, l.qkNopeHeadDim, d, d});
+  int64_t all = l.rank + l.qkRopeHeadDim, up = l.qkNopeHeadDim + a.valueDim;
   linear(names.latentDown + "_plain", l.rank, hidden, l.bias,
          Rows{names.latentDown, 0, l.rank, all});
-  linear(names.latentDown + "_turned", l.turnedDim, hidden, l.bias,
+  linear(names.latentDown + "_turned", l.qkRopeHeadDim, hidden, l.bias,
          Rows{names.latentDown, l.rank, all, all});
   norm(names.latentNorm, l.rank, a.norm);
   if (!names.latentUpKeys.empty()) {
-    joinedHeads("_keys", l.plainDim, names.latentUpKeys, /*transposed=*/true);
+    joinedHeads("_keys", l.qkNopeHeadDim, names.latentUpKeys, /*transposed=*/true);
     joinedHeads("_values", a.valueDim, names.latentUpValues, /*transposed=*/false);
     return;
   }
-  linear(names.latentUp + "_keys", a.heads * l.plainDim, l.rank, false,
-         Rows{names.latentUp, 0, l.plainDim, up});
+  linear(names.latentUp + "_keys", a.heads * l.qkNopeHeadDim, l.rank, false,
+         Rows{names.latentUp, 0, l.qkNopeHeadDim, up});
   linear(names.latentUp + "_values", a.heads * a.valueDim, l.rank, false,
-         Rows{names.latentUp, l.plainDim, up, up});
+         Rows{names.latentUp, l.qkNopeHeadDim, up, up});
 }
 
 /// What makes `rows` of every head out of the latent; of each head an entry of one tensor.
@@ -218,8 +220,8 @@ void LayerLister::stackedExperts(const SparseConfig &sparse) {
 
 void LayerLister::sparse(const SparseConfig &sparse) {
   linear(names.router, sparse.experts, hidden, sparse.routerBias);
-  if (sparse.correction)
-    weights.push_back({names.correction.str(), {sparse.experts}});
+  if (sparse.correctionBias)
+    weights.push_back({names.correctionBias.str(), {sparse.experts}});
   size_t first = weights.size();
   if (!names.stackedGateUp.empty())
     stackedExperts(sparse);

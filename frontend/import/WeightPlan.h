@@ -1,5 +1,4 @@
-//===- WeightPlan.h - which tensors a model needs
-//-------------------------------------------------===//
+//===- WeightPlan.h - which tensors a model needs ---------------*- C++ -*-===//
 //
 // A model's weights by name and shape, planned from its config alone. The same list gives the
 // arguments of a layer function their order.
@@ -17,8 +16,8 @@
 
 namespace mica {
 
-/// A weight of a kind of layer: one argument of its function. `name` counts from the layer
-/// ("self_attn.q_proj.weight"), with a star where the index of an expert stands.
+/// A weight of a layer type: one argument of its function. `name` counts from the layer
+/// ("self_attn.q_proj.weight"), with a star where the index of an expert is.
 struct LayerWeight {
   std::string name;
   llvm::SmallVector<int64_t, 3> shape; ///< with E in front where it is stacked
@@ -30,7 +29,7 @@ struct LayerWeight {
   int64_t joined = 0; ///< number of sources whose rows follow each other, 0 where it is one
 };
 
-/// The weights of a kind of layer, in the order of its function's arguments.
+/// The weights of a layer type, in the order of its function's arguments.
 std::vector<LayerWeight> layerWeights(const ModelConfig &model, const LayerKind &kind);
 
 /// The name of the shared expert `index`, counted from the layer.

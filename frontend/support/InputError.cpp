@@ -24,9 +24,9 @@ static std::string onOneLine(llvm::StringRef text) {
   return result;
 }
 
-llvm::Error inputError(llvm::StringRef file, const llvm::Twine &what, const llvm::Twine &remedy) {
+llvm::Error inputError(llvm::StringRef file, const llvm::Twine &what, const llvm::Twine &hint) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                 onOneLine((file + ": " + what + ", " + remedy).str()));
+                                 onOneLine((file + ": " + what + ", " + hint).str()));
 }
 
 std::string inQuotes(llvm::StringRef text) {

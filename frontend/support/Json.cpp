@@ -35,7 +35,7 @@ public:
                    const nlohmann::detail::exception &error) override;
 
   /// What is wrong, empty where nothing is, and what to do about it.
-  std::string problem, remedy;
+  std::string problem, hint;
   llvm::json::Value root = nullptr;
 
 private:
@@ -45,7 +45,7 @@ private:
     std::string key;
   };
 
-  bool refuse(const llvm::Twine &why, llvm::StringRef otherRemedy = "");
+  bool refuse(const llvm::Twine &why, llvm::StringRef otherHint = "");
   bool open(llvm::json::Value container);
   bool close();
   bool add(llvm::json::Value value);
@@ -57,9 +57,9 @@ private:
   size_t values = 0;
 };
 
-bool Builder::refuse(const llvm::Twine &why, llvm::StringRef otherRemedy) {
+bool Builder::refuse(const llvm::Twine &why, llvm::StringRef otherHint) {
   problem = why.str();
-  remedy = (otherRemedy.empty() ? limits.remedy : otherRemedy).str();
+  hint = (otherHint.empty() ? limits.hint : otherHint).str();
   return false;
 }
 
@@ -122,15 +122,15 @@ llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text, llvm::StringRe
     return inputError(file,
                       "is larger than the " + llvm::Twine(limits.bytes) +
                           " bytes that are read of such a file",
-                      limits.remedy);
+                      limits.hint);
   Builder builder(text, limits);
   // The parser would take a NUL byte for the end of the text.
   if (size_t nul = text.find('\0'); nul != llvm::StringRef::npos)
     return inputError(file, "is not valid JSON (a NUL byte at " + llvm::Twine(nul) + ")",
-                      limits.remedy);
+                      limits.hint);
   bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   if (!parsed || !builder.problem.empty())
-    return inputError(file, builder.problem, builder.remedy);
+    return inputError(file, builder.problem, builder.hint);
   return std::move(builder.root);
 }
 
@@ -143,7 +143,7 @@ llvm::Expected<llvm::json::Object> readJsonObject(llvm::StringRef path, const Js
     return value.takeError();
   llvm::json::Object *object = value->getAsObject();
   if (!object)
-    return inputError(path, "does not hold a JSON object", limits.remedy);
+    return inputError(path, "does not hold a JSON object", limits.hint);
   return std::move(*object);
 }
 

@@ -1,5 +1,4 @@
-//===- Json.h - strict, bounded JSON
-//------------------------------------------------------------===//
+//===- Json.h - strict, bounded JSON ----------------------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_SUPPORT_JSON_H
 #define MICA_FRONTEND_SUPPORT_JSON_H
 
@@ -17,7 +16,7 @@ struct JsonLimits {
   size_t bytes = 4u << 20;
   size_t values = 1u << 18;
   unsigned depth = 32;
-  llvm::StringRef remedy = remedy::correct;
+  llvm::StringRef hint = hints::correct;
 };
 
 /// Parses `text`, naming `file` in errors. Stricter than JSON asks for: a key that occurs twice in
@@ -30,7 +29,7 @@ llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text, llvm::StringRe
 llvm::Expected<llvm::json::Object> readJsonObject(llvm::StringRef path,
                                                   const JsonLimits &limits = {});
 
-/// `value` as it may stand in a message: compact and cut after 60 bytes.
+/// `value` as it may be in a message: compact and cut after 60 bytes.
 std::string shown(const llvm::json::Value &value);
 
 } // namespace mica

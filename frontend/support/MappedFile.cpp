@@ -21,16 +21,16 @@ static llvm::Error checkRegular(llvm::StringRef path, const struct stat &status)
   if (!S_ISREG(status.st_mode))
     return inputError(path, "is not a regular file", "put a regular file in its place");
   if (status.st_size == 0)
-    return inputError(path, "is empty", remedy::fetch);
+    return inputError(path, "is empty", hints::fetch);
   return llvm::Error::success();
 }
 
 /// As `errno` says.
 static llvm::Error cannotBeRead(llvm::StringRef path) {
-  llvm::StringRef remedy = errno == EACCES   ? "make it readable"
-                           : errno == ENOENT ? "fetch it or name another"
-                                             : "check the file and its disk";
-  return inputError(path, llvm::Twine("cannot be read (") + std::strerror(errno) + ")", remedy);
+  llvm::StringRef hint = errno == EACCES   ? "make it readable"
+                         : errno == ENOENT ? "fetch it or name another"
+                                           : "check the file and its disk";
+  return inputError(path, llvm::Twine("cannot be read (") + std::strerror(errno) + ")", hint);
 }
 
 llvm::Expected<MappedFile> MappedFile::open(llvm::StringRef path) {

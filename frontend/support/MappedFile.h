@@ -1,5 +1,4 @@
-//===- MappedFile.h - a file as read-only memory
-//------------------------------------------------===//
+//===- MappedFile.h - a file as read-only memory ----------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_SUPPORT_MAPPEDFILE_H
 #define MICA_FRONTEND_SUPPORT_MAPPEDFILE_H
 

@@ -1,8 +1,8 @@
-//===- EntryRoles.h - what the arguments of a model are for -------*- C++ -*-===//
+//===- EntryRoles.h - what the arguments of a model are for -----*- C++ -*-===//
 //
 // One row per role that an argument or a result of a model's entry function has. The compiler
 // writes it there as `mica.role`, the manifest of a program lists those of its code in their order,
-// and the runtime passes what the list asks for: nobody counts arguments.
+// and the runtime passes the listed arguments, never by position.
 //
 // Free of LLVM and MLIR.
 //
@@ -20,15 +20,15 @@ namespace mica {
 
 /// In the order of kEntryRoles.
 enum class EntryRole : uint8_t {
-  Tokens,    ///< ids
-  Sequences, ///< which sequence a row belongs to, from 0
-  Positions, ///< at which position of it, from 0
-  Outputs,   ///< rows whose logits are computed
-  Lengths,   ///< for how many positions the sequence of a row is read
-  Cache,     ///< keys or values of all positions
-  Weights,   ///< as the program stores them
-  Scratch,   ///< anything, before the call and after it
-  Logits,    ///< of each output
+  Tokens,       ///< ids
+  Sequences,    ///< which sequence a row belongs to, from 0
+  Positions,    ///< at which position of it, from 0
+  LogitIndices, ///< rows whose logits are computed
+  Lengths,      ///< for how many positions the sequence of a row is read
+  Cache,        ///< keys or values of all positions
+  Weights,      ///< as the program stores them
+  Scratch,      ///< anything, before the call and after it
+  Logits,       ///< of each output
 };
 
 /// How an entry function takes or returns what has a role. T: rows of a call, O: outputs among
@@ -53,7 +53,7 @@ inline constexpr std::array<EntryRoleInfo, 9> kEntryRoles{{
     {EntryRole::Tokens, "tokens", EntryKind::RowVector},
     {EntryRole::Sequences, "sequences", EntryKind::RowVector},
     {EntryRole::Positions, "positions", EntryKind::RowVector},
-    {EntryRole::Outputs, "outputs", EntryKind::OutputVector},
+    {EntryRole::LogitIndices, "logit_indices", EntryKind::OutputVector},
     {EntryRole::Lengths, "lengths", EntryKind::RowVector, true},
     {EntryRole::Cache, "cache", EntryKind::State, true, true},
     {EntryRole::Weights, "weights", EntryKind::Memory},

@@ -1,4 +1,4 @@
-//===- Bufferization.cpp - the exec ops as writes into buffers -----------------===//
+//===- Bufferization.cpp - the exec ops as writes into buffers ------------===//
 
 #include "ir/Exec/Exec.h"
 
@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace mlir::bufferization;
 using namespace mica::exec;
 
-/// The buffers of `values`; what is no tensor stays as it is.
+/// The buffers of `values`; what is not a tensor stays as it is.
 static FailureOr<SmallVector<Value>> buffersOf(RewriterBase &rewriter, ValueRange values,
                                                const BufferizationOptions &options,
                                                const BufferizationState &state) {

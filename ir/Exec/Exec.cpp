@@ -1,4 +1,4 @@
-//===- Exec.cpp - the exec dialect -------------------------------------------===//
+//===- Exec.cpp - the exec dialect ----------------------------------------===//
 
 #include "ir/Exec/Exec.h"
 

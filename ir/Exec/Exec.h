@@ -1,4 +1,4 @@
-//===- Exec.h - the exec dialect ---------------------------------*- C++ -*-===//
+//===- Exec.h - the exec dialect --------------------------------*- C++ -*-===//
 //
 // Launches of generated kernels and products by oneDNN. See ExecOps.td.
 //
@@ -33,8 +33,8 @@ inline constexpr llvm::StringLiteral kCostAttr = "exec.cost";
 /// On a loop: LLVM's #llvm.loop_annotation of the loop that it becomes.
 inline constexpr llvm::StringLiteral kLoopAnnotationAttr = "llvm.loop_annotation";
 
-/// Attaches the bufferisation interfaces of the exec ops; call before running one-shot
-/// bufferisation.
+/// Attaches the bufferization interfaces of the exec ops; call before running one-shot
+/// bufferization.
 void registerBufferization(mlir::DialectRegistry &registry);
 
 } // namespace mica::exec

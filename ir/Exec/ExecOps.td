@@ -1,4 +1,4 @@
-// The `exec` dialect: what a model becomes when every op has its kernel, before and after bufferisation.
+// The `exec` dialect: what a model becomes when every op has its kernel, before and after bufferization.
 
 #ifndef MICA_EXEC_OPS
 #define MICA_EXEC_OPS
@@ -14,7 +14,7 @@ def Exec_Dialect : Dialect {
   let cppNamespace = "::mica::exec";
   let summary = "Launches of generated kernels and products by oneDNN, in destination-passing style";
   let description = [{
-    On tensors, each op returns the new value of its destinations; bufferisation turns that into writes in place.
+    On tensors, each op returns the new value of its destinations; bufferization turns that into writes in place.
     The bodies of the kernels are functions on memrefs beside it, made of vector, scf and memref ops. A kernel's
     attribute `exec.kernel` says what it was made from, `exec.cost` what a launch of it costs: `bench --profile` of the
     program divides by the time.
@@ -25,7 +25,7 @@ def Exec_Dialect : Dialect {
 
 def Exec_KernelAttr : AttrDef<Exec_Dialect, "Kernel"> {
   let mnemonic = "kernel";
-  let summary = "what a generated kernel is made from";
+  let summary = "the specification of a generated kernel";
   let description = [{
     `exec.kernel` marks a function as a kernel and identifies it: what it computes, and all that its body depends on
     besides the types of its arguments and the target, as attributes in an order that is the kernel's own. Launches that
@@ -48,7 +48,7 @@ class Exec_Count<string summary> : DefaultValuedParameter<"int64_t", "0", summar
 
 def Exec_CostAttr : AttrDef<Exec_Dialect, "Cost"> {
   let mnemonic = "cost";
-  let summary = "what one launch of a kernel reads of weights and caches, and computes in products";
+  let summary = "the memory traffic and FLOPs of one kernel launch";
   let description = [{
     Each count is multiplied by what is known when the program runs: rows of the launch, positions that these rows
     see (of each sequence once), and pairs of a row and a position that it sees. With `window`, a row sees so many
@@ -116,7 +116,7 @@ def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments, DestinationStyl
 
 def Exec_MatmulOp : Exec_Op<"matmul", [DestinationStyleOpInterface,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "a product by oneDNN with a packed weight";
+  let summary = "a matmul by oneDNN with a packed weight";
   let description = [{
     `output = x W^T`, or `output += x W^T` with `accumulate`. x is [T, K] of f32 or bf16, the weight is packed as [N /
     64][K / depth][64][depth] (see `#mica.packed`), the output [T, N] of f32. `k` and `n` are the unpadded extents.
@@ -145,10 +145,10 @@ def Exec_MatmulOp : Exec_Op<"matmul", [DestinationStyleOpInterface,
 }
 
 def Exec_ProbeOp : Exec_Op<"probe", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "shows rows to who asks";
+  let summary = "records rows for debugging";
   let description = [{
     Hands the rows of x [T, ...], of f32, bf16 or i32, to the runtime, with the probe's name and the layer that it
-    stands in, -1 where it stands in none. The runtime writes them down where `feed --probes` asks for that.
+    is in, -1 where it is in none. The runtime writes them down where `score --probes` asks for that.
 
     Example:
     ```mlir

@@ -1,4 +1,4 @@
-//===- Attention.cpp - positions, caches and attention --------------------------------===//
+//===- Attention.cpp - positions, caches and attention --------------------===//
 
 #include "ir/Interpreter/Caches.h"
 #include "ir/Interpreter/RopeRows.h"
@@ -25,7 +25,7 @@ static llvm::Expected<Tensor> evalRope(RopeOp op, Scope &scope) {
     for (int64_t h = 0; h < heads; ++h) {
       int64_t begin = (t * heads + h) * headDim;
       SmallVector<double> head(ArrayRef(x.floats).slice(begin, headDim));
-      turn(head, angles, op.getPairing());
+      rotate(head, angles, op.getPairing());
       for (auto [i, value] : llvm::enumerate(head))
         y.set(begin + i, value);
     }
@@ -54,7 +54,7 @@ static llvm::Expected<Tensor> evalSinusoid(SinusoidOp op, Scope &scope) {
 }
 
 // y[t, h] = [a[t, h], b[t, h]].
-static llvm::Expected<Tensor> evalJoinHeads(JoinHeadsOp op, Scope &scope) {
+static llvm::Expected<Tensor> evalConcatHeads(ConcatHeadsOp op, Scope &scope) {
   if (llvm::Error error = checkSameRows(op, scope, {op.getA(), op.getB()}))
     return error;
   Tensor y = Tensor::zerosOf(op.getType(), scope.tensor(op.getA()).shape[0]);
@@ -212,7 +212,7 @@ struct Attention {
 };
 
 /// The extents that types leave open: one B and P for k, v and the mask, sequences and positions
-/// inside of them.
+/// inside them.
 static llvm::Error checkAttention(AttentionOp op, Scope &scope) {
   if (llvm::Error error =
           checkSameRows(op, scope, {op.getQ(), op.getSequences(), op.getPositions()}))
@@ -267,7 +267,7 @@ static llvm::Expected<Tensor> evalAttention(AttentionOp op, Scope &scope) {
 void addAttentionOps(OpTable &table) {
   table.add(evalRope);
   table.add(evalSinusoid);
-  table.add(evalJoinHeads);
+  table.add(evalConcatHeads);
   table.add(evalKvAppend);
   table.add(evalKvRead);
   table.add(evalRepeatKv);

@@ -1,4 +1,4 @@
-//===- Blocks.h - gate and up in alternating blocks --------------------------*- C++ -*-===//
+//===- Blocks.h - gate and up in alternating blocks -------------*- C++ -*-===//
 
 #ifndef MICA_IR_INTERPRETER_BLOCKS_H
 #define MICA_IR_INTERPRETER_BLOCKS_H
@@ -7,7 +7,7 @@
 
 namespace mica::interp {
 
-/// Where row (or column) i of one of `parts` interleaved matrices stands: blocks of 64 take turns.
+/// Where row (or column) i of one of `parts` interleaved matrices is: blocks of 64 alternate.
 inline int64_t interleavedIndex(int64_t i, int64_t part, int64_t parts) {
   return (i / kBlockColumns * parts + part) * kBlockColumns + i % kBlockColumns;
 }

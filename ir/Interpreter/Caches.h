@@ -1,4 +1,4 @@
-//===- Caches.h - reading and appending, for plain and fused ops -------------*- C++ -*-===//
+//===- Caches.h - reading and appending to caches ---------------*- C++ -*-===//
 
 #ifndef MICA_IR_INTERPRETER_CACHES_H
 #define MICA_IR_INTERPRETER_CACHES_H
@@ -14,7 +14,7 @@ struct Slots {
   llvm::ArrayRef<int64_t> positions; ///< [T]
 };
 
-/// Fails, in the name of `op`, unless the cache may still be used and every slot is inside of it.
+/// Fails, in the name of `op`, unless the cache may still be used and every slot is inside it.
 llvm::Error checkSlots(mlir::Operation *op, const CacheVersion &version, const Slots &slots);
 
 /// Consumes `version` and yields the next one; checkSlots must have succeeded.

@@ -1,4 +1,4 @@
-//===- Control.cpp - calls, loops, constants and extents ----------------------------------===//
+//===- Control.cpp - calls, loops, constants and extents ------------------===//
 
 #include "ir/Interpreter/OpTable.h"
 

@@ -1,4 +1,4 @@
-//===- Elementwise.cpp - arithmetic, activations, rounding, changes of shape -------===//
+//===- Elementwise.cpp - arithmetic, activations, rounding, reshapes ------===//
 
 #include "ir/Interpreter/Formulas.h"
 #include "ir/Interpreter/OpTable.h"

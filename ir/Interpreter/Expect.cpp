@@ -1,4 +1,4 @@
-//===- Expect.cpp - functions that state their own results ------------------------------===//
+//===- Expect.cpp - functions that state their own results ----------------===//
 
 #include "ir/Interpreter/Expect.h"
 
@@ -48,7 +48,7 @@ static llvm::Error checkOne(func::FuncOp function, size_t number, const Value &a
                             const Value &expected) {
   Value flat = actual.flattened();
   if (!flat.getTensor())
-    return llvm::createStringError("result " + Twine(number) + " is no tensor");
+    return llvm::createStringError("result " + Twine(number) + " is not a tensor");
   double off = distance(*flat.getTensor(), *expected.getTensor()),
          tolerance = toleranceOf(function);
   if (off <= tolerance)
@@ -69,7 +69,7 @@ static llvm::Error checkPairs(func::FuncOp function, ArrayRef<Value> results) {
   for (size_t number = 0; number < results.size(); number += 2) {
     Value expected = results[number + 1].flattened();
     if (!expected.getTensor())
-      return llvm::createStringError("result " + Twine(number + 1) + " is no tensor");
+      return llvm::createStringError("result " + Twine(number + 1) + " is not a tensor");
     if (llvm::Error error = checkOne(function, number, results[number], expected))
       return error;
   }

@@ -1,4 +1,4 @@
-//===- Expect.h - functions that state their own results ------------------------*- C++ -*-===//
+//===- Expect.h - functions that state their own results --------*- C++ -*-===//
 
 #ifndef MICA_IR_INTERPRETER_EXPECT_H
 #define MICA_IR_INTERPRETER_EXPECT_H

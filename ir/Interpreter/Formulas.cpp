@@ -1,4 +1,4 @@
-//===- Formulas.cpp - arithmetic that plain and fused ops share --------------------===//
+//===- Formulas.cpp - arithmetic that plain and fused ops share -----------===//
 
 #include "ir/Interpreter/Formulas.h"
 
@@ -70,14 +70,14 @@ Angles anglesAt(int64_t position, ArrayRef<float> frequencies, double amplitude)
   return result;
 }
 
-void turn(MutableArrayRef<double> head, const Angles &angles, Pairing pairing) {
+void rotate(MutableArrayRef<double> head, const Angles &angles, Pairing pairing) {
   size_t pairs = angles.cosines.size();
   for (size_t i = 0; i < pairs; ++i) {
     double &a = pairing == Pairing::Half ? head[i] : head[2 * i];
     double &b = pairing == Pairing::Half ? head[i + pairs] : head[2 * i + 1];
-    double turnedA = a * angles.cosines[i] - b * angles.sines[i];
+    double rotatedA = a * angles.cosines[i] - b * angles.sines[i];
     b = b * angles.cosines[i] + a * angles.sines[i];
-    a = turnedA;
+    a = rotatedA;
   }
 }
 

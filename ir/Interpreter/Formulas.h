@@ -1,4 +1,4 @@
-//===- Formulas.h - arithmetic that plain and fused ops share --------------*- C++ -*-===//
+//===- Formulas.h - arithmetic that plain and fused ops share ---*- C++ -*-===//
 
 #ifndef MICA_IR_INTERPRETER_FORMULAS_H
 #define MICA_IR_INTERPRETER_FORMULAS_H
@@ -27,9 +27,9 @@ struct Angles {
 };
 Angles anglesAt(int64_t position, llvm::ArrayRef<float> frequencies, double amplitude);
 
-/// Turns the first 2 * angles elements of a head: each pair (a, b) becomes (a cos - b sin, b cos +
-/// a sin).
-void turn(llvm::MutableArrayRef<double> head, const Angles &angles, Pairing pairing);
+/// Rotates the first 2 * angles elements of a head: each pair (a, b) becomes (a cos - b sin, b cos
+/// + a sin).
+void rotate(llvm::MutableArrayRef<double> head, const Angles &angles, Pairing pairing);
 
 } // namespace mica::interp
 

@@ -1,4 +1,4 @@
-//===- Fused.cpp - what fusion makes of several ops ----------------------------------------===//
+//===- Fused.cpp - what fusion makes of several ops -----------------------===//
 
 #include "ir/Interpreter/Blocks.h"
 #include "ir/Interpreter/Caches.h"
@@ -58,8 +58,8 @@ struct QkvRow {
   Angles angles;
   int64_t headDim;
 
-  /// Heads [begin, begin + count) normalised, where there is a norm, and turned.
-  SmallVector<double> turned(int64_t begin, int64_t count, mlir::Value norm) {
+  /// Heads [begin, begin + count) normalized, where there is a norm, and rotated.
+  SmallVector<double> rotated(int64_t begin, int64_t count, mlir::Value norm) {
     SmallVector<double> result;
     for (int64_t h = begin; h < begin + count; ++h) {
       ArrayRef<float> head = row.slice(h * headDim, headDim);
@@ -67,10 +67,10 @@ struct QkvRow {
       SmallVector<double> values;
       for (auto [i, value] : llvm::enumerate(head))
         values.push_back(
-            norm ? (op.getGainOffset().convertToDouble() + scope.tensor(norm).floats[i]) *
+            norm ? (op.getWeightOffset().convertToDouble() + scope.tensor(norm).floats[i]) *
                        (value * scale)
                  : value);
-      turn(values, angles, op.getPairing());
+      rotate(values, angles, op.getPairing());
       result.append(values);
     }
     return result;
@@ -109,9 +109,9 @@ static llvm::Expected<SmallVector<Value>> evalQkvAppend(QkvAppendOp op, Scope &s
     for (const Tensor *product : products)
       llvm::append_range(columns, product->row(t));
     QkvRow row{op, scope, columns, anglesOf(table, t), headDim};
-    for (auto [i, value] : llvm::enumerate(row.turned(0, heads, op.getQNorm())))
+    for (auto [i, value] : llvm::enumerate(row.rotated(0, heads, op.getQNorm())))
       q.set(t * q.rowSize() + i, value);
-    write(*keysNext.cache, slots, t, row.turned(heads, groups, op.getKNorm()));
+    write(*keysNext.cache, slots, t, row.rotated(heads, groups, op.getKNorm()));
     write(*valuesNext.cache, slots, t, row.plain(heads + groups, groups));
   }
   return SmallVector<Value>{Value(std::move(q)), Value(keysNext), Value(valuesNext)};

@@ -1,4 +1,4 @@
-//===- Interpreter.cpp - functions, blocks and the table of ops -----------------===//
+//===- Interpreter.cpp - functions, blocks and the table of ops -----------===//
 
 #include "ir/Interpreter/Interpreter.h"
 #include "ir/Interpreter/OpTable.h"
@@ -84,7 +84,7 @@ llvm::Expected<SmallVector<Value>> Scope::runBlock(Block &block) {
 
 Interpreter::Interpreter(ModuleOp module, WeightProvider weights, TraceHook trace)
     : module(module), weights(std::move(weights)), trace(std::move(trace)),
-      balancing(findBalancing(module)) {}
+      balancing(findEqualization(module)) {}
 
 llvm::Expected<SmallVector<Value>> Interpreter::run(func::FuncOp function, ArrayRef<Value> args) {
   SmallVector<Value> own = llvm::map_to_vector(

@@ -1,4 +1,4 @@
-//===- Interpreter.h - the meaning of the mica dialect -----------------*- C++ -*-===//
+//===- Interpreter.h - the meaning of the mica dialect ----------*- C++ -*-===//
 //
 // Runs functions of the mica dialect op by op. Every op computes in f64 from what its operands hold
 // and rounds its result once to the result's type; where an op rounds inside, its description says
@@ -11,7 +11,7 @@
 #define MICA_IR_INTERPRETER_INTERPRETER_H
 
 #include "ir/Interpreter/Value.h"
-#include "ir/Mica/Balance.h"
+#include "ir/Mica/Equalize.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -55,14 +55,14 @@ private:
   llvm::Expected<Tensor> source(mlir::Attribute source);
   /// The same before balancing.
   llvm::Expected<Tensor> unbalanced(mlir::Attribute source);
-  /// What a mica.balance divides rows by and multiplies columns with.
-  llvm::Expected<llvm::SmallVector<float>> factors(BalanceOp op);
-  llvm::Expected<llvm::SmallVector<float>> magnitudes(BalanceOp op, bool ofRows);
+  /// What a mica.equalize divides rows by and multiplies columns with.
+  llvm::Expected<llvm::SmallVector<float>> factors(EqualizeOp op);
+  llvm::Expected<llvm::SmallVector<float>> magnitudes(EqualizeOp op, bool ofRows);
 
   mlir::ModuleOp module;
   WeightProvider weights;
   TraceHook trace;
-  llvm::DenseMap<mlir::Attribute, Balancing> balancing;
+  llvm::DenseMap<mlir::Attribute, Equalization> balancing;
   llvm::StringMap<Value> loaded;
   int depth = 0;
 };

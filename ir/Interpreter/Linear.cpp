@@ -1,4 +1,4 @@
-//===- Linear.cpp - products with weights -------------------------------------------===//
+//===- Linear.cpp - products with weights ---------------------------------===//
 
 #include "ir/Interpreter/Formulas.h"
 #include "ir/Interpreter/OpTable.h"

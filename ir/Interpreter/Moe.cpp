@@ -1,4 +1,4 @@
-//===- Moe.cpp - mixtures of experts ----------------------------------------------------===//
+//===- Moe.cpp - mixtures of experts --------------------------------------===//
 
 #include "ir/Interpreter/Moe.h"
 #include "ir/Interpreter/Blocks.h"
@@ -49,13 +49,13 @@ static SmallVector<int64_t> bestOf(ArrayRef<float> scores, int64_t k) {
   return chosen;
 }
 
-/// What experts are chosen by: scores with the correction, those outside of the kept groups far
-/// below all others.
+/// What experts are chosen by: scores with the correctionBias bias, those outside of the kept
+/// groups far below all others.
 static SmallVector<float> choicesOf(MoeGateOp op, ArrayRef<float> scores,
-                                    const Tensor *correction) {
+                                    const Tensor *correctionBias) {
   SmallVector<float> choices(scores);
-  if (correction)
-    for (auto [choice, offset] : llvm::zip_equal(choices, correction->floats))
+  if (correctionBias)
+    for (auto [choice, offset] : llvm::zip_equal(choices, correctionBias->floats))
       choice += offset;
   if (!op.getGroups())
     return choices;
@@ -69,7 +69,7 @@ static SmallVector<float> choicesOf(MoeGateOp op, ArrayRef<float> scores,
       score += members[member];
     groupScores.push_back(score);
   }
-  SmallVector<int64_t> kept = bestOf(groupScores, *op.getKeptGroups());
+  SmallVector<int64_t> kept = bestOf(groupScores, *op.getTopkGroup());
   for (auto [e, choice] : llvm::enumerate(choices))
     if (!llvm::is_contained(kept, static_cast<int64_t>(e) / size))
       choice = std::numeric_limits<float>::lowest();
@@ -90,13 +90,14 @@ static SmallVector<float> weightsOf(MoeGateOp op, ArrayRef<float> scores,
 static llvm::Expected<SmallVector<Value>> evalMoeGate(MoeGateOp op, Scope &scope) {
   const Tensor &x = scope.tensor(op.getX()), &gate = scope.tensor(op.getGate());
   const Tensor *bias = op.getBias() ? &scope.tensor(op.getBias()) : nullptr;
-  const Tensor *correction = op.getCorrection() ? &scope.tensor(op.getCorrection()) : nullptr;
+  const Tensor *correctionBias =
+      op.getEScoreCorrectionBias() ? &scope.tensor(op.getEScoreCorrectionBias()) : nullptr;
   int64_t k = op.getK(), rows = x.shape[0];
   Tensor weights = Tensor::zerosOf(op.getWeights().getType(), rows);
   Tensor experts = Tensor::zerosOf(op.getExperts().getType(), rows);
   for (int64_t t = 0; t < rows; ++t) {
     SmallVector<float> scores = scoresOf(productsOf(x.row(t), gate, bias), op.getScoring());
-    SmallVector<int64_t> best = bestOf(choicesOf(op, scores, correction), k);
+    SmallVector<int64_t> best = bestOf(choicesOf(op, scores, correctionBias), k);
     llvm::copy(weightsOf(op, scores, best), weights.floats.begin() + t * k);
     llvm::copy(best, experts.ints.begin() + t * k);
   }
@@ -127,18 +128,18 @@ std::optional<SmallVector<float>> weightsIfNearTie(MoeGateOp op, ArrayRef<Value>
   const Tensor &gate = *tensorOf(op.getGate());
   const Tensor *bias = tensorOf(op.getBias());
   ArrayRef<float> x = tensorOf(op.getX())->row(row);
-  auto favour = [&](SmallVector<float> numbers, double amount) {
+  auto favor = [&](SmallVector<float> numbers, double amount) {
     for (auto [e, number] : llvm::enumerate(numbers))
       number += static_cast<float>(llvm::is_contained(experts, static_cast<int64_t>(e)) ? amount
                                                                                         : -amount);
     return numbers;
   };
   SmallVector<float> products = productsOf(x, gate, bias),
-                     favoured = scoresOf(favour(products, slack * reachOf(x, gate, bias)),
-                                         op.getScoring());
-  favoured = favour(favoured, slack * *llvm::max_element(favoured));
+                     favored =
+                         scoresOf(favor(products, slack * reachOf(x, gate, bias)), op.getScoring());
+  favored = favor(favored, slack * *llvm::max_element(favored));
   SmallVector<int64_t> best =
-      bestOf(choicesOf(op, favoured, tensorOf(op.getCorrection())), op.getK());
+      bestOf(choicesOf(op, favored, tensorOf(op.getEScoreCorrectionBias())), op.getK());
   SmallVector<int64_t> chosen(experts);
   llvm::sort(best);
   llvm::sort(chosen);

@@ -1,4 +1,4 @@
-//===- Moe.h - choices of experts that are as good as others ----------------*- C++ -*-===//
+//===- Moe.h - choices of experts that are as good as others ----*- C++ -*-===//
 
 #ifndef MICA_IR_INTERPRETER_MOE_H
 #define MICA_IR_INTERPRETER_MOE_H
@@ -8,7 +8,7 @@
 namespace mica::interp {
 
 /// What a gate of these operands gives to `experts`, in their order, where it could as well choose
-/// them for this row: where it does once every product and every score is moved in their favour by
+/// them for this row: where it does once every product and every score is moved in their favor by
 /// the share `slack` of what rounding can reach, the sum of the magnitudes of a product's terms and
 /// the largest score. Nothing where others are better than that.
 std::optional<llvm::SmallVector<float>>

@@ -1,4 +1,4 @@
-//===- Norm.cpp - normalisation ---------------------------------------------------===//
+//===- Norm.cpp - normalization -------------------------------------------===//
 
 #include "ir/Interpreter/Formulas.h"
 #include "ir/Interpreter/OpTable.h"
@@ -9,11 +9,11 @@ using namespace mlir;
 
 namespace mica::interp {
 
-/// Calls `normalise(row of x, first index of that row)` for every vector along the last axis.
-template <typename Function> static void forEachVector(const Tensor &x, Function normalise) {
+/// Calls `normalize(row of x, first index of that row)` for every vector along the last axis.
+template <typename Function> static void forEachVector(const Tensor &x, Function normalize) {
   int64_t width = x.shape.back();
   for (int64_t begin = 0; begin < x.getNumElements(); begin += width)
-    normalise(ArrayRef(x.floats).slice(begin, width), begin);
+    normalize(ArrayRef(x.floats).slice(begin, width), begin);
 }
 
 /// The gain of the vector of `width` elements that begins at `begin`: that of its head, or the only
@@ -22,10 +22,10 @@ static ArrayRef<float> gainAt(const Tensor &w, int64_t begin, int64_t width) {
   return ArrayRef(w.floats).slice(begin % w.getNumElements(), width);
 }
 
-// y = (gain_offset + w) * (x * rsqrt(mean(x^2) + eps)).
+// y = (weight_offset + w) * (x * rsqrt(mean(x^2) + eps)).
 static llvm::Expected<Tensor> evalRmsNorm(RmsNormOp op, Scope &scope) {
   const Tensor &x = scope.tensor(op.getX()), &w = scope.tensor(op.getWeight());
-  double eps = op.getEps().convertToDouble(), offset = op.getGainOffset().convertToDouble();
+  double eps = op.getEps().convertToDouble(), offset = op.getWeightOffset().convertToDouble();
   bool roundsFirst = op.getRounding() == NormRounding::BeforeGain;
   auto round = [&](double value) { return double(roundTo(x.elementType, value)); };
   Tensor y = Tensor::zeros(op.getType().getElementType(), x.shape);
@@ -33,8 +33,8 @@ static llvm::Expected<Tensor> evalRmsNorm(RmsNormOp op, Scope &scope) {
     ArrayRef<float> gain = gainAt(w, begin, row.size());
     double scale = inverseRms(row, eps);
     for (auto [i, value] : llvm::enumerate(row)) {
-      double normalised = roundsFirst ? round(value * scale) : value * scale;
-      y.set(begin + i, round((offset + gain[i]) * normalised));
+      double normalized = roundsFirst ? round(value * scale) : value * scale;
+      y.set(begin + i, round((offset + gain[i]) * normalized));
     }
   });
   return y;

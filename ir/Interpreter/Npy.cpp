@@ -1,4 +1,4 @@
-//===- Npy.cpp - arrays as NumPy stores them ------------------------------------------===//
+//===- Npy.cpp - arrays as NumPy stores them ------------------------------===//
 
 #include "ir/Interpreter/Npy.h"
 
@@ -90,7 +90,7 @@ private:
   llvm::Error parseDescr() {
     std::optional<StringRef> descr = takeString();
     if (!descr)
-      return error("descr is no string");
+      return error("descr is not a string");
     if (elementBytes(*descr) == 0)
       return llvm::createStringError("elements of type '" + *descr +
                                      "' are not supported, save <f4, <f2, <u2, <i4, <i8 or |b1");

@@ -1,4 +1,4 @@
-//===- Npy.h - arrays as NumPy stores them -----------------------------------*- C++ -*-===//
+//===- Npy.h - arrays as NumPy stores them ----------------------*- C++ -*-===//
 //
 // Format: numpy.lib.format, versions 1.0 to 3.0, row-major and little-endian. Files are untrusted:
 // whatever they hold, reading gives an array or an error.

@@ -1,4 +1,4 @@
-//===- OpTable.h - one function per op ----------------------------------*- C++ -*-===//
+//===- OpTable.h - one function per op --------------------------*- C++ -*-===//
 
 #ifndef MICA_IR_INTERPRETER_OPTABLE_H
 #define MICA_IR_INTERPRETER_OPTABLE_H

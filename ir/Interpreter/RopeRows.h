@@ -1,4 +1,4 @@
-//===- RopeRows.h - the angles of a step's rows, for plain and fused ops ---*- C++ -*-===//
+//===- RopeRows.h - the angles of a step's rows -----------------*- C++ -*-===//
 
 #ifndef MICA_IR_INTERPRETER_ROPEROWS_H
 #define MICA_IR_INTERPRETER_ROPEROWS_H

@@ -1,4 +1,4 @@
-//===- Value.cpp - what the interpreter computes with ---------------------------===//
+//===- Value.cpp - what the interpreter computes with ---------------------===//
 
 #include "ir/Interpreter/Value.h"
 
@@ -20,11 +20,11 @@ static int64_t product(ArrayRef<int64_t> extents) {
 }
 
 llvm::Error checkSize(ArrayRef<int64_t> extents) {
-  constexpr int64_t kMostElements = int64_t(1) << 31;
+  constexpr int64_t kMaxElements = int64_t(1) << 31;
   int64_t count = 1;
   for (int64_t extent : extents)
-    if (llvm::MulOverflow(count, extent, count) || count > kMostElements)
-      return llvm::createStringError("has more than the " + Twine(kMostElements) +
+    if (llvm::MulOverflow(count, extent, count) || count > kMaxElements)
+      return llvm::createStringError("has more than the " + Twine(kMaxElements) +
                                      " elements that the interpreter takes memory for");
   return llvm::Error::success();
 }

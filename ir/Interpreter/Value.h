@@ -1,4 +1,4 @@
-//===- Value.h - what the interpreter computes with -------------------*- C++ -*-===//
+//===- Value.h - what the interpreter computes with -------------*- C++ -*-===//
 //
 // Tensors, index scalars and key/value caches. Floats are stored in f32 whatever their type, but a
 // tensor of bf16 or f16 holds only numbers of that type, and one of rows of integers what these
@@ -34,7 +34,7 @@ llvm::Error checkSize(llvm::ArrayRef<int64_t> extents);
 struct Tensor {
   llvm::SmallVector<int64_t> shape;
   mlir::Type elementType;
-  std::vector<float> floats; ///< the elements where the type is f32, bf16, f16 or quantised
+  std::vector<float> floats; ///< the elements where the type is f32, bf16, f16 or quantized
   std::vector<int64_t> ints; ///< the elements where the type is i1, i32, i64 or index
 
   /// All zero. `elementType` is a float, integer or index type.

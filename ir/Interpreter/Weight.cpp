@@ -1,4 +1,4 @@
-//===- Weight.cpp - weights from the checkpoint's tensors -------------------------------===//
+//===- Weight.cpp - weights from the checkpoint's tensors -----------------===//
 
 #include "ir/Interpreter/Blocks.h"
 #include "ir/Interpreter/OpTable.h"
@@ -66,7 +66,7 @@ static llvm::Error checkSources(WeightOp op, ArrayRef<Tensor> sources) {
     std::string name = TensorPart::of(named).text();
     if (!source.isFloat() || source.shape.empty())
       return opError(op, "@" + op.getSymName() + ": source '" + name +
-                             "' is no tensor of floats of rank 1 or more");
+                             "' is not a tensor of floats of rank 1 or more");
     ArrayRef<int64_t> shape = source.shape, first = sources.front().shape;
     if (shape.drop_front(concats) != first.drop_front(concats))
       return opError(op, "@" + op.getSymName() + ": source '" + name +
@@ -118,7 +118,7 @@ static SmallVector<float> largestMagnitudes(const Tensor &x, bool ofRows) {
 }
 
 /// The largest magnitudes over several tensors, channel by channel.
-llvm::Expected<SmallVector<float>> Interpreter::magnitudes(BalanceOp op, bool ofRows) {
+llvm::Expected<SmallVector<float>> Interpreter::magnitudes(EqualizeOp op, bool ofRows) {
   SmallVector<float> largest;
   for (Attribute source : ofRows ? op.getRows() : op.getColumns()) {
     std::string name = TensorPart::of(source).text();
@@ -126,7 +126,7 @@ llvm::Expected<SmallVector<float>> Interpreter::magnitudes(BalanceOp op, bool of
     if (!tensor)
       return opError(op, llvm::toString(tensor.takeError()));
     if (!tensor->isFloat() || tensor->shape.empty())
-      return opError(op, "'" + name + "' is no tensor of floats of rank 1 or more");
+      return opError(op, "'" + name + "' is not a tensor of floats of rank 1 or more");
     if (ofRows)
       for (float &value : tensor->floats)
         value += rowOffset(op);
@@ -147,7 +147,7 @@ llvm::Expected<Tensor> Interpreter::source(Attribute source) {
   if (!tensor || found == balancing.end())
     return tensor;
   for (bool ofRows : {true, false}) {
-    BalanceOp op = ofRows ? found->second.rows : found->second.columns;
+    EqualizeOp op = ofRows ? found->second.rows : found->second.columns;
     if (!op)
       continue;
     llvm::Expected<SmallVector<float>> factors = this->factors(op);
@@ -160,7 +160,7 @@ llvm::Expected<Tensor> Interpreter::source(Attribute source) {
   return tensor;
 }
 
-llvm::Expected<SmallVector<float>> Interpreter::factors(BalanceOp op) {
+llvm::Expected<SmallVector<float>> Interpreter::factors(EqualizeOp op) {
   llvm::Expected<SmallVector<float>> rows = magnitudes(op, /*ofRows=*/true);
   if (!rows)
     return rows.takeError();
@@ -170,7 +170,7 @@ llvm::Expected<SmallVector<float>> Interpreter::factors(BalanceOp op) {
   if (rows->size() != columns->size())
     return opError(op, "has " + Twine(rows->size()) + " channels in rows, but " +
                            Twine(columns->size()) + " in columns");
-  return balanceFactors(*rows, *columns);
+  return equalizationFactors(*rows, *columns);
 }
 
 llvm::Expected<Value> Interpreter::weight(WeightOp op) {
@@ -217,7 +217,7 @@ static llvm::Expected<Value> evalSelectWeight(SelectWeightOp op, Scope &scope) {
 }
 
 // y = numbers[index].
-static llvm::Expected<Value> evalSelectNumber(SelectNumberOp op, Scope &scope) {
+static llvm::Expected<Value> evalIndexTable(IndexTableOp op, Scope &scope) {
   int64_t index = scope.scalar(op.getIndex());
   if (llvm::Error error = checkIndex(op, "index", index, op.getNumbers().size()))
     return error;
@@ -227,7 +227,7 @@ static llvm::Expected<Value> evalSelectNumber(SelectNumberOp op, Scope &scope) {
 void addWeightOps(OpTable &table) {
   table.add(evalGetWeight);
   table.add(evalSelectWeight);
-  table.add(evalSelectNumber);
+  table.add(evalIndexTable);
 }
 
 } // namespace mica::interp

@@ -1,4 +1,4 @@
-//===- Attention.cpp - rope, caches and attention -------------------------------===//
+//===- Attention.cpp - rope, caches and attention -------------------------===//
 
 #include "ir/Mica/Verify.h"
 
@@ -12,10 +12,10 @@ LogicalResult mica::requireScaling(Operation *op, Attribute scaling, int64_t wid
   if (auto longRope = dyn_cast_or_null<LongRopeScalingAttr>(scaling);
       longRope && longRope.getShortFactors().size() != width / 2)
     return op->emitOpError() << "scales " << longRope.getShortFactors().size()
-                             << " frequencies, but turns " << width / 2 << " pairs";
+                             << " frequencies, but rotates " << width / 2 << " pairs";
   if (isa_and_nonnull<DynamicScalingAttr>(scaling) && width <= 2)
-    return op->emitOpError("scales theta for more pairs than one, but turns only one");
-  bool follows = lengthBorder(scaling).has_value();
+    return op->emitOpError("scales theta for more pairs than one, but rotates only one");
+  bool follows = ropeLengthThreshold(scaling).has_value();
   if (follows && !lengths)
     return op->emitOpError("has a scaling that follows the length of a sequence: give it lengths");
   if (!follows && lengths)
@@ -35,7 +35,7 @@ LogicalResult SinusoidOp::verify() {
   return success();
 }
 
-LogicalResult JoinHeadsOp::verify() {
+LogicalResult ConcatHeadsOp::verify() {
   RankedTensorType result = shapeOf(getResult());
   for (Value part : {getA(), getB()}) {
     if (failed(requireSameRows(*this, part, getResult())))
@@ -56,7 +56,7 @@ LogicalResult RopeOp::verify() {
   if (width < 0 || width > headDim)
     return emitOpError() << "rotary_dim " << width << " is outside of head_dim " << headDim;
   if (width % 2 != 0)
-    return emitOpError() << "turns pairs of elements, so rotary_dim " << width << " must be even";
+    return emitOpError() << "rotates pairs of elements, so rotary_dim " << width << " must be even";
   if (failed(requireSameRows(*this, getX(), getPositions())))
     return failure();
   double theta = getTheta().convertToDouble();

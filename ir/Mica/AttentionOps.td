@@ -7,8 +7,8 @@ def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
     of a head becomes `(a cos - b sin, b cos + a sin)` of the angle `positions[t] * inv_freq[i]` (Su et al. 2021,
     arXiv:2104.09864). Frequencies and angles are rounded to f32, as models were trained: at position 8000 that moves an
     angle by 2e-4. The pairing is part of the op, because a wrong one gives fluent nonsense and never an error: `half`
-    turns element i with i + rotary_dim / 2, `interleaved` turns 2 i with 2 i + 1. Without `rotary_dim` the whole head
-    turns. Scalings that follow the length of a sequence need `lengths`, and only they: for each row the number of
+    rotates element i with i + rotary_dim / 2, `interleaved` rotates 2 i with 2 i + 1. Without `rotary_dim` the whole
+    head turns. Scalings that follow the length of a sequence need `lengths`, and only they: for each row the number of
     positions, those to come included, for which its sequence is read.
 
     Example:
@@ -39,7 +39,7 @@ def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
   let hasVerifier = 1;
   let hasFolder = 1;
   let extraClassDeclaration = [{
-    /// How many elements of a head turn.
+    /// How many elements of a head are rotated.
     int64_t getRotaryWidth();
   }];
 }
@@ -68,16 +68,16 @@ def Mica_SinusoidOp : Mica_PureOp<"sinusoid"> {
   let hasVerifier = 1;
 }
 
-def Mica_JoinHeadsOp : Mica_PureOp<"join_heads"> {
-  let summary = "heads made of two parts";
+def Mica_ConcatHeadsOp : Mica_PureOp<"concat_heads"> {
+  let summary = "the concatenation of the parts of heads";
   let description = [{
     `y[t, h] = [a[t, h], b[t, h]]`: D of the result is the sum of both. A part with a single head is that of all heads,
-    as the turned part of keys that come from a latent.
+    as the rotated part of keys that come from a latent.
 
     Example:
     ```mlir
-    func.func @join_heads(%a: tensor<?x8x16xf32>, %b: tensor<?x1x4xf32>) {
-      %y = mica.join_heads %a, %b : tensor<?x8x16xf32>, tensor<?x1x4xf32> -> tensor<?x8x20xf32>
+    func.func @concat_heads(%a: tensor<?x8x16xf32>, %b: tensor<?x1x4xf32>) {
+      %y = mica.concat_heads %a, %b : tensor<?x8x16xf32>, tensor<?x1x4xf32> -> tensor<?x8x20xf32>
       return
     }
     ```
@@ -126,7 +126,7 @@ def Mica_KvReadOp : Mica_PureOp<"kv_read"> {
     A view [B, P, G, D] of the first D elements of each head of layer `layer` of the cache; never a copy. P is the
     extent of the cache, not the number of tokens seen so far: positions that were never appended hold zeros. Integers
     stay what they are, of `!mica.int8`: attention reads them with their scales. D is the cache's head_dim, or less
-    where the values of attention are a part of its keys: latents then stand in one cache (see `mica-absorb-latent`).
+    where the values of attention are a part of its keys: latents then are in one cache (see `mica-absorb-latent`).
 
     Example:
     ```mlir

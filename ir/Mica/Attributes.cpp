@@ -1,4 +1,4 @@
-//===- Attributes.cpp - verifiers of attributes and types, rope frequencies ----===//
+//===- Attributes.cpp - attribute and type verifiers, rope frequencies ----===//
 
 #include "ir/Mica/Mica.h"
 
@@ -155,7 +155,7 @@ LogicalResult KvCacheType::verify(EmitError emitError, int64_t layers, int64_t h
   return success();
 }
 
-/// Of a scale, which stands behind the integers of a block.
+/// Of a scale, which follows the integers of a block.
 static constexpr int64_t kScaleBytes = 4;
 
 static int64_t valuesOfBlock(KvCacheType cache) {
@@ -238,7 +238,7 @@ static double scaleDynamic(int64_t rotaryDim, double theta, int64_t length,
   return theta * std::pow(grown, double(rotaryDim) / static_cast<double>(rotaryDim - 2));
 }
 
-std::optional<int64_t> mica::lengthBorder(Attribute scaling) {
+std::optional<int64_t> mica::ropeLengthThreshold(Attribute scaling) {
   if (auto longRope = dyn_cast_or_null<LongRopeScalingAttr>(scaling))
     return longRope.getOriginalContext();
   if (auto dynamic = dyn_cast_or_null<DynamicScalingAttr>(scaling))
@@ -246,18 +246,18 @@ std::optional<int64_t> mica::lengthBorder(Attribute scaling) {
   return std::nullopt;
 }
 
-SmallVector<int64_t> mica::lengthBorders(ModuleOp module) {
-  SmallVector<int64_t> borders;
+SmallVector<int64_t> mica::ropeLengthThresholds(ModuleOp module) {
+  SmallVector<int64_t> thresholds;
   module.walk([&](Operation *op) {
     auto add = [&](auto rope) {
-      if (std::optional<int64_t> border = lengthBorder(rope.getScalingAttr()))
-        borders.push_back(*border);
+      if (std::optional<int64_t> threshold = ropeLengthThreshold(rope.getScalingAttr()))
+        thresholds.push_back(*threshold);
     };
     TypeSwitch<Operation *>(op).Case<RopeOp, RopeTableOp>(add);
   });
-  llvm::sort(borders);
-  borders.erase(llvm::unique(borders), borders.end());
-  return borders;
+  llvm::sort(thresholds);
+  thresholds.erase(llvm::unique(thresholds), thresholds.end());
+  return thresholds;
 }
 
 SmallVector<float> mica::ropeFrequencies(int64_t rotaryDim, double theta, Attribute scaling,

@@ -1,4 +1,4 @@
-//===- Diagnostics.cpp - what is wrong, and where -------------------------------===//
+//===- Diagnostics.cpp - what is wrong, and where -------------------------===//
 
 #include "ir/Mica/Diagnostics.h"
 

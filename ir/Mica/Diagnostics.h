@@ -1,4 +1,4 @@
-//===- Diagnostics.h - what is wrong, and where -------------------*- C++ -*-===//
+//===- Diagnostics.h - what is wrong, and where -----------------*- C++ -*-===//
 
 #ifndef MICA_IR_MICA_DIAGNOSTICS_H
 #define MICA_IR_MICA_DIAGNOSTICS_H

@@ -1,4 +1,4 @@
-//===- Dialect.cpp - registration of the mica dialect -----------------------===//
+//===- Dialect.cpp - registration of the mica dialect ---------------------===//
 
 #include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/Mica.h"
@@ -22,7 +22,8 @@ template <typename EnumAttrT> static ParseResult parseWord(OpAsmParser &parser, 
     return failure();
   std::optional<Enum> value = symbolizeEnum<Enum>(word);
   if (!value)
-    return parser.emitError(loc) << "'" << word << "' is no " << EnumAttrT::getMnemonic();
+    return parser.emitError(loc) << "'" << word << "' is not a " << EnumAttrT::getMnemonic()
+                                 << renamedHint(word);
   attr = EnumAttrT::get(parser.getContext(), *value);
   return success();
 }
@@ -31,6 +32,16 @@ template <typename EnumAttrT>
 static void printWord(OpAsmPrinter &printer, Operation *, EnumAttrT attr) {
   printer << stringifyEnum(attr.getValue());
 }
+
+/// Refuses a keyword of an earlier version where the one that replaced it is expected.
+static ParseResult parseOldKeyword(OpAsmParser &parser, StringRef keyword) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (failed(parser.parseOptionalKeyword(keyword)))
+    return success();
+  return parser.emitError(loc) << "'" << keyword << "' is not a keyword" << renamedHint(keyword);
+}
+
+static void printOldKeyword(OpAsmPrinter &, Operation *, StringRef) {}
 
 /// <q4_k>
 Type BlockType::parse(AsmParser &parser) {
@@ -146,7 +157,21 @@ static void printComposition(OpAsmPrinter &printer, WeightOp, ComposeAttr compos
 #define GET_OP_CLASSES
 #include "ir/Mica/MicaOps.cpp.inc"
 
+static ParseResult parseRenamedOp(OpAsmParser &parser, OperationState &state) {
+  StringRef name = state.name.getStringRef();
+  return parser.emitError(parser.getNameLoc())
+         << "'" << name << "' is not an operation" << renamedHint(name);
+}
+
+std::optional<Dialect::ParseOpHook> MicaDialect::getParseOperationHook(StringRef name) const {
+  if (renamedTo(name).empty())
+    return Dialect::getParseOperationHook(name);
+  return ParseOpHook(parseRenamedOp);
+}
+
 LogicalResult MicaDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (StringRef name = attribute.getName(); !renamedTo(name).empty())
+    return op->emitOpError() << "has " << name << renamedHint(name);
   if (attribute.getName() == kEntryRoleAttr)
     return op->emitOpError()
            << "has " << kEntryRoleAttr

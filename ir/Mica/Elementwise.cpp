@@ -1,4 +1,4 @@
-//===- Elementwise.cpp - casts and changes of shape ---------------------------===//
+//===- Elementwise.cpp - arithmetic, activations, rounding, reshapes ------===//
 
 #include "ir/Mica/Verify.h"
 

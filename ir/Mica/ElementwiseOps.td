@@ -43,7 +43,7 @@ def Mica_MulOp : Mica_BinaryOp<"mul"> {
 }
 
 def Mica_SiluOp : Mica_UnaryOp<"silu"> {
-  let summary = "x times its logistic function";
+  let summary = "SiLU: x times its logistic function";
   let description = [{
     `y = x / (1 + exp(-x))`.
 
@@ -88,7 +88,7 @@ def Mica_GeluTanhOp : Mica_UnaryOp<"gelu_tanh"> {
 }
 
 def Mica_ReluOp : Mica_UnaryOp<"relu"> {
-  let summary = "the positive part";
+  let summary = "ReLU";
   let description = [{
     `y = max(x, 0)`.
 
@@ -103,7 +103,7 @@ def Mica_ReluOp : Mica_UnaryOp<"relu"> {
 }
 
 def Mica_Relu2Op : Mica_UnaryOp<"relu2"> {
-  let summary = "the square of the positive part";
+  let summary = "squared ReLU";
   let description = [{
     `y = max(x, 0)^2`.
 
@@ -133,7 +133,7 @@ def Mica_QuickGeluOp : Mica_UnaryOp<"quick_gelu"> {
 }
 
 def Mica_ScaleOp : Mica_PureOp<"scale", [SameOperandsAndResultType]> {
-  let summary = "every element times a number of the model";
+  let summary = "multiplication by a constant of the model";
   let description = [{
     `y = factor * x`: what a family multiplies its embeddings, the results of its blocks or its logits by. A model that
     divides by n says `by(1 / n)`.
@@ -153,7 +153,7 @@ def Mica_ScaleOp : Mica_PureOp<"scale", [SameOperandsAndResultType]> {
 }
 
 def Mica_SoftcapOp : Mica_PureOp<"softcap", [SameOperandsAndResultType]> {
-  let summary = "values bent into an interval";
+  let summary = "soft capping";
   let description = [{
     `y = cap tanh(x / cap)`: nearly x where x is small, never beyond `cap`. Attention caps its scores by an attribute of
     its own; this op is for logits.
@@ -212,7 +212,7 @@ def Mica_CastOp : Mica_PureOp<"cast", [SameOperandsAndResultShape]> {
 }
 
 def Mica_SplitHeadsOp : Mica_PureOp<"split_heads"> {
-  let summary = "rows as heads";
+  let summary = "rows split into heads";
   let description = [{
     [T, H * D] seen as [T, H, D].
 
@@ -232,7 +232,7 @@ def Mica_SplitHeadsOp : Mica_PureOp<"split_heads"> {
 }
 
 def Mica_MergeHeadsOp : Mica_PureOp<"merge_heads"> {
-  let summary = "heads as rows";
+  let summary = "heads merged into rows";
   let description = [{
     [T, H, D] seen as [T, H * D].
 
@@ -252,11 +252,11 @@ def Mica_MergeHeadsOp : Mica_PureOp<"merge_heads"> {
 }
 
 def Mica_ProbeOp : Mica_PureOp<"probe", [AllTypesMatch<["x", "result"]>]> {
-  let summary = "its operand, which a running program shows to who asks";
+  let summary = "its operand, which a running program records on request";
   let description = [{
     `y = x`. A program with probes writes what they see, in the order in which it computes, to the file of
-    `PROGRAM feed --probes FILE`; `mica verify` compares that with what the interpreter has at the same probes. `layer`
-    is the number of the layer that the probe stands in.
+    `PROGRAM score --probes FILE`; `mica verify` compares that with what the interpreter has at the same probes. `layer`
+    is the index of the layer that the probe is in.
 
     Example:
     ```mlir
@@ -266,13 +266,13 @@ def Mica_ProbeOp : Mica_PureOp<"probe", [AllTypesMatch<["x", "result"]>]> {
     }
     ```
   }];
-  let arguments = (ins Mica_Shown:$x, StrAttr:$name, Optional<Index>:$layer);
-  let results = (outs Mica_Shown:$result);
+  let arguments = (ins Mica_Probed:$x, StrAttr:$name, Optional<Index>:$layer);
+  let results = (outs Mica_Probed:$result);
   let assemblyFormat = "$x $name (`layer` `(` $layer^ `)`)? attr-dict `:` type($x)";
 }
 
 def Mica_SelectRowsOp : Mica_PureOp<"select_rows"> {
-  let summary = "the rows whose numbers are given";
+  let summary = "a gather of rows";
   let description = [{
     `y[i] = x[rows[i]]`. Only the last token of a prompt needs logits: the others are left out here.
 

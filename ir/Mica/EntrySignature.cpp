@@ -1,4 +1,4 @@
-//===- EntrySignature.cpp - arguments and results by their roles -------------===//
+//===- EntrySignature.cpp - arguments and results by their roles ----------===//
 
 #include "ir/Mica/EntrySignature.h"
 
@@ -151,7 +151,7 @@ LogicalResult EntrySignature::verifyComplete() const {
   auto fail = [&](StringRef what, unsigned index, bool ofResult) {
     return entry.emitOpError("@") << SymbolTable::getSymbolName(entry).getValue() << " has no "
                                   << kEntryRoleAttr << " on " << what << " #" << index
-                                  << ", which says what it is: write {mica.role = \"ROLE\"} behind "
+                                  << ", which says what it is: write {mica.role = \"ROLE\"} after "
                                      "its type, where ROLE is "
                                      "one of "
                                   << listRoles(ofResult);
@@ -165,6 +165,11 @@ LogicalResult EntrySignature::verifyComplete() const {
   return success();
 }
 
+static std::string renamedHintOf(Attribute role) {
+  auto name = dyn_cast<StringAttr>(role);
+  return name ? renamedHint(name.getValue()) : std::string();
+}
+
 static LogicalResult verifyRole(Operation *op, bool ofResult, unsigned index, Type type,
                                 Attribute attribute, ArrayRef<Attribute> earlier) {
   StringRef what = ofResult ? "result" : "argument";
@@ -174,7 +179,8 @@ static LogicalResult verifyRole(Operation *op, bool ofResult, unsigned index, Ty
   std::optional<EntryRole> role = roleNamed(attribute);
   if (!role || (ofResult && !isReturned(infoOf(*role).kind)))
     return op->emitOpError() << what << " #" << index << " has " << kEntryRoleAttr << " = "
-                             << attribute << ", expected one of " << listRoles(ofResult);
+                             << attribute << ", expected one of " << listRoles(ofResult)
+                             << renamedHintOf(attribute);
   if (!fits(type, infoOf(*role).kind))
     return op->emitOpError() << what << " #" << index << " has " << kEntryRoleAttr << " = "
                              << attribute << " and the type " << type << ", expected "

@@ -1,4 +1,4 @@
-//===- EntrySignature.h - arguments and results by their roles ----*- C++ -*-===//
+//===- EntrySignature.h - arguments and results by their roles --*- C++ -*-===//
 
 #ifndef MICA_IR_MICA_ENTRYSIGNATURE_H
 #define MICA_IR_MICA_ENTRYSIGNATURE_H

@@ -1,4 +1,4 @@
-//===- Fused.cpp - verifiers of the ops that fusion makes -------------------------===//
+//===- Fused.cpp - verifiers of the ops that fusion makes -----------------===//
 
 #include "ir/Mica/Verify.h"
 
@@ -51,17 +51,17 @@ LogicalResult QkvAppendOp::verify() {
                          "heads of q, keys and values times head_dim")))
     return failure();
   if (!whole)
-    return emitOpError("has parts that end inside of queries, keys or values");
+    return emitOpError("has parts that end inside queries, keys or values");
   if (failed(
           requireSize(*this, "the table", shapeOf(getTable()).getDimSize(1), 2, "cosine and sine")))
     return failure();
   if (2 * lastDim(getTable()) > keys.getHeadDim())
-    return emitOpError() << "table turns " << 2 * lastDim(getTable()) << " elements of a head of "
+    return emitOpError() << "table rotates " << 2 * lastDim(getTable()) << " elements of a head of "
                          << keys.getHeadDim();
   if (!getQNorm() != !getEps() || !getQNorm() != !getKNorm())
     return emitOpError("has both norms and eps or none of them");
-  if (!getQNorm() && !getGainOffset().isZero())
-    return emitOpError("has a gain_offset, but no norms");
+  if (!getQNorm() && !getWeightOffset().isZero())
+    return emitOpError("has a weight_offset, but no norms");
   for (Value norm : {getQNorm(), getKNorm()})
     if (norm && failed(requireSize(*this, "a norm", lastDim(norm), keys.getHeadDim(), "head_dim")))
       return failure();

@@ -1,7 +1,7 @@
 // What fusion makes of several ops. Each stays whole until the lowering that carries its name.
 
 def Mica_SplitOp : Mica_PureOp<"split"> {
-  let summary = "the columns of a merged product, part by part";
+  let summary = "the parts of a merged matmul's columns";
   let description = [{
     [T, N1 + N2 + ...] as [T, N1], [T, N2], ...: views, never copies.
 
@@ -46,15 +46,14 @@ def Mica_RopeTableOp : Mica_PureOp<"rope_table"> {
 
 def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
     AllTypesMatch<["k_cache", "k_next"]>, AllTypesMatch<["v_cache", "v_next"]>, Mica_UpdatesState]> {
-  let summary = "q/k norms, rope and the appends to both caches in one pass over a merged q/k/v product";
+  let summary = "q/k norms, rope and both cache appends in one pass over a merged q/k/v matmul";
   let description = [{
     qkv is [T, (H + 2 G) D]: H query heads, G key heads, G value heads; or, where their weights are stored in different
     formats, only the first of several products that have these columns together (`parts`). Queries and keys are
-    normalised over D where
-    `q_norm` and `k_norm` are given (formula of `mica.rmsnorm`, with its `gain_offset`), turned by `table` (formula of
-    `mica.rope`), the keys and the values appended to the caches, the queries returned. Everything in between is f32:
-    keys and values are rounded once, to the caches' type, and queries once, to the type of `q`. The caches are
-    consumed (see `mica.kv_append`).
+    normalized over D where `q_norm` and `k_norm` are given (formula of `mica.rmsnorm`, with its `weight_offset`),
+    rotated by `table` (formula of `mica.rope`), the keys and the values appended to the caches, the queries returned.
+    Everything in between is f32: keys and values are rounded once, to the caches' type, and queries once, to the type
+    of `q`. The caches are consumed (see `mica.kv_append`).
 
     Example:
     ```mlir
@@ -74,13 +73,14 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
                        Index:$layer, Mica_RowIndex:$sequences, Mica_RowIndex:$positions,
                        Optional<Mica_Vector>:$q_norm, Optional<Mica_Vector>:$k_norm,
                        Variadic<Mica_Rows32>:$parts, Mica_PairingAttr:$pairing,
-                       OptionalAttr<F64Attr>:$eps, DefaultValuedAttr<F64Attr, "0.0">:$gain_offset);
+                       OptionalAttr<F64Attr>:$eps, DefaultValuedAttr<F64Attr, "0.0">:$weight_offset);
   let results = (outs Mica_Heads:$q, Mica_KvCacheType:$k_next, Mica_KvCacheType:$v_next);
   let assemblyFormat = [{
     $qkv (`parts` `(` $parts^ `:` type($parts) `)`)? `,` $table `,` $k_cache `,` $v_cache `[` $layer `]`
     `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
     (`norms` `(` $q_norm^ `,` $k_norm `:` type($q_norm) `,` type($k_norm) `)`)?
-    custom<Word>($pairing) (`eps` `(` $eps^ `)`)? (`gain_offset` `(` $gain_offset^ `)`)? attr-dict
+    custom<Word>($pairing) (`eps` `(` $eps^ `)`)? (`weight_offset` `(` $weight_offset^ `)`)?
+    custom<OldKeyword>("\"weight_offset\"") attr-dict
     `:` type($qkv) `,` type($table) `,` type($k_cache) `,` type($v_cache) `->` type($q)
   }];
   let extraClassDeclaration = [{
@@ -93,11 +93,11 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
 }
 
 def Mica_GatedLinearOp : Mica_PureOp<"gated_linear"> {
-  let summary = "gate and up projection, activation and product in one";
+  let summary = "gate and up projection, activation and multiplication in one op";
   let description = [{
     `y = activation(x G^T) * (x U^T)` [T, inner]; the weight holds G and U in alternating blocks of 64 rows, padded with
     zero rows (`mica.weight ... interleave`), so that one kernel has both halves of a result at hand: row i of G is row
-    `i / 64 * 128 + i mod 64` of the weight, row i of U stands 64 rows below. Rounded once, to the type of the result.
+    `i / 64 * 128 + i mod 64` of the weight, row i of U is 64 rows below. Rounded once, to the type of the result.
 
     Example:
     ```mlir

@@ -20,7 +20,7 @@ def Mica_EmbeddingOp : Mica_PureOp<"embedding"> {
 }
 
 def Mica_LinearOp : Mica_PureOp<"linear", [AttrSizedOperandSegments]> {
-  let summary = "a product with a weight matrix";
+  let summary = "matmul with a weight matrix";
   let description = [{
     `y = x W^T + bias + residual`, W of shape [N, K], accumulated in f32. `residual` is set by fusion; `kernel` is
     chosen at stage `kernels`.
@@ -47,7 +47,7 @@ def Mica_LinearOp : Mica_PureOp<"linear", [AttrSizedOperandSegments]> {
 }
 
 def Mica_HeadLinearOp : Mica_PureOp<"head_linear"> {
-  let summary = "a product with a weight matrix for each head";
+  let summary = "matmul with a weight matrix per head";
   let description = [{
     `y[t, h] = x[t, h] W[h]^T`, W of shape [H, N, K], accumulated in f32. Attention over latents meets the heads' own
     matrices with it, which otherwise would make keys and values of every cached position (see `mica-absorb-latent`).

@@ -7,6 +7,7 @@
 #ifndef MICA_IR_MICA_MICA_H
 #define MICA_IR_MICA_MICA_H
 
+#include "ir/Mica/Renamed.h"
 #include "ir/Mica/StateInterfaces.h"
 #include "ir/Quantize/BlockFormats.h"
 
@@ -63,7 +64,7 @@ struct IntegerRowLayout {
   IntegerRowLayout(IntRowsType type, int64_t k) : IntegerRowLayout(type.getLimbs(), k) {}
 
   int64_t limbs;  ///< planes [padded] of signed bytes at byte 0, the high limbs first
-  int64_t padded; ///< k and, behind it, zeros
+  int64_t padded; ///< k and, after it, zeros
   int64_t scales; ///< f32 of each group
   int64_t sums;   ///< i32, minus the sum of q of each 16 elements
   int64_t bytes;  ///< of the row
@@ -89,10 +90,10 @@ llvm::SmallVector<float> ropeFrequencies(int64_t rotaryDim, double theta, mlir::
 
 /// Of a scaling that follows the length of a sequence: up to how many positions it is that of short
 /// ones. None for other scalings and null.
-std::optional<int64_t> lengthBorder(mlir::Attribute scaling);
+std::optional<int64_t> ropeLengthThreshold(mlir::Attribute scaling);
 
-/// The borders of all ropes of a module, ascending.
-llvm::SmallVector<int64_t> lengthBorders(mlir::ModuleOp module);
+/// The thresholds of all ropes of a module, ascending.
+llvm::SmallVector<int64_t> ropeLengthThresholds(mlir::ModuleOp module);
 
 } // namespace mica
 

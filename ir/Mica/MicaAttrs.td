@@ -17,7 +17,7 @@ class Mica_EnumAttr<EnumAttrInfo info, string mnemonic> : EnumAttr<Mica_Dialect,
   let assemblyFormat = "$value";
 }
 
-def Mica_Pairing : Mica_Enum<"Pairing", "which elements of a head rope turns together", [
+def Mica_Pairing : Mica_Enum<"Pairing", "which elements of a head rope rotates together", [
   I32EnumAttrCase<"Half", 0, "half">,
   I32EnumAttrCase<"Interleaved", 1, "interleaved">]>;
 def Mica_PairingAttr : Mica_EnumAttr<Mica_Pairing, "pairing">;
@@ -58,7 +58,7 @@ def Mica_Compose : Mica_Enum<"Compose", "how a weight is made of several tensors
   I32EnumAttrCase<"Interleave", 2, "interleave">]>;
 def Mica_ComposeAttr : Mica_EnumAttr<Mica_Compose, "compose">;
 
-def Mica_KernelKind : Mica_Enum<"KernelKind", "who computes a product", [
+def Mica_KernelKind : Mica_Enum<"KernelKind", "the kernel of a product", [
   I32EnumAttrCase<"Generated", 0, "generated">,
   I32EnumAttrCase<"OneDnn", 1, "onednn">]>;
 def Mica_KernelKindAttr : Mica_EnumAttr<Mica_KernelKind, "kernel">;
@@ -168,7 +168,7 @@ def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
     products and the generated kernels.
     `!mica.block` stores, for 64 rows, each block along K as a header (scales [64], offsets [64]) and, for every 32
     elements, a chunk: sub-scales [groups][64], sub-offsets [groups][64], then the lines of the planes of codes. A
-    quad are four neighbours along K. A plane of w bits has w lines [64][4], and quad q of the chunk is in line
+    quad are four neighbors along K. A plane of w bits has w lines [64][4], and quad q of the chunk is in line
     q / (8 / w), w * (q mod (8 / w)) bits up. Lines are in the order in which quads need them, a line of the high
     plane before one of the low: of `q6_k` high 0, low 0, low 1, high 1, low 2, low 3. So a block of `q4_k` takes
     4.625 bits per element, where a file has 4.5: its sub-scales become bytes.
@@ -247,15 +247,14 @@ def Mica_Int4Type : TypeDef<Mica_Dialect, "Int4"> {
 }
 
 def Mica_KvLayoutAttr : Mica_Attr<"KvLayout", "kv_layout"> {
-  let summary = "the physical form of a cache";
+  let summary = "the memory layout of a cache";
   let description = [{
-    Positions are stored in blocks of `block`. With D' = head_dim rounded up to 16, a block of keys stands as [D' /
-    depth][block][depth], so that a vector holds the same elements of neighbouring positions; a block of values stands
-    as [block / depth][D'][depth], so that a vector holds the elements of one position. `depth` values stand beside each
-    other, because a dot-product instruction consumes them together (1 for f32, 2 for bf16, 4 for integers of 8 bits).
-    A cache of keys whose first elements are the values as well stands as keys; attention turns its blocks as it reads
-    them.
-    Behind the integers of a block stand the scales of its positions, [block] in f32.
+    Positions are stored in blocks of `block`. With D' = head_dim rounded up to 16, a block of keys is stored as [D' /
+    depth][block][depth], so that a vector holds the same elements of neighboring positions; a block of values is stored
+    as [block / depth][D'][depth], so that a vector holds the elements of one position. `depth` values are beside each
+    other, because a dot-product instruction consumes them together (1 for f32, 2 for bf16, 4 for integers of 8 bits). A
+    cache of keys whose first elements are the values as well is stored as keys; attention transposes its blocks as it
+    reads them. The integers of a block are followed by the scales of its positions, [block] in f32.
 
     ```
     block = 2, D' = 4, depth = 2:   k[position][element], v[position][element]
@@ -268,7 +267,7 @@ def Mica_KvLayoutAttr : Mica_Attr<"KvLayout", "kv_layout"> {
 }
 
 def Mica_AttentionTilingAttr : Mica_Attr<"AttentionTiling", "attention_tiling"> {
-  let summary = "how attention is cut into tasks";
+  let summary = "the tiling of attention";
   let description = [{
     A task is a key/value head and a tile of up to `rows` consecutive rows; rows of one sequence read its keys and
     values together. Where many query heads share a key/value head, `heads` of them make a task; without it all. The

@@ -10,9 +10,9 @@ def Mica_Dialect : Dialect {
   let cppNamespace = "::mica";
   let summary = "Decoder language models: norms, rope, attention, gates, weights and caches";
   let description = [{
-    A model is a module with one `mica.weight` symbol per tensor of the checkpoint, one function per kind of layer and
+    A model is a module with one `mica.weight` symbol per tensor of the checkpoint, one function per layer type and
     a function `@main` that calls them. Activations are `tensor<?xCxf32>`: one row per token. A row belongs to the
-    sequence `sequences[row]` and stands at the position `positions[row]` of it, so that prompts of different lengths
+    sequence `sequences[row]` and is at the position `positions[row]` of it, so that prompts of different lengths
     share a batch without padding, and prefill and decode are the same function.
 
     Weights are symbols: their bytes never enter the IR. A key/value cache is a value: an append consumes it and
@@ -24,11 +24,17 @@ def Mica_Dialect : Dialect {
     | role | of | what it is |
     |---|---|---|
     | `tokens`, `sequences`, `positions` | arguments `tensor<?xi32>` | of each row |
-    | `outputs` | an argument `tensor<?xi32>` | the rows whose logits are computed |
+    | `logit_indices` | an argument `tensor<?xi32>` | the rows whose logits are computed |
     | `lengths` | an argument `tensor<?xi32>` | of each row, for how many positions its sequence is read |
     | `cache` | arguments and results `!mica.kv_cache` | what a program keeps between calls |
     | `logits` | a result `tensor<?xVxf32>` | of each output |
     | `weights`, `scratch`, `logits` | arguments from stage `loops` on | memory that a program provides |
+
+    Names of earlier versions are refused with their replacement; see [ir-changes.md](ir-changes.md).
+  }];
+  let extraClassDeclaration = [{
+    /// Refuses ops of earlier versions by the names that they have now.
+    std::optional<ParseOpHook> getParseOperationHook(::llvm::StringRef name) const override;
   }];
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;

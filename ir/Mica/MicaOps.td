@@ -42,11 +42,13 @@ def Mica_Matrices : RankedTensorOf<[Mica_Weight],
 def Mica_KeyMask : RankedTensorOf<[I1], [HasAnyRankOfPred<[2]>], "a key mask [B, P]">;
 def Mica_RopeTable : RankedTensorOf<[F32],
     [HasAnyRankOfPred<[3]>, Mica_StaticFrom<1>], "cosines and sines [T, 2, rotary_dim / 2]">;
-def Mica_Picks : RankedTensorOf<[I32], [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "chosen experts [T, k]">;
-def Mica_Shown : RankedTensorOf<[Mica_Compute, Mica_IntRows, I32],
-    [HasAnyRankOfPred<[2, 3]>, Mica_StaticFrom<1>], "rows [T, C], heads [T, H, D] or chosen experts [T, k]">;
+def Mica_ExpertIds : RankedTensorOf<[I32], [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "expert ids [T, k]">;
+def Mica_Probed : RankedTensorOf<[Mica_Compute, Mica_IntRows, I32],
+    [HasAnyRankOfPred<[2, 3]>, Mica_StaticFrom<1>], "rows [T, C], heads [T, H, D] or expert ids [T, k]">;
 
-class Mica_Op<string mnemonic, list<Trait> traits = []> : Op<Mica_Dialect, mnemonic, traits>;
+def Mica_KnownAttributes : NativeOpTrait<"KnownAttributes"> { let cppNamespace = "::mica"; }
+class Mica_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Mica_Dialect, mnemonic, !listconcat(traits, [Mica_KnownAttributes])>;
 class Mica_PureOp<string mnemonic, list<Trait> traits = []> : Mica_Op<mnemonic, !listconcat(traits, [Pure])>;
 
 include "WeightOps.td"

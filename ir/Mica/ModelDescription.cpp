@@ -1,4 +1,4 @@
-//===- ModelDescription.cpp - what a program knows and no op says ---------------===//
+//===- ModelDescription.cpp - what a program knows and no op says ---------===//
 
 #include "ir/Mica/ModelDescription.h"
 
@@ -99,7 +99,7 @@ private:
 
   LogicalResult number(Attribute value, const NumberBounds &bounds, double &into) {
     auto number = dyn_cast<FloatAttr>(value);
-    // What is no number compares as false.
+    // What is not a number compares as false.
     if (!number || !(number.getValueAsDouble() >= bounds.least) ||
         !(number.getValueAsDouble() <= bounds.most)) {
       std::string range;

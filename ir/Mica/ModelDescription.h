@@ -1,6 +1,6 @@
-//===- ModelDescription.h - what a program knows and no op says --*- C++ -*-===//
+//===- ModelDescription.h - what a program knows and no op says -*- C++ -*-===//
 //
-// The attribute `mica.model` of a module, as a value. Whoever reads or writes one of its numbers
+// The attribute `mica.model` of a module, as a value. Code that reads or writes one of its numbers
 // takes the bounds from here.
 //
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Moe.cpp - verifiers of mixtures of experts -------------------------------===//
+//===- Moe.cpp - verifiers of mixtures of experts -------------------------===//
 
 #include "ir/Mica/Verify.h"
 
@@ -7,12 +7,12 @@ using namespace mica;
 
 /// Groups are of one size and leave enough experts to choose from.
 static LogicalResult verifyGroups(MoeGateOp op, int64_t experts, int64_t k) {
-  if (!op.getGroups() != !op.getKeptGroups() || !op.getGroups() != !op.getGroupScoring())
+  if (!op.getGroups() != !op.getTopkGroup() || !op.getGroups() != !op.getGroupScoring())
     return op.emitOpError(
         "has groups, how many are kept and how they are scored, or none of these");
   if (!op.getGroups())
     return success();
-  int64_t groups = *op.getGroups(), kept = *op.getKeptGroups();
+  int64_t groups = *op.getGroups(), kept = *op.getTopkGroup();
   if (groups < 1 || experts % groups != 0)
     return op.emitOpError() << "has " << experts << " experts, which are not " << groups
                             << " groups of one size";
@@ -30,9 +30,10 @@ LogicalResult MoeGateOp::verify() {
   int64_t experts = shapeOf(getGate()).getDimSize(0), k = getK();
   if (k < 1 || k > experts)
     return emitOpError() << "chooses k = " << k << " of " << experts << " experts";
-  for (Value vector : {getBias(), getCorrection()})
-    if (vector && failed(requireSize(*this, vector == getBias() ? "bias" : "correction",
-                                     lastDim(vector), experts, "a number per expert")))
+  for (Value vector : {getBias(), getEScoreCorrectionBias()})
+    if (vector &&
+        failed(requireSize(*this, vector == getBias() ? "bias" : "e_score_correction_bias",
+                           lastDim(vector), experts, "a number per expert")))
       return failure();
   if (failed(verifyGroups(*this, experts, k)))
     return failure();
@@ -46,7 +47,7 @@ LogicalResult MoeGateOp::verify() {
   return requireSameRows(*this, getX(), getExperts());
 }
 
-/// Biases stand beside all three products or beside none, with a row for each expert.
+/// Biases are beside all three products or beside none, with a row for each expert.
 static LogicalResult verifyBiases(MoeExpertsOp op) {
   if (!op.getGateBias() != !op.getUpBias() || !op.getGateBias() != !op.getDownBias())
     return op.emitOpError("has biases of gate, up and down, or none of these");

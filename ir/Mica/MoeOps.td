@@ -1,15 +1,16 @@
 // Mixtures of experts.
 
 def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments]> {
-  let summary = "which experts a token goes to, and how much each counts";
+  let summary = "expert routing: the top-k experts of each token and their weights";
   let description = [{
     `scores = scoring(x W^T + bias)` over E experts in f32; the `k` best are chosen, ties (scores that are equal in f32)
     to the lower index; with `normalize` the weights become `w / (sum w + 1e-20)`. Returns weights [T, k] and experts
     [T, k], best first.
 
-    `correction` [E] is added to the scores where experts are chosen, and not to the weights. With `groups(n keep m by
-    best)` the experts stand in n groups of neighbours, and only those of the m best groups can be chosen: a group is as
-    good as its best expert, or `by best_two` as the sum of its two best ones.
+    `e_score_correction_bias` [E] is added to the scores that choose experts, and not to the weights. With
+    `groups(n keep m by best)` the experts form n groups of neighbors, and only those of the m best groups
+    (`topk_group`) can be chosen: a group is as good as its best expert, or `by best_two` as the sum of its two best
+    ones.
 
     Example:
     ```mlir
@@ -19,7 +20,7 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments]> {
       return
     }
     func.func @moe_gate_of_groups(%x: tensor<?x64xf32>, %gate: tensor<8x64xf32>, %c: tensor<8xf32>) {
-      %weights, %experts = mica.moe_gate %x, %gate correction(%c : tensor<8xf32>) sigmoid k(2)
+      %weights, %experts = mica.moe_gate %x, %gate e_score_correction_bias(%c : tensor<8xf32>) sigmoid k(2)
           groups(4 keep 2 by best_two) normalize
           : tensor<?x64xf32>, tensor<8x64xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
       return
@@ -27,14 +28,16 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins Mica_Rows32:$x, Mica_Matrix:$gate, Optional<Mica_Vector>:$bias,
-                       Optional<Mica_Vector>:$correction, Mica_ScoringAttr:$scoring, I64Attr:$k, UnitAttr:$normalize,
-                       OptionalAttr<I64Attr>:$groups, OptionalAttr<I64Attr>:$kept_groups,
+                       Optional<Mica_Vector>:$e_score_correction_bias, Mica_ScoringAttr:$scoring, I64Attr:$k,
+                       UnitAttr:$normalize,
+                       OptionalAttr<I64Attr>:$groups, OptionalAttr<I64Attr>:$topk_group,
                        OptionalAttr<Mica_GroupScoringAttr>:$group_scoring);
-  let results = (outs Mica_Rows32:$weights, Mica_Picks:$experts);
+  let results = (outs Mica_Rows32:$weights, Mica_ExpertIds:$experts);
   let assemblyFormat = [{
-    $x `,` $gate (`bias` `(` $bias^ `:` type($bias) `)`)? (`correction` `(` $correction^ `:` type($correction) `)`)?
+    $x `,` $gate (`bias` `(` $bias^ `:` type($bias) `)`)?
+    (`e_score_correction_bias` `(` $e_score_correction_bias^ `:` type($e_score_correction_bias) `)`)?
     custom<Word>($scoring) `k` `(` $k `)`
-    (`groups` `(` $groups^ `keep` $kept_groups `by` custom<Word>($group_scoring) `)`)? (`normalize` $normalize^)?
+    (`groups` `(` $groups^ `keep` $topk_group `by` custom<Word>($group_scoring) `)`)? (`normalize` $normalize^)?
     attr-dict
     `:` type($x) `,` type($gate) `->` type($weights) `,` type($experts)
   }];
@@ -42,7 +45,7 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments]> {
 }
 
 def Mica_MoeExpertsOp : Mica_PureOp<"moe_experts", [AttrSizedOperandSegments]> {
-  let summary = "the weighted sum of the chosen experts";
+  let summary = "the weighted sum of the selected experts";
   let description = [{
     `y[t] = sum_j weights[t, j] * down_e (activation(gate_e x[t]) * (up_e x[t])) + residual[t]` with e = experts[t, j].
     An expert that no token chose costs nothing. The inner activations are rounded to the type of x where they enter the
@@ -75,7 +78,7 @@ def Mica_MoeExpertsOp : Mica_PureOp<"moe_experts", [AttrSizedOperandSegments]> {
     }
     ```
   }];
-  let arguments = (ins Mica_Rows:$x, Mica_Rows32:$weights, Mica_Picks:$experts, Mica_Matrices:$gate,
+  let arguments = (ins Mica_Rows:$x, Mica_Rows32:$weights, Mica_ExpertIds:$experts, Mica_Matrices:$gate,
                        Mica_Matrices:$down, Optional<Mica_Matrices>:$up, Optional<Mica_Vectors>:$gate_bias,
                        Optional<Mica_Vectors>:$up_bias, Optional<Mica_Vectors>:$down_bias,
                        Optional<Mica_Rows32>:$residual, Mica_ActivationAttr:$activation,

@@ -1,4 +1,4 @@
-//===- Names.cpp - what values are called in print -------------------------------===//
+//===- Names.cpp - what values are called in print ------------------------===//
 
 #include "ir/Mica/Names.h"
 

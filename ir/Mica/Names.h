@@ -1,4 +1,4 @@
-//===- Names.h - what values are called in print -------------------*- C++ -*-===//
+//===- Names.h - what values are called in print ----------------*- C++ -*-===//
 
 #ifndef MICA_IR_MICA_NAMES_H
 #define MICA_IR_MICA_NAMES_H

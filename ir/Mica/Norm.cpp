@@ -1,4 +1,4 @@
-//===- Norm.cpp - verifiers of the normalisations ------------------------------===//
+//===- Norm.cpp - verifiers of the normalizations -------------------------===//
 
 #include "ir/Mica/Verify.h"
 

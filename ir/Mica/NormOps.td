@@ -1,11 +1,11 @@
-// Normalisation.
+// Normalization.
 
 def Mica_RmsNormOp : Mica_PureOp<"rmsnorm"> {
-  let summary = "root mean square normalisation over the last axis";
+  let summary = "root mean square normalization over the last axis";
   let description = [{
-    `y = (gain_offset + w) * (x * rsqrt(mean(x^2, last axis) + eps))` (Zhang and Sennrich 2019, arXiv:1910.07467). The
+    `y = (weight_offset + w) * (x * rsqrt(mean(x^2, last axis) + eps))` (Zhang and Sennrich 2019, arXiv:1910.07467). The
     mean and the root are computed in f32. `rounding` says where a narrow x is rounded: `before_gain` rounds the
-    normalised value to the type of x before the gain and once more after it, `after_gain` multiplies in f32 and rounds
+    normalized value to the type of x before the gain and once more after it, `after_gain` multiplies in f32 and rounds
     to the type of x once; where x is f32 both are the same. The result's type may differ from x's: that replaces a
     `mica.cast` of the result. A gain [H, D] has a row for each head of x.
 
@@ -19,18 +19,18 @@ def Mica_RmsNormOp : Mica_PureOp<"rmsnorm"> {
   }];
   let arguments = (ins Mica_RowsOrHeads:$x, Mica_Gain:$weight, F64Attr:$eps,
                        DefaultValuedAttr<Mica_NormRoundingAttr, "::mica::NormRounding::BeforeGain">:$rounding,
-                       DefaultValuedAttr<F64Attr, "0.0">:$gain_offset);
+                       DefaultValuedAttr<F64Attr, "0.0">:$weight_offset);
   let results = (outs Mica_RowsOrHeads:$result);
   let assemblyFormat = [{
     $x `,` $weight `eps` `(` $eps `)` (`rounding` `(` custom<Word>($rounding)^ `)`)?
-    (`gain_offset` `(` $gain_offset^ `)`)?
+    (`weight_offset` `(` $weight_offset^ `)`)? custom<OldKeyword>("\"weight_offset\"")
     attr-dict `:` type($x) `,` type($weight) `->` type($result)
   }];
   let hasVerifier = 1;
 }
 
 def Mica_LayerNormOp : Mica_PureOp<"layernorm"> {
-  let summary = "layer normalisation over the last axis";
+  let summary = "layer normalization over the last axis";
   let description = [{
     `y = w * (x - mean(x)) * rsqrt(variance(x) + eps) + b` (Ba et al. 2016, arXiv:1607.06450), the variance without
     Bessel's correction, all in f32. A gain [H, D] has a row for each head of x, and so has its bias.

@@ -1,4 +1,4 @@
-//===- RoundToIntegers.cpp - what integers stand for -------------------------===//
+//===- RoundToIntegers.cpp - what integers stand for ----------------------===//
 
 #include "ir/Mica/RoundToIntegers.h"
 

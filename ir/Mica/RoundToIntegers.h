@@ -1,4 +1,4 @@
-//===- RoundToIntegers.h - what integers stand for ----------------*- C++ -*-===//
+//===- RoundToIntegers.h - what integers stand for --------------*- C++ -*-===//
 #ifndef MICA_IR_MICA_ROUNDTOINTEGERS_H
 #define MICA_IR_MICA_ROUNDTOINTEGERS_H
 

@@ -1,4 +1,4 @@
-//===- StateInterfaces.h - what a program keeps between calls -----*- C++ -*-===//
+//===- StateInterfaces.h - what a program keeps between calls ---*- C++ -*-===//
 
 #ifndef MICA_IR_MICA_STATEINTERFACES_H
 #define MICA_IR_MICA_STATEINTERFACES_H
@@ -8,7 +8,7 @@
 
 namespace mica {
 
-/// A state that an op consumes, its next value, and the number of the layer that is written.
+/// A state that an op consumes, its next value, and the index of the layer that is written.
 struct StateUpdate {
   mlir::Value state, next, layer;
 };

@@ -1,4 +1,4 @@
-//===- TensorPart.h - what a source of a weight is -----------------*- C++ -*-===//
+//===- TensorPart.h - what a source of a weight is --------------*- C++ -*-===//
 //
 // A weight is made of sources. Most are tensors of the checkpoint; some checkpoints keep several
 // matrices in one tensor, or a matrix transposed, and a source is a part of such a tensor. In the

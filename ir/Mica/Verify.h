@@ -1,4 +1,4 @@
-//===- Verify.h - checks that several ops share -------------------*- C++ -*-===//
+//===- Verify.h - checks that several ops share -----------------*- C++ -*-===//
 
 #ifndef MICA_IR_MICA_VERIFY_H
 #define MICA_IR_MICA_VERIFY_H

@@ -1,4 +1,4 @@
-//===- Weight.cpp - weights as symbols ---------------------------------------===//
+//===- Weight.cpp - weights as symbols ------------------------------------===//
 
 #include "ir/Mica/Names.h"
 #include "ir/Mica/Verify.h"
@@ -14,7 +14,7 @@ SmallVector<Attribute> WeightOp::getSourceList() {
   return {getSymNameAttr()};
 }
 
-/// Blocks of the type `element` stand along rows, whole ones.
+/// Blocks of the type `element` run along rows, whole ones.
 static LogicalResult verifyBlocks(WeightOp weight, Type element) {
   auto blocks = dyn_cast<BlockType>(element);
   RankedTensorType type = weight.getTensorType();
@@ -97,15 +97,14 @@ LogicalResult SelectWeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-LogicalResult SelectNumberOp::verify() {
+LogicalResult IndexTableOp::verify() {
   if (getNumbers().empty())
     return emitOpError("selects from an empty list of numbers");
   return success();
 }
 
 /// From the least to the greatest of those that the index may stand for.
-void SelectNumberOp::inferResultRanges(ArrayRef<ConstantIntRanges> operands,
-                                       SetIntRangeFn setRange) {
+void IndexTableOp::inferResultRanges(ArrayRef<ConstantIntRanges> operands, SetIntRangeFn setRange) {
   ArrayRef<int64_t> numbers = getNumbers();
   int64_t first = std::max<int64_t>(operands[0].smin().getSExtValue(), 0),
           last = std::min<int64_t>(operands[0].smax().getSExtValue(), numbers.size() - 1);

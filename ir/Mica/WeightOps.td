@@ -16,7 +16,7 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
     transposed, or some rows of every period. So a fused tensor of queries, keys and values becomes three weights,
     whether it holds them one after the other or head by head.
 
-    `stored` says that the sources hold blocks of that type: a pass may keep them (`mica-keep-blocks`).
+    `stored` says that the sources hold blocks of that type: a pass may keep them (`mica-preserve-blocks`).
 
     Example:
     ```mlir
@@ -46,13 +46,13 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
   }];
 }
 
-def Mica_BalanceOp : Mica_Op<"balance"> {
-  let summary = "tensors of the checkpoint that are read scaled, channel by channel";
+def Mica_EqualizeOp : Mica_Op<"equalize"> {
+  let summary = "cross-layer equalization of checkpoint tensors";
   let description = [{
     Elements of a group share a scale, so that one large channel takes its neighbors' precision away. Where the rows of
     some tensors meet the columns of others and nothing else (a norm's gains and the products that read the norm,
     `up` and `down` of a gated network), every channel j may be divided by b_j on one side and multiplied by it on
-    the other: `mica.balance` says that every weight made of these tensors reads them so. With r_j the largest
+    the other: `mica.equalize` says that every weight made of these tensors reads them so. With r_j the largest
     magnitude in row j of `rows` (of a vector, of its element j), c_j the largest share that an element in column j of
     `columns` has of its row's largest magnitude and m the median of all r_j / c_j that are positive and finite (of two
     middle ones the lower), `b_j = 2^floor(log2(r_j / c_j / m) / 2 + 1 / 2)`, and 1 where one of both is zero: channels
@@ -71,7 +71,7 @@ def Mica_BalanceOp : Mica_Op<"balance"> {
     ```mlir
     mica.weight @"norm.weight" : tensor<64xf32>
     mica.weight @"q_proj.weight" : tensor<32x64x!mica.block<int8_g32>>
-    mica.balance rows ["norm.weight"] columns ["q_proj.weight"]
+    mica.equalize rows ["norm.weight"] columns ["q_proj.weight"]
     ```
   }];
   let arguments = (ins Mica_SourceArrayAttr:$rows, Mica_SourceArrayAttr:$columns,
@@ -105,7 +105,7 @@ def Mica_SelectWeightOp : Mica_PureOp<"select_weight", [DeclareOpInterfaceMethod
   let summary = "the value of one of several weights of a type";
   let description = [{
     `weights[index]`: the weight of a layer inside a loop over layers. Only the storage differs between the listed
-    weights. The index must be inside of the list.
+    weights. The index must be inside the list.
 
     Example:
     ```mlir
@@ -123,17 +123,17 @@ def Mica_SelectWeightOp : Mica_PureOp<"select_weight", [DeclareOpInterfaceMethod
   let hasVerifier = 1;
 }
 
-def Mica_SelectNumberOp : Mica_PureOp<"select_number", [
+def Mica_IndexTableOp : Mica_PureOp<"index_table", [
     DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
-  let summary = "one of several numbers";
+  let summary = "an entry of a constant index table";
   let description = [{
     `numbers[index]`: what a loop over layers counts where it follows no rule, as the layers of one kind among those of
-    others. The index must be inside of the list.
+    others. The index must be inside the list.
 
     Example:
     ```mlir
-    func.func @select_number(%i: index) -> index {
-      %layer = mica.select_number [0, 3, 4, 9][%i]
+    func.func @index_table(%i: index) -> index {
+      %layer = mica.index_table [0, 3, 4, 9][%i]
       return %layer : index
     }
     ```

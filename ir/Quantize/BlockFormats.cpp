@@ -1,4 +1,4 @@
-//===- BlockFormats.cpp - numbers stored in blocks --------------------------------===//
+//===- BlockFormats.cpp - numbers stored in blocks ------------------------===//
 
 #include "ir/Quantize/BlockFormats.h"
 
@@ -55,7 +55,7 @@ void readQ6K(const uint8_t *block, BlockParts &parts) {
     parts.scales[i] = static_cast<int8_t>(block[192 + i]);
 }
 
-/// IQ4_XS: 6 bits for each group of 32, 32 added; two bits are in bytes 2 and 3, four behind these.
+/// IQ4_XS: 6 bits for each group of 32, 32 added; two bits are in bytes 2 and 3, four after these.
 void readIq4Xs(const uint8_t *block, BlockParts &parts) {
   int high = block[2] | block[3] << 8;
   for (int i = 0; i < 8; ++i) {
@@ -311,7 +311,7 @@ void joinBlock(const BlockFormat &format, const BlockParts &parts, uint8_t *bloc
   store16(parts.scale, block + format.scaleAt);
   if (format.hasOffsets())
     store16(parts.offset, block + format.offsetAt);
-  // Sub-scales are behind the numbers that begin a block.
+  // Sub-scales are after the numbers that begin a block.
   uint8_t *at = block + (format.hasOffsets() ? 4 : 2);
   if (!format.hasSubScales())
     return;

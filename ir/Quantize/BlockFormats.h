@@ -1,4 +1,4 @@
-//===- BlockFormats.h - numbers stored in blocks ------------------*- C++ -*-===//
+//===- BlockFormats.h - numbers stored in blocks ----------------*- C++ -*-===//
 //
 // One description per format, from which everything else follows: the numbers of a block, the
 // packed layout of a weight, the kernels that read it, the type !mica.block<NAME> and its
@@ -85,7 +85,7 @@ struct BlockFormat {
 /// Where the parts of a packed matrix in blocks stand, in bytes. 64 rows of the matrix are packed
 /// together: for each block along K a header, scale [64] and offset [64] as the format stores them,
 /// then for every 32 elements of it a chunk: sub-scales [groups][64], sub-offsets [groups][64], the
-/// lines of both planes. A plane of w bits has w lines of [64][4] bytes; four neighbours along K, a
+/// lines of both planes. A plane of w bits has w lines of [64][4] bytes; four neighbors along K, a
 /// quad, are the bytes of a lane: quad q of the chunk is in line q / (8 / w), w * (q % (8 / w))
 /// bits up. Lines are in the order in which a kernel that takes quad after quad needs them, those
 /// of the high plane first: hardware prefetchers follow addresses that ascend.

@@ -1,4 +1,4 @@
-//===- HalfFloat.h - f16 without a compiler's type ----------------*- C++ -*-===//
+//===- HalfFloat.h - f16 without a compiler's type --------------*- C++ -*-===//
 
 #ifndef MICA_IR_QUANTIZE_HALFFLOAT_H
 #define MICA_IR_QUANTIZE_HALFFLOAT_H

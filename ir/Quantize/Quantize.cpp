@@ -1,4 +1,4 @@
-//===- Quantize.cpp - rows of integers --------------------------------------===//
+//===- Quantize.cpp - rows of integers ------------------------------------===//
 
 #include "ir/Quantize/Quantize.h"
 

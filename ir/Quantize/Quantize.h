@@ -1,4 +1,4 @@
-//===- Quantize.h - rows of integers ------------------------------*- C++ -*-===//
+//===- Quantize.h - rows of integers ----------------------------*- C++ -*-===//
 //
 // How numbers become !mica.int8, !mica.int_rows and Mica's own block formats: one formula for the
 // interpreter, which computes with what the integers stand for, and for the packer, which stores
@@ -24,7 +24,7 @@ namespace mica {
 inline constexpr float kSmallestMagnitude = 0x1p-100f;
 
 /// The largest magnitude in a row; infinite or NaN where it holds such a number. Inlined, so that
-/// it is compiled for the processors of whoever calls it; a maximum of integers, as one of numbers
+/// it is compiled for the processors of its caller; a maximum of integers, as one of numbers
 /// has an order that keeps several from being looked at together.
 [[gnu::always_inline]] inline float largestMagnitude(const float *row, int64_t count) {
   int32_t largest = 0;

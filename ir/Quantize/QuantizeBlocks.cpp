@@ -1,9 +1,9 @@
-//===- QuantizeBlocks.cpp - numbers become blocks of Mica's own formats -------------===//
+//===- QuantizeBlocks.cpp - numbers become blocks of Mica's own formats ---===//
 //
 // Groups of 32 are fitted side by side, 16 at a time, one per lane. A group's scale (and offset) is
 // searched: several grids around the one that just covers the group, each followed by the least
 // squares of scale and offset for the codes it gives. Then the scales of a block are rounded to
-// integers times one number, and their neighbors are tried with the codes chosen anew.
+// integers times one number, and their neighbors are tried with the codes chosen again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -265,10 +265,10 @@ bool mica::quantizeBlocks(const BlockFormat &format, ArrayRef<float> row,
   auto count = static_cast<int64_t>(row.size());
   // Weighted squares must neither vanish nor overflow: rows of unusual size are scaled by a power
   // of two, and their blocks back.
-  constexpr int kUsual = 20;
+  constexpr int kMaxExactExponent = 20;
   int exponent = largest > 0 ? std::ilogb(largest) : 0;
   std::vector<float> scaled;
-  if (std::abs(exponent) > kUsual)
+  if (std::abs(exponent) > kMaxExactExponent)
     for (float value : row)
       scaled.push_back(std::ldexp(value, -exponent));
   Grid grid{-static_cast<float>(format.bias),

@@ -1,4 +1,4 @@
-//===- TargetClones.h - one source for several processors -------------------===//
+//===- TargetClones.h - one source for several processors -------*- C++ -*-===//
 #ifndef MICA_IR_QUANTIZE_TARGETCLONES_H
 #define MICA_IR_QUANTIZE_TARGETCLONES_H
 

@@ -1,4 +1,4 @@
-//===- AbsorbLatent.cpp - caches hold latents, not what is made of them -------===//
+//===- AbsorbLatent.cpp - caches hold latents, not what is made of them ---===//
 
 #include "ir/Mica/TensorPart.h"
 #include "passes/Passes.h"
@@ -42,7 +42,7 @@ struct Cached {
 /// and the same for all heads.
 struct LatentAttention {
   AttentionOp attention;
-  JoinHeadsOp queries, joined;
+  ConcatHeadsOp queries, joined;
   Cached keys, values;
   HeadsOfLatent plainKeys, plainValues;
 
@@ -80,7 +80,7 @@ static StringRef findProduct(Value heads, HeadsOfLatent &made) {
 }
 
 /// Rows of head `head` of `heads`, of `rows` each, in a matrix: of one tensor, or of one with an
-/// entry for each head. Null where they do not stand together.
+/// entry for each head. Null where they are not stored together.
 static Attribute sourceOfHead(WeightOp weight, int64_t head, int64_t heads, int64_t rows,
                               bool turned) {
   SmallVector<Attribute> sources = weight.getSourceList();
@@ -120,7 +120,7 @@ static StringRef findWeights(HeadsOfLatent &made, ArrayRef<func::CallOp> calls,
     auto weight = symbols.lookup<WeightOp>(get.getWeight());
     for (int64_t head = 0; head < made.heads(); ++head)
       if (!sourceOfHead(weight, head, made.heads(), made.headDim(), false))
-        return "the rows of a head do not stand together in a tensor";
+        return "the rows of a head are not contiguous in a tensor";
     made.gets.push_back(get);
     made.weights.push_back(weight);
   }
@@ -133,8 +133,8 @@ static StringRef findParts(AttentionOp attention, LatentAttention &found) {
     return reason;
   if (StringRef reason = findCached(attention.getV(), found.values); !reason.empty())
     return reason;
-  found.queries = attention.getQ().getDefiningOp<JoinHeadsOp>();
-  found.joined = found.keys.append.getX().getDefiningOp<JoinHeadsOp>();
+  found.queries = attention.getQ().getDefiningOp<ConcatHeadsOp>();
+  found.joined = found.keys.append.getX().getDefiningOp<ConcatHeadsOp>();
   if (!found.queries || !found.joined || !found.queries->hasOneUse() || !found.joined->hasOneUse())
     return "queries or keys are not joined of two parts";
   if (dimOf(found.joined.getB(), 1) != 1)
@@ -162,7 +162,7 @@ static StringRef findParts(AttentionOp attention, LatentAttention &found) {
 }
 
 namespace {
-/// Caches that hold values are of no use any more: what functions take and return of them.
+/// Caches that hold values are unused now: the arguments and results of functions for them.
 class ValueCaches {
 public:
   explicit ValueCaches(ModuleOp module) : module(module), kinds(module) {}
@@ -284,7 +284,7 @@ private:
   /// Whether heads are joined of parts, as only those are that read latents.
   bool hasLatents() {
     return getOperation()
-        .walk([](JoinHeadsOp) { return WalkResult::interrupt(); })
+        .walk([](ConcatHeadsOp) { return WalkResult::interrupt(); })
         .wasInterrupted();
   }
 
@@ -326,8 +326,8 @@ private:
 
     Value latent =
         SplitHeadsOp::create(builder, found.latent().getLoc(), rowsOf(1, rank), found.latent());
-    Value cached = JoinHeadsOp::create(builder, found.joined.getLoc(), rowsOf(1, width), latent,
-                                       found.joined.getB());
+    Value cached = ConcatHeadsOp::create(builder, found.joined.getLoc(), rowsOf(1, width), latent,
+                                         found.joined.getB());
     KvAppendOp append = found.keys.append;
     append->moveBefore(attention);
     append.getXMutable().assign(cached);
@@ -340,8 +340,8 @@ private:
           values = read(found.values.read.getLoc(), rank);
     Value inLatents = HeadLinearOp::create(builder, keyLoc, rowsOf(heads, rank),
                                            found.queries.getA(), keyMatrices);
-    Value queries = JoinHeadsOp::create(builder, found.queries.getLoc(), rowsOf(heads, width),
-                                        inLatents, found.queries.getB());
+    Value queries = ConcatHeadsOp::create(builder, found.queries.getLoc(), rowsOf(heads, width),
+                                          inLatents, found.queries.getB());
     auto next = AttentionOp::create(
         builder, loc, rowsOf(heads, rank), queries, keys, values, attention.getSequences(),
         attention.getPositions(), attention.getKeyMask(), attention.getSinks(),

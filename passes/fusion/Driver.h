@@ -1,4 +1,4 @@
-//===- Driver.h - how fusion applies its patterns --------------*- C++ -*-===//
+//===- Driver.h - how fusion applies its patterns ---------------*- C++ -*-===//
 
 #ifndef MICA_PASSES_FUSION_DRIVER_H
 #define MICA_PASSES_FUSION_DRIVER_H

@@ -1,4 +1,4 @@
-//===- FoldRepeatKv.cpp - attention reads shared heads in place ---------------===//
+//===- FoldRepeatKv.cpp - attention reads shared heads in place -----------===//
 
 #include "passes/Passes.h"
 #include "passes/fusion/Driver.h"

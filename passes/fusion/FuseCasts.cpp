@@ -1,4 +1,4 @@
-//===- FuseCasts.cpp - an op rounds its own result -----------------------------===//
+//===- FuseCasts.cpp - an op rounds its own result ------------------------===//
 
 #include "passes/Passes.h"
 #include "passes/fusion/Driver.h"

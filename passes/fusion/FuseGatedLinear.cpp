@@ -1,4 +1,4 @@
-//===- FuseGatedLinear.cpp - gate and up projection in one product ------------===//
+//===- FuseGatedLinear.cpp - gate and up projection in one product --------===//
 
 #include "passes/Passes.h"
 #include "passes/fusion/Driver.h"
@@ -65,7 +65,7 @@ struct GateAndUpShareOneProduct : OpRewritePattern<MulOp> {
     if (gate.getWeight().getType() != up.getWeight().getType())
       return rewriter.notifyMatchFailure(mul, "gate and up have different types");
     SmallVector<Value> parts{gate.getWeight(), up.getWeight()};
-    if (StringRef reason = weights.whyNot(parts, Composition::Interleave); !reason.empty())
+    if (StringRef reason = weights.rejectionReason(parts, Composition::Interleave); !reason.empty())
       return rewriter.notifyMatchFailure(mul, reason);
 
     auto type = getInterleavedType(gate.getWeight().getType());
@@ -95,7 +95,8 @@ struct ExpertsShareOneProduct : OpRewritePattern<MoeExpertsOp> {
     if (!experts.getUp())
       return rewriter.notifyMatchFailure(experts, "gate and up are one already");
     SmallVector<Value> parts{experts.getGate(), experts.getUp()};
-    if (StringRef reason = weights.whyNot(parts, Composition::StackInterleave); !reason.empty())
+    if (StringRef reason = weights.rejectionReason(parts, Composition::StackInterleave);
+        !reason.empty())
       return rewriter.notifyMatchFailure(experts, reason);
     auto type = getInterleavedType(experts.getGate().getType());
     Value weight = weights.compose(rewriter, parts, Composition::StackInterleave, type);

@@ -1,4 +1,4 @@
-//===- FuseQkvAppend.cpp - norms, rope and appends in one pass ----------------===//
+//===- FuseQkvAppend.cpp - norms, rope and appends in one pass ------------===//
 
 #include "passes/Passes.h"
 #include "passes/fusion/Driver.h"
@@ -21,7 +21,7 @@ template <typename Op> static Op getOnlyUser(Value value) {
 namespace {
 /// What happens to the queries or keys between the split and their use: split_heads, an optional
 /// norm, rope.
-struct Turned {
+struct Rotated {
   SplitHeadsOp heads;
   RmsNormOp norm; // may be null
   RopeOp rope;
@@ -29,14 +29,14 @@ struct Turned {
 } // namespace
 
 /// Follows `part` of a split to its rope; the rope is null when something else happens on the way.
-static Turned followToRope(Value part) {
-  Turned turned{getOnlyUser<SplitHeadsOp>(part), {}, {}};
-  if (!turned.heads)
-    return turned;
-  turned.norm = getOnlyUser<RmsNormOp>(turned.heads.getResult());
-  turned.rope =
-      getOnlyUser<RopeOp>(turned.norm ? turned.norm.getResult() : turned.heads.getResult());
-  return turned;
+static Rotated followToRope(Value part) {
+  Rotated rotated{getOnlyUser<SplitHeadsOp>(part), {}, {}};
+  if (!rotated.heads)
+    return rotated;
+  rotated.norm = getOnlyUser<RmsNormOp>(rotated.heads.getResult());
+  rotated.rope =
+      getOnlyUser<RopeOp>(rotated.norm ? rotated.norm.getResult() : rotated.heads.getResult());
+  return rotated;
 }
 
 static bool isSameRope(RopeOp a, RopeOp b) {
@@ -52,7 +52,7 @@ static bool isSameNorm(RmsNormOp a, RmsNormOp b) {
   auto isVector = [](RmsNormOp norm) {
     return cast<RankedTensorType>(norm.getWeight().getType()).getRank() == 1;
   };
-  return a.getEps() == b.getEps() && a.getGainOffset() == b.getGainOffset() && isVector(a) &&
+  return a.getEps() == b.getEps() && a.getWeightOffset() == b.getWeightOffset() && isVector(a) &&
          isVector(b);
 }
 
@@ -64,19 +64,19 @@ static bool isSamePlace(KvAppendOp a, KvAppendOp b) {
 namespace {
 /// What makes queries, keys and values, and what happens to them up to the appends.
 struct Found {
-  Turned q, k;
+  Rotated q, k;
   SplitHeadsOp valueHeads;
   KvAppendOp keys, values;
 };
 } // namespace
 
 /// Why both appends and ropes cannot be one op at the place of `op`; empty where they can.
-static StringRef whyNot(Found found, Operation *op) {
+static StringRef rejectionReason(Found found, Operation *op) {
   auto [q, k, valueHeads, keys, values] = found;
   if (!isSameRope(q.rope, k.rope))
-    return "queries and keys are turned differently";
+    return "queries and keys are rotated differently";
   if (!isSameNorm(q.norm, k.norm))
-    return "queries and keys are normalised differently";
+    return "queries and keys are normalized differently";
   if (!isSamePlace(keys, values) || keys.getPositions() != q.rope.getPositions())
     return "keys, values and rope differ in layer, sequences or positions";
   if (keys.getCache().getType() != values.getCache().getType() ||
@@ -96,7 +96,7 @@ static StringRef whyNot(Found found, Operation *op) {
   return {};
 }
 
-/// Puts the op in front of the insertion point; `products` have the columns of queries, keys and
+/// Puts the op before the insertion point; `products` have the columns of queries, keys and
 /// values.
 static void fuse(Found found, ValueRange products, PatternRewriter &rewriter) {
   auto [q, k, valueHeads, keys, values] = found;
@@ -123,7 +123,7 @@ static void fuse(Found found, ValueRange products, PatternRewriter &rewriter) {
       keys.getCache(), values.getCache(), keys.getLayer(), keys.getSequences(), keys.getPositions(),
       q.norm ? q.norm.getWeight() : Value(), q.norm ? k.norm.getWeight() : Value(),
       products.drop_front(), rope.getPairingAttr(), q.norm ? q.norm.getEpsAttr() : FloatAttr(),
-      q.norm ? q.norm.getGainOffsetAttr() : rewriter.getF64FloatAttr(0));
+      q.norm ? q.norm.getWeightOffsetAttr() : rewriter.getF64FloatAttr(0));
   rewriter.replaceAllUsesWith(rope.getResult(), fused.getQ());
   rewriter.replaceAllUsesWith(keys.getResult(), fused.getKNext());
   rewriter.replaceAllUsesWith(values.getResult(), fused.getVNext());
@@ -150,7 +150,7 @@ struct SplitRopeAndAppendAreOne : OpRewritePattern<SplitOp> {
     if (!found.keys || !found.values)
       return rewriter.notifyMatchFailure(split,
                                          "keys or values have another use than their append");
-    if (StringRef reason = whyNot(found, split); !reason.empty())
+    if (StringRef reason = rejectionReason(found, split); !reason.empty())
       return rewriter.notifyMatchFailure(split, reason);
     fuse(found, split.getX(), rewriter);
     rewriter.eraseOp(split);
@@ -183,7 +183,7 @@ struct RopesAndAppendsOfSeveralProductsAreOne : OpRewritePattern<AttentionOp> {
         last = op;
     }
     Operation *place = last->getNextNode();
-    if (StringRef reason = whyNot(found, place); !reason.empty())
+    if (StringRef reason = rejectionReason(found, place); !reason.empty())
       return rewriter.notifyMatchFailure(attention, reason);
     // Nothing may use what the new op makes before it.
     for (Operation *op :
@@ -204,14 +204,14 @@ private:
     return op && op->hasOneUse() ? op : Op();
   }
 
-  /// Split heads and a norm in front of a rope that has one use.
-  static Turned followBack(RopeOp rope) {
-    Turned turned{{}, {}, rope};
+  /// Split heads and a norm before a rope that has one use.
+  static Rotated followBack(RopeOp rope) {
+    Rotated rotated{{}, {}, rope};
     if (!rope)
-      return turned;
-    turned.norm = getOnlyMaker<RmsNormOp>(rope.getX());
-    turned.heads = getOnlyMaker<SplitHeadsOp>(turned.norm ? turned.norm.getX() : rope.getX());
-    return turned;
+      return rotated;
+    rotated.norm = getOnlyMaker<RmsNormOp>(rope.getX());
+    rotated.heads = getOnlyMaker<SplitHeadsOp>(rotated.norm ? rotated.norm.getX() : rope.getX());
+    return rotated;
   }
 
   static Found findBefore(AttentionOp attention) {

@@ -1,4 +1,4 @@
-//===- FuseResidual.cpp - products add the residual stream themselves ---------===//
+//===- FuseResidual.cpp - products add the residual stream themselves -----===//
 
 #include "passes/Passes.h"
 #include "passes/fusion/Driver.h"

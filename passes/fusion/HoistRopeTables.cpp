@@ -1,4 +1,4 @@
-//===- HoistRopeTables.cpp - one table per step, not per layer ------------------===//
+//===- HoistRopeTables.cpp - one table per step, not per layer ------------===//
 
 #include "ir/Mica/Names.h"
 #include "passes/Passes.h"
@@ -46,8 +46,8 @@ public:
   }
 
 private:
-  /// The table of `positions` (and `lengths`, or null) with the frequencies of `like`, right behind
-  /// both; one for all who need it.
+  /// The table of `positions` (and `lengths`, or null) with the frequencies of `like`, right after
+  /// both; shared by all users.
   Value getTable(Value positions, Value lengths, RopeTableOp like) {
     for (Operation *user : positions.getUsers())
       if (auto table = dyn_cast<RopeTableOp>(user);
@@ -74,7 +74,7 @@ private:
   }
 
   IRRewriter rewriter;
-  /// Tables that stand right behind what they are made of and so dominate every call.
+  /// Tables that directly follow what they are made of and so dominate every call.
   llvm::DenseSet<Operation *> tables;
 };
 

@@ -1,4 +1,4 @@
-//===- MergeLinears.cpp - products of the same rows become one ----------------===//
+//===- MergeLinears.cpp - products of the same rows become one ------------===//
 
 #include "passes/Passes.h"
 #include "passes/fusion/Driver.h"
@@ -54,10 +54,10 @@ struct ProductsOfTheSameRowsAreOne : OpRewritePattern<LinearOp> {
       locations.push_back(linear.getLoc());
       types.push_back(linear.getType());
     }
-    if (StringRef reason = weights.whyNot(matrices, Composition::Concat); !reason.empty())
+    if (StringRef reason = weights.rejectionReason(matrices, Composition::Concat); !reason.empty())
       return rewriter.notifyMatchFailure(first, reason);
     if (!biases.empty())
-      if (StringRef reason = weights.whyNot(biases, Composition::Concat); !reason.empty())
+      if (StringRef reason = weights.rejectionReason(biases, Composition::Concat); !reason.empty())
         return rewriter.notifyMatchFailure(first, reason);
 
     Value weight =

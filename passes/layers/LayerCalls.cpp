@@ -1,4 +1,4 @@
-//===- LayerCalls.cpp - calls of layers, to be written as a loop -----------------===//
+//===- LayerCalls.cpp - calls of layers, to be written as a loop ----------===//
 
 #include "passes/layers/LayerCalls.h"
 

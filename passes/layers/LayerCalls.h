@@ -1,4 +1,4 @@
-//===- LayerCalls.h - calls of layers, to be written as a loop ------*- C++ -*-===//
+//===- LayerCalls.h - calls of layers, to be written as a loop --*- C++ -*-===//
 
 #ifndef MICA_PASSES_LAYERS_LAYERCALLS_H
 #define MICA_PASSES_LAYERS_LAYERCALLS_H
@@ -13,7 +13,7 @@ namespace mica {
 /// The number of a layer, or nothing.
 std::optional<int64_t> getConstant(mlir::Value value);
 
-/// Moves what makes `values` before `place` where it stands behind it: fails if it needs something
+/// Moves what makes `values` before `place` where it follows it: fails if it needs something
 /// itself.
 mlir::LogicalResult moveBefore(mlir::IRRewriter &rewriter, mlir::Operation *place,
                                llvm::ArrayRef<mlir::Value> values);

@@ -1,7 +1,7 @@
-//===- RollLayers.cpp - one loop over layers -----------------------------------===//
+//===- RollLayers.cpp - one loop over layers ------------------------------===//
 
 #include "passes/Passes.h"
-#include "passes/layers/LayerMix.h"
+#include "passes/layers/InterleavedLayers.h"
 
 #include <map>
 
@@ -14,92 +14,99 @@ using namespace mlir;
 using namespace mica;
 
 namespace {
-/// The calls of one turn of a loop.
-using Turn = ArrayRef<func::CallOp>;
+/// The calls of one iteration of a loop.
+using Iteration = ArrayRef<func::CallOp>;
 
-/// What an operand of a call is for the same call in the next turn of a run.
-struct Role {
-  /// Carried: a result of the turn before. Within: of a call before it in its turn.
+/// What an operand of a call is for the same call in the next iteration of a run.
+struct Provenance {
+  /// Carried: a result of the iteration before. Within: of a call before it in its iteration.
   enum Kind { Same, Carried, Within, Layer, Weight } kind;
-  unsigned call = 0, result = 0; ///< which result, of which call of the turn
-  int64_t step = 0;              ///< of Layer: from one turn to the next
-  bool operator==(const Role &other) const = default;
+  unsigned call = 0, result = 0; ///< which result, of which call of the iteration
+  int64_t step = 0;              ///< of Layer: from one iteration to the next
+  bool operator==(const Provenance &other) const = default;
 };
 
-/// Consecutive calls that a loop can make, in turns of `period` of them.
+/// Consecutive calls that a loop can make, in iterations of `period` of them.
 struct Run {
   SmallVector<func::CallOp> calls;
   size_t period = 1;
-  SmallVector<SmallVector<Role>> roles = {}; ///< of each call of a turn, those of its operands
+  SmallVector<SmallVector<Provenance>> provenances =
+      {}; ///< of each call of an iteration, those of its operands
 
-  size_t turns() const { return calls.size() / period; }
-  Turn turn(size_t number) const { return ArrayRef(calls).slice(number * period, period); }
+  size_t iterations() const { return calls.size() / period; }
+  Iteration iteration(size_t number) const {
+    return ArrayRef(calls).slice(number * period, period);
+  }
 };
 } // namespace
 
-/// Layers of several kinds take turns in patterns of at most this length.
-static constexpr size_t kLongestPeriod = 16;
+/// Layers of several types alternate in patterns of at most this length.
+static constexpr size_t kMaxPeriod = 16;
 
 /// Where periods leave more calls than these for each function, rounds are worth their tables.
 static constexpr size_t kCallsPerKind = 4;
 
-/// The number of the call in `turn` that `value` is a result of, or nothing.
-static std::optional<unsigned> findCall(Turn turn, Value value) {
-  const auto *found = llvm::find(turn, value.getDefiningOp());
-  return found == turn.end() ? std::nullopt : std::optional<unsigned>(found - turn.begin());
+/// The number of the call in `iteration` that `value` is a result of, or nothing.
+static std::optional<unsigned> findCall(Iteration iteration, Value value) {
+  const auto *found = llvm::find(iteration, value.getDefiningOp());
+  return found == iteration.end() ? std::nullopt
+                                  : std::optional<unsigned>(found - iteration.begin());
 }
 
-/// The role of operand `index` of call `number` between two consecutive turns, or nothing.
-static std::optional<Role> findRole(Turn turn, Turn next, unsigned number, unsigned index) {
-  Value before = turn[number]->getOperand(index), after = next[number]->getOperand(index);
-  std::optional<unsigned> maker = findCall(turn, before);
+/// The provenance of operand `index` of call `number` between two consecutive iterations, or
+/// nothing.
+static std::optional<Provenance> findProvenance(Iteration iteration, Iteration next,
+                                                unsigned number, unsigned index) {
+  Value before = iteration[number]->getOperand(index), after = next[number]->getOperand(index);
+  std::optional<unsigned> maker = findCall(iteration, before);
   if (before == after && !maker)
-    return Role{Role::Same};
-  if (std::optional<unsigned> earlier = findCall(turn, after))
-    return Role{Role::Carried, *earlier, cast<OpResult>(after).getResultNumber()};
+    return Provenance{Provenance::Same};
+  if (std::optional<unsigned> earlier = findCall(iteration, after))
+    return Provenance{Provenance::Carried, *earlier, cast<OpResult>(after).getResultNumber()};
   if (maker && maker == findCall(next, after) &&
       cast<OpResult>(before).getResultNumber() == cast<OpResult>(after).getResultNumber())
-    return Role{Role::Within, *maker, cast<OpResult>(after).getResultNumber()};
+    return Provenance{Provenance::Within, *maker, cast<OpResult>(after).getResultNumber()};
   if (before.getDefiningOp<GetWeightOp>() && after.getDefiningOp<GetWeightOp>())
-    return Role{Role::Weight};
+    return Provenance{Provenance::Weight};
   auto first = getConstant(before), second = getConstant(after);
-  if (first && second && *second > *first && *second - *first <= int64_t(turn.size()))
-    return Role{Role::Layer, 0, 0, *second - *first};
+  if (first && second && *second > *first && *second - *first <= int64_t(iteration.size()))
+    return Provenance{Provenance::Layer, 0, 0, *second - *first};
   return std::nullopt;
 }
 
-/// The roles of all operands when `next` may follow `turn` in a loop: nothing else may need the
-/// results of `turn`.
-static std::optional<SmallVector<SmallVector<Role>>> findRoles(Turn turn, Turn next) {
-  SmallVector<SmallVector<Role>> roles(turn.size());
-  for (unsigned number = 0; number < turn.size(); ++number) {
-    func::CallOp call = turn[number], later = next[number];
+/// The provenances of all operands when `next` may follow `iteration` in a loop: nothing else may
+/// need the results of `iteration`.
+static std::optional<SmallVector<SmallVector<Provenance>>> findProvenances(Iteration iteration,
+                                                                           Iteration next) {
+  SmallVector<SmallVector<Provenance>> provenances(iteration.size());
+  for (unsigned number = 0; number < iteration.size(); ++number) {
+    func::CallOp call = iteration[number], later = next[number];
     if (call.getCallee() != later.getCallee())
       return std::nullopt;
     for (unsigned index = 0; index < call.getNumOperands(); ++index) {
-      std::optional<Role> role = findRole(turn, next, number, index);
-      if (!role)
+      std::optional<Provenance> provenance = findProvenance(iteration, next, number, index);
+      if (!provenance)
         return std::nullopt;
-      roles[number].push_back(*role);
+      provenances[number].push_back(*provenance);
     }
     if (!llvm::all_of(call->getUsers(), [&](Operation *user) {
-          return llvm::is_contained(turn, user) || llvm::is_contained(next, user);
+          return llvm::is_contained(iteration, user) || llvm::is_contained(next, user);
         }))
       return std::nullopt;
   }
-  return roles;
+  return provenances;
 }
 
-/// Whether some call takes that result of the turn before.
+/// Whether some call takes that result of the iteration before.
 static bool isCarried(const Run &run, unsigned call, unsigned result) {
-  return llvm::any_of(run.roles, [&](ArrayRef<Role> roles) {
-    return llvm::is_contained(roles, Role{Role::Carried, call, result});
+  return llvm::any_of(run.provenances, [&](ArrayRef<Provenance> provenances) {
+    return llvm::is_contained(provenances, Provenance{Provenance::Carried, call, result});
   });
 }
 
-/// Whether all that is needed behind the last turn is carried from turn to turn.
-static bool handsOn(const Run &run) {
-  Turn last = run.turn(run.turns() - 1);
+/// Whether all that is needed after the last iteration is carried from iteration to iteration.
+static bool isCarriable(const Run &run) {
+  Iteration last = run.iteration(run.iterations() - 1);
   for (auto [number, call] : llvm::enumerate(last))
     for (OpResult result : call->getResults())
       for (Operation *user : result.getUsers())
@@ -110,49 +117,51 @@ static bool handsOn(const Run &run) {
 
 /// Whether the run carries one tensor beside the caches, and needs it nowhere else: a second one
 /// would need a buffer of its own while the first is made.
-static bool hasOneStream(const Run &run) {
-  std::optional<Role> stream;
-  auto isTensor = [&](const Role &role) {
+static bool carriesOneTensor(const Run &run) {
+  std::optional<Provenance> stream;
+  auto isTensor = [&](const Provenance &provenance) {
     return isa<RankedTensorType>(
-        func::CallOp(run.calls[role.call]).getResult(role.result).getType());
+        func::CallOp(run.calls[provenance.call]).getResult(provenance.result).getType());
   };
-  for (ArrayRef<Role> roles : run.roles)
-    for (const Role &role : roles)
-      if (role.kind == Role::Carried && isTensor(role)) {
+  for (ArrayRef<Provenance> provenances : run.provenances)
+    for (const Provenance &provenance : provenances)
+      if (provenance.kind == Provenance::Carried && isTensor(provenance)) {
         if (stream)
           return false;
-        stream = role;
+        stream = provenance;
       }
-  return !stream || llvm::none_of(run.roles, [&](ArrayRef<Role> roles) {
-    return llvm::is_contained(roles, Role{Role::Within, stream->call, stream->result});
+  return !stream || llvm::none_of(run.provenances, [&](ArrayRef<Provenance> provenances) {
+    return llvm::is_contained(provenances,
+                              Provenance{Provenance::Within, stream->call, stream->result});
   });
 }
 
-/// The longest run of that period that begins `calls`; of one turn where a loop cannot make it.
+/// The longest run of that period that begins `calls`; of one iteration where a loop cannot make
+/// it.
 static Run findRun(ArrayRef<func::CallOp> calls, size_t period) {
   Run run{SmallVector<func::CallOp>(calls.take_front(period)), period};
   for (size_t end = 2 * period; end <= calls.size(); end += period) {
-    Turn next = calls.slice(end - period, period);
-    auto roles = findRoles(run.turn(run.turns() - 1), next);
-    if (!roles || (run.turns() > 1 && *roles != run.roles))
+    Iteration next = calls.slice(end - period, period);
+    auto provenances = findProvenances(run.iteration(run.iterations() - 1), next);
+    if (!provenances || (run.iterations() > 1 && *provenances != run.provenances))
       break;
-    run.roles = std::move(*roles);
+    run.provenances = std::move(*provenances);
     run.calls.append(next.begin(), next.end());
   }
-  if (!handsOn(run) || !hasOneStream(run))
+  if (!isCarriable(run) || !carriesOneTensor(run))
     run.calls.truncate(period);
   return run;
 }
 
-/// Runs among `calls`, of two turns at least. Of those that begin at a call it is the one that has
-/// most of them, and of these the one of the shortest period.
+/// Runs among `calls`, of two iterations at least. Of those that begin at a call it is the one that
+/// has most of them, and of these the one of the shortest period.
 static SmallVector<Run> findRuns(ArrayRef<func::CallOp> calls) {
   SmallVector<Run> runs;
   for (ArrayRef<func::CallOp> rest = calls; !rest.empty();) {
     std::optional<Run> best;
-    for (size_t period = 1; period <= std::min(kLongestPeriod, rest.size() / 2); ++period) {
+    for (size_t period = 1; period <= std::min(kMaxPeriod, rest.size() / 2); ++period) {
       Run run = findRun(rest, period);
-      if (run.turns() > 1 && (!best || run.calls.size() > best->calls.size()))
+      if (run.iterations() > 1 && (!best || run.calls.size() > best->calls.size()))
         best = std::move(run);
     }
     rest = rest.drop_front(best ? best->calls.size() : 1);
@@ -167,7 +176,7 @@ namespace {
 class LayerRoller {
 public:
   LayerRoller(IRRewriter &rewriter, const Run &run)
-      : rewriter(rewriter), run(run), first(run.turn(0)),
+      : rewriter(rewriter), run(run), first(run.iteration(0)),
         loc(rewriter.getFusedLoc(
             llvm::map_to_vector(run.calls, [](func::CallOp call) { return call.getLoc(); }))) {}
 
@@ -175,17 +184,18 @@ public:
     if (failed(moveOperands()))
       return failure();
     SmallVector<Value> inits;
-    eachCarried([&](Value operand, const Role &) { inits.push_back(operand); });
+    eachCarried([&](Value operand, const Provenance &) { inits.push_back(operand); });
     rewriter.setInsertionPoint(first.front());
     makeConstants();
-    auto loop = scf::ForOp::create(rewriter, loc, constant(0),
-                                   constant(static_cast<int64_t>(run.turns())), constant(1), inits);
+    auto loop =
+        scf::ForOp::create(rewriter, loc, constant(0),
+                           constant(static_cast<int64_t>(run.iterations())), constant(1), inits);
     rewriter.setInsertionPointToStart(loop.getBody());
     writeBody(loop);
-    Turn last = run.turn(run.turns() - 1);
+    Iteration last = run.iteration(run.iterations() - 1);
     unsigned carried = 0;
-    eachCarried([&](Value, const Role &role) {
-      rewriter.replaceAllUsesWith(func::CallOp(last[role.call]).getResult(role.result),
+    eachCarried([&](Value, const Provenance &provenance) {
+      rewriter.replaceAllUsesWith(func::CallOp(last[provenance.call]).getResult(provenance.result),
                                   loop.getResult(carried++));
     });
     eraseCalls(rewriter, run.calls);
@@ -195,25 +205,25 @@ public:
 private:
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(rewriter, loc, value); }
 
-  /// Of the first turn.
-  void eachOperand(llvm::function_ref<void(Value, const Role &)> function) {
-    for (auto [call, roles] : llvm::zip_equal(first, run.roles))
-      for (auto [operand, role] : llvm::zip_equal(call->getOperands(), roles))
-        function(operand, role);
+  /// Of the first iteration.
+  void eachOperand(llvm::function_ref<void(Value, const Provenance &)> function) {
+    for (auto [call, provenances] : llvm::zip_equal(first, run.provenances))
+      for (auto [operand, provenance] : llvm::zip_equal(call->getOperands(), provenances))
+        function(operand, provenance);
   }
 
-  void eachCarried(llvm::function_ref<void(Value, const Role &)> function) {
-    eachOperand([&](Value operand, const Role &role) {
-      if (role.kind == Role::Carried)
-        function(operand, role);
+  void eachCarried(llvm::function_ref<void(Value, const Provenance &)> function) {
+    eachOperand([&](Value operand, const Provenance &provenance) {
+      if (provenance.kind == Provenance::Carried)
+        function(operand, provenance);
     });
   }
 
-  /// What the first turn needs must be there before its first call.
+  /// What the first iteration needs must be there before its first call.
   LogicalResult moveOperands() {
     SmallVector<Value> values;
-    eachOperand([&](Value operand, const Role &role) {
-      if (role.kind != Role::Within)
+    eachOperand([&](Value operand, const Provenance &provenance) {
+      if (provenance.kind != Provenance::Within)
         values.push_back(operand);
     });
     return moveBefore(rewriter, first.front(), values);
@@ -221,18 +231,18 @@ private:
 
   /// Those of layers, outside of the loop.
   void makeConstants() {
-    eachOperand([&](Value operand, const Role &role) {
-      if (role.kind != Role::Layer)
+    eachOperand([&](Value operand, const Provenance &provenance) {
+      if (provenance.kind != Provenance::Layer)
         return;
       int64_t number = *getConstant(operand);
       if (number != 0 && !numbers.contains(number))
         numbers[number] = constant(number);
-      if (role.step != 1 && !numbers.contains(role.step))
-        numbers[role.step] = constant(role.step);
+      if (provenance.step != 1 && !numbers.contains(provenance.step))
+        numbers[provenance.step] = constant(provenance.step);
     });
   }
 
-  /// first + turn * step
+  /// first + iteration * step
   Value layerOf(Value entry, int64_t firstLayer, int64_t step) {
     Value &layer = layers[{firstLayer, step}];
     if (layer)
@@ -250,24 +260,25 @@ private:
     unsigned carried = 0;
     for (auto [number, call] : llvm::enumerate(first)) {
       SmallVector<Value> operands;
-      for (auto [index, role] : llvm::enumerate(run.roles[number])) {
+      for (auto [index, provenance] : llvm::enumerate(run.provenances[number])) {
         Value operand = func::CallOp(call)->getOperand(index);
-        switch (role.kind) {
-        case Role::Same:
+        switch (provenance.kind) {
+        case Provenance::Same:
           operands.push_back(operand);
           break;
-        case Role::Carried:
+        case Provenance::Carried:
           operands.push_back(loop.getRegionIterArg(carried++));
           break;
-        case Role::Within:
-          operands.push_back(calls[role.call].getResult(role.result));
+        case Provenance::Within:
+          operands.push_back(calls[provenance.call].getResult(provenance.result));
           break;
-        case Role::Layer:
-          operands.push_back(layerOf(loop.getInductionVar(), *getConstant(operand), role.step));
-          break;
-        case Role::Weight:
+        case Provenance::Layer:
           operands.push_back(
-              selectWeight(rewriter, eachTurn(number, index), loop.getInductionVar()));
+              layerOf(loop.getInductionVar(), *getConstant(operand), provenance.step));
+          break;
+        case Provenance::Weight:
+          operands.push_back(
+              selectWeight(rewriter, eachIteration(number, index), loop.getInductionVar()));
           break;
         }
       }
@@ -276,22 +287,23 @@ private:
                                            model.getCalleeAttr(), operands));
     }
     SmallVector<Value> next;
-    eachCarried(
-        [&](Value, const Role &role) { next.push_back(calls[role.call].getResult(role.result)); });
+    eachCarried([&](Value, const Provenance &provenance) {
+      next.push_back(calls[provenance.call].getResult(provenance.result));
+    });
     scf::YieldOp::create(rewriter, loc, next);
   }
 
-  /// What operand `index` of call `number` is in each turn.
-  SmallVector<Value> eachTurn(unsigned number, unsigned index) {
+  /// What operand `index` of call `number` is in each iteration.
+  SmallVector<Value> eachIteration(unsigned number, unsigned index) {
     SmallVector<Value> values;
-    for (size_t turn = 0; turn < run.turns(); ++turn)
-      values.push_back(func::CallOp(run.turn(turn)[number]).getOperand(index));
+    for (size_t iteration = 0; iteration < run.iterations(); ++iteration)
+      values.push_back(func::CallOp(run.iteration(iteration)[number]).getOperand(index));
     return values;
   }
 
   IRRewriter &rewriter;
   const Run &run;
-  Turn first;
+  Iteration first;
   Location loc;
   std::map<int64_t, Value> numbers;                    ///< constants
   std::map<std::pair<int64_t, int64_t>, Value> layers; ///< by the first one and the step
@@ -310,22 +322,22 @@ private:
   static void rollBlock(IRRewriter &rewriter, Block &block) {
     auto all = block.getOps<func::CallOp>();
     SmallVector<func::CallOp> calls(all.begin(), all.end());
-    Lanes lanes(calls);
+    CarriedChains chains(calls);
     SmallVector<Run> runs;
-    SmallVector<LayerMix> mixes;
-    size_t done = 0; // calls that are in `runs` and `mixes`, or stay
+    SmallVector<InterleavedLayers> interleaved;
+    size_t done = 0; // calls that are in `runs` and `interleaved`, or stay
     for (size_t at = 0; at < calls.size();) {
-      LayerMix mix = LayerMix::find(ArrayRef(calls).drop_front(at), lanes);
+      InterleavedLayers mix = InterleavedLayers::find(ArrayRef(calls).drop_front(at), chains);
       size_t end = at + std::max<size_t>(mix.getCalls().size(), 1);
-      if (isWorthIt(mix)) {
+      if (isProfitable(mix)) {
         llvm::append_range(runs, findRuns(ArrayRef(calls).slice(done, at - done)));
-        mixes.push_back(std::move(mix));
+        interleaved.push_back(std::move(mix));
         done = end;
       }
       at = end;
     }
     llvm::append_range(runs, findRuns(ArrayRef(calls).drop_front(done)));
-    for (const LayerMix &mix : mixes)
+    for (const InterleavedLayers &mix : interleaved)
       if (failed(mix.roll(rewriter)))
         llvm::append_range(runs, findRuns(mix.getCalls()));
     for (const Run &run : runs)
@@ -333,7 +345,7 @@ private:
   }
 
   /// Whether periods would leave many calls, and a mix far fewer.
-  static bool isWorthIt(const LayerMix &mix) {
+  static bool isProfitable(const InterleavedLayers &mix) {
     size_t left = mix.getCalls().size();
     for (const Run &run : findRuns(mix.getCalls()))
       left -= run.calls.size() - run.period;

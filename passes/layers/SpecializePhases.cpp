@@ -1,4 +1,4 @@
-//===- SpecializePhases.cpp - copies by number and role of rows --------------===//
+//===- SpecializePhases.cpp - copies by number and role of rows -----------===//
 
 #include "passes/Passes.h"
 #include "passes/support/Phases.h"
@@ -36,16 +36,16 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
-    // Behind stage `loops` its functions are others, but the module still says where it was cut.
+    // After stage `loops` its functions are others, but the module still says where it was cut.
     auto isCopy = [](func::FuncOp function) {
       return function->hasAttr(kMaxRowsAttr) || function->hasAttr(kRowRoleAttr);
     };
-    if (functions.empty() ? module->hasAttr(kCrossingAttr) : llvm::any_of(functions, isCopy)) {
+    if (functions.empty() ? module->hasAttr(kGemmThresholdAttr) : llvm::any_of(functions, isCopy)) {
       module.emitError("has been specialized for few and many rows already");
       return signalPassFailure();
     }
-    FailureOr<int64_t> most = rowsStated(module, kCrossingAttr, /*least=*/1, crossing),
-                       few = rowsStated(module, kFewRowsAttr, /*least=*/1, fewRows);
+    FailureOr<int64_t> most = readRowsAttr(module, kGemmThresholdAttr, /*least=*/1, gemmThreshold),
+                       few = readRowsAttr(module, kFewRowsAttr, /*least=*/1, fewRows);
     if (failed(most) || failed(few))
       return signalPassFailure();
     if (*most < 1 || *few < 1) {
@@ -79,7 +79,7 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
     for (func::FuncOp function : functions)
       symbols.erase(function);
     module->setAttr(kFewRowsAttr, builder.getI64IntegerAttr(*few));
-    module->setAttr(kCrossingAttr, builder.getI64IntegerAttr(*most));
+    module->setAttr(kGemmThresholdAttr, builder.getI64IntegerAttr(*most));
   }
 };
 } // namespace

@@ -1,4 +1,4 @@
-//===- PipelineOptions.h - what pipelines of mica-opt can be told --*- C++ -*-===//
+//===- PipelineOptions.h - options of mica-opt's pipelines ------*- C++ -*-===//
 
 #ifndef MICA_PASSES_PIPELINES_PIPELINEOPTIONS_H
 #define MICA_PASSES_PIPELINES_PIPELINEOPTIONS_H
@@ -25,18 +25,18 @@ struct FusionOptions {
                 llvm::cl::init(StageOptions().weights), precisionValues()),
         kv(options, "kv", llvm::cl::desc("precision of caches"), llvm::cl::init(StageOptions().kv),
            precisionValues()),
-        keepBlocks(options, "keep-blocks",
-                   llvm::cl::desc("weights keep blocks of integers that they are stored in"),
-                   llvm::cl::init(StageOptions().keepBlocks)) {}
+        preserveBlocks(options, "preserve-blocks",
+                       llvm::cl::desc("weights keep blocks of integers that they are stored in"),
+                       llvm::cl::init(StageOptions().preserveBlocks)) {}
 
   void addTo(StageOptions &stage) const {
     stage.weights = weights;
     stage.kv = kv;
-    stage.keepBlocks = keepBlocks;
+    stage.preserveBlocks = preserveBlocks;
   }
 
   PipelineOption<Precision> weights, kv;
-  PipelineOption<bool> keepBlocks;
+  PipelineOption<bool> preserveBlocks;
 };
 
 /// What specializes functions for prompts and for decoding can be told.
@@ -45,18 +45,19 @@ struct PhaseOptions {
       : exactRows(options, "exact-rows",
                   llvm::cl::desc("type of rows of prompts that multiply blocks and are exact"),
                   llvm::cl::init(StageOptions().exactRows), exactRowsValues()),
-        crossing(options, "crossing", llvm::cl::desc("most rows of a `_several` function"),
-                 llvm::cl::init(StageOptions().phases.crossing)),
+        gemmThreshold(options, "gemm-threshold",
+                      llvm::cl::desc("most rows of a `_several` function"),
+                      llvm::cl::init(StageOptions().phases.gemmThreshold)),
         fewRows(options, "few-rows", llvm::cl::desc("most rows of a `_few` function"),
                 llvm::cl::init(StageOptions().phases.few)) {}
 
   void addTo(StageOptions &stage) const {
     stage.exactRows = exactRows;
-    stage.phases = {crossing, fewRows};
+    stage.phases = {gemmThreshold, fewRows};
   }
 
   PipelineOption<ExactRows> exactRows;
-  PipelineOption<int64_t> crossing, fewRows;
+  PipelineOption<int64_t> gemmThreshold, fewRows;
 };
 
 } // namespace mica

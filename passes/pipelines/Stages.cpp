@@ -1,4 +1,4 @@
-//===- Stages.cpp - the stages of compilation and the way between them ------===//
+//===- Stages.cpp - the stages of compilation and the way between them ----===//
 
 #include "passes/pipelines/PipelineOptions.h"
 
@@ -12,9 +12,9 @@ static constexpr std::array<StageInfo, kStageCount> kStages{{
     {Stage::Model, "model", "mica ops as the model's modules have them, imported and checked"},
     {Stage::Fused, "fused", "mica ops after fusion, with precision assigned"},
     {Stage::Kernels, "kernels", "mica ops with a chosen implementation and layout each"},
-    {Stage::Loops, "loops", "kernels of vector, scf and memref ops, bufferised, caches in place"},
+    {Stage::Loops, "loops", "kernels of vector, scf and memref ops, bufferized, caches in place"},
     {Stage::Llvm, "llvm", "the LLVM dialect"},
-    {Stage::Ll, "ll", "optimised LLVM IR"},
+    {Stage::Ll, "ll", "optimized LLVM IR"},
     {Stage::Asm, "asm", "assembly"},
     {Stage::Obj, "obj", "an object file"},
     {Stage::Exe, "exe", "the program"},
@@ -36,11 +36,11 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createVerifyModel());
   // First: weights keep one form from here on, whatever their precision.
   pm.addPass(createAbsorbLatent());
-  if (options.keepBlocks)
-    pm.addPass(createKeepBlocks({options.weights}));
+  if (options.preserveBlocks)
+    pm.addPass(createPreserveBlocks({options.weights}));
   bool integers = options.weights == Precision::Int8 || options.weights == Precision::Int4;
-  if (options.balance.value_or(integers))
-    pm.addPass(createBalanceChannels());
+  if (options.equalize.value_or(integers))
+    pm.addPass(createEqualizeChannels());
   pm.addPass(createAssignPrecision({options.weights, options.kv}));
   pm.addNestedPass<func::FuncOp>(createFoldRepeatKv());
   // Gate and up first: they would otherwise be merged like any products of the same rows.
@@ -56,7 +56,7 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
 }
 
 void mica::buildPhases(OpPassManager &pm, const StageOptions &options) {
-  pm.addPass(createSpecializePhases({options.phases.crossing, options.phases.few}));
+  pm.addPass(createSpecializePhases({options.phases.gemmThreshold, options.phases.few}));
   pm.addPass(createAssignPromptRows({options.exactRows}));
   pm.addNestedPass<func::FuncOp>(createFuseCasts());
 }

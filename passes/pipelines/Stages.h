@@ -40,9 +40,9 @@ struct StageOptions {
   /// The numbers of rows that functions are made for.
   PhaseRows phases = {};
   /// Whether channels are balanced; where it does not say, they are for integers.
-  std::optional<bool> balance = {};
+  std::optional<bool> equalize = {};
   /// Whether matrices that are stored in blocks keep their format, whatever the precision.
-  bool keepBlocks = false;
+  bool preserveBlocks = false;
   /// What rows of prompts that multiply weights in blocks are where they are exact.
   ExactRows exactRows = ExactRows::BF16;
   /// What probes show, where there are any.
@@ -78,7 +78,7 @@ private:
 /// frontend built.
 void buildModelToFused(mlir::OpPassManager &pm, const StageOptions &options);
 
-/// The first passes behind `fused`: a function for each phase, which computes what rows of
+/// The first passes after `fused`: a function for each phase, which computes what rows of
 /// its role do. The interpreter runs what comes out; no kernel is chosen yet.
 void buildPhases(mlir::OpPassManager &pm, const StageOptions &options);
 

@@ -1,4 +1,4 @@
-//===- AssignPrecision.cpp - the precision of weights and caches ----------------===//
+//===- AssignPrecision.cpp - the precision of weights and caches ----------===//
 
 #include "passes/Passes.h"
 #include "passes/support/Weights.h"
@@ -35,10 +35,10 @@ static Type rowsFor(Type element) {
 }
 
 namespace {
-/// One cast per value and type, right behind it.
+/// One cast per value and type, right after it.
 class SharedCasts {
 public:
-  /// Rounds the rows `operand` to what a product with `weights` wants.
+  /// Rounds the rows `operand` to the activation type of `weights`.
   void narrow(OpOperand &operand, Value weights) {
     Value value = operand.get();
     Type type = rowsFor(elementOf(weights));

@@ -1,4 +1,4 @@
-//===- AssignPromptRows.cpp - the activation type of prompts ------------------===//
+//===- AssignPromptRows.cpp - the activation type of prompts --------------===//
 
 #include "passes/Passes.h"
 #include "passes/support/Calls.h"

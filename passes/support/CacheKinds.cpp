@@ -1,4 +1,4 @@
-//===- CacheKinds.cpp - which caches hold keys, which values -------------------===//
+//===- CacheKinds.cpp - which caches hold keys, which values --------------===//
 
 #include "passes/support/CacheKinds.h"
 
@@ -23,7 +23,7 @@ LogicalResult CacheKinds::infer(ModuleOp module) {
     if (auto attention = dyn_cast<AttentionOp>(op)) {
       keys = findCache(attention.getK());
       values = findCache(attention.getV());
-      // Values that stand in the keys stand as those.
+      // Values that are part of keys are stored as keys.
       if (values == keys)
         values = {};
     } else if (auto append = dyn_cast<QkvAppendOp>(op)) {

@@ -1,4 +1,4 @@
-//===- CacheKinds.h - which caches hold keys, which values --------*- C++ -*-===//
+//===- CacheKinds.h - which caches hold keys, which values ------*- C++ -*-===//
 
 #ifndef MICA_PASSES_SUPPORT_CACHEKINDS_H
 #define MICA_PASSES_SUPPORT_CACHEKINDS_H
@@ -19,7 +19,7 @@ public:
   /// Fails when a cache is used for keys and for values.
   llvm::LogicalResult infer(mlir::ModuleOp module);
 
-  /// A cache that nobody reads counts as keys.
+  /// A cache that is not read counts as keys.
   KvKind get(mlir::Value cache) const { return kinds.lookup_or(cache, KvKind::Keys); }
 
 private:

@@ -1,4 +1,4 @@
-//===- Calls.cpp - functions changed together with their calls --------------===//
+//===- Calls.cpp - functions changed together with their calls ------------===//
 
 #include "passes/support/Calls.h"
 

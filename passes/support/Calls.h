@@ -1,4 +1,4 @@
-//===- Calls.h - functions changed together with their calls -----*- C++ -*-===//
+//===- Calls.h - functions changed together with their calls ----*- C++ -*-===//
 
 #ifndef MICA_PASSES_SUPPORT_CALLS_H
 #define MICA_PASSES_SUPPORT_CALLS_H
@@ -13,13 +13,13 @@ namespace mica {
 /// from elsewhere.
 std::optional<llvm::SmallVector<mlir::func::CallOp>> findCalls(mlir::func::FuncOp function);
 
-/// Adds an argument in front of argument `index`; `values` holds what each of `calls` passes.
+/// Adds an argument before argument `index`; `values` holds what each of `calls` passes.
 mlir::BlockArgument insertArgument(mlir::RewriterBase &rewriter, mlir::func::FuncOp function,
                                    unsigned index, mlir::Type type, mlir::Location loc,
                                    llvm::ArrayRef<mlir::func::CallOp> calls,
                                    mlir::ValueRange values);
 
-/// Removes unused arguments, and at the calls what they were given where no one else needs it.
+/// Removes unused arguments, and at the calls their operands where these have no other use.
 void eraseArguments(mlir::RewriterBase &rewriter, mlir::func::FuncOp function,
                     const llvm::BitVector &indices, llvm::ArrayRef<mlir::func::CallOp> calls);
 

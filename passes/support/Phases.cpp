@@ -1,4 +1,4 @@
-//===- Phases.cpp - the attributes that tell phases apart -------------------===//
+//===- Phases.cpp - the attributes that tell phases apart -----------------===//
 
 #include "passes/support/Phases.h"
 
@@ -6,8 +6,8 @@
 
 using namespace mlir;
 
-FailureOr<int64_t> mica::rowsStated(ModuleOp module, llvm::StringRef name, int64_t least,
-                                    int64_t otherwise) {
+FailureOr<int64_t> mica::readRowsAttr(ModuleOp module, llvm::StringRef name, int64_t least,
+                                      int64_t otherwise) {
   Attribute stated = module->getAttr(name);
   if (!stated)
     return otherwise;

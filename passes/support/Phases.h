@@ -11,18 +11,19 @@ namespace mica {
 /// The numbers of rows for which functions are specialized. A backend may have others.
 struct PhaseRows {
   /// The most rows that generated kernels multiply whatever the shape.
-  int64_t crossing = 32;
-  /// The most rows of a call that decodes, at most `crossing`: attention is cut for single rows of
-  /// several sequences. More rows are mostly a prompt's, whose attention takes tiles of rows.
+  int64_t gemmThreshold = 32;
+  /// The most rows of a call that decodes, at most `gemmThreshold`: attention is cut for single
+  /// rows of several sequences. More rows are mostly a prompt's, whose attention takes tiles of
+  /// rows.
   int64_t few = 16;
 };
 
-/// On a module: the most rows that generated kernels multiply whatever the shape. Whoever writes it
-/// before the functions are copied decides. Without it: PhaseRows::crossing.
-inline constexpr llvm::StringLiteral kCrossingAttr = "mica.crossing";
+/// On a module: the most rows that generated kernels multiply whatever the shape. A tool that
+/// writes it before the functions are copied decides. Without it: PhaseRows::gemmThreshold.
+inline constexpr llvm::StringLiteral kGemmThresholdAttr = "mica.gemm_threshold";
 
 /// On a module: the most rows that its `_few` functions are called for, as in decoding; as above.
-/// Without it: PhaseRows::few, or the crossing where that is less.
+/// Without it: PhaseRows::few, or the GEMM threshold where that is less.
 inline constexpr llvm::StringLiteral kFewRowsAttr = "mica.few_rows";
 
 /// On a function: the most rows it is called for; functions without it take any number.
@@ -34,9 +35,9 @@ inline constexpr llvm::StringLiteral kRowRoleAttr = "mica.row_role";
 inline constexpr llvm::StringLiteral kPromptRole = "prompt", kDecodeRole = "decode";
 
 /// The rows that one of these attributes of a module states; `otherwise` where it has none. An
-/// error at the module where it is no number from `least` on.
-mlir::FailureOr<int64_t> rowsStated(mlir::ModuleOp module, llvm::StringRef name, int64_t least,
-                                    int64_t otherwise);
+/// error at the module where it is not a number from `least` on.
+mlir::FailureOr<int64_t> readRowsAttr(mlir::ModuleOp module, llvm::StringRef name, int64_t least,
+                                      int64_t otherwise);
 
 /// Whether rows of prompts are computed in another arithmetic than those of decoding.
 bool dependsOnRole(mlir::ModuleOp module);

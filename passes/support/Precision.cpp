@@ -1,4 +1,4 @@
-//===- Precision.cpp - names and types of precisions --------------------------===//
+//===- Precision.cpp - names and types of precisions ----------------------===//
 
 #include "passes/support/Precision.h"
 

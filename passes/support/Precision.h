@@ -1,4 +1,4 @@
-//===- Precision.h - names and types of precisions -----------------*- C++ -*-===//
+//===- Precision.h - names and types of precisions --------------*- C++ -*-===//
 
 #ifndef MICA_PASSES_SUPPORT_PRECISION_H
 #define MICA_PASSES_SUPPORT_PRECISION_H

@@ -1,4 +1,4 @@
-//===- Weights.cpp - weights made of weights, and what weights are for ------===//
+//===- Weights.cpp - weights made of weights, and what weights are for ----===//
 
 #include "passes/support/Weights.h"
 
@@ -31,7 +31,7 @@ WeightUse mica::classifyWeightUse(OpOperand &operand) {
       .Case([&](MoeGateOp op) {
         return value == op.getGate()
                    ? WeightUse::Router
-                   : when(oneOf({op.getBias(), op.getCorrection()}), WeightUse::Vector);
+                   : when(oneOf({op.getBias(), op.getEScoreCorrectionBias()}), WeightUse::Vector);
       })
       .Case([&](AttentionOp op) { return when(value == op.getSinks(), WeightUse::Vector); })
       .Case([&](RmsNormOp op) { return when(value == op.getWeight(), WeightUse::Vector); })
@@ -130,7 +130,7 @@ WeightOp WeightComposer::lookup(Value weight) {
   return get ? symbols.lookup<WeightOp>(get.getWeightAttr().getAttr()) : WeightOp();
 }
 
-StringRef WeightComposer::whyNot(ValueRange weights, Composition composition) {
+StringRef WeightComposer::rejectionReason(ValueRange weights, Composition composition) {
   func::FuncOp function = getFunctionOf(weights);
   if (!function)
     return "a weight is no argument of the function";
@@ -140,13 +140,13 @@ StringRef WeightComposer::whyNot(ValueRange weights, Composition composition) {
   if (!calls)
     return "the function may be called from elsewhere";
   for (func::CallOp call : *calls)
-    if (StringRef reason = whyNotAtCall(call, weights, composition); !reason.empty())
+    if (StringRef reason = rejectionReasonAtCall(call, weights, composition); !reason.empty())
       return reason;
   return {};
 }
 
-StringRef WeightComposer::whyNotAtCall(func::CallOp call, ValueRange weights,
-                                       Composition composition) {
+StringRef WeightComposer::rejectionReasonAtCall(func::CallOp call, ValueRange weights,
+                                                Composition composition) {
   std::optional<size_t> entries;
   for (Value weight : weights) {
     WeightOp part = lookup(call.getOperand(cast<BlockArgument>(weight).getArgNumber()));

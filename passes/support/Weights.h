@@ -72,9 +72,9 @@ public:
   /// Why `weights` cannot become one argument; empty when they can. They must be arguments of one
   /// private function, each used once, and every call must pass weights that are not composed in
   /// another way already.
-  llvm::StringRef whyNot(mlir::ValueRange weights, Composition composition);
+  llvm::StringRef rejectionReason(mlir::ValueRange weights, Composition composition);
 
-  /// Adds the composed argument in front of the first of `weights`; at the calls a composed weight
+  /// Adds the composed argument before the first of `weights`; at the calls a composed weight
   /// of type `type`.
   mlir::BlockArgument compose(mlir::RewriterBase &rewriter, mlir::ValueRange weights,
                               Composition composition, mlir::RankedTensorType type);
@@ -86,8 +86,8 @@ public:
   void eraseUnusedWeights(mlir::ModuleOp module);
 
 private:
-  llvm::StringRef whyNotAtCall(mlir::func::CallOp call, mlir::ValueRange weights,
-                               Composition composition);
+  llvm::StringRef rejectionReasonAtCall(mlir::func::CallOp call, mlir::ValueRange weights,
+                                        Composition composition);
   WeightOp lookup(mlir::Value weight);
   WeightOp composeSymbols(mlir::OpBuilder &builder, llvm::ArrayRef<WeightOp> parts,
                           Composition composition, mlir::RankedTensorType type);

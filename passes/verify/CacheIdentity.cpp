@@ -1,4 +1,4 @@
-//===- CacheIdentity.cpp - caches come back, each layer written once ------------===//
+//===- CacheIdentity.cpp - caches are returned, layers appended to once ---===//
 //
 // A program keeps its caches where they are and gets nothing back for them. That is what the IR
 // says only if an entry returns each cache, appended to, in the place in which it received it.
@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace mica;
 
 namespace {
-/// Follows caches back to where they came from. Calls have an end: see verifyCallsEnd.
+/// Follows caches back to where they came from. Calls have an end: see verifyNoRecursion.
 class CacheOrigins {
 public:
   /// The argument of a function that `cache` was before all appends, or nothing.
@@ -35,7 +35,7 @@ public:
     return origin;
   }
 
-  /// The argument of a function or of a loop's turn that `cache` was before all appends, or
+  /// The argument of a function or of a loop's iteration that `cache` was before all appends, or
   /// nothing.
   BlockArgument originOf(Value cache) {
     SmallVector<Value> passed;
@@ -68,7 +68,7 @@ private:
     return {};
   }
 
-  /// A loop must hand the cache of a turn to the same place of the next turn.
+  /// A loop must hand the cache of an iteration to the same place of the next iteration.
   Value followLoop(scf::ForOp loop, unsigned index) {
     BlockArgument carried = loop.getRegionIterArg(index);
     return originOf(loop.getYieldedValues()[index]) == carried ? loop.getInitArgs()[index]
@@ -95,7 +95,7 @@ private:
 } // namespace
 
 namespace {
-/// Runs calls and loops with the numbers of layers and nothing else, to find what is appended to.
+/// Runs calls and loops with the layer indices and nothing else, to find what is appended to.
 class LayerWrites {
 public:
   LayerWrites(ModuleOp module, CacheOrigins &origins) : module(module), origins(origins) {}
@@ -175,8 +175,8 @@ private:
         .wasInterrupted();
   }
 
-  /// A loop that goes on too long writes a layer twice; one over layers of several kinds has turns
-  /// that write nothing. One whose number of turns is not known may well take two.
+  /// A loop that runs too long writes a layer twice; one over layers of several kinds has
+  /// iterations that write nothing. One whose number of iterations is not known may well take two.
   LogicalResult runLoop(scf::ForOp loop, Numbers &values, Writes &writes) {
     if (!mayWrite(loop.getRegion()))
       return success();
@@ -186,19 +186,19 @@ private:
     bool isKnown = first && end && step && *step > 0 && !loop.getUnsignedCmp();
     if (isKnown && *first >= *end)
       return success();
-    int64_t turns = isKnown ? static_cast<int64_t>(llvm::divideCeil(
-                                  static_cast<uint64_t>(*end) - static_cast<uint64_t>(*first),
-                                  static_cast<uint64_t>(*step)))
-                            : 2;
+    int64_t iterations = isKnown ? static_cast<int64_t>(llvm::divideCeil(
+                                       static_cast<uint64_t>(*end) - static_cast<uint64_t>(*first),
+                                       static_cast<uint64_t>(*step)))
+                                 : 2;
     // Of another run of this loop, whose bounds were known.
     values.erase(loop.getInductionVar());
-    for (int64_t turn = 0, idle = 0; turn < turns; ++turn) {
-      if (idle == kIdleTurns)
-        return loop.emitOpError("appends to no cache for ")
-               << kIdleTurns << " turns, so that no one knows what it does in the others: let it "
-               << "have no turns but those that do";
+    for (int64_t iteration = 0, idle = 0; iteration < iterations; ++iteration) {
+      if (idle == kMaxEmptyIterations)
+        return loop.emitOpError("runs ")
+               << kMaxEmptyIterations
+               << " iterations in a row that append to no cache, leave out the empty iterations";
       if (isKnown)
-        values[loop.getInductionVar()] = *first + turn * *step;
+        values[loop.getInductionVar()] = *first + iteration * *step;
       size_t before = writes.size();
       if (failed(run(loop.getRegion(), values, writes)))
         return failure();
@@ -209,7 +209,7 @@ private:
 
   /// An op on numbers, or branches, each of which may run.
   LogicalResult evaluate(Operation *op, Numbers &values, Writes &writes) {
-    // In a loop's next turn they may be others, or known no more.
+    // In a loop's next iteration they may be others, or known no more.
     for (Value result : op->getResults())
       values.erase(result);
     for (Region &region : op->getRegions())
@@ -258,8 +258,8 @@ private:
     return diagnostic;
   }
 
-  /// No loop over layers has so many turns one after the other that write nothing.
-  static constexpr int64_t kIdleTurns = 1000;
+  /// No loop over layers has so many iterations one after the other that write nothing.
+  static constexpr int64_t kMaxEmptyIterations = 1000;
 
   ModuleOp module;
   CacheOrigins &origins;
@@ -284,7 +284,7 @@ static LogicalResult verifyEntry(func::FuncOp entry, CacheOrigins &origins) {
   return failure(result.wasInterrupted());
 }
 
-LogicalResult mica::verifyLayersAreWrittenOnce(ModuleOp module) {
+LogicalResult mica::verifySingleAppend(ModuleOp module) {
   CacheOrigins origins;
   LayerWrites writes(module, origins);
   for (auto function : module.getOps<func::FuncOp>())
@@ -293,7 +293,7 @@ LogicalResult mica::verifyLayersAreWrittenOnce(ModuleOp module) {
   return success();
 }
 
-LogicalResult mica::verifyCachesComeBack(ModuleOp module) {
+LogicalResult mica::verifyCachesReturned(ModuleOp module) {
   CacheOrigins origins;
   for (auto function : module.getOps<func::FuncOp>())
     if (function.isPublic() && failed(verifyEntry(function, origins)))

@@ -1,6 +1,6 @@
-//===- CacheLinearity.cpp - a cache is consumed once -------------------------===//
+//===- CacheLinearity.cpp - a cache is consumed once ----------------------===//
 //
-// An append happens in place only when no one needs the cache as it was. Inside a block the order
+// An append happens in place only when nothing needs the old cache. Inside a block the order
 // of ops is the order of execution, so the rule is: after the op that consumes a cache there is no
 // further use of it.
 //
@@ -26,7 +26,7 @@ static InFlightDiagnostic reportUse(Operation *user, Operation *consumer, String
   return diagnostic;
 }
 
-/// The op of the block where `value` is defined that `user` is or stands in.
+/// The op of the block where `value` is defined that `user` is or is in.
 static Operation *findAncestor(Value value, Operation *user) {
   return value.getParentBlock()->findAncestorOpInBlock(*user);
 }
@@ -38,7 +38,7 @@ static LogicalResult verifyCache(Value cache) {
     if (!isConsumed(use))
       continue;
     if (ancestor != use.getOwner() && isa<LoopLikeOpInterface>(ancestor))
-      return reportUse(use.getOwner(), use.getOwner(), " in an earlier turn of the loop");
+      return reportUse(use.getOwner(), use.getOwner(), " in an earlier iteration of the loop");
     if (!consumer || ancestor->isBeforeInBlock(findAncestor(cache, consumer->getOwner())))
       consumer = &use;
   }

@@ -1,4 +1,4 @@
-//===- Calls.cpp - calls have an end --------------------------------------------===//
+//===- Calls.cpp - calls have an end --------------------------------------===//
 
 #include "passes/verify/Checks.h"
 
@@ -33,7 +33,7 @@ private:
 };
 } // namespace
 
-LogicalResult mica::verifyCallsEnd(ModuleOp module) {
+LogicalResult mica::verifyNoRecursion(ModuleOp module) {
   CallWalk calls(module);
   for (auto function : module.getOps<func::FuncOp>())
     if (failed(calls.visit(function)))

@@ -1,4 +1,4 @@
-//===- Checks.cpp - entry functions and living ops -------------------------------===//
+//===- Checks.cpp - entry functions and living ops ------------------------===//
 
 #include "passes/verify/Checks.h"
 #include "ir/Mica/EntrySignature.h"
@@ -63,7 +63,7 @@ static LogicalResult verifyEntry(func::FuncOp entry, bool followsLengths) {
 }
 
 LogicalResult mica::verifyEntries(ModuleOp module) {
-  bool found = false, followsLengths = !lengthBorders(module).empty();
+  bool found = false, followsLengths = !ropeLengthThresholds(module).empty();
   for (auto function : module.getOps<func::FuncOp>()) {
     if (function.isExternal())
       return function.emitOpError("@") << function.getSymName() << " has no body";
@@ -93,11 +93,11 @@ LogicalResult mica::verifyDescription(ModuleOp module) {
                                                           [&] { return module.emitOpError(); })));
 }
 
-LogicalResult mica::verifyAlive(ModuleOp module, ArrayRef<StringRef> alive, StringRef stage) {
+LogicalResult mica::verifyLegalOps(ModuleOp module, ArrayRef<StringRef> legal, StringRef stage) {
   WalkResult result = module.walk([&](Operation *op) -> WalkResult {
     OperationName name = op->getName();
-    if (isa<ModuleOp>(op) || llvm::is_contained(alive, name.getDialectNamespace()) ||
-        llvm::is_contained(alive, name.getStringRef()))
+    if (isa<ModuleOp>(op) || llvm::is_contained(legal, name.getDialectNamespace()) ||
+        llvm::is_contained(legal, name.getStringRef()))
       return WalkResult::advance();
     return op->emitOpError("is not allowed at stage `") << stage << "`";
   });
@@ -106,8 +106,8 @@ LogicalResult mica::verifyAlive(ModuleOp module, ArrayRef<StringRef> alive, Stri
 
 LogicalResult mica::verifyStep(ModuleOp module) {
   if (failed(verifyEntries(module)) || failed(verifyDescription(module)) ||
-      failed(promptRowsOf(module)) || failed(verifyCallsEnd(module)) ||
-      failed(verifyCachesAreLinear(module)) || failed(verifyCachesComeBack(module)))
+      failed(promptRowsOf(module)) || failed(verifyNoRecursion(module)) ||
+      failed(verifyCachesAreLinear(module)) || failed(verifyCachesReturned(module)))
     return failure();
   DataFlowSolver solver;
   solver.load<dataflow::DeadCodeAnalysis>();
@@ -116,5 +116,5 @@ LogicalResult mica::verifyStep(ModuleOp module) {
   loadRoleAnalysis(solver);
   // The analyses report themselves what they cannot follow.
   return failure(failed(solver.initializeAndRun(module)) || failed(verifyIndices(module, solver)) ||
-                 failed(verifyLayersAreWrittenOnce(module)) || failed(verifyRoles(module, solver)));
+                 failed(verifySingleAppend(module)) || failed(verifyRoles(module, solver)));
 }

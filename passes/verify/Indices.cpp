@@ -1,4 +1,4 @@
-//===- Indices.cpp - layers, weights and experts are inside of their bounds -----===//
+//===- Indices.cpp - layers, weights and experts are in bounds ------------===//
 //
 // Neither a kernel nor the program checks the number of a layer, so it must be known to be right.
 // The ranges of all numbers are followed through calls and loops.
@@ -44,7 +44,7 @@ static LogicalResult verifyLayers(const DataFlowSolver &solver, UpdatesState op)
 }
 
 /// What makes `value`, which probes may show on its way.
-static Operation *makerOf(Value value) {
+static Operation *producerOf(Value value) {
   while (auto probe = value.getDefiningOp<ProbeOp>())
     value = probe.getX();
   return value.getDefiningOp();
@@ -52,9 +52,9 @@ static Operation *makerOf(Value value) {
 
 /// The gate numbers the experts that it chooses among.
 static LogicalResult verifyExperts(MoeExpertsOp op) {
-  auto gate = dyn_cast_if_present<MoeGateOp>(makerOf(op.getExperts()));
+  auto gate = dyn_cast_if_present<MoeGateOp>(producerOf(op.getExperts()));
   int64_t experts = cast<RankedTensorType>(op.getDown().getType()).getDimSize(0);
-  if (!gate || makerOf(op.getWeights()) != gate)
+  if (!gate || producerOf(op.getWeights()) != gate)
     return op.emitOpError("takes weights and numbers of experts that are not both results of one "
                           "mica.moe_gate: give it those, so that the numbers are known to fit");
   int64_t chosenFrom = cast<RankedTensorType>(gate.getGate().getType()).getDimSize(0);
@@ -79,7 +79,7 @@ LogicalResult mica::verifyIndices(ModuleOp module, const DataFlowSolver &solver)
         .Case([&](SelectWeightOp select) {
           return verifyIndex(solver, op, select.getIndex(), select.getWeights().size(), "weight");
         })
-        .Case([&](SelectNumberOp select) {
+        .Case([&](IndexTableOp select) {
           return verifyIndex(solver, op, select.getIndex(), select.getNumbers().size(), "number");
         })
         .Case([](MoeExpertsOp experts) { return verifyExperts(experts); })

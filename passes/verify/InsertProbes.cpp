@@ -1,4 +1,4 @@
-//===- InsertProbes.cpp - every op shows its result -----------------------------===//
+//===- InsertProbes.cpp - every op shows its result -----------------------===//
 
 #include "ir/Mica/Names.h"
 #include "passes/Passes.h"
@@ -109,7 +109,7 @@ struct InsertProbes : mica::impl::InsertProbesBase<InsertProbes> {
     function.walk([&](Operation *op) { ops.push_back(op); });
     for (Operation *op : ops)
       for (OpResult result : op->getResults()) {
-        // What is quantised is counted as well, so that names do not depend on the precision.
+        // What is quantized is counted as well, so that names do not depend on the precision.
         auto type = dyn_cast<RankedTensorType>(result.getType());
         if (!type || (!isShown(result) && !isQuantized(type.getElementType())) || isa<CastOp>(op))
           continue;

@@ -1,8 +1,8 @@
-//===- Roles.cpp - every op takes the vector of numbers that it is made for ------===//
+//===- Roles.cpp - every op takes the row vector of its role --------------===//
 //
-// The tokens, sequences, positions, outputs and lengths of a step have one type, and so have the
-// rows of tokens and the rows of outputs. Neither a kernel nor the program checks the numbers, and
-// each vector is only known to stay inside of its own bounds. So what a value is, is followed from
+// The tokens, sequences, positions, logit_indices and lengths of a step have one type, and so have
+// the rows of tokens and the rows of logits. Neither a kernel nor the program checks the numbers,
+// and each vector is only known to stay inside its own bounds. So what a value is, is followed from
 // the arguments of the entries through calls and loops.
 //
 //===----------------------------------------------------------------------===//
@@ -25,7 +25,7 @@ public:
     Tokens,
     Sequences,
     Positions,
-    Outputs,
+    LogitIndices,
     Lengths,
     TokenRows,
     OutputRows,
@@ -44,8 +44,8 @@ public:
       return Sequences;
     case EntryRole::Positions:
       return Positions;
-    case EntryRole::Outputs:
-      return Outputs;
+    case EntryRole::LogitIndices:
+      return LogitIndices;
     case EntryRole::Lengths:
       return Lengths;
     case EntryRole::Cache:
@@ -68,9 +68,8 @@ public:
 
   StringRef name() const {
     static constexpr StringLiteral names[] = {
-        "tokens",          "sequences",      "positions",
-        "outputs",         "lengths",        "rows of tokens",
-        "rows of outputs", "something else", "what is never computed"};
+        "tokens",         "sequences",      "positions",      "logit_indices",         "lengths",
+        "rows of tokens", "rows of logits", "something else", "what is never computed"};
     return names[kind];
   }
 
@@ -135,9 +134,9 @@ public:
         .Case([&](EmbeddingOp embedding) { return verifyTable(embedding); })
         .Case([&](RopeOp rope) {
           return failure(failed(needs(op, rope.getX(), Role::TokenRows)) ||
-                         failed(verifyTurned(rope)));
+                         failed(verifyRotated(rope)));
         })
-        .Case([&](RopeTableOp table) { return verifyTurned(table); })
+        .Case([&](RopeTableOp table) { return verifyRotated(table); })
         .Case([&](SinusoidOp made) { return needs(op, made.getPositions(), Role::Positions); })
         .Case([&](UpdatesState update) {
           auto fused = dyn_cast<QkvAppendOp>(op);
@@ -147,7 +146,7 @@ public:
         .Case([&](AttentionOp attention) { return verifyPlaced(attention, attention.getQ()); })
         .Case([&](SelectRowsOp select) {
           return failure(failed(needs(op, select.getX(), Role::TokenRows)) ||
-                         failed(needs(op, select.getRows(), Role::Outputs)));
+                         failed(needs(op, select.getRows(), Role::LogitIndices)));
         })
         .Case([&](func::ReturnOp ret) {
           std::optional<unsigned> logits =
@@ -171,10 +170,10 @@ private:
     return op->emitOpError("takes ") << role.name() << ", but is given " << given.name()
                                      << ": mica.role of each argument of @main says what it is, "
                                         "and mica.select_rows makes rows "
-                                        "of outputs of rows of tokens";
+                                        "of logits of rows of tokens";
   }
 
-  template <typename Op> LogicalResult verifyTurned(Op op) const {
+  template <typename Op> LogicalResult verifyRotated(Op op) const {
     return failure(failed(needs(op, op.getPositions(), Role::Positions)) ||
                    (op.getLengths() && failed(needs(op, op.getLengths(), Role::Lengths))));
   }

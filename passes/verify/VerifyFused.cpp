@@ -1,4 +1,4 @@
-//===- VerifyFused.cpp - verify stage fused ---------------------------------===//
+//===- VerifyFused.cpp - verify stage fused -------------------------------===//
 
 #include "passes/verify/Checks.h"
 
@@ -26,7 +26,7 @@ struct VerifyFused : mica::impl::VerifyFusedBase<VerifyFused> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     markAllAnalysesPreserved();
-    if (failed(verifyAlive(module, {"mica", "func", "arith"}, "fused")) ||
+    if (failed(verifyLegalOps(module, {"mica", "func", "arith"}, "fused")) ||
         failed(verifyNoCacheIsRepeated(module)) || failed(verifyStep(module)))
       signalPassFailure();
   }

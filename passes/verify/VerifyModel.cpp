@@ -1,4 +1,4 @@
-//===- VerifyModel.cpp - verify stage model ---------------------------------===//
+//===- VerifyModel.cpp - verify stage model -------------------------------===//
 
 #include "passes/verify/Checks.h"
 
@@ -19,7 +19,7 @@ static LogicalResult verifyNothingIsFused(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
-/// The rope behind the keys that `attention` reads, where they were appended beside it.
+/// The rope after the keys that `attention` reads, where they were appended beside it.
 static RopeOp findRopeOfKeys(AttentionOp attention) {
   Value keys = attention.getK();
   if (auto repeat = keys.getDefiningOp<RepeatKvOp>())
@@ -29,7 +29,7 @@ static RopeOp findRopeOfKeys(AttentionOp attention) {
   return append ? append.getX().getDefiningOp<RopeOp>() : RopeOp();
 }
 
-/// The product of a query and a key depends on their distance only when both are turned alike.
+/// The product of a query and a key depends on their distance only when both are rotated alike.
 static LogicalResult verifyRopesAgree(ModuleOp module) {
   WalkResult result = module.walk([](AttentionOp attention) -> WalkResult {
     auto queries = attention.getQ().getDefiningOp<RopeOp>();
@@ -41,10 +41,10 @@ static LogicalResult verifyRopesAgree(ModuleOp module) {
          queries.getLengths() == keys.getLengths()))
       return WalkResult::advance();
     InFlightDiagnostic diagnostic = attention.emitOpError(
-        "compares queries and keys that mica.rope turns differently: give both the same pairing, "
+        "compares queries and keys that mica.rope rotates differently: give both the same pairing, "
         "theta, rotary_dim, scaling and lengths");
-    diagnostic.attachNote(queries.getLoc()) << "the queries are turned here";
-    diagnostic.attachNote(keys.getLoc()) << "the keys are turned here";
+    diagnostic.attachNote(queries.getLoc()) << "the queries are rotated here";
+    diagnostic.attachNote(keys.getLoc()) << "the keys are rotated here";
     return diagnostic;
   });
   return failure(result.wasInterrupted());
@@ -55,7 +55,7 @@ struct VerifyModel : mica::impl::VerifyModelBase<VerifyModel> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     markAllAnalysesPreserved();
-    if (failed(verifyAlive(module, {"mica", "func", "arith"}, "model")) ||
+    if (failed(verifyLegalOps(module, {"mica", "func", "arith"}, "model")) ||
         failed(verifyNothingIsFused(module)) || failed(verifyRopesAgree(module)) ||
         failed(verifyStep(module)))
       signalPassFailure();

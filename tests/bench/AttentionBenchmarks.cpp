@@ -171,7 +171,7 @@ KernelBenchmark append(const char *name, const char *text, const Precision &prec
   return made;
 }
 
-/// What stands between the product of q, k and v and attention: the rope, and the append.
+/// What is between the product of q, k and v and attention: the rope, and the append.
 constexpr const char *kQkvAppend = R"(
   func.func @f0(%x: tensor<?x3072xf32>, {where}, %kc: {cache}, %vc: {cache}) -> (tensor<?x32x64x{type}>, {cache}, {cache}) {
     %layer = arith.constant 0 : index

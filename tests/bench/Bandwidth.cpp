@@ -32,11 +32,11 @@ int main(int argc, char **argv) {
     return 1;
   }
   using Order = mica::rt::ReadBandwidth::Order;
-  std::vector<double> plain(passes), inTurn(passes);
+  std::vector<double> plain(passes), interleaved(passes);
   bandwidth.pass(Order::Plain);
   for (unsigned i = 0; i < passes; ++i) {
     plain[i] = bandwidth.pass(Order::Plain) * 1e-9;
-    inTurn[i] = bandwidth.pass(Order::PagesInTurn) * 1e-9;
+    interleaved[i] = bandwidth.pass(Order::InterleavedPages) * 1e-9;
   }
   auto median = [](std::vector<double> runs) {
     std::sort(runs.begin(), runs.end());
@@ -44,8 +44,8 @@ int main(int argc, char **argv) {
   };
   nlohmann::ordered_json report = {{"threads", threads},
                                    {"mib", mebibytes},
-                                   {"gb_per_s", std::max(median(plain), median(inTurn))},
+                                   {"gb_per_s", std::max(median(plain), median(interleaved))},
                                    {"plain", plain},
-                                   {"pages_in_turn", inTurn}};
+                                   {"interleaved_pages", interleaved}};
   std::printf("%s\n", report.dump().c_str());
 }

@@ -1,5 +1,6 @@
 // What mica-benchmarks measures: functions of mica ops, with what a call must read and compute.
-#pragma once
+#ifndef MICA_TESTS_BENCH_KERNELBENCHMARKS_H
+#define MICA_TESTS_BENCH_KERNELBENCHMARKS_H
 
 #include "tests/unit/backends/cpu/lowering/Formats.h"
 #include "tests/unit/backends/cpu/lowering/KernelHarness.h"
@@ -74,3 +75,5 @@ std::vector<KernelBenchmark> attentionBenchmarks();
 std::vector<KernelBenchmark> kernelBenchmarks();
 
 } // namespace mica::bench
+
+#endif // MICA_TESTS_BENCH_KERNELBENCHMARKS_H

@@ -20,8 +20,8 @@ namespace {
 
 /// What becomes no kernel: declarations, views, and what earlier passes replace.
 constexpr llvm::StringRef kNoKernels[] = {
-    "mica.balance",     "mica.get_weight", "mica.kv_read",       "mica.merge_heads",
-    "mica.probe",       "mica.repeat_kv",  "mica.select_number", "mica.select_weight",
+    "mica.equalize",    "mica.get_weight", "mica.kv_read",     "mica.merge_heads",
+    "mica.probe",       "mica.repeat_kv",  "mica.index_table", "mica.select_weight",
     "mica.split_heads", "mica.split",      "mica.weight"};
 
 /// What the benchmarks are made of.
@@ -62,7 +62,7 @@ protected:
   MLIRContext context;
   std::set<std::string> names, ops;
   std::map<std::string, std::set<std::string>> stored;  ///< of weights and caches that an op reads
-  std::map<std::string, std::set<std::string>> kernels; ///< who computes an op
+  std::map<std::string, std::set<std::string>> kernels; ///< the kernels of an op
 };
 
 /// One function of each: the others are like it.

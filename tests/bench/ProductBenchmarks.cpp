@@ -247,7 +247,7 @@ std::vector<KernelBenchmark> productBenchmarks() {
     all.push_back(table(format));
   }
   all.push_back(gate("softmax", "", "softmax k(8)"));
-  all.push_back(gate("sigmoid_groups", "correction(%c : tensor<{E}xf32>)",
+  all.push_back(gate("sigmoid_groups", "e_score_correction_bias(%c : tensor<{E}xf32>)",
                      "sigmoid k(8) groups(8 keep 4 by best_two)"));
   return all;
 }

@@ -1,4 +1,4 @@
-// Kernels that work row by row: norms, quantisation, ropes and single elements.
+// Kernels that work row by row: norms, quantization, ropes and single elements.
 #include "tests/bench/KernelBenchmarks.h"
 #include "tests/unit/backends/cpu/lowering/Arguments.h"
 
@@ -50,8 +50,8 @@ constexpr RowOp rowOps[] = {
      "mica.select_rows %x, %r : " ROWS ", tensor<?xi32>"
      " -> " ROWS,
      ROWS, 4 * columns},
-    {"join_heads", "%a: tensor<?x16x128xf32>, %b: tensor<?x1x64xf32>",
-     "mica.join_heads %a, %b : tensor<?x16x128xf32>, tensor<?x1x64xf32> -> tensor<?x16x192xf32>",
+    {"concat_heads", "%a: tensor<?x16x128xf32>, %b: tensor<?x1x64xf32>",
+     "mica.concat_heads %a, %b : tensor<?x16x128xf32>, tensor<?x1x64xf32> -> tensor<?x16x192xf32>",
      "tensor<?x16x192xf32>", 4 * (16 * 128 + 64)},
     {"rope", "%x: " HEADS ", " POSITIONS,
      "mica.rope %x, %p half theta(5.0e+05) rotary_dim(64) : " HEADS ", tensor<?xi32>", HEADS,

@@ -1,8 +1,8 @@
 // mica-tokenizer-benchmarks: how fast text becomes ids and ids become text, on one core, and that
 // hostile text takes no longer than its length says.
 //
-// English is Alice in Wonderland where it stands beside the tree, else the tree's own pages, ten
-// megabytes of it. Vocabularies of published models stand beside the tree as well.
+// English is Alice in Wonderland where it is beside the tree, else the tree's own pages, ten
+// megabytes of it. Vocabularies of published models are beside the tree as well.
 #include "tests/unit/Paths.h"
 #include "tests/unit/frontend/text/tokenizer/TokenizerFixture.h"
 

@@ -1,5 +1,6 @@
 // Products by oneDNN's experimental ukernel, which programs do not use: what it would bring them.
-#pragma once
+#ifndef MICA_TESTS_BENCH_UKERNELBENCHMARKS_H
+#define MICA_TESTS_BENCH_UKERNELBENCHMARKS_H
 
 #include "tests/bench/KernelBenchmarks.h"
 
@@ -21,3 +22,5 @@ struct UkernelBenchmark {
 std::vector<UkernelBenchmark> ukernelBenchmarks(rt::WorkPool &pool);
 
 } // namespace mica::bench
+
+#endif // MICA_TESTS_BENCH_UKERNELBENCHMARKS_H

@@ -161,7 +161,7 @@ def config_of(args):
         with open(args.config, encoding="utf-8") as f:
             return json.load(f)
     case = {"name": args.case or pathlib.Path(args.mica).name, "mica": args.mica,
-            "flags": ["--large-pages"] if args.large_pages else [], "models": {name: model for name, _, model in args.peer}}
+            "flags": ["--huge-pages"] if args.huge_pages else [], "models": {name: model for name, _, model in args.peer}}
     if args.reference:
         case["quality"] = {"reference": args.reference, "text": args.text}
     return {"peers": {name: {"bench": bench} for name, bench, _ in args.peer}, "cases": [case]}
@@ -176,7 +176,7 @@ def parse(argv):
     ap.add_argument("--peer", nargs=3, action="append", default=[], metavar=("NAME", "LLAMA_BENCH", "MODEL"))
     ap.add_argument("--case", help="the name of the one case; with --config, a pattern of the cases to run")
     ap.add_argument("--tests", type=lambda text: text.split(","), help="of " + ",".join(keys))
-    ap.add_argument("--large-pages", action="store_true",
+    ap.add_argument("--huge-pages", action="store_true",
                     help="Mica reads its weights into memory, as peers do that repack theirs (-rtr)")
     ap.add_argument("--pairs", type=int, default=7, help="rounds that count (default 7)")
     ap.add_argument("--gen", type=int, default=64, help="tokens to generate (default 64)")

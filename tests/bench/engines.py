@@ -97,18 +97,18 @@ class Mica:
     def __init__(self, program, flags, threads, timeout):
         self.program, self.flags, self.threads, self.timeout = program, flags, threads, timeout
         self.info = json_of([program, "info", "--json"], timeout)
-        self.in_large_pages = None
+        self.in_huge_pages = None
 
     def weights(self):
         """The formats of the weights and, of those in blocks, the types of the rows that they multiply."""
         manifest, weights = self.info.get("manifest", {}), self.info.get("weights", "?")
-        if kept := manifest.get("kept_blocks"):
+        if kept := manifest.get("preserved_blocks"):
             weights = ", ".join([*kept, f"others {weights}"])
         rows = [f"{role} {kind}" for role, kind in manifest.get("rows", {}).items()]
         return [f"weights {weights}"] + (["rows " + ", ".join(rows)] if rows else [])
 
     def version(self):
-        pages = [] if self.in_large_pages is None else [f"{self.in_large_pages / 1e6:.0f} MB of them in large pages"]
+        pages = [] if self.in_huge_pages is None else [f"{self.in_huge_pages / 1e6:.0f} MB of them in huge pages"]
         return ", ".join([f"mica {self.info.get('version', '?')}", *self.weights(), *pages, *self.flags])
 
     def bench(self, repeat):
@@ -141,7 +141,7 @@ class Mica:
         try:
             report = json.loads(out)
             (result,) = report["results"]
-            self.in_large_pages = report.get("weights_in_large_pages")
+            self.in_huge_pages = report.get("weights_in_huge_pages")
             return Sample(result["tokens_per_s"], result["runs"], result["gb_per_s"], self.share_of_peak(test))
         except (ValueError, KeyError, TypeError) as error:
             raise Failed(f"unexpected output ({error!r}): {out[:200]}") from None
@@ -171,7 +171,7 @@ class LlamaBench:
 
     def shape(self, test):
         """The options of a test. Sequences at once are a prompt of as many tokens, of which only the last one's
-        logits are computed: llama-bench knows no other, and the difference is in its favour."""
+        logits are computed: llama-bench knows no other, and the difference is in its favor."""
         if not test.depth:
             prompt, gen = (test.batch, 0) if test.batch > 1 else (test.prompt, test.gen)
             return ["-p", str(prompt), "-n", str(gen)]

@@ -49,11 +49,11 @@ def goals_of(test, info):
     """Of a test (its key) of a program whose `info --json` is given."""
     manifest = info.get("manifest", {})
     small = 0 < manifest.get("parameters", 0) < SMALL
-    if not manifest.get("kept_blocks"):
+    if not manifest.get("preserved_blocks"):
         if small:
             return SMALL_DECODE if test == "decode" else ()
         return BF16.get(test, ()) if info.get("weights") == "bf16" else ()
-    goals = goals_of_blocks(test, " ".join(manifest["kept_blocks"]), engines.has_integer_prompts(info))
+    goals = goals_of_blocks(test, " ".join(manifest["preserved_blocks"]), engines.has_integer_prompts(info))
     # Shares of the machine's limits are no goals of small models, ratios to peers are.
     return tuple(goal for goal in goals if goal.of == "better") if small else goals
 

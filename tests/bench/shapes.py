@@ -5,7 +5,7 @@
 
 For every shape OUT/NAME is its folder, OUT/NAME-{int8,int4,bf16} the programs, OUT/NAME-{Q8_0,Q4_0,BF16}.gguf the same
 weights for the peers, with tokens that stand for nothing. OUT/cases.json is what `compare.py --config` takes. What is
-there already is not made again. The largest, Llama 3.2 1B, takes 10 GB on the disk and as much memory while it is quantised.
+there already is not made again. The largest, Llama 3.2 1B, takes 10 GB on the disk and as much memory while it is quantized.
 """
 
 import argparse

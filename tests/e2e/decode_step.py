@@ -88,7 +88,7 @@ def main():
         raise ValueError(f"the model needs a table of {needed} bytes")
 
     def step(depth):
-        row = {"tokens": 5, "sequences": 0, "positions": depth, "outputs": 0}
+        row = {"tokens": 5, "sequences": 0, "positions": depth, "logit_indices": 0}
         row = {role: np.array([value], "i4") for role, value in row.items()}
         given = {role: descriptor(vector, [1]) for role, vector in row.items()}
         given |= {"weights": descriptor(weights, [weights.size]), "scratch": descriptor(scratch, [scratch.size]),

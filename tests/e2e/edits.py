@@ -18,8 +18,8 @@ def theta(text, value):
     return re.sub(r"theta\([^)]*\)", f"theta({value:.6e})", text)
 
 
-def gate_normalisation(text):
-    """Weights of chosen experts normalised where they were not, and the reverse."""
+def gate_normalization(text):
+    """Weights of chosen experts normalized where they were not, and the reverse."""
 
     def flip(match):
         line = match[0]

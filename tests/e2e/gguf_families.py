@@ -9,7 +9,7 @@ import checkpoint
 import gguf_file
 from gguf_file import BOOL, F32, STRING, U32
 
-# Keys behind the architecture's name, and the config's; or a function of the config.
+# Keys after the architecture's name, and the config's; or a function of the config.
 SIZES = {"context_length": "max_position_embeddings", "embedding_length": "hidden_size",
          "block_count": "num_hidden_layers", "feed_forward_length": "intermediate_size",
          "attention.head_count": "num_attention_heads", "attention.head_count_kv": "num_key_value_heads"}
@@ -28,7 +28,7 @@ def rope(c, kind="full_attention"):
     return parameters.get(kind, parameters)
 
 
-def turned(c):
+def rotated(c):
     size = c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"]
     return int(size * rope(c)["partial_rotary_factor"])
 
@@ -71,17 +71,17 @@ ARCHITECTURES = {
         "attention.sliding_window": "sliding_window", "attention.sliding_window_pattern": "sliding_window_pattern",
         "rope.freq_base_swa": lambda c: float(rope(c, "sliding_attention")["rope_theta"]),
         "final_logit_softcapping": "final_logit_softcapping"}),
-    "glm4": ("glm4", SIZES | HEADS | RMS | THETA | {"rope.dimension_count": turned}),
+    "glm4": ("glm4", SIZES | HEADS | RMS | THETA | {"rope.dimension_count": rotated}),
     "gpt2": ("gpt2", GPT2),
     "gpt_neox": ("gptneox", {key: name for key, name in SIZES.items() if "kv" not in key} | {
-        "rope.dimension_count": turned, "use_parallel_residual": "use_parallel_residual",
+        "rope.dimension_count": rotated, "use_parallel_residual": "use_parallel_residual",
         "attention.layer_norm_epsilon": "layer_norm_eps"}),
     "gpt_oss": ("gpt-oss", SIZES | HEADS | RMS | THETA | YARN | {
         "attention.sliding_window": "sliding_window", "expert_count": "num_local_experts",
         "expert_used_count": "num_experts_per_tok", "expert_feed_forward_length": "intermediate_size"}),
     "stablelm": ("stablelm", SIZES | THETA | {"attention.layer_norm_epsilon": "layer_norm_eps",
                                               "use_parallel_residual": "use_parallel_residual",
-                                              "rope.dimension_count": turned}),
+                                              "rope.dimension_count": rotated}),
     "starcoder2": ("starcoder2", SIZES | THETA | {"attention.layer_norm_epsilon": "norm_epsilon"}),
 }
 
@@ -101,8 +101,8 @@ LAYER = gguf_file.LAYER | {
     "post_mlp_layernorm": "post_ffw_norm",
 }
 BEHIND = {"post_attention_layernorm": "post_attention_norm"}
-OWN = {"gemma3_text": BEHIND, "gpt_oss": BEHIND}  # the latter stands in front of the network all the same
-# Tensors whose names have no part behind the module, at the end of a layer's name.
+OWN = {"gemma3_text": BEHIND, "gpt_oss": BEHIND}  # the latter is before the network all the same
+# Tensors whose names have no part after the module, at the end of a layer's name.
 TENSORS = {"self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias"}
 
 STACKED = {("mlp.experts", f"{name}_proj.weight"): f"ffn_{name}_exps" for name in ("gate", "up", "down")}
@@ -123,7 +123,7 @@ def stacked(tensors):
 
 
 def of_gpt_oss(tensors):
-    """Rows of gate and up alternate, in matrices that stand transposed."""
+    """Rows of gate and up alternate, in matrices that are stored transposed."""
     for name in [n for n in tensors if ".experts." in n]:
         values, layer = tensors.pop(name), name.split(".")[2]
         part = "bias" if name.endswith("_bias") else "weight"

@@ -175,7 +175,7 @@ TOP = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head
 
 
 def name_of(name, behind=False):
-    """llama.cpp's name of a tensor that is one of its own; whether norms stand behind blocks."""
+    """llama.cpp's name of a tensor that is one of its own; whether norms are after blocks."""
     module, _, part = name.rpartition(".")
     if module in TOP:
         return f"{TOP[module]}.{part}"

@@ -86,7 +86,7 @@ def main():
     args = parser.parse_args()
     harness.mica = os.path.abspath(args.mica)
     if not os.access(harness.mica, os.X_OK):
-        parser.error(f"{harness.mica} is no program")
+        parser.error(f"{harness.mica} is not a program")
     harness.scratch = tempfile.mkdtemp(prefix="mica-e2e-")
     cases = [c for c in leaves(unittest.defaultTestLoader.discover(os.path.dirname(os.path.abspath(__file__))))
              if not args.filter or any(word in c.id() for word in args.filter)]

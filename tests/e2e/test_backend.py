@@ -67,7 +67,7 @@ def columns_of(executed):
 
 def tag_of(ir):
     """oneDNN's name for the layout that the IR gives to matrices of weights: panels of columns in blocks along K, of which
-    `depth` neighbors stand together."""
+    `depth` neighbors are stored together."""
     (layout,) = set(re.findall(r"#mica\.packed<columns = (\d+), depth = (\d+), k_block = (\d+)>", ir))
     columns, depth, block = map(int, layout)
     return f"BA{block // depth}a{columns}b" + (f"{depth}a" if depth > 1 else "")
@@ -126,7 +126,7 @@ class Backend(Case):
         self.assertEqual(sorted(chunks[0]), sorted(creations[4]), "the second piece of 512 creates nothing")
 
     def onednn_threads(self, weights):
-        """Above the crossing rows pass through oneDNN, which may cut its work by the number of threads: not so for these
+        """Above the GEMM threshold rows pass through oneDNN, which may cut its work by the number of threads: not so for these
         shapes, as no sum over K is split. Equal to the last bit."""
         harness.needs_cpu(*{"f32": (), "bf16": ("avx512bw", "avx512_bf16")}[weights])
         built = program(random_model(CONFIG, 4, weights), *LIBRARY[weights])
@@ -232,12 +232,12 @@ class Depth(Case):
             self.assertLess(abs(sizes[64] / sizes[8] - 1), 0.1)
 
     def test_kinds_of_layers_that_take_turns_do_not_grow_either(self):
-        """One layer in `period` reaches back further than its neighbours."""
+        """One layer in `period` reaches back further than its neighbors."""
         for name, period in (("gemma2", 2), ("gemma3-text", 6), ("gpt-oss", 2)):
             self.kinds(name, *([i % period == period - 1 for i in range(n * period)] for n in (4, 16)))
 
     def test_kinds_of_layers_in_no_order_do_not_grow_either(self):
-        """Each layer reaches back further than its neighbours or not, by chance."""
+        """Each layer reaches back further than its neighbors or not, by chance."""
         chance = np.random.default_rng(0).random(64) < 0.5
         for name in ("gemma2", "gpt-oss"):
             self.kinds(name, chance[:16], chance)
@@ -324,11 +324,11 @@ class Memory(Case):
     def touched(self, compiled, requests):
         """How many bytes of the weights a process has read after each request, a list of ids; they go to one sequence."""
         info, counts = json.loads(compiled.run("info", "--json").stdout), []
-        # What is in no cache of the system comes in pieces of a large page at most.
+        # What is in no cache of the system comes in pieces of a huge page at most.
         with open(compiled.path, "rb") as file:
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        with subprocess.Popen([compiled.path, "feed"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        with subprocess.Popen([compiled.path, "score"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             length = 0
             for ids in requests:
                 process.stdin.write(f"{length} {len(ids) - 1} {' '.join(map(str, ids))}\n".encode())
@@ -363,7 +363,7 @@ class Memory(Case):
         rest = sum(size for _, _, size in stored) - 2 * 8 * expert
 
         def most(choices):
-            """Bytes of the large pages that have a part of these experts of the layers, or of what is no expert."""
+            """Bytes of the huge pages that have a part of these experts of the layers, or of what is no expert."""
             parts = [(begin, size) for name, begin, size in stored if ".experts." not in name]
             for layer, chosen in enumerate(choices):
                 parts += [(begin + number * size // 8, size // 8) for name, begin, size in stacks
@@ -375,7 +375,7 @@ class Memory(Case):
         steps = self.touched(program(place, "--weights", weights), [[i] for i in ids[:32]] + [ids])
         note(self, f"{weights}: 16 experts of {expert / 1e6:.1f} MB and {rest / 1e6:.1f} MB of others; {steps[0] / 1e6:.1f} MB "
                    f"are read by the first id, {steps[-2] / 1e6:.1f} by 32 ids, {steps[-1] / 1e6:.1f} with a prompt")
-        # One or both of each layer, and what shares a large page with them.
+        # One or both of each layer, and what shares a huge page with them.
         one, both = max(most([[a], [b]]) for a in (1, 7) for b in (1, 7)), most([[1, 7], [1, 7]])
         for read, least, bound in ((steps[0], 2, one), (steps[-2], 2, both), (steps[-1], 4, both)):
             self.assertGreaterEqual(read, least * expert)
@@ -393,7 +393,7 @@ class Memory(Case):
             note(self, f"{weights}: {rest / 1e6:.1f} MB beside the weights")
             self.assertLess(rest, 30e6)
 
-    def test_large_weights_are_mapped_in_large_pages(self):
+    def test_large_weights_are_mapped_in_huge_pages(self):
         place = harness.folder("pages")
         checkpoint.random(place, {**CONFIG, "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 3}, "bf16")
         compiled = harness.Program(os.path.join(place, "program"))
@@ -402,25 +402,25 @@ class Memory(Case):
         offset = next(s["offset"] for s in info["sections"] if s["name"] == "weights")
         self.assertEqual(offset % resident.LARGE_PAGE, 0)
         bench = json.loads(compiled.run("bench", "--prompt", 0, "--gen", 1, "--repeat", 1, "--json").stdout)
-        weights, large = info["manifest"]["weight_bytes"], bench["weights_in_large_pages"]
-        note(self, f"{large / 1e6:.1f} MB of {weights / 1e6:.1f} MB in large pages")
+        weights, large = info["manifest"]["weight_bytes"], bench["weights_in_huge_pages"]
+        note(self, f"{large / 1e6:.1f} MB of {weights / 1e6:.1f} MB in huge pages")
         self.assertLessEqual(large, weights)
-        if not resident.files_have_large_pages(place):
-            self.skipTest("this file system keeps no large pages")
+        if not resident.files_have_huge_pages(place):
+            self.skipTest("this file system keeps no huge pages")
         self.assertGreater(large, 0.8 * weights)
 
     def test_large_pages_change_nothing_but_where_weights_are(self):
         compiled = program(harness.BUNDLED / "minimind-dense")
         command = [compiled.path, "--tokens", "1,5,9", "-n", "12", "--temperature", "0", "--print-tokens"]
         mapped = execute(command)
-        note = ("note: --large-pages: the system lends few or none (see /sys/kernel/mm/transparent_hugepage/enabled), "
+        note = ("note: --huge-pages: the kernel provides few or none (see /sys/kernel/mm/transparent_hugepage/enabled), "
                 "the weights are in small ones\n")
-        large = execute([*command, "--large-pages"])
+        large = execute([*command, "--huge-pages"])
         self.assertEqual(large.stdout, mapped.stdout)
         self.assertIn(large.stderr.decode().removeprefix("mica: "), ("", note))
         # Where the process may have none at all, this is said.
         prctl = ctypes.CDLL(None).prctl
-        refused = subprocess.run([*command, "--large-pages"], capture_output=True, check=True,
+        refused = subprocess.run([*command, "--huge-pages"], capture_output=True, check=True,
                                  preexec_fn=lambda: prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0))
         self.assertEqual((refused.stdout, refused.stderr.decode().removeprefix("mica: ")), (mapped.stdout, note))
 
@@ -432,7 +432,7 @@ class Memory(Case):
             info = json.loads(compiled.run("info", "--json").stdout)
             prompt = [i % info["vocab"] for i in range(info["max_seq"] - 20)]
             requests = [(0, prompt)] + [(len(prompt) + i, [i]) for i in range(20)]
-            with subprocess.Popen([compiled.path, "feed"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            with subprocess.Popen([compiled.path, "score"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
                 for length, ids in requests:
                     process.stdin.write(f"{length} {len(ids) - 1} {' '.join(map(str, ids))}\n".encode())
                     process.stdin.flush()

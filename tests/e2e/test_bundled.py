@@ -118,7 +118,7 @@ class Bundled(Case):
             self.close(batch[i], row[0], 1e-5, f"sequence {i} of a batch")
 
     def pieces_with_cache_int8(self, name):
-        """Sums in another order may move a number over the border between two integers, one step of its head's scale;
+        """Sums in another order may move a number over the boundary between two integers, one step of its head's scale;
         nothing else may differ. Pieces of few rows are the same to the last bit, also in a batch."""
         built = program(BUNDLED / name, "--weights", "f32", "--kv", "int8")
         prompt = [i for t in heldout(name)[:12] for i in t["prompt_ids"] + t["answer_ids"]][:200]

@@ -65,7 +65,7 @@ class Terminal:
         return head
 
     def prompt(self, mark=b"> "):
-        """What comes up to the prompt; the editor takes the terminal over just behind it."""
+        """What comes up to the prompt; the editor takes the terminal over just after it."""
         head, end = self.read_until(mark), time.monotonic() + 20
         while termios.tcgetattr(self.fd)[3] & termios.ICANON and time.monotonic() < end:
             time.sleep(0.01)
@@ -107,7 +107,7 @@ class Chat(Case):
         self.assertEqual(done.stderr, b"")
 
     def test_several_lines_are_one_turn(self):
-        """From a pipe as on a terminal: between fences, or behind backslashes."""
+        """From a pipe as on a terminal: between fences, or after backslashes."""
         one = self.answers("27 +\\\n15\n")
         self.assertEqual(len(one), 1)
         for text in ('"""\n27 +\n15"""\n', '"""\n27 +\n15\n"""\n', '"""27 +\n15"""'):
@@ -163,9 +163,9 @@ class Chat(Case):
         turns = self.answers("27 + 15\n1 + 2\nsort c a b\n")
         for before, after in zip(turns, turns[1:]):
             # All that the turn before had fed: its prompt and its answer but the end token.
-            self.assertEqual(after["held_tokens"], before["prompt_tokens"] + before["tokens"] - 1)
-            self.assertGreater(after["prompt_tokens"], after["held_tokens"])
-        self.assertEqual(turns[0]["held_tokens"], 0)
+            self.assertEqual(after["cached_tokens"], before["prompt_tokens"] + before["tokens"] - 1)
+            self.assertGreater(after["prompt_tokens"], after["cached_tokens"])
+        self.assertEqual(turns[0]["cached_tokens"], 0)
         whole = "Q: 27 + 15 = ?\nA: 42\n<|im_end|>Q: 1 + 2 = ?\nA: 3\n<|im_end|>sort: c a b\n->"
         fresh = json.loads(self.built.run("-p", whole, "--temperature", 0, "--json").stdout)["sequences"][0]
         self.assertEqual((fresh["text"], len(fresh["prompt_tokens"])), (turns[2]["content"], turns[2]["prompt_tokens"]))
@@ -173,14 +173,14 @@ class Chat(Case):
     def test_a_template_that_rewrites_the_past_goes_back(self):
         built = program(changed("forgetful", "{{ bos_token }}{{ messages | length }}: {{ messages[-1].content }}"))
         turns = self.answers("1 + 1\n2 + 2\n/reset\n1 + 1\n", "-n", "4", built=built)
-        self.assertEqual(turns[1]["held_tokens"], 1)
+        self.assertEqual(turns[1]["cached_tokens"], 1)
         self.assertEqual(turns[0]["content"], turns[2]["content"])
 
     def test_reset(self):
         turns = self.answers("27 + 15\n/reset\n27 + 15\n")
         self.assertEqual(turns[0]["content"], turns[1]["content"])
         # Only the last position of the same prompt has to be fed for its logits.
-        self.assertEqual(turns[1]["held_tokens"], turns[1]["prompt_tokens"] - 1)
+        self.assertEqual(turns[1]["cached_tokens"], turns[1]["prompt_tokens"] - 1)
 
     def test_commands(self):
         done = self.chat("/help\n/frobnicate now\n//1 + 1\n/exit\n1 + 1\n", "-n", "1")
@@ -207,7 +207,7 @@ class Chat(Case):
     def test_an_answer_can_be_regenerated(self):
         first, again, after = self.answers("27 + 15\n/regenerate\n1 + 2\n")
         self.assertEqual((again["content"], again["prompt_tokens"]), (first["content"], first["prompt_tokens"]))
-        self.assertEqual(again["held_tokens"], again["prompt_tokens"] - 1)
+        self.assertEqual(again["cached_tokens"], again["prompt_tokens"] - 1)
         self.assertEqual(after, self.answers("27 + 15\n1 + 2\n")[1], "the first answer is forgotten")
         self.refused(1, ["chat"], "there is no answer to regenerate, say something first", stdin=b"/regenerate\n")
 
@@ -263,14 +263,14 @@ class Chat(Case):
         done = self.chat(20 * "a\n", *always, built=built, check=False)
         self.assertEqual(done.returncode, 1)
         lines = done.stderr.decode().splitlines()
-        self.assertRegex(lines[0], r"^mica: warning: the context is 9\d % full \(\d+ of 64 positions\): /reset begins anew, and with "
+        self.assertRegex(lines[0], r"^mica: warning: the context is 9\d % full \(\d+ of 64 positions\): /reset starts over, and with "
                                    r"--context-shift the oldest turns are dropped$")
         self.assertEqual(sum("warning" in line for line in lines), 1)
         self.assertRegex(lines[-1], "more than the context of 64 positions")
         turns = self.answers(20 * "a\n", "--context-shift", *always[:-1], built=built)
         self.assertEqual([turn["tokens"] for turn in turns], 20 * [3])
         self.assertGreater(sum(turn["dropped_turns"] for turn in turns), 5)
-        # An answer that fills the context continues behind fewer turns.
+        # An answer that fills the context continues after fewer turns.
         first, second = self.answers("/set n 20\na\n/set n 200\nb\n", "--context-shift", *always[:1], built=built)
         self.assertEqual((first["dropped_turns"], second["dropped_turns"], second["finish"]), (0, 1, "context"))
         self.assertGreater(second["tokens"], 50)
@@ -305,7 +305,7 @@ class Chat(Case):
             tools.write_text(text)
             self.refused(1, ["chat", "--tools", tools], "are no JSON list of objects, write [{", built=built)
         for text, words in (("[" * 102 + "]" * 102, "nested more than 100 deep, shorten it"),
-                            ('[{"a": 1, "a": 1}]', 'the key "a" stands twice in one object, leave one out')):
+                            ('[{"a": 1, "a": 1}]', 'the key "a" occurs twice in one object, leave one out')):
             tools.write_text(text)
             self.refused(1, ["chat", "--tools", tools], f"the tools in '{tools}': {words}", built=built)
 
@@ -372,8 +372,8 @@ class Chat(Case):
         for result, text in zip(results, texts, strict=True):
             alone = json.loads(built.run("-n", 2, "--json", "--temperature", 0, "-p", text).stdout)["sequences"][0]
             self.assertEqual((result["prompt_tokens"], result["text"]), (len(alone["prompt_tokens"]), alone["text"]))
-        for request, words in (({"messages": "hi"}, '"messages" is no list of objects with a role each, write [{"role": "user", "content"'),
-                               ({"messages": [{"content": "hi"}]}, '"messages" is no list of objects with a role each'),
+        for request, words in (({"messages": "hi"}, '"messages" is not a list of objects with a role each, write [{"role": "user", "content"'),
+                               ({"messages": [{"content": "hi"}]}, '"messages" is not a list of objects with a role each'),
                                ({"prompt": "x", "tools": []}, 'line 1 of the requests: "tools" go with "messages"'),
                                ({"messages": talk, "tools": []}, '"tools" are no JSON list of objects, write [{'),
                                ({"messages": talk, "prompt": "x"}, 'one of "prompt", "tokens" and "messages" is expected')):
@@ -386,7 +386,7 @@ class Chat(Case):
         self.assertEqual(built.run("-f", "-", *options, stdin=lines).stdout, built.run("-f", path, *options).stdout)
         self.assertEqual(built.run("-f", "-", "-n", 2, "--temperature", 0, stdin=b"27").stdout,
                          built.run("-p", "27", "-n", 2, "--temperature", 0).stdout)
-        # With --chat a prompt is a user's turn, behind what --system and --tools say.
+        # With --chat a prompt is a user's turn, after what --system and --tools say.
         tools = path.with_name("tools.json")
         tools.write_text('[{"name": "shared"}]')
         path.write_text("".join(json.dumps({"prompt": "1 + 1"} | more) + "\n" for more in ({}, {"tools": [{"name": "own"}]}, {})))
@@ -462,7 +462,7 @@ class Chat(Case):
         self.assertEqual((done.returncode, done.stdout), (1, b" 42\n 42\n"), "what follows is answered")
         self.assertRegex(done.stderr.decode(), r"^mica: error: [^\n]*32 positions[^\n]*\n$")
         done = self.chat("abc\n", "-n", "1000", built=program(changed("endless", "{{ messages[0].content }}"), "--max-seq", "8"))
-        self.assertRegex(done.stderr.decode(), r"^mica: note: the context of 8 positions is full, /reset begins anew\n$")
+        self.assertRegex(done.stderr.decode(), r"^mica: note: the context of 8 positions is full, /reset starts over\n$")
 
     def test_limit_of_an_answer(self):
         self.assertEqual(self.chat("count from 7 to 12\n", "-n", "2").stderr,
@@ -560,7 +560,7 @@ class Chat(Case):
         self.assertEqual(path.read_text(encoding="utf-8"), "say sort c\\na\tb[2J\u00e9!\na\tb\n")
 
     def test_interrupt_stops_the_answer_only(self):
-        """A model that does not stop by itself, and would go on for minutes, ends at once and hears what comes next."""
+        """A model that does not stop by itself, and would continue for minutes, ends at once and hears what comes next."""
         path = changed("talker", "{{ messages[-1].content }}", eos_token="<|endoftext|>")
         for name, words in (("config.json", {"max_position_embeddings": LONG}), ("generation_config.json", {"eos_token_id": 0})):
             file = path / name

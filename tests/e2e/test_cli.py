@@ -276,7 +276,7 @@ class Cli(Case):
             execute([path, *PROMPT, "-n", 1])
             self.refused(1, ["info", "--check"], f"its section '{name}' does not match its checksum", path=path)
         damaged = self.damaged(flip(sections["weights"]["offset"] + 64))
-        for options in ([*PROMPT, "-n", 1], ["bench", "--gen", 1, "--repeat", 1], [*PROMPT, "-n", 1, "--large-pages"]):
+        for options in ([*PROMPT, "-n", 1], ["bench", "--gen", 1, "--repeat", 1], [*PROMPT, "-n", 1, "--huge-pages"]):
             self.refused(1, [*options, "--verify-weights"], "its section 'weights' does not match its checksum", path=damaged)
         self.assertEqual(self.ids("-n", 1, "--temperature", 0, "--verify-weights"), self.ids("-n", 1, "--temperature", 0))
 

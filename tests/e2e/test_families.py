@@ -60,7 +60,7 @@ class Families(Case):
                 self.assertEqual(json.loads(out)["cache_bytes_per_token"], config["num_hidden_layers"] * size, (name, kv))
 
     def test_a_window_saves_no_cache(self):
-        """Every layer keeps all positions, those behind its window as well: the docs say so."""
+        """Every layer keeps all positions, those outside its window as well: the docs say so."""
         for name in ("mistral", "gemma2", "gemma3-text"):
             folder = GOLDENS / "models" / name
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))

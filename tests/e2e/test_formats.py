@@ -56,7 +56,7 @@ def text():
 
 
 class Taking(gguf_file.Converter):
-    """Matrices take turns of all formats."""
+    """Matrices cycle through all formats."""
 
     def __init__(self, folder, first):
         super().__init__(folder, "F32")

@@ -129,7 +129,7 @@ class Gguf(Case):
         self.close(got, wanted, 1e-5, f"logits of {name}")
 
     def test_factors_of_short_and_long_texts(self):
-        """Behind the border and across it: the factors in the file's tensors are those of the folder."""
+        """Above the threshold and across it: the factors in the file's tensors are those of the folder."""
         golden = GOLDENS / "models/phi3-longrope"
         path = gguf_file.Converter(golden, "F32").convert().write(os.path.join(harness.folder("longrope"), "phi3.gguf"))
         built = program(path)
@@ -219,7 +219,7 @@ class Gguf(Case):
         self.assertEqual(len(list(pathlib.Path(env["XDG_CACHE_HOME"], "mica").glob("minimind-dense-*[0-9a-f]"))), 1)
 
     def test_blocks_are_kept_by_default(self):
-        """The default's distance from the numbers of the same file, and that of blocks made anew."""
+        """The default's distance from the numbers of the same file, and that of requantized blocks."""
         name = "minimind-dense"
         for kind, weights in (("Q8_0", "int8"), ("Q4_0", "int4")):
             path, _ = converted(name, kind)
@@ -231,7 +231,7 @@ class Gguf(Case):
             self.assertLess(kept, anew)
 
     def test_eval_says_what_the_program_lost(self):
-        """`mica eval` of the default beside the same file in f32, and of one quantised a second time."""
+        """`mica eval` of the default beside the same file in f32, and of one quantized a second time."""
         text = file_of(bundled_text())
         for kind, weights in (("Q8_0", "int8"), ("Q4_0", "int4")):
             path, _ = converted("minimind-dense", kind)
@@ -424,7 +424,7 @@ class Gguf(Case):
                 rows = built.generate([prompt], 1, "--prefill-chunk", chunk)[1][0]
                 self.assertTrue(np.array_equal(rows, wanted), f"{kind}, chunks of {chunk}")
             line = f"0 0 {' '.join(map(str, prompt))}\n".encode()
-            fed = {options: np.frombuffer(built.run("feed", "--prefill-chunk", *options, stdin=line).stdout, "f4")
+            fed = {options: np.frombuffer(built.run("score", "--prefill-chunk", *options, stdin=line).stdout, "f4")
                    for options in (("1",), ("1", "--as-decode"), ("16", "--as-decode"), ("32", "--as-decode"))}
             self.assertTrue(np.array_equal(fed["1",], wanted.ravel()))
             for chunk in ("16", "32"):

@@ -17,7 +17,7 @@ import make_npy  # names and shapes of a module's weights
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 MODELS = ("tiny-model", "tiny-moe")
 
-# How a layer makes its result, by what stands in tiny-model.mlir for its last sum: x1 is the stream after attention, d
+# How a layer makes its result, by what is in tiny-model.mlir for its last sum: x1 is the stream after attention, d
 # what the second half adds. Only the first, which the file has, can be written over the stream that came in.
 LAST_SUM = "%x2 = mica.add %x1, %d : tensor<?x32xf32>"
 NORM = "mica.rmsnorm {}, %norm2 eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>"
@@ -49,7 +49,7 @@ def interpreted(model, ids):
     place = pathlib.Path(harness.folder("interpreted"))
     inputs = []
     for name, values in (("tokens", ids), ("sequences", [0] * len(ids)), ("positions", range(len(ids))),
-                         ("outputs", range(len(ids)))):
+                         ("logit_indices", range(len(ids)))):
         np.save(place / f"{name}.npy", np.array(values, "<i4"))
         inputs += ["--input", place / f"{name}.npy"]
     execute([pathlib.Path(harness.mica).parent / "mica-interpret", model, "--function", "main", *inputs, "--cache",
@@ -112,7 +112,7 @@ class Handwritten(Case):
         def edit(text):
             return with_other_layer(with_layers(text, functions), lambda layer: self.with_residual(layer, name))
         model = self.check("tiny-model", edit)
-        self.assertIn("mica.select_number", harness.emit(model, "kernels"))
+        self.assertIn("mica.index_table", harness.emit(model, "kernels"))
 
     def test_two_streams(self):
         self.check("tiny-model", with_two_streams)
@@ -173,7 +173,7 @@ class Handwritten(Case):
         self.assertEqual(len(excerpts), 2)
         for stage, excerpt in zip(("model", "fused"), excerpts):
             printed = execute([harness.mica, "compile", harness.BUNDLED / "minimind-dense", "--emit", stage]).stdout.decode()
-            # Types stand behind a colon, up to the end of the line or of a list.
+            # Types are after a colon, up to the end of the line or of a list.
             lines = [re.sub(r" : [^()]*", "", line).strip() for line in printed.splitlines()]
             self.assertIn(f"\n{excerpt}", "\n".join(lines), f"stage {stage}, with the types left out")
 

@@ -1,4 +1,4 @@
-"""Ropes whose frequencies follow the length of a text: behind the border, across it and back."""
+"""Ropes whose frequencies follow the length of a text: above the threshold, across it and back."""
 
 import json
 import pathlib
@@ -11,8 +11,8 @@ import harness
 from harness import BUNDLED, Case, GOLDENS, execute, program
 from test_chat import Terminal
 
-BORDERS = {"llama-rope-dynamic": 128, "phi3-longrope": 64}
-NAMES = sorted(BORDERS)
+THRESHOLDS = {"llama-rope-dynamic": 128, "phi3-longrope": 64}
+NAMES = sorted(THRESHOLDS)
 
 
 def built(name, *options):
@@ -36,13 +36,13 @@ def periodic(name, length):
     return (ids * (length // len(ids) + 1))[:length]
 
 
-@harness.for_each(NAMES, "behind")
+@harness.for_each(NAMES, "above")
 @harness.for_each(NAMES, "across")
 @harness.for_each(NAMES, "same_text")
 @harness.for_each(NAMES, "batch")
 @harness.for_each(NAMES, "tools")
 class Lengths(Case):
-    def behind(self, name):
+    def above(self, name):
         prompt, greedy, logits = golden(name, "above")
         for chunk in (512, 50, 1):
             _, rows = built(name).generate([prompt], 1, "--prefill-chunk", chunk)
@@ -62,22 +62,22 @@ class Lengths(Case):
         self.close(rows[1][len(prompt) - 1:], logits, 1e-5, "beside others")
 
     def same_text(self, name):
-        """Drafts change nothing: neither those in front of the border nor those behind it."""
+        """Drafts change nothing: neither those before the threshold nor those after it."""
         for before in (1, 2, 5, 20):
-            prompt = periodic(name, BORDERS[name] - before)
+            prompt = periodic(name, THRESHOLDS[name] - before)
             plain, rows = built(name).generate([prompt], 40)
             drafted, same = built(name).generate([prompt], 40, "--lookup", 7)
             self.assertEqual(drafted, plain, before)
-            self.assertTrue(np.array_equal(same[0], rows[0]), f"logits to the bit, {before} before the border")
+            self.assertTrue(np.array_equal(same[0], rows[0]), f"logits to the bit, {before} before the threshold")
         done = built(name).run(*tokens(prompt), "-n", 40, "--temperature", 0, "--print-tokens", "--ignore-eos", "-v")
-        self.assertIn(f"{BORDERS[name]} tokens were read again", done.stderr.decode())
+        self.assertIn(f"{THRESHOLDS[name]} tokens were recomputed", done.stderr.decode())
         short = built(name).run(*tokens(prompt[:9]), "-n", 9, "--temperature", 0, "--print-tokens", "--ignore-eos", "-v")
-        self.assertNotIn("read again", short.stderr.decode())
+        self.assertNotIn("recomputed", short.stderr.decode())
 
     def batch(self, name):
-        """Texts that take each other's places, on both sides of the border."""
-        border = BORDERS[name]
-        prompts = [periodic(name, length) for length in (border - 3, 5, border + 6, 7, border - 9, border)]
+        """Texts that take each other's places, on both sides of the threshold."""
+        threshold = THRESHOLDS[name]
+        prompts = [periodic(name, length) for length in (threshold - 3, 5, threshold + 6, 7, threshold - 9, threshold)]
         place = pathlib.Path(harness.folder("lengths"))
         (place / "requests.jsonl").write_text("".join(json.dumps({"tokens": p}) + "\n" for p in prompts), encoding="utf-8")
         done = built(name).run("-f", place / "requests.jsonl", "--batch", 2, "-n", 20, "--temperature", 0, "--ignore-eos",
@@ -87,9 +87,9 @@ class Lengths(Case):
             self.assertEqual(rows[line], built(name).generate([prompt], 20)[0][0], line)
 
     def tools(self, name):
-        border, folder = BORDERS[name], GOLDENS / "models" / name
+        threshold, folder = THRESHOLDS[name], GOLDENS / "models" / name
         info = built(name).run("info").stdout.decode()
-        self.assertIn(f"more than {border} positions", info)
+        self.assertIn(f"more than {threshold} positions", info)
         # The scored rows are those of the whole window, in whatever pieces it is fed.
         prompt, _, logits = golden(name, "above")
         place = pathlib.Path(harness.folder("tools"))
@@ -101,12 +101,12 @@ class Lengths(Case):
         loss = np.log(np.exp(rows).sum(1)) - rows[range(len(rows)), prompt[found["first_scored"] + 1:]]
         self.assertEqual(found["positions"], len(rows))
         self.assertAlmostEqual(found["program"]["perplexity"] / np.exp(loss.mean()), 1, 4)
-        bench = json.loads(built(name).run("bench", "--prompt", 16, "--gen", 8, "--depth", border - 4, "--lookup", 4,
+        bench = json.loads(built(name).run("bench", "--prompt", 16, "--gen", 8, "--depth", threshold - 4, "--lookup", 4,
                                            "--repeat", 1, "--json").stdout)
         self.assertEqual(len(bench["results"]), 3)
 
     def test_verify(self):
-        """The program's rows behind the border are the interpreter's."""
+        """The program's rows above the threshold are the interpreter's."""
         folder = checkpoint.edited(GOLDENS / "models/llama-rope-dynamic", f"{harness.folder('verify')}/short",
                                    config=lambda c: c.update(max_position_embeddings=20))
         execute([harness.mica, "verify", folder, "--max-seq", "48"])
@@ -119,11 +119,11 @@ class Lengths(Case):
 
 
 class Turns(Case):
-    """A conversation whose text crosses the border, forwards and back."""
+    """A conversation whose text crosses the threshold, forwards and back."""
 
-    def chat(self, template, border=40, endless=False):
+    def chat(self, template, threshold=40, endless=False):
         def change(config):
-            config |= {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "max_position_embeddings": border,
+            config |= {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "max_position_embeddings": threshold,
                        "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}
             del config["use_moe"]
         folder = pathlib.Path(harness.folder("turns")) / "model"
@@ -134,13 +134,13 @@ class Turns(Case):
             for file, end in (("generation_config.json", {"eos_token_id": 0}), ("tokenizer_config.json", {"eos_token": "<|endoftext|>"})):
                 file = folder / file
                 file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | end), encoding="utf-8")
-        return program(folder, "--max-seq", str(max(512, border + 64)))
+        return program(folder, "--max-seq", str(max(512, threshold + 64)))
 
     def answers(self, model, turns):
-        """What is answered, and how often tokens were read again."""
+        """What is answered, and how often tokens were recomputed."""
         command = ("chat", "--temperature", "0", "-n", "8")
         done, noted = (model.run(*command, option, stdin="".join(t + "\n" for t in turns).encode()) for option in ("--json", "-v"))
-        return [json.loads(line) for line in done.stdout.splitlines()], noted.stderr.decode().count("tokens were read again")
+        return [json.loads(line) for line in done.stdout.splitlines()], noted.stderr.decode().count("tokens were recomputed")
 
     def test_forwards(self):
         model = self.chat(None)
@@ -153,7 +153,7 @@ class Turns(Case):
         self.assertEqual((fresh["text"], len(fresh["prompt_tokens"])), (rows[2]["content"], rows[2]["prompt_tokens"]))
 
     def test_back(self):
-        """A template that forgets goes back behind the border: the same answers as from a new cache."""
+        """A template that forgets goes back below the threshold: the same answers as from a new cache."""
         model = self.chat("{{ bos_token }}abcdefgh: {{ messages[-1].content }}")
         long = " ".join(["1 + 2 ="] * 20)
         rows, times = self.answers(model, ["27 + 15", long, "27 + 15", "/reset", long])
@@ -162,14 +162,14 @@ class Turns(Case):
         self.assertEqual(times, 3)
 
     def test_interrupt_while_tokens_are_read_again(self):
-        """An answer crosses the border in a long text, which takes a second to read again, 64 tokens a call: Ctrl-C ends that at
-        once, and the same turn begins anew from a cache that holds no row of the other side."""
+        """An answer crosses the threshold in a long text, which takes a second to recompute, 64 tokens a call: Ctrl-C ends that at
+        once, and the same turn starts over from a cache that holds no row of the other side."""
         template = "1 + 2 = " * 1500 + "{{ messages[-1].content }}"
-        size = json.loads(self.chat(template, border=13000).run("chat", "--json", "-n", 1, stdin=b"a\n").stdout)["prompt_tokens"]
-        model = self.chat(template, border=size + 4, endless=True)
+        size = json.loads(self.chat(template, threshold=13000).run("chat", "--json", "-n", 1, stdin=b"a\n").stdout)["prompt_tokens"]
+        model = self.chat(template, threshold=size + 4, endless=True)
         options = ("chat", "--temperature", "0", "-n", "12", "--prefill-chunk", "64", "--threads", "1", "-v")
         whole = model.run(*options, stdin=b"a\n")
-        self.assertIn(f"{size + 4} tokens were read again", whole.stderr.decode())
+        self.assertIn(f"{size + 4} tokens were recomputed", whole.stderr.decode())
         terminal = Terminal([model.path, *options])
         terminal.prompt()
         terminal.write(b"a\r")
@@ -180,7 +180,7 @@ class Turns(Case):
         terminal.read_until(b"mica: note: stopped\r\n")
         noted = terminal.read_until(b"> ").decode()
         self.assertIn("answer: 5 tokens", noted)
-        again = re.search(r"(\d+) tokens were read again", noted)
+        again = re.search(r"(\d+) tokens were recomputed", noted)
         self.assertTrue(0 < int(again[1]) < size, noted)
         terminal.prompt(b"")
         terminal.write(b"a\r")

@@ -23,9 +23,9 @@ with open(GOLDENS / "MANIFEST.json", encoding="utf-8") as _f:
 IR = {
     "eps": (edits.eps, ("llama-gqa", "minimind1-dense", "minimind2-moe", "minimind3-moe", "qwen3-dense")),
     "pairing": (edits.pairing, ("llama-gqa", "minimind1-dense", "minimind2-dense-yarn-long", "minimind3-dense")),
-    "top-k normalisation": (edits.gate_normalisation,
+    "top-k normalization": (edits.gate_normalization,
                             ("minimind2-moe-two-shared-k1", "minimind3-moe", "qwen3-moe-k1", "minimind2-moe",
-                             "qwen3-moe-not-normalised")),
+                             "qwen3-moe-not-normalized")),
 }
 
 

@@ -51,7 +51,7 @@ class Profile(Case):
         note(self, f"{profile['regions_per_token']:.1f} parallel regions and {weights / 1e6:.3f} MB per token")
 
     def test_regions_of_integers(self):
-        """One token takes as many as in bf16; of eight at once, rows behind gated products and attention are rounded by
+        """One token takes as many as in bf16; of eight at once, rows after gated products and attention are rounded by
         regions of their own, two of a layer."""
         for weights in ("int8", "int4"):
             built = program(BUNDLED / "minimind-dense", "--weights", weights)

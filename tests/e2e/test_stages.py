@@ -10,7 +10,7 @@ from harness import BUNDLED, Case
 STAGES = ("model", "fused", "kernels", "loops", "llvm")
 
 # How often ops, or launches of their kernels at stage `loops`, stand in the text of each stage: a layer's body once per
-# kind of layer; from stage `kernels` on once per phase: few rows, several and many, and where the arithmetic of rows
+# layer type; from stage `kernels` on once per phase: few rows, several and many, and where the arithmetic of rows
 # depends on their role, few, several and many rows of decoding, and several and many of a prompt.
 DENSE = {
     "model": {"rmsnorm": 5, "rope": 2, "attention": 1, "kv_append": 2, "repeat_kv": 2, "moe_gate": 0},
@@ -31,7 +31,7 @@ TARGETS = ("x86-64-v3", "x86-64-v4", "sapphirerapids")
 
 
 def mica_opt(path, *options):
-    """What mica-opt prints, without the empty line that it puts behind a module."""
+    """What mica-opt prints, without the empty line that it puts after a module."""
     tool = os.path.join(os.path.dirname(harness.mica), "mica-opt")
     return harness.execute([tool, path, *options]).stdout.decode().removesuffix("\n")
 

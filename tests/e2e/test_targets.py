@@ -60,7 +60,7 @@ class Targets(Case):
             self.assertEqual(ids, expected, (weights, kv))
             if weights.startswith("int"):
                 line = f"0 0 {' '.join(map(str, prompt[:40]))}\n".encode()
-                decoded = [np.frombuffer(built.run("feed", "--as-decode", stdin=line, env=env).stdout, "f4")
+                decoded = [np.frombuffer(built.run("score", "--as-decode", stdin=line, env=env).stdout, "f4")
                            for built, env in ((native, None), (other, env))]
                 self.close(decoded[1], decoded[0], 1e-5, f"{weights}: logits as of decoding against native")
 

@@ -54,7 +54,7 @@ def deepened(model, full):
 @harness.for_each(("minimind-moe", "deepseek-v2", "gemma3-text", "qwen3-dense"), "every_format")
 class Verify(Case):
     def test_kinds_of_layers_that_take_turns(self):
-        """Loops over two and three kinds of layers, some with layers behind them that no turn has."""
+        """Loops over two and three layer types, some with layers after them that no turn has."""
         for name, period, layers in (("gemma2", 2, 7), ("gemma3-text", 3, 6), ("gpt-oss", 2, 6)):
             self.deep(name, [i % period == period - 1 for i in range(layers)])
 
@@ -101,8 +101,8 @@ class Verify(Case):
         self.assertGreaterEqual(got["same_top"], 0.99)
         self.assertIsNone(found(BUNDLED / "minimind-dense", "--weights", "bf16")["bounds"]["same_top"])
 
-    def test_both_sides_of_a_border(self):
-        """As many positions as reach behind windows and borders, or a word that they do not."""
+    def test_both_sides_of_a_threshold(self):
+        """As many positions as reach beyond windows and thresholds, or a word that they do not."""
         longrope, window = GOLDENS / "models" / "phi3-longrope", GOLDENS / "models" / "mistral"
         got = found(longrope, "--weights", "f32")
         self.assertTrue(got["passed"], got["fault"])

@@ -29,7 +29,7 @@ def write(path, tensors):
 
 
 def write_old(path, tensors):
-    """As torch before 1.6: pickles and storages one behind the other."""
+    """As torch before 1.6: pickles and storages one after the other."""
     magic = b"\x80\x02\x8a\x0a" + 0x1950A86A20F9469CFC6C.to_bytes(10, "little") + b"."
     keys = [str(i) for i in range(len(tensors))]
     with open(path, "wb") as f:

@@ -9,7 +9,7 @@
 
 namespace mica::test {
 
-/// The tensors of each file lie inside of it, one behind the other, and their blocks can be read.
+/// The tensors of each file lie inside it, one after the other, and their blocks can be read.
 inline void checkPlaces(const GgufModel &model) {
   std::vector<uint64_t> ends;
   for (const GgufTensor &tensor : model.tensors()) {

@@ -1,4 +1,4 @@
-// A GGUF model in several files, which stand in the input one behind the other with a mark between.
+// A GGUF model in several files, which are in the input one after the other with a mark between.
 #include "tests/fuzz/GgufChecks.h"
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// The reader of program files. Behind the checksums nothing random would ever arrive, so that each
+// The reader of program files. Past the checksums nothing random would ever arrive, so that each
 // input is read as it is and once more with checksums that match.
 #include "backends/runtime/program/ProgramFile.h"
 

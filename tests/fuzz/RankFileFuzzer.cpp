@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     llvm::consumeError(builder.takeError());
     return 0;
   }
-  std::vector<std::byte> bytes = builder->table.serialise();
+  std::vector<std::byte> bytes = builder->table.serialize();
   if (auto tokenizer = mica::rt::Tokenizer::load(bytes))
     if (auto ids = tokenizer->encode("ab <|endoftext|> \xC3\xA9\xFF 12  z", true))
       tokenizer->decode(*ids);

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-/// Whatever the header says, tensors that are returned lie inside of the file, one behind the
+/// Whatever the header says, tensors that are returned lie inside the file, one after the
 /// other.
 static void checkPlaces(llvm::ArrayRef<mica::TensorInfo> tensors, uint64_t size) {
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     llvm::consumeError(builder.takeError());
     return 0;
   }
-  std::vector<std::byte> bytes = builder->table.serialise();
+  std::vector<std::byte> bytes = builder->table.serialize();
   auto tokenizer = mica::rt::Tokenizer::load(bytes);
   if (tokenizer)
     if (auto ids = tokenizer->encode("One day, ab  \xC3\xA9\xFF\xEF\xAC\x81 12 ", true))

@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   llvm::consumeError(
       mica::applyTokenizerConfig(nullptr, "fuzz", mica::TokenizerSource::TokenizerJson, *builder));
-  std::vector<std::byte> bytes = builder->table.serialise();
+  std::vector<std::byte> bytes = builder->table.serialize();
   auto tokenizer = mica::rt::Tokenizer::load(bytes);
   if (tokenizer)
     if (auto ids = tokenizer->encode("ab <end> \xC3\xA9\xFF 12  z", true))

@@ -24,7 +24,7 @@ static std::vector<uint8_t> withChecksums(llvm::ArrayRef<uint8_t> data) {
     const auto &[offset, size, crc] = entry.getValue();
     std::array<uint8_t, 4> said;
     llvm::support::endian::write32le(said.data(), crc);
-    // In the directory, which stands behind the entry.
+    // In the directory, which follows the entry.
     auto place = std::search(bytes.begin() + offset + size, bytes.end(), said.begin(), said.end());
     if (place != bytes.end())
       llvm::support::endian::write32le(&*place, llvm::crc32(data.slice(offset, size)));
@@ -32,7 +32,7 @@ static std::vector<uint8_t> withChecksums(llvm::ArrayRef<uint8_t> data) {
   return bytes;
 }
 
-/// Tensors that are returned lie inside of the file, whatever it says. Files that begin with 'p'
+/// Tensors that are returned lie inside the file, whatever it says. Files that begin with 'p'
 /// hold a pickle alone, so that its instructions are found sooner.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size > 0 && data[0] == 'p') {

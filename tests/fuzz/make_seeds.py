@@ -64,7 +64,7 @@ def torch_files():
     yield "seed-strides-overlap.bin", archive(one(strides=(0, 1)), {"0": NUMBERS})
     yield "seed-type-unknown.bin", archive(one("QuaternionStorage"), {"0": NUMBERS})
     yield "seed-checksum-wrong.bin", good.replace(NUMBERS, NUMBERS[::-1])
-    # Pickles alone, behind the letter by which the fuzzer knows them.
+    # Pickles alone, after the letter by which the fuzzer knows them.
     alone = {
         "one": one(), "rank-of-nine": one(shape=(1,) * 9), "extents-overflow": one(shape=(2**31 - 1,) * 4, strides=(1,) * 4),
         "ends-early": one()[:-1], "goes-on": one() + b"N.",
@@ -112,7 +112,7 @@ def piece_models():
     yield "seed-piece-no-utf8", pieces.model(8) + pieces.field(1, pieces.field(1, b"\xff\xfe"))
     yield "seed-score-infinite", pieces.model(8) + pieces.piece("zz", float("inf"), 1)
     yield "seed-score-no-number", pieces.model(8) + pieces.piece("zz", float("nan"), 1)
-    yield "seed-byte-misspelt", pieces.model(8) + pieces.piece("<0xG1>", 0, 6)
+    yield "seed-byte-misspelled", pieces.model(8) + pieces.piece("<0xG1>", 0, 6)
     yield "seed-byte-without-fallback", pieces.model(8) + pieces.piece("<0x41>", 0, 6)
     yield "seed-length-too-large", pieces.model(8) + b"\x0a" + pieces.varint(1 << 62)
     yield "seed-varint-endless", pieces.model(8) + b"\x0a" + b"\xff" * 11

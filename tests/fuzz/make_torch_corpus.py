@@ -3,7 +3,7 @@
 
     python tests/fuzz/make_torch_corpus.py [FOLDER]
 
-NAME.pkl is the pickle in NAME.bin behind the p by which the fuzzer knows it.
+NAME.pkl is the pickle in NAME.bin after the p by which the fuzzer knows it.
 """
 
 import collections

@@ -24,7 +24,7 @@ class Case:
     model_type: str
     config: dict
     mutants: dict = dataclasses.field(default_factory=dict)  # changes of the config that must show
-    gain_offset: float = 0  # what the family adds to its gains
+    weight_offset: float = 0  # what the family adds to its gains
     older: Callable | None = None  # the config in older names
     strip_prefix: str = ""  # published files have tensors without it
     margin_of: Callable = softmax_margin
@@ -236,7 +236,7 @@ CASES = {
         | EPS,
         older=older,
     ),
-    "gemma": Case("gemma", GEMMA, THETA | EPS | {"gelu": {"hidden_act": "silu"}}, gain_offset=1, older=older),
+    "gemma": Case("gemma", GEMMA, THETA | EPS | {"gelu": {"hidden_act": "silu"}}, weight_offset=1, older=older),
     "gemma2": Case(
         "gemma2",
         GEMMA
@@ -254,7 +254,7 @@ CASES = {
         }
         | THETA
         | EPS,
-        gain_offset=1,
+        weight_offset=1,
         older=older,
     ),
     "gemma3-text": Case(
@@ -280,7 +280,7 @@ CASES = {
             "factor": {"rope_parameters": {"full_attention": {"factor": 1.0}}},
         }
         | EPS,
-        gain_offset=1,
+        weight_offset=1,
         older=older_gemma3,
     ),
     "mixtral": Case(
@@ -307,7 +307,7 @@ CASES = {
             "norm_topk_prob": False,
             "qkv_bias": True,
         },
-        THETA | EPS | {"normalise": {"norm_topk_prob": True}},
+        THETA | EPS | {"normalize": {"norm_topk_prob": True}},
         older=older,
     ),
     "glm4": Case("glm4", SMALL | {"head_dim": 12, "pad_token_id": 0}, THETA | EPS, older=older),
@@ -406,7 +406,7 @@ CASES = {
         | {"n_group": 2, "topk_group": 1, "n_shared_experts": 1, "routed_scaling_factor": 1.7,
            "rope_parameters": YARN, "num_mtp_layers": 0},
         {"scaling": {"routed_scaling_factor": 1.0}, "groups": {"topk_group": 2},
-         "normalise": {"norm_topk_prob": False}, "interleave": {"rope_interleave": False}},
+         "normalize": {"norm_topk_prob": False}, "interleave": {"rope_interleave": False}},
         margin_of=group_margin,
         older=older,
     ),

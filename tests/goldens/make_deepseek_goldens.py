@@ -133,7 +133,7 @@ def case(code, changes, mutants):
 
 def cases(code):
     return {
-        "deepseek": case(code, {"attention_bias": True}, {"normalise": {"norm_topk_prob": True}}),
+        "deepseek": case(code, {"attention_bias": True}, {"normalize": {"norm_topk_prob": True}}),
         # A single expert's weight stays what it is.
         "deepseek-k1": case(
             code,

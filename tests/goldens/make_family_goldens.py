@@ -27,7 +27,7 @@ import folder
 AGAINST_F64 = 2e-6
 
 
-def randomise(name, shape, rng, offset):
+def randomize(name, shape, rng, offset):
     """Gains 1 + 0.2 N (without the 1 where the family adds it), biases 0.1 N, embeddings 0.1 N, others N / sqrt(fan in)."""
     x = rng.standard_normal(shape, dtype=np.float32)
     if name.endswith("bias") or "sinks" in name:
@@ -70,7 +70,7 @@ def changed(config, changes):
 
 
 def kind_of(name):
-    """A tensor's name without the numbers of layers, experts and heads."""
+    """A tensor's name without the layer indices, experts and heads."""
     return re.sub(r"\.\d+\.", ".*.", re.sub(r"\.\d+\.", ".*.", name))
 
 
@@ -107,14 +107,14 @@ def fill(model, seed, offset):
             (n, b) for n, b in model.named_buffers() if "correction" in n
         ]
         for name, value in sorted(tensors):
-            value.copy_(torch.from_numpy(randomise(name, tuple(value.shape), rng, offset)))
+            value.copy_(torch.from_numpy(randomize(name, tuple(value.shape), rng, offset)))
 
 
 def published(case, seed, where):
     """(config.json, its model, a function from changes of the config to a model); fills the folder."""
     if case.compose:
         model, written, tensors = case.compose({})
-        fill(model, seed, case.gain_offset)
+        fill(model, seed, case.weight_offset)
         weights = {n: v.detach().contiguous().numpy() for n, v in tensors(model).items()}
         safetensors.numpy.save_file(weights, where / "model.safetensors", metadata={"format": "pt"})
 
@@ -128,7 +128,7 @@ def published(case, seed, where):
     model = transformers.AutoModelForCausalLM.from_config(
         config, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager"
     ).eval()
-    fill(model, seed, case.gain_offset)
+    fill(model, seed, case.weight_offset)
     model.save_pretrained(where)
     written = json.loads((where / "config.json").read_text())
     config = transformers.AutoConfig.from_pretrained(where)
@@ -152,7 +152,7 @@ def attempt(case, seed, where):
     kinds = {kind_of(n) for n, _ in model.named_parameters()}
     for kind in sorted(kinds - set(case.without_effect)):
         report["mutants"]["no " + kind] = folder.difference(
-            run(without(model, kind, case.gain_offset), prompt), logits
+            run(without(model, kind, case.weight_offset), prompt), logits
         )
     gate = margins(model, prompt, case.margin_of)
     if gate is not None:

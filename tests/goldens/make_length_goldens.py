@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Goldens of ropes whose frequencies follow the length of a text: longer than the border, and across it.
+"""Goldens of ropes whose frequencies follow the length of a text: longer than the threshold, and across it.
 
     make_length_goldens.py [--out DIR] [NAME...]
 
 Beside the models that make_family_goldens.py has made it writes, computed in f32 by transformers:
-- `golden.above.json`, `golden.above.logits.npy`: a prompt of border + 8 ids with its logits, and 8 greedy ids,
+- `golden.above.json`, `golden.above.logits.npy`: a prompt of threshold + 8 ids with its logits, and 8 greedy ids,
   made with the cache;
-- `golden.across.json`, `golden.across.logits.npy`: a prompt of border - 4 ids, 12 greedy ids, and the logits that
-  each was chosen by. Where the text becomes longer than the border, the cache is given up and all ids are fed anew,
-  as transformers' own Phi-3 does; before and behind that, steps use the cache.
+- `golden.across.json`, `golden.across.logits.npy`: a prompt of threshold - 4 ids, 12 greedy ids, and the logits that
+  each was chosen by. Where the text becomes longer than the threshold, the cache is given up and all ids are fed again,
+  as transformers' own Phi-3 does; before and after that, steps use the cache.
 A golden is kept where its ids do not hang on rounding, and where the frequencies of short texts move every row of
-`above` and the rows of `across` behind the border by more than 1e-3. Needs the packages of requirements.txt.
+`above` and the rows of `across` above the threshold by more than 1e-3. Needs the packages of requirements.txt.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import transformers
 
 import folder
 
-BORDERS = {"llama-rope-dynamic": 128, "phi3-longrope": 64}
+THRESHOLDS = {"llama-rope-dynamic": 128, "phi3-longrope": 64}
 ABOVE, BEFORE = 8, 4
 STEPS = {"above": 8, "across": 12}
 
@@ -38,12 +38,12 @@ def load(path, changes=None):
     ).eval()
 
 
-def decode(model, prompt, steps, border):
+def decode(model, prompt, steps, threshold):
     """Logits of the prompt, ids and the logits that each was chosen by."""
     ids, cache, first, rows = list(prompt), None, None, []
     with torch.no_grad():
         for _ in range(steps):
-            if len(ids) == border + 1:
+            if len(ids) == threshold + 1:
                 cache = None
             fed = ids if cache is None else ids[-1:]
             out = model(torch.tensor([fed]), past_key_values=cache, use_cache=True)
@@ -64,15 +64,15 @@ def margin(rows):
     return float(((best[:, 0] - best[:, 1]) / rows.abs().max()).min())
 
 
-def attempt(path, border, seed):
+def attempt(path, threshold, seed):
     vocab = json.loads((path / "config.json").read_text())["vocab_size"]
-    ids = np.random.default_rng(seed).integers(3, vocab, border + ABOVE).tolist()
-    prompts = {"above": ids, "across": ids[: border - BEFORE]}
+    ids = np.random.default_rng(seed).integers(3, vocab, threshold + ABOVE).tolist()
+    prompts = {"above": ids, "across": ids[: threshold - BEFORE]}
     plain = {"max_position_embeddings": 1 << 20} if "dynamic" in path.name else {}
     short = {"original_max_position_embeddings": 1 << 20} if "longrope" in path.name else {}
     report, kept = {"seed": seed}, {}
     for name, prompt in prompts.items():
-        first, greedy, rows = decode(load(path), prompt, STEPS[name], border)
+        first, greedy, rows = decode(load(path), prompt, STEPS[name], threshold)
         other = load(path, plain)
         if short:
             # The attention factor stays what the published lengths make it.
@@ -86,9 +86,9 @@ def attempt(path, border, seed):
     return report, kept
 
 
-def produce(path, border):
+def produce(path, threshold):
     for seed in range(5000, 5100):
-        report, kept = attempt(path, border, seed)
+        report, kept = attempt(path, threshold, seed)
         print(path.name, report, flush=True)
         if not kept:
             continue
@@ -111,10 +111,10 @@ def main():
     root = pathlib.Path(options.out)
     manifest = json.loads((root / "MANIFEST.json").read_text())
     entries = {}
-    for name, border in BORDERS.items():
+    for name, threshold in THRESHOLDS.items():
         if options.names and name not in options.names:
             continue
-        entries[name] = manifest["checkpoints"][name] | {"lengths": produce(root / "models" / name, border)}
+        entries[name] = manifest["checkpoints"][name] | {"lengths": produce(root / "models" / name, threshold)}
     folder.update_manifest(
         root, {"torch": torch.__version__, "transformers": transformers.__version__}, entries
     )

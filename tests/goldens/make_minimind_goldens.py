@@ -299,7 +299,7 @@ def cases():
         ),
         "minimind2-moe": two(experts=4, inner=16),
         "minimind2-moe-two-shared-k1": two(experts=3, k=1, shared=2, inner=16),
-        "minimind2-moe-not-normalised": two(experts=4, shared=0, inner=16, norm_topk_prob=False),
+        "minimind2-moe-not-normalized": two(experts=4, shared=0, inner=16, norm_topk_prob=False),
         "minimind3-dense": three(inner=64, head_dim=12),
         "minimind3-dense-default-inner": three(**odd),
         "minimind3-dense-yarn-flag": three(
@@ -307,7 +307,7 @@ def cases():
         ),
         "minimind3-moe": three(experts=4, k=1, inner=16),
         "minimind3-moe-k2": three(experts=4, k=2, inner=16, hidden=32, head_dim=10),
-        "minimind3-moe-not-normalised": three(experts=4, k=1, inner=16, norm_topk_prob=False),
+        "minimind3-moe-not-normalized": three(experts=4, k=1, inner=16, norm_topk_prob=False),
     }
 
 

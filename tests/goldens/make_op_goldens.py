@@ -75,13 +75,13 @@ def rmsnorm_case(x, w, eps, rounding="before_gain", offset=0.0, result=None):
     ):  # equal bits are demanded, so no value may hang on the last f32 bit
         assert y.equal(rmsnorm(x, w, eps, rounding, offset, result, torch.float64))
     words = f" rounding({rounding})" if rounding != "before_gain" else ""
-    words += f" gain_offset({offset:e})" if offset else ""
+    words += f" weight_offset({offset:e})" if offset else ""
     return Case(
         "mica.rmsnorm",
         [x, w],
         [y],
         f"mica.rmsnorm {{0}}, {{1}} eps({eps:e}){words} : {{t0}}, {{t1}} -> {{r0}}",
-        {"eps": eps, "rounding": rounding, "gain_offset": offset},
+        {"eps": eps, "rounding": rounding, "weight_offset": offset},
         0.0 if y.dtype == torch.bfloat16 else 1e-6,
         static=(1,),
     )
@@ -111,7 +111,7 @@ def norm_cases():
         "rmsnorm-heads": rmsnorm_case(heads, 1 + 0.2 * normal(g, 8), 1e-6),
         "rmsnorm-bf16-before-gain": rmsnorm_case(low, gain, 1e-5),
         "rmsnorm-bf16-after-gain": rmsnorm_case(low, gain, 1e-5, "after_gain"),
-        "rmsnorm-gain-offset": rmsnorm_case(x, 0.2 * normal(g, 16), 1e-6, "after_gain", 1.0),
+        "rmsnorm-weight-offset": rmsnorm_case(x, 0.2 * normal(g, 16), 1e-6, "after_gain", 1.0),
         "rmsnorm-narrow-result": rmsnorm_case(10 * x, w, 1e-5, result=torch.bfloat16),
         "layernorm": layernorm_case(x, w, None, 1e-5),
         "layernorm-bias": layernorm_case(x + 0.01, w, b, 1e-12),
@@ -165,13 +165,13 @@ def rope_case(seed, pairing, scaling=None, rotary=None, theta=1e4):
     frequencies, amplitude = scaled_frequencies(width, theta, scaling)
     angle = positions[:, None].double() * frequencies.double()
     cos, sin = (angle.cos() * amplitude).float(), (angle.sin() * amplitude).float()
-    turned, rest = x[..., :width], x[..., width:]
+    rotated, rest = x[..., :width], x[..., width:]
     if pairing == "half":
         y, _ = apply_rotary_pos_emb(
-            turned, turned, cos.repeat(1, 2), sin.repeat(1, 2), unsqueeze_dim=1
+            rotated, rotated, cos.repeat(1, 2), sin.repeat(1, 2), unsqueeze_dim=1
         )
     else:
-        pairs = torch.view_as_complex(turned.unflatten(-1, (-1, 2)).contiguous())
+        pairs = torch.view_as_complex(rotated.unflatten(-1, (-1, 2)).contiguous())
         y = torch.view_as_real(pairs * torch.complex(cos, sin)[:, None, :]).flatten(-2)
     partial = f" rotary_dim({rotary})" if rotary else ""
     return Case(
@@ -397,24 +397,24 @@ def product_cases():
 # ---------------------------------------------------------------- experts
 
 
-def gate(x, w, scoring, k, normalise):
+def gate(x, w, scoring, k, normalize):
     logits = F.linear(x, w)
     scores = logits.softmax(-1) if scoring == "softmax" else logits.sigmoid()
     weights, chosen = torch.sort(scores, descending=True, stable=True)  # ties to the lower index
     weights, chosen = weights[:, :k], chosen[:, :k]
-    if normalise:
+    if normalize:
         weights = weights / (weights.sum(-1, keepdim=True) + 1e-20)
     return weights.contiguous(), chosen.to(torch.int32).contiguous()
 
 
-def gate_case(x, w, scoring, k, normalise):
-    word = " normalize" if normalise else ""
+def gate_case(x, w, scoring, k, normalize):
+    word = " normalize" if normalize else ""
     return Case(
         "mica.moe_gate",
         [x, w],
-        list(gate(x, w, scoring, k, normalise)),
+        list(gate(x, w, scoring, k, normalize)),
         f"mica.moe_gate {{0}}, {{1}} {scoring} k({k}){word} : {{t0}}, {{t1}} -> {{r0}}, {{r1}}",
-        {"scoring": scoring, "k": k, "normalize": normalise},
+        {"scoring": scoring, "k": k, "normalize": normalize},
         static=(1,),
     )
 

@@ -5,7 +5,7 @@
 
 Writes tests/goldens/sampling.json. Every case goes through the processors that `generate` lists for its options, in
 its order. Presence and frequency penalties are not among them: they follow the OpenAI API's reference (each counts the
-tokens generated so far, not the prompt's) at vLLM's place, behind the repetition penalty and before the temperature.
+tokens generated so far, not the prompt's) at vLLM's place, after the repetition penalty and before the temperature.
 """
 
 import json

@@ -152,7 +152,7 @@ def whitespace_kin():
 
 
 def byte_fallback(metaspace):
-    """Llama-2's kin; `metaspace`: written with that pre-tokenizer and decoder, else with normalisers."""
+    """Llama-2's kin; `metaspace`: written with that pre-tokenizer and decoder, else with normalizers."""
     letters = sorted(set("".join(corpus())) - set("\n\t\r") - set(chr(c) for c in range(0x600, 0x20000)))
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
@@ -176,7 +176,7 @@ def byte_fallback(metaspace):
 
 
 def unigram_kin(byte_fallback):
-    """Unigram as the tokenizers package has it, behind the normalisers of old encoders."""
+    """Unigram as the tokenizers package has it, after the normalizers of old encoders."""
     tokenizer = Tokenizer(models.Unigram())
     # Lower case is left to the one without bytes: the package knows letters of a later Unicode than ICU does.
     tokenizer.normalizer = normalizers.Sequence(
@@ -242,7 +242,7 @@ def sentencepiece_model(**options):
 
 
 def rank_file():
-    """A rank file of the tiktoken package: the pieces of qwen2_kin, which were learnt in the order of their ids."""
+    """A rank file of the tiktoken package: the pieces of qwen2_kin, which were learned in the order of their ids."""
     alphabet = bytes_of_alphabet()
     vocab = sorted(qwen2_kin().get_vocab(with_added_tokens=False).items(), key=lambda item: item[1])
     pieces = [bytes(alphabet[c] for c in piece) for piece, _ in vocab if not piece.startswith("<|")]
@@ -330,8 +330,8 @@ GGUF_NAMES |= {
                                "[一-龥ࠀ-一가-퟿]+", "\\p{N}+"), BYTES],
     "qwen35": [*isolated(CONTRACTIONS + r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|"
                          r"\s+(?!\S)|\s+"), BYTES],
-    # In its tokenizer.json, ByteLevel stands second, so that the rest sees the spelling of bytes, where digits are those of
-    # ASCII. Bytes that are spelt as numbers would be split off too, which makes no difference to its vocabulary.
+    # In its tokenizer.json, ByteLevel is second, so that the rest sees the spelling of bytes, where digits are those of
+    # ASCII. Bytes that are spelled as numbers would be split off too, which makes no difference to its vocabulary.
     "falcon": [pre_tokenizers.Punctuation("contiguous"), *isolated(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"),
                *isolated("[0-9]+", "[0-9][0-9][0-9]"), BYTES],
     "viking": [*isolated(" ?[^(\\s|[.,!?…。，、।۔،])]+", r"\p{N}"), BYTES],

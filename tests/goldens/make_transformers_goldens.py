@@ -220,7 +220,7 @@ def cases():
             "new",
         ),
         "qwen3-moe": (configuration("qwen3_moe"), "both"),
-        "qwen3-moe-not-normalised": (configuration("qwen3_moe", norm_topk_prob=False), "old"),
+        "qwen3-moe-not-normalized": (configuration("qwen3_moe", norm_topk_prob=False), "old"),
         "qwen3-moe-k1": (configuration("qwen3_moe", num_experts_per_tok=1, head_dim=10), "old"),
         "qwen3-moe-mixed": (
             configuration(

@@ -90,7 +90,7 @@ def rmsnorm(s: Spec, x, weight):
 
 
 def rope(s: Spec, x, positions):
-    """x [S, heads, D] turned at positions [S]."""
+    """x [S, heads, D] rotated at positions [S]."""
     freq, amplitude = inverse_frequencies(s)
     angle = positions.to(torch.float64)[:, None] * freq
     cos = (angle.cos() * amplitude).to(x.dtype)[:, None, :]
@@ -149,10 +149,10 @@ def experts(s: Spec, w, p, x, trace):
     weight, chosen = scores.topk(k, -1)
     ordered = scores.sort(-1, descending=True).values
     trace.append((chosen.sort(-1).values, ordered[:, k - 1] - ordered[:, k]))
-    normalise = s.norm_topk and (k > 1 or s.norm_topk_at_one)
-    if s.mutant == "top-k normalisation":
-        normalise = not normalise
-    if normalise:
+    normalize = s.norm_topk and (k > 1 or s.norm_topk_at_one)
+    if s.mutant == "top-k normalization":
+        normalize = not normalize
+    if normalize:
         weight = weight / (weight.sum(-1, keepdim=True) + 1e-20)
     y = torch.zeros_like(x)
     for e in range(s.experts):
@@ -201,7 +201,7 @@ def mutants(s: Spec, w):
     if s.qk_norm:
         names += ["swapped qk norms", "no qk norm", "rope before qk norm"]
     if s.experts:
-        names += ["top-k normalisation", "one expert more"]
+        names += ["top-k normalization", "one expert more"]
     if s.shared:
         names.append("no shared expert")
     if not s.tied:

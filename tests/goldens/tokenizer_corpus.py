@@ -5,7 +5,7 @@
 
 FILE gets one record per text: its length in bytes as u32, little-endian, then the text in UTF-8. Texts are prose and
 code, some thirty languages, emoji with joiners and modifiers, combining marks in any order, long runs of spaces, digits,
-letters and line ends, spellings of special tokens, and characters from all of Unicode. Behind them stand some texts of a
+letters and line ends, spellings of special tokens, and characters from all of Unicode. They are followed by some texts of a
 hundred kilobytes and more, most of them without a break, over which queues and sums of scores get long. Only what Python
 promises to keep from version to version is drawn (random(), not choice()), so that the same seed gives the same bytes.
 """
@@ -63,7 +63,7 @@ SPECIAL = ("<|endoftext|> <|im_start|> <|im_end|> <s> </s> <unk> <pad> <0x0A> [I
 SPACES = [" ", "  ", "\t", "\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x1f", "\x85", "\u00a0", "\u1680", "\u180e", "\u2003", "\u200b", "\u2028", "\u2029",
           "\u202f", "\u3000", "\ufeff"]
 
-# Where most of Unicode's characters stand.
+# Where most of Unicode's characters are.
 BLOCKS = [(0, 0x3400), (0x3400, 0x3500), (0x4E00, 0x5000), (0x9F80, 0xAC80), (0xD700, 0xD800), (0xE000, 0xE080), (0xF900, 0x10000), (0x10000, 0x12500),
           (0x13000, 0x13480), (0x14400, 0x14680), (0x16800, 0x17000), (0x18800, 0x18D80), (0x1AF80, 0x1B300), (0x1BC00, 0x1BD00), (0x1CF00, 0x1FC00),
           (0x20000, 0x20080), (0x2F800, 0x2FA80), (0x30000, 0x30080), (0xE0000, 0xE0200), (0x10FF80, 0x110000)]

@@ -276,7 +276,7 @@ def files_that_may_not_grow(place):
     yield from hostile.faults_of(result, "cannot be written (File too large), raise the limit (ulimit -f) or set XDG_CACHE_HOME to a "
                                          "folder with room\n")
     # What probes record is larger than the program's other files.
-    result = hostile.run([place.program, "feed", "--probes", os.path.join(place.folder(), "none", "probes")])
+    result = hostile.run([place.program, "score", "--probes", os.path.join(place.folder(), "none", "probes")])
     yield from hostile.faults_of(result, "cannot be written (its folder does not exist), make it or set TMPDIR to a folder with room\n")
 
 

@@ -20,7 +20,7 @@ from containers import pieces
 SECONDS = 60
 
 # Every error ends with what to do: after a comma, a verb of these.
-REMEDY = re.compile(r", (add|check|choose|convert|copy|correct|fetch|free|give|keep|lower|make|merge|name|put|raise|redirect|remove|set|use|write) "
+HINT = re.compile(r", (add|check|choose|convert|copy|correct|fetch|free|give|keep|lower|make|merge|name|put|raise|redirect|remove|set|use|write) "
                     r"[^\n]*\n$")
 
 
@@ -65,7 +65,7 @@ def faults_of(result, mention):
         yield f"does not begin with 'mica: error: ': {error[:200]!r}"
     if re.search(r"[\x00-\x09\x0b-\x1f\x7f]", error):
         yield f"control characters: {error[:200]!r}"
-    if not REMEDY.search(error):
+    if not HINT.search(error):
         yield f"does not say what to do: {error[:300]!r}"
     if mention not in error:
         yield f"does not mention {mention!r}: {error[:300]!r}"
@@ -92,7 +92,7 @@ def check_variant(mica, scratch, name, mention, spoil, after):
     return faults
 
 
-def refused_target(mica, scratch, kind, prepare, limit=None, reason="", remedy="", command="program"):
+def refused_target(mica, scratch, kind, prepare, limit=None, reason="", hint="", command="program"):
     """The whole model into a target that cannot or must not be written. `prepare` returns its path."""
     work = os.path.join(scratch, f"target-{kind}-{command}")
     path = os.path.join(work, "model")
@@ -102,7 +102,7 @@ def refused_target(mica, scratch, kind, prepare, limit=None, reason="", remedy="
     before = listing(work)
     result = compile_model(mica, path, output, limit, command)
     option = "--graph" if command == "graph" else "-o"
-    mention = f"{output}: cannot be written ({reason}), {remedy}choose another {option}\n" if reason else output
+    mention = f"{output}: cannot be written ({reason}), {hint}choose another {option}\n" if reason else output
     faults = list(faults_of(result, mention))
     if listing(work) != before:
         faults.append("leaves something behind")

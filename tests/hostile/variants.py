@@ -143,7 +143,7 @@ def weights_pickled(folder):
     folder.extra["pytorch_model.bin"] = b"\x80\x02."
 
 
-@variant("is no whole zip archive")
+@variant("is not a whole zip archive")
 def weights_zipped_in_part(folder):
     folder.extra["model.safetensors"] = None
     folder.extra["pytorch_model.bin"] = b"PK\x03\x04"
@@ -180,7 +180,7 @@ def torch_archive_compressed(folder):
     in_torch(folder, lambda torch: setattr(torch, "compression", zipfile.ZIP_DEFLATED))
 
 
-@variant("is no whole zip archive")
+@variant("is not a whole zip archive")
 def torch_archive_cut(folder):
     in_torch(folder, after=lambda content: content[:-40])
 
@@ -371,7 +371,7 @@ def config_key_unknown(folder):
 
 
 @variant("quantization_config")
-def config_quantised(folder):
+def config_quantized(folder):
     folder.config["quantization_config"] = {"bits": 4}
 
 
@@ -498,7 +498,7 @@ def tokenizer_is_a_list(folder):
     folder.extra["tokenizer.json"] = b"[]"
 
 
-# --- what is no file ----------------------------------------------------------------------------------------------
+# --- what is not a file ----------------------------------------------------------------------------------------------
 
 
 def directory_instead(name):

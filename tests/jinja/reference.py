@@ -1,5 +1,5 @@
 """Chat templates as transformers runs them: Jinja2 in its sandbox, with transformers' filters, functions and blocks.
-Written from the behaviour, for comparison; needs Debian's python3-jinja2."""
+Written from the behavior, for comparison; needs Debian's python3-jinja2."""
 
 import json
 

@@ -61,7 +61,7 @@ MODELS = {
     "outlier": lambda work: small(work, "outlier", "its outlier twin",
                                   "The same function as the trained model; rows that enter the products of layer 1 have a "
                                   "median max/rms of at least 20. Formats that Mica quantizes to are not affected: "
-                                  "`mica-balance-channels` makes channels of about one size before weights are rounded, and "
+                                  "`mica-equalize-channels` makes channels of about one size before weights are rounded, and "
                                   "so undoes the factors."),
 }
 

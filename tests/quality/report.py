@@ -3,7 +3,7 @@
 import math
 from xml.sax.saxutils import escape
 
-#: Cells of a row: title and, in the picture, colour and whether the mark is filled.
+#: Cells of a row: title and, in the picture, color and whether the mark is filled.
 CELLS = {"mica prefill": ("Mica, prefill", "#0b62a4", True), "mica decode": ("Mica, decode", "#0b62a4", False),
          "mica int8 rows": ("Mica, int8 rows", "#3aa17e", True),
          "llama prefill": ("llama.cpp, prefill", "#d1495b", True), "llama decode": ("llama.cpp, decode", "#d1495b", False)}
@@ -198,16 +198,16 @@ class Panel:
         text.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{self.top + HEIGHT - 10}" class="middle">bits per weight</text>')
         names = columns(self.rows)
         for index, name in enumerate(names):
-            title, colour, filled = CELLS[name]
+            title, color, filled = CELLS[name]
             y = self.top + TOP + 10 + 18 * index
-            text.append(mark(WIDTH - RIGHT + 20, y, colour, filled) +
+            text.append(mark(WIDTH - RIGHT + 20, y, color, filled) +
                         f'<text x="{WIDTH - RIGHT + 32}" y="{y + 4}">{escape(title)}</text>')
         for row in self.rows:
             points = [(row["cells"][name]["kl"], *CELLS[name]) for name in names
                       if row["cells"].get(name) and row["cells"][name]["kl"] > 0]
-            for value, title, colour, filled in points:
+            for value, title, color, filled in points:
                 note = f"{row['format']}, {title}: {small(value)} at {row['bits']:.2f} bits"
-                text.append(f"<g><title>{escape(note)}</title>{mark(self.x(row['bits']), self.y(value), colour, filled)}</g>")
+                text.append(f"<g><title>{escape(note)}</title>{mark(self.x(row['bits']), self.y(value), color, filled)}</g>")
             if points:
                 x, y = self.x(row["bits"]), self.y(max(value for value, *_ in points)) - 8
                 text.append(f'<text transform="translate({x + 3:.1f} {y:.1f}) rotate(-50)" class="name">'
@@ -215,9 +215,9 @@ class Panel:
         return "\n".join(text)
 
 
-def mark(x, y, colour, filled):
-    return (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" stroke="{colour}" stroke-width="1.6" '
-            f'fill="{colour if filled else "white"}" fill-opacity="{0.75 if filled else 0.4}"/>')
+def mark(x, y, color, filled):
+    return (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" stroke="{color}" stroke-width="1.6" '
+            f'fill="{color if filled else "white"}" fill-opacity="{0.75 if filled else 0.4}"/>')
 
 
 def picture(result):

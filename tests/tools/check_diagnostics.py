@@ -44,12 +44,12 @@ CHOICE = re.compile(r"[\w.()>*!-]+\s*\?\s*((?:" + LITERAL.pattern + r"\s*)+):\s*
 
 
 def without_strings(text):
-    """`text` with spaces for what stands between quotes, so that what is left is code."""
+    """`text` with spaces for what is between quotes, so that what is left is code."""
     return LITERAL.sub(lambda match: '"' + " " * (len(match[0]) - 2) + '"', text)
 
 
 def closing(text, begin):
-    """The index behind the parenthesis that closes the one before `begin`."""
+    """The index after the parenthesis that closes the one before `begin`."""
     code, depth = without_strings(text[begin:]), 1
     for index, character in enumerate(code):
         depth += {"(": 1, ")": -1}.get(character, 0)

@@ -41,7 +41,7 @@ COMMENT = re.compile(r'^((?:[^"#]|"(?:[^"\\]|\\.)*")*)#.*')
 LABEL = re.compile(r'^("(?:[^"\\]|\\.)*"|[\w.$]+):')
 EXPORT = re.compile(r"^\.(?:globl|weak)\s+(\S+)")
 DROPPED = re.compile(r"^\.(?:file|ident)\b")
-# A register is no symbol, nor is what stands within a longer word.
+# A register is not a symbol, nor is what is within a longer word.
 SYMBOL = re.compile(r'(?<![%\w.$])("(?:[^"\\]|\\.)*"|[A-Za-z_.$][\w.$]*)')
 TEXT = re.compile(r"^\.(?:ascii|asciz|string)\b")
 
@@ -54,7 +54,7 @@ def statements(text):
             yield number, statement
 
 
-def normalised(text):
+def normalized(text):
     """A list of (number of the line, symbol that it belongs to, statement with numbers for the names of local symbols)."""
     lines = list(statements(text))
     exported = {match[1] for _, line in lines if (match := EXPORT.match(line))}
@@ -85,7 +85,7 @@ def normalised(text):
 
 def first_difference(old, new):
     """Where two texts of assembly differ first, in one line; None where they are the same."""
-    one, other = normalised(old), normalised(new)
+    one, other = normalized(old), normalized(new)
     for (line, owner, left), (other_line, other_owner, right) in zip(one, other):
         if left != right:
             places = owner if owner == other_owner else f"{owner} and {other_owner}"
@@ -111,7 +111,7 @@ def verdict(old, new, *program):
         if (old_status, one) == (new_status, other):
             return "refused", one
         return "different", f"exit status {old_status} and {new_status}: {one if old_status else other}"
-    if not normalised(one):
+    if not normalized(one):
         return "different", "the old compiler writes no assembly"
     difference = first_difference(one, other)
     return ("different", difference) if difference else ("identical", "")

@@ -55,7 +55,7 @@ def beside_weights(peaks, program, info, cache):
 def pages_of(pid, file, size):
     """Bytes of the mapping of `size` bytes of a file, in whole pages, that a process has in its memory.
 
-    A page that is read may bring its neighbours, up to a large page that begins at a multiple of that.
+    A page that is read may bring its neighbors, up to a huge page that begins at a multiple of that.
     """
     page, found = resource.getpagesize(), 0
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/pagemap", "rb", buffering=0) as pagemap:
@@ -68,9 +68,9 @@ def pages_of(pid, file, size):
     return found
 
 
-def files_have_large_pages(folder):
-    """Whether a file that is written there in pieces of a large page is mapped in such pages."""
-    path = os.path.join(os.path.realpath(folder), "large-pages")
+def files_have_huge_pages(folder):
+    """Whether a file that is written there in pieces of a huge page is mapped in such pages."""
+    path = os.path.join(os.path.realpath(folder), "huge-pages")
     with open(path, "w+b", buffering=0) as file:
         for _ in range(4):
             file.write(bytes(LARGE_PAGE))

@@ -5,7 +5,7 @@
 
 A description shows either one block ```mlir with `expected-error` comments, which the pass must refuse, or two blocks:
 what it is given and what it makes of it. The second is a whole module, or an excerpt, which has a line `...`: then each
-of its lines stands in the output, in this order; values may have other names there, and `...` is any text.
+of its lines is in the output, in this order; values may have other names there, and `...` is any text.
 The pass runs with the options of a first line `// mica-opt OPTIONS`, or without any.
 """
 
@@ -57,7 +57,7 @@ def match_line(wanted, line, names):
 
 
 def check_excerpt(excerpt, output):
-    """Whether the lines of the excerpt stand in the output, in their order."""
+    """Whether the lines of the excerpt are in the output, in their order."""
     lines, names = iter(output.splitlines()), {}
     for wanted in map(str.strip, excerpt.splitlines()):
         if wanted in ("", "...") or wanted.startswith("//"):

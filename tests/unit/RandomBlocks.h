@@ -1,4 +1,4 @@
-//===- RandomBlocks.h - random blocks of a format --------------------------===//
+//===- RandomBlocks.h - random blocks of a format ---------------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_RANDOMBLOCKS_H
 #define MICA_TESTS_UNIT_RANDOMBLOCKS_H
 

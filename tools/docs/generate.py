@@ -35,7 +35,7 @@ PAGES = {
     ],
 }
 
-# Pages written by hand that quote a test file whole: its text stands between two comments that name it.
+# Pages written by hand that quote a test file whole: its text is between two comments that name it.
 QUOTES = {"docs/handwritten-model.md": "tests/lit/ir/tiny-model.mlir"}
 
 # Where families are registered: what errors, docs/families.md and README.md list.
@@ -53,7 +53,7 @@ REFUSED = [
     "`gelu_pytorch_tanh`. |",
     "| `xglm` | `pad_token_id` beyond `vocab_size` or `max_position_embeddings` + 2 | That row of the embeddings and of the sinusoidal "
     "positions is set to zero; transformers fails where there is no such row. |",
-    "| those without partial rope | `partial_rotary_factor` other than 1 | Their code turns whole heads whatever it says, or fails. |",
+    "| those without partial rope | `partial_rotary_factor` other than 1 | Their code rotates whole heads whatever it says, or fails. |",
 ]
 
 
@@ -76,7 +76,7 @@ def between(page_name, what, passage):
     begin, end = f"<!-- {what}, put here by `ninja mica-docs` -->\n", f"<!-- end of {what} -->\n"
     text = (ROOT / page_name).read_text(encoding="utf-8")
     if text.count(begin) != 1 or text.count(end) != 1:
-        sys.exit(f"{page_name}: the lines {begin!r} and {end!r} must stand in it once each")
+        sys.exit(f"{page_name}: the lines {begin!r} and {end!r} must occur in it once each")
     return text[:text.index(begin)] + begin + passage + text[text.index(end):]
 
 
@@ -88,7 +88,7 @@ def quoted(page_name, source):
 
 
 def registered():
-    """(model_type, the name behind `choose`) of every family."""
+    """(model_type, the name after `choose`) of every family."""
     return re.findall(r'FAMILY\("(\w+)", (\w+)\)', (ROOT / REGISTRY).read_text(encoding="utf-8"))
 
 
@@ -108,26 +108,26 @@ def few(names, most=4):
     return ", ".join(names) if rest <= 1 else f"{', '.join(names[:most])} and {rest} others"
 
 
-def unread_rows(text, table, reasons):
+def ignored_rows(text, table, reasons):
     """(key, why) of each row of the last table of that name in `text`; a row may be one of another table."""
     rows = []
     for key, why, other, index in re.findall(r'\{"(\w+)",\s*([^{}]+)\}|(\w+)\[(\d+)\]',
-                                             re.findall(rf"UnreadKey {table}\[\] = (.*?);", text, re.S)[-1]):
+                                             re.findall(rf"IgnoredKeyRow {table}\[\] = (.*?);", text, re.S)[-1]):
         if other:
-            rows.append(unread_rows(text, other, reasons)[int(index)])
+            rows.append(ignored_rows(text, other, reasons)[int(index)])
         else:
             rows.append((key, "".join(re.findall(r'"(.*?)"', why)) or reasons[why.strip().removeprefix("reasons::")]))
     return rows
 
 
-def unread_keys(text, name, reasons):
+def ignored_keys(text, name, reasons):
     """The keys without influence on the family that choose`name` of the file `text` chooses."""
     begin = text.index(f"choose{name}(")
     end = text.index("\n}\n", begin)
     # A file of one model_type may describe its families before it chooses.
     alone = len(re.findall(r"\bchoose\w+\(const FamilyEvidence", text)) == 1
-    table = re.search(r"\.unread = (\w+)", text[:end] if alone else text[begin:end])
-    return unread_rows(text[:end], table[1], reasons) if table else []
+    table = re.search(r"\.ignoredKeys = (\w+)", text[:end] if alone else text[begin:end])
+    return ignored_rows(text[:end], table[1], reasons) if table else []
 
 
 def families_without(sources):
@@ -137,7 +137,7 @@ def families_without(sources):
     kinds = {}
     for kind, name in registered():
         text = next(text for text in sources.values() if f"choose{name}(" in text)
-        for row in unread_keys(text, name, reasons):
+        for row in ignored_keys(text, name, reasons):
             kinds.setdefault(row, []).append(f"`{kind}`")
     return [f"| {', '.join(found)} | `{key}` | {why} |" for (key, why), found in kinds.items()]
 
@@ -172,27 +172,26 @@ def families(mica):
         proofs.append(f"| {feature.name} | {feature.written} | {few(proven)} |")
     return ("<!-- Made from frontend/config, tests/goldens/models and their IR (tools/docs/features.py) by `ninja mica-docs`:\n"
             "edit there. -->\n\n"
-            "# Model families\n\nWhat `model_type` may say, what is special about the family, what of it stands in the IR of its "
-            "goldens, what GGUF files call it,\nand these goldens: small models (tests/goldens) whose logits and greedy text the "
-            "compiled program matches, within 1e-5 in f32,\nevery id.\n\n"
+            "# Model families\n\nThe supported values of `model_type`, the properties of each family, the features that the IR of its goldens has, its\n"
+            "architecture in GGUF files, and its goldens: small models (tests/goldens) whose logits and greedy text the compiled program\n"
+            "matches (logits within 1e-5 in f32, every id).\n\n"
             "| model_type | the family | features | GGUF | verified by |\n|---|---|---|---|---|\n" + "\n".join(rows) + "\n\n"
-            "Ropes scale as linear, yarn, llama3, longrope and dynamic. The frequencies of the last two follow the length of the\n"
-            "text: longrope has factors for texts up to its original length and others for longer ones, dynamic's theta grows behind\n"
-            "`max_position_embeddings` (`--max-seq` may go beyond it). A prompt is read with the frequencies of its whole length. Where\n"
-            "a text crosses that border, while it is generated or from turn to turn of a chat, forwards or back, its tokens are read\n"
-            "again, once, with those of the new length (`-v` says so, `info` where the border lies); behind it, each new token, of later\n"
-            "turns as well, follows its own position, as in transformers' cached generation.\n\n"
-            "A window saves time, not memory: a layer that sees the last positions only keeps keys and values of the whole context all\n"
-            "the same, and what `inspect`, `info` and `compile -v` call the cache per token counts every layer alike.\n\n"
+            "Rope scaling: linear, yarn, llama3, longrope and dynamic. LongRoPE and dynamic scaling depend on sequence length: longrope has\n"
+            "factors for texts up to its original length and others for longer ones, dynamic increases theta above\n"
+            "`max_position_embeddings` (`--max-seq` may exceed it). A prompt uses the frequencies of its whole length. When a sequence\n"
+            "crosses the threshold (shown by `info`) in either direction, its KV cache is recomputed once with the new frequencies; `-v`\n"
+            "reports it. Above the threshold, the frequencies of each new token follow its position, as in transformers' cached generation.\n\n"
+            "A sliding window saves time, not memory: such a layer keeps the keys and values of the whole context, and the cache per token\n"
+            "that `inspect`, `info` and `compile -v` report counts every layer alike.\n\n"
             "## Keys that are refused\n\n"
-            "A key that no family reads or knows to have no influence is refused by name, and so is a value that is not computed.\n"
-            "These are refused although their meaning could be guessed:\n\n"
+            "Unknown keys are refused by name, and so are values that are not supported. These are refused although their meaning could be\n"
+            "guessed:\n\n"
             "| model_type | refused | why |\n|---|---|---|\n" + "\n".join(REFUSED) + "\n\n"
             "## Keys without influence\n\n"
             "These are accepted, with any value, and not read, as in transformers, whose classes may store them and apply them\n"
             "nowhere. `compile -v` names each one that a model has, with the reason, and those that no family reads.\n\n"
             "| model_type | key | why |\n|---|---|---|\n" + "\n".join(families_without(sources)) + "\n\n"
-            "## Features\n\nHow a feature stands in the IR of stage `model` (dialect.md has the ops), and the goldens that have it.\n\n"
+            "## Features\n\nHow a feature is expressed in the IR of stage `model` (dialect.md has the ops), and the goldens that have it.\n\n"
             "| feature | in the IR | verified by |\n|---|---|---|\n" + "\n".join(proofs) + "\n")
 
 

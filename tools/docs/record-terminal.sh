@@ -21,7 +21,7 @@ await() {
   screen >&2
   exit 1
 }
-# Types a line and waits for the prompt behind what it brings.
+# Types a line and waits for the prompt after what it brings.
 enter() {
   "${tmux[@]}" send-keys -l -- "$1"
   sleep 0.3

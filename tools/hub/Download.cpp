@@ -148,7 +148,7 @@ static Error contradicts(const RemoteFile &file, const Twine &what) {
 }
 
 /// Whether the response is about the file of the listing and, where bytes are there already, goes
-/// on behind them.
+/// on after them.
 static Error checkHead(const HttpHead &head, const RemoteFile &file, UnfinishedBlob &blob) {
   StringRef etag = head.header("x-linked-etag");
   etag.consume_front("W/");

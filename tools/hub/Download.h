@@ -1,4 +1,4 @@
-//===- Download.h - a file of the hub to a blob of the cache --------------===//
+//===- Download.h - a file of the hub to a blob of the cache ----*- C++ -*-===//
 #ifndef MICA_TOOLS_HUB_DOWNLOAD_H
 #define MICA_TOOLS_HUB_DOWNLOAD_H
 

@@ -187,10 +187,10 @@ Expected<HttpHead> HttpClient::request(const std::string &url, uint64_t from, On
 }
 
 Expected<HttpHead> HttpClient::get(StringRef url, uint64_t from, OnHead onHead, OnBytes onBytes) {
-  constexpr unsigned mostRedirects = 10;
+  constexpr unsigned maxRedirects = 10;
   std::string at = url.str();
   StringMap<std::string> linked;
-  for (unsigned i = 0; i <= mostRedirects; ++i) {
+  for (unsigned i = 0; i <= maxRedirects; ++i) {
     auto begin = [&](const HttpHead &head) {
       HttpHead whole = head;
       for (const auto &entry : linked)
@@ -220,7 +220,7 @@ Expected<HttpHead> HttpClient::get(StringRef url, uint64_t from, OnHead onHead, 
 
 Error HttpClient::retry(function_ref<Error()> attempt, function_ref<uint64_t()> progress,
                         function_ref<void(StringRef reason)> waiting) {
-  constexpr unsigned mostFailures = 5, longestWait = 300;
+  constexpr unsigned maxFailures = 5, maxWait = 300;
   for (unsigned failures = 1;; ++failures) {
     uint64_t before = progress();
     Error error = attempt();
@@ -234,7 +234,7 @@ Error HttpClient::retry(function_ref<Error()> attempt, function_ref<uint64_t()> 
     });
     if (progress() > before)
       failures = 1;
-    if (failures >= mostFailures || wait > longestWait)
+    if (failures >= maxFailures || wait > maxWait)
       return createStringError(reason + ", try again " +
                                (wait > 0 ? "in " + std::to_string(wait) + " seconds" : "later"));
     waiting(reason);

@@ -1,4 +1,4 @@
-//===- Http.h - GET by libcurl --------------------------------------------===//
+//===- Http.h - GET by libcurl ----------------------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_HUB_HTTP_H
 #define MICA_TOOLS_HUB_HTTP_H
 
@@ -41,7 +41,7 @@ struct HttpHead {
 /// Sends requests one after the other, over connections that stay open.
 class HttpClient {
 public:
-  /// `token` is sent to the scheme, host and port of `endpoint` only. A transfer that stands for
+  /// `token` is sent to the scheme, host and port of `endpoint` only. A transfer that stalls for
   /// `stallSeconds` has failed.
   HttpClient(std::string endpoint, std::string token, unsigned stallSeconds);
   ~HttpClient();

@@ -24,7 +24,7 @@ using namespace llvm;
 namespace mica::hub {
 
 static constexpr StringLiteral kModels = "models--", kUnfinished = ".incomplete";
-static constexpr StringLiteral kRemedy = "set HF_HOME to a folder with room";
+static constexpr StringLiteral kHint = "set HF_HOME to a folder with room";
 
 static std::string in(const Twine &folder, const Twine &a, const Twine &b = "") {
   SmallString<256> path;
@@ -77,13 +77,13 @@ std::optional<std::string> HubCache::mainCommit(const HubName &name) const {
 Error HubCache::setMainCommit(const HubName &name, StringRef commit) const {
   std::string path = in(modelFolder(name), "refs", "main");
   if (std::error_code error = sys::fs::create_directories(sys::path::parent_path(path)))
-    return inputError(path, "cannot be made (" + error.message() + ")", kRemedy);
-  auto file = program::TemporaryFile::create(path, {}, kRemedy);
+    return inputError(path, "cannot be made (" + error.message() + ")", kHint);
+  auto file = program::TemporaryFile::create(path, {}, kHint);
   if (!file)
     return createStringError(path + ": " + file.error().message);
   if (!(*file)->writeAt(std::as_bytes(std::span(commit.data(), commit.size())), 0) ||
       !(*file)->commit())
-    return createStringError(path + ": " + program::cannotBeWritten(errno, kRemedy));
+    return createStringError(path + ": " + program::cannotBeWritten(errno, kHint));
   return Error::success();
 }
 
@@ -95,14 +95,14 @@ Error HubCache::link(const HubName &name, StringRef commit, StringRef file, Stri
   if (linkTarget(path) == target)
     return Error::success();
   if (std::error_code error = sys::fs::create_directories(sys::path::parent_path(path)))
-    return inputError(path, "cannot be made (" + error.message() + ")", kRemedy);
-  // Under a name of its own first: what stands there is replaced at once.
+    return inputError(path, "cannot be made (" + error.message() + ")", kHint);
+  // Under a name of its own first: what is there is replaced at once.
   std::string fresh = path + ".mica-link";
   ::unlink(fresh.c_str());
   if (::symlink(target.c_str(), fresh.c_str()) == 0 &&
       std::rename(fresh.c_str(), path.c_str()) == 0)
     return Error::success();
-  return createStringError(path + ": " + program::cannotBeWritten(errno, kRemedy));
+  return createStringError(path + ": " + program::cannotBeWritten(errno, kHint));
 }
 
 /// The files that are present below snapshots/COMMIT in the folder of a model.

@@ -1,4 +1,4 @@
-//===- HubCache.h - the cache of huggingface_hub --------------------------===//
+//===- HubCache.h - the cache of huggingface_hub ----------------*- C++ -*-===//
 #ifndef MICA_TOOLS_HUB_HUBCACHE_H
 #define MICA_TOOLS_HUB_HUBCACHE_H
 

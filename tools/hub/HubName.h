@@ -1,4 +1,4 @@
-//===- HubName.h - OWNER/NAME[:SELECTION] ---------------------------------===//
+//===- HubName.h - OWNER/NAME[:SELECTION] -----------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_HUB_HUBNAME_H
 #define MICA_TOOLS_HUB_HUBNAME_H
 

@@ -85,7 +85,7 @@ Expected<HubSettings> HubSettings::fromEnvironment() {
   if (StringRef seconds = variable({"HF_HUB_DOWNLOAD_TIMEOUT"}); !seconds.empty())
     if (seconds.getAsInteger(10, settings.stallSeconds) || settings.stallSeconds == 0)
       return inputError("HF_HUB_DOWNLOAD_TIMEOUT",
-                        "is " + inQuotes(seconds) + ", which is no number of seconds",
+                        "is " + inQuotes(seconds) + ", which is not a number of seconds",
                         "set it to a whole number from 1");
   std::string offline = variable({"HF_HUB_OFFLINE"}).upper();
   settings.isOffline = is_contained({"1", "ON", "YES", "TRUE"}, offline);

@@ -1,4 +1,4 @@
-//===- HubSettings.h - the environment variables of huggingface_hub -------===//
+//===- HubSettings.h - the environment variables of huggingface_hub -*- C++ -*-===//
 #ifndef MICA_TOOLS_HUB_HUBSETTINGS_H
 #define MICA_TOOLS_HUB_HUBSETTINGS_H
 
@@ -12,7 +12,7 @@ struct HubSettings {
   std::string endpoint;    ///< HF_ENDPOINT, without a slash at its end
   std::string token;       ///< HF_TOKEN or the file that huggingface_hub keeps; may be empty
   std::string cacheFolder; ///< HF_HUB_CACHE, or hub in HF_HOME
-  unsigned stallSeconds;   ///< HF_HUB_DOWNLOAD_TIMEOUT: a transfer that stands so long has failed
+  unsigned stallSeconds;   ///< HF_HUB_DOWNLOAD_TIMEOUT: a transfer that stalls so long has failed
   bool isOffline;          ///< HF_HUB_OFFLINE
 
   /// Of this process, with huggingface_hub's defaults. Errors name the variable or the file.

@@ -15,10 +15,10 @@ using namespace llvm;
 
 namespace mica::hub {
 
-static constexpr StringLiteral kRemedy = "try again, or check HF_ENDPOINT";
+static constexpr StringLiteral kHint = "try again, or check HF_ENDPOINT";
 
 /// A page has a thousand files, a description names all files.
-static const JsonLimits kLimits = {32u << 20, 1u << 20, 32, kRemedy};
+static const JsonLimits kLimits = {32u << 20, 1u << 20, 32, kHint};
 
 static bool isHash(StringRef text, size_t digits) {
   return text.size() == digits &&
@@ -34,7 +34,7 @@ Expected<std::string> parseCommit(StringRef text, StringRef source) {
   const json::Object *object = root->getAsObject();
   std::optional<StringRef> commit = object ? object->getString("sha") : std::nullopt;
   if (!commit || !isCommit(*commit))
-    return inputError(source, "names no commit", kRemedy);
+    return inputError(source, "names no commit", kHint);
   return commit->str();
 }
 
@@ -49,7 +49,7 @@ static Expected<RemoteFile> fileOf(const json::Object &entry, StringRef source) 
   std::optional<int64_t> size = lfs ? lfs->getInteger("size") : entry.getInteger("size");
   constexpr int64_t largest = int64_t(1) << 46;
   if (!size || *size < 0 || *size > largest || !hash || !isHash(*hash, lfs ? 64 : 40))
-    return inputError(source, "lists " + inQuotes(*path) + " without a size and a hash", kRemedy);
+    return inputError(source, "lists " + inQuotes(*path) + " without a size and a hash", kHint);
   return RemoteFile{path->str(), static_cast<uint64_t>(*size), hash->str()};
 }
 
@@ -59,12 +59,12 @@ Expected<std::vector<RemoteFile>> parseListing(StringRef text, StringRef source)
     return root.takeError();
   const json::Array *entries = root->getAsArray();
   if (!entries)
-    return inputError(source, "is not a list of files", kRemedy);
+    return inputError(source, "is not a list of files", kHint);
   std::vector<RemoteFile> files;
   for (const json::Value &value : *entries) {
     const json::Object *entry = value.getAsObject();
     if (!entry)
-      return inputError(source, "is not a list of files", kRemedy);
+      return inputError(source, "is not a list of files", kHint);
     if (entry->getString("type") != StringRef("file"))
       continue;
     Expected<RemoteFile> file = fileOf(*entry, source);

@@ -102,11 +102,11 @@ Expected<std::string> Puller::readCommit() {
 }
 
 Expected<std::vector<RemoteFile>> Puller::readListing() {
-  constexpr size_t mostPages = 1000, mostFiles = 100'000;
+  constexpr size_t maxPages = 1000, maxFiles = 100'000;
   std::string url = settings.endpoint + "/api/models/" + name.repository() + "/tree/" + commit +
                     "?recursive=true";
   std::vector<RemoteFile> files;
-  for (size_t i = 0; i < mostPages && files.size() < mostFiles; ++i) {
+  for (size_t i = 0; i < maxPages && files.size() < maxFiles; ++i) {
     Expected<Page> page = read(url);
     if (!page)
       return page.takeError();
@@ -124,10 +124,10 @@ Expected<std::vector<RemoteFile>> Puller::readListing() {
 /// Waits for the lock of a blob or, by the name "mica", of the repository.
 Expected<tool::FileLock> Puller::lock(StringRef hash) {
   std::string file = cache.lockFile(name, hash);
-  std::string remedy = "set HF_HOME to another folder";
+  std::string hint = "set HF_HOME to another folder";
   if (std::error_code error = sys::fs::create_directories(sys::path::parent_path(file)))
     return inputError(sys::path::parent_path(file), "cannot be made (" + error.message() + ")",
-                      remedy);
+                      hint);
   std::optional<tool::FileLock> held = tool::FileLock::take(file, tool::FileLock::Wait::No);
   if (!held && errno == EWOULDBLOCK) {
     progress("waiting for another download", here, all);
@@ -135,7 +135,7 @@ Expected<tool::FileLock> Puller::lock(StringRef hash) {
   }
   if (held)
     return std::move(*held);
-  return createStringError(file + ": " + program::cannotBeWritten(errno, remedy));
+  return createStringError(file + ": " + program::cannotBeWritten(errno, hint));
 }
 
 /// Whether the file system takes what is still to come.

@@ -1,4 +1,4 @@
-//===- Pull.h - a model of the hub into the cache -------------------------===//
+//===- Pull.h - a model of the hub into the cache ---------------*- C++ -*-===//
 #ifndef MICA_TOOLS_HUB_PULL_H
 #define MICA_TOOLS_HUB_PULL_H
 

@@ -1,4 +1,4 @@
-//===- mica-interpret.cpp - runs functions of the mica dialect by the interpreter ---------===//
+//===- mica-interpret.cpp - runs functions of the mica dialect ------------===//
 
 #include "backends/cpu/target/CpuDialect.h"
 #include "backends/runtime/support/CommandLine.h"
@@ -121,7 +121,7 @@ llvm::Error checkOutputPrefix(StringRef prefix) {
   StringRef folder = llvm::sys::path::parent_path(prefix);
   std::string why;
   if (!folder.empty() && !fs::is_directory(folder))
-    why = (folder + " is no folder").str();
+    why = (folder + " is not a folder").str();
   else if (!prefix.ends_with("/") && fs::exists(prefix))
     why = fs::is_directory(prefix) ? "is a folder" : "exists";
   else
@@ -140,13 +140,13 @@ llvm::Error compare(func::FuncOp function, ArrayRef<interp::Value> results,
                                      function.getSymName());
     interp::Value actual = results[number].flattened();
     if (!actual.getTensor())
-      return llvm::createStringError("result " + Twine(number) + " is no tensor");
+      return llvm::createStringError("result " + Twine(number) + " is not a tensor");
     llvm::Expected<interp::Value> expected = readInput(
         path, RankedTensorType::get(actual.getTensor()->shape, actual.getTensor()->elementType));
     if (!expected)
       return expected.takeError();
     double off = interp::distance(*actual.getTensor(), *expected->getTensor());
-    // What is no number is not within anything.
+    // What is not a number is not within anything.
     if (!(off <= options.tolerance))
       return llvm::createStringError(
           llvm::formatv("@{0} result {1} is off by {2:e} from {3}, allowed is {4:e}",
@@ -264,11 +264,11 @@ static int runMain(int argc, char **argv) {
       ->check(rt::numberBetween(0, 1e30));
   app.add_flag("--print", options.print, "Print the results with 6 significant digits");
   app.add_flag("--trace", options.trace, "Print the results of every op to standard error");
-  auto wish = rt::parseWords(app, {argv + 1, argv + argc});
-  if (!wish)
-    return tool::usage(wish.error().message, "mica-interpret");
-  if (*wish)
-    return tool::print(**wish);
+  auto helpText = rt::parseWords(app, {argv + 1, argv + argc});
+  if (!helpText)
+    return tool::usage(helpText.error().message, "mica-interpret");
+  if (*helpText)
+    return tool::print(**helpText);
   DialectRegistry registry;
   // Stage `kernels` names a processor, which the meaning of ops does not depend on.
   registry.insert<MicaDialect, cpu::CpuDialect, arith::ArithDialect, func::FuncDialect,

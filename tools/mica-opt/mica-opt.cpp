@@ -1,4 +1,4 @@
-//===- mica-opt.cpp - mlir-opt with Mica's dialects and passes ---------------===//
+//===- mica-opt.cpp - mlir-opt with Mica's dialects and passes ------------===//
 
 #include "backends/cpu/codegen/Passes.h"
 #include "backends/cpu/dispatch/Passes.h"

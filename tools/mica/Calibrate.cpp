@@ -141,7 +141,7 @@ private:
       return resolved.takeError();
     resolved->launcher = launcher.str();
     resolved->probes = Probed::ProductRows;
-    resolved->outputRemedy = ScratchFile::remedy;
+    resolved->outputHint = ScratchFile::hint;
     return compileModel(arguments, std::move(*resolved), program.path(), Messages::None)
         .takeError();
   }

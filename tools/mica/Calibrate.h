@@ -1,4 +1,4 @@
-//===- Calibrate.h - what errors of quantized weights weigh ---------------===//
+//===- Calibrate.h - what errors of quantized weights weigh -----*- C++ -*-===//
 #ifndef MICA_TOOLS_MICA_CALIBRATE_H
 #define MICA_TOOLS_MICA_CALIBRATE_H
 

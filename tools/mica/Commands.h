@@ -1,4 +1,4 @@
-//===- Commands.h - the commands of mica ----------------------------------===//
+//===- Commands.h - the commands of mica ------------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_MICA_COMMANDS_H
 #define MICA_TOOLS_MICA_COMMANDS_H
 
@@ -91,7 +91,7 @@ int runRemove(const RemoveArguments &arguments);
 /// is pulled, with a progress bar, if it is not there yet.
 llvm::Expected<std::string> modelPath(const std::string &model);
 
-/// What `arguments` ask for, of a program: the launcher stands where this tool says.
+/// What `arguments` ask for, of a program: the launcher is where this tool says.
 llvm::Expected<cpu::CompileOptions> programOptions(const ModelArguments &arguments,
                                                    const char *argv0);
 
@@ -102,7 +102,7 @@ struct CompileResult {
 };
 
 /// What is said on stderr while a model is compiled.
-enum class Messages { None, Usual, Verbose };
+enum class Messages { None, Default, Verbose };
 
 /// Prints warnings and notes of passes over `input`, the model MODEL; those that layers have in
 /// common once. Tensors of a GGUF file have their names of the file.

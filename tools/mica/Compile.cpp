@@ -106,7 +106,8 @@ static void addTokens(mlir::ModuleOp module, const TokenizerTable &table) {
 
 /// Says which tokens of the tokenizer the model has no row for: published models come with such,
 /// and a prompt that has one is refused only when it is fed.
-static void noteSurplus(mlir::ModuleOp module, const TokenizerTable &table, StringRef folder) {
+static void warnSurplusTokens(mlir::ModuleOp module, const TokenizerTable &table,
+                              StringRef folder) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   int64_t vocabulary = main ? EntrySignature(main).vocabulary() : 0;
   if (vocabulary == 0)
@@ -150,14 +151,14 @@ static Error addChat(StringRef folder, cpu::CompileOptions &options, bool speaks
 }
 
 /// What the makers of the model wanted and the program will not do.
-static void warnOfMissed(const ModelInput &input) {
+static void warnUnsupported(const ModelInput &input) {
   for (const IgnoredKey &key : input.ignoredKeys)
     if (key.missed)
       rt::reportWarning(formatv("{0}: \"{1}\" {2}", key.file, key.key, key.reason).str());
 }
 
 /// Frequencies are right, and attention was trained, up to some length only.
-static void warnOfLength(StringRef model, const cpu::CompileReport &report) {
+static void warnAboutLength(StringRef model, const cpu::CompileReport &report) {
   if (report.scaledFor && report.maxSeq > *report.scaledFor)
     rt::reportWarning(formatv("{0}: the program takes {1} positions, but the model's scaling of "
                               "rope was made for {2}, choose --max-seq {2}",
@@ -167,9 +168,9 @@ static void warnOfLength(StringRef model, const cpu::CompileReport &report) {
 
 /// A program without a tokenizer takes ids alone. What a .mlir file has beside it is its writer's
 /// choice.
-static void warnOfNoTokenizer(const ModelInput &input, StringRef model) {
+static void warnAboutNoTokenizer(const ModelInput &input, StringRef model) {
   if (input.folder == model)
-    rt::reportWarning(input.folder + ": " + whyNoTokenizer(input.folder) +
+    rt::reportWarning(input.folder + ": " + reasonForNoTokenizer(input.folder) +
                       ": the program takes token ids (--tokens), no text and no conversation");
 }
 
@@ -194,8 +195,8 @@ static StringRef requantizeCost(Precision weights, bool calibrated) {
 }
 
 /// Blocks that are quantized a second time lose precision.
-static void warnOfRequantizing(const ModelInput &input, const ModelArguments &arguments,
-                               bool calibrated) {
+static void warnAboutRequantizing(const ModelInput &input, const ModelArguments &arguments,
+                                  bool calibrated) {
   std::optional<Precision> asked = precisionNamed(arguments.weights);
   mlir::ModuleOp module = input.module.get();
   if (!input.storage || !asked || *asked < Precision::Int8 ||
@@ -251,7 +252,8 @@ static void listIgnored(const ModelInput &input, const cpu::CompileOptions &opti
   if (input.storage && options.weights)
     errs() << formatv("{0}: most weights are {1} ({2:f2} bits each), the program's are {3}{4}\n",
                       input.folder, input.storage->type, input.storage->bits,
-                      nameOf(*options.weights), options.keepBlocks ? "; blocks are preserved" : "");
+                      nameOf(*options.weights),
+                      options.preserveBlocks ? "; blocks are preserved" : "");
   for (const IgnoredKey &key : input.ignoredKeys)
     errs() << key.file << ": \"" << key.key << "\" has no influence: " << key.reason << "\n";
   for (const IgnoredTensor &tensor : input.ignoredTensors)
@@ -286,7 +288,7 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
   }
   bool speaks = messages != Messages::None;
   if (speaks)
-    warnOfRequantizing(*input, arguments, findImportance != nullptr);
+    warnAboutRequantizing(*input, arguments, findImportance != nullptr);
   if (input->storage)
     cpu::chooseWeights(options, input->storage->bits);
   if (messages == Messages::Verbose)
@@ -294,15 +296,15 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
   std::vector<std::byte> tokenizer;
   if (program) {
     if (speaks)
-      warnOfMissed(*input);
+      warnUnsupported(*input);
     Expected<std::optional<TokenizerTable>> table = readTokenizer(input->folder);
     if (!table)
       return table.takeError();
     if (*table) {
       addTokens(*input->module, **table);
-      tokenizer = (*table)->serialise();
+      tokenizer = (*table)->serialize();
       if (speaks)
-        noteSurplus(*input->module, **table, input->folder);
+        warnSurplusTokens(*input->module, **table, input->folder);
       if (Error error = addChat(input->folder, options, speaks))
         return std::move(error);
     }
@@ -319,9 +321,9 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
                                            : report.takeError();
   bar.hide();
   if (speaks) {
-    warnOfLength(arguments.model, *report);
+    warnAboutLength(arguments.model, *report);
     if (program && tokenizer.empty())
-      warnOfNoTokenizer(*input, arguments.model);
+      warnAboutNoTokenizer(*input, arguments.model);
     reportRemarks(arguments.model, *input, report->remarks);
   }
   return CompileResult{std::move(*report), std::move(input->ignoredTensors)};
@@ -423,9 +425,10 @@ int runCompile(CompileArguments arguments, const char *argv0) {
   if (!model)
     return report(arguments.model.model, model.takeError());
   arguments.model.model = std::move(*model);
-  Expected<CompileResult> result = compileModel(
-      arguments.model, std::move(*options), output,
-      arguments.verbose ? Messages::Verbose : Messages::Usual, importanceFor(arguments, launcher));
+  Expected<CompileResult> result =
+      compileModel(arguments.model, std::move(*options), output,
+                   arguments.verbose ? Messages::Verbose : Messages::Default,
+                   importanceFor(arguments, launcher));
   if (!result)
     return report(arguments.model.model, result.takeError(),
                   {output, arguments.dumpFolder, arguments.calibrate, arguments.imatrix});

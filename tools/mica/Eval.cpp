@@ -1,4 +1,4 @@
-//===- Eval.cpp - mica eval ------------------------------------------------===//
+//===- Eval.cpp - mica eval -----------------------------------------------===//
 
 #include "frontend/support/InputError.h"
 #include "frontend/support/MappedFile.h"
@@ -192,16 +192,16 @@ Error Evaluation::compute() {
 }
 
 Error Evaluation::computeWindow(const EvalWindow &window) {
-  rt::Tokens fedIds(ids.begin() + static_cast<ptrdiff_t>(window.begin),
-                    ids.begin() + static_cast<ptrdiff_t>(window.begin + window.length));
+  rt::Tokens inputIds(ids.begin() + static_cast<ptrdiff_t>(window.begin),
+                      ids.begin() + static_cast<ptrdiff_t>(window.begin + window.length));
   if (begins)
-    fedIds.front() = *program.manifest.bos;
+    inputIds.front() = *program.manifest.bos;
   auto vocab = static_cast<size_t>(program.manifest.vocab);
   size_t most = std::max<size_t>(1, kPieceBytes / (vocab * sizeof(float)));
   // The first piece begins with everything before the scored positions.
   for (size_t from = 0, at = window.first; at + 1 < window.length;) {
     size_t rows = std::min(most, window.length - 1 - at);
-    ArrayRef<int32_t> piece(fedIds.data() + from, at + rows - from);
+    ArrayRef<int32_t> piece(inputIds.data() + from, at + rows - from);
     logits.resize(rows * vocab);
     if (Error error = process->ask(from, window.length, at - from, piece))
       return error;
@@ -211,7 +211,7 @@ Error Evaluation::computeWindow(const EvalWindow &window) {
       if (Error error = referenceProcess->ask(from, window.length, at - from, piece))
         return error;
     for (size_t row = 0; row < rows; ++row)
-      if (Error error = score(row, fedIds[at + row + 1]))
+      if (Error error = score(row, inputIds[at + row + 1]))
         return error;
     at += rows;
     from = at;

@@ -1,4 +1,4 @@
-//===- FileWeights.h - a checkpoint as the packer reads it ----------------===//
+//===- FileWeights.h - a checkpoint as the packer reads it ------*- C++ -*-===//
 #ifndef MICA_TOOLS_MICA_FILEWEIGHTS_H
 #define MICA_TOOLS_MICA_FILEWEIGHTS_H
 

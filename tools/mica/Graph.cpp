@@ -100,7 +100,7 @@ private:
 
   void addBlock(Block &block) {
     for (Operation &op : block) {
-      if (isa<GetWeightOp, SelectWeightOp, SelectNumberOp>(op) ||
+      if (isa<GetWeightOp, SelectWeightOp, IndexTableOp>(op) ||
           op.hasTrait<OpTrait::ConstantLike>())
         continue;
       if (op.getNumRegions() > 0) {

@@ -1,4 +1,4 @@
-//===- Graph.h - a model as a picture -------------------------------------===//
+//===- Graph.h - a model as a picture ---------------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_MICA_GRAPH_H
 #define MICA_TOOLS_MICA_GRAPH_H
 
@@ -10,7 +10,7 @@
 
 namespace mica::tool {
 
-/// What a node is, for its colour.
+/// What a node is, for its color.
 enum class NodeClass { Value, Product, Norm, Attention, Cache, Experts, Call, Other };
 
 struct GraphNode {
@@ -18,7 +18,7 @@ struct GraphNode {
   NodeClass kind = NodeClass::Other;
   bool isBend = false; ///< no node, but a point that an edge over several ranks goes through
   int rank = 0;
-  double x = 0, y = 0; ///< of the centre, in pixels
+  double x = 0, y = 0; ///< of the center, in pixels
 };
 
 /// One function.
@@ -35,7 +35,7 @@ struct FunctionGraph {
 
 inline constexpr double kNodeWidth = 150, kNodeHeight = 36;
 
-/// A graph per function of a module of mica ops, the entry functions first. Weights stand in the
+/// A graph per function of a module of mica ops, the entry functions first. Weights are in the
 /// nodes that use them; rows' indices are left out.
 std::vector<FunctionGraph> buildGraphs(mlir::ModuleOp module);
 

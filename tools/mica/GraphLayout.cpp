@@ -1,4 +1,4 @@
-//===- GraphLayout.cpp - a model as a picture: where everything stands ----===//
+//===- GraphLayout.cpp - a model as a picture: where everything is placed -===//
 
 #include "tools/mica/Graph.h"
 
@@ -30,7 +30,7 @@ private:
     std::sort(graph.edges.begin(), graph.edges.end());
     for (auto [from, to] : graph.edges)
       graph.nodes[to].rank = std::max(graph.nodes[to].rank, graph.nodes[from].rank + 1);
-    // An input stands just above its first use.
+    // An input is just above its first use.
     std::vector<int> first(graph.nodes.size(), INT_MAX);
     std::vector<bool> hasInput(graph.nodes.size());
     for (auto [from, to] : graph.edges) {
@@ -87,11 +87,11 @@ private:
       place[rank[i]] = static_cast<double>(i) - static_cast<double>(rank.size()) / 2;
   }
 
-  /// Nodes stand where their neighbours are in the mean.
-  void orderBy(std::vector<int> &rank, const std::vector<std::vector<int>> &neighbours) {
+  /// Nodes are where their neighbors are in the mean.
+  void orderBy(std::vector<int> &rank, const std::vector<std::vector<int>> &neighbors) {
     std::vector<std::pair<double, int>> keys;
     for (int node : rank)
-      keys.emplace_back(mean(neighbours[node], place, place[node]), node);
+      keys.emplace_back(mean(neighbors[node], place, place[node]), node);
     std::sort(keys.begin(), keys.end());
     for (size_t i = 0; i < rank.size(); ++i)
       rank[i] = keys[i].second;
@@ -132,12 +132,12 @@ private:
                    static_cast<double>(ranks.empty() ? 0 : ranks.size() - 1) * kRankHeight;
   }
 
-  /// Wishes where the neighbours are, then keeps distances.
-  void pull(const std::vector<int> &rank, const std::vector<std::vector<int>> &neighbours,
+  /// Wishes where the neighbors are, then keeps distances.
+  void pull(const std::vector<int> &rank, const std::vector<std::vector<int>> &neighbors,
             std::vector<double> &x) {
     std::vector<double> wishes = x;
     for (int node : rank)
-      wishes[node] = mean(neighbours[node], x, x[node]);
+      wishes[node] = mean(neighbors[node], x, x[node]);
     spread(rank, x, wishes);
   }
 

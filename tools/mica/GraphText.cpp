@@ -10,9 +10,9 @@ using namespace llvm;
 
 namespace mica::tool {
 
-/// Readable with any common kind of colour blindness (after Wong, Nature Methods 8, 441, 2011),
+/// Readable with any common kind of color blindness (after Wong, Nature Methods 8, 441, 2011),
 /// paler.
-static StringRef colourOf(NodeClass kind) {
+static StringRef colorOf(NodeClass kind) {
   switch (kind) {
   case NodeClass::Value:
     return "#eeeeee";
@@ -53,7 +53,7 @@ static void drawNode(raw_ostream &out, const GraphNode &node) {
   out << formatv(
       "<rect x=\"{0:f1}\" y=\"{1:f1}\" width=\"{2}\" height=\"{3}\" rx=\"5\" fill=\"{4}\"/>\n",
       node.x - kNodeWidth / 2, node.y - kNodeHeight / 2, kNodeWidth, kNodeHeight,
-      colourOf(node.kind));
+      colorOf(node.kind));
   bool detail = !node.detail.empty();
   out << formatv("<text x=\"{0:f1}\" y=\"{1:f1}\" class=\"t\">{2}</text>\n", node.x,
                  node.y + (detail ? -3 : 4), escaped(node.title));
@@ -123,7 +123,7 @@ std::string toDot(const std::vector<FunctionGraph> &graphs, const std::string &t
         label.insert(label.size() - 1,
                      "\\n" + StringRef(quoted(node.detail)).drop_front().drop_back().str());
       out << formatv("    n{0}_{1} [label={2}, fillcolor=\"{3}\"]\n", number, index, label,
-                     colourOf(node.kind));
+                     colorOf(node.kind));
     }
     for (auto [from, to] : graph.edges)
       out << formatv("    n{0}_{1} -> n{0}_{2}\n", number, from, to);

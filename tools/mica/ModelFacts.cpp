@@ -1,4 +1,4 @@
-//===- ModelFacts.cpp - what is inside of a model -------------------------===//
+//===- ModelFacts.cpp - what is inside a model ----------------------------===//
 
 #include "tools/mica/ModelFacts.h"
 
@@ -58,7 +58,7 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
   for (auto function : module.getOps<func::FuncOp>()) {
     function.walk([&](Operation *op) {
       if (!isa<MicaDialect>(op->getDialect()) ||
-          isa<GetWeightOp, SelectWeightOp, SelectNumberOp, KvReadOp, MergeHeadsOp>(op))
+          isa<GetWeightOp, SelectWeightOp, IndexTableOp, KvReadOp, MergeHeadsOp>(op))
         return;
       // Where no choice is written there is none: all but some products are generated.
       auto kernel = op->getAttrOfType<KernelKindAttr>("kernel");
@@ -73,7 +73,7 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
         facts.kv = nameOf(precisionOf(state.getElementType())).str();
       }
   }
-  facts.keptBlocks = cpu::keptBlocks(module);
+  facts.preservedBlocks = cpu::preservedBlocks(module);
   facts.rows = cpu::rowsOfRoles(module);
   facts.storedBytes = cpu::packedBytes(module);
 }
@@ -148,8 +148,8 @@ llvm::json::Object toJson(const ModelFacts &facts) {
                             {"kernels", std::move(kernels)}};
   if (!facts.stored.empty())
     object["stored"] = facts.stored;
-  if (!facts.keptBlocks.empty())
-    object["kept_blocks"] = llvm::json::Array(facts.keptBlocks);
+  if (!facts.preservedBlocks.empty())
+    object["preserved_blocks"] = llvm::json::Array(facts.preservedBlocks);
   if (!facts.rows.empty()) {
     llvm::json::Object rows;
     for (const auto &[role, type] : facts.rows)
@@ -190,8 +190,8 @@ std::string toText(const ModelFacts &facts) {
   if (!facts.stored.empty())
     line("stored as", facts.stored + " for the most part");
   line("program", bytesText(static_cast<double>(facts.storedBytes)) + " of weights (" +
-                      facts.weights + (facts.keptBlocks.empty() ? "" : ", ") +
-                      llvm::join(facts.keptBlocks, ", ") + "), " +
+                      facts.weights + (facts.preservedBlocks.empty() ? "" : ", ") +
+                      llvm::join(facts.preservedBlocks, ", ") + "), " +
                       bytesText(static_cast<double>(facts.cachePerToken)) +
                       " of cache per token (" + facts.kv + ")");
   for (const auto &[role, type] : facts.rows)

@@ -1,4 +1,4 @@
-//===- ModelFiles.h - the files that a model is made of -------------------===//
+//===- ModelFiles.h - the files that a model is made of ---------*- C++ -*-===//
 #ifndef MICA_TOOLS_MICA_MODELFILES_H
 #define MICA_TOOLS_MICA_MODELFILES_H
 

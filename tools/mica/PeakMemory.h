@@ -1,4 +1,4 @@
-//===- PeakMemory.h - the peak of anonymous memory ------------------------===//
+//===- PeakMemory.h - the peak of anonymous memory --------------*- C++ -*-===//
 #ifndef MICA_TOOLS_MICA_PEAKMEMORY_H
 #define MICA_TOOLS_MICA_PEAKMEMORY_H
 

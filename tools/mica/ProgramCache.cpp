@@ -44,7 +44,7 @@ Expected<ProgramCache> ProgramCache::locate() {
   uint64_t bound = uint64_t(16) << 30;
   if (const char *bytes = std::getenv("MICA_CACHE_BYTES");
       bytes && StringRef(bytes).getAsInteger(10, bound))
-    return createStringError("MICA_CACHE_BYTES is no number of bytes: \"" + Twine(bytes) +
+    return createStringError("MICA_CACHE_BYTES is not a number of bytes: \"" + Twine(bytes) +
                              "\", set it to one");
   return ProgramCache(*home + "/mica", bound);
 }

@@ -1,4 +1,4 @@
-//===- ProgramCache.h - compiled programs, kept ---------------------------===//
+//===- ProgramCache.h - compiled programs, kept -----------------*- C++ -*-===//
 #ifndef MICA_TOOLS_MICA_PROGRAMCACHE_H
 #define MICA_TOOLS_MICA_PROGRAMCACHE_H
 

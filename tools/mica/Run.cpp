@@ -49,7 +49,7 @@ static Expected<std::string> findProgram(const ModelArguments &given, const std:
   Expected<cpu::CompileOptions> options = programOptions(arguments, argv0);
   if (!options)
     return options.takeError();
-  options->outputRemedy = "set XDG_CACHE_HOME to a folder with room";
+  options->outputHint = "set XDG_CACHE_HOME to a folder with room";
   Expected<std::string> key =
       cacheKey(path, optionsText(arguments, *options), {toolPath(argv0), options->launcher});
   if (!key)
@@ -58,7 +58,7 @@ static Expected<std::string> findProgram(const ModelArguments &given, const std:
   if (!cache)
     return cache.takeError();
   auto make = [&](StringRef output) {
-    return compileModel(arguments, *options, output, Messages::Usual).takeError();
+    return compileModel(arguments, *options, output, Messages::Default).takeError();
   };
   return cache->get(nameOf(given.model) + "-" + *key, isWholeProgram, make);
 }

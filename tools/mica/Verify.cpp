@@ -1,4 +1,4 @@
-//===- Verify.cpp - mica verify ---------------------------------------------===//
+//===- Verify.cpp - mica verify -------------------------------------------===//
 
 #include "backends/cpu/driver/DescribeProgram.h"
 #include "frontend/support/InputError.h"
@@ -39,11 +39,11 @@ constexpr std::array<size_t, 5> kLastCalls = {5, 1, 1, 1, 1};
 /// Positions where nobody says how many: what the interpreter reads in about half a minute, of a
 /// model of this many parameters one, and not fewer or more than these.
 constexpr uint64_t kParametersRead = uint64_t(1) << 34;
-constexpr uint64_t kFewestPositions = 48, kMostPositions = 512;
+constexpr uint64_t kMinPositions = 48, kMaxPositions = 512;
 
 /// How near experts are to each other where the choice between them is nobody's fault, as a share
 /// of what rounding can reach: of a gate that computes from the same rows what an op of f32 may be
-/// off, and of one behind all layers what logits may.
+/// off, and of one after all layers what logits may.
 constexpr double kNearTie = 1e-5, kNearTieOfModel = 1e-4;
 
 /// Numbers as a file of probes has them.
@@ -87,7 +87,7 @@ private:
   const VerifyArguments &arguments;
   const char *argv0;
   ScratchFile program, probes;
-  std::unique_ptr<rt::Text> tokenizer;
+  std::unique_ptr<rt::ProgramTokenizer> tokenizer;
   std::unique_ptr<ReferenceModel> alike, exact;
   rt::Tokens ids;
   ProgressBar bar;
@@ -117,7 +117,7 @@ Error Verification::makeProgram() {
   if (!options)
     return options.takeError();
   options->probes = Probed::Results;
-  options->outputRemedy = ScratchFile::remedy;
+  options->outputHint = ScratchFile::hint;
   return compileModel(arguments.model, std::move(*options), program.path(), Messages::None)
       .takeError();
 }
@@ -171,10 +171,10 @@ Error Verification::openReferences() {
   // all else is f32.
   for (const Bounds &row : kBounds)
     if (row.precision == stages.weights || row.precision == stages.kv ||
-        (row.precision == Precision::BF16 && !findings.manifest.keptBlocks.empty()))
+        (row.precision == Precision::BF16 && !findings.manifest.preservedBlocks.empty()))
       findings.bounds = row;
   if (findings.bounds.precision != Precision::F32 && arguments.text.empty())
-    findings.bounds.leaveLogits("a model is sure of nothing about random ids, see --text");
+    findings.bounds.skipLogits("a model is sure of nothing about random ids, see --text");
   std::string asked = arguments.model.weights;
   if (!arguments.against.empty()) {
     Expected<ModelInput::Storage> own = storageOf(arguments.model.model);
@@ -194,10 +194,10 @@ Error Verification::openReferences() {
   auto open = [&](std::unique_ptr<ReferenceModel> &model, Roles roles) {
     return ReferenceModel::open(referenceModel(), asked, stages, promptRows, roles).moveInto(model);
   };
-  if (Error error = open(alike, Roles::Apart))
+  if (Error error = open(alike, Roles::Separate))
     return error;
   stages.weights = stages.kv = Precision::F32;
-  return open(exact, Roles::Alike);
+  return open(exact, Roles::Equal);
 }
 
 /// Where the reference's numbers are stored otherwise than the model's, some were rounded that
@@ -208,12 +208,12 @@ void Verification::allowForStorage(std::initializer_list<double> bits) {
     if (number > 0)
       fewest = std::min(fewest, number);
   findings.bounds.op += boundOfRounding(fewest);
-  findings.bounds.leaveLogits("both models are stored differently");
+  findings.bounds.skipLogits("both models are stored differently");
 }
 
 size_t Verification::defaultPositions() const {
   return std::clamp(kParametersRead / std::max<uint64_t>(1, findings.manifest.parameters),
-                    kFewestPositions, kMostPositions);
+                    kMinPositions, kMaxPositions);
 }
 
 Error Verification::readIds() {
@@ -221,7 +221,7 @@ Error Verification::readIds() {
   if (arguments.positions > findings.manifest.maxSeq)
     return createStringError("--positions " + Twine(arguments.positions) + " is more than the " +
                              Twine(room) + " that the program has, give fewer" +
-                             findings.manifest.orLargerContext());
+                             findings.manifest.largerContextHint());
   size_t most = arguments.positions > 0 ? static_cast<size_t>(arguments.positions)
                                         : std::min(defaultPositions(), room);
   if (arguments.text.empty()) {
@@ -246,8 +246,8 @@ Error Verification::readIds() {
   };
   for (int64_t window : alike->windows())
     note("the end of a window", window);
-  for (int64_t border : findings.manifest.lengthBorders)
-    note("the rope's other frequencies", border);
+  for (int64_t threshold : findings.manifest.ropeLengthThresholds)
+    note("the rope's other frequencies", threshold);
   return Error::success();
 }
 
@@ -266,16 +266,16 @@ Error Verification::readText() {
   return Error::success();
 }
 
-/// Where frequencies follow the length of a text, texts on each side of a border; where arithmetic
-/// follows the role of a row, in each role.
+/// Where frequencies follow the length of a text, texts on each side of a threshold; where
+/// arithmetic follows the role of a row, in each role.
 Error Verification::verifyParts() {
   SmallVector<RowRole> roles{RowRole::Prompt};
   if (findings.manifest.dependsOnRole)
     roles.push_back(RowRole::Decode);
   for (RowRole part : roles) {
-    for (int64_t border : findings.manifest.lengthBorders)
-      if (border < static_cast<int64_t>(ids.size()))
-        if (Error error = verify(static_cast<size_t>(border), part))
+    for (int64_t threshold : findings.manifest.ropeLengthThresholds)
+      if (threshold < static_cast<int64_t>(ids.size()))
+        if (Error error = verify(static_cast<size_t>(threshold), part))
           return error;
     if (Error error = verify(ids.size(), part))
       return error;
@@ -399,7 +399,7 @@ Error Verification::compareOps(ArrayRef<int32_t> text) {
     std::vector<float> values = shownBy(tensor);
     const ProbeRecords::Record *record = seen.find(name, occurrence);
     // Norms that make integer rows are not recorded, but the reference may store floats instead.
-    if (!record && !findings.manifest.keptBlocks.empty())
+    if (!record && !findings.manifest.preservedBlocks.empty())
       return;
     if (!record || record->values.size() != values.size()) {
       other = other.empty() ? name : other;
@@ -456,7 +456,7 @@ Error Verification::compareWithF32(ArrayRef<int32_t> text) {
   for (const auto &[name, occurrences] : seen)
     for (auto [number, record] : enumerate(occurrences)) {
       const ProbeRecords::Record *other = reference.find(name, number);
-      // An op of all layers of which the program shows some only: others quantise their results.
+      // An op of all layers of which the program shows some only: others quantize their results.
       if (record.layer >= 0 && reference.find(name, occurrences.size()))
         other = reference.find(name, static_cast<size_t>(record.layer));
       if (!other || other->values.size() != record.values.size())

@@ -66,7 +66,7 @@ static CLI::App *addRun(CLI::App &app, RunArguments &arguments) {
 }
 
 static CLI::App *addInspect(CLI::App &app, InspectArguments &arguments) {
-  CLI::App *command = app.add_subcommand("inspect", "say what is inside of a model or a program");
+  CLI::App *command = app.add_subcommand("inspect", "say what is inside a model or a program");
   arguments.model.addTo(*command,
                         modelHelp + "; or a program, to which no option but --json applies");
   command
@@ -140,14 +140,14 @@ static CLI::App *addVerify(CLI::App &app, VerifyArguments &arguments) {
   command
       ->add_option(
           "--positions", arguments.positions,
-          "how many tokens are fed, so that windows and borders of ropes are met (default: "
+          "how many tokens are fed, so that windows and thresholds of ropes are met (default: "
           "48 to 512, fewer of a large model)")
       ->transform(rt::wholeNumber(2));
   command->add_option("--threads", arguments.threads, "threads of the program")
       ->transform(rt::wholeNumber(1));
   command->add_flag("--json", arguments.json, "as one JSON object");
   command->footer(
-      "An op is held against the interpreter, which rounds weights and rows alike and computes "
+      "An op is compared with the interpreter, which rounds weights and rows alike and computes "
       "from "
       "the program's own rows; logits against the interpreter in f32. Exit status 1 where an op is "
       "further off than the order of its sums explains, or logits of f32 or bf16 further than "
@@ -213,7 +213,7 @@ static std::vector<std::string> splitRunArguments(std::vector<std::string> given
   return own;
 }
 
-/// What is wrong with the command among `words`; empty where it is known or an option stands there.
+/// What is wrong with the command among `words`; empty where it is known or an option is there.
 static std::string wrongCommand(const CLI::App &app, const std::vector<std::string> &words) {
   std::vector<std::string> known;
   for (const CLI::App *command : app.get_subcommands([](const CLI::App *) { return true; }))
@@ -257,11 +257,11 @@ static int runMain(int argc, char **argv) {
     words.assign({"run"});
     words.insert(words.end(), own.begin(), own.end());
   }
-  auto wish = rt::parseWords(app, std::move(words));
-  if (!wish)
-    return usage(wish.error().message, rt::parsedCommand(app));
-  if (*wish)
-    return print(**wish);
+  auto helpText = rt::parseWords(app, std::move(words));
+  if (!helpText)
+    return usage(helpText.error().message, rt::parsedCommand(app));
+  if (*helpText)
+    return print(**helpText);
   if (compileCommand->parsed())
     return runCompile(compile, argv[0]);
   if (evalCommand->parsed())

@@ -1,4 +1,4 @@
-//===- Candidate.cpp - a program that is compared with a reference ----------===//
+//===- Candidate.cpp - a program that is compared with a reference --------===//
 
 #include "tools/quality/Candidate.h"
 
@@ -15,7 +15,7 @@ Expected<Candidate> Candidate::open(StringRef path) {
   auto manifest = rt::readManifest(*file);
   if (!manifest)
     return candidate.error(manifest.error());
-  auto text = rt::Text::load(*file, *manifest);
+  auto text = rt::ProgramTokenizer::load(*file, *manifest);
   if (!text)
     return candidate.error(text.error());
   candidate.manifest = *std::move(manifest);

@@ -3,7 +3,7 @@
 #define MICA_TOOLS_QUALITY_CANDIDATE_H
 
 #include "backends/runtime/engine/Model.h"
-#include "backends/runtime/text/Text.h"
+#include "backends/runtime/text/ProgramTokenizer.h"
 #include "frontend/support/InputError.h"
 
 namespace mica::tool {
@@ -12,14 +12,14 @@ namespace mica::tool {
 struct Candidate {
   std::string path;
   rt::Manifest manifest;
-  std::unique_ptr<rt::Text> text; ///< null without tokenizer
+  std::unique_ptr<rt::ProgramTokenizer> text; ///< null without tokenizer
   uint64_t weightBytes = 0;
 
   static llvm::Expected<Candidate> open(llvm::StringRef path);
-  llvm::Error error(const llvm::Twine &what, const llvm::Twine &remedy) const {
-    return inputError(path, what, remedy);
+  llvm::Error error(const llvm::Twine &what, const llvm::Twine &hint) const {
+    return inputError(path, what, hint);
   }
-  /// What the runtime says of the program, its remedy included.
+  /// What the runtime says of the program, its hint included.
   llvm::Error error(const rt::Error &told) const {
     return llvm::createStringError(llvm::Twine(path) + ": " + told.message);
   }

@@ -1,4 +1,4 @@
-//===- Quality.cpp - perplexity and KL divergence of logits -------------===//
+//===- Quality.cpp - perplexity and KL divergence of logits ---------------===//
 
 #include "tools/quality/Quality.h"
 
@@ -39,7 +39,7 @@ double Mean::error() const {
 double Quality::perplexityOf(const Mean &loss) { return std::exp(loss.mean()); }
 
 namespace {
-/// The largest logit, where it stands first, and whether all are finite.
+/// The largest logit, where it occurs first, and whether all are finite.
 struct Top {
   float value;
   size_t index;

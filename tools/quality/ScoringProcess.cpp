@@ -1,4 +1,4 @@
-//===- ScoringProcess.cpp - a compiled program that answers with logits ----===//
+//===- ScoringProcess.cpp - a compiled program that answers with logits ---===//
 
 #include "tools/quality/ScoringProcess.h"
 
@@ -56,7 +56,7 @@ Error ScoringProcess::spawn(std::vector<std::string> options) {
   posix_spawn_file_actions_adddup2(&actions, request[1], STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, row[1], STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, messages, STDERR_FILENO);
-  options.insert(options.begin(), {path, "feed"});
+  options.insert(options.begin(), {path, "score"});
   std::vector<char *> words;
   for (std::string &option : options)
     words.push_back(option.data());
@@ -79,7 +79,7 @@ int ScoringProcess::wait() {
   return status;
 }
 
-/// All that stands in a file in memory.
+/// All that is in a file in memory.
 static std::string contentsOf(int fd) {
   std::string text;
   char piece[4096];

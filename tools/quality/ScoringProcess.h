@@ -1,4 +1,4 @@
-//===- ScoringProcess.h - a compiled program that answers with logits ------===//
+//===- ScoringProcess.h - a compiled program that answers with logits -*- C++ -*-===//
 #ifndef MICA_TOOLS_QUALITY_SCORINGPROCESS_H
 #define MICA_TOOLS_QUALITY_SCORINGPROCESS_H
 
@@ -14,7 +14,7 @@
 
 namespace mica::tool {
 
-/// A child process that runs `PROGRAM feed` (backends/runtime/commands/Feed.h). Computes only
+/// A child process that runs `PROGRAM score` (backends/runtime/commands/Score.h). Computes only
 /// between `ask` and the last row read: two of them can be asked in turn without disturbing each
 /// other.
 class ScoringProcess {
@@ -26,8 +26,8 @@ public:
   ScoringProcess(const ScoringProcess &) = delete;
   ScoringProcess &operator=(const ScoringProcess &) = delete;
 
-  /// Goes back to `length` positions, feeds `ids` behind them, as parts of a text of `total`
-  /// positions, and asks for the logits of ids[first] and all behind. They must be read before the
+  /// Goes back to `length` positions, feeds `ids` after them, as parts of a text of `total`
+  /// positions, and asks for the logits of ids[first] and all after. They must be read before the
   /// next question.
   llvm::Error ask(size_t length, size_t total, size_t first, llvm::ArrayRef<int32_t> ids);
   /// Reads whole rows of logits. Errors are the program's own.

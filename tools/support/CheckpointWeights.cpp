@@ -1,4 +1,4 @@
-//===- CheckpointWeights.cpp - weights for the interpreter ---------------------------------===//
+//===- CheckpointWeights.cpp - weights for the interpreter ----------------===//
 
 #include "tools/support/CheckpointWeights.h"
 
@@ -14,7 +14,7 @@ namespace mica {
 static llvm::Expected<interp::Tensor> readFile(StringRef folder, StringRef name,
                                                MLIRContext *context) {
   if (name.contains('/'))
-    return llvm::createStringError("'" + name + "' is no name of a file");
+    return llvm::createStringError("'" + name + "' is not a name of a file");
   SmallString<128> path(folder);
   llvm::sys::path::append(path, name + ".npy");
   llvm::Expected<interp::NpyArray> array = interp::readNpy(path);

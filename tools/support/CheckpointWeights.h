@@ -1,4 +1,4 @@
-//===- CheckpointWeights.h - weights for the interpreter -----------------------*- C++ -*-===//
+//===- CheckpointWeights.h - weights for the interpreter --------*- C++ -*-===//
 
 #ifndef MICA_TOOLS_SUPPORT_CHECKPOINTWEIGHTS_H
 #define MICA_TOOLS_SUPPORT_CHECKPOINTWEIGHTS_H

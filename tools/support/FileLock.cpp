@@ -10,7 +10,7 @@
 
 namespace mica::tool {
 
-/// Whether `file` is still the file behind `descriptor`: a lock file may have been removed between
+/// Whether `file` is still the file of `descriptor`: a lock file may have been removed between
 /// its opening and its locking, and a second one would let two processes in.
 static bool isStill(const std::string &file, int descriptor) {
   struct stat named, opened;

@@ -1,4 +1,4 @@
-//===- FileLock.h - one process at a time ---------------------------------===//
+//===- FileLock.h - one process at a time -----------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_SUPPORT_FILELOCK_H
 #define MICA_TOOLS_SUPPORT_FILELOCK_H
 
@@ -9,7 +9,7 @@
 namespace mica::tool {
 
 /// An exclusive flock on a file that is made for it, held until destroyed or the process ends. The
-/// file stays; whoever holds the lock may remove it.
+/// file stays; the holder of the lock may remove it.
 class FileLock {
 public:
   enum class Wait { Yes, No };

@@ -22,7 +22,7 @@ Error ScratchFile::create(StringRef purpose) {
   auto created = program::TemporaryFolder::create(parent.str().str(), ("mica-" + purpose).str());
   if (!created)
     return createStringError("cannot make a temporary file (" + created.error().message + "), " +
-                             remedy);
+                             hint);
   folder = *std::move(created);
   file = folder->path() + "/" + purpose.str();
   slot = program::protectTemporary(file);

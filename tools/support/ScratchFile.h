@@ -1,4 +1,4 @@
-//===- ScratchFile.h - a place for a file that is only needed now ---------===//
+//===- ScratchFile.h - a place for a file that is only needed now -*- C++ -*-===//
 #ifndef MICA_TOOLS_SUPPORT_SCRATCHFILE_H
 #define MICA_TOOLS_SUPPORT_SCRATCHFILE_H
 
@@ -23,7 +23,7 @@ public:
   ~ScratchFile();
 
   /// What to do where the file cannot be written.
-  static constexpr const char *remedy = "set TMPDIR to a folder with room";
+  static constexpr const char *hint = "set TMPDIR to a folder with room";
 
   /// `purpose` becomes part of the name.
   llvm::Error create(llvm::StringRef purpose);

@@ -25,8 +25,8 @@ namespace mica::tool {
 static constexpr const char *noThreads =
     "threads cannot be started, raise the limits of processes (ulimit -u) and memory (ulimit -v)";
 
-/// LLVM cannot go on.
-static void endByFatalError(void * /*data*/, const char *reason, bool /*crash*/) {
+/// LLVM cannot continue.
+static void exitOnFatalError(void * /*data*/, const char *reason, bool /*crash*/) {
   bool threads = StringRef(reason).contains("pthread_create");
   report(createStringError(threads ? noThreads
                                    : std::string("LLVM has failed (") + reason + "), report this"));
@@ -34,15 +34,15 @@ static void endByFatalError(void * /*data*/, const char *reason, bool /*crash*/)
   _exit(kFailed);
 }
 
-static void endByLackOfMemory(void * /*data*/, const char * /*reason*/, bool /*crash*/) {
-  program::endWithoutMemory();
+static void exitOutOfMemoryInLlvm(void * /*data*/, const char * /*reason*/, bool /*crash*/) {
+  program::exitOutOfMemory();
 }
 
 int runTool(function_ref<int()> main) {
   program::prepareProcess();
   rt::setProgramName(""); // Messages name the file that they are about.
-  install_fatal_error_handler(endByFatalError);
-  install_bad_alloc_error_handler(endByLackOfMemory);
+  install_fatal_error_handler(exitOnFatalError);
+  install_bad_alloc_error_handler(exitOutOfMemoryInLlvm);
   int status = kFailed;
   try {
     status = main();

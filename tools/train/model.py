@@ -23,7 +23,7 @@ class RMSNorm(nn.Module):
 
 
 def rotate(x, cos, sin):
-    """Half pairing: element i turns with i + D/2. x [B, heads, S, D], cos and sin [S, D/2]."""
+    """Half pairing: element i rotates with i + D/2. x [B, heads, S, D], cos and sin [S, D/2]."""
     a, b = x.chunk(2, -1)
     return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
 

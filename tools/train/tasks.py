@@ -35,7 +35,7 @@ COLOURS = [
     "brown",
     "black",
     "white",
-    "grey",
+    "gray",
     "golden",
     "little",
     "clever",

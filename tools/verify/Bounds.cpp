@@ -1,4 +1,4 @@
-//===- Bounds.cpp - how far off a program may be ---===//
+//===- Bounds.cpp - how far off a program may be --------------------------===//
 
 #include "tools/verify/Bounds.h"
 

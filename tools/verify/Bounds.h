@@ -1,4 +1,4 @@
-//===- Bounds.h - how far off a program may be ---===//
+//===- Bounds.h - how far off a program may be ------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_VERIFY_BOUNDS_H
 #define MICA_TOOLS_VERIFY_BOUNDS_H
 
@@ -8,35 +8,35 @@ namespace mica::tool {
 
 /// How far off a precision of weights or caches may be, of both the coarser.
 ///
-/// An op is held against the interpreter with the program's own rows and the program's own
+/// An op is compared with the interpreter with the program's own rows and the program's own
 /// rounding: weights and rows become the same numbers, so that what a format loses is no part of
-/// the error. What is left is the order in which f32 is summed and, behind that, a number here and
+/// the error. What is left is the order in which f32 is summed and, after that, a number here and
 /// there that lies in the middle between two of its type; and the weights of a softmax, which are
 /// rounded to bf16 where they meet values: squared, a third of 2^-18, ten times which is the bound.
 ///
-/// Logits are held against the interpreter in f32, the format's loss included. Their bounds are the
-/// design's. It has none for integers, as what 8 and 4 bits lose `mica eval` measures, and that of
-/// bf16 is one of trained models: with random ids, or where nobody has trained it, a model is sure
-/// of nothing, and the least difference decides.
+/// Logits are compared with the interpreter in f32, the format's loss included. Their bounds are
+/// the design's. It has none for integers, as what 8 and 4 bits lose `mica eval` measures, and that
+/// of bf16 is one of trained models: with random ids, or without training, a model is
+/// sure of nothing, and the least difference decides.
 struct Bounds {
   using Bound = std::optional<double>;
 
   Precision precision;
-  double op;     ///< normalised squared error of an op
+  double op;     ///< normalized squared error of an op
   Bound logits;  ///< largest difference of a logit relative to the largest one
   Bound kl;      ///< mean KL(reference || program) in nats
   Bound sameTop; ///< share of positions
 
   /// Why logits have no bound; only where they have none.
-  llvm::StringRef whyFree = "what integers lose is expected, and measured by `mica eval`";
+  llvm::StringRef reasonUnchecked = "what integers lose is expected, and measured by `mica eval`";
 
-  void leaveLogits(llvm::StringRef why) {
-    if (!judgesLogits())
+  void skipLogits(llvm::StringRef why) {
+    if (!checksLogits())
       return;
     logits = kl = sameTop = std::nullopt;
-    whyFree = why;
+    reasonUnchecked = why;
   }
-  bool judgesLogits() const { return logits || kl || sameTop; }
+  bool checksLogits() const { return logits || kl || sameTop; }
 };
 inline constexpr Bounds kBounds[] = {{Precision::F32, 1e-10, 1e-4, 1e-7, 0.99},
                                      {Precision::BF16, 1.3e-5, {}, 1e-3, 0.99},

@@ -27,7 +27,7 @@ double Findings::worstOp() const {
 }
 
 /// Whether so many misses come by chance, with three standard deviations, where the bound holds.
-bool Findings::enoughSameTops(double bound) const {
+bool Findings::meetsSameTop(double bound) const {
   auto count = static_cast<double>(quality.positions());
   double missed = (1 - quality.sameTop()) * count, expected = (1 - bound) * count;
   return missed <= expected + 3 * std::sqrt(expected * bound);
@@ -36,16 +36,17 @@ bool Findings::enoughSameTops(double bound) const {
 bool Findings::logitsPassed() const {
   return (!bounds.logits || ofLogits.largest <= *bounds.logits) &&
          (!bounds.kl || quality.divergence().mean() <= *bounds.kl) &&
-         (!bounds.sameTop || enoughSameTops(*bounds.sameTop));
+         (!bounds.sameTop || meetsSameTop(*bounds.sameTop));
 }
 
 bool Findings::passed() const { return !firstFault() && logitsPassed(); }
 
 std::string Findings::verdict() const {
   std::string ops = firstFault() ? "an op is over its bound" : "every op is within its bound";
-  std::string ofTheLogits = !bounds.judgesLogits() ? "logits have none: " + bounds.whyFree.str()
-                            : logitsPassed()       ? "logits are within theirs"
-                                                   : "logits are over theirs";
+  std::string ofTheLogits = !bounds.checksLogits()
+                                ? "logits have none: " + bounds.reasonUnchecked.str()
+                            : logitsPassed() ? "logits are within theirs"
+                                             : "logits are over theirs";
   return (passed() ? "passed: " : "FAILED: ") + ops + ", " + ofTheLogits;
 }
 

@@ -1,4 +1,4 @@
-//===- Findings.h - what is found of a program beside the interpreter ---===//
+//===- Findings.h - what is found of a program beside the interpreter -*- C++ -*-===//
 #ifndef MICA_TOOLS_VERIFY_FINDINGS_H
 #define MICA_TOOLS_VERIFY_FINDINGS_H
 
@@ -50,7 +50,7 @@ struct Findings {
 
 private:
   double worstOp() const;
-  bool enoughSameTops(double bound) const;
+  bool meetsSameTop(double bound) const;
   bool logitsPassed() const;
   std::string verdict() const;
 };

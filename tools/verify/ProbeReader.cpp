@@ -1,4 +1,4 @@
-//===- ProbeReader.cpp - the files that probes write ------------------------===//
+//===- ProbeReader.cpp - the files that probes write ----------------------===//
 
 #include "tools/verify/ProbeReader.h"
 

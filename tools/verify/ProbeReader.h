@@ -1,4 +1,4 @@
-//===- ProbeReader.h - the files that probes write --------------------------===//
+//===- ProbeReader.h - the files that probes write --------------*- C++ -*-===//
 #ifndef MICA_TOOLS_VERIFY_PROBEREADER_H
 #define MICA_TOOLS_VERIFY_PROBEREADER_H
 

@@ -1,4 +1,4 @@
-//===- ProbeRecords.cpp - what probes have seen -----------------------------===//
+//===- ProbeRecords.cpp - what probes have seen ---------------------------===//
 
 #include "tools/verify/ProbeRecords.h"
 

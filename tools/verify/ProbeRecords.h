@@ -1,4 +1,4 @@
-//===- ProbeRecords.h - what probes have seen -------------------------------===//
+//===- ProbeRecords.h - what probes have seen -------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_VERIFY_PROBERECORDS_H
 #define MICA_TOOLS_VERIFY_PROBERECORDS_H
 

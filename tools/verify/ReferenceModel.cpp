@@ -1,4 +1,4 @@
-//===- ReferenceModel.cpp - a model that the interpreter runs ---------------===//
+//===- ReferenceModel.cpp - a model that the interpreter runs -------------===//
 
 #include "tools/verify/ReferenceModel.h"
 
@@ -34,14 +34,14 @@ Expected<std::unique_ptr<ReferenceModel>> ReferenceModel::open(const std::string
   options.weights = precisionNamed(asked);
   if (opened->input.storage)
     cpu::chooseWeights(options, opened->input.storage->bits);
-  stages.keepBlocks = options.keepBlocks;
+  stages.preserveBlocks = options.preserveBlocks;
   stages.probes = Probed::Results;
   setPromptRows(*opened->input.module, promptRows);
   mlir::PassManager pm(&opened->context);
   buildModelToFused(pm, stages);
   if (failed(pm.run(*opened->input.module)))
     return createStringError(model + ": " + diagnostic.message("cannot be fused"));
-  if (roles == Roles::Apart && dependsOnRole(*opened->input.module)) {
+  if (roles == Roles::Separate && dependsOnRole(*opened->input.module)) {
     mlir::PassManager phases(&opened->context);
     buildPhases(phases, stages);
     if (failed(phases.run(*opened->input.module)))
@@ -87,7 +87,7 @@ Expected<std::vector<interp::Value>> ReferenceModel::makeInputs(mlir::func::Func
       inputs.push_back(numbers([](int64_t) { return 0; }));
       break;
     case EntryRole::Positions:
-    case EntryRole::Outputs:
+    case EntryRole::LogitIndices:
       inputs.push_back(numbers(own));
       break;
     case EntryRole::Lengths:

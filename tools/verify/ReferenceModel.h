@@ -1,4 +1,4 @@
-//===- ReferenceModel.h - a model that the interpreter runs -----------------===//
+//===- ReferenceModel.h - a model that the interpreter runs -----*- C++ -*-===//
 #ifndef MICA_TOOLS_VERIFY_REFERENCEMODEL_H
 #define MICA_TOOLS_VERIFY_REFERENCEMODEL_H
 
@@ -16,8 +16,8 @@ llvm::StringRef nameOf(program::RowRole role);
 /// role where rows of prompts are computed in another arithmetic than those of decoding.
 class ReferenceModel {
 public:
-  /// Whether rows are rounded as their role wants.
-  enum class Roles { Apart, Alike };
+  /// Whether rows are rounded by their role.
+  enum class Roles { Separate, Equal };
 
   /// What MODEL is and how it is rounded: as a program of precision `stages.weights` and
   /// `stages.kv` has its ops. Weights keep the blocks of a GGUF file where `asked`, the precision

@@ -148,7 +148,7 @@ struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
     hideAllBut(forward);
     // The places of the weights are constants in the code by now.
     for (Operation &op : llvm::make_early_inc_range(*getOperation().getBody()))
-      if (isa<mica::WeightOp, mica::BalanceOp>(op))
+      if (isa<mica::WeightOp, mica::EqualizeOp>(op))
         op.erase();
   }
 

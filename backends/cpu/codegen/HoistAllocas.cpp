@@ -38,7 +38,7 @@ struct HoistAllocas : mica::cpu::impl::HoistAllocasPassBase<HoistAllocas> {
       return alloca.emitError("takes stack of a size that is not constant");
     auto function = alloca->getParentOfType<FunctionOpInterface>();
     if (!function)
-      return alloca.emitError("stands in no function");
+      return alloca.emitError("is not in a function");
     MemRefType type = alloca.getType();
     stacks[function] +=
         type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8) + kLine;

@@ -204,7 +204,7 @@ private:
 
 LogicalResult ExecLowering::makeKernel(LaunchOp launch) {
   if (launch->getNumResults() != 0)
-    return launch.emitError("launches on tensors: it was not bufferised");
+    return launch.emitError("launches on tensors: it was not bufferized");
   StringRef name = launch.getKernel();
   if (kernels.contains(name))
     return success();
@@ -314,7 +314,7 @@ int64_t ExecLowering::rowsOffset(const Kernel &kernel) const {
   return static_cast<int64_t>(offset);
 }
 
-/// Tables for whoever wants to know what runs and what it costs; the code does not use them.
+/// Tables for tools that report what runs and what it costs; the code does not use them.
 void ExecLowering::makeTables() {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   Location loc = module.getLoc();

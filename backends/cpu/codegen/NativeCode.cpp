@@ -59,7 +59,7 @@ static void addTargetAttributes(Module &module, const TargetDescription &target)
 
 Expected<std::unique_ptr<Module>> translateToLlvmIr(mlir::ModuleOp module, LLVMContext &context,
                                                     TargetMachine &machine) {
-  // What a loop says of itself comes along to the branch back to its begin as an attribute that
+  // What a loop says of itself is carried over to the branch back to its begin as an attribute that
   // translation does not know.
   module.walk([](mlir::LLVM::BrOp branch) {
     using mlir::LLVM::LoopAnnotationAttr;

@@ -1,4 +1,4 @@
-//===- NativeCode.h - from the LLVM dialect to a shared object ------------===//
+//===- NativeCode.h - from the LLVM dialect to a shared object --*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_CODEGEN_NATIVECODE_H
 #define MICA_BACKENDS_CPU_CODEGEN_NATIVECODE_H
 
@@ -19,7 +19,7 @@
 
 namespace mica::cpu {
 
-/// LLVM's machine for `target`: position-independent code at the highest level of optimisation,
+/// LLVM's machine for `target`: position-independent code at the highest level of optimization,
 /// multiplications and additions fused only where the IR says so.
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
 createTargetMachine(const TargetDescription &target);

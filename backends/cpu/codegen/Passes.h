@@ -1,4 +1,4 @@
-//===- Passes.h - from stage loops to the LLVM dialect --------------------===//
+//===- Passes.h - from stage loops to the LLVM dialect ----------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_CODEGEN_PASSES_H
 #define MICA_BACKENDS_CPU_CODEGEN_PASSES_H
 

@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
-  let summary = "build mica_forward, which picks an entry function by the role and number of rows";
+  let summary = "build mica_forward, which dispatches on the role and number of rows";
   let description = [{
     The public functions of stage `loops` take the arguments of the program's ABI as memrefs. Those with
     `mica.max_rows = N` serve up to N rows, the one without serves any number. The pass adds `mica_forward`, which
@@ -49,7 +49,7 @@ def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
 }
 
 def LowerTilesPass : Pass<"cpu-lower-tiles", "::mlir::ModuleOp"> {
-  let summary = "turn tile registers, and the branches that carry them, into the LLVM dialect";
+  let summary = "lower AMX tiles, and the branches that carry them, to the LLVM dialect";
   let description = [{
     Operations of `amx` become calls of LLVM's intrinsics, which LLVM gives tile registers and their configuration;
     branches of `cf` become those of LLVM, whose blocks may have tiles as arguments. A module without tiles stays as it
@@ -92,11 +92,11 @@ def LowerTilesPass : Pass<"cpu-lower-tiles", "::mlir::ModuleOp"> {
 }
 
 def LowerExecPass : Pass<"cpu-lower-exec", "::mlir::ModuleOp"> {
-  let summary = "turn launches, products and probes into calls of the runtime";
+  let summary = "lower launches, matmuls and probes to runtime calls";
   let description = [{
     A kernel, that is a function which `exec.launch` names, becomes an `llvm.func` that takes of each memref only
     the pointer and what its type leaves open, with `llvm.noalias` where the argument said so; and a `.task`
-    function that reads these from a context in memory, which stands once per function, on its stack: launches
+    function that reads these from a context in memory, which is once per function, on its stack: launches
     follow one another.
 
     The runtime is called through a table of its functions (`backends/runtime/abi/RuntimeTable.h`): `exec.launch` calls
@@ -141,7 +141,7 @@ def LowerExecPass : Pass<"cpu-lower-exec", "::mlir::ModuleOp"> {
 }
 
 def ExpandMathPass : Pass<"cpu-expand-math"> {
-  let summary = "compute exp, tanh, sin, ... by polynomials";
+  let summary = "expand exp, tanh, sin, ... into polynomials";
   let description = [{
     Replaces functions that would become calls of libm by polynomials on scalars and vectors of f32, and `rsqrt` by a
     square root and a division. Fails, naming the op, if one is left that no instruction computes.
@@ -168,7 +168,7 @@ def ExpandMathPass : Pass<"cpu-expand-math"> {
 }
 
 def ExpandBf16Pass : Pass<"cpu-expand-bf16"> {
-  let summary = "convert between f32 and bf16 by integer instructions";
+  let summary = "expand conversions between f32 and bf16 into integer instructions";
   let description = [{
     Where the module's `cpu.target` has no `bf16_dot`, LLVM would call a function per element; elsewhere nothing
     changes. Rounds to nearest even, keeps NaN.

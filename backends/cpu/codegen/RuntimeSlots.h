@@ -1,4 +1,4 @@
-//===- RuntimeSlots.h - the runtime's table as the code sees it -----------===//
+//===- RuntimeSlots.h - the runtime's table as the code sees it -*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_CODEGEN_RUNTIMESLOTS_H
 #define MICA_BACKENDS_CPU_CODEGEN_RUNTIMESLOTS_H
 

@@ -1,5 +1,6 @@
 // The processors of an x86-64 machine.
-#pragma once
+#ifndef MICA_BACKENDS_CPU_DEVICE_CPUDEVICE_H
+#define MICA_BACKENDS_CPU_DEVICE_CPUDEVICE_H
 
 #include "backends/runtime/abi/Device.h"
 
@@ -13,3 +14,5 @@ public:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_CPU_DEVICE_CPUDEVICE_H

@@ -1,5 +1,6 @@
-// What the code of a model runs on: a pool, oneDNN on it, and who records its calls.
-#pragma once
+// What the code of a model runs on: a pool, oneDNN on it, and the profile of its calls.
+#ifndef MICA_BACKENDS_CPU_DEVICE_CPURUNTIME_H
+#define MICA_BACKENDS_CPU_DEVICE_CPURUNTIME_H
 
 #include "backends/cpu/device/Matmul.h"
 #include "backends/runtime/abi/Runtime.h"
@@ -29,3 +30,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_CPU_DEVICE_CPURUNTIME_H

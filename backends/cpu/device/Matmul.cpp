@@ -55,7 +55,7 @@ Result<void *> scratchpad(size_t size) {
   return buffer.data();
 }
 
-/// The type of A and W and the layout of W behind a format.
+/// The type of A and W and the layout of W for a format.
 struct Operands {
   dnnl::memory::data_type type;
   dnnl::memory::format_tag tag;

@@ -1,5 +1,6 @@
 // Large matrix products through oneDNN, run on the program's own pool.
-#pragma once
+#ifndef MICA_BACKENDS_CPU_DEVICE_MATMUL_H
+#define MICA_BACKENDS_CPU_DEVICE_MATMUL_H
 
 #include "backends/cpu/device/Pool.h"
 #include "backends/runtime/abi/MatmulShape.h"
@@ -37,3 +38,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_CPU_DEVICE_MATMUL_H

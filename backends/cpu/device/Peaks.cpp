@@ -1,5 +1,5 @@
 #include "backends/cpu/device/Peaks.h"
-#include "backends/cpu/features/PagesInTurn.h"
+#include "backends/cpu/features/InterleavedPages.h"
 
 #include "backends/cpu/features/Cpu.h"
 #include "backends/runtime/support/Seconds.h"
@@ -33,7 +33,7 @@ template <typename Measure> double bestRate(Measure measure) {
 
 /// Asks for a unit on behalf of the one at `p`.
 inline void askAhead(const char *p) {
-  using namespace pages_in_turn;
+  using namespace interleaved_pages;
   auto at = static_cast<int64_t>(reinterpret_cast<uintptr_t>(p));
   const char *ahead = p + (placeAhead(at) - at);
   for (int64_t byte = 0; byte < unit; byte += line)
@@ -48,7 +48,7 @@ inline void askAhead(const char *p) {
     for (auto p = reinterpret_cast<const Vector *>(from),                                          \
               end = reinterpret_cast<const Vector *>(to);                                          \
          p + 4 <= end; p += 4) {                                                                   \
-      if (ahead && reinterpret_cast<uintptr_t>(p) % pages_in_turn::unit == 0)                      \
+      if (ahead && reinterpret_cast<uintptr_t>(p) % interleaved_pages::unit == 0)                  \
         askAhead(reinterpret_cast<const char *>(p));                                               \
       a += p[0];                                                                                   \
       b += p[1];                                                                                   \
@@ -95,7 +95,8 @@ double ReadBandwidth::pass(Order order) {
     const char *data;
     ReadLoop loop;
     bool ahead;
-  } context{static_cast<const char *>(memory.data()), bestReadLoop(), order == Order::PagesInTurn};
+  } context{static_cast<const char *>(memory.data()), bestReadLoop(),
+            order == Order::InterleavedPages};
   Clock::time_point start = Clock::now();
   pool.parallelFor(
       [](void *opaque, int64_t begin, int64_t end) {

@@ -1,5 +1,6 @@
 // What this machine could do: the two limits that kernels are measured against.
-#pragma once
+#ifndef MICA_BACKENDS_CPU_DEVICE_PEAKS_H
+#define MICA_BACKENDS_CPU_DEVICE_PEAKS_H
 
 #include "backends/runtime/abi/Device.h"
 #include "backends/runtime/support/Memory.h"
@@ -16,10 +17,10 @@ public:
 
   /// False where the memory could not be had.
   explicit operator bool() const { return memory.data() != nullptr; }
-  /// Plain: from front to back. PagesInTurn: the same, asking ahead for lines of 8 pages in turn,
-  /// which some memories answer half as fast again (see kernels/matmul/Prefetch.cpp).
-  enum class Order { Plain, PagesInTurn };
-  static constexpr Order orders[] = {Order::Plain, Order::PagesInTurn};
+  /// Plain: from front to back. InterleavedPages: the same, asking ahead for lines of 8 pages in
+  /// turn, which some memories answer half as fast again (see kernels/matmul/Prefetch.cpp).
+  enum class Order { Plain, InterleavedPages };
+  static constexpr Order orders[] = {Order::Plain, Order::InterleavedPages};
 
   /// Bytes per second of one pass over the whole buffer.
   double pass(Order order);
@@ -35,3 +36,5 @@ private:
 Peaks measurePeaks(WorkPool &pool, const Manifest &manifest);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_CPU_DEVICE_PEAKS_H

@@ -64,7 +64,7 @@ struct alignas(64) Gate {
 
 struct Pool::Worker {
   Gate ticket; ///< Counts the worker's jobs.
-  /// The ticket whose part nobody has begun; 0: none. Whoever replaces it by 0 runs the part.
+  /// The ticket of an unclaimed part; 0: none. The thread that replaces it by 0 runs the part.
   std::atomic<uint32_t> open{0};
   std::thread thread;
 

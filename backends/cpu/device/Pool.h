@@ -1,5 +1,6 @@
 // The work-sharing pool that generated code and oneDNN run on.
-#pragma once
+#ifndef MICA_BACKENDS_CPU_DEVICE_POOL_H
+#define MICA_BACKENDS_CPU_DEVICE_POOL_H
 
 #include "backends/runtime/abi/WorkPool.h"
 
@@ -28,7 +29,7 @@ public:
   static bool insideBody();
 
   void parallelFor(Body body, void *context, int64_t tasks) override;
-  void observe(Observer *who) override { observer = who; }
+  void observe(Observer *newObserver) override { observer = newObserver; }
   uint64_t forks() const override { return forked; }
 
 private:
@@ -55,3 +56,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_CPU_DEVICE_POOL_H

@@ -1,4 +1,4 @@
-//===- AssignLayouts.cpp - physical forms and places ----------------------------===//
+//===- AssignLayouts.cpp - physical forms and places ----------------------===//
 
 #include "backends/cpu/dispatch/Passes.h"
 #include "passes/support/CacheKinds.h"
@@ -38,7 +38,7 @@ static PackedLayoutAttr getPackedLayout(RankedTensorType type) {
   return PackedLayoutAttr::get(type.getContext(), kBlockColumns, depth, groups * depth);
 }
 
-/// Quantised rows have one form only, so that tables of them are packed as well.
+/// Quantized rows have one form only, so that tables of them are packed as well.
 static bool isPacked(OpOperand &operand) {
   WeightUse use = classifyWeightUse(operand);
   return use == WeightUse::Product || use == WeightUse::Router ||

@@ -1,4 +1,4 @@
-//===- CostModel.cpp - who computes, and in which pieces ----------------------===//
+//===- CostModel.cpp - kernel selection and tiling ------------------------===//
 
 #include "backends/cpu/dispatch/CostModel.h"
 
@@ -6,7 +6,7 @@
 
 using namespace mica;
 
-bool mica::tilesTake(Precision weights, int64_t k) {
+bool mica::tilesSupport(Precision weights, int64_t k) {
   return weights == Precision::BF16 && k % 2 == 0;
 }
 
@@ -20,8 +20,8 @@ KernelCosts KernelCosts::of(const cpu::TargetDescription &target) {
 }
 
 KernelKind mica::chooseKernel(const ProductShape &shape, const KernelCosts &costs) {
-  if (shape.blocks || shape.rows <= costs.crossing ||
-      (costs.tiles && !shape.expands && tilesTake(shape.weights, shape.k)))
+  if (shape.blocks || shape.rows <= costs.gemmThreshold ||
+      (costs.tiles && !shape.expands && tilesSupport(shape.weights, shape.k)))
     return KernelKind::Generated;
   if (!(shape.weights == Precision::F32 ? costs.onednnF32 : costs.onednnBf16))
     return KernelKind::Generated;
@@ -38,10 +38,10 @@ AttentionTilingAttr mica::chooseTiling(const AttentionShape &shape, mlir::MLIRCo
   // Where very many query heads share keys and values, a task takes some of them: enough that what
   // it does with a block costs more than its loads, and few enough for all threads to have work and
   // for what a task remembers to fit the second-level cache.
-  constexpr int64_t leastHeads = 4, mostHeads = 16;
+  constexpr int64_t minHeads = 4, maxHeads = 16;
   int64_t group = shape.group, heads = 0;
-  if (group > mostHeads)
-    for (int64_t part = leastHeads; part <= mostHeads; ++part)
+  if (group > maxHeads)
+    for (int64_t part = minHeads; part <= maxHeads; ++part)
       if (group % part == 0)
         heads = part;
   if (heads > 0)
@@ -52,7 +52,7 @@ AttentionTilingAttr mica::chooseTiling(const AttentionShape &shape, mlir::MLIRCo
   // Many rows: a block of keys and values is loaded once for some 32 query heads, which is enough
   // for products to cost more than the loads; with more, the rows of a tile differ more in what
   // they see. Multiples of 4 rows fill the register tiles whatever the group.
-  constexpr int64_t headsOfTile = 32, leastRows = 4, mostRows = 16;
-  int64_t rows = std::clamp(headsOfTile / group / 4 * 4, leastRows, mostRows);
+  constexpr int64_t headsOfTile = 32, minRows = 4, maxRows = 16;
+  int64_t rows = std::clamp(headsOfTile / group / 4 * 4, minRows, maxRows);
   return AttentionTilingAttr::get(context, rows, chunk, /*split=*/false, heads);
 }

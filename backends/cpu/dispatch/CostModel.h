@@ -1,4 +1,4 @@
-//===- CostModel.h - who computes, and in which pieces ------------*- C++ -*-===//
+//===- CostModel.h - kernel selection and tiling ----------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_DISPATCH_COSTMODEL_H
 #define MICA_BACKENDS_CPU_DISPATCH_COSTMODEL_H
@@ -17,13 +17,13 @@ struct ProductShape {
   /// neither a library nor tile registers can.
   bool blocks = false;
   /// Whether blocks are expanded to floats: a library reads those of all rows from the cache,
-  /// generated kernels expand them for every 64 rows anew and have no tile registers.
+  /// generated kernels expand them again for every 64 rows and have no tile registers.
   bool expands = false;
 };
 
 /// Whether tile registers multiply rows with weights of that precision and k columns: pairs of
 /// bf16, none left over.
-bool tilesTake(Precision weights, int64_t k);
+bool tilesSupport(Precision weights, int64_t k);
 
 /// What the choice depends on besides the shape. The defaults of the passes' options are these, of
 /// what is not the target's.
@@ -32,7 +32,7 @@ struct KernelCosts {
   /// are taken whatever the shape. At the shape of a Llama with 1 billion parameters, 2 threads of
   /// a Zen 4, they were 1.2 times as fast as oneDNN in bf16 at 17 rows and as fast at 32
   /// (`bench --prompt N`). A constant: up to it a row's bits depend on no other row.
-  int64_t crossing = PhaseRows().crossing;
+  int64_t gemmThreshold = PhaseRows().gemmThreshold;
   /// Rows that a call of a function for many rows is assumed to have.
   int64_t manyRows = 64;
   /// Whether generated kernels multiply pairs of bf16 in tile registers, which beat oneDNN's at the
@@ -52,7 +52,7 @@ struct KernelCosts {
   static KernelCosts of(const cpu::TargetDescription &target);
 };
 
-/// Who computes a product.
+/// Which kernel computes a product.
 KernelKind chooseKernel(const ProductShape &shape, const KernelCosts &costs);
 
 /// Attention of query heads that share a key/value head.

@@ -1,4 +1,4 @@
-//===- Passes.h - from stage `fused` to stage `kernels` ------------*- C++ -*-===//
+//===- Passes.h - from stage `fused` to stage `kernels` ---------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_DISPATCH_PASSES_H
 #define MICA_BACKENDS_CPU_DISPATCH_PASSES_H

@@ -5,8 +5,8 @@
 
 include "mlir/Pass/PassBase.td"
 
-def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
-  let summary = "who computes each product, and how attention is cut";
+def SelectKernels : Pass<"cpu-select-kernels", "::mlir::func::FuncOp"> {
+  let summary = "select kernels and attention tilings";
   let description = [{
     Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and `tiling` on
     `attention`, and nothing else. Products are generated for few rows (`mica.max_rows`), where memory is the limit, for
@@ -60,14 +60,14 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
            "multiply-adds below which a library call does not pay">];
 }
 
-def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {
-  let summary = "physical forms of weights and caches, and where weights are stored";
+def AssignLayouts : Pass<"cpu-assign-layouts", "::mlir::ModuleOp"> {
+  let summary = "assign the layouts of weights and caches, and the offsets of weights";
   let description = [{
     A matrix that rows are multiplied with is packed: the encoding of its type says so (`#mica.packed`), in the symbol
     and in all values that carry the weight; one that is the embedding table at the same time is packed as well; gains,
     biases and a table that is only gathered from stay plain. Offsets are multiples of 64 bytes, of 4096 for weights of
     64 KiB and more (and of all that one operation takes, if one of them is so large, for the first), in the order in
-    which the calls use the weights, so that the same weight of neighbouring layers of a kind lies at a constant
+    which the calls use the weights, so that the same weight of neighboring layers of a kind lies at a constant
     distance.
 
     ```mlir
@@ -98,16 +98,16 @@ def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mica::MicaDialect"];
 }
 
-def VerifyKernels : Pass<"mica-verify-kernels", "::mlir::ModuleOp"> {
+def VerifyKernels : Pass<"cpu-verify-kernels", "::mlir::ModuleOp"> {
   let summary = "verify the boundary of stage `kernels`";
   let description = [{
-    Every product (`linear`, `lm_head`, `gated_linear`) says who computes it, `attention` how it is cut, every weight
-    where the program stores it, every cache which physical form it has. `scf.for` over layers is allowed.
+    Every product (`linear`, `lm_head`, `gated_linear`) says which kernel computes it, `attention` how it is cut, every
+    weight where the program stores it, every cache which physical form it has. `scf.for` over layers is allowed.
 
     ```mlir
     #packed = #mica.packed<columns = 64, depth = 1, k_block = 16>
     func.func private @layer(%x: tensor<?x32xf32>, %w: tensor<64x32xf32, #packed>) -> tensor<?x64xf32> {
-      // expected-error @+1 {{has no kernel: run mica-select-kernels}}
+      // expected-error @+1 {{has no kernel: run cpu-select-kernels}}
       %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<64x32xf32, #packed> -> tensor<?x64xf32>
       return %y : tensor<?x64xf32>
     }

@@ -1,4 +1,4 @@
-//===- Pipeline.cpp - from stage `fused` to stage `kernels` -------------------===//
+//===- Pipeline.cpp - from stage `fused` to stage `kernels` ---------------===//
 
 #include "backends/cpu/dispatch/Passes.h"
 #include "passes/pipelines/PipelineOptions.h"

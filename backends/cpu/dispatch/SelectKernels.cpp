@@ -1,4 +1,4 @@
-//===- SelectKernels.cpp - who computes each product, attention in which tiles ----===//
+//===- SelectKernels.cpp - kernel selection and attention tiling ----------===//
 
 #include "backends/cpu/dispatch/Passes.h"
 #include "backends/cpu/target/CpuDialect.h"
@@ -24,17 +24,17 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
 
   KernelKind choose(Type rows, RankedTensorType weight) {
     Type element = weight.getElementType();
-    ProductShape shape{mostRows().value_or(manyRows), weight.getDimSize(0), weight.getDimSize(1)};
+    ProductShape shape{maxRows().value_or(manyRows), weight.getDimSize(0), weight.getDimSize(1)};
     shape.blocks = isa<BlockType>(element) && isa<IntRowsType>(rows);
     shape.expands = isa<BlockType>(element) && !shape.blocks;
     shape.weights = precisionOf(shape.expands ? rows : element);
     // A function for any number of rows is called for more than others take.
-    costs.crossing = mostRows() ? crossing : 0;
+    costs.gemmThreshold = maxRows() ? gemmThreshold : 0;
     return chooseKernel(shape, costs);
   }
 
   /// The most rows that the function is called for; nothing where it takes any number.
-  std::optional<int64_t> mostRows() {
+  std::optional<int64_t> maxRows() {
     auto rows = getOperation()->getAttrOfType<IntegerAttr>(kMaxRowsAttr);
     return rows ? std::optional(rows.getInt()) : std::nullopt;
   }
@@ -43,21 +43,22 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
     auto headsOf = [](Value value) { return cast<ShapedType>(value.getType()); };
     int64_t group =
         headsOf(attention.getQ()).getDimSize(1) / headsOf(attention.getK()).getDimSize(2);
-    bool decodes = mostRows() && *mostRows() <= fewRows && rowRoleOf(getOperation()) != kPromptRole;
+    bool decodes = maxRows() && *maxRows() <= fewRows && rowRoleOf(getOperation()) != kPromptRole;
     return chooseTiling({decodes, group}, &getContext());
   }
 
   void runOnOperation() override {
     auto module = getOperation()->getParentOfType<ModuleOp>();
-    FailureOr<int64_t> most = rowsStated(module, kCrossingAttr, /*least=*/1, PhaseRows().crossing),
-                       few = rowsStated(module, kFewRowsAttr, /*least=*/1, PhaseRows().few);
+    FailureOr<int64_t> most = readRowsAttr(module, kGemmThresholdAttr, /*least=*/1,
+                                           PhaseRows().gemmThreshold),
+                       few = readRowsAttr(module, kFewRowsAttr, /*least=*/1, PhaseRows().few);
     if (failed(most) || failed(few))
       return signalPassFailure();
     costs = KernelCosts::of(cpu::targetOf(getOperation()));
     costs.minWork = minWork;
-    crossing = *most;
+    gemmThreshold = *most;
     fewRows = *few;
-    // A choice that stands in the IR already was made by someone who knows better.
+    // A choice that is in the IR already takes precedence.
     getOperation().walk([&](Operation *op) {
       TypeSwitch<Operation *>(op)
           .Case<LinearOp, LmHeadOp, GatedLinearOp>([&](auto product) {
@@ -72,8 +73,8 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
   }
 
 private:
-  KernelCosts costs;    ///< on the module's target
-  int64_t crossing = 0; ///< the most rows that are multiplied by generated kernels
-  int64_t fewRows = 0;  ///< the most rows of a function that decodes
+  KernelCosts costs;         ///< on the module's target
+  int64_t gemmThreshold = 0; ///< the most rows that are multiplied by generated kernels
+  int64_t fewRows = 0;       ///< the most rows of a function that decodes
 };
 } // namespace

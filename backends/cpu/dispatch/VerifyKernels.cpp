@@ -1,4 +1,4 @@
-//===- VerifyKernels.cpp - verify stage kernels -----------------------------===//
+//===- VerifyKernels.cpp - verify stage kernels ---------------------------===//
 
 #include "backends/cpu/dispatch/Passes.h"
 #include "passes/verify/Checks.h"
@@ -13,7 +13,7 @@ using namespace mica;
 
 static LogicalResult verifyPacked(Operation *op, RankedTensorType weight) {
   if (!isa_and_nonnull<PackedLayoutAttr>(weight.getEncoding()))
-    return op->emitOpError("has a weight without layout: run mica-assign-layouts");
+    return op->emitOpError("has a weight without layout: run cpu-assign-layouts");
   return success();
 }
 
@@ -22,19 +22,19 @@ static LogicalResult verifyProduct(Operation *op, std::optional<KernelKind> kern
   if (failed(verifyPacked(op, weight)))
     return failure();
   if (!kernel)
-    return op->emitOpError("has no kernel: run mica-select-kernels");
+    return op->emitOpError("has no kernel: run cpu-select-kernels");
   return success();
 }
 
 static LogicalResult verifyAttention(AttentionOp attention) {
   if (!attention.getTiling())
-    return attention.emitOpError("has no tiling: run mica-select-kernels");
+    return attention.emitOpError("has no tiling: run cpu-select-kernels");
   return success();
 }
 
 static LogicalResult verifyWeight(WeightOp weight) {
   if (!weight.getOffset() || !weight.getBytes())
-    return weight.emitOpError("has no offset: run mica-assign-layouts");
+    return weight.emitOpError("has no offset: run cpu-assign-layouts");
   return success();
 }
 
@@ -48,7 +48,7 @@ static LogicalResult verifyCacheLayouts(Operation *op) {
     for (Block &block : region)
       complete &= llvm::all_of(block.getArgumentTypes(), hasLayout);
   return complete ? success()
-                  : op->emitOpError("has a cache without layout: run mica-assign-layouts");
+                  : op->emitOpError("has a cache without layout: run cpu-assign-layouts");
 }
 
 static LogicalResult verifyImplementations(ModuleOp module) {
@@ -74,7 +74,7 @@ struct VerifyKernels : mica::impl::VerifyKernelsBase<VerifyKernels> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     markAllAnalysesPreserved();
-    if (failed(verifyAlive(module, {"mica", "func", "arith", "scf"}, "kernels")) ||
+    if (failed(verifyLegalOps(module, {"mica", "func", "arith", "scf"}, "kernels")) ||
         failed(verifyImplementations(module)) || failed(verifyStep(module)))
       signalPassFailure();
   }

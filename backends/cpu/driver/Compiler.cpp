@@ -1,4 +1,4 @@
-//===- Compiler.cpp - from a module to a program ----------------------------------===//
+//===- Compiler.cpp - from a module to a program --------------------------===//
 
 #include "backends/cpu/driver/Compiler.h"
 
@@ -80,7 +80,7 @@ static std::string dumpPath(StringRef folder, Stage stage) {
                      : stage == Stage::Asm ? ".s"
                                            : ".o";
   return (folder + "/" + llvm::Twine(static_cast<int>(stage)) + "-" +
-          (stage == Stage::Ll ? "optimised.ll" : name + ending))
+          (stage == Stage::Ll ? "optimized.ll" : name + ending))
       .str();
 }
 
@@ -243,7 +243,7 @@ private:
     if (!weights)
       return error("a program needs the model's weights, but the folder has none");
     // First of all, so that a target that cannot be written is found before the work is done.
-    auto created = program::ProgramWriter::create(output, options.launcher, options.outputRemedy);
+    auto created = program::ProgramWriter::create(output, options.launcher, options.outputHint);
     if (!created)
       return error(output + ": " + created.error().message);
     llvm::Expected<llvm::SmallVector<char, 0>> shared = linkSharedObject(object);
@@ -343,7 +343,7 @@ private:
     }
     if (stage == Stage::Obj)
       bytes = object.size();
-    // Only for the report: whoever took the program away meanwhile has it.
+    // Only for the report: the program may have been moved meanwhile.
     if (stage == Stage::Exe && llvm::sys::fs::file_size(output, bytes))
       bytes = 0;
     tell(getStageInfo(stage).name, 1);
@@ -393,7 +393,7 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   StageOptions stage;
   stage.weights = weights;
   stage.kv = kvPrecision(options, weights);
-  stage.keepBlocks = options.keepBlocks;
+  stage.preserveBlocks = options.preserveBlocks;
   stage.probes = options.probes;
   // Where products of bf16 are slow, prompts are computed in f32, or in words where that is faster.
   stage.exactRows = options.target.avx512Bf16    ? ExactRows::BF16
@@ -408,7 +408,7 @@ void mica::cpu::chooseWeights(CompileOptions &options, double bits) {
   // Of what is not stored in blocks, or cannot keep them.
   constexpr double kBitsOfF32 = 32;
   options.weights = bits < kBitsOfF32 ? Precision::BF16 : Precision::F32;
-  options.keepBlocks = true;
+  options.preserveBlocks = true;
 }
 
 Precision mica::cpu::checkpointPrecision(ModuleOp module) {

@@ -1,4 +1,4 @@
-//===- Compiler.h - from a module to a program ---------------------------*- C++ -*-===//
+//===- Compiler.h - from a module to a program ------------------*- C++ -*-===//
 //
 // Runs the stages one after the other, times them, and writes the program.
 //
@@ -28,7 +28,7 @@ struct CompileOptions {
   /// Default: the checkpoint's own precision, f16 as bf16.
   std::optional<Precision> weights;
   /// Whether matrices that are stored in blocks keep their format.
-  bool keepBlocks = false;
+  bool preserveBlocks = false;
   /// How rows of prompts multiply weights in blocks; default: as the module states.
   std::optional<PromptRows> promptRows;
   /// Default: bf16, and f32 where the weights are f32.
@@ -46,7 +46,7 @@ struct CompileOptions {
   /// The launcher's file; needed for stage `exe`.
   std::string launcher;
   /// What to do where the program cannot be written, for errors.
-  std::string outputRemedy = "choose another -o";
+  std::string outputHint = "choose another -o";
   /// The tokenizer's table; may be empty.
   llvm::ArrayRef<std::byte> tokenizer;
   /// What the program puts conversations into words with: a template and the special tokens that it
@@ -54,7 +54,7 @@ struct CompileOptions {
   std::string chatTemplate;
   std::string toolTemplate; ///< Of conversations with tools; empty: the same.
   std::vector<std::pair<std::string, std::string>> specialTokens;
-  /// Hears what is going on: a stage's name and how much of it is done, in [0, 1].
+  /// Reports progress: a stage's name and how much of it is done, in [0, 1].
   std::function<void(llvm::StringRef, double)> progress;
 };
 
@@ -91,7 +91,7 @@ void registerCompilerDialects(mlir::DialectRegistry &registry);
 
 /// Takes `module` from stage `model` to `options.emit` and writes the result to `output`: text for
 /// the stages up to `asm`, an object, or the program. `weights` may be null below stage `exe`.
-/// Errors name the op, its place in the model and the remedy; after one, nothing stands at `output`
+/// Errors name the op, its place in the model and the hint; after one, nothing is at `output`
 /// that was not there before.
 llvm::Expected<CompileReport> compile(mlir::ModuleOp module, const WeightSource *weights,
                                       const CompileOptions &options, llvm::StringRef output);

@@ -1,4 +1,4 @@
-//===- Manifest.cpp - what a program says about its model -----------------------===//
+//===- DescribeProgram.cpp - what a program says about its model ----------===//
 
 #include "backends/cpu/driver/DescribeProgram.h"
 
@@ -158,7 +158,7 @@ static json describeOps(ModuleOp module) {
   return functions;
 }
 
-std::vector<std::string> mica::cpu::keptBlocks(ModuleOp module) {
+std::vector<std::string> mica::cpu::preservedBlocks(ModuleOp module) {
   std::map<std::string, int64_t> counts;
   for (auto weight : module.getOps<WeightOp>())
     if (auto blocks = dyn_cast<BlockType>(weight.getTensorType().getElementType()))
@@ -218,16 +218,16 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
       {"ops", describeOps(module)},
       {"config", config},
   };
-  if (std::vector<std::string> blocks = keptBlocks(module); !blocks.empty())
-    manifest["kept_blocks"] = blocks;
+  if (std::vector<std::string> blocks = preservedBlocks(module); !blocks.empty())
+    manifest["preserved_blocks"] = blocks;
   if (std::map<std::string, std::string> rows = rowsOfRoles(module); !rows.empty())
     manifest["rows"] = rows;
   if (EntrySignature(entry).argument(EntryRole::Lengths)) {
-    SmallVector<int64_t> borders = lengthBorders(module);
-    manifest["length_borders"] = std::vector<int64_t>(borders.begin(), borders.end());
+    SmallVector<int64_t> thresholds = ropeLengthThresholds(module);
+    manifest["rope_length_thresholds"] = std::vector<int64_t>(thresholds.begin(), thresholds.end());
   }
-  if (auto rows = module->getAttrOfType<IntegerAttr>(kCrossingAttr))
-    manifest["exact_rows"] = rows.getInt();
+  if (auto rows = module->getAttrOfType<IntegerAttr>(kGemmThresholdAttr))
+    manifest["batch_invariant_rows"] = rows.getInt();
   if (!rowRoleOf(entry).empty())
     manifest["depends_on_role"] = true;
   manifest["cost"] = describeCost(module, caches);

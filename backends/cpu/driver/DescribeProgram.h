@@ -1,4 +1,4 @@
-//===- Manifest.h - what a program says about its model ------------------*- C++ -*-===//
+//===- DescribeProgram.h - what a program says about its model --*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_DRIVER_DESCRIBEPROGRAM_H
 #define MICA_BACKENDS_CPU_DRIVER_DESCRIBEPROGRAM_H
@@ -17,7 +17,7 @@ nlohmann::json describeProgram(mlir::ModuleOp module, Precision weights, Precisi
                                int64_t maxSeq);
 
 /// The formats of weights in blocks at stage `kernels` with the number of tensors: "q8_0 x 12".
-std::vector<std::string> keptBlocks(mlir::ModuleOp module);
+std::vector<std::string> preservedBlocks(mlir::ModuleOp module);
 
 /// A type of rows in words: "bf16", "int16 per 32".
 std::string nameOfRows(mlir::Type element);

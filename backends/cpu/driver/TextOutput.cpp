@@ -1,4 +1,4 @@
-//===- TextOutput.cpp - texts that a command was asked for ------------------------===//
+//===- TextOutput.cpp - texts that a command was asked for ----------------===//
 
 #include "backends/cpu/driver/TextOutput.h"
 

@@ -1,4 +1,4 @@
-//===- TextOutput.h - texts that a command was asked for ------------------*- C++ -*-===//
+//===- TextOutput.h - texts that a command was asked for --------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_DRIVER_TEXTOUTPUT_H
 #define MICA_BACKENDS_CPU_DRIVER_TEXTOUTPUT_H
 

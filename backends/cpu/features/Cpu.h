@@ -1,6 +1,7 @@
 // Which instructions this machine's CPU (and its kernel) allow. Compiled for baseline x86-64, needs
-// no initialiser.
-#pragma once
+// no initializer.
+#ifndef MICA_BACKENDS_CPU_FEATURES_CPU_H
+#define MICA_BACKENDS_CPU_FEATURES_CPU_H
 
 #include "backends/runtime/support/Result.h"
 
@@ -27,3 +28,5 @@ std::string cpuName();
 Status checkCpu(const std::string &target, const std::vector<std::string> &features);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_CPU_FEATURES_CPU_H

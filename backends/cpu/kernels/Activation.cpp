@@ -1,4 +1,4 @@
-//===- Activation.cpp - nonlinearities and gates in registers ---===//
+//===- Activation.cpp - nonlinearities and gates in registers -------------===//
 
 #include "backends/cpu/kernels/Activation.h"
 

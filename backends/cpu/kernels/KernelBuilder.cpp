@@ -1,4 +1,4 @@
-//===- KernelBuilder.cpp - emitting kernels -----------------------------------===//
+//===- KernelBuilder.cpp - emitting kernels -------------------------------===//
 
 #include "backends/cpu/kernels/KernelBuilder.h"
 
@@ -227,7 +227,7 @@ SmallVector<Value> KernelBuilder::carryRolled(Value from, Value to, int64_t step
   return results;
 }
 
-void KernelBuilder::hop(Value from, Value to, llvm::function_ref<Value(Value)> body) {
+void KernelBuilder::whileLoop(Value from, Value to, llvm::function_ref<Value(Value)> body) {
   auto below = [&](OpBuilder &, Location, ValueRange at) {
     Value more = arith::CmpIOp::create(*this, arith::CmpIPredicate::ult, at[0], to);
     scf::ConditionOp::create(*this, more, at);

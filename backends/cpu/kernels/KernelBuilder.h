@@ -118,13 +118,13 @@ public:
   void storeF32(mlir::Value value, mlir::Value buffer, mlir::ValueRange at) {
     store(fromF32(value, elementOf(buffer)), buffer, at);
   }
-  /// `lanes` neighbours as f32, those behind `live` (null: all) zero.
+  /// `lanes` neighbors as f32, those after `live` (null: all) zero.
   mlir::Value loadVector(mlir::Value buffer, mlir::ValueRange at, mlir::Value live = {},
                          int64_t lanes = kLanes);
-  /// Rounds to the buffer's element type; lanes behind `live` (null: all) stay untouched.
+  /// Rounds to the buffer's element type; lanes after `live` (null: all) stay untouched.
   void storeVector(mlir::Value vector, mlir::Value buffer, mlir::ValueRange at,
                    mlir::Value live = {});
-  /// `lanes` neighbours in the buffer's own element type.
+  /// `lanes` neighbors in the buffer's own element type.
   mlir::Value loadRaw(mlir::Value buffer, mlir::ValueRange at, int64_t lanes) {
     return mlir::vector::LoadOp::create(*this, vec(elementOf(buffer), lanes), buffer, at);
   }
@@ -140,7 +140,7 @@ public:
   mlir::Value bitcast(mlir::Value vector, mlir::Type element);
   /// bf16 of vectors [16 x f32], rounded: even[0], odd[0], even[1], ...
   mlir::Value pairsOfBf16(mlir::Value even, mlir::Value odd);
-  /// `lanes` values of type `element` that stand at byte `at` of a buffer of i8.
+  /// `lanes` values of type `element` that are at byte `at` of a buffer of i8.
   mlir::Value loadFromBytes(mlir::Value buffer, mlir::ValueRange at, mlir::Type element,
                             int64_t lanes = kLanes);
   /// The value of type `element` at byte `at`, in all lanes.
@@ -150,17 +150,17 @@ public:
   /// Bytes [64 x i8] as dotBytes takes them: as they are, or the four of each lane one by one.
   mlir::SmallVector<mlir::Value> signedBytes(mlir::Value bytes);
   mlir::SmallVector<mlir::Value> unsignedBytes(mlir::Value bytes);
-  /// sums [16 x i32] + products of four neighbouring bytes, a unsigned and b signed.
+  /// sums [16 x i32] + products of four neighboring bytes, a unsigned and b signed.
   mlir::Value dotBytes(mlir::Value sums, mlir::ArrayRef<mlir::Value> a,
                        mlir::ArrayRef<mlir::Value> b);
   /// The even and the odd bytes of [64 x i8] as unsigned words, each as [32 x i16].
   mlir::SmallVector<mlir::Value> splitWords(mlir::Value bytes);
-  /// Sums [16 x i32] of the products of two neighbouring words [32 x i16], and sums [32 x i16] of
-  /// the products of two neighbouring bytes [64 x i8], a unsigned and b signed, which must fit in
-  /// 16 bits. Only for targets that words.
+  /// Sums [16 x i32] of the products of two neighboring words [32 x i16], and sums [32 x i16] of
+  /// the products of two neighboring bytes [64 x i8], a unsigned and b signed, which must fit in
+  /// 16 bits. Only for targets with KernelTarget::words.
   mlir::Value multiplyWords(mlir::Value a, mlir::Value b);
   mlir::Value multiplyBytes(mlir::Value a, mlir::Value b);
-  /// Bytes [64 x i8] times the sign of those in `signs`: -1, 0 or 1. Only where words.
+  /// Bytes [64 x i8] times the sign of those in `signs`: -1, 0 or 1. Only with KernelTarget::words.
   mlir::Value applySigns(mlir::Value bytes, mlir::Value signs);
   /// table[code] + added for codes [64 x i8] below 16, as unsigned bytes.
   mlir::Value lookUp(mlir::Value codes, llvm::ArrayRef<int8_t> table, int64_t added);
@@ -184,7 +184,8 @@ public:
   llvm::SmallVector<mlir::Value> carryRolled(mlir::Value from, mlir::Value to, int64_t step,
                                              mlir::ValueRange inits, CarryBody body);
   /// Calls `body(at)` for at = from, then for what it returned, while that is below `to`.
-  void hop(mlir::Value from, mlir::Value to, llvm::function_ref<mlir::Value(mlir::Value)> body);
+  void whileLoop(mlir::Value from, mlir::Value to,
+                 llvm::function_ref<mlir::Value(mlir::Value)> body);
   void when(mlir::Value condition, llvm::function_ref<void()> body);
   void either(mlir::Value condition, llvm::function_ref<void()> then,
               llvm::function_ref<void()> otherwise);
@@ -192,7 +193,7 @@ public:
   llvm::SmallVector<mlir::Value>
   changeWhen(mlir::Value condition, mlir::ValueRange values,
              llvm::function_ref<llvm::SmallVector<mlir::Value>()> body);
-  /// Calls `body(column, live)` for the vectors of `columns` neighbours; `live` is null for whole
+  /// Calls `body(column, live)` for the vectors of `columns` neighbors; `live` is null for whole
   /// vectors.
   void eachVector(int64_t columns, llvm::function_ref<void(mlir::Value, mlir::Value)> body);
   /// The same with one carried value.

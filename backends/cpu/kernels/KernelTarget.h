@@ -1,4 +1,4 @@
-//===- KernelTarget.h - what decides how kernels are written --------*- C++ -*-===//
+//===- KernelTarget.h - what decides how kernels are written ----*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_KERNELTARGET_H
 #define MICA_BACKENDS_CPU_KERNELS_KERNELTARGET_H

@@ -1,4 +1,4 @@
-//===- AttentionPatterns.cpp - rope, caches and attention --------------------------===//
+//===- AttentionPatterns.cpp - rope, caches and attention -----------------===//
 
 #include "backends/cpu/kernels/attention/Attention.h"
 #include "backends/cpu/kernels/attention/Positions.h"
@@ -12,7 +12,7 @@ using namespace mica::cpu;
 /// [T, 2, width / 2] of cosines and sines.
 static Value launchRopeTable(Launcher &launch, Value positions, Value lengths, int64_t width,
                              double theta, Attribute scaling) {
-  RopeSpec spec{{}, width / 2, theta, lengthBorder(scaling)};
+  RopeSpec spec{{}, width / 2, theta, ropeLengthThreshold(scaling)};
   SmallVector<float> frequencies = ropeFrequencies(width, theta, scaling, 0, spec.amplitude);
   if (auto dynamic = dyn_cast_or_null<DynamicScalingAttr>(scaling))
     spec.growth = dynamic.getFactor().getValueAsDouble();
@@ -120,7 +120,7 @@ struct LowerQkvAppend : Lowering<QkvAppendOp> {
                               operands.getPositions(), operands.getLayer()};
     if (op.getEps()) {
       spec.eps = op.getEps()->convertToDouble();
-      spec.gainOffset = static_cast<float>(op.getGainOffset().convertToDouble());
+      spec.weightOffset = static_cast<float>(op.getWeightOffset().convertToDouble());
       llvm::append_values(inputs, operands.getQNorm(), operands.getKNorm());
     }
     llvm::append_range(inputs, operands.getParts());
@@ -128,7 +128,7 @@ struct LowerQkvAppend : Lowering<QkvAppendOp> {
     Launcher launch(rewriter, op.getLoc(), kernels);
     Value rows = launch.rowsOf(operands.getQkv());
     ArrayAttr key = launch.parameters(spec.keys, spec.values, stringifyPairing(spec.pairing),
-                                      spec.eps.value_or(0), spec.gainOffset, spec.parts);
+                                      spec.eps.value_or(0), spec.weightOffset, spec.parts);
     rewriter.replaceOp(
         op, launch("qkv_append", key, rows, inputs,
                    {launch.empty(q, rows), operands.getKCache(), operands.getVCache()},
@@ -164,7 +164,7 @@ struct LowerAttention : Lowering<AttentionOp> {
     if (failed(checkParts(op, spec)) || failed(checkTiling(op, spec)))
       return failure();
     if (spec.valuesInKeys)
-      spec.values = turnedValues(op, spec.keys);
+      spec.values = transposedValues(op, spec.keys);
     Launcher launch(rewriter, op.getLoc(), kernels);
     if (op.getAlibi()) {
       SmallVector<float> slopes(op.getAlibi()->begin(), op.getAlibi()->end());
@@ -214,12 +214,12 @@ private:
                             "be a part of what it holds");
     if (spec.valuesInKeys && spec.keys.getLayout() &&
         spec.keys.getLayout().getKind() != KvKind::Keys)
-      return op.emitOpError("reads keys from a cache that stands as values");
+      return op.emitOpError("reads keys from a cache that is stored as values");
     return success();
   }
 
-  /// The cache that values would have beside the keys that they stand in.
-  static KvCacheType turnedValues(AttentionOp op, KvCacheType keys) {
+  /// The cache that values would have beside the keys that they are in.
+  static KvCacheType transposedValues(AttentionOp op, KvCacheType keys) {
     KvLayoutAttr layout = keys.getLayout();
     return KvCacheType::get(
         op.getContext(), keys.getLayers(), keys.getHeads(),
@@ -268,7 +268,7 @@ private:
     KernelTarget target;
     KernelBuilder b(launch.loc, launch.rewriter, target);
     Value rows = launch.rowsOf(inputs.front()), positions = inputs.back();
-    Value most = mostChunks(b, spec, positions, rows);
+    Value most = maxChunks(b, spec, positions, rows);
     SmallVector<Value> all(inputs);
     all.push_back(most);
     if (sinks)
@@ -296,14 +296,13 @@ private:
     if (!function)
       function = parent->getParentOfType<func::FuncOp>();
     auto limit = function->getAttrOfType<IntegerAttr>(kMaxRowsAttr);
-    return RankedTensorType::get({limit ? limit.getInt() : ShapedType::kDynamic, spec.mostChunks(),
+    return RankedTensorType::get({limit ? limit.getInt() : ShapedType::kDynamic, spec.maxChunks(),
                                   spec.heads, spec.stateWidth()},
                                  b.getF32Type());
   }
 
   /// The most chunks that one of the rows sees, at least one.
-  static Value mostChunks(KernelBuilder &b, const AttentionSpec &spec, Value positions,
-                          Value rows) {
+  static Value maxChunks(KernelBuilder &b, const AttentionSpec &spec, Value positions, Value rows) {
     return b.carry(b.idx(0), rows, 1, b.idx(1),
                    [&](Value row, ValueRange most) -> SmallVector<Value> {
                      Value position = arith::IndexCastOp::create(

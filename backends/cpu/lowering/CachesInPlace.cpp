@@ -1,4 +1,4 @@
-//===- CachesInPlace.cpp - no cache is ever copied ------------------------------------===//
+//===- CachesInPlace.cpp - no cache is ever copied ------------------------===//
 
 #include "backends/cpu/lowering/CachesInPlace.h"
 
@@ -85,7 +85,7 @@ private:
         reach(view);
   }
 
-  /// Names the append behind a copy: the launch that writes the copied buffer.
+  /// Names the append after a copy: the launch that writes the copied buffer.
   void fail(Operation *op) {
     result = failure();
     InFlightDiagnostic diagnostic =

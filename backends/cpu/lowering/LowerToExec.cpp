@@ -1,4 +1,4 @@
-//===- LowerToExec.cpp - mica ops => launches and oneDNN products --------------------===//
+//===- LowerToExec.cpp - mica ops => launches and oneDNN products ---------===//
 
 #include "backends/cpu/lowering/Lowering.h"
 #include "backends/cpu/lowering/Passes.h"
@@ -41,7 +41,7 @@ PhysicalTypeConverter::PhysicalTypeConverter() {
     return physical ? Type(physical) : Type(state);
   });
   addConversion([](RankedTensorType tensor) -> Type {
-    // Keys and values of !mica.int8 stay a name for what stands in the cache.
+    // Keys and values of !mica.int8 stay a name for what is in the cache.
     if (isa<BlockType, IntRowsType>(tensor.getElementType()))
       return bytesOf(tensor);
     auto layout = dyn_cast_or_null<PackedLayoutAttr>(tensor.getEncoding());
@@ -146,7 +146,7 @@ struct LowerToExecPass : mica::cpu::impl::LowerToExecBase<LowerToExecPass> {
   }
 
 private:
-  /// Entry functions take the weights, scratch memory and the place for the logits behind the
+  /// Entry functions take the weights, scratch memory and the place for the logits after the
   /// caches.
   LogicalResult addEntryArguments() {
     Builder builder(&getContext());
@@ -195,7 +195,7 @@ private:
     target.addIllegalDialect<MicaDialect>();
     // Symbols stay for the packer; reads of caches vanish with the attention that looks through
     // them.
-    target.addLegalOp<WeightOp, BalanceOp, KvReadOp>();
+    target.addLegalOp<WeightOp, EqualizeOp, KvReadOp>();
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     target.addDynamicallyLegalOp<func::FuncOp>(
         [&](func::FuncOp op) { return converter.isSignatureLegal(op.getFunctionType()); });

@@ -1,4 +1,4 @@
-//===- Lowering.h - what the lowering patterns share ----------------*- C++ -*-===//
+//===- Lowering.h - what the lowering patterns share ------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_LOWERING_LOWERING_H
 #define MICA_BACKENDS_CPU_LOWERING_LOWERING_H
@@ -53,7 +53,7 @@ struct LaunchCost {
   exec::CostAttr attribute(mlir::MLIRContext *context) const;
 };
 
-/// Bytes of tensors of static shapes, as they stand in memory; what is null counts nothing.
+/// Bytes of tensors of static shapes, as they are in memory; what is null counts nothing.
 int64_t sizeInBytes(mlir::ValueRange tensors);
 /// Bytes of one position of one layer of a cache.
 int64_t bytesPerPosition(KvCacheType cache);
@@ -96,7 +96,7 @@ public:
   /// Extent of the leading axis.
   mlir::Value rowsOf(mlir::Value tensor);
   mlir::Value constant(int64_t value);
-  /// An uninitialised tensor of `type`, whose dynamic extents are all `rows`.
+  /// An uninitialized tensor of `type`, whose dynamic extents are all `rows`.
   mlir::Value empty(mlir::Type type, mlir::Value rows);
 
   mlir::ConversionPatternRewriter &rewriter;

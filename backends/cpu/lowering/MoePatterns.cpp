@@ -1,4 +1,4 @@
-//===- MoePatterns.cpp - gates and experts ---------------------------------------------===//
+//===- MoePatterns.cpp - gates and experts --------------------------------===//
 
 #include "backends/cpu/kernels/matmul/Products.h"
 #include "backends/cpu/kernels/moe/Moe.h"
@@ -21,10 +21,10 @@ struct LowerMoeGate : Lowering<MoeGateOp> {
     if (failed(checkProduct(op, op.getX(), op.getGate())))
       return failure();
     GateSpec spec{op.getScoring(), gate.getDimSize(0), static_cast<int64_t>(op.getK()),
-                  op.getNormalize(), !!op.getCorrection()};
+                  op.getNormalize(), !!op.getEScoreCorrectionBias()};
     if (op.getGroups()) {
       spec.groups = static_cast<int64_t>(*op.getGroups());
-      spec.keptGroups = static_cast<int64_t>(*op.getKeptGroups());
+      spec.topkGroup = static_cast<int64_t>(*op.getTopkGroup());
       spec.groupScoring = *op.getGroupScoring();
     }
     Launcher launch(rewriter, op.getLoc(), kernels);
@@ -44,10 +44,10 @@ struct LowerMoeGate : Lowering<MoeGateOp> {
                {.weightBytes = sizeInBytes(operands.getGate()),
                 .rowFlops = 2 * spec.experts * product.weight.k})[0];
     SmallVector<Value> inputs{logits};
-    if (op.getCorrection())
-      inputs.push_back(operands.getCorrection());
+    if (op.getEScoreCorrectionBias())
+      inputs.push_back(operands.getEScoreCorrectionBias());
     ArrayAttr key = launch.parameters(stringifyScoring(spec.scoring), spec.normalize, spec.groups,
-                                      spec.keptGroups, stringifyGroupScoring(spec.groupScoring));
+                                      spec.topkGroup, stringifyGroupScoring(spec.groupScoring));
     rewriter.replaceOp(op,
                        launch("moe_gate", key, rows, inputs,
                               {launch.empty(op.getWeights().getType(), rows),

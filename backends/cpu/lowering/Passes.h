@@ -1,4 +1,4 @@
-//===- Passes.h - from stage `kernels` to stage `loops` -----------*- C++ -*-===//
+//===- Passes.h - from stage `kernels` to stage `loops` ---------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_LOWERING_PASSES_H
 #define MICA_BACKENDS_CPU_LOWERING_PASSES_H
@@ -26,7 +26,7 @@ namespace mica::cpu {
 #define GEN_PASS_REGISTRATION
 #include "backends/cpu/lowering/Passes.h.inc"
 
-/// How many arguments entry functions receive behind the others: weights, scratch memory and the
+/// How many arguments entry functions receive after the others: weights, scratch memory and the
 /// place for the logits, in this order.
 inline constexpr unsigned kEntryArguments = 3;
 

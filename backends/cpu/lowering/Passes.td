@@ -5,8 +5,8 @@
 
 include "mlir/Pass/PassBase.td"
 
-def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
-  let summary = "mica ops => launches of generated kernels and oneDNN products, on tensors";
+def LowerToExec : Pass<"cpu-lower-to-exec", "::mlir::ModuleOp"> {
+  let summary = "lower mica ops to launches of generated kernels and oneDNN matmuls";
   let description = [{
     Every op becomes an `exec.launch` of a kernel that is generated beside it for the module's `cpu.target`, or an
     `exec.matmul`; caches and packed weights become tensors of their physical shapes. Entry functions get arguments with
@@ -44,14 +44,14 @@ def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
     "::mlir::x86vector::X86VectorDialect"];
 }
 
-def VerifyInPlace : Pass<"mica-verify-in-place", "::mlir::ModuleOp"> {
-  let summary = "proves that no cache is ever copied";
+def VerifyInPlace : Pass<"cpu-verify-in-place", "::mlir::ModuleOp"> {
+  let summary = "verify that no cache is copied";
   let description = [{
     Follows every argument of the entry functions with the role `cache` through views, calls, loops and launches. A
     `memref.copy` from or to one of its buffers is an error that names the append which caused it, and so is any other
-    buffer of a cache's shape, allocated anew or cut from scratch memory: without one there is nowhere to copy a cache
+    buffer of a cache's shape, newly allocated or cut from scratch memory: without one there is nowhere to copy a cache
     to. Entry functions must return the caches that they received, each in its own place; the results are dropped. What
-    a kernel does inside of the buffers that it is given is not looked into.
+    a kernel does inside the buffers that it is given is not looked into.
 
     ```mlir
     !cache = memref<2x?x2x?x512xf32>
@@ -73,8 +73,8 @@ def VerifyInPlace : Pass<"mica-verify-in-place", "::mlir::ModuleOp"> {
   }];
 }
 
-def PlanBuffers : Pass<"mica-plan-buffers", "::mlir::ModuleOp"> {
-  let summary = "allocations => views of one scratch buffer";
+def PlanBuffers : Pass<"cpu-plan-buffers", "::mlir::ModuleOp"> {
+  let summary = "place all allocations in one scratch buffer";
   let description = [{
     Buffers of a function that are not alive at the same time share memory; functions that are called one after another
     share theirs, so that a result is copied out before the next call. Sizes are linear in the number of rows: the
@@ -114,13 +114,13 @@ def PlanBuffers : Pass<"mica-plan-buffers", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::memref::MemRefDialect", "::mlir::arith::ArithDialect"];
 }
 
-def VerifyLoops : Pass<"mica-verify-loops", "::mlir::ModuleOp"> {
+def VerifyLoops : Pass<"cpu-verify-loops", "::mlir::ModuleOp"> {
   let summary = "verify the boundary of stage `loops`";
   let description = [{
     Last of the passes to stage `loops` and first of those that start there. Only `exec`, `func`, `scf`, `arith`,
     `math`, `memref`, `vector`, `x86vector`, `amx`, the symbols of weights and calls of LLVM's intrinsics are alive;
     nothing is a tensor and no memory is taken while the model runs; calls have an end; and there is no copy of a cache
-    (see `mica-verify-in-place`):
+    (see `cpu-verify-in-place`):
 
     ```mlir
     !cache = memref<2x?x2x?x512xf32>

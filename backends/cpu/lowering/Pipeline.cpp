@@ -1,4 +1,4 @@
-//===- Pipeline.cpp - from stage `kernels` to stage `loops` ----------------------------===//
+//===- Pipeline.cpp - from stage `kernels` to stage `loops` ---------------===//
 
 #include "backends/cpu/lowering/Passes.h"
 

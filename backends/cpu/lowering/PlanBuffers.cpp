@@ -1,4 +1,4 @@
-//===- PlanBuffers.cpp - allocations => views of one scratch buffer --------------------===//
+//===- PlanBuffers.cpp - allocations => views of one scratch buffer -------===//
 
 #include "backends/cpu/lowering/Passes.h"
 #include "ir/Mica/EntrySignature.h"
@@ -61,7 +61,7 @@ private:
                              : function.getArguments().back();
   }
 
-  /// Plans an entry and the functions that it calls, which share the scratch memory behind its own
+  /// Plans an entry and the functions that it calls, which share the scratch memory after its own
   /// buffers.
   std::optional<Need> planFunction(func::FuncOp function) {
     keepResults(function);
@@ -130,10 +130,10 @@ private:
         visit(user);
   }
 
-  /// An operand of the call of the type of its result which nobody reads after the call, before it
+  /// An operand of the call of the type of its result that is not read after the call, before it
   /// is written as a whole in the same block, where the result is no longer read: a loop carries
   /// it. Null: there is none.
-  static Value findReadForTheLastTime(OpResult result) {
+  static Value findLastUse(OpResult result) {
     Operation *call = result.getOwner();
     for (Value operand : call->getOperands()) {
       if (operand.getType() != result.getType())
@@ -141,7 +141,7 @@ private:
       bool read = false;
       Operation *written = nullptr; // for the first time
       eachUser(operand, [&](Operation *user) {
-        // Null before and behind a loop.
+        // Null before and after a loop.
         Operation *place = call->getBlock()->findAncestorOpInBlock(*user);
         if (!place || !call->isBeforeInBlock(place))
           return;
@@ -169,7 +169,7 @@ private:
   static void keepResult(OpBuilder &builder, OpResult result) {
     Location loc = result.getLoc();
     auto type = cast<MemRefType>(result.getType());
-    if (Value read = findReadForTheLastTime(result)) {
+    if (Value read = findLastUse(result)) {
       result.replaceAllUsesWith(read);
       memref::CopyOp::create(builder, loc, result, read);
       return;
@@ -193,7 +193,7 @@ private:
       order[&op] = number;
     WalkResult result = function.walk([&](memref::AllocOp alloc) {
       if (alloc->getBlock() != &body) {
-        alloc.emitError("allocates inside of a loop or branch, which has no place in the plan");
+        alloc.emitError("allocates inside a loop or branch, which has no place in the plan");
         return WalkResult::interrupt();
       }
       Buffer buffer{alloc, 1, false, order[alloc], order[alloc]};
@@ -255,7 +255,7 @@ private:
     return need;
   }
 
-  /// alloc => view of the scratch memory; calls pass on what lies behind the caller's own buffers.
+  /// alloc => view of the scratch memory; calls pass on what follows the caller's own buffers.
   LogicalResult rewrite(func::FuncOp function, ArrayRef<Buffer> buffers, Need own,
                         ArrayRef<func::CallOp> calls) {
     Value scratch = scratchOf(function);

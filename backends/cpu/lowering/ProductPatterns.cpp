@@ -1,4 +1,4 @@
-//===- ProductPatterns.cpp - products with weights --------------------------------===//
+//===- ProductPatterns.cpp - products with weights ------------------------===//
 
 #include "backends/cpu/kernels/matmul/BlockReader.h"
 #include "backends/cpu/kernels/matmul/Products.h"
@@ -18,7 +18,7 @@ struct LowerEmbedding : Lowering<EmbeddingOp> {
     Launcher launch(rewriter, op.getLoc(), kernels);
     WeightSpec table = weightSpecOf(op.getTable());
     if (isa<BlockType>(table.element) && !isPacked(op.getTable()))
-      return op.emitOpError("gathers from a quantised table without a packed layout");
+      return op.emitOpError("gathers from a quantized table without a packed layout");
     Value rows = launch.rowsOf(operands.getTokens());
     rewriter.replaceOp(
         op, launch("embedding", launch.parameters(table.element, table.n, table.k), rows,
@@ -138,7 +138,7 @@ private:
   const WeightSpec &weight;
 };
 
-/// Scales inside of a sum are for generated kernels.
+/// Scales inside a sum are for generated kernels.
 static LogicalResult checkKernel(Operation *op, const WeightSpec &weight,
                                  std::optional<KernelKind> kernel) {
   if (kernel == KernelKind::OneDnn && isa<BlockType>(weight.element) && weight.limbs != 0)
@@ -262,7 +262,7 @@ struct LowerGatedLinear : Lowering<GatedLinearOp> {
     if (failed(checkProduct(op, op.getX(), op.getWeight())))
       return failure();
     if (isQuantized(op.getType().getElementType()))
-      return op.emitOpError("cannot quantise its own result: give it to mica.cast");
+      return op.emitOpError("cannot quantize its own result: give it to mica.cast");
     WeightSpec weight = weightSpecOf(op.getWeight(), op.getX());
     if (failed(checkKernel(op, weight, op.getKernel())))
       return failure();

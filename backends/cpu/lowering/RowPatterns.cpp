@@ -1,4 +1,4 @@
-//===- RowPatterns.cpp - norms, elementwise ops and changes of shape -------------===//
+//===- RowPatterns.cpp - norms, elementwise ops and changes of shape ------===//
 
 #include "backends/cpu/kernels/Activation.h"
 #include "backends/cpu/kernels/attention/Positions.h"
@@ -16,12 +16,12 @@ struct LowerRmsNorm : Lowering<RmsNormOp> {
   LogicalResult matchAndRewrite(RmsNormOp op, OpAdaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
-    RmsNormSpec spec{op.getEps().convertToDouble(), op.getGainOffset().convertToDouble(),
+    RmsNormSpec spec{op.getEps().convertToDouble(), op.getWeightOffset().convertToDouble(),
                      op.getRounding() == NormRounding::BeforeGain, limbsOf(op.getResult())};
     Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
         op, launch("rmsnorm",
-                   launch.parameters(spec.eps, spec.gainOffset, spec.roundBeforeGain, spec.limbs),
+                   launch.parameters(spec.eps, spec.weightOffset, spec.roundBeforeGain, spec.limbs),
                    rows, {operands.getX(), operands.getWeight()}, launch.empty(op.getType(), rows),
                    [&](KernelBuilder &b, ValueRange args) { emitRmsNorm(b, args, spec); },
                    {.weightBytes = sizeInBytes(operands.getWeight())}));
@@ -63,7 +63,7 @@ template <typename Op> struct LowerElementwise : Lowering<Op> {
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), this->kernels);
     if (isQuantized(cast<RankedTensorType>(op.getType()).getElementType()))
-      return rewriter.notifyMatchFailure(op, "a quantised row is more than its elements");
+      return rewriter.notifyMatchFailure(op, "a quantized row is more than its elements");
     ValueRange inputs = operands.getOperands();
     Value rows = launch.rowsOf(inputs[0]);
     StringRef name = Op::getOperationName().drop_front(strlen("mica."));
@@ -81,13 +81,13 @@ template <typename Op> struct LowerElementwise : Lowering<Op> {
   Number number;
 };
 
-/// A cast to quantised rows. Other casts are elementwise.
+/// A cast to quantized rows. Other casts are elementwise.
 struct LowerQuantize : Lowering<CastOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(CastOp op, OpAdaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
     if (!isQuantized(op.getType().getElementType()))
-      return rewriter.notifyMatchFailure(op, "the result is not quantised");
+      return rewriter.notifyMatchFailure(op, "the result is not quantized");
     Launcher launch(rewriter, op.getLoc(), kernels);
     Value rows = launch.rowsOf(operands.getX());
     int64_t limbs = limbsOf(op.getResult());
@@ -190,7 +190,7 @@ void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConve
                LowerMergeHeads, LowerSplit>(converter, context, kernels);
   patterns.add<LowerRows<SelectRowsOp>>(converter, context, kernels, emitSelectRows);
   patterns.add<LowerRows<SigmoidGateOp>>(converter, context, kernels, emitSigmoidGate);
-  patterns.add<LowerRows<JoinHeadsOp>>(converter, context, kernels, emitJoinHeads);
+  patterns.add<LowerRows<ConcatHeadsOp>>(converter, context, kernels, emitConcatHeads);
   patterns.add<LowerElementwise<ScaleOp>>(
       converter, context, kernels,
       [](KernelBuilder &b, ArrayRef<Value> v, float factor) {

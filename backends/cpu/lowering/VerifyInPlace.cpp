@@ -1,4 +1,4 @@
-//===- VerifyInPlace.cpp - proves that no cache is ever copied ------------------------===//
+//===- VerifyInPlace.cpp - proves that no cache is ever copied ------------===//
 
 #include "backends/cpu/lowering/CachesInPlace.h"
 

@@ -1,4 +1,4 @@
-//===- VerifyLoops.cpp - verify stage loops ------------------------------------------===//
+//===- VerifyLoops.cpp - verify stage loops -------------------------------===//
 
 #include "backends/cpu/lowering/CachesInPlace.h"
 #include "passes/verify/Checks.h"
@@ -26,7 +26,7 @@ static LogicalResult verifyNoAllocation(func::FuncOp function, const SymbolUserM
     return success();
   WalkResult result = function.walk([](Operation *op) -> WalkResult {
     if (isa<memref::AllocOp, memref::ReallocOp>(op))
-      return op->emitOpError("takes memory while the model runs: run mica-plan-buffers");
+      return op->emitOpError("takes memory while the model runs: run cpu-plan-buffers");
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
@@ -49,11 +49,12 @@ struct VerifyLoopsPass : mica::cpu::impl::VerifyLoopsBase<VerifyLoopsPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     markAllAnalysesPreserved();
-    if (failed(verifyAlive(module,
+    if (failed(
+            verifyLegalOps(module,
                            {"exec", "func", "scf", "arith", "math", "memref", "vector", "x86vector",
-                            "amx", "mica.weight", "mica.balance", "llvm.call_intrinsic"},
+                            "amx", "mica.weight", "mica.equalize", "llvm.call_intrinsic"},
                            "loops")) ||
-        failed(verifyBuffers(module)) || failed(verifyCallsEnd(module)) ||
+        failed(verifyBuffers(module)) || failed(verifyNoRecursion(module)) ||
         failed(verifyCachesInPlace(module)))
       signalPassFailure();
   }

@@ -1,4 +1,4 @@
-//===- WeightPatterns.cpp - weights as views of the program's weights --------------===//
+//===- WeightPatterns.cpp - weights as views of the program's weights -----===//
 
 #include "backends/cpu/lowering/Lowering.h"
 #include "backends/cpu/lowering/Passes.h"
@@ -16,7 +16,7 @@ static FailureOr<Value> weightsBuffer(Operation *op) {
   return Value(EntrySignature(function).argument(EntryRole::Weights));
 }
 
-/// The tensor of `type` that stands at byte `offset` of the weights.
+/// The tensor of `type` that is at byte `offset` of the weights.
 static Value weightAt(ConversionPatternRewriter &rewriter, Location loc, Value weights,
                       Value offset, Type type) {
   auto tensor = cast<RankedTensorType>(type);
@@ -83,10 +83,10 @@ struct LowerSelectWeight : Lowering<SelectWeightOp> {
   }
 };
 
-// select_number [a, b, ...][%i] => the i-th entry of a constant table
-struct LowerSelectNumber : Lowering<SelectNumberOp> {
+// index_table [a, b, ...][%i] => the i-th entry of a constant table
+struct LowerIndexTable : Lowering<IndexTableOp> {
   using Lowering::Lowering;
-  LogicalResult matchAndRewrite(SelectNumberOp op, OpAdaptor operands,
+  LogicalResult matchAndRewrite(IndexTableOp op, OpAdaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
     memref::GlobalOp table = kernels.getOrCreateTable("numbers", op.getNumbers(), op.getLoc());
     rewriter.replaceOp(op, entryOf(rewriter, op.getLoc(), table, operands.getIndex()));
@@ -98,6 +98,6 @@ struct LowerSelectNumber : Lowering<SelectNumberOp> {
 
 void mica::cpu::populateWeightPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
                                        KernelLibrary &kernels) {
-  patterns.add<LowerGetWeight, LowerSelectWeight, LowerSelectNumber>(
-      converter, patterns.getContext(), kernels);
+  patterns.add<LowerGetWeight, LowerSelectWeight, LowerIndexTable>(converter, patterns.getContext(),
+                                                                   kernels);
 }

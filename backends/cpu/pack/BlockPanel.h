@@ -1,4 +1,4 @@
-//===- BlockPanel.h - some rows in blocks, packed -------------------------===//
+//===- BlockPanel.h - some rows in blocks, packed ---------------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_PACK_BLOCKPANEL_H
 #define MICA_BACKENDS_CPU_PACK_BLOCKPANEL_H
 

@@ -1,4 +1,4 @@
-//===- CalibratedSource.h - tensors and what their errors weigh -----------===//
+//===- CalibratedSource.h - tensors and what their errors weigh -*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_PACK_CALIBRATEDSOURCE_H
 #define MICA_BACKENDS_CPU_PACK_CALIBRATEDSOURCE_H
 

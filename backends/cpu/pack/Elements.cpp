@@ -1,4 +1,4 @@
-//===- Elements.cpp - numbers of one type as those of another ------------===//
+//===- Elements.cpp - numbers of one type as those of another -------------===//
 
 #include "backends/cpu/pack/Elements.h"
 

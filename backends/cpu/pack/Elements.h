@@ -1,4 +1,4 @@
-//===- Elements.h - numbers of one type as those of another --------------===//
+//===- Elements.h - numbers of one type as those of another -----*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_PACK_ELEMENTS_H
 #define MICA_BACKENDS_CPU_PACK_ELEMENTS_H
 

@@ -1,4 +1,4 @@
-//===- PackPlan.h - which row comes from where ----------------------------===//
+//===- PackPlan.h - which row comes from where ------------------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_PACK_PACKPLAN_H
 #define MICA_BACKENDS_CPU_PACK_PACKPLAN_H
 

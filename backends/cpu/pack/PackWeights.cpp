@@ -2,8 +2,8 @@
 
 #include "backends/cpu/pack/PackWeights.h"
 
-#include "backends/cpu/pack/BalancedSource.h"
 #include "backends/cpu/pack/Elements.h"
+#include "backends/cpu/pack/EqualizedSource.h"
 #include "backends/cpu/pack/Panel.h"
 #include "backends/cpu/pack/SlicedSource.h"
 #include "ir/Mica/TensorPart.h"
@@ -68,7 +68,7 @@ int64_t panelsPerBatch(int64_t panelBytes, unsigned threads) {
   // last-level cache.
   constexpr int64_t usual = 4 << 20;
   int64_t each = std::max<int64_t>(2 * int64_t(threads), usual / panelBytes);
-  return std::max<int64_t>(1, std::min(each, kMostBatchBytes / panelBytes));
+  return std::max<int64_t>(1, std::min(each, kMaxBatchBytes / panelBytes));
 }
 
 namespace {
@@ -156,7 +156,7 @@ private:
       packing.async([this, &batch] { pack(batch); });
   }
 
-  /// Packs what nobody has begun.
+  /// Packs the next unclaimed part.
   void pack(Batch &batch) {
     for (int64_t i; (i = batch.next++) < batch.count;) {
       auto [matrix, row] = placeOf(batch.first + i);
@@ -229,7 +229,7 @@ private:
 llvm::Error packWeights(ModuleOp module, const WeightSource &source, const PackOptions &options) {
   llvm::DefaultThreadPool pool(llvm::hardware_concurrency(std::max(options.threads, 1u)));
   SlicedSource parts(source);
-  BalancedSource balanced(module, parts, pool);
+  EqualizedSource balanced(module, parts, pool);
   CalibratedSource calibrated(balanced, options.importance);
   Stream stream(calibrated, options, pool, packedBytes(module));
   for (WeightOp weight : byOffset(module))

@@ -1,4 +1,4 @@
-//===- PackWeights.h - all weights of a module as one stream --------------===//
+//===- PackWeights.h - all weights of a module as one stream ----*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_PACK_PACKWEIGHTS_H
 #define MICA_BACKENDS_CPU_PACK_PACKWEIGHTS_H
 
@@ -12,7 +12,7 @@ namespace mica::cpu {
 struct PackOptions {
   /// Receives the bytes in order.
   llvm::function_ref<llvm::Error(llvm::ArrayRef<uint8_t>)> sink;
-  /// Hears after every piece how many of how many bytes are done.
+  /// Is called after every piece with the bytes done and the total.
   llvm::function_ref<void(uint64_t done, uint64_t all)> progress;
   unsigned threads = 1;                         ///< that pack, while the one that calls hands over
   const ColumnImportance *importance = nullptr; ///< for what is quantized; null: none
@@ -23,7 +23,7 @@ struct PackOptions {
 int64_t panelsPerBatch(int64_t panelBytes, unsigned threads);
 
 /// The most bytes of a batch of several panels.
-inline constexpr int64_t kMostBatchBytes = 64 << 20;
+inline constexpr int64_t kMaxBatchBytes = 64 << 20;
 
 /// Bytes of all weights of `module` as a program stores them.
 uint64_t packedBytes(mlir::ModuleOp module);

@@ -1,4 +1,4 @@
-//===- Panel.h - some rows, converted and packed --------------------------===//
+//===- Panel.h - some rows, converted and packed ----------------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_PACK_PANEL_H
 #define MICA_BACKENDS_CPU_PACK_PANEL_H
 

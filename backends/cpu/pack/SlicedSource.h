@@ -1,4 +1,4 @@
-//===- SlicedSource.h - parts of tensors as tensors -----------------------===//
+//===- SlicedSource.h - parts of tensors as tensors -------------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_PACK_SLICEDSOURCE_H
 #define MICA_BACKENDS_CPU_PACK_SLICEDSOURCE_H
 

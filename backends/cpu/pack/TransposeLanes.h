@@ -1,4 +1,4 @@
-//===- Tile.h - rows that become lanes -------------------------------------===//
+//===- TransposeLanes.h - rows that become lanes ----------------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_PACK_TRANSPOSELANES_H
 #define MICA_BACKENDS_CPU_PACK_TRANSPOSELANES_H
 

@@ -1,4 +1,4 @@
-//===- WeightSource.h - where the bytes of weights come from --------------===//
+//===- WeightSource.h - where the bytes of weights come from ----*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_PACK_WEIGHTSOURCE_H
 #define MICA_BACKENDS_CPU_PACK_WEIGHTSOURCE_H
 

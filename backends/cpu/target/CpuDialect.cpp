@@ -17,7 +17,7 @@ using namespace mica::cpu;
 #include "backends/cpu/target/CpuAttrs.cpp.inc"
 
 namespace {
-/// A target is long: it is printed once, in front of the module.
+/// A target is long: it is printed once, before the module.
 struct CpuAsmInterface : OpAsmDialectInterface {
   using OpAsmDialectInterface::OpAsmDialectInterface;
 

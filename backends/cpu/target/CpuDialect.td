@@ -23,7 +23,7 @@ class Cpu_Flag<string summary> : DefaultValuedParameter<"bool", "false", summary
 
 def Cpu_TargetAttr : AttrDef<Cpu_Dialect, "Target"> {
   let mnemonic = "target";
-  let summary = "a processor: what code may use, and what is worth using";
+  let summary = "a processor: available and preferred features";
   let description = [{
     `features` lists, sorted, LLVM's names of the instruction sets that code may use; a program checks them when it
     starts. They include x86-64-v3. The other parameters say which of them kernels use, and follow from `features` and

@@ -1,4 +1,4 @@
-//===- Passes.h - the pass that names the processor ---------------*- C++ -*-===//
+//===- Passes.h - the pass that names the processor -------------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_TARGET_PASSES_H
 #define MICA_BACKENDS_CPU_TARGET_PASSES_H
 

@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 def SetTarget : Pass<"cpu-set-target", "::mlir::ModuleOp"> {
-  let summary = "name the processor that a module is compiled for";
+  let summary = "set the target processor of a module";
   let description = [{
     Sets the attribute `cpu.target` of the module, in place of one that it has. The compiler runs it first on the way
     to stage `kernels`, with the processor of `--target`; all later passes read the attribute.

@@ -54,7 +54,7 @@ static std::set<std::string> featuresOf(StringRef cpu) {
 
 /// What no kernel can use: ciphers, random numbers, cache and context control, and tiles of other
 /// formats than bf16 and bytes.
-static bool isOfNoUse(StringRef feature) {
+static bool isIrrelevant(StringRef feature) {
   static constexpr StringLiteral names[] = {
       "adx",      "aes",       "clflushopt", "clwb",
       "fsgsbase", "movdir64b", "movdiri",    "pclmul",
@@ -68,7 +68,7 @@ static bool isOfNoUse(StringRef feature) {
 /// Code may only use what a program can check when it starts, and a program shall only ask for what
 /// its code can use.
 static bool isNeeded(StringRef feature) {
-  return rt::knownCpuFeature(feature) && !isOfNoUse(feature);
+  return rt::knownCpuFeature(feature) && !isIrrelevant(feature);
 }
 
 /// The rest is taken away from LLVM.
@@ -140,7 +140,7 @@ static TargetDescription describeNative() {
 }
 
 /// The names of LLVM's list that reach x86-64-v3 and resemble `name`, the closest first, three at
-/// most; behind them names that fit most machines.
+/// most; after them names that fit most machines.
 static std::string alike(StringRef name) {
   SmallVector<StringRef> known;
   X86::fillValidCPUArchList(known, /*Only64Bit=*/true);

@@ -1,4 +1,4 @@
-//===- TargetDescription.h - the machine compiled for, as data ------------===//
+//===- TargetDescription.h - the machine compiled for, as data --*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_TARGET_TARGETDESCRIPTION_H
 #define MICA_BACKENDS_CPU_TARGET_TARGETDESCRIPTION_H
 
@@ -32,7 +32,7 @@ struct TargetDescription {
   bool has(llvm::StringRef feature) const;
   /// Whether there are all four parts of AVX-512 that kernels need for vectors of 512 bits.
   bool hasAvx512() const;
-  /// "+avx,+avx2,...,-absent", as LLVM's TargetMachine wants it.
+  /// "+avx,+avx2,...,-absent", in the form of LLVM's TargetMachine.
   std::string featureString() const;
 };
 

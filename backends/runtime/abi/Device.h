@@ -1,6 +1,7 @@
 // What the runtime asks of the machine that a program runs on. Every backend implements it, and its
 // launcher hands it to the command line.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ABI_DEVICE_H
+#define MICA_BACKENDS_RUNTIME_ABI_DEVICE_H
 
 #include "backends/runtime/abi/Manifest.h"
 #include "backends/runtime/abi/Runtime.h"
@@ -30,3 +31,5 @@ public:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ABI_DEVICE_H

@@ -1,5 +1,6 @@
 // How much of the stack compiler and program grant to a kernel.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ABI_KERNELSTACK_H
+#define MICA_BACKENDS_RUNTIME_ABI_KERNELSTACK_H
 
 #include <cstdint>
 
@@ -13,3 +14,5 @@ inline constexpr uint64_t kernelStackBytes = 2 << 20;
 inline constexpr uint64_t threadStackBytes = 2 * kernelStackBytes;
 
 } // namespace mica::program
+
+#endif // MICA_BACKENDS_RUNTIME_ABI_KERNELSTACK_H

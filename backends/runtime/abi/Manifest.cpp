@@ -141,9 +141,9 @@ void parseModel(const Json &json, Manifest &m) {
   m.name = text(at(json, "name"), "name");
   m.weights = text(at(json, "weights"), "weights");
   m.kv = text(at(json, "kv"), "kv");
-  if (auto kept = json.find("kept_blocks"); kept != json.end())
-    for (const Json &blocks : array(*kept, "kept_blocks"))
-      m.keptBlocks.push_back(text(blocks, "kept_blocks"));
+  if (auto kept = json.find("preserved_blocks"); kept != json.end())
+    for (const Json &blocks : array(*kept, "preserved_blocks"))
+      m.preservedBlocks.push_back(text(blocks, "preserved_blocks"));
   if (auto rows = json.find("rows"); rows != json.end())
     for (const auto &[role, type] : object(*rows, "rows").items())
       m.rows.emplace_back(role, text(type, "rows"));
@@ -161,17 +161,17 @@ void parseModel(const Json &json, Manifest &m) {
     m.weightBytes = bytes(*size, "weight_bytes");
   if (auto count = json.find("parameters"); count != json.end())
     m.parameters = bytes(*count, "parameters");
-  if (auto rows = json.find("exact_rows"); rows != json.end())
-    m.exactRows = integer(*rows, "exact_rows", 1, maxToken);
+  if (auto rows = json.find("batch_invariant_rows"); rows != json.end())
+    m.batchInvariantRows = integer(*rows, "batch_invariant_rows", 1, maxToken);
   if (auto depends = json.find("depends_on_role"); depends != json.end()) {
     if (!depends->is_boolean())
       bad("depends_on_role", "is not true or false");
     m.dependsOnRole = depends->get<bool>();
   }
-  if (auto borders = json.find("length_borders"); borders != json.end()) {
-    for (const Json &border : array(*borders, "length_borders"))
-      m.lengthBorders.push_back(integer(border, "length_borders", 1, maxToken));
-    std::sort(m.lengthBorders.begin(), m.lengthBorders.end());
+  if (auto thresholds = json.find("rope_length_thresholds"); thresholds != json.end()) {
+    for (const Json &threshold : array(*thresholds, "rope_length_thresholds"))
+      m.ropeLengthThresholds.push_back(integer(threshold, "rope_length_thresholds", 1, maxToken));
+    std::sort(m.ropeLengthThresholds.begin(), m.ropeLengthThresholds.end());
   }
 }
 
@@ -221,7 +221,7 @@ bool Manifest::takesLengths() const {
   return std::find(arguments.begin(), arguments.end(), EntryRole::Lengths) != arguments.end();
 }
 
-std::string Manifest::orLargerContext() const {
+std::string Manifest::largerContextHint() const {
   return maxSeq < maxPositions ? " or compile with a larger --max-seq" : "";
 }
 
@@ -230,12 +230,12 @@ uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits)
          static_cast<uint64_t>(withLogits) * static_cast<uint64_t>(manifest.vocab) * sizeof(float);
 }
 
-int64_t rowsOfChunk(std::optional<int64_t> asked, const Manifest &manifest, bool allLogits) {
+int64_t prefillChunkSize(std::optional<int64_t> asked, const Manifest &manifest, bool allLogits) {
   if (asked)
     return *asked;
   constexpr int64_t most = 512, least = 16;
   int64_t rows = most;
-  while (rows > least && bytesOfCall(manifest, rows, allLogits ? rows : 0) > mostBytesOfCall)
+  while (rows > least && bytesOfCall(manifest, rows, allLogits ? rows : 0) > kMaxStepBytes)
     rows /= 2;
   return rows;
 }

@@ -1,5 +1,6 @@
 // What a program says about its model: the JSON that the compiler writes beside the code.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ABI_MANIFEST_H
+#define MICA_BACKENDS_RUNTIME_ABI_MANIFEST_H
 
 #include "backends/runtime/support/Result.h"
 #include "ir/Entry/EntryRoles.h"
@@ -33,7 +34,7 @@ struct Manifest {
   std::string cpu;
   std::vector<std::string> features; ///< LLVM's names.
   /// Formats of weights in blocks, with the number of tensors, in words.
-  std::vector<std::string> keptBlocks;
+  std::vector<std::string> preservedBlocks;
   /// Types of the rows that multiply them, by role.
   std::vector<std::pair<std::string, std::string>> rows;
   /// What the forward function takes, in this order; as many caches as `caches` has.
@@ -44,12 +45,12 @@ struct Manifest {
   uint64_t weightBytes = 0; ///< 0: not stated.
   uint64_t parameters = 0;  ///< Of the model as published; 0: not stated.
   /// Up to so many rows in one call, a row's results do not depend, to the bit, on the other rows.
-  int64_t exactRows = 1;
+  int64_t batchInvariantRows = 1;
   /// Rows of prompts are computed in another arithmetic than those of decoding.
   bool dependsOnRole = false;
-  /// Where the forward function takes lengths: frequencies of a sequence longer than a border are
-  /// others, for all of its rows. Ascending.
-  std::vector<int64_t> lengthBorders;
+  /// Where the forward function takes lengths: frequencies of a sequence longer than a threshold
+  /// are others, for all of its rows. Ascending.
+  std::vector<int64_t> ropeLengthThresholds;
   std::optional<int32_t> bos;
   std::vector<int32_t> eos;
 
@@ -67,9 +68,9 @@ struct Manifest {
   };
   std::optional<Chat> chat;
 
-  /// For the remedy of what is too long: " or compile with a larger --max-seq" where that is
+  /// For the hint of what is too long: " or compile with a larger --max-seq" where that is
   /// possible.
-  std::string orLargerContext() const;
+  std::string largerContextHint() const;
 
   bool takesLengths() const;
 
@@ -89,13 +90,16 @@ uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits)
 
 /// What they may be, as far as rows can be had in several calls: of the 64 MB that a program takes
 /// beside weights and caches, code and the choice among 128 Ki tokens need their part.
-inline constexpr uint64_t mostBytesOfCall = uint64_t(40) << 20;
+inline constexpr uint64_t kMaxStepBytes = uint64_t(40) << 20;
 
 /// Rows of a prompt per call: as many as are asked for, else 512, or by halves fewer where buffers,
-/// with the logits of every row if `allLogits`, would take more than mostBytesOfCall.
-int64_t rowsOfChunk(std::optional<int64_t> asked, const Manifest &manifest, bool allLogits = false);
+/// with the logits of every row if `allLogits`, would take more than kMaxStepBytes.
+int64_t prefillChunkSize(std::optional<int64_t> asked, const Manifest &manifest,
+                         bool allLogits = false);
 
 /// Errors name the key that is missing, of the wrong type or out of range.
 Result<Manifest> parseManifest(std::string_view json);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ABI_MANIFEST_H

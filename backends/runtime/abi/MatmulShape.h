@@ -1,5 +1,6 @@
 // Matrix products that generated code leaves to a library.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ABI_MATMULSHAPE_H
+#define MICA_BACKENDS_RUNTIME_ABI_MATMULSHAPE_H
 
 #include <compare>
 #include <cstdint>
@@ -25,3 +26,5 @@ struct MatmulShape {
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ABI_MATMULSHAPE_H

@@ -1,5 +1,6 @@
 // What the rows of a call of the model are for.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ABI_ROWROLE_H
+#define MICA_BACKENDS_RUNTIME_ABI_ROWROLE_H
 
 #include <cstdint>
 
@@ -13,3 +14,5 @@ enum class RowRole : int64_t {
 };
 
 } // namespace mica::program
+
+#endif // MICA_BACKENDS_RUNTIME_ABI_ROWROLE_H

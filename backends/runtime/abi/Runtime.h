@@ -1,5 +1,6 @@
 // What the code of a model runs on.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ABI_RUNTIME_H
+#define MICA_BACKENDS_RUNTIME_ABI_RUNTIME_H
 
 #include "backends/runtime/abi/RuntimeTable.h"
 #include "backends/runtime/abi/WorkPool.h"
@@ -21,7 +22,7 @@ public:
   virtual const RuntimeTable &table() const = 0;
   virtual WorkPool &pool() = 0;
 
-  /// Records what the code calls; null: nobody does. Not while the code runs.
+  /// Records the calls of the code; null: none are recorded. Not while the code runs.
   Profile *profile() const { return activeProfile; }
   void setProfile(Profile *profile) { activeProfile = profile; }
   ProbeListener *probes() const { return activeProbes; }
@@ -33,3 +34,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ABI_RUNTIME_H

@@ -1,6 +1,7 @@
 // The runtime as the code of a model sees it: a table of functions, the last argument of
 // mica_forward. In C as well, for hosts that call a model on their own.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ABI_RUNTIMETABLE_H
+#define MICA_BACKENDS_RUNTIME_ABI_RUNTIMETABLE_H
 
 #include <stdint.h>
 
@@ -22,3 +23,5 @@ typedef struct RuntimeTable {
 #ifdef __cplusplus
 } // namespace mica::rt
 #endif
+
+#endif // MICA_BACKENDS_RUNTIME_ABI_RUNTIMETABLE_H

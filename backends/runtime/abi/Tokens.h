@@ -1,5 +1,6 @@
 // Ids of tokens.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ABI_TOKENS_H
+#define MICA_BACKENDS_RUNTIME_ABI_TOKENS_H
 
 #include <cstdint>
 #include <vector>
@@ -9,3 +10,5 @@ namespace mica::rt {
 using Tokens = std::vector<int32_t>;
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ABI_TOKENS_H

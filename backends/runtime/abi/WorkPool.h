@@ -1,5 +1,6 @@
 // Threads that share the tasks of a kernel.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ABI_WORKPOOL_H
+#define MICA_BACKENDS_RUNTIME_ABI_WORKPOOL_H
 
 #include <chrono>
 #include <cstdint>
@@ -10,7 +11,7 @@ class WorkPool {
 public:
   using Body = void (*)(void *context, int64_t begin, int64_t end);
 
-  /// Hears of every part that a fork runs, on the thread that runs it.
+  /// Is called for every part that a fork runs, on the thread that runs it.
   class Observer {
   public:
     using Time = std::chrono::steady_clock::time_point;
@@ -28,10 +29,12 @@ public:
   /// task, one thread, inside a body, or while another thread uses the pool. Bodies must not throw.
   virtual void parallelFor(Body body, void *context, int64_t tasks) = 0;
 
-  /// Null: nobody. Not while a fork runs.
-  virtual void observe(Observer *who) = 0;
+  /// Null: none. Not while a fork runs.
+  virtual void observe(Observer *newObserver) = 0;
   /// How often parallelFor has forked.
   virtual uint64_t forks() const = 0;
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ABI_WORKPOOL_H

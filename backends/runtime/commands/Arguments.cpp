@@ -279,7 +279,7 @@ void addRun(CLI::App &app, RunArguments &run) {
         ->default_str(std::to_string(GenerationSettings::defaultMaxTokens))
         ->transform(within(setting_range::maxTokens));
     addStops(app, run.settings);
-    app.add_flag("--ignore-eos", run.settings.ignoreEos, "Go on after an end token");
+    app.add_flag("--ignore-eos", run.settings.ignoreEos, "Continue after an end token");
     addLookup(app, run.settings);
   });
   addSampling(app, run.settings);
@@ -292,11 +292,10 @@ void addMachineOptions(CLI::App &app, Arguments &arguments) {
   app.add_option("-t,--threads", arguments.threads,
                  "Threads to compute with; default: the processors that this process may use")
       ->transform(wholeNumber(1, maxThreads));
-  app.add_flag(
-      "--large-pages", arguments.largePages,
-      "Read the weights into memory of large pages instead of mapping their file: a longer "
-      "start and memory of this process alone, for faster answers where the file's pages "
-      "are small");
+  app.add_flag("--huge-pages", arguments.hugePages,
+               "Read the weights into memory of huge pages instead of mapping their file: a longer "
+               "start and memory of this process alone, for faster answers where the file's pages "
+               "are small");
   app.add_flag("--verify-weights", arguments.verifyWeights,
                "Check the weights against their checksum before anything is computed: reads them "
                "all, while damaged ones go unnoticed otherwise");
@@ -393,20 +392,20 @@ CLI::App *addInfo(CLI::App &app, InfoArguments &info) {
   return sub;
 }
 
-CLI::App *addFeed(CLI::App &app, FeedArguments &feed) {
+CLI::App *addScore(CLI::App &app, ScoreArguments &score) {
   CLI::App *sub = app.add_subcommand(
-      "feed",
+      "score",
       "For tools such as `mica eval`: reads lines `LENGTH[/TOTAL] FIRST ID ID ...` from "
-      "stdin, feeds the ids behind the first LENGTH positions, as parts of a text of TOTAL, "
+      "stdin, feeds the ids after the first LENGTH positions, as parts of a text of TOTAL, "
       "and writes the logits from ids[FIRST] on as float32 rows to stdout");
-  addPrefillChunk(*sub, feed.prefillChunk);
-  sub->add_flag("--as-decode", feed.asDecode, "Compute rows as in decoding, not as in prompts");
+  addPrefillChunk(*sub, score.prefillChunk);
+  sub->add_flag("--as-decode", score.asDecode, "Compute rows as in decoding, not as in prompts");
   CLI::Option *probes =
-      sub->add_option("--probes", feed.probes,
+      sub->add_option("--probes", score.probes,
                       "Write what the program's probes see; only programs of `mica verify` and "
                       "`mica compile --calibrate` have some")
           ->type_name("FILE");
-  sub->add_option("--column-sums", feed.columnSums,
+  sub->add_option("--column-sums", score.columnSums,
                   "Write the sums of squares of each column of what the program's probes see")
       ->type_name("FILE")
       ->excludes(probes);
@@ -448,13 +447,13 @@ std::string unusableWithBatch(const RunArguments &run) {
 std::string misplacedOption(const CLI::App &app) {
   for (const CLI::Option *option : app.get_options())
     if (option->count() > 0 && !option->check_name("--threads") &&
-        !option->check_name("--large-pages") && !option->check_name("--verify-weights"))
+        !option->check_name("--huge-pages") && !option->check_name("--verify-weights"))
       return option->get_name();
   return {};
 }
 
 /// The error for a prompt of one word that is probably a typo of a subcommand; empty for others.
-std::string mistakenCommand(const CLI::App &app, const RunArguments &run) {
+std::string misspelledCommand(const CLI::App &app, const RunArguments &run) {
   if (app.count(promptWord) == 0 || run.prompt->find_first_of(" \t\n") != std::string::npos)
     return {};
   std::vector<std::string> known;
@@ -539,8 +538,8 @@ Parsed parseArguments(int argc, const char *const *argv) {
   CLI::App *bench = addBench(app, arguments.bench);
   addMachine(*bench, arguments);
   CLI::App *info = addInfo(app, arguments.info);
-  CLI::App *feed = addFeed(app, arguments.feed);
-  addMachine(*feed, arguments);
+  CLI::App *score = addScore(app, arguments.score);
+  addMachine(*score, arguments);
   app.require_subcommand(0, 1);
   const std::string &name = app.get_name();
   app.footer("Examples:\n  " + name + " chat\n  " + name + " 'Once upon a time' -n 100\n  " + name +
@@ -548,17 +547,17 @@ Parsed parseArguments(int argc, const char *const *argv) {
   chat->footer("Example:\n  " + name + " chat -sys 'Answer in one sentence.' --temp 0.2");
   bench->footer("Example:\n  " + name + " bench --prompt 512 --gen 64");
   info->footer("Example:\n  " + name + " info --check");
-  feed->footer("Example:\n  echo '0 2 1 5 3' | " + name + " feed > logits.f32");
-  auto wish = parseWords(app, {argv + std::min(argc, 1), argv + argc}, foreignOptions());
-  if (!wish)
-    parsed.exit = usageError(app, wish.error().message);
-  else if (*wish)
-    parsed.exit = print(**wish);
+  score->footer("Example:\n  echo '0 2 1 5 3' | " + name + " score > logits.f32");
+  auto helpText = parseWords(app, {argv + std::min(argc, 1), argv + argc}, foreignOptions());
+  if (!helpText)
+    parsed.exit = usageError(app, helpText.error().message);
+  else if (*helpText)
+    parsed.exit = print(**helpText);
   else if (auto commands = app.get_subcommands(); !commands.empty()) {
     if (std::string option = misplacedOption(app); !option.empty())
       parsed.exit = usageError(app, option + " goes with generating text, not with " +
                                         commands.front()->get_name());
-  } else if (std::string mistake = mistakenCommand(app, arguments.run); !mistake.empty())
+  } else if (std::string mistake = misspelledCommand(app, arguments.run); !mistake.empty())
     parsed.exit = usageError(app, mistake);
   if (parsed.exit)
     return parsed;
@@ -581,8 +580,8 @@ Parsed parseArguments(int argc, const char *const *argv) {
     arguments.command = Arguments::Command::Bench;
   else if (info->parsed())
     arguments.command = Arguments::Command::Info;
-  else if (feed->parsed())
-    arguments.command = Arguments::Command::Feed;
+  else if (score->parsed())
+    arguments.command = Arguments::Command::Score;
   return parsed;
 }
 

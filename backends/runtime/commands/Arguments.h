@@ -1,5 +1,6 @@
 // The command line of a compiled program, parsed and checked.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_COMMANDS_ARGUMENTS_H
+#define MICA_BACKENDS_RUNTIME_COMMANDS_ARGUMENTS_H
 
 #include "backends/runtime/engine/GenerationSettings.h"
 #include "backends/runtime/text/ChatTemplate.h"
@@ -15,7 +16,7 @@ struct RunArguments {
   std::optional<std::string> prompt, file; ///< -p, -f
   std::vector<Tokens> tokens;              ///< --tokens, one per sequence
   GenerationSettings settings;
-  std::optional<int64_t> prefillChunk; ///< see rowsOfChunk
+  std::optional<int64_t> prefillChunk; ///< see prefillChunkSize
   std::optional<int64_t> batch;        ///< --batch: `file` holds requests, so many at once
   std::optional<std::string> output;   ///< -o, with --batch
   bool printTokens = false;
@@ -40,17 +41,17 @@ struct BenchArguments {
   std::vector<int64_t> prompts, gens, batches;
   int64_t depth = 0;
   int64_t repeat = 5;
-  std::optional<int64_t> prefillChunk; ///< see rowsOfChunk
+  std::optional<int64_t> prefillChunk; ///< see prefillChunkSize
   int64_t lookup = 0;
-  Tokens text; ///< What tests with lookup generate, behind its first `depth` ids; empty: a period.
+  Tokens text; ///< What tests with lookup generate, after its first `depth` ids; empty: a period.
   bool profile = false;
   std::optional<std::string> trace;
   std::optional<double> peakGb, peakGflop; ///< Limits for the profile; measured where not given.
   bool json = false;
 };
 
-struct FeedArguments {
-  std::optional<int64_t> prefillChunk;   ///< see rowsOfChunk
+struct ScoreArguments {
+  std::optional<int64_t> prefillChunk;   ///< see prefillChunkSize
   std::optional<std::string> probes;     ///< a file for what probes see
   std::optional<std::string> columnSums; ///< a file for the sums of squares of what they see
   bool asDecode = false;                 ///< Compute rows as in decoding, not as in prompts.
@@ -61,14 +62,14 @@ struct InfoArguments {
 };
 
 struct Arguments {
-  enum class Command { Run, Chat, Bench, Info, Feed } command = Command::Run;
+  enum class Command { Run, Chat, Bench, Info, Score } command = Command::Run;
   RunArguments run;
   ChatArguments chat;
   BenchArguments bench;
   InfoArguments info;
-  FeedArguments feed;
+  ScoreArguments score;
   std::optional<unsigned> threads;
-  bool largePages = false;
+  bool hugePages = false;
   bool verifyWeights = false;
 };
 
@@ -92,3 +93,5 @@ Result<LogitBias> parseLogitBias(const std::string &text);
 Result<Tokens> parseTokenList(const std::string &list);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_COMMANDS_ARGUMENTS_H

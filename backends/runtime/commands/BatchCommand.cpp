@@ -70,7 +70,7 @@ public:
   BatchTexts(BatchRequests &requests, uint64_t settings)
       : requests(requests), settings(settings), place(requests.place()) {}
 
-  /// The next text; none behind the last one.
+  /// The next text; none after the last one.
   Result<std::optional<BatchText>> next();
 
   /// From where on texts can be asked for once more.
@@ -149,8 +149,8 @@ private:
 /// Hands the scheduler as many texts as it has slots for, the next one when one is done.
 class Batch {
 public:
-  Batch(Scheduler &scheduler, size_t slots, const Text *text, const RunArguments &arguments,
-        BatchTexts &texts, size_t total, BatchResults &results)
+  Batch(Scheduler &scheduler, size_t slots, const ProgramTokenizer *text,
+        const RunArguments &arguments, BatchTexts &texts, size_t total, BatchResults &results)
       : scheduler(scheduler), slots(slots), text(text), arguments(arguments),
         seed(arguments.settings.seed.value_or(drawSeed())), texts(texts), total(total),
         results(results), next(results.done()) {}
@@ -177,7 +177,7 @@ private:
 
   Scheduler &scheduler;
   size_t slots;
-  const Text *text;
+  const ProgramTokenizer *text;
   const RunArguments &arguments;
   uint64_t seed;
   BatchTexts &texts;
@@ -215,7 +215,7 @@ Status Batch::start() {
   if (text)
     decoded.emplace(text->decoderAfter(request.prompt), arguments.settings.stops);
   Writing &writing = inProgress.emplace_back(std::move(wanted), next++, std::move(decoded));
-  // Nobody sees what the model makes of a prompt that nothing follows.
+  // The logits of a prompt without new tokens are not used.
   if (maxTokensOf(request.settings) == 0) {
     RequestResult nothing;
     nothing.seed = *request.settings.seed;
@@ -267,7 +267,7 @@ void Batch::showProgress() const {
 }
 } // namespace
 
-Status batchCommand(const Model &model, const Manifest &manifest, const Text *text,
+Status batchCommand(const Model &model, const Manifest &manifest, const ProgramTokenizer *text,
                     const RunArguments &arguments) {
   auto requests = BatchRequests::open(text, manifest, arguments);
   if (!requests)
@@ -302,17 +302,17 @@ Status batchCommand(const Model &model, const Manifest &manifest, const Text *te
     return ready;
   int64_t slots = std::min(*arguments.batch, left);
   // Each prompt is computed as if it were alone, so that its text does not depend on others.
-  Result<std::unique_ptr<Scheduler>> scheduler =
-      Scheduler::create(model, {.slots = slots,
-                                .promptRows = rowsOfChunk(arguments.prefillChunk, model.manifest()),
-                                .promptsFirst = true});
+  Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::create(
+      model, {.slots = slots,
+              .promptRows = prefillChunkSize(arguments.prefillChunk, model.manifest()),
+              .promptsFirst = true});
   if (!scheduler)
     return scheduler.error();
   Status done =
       Batch(**scheduler, static_cast<size_t>(slots), text, arguments, texts, total, **results)
           .run();
   if (Scheduler::Totals totals = (*scheduler)->totals(); done && arguments.verbose)
-    noteReadAgain(totals.recomputedTokens, totals.recomputeSeconds);
+    noteRecomputed(totals.recomputedTokens, totals.recomputeSeconds);
   return done;
 }
 

@@ -38,7 +38,8 @@ uint64_t seedOf(const Json &value) {
 /// Reads requests for one program.
 class RequestReader {
 public:
-  RequestReader(const Text *tokenizer, const Manifest &manifest, const RunArguments &arguments)
+  RequestReader(const ProgramTokenizer *tokenizer, const Manifest &manifest,
+                const RunArguments &arguments)
       : tokenizer(tokenizer), manifest(manifest), arguments(arguments) {}
 
   BatchRequest read(const Json &json);
@@ -53,7 +54,7 @@ private:
   Json turnOf(const Json &prompt) const;
   void loadTemplate();
 
-  const Text *tokenizer;
+  const ProgramTokenizer *tokenizer;
   const Manifest &manifest;
   const RunArguments &arguments;
   std::map<bool, Tokens> endsOfTurn; ///< of the chat template, and of that for tools (true)
@@ -167,7 +168,7 @@ struct BatchRequests::State {
 BatchRequests::BatchRequests(std::unique_ptr<State> state) : state(std::move(state)) {}
 BatchRequests::~BatchRequests() = default;
 
-Result<std::unique_ptr<BatchRequests>> BatchRequests::open(const Text *tokenizer,
+Result<std::unique_ptr<BatchRequests>> BatchRequests::open(const ProgramTokenizer *tokenizer,
                                                            const Manifest &manifest,
                                                            const RunArguments &arguments) {
   auto lines = TextLines::open(*arguments.file, "requests", "-f");

@@ -1,8 +1,9 @@
 // The file of `-f FILE --batch B`: one request per line, as JSON.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_COMMANDS_BATCHREQUESTS_H
+#define MICA_BACKENDS_RUNTIME_COMMANDS_BATCHREQUESTS_H
 
 #include "backends/runtime/commands/Arguments.h"
-#include "backends/runtime/text/Text.h"
+#include "backends/runtime/text/ProgramTokenizer.h"
 
 #include <memory>
 #include <optional>
@@ -24,10 +25,10 @@ public:
   /// Of `arguments` those count that name the file and say how conversations are written.
   /// `tokenizer` may be null.
   static Result<std::unique_ptr<BatchRequests>>
-  open(const Text *tokenizer, const Manifest &manifest, const RunArguments &arguments);
+  open(const ProgramTokenizer *tokenizer, const Manifest &manifest, const RunArguments &arguments);
   ~BatchRequests();
 
-  /// The next request; null behind the last one. Lines of white space are passed over. Errors name
+  /// The next request; null after the last one. Lines of white space are passed over. Errors name
   /// the line: what is no request, has a key that is not known, or a prompt that the model cannot
   /// read.
   Result<std::shared_ptr<const BatchRequest>> next();
@@ -47,3 +48,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_COMMANDS_BATCHREQUESTS_H

@@ -55,7 +55,7 @@ BatchResults::~BatchResults() {
     close(fd);
 }
 
-/// Whether nobody else has locked the file; where the file system knows no locks, nobody has.
+/// Whether the file is not locked by another process; always true on file systems without locks.
 static bool lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 Result<std::unique_ptr<BatchResults>> BatchResults::open(const std::optional<std::string> &path) {

@@ -1,6 +1,7 @@
 // The results of `--batch`: one line of JSON for each text, in the order of the requests, on stdout
 // or appended to a file that may hold the first of them already.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_COMMANDS_BATCHRESULTS_H
+#define MICA_BACKENDS_RUNTIME_COMMANDS_BATCHRESULTS_H
 
 #include "backends/runtime/commands/BatchRequests.h"
 #include "backends/runtime/support/TextFile.h"
@@ -26,7 +27,7 @@ public:
   BatchResults(const BatchResults &) = delete;
   BatchResults &operator=(const BatchResults &) = delete;
 
-  /// Whether the file holds the result of `text`, which comes behind those that were asked for
+  /// Whether the file holds the result of `text`, which comes after those that were asked for
   /// before. Asked for all texts in their order, until the answer is no. Errors: it holds something
   /// else.
   Result<bool> holds(const BatchText &text);
@@ -59,3 +60,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_COMMANDS_BATCHRESULTS_H

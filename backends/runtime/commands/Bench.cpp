@@ -33,7 +33,7 @@ int64_t positionsBefore(const BenchTest &test) {
   return test.lookup > 0 ? std::max(test.depth, test.isGiven ? 1 : period) : test.depth;
 }
 
-/// The prompt of a test with lookup and what the text goes on with.
+/// The prompt of a test with lookup and what the text continues with.
 struct Script {
   Tokens prompt, rest;
 };
@@ -43,7 +43,7 @@ Script givenScript(const Tokens &text, int64_t prompt) {
   return {Tokens(text.begin(), middle), Tokens(middle, text.end())};
 }
 
-/// The prompt's end is the end of the period, which the script goes on with.
+/// The prompt's end is the end of the period, which the script continues with.
 Script repeatingScript(int64_t prompt, int64_t vocab) {
   Random random(2);
   Script script{{}, randomTokens(random, period, vocab)};
@@ -67,7 +67,7 @@ public:
                                                         const BenchArguments &arguments) {
     Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::create(
         model, {.slots = test.batch,
-                .promptRows = rowsOfChunk(arguments.prefillChunk, model.manifest()),
+                .promptRows = prefillChunkSize(arguments.prefillChunk, model.manifest()),
                 .promptsShareCalls = true,
                 .promptsFirst = true});
     if (!scheduler)
@@ -242,7 +242,7 @@ Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
     if (positionsBefore(test) + test.tokens > manifest.maxSeq)
       return Error{"the test " + test.name() + " does not fit into the context of " +
                    std::to_string(manifest.maxSeq) + " positions, choose smaller numbers" +
-                   manifest.orLargerContext()};
+                   manifest.largerContextHint()};
   if (!arguments.text.empty())
     if (Status fits = checkText(tests, arguments, manifest); !fits)
       return fits.error();
@@ -341,7 +341,7 @@ public:
   }
 
   Status end() {
-    json["weights_in_large_pages"] = model.weightsInLargePages();
+    json["weights_in_huge_pages"] = model.weightsInHugePages();
     if (trace)
       if (Status done = trace->commit(); !done)
         return done;

@@ -1,5 +1,6 @@
 // Speed of the model: `bench`.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_COMMANDS_BENCH_H
+#define MICA_BACKENDS_RUNTIME_COMMANDS_BENCH_H
 
 #include "backends/runtime/commands/Arguments.h"
 #include "backends/runtime/engine/Model.h"
@@ -46,3 +47,5 @@ Result<BenchResult> runBench(const Model &model, const BenchTest &test,
 Status benchCommand(const Model &model, const Device &device, const BenchArguments &arguments);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_COMMANDS_BENCH_H

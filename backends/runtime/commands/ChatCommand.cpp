@@ -22,7 +22,7 @@ constexpr int64_t almostFull = 90;
 class Chat {
 public:
   Chat(const ChatArguments &arguments, Conversation &conversation, ChatInput &input,
-       const Model &model, const Text &text)
+       const Model &model, const ProgramTokenizer &text)
       : arguments(arguments), conversation(conversation), input(input), model(model), text(text),
         positions(model.manifest().maxSeq), terminal(isatty(STDOUT_FILENO)) {}
 
@@ -54,11 +54,12 @@ private:
          &Chat::set},
         {"/system", "[TEXT]", "show or replace the system prompt", &Chat::setSystem},
         {"/regenerate", "", "answer the last message again", &Chat::regenerate},
-        {"/reset", "", "forget the conversation and begin anew", &Chat::reset},
+        {"/reset", "", "forget the conversation and start over", &Chat::reset},
         {"/save", "FILE", "write the conversation to a file (JSON)", &Chat::save},
         {"/load", "FILE", "continue the conversation in a file", &Chat::load},
         {"/stats", "", "tokens, speed and what is left of the context", &Chat::showStats},
-        {"/tool", "RESULT", "say what a tool that the model has called gives", &Chat::sayResult},
+        {"/tool", "RESULT", "say what a tool that the model has called gives",
+         &Chat::sendToolResult},
         {"/exit", "", "leave, as Ctrl-D does", &Chat::leave},
     };
     return all;
@@ -133,21 +134,21 @@ private:
       line.resize(std::max<size_t>(line.size(), 20), ' ');
       all += line + value + "\n";
     }
-    return writeTo(STDERR_FILENO, harmless(all));
+    return writeTo(STDERR_FILENO, sanitizeForTerminal(all));
   }
 
   Status setSystem(const std::string &argument) {
     if (!argument.empty())
       conversation.setSystem(argument);
     else if (conversation.system())
-      return writeTo(STDERR_FILENO, harmless(*conversation.system()) + "\n");
+      return writeTo(STDERR_FILENO, sanitizeForTerminal(*conversation.system()) + "\n");
     else
       reportNote("there is no system prompt, /system TEXT sets one");
     return {};
   }
 
   Status regenerate(const std::string & /*none*/) {
-    return hear(
+    return streamAnswer(
         [&](const Conversation::Listener &listener) { return conversation.regenerate(listener); });
   }
 
@@ -181,14 +182,14 @@ private:
                   "answers     %lld tokens, %.1f per second\n",
                   static_cast<long long>(used), static_cast<long long>(positions),
                   static_cast<long long>(percent(used)),
-                  static_cast<long long>(total.promptTokens - total.heldTokens),
-                  tokensPerSecond(total.promptTokens - total.heldTokens, total.promptSeconds),
+                  static_cast<long long>(total.promptTokens - total.cachedTokens),
+                  tokensPerSecond(total.promptTokens - total.cachedTokens, total.promptSeconds),
                   static_cast<long long>(total.tokens),
                   tokensPerSecond(total.tokens, total.decodeSeconds));
     return writeTo(STDERR_FILENO, lines);
   }
 
-  Status sayResult(const std::string &result) { return say(result, "tool"); }
+  Status sendToolResult(const std::string &result) { return say(result, "tool"); }
 
   Status leave(const std::string & /*none*/) {
     leaves = true;
@@ -196,14 +197,15 @@ private:
   }
 
   Status say(const std::string &turn, const char *role = "user") {
-    return hear([&](const Conversation::Listener &listener) {
+    return streamAnswer([&](const Conversation::Listener &listener) {
       return conversation.ask({role, turn}, listener);
     });
   }
 
   /// Writes an answer of the conversation while it comes.
-  Status hear(const std::function<Result<Conversation::Answer>(const Conversation::Listener &)>
-                  &answering) {
+  Status
+  streamAnswer(const std::function<Result<Conversation::Answer>(const Conversation::Listener &)>
+                   &answering) {
     takeInterrupt();
     interrupted = false;
     bool newline = true;
@@ -212,7 +214,7 @@ private:
       if (!piece.empty()) {
         newline = piece.ends_with('\n');
         if (!arguments.json)
-          if (Status done = writeOut(terminal ? harmless(piece) : piece); !done)
+          if (Status done = writeOut(terminal ? sanitizeForTerminal(piece) : piece); !done)
             return done.error();
       }
       return !interrupted;
@@ -220,9 +222,9 @@ private:
     Result<Conversation::Answer> answer = answering(listener);
     if (!answer)
       return refuse(answer.error(),
-                    /*hint=*/conversation.length() > 0 ? "; /reset begins anew" : "");
+                    /*hint=*/conversation.length() > 0 ? "; /reset starts over" : "");
     total.promptTokens += answer->promptTokens;
-    total.heldTokens += answer->heldTokens;
+    total.cachedTokens += answer->cachedTokens;
     total.tokens += answer->tokens;
     total.promptSeconds += answer->promptSeconds;
     total.decodeSeconds += answer->decodeSeconds;
@@ -230,7 +232,7 @@ private:
       warned = false;
     if (arguments.json) {
       Status written = writeOut(report(*answer));
-      warnOfContext(*answer);
+      warnAboutContext(*answer);
       return written;
     }
     if (!newline || answer->text.empty())
@@ -263,11 +265,11 @@ private:
                  " tokens, -n allows more");
     else if (answer.finish == Finish::ContextFull)
       reportNote("the context of " + std::to_string(positions) +
-                 " positions is full, /reset begins anew");
+                 " positions is full, /reset starts over");
     if (answer.droppedTurns > 0)
       reportNote("the context is full: the oldest turns were dropped (" +
                  std::to_string(answer.droppedTurns) + ")");
-    warnOfContext(answer);
+    warnAboutContext(answer);
     if (!arguments.run.verbose)
       return;
     char line[160];
@@ -275,16 +277,16 @@ private:
         line, sizeof line,
         "%lld tokens of the conversation, %lld of them from the cache, in %.2f s; answer: "
         "%lld tokens in %.2f s",
-        static_cast<long long>(answer.promptTokens), static_cast<long long>(answer.heldTokens),
+        static_cast<long long>(answer.promptTokens), static_cast<long long>(answer.cachedTokens),
         answer.promptSeconds, static_cast<long long>(answer.tokens), answer.decodeSeconds);
     reportNote(line);
-    noteReadAgain(answer.readAgain, answer.readAgainSeconds);
+    noteRecomputed(answer.recomputedTokens, answer.recomputeSeconds);
   }
 
   int64_t percent(int64_t used) const { return used * 100 / positions; }
 
   /// Before the context is full, and once.
-  void warnOfContext(const Conversation::Answer &answer) {
+  void warnAboutContext(const Conversation::Answer &answer) {
     int64_t used = conversation.length();
     if (warned || answer.finish == Finish::ContextFull || percent(used) < almostFull)
       return;
@@ -292,7 +294,7 @@ private:
     reportWarning("the context is " + std::to_string(percent(used)) + " % full (" +
                   std::to_string(used) + " of " + std::to_string(positions) + " positions): " +
                   (arguments.contextShift ? "the oldest turns will be dropped"
-                                          : "/reset begins anew, and with --context-shift the "
+                                          : "/reset starts over, and with --context-shift the "
                                             "oldest turns are dropped"));
   }
 
@@ -301,7 +303,7 @@ private:
                        {"content", answer.text},
                        {"finish", interrupted ? "interrupt" : nameOf(answer.finish)},
                        {"prompt_tokens", answer.promptTokens},
-                       {"held_tokens", answer.heldTokens},
+                       {"cached_tokens", answer.cachedTokens},
                        {"tokens", answer.tokens},
                        {"dropped_turns", answer.droppedTurns}}) +
            "\n";
@@ -311,7 +313,7 @@ private:
   Conversation &conversation;
   ChatInput &input;
   const Model &model;
-  const Text &text;
+  const ProgramTokenizer &text;
   int64_t positions;
   bool terminal, interrupted = false;
   bool refused = false; ///< A turn of a pipe was.
@@ -325,7 +327,7 @@ Status chatCommand(const Model &model, const ChatArguments &arguments) {
   Result<Manifest> manifest = withChatTemplate(model.manifest(), arguments.run.templateFile);
   if (!manifest)
     return manifest.error();
-  Result<std::unique_ptr<Text>> text = Text::load(model.file(), *manifest);
+  Result<std::unique_ptr<ProgramTokenizer>> text = ProgramTokenizer::load(model.file(), *manifest);
   if (!text)
     return text.error();
   Result<ChatTemplate> chatTemplate =
@@ -346,7 +348,7 @@ Status chatCommand(const Model &model, const ChatArguments &arguments) {
   Conversation conversation(
       model, **text, *chatTemplate,
       {.settings = std::move(settings),
-       .promptRows = rowsOfChunk(arguments.run.prefillChunk, model.manifest()),
+       .promptRows = prefillChunkSize(arguments.run.prefillChunk, model.manifest()),
        .system = arguments.run.system,
        .contextShift = arguments.contextShift});
   std::unique_ptr<ChatInput> input = openChatInput(arguments.history);

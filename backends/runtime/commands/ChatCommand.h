@@ -1,5 +1,6 @@
 // `PROGRAM chat`.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_COMMANDS_CHATCOMMAND_H
+#define MICA_BACKENDS_RUNTIME_COMMANDS_CHATCOMMAND_H
 
 #include "backends/runtime/commands/Arguments.h"
 #include "backends/runtime/engine/Model.h"
@@ -12,3 +13,5 @@ namespace mica::rt {
 Status chatCommand(const Model &model, const ChatArguments &arguments);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_COMMANDS_CHATCOMMAND_H

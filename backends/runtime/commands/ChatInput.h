@@ -1,5 +1,6 @@
 // Where the turns of a conversation come from.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_COMMANDS_CHATINPUT_H
+#define MICA_BACKENDS_RUNTIME_COMMANDS_CHATINPUT_H
 
 #include "backends/runtime/support/Result.h"
 
@@ -16,10 +17,10 @@ class ChatInput {
 public:
   virtual ~ChatInput() = default;
   /// The next turn; nothing at the end of the input. A turn is a line, or several of them: those of
-  /// which all but the last end in a backslash, and what stands between two marks of three double
+  /// which all but the last end in a backslash, and what is between two marks of three double
   /// quotes. Errors: input that cannot be read, or that ends within a turn.
   Result<std::optional<std::string>> read();
-  /// Whether somebody sits there.
+  /// Whether the input is interactive.
   virtual bool interactive() const = 0;
 
 protected:
@@ -46,3 +47,5 @@ void catchInterrupts();
 bool takeInterrupt();
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_COMMANDS_CHATINPUT_H

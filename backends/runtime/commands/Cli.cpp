@@ -2,9 +2,9 @@
 #include "backends/runtime/abi/KernelStack.h"
 #include "backends/runtime/commands/Bench.h"
 #include "backends/runtime/commands/ChatCommand.h"
-#include "backends/runtime/commands/Feed.h"
 #include "backends/runtime/commands/Info.h"
 #include "backends/runtime/commands/RunCommand.h"
+#include "backends/runtime/commands/Score.h"
 #include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/SignalCleanup.h"
 #include "backends/runtime/support/Threads.h"
@@ -61,11 +61,11 @@ Status dispatch(const Device &device, const char *program, const Arguments &argu
   if (arguments.command == Arguments::Command::Info)
     return infoCommand(*file, device, arguments.info);
   // Of the threads that the model starts as well.
-  if (Status stacks = allowStacks(program::threadStackBytes); !stacks)
+  if (Status stacks = ensureStackSize(program::threadStackBytes); !stacks)
     return stacks;
   unsigned threads = arguments.threads ? *arguments.threads : defaultThreads();
   Result<std::unique_ptr<Model>> model = Model::load(
-      *std::move(file), device, threads, arguments.largePages ? Pages::Large : Pages::Small);
+      *std::move(file), device, threads, arguments.hugePages ? Pages::Large : Pages::Small);
   if (!model)
     return model.error();
   if (arguments.verifyWeights)
@@ -75,8 +75,8 @@ Status dispatch(const Device &device, const char *program, const Arguments &argu
     return benchCommand(**model, device, arguments.bench);
   if (arguments.command == Arguments::Command::Chat)
     return chatCommand(**model, arguments.chat);
-  if (arguments.command == Arguments::Command::Feed)
-    return feedCommand(**model, arguments.feed);
+  if (arguments.command == Arguments::Command::Score)
+    return scoreCommand(**model, arguments.score);
   return runCommand(**model, arguments.run);
 }
 } // namespace

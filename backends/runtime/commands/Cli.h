@@ -1,5 +1,6 @@
 // The program's main: parses, loads, dispatches.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_COMMANDS_CLI_H
+#define MICA_BACKENDS_RUNTIME_COMMANDS_CLI_H
 
 #include "backends/runtime/abi/Device.h"
 
@@ -10,3 +11,5 @@ namespace mica::rt {
 int runProgram(const Device &device, const char *program, int argc, const char *const *argv);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_COMMANDS_CLI_H

@@ -13,23 +13,23 @@ public:
       : decoded(std::move(decoded)), listener(listener) {}
 
   Result<bool> token(int32_t token, std::span<const float>) override {
-    if (Status heard = hear(decoded.push(token)); !heard)
-      return heard.error();
+    if (Status delivered = deliver(decoded.push(token)); !delivered)
+      return delivered.error();
     return wanted && !decoded.stopped();
   }
   bool shouldContinue() override {
-    // Nothing new is heard, but the listener may have had enough.
+    // Nothing new is delivered, but the listener may have had enough.
     if (wanted)
-      if (Status heard = hear(""); !heard)
+      if (Status delivered = deliver(""); !delivered)
         wanted = false;
     return wanted;
   }
-  Status finish() { return hear(decoded.finish()); }
+  Status finish() { return deliver(decoded.finish()); }
 
   std::string text;
 
 private:
-  Status hear(const std::string &piece) {
+  Status deliver(const std::string &piece) {
     text += piece;
     Result<bool> more = listener(piece);
     if (!more)
@@ -44,8 +44,8 @@ private:
 };
 } // namespace
 
-Conversation::Conversation(const Model &model, const Text &text, const ChatTemplate &chatTemplate,
-                           Options options)
+Conversation::Conversation(const Model &model, const ProgramTokenizer &text,
+                           const ChatTemplate &chatTemplate, Options options)
     : model(model), text(text), chatTemplate(chatTemplate), options(std::move(options)) {
   if (!this->options.settings.seed)
     this->options.settings.seed = drawSeed();
@@ -132,15 +132,15 @@ Result<Conversation::Answer> Conversation::answer(Tokens prompt, const Listener 
     answer.finish = made.finish;
     if (part == 0) {
       answer.promptTokens = made.promptTokens;
-      answer.heldTokens = made.reusedTokens;
+      answer.cachedTokens = made.reusedTokens;
     }
     answer.promptSeconds += result->totals.promptSeconds;
     answer.decodeSeconds += result->totals.decodeSeconds;
-    answer.readAgain += result->totals.recomputedTokens;
-    answer.readAgainSeconds += result->totals.recomputeSeconds;
+    answer.recomputedTokens += result->totals.recomputedTokens;
+    answer.recomputeSeconds += result->totals.recomputeSeconds;
     if (made.finish != Finish::ContextFull || !options.contextShift)
       break;
-    // The answer continues behind fewer turns.
+    // The answer continues after fewer turns.
     int64_t before = answer.droppedTurns;
     auto length = static_cast<int64_t>(tokens.size());
     Result<Tokens> shorter = fitted(chatTemplate.encode(said, true), length, answer.droppedTurns);

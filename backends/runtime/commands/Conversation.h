@@ -1,5 +1,6 @@
 // A conversation and what the model's cache holds of it.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_COMMANDS_CONVERSATION_H
+#define MICA_BACKENDS_RUNTIME_COMMANDS_CONVERSATION_H
 
 #include "backends/runtime/engine/Scheduler.h"
 #include "backends/runtime/text/ChatTemplate.h"
@@ -24,28 +25,28 @@ public:
   struct Answer {
     std::string text;
     Finish finish = Finish::Length;
-    int64_t promptTokens = 0, heldTokens = 0; ///< Of the conversation; of these from the cache.
-    int64_t tokens = 0;                       ///< New ones.
+    int64_t promptTokens = 0, cachedTokens = 0; ///< Of the conversation; of these from the cache.
+    int64_t tokens = 0;                         ///< New ones.
     double promptSeconds = 0, decodeSeconds = 0;
-    int64_t readAgain = 0; ///< Tokens fed once more, see Session.
-    double readAgainSeconds = 0;
+    int64_t recomputedTokens = 0; ///< Tokens fed once more, see Session.
+    double recomputeSeconds = 0;
     int64_t droppedTurns = 0; ///< See Options::contextShift.
   };
-  /// Hears pieces of the answer, whole characters; false ends it.
+  /// Receives pieces of the answer, whole characters; false ends it.
   using Listener = std::function<Result<bool>(const std::string &piece)>;
 
   /// `model`, `text` and `chatTemplate` must outlive the conversation.
-  Conversation(const Model &model, const Text &text, const ChatTemplate &chatTemplate,
+  Conversation(const Model &model, const ProgramTokenizer &text, const ChatTemplate &chatTemplate,
                Options options);
 
-  /// Says `message` and hears the answer, which is kept even where the listener has ended it.
+  /// Sends `message` and receives the answer, which is kept even where the listener has ended it.
   /// Errors: the template refuses or leaves the message out, the context is too short; nothing is
   /// kept then.
   Result<Answer> ask(Message message, const Listener &listener);
   /// Says the last message once more: a new answer replaces the one that it had. Errors: there is
   /// none, and those of `ask`.
   Result<Answer> regenerate(const Listener &listener);
-  /// Begins anew.
+  /// Starts over.
   void reset();
   /// Positions filled.
   int64_t length() const { return scheduler ? scheduler->cachedTokens(0) : 0; }
@@ -73,7 +74,7 @@ private:
   Result<Answer> answer(Tokens prompt, const Listener &listener);
 
   const Model &model;
-  const Text &text;
+  const ProgramTokenizer &text;
   const ChatTemplate &chatTemplate;
   Options options;
   std::vector<Message> said;
@@ -81,3 +82,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_COMMANDS_CONVERSATION_H

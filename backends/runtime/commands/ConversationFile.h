@@ -1,5 +1,6 @@
 // A conversation as a file: what /save writes and /load reads.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_COMMANDS_CONVERSATIONFILE_H
+#define MICA_BACKENDS_RUNTIME_COMMANDS_CONVERSATIONFILE_H
 
 #include "backends/runtime/text/ChatTemplate.h"
 
@@ -14,3 +15,5 @@ Status saveConversation(const std::string &path, const std::vector<Message> &mes
 Result<std::vector<Message>> loadConversation(const std::string &path);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_COMMANDS_CONVERSATIONFILE_H

@@ -17,7 +17,7 @@ const char *nameOf(Finish finish) {
     return "stop";
   case Finish::ContextFull:
     return "context";
-  case Finish::StopText:
+  case Finish::StopSequence:
     return "stop_text";
   case Finish::Cancelled:
     return "cancelled";
@@ -27,19 +27,19 @@ const char *nameOf(Finish finish) {
   return "";
 }
 
-void noteReadAgain(int64_t tokens, double seconds) {
+void noteRecomputed(int64_t tokens, double seconds) {
   if (tokens == 0)
     return;
   char line[120];
-  std::snprintf(line, sizeof line,
-                "%lld tokens were read again in %.2f s: the model turns those of longer texts "
-                "otherwise",
-                static_cast<long long>(tokens), seconds);
+  std::snprintf(
+      line, sizeof line,
+      "%lld tokens were recomputed in %.2f s: the frequencies of rope depend on the length",
+      static_cast<long long>(tokens), seconds);
   reportNote(line);
 }
 
 Result<GenerationSettings> usableSettings(GenerationSettings settings, const Manifest &manifest,
-                                          const Text *text) {
+                                          const ProgramTokenizer *text) {
   if (Status usable = checkSettings(settings, manifest); !usable)
     return usable.error();
   if (!settings.stops.empty() && !text)

@@ -1,15 +1,16 @@
 // What the commands that generate texts say alike.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_COMMANDS_GENERATIONREPORT_H
+#define MICA_BACKENDS_RUNTIME_COMMANDS_GENERATIONREPORT_H
 
 #include "backends/runtime/engine/Request.h"
-#include "backends/runtime/text/Text.h"
+#include "backends/runtime/text/ProgramTokenizer.h"
 
 namespace mica::rt {
 
 /// The settings with what only a tokenizer knows of them: the tokens of DRY's sequence breakers.
 /// `text` may be null. Errors: those of checkSettings, a stop string without a tokenizer.
 Result<GenerationSettings> usableSettings(GenerationSettings settings, const Manifest &manifest,
-                                          const Text *text);
+                                          const ProgramTokenizer *text);
 
 /// 0 where no time has passed.
 double tokensPerSecond(int64_t tokens, double seconds);
@@ -18,6 +19,8 @@ double tokensPerSecond(int64_t tokens, double seconds);
 const char *nameOf(Finish finish);
 
 /// Says how many tokens were fed once more, where there were some (see Session).
-void noteReadAgain(int64_t tokens, double seconds);
+void noteRecomputed(int64_t tokens, double seconds);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_COMMANDS_GENERATIONREPORT_H

@@ -98,7 +98,7 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Dev
   };
   line("model", m.name);
   std::string weights, rows;
-  for (const std::string &format : m.keptBlocks)
+  for (const std::string &format : m.preservedBlocks)
     weights += format + ", ";
   line("weights", weights + (weights.empty() ? "" : "others ") + m.weights);
   line("cache", m.kv);
@@ -109,10 +109,10 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Dev
   line("vocabulary", std::to_string(m.vocab));
   line("context",
        std::to_string(m.maxSeq) + " positions, " + size(cacheBytesPerToken(m)) + " each");
-  for (int64_t border : m.lengthBorders)
-    if (border < m.maxSeq)
-      line("frequencies", "of rope: others for texts of more than " + std::to_string(border) +
-                              " positions, which are then read again");
+  for (int64_t threshold : m.ropeLengthThresholds)
+    if (threshold < m.maxSeq)
+      line("frequencies", "of rope: others for texts of more than " + std::to_string(threshold) +
+                              " positions, which are then recomputed");
   bool tokenizer = file.layout().find(program::SectionKind::Tokenizer) != nullptr;
   line("tokenizer", tokenizer ? "yes" : "no, use --tokens");
   bool forTools = m.chat && m.chat->toolTemplate;

@@ -1,5 +1,6 @@
 // What a program is: `info`.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_COMMANDS_INFO_H
+#define MICA_BACKENDS_RUNTIME_COMMANDS_INFO_H
 
 #include "backends/runtime/abi/Device.h"
 #include "backends/runtime/commands/Arguments.h"
@@ -16,3 +17,5 @@ Status infoCommand(const program::ProgramFile &file, const Device &device,
 std::string licenseNotices();
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_COMMANDS_INFO_H

@@ -1,5 +1,5 @@
 #include "backends/runtime/commands/LineEditor.h"
-#include "backends/runtime/commands/TurnHistory.h"
+#include "backends/runtime/commands/InputHistory.h"
 #include "backends/runtime/support/Report.h"
 
 #include <clocale>
@@ -174,7 +174,7 @@ private:
   std::FILE *screen = nullptr;
   EditLine *editor = nullptr;
   History *history = nullptr;
-  std::optional<TurnHistory> kept;
+  std::optional<InputHistory> kept;
   bool continued = false; ///< The line is not the first of its turn.
   bool abandoned = false;
 };

@@ -1,5 +1,6 @@
 // A terminal with line editing and history, by libedit.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_COMMANDS_LINEEDITOR_H
+#define MICA_BACKENDS_RUNTIME_COMMANDS_LINEEDITOR_H
 
 #include "backends/runtime/commands/ChatInput.h"
 
@@ -10,3 +11,5 @@ namespace mica::rt {
 std::unique_ptr<ChatInput> openLineEditor(const std::optional<std::string> &history);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_COMMANDS_LINEEDITOR_H

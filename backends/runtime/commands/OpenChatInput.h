@@ -1,5 +1,6 @@
 // Where the turns of a conversation come from: a terminal or a pipe.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_COMMANDS_OPENCHATINPUT_H
+#define MICA_BACKENDS_RUNTIME_COMMANDS_OPENCHATINPUT_H
 
 #include "backends/runtime/commands/ChatInput.h"
 
@@ -10,3 +11,5 @@ namespace mica::rt {
 std::unique_ptr<ChatInput> openChatInput(const std::optional<std::string> &history);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_COMMANDS_OPENCHATINPUT_H

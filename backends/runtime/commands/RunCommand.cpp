@@ -37,7 +37,7 @@ Result<std::optional<std::string>> promptText(const RunArguments &arguments, boo
   Result<std::string> text = readTextFile(piped ? "-" : *arguments.file, "prompt", "-f");
   if (!text)
     return text.error();
-  // What `echo` puts behind a line is not meant.
+  // What `echo` puts after a line is not meant.
   if (piped && text->ends_with('\n'))
     text->pop_back();
   return piped && text->empty() ? std::nullopt : std::optional(*std::move(text));
@@ -45,7 +45,8 @@ Result<std::optional<std::string>> promptText(const RunArguments &arguments, boo
 
 /// The token sequences that the arguments ask for.
 Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifest &m,
-                                    const Text *text, const ChatTemplate *chatTemplate) {
+                                    const ProgramTokenizer *text,
+                                    const ChatTemplate *chatTemplate) {
   if (!arguments.tokens.empty())
     return arguments.tokens;
   Result<std::optional<std::string>> prompt = promptText(arguments, /*reads=*/text != nullptr);
@@ -68,12 +69,12 @@ Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifes
   return std::vector<Tokens>{*ids};
 }
 
-/// Hears one of the texts. A single one is streamed; several are written one after the other at the
-/// end.
+/// Receives one of the texts. A single one is streamed; several are written one after the other at
+/// the end.
 class Writer final : public RequestListener {
 public:
-  Writer(const RunArguments &arguments, const Text *text, const Tokens &prompt, bool streaming,
-         NpyWriter *logitsFile, int64_t sequence)
+  Writer(const RunArguments &arguments, const ProgramTokenizer *text, const Tokens &prompt,
+         bool streaming, NpyWriter *logitsFile, int64_t sequence)
       : tokenizer(text), numLogprobs(arguments.logprobs), streaming(streaming),
         ids(arguments.printTokens || !text), terminal(streaming && isatty(STDOUT_FILENO)),
         logitsFile(logitsFile), sequence(sequence) {
@@ -113,8 +114,10 @@ public:
   std::string text() const { return ids ? "" : written; }
 
 private:
-  /// What a model writes may not move the cursor or set a terminal's colours and title.
-  std::string shown(const std::string &text) const { return terminal ? harmless(text) : text; }
+  /// What a model writes may not move the cursor or set a terminal's colors and title.
+  std::string shown(const std::string &text) const {
+    return terminal ? sanitizeForTerminal(text) : text;
+  }
 
   nlohmann::ordered_json entryOf(int32_t token, double logprob) const {
     nlohmann::ordered_json entry = {{"token", token}, {"logprob", logprob}};
@@ -132,7 +135,7 @@ private:
     logprobEntries.push_back(std::move(entry));
   }
 
-  const Text *tokenizer; ///< Null: ids only.
+  const ProgramTokenizer *tokenizer; ///< Null: ids only.
   std::optional<int64_t> numLogprobs;
   nlohmann::ordered_json logprobEntries = nlohmann::ordered_json::array();
   bool streaming, ids, terminal;
@@ -169,7 +172,7 @@ std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
         {"seconds", totals.decodeSeconds},
         {"tokens_per_s", tokensPerSecond(totals.decodeTokens, totals.decodeSeconds)}}}};
   if (totals.recomputedTokens > 0)
-    json["read_again"] = {{"tokens", totals.recomputedTokens},
+    json["recomputed"] = {{"tokens", totals.recomputedTokens},
                           {"seconds", totals.recomputeSeconds}};
   if (lookup)
     json["lookup"] = {
@@ -190,7 +193,7 @@ void noteSpeed(const Scheduler::Totals &totals, bool lookup) {
     reportNote("lookup: " + std::to_string(totals.accepted) + " of " +
                std::to_string(totals.drafted) + " drafted tokens were right, " +
                std::to_string(totals.decodeCalls) + " passes");
-  noteReadAgain(totals.recomputedTokens, totals.recomputeSeconds);
+  noteRecomputed(totals.recomputedTokens, totals.recomputeSeconds);
 }
 
 Result<std::unique_ptr<NpyWriter>> openLogits(const RunArguments &arguments, const Manifest &m,
@@ -238,7 +241,7 @@ Result<GenerateResult> generateAll(const Model &model, const RunArguments &argum
       return fits.error();
   Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::create(
       model, {.slots = static_cast<int64_t>(sequences.size()),
-              .promptRows = rowsOfChunk(arguments.prefillChunk, model.manifest(), allLogits),
+              .promptRows = prefillChunkSize(arguments.prefillChunk, model.manifest(), allLogits),
               .promptsShareCalls = true,
               .promptsFirst = true});
   if (!scheduler)
@@ -263,7 +266,7 @@ Status runCommand(const Model &model, const RunArguments &given) {
   Result<Manifest> manifest = withChatTemplate(model.manifest(), arguments.templateFile);
   if (!manifest)
     return manifest.error();
-  Result<std::unique_ptr<Text>> text = Text::load(model.file(), *manifest);
+  Result<std::unique_ptr<ProgramTokenizer>> text = ProgramTokenizer::load(model.file(), *manifest);
   if (!text)
     return text.error();
   Result<GenerationSettings> usable =

@@ -1,5 +1,6 @@
 // Generating text: the program without a subcommand.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_COMMANDS_RUNCOMMAND_H
+#define MICA_BACKENDS_RUNTIME_COMMANDS_RUNCOMMAND_H
 
 #include "backends/runtime/commands/Arguments.h"
 #include "backends/runtime/engine/Model.h"
@@ -10,3 +11,5 @@ namespace mica::rt {
 Status runCommand(const Model &model, const RunArguments &arguments);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_COMMANDS_RUNCOMMAND_H

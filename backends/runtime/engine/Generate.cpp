@@ -5,7 +5,7 @@
 namespace mica::rt {
 
 namespace {
-/// Keeps the result of a request, whose listener hears the rest.
+/// Keeps the result of a request, whose listener receives the rest.
 class Keeper final : public RequestListener {
 public:
   explicit Keeper(RequestListener *listener) : listener(listener ? *listener : silent) {}

@@ -1,5 +1,6 @@
 // Several requests from their beginning to their end.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ENGINE_GENERATE_H
+#define MICA_BACKENDS_RUNTIME_ENGINE_GENERATE_H
 
 #include "backends/runtime/engine/Scheduler.h"
 
@@ -18,3 +19,5 @@ Result<GenerateResult> generate(Scheduler &scheduler, std::vector<Request> reque
 Result<GenerateResult> generate(Scheduler &scheduler, std::vector<Request> requests);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ENGINE_GENERATE_H

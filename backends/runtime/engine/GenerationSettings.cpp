@@ -101,7 +101,7 @@ Status checkSettings(const GenerationSettings &settings, const Manifest &manifes
                    " is not a number below infinity, give another"};
   if (std::count(settings.stops.begin(), settings.stops.end(), "") > 0)
     return Error{"a stop string is empty, leave it out"};
-  if (settings.lookup.value_or(0) > 0 && manifest.exactRows < 2)
+  if (settings.lookup.value_or(0) > 0 && manifest.batchInvariantRows < 2)
     return Error{"the program computes one row at a time, leave out --lookup or compile it again"};
   return {};
 }

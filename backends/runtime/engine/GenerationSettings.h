@@ -1,5 +1,6 @@
 // How a text is generated: what command lines and requests can set, and the values it may have.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ENGINE_GENERATIONSETTINGS_H
+#define MICA_BACKENDS_RUNTIME_ENGINE_GENERATIONSETTINGS_H
 
 #include "backends/runtime/abi/Manifest.h"
 #include "backends/runtime/abi/Tokens.h"
@@ -78,8 +79,10 @@ uint64_t drawSeed();
 std::vector<std::pair<std::string, double>> describeSampling(const SamplingOptions &options);
 
 /// The values of all settings in texts, by the names of their options without dashes: those that a
-/// generation with `settings` uses, whoever proposes them.
+/// generation with `settings` uses, wherever they come from.
 std::vector<std::pair<std::string, std::string>>
 describeSettings(const GenerationSettings &settings, const Manifest &manifest);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ENGINE_GENERATIONSETTINGS_H

@@ -1,5 +1,6 @@
 // What the model thinks of tokens, before anything is done to its logits.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ENGINE_LOGPROBABILITIES_H
+#define MICA_BACKENDS_RUNTIME_ENGINE_LOGPROBABILITIES_H
 
 #include <cstddef>
 #include <cstdint>
@@ -19,3 +20,5 @@ struct LogProbabilities {
 LogProbabilities logProbabilities(std::span<const float> logits, int32_t token, size_t count);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ENGINE_LOGPROBABILITIES_H

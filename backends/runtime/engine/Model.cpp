@@ -49,10 +49,10 @@ Status Model::loadCode() {
   codeFile = memoryFile(*code);
   if (codeFile < 0) {
     // A file in memory is bounded as others are.
-    const char *remedy = errno == EFBIG ? ", raise the limit of file sizes (ulimit -f)"
-                                        : ", free memory or raise the limit (ulimit -v)";
+    const char *hint = errno == EFBIG ? ", raise the limit of file sizes (ulimit -f)"
+                                      : ", free memory or raise the limit (ulimit -v)";
     return Error{std::string("cannot put the model's code into memory: ") + std::strerror(errno) +
-                 remedy};
+                 hint};
   }
   library = dlopen(("/proc/self/fd/" + std::to_string(codeFile)).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
@@ -67,9 +67,9 @@ Status Model::loadCode() {
   return {};
 }
 
-/// Whether the disk may be read by large pages. Where memory is short and tokens need parts of the
+/// Whether the disk may be read by huge pages. Where memory is short and tokens need parts of the
 /// weights, the experts they choose, other experts that share a page shall not come with them.
-static bool readsInLargePages(const Manifest &manifest) {
+static bool readsInHugePages(const Manifest &manifest) {
   auto bytes = static_cast<double>(manifest.weightBytes);
   double memory =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
@@ -78,7 +78,7 @@ static bool readsInLargePages(const Manifest &manifest) {
 
 Status Model::mapWeights() {
   Result<program::Mapping> mapping =
-      program.map(program::SectionKind::Weights, readsInLargePages(description));
+      program.map(program::SectionKind::Weights, readsInHugePages(description));
   if (!mapping)
     return mapping.error();
   weightMapping = *std::move(mapping);
@@ -89,7 +89,7 @@ Status Model::mapWeights() {
 Status Model::readWeights() {
   const program::Section *section = program.layout().find(program::SectionKind::Weights);
   uint64_t size = section ? section->size : 0;
-  Result<Memory> memory = Memory::reserve(size, Pages::Large, "leave out --large-pages");
+  Result<Memory> memory = Memory::reserve(size, Pages::Large, "leave out --huge-pages");
   if (!memory)
     return memory.error();
   weightMemory = *std::move(memory);
@@ -98,8 +98,8 @@ Status Model::readWeights() {
     if (Status read = program.source().readAt(section->offset, bytes); !read)
       return read;
   weightBytes = bytes;
-  if (size >= program::largePage && weightsInLargePages() < size / 2)
-    reportNote("--large-pages: the system lends few or none (see "
+  if (size >= program::hugePage && weightsInHugePages() < size / 2)
+    reportNote("--huge-pages: the kernel provides few or none (see "
                "/sys/kernel/mm/transparent_hugepage/enabled), the weights are in small ones");
   return {};
 }

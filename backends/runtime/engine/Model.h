@@ -1,11 +1,12 @@
 // A compiled model in memory: its code, its weights and what its manifest says.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ENGINE_MODEL_H
+#define MICA_BACKENDS_RUNTIME_ENGINE_MODEL_H
 
 #include "backends/runtime/abi/Device.h"
 #include "backends/runtime/abi/Manifest.h"
 #include "backends/runtime/abi/RowRole.h"
 #include "backends/runtime/program/ProgramFile.h"
-#include "backends/runtime/support/LargePages.h"
+#include "backends/runtime/support/HugePages.h"
 #include "backends/runtime/support/Memory.h"
 
 #include <memory>
@@ -24,7 +25,7 @@ public:
   using Forward = void (*)(void *const *descriptors, RowRole role, const RuntimeTable *runtime);
 
   /// Checks the device against the manifest, then loads the code and maps the weights, in the pages
-  /// that the file has; with large pages it reads them into memory that has such. At last it starts
+  /// that the file has; with huge pages it reads them into memory that has such. At last it starts
   /// `threads` threads for the code, the caller counted. Nothing of the model object runs before
   /// the check.
   static Result<std::unique_ptr<Model>> load(program::ProgramFile file, const Device &device,
@@ -38,14 +39,14 @@ public:
   std::span<const std::byte> weights() const { return weightBytes; }
   /// Reads all weights. Error: they are not those that were written.
   Status verifyWeights() const;
-  /// Of the weights that were touched, the bytes in large pages.
-  uint64_t weightsInLargePages() const { return program::bytesInLargePages(weightBytes.data()); }
+  /// Of the weights that were touched, the bytes in huge pages.
+  uint64_t weightsInHugePages() const { return program::bytesInHugePages(weightBytes.data()); }
   /// What the code runs on.
   Runtime &runtime() const { return *ownRuntime; }
   void forward(void *const *descriptors, RowRole role) const {
     entry(descriptors, role, &ownRuntime->table());
   }
-  /// What stands in the model object under that name, or null.
+  /// What is in the model object under that name, or null.
   const void *symbol(const char *name) const;
 
 private:
@@ -71,3 +72,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ENGINE_MODEL_H

@@ -10,24 +10,24 @@ constexpr int64_t maxMatch = 32;
 /// Places that are looked at; a bound on the time where a token occurs very often.
 constexpr int maxPlaces = 256;
 /// The least match length of each record.
-constexpr std::array<int64_t, 8> leastLength{1, 2, 3, 4, 6, 9, 14, 32};
+constexpr std::array<int64_t, 8> minLength{1, 2, 3, 4, 6, 9, 14, 32};
 /// What records say before they know anything: so many tokens right, the longer the match the more,
 /// of a text beside this one more after a token that both have than after others.
 constexpr std::array<double, 10> priorRight{0.7, 1, 2, 3, 4, 5, 6, 8, 0.6, 2};
 constexpr double priorWrong = 1;
-/// How far behind what differs a token is looked for that the text beside has as well.
-constexpr int64_t farthestBeside = 4;
+/// How far after what differs a token is looked for that the text beside has as well.
+constexpr int64_t maxAdjacentDistance = 4;
 /// Differing tokens after which the text runs beside none.
-constexpr int64_t mostDiffering = 12;
+constexpr int64_t maxDiffering = 12;
 /// Matches from here on decide which text runs beside this one.
-constexpr int64_t leastBeside = 2;
+constexpr int64_t minAdjacentLength = 2;
 /// How much of a record is left after another draft, and after a token of text.
 constexpr double keptByDraft = 0.95, keptByToken = 0.998;
 } // namespace
 
-PromptLookup::PromptLookup(double leastLikelihood) : leastLikelihood(leastLikelihood) {}
+PromptLookup::PromptLookup(double minAcceptance) : minAcceptance(minAcceptance) {}
 
-double PromptLookup::leastLikelihoodOf(uint64_t weightBytes) {
+double PromptLookup::defaultMinAcceptance(uint64_t weightBytes) {
   constexpr uint64_t cached = uint64_t(256) << 20;
   return weightBytes > cached ? 0.07 : 0.2;
 }
@@ -37,24 +37,24 @@ void PromptLookup::observe(int32_t token) {
   auto [known, isNew] = newest.try_emplace(token, place);
   before.push_back(isNew ? -1 : known->second);
   known->second = place;
-  followBeside(token);
+  followAdjacent(token);
   text.push_back(token);
 }
 
-/// The first token of the text beside that is the same counts: a skipped one may stand there again
+/// The first token of the text beside that is the same counts: a skipped one may be there again
 /// soon.
-void PromptLookup::followBeside(int32_t token) {
+void PromptLookup::followAdjacent(int32_t token) {
   if (beside < 0)
     return;
-  int64_t end =
-      std::min<int64_t>(beside + differing + farthestBeside, static_cast<int64_t>(text.size()));
+  int64_t end = std::min<int64_t>(beside + differing + maxAdjacentDistance,
+                                  static_cast<int64_t>(text.size()));
   for (int64_t place = beside; place < end; ++place)
     if (text[place] == token) {
       beside = place + 1;
       differing = 0;
       return;
     }
-  if (++differing > mostDiffering) {
+  if (++differing > maxDiffering) {
     beside = -1;
     differing = 0;
   }
@@ -80,7 +80,7 @@ PromptLookup::Match PromptLookup::longestMatch() const {
 
 size_t PromptLookup::recordOf(int64_t matchLength) {
   size_t record = 0;
-  while (record + 1 < matchRecords && matchLength >= leastLength[record + 1])
+  while (record + 1 < matchRecords && matchLength >= minLength[record + 1])
     ++record;
   return record;
 }
@@ -103,18 +103,18 @@ PromptLookup::Tokens PromptLookup::draft(int64_t most) {
     each = likelihood(used);
   }
   auto size = static_cast<int64_t>(text.size());
-  size_t other = differing == 0 ? besideRecord : differingRecord;
+  size_t other = differing == 0 ? adjacentRecord : differingRecord;
   if (beside >= 0 && beside + differing < size && likelihood(other) > each) {
     used = other;
     from = beside + differing;
     each = likelihood(used);
-  } else if (match.length >= leastBeside || beside < 0) {
+  } else if (match.length >= minAdjacentLength || beside < 0) {
     beside = from;
     differing = 0;
   }
   double all = each;
-  for (int64_t i = 0; i < most && all >= leastLikelihood; ++i) {
-    // A match that reaches up to the end goes on with the draft itself: a period repeats.
+  for (int64_t i = 0; i < most && all >= minAcceptance; ++i) {
+    // A match that reaches up to the end continues with the draft itself: a period repeats.
     int64_t source = from + i;
     drafted.push_back(source < size ? text[source] : drafted[source - size]);
     all *= each;

@@ -18,7 +18,7 @@ Status checkPrompt(const Manifest &manifest, const Tokens &prompt) {
     return Error{"the prompt has " + std::to_string(size) + " tokens, " +
                  std::to_string(size - manifest.maxSeq) + " more than the context of " +
                  std::to_string(manifest.maxSeq) + " positions, shorten it" +
-                 manifest.orLargerContext()};
+                 manifest.largerContextHint()};
   return checkTokens(manifest, prompt);
 }
 

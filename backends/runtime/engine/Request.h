@@ -1,5 +1,6 @@
-// One text to generate: what is asked for, what is heard of it on the way, and what becomes of it.
-#pragma once
+// One text to generate: its input, its events while it runs, and its result.
+#ifndef MICA_BACKENDS_RUNTIME_ENGINE_REQUEST_H
+#define MICA_BACKENDS_RUNTIME_ENGINE_REQUEST_H
 
 #include "backends/runtime/engine/GenerationSettings.h"
 
@@ -34,12 +35,12 @@ Status checkRequest(const Manifest &manifest, const Request &request);
 
 /// How a text has ended.
 enum class Finish {
-  Length,      ///< GenerationSettings::maxTokens
-  EndToken,    ///< an end token, which is the last one
-  ContextFull, ///< no position is free for the last token
-  StopText,    ///< the listener wanted no more, as a stop string has come
-  Cancelled,   ///< Scheduler::cancel or RequestListener::shouldContinue
-  Failed,      ///< RequestResult::error says why
+  Length,       ///< GenerationSettings::maxTokens
+  EndToken,     ///< an end token, which is the last one
+  ContextFull,  ///< no position is free for the last token
+  StopSequence, ///< the listener wanted no more, as a stop string has come
+  Cancelled,    ///< Scheduler::cancel or RequestListener::shouldContinue
+  Failed,       ///< RequestResult::error says why
 };
 
 struct RequestResult {
@@ -52,7 +53,8 @@ struct RequestResult {
   int64_t drafted = 0, accepted = 0; ///< Tokens drafted, and those that the text went on with.
 };
 
-/// Hears of a request, from within Scheduler::step. An error fails the request, and it alone.
+/// Receives the events of a request, from within Scheduler::step. An error fails the request, and
+/// it alone.
 class RequestListener {
 public:
   virtual ~RequestListener() = default;
@@ -65,8 +67,10 @@ public:
   virtual bool shouldContinue() { return true; }
   /// The logits of the next position; only with Request::allLogits.
   virtual Status logits(std::span<const float> row) { return {}; }
-  /// The end. Nothing is heard afterwards.
+  /// The end. No event follows.
   virtual void finished(const RequestResult &result) {}
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ENGINE_REQUEST_H

@@ -48,7 +48,7 @@ Result<int32_t> argmax(std::span<const float> logits) {
   return static_cast<int32_t>(index);
 }
 
-/// How long a repetition may be that ends with the history: it begins behind the last sequence
+/// How long a repetition may be that ends with the history: it begins after the last sequence
 /// breaker of the last `window` tokens.
 size_t Sampler::dryReach(size_t window) const {
   for (size_t behind = 0; behind < window; ++behind) {
@@ -112,7 +112,7 @@ void Sampler::applyDry(std::span<float> logits) const {
   }
 }
 
-std::span<const float> Sampler::penalised(std::span<const float> logits) {
+std::span<const float> Sampler::penalized(std::span<const float> logits) {
   bool repetition = options.repetitionPenalty != 1 && !seen.empty();
   bool counts =
       (options.presencePenalty != 0 || options.frequencyPenalty != 0) && !generated.empty();
@@ -292,7 +292,7 @@ void Sampler::applyMirostat(Candidates &all) const {
 }
 
 Result<Candidates> Sampler::candidates(std::span<const float> given) {
-  std::span<const float> logits = penalised(given);
+  std::span<const float> logits = penalized(given);
   Result<int32_t> likeliest = best(given, logits);
   if (!likeliest)
     return likeliest.error();
@@ -324,12 +324,12 @@ Result<Candidates> Sampler::candidates(std::span<const float> given) {
 
 Result<int32_t> Sampler::sample(std::span<const float> logits) {
   if (options.temperature == 0)
-    return best(logits, penalised(logits));
+    return best(logits, penalized(logits));
   Result<Candidates> choices = candidates(logits);
   if (!choices)
     return choices.error();
   double total = totalOf(*choices), target = random.uniform() * total;
-  // Rounding can leave a remainder behind the last one.
+  // Rounding can leave a remainder after the last one.
   Candidate chosen = choices->back();
   for (const Candidate &candidate : *choices) {
     target -= candidate.weight;

@@ -1,5 +1,6 @@
 // From logits to the next token.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ENGINE_SAMPLER_H
+#define MICA_BACKENDS_RUNTIME_ENGINE_SAMPLER_H
 
 #include "backends/runtime/abi/Tokens.h"
 #include "backends/runtime/support/Result.h"
@@ -82,7 +83,7 @@ public:
 
   /// Tells of a token of the prompt.
   void observe(int32_t token);
-  /// Tells of a token that the text goes on with.
+  /// Tells of a token that the text continues with.
   void append(int32_t token);
   /// The next token. Errors: a logit is NaN or +inf, or all are -inf, by themselves or by biases.
   Result<int32_t> sample(std::span<const float> logits);
@@ -90,7 +91,7 @@ public:
   Result<std::vector<Candidate>> candidates(std::span<const float> logits);
 
 private:
-  std::span<const float> penalised(std::span<const float> logits);
+  std::span<const float> penalized(std::span<const float> logits);
   size_t dryReach(size_t window) const;
   std::map<int32_t, size_t> repetitions() const;
   void applyDry(std::span<float> logits) const;
@@ -112,3 +113,5 @@ private:
 Result<int32_t> argmax(std::span<const float> logits);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ENGINE_SAMPLER_H

@@ -11,7 +11,7 @@ struct Scheduler::Task {
       : request(std::move(asked)), listener(listener),
         maxTokens(request.settings.maxTokens.value_or(GenerationSettings::defaultMaxTokens)),
         maxDrafts(request.settings.lookup.value_or(0)),
-        lookup(PromptLookup::leastLikelihoodOf(model.weights().size())),
+        lookup(PromptLookup::defaultMinAcceptance(model.weights().size())),
         sampler(samplingOptions(request.settings, model.manifest()), model.manifest().vocab,
                 request.stream) {
     result.promptTokens = static_cast<int64_t>(request.prompt.size());
@@ -66,7 +66,7 @@ struct Scheduler::Task {
   Sampler sampler;
   RequestResult result;
   size_t queued = 0; ///< Positions of the prompt that are cached or queued.
-  Tokens draft;      ///< What has been queued behind the newest token.
+  Tokens draft;      ///< What has been queued after the newest token.
 };
 
 Scheduler::Totals Scheduler::Totals::operator-(const Totals &before) const {
@@ -116,8 +116,8 @@ void Scheduler::cancel(RequestId id) {
 
 Scheduler::Totals Scheduler::totals() const {
   Totals all = counted;
-  all.recomputedTokens = session->readAgain();
-  all.recomputeSeconds = session->secondsReadAgain();
+  all.recomputedTokens = session->recomputedTokens();
+  all.recomputeSeconds = session->recomputeSeconds();
   return all;
 }
 
@@ -230,7 +230,7 @@ std::optional<size_t> Scheduler::promptSlot() {
 /// Computes rows of prompts, up to the budget of a step. Whether there were some.
 bool Scheduler::computePrompts() {
   auto start = std::chrono::steady_clock::now();
-  double recomputed = session->secondsReadAgain();
+  double recomputed = session->recomputeSeconds();
   int64_t used = 0;
   bool some = false;
   while (std::optional<size_t> slot = promptSlot()) {
@@ -251,7 +251,7 @@ bool Scheduler::computePrompts() {
     if (options.promptsFirst || options.promptsShareCalls)
       break;
   }
-  counted.promptSeconds += secondsSince(start) - (session->secondsReadAgain() - recomputed);
+  counted.promptSeconds += secondsSince(start) - (session->recomputeSeconds() - recomputed);
   return some;
 }
 
@@ -284,9 +284,9 @@ void Scheduler::decode() {
   if (active == 0)
     return;
   auto start = std::chrono::steady_clock::now();
-  double recomputed = session->secondsReadAgain();
+  double recomputed = session->recomputeSeconds();
   // With more rows than that, another kernel might round a row's logits differently.
-  int64_t maxDrafts = loaded.manifest().exactRows / active - 1;
+  int64_t maxDrafts = loaded.manifest().batchInvariantRows / active - 1;
   for (size_t s = 0; s < slots.size(); ++s) {
     if (session->atMemoryLimit())
       runDecode();
@@ -294,19 +294,20 @@ void Scheduler::decode() {
       break;
   }
   runDecode();
-  counted.decodeSeconds += secondsSince(start) - (session->secondsReadAgain() - recomputed);
+  counted.decodeSeconds += secondsSince(start) - (session->recomputeSeconds() - recomputed);
 }
 
 void Scheduler::runDecode() { counted.decodeCalls += run() > 0; }
 
-/// Queues the newest token of a text and what is drafted behind it: nothing behind the last token,
+/// Queues the newest token of a text and what is drafted after it: nothing after the last token,
 /// the end of the context or a length at which all rows change. False on failure.
 bool Scheduler::queueNewest(size_t s, int64_t maxDrafts) {
   Task &task = *slots[s].task;
   auto sequence = static_cast<int64_t>(s);
   auto made = static_cast<int64_t>(task.result.tokens.size());
-  int64_t limit = std::min({task.maxDrafts, maxDrafts, task.maxTokens - made - 1,
-                            session->room(sequence) - 1, session->roomBeforeBorder(sequence) - 1});
+  int64_t limit =
+      std::min({task.maxDrafts, maxDrafts, task.maxTokens - made - 1, session->room(sequence) - 1,
+                session->positionsUntilThreshold(sequence) - 1});
   if (limit > 0)
     task.draft = task.lookup.draft(limit);
   auto behind = static_cast<int64_t>(task.draft.size());
@@ -324,7 +325,7 @@ bool Scheduler::queueNewest(size_t s, int64_t maxDrafts) {
 
 bool Scheduler::queue(const Row &row) {
   rows.push_back(row);
-  Status pushed = session->push(static_cast<int64_t>(row.slot), row.token, row.role, row.logits);
+  Status pushed = session->add(static_cast<int64_t>(row.slot), row.token, row.role, row.logits);
   if (!pushed)
     failQueued(pushed.error());
   return bool(pushed);
@@ -333,7 +334,7 @@ bool Scheduler::queue(const Row &row) {
 /// Forgets all positions of a slot but the first ones.
 void Scheduler::rewind(size_t s, int64_t length) {
   session->truncate(static_cast<int64_t>(s), length);
-  session->expect(static_cast<int64_t>(s), slots[s].task->totalLength());
+  session->setTotalLength(static_cast<int64_t>(s), slots[s].task->totalLength());
 }
 
 /// Prepares the session for the queued rows; ends those requests that are not wanted any more while
@@ -371,17 +372,17 @@ bool Scheduler::prepare() {
 int64_t Scheduler::run() {
   if (!prepare())
     return 0;
-  Result<std::span<const float>> logits = session->run();
+  Result<std::span<const float>> logits = session->decode();
   if (!logits) {
     failQueued(logits.error());
     return 0;
   }
   std::vector<Row> computed = std::exchange(rows, {});
-  hear(computed, *logits);
+  notifyListeners(computed, *logits);
   return static_cast<int64_t>(computed.size());
 }
 
-void Scheduler::hear(const std::vector<Row> &computed, std::span<const float> logits) {
+void Scheduler::notifyListeners(const std::vector<Row> &computed, std::span<const float> logits) {
   auto vocab = static_cast<size_t>(loaded.manifest().vocab);
   size_t output = 0;
   for (size_t i = 0; i < computed.size(); ++i) {
@@ -408,7 +409,7 @@ void Scheduler::hear(const std::vector<Row> &computed, std::span<const float> lo
   }
 }
 
-/// Chooses the token that follows a row. Whether the drafted row behind it holds that token.
+/// Chooses the token that follows a row. Whether the drafted row after it holds that token.
 bool Scheduler::choose(const Row &row, std::span<const float> logits) {
   counted.decodeTokens += row.role == RowRole::Decode;
   Result<int32_t> token = slots[row.slot].task->next(logits);
@@ -425,14 +426,14 @@ bool Scheduler::accept(size_t s, int32_t token, std::span<const float> logits, i
   Task &task = *slots[s].task;
   task.result.tokens.push_back(token);
   std::optional<Finish> finish =
-      finishBehind(task, token, session->room(static_cast<int64_t>(s)) + behind);
+      finishAfter(task, token, session->room(static_cast<int64_t>(s)) + behind);
   Result<bool> wanted = task.listener.token(token, logits);
   if (!wanted) {
     fail(s, wanted.error());
     return false;
   }
   if (!*wanted && finish != Finish::EndToken)
-    finish = Finish::StopText;
+    finish = Finish::StopSequence;
   auto right = static_cast<int64_t>(task.draft.size()) - behind;
   bool same = behind > 0 && task.draft[static_cast<size_t>(right)] == token;
   if (same && !finish) {
@@ -441,7 +442,7 @@ bool Scheduler::accept(size_t s, int32_t token, std::span<const float> logits, i
   }
   if (behind > 0)
     rewind(s, session->length(static_cast<int64_t>(s)) - behind);
-  settleDraft(task, right + same);
+  acceptDraft(task, right + same);
   if (finish)
     end(s, *finish);
   else
@@ -449,8 +450,8 @@ bool Scheduler::accept(size_t s, int32_t token, std::span<const float> logits, i
   return false;
 }
 
-/// How the text ends with `token`, where `room` positions are free behind the row that it follows.
-std::optional<Finish> Scheduler::finishBehind(const Task &task, int32_t token, int64_t room) const {
+/// How the text ends with `token`, where `room` positions are free after the row that it follows.
+std::optional<Finish> Scheduler::finishAfter(const Task &task, int32_t token, int64_t room) const {
   if (task.endsWith(token, loaded.manifest().eos))
     return Finish::EndToken;
   if (static_cast<int64_t>(task.result.tokens.size()) >= task.maxTokens)
@@ -461,7 +462,7 @@ std::optional<Finish> Scheduler::finishBehind(const Task &task, int32_t token, i
 }
 
 /// Of the draft, the first `right` tokens have been right.
-void Scheduler::settleDraft(Task &task, int64_t right) {
+void Scheduler::acceptDraft(Task &task, int64_t right) {
   auto drafted = static_cast<int64_t>(task.draft.size());
   task.lookup.learn(drafted, right);
   task.draft.clear();

@@ -1,17 +1,18 @@
 // Generates the texts of many requests at once, on one session. A request waits for a slot (a
 // sequence of the session), its prompt is computed in separate calls or together with others,
 // then each step computes the newest token of every text in progress and what has been drafted
-// behind it.
+// after it.
 //
 // What a row's arithmetic depends on is the role of its position, prompt or decode (RowRole.h), so
-// rows of prompts and rows that decode never share a call of the model. Up to Manifest::exactRows
-// rows, a row's results do not depend on the others of its call; beyond that, a program may add in
-// another order. So a text does not depend on other requests if each prompt is computed in
-// separate calls and no more slots than exactRows are used.
+// rows of prompts and rows that decode never share a call of the model. Up to
+// Manifest::batchInvariantRows rows, a row's results do not depend on the others of its call;
+// beyond that, a program may add in another order. So a text does not depend on other requests if
+// each prompt is computed in separate calls and no more slots than batchInvariantRows are used.
 //
 // submit and cancel may be called from any thread and from listeners, everything else from one
 // thread at a time. Listeners are called by step alone.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ENGINE_SCHEDULER_H
+#define MICA_BACKENDS_RUNTIME_ENGINE_SCHEDULER_H
 
 #include "backends/runtime/engine/PromptLookup.h"
 #include "backends/runtime/engine/Request.h"
@@ -29,7 +30,7 @@ public:
   struct Options {
     int64_t slots = 1;
     /// The row budget of a step for prompts, and the most rows of a prompt in one call of the
-    /// model, see rowsOfChunk.
+    /// model, see prefillChunkSize.
     int64_t promptRows = 512;
     /// One call may compute rows of several prompts. Fewer calls, but see above.
     bool promptsShareCalls = false;
@@ -44,7 +45,7 @@ public:
     int64_t promptTokens = 0, decodeTokens = 0; ///< Positions; of drafts, those that were right.
     int64_t promptCalls = 0, decodeCalls = 0;   ///< Of the model.
     int64_t drafted = 0, accepted = 0;          ///< Tokens drafted, and those that were right.
-    int64_t recomputedTokens = 0;               ///< See Session::readAgain.
+    int64_t recomputedTokens = 0;               ///< See Session::recomputedTokens.
     double promptSeconds = 0, decodeSeconds = 0;
     double recomputeSeconds = 0; ///< No part of the others.
 
@@ -53,7 +54,7 @@ public:
 
   /// Reserves the slots' caches. `model` must outlive the scheduler.
   static Result<std::unique_ptr<Scheduler>> create(const Model &model, const Options &options);
-  /// Listeners of unfinished requests hear nothing.
+  /// Listeners of unfinished requests are not notified.
   ~Scheduler();
 
   /// Queues a request. `listener` must outlive it. Errors are those of checkRequest.
@@ -99,16 +100,16 @@ private:
   bool queuePrompt(size_t slot);
   void decode();
   void runDecode();
-  bool queueNewest(size_t slot, int64_t mostDrafts);
+  bool queueNewest(size_t slot, int64_t maxDrafts);
   bool queue(const Row &row);
   void rewind(size_t slot, int64_t length);
   bool prepare();
   int64_t run();
-  void hear(const std::vector<Row> &computed, std::span<const float> logits);
+  void notifyListeners(const std::vector<Row> &computed, std::span<const float> logits);
   bool choose(const Row &row, std::span<const float> logits);
   bool accept(size_t slot, int32_t token, std::span<const float> logits, int64_t behind);
-  std::optional<Finish> finishBehind(const Task &task, int32_t token, int64_t room) const;
-  void settleDraft(Task &task, int64_t right);
+  std::optional<Finish> finishAfter(const Task &task, int32_t token, int64_t room) const;
+  void acceptDraft(Task &task, int64_t right);
   void end(size_t slot, Finish finish);
   void fail(size_t slot, const Error &error);
   void failQueued(const Error &error);
@@ -131,3 +132,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ENGINE_SCHEDULER_H

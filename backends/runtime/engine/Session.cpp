@@ -67,7 +67,7 @@ Result<std::unique_ptr<Session>> Session::create(const Model &model, int64_t seq
   std::unique_ptr<Session> session(new Session(model, chunk));
   session->lengths.resize(static_cast<size_t>(sequences));
   if (model.manifest().takesLengths())
-    session->followed.resize(static_cast<size_t>(sequences));
+    session->histories.resize(static_cast<size_t>(sequences));
   if (Status reserved = session->reserveCaches(sequences); !reserved)
     return reserved.error();
   return session;
@@ -80,68 +80,68 @@ Status checkToken(const Manifest &manifest, int32_t token) {
                std::to_string(manifest.vocab - 1) + "), give another prompt"};
 }
 
-Status Session::push(int64_t sequence, int32_t token, RowRole role, bool wantLogits) {
+Status Session::add(int64_t sequence, int32_t token, RowRole role, bool wantLogits) {
   const Manifest &m = model.manifest();
   if (Status known = checkToken(m, token); !known)
     return known;
   if (room(sequence) == 0)
     return Error{"the context of " + std::to_string(m.maxSeq) +
-                 " positions is full, shorten the prompt" + m.orLargerContext()};
+                 " positions is full, shorten the prompt" + m.largerContextHint()};
   if (wantLogits)
     queue.outputs.push_back(static_cast<int32_t>(queue.tokens.size()));
   queue.tokens.push_back(token);
   queue.sequences.push_back(static_cast<int32_t>(sequence));
   queue.positions.push_back(static_cast<int32_t>(lengths[sequence]++));
   queue.roles.push_back(role);
-  if (followed.empty())
+  if (histories.empty())
     return {};
-  followed[sequence].ids.push_back(token);
+  histories[sequence].ids.push_back(token);
   if (m.dependsOnRole)
-    followed[sequence].roles.push_back(role);
+    histories[sequence].roles.push_back(role);
   return {};
 }
 
 void Session::truncate(int64_t sequence, int64_t length) {
   lengths[sequence] = length;
-  if (followed.empty())
+  if (histories.empty())
     return;
-  Followed &known = followed[sequence];
+  SequenceHistory &known = histories[sequence];
   known.ids.resize(std::min(known.ids.size(), static_cast<size_t>(length)));
   known.roles.resize(std::min(known.roles.size(), static_cast<size_t>(length)));
-  known.expected = std::min(known.expected, length);
+  known.totalLength = std::min(known.totalLength, length);
 }
 
-void Session::expect(int64_t sequence, int64_t total) {
-  if (!followed.empty())
-    followed[sequence].expected = total;
+void Session::setTotalLength(int64_t sequence, int64_t total) {
+  if (!histories.empty())
+    histories[sequence].totalLength = total;
 }
 
-/// How many borders lie before a length.
-size_t Session::sideOf(int64_t length) const {
-  const std::vector<int64_t> &borders = model.manifest().lengthBorders;
-  return static_cast<size_t>(std::lower_bound(borders.begin(), borders.end(), length) -
-                             borders.begin());
+/// How many thresholds lie before a length.
+size_t Session::ropeRegime(int64_t length) const {
+  const std::vector<int64_t> &thresholds = model.manifest().ropeLengthThresholds;
+  return static_cast<size_t>(std::lower_bound(thresholds.begin(), thresholds.end(), length) -
+                             thresholds.begin());
 }
 
 /// What the frequencies of a row follow.
 int64_t Session::lengthAt(int64_t sequence, int64_t position) const {
-  return std::max(followed[sequence].expected, position + 1);
+  return std::max(histories[sequence].totalLength, position + 1);
 }
 
-int64_t Session::roomBeforeBorder(int64_t sequence) const {
-  const std::vector<int64_t> &borders = model.manifest().lengthBorders;
+int64_t Session::positionsUntilThreshold(int64_t sequence) const {
+  const std::vector<int64_t> &thresholds = model.manifest().ropeLengthThresholds;
   int64_t length = lengths[sequence];
-  if (followed.empty())
+  if (histories.empty())
     return room(sequence);
-  size_t side = sideOf(lengthAt(sequence, length));
-  return side < borders.size() ? borders[side] - length : room(sequence);
+  size_t regime = ropeRegime(lengthAt(sequence, length));
+  return regime < thresholds.size() ? thresholds[regime] - length : room(sequence);
 }
 
 bool Session::atMemoryLimit() const {
   constexpr size_t few = 4;
   auto withLogits = static_cast<int64_t>(queue.outputs.size());
   return queue.outputs.size() >= few &&
-         bytesOfCall(model.manifest(), queue.count() + 1, withLogits + 1) > mostBytesOfCall;
+         bytesOfCall(model.manifest(), queue.count() + 1, withLogits + 1) > kMaxStepBytes;
 }
 
 void Session::Rows::clear() {
@@ -195,7 +195,7 @@ Status Session::call(const Rows &rows, RowRole role, size_t firstLogits) {
     case EntryRole::Positions:
       arguments.push_back(vectorOf(rows.positions));
       break;
-    case EntryRole::Outputs:
+    case EntryRole::LogitIndices:
       arguments.push_back(vectorOf(rows.outputs));
       break;
     case EntryRole::Lengths:
@@ -232,26 +232,26 @@ Status Session::call(const Rows &rows, RowRole role, size_t firstLogits) {
 
 /// The role that a position was computed in; any where the model does not depend on it.
 RowRole Session::roleAt(int64_t sequence, int64_t position) const {
-  const std::vector<RowRole> &roles = followed[sequence].roles;
+  const std::vector<RowRole> &roles = histories[sequence].roles;
   return roles.empty() ? RowRole::Prompt : roles[static_cast<size_t>(position)];
 }
 
 /// Fills the first `end` positions of a sequence again, as parts of a text of `length`. Returns how
-/// many it has filled before `goesOn` said no.
-Result<int64_t> Session::readAgain(int64_t sequence, int64_t end, int64_t length,
-                                   const GoesOn &goesOn) {
+/// many it has filled before `shouldContinue` said no.
+Result<int64_t> Session::recompute(int64_t sequence, int64_t end, int64_t length,
+                                   const ShouldContinue &shouldContinue) {
   auto start = std::chrono::steady_clock::now();
   if (Status grown = growLogits(0); !grown)
     return grown.error();
   Rows rows;
   int64_t filled = 0;
-  while (filled < end && (!goesOn || goesOn(sequence))) {
+  while (filled < end && (!shouldContinue || shouldContinue(sequence))) {
     rows.clear();
     RowRole role = roleAt(sequence, filled);
     for (int64_t position = filled;
-         position < std::min(end, filled + mostRows) && roleAt(sequence, position) == role;
+         position < std::min(end, filled + maxRows) && roleAt(sequence, position) == role;
          ++position) {
-      rows.tokens.push_back(followed[sequence].ids[static_cast<size_t>(position)]);
+      rows.tokens.push_back(histories[sequence].ids[static_cast<size_t>(position)]);
       rows.sequences.push_back(static_cast<int32_t>(sequence));
       rows.positions.push_back(static_cast<int32_t>(position));
       rows.lengths.push_back(static_cast<int32_t>(length));
@@ -260,8 +260,8 @@ Result<int64_t> Session::readAgain(int64_t sequence, int64_t end, int64_t length
       return called.error();
     filled += rows.count();
   }
-  rowsReadAgain += filled;
-  secondsAgain += secondsSince(start);
+  numRecomputed += filled;
+  secondsRecomputing += secondsSince(start);
   return filled;
 }
 
@@ -272,23 +272,23 @@ void Session::discardQueued() {
 }
 
 /// Says of the queued rows which length they follow.
-Result<bool> Session::prepare(const GoesOn &goesOn) {
+Result<bool> Session::prepare(const ShouldContinue &shouldContinue) {
   queue.lengths.clear();
-  if (followed.empty())
+  if (histories.empty())
     return true;
   for (size_t begin = 0, end; begin < queue.tokens.size(); begin = end) {
     int64_t sequence = queue.sequences[begin], first = queue.positions[begin];
     for (end = begin; end < queue.tokens.size() && queue.sequences[end] == sequence;)
       ++end;
-    Followed &known = followed[sequence];
+    SequenceHistory &known = histories[sequence];
     int64_t last = lengthAt(sequence, queue.positions[end - 1]);
-    size_t side = sideOf(last);
+    size_t regime = ropeRegime(last);
     auto lengthOf = [&](int64_t position) {
       int64_t own = lengthAt(sequence, position);
-      return sideOf(own) == side ? own : last;
+      return ropeRegime(own) == regime ? own : last;
     };
-    if (first > 0 && known.side != side) {
-      Result<int64_t> filled = readAgain(sequence, first, lengthOf(first), goesOn);
+    if (first > 0 && known.regime != regime) {
+      Result<int64_t> filled = recompute(sequence, first, lengthOf(first), shouldContinue);
       if (!filled)
         return filled.error();
       if (*filled < first) {
@@ -296,12 +296,12 @@ Result<bool> Session::prepare(const GoesOn &goesOn) {
         // Before the first call all is as it was.
         if (*filled > 0) {
           truncate(sequence, *filled);
-          known.side = side;
+          known.regime = regime;
         }
         return false;
       }
     }
-    known.side = side;
+    known.regime = regime;
     for (size_t row = begin; row < end; ++row)
       queue.lengths.push_back(static_cast<int32_t>(lengthOf(queue.positions[row])));
   }
@@ -374,7 +374,7 @@ Status Session::callByRole() {
   return {};
 }
 
-Result<std::span<const float>> Session::run() {
+Result<std::span<const float>> Session::decode() {
   if (queue.lengths.size() != queue.tokens.size())
     if (Result<bool> prepared = prepare({}); !prepared)
       return prepared.error();

@@ -14,11 +14,12 @@
 // Where the arithmetic of a row depends on its role, the session calls the model once for each role
 // that is queued, so that a row is computed alike whatever else is queued with it.
 //
-// Where frequencies follow the length, all rows of a sequence must stand on one side of each
-// border. When a sequence crosses one, in either direction, the session reads its tokens again,
-// once, with the frequencies of the new length, each in the role that it had. Between borders rows
-// keep what they were made with.
-#pragma once
+// Where frequencies follow the length, all rows of a sequence must be on one side of each
+// threshold. When a sequence crosses one, in either direction, the session reads its tokens again,
+// once, with the frequencies of the new length, each in the role that it had. Between thresholds
+// rows keep what they were made with.
+#ifndef MICA_BACKENDS_RUNTIME_ENGINE_SESSION_H
+#define MICA_BACKENDS_RUNTIME_ENGINE_SESSION_H
 
 #include "backends/runtime/engine/Model.h"
 #include "backends/runtime/support/Memory.h"
@@ -37,50 +38,53 @@ public:
   static Result<std::unique_ptr<Session>> create(const Model &model, int64_t sequences,
                                                  int64_t chunk);
 
-  int64_t chunk() const { return mostRows; }
+  int64_t chunk() const { return maxRows; }
   int64_t sequences() const { return static_cast<int64_t>(lengths.size()); }
   /// Positions filled so far, queued rows included.
   int64_t length(int64_t sequence) const { return lengths[sequence]; }
   /// Positions that are still free.
   int64_t room(int64_t sequence) const { return model.manifest().maxSeq - lengths[sequence]; }
-  /// Forgets everything behind the first `length` positions of a sequence.
+  /// Forgets everything after the first `length` positions of a sequence.
   void truncate(int64_t sequence, int64_t length);
   /// Rows of a sequence up to position `total` are read as parts of a text of that length. Without
   /// it, a row is read as the last one of its text.
-  void expect(int64_t sequence, int64_t total);
-  /// How many rows may be queued at once without one of them crossing a border, from the next on.
-  int64_t roomBeforeBorder(int64_t sequence) const;
-  /// Tokens that were read again, and what that took.
-  int64_t readAgain() const { return rowsReadAgain; }
-  double secondsReadAgain() const { return secondsAgain; }
+  void setTotalLength(int64_t sequence, int64_t total);
+  /// How many rows may be queued at once without one of them crossing a threshold, from the next
+  /// on.
+  int64_t positionsUntilThreshold(int64_t sequence) const;
+  /// Tokens that were recomputed, and the time that took.
+  int64_t recomputedTokens() const { return numRecomputed; }
+  double recomputeSeconds() const { return secondsRecomputing; }
 
   /// Queues the next row of a sequence. All rows of one sequence must be queued one after the
-  /// other, and all that are queued together are read on the last one's side of a border. Errors: a
-  /// token outside the vocabulary, a full context.
-  Status push(int64_t sequence, int32_t token, RowRole role, bool wantLogits);
+  /// other, and all that are queued together are read on the last one's side of a threshold.
+  /// Errors: a token outside the vocabulary, a full context.
+  Status add(int64_t sequence, int32_t token, RowRole role, bool wantLogits);
   int64_t queued() const { return queue.count(); }
   /// Forgets the queued rows.
   void discardQueued();
-  /// Whether buffers for one more row with logits would take more than mostBytesOfCall: who queues
-  /// rows of many sequences runs what is queued first. A few rows with logits are always taken.
+  /// Whether buffers for one more row with logits would take more than kMaxStepBytes: a caller that
+  /// queues rows of many sequences runs what is queued first. A few rows with logits are always
+  /// taken.
   bool atMemoryLimit() const;
-  /// Whether the session shall go on to read a sequence's tokens again.
-  using GoesOn = std::function<bool(int64_t sequence)>;
-  /// Reads again what the queued rows have before them on another side of a border; `goesOn` is
-  /// asked before each call of the model. False where it has said no: the queued rows are taken
-  /// back then, and what has not been read again of that sequence is forgotten.
-  Result<bool> prepare(const GoesOn &goesOn);
+  /// Whether the session shall continue to read a sequence's tokens again.
+  using ShouldContinue = std::function<bool(int64_t sequence)>;
+  /// Recomputes the rows before the queued ones where they are in another regime;
+  /// `shouldContinue` is asked before each call of the model. False where it has said no: the
+  /// queued rows are taken back then, and what has not been read again of that sequence is
+  /// forgotten.
+  Result<bool> prepare(const ShouldContinue &shouldContinue);
   /// Runs the queued rows, prepared or not. The logits, f32[outputs, vocab] in the order of the
   /// rows that wanted them, are valid until the next run.
-  Result<std::span<const float>> run();
+  Result<std::span<const float>> decode();
 
 private:
   /// What is known of a sequence of a model whose frequencies follow its length.
-  struct Followed {
+  struct SequenceHistory {
     std::vector<int32_t> ids;   ///< of all its positions
     std::vector<RowRole> roles; ///< of all its positions, where the model depends on them
-    int64_t expected = 0;       ///< rows before it follow this length
-    size_t side = 0;            ///< how many borders lie before the length that these were made for
+    int64_t totalLength = 0;    ///< rows before it follow this length
+    size_t regime = 0; ///< how many thresholds lie before the length that these were made for
   };
   /// Rows to compute, of one call or of several.
   struct Rows {
@@ -90,28 +94,31 @@ private:
     void clear();
   };
 
-  Session(const Model &model, int64_t chunk) : model(model), mostRows(chunk) {}
+  Session(const Model &model, int64_t chunk) : model(model), maxRows(chunk) {}
   Status reserveCaches(int64_t sequences);
   Status growScratch(size_t rows);
   Status growLogits(size_t outputs);
-  size_t sideOf(int64_t length) const;
+  size_t ropeRegime(int64_t length) const;
   int64_t lengthAt(int64_t sequence, int64_t position) const;
-  Result<int64_t> readAgain(int64_t sequence, int64_t end, int64_t length, const GoesOn &goesOn);
+  Result<int64_t> recompute(int64_t sequence, int64_t end, int64_t length,
+                            const ShouldContinue &shouldContinue);
   RowRole roleAt(int64_t sequence, int64_t position) const;
   Rows takeRole(RowRole role, std::vector<bool> &done, std::vector<size_t> &order) const;
   Status callByRole();
   Status call(const Rows &rows, RowRole role, size_t firstLogits);
 
   const Model &model;
-  int64_t mostRows; ///< of a call, while tokens are read again as well
+  int64_t maxRows; ///< of a call, while tokens are read again as well
   std::vector<int64_t> lengths;
-  std::vector<Followed> followed; ///< Empty where frequencies follow no length.
+  std::vector<SequenceHistory> histories; ///< Empty where frequencies follow no length.
   Rows queue;
-  int64_t rowsReadAgain = 0;
-  double secondsAgain = 0;
+  int64_t numRecomputed = 0;
+  double secondsRecomputing = 0;
   std::vector<Memory> caches;
   std::vector<std::vector<int64_t>> cacheShapes; ///< With run-time sizes filled in.
   Memory scratch, logits;
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ENGINE_SESSION_H

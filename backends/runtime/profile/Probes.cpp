@@ -6,9 +6,9 @@ namespace mica::rt {
 
 namespace {
 /// `mica verify` and `mica compile --calibrate` choose these files, not a user.
-constexpr std::string_view kRemedy = "set TMPDIR to a folder with room";
-constexpr FileKind kProbes{"what probes see", "file of probes", probeMagic, kRemedy};
-constexpr FileKind kColumnSums{"sums of columns", "file of column sums", columnSumsMagic, kRemedy};
+constexpr std::string_view kHint = "set TMPDIR to a folder with room";
+constexpr FileKind kProbes{"what probes see", "file of probes", probeMagic, kHint};
+constexpr FileKind kColumnSums{"sums of columns", "file of column sums", columnSumsMagic, kHint};
 
 template <typename Number, typename Convert>
 void readRow(const void *x, size_t first, std::vector<float> &row, Convert convert) {

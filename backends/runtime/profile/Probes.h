@@ -1,5 +1,6 @@
 // What the probes of a model see as it runs, written down.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_PROFILE_PROBES_H
+#define MICA_BACKENDS_RUNTIME_PROFILE_PROBES_H
 
 #include "backends/runtime/abi/Runtime.h"
 #include "backends/runtime/support/NewFile.h"
@@ -14,7 +15,7 @@
 namespace mica::rt {
 
 /// Rows that a probe has seen in one call of the model, or, with no name and no rows, the beginning
-/// of a call. In a file of probes, behind its magic, each begins with these numbers, words of 8
+/// of a call. In a file of probes, after its magic, each begins with these numbers, words of 8
 /// bytes in the order of the machine; then come the bytes of the probe's name and rows * columns
 /// numbers of 32 bits. In a file of column sums `rows` are all that the probe has seen, and
 /// `columns` sums of squares, of 64 bits, follow.
@@ -26,8 +27,8 @@ struct ProbeHead {
 /// are as well.
 enum class ProbeNumbers : int32_t { F32 = 0, BF16 = 1, I32 = 2 };
 
-/// Hears what probes see, in the order in which the model computes, and writes a file about it. The
-/// file appears under its name at `commit`.
+/// Receives what probes record, in the order in which the model computes, and writes a file about
+/// it. The file appears under its name at `commit`.
 class ProbeListener {
 public:
   virtual ~ProbeListener();
@@ -35,7 +36,7 @@ public:
   /// on `runtime` are heard here. `runtime` must outlive that.
   void start(Runtime &runtime);
   virtual void beginCall() {}
-  /// A row is `stride` numbers behind the one before it.
+  /// A row is `stride` numbers after the one before it.
   void add(std::string_view name, const ProbeHead &head, const void *x, int64_t stride,
            ProbeNumbers numbers);
   /// Errors: what could not be written since the start.
@@ -101,3 +102,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_PROFILE_PROBES_H

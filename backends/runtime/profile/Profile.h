@@ -1,5 +1,6 @@
 // Where the time of the model goes: each launch of a kernel and each product of oneDNN, timed.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_PROFILE_PROFILE_H
+#define MICA_BACKENDS_RUNTIME_PROFILE_PROFILE_H
 
 #include "backends/runtime/abi/MatmulShape.h"
 #include "backends/runtime/abi/Runtime.h"
@@ -18,7 +19,7 @@ namespace mica::rt {
 /// number is multiplied by what the name says. Sequence and number of the fields are part of the
 /// model object's interface.
 struct KernelCost {
-  int64_t rowsAt; ///< The byte of the launch's context that its rows stand at; -1: it has none.
+  int64_t rowsAt; ///< The byte of the launch's context that its rows are at; -1: it has none.
   int64_t weightBytes, rowWeightBytes;
   int64_t expertBytes, experts, rowExperts;
   int64_t rowCacheBytes, positionCacheBytes;
@@ -67,7 +68,7 @@ public:
     Work work;
   };
 
-  /// What stands in the model object under a name, or null.
+  /// What is in the model object under a name, or null.
   using SymbolLookup = std::function<const void *(const char *name)>;
   /// Knows the kernels of the model object, whose code runs on `runtime`. With `keepSpans` every
   /// single launch is kept for a trace.
@@ -115,3 +116,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_PROFILE_PROFILE_H

@@ -1,5 +1,6 @@
 // A profile as a table, as JSON and as a trace.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_PROFILE_PROFILEREPORT_H
+#define MICA_BACKENDS_RUNTIME_PROFILE_PROFILEREPORT_H
 
 #include "backends/runtime/profile/Profile.h"
 #include "backends/runtime/profile/Roofline.h"
@@ -40,3 +41,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_PROFILE_PROFILEREPORT_H

@@ -1,5 +1,6 @@
 // How near a measured time is to what the machine could do.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_PROFILE_ROOFLINE_H
+#define MICA_BACKENDS_RUNTIME_PROFILE_ROOFLINE_H
 
 #include "backends/runtime/abi/Device.h"
 
@@ -10,3 +11,5 @@ namespace mica::rt {
 double shareOfRoofline(const Peaks &peaks, double bytes, double flops, double seconds);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_PROFILE_ROOFLINE_H

@@ -2,16 +2,17 @@
 //
 //   launcher ELF | zeros | Header (one page) | section | zeros | section | ... | Footer
 //
-// All numbers are little-endian, as the only machines that run programs are. The header stands at
-// the first page boundary behind the launcher, every section begins on a page boundary (the
+// All numbers are little-endian, as the only machines that run programs are. The header is at
+// the first page boundary after the launcher, every section begins on a page boundary (the
 // launcher is the one at 0), and the footer is the last 32 bytes of the file. The footer finds the
 // header; where the footer is missing, the header (found from the launcher's ELF sizes) tells a
 // truncated program from a foreign file. A file that ends within the launcher never starts: the
-// path of the ELF interpreter, without which the kernel starts nothing, stands at the end of the
+// path of the ELF interpreter, without which the kernel starts nothing, is at the end of the
 // header's page.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_PROGRAM_FORMAT_H
+#define MICA_BACKENDS_RUNTIME_PROGRAM_FORMAT_H
 
-#include "backends/runtime/support/LargePages.h"
+#include "backends/runtime/support/HugePages.h"
 
 #include <array>
 #include <cstddef>
@@ -23,13 +24,12 @@ namespace mica::program {
 inline constexpr std::array<char, 8> headerMagic = {'M', 'I', 'C', 'A', 'P', 'R', 'O', 'G'};
 inline constexpr std::array<char, 8> footerMagic = {'M', 'I', 'C', 'A', 'T', 'A', 'I', 'L'};
 /// Raised with every change of this file that an older reader would misread.
-inline constexpr uint32_t formatVersion = 4;
+inline constexpr uint32_t formatVersion = 5;
 /// What came with this version, for the message that refuses older programs.
-inline constexpr std::string_view formatChange =
-    "the manifest lists what the code takes, and the runtime is a table";
+inline constexpr std::string_view formatChange = "keys and roles of the manifest have new names";
 inline constexpr uint64_t pageSize = 4096;
 inline constexpr uint32_t maxSections = 16;
-/// Where in the header's page the path of the launcher's ELF interpreter stands, up to its end.
+/// Where in the header's page the path of the launcher's ELF interpreter is, up to its end.
 inline constexpr uint64_t interpreterOffset = 3840;
 /// Sections that are read into memory as a whole (all but the weights) are refused beyond this
 /// size.
@@ -97,9 +97,9 @@ constexpr uint64_t alignTo(uint64_t offset, uint64_t alignment) {
 constexpr uint64_t alignToPage(uint64_t offset) { return alignTo(offset, pageSize); }
 
 /// What the offset of a section of `size` bytes is a multiple of when it is written: weights of
-/// several large pages can be mapped in such, the room before them is an eighth of them at most.
+/// several huge pages can be mapped in such, the room before them is an eighth of them at most.
 constexpr uint64_t alignmentOf(SectionKind kind, uint64_t size) {
-  return kind == SectionKind::Weights && size >= 8 * largePage ? largePage : pageSize;
+  return kind == SectionKind::Weights && size >= 8 * hugePage ? hugePage : pageSize;
 }
 
 /// The hash that belongs into the structure's own field.
@@ -107,3 +107,5 @@ uint64_t hashOf(Header header);
 uint64_t hashOf(Footer footer);
 
 } // namespace mica::program
+
+#endif // MICA_BACKENDS_RUNTIME_PROGRAM_FORMAT_H

@@ -33,7 +33,7 @@ template <typename T> static Status readStruct(const ByteSource &source, uint64_
 
 /// Where the header of a program would be whose launcher ends as its ELF header says; nothing if
 /// this is no ELF file.
-static std::optional<uint64_t> headerBehindLauncher(const ByteSource &source) {
+static std::optional<uint64_t> headerAfterLauncher(const ByteSource &source) {
   Elf64_Ehdr elf;
   if (!readStruct(source, 0, elf) || std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
       elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_shoff > maxFileSize)
@@ -45,7 +45,7 @@ static std::optional<uint64_t> headerBehindLauncher(const ByteSource &source) {
 /// program.
 static Error noFooter(const ByteSource &source) {
   Header header;
-  std::optional<uint64_t> offset = headerBehindLauncher(source);
+  std::optional<uint64_t> offset = headerAfterLauncher(source);
   if (!offset || !readStruct(source, *offset, header) || header.magic != headerMagic ||
       header.hash != hashOf(header))
     return Error{"holds no Mica program, or only the beginning of one, give a file that `mica "
@@ -90,21 +90,21 @@ static Result<Header> readHeader(const ByteSource &source, uint64_t offset) {
   return header;
 }
 
-/// One entry against its predecessors: known and new kind, page-aligned, behind `end`, before the
+/// One entry against its predecessors: known and new kind, page-aligned, after `end`, before the
 /// footer; the launcher's fills what is before the header.
 static Status checkEntry(const SectionEntry &entry, const Layout &layout, uint64_t end) {
   std::string name(sectionName(entry.kind));
   if (name.empty())
     return damaged("a section has the unknown kind " + std::to_string(entry.kind));
   if (layout.find(static_cast<SectionKind>(entry.kind)))
-    return damaged("its section '" + name + "' stands twice");
+    return damaged("its section '" + name + "' occurs twice");
   bool launcher = entry.kind == static_cast<uint32_t>(SectionKind::Launcher);
   if (launcher ? entry.offset != 0 || entry.size != layout.headerOffset
                : entry.offset % pageSize != 0 || entry.offset < end)
     return damaged("its section '" + name + "' is misplaced");
   uint64_t limit = layout.fileSize - sizeof(Footer);
   if (entry.offset > limit || entry.size > limit - entry.offset)
-    return damaged("its section '" + name + "' reaches behind the end of the file");
+    return damaged("its section '" + name + "' reaches past the end of the file");
   if (entry.kind != static_cast<uint32_t>(SectionKind::Weights) && entry.size > maxResidentSection)
     return damaged("its section '" + name + "' has the absurd size " + std::to_string(entry.size));
   return {};
@@ -210,15 +210,15 @@ Result<Mapping> ProgramFile::map(SectionKind kind, bool large) const {
   if (!section || section->size == 0)
     return Mapping();
   auto offset = static_cast<off_t>(section->offset);
-  bool aligned = section->size >= largePage && section->offset % largePage == 0;
+  bool aligned = section->size >= hugePage && section->offset % hugePage == 0;
   void *address =
-      aligned ? mapAtLargePage(section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset)
+      aligned ? mapAtHugePage(section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset)
               : mmap(nullptr, section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset);
   if (address == MAP_FAILED)
     return Error{"cannot map " + std::to_string(section->size) + " bytes of the program: " +
                  std::strerror(errno) + ", free memory or raise the limit (ulimit -v)"};
   if (aligned && large)
-    askForLargePages(address, section->size);
+    requestHugePages(address, section->size);
   return Mapping(address, section->size);
 }
 

@@ -1,5 +1,6 @@
 // Reads a compiled program and trusts nothing in it.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_PROGRAM_PROGRAMFILE_H
+#define MICA_BACKENDS_RUNTIME_PROGRAM_PROGRAMFILE_H
 
 #include "backends/runtime/program/Format.h"
 #include "backends/runtime/support/ByteSource.h"
@@ -19,7 +20,7 @@ struct Section {
 };
 
 /// What header and footer say, checked: launcher, code, weights and manifest are there, no kind
-/// stands twice, sections are in order without overlap and inside the file.
+/// occurs twice, sections are in order without overlap and inside the file.
 struct Layout {
   uint64_t headerOffset;
   uint64_t fileSize;
@@ -35,8 +36,8 @@ rt::Result<Layout> readLayout(const ByteSource &source);
 /// Reads a whole section and checks its hash. Sections larger than maxResidentSection are refused.
 rt::Result<std::vector<std::byte>> readSection(const ByteSource &source, const Section &section);
 
-/// Reads a section in pieces and checks its hash. `progress` (may be empty) hears the bytes done so
-/// far.
+/// Reads a section in pieces and checks its hash. `progress` (may be empty) is called with the
+/// bytes done so far.
 rt::Status verifySection(const ByteSource &source, const Section &section,
                          const std::function<void(uint64_t)> &progress = {});
 
@@ -70,7 +71,7 @@ public:
   /// The section's bytes, hash checked; empty where the section is absent.
   rt::Result<std::vector<std::byte>> read(SectionKind kind) const;
   /// Maps the section privately and read-only, without reading or hashing it. `large`: what is not
-  /// in memory yet is read by large pages, where it begins at one.
+  /// in memory yet is read by huge pages, where it begins at one.
   rt::Result<Mapping> map(SectionKind kind, bool large = false) const;
 
 private:
@@ -82,3 +83,5 @@ private:
 };
 
 } // namespace mica::program
+
+#endif // MICA_BACKENDS_RUNTIME_PROGRAM_PROGRAMFILE_H

@@ -16,7 +16,7 @@ namespace mica::program {
 
 /// What is written at once, and where it begins and ends, so that a file system keeps it as large
 /// pages.
-static constexpr size_t bufferSize = largePage;
+static constexpr size_t bufferSize = hugePage;
 
 Error ProgramWriter::failed() const { return Error{cannotBeWritten(errno, another)}; }
 

@@ -1,6 +1,7 @@
 // Writes a compiled program: sections are streamed to a temporary file beside the target, which
 // gets its name only when everything is in place.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_PROGRAM_PROGRAMWRITER_H
+#define MICA_BACKENDS_RUNTIME_PROGRAM_PROGRAMWRITER_H
 
 #include "backends/runtime/program/Format.h"
 #include "backends/runtime/support/Hash.h"
@@ -22,7 +23,7 @@ class ProgramWriter {
 public:
   /// `target`: where the program shall be; an existing program (or an empty file) is replaced,
   /// any other file is kept and an error. `launcher`: the launcher's ELF file. `another`: the
-  /// remedy of errors, as in cannotBeWritten.
+  /// hint of errors, as in cannotBeWritten.
   static rt::Result<std::unique_ptr<ProgramWriter>>
   create(std::string target, const std::string &launcher,
          std::string another = "choose another -o");
@@ -63,3 +64,5 @@ private:
 };
 
 } // namespace mica::program
+
+#endif // MICA_BACKENDS_RUNTIME_PROGRAM_PROGRAMWRITER_H

@@ -1,5 +1,6 @@
 // Where the bytes of a program come from: a file, or memory in tests and in the fuzzer.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_BYTESOURCE_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_BYTESOURCE_H
 
 #include "backends/runtime/support/Result.h"
 
@@ -48,3 +49,5 @@ private:
 };
 
 } // namespace mica::program
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_BYTESOURCE_H

@@ -123,7 +123,7 @@ public:
   std::string make_footer(const CLI::App *app) const override { return wrapped(app->get_footer()); }
 
 private:
-  /// CLI11 puts what values are allowed behind the type: "FLOAT:from 0 to 1".
+  /// CLI11 puts what values are allowed after the type: "FLOAT:from 0 to 1".
   static std::pair<std::string, std::string> typeAndValues(const CLI::Option &option) {
     std::string all = option.get_type_name();
     size_t colon = std::min(all.find(':'), all.size());
@@ -196,8 +196,8 @@ public:
   }
 
 private:
-  /// Calls `hear(i, name)` for each until it returns false: `name` is words[i] without a value.
-  template <typename Hear> void visit(const std::vector<std::string> &words, Hear hear) {
+  /// Calls `visitor(i, name)` for each until it returns false: `name` is words[i] without a value.
+  template <typename Visitor> void visit(const std::vector<std::string> &words, Visitor visitor) {
     for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
       const std::string &word = words[i];
       if (word.size() < 2 || word[0] != '-') {
@@ -206,7 +206,7 @@ private:
       }
       size_t equals = word.find('=');
       std::string name = word.substr(0, equals);
-      if (!command->get_option_no_throw(name) && !hear(i, name))
+      if (!command->get_option_no_throw(name) && !visitor(i, name))
         return;
       // What follows an option is its value, whatever it looks like.
       const CLI::Option *option = command->get_option_no_throw(word.substr(0, equals));
@@ -245,7 +245,7 @@ CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
   bool bounded = most < uint64_t(std::numeric_limits<int64_t>::max());
   std::string range =
       "from " + std::to_string(least) + (bounded ? " to " + std::to_string(most) : "");
-  // In --help, a bound that nobody meets is left out.
+  // In --help, a bound that is never reached is left out.
   std::string shown = most < uint64_t(std::numeric_limits<int32_t>::max()) ? range
                       : least > 0 ? "from " + std::to_string(least)
                                   : "";
@@ -279,9 +279,9 @@ Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::st
   try {
     app.parse(reversed);
     return std::optional<std::string>();
-  } catch (const CLI::Success &wish) {
+  } catch (const CLI::Success &helpText) {
     std::ostringstream text;
-    app.exit(wish, text, text);
+    app.exit(helpText, text, text);
     return std::optional(text.str());
   } catch (const CLI::ExtrasError &) {
     what = unexpected(app.remaining(/*recurse=*/true));

@@ -1,5 +1,6 @@
 // What all command lines of Mica have in common: numbers, help, wrong usage.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_COMMANDLINE_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_COMMANDLINE_H
 
 #include "backends/runtime/support/Result.h"
 
@@ -60,3 +61,5 @@ std::string didYouMean(std::string_view word);
 std::string usageMessage(std::string message, std::string_view command);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_COMMANDLINE_H

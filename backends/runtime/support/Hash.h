@@ -1,5 +1,6 @@
 // XXH3-64, at once or in pieces; the only place that knows xxHash.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_HASH_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_HASH_H
 
 #include <cstddef>
 #include <cstdint>
@@ -24,3 +25,5 @@ private:
 };
 
 } // namespace mica::program
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_HASH_H

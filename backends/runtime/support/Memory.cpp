@@ -1,5 +1,5 @@
 #include "backends/runtime/support/Memory.h"
-#include "backends/runtime/support/LargePages.h"
+#include "backends/runtime/support/HugePages.h"
 
 #include <cerrno>
 #include <cstring>
@@ -9,18 +9,18 @@
 
 namespace mica::rt {
 
-Result<Memory> Memory::reserve(uint64_t bytes, Pages pages, std::string_view remedy) {
+Result<Memory> Memory::reserve(uint64_t bytes, Pages pages, std::string_view hint) {
   // mmap refuses a length of 0; callers want a valid pointer even then.
   uint64_t length = bytes == 0 ? 1 : bytes;
   int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  bool large = pages == Pages::Large && length >= program::largePage;
-  void *address = large ? program::mapAtLargePage(length, protection, flags)
+  bool large = pages == Pages::Large && length >= program::hugePage;
+  void *address = large ? program::mapAtHugePage(length, protection, flags)
                         : mmap(nullptr, length, protection, flags, -1, /*offset=*/0);
   if (address == MAP_FAILED)
     return Error{"cannot reserve " + std::to_string(bytes) + " bytes of memory (" +
-                 std::strerror(errno) + "), " + std::string(remedy)};
+                 std::strerror(errno) + "), " + std::string(hint)};
   if (large)
-    program::askForLargePages(address, length);
+    program::requestHugePages(address, length);
   return Memory(address, length);
 }
 

@@ -1,5 +1,6 @@
 // Zeroed memory that costs nothing until it is touched.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_MEMORY_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_MEMORY_H
 
 #include "backends/runtime/support/Result.h"
 
@@ -9,18 +10,18 @@
 
 namespace mica::rt {
 
-/// Where the system lends them, large pages (2 MiB) save most of the misses of the tables of pages;
-/// but a large page is there whole once a byte of it is touched.
+/// Where the kernel provides them, huge pages (2 MiB) save most of the TLB misses;
+/// but a huge page is there whole once a byte of it is touched.
 enum class Pages { Small, Large };
 
 /// Anonymous pages, reserved without commitment (MAP_NORESERVE), zero at first touch, page-aligned;
-/// of large ones all but the rest behind the last whole one.
+/// of large ones all but the rest after the last whole one.
 class Memory {
 public:
-  /// Errors: no address space left, or an absurd size; they end in `remedy`.
+  /// Errors: no address space left, or an absurd size; they end in `hint`.
   static Result<Memory>
   reserve(uint64_t bytes, Pages pages = Pages::Small,
-          std::string_view remedy = "use fewer sequences or compile with a smaller --max-seq");
+          std::string_view hint = "use fewer sequences or compile with a smaller --max-seq");
   Memory() = default;
   Memory(Memory &&other) noexcept;
   Memory &operator=(Memory &&other) noexcept;
@@ -37,3 +38,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_MEMORY_H

@@ -1,5 +1,6 @@
 // JSON that a user hands in.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_NESTEDJSON_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_NESTEDJSON_H
 
 #include <algorithm>
 #include <charconv>
@@ -11,8 +12,8 @@
 
 namespace mica::rt {
 
-/// How deep values may stand in each other: what copies and writes them calls itself.
-inline constexpr int mostNested = 100;
+/// How deep values may be in each other: what copies and writes them calls itself.
+inline constexpr int kMaxNesting = 100;
 
 /// The first escape of JSON in `text` that names one half of a surrogate pair without the other;
 /// empty: there is none.
@@ -44,14 +45,14 @@ template <typename Json> Json parseNested(std::string_view text, std::string &pr
     using Event = typename Json::parse_event_t;
     if (!problem.empty())
       return false;
-    if (depth > mostNested)
-      problem = "nested more than " + std::to_string(mostNested) + " deep, shorten it";
+    if (depth > kMaxNesting)
+      problem = "nested more than " + std::to_string(kMaxNesting) + " deep, shorten it";
     else if (event == Event::object_start)
       keys.emplace_back();
     else if (event == Event::object_end)
       keys.pop_back();
     else if (event == Event::key && !keys.back().insert(value.template get<std::string>()).second)
-      problem = "the key " + value.dump() + " stands twice in one object, leave one out";
+      problem = "the key " + value.dump() + " occurs twice in one object, leave one out";
     return problem.empty();
   };
   Json value = Json::parse(text, keep, /*allow_exceptions=*/false);
@@ -61,3 +62,5 @@ template <typename Json> Json parseNested(std::string_view text, std::string &pr
 }
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_NESTEDJSON_H

@@ -16,7 +16,7 @@ Error NewFile::failed() const {
 }
 
 Result<std::unique_ptr<NewFile>> NewFile::create(std::string path, const FileKind &kind) {
-  std::string another(kind.remedy);
+  std::string another(kind.hint);
   if (another.empty())
     another = "choose another file for " + std::string(kind.content);
   std::unique_ptr<NewFile> file(new NewFile(std::move(path), std::move(another)));

@@ -1,5 +1,6 @@
 // A file that appears under its name only when it is complete.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_NEWFILE_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_NEWFILE_H
 
 #include "backends/runtime/support/Result.h"
 #include "backends/runtime/support/TemporaryFile.h"
@@ -17,7 +18,7 @@ struct FileKind {
   std::string_view format;  ///< ".npy file"
   std::string_view opening;
   /// What to do where it cannot be written; empty: choose another file.
-  std::string_view remedy = {};
+  std::string_view hint = {};
 };
 
 /// A temporary file, renamed by `commit`, that says what it cannot do.
@@ -42,3 +43,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_NEWFILE_H

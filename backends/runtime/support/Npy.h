@@ -1,5 +1,6 @@
 // Logits as a NumPy file.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_NPY_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_NPY_H
 
 #include "backends/runtime/support/NewFile.h"
 
@@ -40,3 +41,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_NPY_H

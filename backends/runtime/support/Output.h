@@ -1,5 +1,6 @@
 // What goes to stdout.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_OUTPUT_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_OUTPUT_H
 
 #include "backends/runtime/support/Result.h"
 
@@ -19,3 +20,5 @@ Status writeOut(std::string_view text);
 std::string toJsonText(const nlohmann::ordered_json &value);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_OUTPUT_H

@@ -10,7 +10,7 @@
 
 namespace mica::program {
 
-void endWithoutMemory() {
+void exitOutOfMemory() {
   // Threads may run out of memory together: one speaks, the others wait for the end.
   static std::atomic_flag speaks;
   while (speaks.test_and_set())
@@ -29,7 +29,7 @@ void prepareProcess() {
     if (fcntl(stream, F_GETFD) < 0 && errno == EBADF && open("/", O_PATH) < 0)
       _exit(1);
   std::signal(SIGXFSZ, SIG_IGN);
-  std::set_new_handler(endWithoutMemory);
+  std::set_new_handler(exitOutOfMemory);
 }
 
 } // namespace mica::program

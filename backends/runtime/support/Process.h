@@ -1,5 +1,6 @@
 // What every tool and every compiled program does first.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_PROCESS_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_PROCESS_H
 
 namespace mica::program {
 
@@ -10,6 +11,8 @@ namespace mica::program {
 void prepareProcess();
 
 /// Says that there is too little memory and ends the process. Allocates nothing.
-[[noreturn]] void endWithoutMemory();
+[[noreturn]] void exitOutOfMemory();
 
 } // namespace mica::program
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_PROCESS_H

@@ -11,9 +11,9 @@ static std::string programName = "program";
 
 void setProgramName(std::string name) { programName = std::move(name); }
 
-/// Appends the byte at `at` of `text`, spelt out where it is (of) a control character, and moves
+/// Appends the byte at `at` of `text`, spelled out where it is (of) a control character, and moves
 /// on.
-static void appendHarmless(std::string &out, std::string_view text, size_t &at) {
+static void appendSanitized(std::string &out, std::string_view text, size_t &at) {
   static constexpr char digits[] = "0123456789abcdef";
   auto byte = static_cast<unsigned char>(text[at]);
   // U+0080 to U+009F are C2 80 to C2 9F; some terminals obey them like ESC.
@@ -34,18 +34,18 @@ std::string printable(std::string_view text) {
     if (text[at] == '\n' || text[at] == '\t')
       line += text[at++] == '\n' ? "\\n" : "\\t";
     else
-      appendHarmless(line, text, at);
+      appendSanitized(line, text, at);
   }
   return line;
 }
 
-std::string harmless(std::string_view text) {
+std::string sanitizeForTerminal(std::string_view text) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
     if (text[at] == '\n' || text[at] == '\t')
       out += text[at++];
     else
-      appendHarmless(out, text, at);
+      appendSanitized(out, text, at);
   }
   return out;
 }

@@ -1,5 +1,6 @@
 // The lines that a program writes to stderr.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_REPORT_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_REPORT_H
 
 #include <string>
 #include <string_view>
@@ -13,7 +14,7 @@ void setProgramName(std::string name);
 std::string printable(std::string_view text);
 
 /// `text` without effect on a terminal but its line ends and tabs; well-formed UTF-8.
-std::string harmless(std::string_view text);
+std::string sanitizeForTerminal(std::string_view text);
 
 /// Writes `mica: error: PROGRAM: MESSAGE`. On a terminal the kind of a message has a color, unless
 /// NO_COLOR is set (no-color.org) or the terminal is a dumb one.
@@ -27,3 +28,5 @@ void reportWarning(std::string_view message);
 [[noreturn]] void reportFatal(std::string_view message);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_REPORT_H

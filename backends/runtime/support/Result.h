@@ -1,6 +1,7 @@
 // A value or a message: how everything that a compiled program carries reports failure (C++20 has
 // no std::expected).
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_RESULT_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_RESULT_H
 
 #include <string>
 #include <utility>
@@ -50,3 +51,5 @@ private:
 using Status = Result<void>;
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_RESULT_H

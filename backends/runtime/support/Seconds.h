@@ -1,5 +1,6 @@
 // How long something took.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_SECONDS_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_SECONDS_H
 
 #include <chrono>
 
@@ -15,3 +16,5 @@ inline double secondsSince(std::chrono::steady_clock::time_point start) {
 }
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_SECONDS_H

@@ -36,7 +36,7 @@ struct Handled {
 };
 std::array<Handled, 5> handled = {{{SIGINT}, {SIGTERM}, {SIGHUP}, {SIGQUIT}, {SIGXCPU}}};
 
-void removeAndGoOn(int signal) {
+void removeAndResume(int signal) {
   ++ending;
   removeTemporaries();
   // What would have happened without us happens now.
@@ -53,7 +53,7 @@ void installHandlers() {
         sigaction(entry.signal, nullptr, &entry.before) != 0)
       continue;
     struct sigaction ours{};
-    ours.sa_handler = removeAndGoOn;
+    ours.sa_handler = removeAndResume;
     ours.sa_flags = SA_NODEFER;
     sigemptyset(&ours.sa_mask);
     sigaction(entry.signal, &ours, nullptr);

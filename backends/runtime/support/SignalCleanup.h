@@ -1,5 +1,6 @@
 // Removes temporary files when a signal ends the process.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_SIGNALCLEANUP_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_SIGNALCLEANUP_H
 
 #include <string>
 
@@ -12,7 +13,9 @@ namespace mica::program {
 int protectTemporary(const std::string &path);
 void forgetTemporary(int slot);
 
-/// For whoever ends the process without destructors, signal handlers included.
+/// For code that ends the process without destructors, signal handlers included.
 void removeTemporaries();
 
 } // namespace mica::program
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_SIGNALCLEANUP_H

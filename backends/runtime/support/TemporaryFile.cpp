@@ -47,10 +47,10 @@ std::string_view targetOfTemporary(std::string_view name) {
   return parseTemporaryName(name).target;
 }
 
-static std::string cannotBeWritten(std::string_view reason, std::string_view remedy,
+static std::string cannotBeWritten(std::string_view reason, std::string_view hint,
                                    std::string_view another) {
   return std::string("cannot be written (").append(reason) + "), " +
-         std::string(remedy).append(another);
+         std::string(hint).append(another);
 }
 
 std::string cannotBeWritten(int error, std::string_view another) {
@@ -79,8 +79,8 @@ static std::string_view systemFolderOf(std::string_view path) {
 
 rt::Status checkTarget(const std::string &target, const Replaceable &replaceable,
                        std::string_view another) {
-  auto refuse = [&](std::string_view reason, std::string_view remedy = "") {
-    return rt::Error{cannotBeWritten(reason, remedy, another)};
+  auto refuse = [&](std::string_view reason, std::string_view hint = "") {
+    return rt::Error{cannotBeWritten(reason, hint, another)};
   };
   if (target.empty() || target.back() == '/')
     return refuse("it names no file");
@@ -101,7 +101,7 @@ rt::Status checkTarget(const std::string &target, const Replaceable &replaceable
   rt::Result<FileSource> file = FileSource::open(target);
   if (file && replaceable.isOfKind(*file))
     return {};
-  return refuse("it exists and is no " + std::string(replaceable.kind), "remove it or ");
+  return refuse("it exists and is not a " + std::string(replaceable.kind), "remove it or ");
 }
 
 /// Locks a temporary file, as long as its descriptor is open: its writer is alive. Where the file

@@ -1,5 +1,6 @@
 // A file that gets its name only when it is complete.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_TEMPORARYFILE_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_TEMPORARYFILE_H
 
 #include "backends/runtime/support/ByteSource.h"
 #include "backends/runtime/support/Result.h"
@@ -14,15 +15,15 @@
 
 namespace mica::program {
 
-/// Which existing files may be replaced: a path that was mistyped costs nobody their model.
+/// Which existing files may be replaced: a mistyped path never overwrites a model.
 struct Replaceable {
   std::string_view kind = {}; ///< "Mica program", for the error
   /// Whether a file that is not empty is of that kind. Without it, any regular file is.
   std::function<bool(const FileSource &)> isOfKind = {};
 };
 
-/// "cannot be written (REASON), REMEDY", to stand behind the path. REASON and the beginning of
-/// REMEDY are those of `error`, an errno; `another` is the remedy that always helps, such as
+/// "cannot be written (REASON), HINT", to follow the path. REASON and the beginning of
+/// HINT are those of `error`, an errno; `another` is the hint that always helps, such as
 /// "choose another -o".
 std::string cannotBeWritten(int error, std::string_view another);
 
@@ -35,7 +36,7 @@ rt::Status checkTarget(const std::string &target, const Replaceable &replaceable
 /// such name.
 std::string_view targetOfTemporary(std::string_view name);
 
-/// Every file that the tools and programs write goes through this class. It stands beside its
+/// Every file that the tools and programs write goes through this class. It is beside its
 /// target until `commit`. Destroyed before that, or when a signal ends the process (see
 /// SignalCleanup.h), it leaves nothing behind; what a killed process has left is removed by the
 /// next that writes to the same target.
@@ -64,7 +65,7 @@ private:
   std::string temporary; ///< empty: committed
   int cleanupSlot;
   int fd = -1;
-  bool isCreated = false; ///< and not somebody else's
+  bool isCreated = false; ///< and not another process's
 };
 
 /// A folder for files that are only needed now. Removed with its files when destroyed; by a signal
@@ -87,7 +88,9 @@ private:
   std::string folder;
   int cleanupSlot;
   int fd = -1;            ///< Locked as long as it is open.
-  bool isCreated = false; ///< and not somebody else's
+  bool isCreated = false; ///< and not another process's
 };
 
 } // namespace mica::program
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_TEMPORARYFILE_H

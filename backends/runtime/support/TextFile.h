@@ -1,5 +1,6 @@
 // Texts that a user hands in as files.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_TEXTFILE_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_TEXTFILE_H
 
 #include "backends/runtime/support/Result.h"
 
@@ -26,7 +27,7 @@ public:
   TextLines(const TextLines &) = delete;
   TextLines &operator=(const TextLines &) = delete;
 
-  /// The next line with its end, which the last one may lack; empty behind the last one. Valid
+  /// The next line with its end, which the last one may lack; empty after the last one. Valid
   /// until the next call.
   Result<std::string_view> next();
   /// How many bytes the lines so far have.
@@ -45,3 +46,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_TEXTFILE_H

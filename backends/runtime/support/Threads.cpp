@@ -127,7 +127,7 @@ static Status growThreads(size_t needed) {
   return {};
 }
 
-Status allowStacks(uint64_t needed) {
+Status ensureStackSize(uint64_t needed) {
   if (Status threads = growThreads(needed); !threads)
     return threads;
   rlimit limit{};

@@ -1,5 +1,6 @@
 // How many threads this process should use, and what stack they get.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_THREADS_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_THREADS_H
 
 #include "backends/runtime/support/Result.h"
 
@@ -30,6 +31,8 @@ unsigned withinQuota(unsigned processors, const std::string &root);
 
 /// Lets the stacks of this thread and of those that are started later take so many bytes. Refused
 /// where the user's hard limit is lower.
-Status allowStacks(uint64_t needed);
+Status ensureStackSize(uint64_t needed);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_THREADS_H

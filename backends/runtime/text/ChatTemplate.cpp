@@ -35,7 +35,7 @@ Result<Manifest> withChatTemplate(const Manifest &manifest,
   return changed;
 }
 
-Result<ChatTemplate> ChatTemplate::load(const Manifest &manifest, const Text *text,
+Result<ChatTemplate> ChatTemplate::load(const Manifest &manifest, const ProgramTokenizer *text,
                                         const Options &options) {
   // Without a tokenizer no template is kept, whether the model has one or not.
   if (!text)
@@ -117,7 +117,8 @@ Status ChatTemplate::setTools(const std::string &list) {
 Result<Tokens> ChatTemplate::idsOf(const Rendered &rendered) const {
   if (!rendered)
     return rendered.error();
-  return text.encodeSpelt(rendered->bytes, special ? ByteRanges() : rendered->untrusted);
+  return text.encodeWithSpecialTokens(rendered->bytes,
+                                      special ? ByteRanges() : rendered->untrusted);
 }
 
 Result<Tokens> ChatTemplate::encode(const std::vector<Message> &messages, bool answer) const {
@@ -130,8 +131,9 @@ Result<Tokens> ChatTemplate::encodeJson(const std::string &messages) const {
   for (const Json &message : list)
     haveRoles = haveRoles && message.contains("role") && message["role"].is_string();
   if (!haveRoles)
-    return Error{"\"messages\" is no list of objects with a role each, write [{\"role\": \"user\", "
-                 "\"content\": \"Hello\"}]"};
+    return Error{
+        "\"messages\" is not a list of objects with a role each, write [{\"role\": \"user\", "
+        "\"content\": \"Hello\"}]"};
   return idsOf(renderJson(messages, true));
 }
 
@@ -151,7 +153,7 @@ Result<Tokens> ChatTemplate::endOfTurn() const {
     return Tokens();
   std::string rest = rendered->bytes.substr(place + answer.size());
   rest.erase(0, std::min(rest.find_first_not_of(" \n"), rest.size()));
-  Result<Tokens> ids = text.encodeSpelt(rest);
+  Result<Tokens> ids = text.encodeWithSpecialTokens(rest);
   if (ids)
     ids->resize(!ids->empty() && text.isSpecial(ids->front()) ? 1 : 0);
   return ids;

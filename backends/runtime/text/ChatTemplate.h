@@ -1,8 +1,9 @@
 // The program's chat template: from a conversation to the text that the model reads.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_CHATTEMPLATE_H
+#define MICA_BACKENDS_RUNTIME_TEXT_CHATTEMPLATE_H
 
 #include "backends/runtime/abi/Manifest.h"
-#include "backends/runtime/text/Text.h"
+#include "backends/runtime/text/ProgramTokenizer.h"
 #include "backends/runtime/text/jinja/Template.h"
 
 namespace mica::rt {
@@ -29,14 +30,14 @@ public:
   /// Errors: the program has no template or no tokenizer, or the template cannot be run; the tools
   /// cannot be read or are not such a list, the template has no place for them, or the one for them
   /// cannot be run.
-  static Result<ChatTemplate> load(const Manifest &manifest, const Text *text,
+  static Result<ChatTemplate> load(const Manifest &manifest, const ProgramTokenizer *text,
                                    const Options &options);
 
-  /// The conversation as ids; `answer`: with what an answer begins behind. Errors: the template
-  /// refuses it.
+  /// The conversation as ids; `answer`: followed by the beginning of an answer. Errors: the
+  /// template refuses it.
   Result<Tokens> encode(const std::vector<Message> &messages, bool answer) const;
   /// The same of messages as JSON: a list of objects with a role each, as the template takes them,
-  /// with an answer's beginning behind. Errors: also that they are no such list.
+  /// followed by the beginning of an answer. Errors: also that they are not such a list.
   Result<Tokens> encodeJson(const std::string &messages) const;
   /// Makes tools known to the template, a JSON list of objects, instead of those of a file. Errors:
   /// as of Options::tools, without the file; no such list.
@@ -45,12 +46,12 @@ public:
   void forgetTools() { tools = shared; }
   /// Whether conversations have tools now, and a template of their own with them.
   bool hasToolTemplate() const { return toolProgram && tools != "null"; }
-  /// The special token that the template puts behind an answer; empty: none. Errors: the template
+  /// The special token that the template puts after an answer; empty: none. Errors: the template
   /// refuses a conversation with an answer.
   Result<Tokens> endOfTurn() const;
 
 private:
-  ChatTemplate(Manifest::Chat chat, const Text &text, jinja::Template program,
+  ChatTemplate(Manifest::Chat chat, const ProgramTokenizer &text, jinja::Template program,
                std::optional<Result<jinja::Template>> toolProgram)
       : chat(std::move(chat)), text(text), program(std::move(program)),
         toolProgram(std::move(toolProgram)) {}
@@ -67,7 +68,7 @@ private:
   Status useTools(const std::string &path);
 
   Manifest::Chat chat;
-  const Text &text;
+  const ProgramTokenizer &text;
   jinja::Template program;
   /// Of conversations with tools, where there is one for them; it may be one that cannot be run.
   std::optional<Result<jinja::Template>> toolProgram;
@@ -76,3 +77,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_CHATTEMPLATE_H

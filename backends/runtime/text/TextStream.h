@@ -1,7 +1,8 @@
 // The tokens of a request as text that ends before a stop string.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_TEXTSTREAM_H
+#define MICA_BACKENDS_RUNTIME_TEXT_TEXTSTREAM_H
 
-#include "backends/runtime/text/StopText.h"
+#include "backends/runtime/text/StopSequences.h"
 #include "backends/runtime/text/tokenizer/Tokenizer.h"
 
 namespace mica::rt {
@@ -24,7 +25,9 @@ public:
 
 private:
   Tokenizer::Decoder decoder;
-  StopText stop;
+  StopSequences stop;
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_TEXTSTREAM_H

@@ -54,7 +54,7 @@ llvm::Expected<Architecture> chooseArchitecture(const GgufModel &model) {
   auto name = value ? value->string() : std::nullopt;
   if (!name)
     return inputError(model.path(), "has no key " + inQuotes(architectureKey) + " with a name",
-                      remedy::fetch);
+                      hints::fetch);
   GgufKeys keys(model, *name);
   const FamilyEntry *found = nullptr;
   for (const FamilyEntry &entry : familyEntries())
@@ -102,7 +102,7 @@ llvm::Error ConfigReader::refuse(llvm::StringRef name, const llvm::json::Value &
                                  const llvm::Twine &expected) const {
   return inputError(model.path(),
                     "has " + inQuotes(name) + ": " + shown(value) + ", expected " + expected,
-                    remedy::otherModel);
+                    hints::otherModel);
 }
 
 /// A key without the architecture in front.
@@ -117,7 +117,7 @@ llvm::Error ConfigReader::checkGeneral(llvm::StringRef key, const GgufValue &val
     return refuse(key, valueOf(value), "2");
   if (llvm::any_of(samplingKeys, [&](const auto &row) { return row.first == key; }))
     return llvm::Error::success();
-  if (auto reason = whyGgufKeyIsIrrelevant(key)) {
+  if (auto reason = reasonGgufKeyIsIrrelevant(key)) {
     if (*reason != reasons::used)
       ignored.push_back({model.path().str(), key.str(), reason->str()});
     return llvm::Error::success();
@@ -143,13 +143,13 @@ llvm::Error ConfigReader::checkGeneral() {
 llvm::Error ConfigReader::readTensors(Hyperparameters &h) const {
   const GgufTensor *embedding = model.findTensor(tokenEmbedding);
   if (!embedding || embedding->shape.size() != 2)
-    return inputError(model.path(), "has no matrix " + inQuotes(tokenEmbedding), remedy::fetch);
+    return inputError(model.path(), "has no matrix " + inQuotes(tokenEmbedding), hints::fetch);
   auto vocab = embedding->shape.front();
   if (double(vocab) < ranges::vocab.least || double(vocab) > ranges::vocab.most)
     return inputError(model.path(),
                       "has " + llvm::Twine(vocab) + " rows in " + inQuotes(tokenEmbedding) +
                           ", which no vocabulary has",
-                      remedy::fetch);
+                      hints::fetch);
   h.vocab = vocab;
   h.tiedHead = model.findTensor("output.weight") == nullptr;
   for (const GgufFlag &flag : row.flags)
@@ -202,7 +202,7 @@ llvm::Error ConfigReader::checkRope(const NamedParameters &rope) const {
     return llvm::Error::success();
   return inputError(model.path(),
                     "has " + inQuotes(rope.named(type)) + ", but " + row.name + " has no rope",
-                    remedy::otherModel);
+                    hints::otherModel);
 }
 
 llvm::Error ConfigReader::readSampling(ModelConfig &config) const {
@@ -225,7 +225,7 @@ llvm::Error ConfigReader::checkShape(const ModelConfig &config) const {
   Sizes heads = {attention.kvHeads}, keySizes = {attention.headDim},
         valueSizes = {attention.valueDim};
   if (const std::optional<LatentConfig> &latent = attention.latent) {
-    keySizes.push_back(latent->rank + latent->turnedDim);
+    keySizes.push_back(latent->rank + latent->qkRopeHeadDim);
     valueSizes.push_back(latent->rank);
     heads.push_back(1);
   }
@@ -251,13 +251,13 @@ void ConfigReader::applyConversion(ModelConfig &config) const {
   if (row.names)
     config.names = row.names(model);
   if (row.addedToGains)
-    config.norm.gainOffset = 0;
+    config.norm.weightOffset = 0;
   for (LayerKind &kind : config.kinds) {
     AttentionConfig &attention = kind.attention;
     if (row.pairing)
       attention.rope.pairing = *row.pairing;
     if (row.addedToGains)
-      attention.norm.gainOffset = 0;
+      attention.norm.weightOffset = 0;
   }
 }
 
@@ -265,12 +265,13 @@ llvm::Expected<ModelConfig> ConfigReader::read() {
   if (llvm::Error error = checkGeneral())
     return std::move(error);
   // What scales rope is read apart from other facts.
-  llvm::SmallVector<UnreadKey> unread(row.unread);
+  llvm::SmallVector<IgnoredKeyRow> ignoredKeys(row.ignoredKeys);
   for (llvm::ArrayRef<GgufRopeKey> ropeKeys : {ggufCommonRopeKeys(), row.ropeKeys})
     for (const GgufRopeKey &key : ropeKeys)
-      unread.push_back({key.name, reasons::used});
-  KeyTables tables = {
-      row.name, {row.keys, row.fixed, unread}, {{}, ggufCommonFixedKeys(), ggufCommonUnreadKeys()}};
+      ignoredKeys.push_back({key.name, reasons::used});
+  KeyTables tables = {row.name,
+                      {row.keys, row.fixed, ignoredKeys},
+                      {{}, ggufCommonFixedKeys(), ggufCommonIgnoredKeys()}};
   auto h = readFacts(tables);
   if (!h)
     return h.takeError();

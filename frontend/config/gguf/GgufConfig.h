@@ -1,5 +1,4 @@
-//===- GgufConfig.h - the metadata and tensors of GGUF files
-//----------------------------------===//
+//===- GgufConfig.h - the metadata and tensors of GGUF files ----*- C++ -*-===//
 #ifndef MICA_FRONTEND_CONFIG_GGUF_GGUFCONFIG_H
 #define MICA_FRONTEND_CONFIG_GGUF_GGUFCONFIG_H
 

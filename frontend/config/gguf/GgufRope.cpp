@@ -59,7 +59,7 @@ llvm::Expected<std::string> RopeScalingReader::readType() const {
     return inputError(keys.path(),
                       "has " + inQuotes(keys.named(typeKey)) + ": " + shown(*value) +
                           ", only none, linear, yarn and longrope are computed",
-                      remedy::otherModel);
+                      hints::otherModel);
   }
   for (llvm::StringRef name : {"rope.scaling.factor", "rope.scale_linear"})
     if (const llvm::json::Value *value = keys.find(name))
@@ -76,13 +76,13 @@ llvm::Error RopeScalingReader::readKey(const GgufRopeKey &key) {
       parameters.expect(key.parameter, name);
     return llvm::Error::success();
   }
-  if (type == "none" && (key.isAnywhere || key.belongsTo("linear")))
+  if (type == "none" && (key.isOfAnyType || key.belongsTo("linear")))
     return llvm::Error::success();
   if (!key.belongsTo(type))
     return inputError(keys.path(),
                       "has " + inQuotes(name) + ", which a rope scaling of type " + type +
                           " has not",
-                      remedy::otherModel);
+                      hints::otherModel);
   if (parameters.find(key.parameter))
     return inputError(keys.path(), "has " + inQuotes(name) + " beside another factor of rope",
                       "keep one");
@@ -127,7 +127,7 @@ bool RopeScalingReader::matches(llvm::ArrayRef<double> factors, double largest,
 }
 
 /// Every factor between 1 and the largest tells how long the original context was; where there is
-/// none, all between the two borders mean the same.
+/// none, all between the two limits mean the same.
 std::optional<int64_t> RopeScalingReader::fitContext(llvm::ArrayRef<double> factors,
                                                      double largest) const {
   llvm::SmallVector<double> candidates = {8192};
@@ -153,7 +153,7 @@ std::optional<int64_t> RopeScalingReader::fitContext(llvm::ArrayRef<double> fact
 
 llvm::Error RopeScalingReader::wrong(const GgufTensor &tensor, const llvm::Twine &what) const {
   return inputError(model.pathOf(tensor), "tensor " + inQuotes(tensor.name) + " " + what,
-                    remedy::otherModel);
+                    hints::otherModel);
 }
 
 llvm::Expected<llvm::SmallVector<double>>
@@ -176,7 +176,7 @@ llvm::Error RopeScalingReader::readLongRope() {
       return inputError(keys.path(),
                         "has no tensor " + inQuotes(name) +
                             ", which a rope scaling of type longrope needs",
-                        remedy::otherModel);
+                        hints::otherModel);
     auto factors = factorsOf(*tensor);
     if (!factors)
       return factors.takeError();

@@ -1,5 +1,4 @@
-//===- GgufRope.h - the scaling of rope in a GGUF file
-//---------------------------------------------===//
+//===- GgufRope.h - the scaling of rope in a GGUF file ----------*- C++ -*-===//
 #ifndef MICA_FRONTEND_CONFIG_GGUF_GGUFROPE_H
 #define MICA_FRONTEND_CONFIG_GGUF_GGUFROPE_H
 

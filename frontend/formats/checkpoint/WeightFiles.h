@@ -1,5 +1,4 @@
-//===- WeightFiles.h - the weights of a model folder
-//--------------------------------------------===//
+//===- WeightFiles.h - the weights of a model folder ------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_CHECKPOINT_WEIGHTFILES_H
 #define MICA_FRONTEND_FORMATS_CHECKPOINT_WEIGHTFILES_H
 
@@ -34,7 +33,7 @@ public:
   /// All tensors, file by file in the order of their data.
   llvm::ArrayRef<TensorInfo> tensors() const { return infos; }
 
-  /// The tensor with the scales of the blocks of `tensor`, one byte each; null where they stand in
+  /// The tensor with the scales of the blocks of `tensor`, one byte each; null where they are in
   /// the blocks.
   const TensorInfo *scalesOf(const TensorInfo &tensor) const {
     return tensor.scales ? &infos[*tensor.scales] : nullptr;

@@ -1,4 +1,4 @@
-//===- WeightForms.h - the names of files with weights --------------------===//
+//===- WeightForms.h - the names of files with weights ----------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_CHECKPOINT_WEIGHTFORMS_H
 #define MICA_FRONTEND_FORMATS_CHECKPOINT_WEIGHTFORMS_H
 

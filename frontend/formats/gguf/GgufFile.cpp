@@ -23,7 +23,7 @@ uint64_t sizeOf(GgufKind kind) {
   return sizes[static_cast<uint32_t>(kind)];
 }
 
-/// The bytes of the file behind what has been read. A read beyond the end fails, and so does every
+/// The bytes of the file after what has been read. A read beyond the end fails, and so does every
 /// one that follows.
 class Cursor {
 public:
@@ -65,7 +65,7 @@ public:
   llvm::Expected<GgufHeader> read();
 
 private:
-  llvm::Error wrong(const llvm::Twine &what) const { return inputError(path, what, remedy::fetch); }
+  llvm::Error wrong(const llvm::Twine &what) const { return inputError(path, what, hints::fetch); }
   llvm::Error endsIn(const llvm::Twine &what) const {
     return wrong("ends in " + what + " (" + llvm::Twine(size) + " bytes), it is truncated");
   }
@@ -118,7 +118,7 @@ llvm::Expected<GgufKind> HeaderReader::readKind(llvm::StringRef key) {
   return static_cast<GgufKind>(number);
 }
 
-/// Walks over the elements, so that every later look at the array stays inside of it.
+/// Walks over the elements, so that every later look at the array stays inside it.
 llvm::Expected<GgufValue> HeaderReader::readArray(llvm::StringRef key, unsigned depth) {
   uint64_t where = cursor.place();
   auto kind = readKind(key);
@@ -268,7 +268,7 @@ llvm::Error HeaderReader::readTensors(uint64_t count) {
   return llvm::Error::success();
 }
 
-/// Offsets count from the first aligned byte behind the header. A tensor follows the one before it
+/// Offsets count from the first aligned byte after the header. A tensor follows the one before it
 /// at the next aligned byte: where it does not, the type or the shape of one of them is not that of
 /// its bytes.
 llvm::Error HeaderReader::place() {

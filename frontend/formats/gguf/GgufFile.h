@@ -1,5 +1,4 @@
-//===- GgufFile.h - the header of a GGUF file
-//------------------------------------------------------===//
+//===- GgufFile.h - the header of a GGUF file -------------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_GGUF_GGUFFILE_H
 #define MICA_FRONTEND_FORMATS_GGUF_GGUFFILE_H
 
@@ -60,7 +59,7 @@ public:
   /// Elements of an array of fixed size, one by one.
   GgufValue at(uint64_t index) const;
 
-  /// As it may stand in a message.
+  /// As it may be in a message.
   std::string shown() const;
 
 private:
@@ -70,7 +69,7 @@ private:
 };
 
 /// Where a tensor lies: `size` bytes at `offset` of its file. The shape is row-major: the last
-/// dimension is the one whose elements stand beside each other.
+/// dimension is the one whose elements are next to each other.
 struct GgufTensor {
   std::string name;
   const TensorType *type = nullptr;
@@ -91,7 +90,7 @@ struct GgufHeader {
 /// Refused: versions other than 2 and 3, big-endian files; counts and lengths beyond the file; keys
 /// and tensors that occur twice; kinds and types that are not known; arrays nested deeper than 4;
 /// tensors of more than 4 dimensions, whose sizes overflow or are no whole blocks, that are not
-/// aligned, end behind the file or overlap.
+/// aligned, end after the file or overlap.
 llvm::Expected<GgufHeader> readGgufHeader(llvm::ArrayRef<uint8_t> bytes, llvm::StringRef path);
 
 /// Whether a file begins as GGUF files do, of whatever version.

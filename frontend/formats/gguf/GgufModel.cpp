@@ -54,7 +54,7 @@ llvm::Expected<std::optional<unsigned>> count(const GgufHeader &header, llvm::St
                       "has " + inQuotes(key) + ": " + entry->second.shown() +
                           ", expected an integer from " + llvm::Twine(least) + " to " +
                           llvm::Twine(most),
-                      remedy::fetch);
+                      hints::fetch);
   return static_cast<unsigned>(*value);
 }
 

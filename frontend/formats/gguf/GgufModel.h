@@ -1,5 +1,4 @@
-//===- GgufModel.h - a model of one GGUF file or several
-//-------------------------------------------===//
+//===- GgufModel.h - a model of one GGUF file or several --------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_GGUF_GGUFMODEL_H
 #define MICA_FRONTEND_FORMATS_GGUF_GGUFMODEL_H
 

@@ -22,7 +22,7 @@ llvm::Error checkNumbers(llvm::StringRef path, llvm::StringRef name, llvm::Array
     if (!std::isfinite(value) || value < 0)
       return inputError(path,
                         "has a mean square that is negative or not finite (" + inQuotes(name) + ")",
-                        remedy::fetch);
+                        hints::fetch);
   return llvm::Error::success();
 }
 

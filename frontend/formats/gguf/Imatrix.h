@@ -1,4 +1,4 @@
-//===- Imatrix.h - statistics of activations that llama.cpp has written ---===//
+//===- Imatrix.h - statistics of activations that llama.cpp has written -*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_GGUF_IMATRIX_H
 #define MICA_FRONTEND_FORMATS_GGUF_IMATRIX_H
 

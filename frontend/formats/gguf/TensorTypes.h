@@ -1,4 +1,4 @@
-//===- TensorTypes.h - how GGUF files store numbers ---------------*- C++ -*-===//
+//===- TensorTypes.h - how GGUF files store numbers -------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_GGUF_TENSORTYPES_H
 #define MICA_FRONTEND_FORMATS_GGUF_TENSORTYPES_H
 
@@ -29,8 +29,8 @@ const TensorType *tensorTypeNumbered(uint32_t number);
 /// The type of that name, which there is.
 const TensorType &mxfp4Type();
 
-/// A block of MXFP4 of 32 neighbouring pairs of numbers, the first of each in the low bits, and of
-/// their scale: here the first half stands in the low bits.
+/// A block of MXFP4 of 32 neighboring pairs of numbers, the first of each in the low bits, and of
+/// their scale: here the first half is in the low bits.
 void joinMxfp4(const uint8_t *pairs, uint8_t scale, uint8_t *block);
 
 /// The names of the types that become numbers, for messages.

@@ -14,7 +14,7 @@ namespace {
 /// The format's own bound on the header, and bounds that no real model comes near.
 constexpr uint64_t maxHeaderBytes = 100'000'000;
 constexpr size_t maxRank = 8;
-constexpr JsonLimits headerLimits = {maxHeaderBytes, 2u << 20, 4, remedy::fetch};
+constexpr JsonLimits headerLimits = {maxHeaderBytes, 2u << 20, 4, hints::fetch};
 
 /// One entry of the header while it is checked; every error names it.
 class EntryReader {
@@ -27,7 +27,7 @@ public:
 
 private:
   llvm::Error wrong(const llvm::Twine &what) const {
-    return inputError(path, "tensor " + inQuotes(name) + " " + what, remedy::fetch);
+    return inputError(path, "tensor " + inQuotes(name) + " " + what, hints::fetch);
   }
   llvm::Error readType(TensorInfo &tensor) const;
   llvm::Error readShape(TensorInfo &tensor) const;
@@ -132,44 +132,43 @@ llvm::Error checkContiguous(llvm::ArrayRef<TensorInfo> sorted, uint64_t dataByte
               " of the data, which " +
               (tensor.offset < end ? "overlaps the tensor before it" : "leaves a gap before it") +
               " (ends at " + llvm::Twine(end) + ")",
-          remedy::fetch);
+          hints::fetch);
     end += tensor.size;
   }
   if (end != dataBytes)
     return inputError(path,
                       "has " + llvm::Twine(dataBytes) + " bytes of data, but its tensors end at " +
                           llvm::Twine(end),
-                      remedy::fetch);
+                      hints::fetch);
   return llvm::Error::success();
 }
 
 llvm::Error checkMetadata(const llvm::json::Value &metadata, llvm::StringRef path) {
   const llvm::json::Object *object = metadata.getAsObject();
   if (!object)
-    return inputError(path, "has a __metadata__ in its header that is not an object",
-                      remedy::fetch);
+    return inputError(path, "has a __metadata__ in its header that is not an object", hints::fetch);
   for (const auto &[key, value] : *object)
     if (!value.getAsString())
       return inputError(path, "has a __metadata__ entry " + inQuotes(key) + " that is not a string",
-                        remedy::fetch);
+                        hints::fetch);
   return llvm::Error::success();
 }
 
 llvm::Expected<llvm::StringRef> headerText(llvm::ArrayRef<uint8_t> bytes, llvm::StringRef path) {
   if (bytes.size() < 8)
     return inputError(path, "is no safetensors file (" + llvm::Twine(bytes.size()) + " bytes)",
-                      remedy::fetch);
+                      hints::fetch);
   uint64_t length = llvm::support::endian::read64le(bytes.data());
   if (length > maxHeaderBytes || length > bytes.size() - 8)
     return inputError(path,
                       "declares a header of " + llvm::Twine(length) + " bytes, but " +
                           llvm::Twine(bytes.size() - 8) +
                           " follow; it is truncated or no safetensors file",
-                      remedy::fetch);
+                      hints::fetch);
   llvm::StringRef text = llvm::toStringRef(bytes.slice(8, length));
-  // The format has padding behind the object, and nothing before it.
+  // The format has padding after the object, and nothing before it.
   if (!text.starts_with("{"))
-    return inputError(path, "has a header that does not begin with \"{\"", remedy::fetch);
+    return inputError(path, "has a header that does not begin with \"{\"", hints::fetch);
   return text;
 }
 
@@ -196,7 +195,7 @@ llvm::Expected<std::vector<TensorInfo>> readSafetensorsHeader(llvm::ArrayRef<uin
     const llvm::json::Object *entry = value.getAsObject();
     if (!entry)
       return inputError(path, "has a header entry " + inQuotes(name) + " that is not an object",
-                        remedy::fetch);
+                        hints::fetch);
     auto tensor = EntryReader(path, name, *entry).read(dataBytes);
     if (!tensor)
       return tensor.takeError();

@@ -1,5 +1,4 @@
-//===- Safetensors.h - the header of a safetensors file
-//-----------------------------------------===//
+//===- Safetensors.h - the header of a safetensors file ---------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_SAFETENSORS_SAFETENSORS_H
 #define MICA_FRONTEND_FORMATS_SAFETENSORS_SAFETENSORS_H
 

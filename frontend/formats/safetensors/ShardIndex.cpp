@@ -9,7 +9,7 @@
 
 namespace mica {
 
-constexpr JsonLimits indexLimits = {64u << 20, 2u << 20, 8, remedy::fetch};
+constexpr JsonLimits indexLimits = {64u << 20, 2u << 20, 8, hints::fetch};
 constexpr size_t maxShards = 4096;
 
 static bool isPlainName(llvm::StringRef name, llvm::StringRef extension) {
@@ -28,7 +28,7 @@ collectFiles(const llvm::json::Object &map, llvm::StringRef path, llvm::StringRe
                         "places tensor " + inQuotes(tensor) + " in " +
                             (file ? inQuotes(*file) : shown(value)) +
                             ", which is not the plain name of a " + extension + " file",
-                        remedy::correct);
+                        hints::correct);
     files.push_back(file->str());
   }
   llvm::sort(files);
@@ -49,7 +49,7 @@ llvm::Expected<std::vector<std::string>> shardIndexFrom(llvm::StringRef text, ll
   const llvm::json::Object *object = root->getAsObject();
   const llvm::json::Object *map = object ? object->getObject("weight_map") : nullptr;
   if (!map || map->empty())
-    return inputError(path, "has no weight_map with tensors in it", remedy::fetch);
+    return inputError(path, "has no weight_map with tensors in it", hints::fetch);
   return collectFiles(*map, path, extension);
 }
 

@@ -1,5 +1,4 @@
-//===- ShardIndex.h - model.safetensors.index.json and its like
-//----------------------------------------------===//
+//===- ShardIndex.h - model.safetensors.index.json and its like -*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_SAFETENSORS_SHARDINDEX_H
 #define MICA_FRONTEND_FORMATS_SAFETENSORS_SHARDINDEX_H
 

@@ -1,5 +1,4 @@
-//===- TensorInfo.h - one stored tensor
-//---------------------------------------------------------===//
+//===- TensorInfo.h - one stored tensor -------------------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_TENSORS_TENSORINFO_H
 #define MICA_FRONTEND_FORMATS_TENSORS_TENSORINFO_H
 
@@ -16,7 +15,7 @@
 namespace mica {
 
 /// The element types that safetensors files can declare. Mica computes with F32, BF16 and F16, and
-/// makes F32 of F64; the others are known so that a tensor which nobody reads may have them.
+/// makes F32 of F64; the others are known so that a tensor that is not read may have them.
 enum class StoredType {
   F64,
   F32,

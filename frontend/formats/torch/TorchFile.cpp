@@ -20,7 +20,7 @@ static llvm::Expected<std::string> folderOf(const llvm::StringMap<ZipEntry> &ent
     if (llvm::StringRef name = entry.getKey(); name.consume_back(pickle) && !name.contains('/'))
       found = found.empty() || name < found ? name : found;
   if (found.empty())
-    return inputError(path, "holds no pickle of tensors", remedy::fetch);
+    return inputError(path, "holds no pickle of tensors", hints::fetch);
   return found.str();
 }
 
@@ -32,13 +32,13 @@ struct StorageBytes {
 static llvm::Expected<TensorInfo> place(const TorchTensor &tensor,
                                         std::optional<StorageBytes> storage, llvm::StringRef path) {
   if (!storage)
-    return inputError(path, "lacks the data of tensor " + inQuotes(tensor.name), remedy::fetch);
+    return inputError(path, "lacks the data of tensor " + inQuotes(tensor.name), hints::fetch);
   // Neither elements nor places are beyond what the pickle says of the storage, which may lie: all
   // is compared as numbers of elements.
   uint64_t element = bitsOf(tensor.type) / 8, held = storage->size / element;
   if (tensor.span > held || tensor.first > held - tensor.span)
     return inputError(path, "holds too little data of tensor " + inQuotes(tensor.name),
-                      remedy::fetch);
+                      hints::fetch);
   TensorInfo info;
   info.name = tensor.name.str();
   info.type = tensor.type;
@@ -66,7 +66,7 @@ static llvm::Error bigEndian(llvm::StringRef path) {
   return inputError(path, "is of a big-endian machine", "convert the model to safetensors");
 }
 
-/// Behind the pickles stand the storages, each with the number of its elements in front.
+/// After the pickles come the storages, each with the number of its elements in front.
 static llvm::Expected<std::vector<TensorInfo>> readLegacyFile(llvm::ArrayRef<uint8_t> bytes,
                                                               llvm::StringRef path) {
   auto pickles = readLegacyPickles(bytes, path);
@@ -86,7 +86,7 @@ static llvm::Expected<std::vector<TensorInfo>> readLegacyFile(llvm::ArrayRef<uin
                         "convert the model to safetensors");
     uint64_t count = rest.size() < 8 ? 0 : llvm::support::endian::read64le(rest.data());
     if (rest.size() < 8 || count > (rest.size() - 8) / element->second)
-      return inputError(path, "ends within the storage " + inQuotes(name), remedy::fetch);
+      return inputError(path, "ends within the storage " + inQuotes(name), hints::fetch);
     uint64_t size = count * element->second;
     storages[name] = {bytes.size() - rest.size() + 8, size};
     rest = rest.drop_front(8 + size);
@@ -118,7 +118,7 @@ llvm::Expected<std::vector<TensorInfo>> readTorchFile(llvm::ArrayRef<uint8_t> by
   // torch may be told to compute none, and leaves 0 then.
   uint32_t crc = entries->lookup(*folder + "/data.pkl").crc;
   if (crc != 0 && crc != llvm::crc32(pickle))
-    return inputError(path, "has a pickle that its checksum does not agree with", remedy::fetch);
+    return inputError(path, "has a pickle that its checksum does not agree with", hints::fetch);
   auto tensors = readTorchPickle(pickle, path);
   if (!tensors)
     return tensors.takeError();

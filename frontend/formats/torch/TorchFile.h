@@ -1,5 +1,4 @@
-//===- TorchFile.h - a checkpoint as torch.save writes it
-//---------------------------------------===//
+//===- TorchFile.h - a checkpoint as torch.save writes it -------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_TORCH_TORCHFILE_H
 #define MICA_FRONTEND_FORMATS_TORCH_TORCHFILE_H
 

@@ -55,10 +55,10 @@ enum Opcode : uint8_t {
   Frame = 0x95,
 };
 
-enum class Kind { None, Bool, Integer, Text, Name, List, Dict, Storage, Tensor, MarkOfStack };
+enum class Kind { None, Bool, Integer, Text, Name, List, Dict, Storage, Tensor, Mark };
 
 /// Something that the machine has made. Lists and tuples are alike; entries of dictionaries stand
-/// one behind the other, each key before its value.
+/// one after the other, each key before its value.
 struct Object {
   Kind kind = Kind::None;
   int64_t number = 0;        ///< of integers and truths; of storages how many elements they have
@@ -135,9 +135,9 @@ private:
     return text.take_front(end);
   }
   /// The objects above the last mark, which goes with them.
-  std::optional<std::vector<uint32_t>> takeToMark() {
+  std::optional<std::vector<uint32_t>> popToMark() {
     for (size_t i = stack.size(); i-- > 0;)
-      if (objects[stack[i]].kind == Kind::MarkOfStack) {
+      if (objects[stack[i]].kind == Kind::Mark) {
         std::vector<uint32_t> items(stack.begin() + i + 1, stack.end());
         stack.resize(i);
         return items;
@@ -182,7 +182,7 @@ llvm::Error Machine::makeGlobal(llvm::StringRef module, llvm::StringRef name) {
   return wrong("has a pickle that uses " + inQuotes(full) + ", which is no part of a tensor");
 }
 
-/// ("storage", type, file, device, elements), and None behind it before 1.6, where something else
+/// ("storage", type, file, device, elements), and None after it before 1.6, where something else
 /// would make it a part of another.
 llvm::Error Machine::makeStorage() {
   Object *id = top();
@@ -270,7 +270,7 @@ llvm::Error Machine::makeTuple(std::optional<size_t> size) {
   Object tuple;
   tuple.kind = Kind::List;
   if (!size) {
-    auto items = takeToMark();
+    auto items = popToMark();
     if (!items)
       return cut();
     tuple.items = std::move(*items);
@@ -288,7 +288,7 @@ llvm::Error Machine::addItems(bool isDict, bool single) {
   std::vector<uint32_t> items;
   size_t size = isDict ? 2 : 1;
   if (!single) {
-    auto all = takeToMark();
+    auto all = popToMark();
     if (!all)
       return cut();
     items = std::move(*all);
@@ -309,7 +309,7 @@ llvm::Error Machine::step(uint8_t opcode) {
     object.kind = kind;
     return push(std::move(object));
   };
-  // The sizes of numbers that instructions have behind them.
+  // The sizes of numbers that instructions have after them.
   auto number = [&](uint64_t size) { return takeNumber(size); };
   switch (opcode) {
   case Proto:
@@ -317,7 +317,7 @@ llvm::Error Machine::step(uint8_t opcode) {
   case Frame:
     return number(8) ? llvm::Error::success() : cut();
   case Mark:
-    return pushKind(Kind::MarkOfStack);
+    return pushKind(Kind::Mark);
   case None:
     return pushKind(Kind::None);
   case NewTrue:
@@ -426,7 +426,7 @@ llvm::Expected<std::vector<TorchTensor>> Machine::tensorsOf(const Object &dict) 
     if (key.kind != Kind::Text)
       return wrong("has a dictionary whose keys are no names");
     if (!value.tensor)
-      return wrong("has the entry " + inQuotes(key.text) + ", which is no tensor");
+      return wrong("has the entry " + inQuotes(key.text) + ", which is not a tensor");
     if (!names.insert(key.text).second)
       return wrong("has the entry " + inQuotes(key.text) + " twice");
     tensors.push_back(*value.tensor);

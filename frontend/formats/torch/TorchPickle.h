@@ -1,5 +1,4 @@
-//===- TorchPickle.h - the tensors that a pickle of torch describes
-//------------------------------===//
+//===- TorchPickle.h - the tensors that a pickle of torch describes -*- C++ -*-===//
 //
 // A checkpoint of torch is a pickle: a program for a machine with a stack, which may call anything
 // in Python. This is that machine without Python: it knows the few instructions and the few names
@@ -37,7 +36,7 @@ struct LegacyPickles {
   std::vector<TorchTensor> tensors;
   std::vector<llvm::StringRef> storages; ///< in the order of their data
   bool littleEndian = true;
-  llvm::ArrayRef<uint8_t> rest; ///< behind the pickles
+  llvm::ArrayRef<uint8_t> rest; ///< after the pickles
 };
 
 /// Reads the pickles that `bytes` begins with: the magic number and the version of the format,

@@ -19,7 +19,7 @@ constexpr uint32_t endSignature = 0x06054b50, end64Signature = 0x06064b50,
 constexpr uint64_t endBytes = 22, end64Bytes = 56, locator64Bytes = 20, entryBytes = 46,
                    localBytes = 30, maxComment = 0xffff;
 constexpr uint16_t extra64 = 1;
-/// What stands in a field whose number is in the 64-bit extension.
+/// What is in a field whose number is in the 64-bit extension.
 constexpr uint32_t elsewhere = 0xffffffff;
 
 class ZipReader {
@@ -34,7 +34,7 @@ private:
   };
 
   llvm::Error broken(const llvm::Twine &what) const {
-    return inputError(path, "is no whole zip archive (" + what + ")", remedy::fetch);
+    return inputError(path, "is not a whole zip archive (" + what + ")", hints::fetch);
   }
   /// Whether [offset, offset + size) lies in the archive.
   bool has(uint64_t offset, uint64_t size) const {
@@ -49,7 +49,7 @@ private:
   llvm::StringRef path;
 };
 
-/// The last record, behind which a comment may stand.
+/// The last record, after which a comment may follow.
 std::optional<uint64_t> ZipReader::findEnd() const {
   if (bytes.size() < endBytes)
     return std::nullopt;
@@ -112,12 +112,12 @@ llvm::Error ZipReader::readEntry(uint64_t &offset, llvm::StringMap<ZipEntry> &en
     return inputError(path, "holds " + inQuotes(name) + " compressed or encrypted",
                       "convert the model to safetensors");
   if (!has(local, localBytes) || read32le(at(local)) != localSignature)
-    return broken(inQuotes(name) + " does not stand where its directory says");
+    return broken(inQuotes(name) + " is not where its directory says");
   uint64_t data = local + localBytes + read16le(at(local + 26)) + read16le(at(local + 28));
   if (!has(data, size))
     return broken(inQuotes(name) + " is cut");
   if (!entries.try_emplace(name, ZipEntry{data, size, read32le(entry + 16)}).second)
-    return broken(inQuotes(name) + " stands in it twice");
+    return broken(inQuotes(name) + " occurs in it twice");
   return llvm::Error::success();
 }
 

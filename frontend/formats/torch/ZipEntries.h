@@ -1,5 +1,4 @@
-//===- ZipEntries.h - the files in an uncompressed archive
-//--------------------------------------===//
+//===- ZipEntries.h - the files in an uncompressed archive ------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_TORCH_ZIPENTRIES_H
 #define MICA_FRONTEND_FORMATS_TORCH_ZIPENTRIES_H
 
@@ -11,7 +10,7 @@
 
 namespace mica {
 
-/// Where an entry's bytes lie in the archive, and the checksum (CRC-32) that it says of them. Who
+/// Where an entry's bytes lie in the archive, and the checksum (CRC-32) in its record. Code that
 /// reads the bytes checks it.
 struct ZipEntry {
   uint64_t offset = 0, size = 0;

@@ -75,7 +75,7 @@ llvm::Error takeTemplate(const llvm::json::Object &config, llvm::StringRef path,
   }
   const llvm::json::Array *list = value->getAsArray();
   auto wrong = [&](const llvm::Twine &what) {
-    return inputError(path, "\"chat_template\" " + what, remedy::correct);
+    return inputError(path, "\"chat_template\" " + what, hints::correct);
   };
   if (!list)
     return wrong("is neither a text nor a list of named texts");
@@ -100,7 +100,7 @@ llvm::Error takeFile(llvm::StringRef name, llvm::StringRef path, ChatDescription
     return file.takeError();
   const auto *begin = file->bytes().begin();
   if (!llvm::isLegalUTF8String(&begin, file->bytes().end()))
-    return inputError(path, "is not UTF-8", remedy::fetch);
+    return inputError(path, "is not UTF-8", hints::fetch);
   takeNamed(name, llvm::toStringRef(file->bytes()), path, chat);
   return llvm::Error::success();
 }
@@ -148,10 +148,10 @@ llvm::Error takeValue(llvm::StringRef key, const GgufValue &value, llvm::StringR
   llvm::StringRef name = key;
   std::optional<llvm::StringRef> text = value.string();
   if (!text)
-    return inputError(path, "\"" + key + "\" is no text", remedy::fetch);
+    return inputError(path, "\"" + key + "\" is not a text", hints::fetch);
   const auto *begin = text->bytes_begin();
   if (!llvm::isLegalUTF8String(&begin, text->bytes_end()))
-    return inputError(path, "\"" + key + "\" is not UTF-8", remedy::fetch);
+    return inputError(path, "\"" + key + "\" is not UTF-8", hints::fetch);
   chat.file = path.str();
   name.consume_front(ggufTemplate);
   takeNamed(name.consume_front(".") ? name : "default", *text, path, chat);

@@ -1,5 +1,4 @@
-//===- ReadChat.h - a model's chat template
-//------------------------------------------------------------===//
+//===- ReadChat.h - a model's chat template ---------------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_CHAT_READCHAT_H
 #define MICA_FRONTEND_TEXT_CHAT_READCHAT_H
 
@@ -16,14 +15,14 @@ namespace mica {
 /// A template for one kind of conversations.
 struct NamedTemplate {
   std::string text;
-  std::string file;     ///< where it stands
+  std::string file;     ///< its path
   std::string unusable; ///< Why it cannot be parsed, with its line; empty: it can.
 };
 
 /// What a program needs to put a conversation into words.
 struct ChatDescription {
   std::string chatTemplate;
-  std::string file; ///< where the template stands
+  std::string file; ///< the path of the template
   /// For conversations with tools ("tool_use"), where there is another for them.
   std::optional<NamedTemplate> forTools;
   /// The names of templates that no program uses.

@@ -1,5 +1,4 @@
-//===- ByteAlphabet.h - the printable characters that byte-level vocabularies write bytes as
-//----===//
+//===- ByteAlphabet.h - the characters of byte-level vocabularies -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_BYTEALPHABET_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_BYTEALPHABET_H
 

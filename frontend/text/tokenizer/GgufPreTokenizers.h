@@ -1,5 +1,4 @@
-//===- GgufPreTokenizers.h - what the names of tokenizer.ggml.pre stand for
-//------------------------===//
+//===- GgufPreTokenizers.h - the names of tokenizer.ggml.pre ----*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_GGUFPRETOKENIZERS_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_GGUFPRETOKENIZERS_H
 
@@ -18,7 +17,7 @@ struct GgufPreTokenizer {
   llvm::ArrayRef<llvm::StringLiteral> patterns;
   bool composes = false;     ///< text is brought into form NFC
   bool takesPieces = false;  ///< a word that is a piece is not merged
-  bool beginsPrompt = false; ///< the begin token stands in front unless the file says otherwise
+  bool beginsPrompt = false; ///< the begin token comes first unless the file says otherwise
 };
 
 /// The pre-tokenizer of that name; null where there is none.

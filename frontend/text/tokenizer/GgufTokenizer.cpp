@@ -132,7 +132,7 @@ void VocabularyReader::readTokens() {
   const GgufValue *value = find("tokens");
   auto list = value ? value->strings() : std::nullopt;
   if (!list || list->empty() || list->size() > maxPieces)
-    return at("tokens").refuse("a list of strings is expected", remedy::fetch);
+    return at("tokens").refuse("a list of strings is expected", hints::fetch);
   for (auto [index, text] : llvm::enumerate(*list))
     tokens.push_back(text.empty() ? "[EMPTY_" + std::to_string(index) + "]" : text.str());
 }
@@ -144,7 +144,7 @@ void VocabularyReader::readTypes() {
   auto list = value->integers();
   if (!list || list->size() != tokens.size() ||
       llvm::any_of(*list, [](int64_t type) { return type < 1 || type > 6; }))
-    return at("token_type").refuse("a type from 1 to 6 for every token is expected", remedy::fetch);
+    return at("token_type").refuse("a type from 1 to 6 for every token is expected", hints::fetch);
   types = std::move(*list);
 }
 
@@ -174,7 +174,7 @@ void VocabularyReader::readByteLevel() {
   const GgufValue *value = find("merges");
   auto merges = value ? value->strings() : std::nullopt;
   if (!merges || merges->size() > maxMerges)
-    at("merges").refuse("a list of strings is expected", remedy::fetch);
+    at("merges").refuse("a list of strings is expected", hints::fetch);
   if (problem.found())
     return;
   addMergeLines(*merges, builder, at("merges"));
@@ -190,7 +190,7 @@ void VocabularyReader::readScores() {
   auto list = value ? value->floats() : std::nullopt;
   if (!list || list->size() != tokens.size() ||
       !llvm::all_of(*list, [](float score) { return std::isfinite(score); }))
-    return at("scores").refuse("a finite score for every token is expected", remedy::fetch);
+    return at("scores").refuse("a finite score for every token is expected", hints::fetch);
   scores = std::move(*list);
 }
 
@@ -200,15 +200,15 @@ void VocabularyReader::addScoredPieces() {
   for (auto [index, token] : llvm::enumerate(tokens)) {
     TokenType type = typeOf(index);
     if (!isUtf8(token) || token.find('\0') != std::string::npos)
-      return at("tokens").refuse("token " + llvm::Twine(index) + " is no text", remedy::fetch);
-    // Only those of the type are bytes, however others are spelt.
+      return at("tokens").refuse("token " + llvm::Twine(index) + " is not a text", hints::fetch);
+    // Only those of the type are bytes, however others are spelled.
     builder.bytePieces = type == TokenType::Byte;
     builder.addPiece(token, index, at("tokens"));
     if (problem.found())
       return;
     TokenizerTable::Piece &piece = builder.table.pieces[index];
     if (type == TokenType::Byte && piece.flags != PieceFlags::byte)
-      return at("token_type").refuse("token " + inQuotes(token) + " is no byte", remedy::fetch);
+      return at("token_type").refuse("token " + inQuotes(token) + " is not a byte", hints::fetch);
     piece.flags = flags[static_cast<int>(type) - 1];
     piece.score = scores[index];
     if (type == TokenType::Byte) {
@@ -218,7 +218,7 @@ void VocabularyReader::addScoredPieces() {
   }
 }
 
-/// As sentencepiece has it: spaces become visible, one stands in front.
+/// As sentencepiece has it: spaces become visible, one is prepended.
 void VocabularyReader::readSentencePiece() {
   readScores();
   if (problem.found())
@@ -276,7 +276,7 @@ void VocabularyReader::place(bool beginsPrompt) {
   put("add_bos_token", beginsPrompt, table.bosId, table.prefixIds);
   put("add_eos_token", false, table.eosId, table.suffixIds);
   if (boolean("add_sep_token", false))
-    at("add_sep_token").refuseUnsupported("a separator behind the prompt");
+    at("add_sep_token").refuseUnsupported("a separator after the prompt");
 }
 
 llvm::Expected<std::optional<TokenizerBuilder>> VocabularyReader::read() {

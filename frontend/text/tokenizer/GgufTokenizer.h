@@ -1,5 +1,4 @@
-//===- GgufTokenizer.h - the tokenizer in a GGUF file's metadata
-//-----------------------------------===//
+//===- GgufTokenizer.h - the tokenizer in a GGUF file's metadata -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_GGUFTOKENIZER_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_GGUFTOKENIZER_H
 

@@ -1,5 +1,4 @@
-//===- JsonComponents.h - the parts of a tokenizer.json around its model
-//------------------------===//
+//===- JsonComponents.h - the parts of a tokenizer.json around its model -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_JSONCOMPONENTS_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_JSONCOMPONENTS_H
 
@@ -17,7 +16,7 @@ void readPreTokenizer(const JsonNode &node, TokenizerTable &table);
 void checkDigitsOfBytes(const JsonNode &node, const TokenizerTable &table);
 /// The ids around a prompt. Needs the table's pieces.
 void readPostProcessor(const JsonNode &node, TokenizerTable &table);
-/// Needs the table's flags. `bytePieces` tells whether pieces spelt <0xAB> print as bytes.
+/// Needs the table's flags. `bytePieces` tells whether pieces spelled <0xAB> print as bytes.
 void readDecoder(const JsonNode &node, TokenizerTable &table, bool &bytePieces);
 
 /// The pattern at `node` as the run time takes it; refused here, where its place is known, if the

@@ -2,15 +2,15 @@
 
 namespace mica {
 
-void Problem::report(llvm::StringRef path, const llvm::Twine &what, const llvm::Twine &remedy) {
+void Problem::report(llvm::StringRef path, const llvm::Twine &what, const llvm::Twine &hint) {
   if (found())
     return;
   message = (what + (path.empty() ? "" : " (" + path + ")")).str();
-  this->remedy = remedy.str();
+  this->hint = hint.str();
 }
 
 llvm::Error Problem::take() const {
-  return found() ? inputError(file, message, remedy) : llvm::Error::success();
+  return found() ? inputError(file, message, hint) : llvm::Error::success();
 }
 
 JsonNode JsonNode::operator[](llvm::StringRef key) const {

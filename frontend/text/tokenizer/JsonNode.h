@@ -1,5 +1,4 @@
-//===- JsonNode.h - a place in a JSON document, for readers that report the first problem
-//-------===//
+//===- JsonNode.h - a position in a JSON document ---------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_JSONNODE_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_JSONNODE_H
 
@@ -15,18 +14,18 @@
 
 namespace mica {
 
-/// The first problem found in a file. Readers go on with defaults after one, and the caller asks
+/// The first problem found in a file. Readers continue with defaults after one, and the caller asks
 /// once at the end.
 class Problem {
 public:
   explicit Problem(llvm::StringRef file) : file(file) {}
-  /// `what` is wrong at `path`; `remedy` says what to do about it.
-  void report(llvm::StringRef path, const llvm::Twine &what, const llvm::Twine &remedy);
+  /// `what` is wrong at `path`; `hint` says what to do about it.
+  void report(llvm::StringRef path, const llvm::Twine &what, const llvm::Twine &hint);
   bool found() const { return !message.empty(); }
   llvm::Error take() const;
 
 private:
-  std::string file, message, remedy;
+  std::string file, message, hint;
 };
 
 /// A value and the path that leads to it, such as `pre_tokenizer.pretokenizers[0].type`. Every
@@ -55,8 +54,8 @@ public:
 
   /// Reports keys that are not in `known`: they might change what the object means.
   void allowKeys(llvm::ArrayRef<llvm::StringRef> known) const;
-  void refuse(const llvm::Twine &what, const llvm::Twine &remedy = remedy::correct) const {
-    problem->report(path, what, remedy);
+  void refuse(const llvm::Twine &what, const llvm::Twine &hint = hints::correct) const {
+    problem->report(path, what, hint);
   }
   /// This is an option or a component that the run time cannot follow.
   void refuseUnsupported(const llvm::Twine &what) const {
@@ -64,8 +63,8 @@ public:
   }
   /// A child that is about to be refused: paths of large arrays are built only then.
   void refuseAt(size_t index, const llvm::Twine &what,
-                const llvm::Twine &remedy = remedy::correct) const {
-    at(index).refuse(what, remedy);
+                const llvm::Twine &hint = hints::correct) const {
+    at(index).refuse(what, hint);
   }
   /// This object is of a kind that is not supported: `type` says which.
   void refuseType(llvm::StringRef type, llvm::StringRef what) const;

@@ -39,7 +39,7 @@ static void readPrecompiled(const JsonNode &node, TokenizerTable &table) {
   llvm::consumeError(std::move(error));
   TokenizerTable::NormalizerStep step{NormalizerKind::CharsMap};
   if (broken || text.empty() || !setCharsMap({bytes.data(), bytes.size()}, step))
-    return map.refuse("not a character map of sentencepiece in base64", remedy::fetch);
+    return map.refuse("not a character map of sentencepiece in base64", hints::fetch);
   table.normalizer.push_back(std::move(step));
 }
 

@@ -82,16 +82,16 @@ void readMetaspace(const JsonNode &node, TokenizerTable &table) {
 }
 
 /// Whether a pattern means the same for text and for the spelling of its bytes, where what is not
-/// ASCII looks otherwise and nothing stands between characters.
+/// ASCII looks otherwise and nothing is between characters.
 bool isOfDigits(llvm::StringRef pattern) {
   if (pattern.find_first_not_of("[]0123456789-{},+*?()|") != llvm::StringRef::npos)
     return false;
   auto compiled = Regex::compile(pattern.str());
-  return compiled && compiled->leastLength() > 0;
+  return compiled && compiled->minLength() > 0;
 }
 
-/// What stands behind ByteLevel sees the spelling of bytes: of digits those of ASCII, and the bytes
-/// that are spelt with letters which count as numbers (checkDigitsOfBytes).
+/// What follows ByteLevel sees the spelling of bytes: of digits those of ASCII, and the bytes
+/// that are spelled with letters which count as numbers (checkDigitsOfBytes).
 void readAfterBytes(llvm::StringRef type, const JsonNode &node, TokenizerTable &table) {
   if (type == "Digits") {
     node.allowKeys({"type", "individual_digits"});
@@ -108,20 +108,20 @@ void readAfterBytes(llvm::StringRef type, const JsonNode &node, TokenizerTable &
 }
 
 /// Whether the character that spells the byte counts as a number: U+00B2 and its like.
-bool isSpeltAsNumber(char byte) {
+bool isSpelledAsNumber(char byte) {
   return llvm::StringRef("\xB2\xB3\xB9\xBC\xBD\xBE").contains(byte);
 }
 
 } // namespace
 
-/// Where no piece joins such a byte to another, as in vocabularies that were learnt behind such a
+/// Where no piece joins such a byte to another, as in vocabularies that were learned after such a
 /// pre-tokenizer, it makes no difference that these bytes are split off too.
 void checkDigitsOfBytes(const JsonNode &node, const TokenizerTable &table) {
   for (const TokenizerTable::Piece &piece : table.pieces)
     for (size_t i = 1; i < piece.bytes.size(); ++i)
-      if (isSpeltAsNumber(piece.bytes[i - 1]) || isSpeltAsNumber(piece.bytes[i]))
+      if (isSpelledAsNumber(piece.bytes[i - 1]) || isSpelledAsNumber(piece.bytes[i]))
         return node.refuseUnsupported(
-            "Digits after ByteLevel with pieces that join bytes spelt as numbers");
+            "Digits after ByteLevel with pieces that join bytes spelled as numbers");
 }
 
 std::string readRegex(const JsonNode &node) {

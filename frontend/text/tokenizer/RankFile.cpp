@@ -18,7 +18,7 @@ using namespace rt::tokenizer;
 
 namespace {
 
-/// A special token and how far behind the last rank its id is.
+/// A special token and how far after the last rank its id is.
 struct SpecialToken {
   llvm::StringLiteral content;
   int32_t offset;
@@ -50,7 +50,7 @@ struct RankRules {
   llvm::StringLiteral className, fileName; ///< By which it is known; either may be empty.
   llvm::StringLiteral pattern;
   llvm::ArrayRef<SpecialToken> tokens;
-  size_t ranks;          ///< How many the published file has; special tokens stand behind them.
+  size_t ranks;          ///< How many the published file has; special tokens follow them.
   bool composes = false; ///< Text is brought into form NFC.
   int32_t extras = 0;    ///< Further special tokens, <|extra_0|> and on.
 };
@@ -86,7 +86,7 @@ std::optional<std::pair<std::string, int64_t>> readLine(llvm::StringRef line) {
   return std::pair(std::string(piece.begin(), piece.end()), rank);
 }
 
-/// Byte-level vocabularies are spelt in the alphabet of tokenizer.json.
+/// Byte-level vocabularies are spelled in the alphabet of tokenizer.json.
 std::string spelling(llvm::StringRef bytes) {
   std::string out;
   for (char byte : bytes)
@@ -105,13 +105,13 @@ void readRanks(llvm::StringRef text, TokenizerBuilder &builder, const JsonNode &
     auto read = readLine(line);
     if (!read)
       return where.refuseAt(number, "a line is a piece in base64, a space and its rank",
-                            remedy::fetch);
+                            hints::fetch);
     pieces.emplace_back(read->second, std::move(read->first));
   }
   llvm::sort(pieces);
   for (auto [index, piece] : llvm::enumerate(pieces))
     if (piece.first > static_cast<int64_t>(index))
-      return where.refuse("the rank " + llvm::Twine(index) + " is missing", remedy::fetch);
+      return where.refuse("the rank " + llvm::Twine(index) + " is missing", hints::fetch);
   for (const auto &[rank, bytes] : pieces) {
     builder.addPiece(spelling(bytes), rank, where);
     if (static_cast<size_t>(rank) < builder.table.pieces.size())
@@ -120,7 +120,7 @@ void readRanks(llvm::StringRef text, TokenizerBuilder &builder, const JsonNode &
   setByteIds(builder);
   for (int byte = 0; byte < 256; ++byte)
     if (builder.table.byteIds[byte] == -1)
-      return where.refuse("the byte " + llvm::Twine(byte) + " has no rank", remedy::fetch);
+      return where.refuse("the byte " + llvm::Twine(byte) + " has no rank", hints::fetch);
 }
 
 void addTokens(const RankRules &rule, TokenizerBuilder &builder, const JsonNode &where) {
@@ -159,7 +159,7 @@ llvm::Expected<TokenizerBuilder> readRankFile(llvm::StringRef text, llvm::String
   if (published && !problem.found() && builder.table.pieces.size() != rule->ranks)
     where.refuse("has " + llvm::Twine(builder.table.pieces.size()) + " ranks and not the " +
                      llvm::Twine(rule->ranks) + " of " + rule->fileName,
-                 remedy::fetch);
+                 hints::fetch);
   if (!problem.found())
     addTokens(*rule, builder, where);
   if (problem.found())

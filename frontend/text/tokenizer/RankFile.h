@@ -1,5 +1,4 @@
-//===- RankFile.h - the vocabulary files of the tiktoken package
-//-------------------------------===//
+//===- RankFile.h - the vocabulary files of the tiktoken package -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_RANKFILE_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_RANKFILE_H
 

@@ -99,14 +99,14 @@ llvm::Error applyConfig(llvm::StringRef path, TokenizerSource source, TokenizerB
 }
 
 /// What the run time would refuse and no reader has found is an error now. The run time's own
-/// remedy is for whoever has the program, not the model.
+/// hint is for users of the program, not of the model.
 llvm::Error check(const TokenizerTable &table, llvm::StringRef path) {
-  std::vector<std::byte> bytes = table.serialise();
+  std::vector<std::byte> bytes = table.serialize();
   auto opened = rt::Tokenizer::load(bytes);
   if (opened)
     return llvm::Error::success();
   llvm::StringRef why = llvm::StringRef(opened.error().message).split("; ").first;
-  return inputError(path, "a tokenizer that cannot be used: " + why, remedy::fetch);
+  return inputError(path, "a tokenizer that cannot be used: " + why, hints::fetch);
 }
 
 llvm::Expected<std::optional<TokenizerTable>> readGguf(llvm::StringRef path) {
@@ -156,7 +156,7 @@ llvm::Expected<std::optional<TokenizerTable>> readTokenizer(llvm::StringRef fold
   return std::nullopt;
 }
 
-std::string whyNoTokenizer(llvm::StringRef model) {
+std::string reasonForNoTokenizer(llvm::StringRef model) {
   if (isGguf(model))
     return "has no tokenizer (the key \"tokenizer.ggml.model\" is missing or \"none\")";
   return "has no tokenizer (tokenizer.json, tokenizer.model, vocab.json with merges.txt or a "

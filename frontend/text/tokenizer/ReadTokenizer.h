@@ -1,5 +1,4 @@
-//===- ReadTokenizer.h - the tokenizer of a model folder
-//----------------------------------------===//
+//===- ReadTokenizer.h - the tokenizer of a model folder --------*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_READTOKENIZER_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_READTOKENIZER_H
 
@@ -18,7 +17,7 @@ namespace mica {
 llvm::Expected<std::optional<TokenizerTable>> readTokenizer(llvm::StringRef model);
 
 /// What a model lacks that has no tokenizer: "has no ...".
-std::string whyNoTokenizer(llvm::StringRef model);
+std::string reasonForNoTokenizer(llvm::StringRef model);
 
 } // namespace mica
 

@@ -1,5 +1,4 @@
-//===- RegexTranslation.h - patterns of tokenizer files as PCRE2 reads them
-//---------------------===//
+//===- RegexTranslation.h - patterns of tokenizer files as PCRE2 reads them -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_REGEXTRANSLATION_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_REGEXTRANSLATION_H
 

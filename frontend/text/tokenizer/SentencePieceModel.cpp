@@ -95,7 +95,7 @@ bool readPiece(llvm::StringRef message, TokenizerBuilder &builder, const JsonNod
     return false;
   TokenizerTable::Piece &piece = builder.table.pieces.back();
   if (builder.bytePieces && piece.flags != PieceFlags::byte)
-    return false; // not spelt <0xAB>
+    return false; // not spelled <0xAB>
   piece.flags = flags[type - 1];
   piece.score = score;
   if (piece.flags == PieceFlags::byte)
@@ -179,7 +179,7 @@ std::string refusalOf(sentencepiece::SentencePieceProcessor &library, llvm::Stri
 
 llvm::Expected<TokenizerBuilder> readSentencePieceModel(llvm::StringRef bytes,
                                                         llvm::StringRef file) {
-  auto refuse = [&](const llvm::Twine &what) { return inputError(file, what, remedy::fetch); };
+  auto refuse = [&](const llvm::Twine &what) { return inputError(file, what, hints::fetch); };
   auto refuseKind = [&](const llvm::Twine &what) {
     return inputError(file, what + " is not supported", "use a model with another tokenizer");
   };

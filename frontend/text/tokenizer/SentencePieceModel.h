@@ -1,5 +1,4 @@
-//===- SentencePieceModel.h - sentencepiece's tokenizer.model
-//-----------------------------------===//
+//===- SentencePieceModel.h - sentencepiece's tokenizer.model ---*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_SENTENCEPIECEMODEL_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_SENTENCEPIECEMODEL_H
 

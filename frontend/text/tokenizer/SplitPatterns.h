@@ -1,5 +1,4 @@
-//===- SplitPatterns.h - how published tokenizers split text into words
-//-------------------------===//
+//===- SplitPatterns.h - how published tokenizers split text into words -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_SPLITPATTERNS_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_SPLITPATTERNS_H
 

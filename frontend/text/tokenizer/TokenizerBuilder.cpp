@@ -41,8 +41,8 @@ std::optional<int32_t> TokenizerBuilder::find(llvm::StringRef spelling) const {
 void TokenizerBuilder::addPiece(llvm::StringRef spelling, int64_t id, const JsonNode &where) {
   auto &pieces = table.pieces;
   // Ids may leave gaps (added tokens often do), but not so many that the table becomes absurd.
-  int64_t mostId = std::min<int64_t>(maxPieces, 4 * static_cast<int64_t>(spellings.size()) + 65536);
-  if (id < 0 || id >= mostId)
+  int64_t maxId = std::min<int64_t>(maxPieces, 4 * static_cast<int64_t>(spellings.size()) + 65536);
+  if (id < 0 || id >= maxId)
     return where.refuse("the id " + llvm::Twine(id) + " of " + inQuotes(spelling) +
                         " is out of range");
   if (spelling.size() > maxPieceBytes)

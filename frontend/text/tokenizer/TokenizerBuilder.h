@@ -1,5 +1,4 @@
-//===- TokenizerBuilder.h - a table under construction, with the spelling of its pieces
-//---------===//
+//===- TokenizerBuilder.h - a tokenizer table under construction -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERBUILDER_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERBUILDER_H
 
@@ -14,7 +13,7 @@ struct TokenizerBuilder {
   TokenizerTable table;
   /// Every piece and added token as its file spells it -> id.
   llvm::StringMap<int32_t> spellings;
-  /// Pieces spelt <0xAB> print as that byte.
+  /// Pieces spelled <0xAB> print as that byte.
   bool bytePieces = false;
 
   std::optional<int32_t> find(llvm::StringRef spelling) const;

@@ -76,7 +76,7 @@ private:
       builder.addToken({*id, AddedTokenFlags::special, content.str()}, root[key]);
   }
 
-  /// A token stands as a string or as an object with `content`.
+  /// A token is as a string or as an object with `content`.
   std::string spelling(llvm::StringRef key) const {
     JsonNode node = root[key];
     return node.isObject() ? node["content"].string() : node.string();
@@ -92,7 +92,7 @@ private:
   }
 
   /// An explicit add_bos_token counts; the Llama classes add it by themselves; else the template
-  /// stands.
+  /// counts.
   void placeBos(bool llama) {
     JsonNode node = root["add_bos_token"];
     if (node.absent() && !llama)

@@ -1,5 +1,4 @@
-//===- TokenizerConfig.h - what tokenizer_config.json adds to a tokenizer
-//-----------------------===//
+//===- TokenizerConfig.h - what tokenizer_config.json adds to a tokenizer -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERCONFIG_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERCONFIG_H
 
@@ -13,7 +12,7 @@ namespace mica {
 enum class TokenizerSource { TokenizerJson, SentencePiece, VocabAndMerges, Ranks };
 
 /// Applies tokenizer_config.json (`root` null: there is none): added tokens, bosId and eosId, which
-/// of them stand around a prompt, and for VocabAndMerges the normaliser and pre-tokenizer of the
+/// of them are around a prompt, and for VocabAndMerges the normalizer and pre-tokenizer of the
 /// tokenizer's class.
 llvm::Error applyTokenizerConfig(const llvm::json::Value *root, llvm::StringRef file,
                                  TokenizerSource source, TokenizerBuilder &builder);

@@ -20,7 +20,7 @@ namespace {
 void readVocab(const JsonNode &node, TokenizerBuilder &builder) {
   const llvm::json::Object &vocab = node.object();
   if (vocab.empty() || vocab.size() > maxPieces)
-    return node.refuse("a vocabulary of " + llvm::Twine(vocab.size()) + " pieces", remedy::fetch);
+    return node.refuse("a vocabulary of " + llvm::Twine(vocab.size()) + " pieces", hints::fetch);
   // In the order of ids, so that gaps are judged against what is there.
   std::vector<std::pair<int64_t, llvm::StringRef>> entries;
   for (const auto &entry : vocab) {
@@ -46,7 +46,7 @@ public:
       return where.refuseAt(index,
                             "the merge of " + inQuotes(left) + " and " + inQuotes(right) +
                                 " needs pieces that the vocabulary lacks",
-                            remedy::fetch);
+                            hints::fetch);
     if (!seen.insert({*leftId, *rightId}).second)
       return where.refuseAt(
           index, "the merge of " + inQuotes(left) + " and " + inQuotes(right) + " occurs twice",
@@ -73,7 +73,7 @@ void readMerges(const JsonNode &node, TokenizerBuilder &builder) {
   const llvm::json::Array &list = node.array();
   // No test: such a file has some hundred megabytes.
   if (list.size() > maxMerges)
-    return node.refuse("an absurd number of merges", remedy::fetch);
+    return node.refuse("an absurd number of merges", hints::fetch);
   MergeList merges(builder, node);
   for (size_t i = 0; i < list.size(); ++i) {
     const llvm::json::Array *pair = list[i].getAsArray();
@@ -116,13 +116,13 @@ double scoreOfPackage(double score) {
 void readScoredVocab(const JsonNode &node, TokenizerBuilder &builder) {
   const llvm::json::Array &list = node.array();
   if (list.empty() || list.size() > maxPieces)
-    return node.refuse("a vocabulary of " + llvm::Twine(list.size()) + " pieces", remedy::fetch);
+    return node.refuse("a vocabulary of " + llvm::Twine(list.size()) + " pieces", hints::fetch);
   for (size_t i = 0; i < list.size(); ++i) {
     const llvm::json::Array *pair = list[i].getAsArray();
     auto spelling = pair && pair->size() == 2 ? (*pair)[0].getAsString() : std::nullopt;
     auto score = pair && pair->size() == 2 ? (*pair)[1].getAsNumber() : std::nullopt;
     if (!spelling || !score)
-      return node.refuseAt(i, "a piece and its score are expected", remedy::fetch);
+      return node.refuseAt(i, "a piece and its score are expected", hints::fetch);
     builder.addPiece(*spelling, static_cast<int64_t>(i), node);
     if (i >= builder.table.pieces.size())
       return; // refused

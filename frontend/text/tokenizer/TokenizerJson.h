@@ -1,5 +1,4 @@
-//===- TokenizerJson.h - the vocabulary files of the tokenizers package
-//-------------------------===//
+//===- TokenizerJson.h - the vocabulary files of the tokenizers package -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERJSON_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERJSON_H
 
@@ -15,7 +14,7 @@ llvm::Expected<TokenizerBuilder> readTokenizerJson(const llvm::json::Value &root
                                                    llvm::StringRef file);
 
 /// Reads the older pair: the root of vocab.json and the text of merges.txt. The result is a
-/// byte-level BPE with neither normaliser nor pre-tokenizer: those were code.
+/// byte-level BPE with neither normalizer nor pre-tokenizer: those were code.
 llvm::Expected<TokenizerBuilder> readVocabAndMerges(const llvm::json::Value &vocab,
                                                     llvm::StringRef vocabFile,
                                                     llvm::StringRef merges,

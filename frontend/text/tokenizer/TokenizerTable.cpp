@@ -143,7 +143,7 @@ void writeDecoder(Writer &writer, const TokenizerTable::Decoder &decoder) {
 
 } // namespace
 
-std::vector<std::byte> TokenizerTable::serialise() const {
+std::vector<std::byte> TokenizerTable::serialize() const {
   Writer writer;
   writer.number(tableMagic);
   writer.number(tableVersion);

@@ -1,5 +1,4 @@
-//===- TokenizerTable.h - a tokenizer in the form that a program carries
-//------------------------===//
+//===- TokenizerTable.h - a tokenizer in the form that a program carries -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERTABLE_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERTABLE_H
 
@@ -73,7 +72,7 @@ struct TokenizerTable {
   /// Digits are split after ByteLevel, which asks something of the pieces (checkDigitsOfBytes).
   bool splitsDigitsOfBytes = false;
 
-  std::vector<std::byte> serialise() const;
+  std::vector<std::byte> serialize() const;
 
   static std::array<int32_t, 256> noByteIds() {
     std::array<int32_t, 256> ids;

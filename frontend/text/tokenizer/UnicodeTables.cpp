@@ -32,7 +32,7 @@ std::vector<uint32_t> decomposition(LookUp lookUp, const UNormalizer2 *form, UCh
   return out;
 }
 
-/// Whether `point` is in Unicode 9, by which the tokenizers package normalises: what came later
+/// Whether `point` is in Unicode 9, by which the tokenizers package normalizes: what came later
 /// stays as it is.
 bool isKnown(UChar32 point) {
   UVersionInfo age;
@@ -91,7 +91,7 @@ struct NumberSearch {
 };
 
 /// For u_enumCharTypes, which hands over ranges of one category.
-UBool meetRange(const void *context, UChar32 start, UChar32 limit, UCharCategory category) {
+UBool addRange(const void *context, UChar32 start, UChar32 limit, UCharCategory category) {
   if (U_MASK(category) & U_GC_N_MASK)
     for (UChar32 point = start; point < limit; ++point)
       static_cast<NumberSearch *>(const_cast<void *>(context))->meet(point);
@@ -129,7 +129,7 @@ const std::string &numbersBesidePcre2() {
     if (!known)
       return std::string();
     NumberSearch search{std::move(*known)};
-    u_enumCharTypes(meetRange, &search);
+    u_enumCharTypes(addRange, &search);
     return std::move(search.missing);
   }();
   return missing;

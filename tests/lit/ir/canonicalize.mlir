@@ -91,7 +91,7 @@ func.func @no_fold_of_other_heads(%h: tensor<?x2x4xf32>) -> tensor<?x4x2xf32> {
 
 // -----
 
-// Pure ops that nobody uses go away.
+// Unused pure ops are removed.
 // CHECK-LABEL: @unused
 func.func @unused(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
   // CHECK-NOT: mica.silu

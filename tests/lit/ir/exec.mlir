@@ -2,7 +2,7 @@
 // RUN: mica-opt %s --one-shot-bufferize="bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map" --canonicalize | FileCheck %s --check-prefix=BUFFERS --implicit-check-not=memref.alloc --implicit-check-not=memref.copy
 // RUN: mica-opt %s --cse | FileCheck %s --check-prefix=EFFECTS
 
-// The ops of `exec` on tensors and on buffers; what bufferisation makes of them; what they write.
+// The ops of `exec` on tensors and on buffers; what bufferization makes of them; what they write.
 
 func.func private @scale(%begin: index, %end: index, %x: memref<?x64xf32, strided<[?, 1], offset: ?>>, %factor: f32, %y: memref<?x64xf32, strided<[?, 1], offset: ?>>) { return }
 func.func private @fill(%begin: index, %end: index, %y: memref<?x64xf32, strided<[?, 1], offset: ?>>) { return }
@@ -30,7 +30,7 @@ func.func @matmul_on_tensors(%x: tensor<?x64xf32>, %w: tensor<3x64x64x1xf32>, %y
   return %z : tensor<?x172xf32>
 }
 
-// A product that accumulates reads what was there; one that does not may overwrite a buffer that nobody has written.
+// A product that accumulates reads what was there; one that does not may overwrite an unwritten buffer.
 // CHECK-LABEL: func.func @matmul_of_bf16
 // BUFFERS-LABEL: func.func @matmul_of_bf16
 // BUFFERS: memref.alloc

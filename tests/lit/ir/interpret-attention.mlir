@@ -146,9 +146,9 @@ func.func @sinks() -> tensor<1x1x1xf32> attributes {mica.expect = [dense<[[[0.93
 }
 
 // A part with one head is that of all heads.
-func.func @join_heads() -> tensor<1x2x3xf32> attributes {mica.expect = [dense<[[[1.0, 2.0, 5.0], [3.0, 4.0, 5.0]]]> : tensor<1x2x3xf32>]} {
+func.func @concat_heads() -> tensor<1x2x3xf32> attributes {mica.expect = [dense<[[[1.0, 2.0, 5.0], [3.0, 4.0, 5.0]]]> : tensor<1x2x3xf32>]} {
   %a = arith.constant dense<[[[1.0, 2.0], [3.0, 4.0]]]> : tensor<1x2x2xf32>
   %b = arith.constant dense<5.0> : tensor<1x1x1xf32>
-  %y = mica.join_heads %a, %b : tensor<1x2x2xf32>, tensor<1x1x1xf32> -> tensor<1x2x3xf32>
+  %y = mica.concat_heads %a, %b : tensor<1x2x2xf32>, tensor<1x1x1xf32> -> tensor<1x2x3xf32>
   return %y : tensor<1x2x3xf32>
 }

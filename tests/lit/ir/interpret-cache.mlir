@@ -190,7 +190,7 @@ func.func @append_integers(%k: !mica.kv_cache<2 x 2 x 4 x !mica.int8>) -> tensor
   return %y : tensor<?x?x2x4x!mica.int8>
 }
 
-// An append consumes the cache: whoever uses the old one afterwards would need a copy.
+// An append consumes the cache: a later use of the old one would need a copy.
 func.func @old_cache_read(%k: !mica.kv_cache<2 x 1 x 2 x f32>) -> tensor<?x?x1x2xf32> attributes {mica.expect_error = "'mica.kv_read' uses a cache after an append has consumed it"} {
   %layer = arith.constant 0 : index
   %x = arith.constant dense<1.0> : tensor<1x1x2xf32>

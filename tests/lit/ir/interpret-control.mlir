@@ -1,7 +1,7 @@
 // RUN: mica-interpret %s | FileCheck %s
 // CHECK: 4 of 4 functions stated what to expect and did it
 
-// What stands between the ops of the dialect: calls, loops, conditions, extents.
+// What is between the ops of the dialect: calls, loops, conditions, extents.
 
 func.func private @twice(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {
   %y = mica.add %x, %x : tensor<?x2xf32>

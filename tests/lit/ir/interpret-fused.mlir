@@ -81,7 +81,7 @@ func.func @qkv_append_norms(%k: !mica.kv_cache<2 x 1 x 4 x f32>, %v: !mica.kv_ca
   return %q2, %qt, %k2, %k1, %v2, %v1 : tensor<3x2x4xf32>, tensor<3x2x4xf32>, !mica.kv_cache<2 x 1 x 4 x f32>, !mica.kv_cache<2 x 1 x 4 x f32>, !mica.kv_cache<2 x 1 x 4 x f32>, !mica.kv_cache<2 x 1 x 4 x f32>
 }
 
-// Only the first elements of a head turn; the caches are narrower.
+// Only the first elements of a head are rotated; the caches are narrower.
 func.func @qkv_append_partial(%k: !mica.kv_cache<2 x 1 x 4 x bf16>, %v: !mica.kv_cache<2 x 1 x 4 x bf16>, %kk: !mica.kv_cache<2 x 1 x 4 x bf16>, %vv: !mica.kv_cache<2 x 1 x 4 x bf16>)
     -> (tensor<3x2x4xf32>, tensor<3x2x4xf32>, !mica.kv_cache<2 x 1 x 4 x bf16>, !mica.kv_cache<2 x 1 x 4 x bf16>, !mica.kv_cache<2 x 1 x 4 x bf16>, !mica.kv_cache<2 x 1 x 4 x bf16>) attributes {mica.expect_pairs, mica.tolerance = 1.0e-06} {
   %layer = arith.constant 1 : index

@@ -21,7 +21,7 @@ func.func @softmax_normalized() -> (tensor<1x2xf32>, tensor<1x2xi32>) attributes
   return %weights, %experts : tensor<1x2xf32>, tensor<1x2xi32>
 }
 
-// Normalised, a single expert counts fully (MiniMind 3); as it is, by its score (MiniMind 1 and 2).
+// Normalized, a single expert counts fully (MiniMind 3); as it is, by its score (MiniMind 1 and 2).
 func.func @one_expert() -> (tensor<1x1xf32>, tensor<1x1xf32>) attributes {mica.expect = [dense<1.0> : tensor<1x1xf32>, dense<0.71009992> : tensor<1x1xf32>]} {
   %x, %w = func.call @gate_operands() : () -> (tensor<1x1xf32>, tensor<4x1xf32>)
   %a, %e = mica.moe_gate %x, %w softmax k(1) normalize : tensor<1x1xf32>, tensor<4x1xf32> -> tensor<1x1xf32>, tensor<1x1xi32>
@@ -137,11 +137,11 @@ func.func @correction() -> (tensor<1x2xf32>, tensor<1x2xi32>) attributes {mica.e
   %x = arith.constant dense<1.0> : tensor<1x1xf32>
   %g = arith.constant dense<[[1.0], [0.5], [2.0], [-1.0]]> : tensor<4x1xf32>
   %c = arith.constant dense<[0.0, 5.0, 0.0, 4.0]> : tensor<4xf32>
-  %w, %e = mica.moe_gate %x, %g correction(%c : tensor<4xf32>) sigmoid k(2) : tensor<1x1xf32>, tensor<4x1xf32> -> tensor<1x2xf32>, tensor<1x2xi32>
+  %w, %e = mica.moe_gate %x, %g e_score_correction_bias(%c : tensor<4xf32>) sigmoid k(2) : tensor<1x1xf32>, tensor<4x1xf32> -> tensor<1x2xf32>, tensor<1x2xi32>
   return %w, %e : tensor<1x2xf32>, tensor<1x2xi32>
 }
 
-// The best expert stands in a group that is worse by its two best ones.
+// The best expert is in a group that is worse by its two best ones.
 func.func @groups() -> (tensor<1x1xi32>, tensor<1x1xi32>) attributes {mica.expect = [dense<2> : tensor<1x1xi32>, dense<0> : tensor<1x1xi32>]} {
   %x = arith.constant dense<1.0> : tensor<1x1xf32>
   %g = arith.constant dense<[[2.0], [-9.0], [1.0], [0.9]]> : tensor<4x1xf32>

@@ -8,7 +8,7 @@ func.func @rmsnorm() -> tensor<1x4xf32> attributes {mica.expect = [dense<[[0.534
   return %y : tensor<1x4xf32>
 }
 
-// eps stands inside of the root: 1e-3 / sqrt(1e-6 + 1e-6), where outside it would be 1e-3 / (1e-3 + 1e-6).
+// eps is inside the root: 1e-3 / sqrt(1e-6 + 1e-6), where outside it would be 1e-3 / (1e-3 + 1e-6).
 func.func @rmsnorm_eps_is_inside_of_the_root() -> tensor<1x2xf32> attributes {mica.expect = [dense<[[0.70710678, -0.70710678]]> : tensor<1x2xf32>]} {
   %x = arith.constant dense<[[1.0e-03, -1.0e-03]]> : tensor<1x2xf32>
   %w = arith.constant dense<1.0> : tensor<2xf32>
@@ -32,16 +32,16 @@ func.func @rmsnorm_rounds_after_the_gain() -> tensor<1x4xbf16> attributes {mica.
 }
 
 // Gemma stores its gains minus one.
-func.func @rmsnorm_gain_offset() -> (tensor<1x4xf32>, tensor<1x4xf32>) attributes {mica.expect_pairs} {
+func.func @rmsnorm_weight_offset() -> (tensor<1x4xf32>, tensor<1x4xf32>) attributes {mica.expect_pairs} {
   %x = arith.constant dense<[[1.0, -2.0, 0.0, 3.0]]> : tensor<1x4xf32>
   %w = arith.constant dense<[0.0, 0.5, -0.5, 0.25]> : tensor<4xf32>
   %w1 = arith.constant dense<[1.0, 1.5, 0.5, 1.25]> : tensor<4xf32>
-  %y = mica.rmsnorm %x, %w eps(1.0e-05) gain_offset(1.0) : tensor<1x4xf32>, tensor<4xf32> -> tensor<1x4xf32>
+  %y = mica.rmsnorm %x, %w eps(1.0e-05) weight_offset(1.0) : tensor<1x4xf32>, tensor<4xf32> -> tensor<1x4xf32>
   %z = mica.rmsnorm %x, %w1 eps(1.0e-05) : tensor<1x4xf32>, tensor<4xf32> -> tensor<1x4xf32>
   return %y, %z : tensor<1x4xf32>, tensor<1x4xf32>
 }
 
-// Heads are normalised one by one.
+// Heads are normalized one by one.
 func.func @rmsnorm_of_heads() -> (tensor<1x2x2xf32>, tensor<1x2x2xf32>) attributes {mica.expect_pairs} {
   %x = arith.constant dense<[[[3.0, 4.0], [0.0, -20.0]]]> : tensor<1x2x2xf32>
   %expected = arith.constant dense<[[[0.848528137, 1.131370850], [0.0, -1.414213562]]]> : tensor<1x2x2xf32>

@@ -22,12 +22,12 @@ mica.weight @no_part from [#mica.slice<"a", rows 0 to 2 of 4>] : tensor<1x3xf32>
 mica.weight @too_short from ["a", "b"] concat : tensor<3x3xf32>
 mica.weight @missing : tensor<1xf32>
 mica.weight @r : tensor<2x3xf32>
-mica.balance rows ["r", "s"] columns ["after"]
+mica.equalize rows ["r", "s"] columns ["after"]
 mica.weight @gains : tensor<3xf32>
 mica.weight @stored_gains from [#mica.slice<"gains", rows 0 to 1 of 1>] : tensor<3xf32>
 mica.weight @q : tensor<2x3xf32>
 mica.weight @stored_q from [#mica.slice<"q", rows 0 to 1 of 1>] : tensor<2x3xf32>
-mica.balance rows ["gains"] offset(1.0) columns ["q"]
+mica.equalize rows ["gains"] offset(1.0) columns ["q"]
 
 func.func private @x() -> tensor<1x3xf32> {
   %x = arith.constant dense<[[1.0, -2.0, 0.5]]> : tensor<1x3xf32>
@@ -90,9 +90,9 @@ func.func @select_weight() -> (tensor<2x3xf32>, tensor<2x3xf32>) attributes {mic
   return %0, %1 : tensor<2x3xf32>, tensor<2x3xf32>
 }
 
-func.func @select_number() -> (tensor<2x3xf32>, tensor<2x3xf32>) attributes {mica.expect_pairs} {
+func.func @index_table() -> (tensor<2x3xf32>, tensor<2x3xf32>) attributes {mica.expect_pairs} {
   %index = arith.constant 2 : index
-  %number = mica.select_number [3, -8, 1][%index]
+  %number = mica.index_table [3, -8, 1][%index]
   %0 = mica.select_weight [@a, @b][%number] : tensor<2x3xf32>
   %1 = mica.get_weight @b : tensor<2x3xf32>
   return %0, %1 : tensor<2x3xf32>, tensor<2x3xf32>
@@ -119,13 +119,13 @@ func.func @weight_behind_the_list() -> tensor<2x3xf32> attributes {mica.expect_e
   return %0 : tensor<2x3xf32>
 }
 
-func.func @number_behind_the_list() -> index attributes {mica.expect_error = "'mica.select_number' index 3 is outside of [0, 3)"} {
+func.func @number_behind_the_list() -> index attributes {mica.expect_error = "'mica.index_table' index 3 is outside of [0, 3)"} {
   %index = arith.constant 3 : index
-  %0 = mica.select_number [3, 5, -8][%index]
+  %0 = mica.index_table [3, 5, -8][%index]
   return %0 : index
 }
 
-func.func @balanced_by_different_channels() -> tensor<2x3xf32> attributes {mica.expect_error = "'mica.balance' 's' has 4 channels, the ones before have 2"} {
+func.func @balanced_by_different_channels() -> tensor<2x3xf32> attributes {mica.expect_error = "'mica.equalize' 's' has 4 channels, the ones before have 2"} {
   %0 = mica.get_weight @r : tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
 }
@@ -139,7 +139,7 @@ func.func @balanced_with_an_offset() -> (tensor<1x2xf32>, tensor<1x2xf32>) attri
   %y = mica.linear %n, %q : tensor<1x3xf32>, tensor<2x3xf32> -> tensor<1x2xf32>
   %stored_gains = mica.get_weight @stored_gains : tensor<3xf32>
   %stored_q = mica.get_weight @stored_q : tensor<2x3xf32>
-  %m = mica.rmsnorm %x, %stored_gains eps(1.0e-05) gain_offset(1.0) : tensor<1x3xf32>, tensor<3xf32> -> tensor<1x3xf32>
+  %m = mica.rmsnorm %x, %stored_gains eps(1.0e-05) weight_offset(1.0) : tensor<1x3xf32>, tensor<3xf32> -> tensor<1x3xf32>
   %z = mica.linear %m, %stored_q : tensor<1x3xf32>, tensor<2x3xf32> -> tensor<1x2xf32>
   return %y, %z : tensor<1x2xf32>, tensor<1x2xf32>
 }

@@ -17,7 +17,7 @@ func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
 // -----
 
 func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
-  // expected-error @+1 {{'mica.rope' op turns pairs of elements, so rotary_dim 3 must be even}}
+  // expected-error @+1 {{'mica.rope' op rotates pairs of elements, so rotary_dim 3 must be even}}
   %0 = mica.rope %x, %p half theta(1.0e+04) rotary_dim(3) : tensor<?x2x4xf32>, tensor<?xi32>
   return
 }
@@ -57,7 +57,7 @@ func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
 // -----
 
 func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
-  // expected-error @+1 {{'quarter' is no pairing}}
+  // expected-error @+1 {{'quarter' is not a pairing}}
   %0 = mica.rope %x, %p quarter theta(1.0e+04) : tensor<?x2x4xf32>, tensor<?xi32>
   return
 }
@@ -327,7 +327,7 @@ func.func @f(
 // -----
 
 func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
-  // expected-error @+1 {{'mica.rope' op scales 3 frequencies, but turns 2 pairs}}
+  // expected-error @+1 {{'mica.rope' op scales 3 frequencies, but rotates 2 pairs}}
   %0 = mica.rope %x, %p lengths(%p : tensor<?xi32>) half theta(1.0e+04) scaling(#mica.longrope_scaling<short_factors = [1.0, 2.0, 3.0], long_factors = [1.0, 2.0, 3.0], attention_factor = 1.0, original_context = 8>) : tensor<?x2x4xf32>, tensor<?xi32>
   return
 }
@@ -335,7 +335,7 @@ func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
 // -----
 
 func.func @f(%x: tensor<?x2x2xf32>, %p: tensor<?xi32>) {
-  // expected-error @+1 {{'mica.rope' op scales theta for more pairs than one, but turns only one}}
+  // expected-error @+1 {{'mica.rope' op scales theta for more pairs than one, but rotates only one}}
   %0 = mica.rope %x, %p lengths(%p : tensor<?xi32>) half theta(1.0e+04) scaling(#mica.dynamic_scaling<factor = 2.0, original_context = 8>) : tensor<?x2x2xf32>, tensor<?xi32>
   return
 }
@@ -367,7 +367,7 @@ func.func @f(%p: tensor<?xi32>, %n: tensor<5xi32>) {
 // -----
 
 func.func @f(%p: tensor<?xi32>) {
-  // expected-error @+1 {{'mica.rope_table' op scales 1 frequencies, but turns 2 pairs}}
+  // expected-error @+1 {{'mica.rope_table' op scales 1 frequencies, but rotates 2 pairs}}
   %0 = mica.rope_table %p lengths(%p : tensor<?xi32>) rotary_dim(4) theta(1.0e+04) scaling(#mica.longrope_scaling<short_factors = [1.0], long_factors = [1.0], attention_factor = 1.0, original_context = 8>) : tensor<?xi32> -> tensor<?x2x2xf32>
   return
 }
@@ -399,32 +399,32 @@ func.func @f(%p: tensor<?xi32>) {
 // -----
 
 func.func @f(%a: tensor<?x4x8xf32>, %b: tensor<5x4x8xf32>) {
-  // expected-error @+1 {{'mica.join_heads' op operands and results differ in their number of rows: 'tensor<5x4x8xf32>' and 'tensor<?x4x16xf32>'}}
-  %0 = mica.join_heads %a, %b : tensor<?x4x8xf32>, tensor<5x4x8xf32> -> tensor<?x4x16xf32>
+  // expected-error @+1 {{'mica.concat_heads' op operands and results differ in their number of rows: 'tensor<5x4x8xf32>' and 'tensor<?x4x16xf32>'}}
+  %0 = mica.concat_heads %a, %b : tensor<?x4x8xf32>, tensor<5x4x8xf32> -> tensor<?x4x16xf32>
   return
 }
 
 // -----
 
 func.func @f(%a: tensor<?x4x8xf32>, %b: tensor<?x4x8xbf16>) {
-  // expected-error @+1 {{'mica.join_heads' op joins heads of its own element type}}
-  %0 = mica.join_heads %a, %b : tensor<?x4x8xf32>, tensor<?x4x8xbf16> -> tensor<?x4x16xf32>
+  // expected-error @+1 {{'mica.concat_heads' op joins heads of its own element type}}
+  %0 = mica.concat_heads %a, %b : tensor<?x4x8xf32>, tensor<?x4x8xbf16> -> tensor<?x4x16xf32>
   return
 }
 
 // -----
 
 func.func @f(%a: tensor<?x4x8xf32>, %b: tensor<?x2x8xf32>) {
-  // expected-error @+1 {{'mica.join_heads' op has a part of 2 heads, but the result has 4}}
-  %0 = mica.join_heads %a, %b : tensor<?x4x8xf32>, tensor<?x2x8xf32> -> tensor<?x4x16xf32>
+  // expected-error @+1 {{'mica.concat_heads' op has a part of 2 heads, but the result has 4}}
+  %0 = mica.concat_heads %a, %b : tensor<?x4x8xf32>, tensor<?x2x8xf32> -> tensor<?x4x16xf32>
   return
 }
 
 // -----
 
 func.func @f(%a: tensor<?x4x8xf32>, %b: tensor<?x1x4xf32>) {
-  // expected-error @+1 {{'mica.join_heads' op a head of the result has size 13, expected 12 (both parts)}}
-  %0 = mica.join_heads %a, %b : tensor<?x4x8xf32>, tensor<?x1x4xf32> -> tensor<?x4x13xf32>
+  // expected-error @+1 {{'mica.concat_heads' op a head of the result has size 13, expected 12 (both parts)}}
+  %0 = mica.concat_heads %a, %b : tensor<?x4x8xf32>, tensor<?x1x4xf32> -> tensor<?x4x13xf32>
   return
 }
 

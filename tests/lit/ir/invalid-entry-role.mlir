@@ -14,7 +14,7 @@ func.func @loops(%t: memref<?xi32> {mica.role = "tokens"}, %k: memref<2x?x2x?x51
 
 // -----
 
-// expected-error @+1 {{argument #0 has mica.role = "pages", expected one of tokens, sequences, positions, outputs, lengths, cache, weights, scratch, logits}}
+// expected-error @+1 {{argument #0 has mica.role = "pages", expected one of tokens, sequences, positions, logit_indices, lengths, cache, weights, scratch, logits}}
 func.func @unknown(%t: tensor<?xi32> {mica.role = "pages"}) { return }
 
 // -----
@@ -46,8 +46,8 @@ func.func @pairs(%t: tensor<?x2xi32> {mica.role = "tokens"}) { return }
 
 // -----
 
-// expected-error @+1 {{argument #0 has mica.role = "outputs" and the type 'index', expected tensor<?xi32> or memref<?xi32>}}
-func.func @scalar(%o: index {mica.role = "outputs"}) { return }
+// expected-error @+1 {{argument #0 has mica.role = "logit_indices" and the type 'index', expected tensor<?xi32> or memref<?xi32>}}
+func.func @scalar(%o: index {mica.role = "logit_indices"}) { return }
 
 // -----
 

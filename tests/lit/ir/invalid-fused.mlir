@@ -111,7 +111,7 @@ func.func @f(
 func.func @f(
     %x: tensor<?x32xf32>, %t: tensor<?x2x3xf32>, %k: !mica.kv_cache<3 x 2 x 4 x f32>,
     %v: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) {
-  // expected-error @+1 {{'mica.qkv_append' op table turns 6 elements of a head of 4}}
+  // expected-error @+1 {{'mica.qkv_append' op table rotates 6 elements of a head of 4}}
   %0, %1, %2 = mica.qkv_append %x, %t, %k, %v[%l] at(%s, %p : tensor<?xi32>, tensor<?xi32>) half
       : tensor<?x32xf32>, tensor<?x2x3xf32>, !mica.kv_cache<3 x 2 x 4 x f32>, !mica.kv_cache<3 x 2 x 4 x f32> -> tensor<?x4x4xf32>
   return
@@ -221,7 +221,7 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<128x4xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x4xf32>, %w: tensor<128x4xf32>) {
-  // expected-error @+1 {{'tanh' is no activation}}
+  // expected-error @+1 {{'tanh' is not an activation}}
   %0 = mica.gated_linear %x, %w tanh : tensor<?x4xf32>, tensor<128x4xf32> -> tensor<?x10xf32>
   return
 }
@@ -231,8 +231,8 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<128x4xf32>) {
 func.func @f(
     %x: tensor<?x32xf32>, %t: tensor<?x2x2xf32>, %k: !mica.kv_cache<3 x 2 x 4 x f32>,
     %v: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) {
-  // expected-error @+1 {{'mica.qkv_append' op has a gain_offset, but no norms}}
-  %0, %1, %2 = mica.qkv_append %x, %t, %k, %v[%l] at(%s, %p : tensor<?xi32>, tensor<?xi32>) half gain_offset(1.0)
+  // expected-error @+1 {{'mica.qkv_append' op has a weight_offset, but no norms}}
+  %0, %1, %2 = mica.qkv_append %x, %t, %k, %v[%l] at(%s, %p : tensor<?xi32>, tensor<?xi32>) half weight_offset(1.0)
       : tensor<?x32xf32>, tensor<?x2x2xf32>, !mica.kv_cache<3 x 2 x 4 x f32>, !mica.kv_cache<3 x 2 x 4 x f32> -> tensor<?x4x4xf32>
   return
 }
@@ -242,7 +242,7 @@ func.func @f(
 func.func @f(
     %x: tensor<?x12xf32>, %y: tensor<?x20xf32>, %t: tensor<?x2x2xf32>, %k: !mica.kv_cache<3 x 2 x 4 x f32>,
     %v: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) {
-  // expected-error @+1 {{'mica.qkv_append' op has parts that end inside of queries, keys or values}}
+  // expected-error @+1 {{'mica.qkv_append' op has parts that end inside queries, keys or values}}
   %0, %1, %2 = mica.qkv_append %x parts(%y : tensor<?x20xf32>), %t, %k, %v[%l] at(%s, %p : tensor<?xi32>, tensor<?xi32>) half
       : tensor<?x12xf32>, tensor<?x2x2xf32>, !mica.kv_cache<3 x 2 x 4 x f32>, !mica.kv_cache<3 x 2 x 4 x f32> -> tensor<?x4x4xf32>
   return

@@ -57,7 +57,7 @@ func.func @f(%x: tensor<?x4xf32>, %g: tensor<4x4xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x4xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @+1 {{'argmax' is no scoring}}
+  // expected-error @+1 {{'argmax' is not a scoring}}
   %0, %1 = mica.moe_gate %x, %g argmax k(1) : tensor<?x4xf32>, tensor<4x4xf32> -> tensor<?x1xf32>, tensor<?x1xi32>
   return
 }
@@ -205,8 +205,8 @@ func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>, %b: tensor<5xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>, %b: tensor<5xf32>) {
-  // expected-error @+1 {{'mica.moe_gate' op correction has size 5, expected 6 (a number per expert)}}
-  %0, %1 = mica.moe_gate %x, %g correction(%b : tensor<5xf32>) softmax k(2)  : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  // expected-error @+1 {{'mica.moe_gate' op e_score_correction_bias has size 5, expected 6 (a number per expert)}}
+  %0, %1 = mica.moe_gate %x, %g e_score_correction_bias(%b : tensor<5xf32>) softmax k(2)  : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
   return
 }
 
@@ -246,7 +246,7 @@ func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>, %b: tensor<6xf32>) {
 
 func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>) {
   // expected-error @+1 {{'mica.moe_gate' op has groups, how many are kept and how they are scored, or none of these}}
-  %0, %1 = mica.moe_gate %x, %g softmax k(2) {kept_groups = 2 : i64} : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  %0, %1 = mica.moe_gate %x, %g softmax k(2) {topk_group = 2 : i64} : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
   return
 }
 

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --split-input-file --verify-diagnostics
 
-// Types of quantised rows.
+// Types of quantized rows.
 
 // expected-error @+1 {{!mica.int4 is the type of an earlier version: weights of 4-bit integers are of !mica.block<int4_g32>}}
 func.func private @earlier_int4(%x: tensor<4x64x!mica.int4<group = 32>>)

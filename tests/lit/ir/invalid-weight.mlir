@@ -84,8 +84,8 @@ func.func @f(%i: index) {
 // -----
 
 func.func @f(%i: index) {
-  // expected-error @+1 {{'mica.select_number' op selects from an empty list of numbers}}
-  %0 = mica.select_number [][%i]
+  // expected-error @+1 {{'mica.index_table' op selects from an empty list of numbers}}
+  %0 = mica.index_table [][%i]
   return
 }
 
@@ -99,8 +99,8 @@ func.func @f(%i: index) {
 
 // -----
 
-// expected-error @+1 {{'mica.balance' op needs a tensor on both sides}}
-mica.balance rows ["norm.weight"] columns []
+// expected-error @+1 {{'mica.equalize' op needs a tensor on both sides}}
+mica.equalize rows ["norm.weight"] columns []
 
 // -----
 
@@ -150,4 +150,4 @@ mica.weight @q from [7] : tensor<2x4xf32>
 // -----
 
 // expected-error @+1 {{attribute 'columns' failed to satisfy constraint: tensors of the checkpoint and parts of such}}
-mica.balance rows ["norm.weight"] columns [@q]
+mica.equalize rows ["norm.weight"] columns [@q]

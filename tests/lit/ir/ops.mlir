@@ -28,8 +28,8 @@ func.func @weights(%layer: index) {
   %0 = mica.get_weight @plain : tensor<4x4xf16>
   // CHECK: mica.select_weight [@plain, @plain][%{{.*}}] : tensor<4x4xf16>
   %1 = mica.select_weight [@plain, @plain][%layer] : tensor<4x4xf16>
-  // CHECK: mica.select_number [0, -3, 4][%{{.*}}]
-  %2 = mica.select_number [0, -3, 4][%layer]
+  // CHECK: mica.index_table [0, -3, 4][%{{.*}}]
+  %2 = mica.index_table [0, -3, 4][%layer]
   return
 }
 
@@ -68,8 +68,8 @@ func.func @elementwise(%x: tensor<?x4xf32>, %h: tensor<?x2x4xbf16>, %rows: tenso
 func.func @norms(%x: tensor<?x4xf32>, %h: tensor<?x2x4xbf16>, %w: tensor<4xf16>, %b: tensor<4xf32>) {
   // CHECK: mica.rmsnorm %{{.*}}, %{{.*}} eps(1.000000e-05) : tensor<?x4xf32>, tensor<4xf16> -> tensor<?x4xf32>
   %0 = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x4xf32>, tensor<4xf16> -> tensor<?x4xf32>
-  // CHECK: mica.rmsnorm %{{.*}}, %{{.*}} eps(9.9999999999999995E-7) rounding(after_gain) gain_offset(1.000000e+00) : tensor<?x2x4xbf16>, tensor<4xf16> -> tensor<?x2x4xf32>
-  %1 = mica.rmsnorm %h, %w eps(1.0e-06) rounding(after_gain) gain_offset(1.0) : tensor<?x2x4xbf16>, tensor<4xf16> -> tensor<?x2x4xf32>
+  // CHECK: mica.rmsnorm %{{.*}}, %{{.*}} eps(9.9999999999999995E-7) rounding(after_gain) weight_offset(1.000000e+00) : tensor<?x2x4xbf16>, tensor<4xf16> -> tensor<?x2x4xf32>
+  %1 = mica.rmsnorm %h, %w eps(1.0e-06) rounding(after_gain) weight_offset(1.0) : tensor<?x2x4xbf16>, tensor<4xf16> -> tensor<?x2x4xf32>
   // CHECK: mica.layernorm %{{.*}}, %{{.*}} eps(1.000000e-05) : tensor<?x4xf32>, tensor<4xf16> -> tensor<?x4xf32>
   %2 = mica.layernorm %x, %w eps(1.0e-05) : tensor<?x4xf32>, tensor<4xf16> -> tensor<?x4xf32>
   // CHECK: mica.layernorm %{{.*}}, %{{.*}} bias(%{{.*}} : tensor<4xf32>) eps(1.000000e-05) : tensor<?x4xf32>, tensor<4xf16> -> tensor<?x4xbf16>
@@ -124,7 +124,7 @@ func.func @packed_caches(%keys: !packed_keys, %values: !packed_values) {
   return
 }
 
-// Integers: rows of any width are quantised by the append; attention reads them with queries of f32.
+// Integers: rows of any width are quantized by the append; attention reads them with queries of f32.
 // CHECK-LABEL: func.func @integer_caches
 // CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x !mica.int8>
 // CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x !mica.int8, <values, block = 64, depth = 4>>

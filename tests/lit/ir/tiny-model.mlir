@@ -1,6 +1,6 @@
 // RUN: mica-opt %s | mica-opt | FileCheck %s
 
-// A complete model of one kind of layer, written by hand: two layers, 4 query and 2 key/value heads of 8 elements.
+// A complete model of one layer type, written by hand: two layers, 4 query and 2 key/value heads of 8 elements.
 
 // CHECK-LABEL: module @tiny
 module @tiny attributes {mica.model = {max_positions = 64 : i64, bos = 1 : i64, eos = [2 : i64]}} {
@@ -70,7 +70,7 @@ module @tiny attributes {mica.model = {max_positions = 64 : i64, bos = 1 : i64, 
 
   // CHECK: func.func @main
   func.func @main(%tokens: tensor<?xi32> {mica.role = "tokens"}, %sequences: tensor<?xi32> {mica.role = "sequences"},
-      %positions: tensor<?xi32> {mica.role = "positions"}, %outputs: tensor<?xi32> {mica.role = "outputs"},
+      %positions: tensor<?xi32> {mica.role = "positions"}, %logit_indices: tensor<?xi32> {mica.role = "logit_indices"},
       %k_cache: !mica.kv_cache<2 x 2 x 8 x f32> {mica.role = "cache"},
       %v_cache: !mica.kv_cache<2 x 2 x 8 x f32> {mica.role = "cache"})
       -> (tensor<?x96xf32> {mica.role = "logits"}, !mica.kv_cache<2 x 2 x 8 x f32> {mica.role = "cache"},
@@ -108,7 +108,7 @@ module @tiny attributes {mica.model = {max_positions = 64 : i64, bos = 1 : i64, 
            tensor<32xf32>, tensor<32x32xf32>, tensor<16x32xf32>, tensor<16x32xf32>, tensor<32x32xf32>, tensor<32xf32>,
            tensor<72x32xf32>, tensor<72x32xf32>, tensor<32x72xf32>)
         -> (tensor<?x32xf32>, !mica.kv_cache<2 x 2 x 8 x f32>, !mica.kv_cache<2 x 2 x 8 x f32>)
-    %xs = mica.select_rows %x2, %outputs : tensor<?x32xf32>, tensor<?xi32> -> tensor<?x32xf32>
+    %xs = mica.select_rows %x2, %logit_indices : tensor<?x32xf32>, tensor<?xi32> -> tensor<?x32xf32>
     %nw = mica.get_weight @"model.norm.weight" : tensor<32xf32>
     %xn = mica.rmsnorm %xs, %nw eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
     // CHECK: mica.lm_head

@@ -82,7 +82,7 @@ module @tiny_moe attributes {mica.model = {max_positions = 64 : i64, bos = 1 : i
   }
 
   func.func @main(%tokens: tensor<?xi32> {mica.role = "tokens"}, %sequences: tensor<?xi32> {mica.role = "sequences"},
-      %positions: tensor<?xi32> {mica.role = "positions"}, %outputs: tensor<?xi32> {mica.role = "outputs"},
+      %positions: tensor<?xi32> {mica.role = "positions"}, %logit_indices: tensor<?xi32> {mica.role = "logit_indices"},
       %k_cache: !mica.kv_cache<2 x 2 x 8 x f32> {mica.role = "cache"},
       %v_cache: !mica.kv_cache<2 x 2 x 8 x f32> {mica.role = "cache"})
       -> (tensor<?x96xf32> {mica.role = "logits"}, !mica.kv_cache<2 x 2 x 8 x f32> {mica.role = "cache"},
@@ -131,7 +131,7 @@ module @tiny_moe attributes {mica.model = {max_positions = 64 : i64, bos = 1 : i
            tensor<32xf32>, tensor<32x32xf32>, tensor<16x32xf32>, tensor<16x32xf32>, tensor<8xf32>, tensor<8xf32>, tensor<32x32xf32>, tensor<32xf32>,
            tensor<4x32xf32>, tensor<4x24x32xf32>, tensor<4x24x32xf32>, tensor<4x32x24xf32>, tensor<24x32xf32>, tensor<24x32xf32>, tensor<32x24xf32>)
         -> (tensor<?x32xf32>, !mica.kv_cache<2 x 2 x 8 x f32>, !mica.kv_cache<2 x 2 x 8 x f32>)
-    %xs = mica.select_rows %x2, %outputs : tensor<?x32xf32>, tensor<?xi32> -> tensor<?x32xf32>
+    %xs = mica.select_rows %x2, %logit_indices : tensor<?x32xf32>, tensor<?xi32> -> tensor<?x32xf32>
     %nw = mica.get_weight @"model.norm.weight" : tensor<32xf32>
     %xn = mica.rmsnorm %xs, %nw eps(1.0e-06) rounding(after_gain) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
     // CHECK: mica.lm_head

@@ -1,5 +1,4 @@
-//===- GgufWriter.h - GGUF files made for a test
-//----------------------------------------------------===//
+//===- GgufWriter.h - GGUF files made for a test ----------------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_FRONTEND_GGUFWRITER_H
 #define MICA_TESTS_UNIT_FRONTEND_GGUFWRITER_H
 
@@ -53,7 +52,7 @@ public:
     return value(key, GgufKind::Array, array(element, list.size(), elements));
   }
 
-  /// A tensor of a row-major shape behind those before.
+  /// A tensor of a row-major shape after those before.
   GgufWriter &tensor(const std::string &name, std::vector<int64_t> shape, const std::string &bytes,
                      uint32_t type = 0) {
     data.resize((data.size() + alignment - 1) / alignment * alignment);

@@ -1,5 +1,4 @@
-//===- TestFolder.h - folders and files made for a test
-//---------------------------------------------===//
+//===- TestFolder.h - folders and files made for a test ---------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_FRONTEND_TESTFOLDER_H
 #define MICA_TESTS_UNIT_FRONTEND_TESTFOLDER_H
 

@@ -1,5 +1,4 @@
-//===- ZipWriter.h - zip archives made for a test
-//---------------------------------------------------===//
+//===- ZipWriter.h - zip archives made for a test ---------------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_FRONTEND_ZIPWRITER_H
 #define MICA_TESTS_UNIT_FRONTEND_ZIPWRITER_H
 
@@ -22,7 +21,7 @@ struct ZipMember {
 
 struct ZipForm {
   std::string comment = "";
-  /// Numbers stand in the 64-bit extensions, behind a field that is none of theirs.
+  /// Numbers are in the 64-bit extensions, after a field that is none of theirs.
   bool isWide = false;
   std::optional<uint64_t> entries = {}, wideDirectory = {};
 };

@@ -117,7 +117,7 @@ TEST_P(GoldenPassTest, FusionKeepsTheLogitsOfBf16) {
 
 TEST_P(GoldenPassTest, KernelsKeepTheLogits) {
   StageOptions options;
-  options.phases = {.crossing = 8, .few = 4};
+  options.phases = {.gemmThreshold = 8, .few = 4};
   SelectKernelsOptions select;
   select.minWork = 0;
   ASSERT_TRUE(run([&](OpPassManager &pm) {
@@ -130,7 +130,7 @@ TEST_P(GoldenPassTest, KernelsKeepTheLogits) {
 }
 
 /// Models with something between what fusion puts together: norms of all heads or of layers,
-/// multipliers, norms behind blocks, plain networks, gates of shared experts.
+/// multipliers, norms after blocks, plain networks, gates of shared experts.
 bool staysApart(StringRef name) {
   return llvm::is_contained({"bloom",
                              "cohere",

@@ -1,4 +1,4 @@
-//===- Attention.cpp - attention over the caches ---===//
+//===- Attention.cpp - attention over the caches --------------------------===//
 
 #include "backends/cpu/kernels/attention/Attention.h"
 
@@ -29,7 +29,7 @@ Value isLess(KernelBuilder &b, Value x, Value y) {
 /// Calls `body(first, rows)` for the runs among the rows [from, to).
 void eachRun(KernelBuilder &b, ChunkEmitter &chunk, Value from, Value to,
              llvm::function_ref<void(Value, Value)> body) {
-  b.hop(from, to, [&](Value first) {
+  b.whileLoop(from, to, [&](Value first) {
     Value next = b.add(first, 1);
     Value end =
         b.carry(next, to, 1, next, [&](Value row, ValueRange carried) -> SmallVector<Value> {

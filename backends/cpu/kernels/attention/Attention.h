@@ -1,4 +1,4 @@
-//===- Attention.h - kernels of attention ---*- C++ -*-===//
+//===- Attention.h - kernels of attention -----------------------*- C++ -*-===//
 //
 // All take the builder and the kernel's arguments (begin, end, buffers...) in the order that the
 // comment gives, and emit the work of the tasks [begin, end). See the folder's README.

@@ -1,4 +1,4 @@
-//===- AttentionSpec.cpp - which attention a kernel computes -------------------===//
+//===- AttentionSpec.cpp - which attention a kernel computes --------------===//
 
 #include "backends/cpu/kernels/attention/AttentionSpec.h"
 

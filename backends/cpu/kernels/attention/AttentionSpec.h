@@ -1,4 +1,4 @@
-//===- AttentionSpec.h - which attention a kernel computes ---------*- C++ -*-===//
+//===- AttentionSpec.h - which attention a kernel computes ------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_ATTENTIONSPEC_H
 #define MICA_BACKENDS_CPU_KERNELS_ATTENTION_ATTENTIONSPEC_H
@@ -12,8 +12,8 @@ namespace mica::cpu {
 /// blocks of positions. Positions are cut into chunks (see #mica.attention_tiling): how many a row
 /// has depends on its position alone.
 struct AttentionSpec {
-  /// Of a row without window; a window may begin inside of one more.
-  static constexpr int64_t kMostChunks = 16;
+  /// Of a row without window; a window may begin inside one more.
+  static constexpr int64_t kMaxChunks = 16;
 
   int64_t heads;
   KvCacheType keys, values;
@@ -37,7 +37,7 @@ struct AttentionSpec {
   /// Tasks of a tile or a chunk.
   int64_t headTasks() const { return keys.getHeads() * parts(); }
 
-  int64_t mostChunks() const { return kMostChunks + (window ? 1 : 0); }
+  int64_t maxChunks() const { return kMaxChunks + (window ? 1 : 0); }
   /// Numbers of which the softmax over a chunk consists: see SoftmaxStates.
   int64_t stateWidth() const;
 };

@@ -1,8 +1,8 @@
-//===- ChunkEmitter.cpp - the softmax of a chunk of positions ---===//
+//===- ChunkEmitter.cpp - the softmax of a chunk of positions -------------===//
 
 #include "backends/cpu/kernels/attention/ChunkEmitter.h"
 
-#include "backends/cpu/features/PagesInTurn.h"
+#include "backends/cpu/features/InterleavedPages.h"
 #include "backends/cpu/kernels/attention/ValuesInKeys.h"
 #include "backends/cpu/kernels/matmul/AmxTile.h"
 #include "backends/cpu/kernels/matmul/Tile.h"
@@ -20,12 +20,12 @@ ChunkEmitter::ChunkEmitter(KernelBuilder &b, ValueRange args, const AttentionSpe
                     : spec.tiling.getRows() * group),
       seen(b.stackBuffer({pairs}, b.getI32Type())), shaping(b, spec, seen), states(makeStates()) {
   int64_t width = roundUp(spec.keys.getHeadDim(), kHeadDimUnit);
-  if (meetsBytes(spec.keys))
+  if (usesInt8Dot(spec.keys))
     queryLimbs.emplace(b, pairs, width, LimbRows::Signs::Both);
   else
     queries = b.stackBuffer({pairs, width}, factorType(spec.keys.getElementType()));
   int64_t together = inTiles ? pairs : kPairsOfTile;
-  if (meetsBytes(spec.values))
+  if (usesInt8Dot(spec.values))
     weightLimbs.emplace(b, together, block, LimbRows::Signs::None);
   else
     weights = b.stackBuffer({together, block}, factorType(spec.values.getElementType()));
@@ -81,9 +81,9 @@ Value ChunkEmitter::continuesRun(Value row) {
     return arith::CmpIOp::create(b, predicate, x, y);
   };
   using enum arith::CmpIPredicate;
-  Value neighbours = arith::AndIOp::create(
+  Value neighbors = arith::AndIOp::create(
       b, holds(eq, b.load(sequences, before), b.load(sequences, row)), holds(sle, from, to));
-  return arith::AndIOp::create(b, neighbours, holds(eq, chunks.size(from), chunks.size(to)));
+  return arith::AndIOp::create(b, neighbors, holds(eq, chunks.size(from), chunks.size(to)));
 }
 
 void ChunkEmitter::emit(const RowRun &run, Value number) {
@@ -120,13 +120,13 @@ PositionBlock ChunkEmitter::blockAt(const RowRun &run, Value number) {
   Value first = b.mul(number, block);
   int64_t depth = spec.values.getLayout().getDepth();
   Value live = arith::MinUIOp::create(b, b.sub(b.add(run.lastPosition, 1), first), b.idx(block));
-  Value onBorder = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, run.firstPosition,
-                                         b.add(first, block - 1));
+  Value needsMask = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, run.firstPosition,
+                                          b.add(first, block - 1));
   if (spec.window)
-    onBorder = arith::OrIOp::create(b, onBorder,
-                                    arith::CmpIOp::create(b, arith::CmpIPredicate::ult, first,
-                                                          chunks.firstSeen(run.lastPosition)));
-  return {number, first, b.div(b.add(live, depth - 1), depth), onBorder};
+    needsMask = arith::OrIOp::create(b, needsMask,
+                                     arith::CmpIOp::create(b, arith::CmpIPredicate::ult, first,
+                                                           chunks.firstSeen(run.lastPosition)));
+  return {number, first, b.div(b.add(live, depth - 1), depth), needsMask};
 }
 
 Value ChunkEmitter::streamsAt(const RowRun &run, const PositionBlock &at, Value pair) {
@@ -136,7 +136,7 @@ Value ChunkEmitter::streamsAt(const RowRun &run, const PositionBlock &at, Value 
   KvCacheType keys = spec.keys;
   Type element = isQuantized(keys.getElementType()) ? b.getI8Type() : keys.getElementType();
   int64_t blockBytes = keys.getPhysicalShape().back() * element.getIntOrFloatBitWidth() / 8;
-  int64_t positions = rt::pages_in_turn::chunk * block / blockBytes;
+  int64_t positions = rt::interleaved_pages::chunk * block / blockBytes;
   Value more = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, b.add(at.first, positions),
                                      run.lastPosition);
   return arith::AndIOp::create(b, more, b.isEqual(pair, b.idx(0)));
@@ -165,13 +165,13 @@ void ChunkEmitter::emitBlock(const RowRun &run, const PositionBlock &at, Value p
   int64_t vectors = block / kLanes;
   SmallVector<Value> corrections,
       scores = shaping.shaped(run.part, at, pair, multiplyKeys(run, at, pair, count));
-  scores = b.changeWhen(at.onBorder, scores, [&] { return shaping.hide(at, pair, scores); });
+  scores = b.changeWhen(at.needsMask, scores, [&] { return shaping.hide(at, pair, scores); });
   PackedPanel values = panelOfValues(run, at), scaled = panelOfScales(run, at);
   for (int64_t i = 0; i < count; ++i) {
     ArrayRef<Value> own = ArrayRef(scores).slice(i * vectors, vectors);
     Value drop = states.raiseMaximum(b.add(pair, i), own, shaping.log2PerScore());
     corrections.push_back(emitExp2(b, b.broadcast(drop)));
-    weigh(scaled, b.add(pair, i), own, corrections.back(), b.idx(i));
+    accumulateWeights(scaled, b.add(pair, i), own, corrections.back(), b.idx(i));
   }
   addValues(values, at, pair, corrections);
 }
@@ -198,7 +198,7 @@ void ChunkEmitter::emitBlockInTiles(const RowRun &run, const PositionBlock &at) 
     change([&](Value pair, SmallVector<Value> own) {
       return shaping.shaped(run.part, at, pair, own);
     });
-  b.when(at.onBorder, [&] {
+  b.when(at.needsMask, [&] {
     change([&](Value pair, SmallVector<Value> own) { return shaping.hide(at, pair, own); });
   });
   // Each pass over the pairs leaves them independent of each other for the next one.
@@ -211,7 +211,7 @@ void ChunkEmitter::emitBlockInTiles(const RowRun &run, const PositionBlock &at) 
   PackedPanel values = panelOfValues(run, at), scaled = panelOfScales(run, at);
   b.loop(b.idx(0), count, 1, [&](Value pair) {
     Value correction = b.broadcast(b.load(corrections, pair));
-    weigh(scaled, pair, load(pair), correction, pair);
+    accumulateWeights(scaled, pair, load(pair), correction, pair);
     b.loop(b.idx(0), b.idx(valuesOf(spec)), kLanes, [&](Value column) {
       states.storeSum(b.mulf(states.loadSum(pair, column), correction), pair, column);
     });
@@ -221,8 +221,8 @@ void ChunkEmitter::emitBlockInTiles(const RowRun &run, const PositionBlock &at) 
                                                /*accumulate=*/true);
 }
 
-void ChunkEmitter::weigh(const PackedPanel &scaled, Value pair, ArrayRef<Value> scores,
-                         Value correction, Value row) {
+void ChunkEmitter::accumulateWeights(const PackedPanel &scaled, Value pair, ArrayRef<Value> scores,
+                                     Value correction, Value row) {
   SmallVector<Value> found = states.addWeights(pair, scores, shaping.log2PerScore(), correction);
   for (auto [v, weight] : llvm::enumerate(found))
     weight = factorOf(weight, scaled, v * kLanes);

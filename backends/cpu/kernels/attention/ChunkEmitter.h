@@ -1,4 +1,4 @@
-//===- ChunkEmitter.h - the softmax of a chunk of positions ---*- C++ -*-===//
+//===- ChunkEmitter.h - the softmax of a chunk of positions -----*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_CHUNKEMITTER_H
 #define MICA_BACKENDS_CPU_KERNELS_ATTENTION_CHUNKEMITTER_H
@@ -49,7 +49,7 @@ private:
   mlir::Type factorType(mlir::Type element) const;
 
   /// Whether the integers of a cache are multiplied as such; else they become f32.
-  bool meetsBytes(KvCacheType cache) const {
+  bool usesInt8Dot(KvCacheType cache) const {
     return isQuantized(cache.getElementType()) && b.target.int8Dot;
   }
 
@@ -70,8 +70,9 @@ private:
 
   /// Adds the weights of a pair's scores of a block to its softmax and stores them in row `row`,
   /// multiplied by the scales of the values. `scaled` holds the scales of integers.
-  void weigh(const PackedPanel &scaled, mlir::Value pair, llvm::ArrayRef<mlir::Value> scores,
-             mlir::Value correction, mlir::Value row);
+  void accumulateWeights(const PackedPanel &scaled, mlir::Value pair,
+                         llvm::ArrayRef<mlir::Value> scores, mlir::Value correction,
+                         mlir::Value row);
 
   PackedPanel panelOfKeys(const RowRun &run, const PositionBlock &at);
   PackedPanel panelOfValues(const RowRun &run, const PositionBlock &at);
@@ -79,7 +80,7 @@ private:
   /// The values of a block of keys, as a block of values in `transposed`.
   void transposeValuesOf(const RowRun &run, const PositionBlock &at);
 
-  /// Where the scales of a block of values stand.
+  /// Where the scales of a block of values are.
   PackedPanel panelOfScales(const RowRun &run, const PositionBlock &at) {
     return spec.valuesInKeys ? panelOfKeys(run, at) : panelOfValues(run, at);
   }
@@ -123,7 +124,7 @@ private:
   std::optional<LimbRows> queryLimbs, weightLimbs; ///< where they meet bytes
 
 public:
-  SoftmaxStates states; ///< of the chunk at hand, one per pair
+  SoftmaxStates states; ///< of the current chunk, one per pair
 };
 
 } // namespace mica::cpu

@@ -1,4 +1,4 @@
-//===- Chunks.h - how positions are cut ---*- C++ -*-===//
+//===- Chunks.h - how positions are cut -------------------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_CHUNKS_H
 #define MICA_BACKENDS_CPU_KERNELS_ATTENTION_CHUNKS_H
@@ -21,7 +21,7 @@ public:
   }
   /// Positions of a chunk.
   mlir::Value size(mlir::Value position) const {
-    int64_t chunk = spec.tiling.getChunk(), longest = chunk * AttentionSpec::kMostChunks;
+    int64_t chunk = spec.tiling.getChunk(), longest = chunk * AttentionSpec::kMaxChunks;
     mlir::Value seen = b.sub(b.add(position, 1), firstSeen(position));
     mlir::Value times = b.div(b.add(seen, longest - 1), longest);
     return b.mul(mlir::arith::MaxUIOp::create(b, times, b.idx(1)), chunk);
@@ -29,7 +29,7 @@ public:
   mlir::Value first(mlir::Value position) const {
     return mlir::arith::DivUIOp::create(b, firstSeen(position), size(position));
   }
-  /// Behind the last one.
+  /// After the last one.
   mlir::Value end(mlir::Value position) const {
     mlir::Value last = mlir::arith::MaxSIOp::create(b, position, b.idx(0));
     return b.add(mlir::arith::DivUIOp::create(b, last, size(position)), 1);
@@ -57,8 +57,8 @@ struct PositionBlock {
   mlir::Value number;
   mlir::Value first;        ///< position
   mlir::Value liveGroups;   ///< groups of positions before those that no row of the run sees
-  mlir::Value onBorder;     ///< whether some row does not see all of it
-  mlir::Value streams = {}; ///< whether its keys and values come from memory, with more behind them
+  mlir::Value needsMask;    ///< whether some row does not see all of it
+  mlir::Value streams = {}; ///< whether its keys and values come from memory, with more after them
 };
 
 } // namespace mica::cpu

@@ -1,4 +1,4 @@
-//===- LimbRows.cpp - rows of f32 that meet bytes ---------------------------------===//
+//===- LimbRows.cpp - rows of f32 that meet bytes -------------------------===//
 
 #include "backends/cpu/kernels/attention/LimbRows.h"
 

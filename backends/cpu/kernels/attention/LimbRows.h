@@ -1,4 +1,4 @@
-//===- LimbRows.h - rows of f32 that meet bytes -------------------*- C++ -*-===//
+//===- LimbRows.h - rows of f32 that meet bytes -----------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_LIMBROWS_H
 #define MICA_BACKENDS_CPU_KERNELS_ATTENTION_LIMBROWS_H

@@ -1,4 +1,4 @@
-//===- Positions.cpp - rope and appends to caches -----------------------------------===//
+//===- Positions.cpp - rope and appends to caches -------------------------===//
 
 #include "backends/cpu/kernels/attention/Positions.h"
 
@@ -155,7 +155,7 @@ void mica::cpu::emitSinusoid(KernelBuilder &b, ValueRange args, memref::GlobalOp
       });
 }
 
-void mica::cpu::emitJoinHeads(KernelBuilder &b, ValueRange args) {
+void mica::cpu::emitConcatHeads(KernelBuilder &b, ValueRange args) {
   Value y = args[4];
   b.loop(args[0], args[1], 1, [&](Value row) {
     b.loop(cast<MemRefType>(y.getType()).getDimSize(1), [&](Value head) {
@@ -175,14 +175,14 @@ void mica::cpu::emitJoinHeads(KernelBuilder &b, ValueRange args) {
 
 namespace {
 
-/// One head of x: where it stands, and what its elements are multiplied by before they turn.
+/// One head of x: its address, and what its elements are multiplied by before they are rotated.
 struct Head {
   Value buffer;
   SmallVector<Value> leading; ///< of the head
   Value offset;               ///< first column of the head
   Value scale;                ///< vector, or null without a norm
   Value gain;                 ///< buffer [D], or null without a norm
-  float gainOffset = 0;       ///< added to the gain
+  float weightOffset = 0;     ///< added to the gain
 
   SmallVector<Value> at(KernelBuilder &b, Value column) const {
     SmallVector<Value> index(leading);
@@ -197,25 +197,25 @@ struct Head {
     Value factor =
         lanes == kLanes ? scale : b.broadcast(vector::ExtractOp::create(b, scale, 0), lanes);
     Value gains = b.loadVector(gain, column, live, lanes);
-    if (gainOffset != 0)
-      gains = b.addf(gains, b.broadcast(b.f32(gainOffset), lanes));
+    if (weightOffset != 0)
+      gains = b.addf(gains, b.broadcast(b.f32(weightOffset), lanes));
     return b.mulf(b.mulf(value, factor), gains);
   }
 };
 
-/// Where a turned head goes.
+/// Where a rotated head goes.
 using StoreVector = llvm::function_ref<void(Value vector, Value column, Value live)>;
 
-/// (a cos - b sin, b cos + a sin) for the pairs of `columns` neighbours of the table.
-std::pair<Value, Value> turn(KernelBuilder &b, Value first, Value second, Value cosine,
-                             Value sine) {
+/// (a cos - b sin, b cos + a sin) for the pairs of `columns` neighbors of the table.
+std::pair<Value, Value> rotate(KernelBuilder &b, Value first, Value second, Value cosine,
+                               Value sine) {
   return {b.subf(b.mulf(first, cosine), b.mulf(second, sine)),
           b.addf(b.mulf(second, cosine), b.mulf(first, sine))};
 }
 
-/// Turns a head of `headDim` elements by row `row` of `table` [T, 2, pairs].
-void turnHead(KernelBuilder &b, const Head &head, int64_t headDim, Value table, Value row,
-              Pairing pairing, StoreVector store) {
+/// Rotates a head of `headDim` elements by row `row` of `table` [T, 2, pairs].
+void rotateHead(KernelBuilder &b, const Head &head, int64_t headDim, Value table, Value row,
+                Pairing pairing, StoreVector store) {
   int64_t pairs = cast<MemRefType>(table.getType()).getDimSize(2);
   b.eachVector(pairs, [&](Value column, Value live) {
     Value cosine = b.loadVector(table, {row, b.idx(0), column}, live);
@@ -223,17 +223,17 @@ void turnHead(KernelBuilder &b, const Head &head, int64_t headDim, Value table, 
     if (pairing == Pairing::Half) {
       Value other = b.add(column, pairs);
       auto [first, second] =
-          turn(b, head.load(b, column, live), head.load(b, other, live), cosine, sine);
+          rotate(b, head.load(b, column, live), head.load(b, other, live), cosine, sine);
       store(first, column, live);
       store(second, other, live);
       return;
     }
     Value even = b.mul(column, 2), liveBoth = live ? b.mul(live, 2) : Value();
     auto parts = vector::DeinterleaveOp::create(b, head.load(b, even, liveBoth, 2 * kLanes));
-    auto [first, second] = turn(b, parts.getRes1(), parts.getRes2(), cosine, sine);
+    auto [first, second] = rotate(b, parts.getRes1(), parts.getRes2(), cosine, sine);
     store(vector::InterleaveOp::create(b, first, second), even, liveBoth);
   });
-  // Elements behind the rotary dimension pass unturned.
+  // Elements after the rotary dimension pass unrotated.
   if (int64_t rest = headDim - 2 * pairs)
     b.eachVector(rest, [&](Value column, Value live) {
       Value behind = b.add(column, 2 * pairs);
@@ -305,9 +305,10 @@ void mica::cpu::emitRope(KernelBuilder &b, ValueRange args, Pairing pairing) {
   b.loop(args[0], args[1], 1, [&](Value row) {
     b.loop(shape[1], [&](Value h) {
       Head head{x, {row, h}, b.idx(0), {}, {}};
-      turnHead(b, head, shape[2], table, row, pairing, [&](Value vector, Value column, Value live) {
-        b.storeVector(vector, y, {row, h, column}, live);
-      });
+      rotateHead(b, head, shape[2], table, row, pairing,
+                 [&](Value vector, Value column, Value live) {
+                   b.storeVector(vector, y, {row, h, column}, live);
+                 });
     });
   });
 }
@@ -343,29 +344,29 @@ void mica::cpu::emitQkvAppend(KernelBuilder &b, ValueRange args, const QkvAppend
   };
   auto headAt = [&](Value row, int64_t first, Value number, Value gain) {
     auto [product, own] = partOf(first);
-    Head head{product, {row}, b.mul(b.add(number, own), headDim), {}, gain, spec.gainOffset};
+    Head head{product, {row}, b.mul(b.add(number, own), headDim), {}, gain, spec.weightOffset};
     if (spec.eps)
       head.scale = headScale(b, head, headDim, *spec.eps);
     return head;
   };
-  // Keys turn in a buffer that has room for whole vectors and are scattered from there.
-  Value turned = b.stackBuffer({headDim}, b.getF32Type());
+  // Keys are rotated in a buffer that has room for whole vectors and are scattered from there.
+  Value rotated = b.stackBuffer({headDim}, b.getF32Type());
   b.loop(args[0], args[1], 1, [&](Value row) {
     Value sequence = b.loadIndex(sequences, row), position = b.loadIndex(positions, row);
     b.loop(spec.heads, [&](Value h) {
-      turnHead(b, headAt(row, 0, h, qGain), headDim, table, row, spec.pairing,
-               [&](Value vector, Value column, Value live) {
-                 b.storeVector(vector, q, {row, h, column}, live);
-               });
+      rotateHead(b, headAt(row, 0, h, qGain), headDim, table, row, spec.pairing,
+                 [&](Value vector, Value column, Value live) {
+                   b.storeVector(vector, q, {row, h, column}, live);
+                 });
     });
     b.loop(groups, [&](Value g) {
       Head head = headAt(row, spec.heads, g, kGain);
-      turnHead(b, head, headDim, table, row, spec.pairing,
-               [&](Value vector, Value column, Value live) {
-                 b.storeVector(vector, turned, column, live);
-               });
+      rotateHead(b, head, headDim, table, row, spec.pairing,
+                 [&](Value vector, Value column, Value live) {
+                   b.storeVector(vector, rotated, column, live);
+                 });
       appendHead(b, {kCache, layer, sequence, g, position}, spec.keys,
-                 Head{turned, {}, b.idx(0), {}, {}});
+                 Head{rotated, {}, b.idx(0), {}, {}});
       auto [product, own] = partOf(spec.heads + groups);
       appendHead(b, {vCache, layer, sequence, g, position}, spec.values,
                  Head{product, {row}, b.mul(b.add(g, own), headDim), {}, {}});

@@ -1,4 +1,4 @@
-//===- Positions.h - kernels of rope and caches ---*- C++ -*-===//
+//===- Positions.h - kernels of rope and caches -----------------*- C++ -*-===//
 //
 // All take the builder and the kernel's arguments (begin, end, buffers...) in the order that the
 // comment gives, and emit the work of the tasks [begin, end). See the folder's README.
@@ -34,8 +34,8 @@ void emitRope(KernelBuilder &b, mlir::ValueRange args, Pairing pairing);
 void emitSinusoid(KernelBuilder &b, mlir::ValueRange args, mlir::memref::GlobalOp frequencies,
                   int64_t offset, std::optional<int64_t> paddingIdx);
 
-/// a, b, y [T, H, D]: formula of mica.join_heads. A task is a row.
-void emitJoinHeads(KernelBuilder &b, mlir::ValueRange args);
+/// a, b, y [T, H, D]: formula of mica.concat_heads. A task is a row.
+void emitConcatHeads(KernelBuilder &b, mlir::ValueRange args);
 
 /// x [T, G, D], sequences, positions, layer, cache: formula of mica.kv_append. A task is a row.
 void emitKvAppend(KernelBuilder &b, mlir::ValueRange args, KvCacheType cache);
@@ -48,7 +48,7 @@ struct QkvAppendSpec {
   KvCacheType keys, values;
   Pairing pairing;
   std::optional<double> eps;
-  float gainOffset = 0;
+  float weightOffset = 0;
   int64_t parts = 0; ///< products besides the first
 };
 void emitQkvAppend(KernelBuilder &b, mlir::ValueRange args, const QkvAppendSpec &spec);

@@ -1,4 +1,4 @@
-//===- Scores.cpp - what becomes of scores before the softmax ---===//
+//===- Scores.cpp - what becomes of scores before the softmax -------------===//
 
 #include "backends/cpu/kernels/attention/Scores.h"
 

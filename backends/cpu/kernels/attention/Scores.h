@@ -1,4 +1,4 @@
-//===- Scores.h - what becomes of scores before the softmax ---*- C++ -*-===//
+//===- Scores.h - what becomes of scores before the softmax -----*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_SCORES_H
 #define MICA_BACKENDS_CPU_KERNELS_ATTENTION_SCORES_H
@@ -16,9 +16,9 @@ public:
       : b(b), spec(spec), seen(seen), group(spec.headsOfTask()),
         block(spec.keys.getLayout().getBlock()) {}
 
-  /// Of a score behind the soft-cap and the slopes, which are of scaled scores.
+  /// Of a score after the soft-cap and the slopes, which are of scaled scores.
   float log2PerScore() const;
-  /// Scores [pairs][vectors] of the pairs from `pair` on behind the soft-cap and the slopes.
+  /// Scores [pairs][vectors] of the pairs from `pair` on after the soft-cap and the slopes.
   llvm::SmallVector<mlir::Value> shaped(mlir::Value part, const PositionBlock &at, mlir::Value pair,
                                         llvm::ArrayRef<mlir::Value> scores);
   /// Scores [pairs][vectors] of the pairs from `pair` on, hidden where they are not seen.

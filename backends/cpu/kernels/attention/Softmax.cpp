@@ -1,4 +1,4 @@
-//===- Softmax.cpp - softmax over positions that come piece by piece -----------------===//
+//===- Softmax.cpp - softmax over positions that come piece by piece ------===//
 
 #include "backends/cpu/kernels/attention/Softmax.h"
 
@@ -16,7 +16,7 @@ Value mica::cpu::emitExp2(KernelBuilder &b, Value x) {
   auto bitsOf = [&](Value value) {
     return vector::BitCastOp::create(b, b.vec(b.getI32Type()), value);
   };
-  // Adding 1.5 * 2^23 rounds to an integer n, which then stands in the low bits.
+  // Adding 1.5 * 2^23 rounds to an integer n, which then is in the low bits.
   Value shifter = b.splat(0x1.8p23f);
   x = b.maxf(b.splat(-127.0f), x);
   Value shifted = b.addf(x, shifter);
@@ -59,7 +59,7 @@ void SoftmaxStates::merge(ValueRange at, const SoftmaxStates &other, ValueRange 
   Value myFactor = emitExp2(b, b.broadcast(b.subf(mine, maximum)));
   Value theirFactor = emitExp2(b, b.broadcast(b.subf(theirs, maximum)));
   b.store(maximum, buffer, maximumAt(at));
-  // The totals stand behind the sums.
+  // The totals follow the sums.
   b.loop(b.idx(0), b.idx(values + kLanes), kLanes, [&](Value column) {
     Value sum = b.mulf(loadSum(at, column), myFactor);
     storeSum(b.fma(other.loadSum(otherAt, column), theirFactor, sum), at, column);

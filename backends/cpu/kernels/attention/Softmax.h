@@ -28,8 +28,8 @@ public:
   void merge(mlir::ValueRange at, const SoftmaxStates &other, mlir::ValueRange otherAt);
   void copyFrom(mlir::ValueRange at, const SoftmaxStates &other, mlir::ValueRange otherAt);
 
-  // Adding positions takes three steps: the maximum, the weights, and whoever adds values scales
-  // the sums first.
+  // Adding positions takes three steps: the maximum, the weights, and the code that adds values
+  // scales the sums first.
 
   /// Raises the maximum to that of `scores` and returns what it was less what it is: 2 to the power
   /// of that is the correction, by which totals and sums must be scaled.

@@ -1,4 +1,4 @@
-//===- ValuesInKeys.h - values that are the first elements of keys ---*- C++ -*-===//
+//===- ValuesInKeys.h - values that are a prefix of keys --------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_VALUESINKEYS_H
 #define MICA_BACKENDS_CPU_KERNELS_ATTENTION_VALUESINKEYS_H

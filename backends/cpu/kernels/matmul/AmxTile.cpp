@@ -1,15 +1,15 @@
-//===- AmxTile.cpp - products in tile registers -------------------------------------===//
+//===- AmxTile.cpp - products in tile registers ---------------------------===//
 //
 // Pairs of bf16 are summed into f32. A tile holds 16 rows of 64 bytes. Of rows of x there are 16,
 // however many are live: LLVM configures the registers once per function, for one shape. Rows are
 // copied to the stack first, tile by tile: 16 of them a power of two apart would share one set of
-// the cache, rows that are not live lie in no buffer, and what is behind K must be zero.
+// the cache, rows that are not live lie in no buffer, and what follows K must be zero.
 //
 // Work is blocked for a second-level cache of 2 MiB: 256 rows (MC) by 8 panels (NC) by 1 KiB of K
-// (KC), whose sums wait there while K goes on. All rows of a piece pass half a panel, two tiles of
-// rows and two of columns (MR, NR) at a time: 4 products for 4 loads. A single tile of rows, as of
-// sequences that are decoded together, has room for 256 steps of K, and reads most panels from end
-// to end: one stream of memory.
+// (KC), whose sums wait there while K continues. All rows of a piece pass half a panel, two tiles
+// of rows and two of columns (MR, NR) at a time: 4 products for 4 loads. A single tile of rows, as
+// of sequences that are decoded together, has room for 256 steps of K, and reads most panels from
+// end to end: one stream of memory.
 //
 // A single row takes vectors, which read weights that are in the cache faster; its sums are made in
 // the order of tdpbf16ps and have the same bits: for 32 values of K the even and the odd products
@@ -21,7 +21,7 @@
 #include "backends/cpu/kernels/matmul/AmxTile.h"
 
 #include "backends/cpu/dispatch/CostModel.h"
-#include "backends/cpu/features/PagesInTurn.h"
+#include "backends/cpu/features/InterleavedPages.h"
 #include "backends/cpu/kernels/matmul/Tile.h"
 #include "ir/Mica/Mica.h"
 
@@ -50,10 +50,10 @@ struct Steps {
   Steps(KernelBuilder &b, const WeightSpec &weight, const PackedPanel &panel)
       : depth(panel.depth), values(kGroups * depth), elements(values * kBlockColumns),
         count(llvm::divideCeil(weight.k, values)), rest(weight.k % values),
-        ahead(llvm::divideCeil(rt::pages_in_turn::chunk,
+        ahead(llvm::divideCeil(rt::interleaved_pages::chunk,
                                elements * b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8)) {}
 
-  int64_t depth;    ///< neighbours along K that a lane of an instruction takes
+  int64_t depth;    ///< neighbors along K that a lane of an instruction takes
   int64_t values;   ///< of K
   int64_t elements; ///< of the panel
   int64_t count;    ///< in all of K
@@ -65,13 +65,13 @@ struct Steps {
 struct SumTiles {
   int64_t tiles, vectors;
   Value sums; ///< their memory
-  /// Where the sums of tile `t` and vector `v` stand.
+  /// Where the sums of tile `t` and vector `v` are.
   llvm::function_ref<SmallVector<Value>(int64_t t, int64_t v)> sumsAt;
   /// What a step multiplies: rows of tile `t`, and columns of vector `v`.
   llvm::function_ref<Value(Value step, int64_t t)> loadRows;
   llvm::function_ref<Value(Value step, int64_t v)> loadColumns;
 
-  /// Sums from zero, or, with `accumulate`, from what stands in the memory.
+  /// Sums from zero, or, with `accumulate`, from what is in the memory.
   void multiply(KernelBuilder &b, Value steps, bool accumulate) const {
     auto type = amx::TileType::get({kRows, kLanes}, b.elementOf(sums));
     SmallVector<Value> carried;
@@ -171,7 +171,7 @@ private:
     return ofPanels;
   }
 
-  /// Where panel `number` stands: one behind the other.
+  /// Where panel `number` is: one after the other.
   Value offsetOf(Value number) {
     return b.add(first.front().offset, b.mul(number, steps.count * steps.elements));
   }
@@ -185,7 +185,7 @@ private:
     });
   }
 
-  /// Steps along K of which all rows stand in `x`.
+  /// Steps along K of which all rows are in `x`.
   struct Piece {
     Value from, end;
     Value room; ///< steps of a tile of rows that have a place
@@ -198,7 +198,7 @@ private:
         arith::SelectOp::create(b, b.isEqual(tiles, b.idx(1)), b.idx(kRoom), b.idx(kSteps));
     clearSums(tiles);
     Value end = b.idx(steps.count);
-    b.hop(b.idx(0), end, [&](Value at) {
+    b.whileLoop(b.idx(0), end, [&](Value at) {
       Value taken = arith::MinSIOp::create(b, b.sub(end, at), room);
       Piece piece{at, b.add(at, taken), room};
       copy(from, count, piece);
@@ -210,15 +210,15 @@ private:
   /// Elements between what follows a piece of panel `number` and what is read after it: the same
   /// piece of the next panel, then the next piece of the first one, and when K is done the next
   /// blocks.
-  Value jumpBehind(Value number, const PackedPanel &panel, const Piece &piece) {
+  Value offsetPastEnd(Value number, const PackedPanel &panel, const Piece &piece) {
     Value last = b.isEqual(b.add(number, 1), panelCount);
-    Value goesOn = arith::AndIOp::create(
+    Value isSamePanel = arith::AndIOp::create(
         b, last,
         arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.end, b.idx(steps.count)));
     Value start = arith::SelectOp::create(b, last, b.idx(0), piece.from);
     Value next = b.sub(b.add(offsetOf(b.add(number, 1)), b.mul(start, steps.elements)),
                        b.add(panel.offset, b.mul(piece.end, steps.elements)));
-    return arith::SelectOp::create(b, goesOn, b.sub(first.front().offset, panel.offset), next);
+    return arith::SelectOp::create(b, isSamePanel, b.sub(first.front().offset, panel.offset), next);
   }
 
   /// Asks for what is read 32 KiB after part `part` of `parts` of step `number` of a piece.
@@ -249,10 +249,10 @@ private:
   /// Adds the products of a piece to the sums of `tiles` tiles of rows.
   void multiplyPiece(Value tiles, Value streams, const Piece &piece) {
     eachPanel([&](Value number, PackedPanel panel) {
-      Place place{number, jumpBehind(number, panel, piece)};
+      Place place{number, offsetPastEnd(number, panel, piece)};
       eachSumTiles(b, tiles, kBlockColumns,
                    [&](Value tile, int64_t count, Value column, int64_t vectors) {
-                     // Who comes first finds the panel in memory.
+                     // The first reader finds the panel in memory.
                      panel.streams = arith::AndIOp::create(
                          b, streams, b.isEqual(arith::OrIOp::create(b, tile, column), b.idx(0)));
                      multiplyBlock({place, tile, column, count, vectors}, piece, panel);
@@ -266,7 +266,7 @@ private:
                                /*isDataCache=*/true);
   }
 
-  /// Where step `number` of tile `tile` of the rows stands in `x`.
+  /// Where step `number` of tile `tile` of the rows is in `x`.
   Value placeOf(Value tile, const Piece &piece, Value number) {
     return b.add(arith::MulIOp::create(b, tile, piece.room), b.sub(number, piece.from));
   }
@@ -333,7 +333,7 @@ private:
         b, b.sub(piece.end, piece.from), /*accumulate=*/true);
   }
 
-  /// Where a group of the panel stands, from `column` on.
+  /// Where a group of the panel is, from `column` on.
   Value groupAt(const PackedPanel &panel, Value group, Value column) {
     return b.add(b.add(panel.offset, b.mul(group, steps.depth * kBlockColumns)),
                  b.mul(column, steps.depth));
@@ -395,7 +395,7 @@ void RowTiles::emit(KernelBuilder &b, Value sums, int64_t columns, bool accumula
 bool mica::cpu::multipliesInTiles(KernelBuilder &b, Value x, const WeightSpec &weight) {
   Type element = b.elementOf(x);
   return b.target.tiles && element.isBF16() && weight.element.isBF16() &&
-         tilesTake(Precision::BF16, weight.k);
+         tilesSupport(Precision::BF16, weight.k);
 }
 
 void mica::cpu::emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,

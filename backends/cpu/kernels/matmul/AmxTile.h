@@ -1,4 +1,4 @@
-//===- AmxTile.h - products in tile registers ---*- C++ -*-===//
+//===- AmxTile.h - products in tile registers -------------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_AMXTILE_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_AMXTILE_H
@@ -15,7 +15,7 @@ bool multipliesInTiles(KernelBuilder &b, mlir::Value x, const WeightSpec &weight
 /// them, and with 256 rows their part of K and their sums fit a second-level cache of 2 MiB.
 inline constexpr int64_t kPanelsTogether = 8;
 
-/// Neighbouring blocks of a weight, at least one.
+/// Neighboring blocks of a weight, at least one.
 struct BlockRun {
   mlir::Value first, count;
   int64_t most; ///< bound of the count

@@ -1,4 +1,4 @@
-//===- BlockReader.cpp - packed blocks in registers -------------------------------===//
+//===- BlockReader.cpp - packed blocks in registers -----------------------===//
 
 #include "backends/cpu/kernels/matmul/BlockReader.h"
 

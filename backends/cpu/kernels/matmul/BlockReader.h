@@ -1,4 +1,4 @@
-//===- BlockReader.h - packed blocks in registers -----------------*- C++ -*-===//
+//===- BlockReader.h - packed blocks in registers ---------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_BLOCKREADER_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_BLOCKREADER_H
@@ -8,7 +8,7 @@
 
 namespace mica::cpu {
 
-/// Reads what a panel of a weight in blocks has of 16 neighbouring columns; see PackedBlocks. Bytes
+/// Reads what a panel of a weight in blocks has of 16 neighboring columns; see PackedBlocks. Bytes
 /// are those of the panel's memory.
 class BlockReader {
 public:
@@ -41,7 +41,7 @@ public:
   };
   /// Of the chunk that begins at byte `chunk`.
   Lines linesOf(mlir::Value chunk, mlir::Value column) const;
-  /// Levels of quad `quad` of a chunk, with format.unsignedBias() added: [64 x i8], four neighbours
+  /// Levels of quad `quad` of a chunk, with format.unsignedBias() added: [64 x i8], four neighbors
   /// along K of each of the 16 columns.
   mlir::Value loadQuad(Lines &lines, int64_t quad) const;
   /// The same without the bias: with their sign, where isSigned().
@@ -72,11 +72,11 @@ private:
 };
 
 /// Elements along K of a row of `k` that was expanded to floats: whole groups of 16 lanes of
-/// `depth` neighbours, as oneDNN's BA16a64b (f32) and BA16a64b2a (bf16) have them.
+/// `depth` neighbors, as oneDNN's BA16a64b (f32) and BA16a64b2a (bf16) have them.
 inline int64_t expandedColumns(int64_t k, int64_t depth) { return roundUp(k, kLanes * depth); }
 
 /// Expands the blocks [from, to) along K of a panel into floats: `buffer` has, in its own element
-/// type, [elements / depth][64][depth] of each block from `at` on, `depth` neighbours along K
+/// type, [elements / depth][64][depth] of each block from `at` on, `depth` neighbors along K
 /// beside each other: 2 of bf16, 1 of f32. Elements from `k` to expandedColumns
 /// are zero.
 void expandBlocks(KernelBuilder &b, const PackedPanel &panel, int64_t k, mlir::Value from,

@@ -1,8 +1,8 @@
-//===- BlockSums.cpp - products of rows with blocks of a weight ---===//
+//===- BlockSums.cpp - products of rows with blocks of a weight -----------===//
 
 #include "backends/cpu/kernels/matmul/BlockSums.h"
 
-#include "backends/cpu/features/PagesInTurn.h"
+#include "backends/cpu/features/InterleavedPages.h"
 #include "backends/cpu/kernels/matmul/AmxTile.h"
 #include "backends/cpu/kernels/matmul/BlockReader.h"
 #include "backends/cpu/kernels/matmul/LevelPanel.h"
@@ -18,8 +18,8 @@ using StoreSums = llvm::function_ref<void(Value name, Value column, ArrayRef<Val
 
 namespace {
 /// Sums of rows with the 64 columns of each panel of a block, by vectors. Where a tile holds all
-/// rows, it reads the panels from end to end. Else the sums stand in memory while the rows meet a
-/// step along K of the panels: the first tile reads whole lines of it, in order, as processors
+/// rows, it reads the panels from end to end. Else the sums are kept in memory while the rows meet
+/// a step along K of the panels: the first tile reads whole lines of it, in order, as processors
 /// expect it, and the others find it in the first-level cache. Lest memory rests meanwhile, each
 /// asks for its share of the next step.
 ///
@@ -73,8 +73,8 @@ private:
   };
   static constexpr int64_t kVectors = kBlockColumns / kLanes, kStepBytes = 8192;
   /// Fewer rows in steps are over before memory is: asking costs them more than it brings.
-  static constexpr int64_t kLeastAhead = 5;
-  static constexpr int64_t kLine = rt::pages_in_turn::line;
+  static constexpr int64_t kMinAhead = 5;
+  static constexpr int64_t kLine = rt::interleaved_pages::line;
 
   /// Whether rows of integers are multiplied by levels that are expanded for several tiles.
   bool hasLevels() const { return weight.limbs != 0 && b.target.words; }
@@ -122,7 +122,7 @@ private:
       for (const PackedPanel &panel : panels) {
         ProductTile tile =
             tileOf(first, shape, panel, column, {b.idx(0), b.idx(steps.groups), steps.partial});
-        // Who comes first finds the panel in memory, others in the cache.
+        // The first reader finds the panel in memory, others in the cache.
         if (b.target.prefetchPages)
           tile.panel.streams =
               b.isEqual(arith::OrIOp::create(b, b.sub(first, rows.from), column), b.idx(0));
@@ -182,7 +182,7 @@ private:
     Steps steps = stepsOf(panels.front());
     clearSums(first, end, panels);
     Value count = b.sub(end, first), groups = b.idx(steps.groups);
-    Value enough = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, count, b.idx(kLeastAhead));
+    Value enough = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, count, b.idx(kMinAhead));
     LinesAhead ahead{
         arith::SelectOp::create(b, enough, b.idx(steps.each * steps.elements), b.idx(0)),
         arith::DivUIOp::create(b, b.idx(LinesAhead::kParts * steps.elements), count)};
@@ -225,7 +225,7 @@ private:
     Value before = arith::MulIOp::create(b, b.mul(b.sub(row, first), steps.each), ahead.perGroup);
     Value begin = b.add(b.add(panel.offset, b.mul(from, steps.elements)), ahead.begin);
     return {b.add(begin, b.div(before, LinesAhead::kParts)), b.mul(ahead.perGroup, count),
-            llvm::divideCeilSigned(steps.bytes * count, kLine * kLeastAhead)};
+            llvm::divideCeilSigned(steps.bytes * count, kLine * kMinAhead)};
   }
 
   SmallVector<Value> place(size_t panel, Value inGroup, Value column) {

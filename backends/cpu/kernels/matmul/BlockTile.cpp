@@ -1,11 +1,11 @@
-//===- BlockTile.cpp - products of integer rows with weights in blocks -------------===//
+//===- BlockTile.cpp - products of integer rows with weights in blocks ----===//
 //
 // Levels of the weights, made unsigned by a bias, are one operand of vpdpbusd, signed limbs of rows
 // the other one. Within a chunk of 32 elements along K sums of integers are exact: those of two
 // limbs become 256 * high + low, and what the bias adds too much is in the start of the low sum.
 // Then a sum becomes f32 and is added, times the scale of the row and the step of the weight.
 //
-// Without vpdpbusd rows of two limbs are words, and so become the levels: two neighbours of either
+// Without vpdpbusd rows of two limbs are words, and so become the levels: two neighbors of either
 // are multiplied and summed at once (vpmaddwd), to the same integers.
 //
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- BlockTile.h - products of integer rows with weights in blocks ---*- C++ -*-===//
+//===- BlockTile.h - integer rows times block-quantized weights -*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_BLOCKTILE_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_BLOCKTILE_H

@@ -1,4 +1,4 @@
-//===- IntegerRows.cpp - rows of integers in registers ---===//
+//===- IntegerRows.cpp - rows of integers in registers --------------------===//
 
 #include "backends/cpu/kernels/matmul/IntegerRows.h"
 

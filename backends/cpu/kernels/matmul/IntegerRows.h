@@ -1,4 +1,4 @@
-//===- IntegerRows.h - rows of integers in registers ---*- C++ -*-===//
+//===- IntegerRows.h - rows of integers in registers ------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_INTEGERROWS_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_INTEGERROWS_H
@@ -10,7 +10,7 @@ namespace mica::cpu {
 
 /// Which element of a row of two limbs is word `i` of it, where kernels multiply words
 /// (KernelTarget::words): the two planes of IntegerRowLayout are one plane of words then, the
-/// integers themselves. Of four neighbours the first and the third are beside each other, then the
+/// integers themselves. Of four neighbors the first and the third are beside each other, then the
 /// others, as the even and the odd bytes of a quad of codes become words.
 inline int64_t wordOfRow(int64_t i) {
   constexpr int64_t order[] = {0, 2, 1, 3};

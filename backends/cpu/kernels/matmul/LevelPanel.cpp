@@ -1,4 +1,4 @@
-//===- LevelPanel.cpp - blocks expanded for products with integer rows ---===//
+//===- LevelPanel.cpp - blocks expanded for products with integer rows ----===//
 //
 // Rows of two limbs are words, and so become the levels: vpmaddwd. Rows of one limb are bytes.
 // Levels of few bits multiply them as they are (vpmaddubsw), and what several quads make is summed
@@ -34,7 +34,7 @@ LevelPanel::LevelPanel(KernelBuilder &b, const WeightSpec &weight)
     offsets = b.stackBuffer({kChunks * groups * kColumns}, b.getF32Type());
 }
 
-int64_t LevelPanel::lanesOfChunk() const { return hasWords() ? 2 * kQuads : kQuads; }
+int64_t LevelPanel::lanesPerChunk() const { return hasWords() ? 2 * kQuads : kQuads; }
 
 int64_t LevelPanel::exactQuads() const {
   int64_t largest = ((int64_t(1) << bitsOfLevel(format)) - 1) * 127;
@@ -63,7 +63,7 @@ void LevelPanel::expand(const PackedPanel &panel, Value from, Value to) const {
       auto store = [&](Value vector, int64_t number) {
         // A lane has 4 bytes.
         int64_t ofLane = hasWords() ? 2 : 4;
-        Value first = b.mul(b.add(b.mul(inPanel, lanesOfChunk()), number), kColumns * ofLane);
+        Value first = b.mul(b.add(b.mul(inPanel, lanesPerChunk()), number), kColumns * ofLane);
         vector::StoreOp::create(b, vector, levels, b.add(first, b.mul(column, ofLane)));
       };
       for (int64_t quad = 0; quad < kQuads; ++quad) {
@@ -85,7 +85,7 @@ void LevelPanel::expand(const PackedPanel &panel, Value from, Value to) const {
 Value LevelPanel::loadLevels(const ProductTile &tile, Value chunk, Value number,
                              int64_t vector) const {
   int64_t ofLane = hasWords() ? 2 : 4;
-  Value inPanel = b.add(b.mul(b.sub(chunk, tile.from), lanesOfChunk()), number),
+  Value inPanel = b.add(b.mul(b.sub(chunk, tile.from), lanesPerChunk()), number),
         column = b.add(tile.firstColumn, vector * kLanes);
   return b.loadRaw(levels, b.add(b.mul(inPanel, kColumns * ofLane), b.mul(column, ofLane)),
                    kLanes * ofLane);

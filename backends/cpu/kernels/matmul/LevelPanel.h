@@ -1,4 +1,4 @@
-//===- LevelPanel.h - blocks expanded for products with integer rows ---*- C++ -*-===//
+//===- LevelPanel.h - blocks expanded for integer matmuls -------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_LEVELPANEL_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_LEVELPANEL_H
@@ -26,7 +26,7 @@ public:
   llvm::SmallVector<mlir::Value> emitTile(const ProductTile &tile) const;
 
 private:
-  /// Sums of two neighbouring words [32 x i16], as [16 x i32].
+  /// Sums of two neighboring words [32 x i16], as [16 x i32].
   mlir::Value sumOfWords(mlir::Value words) const;
   llvm::SmallVector<mlir::Value> sumGroup(const ProductTile &tile, mlir::Value chunk,
                                           int64_t group) const;
@@ -42,8 +42,8 @@ private:
   int64_t exactQuads() const;
   bool hasWords() const { return limbs == 2; }
   /// Pairs of words or quads of bytes of a chunk and a group.
-  int64_t lanesOfChunk() const;
-  int64_t lanesOfGroup() const { return lanesOfChunk() / groups; }
+  int64_t lanesPerChunk() const;
+  int64_t lanesOfGroup() const { return lanesPerChunk() / groups; }
 
   KernelBuilder &b;
   const BlockFormat &format;

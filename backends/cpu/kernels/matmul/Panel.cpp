@@ -1,4 +1,4 @@
-//===- Panel.cpp - packed values in memory ---===//
+//===- Panel.cpp - packed values in memory --------------------------------===//
 
 #include "backends/cpu/kernels/matmul/Panel.h"
 

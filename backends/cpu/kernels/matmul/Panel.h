@@ -1,4 +1,4 @@
-//===- Panel.h - packed values in memory ---*- C++ -*-===//
+//===- Panel.h - packed values in memory ------------------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_PANEL_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_PANEL_H
@@ -14,7 +14,7 @@ struct PackedPanel {
   mlir::Value offset; ///< of the panel, in elements
   int64_t columns, depth;
   mlir::Type quantized = {}; ///< !mica.block of a weight, whose memory are bytes, else null
-  /// Whether the one who reads it brings it from memory, as a part of a stream; null: no.
+  /// Whether its reader brings it from memory, as a part of a stream; null: no.
   mlir::Value streams = {};
 };
 

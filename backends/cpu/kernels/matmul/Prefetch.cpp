@@ -1,11 +1,11 @@
-//===- Prefetch.cpp - reading streams of memory faster ------------------------------===//
+//===- Prefetch.cpp - reading streams of memory faster --------------------===//
 //
-// See PagesInTurn.h for the order in which lines are asked for.
+// See InterleavedPages.h for the order in which lines are asked for.
 //
 //===----------------------------------------------------------------------===//
 
 #include "backends/cpu/kernels/matmul/Prefetch.h"
-#include "backends/cpu/features/PagesInTurn.h"
+#include "backends/cpu/features/InterleavedPages.h"
 
 using namespace mlir;
 using namespace mica;
@@ -13,7 +13,7 @@ using namespace mica::cpu;
 
 namespace {
 
-namespace in_turn = rt::pages_in_turn;
+namespace interleaved = rt::interleaved_pages;
 
 /// Offsets in elements of `bytes` bytes.
 class Ahead {
@@ -21,16 +21,16 @@ public:
   Ahead(KernelBuilder &b, Value memory)
       : b(b), memory(memory), bytes(b.elementOf(memory).getIntOrFloatBitWidth() / 8) {}
 
-  int64_t unit() const { return in_turn::unit / bytes; }
+  int64_t unit() const { return interleaved::unit / bytes; }
 
   /// Asks for a unit on behalf of the one at `offset`: placeAhead.
   void ask(Value offset) {
-    int64_t page = in_turn::page / bytes, chunk = in_turn::chunk / bytes;
+    int64_t page = interleaved::page / bytes, chunk = interleaved::chunk / bytes;
     Value inChunk = b.rem(offset, chunk), number = b.div(inChunk, unit());
     Value at = b.add(b.sub(offset, inChunk), b.rem(offset, unit()));
-    at = b.add(at, b.mul(b.rem(number, in_turn::pages), page));
-    at = b.add(at, b.mul(b.div(number, in_turn::pages), unit()));
-    lines(b.add(at, chunk), in_turn::unit / in_turn::line);
+    at = b.add(at, b.mul(b.rem(number, interleaved::pages), page));
+    at = b.add(at, b.mul(b.div(number, interleaved::pages), unit()));
+    lines(b.add(at, chunk), interleaved::unit / interleaved::line);
   }
 
   /// Asks for `count` lines from `at` on. They go to the second level: the first is the smaller the
@@ -38,7 +38,7 @@ public:
   void lines(Value at, int64_t count) {
     constexpr unsigned kSecondLevel = 2;
     for (int64_t line = 0; line < count; ++line)
-      memref::PrefetchOp::create(b, memory, b.add(at, line * in_turn::line / bytes),
+      memref::PrefetchOp::create(b, memory, b.add(at, line * interleaved::line / bytes),
                                  /*isWrite=*/false, kSecondLevel, /*isDataCache=*/true);
   }
 

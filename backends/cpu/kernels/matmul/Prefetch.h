@@ -1,4 +1,4 @@
-//===- Prefetch.h - reading streams of memory faster ---*- C++ -*-===//
+//===- Prefetch.h - reading streams of memory faster ------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_PREFETCH_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_PREFETCH_H
@@ -16,13 +16,13 @@ struct LinesAhead {
   int64_t lines = 0;    ///< 0: none are asked for
 };
 
-/// Where the target gains by it and the panel `streams`, asks for lines 32 KiB behind the `count`
-/// elements that are `offset` behind the panel's first.
+/// Where the target gains by it and the panel `streams`, asks for lines 32 KiB after the `count`
+/// elements that are `offset` after the panel's first.
 void prefetchAhead(KernelBuilder &b, const PackedPanel &panel, mlir::Value offset, int64_t count);
 
 /// Asks for lines on behalf of group `group` of a panel, which has `count` elements for each: those
 /// `ahead`, of groups from `from` on, and where the target gains by it and the panel streams those
-/// 32 KiB behind the group.
+/// 32 KiB after the group.
 void prefetchForGroup(KernelBuilder &b, const PackedPanel &panel, const LinesAhead &ahead,
                       mlir::Value from, mlir::Value group, int64_t count);
 

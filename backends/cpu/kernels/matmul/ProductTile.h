@@ -1,4 +1,4 @@
-//===- ProductTile.h - what an inner loop of a product holds in registers ---*- C++ -*-===//
+//===- ProductTile.h - the registers of a matmul's inner loop ---*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_PRODUCTTILE_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_PRODUCTTILE_H
@@ -13,7 +13,7 @@ inline constexpr int64_t kTileGroups = 16;
 /// Sums over K for some rows and some columns of a panel.
 struct ProductTile {
   mlir::Value x;      ///< the last axis is K
-  int64_t k;          ///< extent of K where the panel is quantised
+  int64_t k;          ///< extent of K where the panel is quantized
   mlir::Value groups; ///< whole groups of `depth` values along K, or where they end
   bool partial;       ///< one more value follows them
   PackedPanel panel;

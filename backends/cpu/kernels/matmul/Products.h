@@ -1,4 +1,4 @@
-//===- Products.h - kernels of products with packed weights ---*- C++ -*-===//
+//===- Products.h - kernels of products with packed weights -----*- C++ -*-===//
 //
 // All take the builder and the kernel's arguments (begin, end, buffers...) in the order that the
 // comment gives, and emit the work of the tasks [begin, end). See the folder's README.
@@ -27,7 +27,7 @@ void emitGatedProduct(KernelBuilder &b, mlir::ValueRange args, const WeightSpec 
                       int64_t inner, Activation activation);
 
 /// x [T, H, K], packed weight [H, ...], y [T, H, N]: formula of mica.head_linear. A task is a head
-/// and a block of 64 columns; those of a head are neighbours.
+/// and a block of 64 columns; those of a head are neighbors.
 void emitHeadProduct(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
 
 /// The end of a gated product: of `sums`, the gate's and up's, 16 columns from `column` of block

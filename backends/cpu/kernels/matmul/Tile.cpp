@@ -1,4 +1,4 @@
-//===- Tile.cpp - the inner loop of all products ---===//
+//===- Tile.cpp - the inner loop of all products --------------------------===//
 
 #include "backends/cpu/kernels/matmul/Tile.h"
 
@@ -35,7 +35,7 @@ public:
         pairs(depth == 2 && b.elementOf(tile.x).isBF16()),
         dots(pairs && b.target.bf16Dot && !tile.asTiles) {}
 
-  /// Adds the products of a group. A `partial` one ends behind its first value. Where there are as
+  /// Adds the products of a group. A `partial` one ends after its first value. Where there are as
   /// many sums for each result as values in a group, they are summed apart.
   void addGroup(Value group, bool isPartial, MutableArrayRef<Value> sums) {
     SmallVector<SmallVector<Value>> values;

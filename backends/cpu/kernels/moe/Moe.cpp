@@ -1,4 +1,4 @@
-//===- Moe.cpp - gates and experts -----------------------------------------------------===//
+//===- Moe.cpp - gates and experts ----------------------------------------===//
 
 #include "backends/cpu/kernels/moe/Moe.h"
 
@@ -41,7 +41,7 @@ static void emitScores(KernelBuilder &b, Value logits, Value row, Value scores,
   });
 }
 
-/// The largest of numbers[begin .. begin + count) and where it stands; of equal ones the first.
+/// The largest of numbers[begin .. begin + count) and its index; of equal ones the first.
 static std::pair<Value, Value> emitBest(KernelBuilder &b, Value numbers, Value begin,
                                         int64_t count) {
   Value none = b.f32(-std::numeric_limits<float>::max());
@@ -76,7 +76,7 @@ static void emitGroups(KernelBuilder &b, Value choices, const GateSpec &spec) {
     b.store(score, scores, group);
     b.store(flag(0), kept, group);
   });
-  b.loop(spec.keptGroups, [&](Value) {
+  b.loop(spec.topkGroup, [&](Value) {
     Value best = emitBest(b, scores, b.idx(0), spec.groups).second;
     b.store(flag(1), kept, best);
     b.store(none, scores, best);
@@ -89,7 +89,7 @@ static void emitGroups(KernelBuilder &b, Value choices, const GateSpec &spec) {
 void mica::cpu::emitGate(KernelBuilder &b, ValueRange args, const GateSpec &spec) {
   Value logits = args[2], weights = args[args.size() - 2], experts = args.back();
   Value scores = b.stackBuffer({roundUp(spec.experts, kLanes)}, b.getF32Type());
-  bool apart = spec.correction || spec.groups != 0;
+  bool apart = spec.correctionBias || spec.groups != 0;
   Value choices = apart ? b.stackBuffer({roundUp(spec.experts, kLanes)}, b.getF32Type()) : scores;
   Value none = b.f32(-std::numeric_limits<float>::max());
   b.loop(args[0], args[1], 1, [&](Value row) {
@@ -97,7 +97,7 @@ void mica::cpu::emitGate(KernelBuilder &b, ValueRange args, const GateSpec &spec
     if (apart)
       b.loop(spec.experts, [&](Value e) {
         Value score = b.load(scores, e);
-        b.store(spec.correction ? b.addf(score, b.load(args[3], e)) : score, choices, e);
+        b.store(spec.correctionBias ? b.addf(score, b.load(args[3], e)) : score, choices, e);
       });
     if (spec.groups != 0)
       emitGroups(b, choices, spec);
@@ -159,9 +159,9 @@ void mica::cpu::emitRoute(KernelBuilder &b, ValueRange args, int64_t experts, in
 static int64_t choicesOf(Value order) { return cast<MemRefType>(order.getType()).getDimSize(1); }
 
 /// Calls `body(expert, blocks, rows)` for the experts of the tasks [begin, end), with the rows of x
-/// that chose the expert: their names are numbers of pairs of a token and a choice. Neighbouring
+/// that chose the expert: their names are numbers of pairs of a token and a choice. Neighboring
 /// tasks belong to different experts, so that the few that a token chose are shared by all threads:
-/// task number t is block t / E of expert t % E, and what a range has of an expert are neighbours.
+/// task number t is block t / E of expert t % E, and what a range has of an expert are neighbors.
 static void eachExpert(KernelBuilder &b, ValueRange args, Value order, Value starts,
                        llvm::function_ref<void(Value, BlockSpan, ProductRows)> body) {
   int64_t experts = cast<MemRefType>(starts.getType()).getDimSize(0) - 1,

@@ -1,4 +1,4 @@
-//===- Int8Row.h - rows of f32 become integers --------------------*- C++ -*-===//
+//===- Int8Row.h - rows of f32 become integers ------------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_ROWS_INT8ROW_H
 #define MICA_BACKENDS_CPU_KERNELS_ROWS_INT8ROW_H
@@ -21,14 +21,14 @@ struct IntegerScale {
 /// them.
 class Int8Row {
 public:
-  /// 16 neighbours from `column` on as f32; what lies behind `live` (null: nothing) is not looked
+  /// 16 neighbors from `column` on as f32; what follows `live` (null: nothing) is not looked
   /// at.
   using Compute = llvm::function_ref<mlir::Value(mlir::Value column, mlir::Value live)>;
 
   /// Emits the scale of `columns` elements; `compute` must outlive the row.
   Int8Row(KernelBuilder &b, int64_t columns, Compute compute);
 
-  /// The integers [16 x i32] of 16 neighbours, zero behind `live`.
+  /// The integers [16 x i32] of 16 neighbors, zero after `live`.
   mlir::Value integers(mlir::Value column, mlir::Value live) const;
 
   /// f32: 0 for a row of zeros, infinite or NaN where the row holds such a number.

@@ -1,4 +1,4 @@
-//===- Rows.cpp - kernels that work row by row ----------------------------------===//
+//===- Rows.cpp - kernels that work row by row ----------------------------===//
 
 #include "backends/cpu/kernels/rows/Rows.h"
 
@@ -141,8 +141,8 @@ void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec
       if (spec.roundBeforeGain)
         normal = b.toF32(b.fromF32(normal, b.elementOf(x)));
       Value factor = loadGain(b, gain, row, column, live);
-      if (spec.gainOffset != 0)
-        factor = b.addf(factor, b.splat(static_cast<float>(spec.gainOffset)));
+      if (spec.weightOffset != 0)
+        factor = b.addf(factor, b.splat(static_cast<float>(spec.weightOffset)));
       // Rounded to the type of x, whatever a cast that was fused makes of it.
       return b.toF32(b.fromF32(b.mulf(normal, factor), b.elementOf(x)));
     });
@@ -158,20 +158,20 @@ void mica::cpu::emitLayerNorm(KernelBuilder &b, ValueRange args, double eps, boo
       return b.addf(carried, b.loadVector(x, at(row, column), live));
     });
     Value mean = b.broadcast(b.mulf(b.reduceAdd(sum), b.f32(1.0f / static_cast<float>(columns))));
-    // Lanes behind the row would count the mean's square: they are masked to the mean itself.
-    auto centred = [&](Value column, Value live) {
+    // Lanes after the row would count the mean's square: they are masked to the mean itself.
+    auto centered = [&](Value column, Value live) {
       Value difference = b.subf(b.loadVector(x, at(row, column), live), mean);
       return live ? arith::SelectOp::create(b, b.maskOf(live), difference, b.splat(0)).getResult()
                   : difference;
     };
     Value squares = b.eachVector(columns, b.splat(0), [&](Value column, Value live, Value carried) {
-      Value difference = centred(column, live);
+      Value difference = centered(column, live);
       return b.fma(difference, difference, carried);
     });
     Value scale = b.inverseRootOfMean(squares, columns, eps);
     storeRow(b, y, row, columns, limbs, [&](Value column, Value live) {
       Value result =
-          b.mulf(b.mulf(centred(column, live), scale), loadGain(b, gain, row, column, live));
+          b.mulf(b.mulf(centered(column, live), scale), loadGain(b, gain, row, column, live));
       return bias ? b.addf(result, loadGain(b, args[4], row, column, live)) : result;
     });
   });
@@ -223,7 +223,7 @@ static void gatherPackedRow(KernelBuilder &b, Value table, Value token, Value y,
   });
 }
 
-/// A row of a table in blocks. Its neighbours, which share its cache lines, are decoded with it:
+/// A row of a table in blocks. Its neighbors, which share its cache lines, are decoded with it:
 /// `decoded` has room for a chunk of 16 rows.
 static void gatherBlockRow(KernelBuilder &b, Value table, const WeightSpec &spec, Value token,
                            Value y, Value row, Value decoded) {

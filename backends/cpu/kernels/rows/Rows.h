@@ -1,4 +1,4 @@
-//===- Rows.h - kernels that work row by row ---*- C++ -*-===//
+//===- Rows.h - kernels that work row by row --------------------*- C++ -*-===//
 //
 // All take the builder and the kernel's arguments (begin, end, buffers...) in the order that the
 // comment gives, and emit the work of the tasks [begin, end). See the folder's README.
@@ -16,7 +16,7 @@ namespace mica::cpu {
 /// x [T, C] or [T, H, D], gain, y: formula of mica.rmsnorm. A task is a row.
 struct RmsNormSpec {
   double eps;
-  double gainOffset;
+  double weightOffset;
   bool roundBeforeGain;
   int64_t limbs = 0; ///< of a result of !mica.int_rows; 0: it is of another type
 };

@@ -1,5 +1,6 @@
 // Parts of a text, by the places of their bytes.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_BASE_BYTERANGES_H
+#define MICA_BACKENDS_RUNTIME_TEXT_BASE_BYTERANGES_H
 
 #include <algorithm>
 #include <cstddef>
@@ -56,3 +57,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_BASE_BYTERANGES_H

@@ -26,8 +26,8 @@ constexpr size_t window = 256;
 constexpr size_t wideWork = size_t(1) << 26, wideWorkPerByte = 64;
 /// Limits of PCRE2's own count for a search, and for one that has exceeded the first, which counts
 /// as so much work.
-constexpr uint32_t usualSteps = 4096, mostSteps = 20'000'000;
-constexpr size_t workOfMostSteps = size_t(1) << 22;
+constexpr uint32_t defaultSteps = 4096, maxSteps = 20'000'000;
+constexpr size_t workOfMaxSteps = size_t(1) << 22;
 
 /// The first place from `at` on where a character of `text` begins or the text ends.
 size_t charStart(std::string_view text, size_t at) {
@@ -114,10 +114,10 @@ Regex::Searcher::Outcome Regex::Searcher::run(std::string_view text, size_t end,
   auto subject = reinterpret_cast<PCRE2_SPTR>(text.data() ? text.data() : "");
   uint32_t partial = end < text.size() ? PCRE2_PARTIAL_HARD : 0;
   int found = PCRE2_ERROR_MATCHLIMIT;
-  for (uint32_t steps : {usualSteps, mostSteps}) {
+  for (uint32_t steps : {defaultSteps, maxSteps}) {
     if (found != PCRE2_ERROR_MATCHLIMIT)
       break;
-    if (steps == mostSteps && !spend(workOfMostSteps))
+    if (steps == maxSteps && !spend(workOfMaxSteps))
       return fail("");
     pcre2_set_match_limit(scratch->limits, steps);
     found = PCRE2_ERROR_JIT_BADOPTION;
@@ -170,7 +170,7 @@ bool Regex::Searcher::find(std::string_view text, size_t from, Match &match) {
       return false;
     if (outcome == Outcome::Match) // \K and lookbehind tricks match nothing
       return match.begin <= match.end && match.begin >= from;
-    // Where the window ends another begins; behind a place that is decided, the next character.
+    // Where the window ends another begins; after a place that is decided, the next character.
     if (start >= text.size())
       return false;
     at = start == end ? end : charStart(text, start + 1);

@@ -1,6 +1,7 @@
 // A compiled pattern of the pre-tokenizer (PCRE2, just-in-time compiled where the system allows
 // it).
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_BASE_REGEX_H
+#define MICA_BACKENDS_RUNTIME_TEXT_BASE_REGEX_H
 
 #include "backends/runtime/support/Result.h"
 
@@ -18,7 +19,7 @@ public:
   };
 
   /// The fewest characters that a match takes from the text, or fewer.
-  size_t leastLength() const { return least; }
+  size_t minLength() const { return least; }
 
   /// Finds matches in one text. One scratch area per searcher: threads use one each.
   class Searcher {
@@ -44,7 +45,7 @@ public:
     /// `end` could change what happens at `start`.
     Outcome run(std::string_view text, size_t end, size_t from, bool anchored, Match &match,
                 size_t &start);
-    /// Decides what happens at `start` alone, with as much text behind it as that takes.
+    /// Decides what happens at `start` alone, with as much text after it as that takes.
     Outcome decide(std::string_view text, size_t start, Match &match);
     bool spend(size_t work);
     Outcome fail(const std::string &why);
@@ -64,3 +65,5 @@ private:
 };
 
 } // namespace mica::rt::tokenizer
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_BASE_REGEX_H

@@ -1,6 +1,7 @@
 // UTF-8 as the tokenizer needs it: lengths, repair of invalid text, and a stream that never emits
 // half a character.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_BASE_UTF8_H
+#define MICA_BACKENDS_RUNTIME_TEXT_BASE_UTF8_H
 
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace mica::rt::tokenizer {
 
-/// What stands at the start of some bytes.
+/// What is at the start of some bytes.
 struct Utf8Prefix {
   enum State {
     Valid,     ///< a character of `length` bytes
@@ -55,3 +56,5 @@ private:
 };
 
 } // namespace mica::rt::tokenizer
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_BASE_UTF8_H

@@ -1,5 +1,6 @@
-// A template as a tree. What a node does stands in Evaluate.cpp and Execute.cpp.
-#pragma once
+// A template as a tree. What a node does is in Evaluate.cpp and Execute.cpp.
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_AST_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_AST_H
 
 #include "backends/runtime/text/jinja/Value.h"
 
@@ -208,3 +209,5 @@ struct FlowStatement final : Statement {
 #undef MICA_STATEMENT
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_AST_H

@@ -1,6 +1,7 @@
 // What running a template may cost. Whatever walks, copies, searches or compares values counts its
 // work here, so that no foreign template takes more time or memory than the limits allow.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_BUDGET_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_BUDGET_H
 
 #include "backends/runtime/text/jinja/Limits.h"
 
@@ -25,3 +26,5 @@ private:
 };
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_BUDGET_H

@@ -88,7 +88,7 @@ std::string foldOf(std::string_view character) {
   return result;
 }
 
-/// The lower case of the character there in `chars`: a capital sigma behind a letter and before
+/// The lower case of the character there in `chars`: a capital sigma after a letter and before
 /// none ends a word.
 std::string lowerAt(const Chars &chars, Chars::Iterator place) {
   if (decodeChar(*place) != 0x3A3)

@@ -1,5 +1,6 @@
 // The cases of letters and the kinds of numbers, as Python's strings know them.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_CASE_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_CASE_H
 
 #include <string>
 #include <string_view>
@@ -25,3 +26,5 @@ bool isDigit(std::string_view character);
 bool isNumeric(std::string_view character);
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_CASE_H

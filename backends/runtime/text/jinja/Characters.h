@@ -1,5 +1,6 @@
 // Strings as Python has them, sequences of code points, on UTF-8.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_CHARACTERS_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_CHARACTERS_H
 
 #include "backends/runtime/text/base/Regex.h"
 #include "backends/runtime/text/base/Utf8.h"
@@ -101,3 +102,5 @@ void forEachLine(std::string_view text, bool keepEnds,
                  const std::function<void(std::string_view line)> &visit);
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_CHARACTERS_H

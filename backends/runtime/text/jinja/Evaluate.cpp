@@ -22,14 +22,14 @@ Arguments ArgumentList::evaluate(Interpreter &interpreter) const {
   Value value = interpreter.evaluate(*doubleStar);
   const Mapping *mapping = value.mapping();
   if (!mapping)
-    fail("what stands behind ** is no dict");
+    fail("what follows ** is not a dict");
   interpreter.spend(mapping->entries.size() * mapping->entries.size() / 8);
   interpreter.reserveValues(3 * mapping->entries.size());
   for (const auto &[key, entry] : mapping->entries) {
     const std::string *name = key.text();
     auto isSame = [&](const auto &other) { return name && other.first == *name; };
     if (!name || std::any_of(arguments.named.begin(), arguments.named.end(), isSame))
-      fail("a key behind ** is no name or given twice");
+      fail("a key after ** is not a name or given twice");
     arguments.named.emplace_back(*name, entry);
   }
   return arguments;

@@ -289,7 +289,7 @@ Expr ExpressionParser::primary() {
     break;
   }
   if (stream.current().is("("))
-    return parenthesised();
+    return parenthesized();
   if (stream.current().is("["))
     return list();
   if (stream.current().is("{"))
@@ -297,7 +297,7 @@ Expr ExpressionParser::primary() {
   stream.unexpected("an expression");
 }
 
-Expr ExpressionParser::parenthesised() {
+Expr ExpressionParser::parenthesized() {
   Nested nested(depth, stream);
   stream.expect("(");
   Expr value = tupleUntil(true, {}, true);

@@ -1,5 +1,6 @@
 // How filters are listed.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_FILTERTABLES_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_FILTERTABLES_H
 
 #include "backends/runtime/text/jinja/Interpreter.h"
 
@@ -20,7 +21,9 @@ FilterRows sequenceFilters();
 /// Whether Jinja2 has a filter of that name, and this room has none.
 bool isRefusedFilter(std::string_view name);
 
-/// Python's float(text); none: it is no number.
+/// Python's float(text); none: it is not a number.
 std::optional<double> parseFloat(std::string_view text);
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_FILTERTABLES_H

@@ -113,7 +113,7 @@ private:
   uint64_t bytes = 0;
 };
 
-/// The bytes in which `part` and what stands at `at` agree.
+/// The bytes in which `part` and what is at `at` agree.
 size_t agreement(std::string_view text, std::string_view part, size_t at) {
   auto end = std::mismatch(part.begin(), part.end(), text.begin() + static_cast<ptrdiff_t>(at));
   return static_cast<size_t>(end.first - part.begin());

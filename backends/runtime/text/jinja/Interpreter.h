@@ -1,13 +1,14 @@
 // What running a template needs besides its tree: variables, output, and the bounds of what a
 // foreign template may cost.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_INTERPRETER_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_INTERPRETER_H
 
 #include "backends/runtime/text/jinja/Ast.h"
 #include "backends/runtime/text/jinja/Limits.h"
 
 namespace mica::rt::jinja {
 
-/// Variables of a block. What surrounds it is searched behind it.
+/// Variables of a block. What surrounds it is searched after it.
 struct Scope {
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<std::string, Value>> variables;
@@ -52,7 +53,7 @@ public:
   Value text(TrackedText text);
   /// The text as a value, marked as escaped where `source` is.
   Value textLike(const Value &source, TrackedText text);
-  /// A text made of what `source` says, of which nobody knows where each character comes from.
+  /// A text derived from `source`, the origin of whose characters is not known.
   TrackedText madeOf(const Value &source, std::string bytes) const {
     return TrackedText::of(std::move(bytes), source.untrusted());
   }
@@ -126,3 +127,5 @@ size_t findLastText(Budget &budget, std::string_view text, std::string_view part
 void requireDefined(const Value &value);
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_INTERPRETER_H

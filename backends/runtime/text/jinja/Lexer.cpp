@@ -62,7 +62,7 @@ private:
       advance(charLength(source[at]));
   }
 
-  /// Behind a tag's end: `-` takes all white space, a block or a comment one newline.
+  /// After a tag's end: `-` takes all white space, a block or a comment one newline.
   void endTag(char sign, bool trims) {
     if (sign == '-')
       skipSpace();
@@ -91,7 +91,7 @@ private:
     return source.npos;
   }
 
-  /// Reads text and the tag behind it; false at the end.
+  /// Reads text and the tag after it; false at the end.
   bool readData() {
     size_t tag = findTag();
     std::string_view text = rest().substr(0, tag == source.npos ? tag : tag - at);
@@ -264,8 +264,8 @@ private:
 
   void readNumber() {
     size_t whole = digits(at, isDigit), end = whole;
-    bool behindDot = at > 0 && source[at - 1] == '.';
-    if (!behindDot) {
+    bool afterDot = at > 0 && source[at - 1] == '.';
+    if (!afterDot) {
       if (end + 1 < source.size() && source[end] == '.' && isDigit(source[end + 1]))
         end = digits(end + 1, isDigit);
       size_t mark = end;

@@ -1,6 +1,7 @@
 // The words of a template, with white space controlled as transformers' environment does:
 // trim_blocks, lstrip_blocks, one newline at the end dropped.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_LEXER_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_LEXER_H
 
 #include "backends/runtime/text/jinja/Value.h"
 
@@ -36,3 +37,5 @@ std::vector<Token> tokenize(std::string_view source);
 std::string unescaped(std::string_view literal);
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_LEXER_H

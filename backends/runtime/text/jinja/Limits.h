@@ -1,5 +1,6 @@
 // What running a template is given and may cost.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_LIMITS_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_LIMITS_H
 
 #include <cstdint>
 #include <functional>
@@ -20,3 +21,5 @@ struct Limits {
 using Clock = std::function<std::string(const std::string &format)>;
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_LIMITS_H

@@ -26,7 +26,7 @@ Value safe(Interpreter &interpreter, const Value &value, const Arguments &argume
   return interpreter.textLike(Value::markup({}), *toText(interpreter, value));
 }
 
-/// The text without what stands from each `begin` to the next `end`; what does not end stays.
+/// The text without what is from each `begin` to the next `end`; what does not end stays.
 std::string without(std::string_view text, std::string_view begin, std::string_view end) {
   std::string result;
   for (;;) {
@@ -95,7 +95,7 @@ Value striptags(Interpreter &interpreter, const Value &value, const Arguments &a
   return interpreter.text(interpreter.madeOf(value, unescaped(words)));
 }
 
-/// Quoted for a path, or for the query behind it.
+/// Quoted for a path, or for the query after it.
 std::string quoted(Interpreter &interpreter, const Value &value, bool query) {
   std::string result;
   Text text = toText(interpreter, value);

@@ -210,7 +210,7 @@ Value rpartition(Interpreter &interpreter, const Value &object, const Arguments 
   return partitionAt(interpreter, object, arguments, true);
 }
 
-/// The part of a string between `start` and `end`, as slices have it; none: it begins behind the
+/// The part of a string between `start` and `end`, as slices have it; none: it begins after the
 /// string's end.
 struct Part {
   std::string_view text;
@@ -272,7 +272,7 @@ Value replace(Interpreter &interpreter, const Value &object, const Arguments &ar
                                    given.tracked(1, ""), given.integer(2, -1)));
 }
 
-/// Where a text stands, in code points; -1: nowhere.
+/// Where a text is, in code points; -1: nowhere.
 int64_t placeOf(Interpreter &interpreter, const Value &object, const Arguments &arguments,
                 bool last) {
   Parameters given("find", arguments, {"sub", "start", "end"}, 1);
@@ -381,7 +381,7 @@ Value whole(Interpreter &interpreter, const Value &object, const Arguments &argu
 bool isIdentifier(std::string_view text) {
   for (std::string_view character : charsOf(text))
     if (!isAsciiChar(character))
-      fail("whether '" + std::string(character) + "' may stand in a name is not known here");
+      fail("whether '" + std::string(character) + "' may occur in a name is not known here");
   auto inName = [](char c) { return c == '_' || isAlnumChar(std::string_view(&c, 1)); };
   return !text.empty() && !isDecimal(text.substr(0, 1)) &&
          std::all_of(text.begin(), text.end(), inName);

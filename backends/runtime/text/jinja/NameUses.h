@@ -1,5 +1,6 @@
 // Which names a block sets for itself: Jinja2 decides that before it runs a template.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_NAMEUSES_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_NAMEUSES_H
 
 #include "backends/runtime/text/jinja/Ast.h"
 
@@ -8,7 +9,7 @@
 
 namespace mica::rt::jinja {
 
-/// Hears of every use of a name as the parser comes by it, and says at the end which names of a
+/// Is told of every use of a name as the parser meets it, and returns at the end which names of a
 /// block are undefined until the block sets them, whatever the conversation calls so: those that it
 /// sets first, in all cases, and that no block around uses.
 class NameUses {
@@ -18,8 +19,8 @@ public:
   void store(const Target &target);
   void parameter(const std::string &name) { note(Use::Parameter, name); }
   void parameters(const Target &target);
-  /// A block with a scope of its own; entered twice, the second time goes on with the first. Null:
-  /// an expression with such a scope.
+  /// A block with a scope of its own; entered twice, the second time continues with the first.
+  /// Null: an expression with such a scope.
   void enter(Block *block);
   void leave() { path.pop_back(); }
   /// Three parts of which at most one runs: open, divide, divide, close.
@@ -62,3 +63,5 @@ private:
 };
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_NAMEUSES_H

@@ -22,7 +22,7 @@ public:
 private:
   /// Text and tags up to a tag that begins with one of `ends`, whose name is current then.
   Block body(Names ends);
-  /// The rest of a tag, and what stands up to the end tag, whose name is taken.
+  /// The rest of a tag, and what is up to the end tag, whose name is taken.
   std::string bodyUntil(Block &block, Names ends);
   /// The same of a block with a scope of its own, in which the names of `given` have values.
   std::string scopeUntil(Block &block, Names ends, const Target *given = nullptr);
@@ -143,7 +143,7 @@ std::unique_ptr<Statement> Parser::statement() {
 std::unique_ptr<Statement> Parser::flowStatement(Flow flow) {
   if (loops == 0)
     stream.fail(std::string(flow == Flow::Break ? "'break'" : "'continue'") +
-                " stands outside of a loop");
+                " is outside of a loop");
   auto node = std::make_unique<FlowStatement>();
   node->flow = flow;
   return node;
@@ -194,7 +194,7 @@ Target Parser::target() {
   return result;
 }
 
-/// What stands before `in`, `=`, or the end of the tag.
+/// What is before `in`, `=`, or the end of the tag.
 Target Parser::targets(std::string_view end) {
   Target result;
   auto atEnd = [&] {
@@ -271,7 +271,7 @@ void Parser::parameters(Procedure &procedure) {
     Parameter parameter;
     parameter.name = target().name;
     if (parameter.name == "caller" || parameter.name.empty())
-      stream.fail("a parameter cannot stand here or be called 'caller'");
+      stream.fail("a parameter is not allowed here, or is called 'caller'");
     for (const Parameter &other : procedure.parameters)
       if (other.name == parameter.name)
         stream.fail("the parameter '" + parameter.name + "' is given twice");

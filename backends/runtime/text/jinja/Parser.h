@@ -1,5 +1,6 @@
 // Words to a tree: Jinja's grammar without inheritance and imports.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_PARSER_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_PARSER_H
 
 #include "backends/runtime/text/jinja/Ast.h"
 #include "backends/runtime/text/jinja/Lexer.h"
@@ -25,7 +26,7 @@ public:
   void expect(Token::Kind kind);
   std::string takeName();
   [[noreturn]] void fail(std::string message) const;
-  /// The current word is not what stands here.
+  /// The current word is not what is here.
   [[noreturn]] void unexpected(std::string_view wanted) const;
 
 private:
@@ -40,7 +41,7 @@ public:
   Expr expression(bool conditional = true);
   /// One expression, or a tuple without parentheses, up to the end of the tag or the name `end`.
   Expr tuple(bool conditional = true, std::string_view end = {});
-  /// `| a | b(c)`, beginning behind a `|` where `started`; innermost first.
+  /// `| a | b(c)`, beginning after a `|` where `started`; innermost first.
   std::vector<Expr> filters(bool started);
   Expr primary();
 
@@ -70,7 +71,7 @@ private:
   Expr subscript(Expr object);
   Expr list();
   Expr dict();
-  Expr parenthesised();
+  Expr parenthesized();
   Expr name();
   void arguments(ArgumentList &list);
   void argument(ArgumentList &list);
@@ -86,3 +87,5 @@ private:
 Block parse(std::string_view source);
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_PARSER_H

@@ -213,7 +213,7 @@ Value reverse(Interpreter &interpreter, const Value &value, const Arguments &arg
   return makeSequence(std::move(values), once ? Sequence::List : Sequence::Generator);
 }
 
-/// A filter or a test by its name, with the arguments behind it.
+/// A filter or a test by its name, with the arguments after it.
 Arguments behind(const Arguments &arguments, size_t count) {
   Arguments rest = arguments;
   rest.positional.erase(rest.positional.begin(),

@@ -1,5 +1,6 @@
 // Sorting by an order that may fail, or be none where NaN is compared.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_STABLESORT_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_STABLESORT_H
 
 #include <algorithm>
 #include <vector>
@@ -23,3 +24,5 @@ template <typename T, typename Less> void stableSort(std::vector<T> &items, Less
 }
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_STABLESORT_H

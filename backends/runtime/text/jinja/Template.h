@@ -1,5 +1,6 @@
 // Chat templates: Jinja as transformers runs it, from text to text.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_TEMPLATE_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_TEMPLATE_H
 
 #include "backends/runtime/support/Result.h"
 #include "backends/runtime/text/jinja/Limits.h"
@@ -44,3 +45,5 @@ private:
 };
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_TEMPLATE_H

@@ -1,4 +1,4 @@
-// What stands behind `is`.
+// What follows `is`.
 #include "backends/runtime/text/jinja/Case.h"
 #include "backends/runtime/text/jinja/FilterTables.h"
 

@@ -25,7 +25,7 @@ TrackedText replaced(Interpreter &interpreter, const TrackedText &text, std::str
     at = found + before.size();
     if (!before.empty())
       continue;
-    // An empty text stands before each character and at the end.
+    // An empty text is before each character and at the end.
     if (found == text.size())
       return result;
     result.appendPiece(text, *Chars::Iterator(text.bytes, found));
@@ -81,7 +81,7 @@ Value capitalize(Interpreter &interpreter, const Value &value, const Arguments &
   return inCase(interpreter, value, capitalized);
 }
 
-/// Words begin behind white space, `-`, and opening brackets. Each has its case for itself.
+/// Words begin after white space, `-`, and opening brackets. Each has its case for itself.
 Value title(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   expectNoArguments("title", arguments);
   Text text = toText(interpreter, value);

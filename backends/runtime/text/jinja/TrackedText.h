@@ -1,6 +1,7 @@
 // Text that knows which of its characters a conversation has brought in, so that a tokenizer can
-// tell the special tokens that a template writes from those that somebody only spells.
-#pragma once
+// tell the special tokens that a template writes from those that a message only spells.
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_TRACKEDTEXT_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_TRACKEDTEXT_H
 
 #include "backends/runtime/text/base/ByteRanges.h"
 
@@ -36,7 +37,7 @@ struct TrackedText {
     untrusted.add(other.untrusted, begin, end, bytes.size());
     bytes.append(other.bytes, begin, end - begin);
   }
-  /// A piece of `other.bytes`, where it stands there.
+  /// A piece of `other.bytes`, where it is there.
   void appendPiece(const TrackedText &other, std::string_view piece) {
     auto begin = static_cast<size_t>(piece.data() - other.bytes.data());
     append(other, begin, begin + piece.size());
@@ -49,3 +50,5 @@ struct TrackedText {
 };
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_TRACKEDTEXT_H

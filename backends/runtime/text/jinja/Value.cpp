@@ -266,7 +266,7 @@ TrackedText Parameters::tracked(size_t index, std::string_view fallback) const {
     return TrackedText::of(std::string(fallback), /*untrusted=*/false);
   Text text = values[index]->tracked();
   if (!text)
-    fail("'" + std::string(names[index]) + "' of " + function + " is no string");
+    fail("'" + std::string(names[index]) + "' of " + function + " is not a string");
   return *text;
 }
 

@@ -1,6 +1,7 @@
 // What a template computes with: the values of Python that published templates need. Nothing but a
 // namespace changes once it is made, so values are shared freely.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_VALUE_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_VALUE_H
 
 #include "backends/runtime/text/jinja/Budget.h"
 #include "backends/runtime/text/jinja/TrackedText.h"
@@ -202,3 +203,5 @@ struct JsonStyle {
 TrackedText toJson(Budget &budget, const Value &value, const JsonStyle &style);
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_VALUE_H

@@ -62,7 +62,7 @@ def cased(letter):
 
 
 def ignored(letter):
-    """Whether a sigma is at the end of a word though this stands behind it."""
+    """Whether a sigma is at the end of a word though this follows it."""
     return ("A\u03a3" + letter).lower()[1] == "\u03c2" and ("A\u03a3" + letter + "A").lower()[1] == "\u03c3"
 
 

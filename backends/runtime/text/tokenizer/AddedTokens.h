@@ -1,5 +1,6 @@
-// Finds the tokens that stand beside the model's vocabulary (special and added ones) in text.
-#pragma once
+// Finds the tokens that are beside the model's vocabulary (special and added ones) in text.
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_ADDEDTOKENS_H
+#define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_ADDEDTOKENS_H
 
 #include "backends/runtime/support/Result.h"
 #include "backends/runtime/text/base/ByteRanges.h"
@@ -23,10 +24,10 @@ public:
     int32_t id;        // -1: ordinary text
   };
   /// Cuts `text` at the tokens that are looked for before (`normalized` false) or after the
-  /// normaliser: leftmost, then longest. No special or reserved token has a byte in `untrusted`.
+  /// normalizer: leftmost, then longest. No special or reserved token has a byte in `untrusted`.
   std::vector<Part> split(std::string_view text, bool normalized,
                           const ByteRanges &untrusted) const;
-  /// Whether tokens for which trust matters are looked for after the normaliser.
+  /// Whether tokens for which trust matters are looked for after the normalizer.
   bool normalizedGuarded() const { return !guarded[1].empty(); }
 
 private:
@@ -45,3 +46,5 @@ private:
 };
 
 } // namespace mica::rt::tokenizer
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_ADDEDTOKENS_H

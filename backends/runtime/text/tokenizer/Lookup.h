@@ -1,5 +1,6 @@
 // The hash tables and the prefix search that encoding rests on, built once when a table is opened.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_LOOKUP_H
+#define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_LOOKUP_H
 
 #include <array>
 #include <cstdint>
@@ -29,7 +30,7 @@ private:
   uint32_t longest = 0;
 };
 
-/// Pair of neighbouring ids -> rank and id of what they merge to.
+/// Pair of neighboring ids -> rank and id of what they merge to.
 class PairIndex {
 public:
   explicit PairIndex(const Table &table);
@@ -82,3 +83,5 @@ private:
 };
 
 } // namespace mica::rt::tokenizer
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_LOOKUP_H

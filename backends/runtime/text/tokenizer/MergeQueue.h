@@ -1,5 +1,6 @@
 // The order in which merges happen: the lowest key first, then the leftmost.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_MERGEQUEUE_H
+#define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_MERGEQUEUE_H
 
 #include <algorithm>
 #include <cstdint>
@@ -87,3 +88,5 @@ private:
 };
 
 } // namespace mica::rt::tokenizer
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_MERGEQUEUE_H

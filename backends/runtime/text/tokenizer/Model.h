@@ -1,5 +1,6 @@
-// From one pre-tokenised word to ids: the three algorithms that vocabularies are made for.
-#pragma once
+// From one pre-tokenized word to ids: the three algorithms that vocabularies are made for.
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_MODEL_H
+#define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_MODEL_H
 
 #include <cstdint>
 #include <memory>
@@ -20,8 +21,8 @@ public:
 /// The algorithm of `table`, which must outlive the result.
 std::unique_ptr<Model> makeModel(const Table &table);
 
-std::unique_ptr<Model> makeRankModel(const Table &table);
-std::unique_ptr<Model> makeScoreModel(const Table &table);
+std::unique_ptr<Model> makeBpeModel(const Table &table);
+std::unique_ptr<Model> makeSentencePieceBpe(const Table &table);
 std::unique_ptr<Model> makeUnigramModel(const Table &table);
 
 /// Appends what stands for an unknown `text` under the rules of sentencepiece: the ids of its
@@ -30,3 +31,5 @@ void encodeUnknown(const Table &table, std::string_view text, bool &afterUnknown
                    std::vector<int32_t> &ids);
 
 } // namespace mica::rt::tokenizer
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_MODEL_H

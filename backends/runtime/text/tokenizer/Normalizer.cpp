@@ -98,7 +98,7 @@ Result<std::string> Normalizer::apply(std::string_view text, Trace &trace) const
       return next;
     }
     out = *std::move(next);
-    if (out.size() > mostGrowth * text.size())
+    if (out.size() > kMaxGrowth * text.size())
       return Error{"the tokenizer's normalizers write more than 64 times as much"};
   }
   return out;

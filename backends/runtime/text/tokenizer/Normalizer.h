@@ -1,5 +1,6 @@
 // What happens to text before it is split: the steps that a tokenizer file lists.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_NORMALIZER_H
+#define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_NORMALIZER_H
 
 #include "backends/runtime/support/Result.h"
 #include "backends/runtime/text/base/ByteRanges.h"
@@ -16,7 +17,7 @@ class NormalizerStage;
 
 class Normalizer {
 public:
-  /// `table` must outlive the normaliser.
+  /// `table` must outlive the normalizer.
   explicit Normalizer(const Table &table);
   ~Normalizer();
 
@@ -55,7 +56,7 @@ public:
   RangesCarrier(const RangesCarrier &) = delete;
   RangesCarrier &operator=(const RangesCarrier &) = delete;
 
-  /// Bytes [begin, end) stand from `out` on as they are.
+  /// Bytes [begin, end) are from `out` on as they are.
   void copied(size_t begin, size_t end, size_t out) {
     if (!ranges.empty())
       carried.add(ranges, begin, end, out);
@@ -87,3 +88,5 @@ std::unique_ptr<NormalizerStage> makeSentencePieceRules(const NormalizerStep &st
                                                         const Table &table);
 
 } // namespace mica::rt::tokenizer
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_NORMALIZER_H

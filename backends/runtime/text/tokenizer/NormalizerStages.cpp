@@ -1,4 +1,4 @@
-// The normaliser's steps that map characters, strip the ends, and replace what a pattern matches.
+// The normalizer's steps that map characters, strip the ends, and replace what a pattern matches.
 #include "backends/runtime/text/base/Regex.h"
 #include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/tokenizer/Normalizer.h"
@@ -90,7 +90,7 @@ public:
     bool any = false;
     Regex::Searcher searcher(pattern);
     for (Regex::Match match; from <= text.size() && searcher.find(text, from, match);) {
-      // As in the pre-tokenizer: no empty match right behind a match.
+      // As in the pre-tokenizer: no empty match right after a match.
       if (match.begin == match.end && any && match.end == done) {
         from = done + (done < text.size() ? charLength(text[done]) : 1);
         continue;

@@ -57,7 +57,7 @@ void PreTokenizer::applySplit(size_t step, std::string_view text, bool atStart, 
                               Sink &sink) const {
   const PreTokenizerStep &rule = steps[step].rule;
   bool stream = rule.behavior == SplitBehavior::Isolated || rule.behavior == SplitBehavior::Removed;
-  std::vector<Piece> pieces; // for the behaviours that look at neighbours
+  std::vector<Piece> pieces; // for the behaviors that look at neighbors
   auto hand = [&](size_t begin, size_t end) {
     apply(step + 1, text.substr(begin, end - begin), atStart && begin == 0, scratch, sink);
   };

@@ -1,5 +1,6 @@
 // Splits text into the words that the model encodes one by one.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_PRETOKENIZER_H
+#define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_PRETOKENIZER_H
 
 #include "backends/runtime/support/Result.h"
 #include "backends/runtime/text/base/Regex.h"
@@ -58,3 +59,5 @@ private:
 };
 
 } // namespace mica::rt::tokenizer
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_PRETOKENIZER_H

@@ -1,4 +1,4 @@
-// sentencepiece's normaliser: its compiled character map, and its rules for white space. The
+// sentencepiece's normalizer: its compiled character map, and its rules for white space. The
 // tokenizers package reads the same map by rules of its own.
 #include "backends/runtime/text/base/Regex.h"
 #include "backends/runtime/text/base/Utf8.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view visibleSpace = "\xE2\x96\x81";
 
-/// The double-array trie of the Darts library: unit i's children stand at i ^ offset(i) ^ byte. A
+/// The double-array trie of the Darts library: unit i's children are at i ^ offset(i) ^ byte. A
 /// unit has the label in bits 0-7 and 31, "has a value" in bit 8, the offset in bits 10-30 (shifted
 /// by 8 more where bit 9 is set).
 class Darts {

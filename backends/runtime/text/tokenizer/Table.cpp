@@ -156,10 +156,10 @@ void readPieces(Reader &reader, Table &table) {
 
 /// A character map of sentencepiece.
 void readCharsMap(Reader &reader, NormalizerStep &step) {
-  step.trie = reader.string("normaliser's trie", maxCharsMapBytes);
-  step.replacements = reader.string("normaliser's replacements", maxCharsMapBytes);
+  step.trie = reader.string("normalizer's trie", maxCharsMapBytes);
+  step.replacements = reader.string("normalizer's replacements", maxCharsMapBytes);
   if (step.trie.size() % 4 != 0 || (!step.replacements.empty() && step.replacements.back() != '\0'))
-    reader.fail("a broken character map in the normaliser");
+    reader.fail("a broken character map in the normalizer");
 }
 
 /// {code point, count, code points...}*: no run may pass the end.
@@ -173,19 +173,19 @@ void checkDecompositions(Reader &reader, const Array<uint32_t> &list) {
 
 NormalizerStep readNormalizerStep(Reader &reader) {
   NormalizerStep step{};
-  step.kind = reader.choice<NormalizerKind>("normaliser", 1, lastNormalizerKind);
+  step.kind = reader.choice<NormalizerKind>("normalizer", 1, lastNormalizerKind);
   switch (step.kind) {
   case NormalizerKind::Prepend:
-    step.text = reader.utf8("normaliser", maxPatternBytes);
+    step.text = reader.utf8("normalizer", maxPatternBytes);
     break;
   case NormalizerKind::Replace:
-    step.text = reader.utf8("normaliser", maxPatternBytes);
-    step.replacement = reader.utf8("normaliser", maxPatternBytes);
+    step.text = reader.utf8("normalizer", maxPatternBytes);
+    step.replacement = reader.utf8("normalizer", maxPatternBytes);
     if (step.text.empty())
-      reader.fail("an empty pattern in the normaliser");
+      reader.fail("an empty pattern in the normalizer");
     break;
   case NormalizerKind::UnicodeForm:
-    step.compose = reader.choice<uint8_t>("normaliser", 0, 1) != 0;
+    step.compose = reader.choice<uint8_t>("normalizer", 0, 1) != 0;
     step.classes = reader.list<uint32_t>("combining classes", 1u << 16);
     step.decompositions = reader.list<uint32_t>("decompositions", 1u << 20);
     step.compositions = reader.list<uint32_t>("compositions", 1u << 16);
@@ -194,10 +194,10 @@ NormalizerStep readNormalizerStep(Reader &reader) {
     checkDecompositions(reader, step.decompositions);
     break;
   case NormalizerKind::SentencePiece:
-    step.rules = reader.number<uint8_t>("normaliser");
+    step.rules = reader.number<uint8_t>("normalizer");
     readCharsMap(reader, step);
     if (step.rules & ~SentencePieceRules::all)
-      reader.fail("a broken sentencepiece normaliser");
+      reader.fail("a broken sentencepiece normalizer");
     break;
   case NormalizerKind::CharsMap:
     readCharsMap(reader, step);
@@ -207,16 +207,16 @@ NormalizerStep readNormalizerStep(Reader &reader) {
     checkDecompositions(reader, step.characters);
     break;
   case NormalizerKind::Strip:
-    step.left = reader.choice<uint8_t>("normaliser", 0, 1) != 0;
-    step.right = reader.choice<uint8_t>("normaliser", 0, 1) != 0;
+    step.left = reader.choice<uint8_t>("normalizer", 0, 1) != 0;
+    step.right = reader.choice<uint8_t>("normalizer", 0, 1) != 0;
     break;
   case NormalizerKind::ReplacePattern:
-    step.text = reader.utf8("normaliser", maxPatternBytes);
-    step.replacement = reader.utf8("normaliser", maxPatternBytes);
+    step.text = reader.utf8("normalizer", maxPatternBytes);
+    step.replacement = reader.utf8("normalizer", maxPatternBytes);
     if (Result<Regex> pattern = Regex::compile(step.text); !pattern)
-      reader.fail("a pattern in the normaliser that PCRE2 refuses");
+      reader.fail("a pattern in the normalizer that PCRE2 refuses");
     else
-      step.least = pattern->leastLength();
+      step.least = pattern->minLength();
     break;
   }
   return step;
@@ -230,7 +230,7 @@ void checkGrowth(Reader &reader, const Table &table) {
   auto grow = [&](double &growth, size_t from, size_t to) {
     auto added = static_cast<double>(to);
     growth *= from == 0 ? 1 + added : std::max(1.0, added / static_cast<double>(from));
-    if (growth > static_cast<double>(mostGrowth))
+    if (growth > static_cast<double>(kMaxGrowth))
       reader.fail("replacements that let the text grow without measure");
   };
   double growth = 1, decoderGrowth = 1;
@@ -249,13 +249,13 @@ void checkGrowth(Reader &reader, const Table &table) {
     for (char byte : step.replacements) {
       run = byte == '\0' ? 0 : run + 1;
       if (run > maxCharsMapReplacement)
-        return reader.fail("an absurd length of a normaliser's replacement");
+        return reader.fail("an absurd length of a normalizer's replacement");
     }
   }
   for (const Replacement &entry : table.replacements)
     grow(decoderGrowth, entry.from.size(), entry.to.size());
   if (forms > 3 || sentencePiece > 1)
-    reader.fail("a normaliser that repeats itself");
+    reader.fail("a normalizer that repeats itself");
 }
 
 PreTokenizerStep readPreTokenizerStep(Reader &reader) {
@@ -337,7 +337,7 @@ Result<Table> openTable(std::span<const std::byte> bytes) {
   readHeader(reader, bytes.size());
   readModel(reader, table);
   readPieces(reader, table);
-  uint32_t steps = reader.count("normaliser steps", maxSteps);
+  uint32_t steps = reader.count("normalizer steps", maxSteps);
   for (uint32_t i = 0; i < steps && !reader.failed(); ++i)
     table.normalizer.push_back(readNormalizerStep(reader));
   steps = reader.count("pre-tokenizer steps", maxSteps);

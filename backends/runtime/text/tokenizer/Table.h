@@ -1,5 +1,6 @@
 // A tokenizer table opened for reading: every offset, count, id and flag checked, nothing copied.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TABLE_H
+#define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TABLE_H
 
 #include "backends/runtime/support/Result.h"
 #include "backends/runtime/text/tokenizer/TableFormat.h"
@@ -38,7 +39,7 @@ struct Merge {
   uint32_t left, right, merged;
 };
 
-/// One step of the normaliser; which fields count depends on `kind` (TableFormat.h).
+/// One step of the normalizer; which fields count depends on `kind` (TableFormat.h).
 struct NormalizerStep {
   NormalizerKind kind = NormalizerKind::Prepend;
   std::string_view text, replacement; // Prepend, Replace, ReplacePattern
@@ -99,7 +100,7 @@ struct Table {
 
 /// How many times as long as it was a text may become: published normalizers reach 14, with
 /// U+FDFA.
-inline constexpr size_t mostGrowth = 64;
+inline constexpr size_t kMaxGrowth = 64;
 
 /// Of each id, whether it belongs to an added token with one of these AddedTokenFlags.
 std::vector<bool> idsWith(const Table &table, uint8_t flags);
@@ -117,3 +118,5 @@ void reserveTokens(Table &table, std::span<const std::string> literals);
 Result<Table> openTable(std::span<const std::byte> bytes);
 
 } // namespace mica::rt::tokenizer
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TABLE_H

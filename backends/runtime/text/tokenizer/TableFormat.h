@@ -7,13 +7,14 @@
 //   model         u8 ModelKind, u32 ModelFlags, i32 unknown id (-1: none), i32[256] id of each byte
 //   pieces        list<u32> end offset of each piece's bytes (ascending), str all bytes, list<u8>
 //   PieceFlags scores        list<f32> one per piece, or empty (ModelKind::MergesByRank) merges
-//   list<{u32 left, u32 right, u32 merged}> in order of rank, or empty normaliser    list<{u8
+//   list<{u32 left, u32 right, u32 merged}> in order of rank, or empty normalizer    list<{u8
 //   NormalizerKind, fields below}> pre-tokenizer list<{u8 PreTokenizerKind, fields below}> added
 //   tokens  list<{i32 id, u8 AddedTokenFlags, str content}> prompt        list<i32> ids before the
 //   text, list<i32> ids after it decoder       u8 DecoderStart, u32 count, str stripped, str
 //   unknown's text, list<{str from, str to}>
 // A piece's bytes are what it stands for: byte-level vocabularies are stored as plain bytes.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TABLEFORMAT_H
+#define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TABLEFORMAT_H
 
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +35,7 @@ constexpr uint32_t maxCharsMapReplacement = 256; ///< bytes for one match
 
 enum class ModelKind : uint8_t {
   MergesByRank = 1,  ///< BPE; pairs of ids are merged, lowest rank first (Hugging Face)
-  MergesByScore = 2, ///< BPE; neighbours are merged when their text is a piece, highest score first
+  MergesByScore = 2, ///< BPE; neighbors are merged when their text is a piece, highest score first
   Unigram = 3,       ///< the segmentation with the highest sum of scores (Viterbi)
   ExactUnigram = 4, ///< the same as the tokenizers package computes it: scores are list<f64>, every
                     ///< piece may be matched, those of bytes by their spelling <0xNN>
@@ -45,7 +46,7 @@ namespace ModelFlags {
 constexpr uint32_t byteLevel =
     1; ///< the symbols that merging starts from are bytes, not characters
 constexpr uint32_t byteFallback = 2; ///< an unknown character becomes the ids of its bytes
-constexpr uint32_t fuseUnknown = 4;  ///< neighbouring unknown characters become one unknown id
+constexpr uint32_t fuseUnknown = 4;  ///< neighboring unknown characters become one unknown id
 constexpr uint32_t ignoreMerges = 8; ///< a word that is a piece is taken whole
 constexpr uint32_t all = 15;
 } // namespace ModelFlags
@@ -109,11 +110,11 @@ constexpr uint8_t special = 1;     ///< not printed
 constexpr uint8_t singleWord = 2;  ///< only where no word character is beside it
 constexpr uint8_t stripLeft = 4;   ///< takes the white space before it
 constexpr uint8_t stripRight = 8;  ///< takes the white space after it
-constexpr uint8_t normalized = 16; ///< looked for in normalised text
+constexpr uint8_t normalized = 16; ///< looked for in normalized text
 constexpr uint8_t all = 31;
 /// Not in tables: the chat template writes it, see reserveTokens in Table.h.
 constexpr uint8_t reserved = 32;
-constexpr uint8_t piece = 64; ///< nor is this: a piece, spelled as normalised text has it
+constexpr uint8_t piece = 64; ///< nor is this: a piece, spelled as normalized text has it
 } // namespace AddedTokenFlags
 
 /// What decoding removes at the start of the text; `count` and `stripped` say how much of what.
@@ -126,3 +127,5 @@ enum class DecoderStart : uint8_t {
 constexpr uint8_t lastDecoderStart = 3;
 
 } // namespace mica::rt::tokenizer
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TABLEFORMAT_H

@@ -14,7 +14,7 @@ namespace {
 /// line per entry.
 class WordCache {
 public:
-  static constexpr size_t entries = 1u << 14, mostBytes = 22, mostIds = 10;
+  static constexpr size_t entries = 1u << 14, maxBytes = 22, maxIds = 10;
 
   /// Appends the word's ids and returns true, or false when it must be encoded.
   bool find(std::string_view word, uint64_t hash, std::vector<int32_t> &ids) const {
@@ -25,7 +25,7 @@ public:
     return true;
   }
   void remember(std::string_view word, uint64_t hash, std::span<const int32_t> ids) {
-    if (ids.size() > mostIds)
+    if (ids.size() > maxIds)
       return;
     Entry &entry = table[hash % entries];
     entry.bytes = static_cast<uint8_t>(word.size());
@@ -37,8 +37,8 @@ public:
 private:
   struct Entry {
     uint8_t bytes = 0, count = 0; // bytes 0: empty
-    char word[mostBytes];
-    int32_t ids[mostIds];
+    char word[maxBytes];
+    int32_t ids[maxIds];
   };
   std::vector<Entry> table = std::vector<Entry>(entries);
 };
@@ -51,18 +51,19 @@ Error at(size_t byte, const Error &error) {
 
 class Encoding final : public PreTokenizer::Sink {
 public:
-  Encoding(const Model &model, const Seams &seams, bool cached, std::vector<int32_t> &ids)
-      : model(model), seams(seams), ids(ids) {
+  Encoding(const Model &model, const SplitPoints &splitPoints, bool cached,
+           std::vector<int32_t> &ids)
+      : model(model), splitPoints(splitPoints), ids(ids) {
     if (cached)
       cache.emplace();
   }
   void word(std::string_view text) override {
-    seams.forEach(text, [this](std::string_view part) { encode(part); });
+    splitPoints.forEach(text, [this](std::string_view part) { encode(part); });
   }
 
 private:
   void encode(std::string_view text) {
-    if (!cache || text.size() > WordCache::mostBytes)
+    if (!cache || text.size() > WordCache::maxBytes)
       return model.encode(text, ids);
     uint64_t hash = hashBytes(text);
     if (cache->find(text, hash, ids))
@@ -73,7 +74,7 @@ private:
   }
 
   const Model &model;
-  const Seams &seams;
+  const SplitPoints &splitPoints;
   std::vector<int32_t> &ids;
   std::optional<WordCache> cache;
 };
@@ -119,9 +120,9 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool addSp
   std::vector<int32_t> ids;
   if (addSpecial)
     ids = parts->table.prefixIds;
-  bool words = !parts->table.preTokenizer.empty() || parts->seams.any();
+  bool words = !parts->table.preTokenizer.empty() || parts->splitPoints.any();
   bool cached = words && text.size() >= worthCaching;
-  Encoding encoding(*parts->model, parts->seams, cached, ids);
+  Encoding encoding(*parts->model, parts->splitPoints, cached, ids);
   PreTokenizer::Scratch scratch = parts->preTokenizer.makeScratch();
   for (const AddedTokens::Part &raw :
        parts->addedTokens.split(text, /*normalized=*/false, untrusted)) {

@@ -1,5 +1,6 @@
 // Text to ids and back, from the table inside a compiled program.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TOKENIZER_H
+#define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TOKENIZER_H
 
 #include "backends/runtime/support/Result.h"
 #include "backends/runtime/text/base/ByteRanges.h"
@@ -29,7 +30,7 @@ public:
   Tokenizer &operator=(Tokenizer &&) noexcept;
   ~Tokenizer();
 
-  /// The ids of `text`, in which added tokens are recognised by their spelling, but for special and
+  /// The ids of `text`, in which added tokens are recognized by their spelling, but for special and
   /// reserved ones of which a byte is in `untrusted`: they are text, and all other ids are what
   /// they are without such ranges. Invalid UTF-8 is read as U+FFFD, and is untrusted altogether
   /// where some of it is. With `addSpecial`, the ids that the model wants around a prompt (such as
@@ -50,7 +51,7 @@ public:
   class Decoder {
   public:
     /// `continuation`: the ids continue a text, so the space that a sentencepiece model puts before
-    /// a text is kept. `printSpecial`: special tokens are spelt out.
+    /// a text is kept. `printSpecial`: special tokens are spelled out.
     explicit Decoder(const Tokenizer &tokenizer, bool continuation = false,
                      bool printSpecial = false);
     /// The text that has become certain with `id`; an unfinished character waits for its rest.
@@ -78,3 +79,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TOKENIZER_H

@@ -1,4 +1,4 @@
-// Unicode normalisation forms (Unicode 15, section 3.11) from tables that the compiler took from
+// Unicode normalization forms (Unicode 15, section 3.11) from tables that the compiler took from
 // ICU.
 #include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/tokenizer/Normalizer.h"

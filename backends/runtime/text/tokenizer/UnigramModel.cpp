@@ -39,8 +39,8 @@ public:
       const Node &node = nodes[ends[i]];
       if (isUnknown(node.id)) {
         run = exact && afterUnknown ? run : ends[i] - node.length;
-        bool goesOn = exact && i > 0 && isUnknown(nodes[ends[i - 1]].id);
-        if (!goesOn)
+        bool extendsUnknown = exact && i > 0 && isUnknown(nodes[ends[i - 1]].id);
+        if (!extendsUnknown)
           encodeRun(word.substr(run, ends[i] - run), afterUnknown, ids);
         afterUnknown = true;
         continue;
@@ -181,9 +181,9 @@ std::unique_ptr<Model> makeUnigramModel(const Table &table) {
 std::unique_ptr<Model> makeModel(const Table &table) {
   switch (table.kind) {
   case ModelKind::MergesByRank:
-    return makeRankModel(table);
+    return makeBpeModel(table);
   case ModelKind::MergesByScore:
-    return makeScoreModel(table);
+    return makeSentencePieceBpe(table);
   case ModelKind::Unigram:
   case ModelKind::ExactUnigram:
     return makeUnigramModel(table);

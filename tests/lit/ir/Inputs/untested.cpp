@@ -33,4 +33,4 @@ Error prefix(StringRef path) {
 Error choice(bool first) {
   return createStringError(first ? "is the first of two" : "is the second of two");
 }
-Error foreign(StringRef path) { return inputError(path, "a foreign file", remedy); }
+Error foreign(StringRef path) { return inputError(path, "a foreign file", hint); }

@@ -4,7 +4,7 @@
     run_every_pass.py MICA-OPT MICA MODEL.mlir [--write]
 
 A pass accepts a file, and what it makes of it parses and verifies, or it refuses it with the error in the table, which is
-cut where it grows long. `--write` writes the table anew: read the difference before it is kept.
+cut where it grows long. `--write` rewrites the table: read the difference before it is kept.
 """
 
 import os

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --mica-absorb-latent --split-input-file --verify-diagnostics | FileCheck %s
 
-// Why latents are not absorbed: what stands around the attention. absorb-latent.mlir has what stands in it.
+// Why latents are not absorbed: what is around the attention. absorb-latent.mlir has what is in it.
 
 // Keys come from elsewhere.
 // CHECK-LABEL: module @no_append
@@ -12,14 +12,14 @@ module @no_append {
       %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %other: tensor<?x?x2x12xf32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
     %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
     %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-    %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+    %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
     %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
     %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
     %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
     %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
     %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
     %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-    %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+    %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
     // expected-remark @below {{the caches hold keys and values of all heads in full: keys or values are not read from an append}}
     %y = mica.attention %q, %other, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
         : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
@@ -39,7 +39,7 @@ module @no_argument {
       %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
     %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
     %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-    %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+    %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
     %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
     %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
     %first = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
@@ -47,7 +47,7 @@ module @no_argument {
     %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
     %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
     %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-    %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+    %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
     // expected-remark @below {{the caches hold keys and values of all heads in full: a cache is no argument, or has another use than its append}}
     %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
         : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
@@ -67,14 +67,14 @@ module @no_matrix_alone {
       %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v, tensor<16x16xf32>) {
     %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
     %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-    %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+    %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
     %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
     %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
     %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
     %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
     %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
     %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-    %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+    %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
     // expected-remark @below {{the caches hold keys and values of all heads in full: a matrix is no argument of the function, or has another use}}
     %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
         : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
@@ -96,14 +96,14 @@ module @no_weight_alone {
       %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
     %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
     %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-    %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+    %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
     %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
     %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
     %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
     %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
     %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
     %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-    %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+    %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
     // expected-remark @below {{the caches hold keys and values of all heads in full: a matrix is no weight, or one with another use}}
     %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
         : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
@@ -137,15 +137,15 @@ module @no_rows_of_a_head {
       %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
     %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
     %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-    %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+    %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
     %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
     %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
     %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
     %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
     %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
     %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-    %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
-    // expected-remark @below {{the caches hold keys and values of all heads in full: the rows of a head do not stand together in a tensor}}
+    %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+    // expected-remark @below {{the caches hold keys and values of all heads in full: the rows of a head are not contiguous in a tensor}}
     %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
         : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
     return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
@@ -174,14 +174,14 @@ module @no_shared_heads {
       %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x4x8xf32>, !k, !v) {
     %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
     %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-    %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+    %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
     %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
     %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
     %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
     %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
     %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
     %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-    %q = mica.join_heads %qa, %qb : tensor<?x4x8xf32>, tensor<?x4x4xf32> -> tensor<?x4x12xf32>
+    %q = mica.concat_heads %qa, %qb : tensor<?x4x8xf32>, tensor<?x4x4xf32> -> tensor<?x4x12xf32>
     // expected-remark @below {{the caches hold keys and values of all heads in full: heads are shared}}
     %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
         : tensor<?x4x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x4x8xf32>
@@ -201,14 +201,14 @@ module @no_other_size {
       %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
     %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
     %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-    %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+    %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
     %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
     %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
     %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
     %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
     %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
     %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-    %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+    %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
     %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
         : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
     return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
@@ -217,14 +217,14 @@ module @no_other_size {
       %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x12xf32>, %wv: tensor<16x12xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
     %0 = mica.linear %c, %wk : tensor<?x12xf32>, tensor<16x12xf32> -> tensor<?x16xf32>
     %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-    %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+    %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
     %2 = mica.linear %c, %wv : tensor<?x12xf32>, tensor<16x12xf32> -> tensor<?x16xf32>
     %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
     %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
     %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
     %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
     %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-    %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+    %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
     // expected-remark @below {{the caches hold keys and values of all heads in full: latents of layers have different sizes}}
     %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
         : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>

@@ -10,12 +10,12 @@
 // CHECK-SAME: %[[T:[a-z0-9]*]]: tensor<?x1x4xf32>, %[[CACHE:[a-z0-9]*]]: !mica.kv_cache<2 x 1 x 20 x f32>, %{{[a-z0-9]*}}: index
 // CHECK-SAME: %[[WK:[a-z0-9]*]]: tensor<2x16x8xf32>, %[[WV:[a-z0-9]*]]: tensor<2x8x16xf32>) -> (tensor<?x2x8xf32>, !mica.kv_cache<2 x 1 x 20 x f32>)
 // CHECK: %[[L:.*]] = mica.split_heads %[[C]] : tensor<?x16xf32> to tensor<?x1x16xf32>
-// CHECK: %[[K:.*]] = mica.join_heads %[[L]], %[[T]]
+// CHECK: %[[K:.*]] = mica.concat_heads %[[L]], %[[T]]
 // CHECK: %[[NEXT:.*]] = mica.kv_append %[[K]], %[[CACHE]]
 // CHECK: %[[KEYS:.*]] = mica.kv_read %[[NEXT]]{{.*}} -> tensor<?x?x1x20xf32>
 // CHECK: %[[VALUES:.*]] = mica.kv_read %[[NEXT]]{{.*}} -> tensor<?x?x1x16xf32>
 // CHECK: %[[QL:.*]] = mica.head_linear %[[QA]], %[[WK]]
-// CHECK: %[[Q:.*]] = mica.join_heads %[[QL]], %[[QB]]
+// CHECK: %[[Q:.*]] = mica.concat_heads %[[QL]], %[[QB]]
 // CHECK: %[[A:.*]] = mica.attention %[[Q]], %[[KEYS]], %[[VALUES]] {{.*}} causal scale(3.000000e-01) window(7) : {{.*}} -> tensor<?x2x16xf32>
 // CHECK: %[[Y:.*]] = mica.head_linear %[[A]], %[[WV]]
 // CHECK: return %[[Y]], %[[NEXT]]
@@ -35,14 +35,14 @@ module {
       %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
     %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
     %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-    %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+    %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
     %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
     %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
     %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
     %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
     %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
     %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-    %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+    %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
     %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3) window(7)
         : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
     return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
@@ -77,14 +77,14 @@ func.func private @no_larger_latent(%c: tensor<?x40xf32>, %qa: tensor<?x2x8xf32>
     %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x40xf32>, %wv: tensor<16x40xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
   %0 = mica.linear %c, %wk : tensor<?x40xf32>, tensor<16x40xf32> -> tensor<?x16xf32>
   %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
   %2 = mica.linear %c, %wv : tensor<?x40xf32>, tensor<16x40xf32> -> tensor<?x16xf32>
   %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
   %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
   %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
   // expected-remark @below {{the caches hold keys and values of all heads in full: the latent is as large as what is made of it}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
@@ -93,7 +93,7 @@ func.func private @no_larger_latent(%c: tensor<?x40xf32>, %qa: tensor<?x2x8xf32>
 
 // -----
 
-// Each head has a part of its own behind the keys.
+// Each head has a part of its own after the keys.
 // CHECK-LABEL: func.func private @no_part_of_each_head
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -102,14 +102,14 @@ func.func private @no_part_of_each_head(%c: tensor<?x16xf32>, %qa: tensor<?x2x8x
     %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
   %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
   %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
   %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
   %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
   // expected-remark @below {{the caches hold keys and values of all heads in full: each head has keys of its own in the second part}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
@@ -127,14 +127,14 @@ func.func private @no_two_latents(%c: tensor<?x16xf32>, %d: tensor<?x16xf32>, %q
     %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
   %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
   %2 = mica.linear %d, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
   %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
   %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
   // expected-remark @below {{the caches hold keys and values of all heads in full: keys and values are made of different rows}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
@@ -152,7 +152,7 @@ func.func private @no_joined_queries(%c: tensor<?x16xf32>, %q: tensor<?x2x12xf32
     %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
   %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
   %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
   %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
@@ -176,14 +176,14 @@ func.func private @no_other_split(%c: tensor<?x16xf32>, %qa: tensor<?x2x4xf32>, 
     %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
   %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
   %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
   %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
   %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-  %q = mica.join_heads %qa, %qb : tensor<?x2x4xf32>, tensor<?x2x8xf32> -> tensor<?x2x12xf32>
+  %q = mica.concat_heads %qa, %qb : tensor<?x2x4xf32>, tensor<?x2x8xf32> -> tensor<?x2x12xf32>
   // expected-remark @below {{the caches hold keys and values of all heads in full: queries and keys are joined of different parts}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
@@ -201,14 +201,14 @@ func.func private @no_bias(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %qb: te
     %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %bias: tensor<16xf32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
   %0 = mica.linear %c, %wk bias(%bias : tensor<16xf32>) : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
   %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
   %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
   %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
   // expected-remark @below {{the caches hold keys and values of all heads in full: a product of the latent has a bias, a residual or a kernel}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
@@ -226,14 +226,14 @@ func.func private @no_read_alone(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %
     %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v, tensor<?x?x2x12xf32>) {
   %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
   %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
   %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
   %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
   // expected-remark @below {{the caches hold keys and values of all heads in full: what is read of a cache has another use}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
@@ -251,7 +251,7 @@ func.func private @no_second_read(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, 
     %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v, tensor<?x?x2x12xf32>) {
   %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
   %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
   %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
@@ -259,7 +259,7 @@ func.func private @no_second_read(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, 
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %again = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
   // expected-remark @below {{the caches hold keys and values of all heads in full: a cache has another use than its attention}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
@@ -268,7 +268,7 @@ func.func private @no_second_read(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, 
 
 // -----
 
-// Who calls a public function is not known.
+// The callers of a public function are not known.
 // CHECK-LABEL: func.func @no_public_layer
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -277,14 +277,14 @@ func.func @no_public_layer(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %qb: te
     %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
   %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
   %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
   %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
   %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
   // expected-remark @below {{the caches hold keys and values of all heads in full: its function is called from elsewhere}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
@@ -302,14 +302,14 @@ func.func private @no_other_place(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, 
     %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %p2: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
   %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
   %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
   %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
   %vn = mica.kv_append %v, %vc[%layer] at(%s, %p2 : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
   // expected-remark @below {{the caches hold keys and values of all heads in full: keys and values are appended to different places}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
@@ -327,14 +327,14 @@ func.func private @no_value_of_two_uses(%c: tensor<?x16xf32>, %qa: tensor<?x2x8x
     %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v, tensor<?x16xf32>) {
   %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
-  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %k = mica.concat_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
   %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
   %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
   %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
   // expected-remark @below {{the caches hold keys and values of all heads in full: keys or values are not made by a product alone}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>

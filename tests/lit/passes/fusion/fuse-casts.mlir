@@ -73,8 +73,8 @@ func.func @no_merged_heads_used_wide(%a: tensor<?x4x8xf32>) -> (tensor<?x32xf32>
 }
 
 // Norms make integer rows themselves; after a gated product and merged heads that is a pass of its own.
-// CHECK-LABEL: func @quantised
-func.func @quantised(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<?x32x!mica.int_rows<limbs = 2, group = 32>> {
+// CHECK-LABEL: func @quantized
+func.func @quantized(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<?x32x!mica.int_rows<limbs = 2, group = 32>> {
   // CHECK-NEXT: mica.rmsnorm {{.*}} -> tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
   // CHECK-NOT: mica.cast
   %n = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
@@ -82,8 +82,8 @@ func.func @quantised(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<?x32x!m
   return %b : tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
 }
 
-// CHECK-LABEL: func @no_quantised_columns
-func.func @no_quantised_columns(%x: tensor<?x32xbf16>, %w: tensor<128x32xbf16>, %h: tensor<?x4x8xf32>)
+// CHECK-LABEL: func @no_quantized_columns
+func.func @no_quantized_columns(%x: tensor<?x32xbf16>, %w: tensor<128x32xbf16>, %h: tensor<?x4x8xf32>)
     -> (tensor<?x64x!mica.int_rows<limbs = 2, group = 32>>, tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>) {
   // CHECK-NEXT: mica.gated_linear {{.*}} -> tensor<?x64xf32>
   // CHECK-NEXT: mica.cast

@@ -30,7 +30,7 @@ func.func @main(%x: tensor<?x32xf32>) -> tensor<?x72xf32> {
 
 // -----
 
-// The factors may stand in either order, and the weights' arguments too.
+// The factors may be in either order, and the weights' arguments too.
 
 // CHECK: mica.weight @w13 from ["w1", "w3"] interleave
 mica.weight @w1 : tensor<64x32xf32>

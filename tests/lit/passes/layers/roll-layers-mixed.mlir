@@ -38,16 +38,16 @@ func.func @two_kinds(%x0: !x, %c0: !cache) -> (!x, !cache) {
   // CHECK-DAG: %[[FIVE:.*]] = arith.constant 5 : index
   // CHECK: %[[R:.*]]:2 = scf.for %[[I:.*]] = %{{.*}} to %[[FIVE]] step %{{.*}} iter_args(%[[Y:.*]] = %[[X]], %[[D:.*]] = %[[C]])
   // CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[I]], %{{.*}}
-  // CHECK-NEXT: %[[FROM:.*]] = mica.select_number [0, 2, 3, 4, 7, 8][%[[I]]]
-  // CHECK-NEXT: %[[TO:.*]] = mica.select_number [0, 2, 3, 4, 7, 8][%[[NEXT]]]
+  // CHECK-NEXT: %[[FROM:.*]] = mica.index_table [0, 2, 3, 4, 7, 8][%[[I]]]
+  // CHECK-NEXT: %[[TO:.*]] = mica.index_table [0, 2, 3, 4, 7, 8][%[[NEXT]]]
   // CHECK-NEXT: %[[A:.*]] = scf.for %[[N:.*]] = %[[FROM]] to %[[TO]] step %{{.*}} iter_args(%[[U:.*]] = %[[Y]])
-  // CHECK-NEXT: %[[L:.*]] = mica.select_number [0, 1, 3, 7, 10, 11, 12, 14][%[[N]]]
+  // CHECK-NEXT: %[[L:.*]] = mica.index_table [0, 1, 3, 7, 10, 11, 12, 14][%[[N]]]
   // CHECK-NEXT: %[[W:.*]] = mica.select_weight [@w0, @w1, @w3, @w7, @w10, @w11, @w12, @w14][%[[N]]]
   // CHECK-NEXT: %[[NEAR:.*]] = func.call @near(%[[U]], %[[L]], %[[W]])
   // CHECK-NEXT: scf.yield %[[NEAR]]
   // CHECK-NEXT: }
-  // CHECK-NEXT: %[[FIRST:.*]] = mica.select_number [0, 1, 4, 6, 7, 8][%[[I]]]
-  // CHECK-NEXT: %[[END:.*]] = mica.select_number [0, 1, 4, 6, 7, 8][%[[NEXT]]]
+  // CHECK-NEXT: %[[FIRST:.*]] = mica.index_table [0, 1, 4, 6, 7, 8][%[[I]]]
+  // CHECK-NEXT: %[[END:.*]] = mica.index_table [0, 1, 4, 6, 7, 8][%[[NEXT]]]
   // CHECK-NEXT: %[[B:.*]]:2 = scf.for %[[M:.*]] = %[[FIRST]] to %[[END]] step %{{.*}} iter_args(%[[V:.*]] = %[[A]], %[[E:.*]] = %[[D]])
   // CHECK-NEXT: %[[Z:.*]] = mica.select_weight [@w2, @w4, @w5, @w6, @w8, @w9, @w13, @w15][%[[M]]]
   // CHECK-NEXT: %[[FAR:.*]]:2 = func.call @far(%[[V]], %[[E]], %[[M]], %[[Z]], %[[SHARED]])
@@ -179,7 +179,7 @@ func.func @three_kinds(%x0: !x, %n: index) -> !x {
 // CHECK: scf.for
 // CHECK-NOT: call
 // CHECK: scf.for
-// CHECK-NEXT: %[[N:.*]] = mica.select_number [3, 1, 4, 9, 5, 2, 6][
+// CHECK-NEXT: %[[N:.*]] = mica.index_table [3, 1, 4, 9, 5, 2, 6][
 // CHECK-NEXT: call @a(%{{.*}}, %[[N]])
 // CHECK-NOT: call
 func.func @numbers_in_no_order(%x0: !x) -> !x {
@@ -202,7 +202,7 @@ func.func @numbers_in_no_order(%x0: !x) -> !x {
 
 // Eight calls, of which two in succession are a loop.
 // CHECK-LABEL: func @no_mix_of_few
-// CHECK-NOT: mica.select_number
+// CHECK-NOT: mica.index_table
 func.func @no_mix_of_few(%x0: !x, %n: index) -> !x {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
@@ -224,10 +224,10 @@ func.func @no_mix_of_few(%x0: !x, %n: index) -> !x {
 }
 
 // CHECK-LABEL: func @no_mix_that_takes_turns
-// CHECK-NOT: mica.select_number
+// CHECK-NOT: mica.index_table
 // CHECK: scf.for
 // CHECK-NOT: scf.for
-// CHECK-NOT: mica.select_number
+// CHECK-NOT: mica.index_table
 func.func @no_mix_that_takes_turns(%x0: !x, %n: index) -> !x {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
@@ -264,11 +264,11 @@ func.func @no_mix_that_takes_turns(%x0: !x, %n: index) -> !x {
   return %x16 : !x
 }
 
-// What the 16th makes is needed behind the last: the mix ends with it.
+// What the 16th makes is needed after the last: the mix ends with it.
 // CHECK-LABEL: func @result_used_behind
 // CHECK: %[[R:.*]] = scf.for
 // CHECK-NEXT: arith.addi
-// CHECK-NEXT: mica.select_number [0, 2, 3, 4, 7, 8][
+// CHECK-NEXT: mica.index_table [0, 2, 3, 4, 7, 8][
 // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[R]])
 // CHECK: mica.add %[[R]],
 func.func @result_used_behind(%x0: !x) -> !x {
@@ -319,11 +319,11 @@ func.func @result_used_behind(%x0: !x) -> !x {
 // What the calls of @c are given is made between the first calls: too late for a loop that begins with them. The first
 // two are one still.
 // CHECK-LABEL: func @no_operand_made_between
-// CHECK-NOT: mica.select_number
+// CHECK-NOT: mica.index_table
 // CHECK: scf.for
 // CHECK-NEXT: call @a
 // CHECK-NEXT: scf.yield
-// CHECK-NOT: mica.select_number
+// CHECK-NOT: mica.index_table
 func.func @no_operand_made_between(%x0: !x, %n: index) -> !x {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
@@ -365,7 +365,7 @@ func.func @no_operand_made_between(%x0: !x, %n: index) -> !x {
 
 // Some calls read what the two before them have made.
 // CHECK-LABEL: func @no_second_stream
-// CHECK-NOT: mica.select_number
+// CHECK-NOT: mica.index_table
 func.func @no_second_stream(%x0: !x, %n: index) -> !x {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index

@@ -129,7 +129,7 @@ func.func private @near(%x: tensor<?x32xf32>, %layer: index, %w: tensor<32xf32>)
 func.func private @far(%x: tensor<?x32xf32>, %layer: index, %w: tensor<32xf32>, %s: tensor<32xf32>) -> tensor<?x32xf32> {
   return %x : tensor<?x32xf32>
 }
-// Kinds that take turns: each turn calls both. What its second call needs is there before the loop. A last near one stays.
+// Kinds that alternate: each iteration calls both. What its second call needs is there before the loop. A last near one stays.
 // CHECK-LABEL: func @kinds_in_turn
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x32xf32>
 func.func @kinds_in_turn(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
@@ -166,7 +166,7 @@ func.func @kinds_in_turn(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
   return %e : tensor<?x32xf32>
 }
 
-// The first call's result is needed behind the loop, and no turn hands it to the next.
+// The first call's result is needed after the loop, and no iteration hands it to the next.
 // CHECK-LABEL: func @no_result_of_a_turn_behind_it
 func.func @no_result_of_a_turn_behind_it(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<?x32xf32> {
   // CHECK-NOT: scf.for
@@ -182,7 +182,7 @@ func.func @no_result_of_a_turn_behind_it(%x: tensor<?x32xf32>, %w: tensor<32xf32
   return %e : tensor<?x32xf32>
 }
 
-// What the second call of a turn begins with is made between the calls.
+// What the second call of an iteration begins with is made between the calls.
 // CHECK-LABEL: func @no_operand_made_between
 func.func @no_operand_made_between(%x: tensor<?x32xf32>, %w: tensor<32xf32>, %n: index) -> tensor<?x32xf32> {
   // CHECK-NOT: scf.for

@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-specialize-phases=crossing=0
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-specialize-phases=gemm-threshold=0
 
 // expected-error @+1 {{the most rows of few and of several must be at least 1, got 16 and 0}}
 module {
@@ -6,35 +6,35 @@ module {
 
 // -----
 
-// expected-error @+1 {{has mica.crossing = 0 : i64, write a number of rows from 1 to 1024}}
-module attributes {mica.crossing = 0 : i64} {
+// expected-error @+1 {{has mica.gemm_threshold = 0 : i64, write a number of rows from 1 to 1024}}
+module attributes {mica.gemm_threshold = 0 : i64} {
   func.func private @main()
 }
 
 // -----
 
-// expected-error @+1 {{has mica.crossing = "many", write a number of rows from 1 to 1024}}
-module attributes {mica.crossing = "many"} {
+// expected-error @+1 {{has mica.gemm_threshold = "many", write a number of rows from 1 to 1024}}
+module attributes {mica.gemm_threshold = "many"} {
   func.func private @main()
 }
 
 // -----
 
-// expected-error @+1 {{has mica.crossing = 1025 : i64, write a number of rows from 1 to 1024}}
-module attributes {mica.crossing = 1025 : i64} {
+// expected-error @+1 {{has mica.gemm_threshold = 1025 : i64, write a number of rows from 1 to 1024}}
+module attributes {mica.gemm_threshold = 1025 : i64} {
   func.func private @main()
 }
 
 // -----
 
-// expected-error @+1 {{has mica.crossing = 8 : ui32, write a number of rows from 1 to 1024}}
-module attributes {mica.crossing = 8 : ui32} {
+// expected-error @+1 {{has mica.gemm_threshold = 8 : ui32, write a number of rows from 1 to 1024}}
+module attributes {mica.gemm_threshold = 8 : ui32} {
   func.func private @main()
 }
 
 // -----
 
 // expected-error @+1 {{has mica.few_rows = 0 : i64, write a number of rows from 1 to 1024}}
-module attributes {mica.few_rows = 0 : i64, mica.crossing = 8 : i64} {
+module attributes {mica.few_rows = 0 : i64, mica.gemm_threshold = 8 : i64} {
   func.func private @main()
 }

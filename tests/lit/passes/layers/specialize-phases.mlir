@@ -1,6 +1,6 @@
-// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-specialize-phases="crossing=8 few-rows=4" | FileCheck %s "--implicit-check-not=func private @layer("
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-specialize-phases="gemm-threshold=8 few-rows=4" | FileCheck %s "--implicit-check-not=func private @layer("
 
-// CHECK: module attributes {mica.crossing = 8 : i64, mica.few_rows = 4 : i64}
+// CHECK: module attributes {mica.few_rows = 4 : i64, mica.gemm_threshold = 8 : i64}
 // CHECK: func private @layer_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 4 : i64}
 // CHECK: func @main_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 4 : i64}
 // CHECK: call @layer_few
@@ -24,17 +24,17 @@ module {
 // -----
 
 // expected-error @+1 {{has been specialized for few and many rows already}}
-module @no_second_time attributes {mica.crossing = 8 : i64} {
+module @no_second_time attributes {mica.gemm_threshold = 8 : i64} {
   func.func private @layer_few() attributes {mica.max_rows = 8 : i64}
 }
 
 // -----
 
-// Numbers that stand in the module count, not the options'.
-// CHECK: module @its_own attributes {mica.crossing = 6 : i64, mica.few_rows = 2 : i64}
+// Numbers that are in the module count, not the options'.
+// CHECK: module @its_own attributes {mica.few_rows = 2 : i64, mica.gemm_threshold = 6 : i64}
 // CHECK: func @main_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 2 : i64}
 // CHECK: func @main_several({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 6 : i64}
-module @its_own attributes {mica.few_rows = 2 : i64, mica.crossing = 6 : i64} {
+module @its_own attributes {mica.few_rows = 2 : i64, mica.gemm_threshold = 6 : i64} {
   func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
     return %x : tensor<?x32xf32>
   }
@@ -42,12 +42,12 @@ module @its_own attributes {mica.few_rows = 2 : i64, mica.crossing = 6 : i64} {
 
 // -----
 
-// Few rows are at most as many as the crossing's: then there are two copies.
-// CHECK: module @no_several attributes {mica.crossing = 3 : i64, mica.few_rows = 3 : i64}
+// Few rows are at most as many as the GEMM threshold: then there are two copies.
+// CHECK: module @no_several attributes {mica.few_rows = 3 : i64, mica.gemm_threshold = 3 : i64}
 // CHECK: func @main_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 3 : i64}
 // CHECK-NOT: _several
 // CHECK: func @main_many(
-module @no_several attributes {mica.crossing = 3 : i64} {
+module @no_several attributes {mica.gemm_threshold = 3 : i64} {
   func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
     return %x : tensor<?x32xf32>
   }
@@ -56,7 +56,7 @@ module @no_several attributes {mica.crossing = 3 : i64} {
 // -----
 
 // Rows of blocks are rounded differently in prompts: each role has its functions. They call those of their own.
-// CHECK: module @by_role attributes {mica.crossing = 8 : i64, mica.few_rows = 4 : i64}
+// CHECK: module @by_role attributes {mica.few_rows = 4 : i64, mica.gemm_threshold = 8 : i64}
 // CHECK: func private @layer_decode_few({{.*}} attributes {mica.max_rows = 4 : i64, mica.row_role = "decode"}
 // CHECK: func @main_decode_few({{.*}} attributes {mica.max_rows = 4 : i64, mica.row_role = "decode"}
 // CHECK: call @layer_decode_few
@@ -87,13 +87,13 @@ module @by_role {
 // -----
 
 // Prompts of few rows have the function for several, also where decoding has none.
-// CHECK: module @prompts_of_few_rows attributes {mica.crossing = 3 : i64, mica.few_rows = 3 : i64}
+// CHECK: module @prompts_of_few_rows attributes {mica.few_rows = 3 : i64, mica.gemm_threshold = 3 : i64}
 // CHECK: func @main_decode_few({{.*}} attributes {mica.max_rows = 3 : i64, mica.row_role = "decode"}
 // CHECK-NOT: decode_several
 // CHECK: func @main_decode_many({{.*}} attributes {mica.row_role = "decode"}
 // CHECK: func @main_prompt_several({{.*}} attributes {mica.max_rows = 3 : i64, mica.row_role = "prompt"}
 // CHECK: func @main_prompt_many({{.*}} attributes {mica.row_role = "prompt"}
-module @prompts_of_few_rows attributes {mica.crossing = 3 : i64} {
+module @prompts_of_few_rows attributes {mica.gemm_threshold = 3 : i64} {
   mica.weight @w : tensor<64x64x!mica.block<q8_0>>
   func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
     return %x : tensor<?x32xf32>

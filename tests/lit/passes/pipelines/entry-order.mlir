@@ -3,7 +3,7 @@
 // RUN: FileCheck %s --check-prefix=LOOPS --input-file %t.loops
 // RUN: mica-opt %t.loops --cpu-forward-entry | FileCheck %s --check-prefix=FORWARD
 
-// Arguments and results have any order: who needs one finds it by its role.
+// Arguments and results have any order: each is found by its role.
 
 // KERNELS: func.func @main_few(%[[POSITIONS:[a-z0-9]+]]: tensor<?xi32> {mica.role = "positions"},
 // KERNELS: call @layer_few({{.*}}, %[[POSITIONS]], %{{[a-z0-9]+}})
@@ -12,7 +12,7 @@
 // Rows are counted by a vector that has one number for each, and the logits are stored to the last argument.
 // LOOPS: func.func @main_few(%[[POSITIONS:[a-z0-9]+]]: memref<?xi32> {mica.role = "positions"},
 // LOOPS-SAME: %[[KEYS:[a-z0-9]+]]: memref<2x?x2x?x{{[0-9]+}}xf32> {mica.role = "cache"},
-// LOOPS-SAME: %{{[a-z0-9]+}}: memref<?xi32> {mica.role = "outputs"},
+// LOOPS-SAME: %{{[a-z0-9]+}}: memref<?xi32> {mica.role = "logit_indices"},
 // LOOPS-SAME: %[[VALUES:[a-z0-9]+]]: memref<2x?x2x?x{{[0-9]+}}xf32> {mica.role = "cache"},
 // LOOPS-SAME: %[[TOKENS:[a-z0-9]+]]: memref<?xi32> {mica.role = "tokens"},
 // LOOPS-SAME: %{{[a-z0-9]+}}: memref<?xi32> {mica.role = "sequences"},
@@ -53,7 +53,7 @@ module attributes {mica.model = {max_positions = 64 : i64}} {
     return %y, %kn, %vn : tensor<?x32xf32>, !cache, !cache
   }
   func.func @main(%p: tensor<?xi32> {mica.role = "positions"}, %k: !cache {mica.role = "cache"},
-      %o: tensor<?xi32> {mica.role = "outputs"}, %v: !cache {mica.role = "cache"},
+      %o: tensor<?xi32> {mica.role = "logit_indices"}, %v: !cache {mica.role = "cache"},
       %t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"})
       -> (!cache {mica.role = "cache"}, tensor<?x96xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
     %zero = arith.constant 0 : index

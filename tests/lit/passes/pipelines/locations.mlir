@@ -13,7 +13,7 @@ func.func private @layer(%x: tensor<?x32xf32>, %wq: tensor<32x32xf32>, %wk: tens
   return %y : tensor<?x32xf32>
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x32xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<32x32xf32> -> tensor<?x32xf32>

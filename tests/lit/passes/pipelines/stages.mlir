@@ -3,10 +3,10 @@
 //
 // RUN: mica-opt %mica_source/tests/lit/ir/tiny-model.mlir --mica-to-fused="weights=bf16 kv=bf16" -o %t.fused
 // RUN: FileCheck %s --check-prefix=FUSED "--implicit-check-not={{[.](q|k|v|gate|up)_proj.weight :}}" < %t.fused
-// RUN: mica-opt %t.fused --mica-verify-fused --cpu-set-target=cpu=cooperlake --mica-fused-to-kernels="crossing=8 few-rows=4 min-work=0" -o %t.kernels
+// RUN: mica-opt %t.fused --mica-verify-fused --cpu-set-target=cpu=cooperlake --mica-fused-to-kernels="gemm-threshold=8 few-rows=4 min-work=0" -o %t.kernels
 // RUN: FileCheck %s --check-prefix=KERNELS < %t.kernels
-// RUN: mica-opt %t.kernels --mica-verify-kernels | diff %t.kernels -
-// RUN: mica-opt %mica_source/tests/lit/ir/tiny-model.mlir --cpu-set-target=cpu=cooperlake --mica-to-kernels="weights=bf16 kv=bf16 crossing=8 few-rows=4 min-work=0" | diff %t.kernels -
+// RUN: mica-opt %t.kernels --cpu-verify-kernels | diff %t.kernels -
+// RUN: mica-opt %mica_source/tests/lit/ir/tiny-model.mlir --cpu-set-target=cpu=cooperlake --mica-to-kernels="weights=bf16 kv=bf16 gemm-threshold=8 few-rows=4 min-work=0" | diff %t.kernels -
 
 // A pipeline has the options of its own passes only.
 // RUN: not mica-opt %t.fused --mica-fused-to-kernels=weights=bf16 2>&1 | FileCheck %s --check-prefix=NO-WEIGHTS
@@ -35,7 +35,7 @@
 // FUSED-COUNT-2: call @layer
 // FUSED: mica.lm_head
 
-// KERNELS: module @tiny attributes {cpu.target = #target, mica.crossing = 8 : i64, mica.few_rows = 4 : i64, mica.model = {
+// KERNELS: module @tiny attributes {cpu.target = #target, mica.few_rows = 4 : i64, mica.gemm_threshold = 8 : i64, mica.model = {
 // KERNELS: mica.weight {{.*}} at 0 bytes
 // KERNELS-LABEL: func private @layer_few
 // KERNELS: mica.attention {{.*}} tiling(<rows = 1, chunk = 512, split = true>)

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --mica-assign-precision="weights=bf16 kv=int8" | FileCheck %s --implicit-check-not=mica.cast
 
-// A cache of integers. What is appended keeps its width, the append quantises it; queries meet the integers as they are,
+// A cache of integers. What is appended keeps its width, the append quantizes it; queries meet the integers as they are,
 // however narrow the weights.
 mica.weight @q : tensor<32x32xbf16>
 

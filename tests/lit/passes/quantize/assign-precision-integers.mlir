@@ -31,7 +31,7 @@ func.func @main(%tokens: tensor<?xi32>) -> tensor<?x96xf32> {
   %up = mica.get_weight @up : tensor<4x48x32xbf16>
   %down = mica.get_weight @down : tensor<4x32x48xbf16>
   %x = mica.embedding %tokens, %table : tensor<?xi32>, tensor<96x32xbf16> -> tensor<?x32xf32>
-  // Rows are quantised where they enter a product.
+  // Rows are quantized where they enter a product.
   // CHECK: %[[N:.*]] = mica.rmsnorm
   // CHECK-NEXT: %[[Q:.*]] = mica.cast %[[N]] : tensor<?x32xf32> to tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
   %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xbf16> -> tensor<?x32xf32>

@@ -5,7 +5,7 @@
 // CHECK: error: the cache is used after mica.kv_append (model.layers.*.self_attn.k_cache) consumed it
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %layer = arith.constant 0 : index
   %table = mica.get_weight @table : tensor<16x16xf32>

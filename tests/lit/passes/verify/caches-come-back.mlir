@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-kernels
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --cpu-verify-kernels
 
 // Entries hand back every cache in its own place. Types alone do not say so: the two pairs here are alike.
 
@@ -13,7 +13,7 @@ func.func private @layer(%x: tensor<?x16xf32>, %a: !kc, %b: !kc, %layer: index, 
   return %b, %a1 : !kc, !kc
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %a: !kc {mica.role = "cache"}, %b: !kc {mica.role = "cache"})
     -> (tensor<?x16xf32> {mica.role = "logits"}, !kc {mica.role = "cache"}, !kc {mica.role = "cache"}) {
   %w = mica.get_weight @w : tensor<16x16xf32, #p>
@@ -35,7 +35,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 !kc = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @w at 0 bytes 4096 : tensor<16x16xf32, #p>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %a: !kc {mica.role = "cache"}, %b: !kc {mica.role = "cache"})
     -> (tensor<?x16xf32> {mica.role = "logits"}, !kc {mica.role = "cache"}, !kc {mica.role = "cache"}) {
   %w = mica.get_weight @w : tensor<16x16xf32, #p>
@@ -47,12 +47,12 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// Swapped once in every turn of a loop.
+// Swapped once in every iteration of a loop.
 #p = #mica.packed<columns = 64, depth = 1, k_block = 16>
 !kc = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @w at 0 bytes 4096 : tensor<16x16xf32, #p>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %a: !kc {mica.role = "cache"}, %b: !kc {mica.role = "cache"})
     -> (tensor<?x16xf32> {mica.role = "logits"}, !kc {mica.role = "cache"}, !kc {mica.role = "cache"}) {
   %w = mica.get_weight @w : tensor<16x16xf32, #p>
@@ -78,7 +78,7 @@ func.func private @layer(%a: !kc, %b: !kc) -> (!kc, !kc) {
   return %b, %a : !kc, !kc
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %a: !kc {mica.role = "cache"}, %b: !kc {mica.role = "cache"})
     -> (tensor<?x16xf32> {mica.role = "logits"}, !kc {mica.role = "cache"}, !kc {mica.role = "cache"}) {
   %w = mica.get_weight @w : tensor<16x16xf32, #p>

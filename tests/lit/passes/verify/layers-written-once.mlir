@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-kernels
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --cpu-verify-kernels
 
 // A step appends to every layer of a cache once at most. Two caches have a layer of each number.
 !cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
@@ -8,7 +8,7 @@ func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tenso
   return %d : !cache
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}, %e: !cache {mica.role = "cache"})
     -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
@@ -24,11 +24,11 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
     %b1 = func.call @layer(%h, %b, %n, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
     scf.yield %b1 : !cache
   }
-  // As many idle turns as a loop may have one after the other, before one that appends and behind it.
+  // As many empty iterations as a loop may have one after the other, before one that appends and after it.
   %idle = arith.constant 999 : index
   %end = arith.constant 1000 : index
-  %turns = arith.constant 2000 : index
-  %g = scf.for %i = %zero to %turns step %one iter_args(%b = %e) -> (!cache) {
+  %iterations = arith.constant 2000 : index
+  %g = scf.for %i = %zero to %iterations step %one iter_args(%b = %e) -> (!cache) {
     %first = arith.maxui %i, %idle : index
     %next = arith.addi %i, %one : index
     %last = arith.minui %next, %end : index
@@ -52,7 +52,7 @@ func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tenso
   return %d : !cache
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -82,7 +82,7 @@ func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tenso
   return %e : !cache
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -106,7 +106,7 @@ func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tenso
   return %d : !cache
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -138,7 +138,7 @@ func.func private @without_cache(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
   return %x : tensor<?x16xf32>
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -148,16 +148,16 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %rounds = arith.constant 4 : index
   %z, %d = scf.for %i = %zero to %rounds step %one iter_args(%y = %x, %b = %c) -> (tensor<?x16xf32>, !cache) {
     %next = arith.addi %i, %one : index
-    %from = mica.select_number [0, 2, 2, 3, 3][%i]
-    %to = mica.select_number [0, 2, 2, 3, 3][%next]
+    %from = mica.index_table [0, 2, 2, 3, 3][%i]
+    %to = mica.index_table [0, 2, 2, 3, 3][%next]
     %y1 = scf.for %n = %from to %to step %one iter_args(%v = %y) -> (tensor<?x16xf32>) {
       %v1 = func.call @without_cache(%v) : (tensor<?x16xf32>) -> tensor<?x16xf32>
       scf.yield %v1 : tensor<?x16xf32>
     }
-    %first = mica.select_number [0, 0, 1, 3, 4][%i]
-    %end = mica.select_number [0, 0, 1, 3, 4][%next]
+    %first = mica.index_table [0, 0, 1, 3, 4][%i]
+    %end = mica.index_table [0, 0, 1, 3, 4][%next]
     %b1 = scf.for %n = %first to %end step %one iter_args(%w = %b) -> (!cache) {
-      %layer = mica.select_number [2, 0, 1, 2][%n]
+      %layer = mica.index_table [2, 0, 1, 2][%n]
       // expected-note @+2 {{the first append to it is here}}
       // expected-error @+1 {{appends to layer 2 of a cache that func.call}}
       %w1 = func.call @layer(%h, %w, %layer, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
@@ -171,7 +171,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// What a turn does that comes after many idle ones is not looked for; a loop that appends nowhere may have any number of turns.
+// What an iteration does that comes after many idle ones is not looked for; a loop that appends nowhere may have any number of iterations.
 !cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
@@ -182,7 +182,7 @@ func.func private @without_cache(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
   return %x : tensor<?x16xf32>
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -195,7 +195,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
     %v1 = func.call @without_cache(%v) : (tensor<?x16xf32>) -> tensor<?x16xf32>
     scf.yield %v1 : tensor<?x16xf32>
   }
-  // expected-error @+1 {{'scf.for' op appends to no cache for 1000 turns, so that no one knows what it does in the others: let it have no turns but those that do}}
+  // expected-error @+1 {{'scf.for' op runs 1000 iterations in a row that append to no cache, leave out the empty iterations}}
   %d = scf.for %i = %zero to %many step %one iter_args(%b = %c) -> (!cache) {
     %b1 = scf.for %j = %last to %i step %one iter_args(%w = %b) -> (!cache) {
       %w1 = func.call @layer(%h, %w, %zero, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
@@ -209,7 +209,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// One idle turn more behind the first, which appends.
+// One empty iteration more after the first, which appends.
 !cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
@@ -217,16 +217,16 @@ func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tenso
   return %d : !cache
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
-  %turns = arith.constant 1002 : index
-  // expected-error @+1 {{'scf.for' op appends to no cache for 1000 turns, so that no one knows what it does in the others: let it have no turns but those that do}}
-  %g = scf.for %i = %zero to %turns step %one iter_args(%b = %c) -> (!cache) {
+  %iterations = arith.constant 1002 : index
+  // expected-error @+1 {{'scf.for' op runs 1000 iterations in a row that append to no cache, leave out the empty iterations}}
+  %g = scf.for %i = %zero to %iterations step %one iter_args(%b = %c) -> (!cache) {
     %b1 = scf.for %j = %i to %one step %one iter_args(%w = %b) -> (!cache) {
       %w1 = func.call @layer(%h, %w, %zero, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
       scf.yield %w1 : !cache
@@ -239,7 +239,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// What a number was in the turn before says nothing: layer 1 - %n * 1 is 0 here as well.
+// What a number was in the iteration before says nothing: layer 1 - %n * 1 is 0 here as well.
 !cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
@@ -248,7 +248,7 @@ func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tenso
   return %d : !cache
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -278,7 +278,7 @@ func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tenso
   return %d : !cache
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -300,7 +300,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 !cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -330,7 +330,7 @@ func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tenso
   return %d : !cache
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>

@@ -1,6 +1,6 @@
-// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-kernels
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --cpu-verify-kernels
 
-// Tokens, sequences, positions and outputs are alike by type: what each is, is followed from the entry to the ops.
+// Tokens, sequences, positions and logit_indices are alike by type: what each is, is followed from the entry to the ops.
 
 // Through calls and loops; a table of positions has a row for each of them.
 !cache = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
@@ -19,7 +19,7 @@ func.func private @layer(%x: tensor<?x16xf32>, %c: !cache, %layer: index, %s: te
   return %y, %c1 : tensor<?x16xf32>, !cache
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -42,10 +42,10 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
-  // expected-error @+1 {{'mica.embedding' op takes tokens, but is given outputs: mica.role of each argument of @main says what it is, and mica.select_rows makes rows of outputs of rows of tokens}}
+  // expected-error @+1 {{'mica.embedding' op takes tokens, but is given logit_indices: mica.role of each argument of @main says what it is, and mica.select_rows makes rows of logits of rows of tokens}}
   %x = mica.embedding %o, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
@@ -55,7 +55,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -70,7 +70,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -85,7 +85,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 !cache = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -102,7 +102,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 !cache = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -122,7 +122,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 !cache = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -130,7 +130,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
   %c1 = mica.kv_append %h, %c[%zero] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   %k = mica.kv_read %c1[%zero] : !cache -> tensor<?x?x2x8xf32>
-  // expected-error @+1 {{'mica.attention' op takes positions, but is given outputs}}
+  // expected-error @+1 {{'mica.attention' op takes positions, but is given logit_indices}}
   %a = mica.attention %h, %k, %k at(%s, %o : tensor<?xi32>, tensor<?xi32>) causal scale(0.35) tiling(<rows = 1, chunk = 64, split = false>)
       : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
@@ -142,14 +142,14 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 !cache = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<64x64xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
     -> (tensor<?x64xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %zero = arith.constant 0 : index
   %table = mica.get_weight @table : tensor<64x64xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<64x64xf32> -> tensor<?x64xf32>
   %r = mica.rope_table %p rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
-  // expected-error @+1 {{'mica.qkv_append' op takes positions, but is given outputs}}
+  // expected-error @+1 {{'mica.qkv_append' op takes positions, but is given logit_indices}}
   %q, %k1, %v1 = mica.qkv_append %x, %r, %k, %v[%zero] at(%s, %o : tensor<?xi32>, tensor<?xi32>) half
       : tensor<?x64xf32>, tensor<?x2x4xf32>, !cache, !cache -> tensor<?x4x8xf32>
   %y = mica.select_rows %x, %o : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
@@ -160,26 +160,26 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  // expected-error @+1 {{'mica.select_rows' op takes outputs, but is given tokens}}
+  // expected-error @+1 {{'mica.select_rows' op takes logit_indices, but is given tokens}}
   %y = mica.select_rows %x, %t : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
 }
 
 // -----
 
-// Rows of outputs are fewer: their numbers are not those of tokens.
+// Rows of logits are fewer: their numbers are not those of tokens.
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
-  // expected-error @+1 {{'mica.select_rows' op takes rows of tokens, but is given rows of outputs}}
+  // expected-error @+1 {{'mica.select_rows' op takes rows of tokens, but is given rows of logits}}
   %z = mica.select_rows %y, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
 }
@@ -188,12 +188,12 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
-  // expected-error @+1 {{'mica.add' op takes rows of tokens, but is given rows of outputs}}
+  // expected-error @+1 {{'mica.add' op takes rows of tokens, but is given rows of logits}}
   %z = mica.add %x, %y : tensor<?x16xf32>
   return %y : tensor<?x16xf32>
 }
@@ -202,11 +202,11 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  // expected-error @+1 {{'func.return' op takes rows of outputs, but is given rows of tokens}}
+  // expected-error @+1 {{'func.return' op takes rows of logits, but is given rows of tokens}}
   return %x : tensor<?x16xf32>
 }
 
@@ -214,13 +214,13 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // What a call hands on.
 func.func private @turn(%h: tensor<?x2x8xf32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
-  // expected-error @+1 {{'mica.rope' op takes positions, but is given outputs}}
+  // expected-error @+1 {{'mica.rope' op takes positions, but is given logit_indices}}
   %r = mica.rope %h, %p half theta(1.0e+04) : tensor<?x2x8xf32>, tensor<?xi32>
   return %r : tensor<?x2x8xf32>
 }
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -240,7 +240,7 @@ func.func private @turn(%h: tensor<?x2x8xf32>, %p: tensor<?xi32>) -> tensor<?x2x
 }
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -260,7 +260,7 @@ func.func private @turn(%h: tensor<?x2x8xf32>, %p: tensor<?xi32>) -> tensor<?x2x
 }
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -272,7 +272,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 mica.weight @table at 0 bytes 16384 : tensor<15x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<15x16xf32>
   // expected-error @+1 {{'mica.embedding' op has a table of 15 rows, but there are 16 tokens, as many as logits: give each a row}}
@@ -286,7 +286,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 module attributes {mica.model = {max_positions = 17 : i64}} {
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -314,7 +314,7 @@ func.func private @first(%x: tensor<?x16xf32>, %p: tensor<?xi32>, %table: tensor
   return %y : tensor<?x16xf32>
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32, #p>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32, #p> -> tensor<?x16xf32>
@@ -326,10 +326,10 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// Lengths stand behind the outputs.
+// Lengths are after the logit_indices.
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %n: tensor<?xi32> {mica.role = "lengths"}) -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -347,7 +347,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %n: tensor<?xi32> {mica.role = "lengths"}) -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   // expected-error @+1 {{'mica.embedding' op takes tokens, but is given lengths}}

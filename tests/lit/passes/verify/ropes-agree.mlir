@@ -1,10 +1,10 @@
 // RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-model
 
-// Queries and keys are turned alike; a rotary_dim of the whole head says nothing new.
+// Queries and keys are rotated alike; a rotary_dim of the whole head says nothing new.
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
     -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
@@ -35,7 +35,7 @@ mica.weight @k_proj : tensor<16x32xf32>
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
     -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
@@ -45,9 +45,9 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %wk = mica.get_weight @k_proj : tensor<16x32xf32>
   %kx = mica.linear %x, %wk : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
   %kh = mica.split_heads %kx : tensor<?x16xf32> to tensor<?x2x8xf32>
-  // expected-note @+1 {{the queries are turned here}}
+  // expected-note @+1 {{the queries are rotated here}}
   %qr = mica.rope %q, %p interleaved theta(1.0e+04) : tensor<?x4x8xf32>, tensor<?xi32>
-  // expected-note @+1 {{the keys are turned here}}
+  // expected-note @+1 {{the keys are rotated here}}
   %kr = mica.rope %kh, %p half theta(1.0e+04) : tensor<?x2x8xf32>, tensor<?xi32>
   %k1 = mica.kv_append %kr, %k[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   %v1 = mica.kv_append %kh, %v[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
@@ -55,7 +55,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %vs = mica.kv_read %v1[%layer] : !cache -> tensor<?x?x2x8xf32>
   %k4 = mica.repeat_kv %ks times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
   %v4 = mica.repeat_kv %vs times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope turns differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
+  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope rotates differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
   %a = mica.attention %qr, %k4, %v4 at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
       : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
   %m = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>
@@ -69,7 +69,7 @@ mica.weight @k_proj : tensor<16x32xf32>
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
     -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
@@ -79,9 +79,9 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %wk = mica.get_weight @k_proj : tensor<16x32xf32>
   %kx = mica.linear %x, %wk : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
   %kh = mica.split_heads %kx : tensor<?x16xf32> to tensor<?x2x8xf32>
-  // expected-note @+1 {{the queries are turned here}}
+  // expected-note @+1 {{the queries are rotated here}}
   %qr = mica.rope %q, %p half theta(1.0e+04) : tensor<?x4x8xf32>, tensor<?xi32>
-  // expected-note @+1 {{the keys are turned here}}
+  // expected-note @+1 {{the keys are rotated here}}
   %kr = mica.rope %kh, %p half theta(1.0e+05) : tensor<?x2x8xf32>, tensor<?xi32>
   %k1 = mica.kv_append %kr, %k[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   %v1 = mica.kv_append %kh, %v[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
@@ -89,7 +89,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %vs = mica.kv_read %v1[%layer] : !cache -> tensor<?x?x2x8xf32>
   %k4 = mica.repeat_kv %ks times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
   %v4 = mica.repeat_kv %vs times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope turns differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
+  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope rotates differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
   %a = mica.attention %qr, %k4, %v4 at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
       : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
   %m = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>
@@ -103,7 +103,7 @@ mica.weight @k_proj : tensor<16x32xf32>
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
     -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
@@ -113,9 +113,9 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %wk = mica.get_weight @k_proj : tensor<16x32xf32>
   %kx = mica.linear %x, %wk : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
   %kh = mica.split_heads %kx : tensor<?x16xf32> to tensor<?x2x8xf32>
-  // expected-note @+1 {{the queries are turned here}}
+  // expected-note @+1 {{the queries are rotated here}}
   %qr = mica.rope %q, %p half theta(1.0e+04) rotary_dim(4) : tensor<?x4x8xf32>, tensor<?xi32>
-  // expected-note @+1 {{the keys are turned here}}
+  // expected-note @+1 {{the keys are rotated here}}
   %kr = mica.rope %kh, %p half theta(1.0e+04) : tensor<?x2x8xf32>, tensor<?xi32>
   %k1 = mica.kv_append %kr, %k[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   %v1 = mica.kv_append %kh, %v[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
@@ -123,7 +123,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %vs = mica.kv_read %v1[%layer] : !cache -> tensor<?x?x2x8xf32>
   %k4 = mica.repeat_kv %ks times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
   %v4 = mica.repeat_kv %vs times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope turns differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
+  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope rotates differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
   %a = mica.attention %qr, %k4, %v4 at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
       : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
   %m = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>
@@ -137,7 +137,7 @@ mica.weight @k_proj : tensor<16x32xf32>
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
     -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
@@ -147,9 +147,9 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %wk = mica.get_weight @k_proj : tensor<16x32xf32>
   %kx = mica.linear %x, %wk : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
   %kh = mica.split_heads %kx : tensor<?x16xf32> to tensor<?x2x8xf32>
-  // expected-note @+1 {{the queries are turned here}}
+  // expected-note @+1 {{the queries are rotated here}}
   %qr = mica.rope %q, %p half theta(1.0e+04) scaling(#mica.linear_scaling<factor = 2.0>) : tensor<?x4x8xf32>, tensor<?xi32>
-  // expected-note @+1 {{the keys are turned here}}
+  // expected-note @+1 {{the keys are rotated here}}
   %kr = mica.rope %kh, %p half theta(1.0e+04) : tensor<?x2x8xf32>, tensor<?xi32>
   %k1 = mica.kv_append %kr, %k[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   %v1 = mica.kv_append %kh, %v[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
@@ -157,7 +157,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %vs = mica.kv_read %v1[%layer] : !cache -> tensor<?x?x2x8xf32>
   %k4 = mica.repeat_kv %ks times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
   %v4 = mica.repeat_kv %vs times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope turns differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
+  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope rotates differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
   %a = mica.attention %qr, %k4, %v4 at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
       : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
   %m = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>
@@ -171,7 +171,7 @@ mica.weight @k_proj : tensor<16x32xf32>
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %n: tensor<?xi32> {mica.role = "lengths"}, %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
     -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
@@ -181,9 +181,9 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %wk = mica.get_weight @k_proj : tensor<16x32xf32>
   %kx = mica.linear %x, %wk : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
   %kh = mica.split_heads %kx : tensor<?x16xf32> to tensor<?x2x8xf32>
-  // expected-note @+1 {{the queries are turned here}}
+  // expected-note @+1 {{the queries are rotated here}}
   %qr = mica.rope %q, %p lengths(%n : tensor<?xi32>) half theta(1.0e+04) scaling(#mica.dynamic_scaling<factor = 2.0, original_context = 8>) : tensor<?x4x8xf32>, tensor<?xi32>
-  // expected-note @+1 {{the keys are turned here}}
+  // expected-note @+1 {{the keys are rotated here}}
   %kr = mica.rope %kh, %p lengths(%p : tensor<?xi32>) half theta(1.0e+04) scaling(#mica.dynamic_scaling<factor = 2.0, original_context = 8>) : tensor<?x2x8xf32>, tensor<?xi32>
   %k1 = mica.kv_append %kr, %k[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   %v1 = mica.kv_append %kh, %v[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
@@ -191,7 +191,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %vs = mica.kv_read %v1[%layer] : !cache -> tensor<?x?x2x8xf32>
   %k4 = mica.repeat_kv %ks times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
   %v4 = mica.repeat_kv %vs times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope turns differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
+  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope rotates differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
   %a = mica.attention %qr, %k4, %v4 at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
       : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
   %m = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>

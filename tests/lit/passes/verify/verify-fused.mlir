@@ -2,7 +2,7 @@
 
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %layer = arith.constant 0 : index
   %keys = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
@@ -18,7 +18,7 @@ mica.weight @table : tensor<16x32xf32>
 // -----
 
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %n = arith.constant 3 : index
   // expected-error @+1 {{is not allowed at stage `fused`}}
@@ -31,7 +31,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
     -> (tensor<?x64xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %layer = arith.constant 0 : index

@@ -3,7 +3,7 @@
 // A read before the append sees the cache as it was; that is no use after it.
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %layer = arith.constant 0 : index
   %old = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
@@ -20,7 +20,7 @@ mica.weight @table : tensor<16x16xf32>
 
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %layer = arith.constant 0 : index
   %table = mica.get_weight @table : tensor<16x16xf32>
@@ -47,7 +47,7 @@ func.func private @append(%h: tensor<?x2x8xf32>, %c: !cache, %s: tensor<?xi32>, 
   return %c : !cache
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -64,7 +64,7 @@ func.func private @layer(%x: tensor<?x16xf32>, %c: !cache) -> (tensor<?x16xf32>,
   return %x, %c : tensor<?x16xf32>, !cache
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -85,7 +85,7 @@ func.func private @layer(%x: tensor<?x16xf32>, %c: !cache, %d: !cache) -> (tenso
   return %x, %c : tensor<?x16xf32>, !cache
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -109,7 +109,7 @@ module @no_main {
 // -----
 
 // A model of a version that counted arguments.
-// expected-error @+1 {{@main has no mica.role on argument #0, which says what it is: write {mica.role = "ROLE"} behind its type, where ROLE is one of tokens, sequences, positions, outputs, lengths, cache, weights, scratch, logits}}
+// expected-error @+1 {{@main has no mica.role on argument #0, which says what it is: write {mica.role = "ROLE"} after its type, where ROLE is one of tokens, sequences, positions, logit_indices, lengths, cache, weights, scratch, logits}}
 func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -119,7 +119,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// expected-error @+1 {{@main has no mica.role on result #0, which says what it is: write {mica.role = "ROLE"} behind its type, where ROLE is one of cache, logits}}
+// expected-error @+1 {{@main has no mica.role on result #0, which says what it is: write {mica.role = "ROLE"} after its type, where ROLE is one of cache, logits}}
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}) -> tensor<?x16xf32> {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -129,7 +129,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// expected-error @+1 {{@main has no argument with mica.role = "outputs"}}
+// expected-error @+1 {{@main has no argument with mica.role = "logit_indices"}}
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
     %p: tensor<?xi32> {mica.role = "positions"}) -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
@@ -142,7 +142,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // expected-error @+1 {{@main has no result with mica.role = "logits"}}
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"}) {
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"}) {
   return
 }
 
@@ -150,7 +150,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // expected-error @+1 {{@main returns logits of the type 'tensor<?x2x8xf32>', expected tensor<?xVxf32>}}
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x2x8xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -165,7 +165,7 @@ mica.weight @table : tensor<16x16xf32>
 // Memory is passed to code, not to models.
 // expected-error @+1 {{@main takes argument #4, scratch, as 'memref<?xi8>', which is of stage `loops`}}
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %m: memref<?xi8> {mica.role = "scratch"}) -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -179,7 +179,7 @@ mica.weight @table : tensor<16x16xf32>
 // A rope follows the lengths of sequences.
 // expected-error @+1 {{@main has no argument with mica.role = "lengths", which a scaling of mica.rope follows}}
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -198,7 +198,7 @@ mica.weight @table : tensor<16x16xf32>
 !b = !mica.kv_cache<2 x 1 x 8 x f32>
 // expected-error @+1 {{@main must return the caches that it takes, in their order}}
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !a {mica.role = "cache"}, %d: !b {mica.role = "cache"})
     -> (tensor<?x16xf32> {mica.role = "logits"}, !b {mica.role = "cache"}, !a {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
@@ -216,7 +216,7 @@ func.func private @layer(%x: tensor<?x16xf32>) -> tensor<?x16xf32>
 // -----
 
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %n = arith.constant 3 : index
   // expected-error @+1 {{is not allowed at stage `model`}}
@@ -228,7 +228,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 // -----
 
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   // expected-error @+1 {{is made by fusion and not allowed at stage `model`}}
   %r = mica.rope_table %p rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
@@ -253,7 +253,7 @@ func.func private @odd(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
   return %y : tensor<?x16xf32>
 }
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>

@@ -1,14 +1,14 @@
-// What a function says of its own results is held against it, and so is a statement that says nothing.
+// What a function says of its own results is compared with it, and so is a statement that says nothing.
 
 // RUN: not mica-interpret %s --function scalar 2>&1 | FileCheck %s --check-prefix=SCALAR
-// SCALAR: mica: error: {{.*}}expectations.mlir: result 0 is no tensor{{$}}
+// SCALAR: mica: error: {{.*}}expectations.mlir: result 0 is not a tensor{{$}}
 func.func @scalar() -> index attributes {mica.expect = [dense<1> : tensor<1xi32>]} {
   %0 = arith.constant 1 : index
   return %0 : index
 }
 
 // RUN: not mica-interpret %s --function scalar_beside 2>&1 | FileCheck %s --check-prefix=BESIDE
-// BESIDE: mica: error: {{.*}}expectations.mlir: result 1 is no tensor{{$}}
+// BESIDE: mica: error: {{.*}}expectations.mlir: result 1 is not a tensor{{$}}
 func.func @scalar_beside() -> (tensor<1xf32>, index) attributes {mica.expect_pairs} {
   %0 = arith.constant dense<1.0> : tensor<1xf32>
   %1 = arith.constant 1 : index

@@ -79,7 +79,7 @@
 // RUN: not mica-interpret %s --function empty --output-prefix /dev/full 2>&1 | FileCheck %s --check-prefix=DEVICE
 // DEVICE: mica: error: {{.*}}tool.mlir: --output-prefix /dev/full: exists, but results would go to /dev/full0.npy, /dev/full1.npy and so on:
 // RUN: not mica-interpret %s --function empty --output-prefix %t/nowhere/x 2>&1 | FileCheck %s --check-prefix=NO-FOLDER
-// NO-FOLDER: --output-prefix {{.*}}nowhere/x: {{.*}}nowhere is no folder, but results would go to
+// NO-FOLDER: --output-prefix {{.*}}nowhere/x: {{.*}}nowhere is not a folder, but results would go to
 // RUN: rm -rf %t/taken && mkdir %t/taken && echo notes > %t/taken/x0.npy && ln -s x0.npy %t/taken/y0.npy
 // RUN: not mica-interpret %s --function empty --output-prefix %t/taken/x 2>&1 | FileCheck %s --check-prefix=TAKEN
 // TAKEN: mica: error: {{.*}}taken/x0.npy: cannot be written (it exists and is no .npy file), remove it or choose another file for the result{{$}}

@@ -2,14 +2,14 @@
 // after tokens t0 t1 ... is (7 + sum over i of t_i (i + 1)) mod vocab, read back from its cache. It
 // checks what the runtime promises (order of rows, sizes, alignment, zeroed caches) and answers any
 // violation with NaN; rows that see the token `poison` have such logits as well. With FOLLOWS_LENGTHS it is one
-// whose rows follow the length of their text, on two sides of a border: all that a row sees must
+// whose rows follow the length of their text, on two sides of a threshold: all that a row sees must
 // have been made on its own side. With DEPENDS_ON_ROLE the logits of a decoded row are those of the
 // next token but one.
 #include "backends/runtime/abi/RuntimeTable.h"
 
 #include <stddef.h>
 
-enum { block = 4, border = 8, ofLongTexts = 1 << 20 };
+enum { block = 4, threshold = 8, ofLongTexts = 1 << 20 };
 
 // Places of the arguments, in no order that compiled models have: fakeManifest lists them.
 enum {
@@ -65,7 +65,7 @@ static float *cell(const Cube *cache, int64_t sequence, int64_t position) {
 
 /// What is added to the token in the cache: more than any vocabulary has.
 static int32_t sideOf(const Call *call, int64_t row) {
-  return call->lengths && at(call->lengths, row) > border ? ofLongTexts : 0;
+  return call->lengths && at(call->lengths, row) > threshold ? ofLongTexts : 0;
 }
 
 static void append(Call *call) {

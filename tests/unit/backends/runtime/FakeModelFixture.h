@@ -1,5 +1,6 @@
 // Tests over a loaded fake model.
-#pragma once
+#ifndef MICA_TESTS_UNIT_BACKENDS_RUNTIME_FAKEMODELFIXTURE_H
+#define MICA_TESTS_UNIT_BACKENDS_RUNTIME_FAKEMODELFIXTURE_H
 
 #include "tests/unit/backends/runtime/FakeProgram.h"
 
@@ -55,3 +56,5 @@ protected:
 };
 
 } // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_RUNTIME_FAKEMODELFIXTURE_H

@@ -18,10 +18,10 @@ std::string fakeManifest(const std::string &features, int64_t vocab, int64_t max
          features + R"(]},
     "caches": [{"name": "k", "element": "f32", "shape": [-1, -2, 4], "bytes_per_token": 4},
                {"name": "v", "element": "bf16", "shape": [3, -1, -2, 8], "bytes_per_token": 12}],
-    "entry": {"abi": 1, "arguments": ["logits", "positions", "cache", "weights", "outputs", "tokens",
+    "entry": {"abi": 1, "arguments": ["logits", "positions", "cache", "weights", "logit_indices", "tokens",
                                       "cache", "sequences", "scratch"]},
     "position_block": 4, "scratch": {"bytes_per_row": 256, "bytes_fixed": 1024}, "weight_bytes": 64,
-    "parameters": 16, "exact_rows": 6,
+    "parameters": 16, "batch_invariant_rows": 6,
     "bos": 1, "eos": [2], "generation": {"temperature": 0.5, "top_k": 7},
     "cost": {"weight_bytes_per_token": 1000, "flops_per_token": 2000, "flops_per_logits": 500, "kv_bytes_per_position": 10},
     "config": {"layers": 1}})";
@@ -32,7 +32,7 @@ std::string fakeManifestOfLengths() {
   std::string_view last = R"("scratch"])";
   manifest.replace(manifest.find(last), last.size(), R"("scratch", "lengths"])");
   manifest.insert(manifest.rfind('}'),
-                  R"(, "length_borders": [)" + std::to_string(fakeBorder) + "]");
+                  R"(, "rope_length_thresholds": [)" + std::to_string(fakeThreshold) + "]");
   return manifest;
 }
 
@@ -50,9 +50,9 @@ std::string dependingOnRole(std::string manifest) {
 /// The file of the model that the manifest is of.
 static const char *fakeModelOf(const std::string &manifest) {
   auto says = [&](const char *key) { return manifest.find(key) != manifest.npos; };
-  return says("length_borders")    ? MICA_FAKE_MODEL_OF_LENGTHS
-         : says("depends_on_role") ? MICA_FAKE_MODEL_OF_ROLES
-                                   : MICA_FAKE_MODEL;
+  return says("rope_length_thresholds") ? MICA_FAKE_MODEL_OF_LENGTHS
+         : says("depends_on_role")      ? MICA_FAKE_MODEL_OF_ROLES
+                                        : MICA_FAKE_MODEL;
 }
 
 static void require(const rt::Status &status) {

@@ -1,5 +1,6 @@
 // A compiled program around FakeModel.c, for tests.
-#pragma once
+#ifndef MICA_TESTS_UNIT_BACKENDS_RUNTIME_FAKEPROGRAM_H
+#define MICA_TESTS_UNIT_BACKENDS_RUNTIME_FAKEPROGRAM_H
 
 #include "backends/runtime/abi/Tokens.h"
 #include "backends/runtime/support/Result.h"
@@ -13,7 +14,7 @@ namespace mica::test {
 
 inline constexpr int64_t fakeVocab = 32, fakeMaxSeq = 20;
 /// Of the model whose rows follow the length of their text, beyond which they are others.
-inline constexpr int64_t fakeBorder = 8;
+inline constexpr int64_t fakeThreshold = 8;
 inline constexpr int32_t fakePoison = 31, fakeEos = 2, fakeBos = 1;
 
 /// The manifest of the fake model. `features`, such as "\"avx2\"", is what it demands of a CPU.
@@ -53,3 +54,5 @@ private:
 };
 
 } // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_RUNTIME_FAKEPROGRAM_H

@@ -1,5 +1,6 @@
 // Texts from prompts, in one batch.
-#pragma once
+#ifndef MICA_TESTS_UNIT_BACKENDS_RUNTIME_GENERATION_H
+#define MICA_TESTS_UNIT_BACKENDS_RUNTIME_GENERATION_H
 
 #include "backends/runtime/engine/Generate.h"
 
@@ -24,7 +25,7 @@ struct Generation {
     return all;
   }
 
-  /// `listener` hears all texts, or nobody does.
+  /// `listener` receives all texts, or nobody does.
   rt::Result<rt::GenerateResult> run(const rt::Model &model, const std::vector<rt::Tokens> &prompts,
                                      rt::RequestListener *listener = nullptr) const {
     auto scheduler = rt::Scheduler::create(model, {.slots = static_cast<int64_t>(prompts.size()),
@@ -43,3 +44,5 @@ struct Generation {
 };
 
 } // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_RUNTIME_GENERATION_H

@@ -1,5 +1,6 @@
 // Runs commands as a user's shell would.
-#pragma once
+#ifndef MICA_TESTS_UNIT_BACKENDS_RUNTIME_SHELL_H
+#define MICA_TESTS_UNIT_BACKENDS_RUNTIME_SHELL_H
 
 #include "tests/unit/backends/runtime/FakeProgram.h"
 
@@ -30,3 +31,5 @@ inline Outcome runShell(const TemporaryFolder &folder, const std::string &comman
 }
 
 } // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_RUNTIME_SHELL_H

@@ -154,7 +154,7 @@ TEST(ConfigReader, RefusesHeadsThatDoNotFit) {
       HasSubstr("has the hidden size 60, which its 8 heads do not divide, and no key \"head_dim\", "
                 "add it"));
   EXPECT_THAT(llamaProblem(R"({"head_dim": 9})"),
-              HasSubstr("has the head size 9, but rope turns pairs: it must be even"));
+              HasSubstr("has the head size 9, but rope rotates pairs: it must be even"));
   EXPECT_THAT(llamaProblem(R"({"hidden_size": 72})"), HasSubstr("has the head size 9"));
 }
 

@@ -1,5 +1,4 @@
-//===- ConfigText.h - configs made for a test
-//----------------------------------------------------------===//
+//===- ConfigText.h - configs made for a test -------------------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_FRONTEND_CONFIG_CONFIGTEXT_H
 #define MICA_TESTS_UNIT_FRONTEND_CONFIG_CONFIGTEXT_H
 

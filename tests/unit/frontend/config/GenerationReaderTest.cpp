@@ -44,7 +44,7 @@ TEST(GenerationReader, ReadsWhatTheProgramSamplesBy) {
   EXPECT_EQ(ignored[0].key, "max_length");
 }
 
-TEST(GenerationReader, MissesWhatChangesTheChoice) {
+TEST(GenerationReader, ReportsUnsupportedSampling) {
   GenerationDefaults g;
   std::vector<IgnoredKey> ignored;
   EXPECT_EQ(read(R"({"penalty_alpha": 0.6, "num_beams": 1, "epsilon_cutoff": 0.0, "top_h": null,
@@ -111,7 +111,7 @@ TEST(GenerationReader, NumbersAloneDoNotMakeItSample) {
   EXPECT_EQ(silent.doSample, std::nullopt);
 }
 
-TEST(GenerationReader, KeepsWhatItDoesNotName) {
+TEST(GenerationReader, KeepsUnnamedSettings) {
   GenerationDefaults g;
   std::vector<IgnoredKey> ignored;
   EXPECT_EQ(read(R"({"eos_token_id": null, "temperature": null})", g, ignored), "");
@@ -120,7 +120,7 @@ TEST(GenerationReader, KeepsWhatItDoesNotName) {
   EXPECT_EQ(g.temperature, std::nullopt);
 }
 
-TEST(GenerationReader, RefusesWhatCannotBe) {
+TEST(GenerationReader, RefusesImpossibleValues) {
   EXPECT_EQ(problemOf(R"({"temperature": -1})"),
             "g.json: has \"temperature\": -1, expected a number from 0 to 1000, correct it");
   EXPECT_THAT(problemOf(R"({"top_p": 1.5})"), HasSubstr("\"top_p\": 1.5"));

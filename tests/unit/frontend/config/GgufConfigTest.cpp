@@ -71,7 +71,7 @@ TEST_F(GgufConfig, SpeaksOfExperts) {
   EXPECT_EQ(sparse.experts, 4);
   EXPECT_EQ(sparse.expertsPerToken, 2);
   EXPECT_EQ(sparse.expert.inner, 16);
-  EXPECT_TRUE(sparse.normalise) << "as the architecture does by itself";
+  EXPECT_TRUE(sparse.normalize) << "as the architecture does by itself";
 }
 
 TEST_F(GgufConfig, ExpertsMakeAnotherFamilyOfLlama) {
@@ -87,7 +87,7 @@ TEST_F(GgufConfig, GainsOfGemmaAreWhole) {
   file.u32("gemma2.attention.key_length", 16).u32("gemma2.attention.sliding_window", 8);
   auto config = read();
   ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
-  EXPECT_EQ(config->norm.gainOffset, 0) << "one was added to them";
+  EXPECT_EQ(config->norm.weightOffset, 0) << "one was added to them";
   EXPECT_EQ(config->kinds[0].attention.scale, 0.25) << "of the head, whatever the family's default";
 }
 
@@ -105,13 +105,13 @@ TEST_F(GgufConfig, TheFirstDeepSeekIsLaidLikeLlama) {
   EXPECT_TRUE(std::holds_alternative<DenseConfig>(config->kinds[0].ffn));
   auto &sparse = std::get<SparseConfig>(config->kinds[1].ffn);
   EXPECT_EQ(sparse.shared.inner, 32) << "one network of both";
-  EXPECT_FALSE(sparse.normalise);
+  EXPECT_FALSE(sparse.normalize);
 
   file = whole;
   file.boolean("deepseek.expert_weights_norm", true);
-  auto normalised = read();
-  ASSERT_TRUE(bool(normalised)) << messageOf(std::move(normalised));
-  EXPECT_TRUE(std::get<SparseConfig>(normalised->kinds[1].ffn).normalise);
+  auto normalized = read();
+  ASSERT_TRUE(bool(normalized)) << messageOf(std::move(normalized));
+  EXPECT_TRUE(std::get<SparseConfig>(normalized->kinds[1].ffn).normalize);
 
   file = whole;
   file.u32("deepseek.expert_gating_func", 2);
@@ -143,7 +143,7 @@ TEST_F(GgufConfig, TheEpsilonOfNormsIsNotGuessed) {
   }
 }
 
-TEST_F(GgufConfig, HeadsOfGptNeoXTurnAsFarAsTheFileSays) {
+TEST_F(GgufConfig, HeadsOfGptNeoXRotateAsFarAsTheFileSays) {
   GgufWriter whole;
   whole.string("general.architecture", "gptneox").u32("gptneox.context_length", 64);
   whole.u32("gptneox.embedding_length", 32).u32("gptneox.block_count", 1);
@@ -151,32 +151,32 @@ TEST_F(GgufConfig, HeadsOfGptNeoXTurnAsFarAsTheFileSays) {
   whole.f32("gptneox.attention.layer_norm_epsilon", 1e-5f);
   whole.floats("token_embd.weight", {64, 32}, std::vector<float>(64 * 32));
   whole.floats("blk.0.attn_qkv.bias", {96}, std::vector<float>(96));
-  for (uint32_t turned : {2, 4, 8}) {
+  for (uint32_t rotated : {2, 4, 8}) {
     file = whole;
-    file.u32("gptneox.rope.dimension_count", turned);
-    file.boolean("gptneox.use_parallel_residual", turned != 4);
+    file.u32("gptneox.rope.dimension_count", rotated);
+    file.boolean("gptneox.use_parallel_residual", rotated != 4);
     auto config = read();
     ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
     EXPECT_EQ(config->family, "gpt_neox");
-    EXPECT_EQ(config->kinds[0].attention.rope.dimensions, turned);
+    EXPECT_EQ(config->kinds[0].attention.rope.dimensions, rotated);
     EXPECT_TRUE(config->kinds[0].attention.qkvBias);
-    EXPECT_EQ(config->block.parallel, turned == 4 ? Parallel::No : Parallel::OwnNorms);
+    EXPECT_EQ(config->block.parallel, rotated == 4 ? Parallel::No : Parallel::OwnNorms);
     EXPECT_EQ(config->names->qkvOrder, QkvOrder::Consecutive) << "the converter sorted it";
   }
   file = whole;
   file.boolean("gptneox.use_parallel_residual", true).u32("gptneox.rope.dimension_count", 3);
-  EXPECT_THAT(problem(), HasSubstr("turns 3 of 8 elements of a head by its "
-                                   "\"gptneox.rope.dimension_count\", but rope turns pairs"));
+  EXPECT_THAT(problem(), HasSubstr("rotates 3 of 8 elements of a head by its "
+                                   "\"gptneox.rope.dimension_count\", but rope rotates pairs"));
   file = whole;
   file.boolean("gptneox.use_parallel_residual", true).u32("gptneox.rope.dimension_count", 10);
-  EXPECT_THAT(problem(), HasSubstr("turns 10 of 8 elements of a head"));
+  EXPECT_THAT(problem(), HasSubstr("rotates 10 of 8 elements of a head"));
   file = whole;
   file.boolean("gptneox.use_parallel_residual", true);
   EXPECT_THAT(problem(), HasSubstr("has no key \"gptneox.rope.dimension_count\", which gptneox "
                                    "needs, fetch it again"));
 }
 
-TEST_F(GgufConfig, WholeHeadsOfStableLmMayTurn) {
+TEST_F(GgufConfig, WholeHeadsOfStableLmMayRotate) {
   file = keysOf("stablelm");
   file.u32("stablelm.rope.dimension_count", 8);
   auto config = read();
@@ -201,7 +201,7 @@ TEST_F(GgufConfig, HeadsOfLatentsAreAsTheyAreMadeOrAsTheyAreKept) {
   auto made = read();
   ASSERT_TRUE(bool(made)) << messageOf(std::move(made));
   EXPECT_EQ(made->family, "deepseek_v2");
-  EXPECT_EQ(made->kinds[0].attention.latent->plainDim, 6);
+  EXPECT_EQ(made->kinds[0].attention.latent->qkNopeHeadDim, 6);
   EXPECT_EQ(made->kinds[0].attention.latent->queryRank, 0);
   EXPECT_EQ(made->kinds[0].attention.valueDim, 6);
   EXPECT_EQ(std::get<SparseConfig>(made->kinds[1].ffn).groups, 0);
@@ -217,7 +217,7 @@ TEST_F(GgufConfig, HeadsOfLatentsAreAsTheyAreMadeOrAsTheyAreKept) {
   auto later = read();
   ASSERT_TRUE(bool(later)) << messageOf(std::move(later));
   EXPECT_EQ(later->family, "deepseek_v3") << "experts are scored by sigmoids";
-  EXPECT_EQ(later->kinds[0].attention.latent->plainDim, 6);
+  EXPECT_EQ(later->kinds[0].attention.latent->qkNopeHeadDim, 6);
   EXPECT_EQ(later->kinds[0].attention.latent->queryRank, 8);
   EXPECT_EQ(std::get<SparseConfig>(later->kinds[1].ffn).groups, 2);
   EXPECT_EQ(std::get<SparseConfig>(later->kinds[1].ffn).multiplier, 2);
@@ -239,12 +239,12 @@ TEST_F(GgufConfig, HeadsOfLatentsAreAsTheyAreMadeOrAsTheyAreKept) {
 
 /// llama.cpp obeys it, which the family does not.
 TEST_F(GgufConfig, WeightsOfSoftmaxScoredExpertsStayAsTheyAre) {
-  auto problemWith = [&](bool isNormalised, uint32_t scoring) {
+  auto problemWith = [&](bool isNormalized, uint32_t scoring) {
     file = latentKeys();
     file.u32("deepseek2.attention.key_length", 10).u32("deepseek2.attention.value_length", 6);
     file.u32("deepseek2.expert_gating_func", scoring).u32("deepseek2.expert_group_count", 1);
     file.u32("deepseek2.expert_group_used_count", 1);
-    file.boolean("deepseek2.expert_weights_norm", isNormalised);
+    file.boolean("deepseek2.expert_weights_norm", isNormalized);
     return problem();
   };
   EXPECT_EQ(problemWith(false, 1), "");

@@ -135,7 +135,7 @@ TEST(Rope, RefusesContradictions) {
                 "computed"));
 }
 
-TEST(Rope, RefusesNumbersThatCannotBe) {
+TEST(Rope, RefusesImpossibleNumbers) {
   EXPECT_EQ(problem(R"({"rope_scaling": {"type": "linear", "factor": 0}})"),
             "config.json: has \"rope_scaling.factor\": 0, expected a number from 1 to 1000000, "
             "correct it");
@@ -156,12 +156,12 @@ TEST(Rope, RefusesNumbersThatCannotBe) {
   EXPECT_THAT(
       problem(R"({"model_type": "stablelm", "architectures": null, "rms_norm_eps": "absent",
           "rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.01}})"),
-      HasSubstr("turns 0 of 8 elements of a head by its partial_rotary_factor, but rope turns "
+      HasSubstr("rotates 0 of 8 elements of a head by its partial_rotary_factor, but rope rotates "
                 "pairs"));
 }
 
 /// The modeling code of other families never asks for the share, or fails over it.
-TEST(Rope, PartOfAHeadTurnsInSomeFamiliesOnly) {
+TEST(Rope, PartOfAHeadRotatesInSomeFamiliesOnly) {
   constexpr llvm::StringLiteral half =
       R"({"model_type": "{0}", "architectures": null, "rms_norm_eps": "absent", "rope_parameters":
           {"rope_type": "{1}"{2}, "partial_rotary_factor": {3}}})";

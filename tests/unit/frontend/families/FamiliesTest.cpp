@@ -92,7 +92,7 @@ TEST(Mistral, HasAWindowWhereItsKeyIsAbsent) {
   EXPECT_EQ(none->kinds[0].attention.window, std::nullopt);
 }
 
-TEST(Qwen2, SlidesInItsLaterLayers) {
+TEST(Qwen2, UsesSlidingWindowInItsLaterLayers) {
   auto model =
       asFamily("qwen2", "Qwen2ForCausalLM",
                R"("use_sliding_window": true, "sliding_window": 16, "max_window_layers": 3)");
@@ -112,7 +112,7 @@ TEST(Gemma3Text, HasARopeForLayersWithAWindow) {
   EXPECT_EQ(model->kinds[0].attention.rope.theta, 1e4);
   EXPECT_EQ(model->kinds[1].attention.rope.theta, 1e6);
   EXPECT_EQ(model->embeddingMultiplier, 8);
-  EXPECT_EQ(model->norm.gainOffset, 1);
+  EXPECT_EQ(model->norm.weightOffset, 1);
 }
 
 Activation activationOf(const ModelConfig &model) {
@@ -241,7 +241,7 @@ TEST(DeepSeek, MayHaveBiasesOfNetworks) {
   EXPECT_TRUE(std::get<DenseConfig>(model->kinds[0].ffn).bias);
   const SparseConfig &sparse = std::get<SparseConfig>(model->kinds[1].ffn);
   EXPECT_TRUE(sparse.shared.bias);
-  EXPECT_FALSE(sparse.expert.bias || sparse.normalise);
+  EXPECT_FALSE(sparse.expert.bias || sparse.normalize);
 }
 
 TEST(GptOss, HasItsDefaults) {
@@ -258,7 +258,7 @@ TEST(GptOss, HasItsDefaults) {
   EXPECT_FALSE(std::get<YarnScaling>(attention.rope.scaling).truncate);
   const SparseConfig &sparse = std::get<SparseConfig>(model->kinds[0].ffn);
   EXPECT_EQ(sparse.expert.clamp->limit, 7);
-  EXPECT_TRUE(sparse.expert.bias && sparse.routerBias && sparse.normalise);
+  EXPECT_TRUE(sparse.expert.bias && sparse.routerBias && sparse.normalize);
   EXPECT_EQ(model->names->stackedSuffix, "_blocks");
   auto other = asFamily("gpt_oss", "GptOssForCausalLM",
                         R"("rope_scaling": "absent", "num_local_experts": 8,
@@ -310,7 +310,7 @@ TEST(Qwen3Moe, DescribesItsExperts) {
   const SparseConfig &sparse = std::get<SparseConfig>(model->kinds[0].ffn);
   EXPECT_EQ(sparse.experts, 8);
   EXPECT_EQ(sparse.expertsPerToken, 2);
-  EXPECT_TRUE(sparse.normalise);
+  EXPECT_TRUE(sparse.normalize);
   EXPECT_EQ(sparse.scoring, Scoring::Softmax);
   EXPECT_EQ(sparse.expert.inner, 32);
   EXPECT_EQ(sparse.sharedExperts, 0);
@@ -341,10 +341,10 @@ TEST(Qwen3Moe, MayHaveNoExperts) {
   }
 }
 
-TEST(Qwen3Moe, NormalisesASingleExpertToo) {
+TEST(Qwen3Moe, NormalizesASingleExpertToo) {
   auto model = configOf(qwen3MoeText, R"({"num_experts_per_tok": 1})");
   ASSERT_TRUE(bool(model));
-  EXPECT_TRUE(std::get<SparseConfig>(model->kinds[0].ffn).normalise);
+  EXPECT_TRUE(std::get<SparseConfig>(model->kinds[0].ffn).normalize);
 }
 
 TEST(Qwen3Moe, KnowsBothNamesOfTheCount) {
@@ -356,7 +356,7 @@ TEST(Qwen3Moe, KnowsBothNamesOfTheCount) {
             "config.json: chooses 9 experts per token of 8, correct it");
 }
 
-/// Published configs, where they stand beside the checkout.
+/// Published configs, where they are beside the checkout.
 TEST(Published, ConfigsOfKnownFamiliesAreRead) {
   std::filesystem::path configs = MICA_SOURCE_DIR "/../shared/configs";
   if (!std::filesystem::is_directory(configs))

@@ -78,13 +78,13 @@ TEST(MiniMind2, DescribesTheDecoder) {
   EXPECT_EQ(std::get<DenseConfig>(model.kinds[0].ffn).inner, 1408);
 }
 
-TEST(MiniMind2, NormalisesOnlyTwoExpertsOrMore) {
-  auto normalises = [](llvm::StringRef changes) {
-    return std::get<SparseConfig>(read(miniMind2Text, changes).kinds.at(0).ffn).normalise;
+TEST(MiniMind2, NormalizesOnlyTwoExpertsOrMore) {
+  auto normalizes = [](llvm::StringRef changes) {
+    return std::get<SparseConfig>(read(miniMind2Text, changes).kinds.at(0).ffn).normalize;
   };
-  EXPECT_TRUE(normalises(R"({"use_moe": true})"));
-  EXPECT_FALSE(normalises(R"({"use_moe": true, "num_experts_per_tok": 1})"));
-  EXPECT_FALSE(normalises(R"({"use_moe": true, "norm_topk_prob": false})"));
+  EXPECT_TRUE(normalizes(R"({"use_moe": true})"));
+  EXPECT_FALSE(normalizes(R"({"use_moe": true, "num_experts_per_tok": 1})"));
+  EXPECT_FALSE(normalizes(R"({"use_moe": true, "norm_topk_prob": false})"));
 }
 
 TEST(MiniMind2, SharesAsManyExpertsAsItSays) {
@@ -110,10 +110,10 @@ TEST(MiniMind3, DescribesTheDecoder) {
   EXPECT_EQ(std::get<DenseConfig>(model.kinds[0].ffn).inner, 2432) << "64 * ceil(pi 768 / 64)";
 }
 
-TEST(MiniMind3, NormalisesASingleExpertToo) {
+TEST(MiniMind3, NormalizesASingleExpertToo) {
   ModelConfig model = read(miniMind3Text, R"({"use_moe": true})");
   const SparseConfig &sparse = std::get<SparseConfig>(model.kinds.at(0).ffn);
-  EXPECT_TRUE(sparse.normalise);
+  EXPECT_TRUE(sparse.normalize);
   EXPECT_EQ(sparse.expertsPerToken, 1);
   EXPECT_EQ(sparse.expert.inner, 2432);
   EXPECT_EQ(sparse.sharedExperts, 0);

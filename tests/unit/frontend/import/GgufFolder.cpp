@@ -95,7 +95,7 @@ void GgufFolder::writeExpertKeys(GgufWriter &file) const {
   if (architecture() == "llama")
     return;
   file.u32(own + "expert_feed_forward_length", sparse()->expert.inner);
-  file.boolean(own + "expert_weights_norm", sparse()->normalise);
+  file.boolean(own + "expert_weights_norm", sparse()->normalize);
   if (sparse()->sharedExperts)
     file.u32(own + "expert_shared_feed_forward_length", sparse()->shared.inner);
 }
@@ -198,7 +198,7 @@ void GgufFolder::putNorm(GgufWriter &file, const std::string &to, const std::str
   std::vector<float> gains(tensor->shape.front());
   std::memcpy(gains.data(), weights.bytes(*tensor).data(), tensor->size);
   for (float &gain : gains)
-    gain += config.norm.gainOffset;
+    gain += config.norm.weightOffset;
   file.floats(to + ".weight", {int64_t(gains.size())}, gains);
 }
 
@@ -207,12 +207,12 @@ void GgufFolder::writeLayer(GgufWriter &file, int64_t layer) const {
   const AttentionConfig &attention = config.kinds.front().attention;
   std::string to = "blk." + std::to_string(layer) + ".",
               from = names.layers.str() + "." + std::to_string(layer) + ".";
-  bool hasNormsBehind = !names.postAttentionNorm.empty();
+  bool hasPostNorms = !names.postAttentionNorm.empty();
   if (config.block.preNorms) {
     putNorm(file, to + "attn_norm", from + names.attentionNorm.str());
     putNorm(file, to + "ffn_norm", from + names.ffnNorm.str());
   }
-  if (hasNormsBehind) {
+  if (hasPostNorms) {
     putNorm(file, to + "post_attention_norm", from + names.postAttentionNorm.str());
     putNorm(file, to + "post_ffw_norm", from + names.postFfnNorm.str());
   }

@@ -1,5 +1,4 @@
-//===- GgufFolder.h - a model folder as a GGUF file
-//------------------------------------------------===//
+//===- GgufFolder.h - a model folder as a GGUF file -------------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_FRONTEND_IMPORT_GGUFFOLDER_H
 #define MICA_TESTS_UNIT_FRONTEND_IMPORT_GGUFFOLDER_H
 

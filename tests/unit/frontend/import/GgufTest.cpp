@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Models, GgufGolden, testing::ValuesIn(convertible()),
 
 TEST(Gguf, EveryKindOfGoldenIsConverted) { EXPECT_GE(convertible().size(), 20u); }
 
-TEST(Gguf, RowsOfLlamaTurnWithTheirNeighbours) {
+TEST(Gguf, RowsOfLlamaAreInterleaved) {
   TestFolder folder;
   std::string file =
       folder.write("m.gguf", GgufFolder((goldens / "llama-rope-llama3").string()).write().bytes());
@@ -224,7 +224,7 @@ protected:
     in.replace(at, from.size(), to);
   }
 
-  /// Stores a tensor anew as zeros of a type, after all others; its numbers get another name.
+  /// Replaces a tensor by zeros of a type, after all others; its numbers get another name.
   void restore(const std::string &name, const std::vector<int64_t> &shape, size_t bytes,
                uint32_t type) {
     replace(file.entries, name, "x" + name.substr(1));

@@ -48,7 +48,7 @@ llvm::Expected<std::vector<float>> logitsOf(const ModelInput &model, llvm::Array
     give(EntryRole::Tokens, part);
     give(EntryRole::Sequences, zeros);
     give(EntryRole::Positions, positions);
-    give(EntryRole::Outputs, rows);
+    give(EntryRole::LogitIndices, rows);
     give(EntryRole::Lengths, own);
     for (auto [state, cache] : llvm::zip_equal(signature.states(), caches))
       arguments[state.getArgNumber()] = cache;

@@ -1,5 +1,4 @@
-//===- GoldenModel.h - imported models run by the interpreter
-//--------------------------------------===//
+//===- GoldenModel.h - imported models run by the interpreter ---*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_FRONTEND_IMPORT_GOLDENMODEL_H
 #define MICA_TESTS_UNIT_FRONTEND_IMPORT_GOLDENMODEL_H
 

@@ -78,34 +78,35 @@ TEST_P(GoldenTest, LogitsOfChunksWithTheCache) {
   EXPECT_LT(distanceOf((goldens / GetParam()).string(), golden, 7), 1e-5);
 }
 
-/// A rope whose frequencies follow the length of a text, and the length behind which they do.
+/// A rope whose frequencies follow the length of a text, and the length after which they do.
 class LengthGoldenTest : public testing::TestWithParam<std::pair<const char *, int64_t>> {};
 
-TEST_P(LengthGoldenTest, LogitsBehindTheBorder) {
+TEST_P(LengthGoldenTest, LogitsAboveTheThreshold) {
   Golden golden(GetParam().first, "golden.above");
   std::string path = (goldens / GetParam().first).string();
   EXPECT_LT(distanceOf(path, golden, golden.prompt.size()), 1e-5);
   EXPECT_LT(distanceOf(path, golden, 31), 1e-5);
 }
 
-/// Up to the border all rows are those of a short text; behind it the text is read anew, and later
-/// rows follow their own length.
-TEST_P(LengthGoldenTest, LogitsAcrossTheBorder) {
+/// Up to the threshold all rows are those of a short text; after it the text is read again, and
+/// later rows follow their own length.
+TEST_P(LengthGoldenTest, LogitsAcrossTheThreshold) {
   Golden golden(GetParam().first, "golden.across");
-  auto border = static_cast<size_t>(GetParam().second);
+  auto threshold = static_cast<size_t>(GetParam().second);
   mlir::MLIRContext context;
   auto model = llvm::cantFail(readModel(context, (goldens / GetParam().first).string()));
   std::vector<int64_t> ids = golden.prompt;
   ids.insert(ids.end(), golden.greedy.begin(), golden.greedy.end() - 1);
-  ASSERT_GT(ids.size(), border + 1);
+  ASSERT_GT(ids.size(), threshold + 1);
   std::vector<int64_t> lengths;
   for (size_t position = 0; position < ids.size(); ++position)
-    lengths.push_back(static_cast<int64_t>(std::max(position, border) + 1));
-  auto before = llvm::cantFail(logitsOf(model, llvm::ArrayRef(ids).take_front(border), border));
+    lengths.push_back(static_cast<int64_t>(std::max(position, threshold) + 1));
+  auto before =
+      llvm::cantFail(logitsOf(model, llvm::ArrayRef(ids).take_front(threshold), threshold));
   auto behind = llvm::cantFail(logitsOf(model, ids, ids.size(), "main", lengths));
-  size_t vocab = before.size() / border, first = golden.prompt.size() - 1;
+  size_t vocab = before.size() / threshold, first = golden.prompt.size() - 1;
   std::vector<float> rows(before.begin() + static_cast<ptrdiff_t>(first * vocab), before.end());
-  rows.insert(rows.end(), behind.begin() + static_cast<ptrdiff_t>(border * vocab), behind.end());
+  rows.insert(rows.end(), behind.begin() + static_cast<ptrdiff_t>(threshold * vocab), behind.end());
   EXPECT_LT(distance(rows, golden.logits), 1e-5);
 }
 

@@ -56,14 +56,14 @@ TEST(Import, RefusesAdapters) {
   TestFolder folder;
   TinyModel().writeTo(folder);
   folder.write("adapter_model.safetensors", "x");
-  constexpr const char *remedy =
+  constexpr const char *hint =
       ", merge it into the model first (merge_and_unload of peft) and give the folder that is "
       "saved then";
   EXPECT_EQ(problemOf(folder), folder.path("adapter_model.safetensors") +
-                                   ": is a LoRA adapter of an unknown model" + remedy);
+                                   ": is a LoRA adapter of an unknown model" + hint);
   folder.write("adapter_config.json", R"({"base_model_name_or_path": "some/base-7b"})");
-  EXPECT_EQ(problemOf(folder), folder.path("adapter_config.json") +
-                                   ": is a LoRA adapter of \"some/base-7b\"" + remedy);
+  EXPECT_EQ(problemOf(folder),
+            folder.path("adapter_config.json") + ": is a LoRA adapter of \"some/base-7b\"" + hint);
   folder.write("adapter_config.json", "{}");
   EXPECT_THAT(problemOf(folder), HasSubstr("is a LoRA adapter of an unknown model"));
   TestFolder alone;
@@ -87,7 +87,7 @@ TEST(Import, OneFunctionPerKindCalledOncePerLayer) {
   EXPECT_TRUE(model.function("dense_layer").isPrivate());
 }
 
-TEST(Import, ArgumentsStandInTheirModules) {
+TEST(Import, ArgumentsHaveLocationsOfTheirModules) {
   TestFolder folder;
   TinyModel().writeTo(folder);
   Imported model(folder.path());
@@ -95,8 +95,9 @@ TEST(Import, ArgumentsStandInTheirModules) {
   std::vector<std::string> names;
   for (mlir::BlockArgument argument : model.function("main").getArguments())
     names.push_back(nameOf(argument.getLoc()));
-  EXPECT_EQ(names, (std::vector<std::string>{"model.tokens", "model.sequences", "model.positions",
-                                             "model.outputs", "model.k_cache", "model.v_cache"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"model.tokens", "model.sequences", "model.positions",
+                                      "model.logit_indices", "model.k_cache", "model.v_cache"}));
   auto layer = model.function("dense_layer");
   EXPECT_EQ(nameOf(layer.getArgument(3).getLoc()), "model.layers.*.layer");
   EXPECT_EQ(nameOf(layer.getArgument(7).getLoc()), "model.layers.*.self_attn.q_proj.weight");
@@ -202,7 +203,7 @@ TEST(Import, MixedLayersHaveTwoKinds) {
   EXPECT_TRUE(model.function("sparse_layer"));
 }
 
-TEST(Import, RefusesWhatIsNoModel) {
+TEST(Import, RefusesNonModels) {
   TestFolder folder;
   mlir::MLIRContext context;
   EXPECT_THAT(messageOf(readModel(context, folder.path("none"))),

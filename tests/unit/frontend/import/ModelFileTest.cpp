@@ -99,7 +99,7 @@ TEST(ModelFile, SaysWhereVerificationFails) {
   EXPECT_THAT(problem, testing::ContainsRegex("edited\\.mlir:[0-9]+:[0-9]+: .*eps"));
 }
 
-TEST(ModelFile, RefusesWhatIsNotStageModel) {
+TEST(ModelFile, RefusesOtherStages) {
   EXPECT_THAT(problemOf("module {}"), HasSubstr("is not stage model"));
   EXPECT_THAT(problemOf(replaced(tinyText(), "@main", "@other")), HasSubstr("is not stage model"));
   EXPECT_THAT(problemOf(std::string("ML\xefR") + "xxxx"), HasSubstr("is MLIR bytecode"));

@@ -1,5 +1,4 @@
-//===- ModelFolder.h - model folders made for a test
-//---------------------------------------------------===//
+//===- ModelFolder.h - model folders made for a test ------------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_FRONTEND_IMPORT_MODELFOLDER_H
 #define MICA_TESTS_UNIT_FRONTEND_IMPORT_MODELFOLDER_H
 

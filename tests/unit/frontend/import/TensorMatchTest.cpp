@@ -28,7 +28,7 @@ TEST(TensorMatch, NamesAMissingTensor) {
                                           "is missing, fetch the weights again"));
 }
 
-/// Whether the codes have a name of their own or stand where the weight would.
+/// Whether the codes have a name of their own or are where the weight would.
 TEST(TensorMatch, NamesTheMethodOfAQuantizedTensor) {
   for (auto [ending, method] : std::initializer_list<std::pair<std::string, std::string>>{
            {".qweight", "GPTQ or AWQ"},
@@ -62,7 +62,7 @@ TEST(TensorMatch, TellsGptqFromAwqByItsOrderOfColumns) {
   EXPECT_THAT(problemOf(model), HasSubstr("is quantized by GPTQ (there is"));
 }
 
-TEST(TensorMatch, NamesASurplusTensor) {
+TEST(TensorMatch, NamesAnUnexpectedTensor) {
   TinyModel model;
   model.tensors.push_back({"model.layers.0.self_attn.q_proj.bias", {32}});
   EXPECT_THAT(

@@ -30,7 +30,7 @@ TEST(MappedFile, SurvivesAMove) {
   EXPECT_EQ(llvm::toStringRef(other.bytes()), "hello");
 }
 
-TEST(MappedFile, RefusesWhatIsNoFile) {
+TEST(MappedFile, RefusesNonFiles) {
   TestFolder folder;
   std::string missing = folder.path("missing");
   EXPECT_EQ(messageOf(MappedFile::open(missing)),
@@ -44,7 +44,7 @@ TEST(MappedFile, RefusesWhatIsNoFile) {
             fifo + ": is not a regular file, put a regular file in its place");
 }
 
-TEST(MappedFile, RefusesWhatMayNotBeRead) {
+TEST(MappedFile, RefusesUnreadableFiles) {
   if (::geteuid() == 0)
     GTEST_SKIP() << "root may read everything";
   TestFolder folder;

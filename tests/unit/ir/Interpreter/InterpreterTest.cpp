@@ -1,4 +1,4 @@
-//===- InterpreterTest.cpp - what the interpreter offers to other code ------------------===//
+//===- InterpreterTest.cpp - what the interpreter offers to other code ----===//
 
 #include "ir/Interpreter/Interpreter.h"
 #include "ir/Interpreter/Moe.h"
@@ -81,7 +81,7 @@ protected:
   }
 };
 
-TEST_F(NearTieTest, TakesWhatIsAsGoodAsTheBest) {
+TEST_F(NearTieTest, AcceptsNearTies) {
   EXPECT_TRUE(weights("softmax k(2)", {0, 1}, 0));
   EXPECT_FALSE(weights("softmax k(2)", {0, 2}, 0));
   EXPECT_FALSE(weights("softmax k(2)", {0, 2}, 1e-8));
@@ -90,11 +90,11 @@ TEST_F(NearTieTest, TakesWhatIsAsGoodAsTheBest) {
   // Of the scores as they are, not as they were moved.
   EXPECT_NEAR((*taken)[0], 1 / (1 + std::exp(-1.0)), 1e-6);
   EXPECT_NEAR((*taken)[1], 1 / (1 + std::exp(1.0)), 1e-6);
-  // In the order of who chose.
+  // In the order of the tokens that chose.
   EXPECT_EQ(*weights("softmax k(2)", {2, 0}, 1e-6), (SmallVector<float>{(*taken)[1], (*taken)[0]}));
 }
 
-TEST_F(NearTieTest, RefusesWhatIsWorse) {
+TEST_F(NearTieTest, RefusesWorseChoices) {
   for (StringRef scoring : {"softmax k(2)", "sigmoid k(2)"}) {
     EXPECT_FALSE(weights(scoring, {1, 2}, 1e-5));
     EXPECT_FALSE(weights(scoring, {0, 3}, 1e-5));
@@ -105,8 +105,8 @@ TEST_F(NearTieTest, RefusesWhatIsWorse) {
 
 TEST_F(NearTieTest, KnowsCorrectionsAndGroups) {
   // With half of a score more, the last expert is the second.
-  EXPECT_TRUE(weights("correction(%b : tensor<4xf32>) sigmoid k(2)", {3, 0}, 1e-6));
-  EXPECT_FALSE(weights("correction(%b : tensor<4xf32>) sigmoid k(2)", {0, 2}, 1e-6));
+  EXPECT_TRUE(weights("e_score_correction_bias(%b : tensor<4xf32>) sigmoid k(2)", {3, 0}, 1e-6));
+  EXPECT_FALSE(weights("e_score_correction_bias(%b : tensor<4xf32>) sigmoid k(2)", {0, 2}, 1e-6));
   // The first group has the best one.
   EXPECT_TRUE(weights("sigmoid k(2) groups(2 keep 1 by best)", {0, 1}, 1e-6));
   EXPECT_FALSE(weights("sigmoid k(2) groups(2 keep 1 by best)", {0, 2}, 1e-6));
@@ -204,7 +204,7 @@ TEST_F(InterpreterTest, WeightsThatAreMissingOrOfAnotherShape) {
               HasSubstr("@w: tensor<3x2xbf16> does not fit tensor<2x2xbf16>"));
 }
 
-TEST_F(InterpreterTest, WeightsAndWhatBalancesThemAreFloats) {
+TEST_F(InterpreterTest, WeightsAndTheirEqualizationAreFloats) {
   auto integers = [&](StringRef name) -> llvm::Expected<Tensor> {
     if (name == "i")
       return Tensor{{2}, IntegerType::get(&context, 32), {}, {1, 2}};
@@ -217,16 +217,16 @@ TEST_F(InterpreterTest, WeightsAndWhatBalancesThemAreFloats) {
     return %w : tensor<2xf32>
   })");
   EXPECT_THAT(errorOf(interpret(f, {}, integers)),
-              HasSubstr("@w: source 'i' is no tensor of floats of rank 1 or more"));
+              HasSubstr("@w: source 'i' is not a tensor of floats of rank 1 or more"));
   f = parse(R"(
-  mica.balance rows ["i"] columns ["w"]
+  mica.equalize rows ["i"] columns ["w"]
   mica.weight @w : tensor<2x2xf32>
   func.func @f() -> tensor<2x2xf32> {
     %w = mica.get_weight @w : tensor<2x2xf32>
     return %w : tensor<2x2xf32>
   })");
   EXPECT_THAT(errorOf(interpret(f, {}, integers)),
-              HasSubstr("'mica.balance' 'i' is no tensor of floats of rank 1 or more"));
+              HasSubstr("'mica.equalize' 'i' is not a tensor of floats of rank 1 or more"));
 }
 
 TEST_F(InterpreterTest, TheTraceSeesEveryOp) {

@@ -1,4 +1,4 @@
-//===- NpyTest.cpp - .npy files, good and hostile ----------------------------------------===//
+//===- NpyTest.cpp - .npy files, good and hostile -------------------------===//
 
 #include "ir/Interpreter/Npy.h"
 
@@ -131,7 +131,7 @@ TEST_F(NpyTest, HostileHeaders) {
               HasSubstr("no comma between two entries"));
   EXPECT_THAT(error("{'evil': 1}"), HasSubstr("'evil'"));
   EXPECT_THAT(error("{'descr"), HasSubstr("an entry is no key and value"));
-  EXPECT_THAT(error("{'descr': [('a', '<f4')]}"), HasSubstr("descr is no string"));
+  EXPECT_THAT(error("{'descr': [('a', '<f4')]}"), HasSubstr("descr is not a string"));
   EXPECT_THAT(error("[]"), HasSubstr("malformed header: no dictionary"));
   EXPECT_THAT(error(headerOf("<f4", "(0,)") + "x"), HasSubstr("something after the dictionary"));
 }

@@ -1,4 +1,4 @@
-//===- OpGoldensTest.cpp - the interpreter against torch, op by op --------------------===//
+//===- OpGoldensTest.cpp - the interpreter against torch, op by op --------===//
 //
 // Every folder of tests/goldens/ops: a function of one op, its arguments, what torch computes. See
 // README there.

@@ -19,7 +19,7 @@ protected:
     module = parseSourceString<ModuleOp>(R"(
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 func.func private @layer(%x: tensor<?xi32>) { return }
-func.func @main(%o: tensor<?xi32> {mica.role = "outputs"}, %k: !cache {mica.role = "cache"},
+func.func @main(%o: tensor<?xi32> {mica.role = "logit_indices"}, %k: !cache {mica.role = "cache"},
     %p: tensor<?xi32> {mica.role = "positions"}, %t: tensor<?xi32> {mica.role = "tokens"},
     %v: !cache {mica.role = "cache"}, %x: tensor<?x96xf32>)
     -> (!cache {mica.role = "cache"}, tensor<?x96xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
@@ -42,7 +42,7 @@ int numberOf(BlockArgument argument) {
 TEST_F(EntrySignatureTest, FindsArgumentsAndResultsByRole) {
   EntrySignature signature(function("main"));
   EXPECT_EQ(numberOf(signature.argument(EntryRole::Tokens)), 3);
-  EXPECT_EQ(numberOf(signature.argument(EntryRole::Outputs)), 0);
+  EXPECT_EQ(numberOf(signature.argument(EntryRole::LogitIndices)), 0);
   EXPECT_EQ(numberOf(signature.argument(EntryRole::Lengths)), -1);
   EXPECT_EQ(numberOf(signature.rowVector()), 2) << "outputs are not rows";
   EXPECT_EQ(signature.argumentRole(1), EntryRole::Cache);
@@ -84,7 +84,7 @@ TEST_F(EntrySignatureTest, WritesAndErasesRoles) {
 }
 
 /// A role's number is its row.
-TEST(EntryRoles, StandInTheOrderOfTheirNumbers) {
+TEST(EntryRoles, FollowTheOrderOfTheirNumbers) {
   for (const EntryRoleInfo &info : kEntryRoles) {
     EXPECT_EQ(infoOf(info.role).name, info.name);
     EXPECT_EQ(entryRoleNamed(info.name), info.role);

@@ -1,4 +1,4 @@
-//===- RopeFrequenciesTest.cpp - scaling of rope's frequencies -------------------===//
+//===- RopeFrequenciesTest.cpp - scaling of rope's frequencies ------------===//
 
 #include "ir/Mica/Mica.h"
 
@@ -94,7 +94,7 @@ TEST_F(RopeFrequencies, LongRopeChoosesByTheLength) {
   };
   auto scaling =
       LongRopeScalingAttr::get(&context, factors({1, 2}), factors({4, 5}), f64(1.5), 4096);
-  EXPECT_EQ(lengthBorder(scaling), 4096);
+  EXPECT_EQ(ropeLengthThreshold(scaling), 4096);
   expectNear(ropeFrequencies(4, 10000, scaling, 4096, amplitude), {{0, 1.0}, {1, 0.005}});
   expectNear(ropeFrequencies(4, 10000, scaling, 4097, amplitude), {{0, 0.25}, {1, 0.002}});
   EXPECT_EQ(amplitude, 1.5f);
@@ -102,16 +102,16 @@ TEST_F(RopeFrequencies, LongRopeChoosesByTheLength) {
 
 // D = 8, theta = 1e4, 128 positions, factor 4: at 192 positions s = 3, theta = 1e4 * 3^(4/3); at
 // 129 s = 1.03125.
-TEST_F(RopeFrequencies, DynamicGrowsThetaBehindTheBorder) {
+TEST_F(RopeFrequencies, DynamicGrowsThetaAboveTheThreshold) {
   auto scaling = DynamicScalingAttr::get(&context, f64(4), 128);
-  EXPECT_EQ(lengthBorder(scaling), 128);
+  EXPECT_EQ(ropeLengthThreshold(scaling), 128);
   EXPECT_EQ(ropeFrequencies(8, 1e4, scaling, 128, amplitude),
             ropeFrequencies(8, 1e4, nullptr, 0, amplitude));
   expectNear(ropeFrequencies(8, 1e4, scaling, 192, amplitude),
              {{0, 1.0}, {1, 0.0693361274}, {2, 0.00480749857}, {3, 0.000333333333}});
   expectNear(ropeFrequencies(8, 1e4, scaling, 129, amplitude),
              {{0, 1.0}, {1, 0.0989795206}, {3, 0.000969696970}});
-  EXPECT_EQ(lengthBorder(LinearScalingAttr::get(&context, f64(4))), std::nullopt);
+  EXPECT_EQ(ropeLengthThreshold(LinearScalingAttr::get(&context, f64(4))), std::nullopt);
 }
 
 } // namespace

@@ -20,7 +20,7 @@ protected:
   MLIRContext context;
 };
 
-TEST_F(StateInterfaces, SayWhatAProgramReserves) {
+TEST_F(StateInterfaces, DescribeReservations) {
   SequenceState plain = state("!mica.kv_cache<5 x 4 x 8 x f32>");
   EXPECT_EQ(plain.getLayers(), 5);
   EXPECT_EQ(plain.getBytesPerPosition(), 5 * 4 * 8 * 4);

@@ -1,4 +1,4 @@
-//===- BlockFormatsTest.cpp - the table of block formats --------------------===//
+//===- BlockFormatsTest.cpp - the table of block formats ------------------===//
 
 #include "tests/unit/Paths.h"
 #include "tests/unit/RandomBlocks.h"

@@ -1,4 +1,4 @@
-//===- QuantizeTest.cpp - rows of integers ----------------------------------===//
+//===- QuantizeTest.cpp - rows of integers --------------------------------===//
 
 #include "ir/Quantize/Quantize.h"
 #include "ir/Mica/RoundToIntegers.h"
@@ -240,7 +240,7 @@ TEST_P(QuantizeBlocks, ConstantGroups) {
     EXPECT_NEAR(values[i], row[i], 0.01) << i;
 }
 
-TEST_P(QuantizeBlocks, RefusesWhatIsNotFinite) {
+TEST_P(QuantizeBlocks, RefusesNonFiniteValues) {
   for (float value : {INFINITY, -INFINITY, NAN})
     for (size_t at : {0, 299}) {
       Row row = gaussian(300, 1);
@@ -314,7 +314,7 @@ TEST_P(QuantizeBlocks, AreTheSameOnEveryProcessor) {
   EXPECT_EQ(hashOf(quantize(row, importance)), expected->weighted);
 }
 
-TEST(RoundToIntegers, GivesWhatTheIntegersStandFor) {
+TEST(RoundToIntegers, GivesTheValuesOfTheIntegers) {
   mlir::MLIRContext context;
   context.loadDialect<MicaDialect>();
   Row row = gaussian(200, 9), eight = row;

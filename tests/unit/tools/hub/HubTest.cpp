@@ -1,4 +1,4 @@
-//===- HubTest.cpp - names, listings and links of the hub ------------------===//
+//===- HubTest.cpp - names, listings and links of the hub -----------------===//
 
 #include "tools/hub/Http.h"
 #include "tools/hub/HubName.h"
@@ -74,7 +74,7 @@ TEST(HubListing, KnowsSizesAndHashes) {
   EXPECT_TRUE(files[1].isLfs());
 }
 
-TEST(HubListing, RefusesWhatLeadsElsewhere) {
+TEST(HubListing, RefusesPathsThatEscape) {
   std::string hash(40, 'a');
   auto listed = [&](const std::string &path, const std::string &size, const std::string &oid) {
     return failure(parseListing(R"([{"type": "file", "path": ")" + path + R"(", "size": )" + size +

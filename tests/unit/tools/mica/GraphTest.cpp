@@ -1,4 +1,4 @@
-//===- GraphTest.cpp - what is drawn, where, and how it is written ---------===//
+//===- GraphTest.cpp - what is drawn, where, and how it is written --------===//
 
 #include "tools/mica/Graph.h"
 
@@ -34,7 +34,7 @@ FunctionGraph diamond() {
   return graph;
 }
 
-TEST(Graph, AnEdgeStandsOnceAndNeverLoops) {
+TEST(Graph, AnEdgeIsDrawnOnceAndNeverLoops) {
   FunctionGraph graph = diamond();
   graph.connect(0, 1);
   graph.connect(1, 1);

@@ -1,4 +1,4 @@
-//===- PeakMemoryTest.cpp - memory that is given back counts ---------------===//
+//===- PeakMemoryTest.cpp - memory that is given back counts --------------===//
 
 #include "tools/mica/PeakMemory.h"
 

@@ -1,4 +1,4 @@
-//===- ProgramCacheTest.cpp - programs kept, waited for and thrown out -----===//
+//===- ProgramCacheTest.cpp - programs kept, waited for and thrown out ----===//
 
 #include "tools/mica/ProgramCache.h"
 
@@ -59,7 +59,7 @@ TEST_F(ProgramCacheTest, MakesAProgramOnce) {
   EXPECT_TRUE(get(cache, "b", 10));
 }
 
-TEST_F(ProgramCacheTest, ThrowsOutWhatWasUnusedLongest) {
+TEST_F(ProgramCacheTest, EvictsLeastRecentlyUsed) {
   ProgramCache cache(folder.str().str(), 250);
   get(cache, "a", 100);
   get(cache, "b", 100);
@@ -145,7 +145,7 @@ TEST_F(ProgramCacheTest, AProgramAtWorkIsNotRemoved) {
   }));
 }
 
-TEST_F(ProgramCacheTest, AFailureIsHandedOnAndTriedAgain) {
+TEST_F(ProgramCacheTest, AFailureIsReportedAndRetried) {
   ProgramCache cache(folder.str().str(), 1000);
   auto result =
       cache.get("a", always, [](llvm::StringRef) { return llvm::createStringError("no"); });

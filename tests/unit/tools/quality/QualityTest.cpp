@@ -1,4 +1,4 @@
-//===- QualityTest.cpp - perplexity and KL divergence of logits ---------===//
+//===- QualityTest.cpp - perplexity and KL divergence of logits -----------===//
 
 #include "tools/quality/Quality.h"
 
@@ -25,7 +25,7 @@ TEST(PlanWindows, CutsTheTextAndLeavesOutItsRest) {
   EXPECT_EQ(planWindows(20, 8, SIZE_MAX)[0].scored(), 3u) << "positions 4, 5 and 6";
 }
 
-TEST(PlanWindows, StopsAtTheMost) { EXPECT_EQ(planWindows(2000, 8, 3).size(), 3u); }
+TEST(PlanWindows, StopsAtTheMaximum) { EXPECT_EQ(planWindows(2000, 8, 3).size(), 3u); }
 
 TEST(PlanWindows, AShortTextIsOneWindow) {
   EXPECT_THAT(planWindows(5, 8, SIZE_MAX), testing::ElementsAre(EvalWindow{0, 5, 2}));
@@ -33,7 +33,7 @@ TEST(PlanWindows, AShortTextIsOneWindow) {
   EXPECT_EQ(planWindows(2, 8, SIZE_MAX)[0].scored(), 1u);
 }
 
-TEST(PlanWindows, NothingCanBeForetoldOfOneId) {
+TEST(PlanWindows, OneIdHasNothingToPredict) {
   EXPECT_TRUE(planWindows(1, 8, SIZE_MAX).empty());
   EXPECT_TRUE(planWindows(0, 8, SIZE_MAX).empty());
 }
@@ -137,7 +137,7 @@ TEST(Quality, TheFirstOfEqualLogitsIsTheTop) {
   EXPECT_EQ(quality.sameTop(), 1);
 }
 
-TEST(Quality, RefusesWhatIsNotFinite) {
+TEST(Quality, RefusesNonFiniteValues) {
   float infinity = std::numeric_limits<float>::infinity(), nan = std::nanf("");
   std::vector<float> good{1, 2};
   Quality quality;

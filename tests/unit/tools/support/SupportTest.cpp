@@ -1,4 +1,4 @@
-//===- SupportTest.cpp - errors as one line --------------------------------===//
+//===- SupportTest.cpp - errors as one line -------------------------------===//
 
 #include "tools/support/Support.h"
 

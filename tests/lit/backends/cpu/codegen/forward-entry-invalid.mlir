@@ -30,7 +30,7 @@ func.func @main(%tokens: memref<?xi32> {mica.role = "tokens"}, %n: index) { retu
 // -----
 
 // expected-error @+1 {{entry function @main has no argument with mica.role = "tokens" or others that have a number of each row}}
-func.func @main(%outputs: memref<?xi32> {mica.role = "outputs"}) { return }
+func.func @main(%logit_indices: memref<?xi32> {mica.role = "logit_indices"}) { return }
 
 // -----
 

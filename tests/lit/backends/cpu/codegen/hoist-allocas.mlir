@@ -33,7 +33,7 @@ func.func @no_heap() {
 // -----
 
 memref.alloca_scope {
-  // expected-error @+1 {{stands in no function}}
+  // expected-error @+1 {{is not in a function}}
   %buffer = memref.alloca() : memref<64xf32>
 }
 

@@ -38,7 +38,7 @@ func.func @main(%n: index, %x: memref<?xf32, affine_map<(d0) -> (d0 floordiv 2)>
 
 func.func private @k(%begin: index, %end: index, %x: tensor<?xf32>) { return }
 func.func @main(%n: index, %x: tensor<?xf32>) -> tensor<?xf32> {
-  // expected-error @+1 {{launches on tensors: it was not bufferised}}
+  // expected-error @+1 {{launches on tensors: it was not bufferized}}
   %y = exec.launch @k tasks(%n) outs(%x : tensor<?xf32>) -> tensor<?xf32>
   return %y : tensor<?xf32>
 }

@@ -109,7 +109,7 @@ func.func @mica_forward(%again: i1, %x: memref<?x40xbf16, strided<[80, 1], offse
 }
 func.func private @adds(%y: memref<?x100xf32>) { return }
 
-// For each kernel its name, the byte of the context where its rows stand (behind the pointer), and its cost.
+// For each kernel its name, the byte of the context where its rows are (after the pointer), and its cost.
 // CHECK: llvm.mlir.global external constant @mica_kernel_names("scale\00fill\00")
 // CHECK: llvm.mlir.global external constant @mica_kernel_costs(dense<
 // CHECK-SAME: [8, 256, 0, 0, 0, 0, 0, 0, 64, 0, 0], [8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]

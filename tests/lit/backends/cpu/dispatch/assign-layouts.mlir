@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-assign-layouts | FileCheck %s
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --cpu-assign-layouts | FileCheck %s
 
 // The order of storage is the order of use; the weights of the two layers are 32896 bytes apart, one by one.
 
@@ -69,7 +69,7 @@ func.func @main(%tokens: tensor<?xi32>) -> (tensor<?x96xf32>, tensor<?x1xf32>, t
 // -----
 
 // Large weights begin at pages, and so does the first weight of an operation that takes one: the weights of the two layers
-// are 143360 bytes apart, one by one, though small ones stand at the end.
+// are 143360 bytes apart, one by one, though small ones are at the end.
 
 // CHECK: mica.weight @first at 0 bytes 128
 // CHECK-NEXT: mica.weight @norm.0 at 4096 bytes 512
@@ -133,7 +133,7 @@ func.func @main(%k: !cache, %v: !cache, %q: tensor<?x4x8xbf16>, %h: tensor<?x2x8
 
 // -----
 
-// Integers stand four by four.
+// Integers are stored four by four.
 
 !cache = !mica.kv_cache<2 x 2 x 8 x !mica.int8>
 // CHECK-LABEL: func @integers
@@ -163,7 +163,7 @@ func.func @no_cache_for_both(%c: !cache, %d: !cache, %q: tensor<?x4x8xf32>, %lay
 
 // -----
 
-// Values that stand in the keys stand as those.
+// Values that are part of keys are stored as keys.
 
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 // CHECK-LABEL: func @values_in_keys

@@ -1,11 +1,11 @@
 // The library is fast for bf16 where there are products of it, and for anything from AVX-512 on.
-// RUN: mica-opt %s --cpu-set-target=cpu=cooperlake --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,ALL
-// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v4 --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,F32
-// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v3 --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefix=NONE --implicit-check-not=onednn
-// RUN: mica-opt %s --cpu-set-target=cpu=sapphirerapids --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefix=TILES
+// RUN: mica-opt %s --cpu-set-target=cpu=cooperlake --cpu-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,ALL
+// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v4 --cpu-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,F32
+// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v3 --cpu-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefix=NONE --implicit-check-not=onednn
+// RUN: mica-opt %s --cpu-set-target=cpu=sapphirerapids --cpu-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefix=TILES
 
 // A module that names no target is compiled for x86-64-v4.
-// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,F32
+// RUN: mica-opt %s --cpu-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,F32
 
 // Tile registers take bf16 at any number of rows, not f32.
 // TILES-LABEL: func @in_tiles
@@ -19,7 +19,7 @@ func.func @in_tiles(%x: tensor<?x512xf32>, %b: tensor<?x512xbf16>, %w: tensor<51
   return %y, %z : tensor<?x512xf32>, tensor<?x512xf32>
 }
 
-// Scales inside of a sum are for generated kernels at any number of rows.
+// Scales inside a sum are for generated kernels at any number of rows.
 // CHECK-LABEL: func @blocks(
 // TILES-LABEL: func @blocks(
 func.func @blocks(%x: tensor<?x512x!mica.int_rows<limbs = 1, group = 32>>, %w: tensor<512x512x!mica.block<q4_k>>) -> tensor<?x512xf32> {
@@ -51,7 +51,7 @@ func.func @expanded(%b: tensor<?x512xbf16>, %x: tensor<?x512xf32>, %w: tensor<51
   return %y, %z, %g, %l : tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>
 }
 
-// Up to the crossing generated kernels expand them, and in products that are too small for a call.
+// Up to the GEMM threshold generated kernels expand them, and in products that are too small for a call.
 // CHECK-LABEL: func @expanded_for_several_rows(
 // TILES-LABEL: func @expanded_for_several_rows(
 func.func @expanded_for_several_rows(%b: tensor<?x512xbf16>, %w: tensor<512x512x!mica.block<q4_k>>) -> tensor<?x512xf32>
@@ -154,7 +154,7 @@ func.func @attention_many(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %e: 
   // CHECK: mica.attention {{.*}} tiling(<rows = 16, chunk = 512, split = false>) :
   %z = mica.attention %q, %e, %e at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
       : tensor<?x8x64xf32>, tensor<?x?x8x64xf32>, tensor<?x?x8x64xf32> -> tensor<?x8x64xf32>
-  // A choice that stands in the IR stays.
+  // A choice that is in the IR stays.
   // CHECK: mica.attention {{.*}} tiling(<rows = 2, chunk = 64, split = false>) :
   %w = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125) tiling(<rows = 2, chunk = 64, split = false>)
       : tensor<?x8x64xf32>, tensor<?x?x2x64xf32>, tensor<?x?x2x64xf32> -> tensor<?x8x64xf32>
@@ -170,7 +170,7 @@ func.func @no_library_for_few_rows(%x: tensor<?x512xf32>, %gu: tensor<65536x512x
   return %y : tensor<?x32768xf32>
 }
 
-// Only products with a whole matrix and attention are given to somebody: experts, gates, norms and tables have one way.
+// Only products with a whole matrix and attention have alternatives: experts, gates, norms and tables have one kernel.
 // CHECK-LABEL: func @no_choice_for_the_rest
 // CHECK-NOT: kernel(
 // CHECK-NOT: tiling(

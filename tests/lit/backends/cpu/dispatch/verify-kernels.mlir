@@ -1,13 +1,13 @@
-// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-kernels
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --cpu-verify-kernels
 
 #packed = #mica.packed<columns = 64, depth = 1, k_block = 16>
 mica.weight @w at 0 bytes 4096 : tensor<16x16xf32, #packed>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %w = mica.get_weight @w : tensor<16x16xf32, #packed>
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32, #packed> -> tensor<?x16xf32>
-  // expected-error @+1 {{has no kernel: run mica-select-kernels}}
+  // expected-error @+1 {{has no kernel: run cpu-select-kernels}}
   %y = mica.linear %x, %w : tensor<?x16xf32>, tensor<16x16xf32, #packed> -> tensor<?x16xf32>
   %chosen = mica.select_rows %y, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %chosen : tensor<?x16xf32>
@@ -17,11 +17,11 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 mica.weight @w at 0 bytes 4096 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %w = mica.get_weight @w : tensor<16x16xf32>
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  // expected-error @+1 {{has a weight without layout: run mica-assign-layouts}}
+  // expected-error @+1 {{has a weight without layout: run cpu-assign-layouts}}
   %y = mica.linear %x, %w kernel(generated) : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %chosen = mica.select_rows %y, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %chosen : tensor<?x16xf32>
@@ -33,7 +33,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 !values = !mica.kv_cache<1 x 2 x 8 x f32, <values, block = 64, depth = 1>>
 mica.weight @w at 0 bytes 1024 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %k: !keys {mica.role = "cache"}, %v: !values {mica.role = "cache"})
     -> (tensor<?x16xf32> {mica.role = "logits"}, !keys {mica.role = "cache"}, !values {mica.role = "cache"}) {
   %w = mica.get_weight @w : tensor<16x16xf32>
@@ -42,7 +42,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %zero = arith.constant 0 : index
   %keys = mica.kv_read %k[%zero] : !keys -> tensor<?x?x2x8xf32>
   %values = mica.kv_read %v[%zero] : !values -> tensor<?x?x2x8xf32>
-  // expected-error @+1 {{has no tiling: run mica-select-kernels}}
+  // expected-error @+1 {{has no tiling: run cpu-select-kernels}}
   %a = mica.attention %q, %keys, %values at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5)
       : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   %y = mica.merge_heads %a : tensor<?x2x8xf32> to tensor<?x16xf32>
@@ -51,10 +51,10 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// expected-error @+1 {{has no offset: run mica-assign-layouts}}
+// expected-error @+1 {{has no offset: run cpu-assign-layouts}}
 mica.weight @w : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %w = mica.get_weight @w : tensor<16x16xf32>
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -66,9 +66,9 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 mica.weight @w at 0 bytes 1024 : tensor<16x16xf32>
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
-// expected-error @+1 {{has a cache without layout: run mica-assign-layouts}}
+// expected-error @+1 {{has a cache without layout: run cpu-assign-layouts}}
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %w = mica.get_weight @w : tensor<16x16xf32>
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -82,7 +82,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 mica.weight @w at 0 bytes 1024 : tensor<16x16xf32>
 !cache = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %w = mica.get_weight @w : tensor<16x16xf32>
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -103,7 +103,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 mica.weight @w at 0 bytes 1024 : tensor<16x16xf32>
 !cache = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %w = mica.get_weight @w : tensor<16x16xf32>
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -123,7 +123,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 // -----
 
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %n = arith.constant 3 : index
   // expected-error @+1 {{is not allowed at stage `kernels`}}
@@ -135,7 +135,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 // -----
 
 func.func private @layer(%x: tensor<?x2x16xf32>, %w: tensor<2x16x16xf32>) -> tensor<?x2x16xf32> {
-  // expected-error @+1 {{'mica.head_linear' op has a weight without layout: run mica-assign-layouts}}
+  // expected-error @+1 {{'mica.head_linear' op has a weight without layout: run cpu-assign-layouts}}
   %y = mica.head_linear %x, %w : tensor<?x2x16xf32>, tensor<2x16x16xf32> -> tensor<?x2x16xf32>
   return %y : tensor<?x2x16xf32>
 }

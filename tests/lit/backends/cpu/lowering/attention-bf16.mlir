@@ -1,7 +1,7 @@
 // Queries and weights of the softmax meet bf16 as pairs where the target multiplies those fast, else as f32.
-// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --mica-lower-to-exec | FileCheck %s --check-prefix=PAIRS
-// RUN: mica-opt %s --cpu-set-target=cpu=cooperlake --mica-lower-to-exec | FileCheck %s --check-prefix=SINGLE --implicit-check-not=x86vector.avx512.dot
-// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s --check-prefix=SINGLE --implicit-check-not=x86vector.avx512.dot
+// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --cpu-lower-to-exec | FileCheck %s --check-prefix=PAIRS
+// RUN: mica-opt %s --cpu-set-target=cpu=cooperlake --cpu-lower-to-exec | FileCheck %s --check-prefix=SINGLE --implicit-check-not=x86vector.avx512.dot
+// RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s --check-prefix=SINGLE --implicit-check-not=x86vector.avx512.dot
 
 !keys = !mica.kv_cache<2 x 2 x 8 x bf16, #mica.kv_layout<keys, block = 64, depth = 2>>
 !values = !mica.kv_cache<2 x 2 x 8 x bf16, #mica.kv_layout<values, block = 64, depth = 2>>

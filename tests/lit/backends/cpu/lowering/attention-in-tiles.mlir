@@ -1,6 +1,6 @@
 // Tiles of several rows multiply by tile registers where queries and both caches are bf16 and heads are whole steps of 32
 // elements. A single row sums in their order, by vectors; other heads are summed as without tile registers.
-// RUN: mica-opt %s --cpu-set-target=cpu=sapphirerapids --mica-lower-to-exec --canonicalize | FileCheck %s
+// RUN: mica-opt %s --cpu-set-target=cpu=sapphirerapids --cpu-lower-to-exec --canonicalize | FileCheck %s
 
 !keys = !mica.kv_cache<2 x 2 x 64 x bf16, #mica.kv_layout<keys, block = 64, depth = 2>>
 !values = !mica.kv_cache<2 x 2 x 64 x bf16, #mica.kv_layout<values, block = 64, depth = 2>>

@@ -1,6 +1,6 @@
 // A cache of integers is bytes: a block of 64 positions of 16 elements, then 64 scales of f32.
-// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --mica-lower-to-exec | FileCheck %s --check-prefixes=CHECK,BYTES --implicit-check-not=mica.kv_read
-// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s --check-prefixes=CHECK,FLOATS --implicit-check-not=mica.kv_read
+// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --cpu-lower-to-exec | FileCheck %s --check-prefixes=CHECK,BYTES --implicit-check-not=mica.kv_read
+// RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s --check-prefixes=CHECK,FLOATS --implicit-check-not=mica.kv_read
 
 !keys = !mica.kv_cache<2 x 2 x 8 x !mica.int8, #mica.kv_layout<keys, block = 64, depth = 4>>
 !values = !mica.kv_cache<2 x 2 x 8 x !mica.int8, #mica.kv_layout<values, block = 64, depth = 4>>

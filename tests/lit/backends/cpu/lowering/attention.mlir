@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s --implicit-check-not=mica.kv_read "--implicit-check-not=memref.alloc("
+// RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s --implicit-check-not=mica.kv_read "--implicit-check-not=memref.alloc("
 
 !keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
 !values = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<values, block = 64, depth = 1>>
@@ -62,7 +62,7 @@ func.func private @attend_split(%q: tensor<?x4x8xf32>, %k: !keys, %v: !values, %
   return %y : tensor<?x4x8xf32>
 }
 
-// The window may begin inside of a 17th chunk; without a limit of rows the parts are memory per row.
+// The window may begin inside a 17th chunk; without a limit of rows the parts are memory per row.
 // CHECK-LABEL: func.func private @attend_split_window
 // CHECK: tensor.empty(%{{.*}}) : tensor<?x17x4x48xf32>
 func.func private @attend_split_window(%q: tensor<?x4x8xf32>, %k: !keys, %v: !values, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>)

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --mica-kernels-to-loops | FileCheck %s --implicit-check-not=memref.copy "--implicit-check-not=memref.alloc(" "--implicit-check-not={{%.*tensor<}}"
 
-// A model at stage `kernels`, whole: after bufferisation nothing is copied, nothing is allocated, and the layers are a loop.
+// A model at stage `kernels`, whole: after bufferization nothing is copied, nothing is allocated, and the layers are a loop.
 
 // CHECK-LABEL: func.func private @layer_few
 // CHECK: exec.launch @qkv_append {{.*}} outs(%{{.*}}, %arg1, %arg2
@@ -46,7 +46,7 @@ module @tiny attributes {mica.model = {max_positions = 64 : i64}} {
   }
   func.func @main_few(%tokens: tensor<?xi32> {mica.role = "tokens"},
       %sequences: tensor<?xi32> {mica.role = "sequences"}, %positions: tensor<?xi32> {mica.role = "positions"},
-      %outputs: tensor<?xi32> {mica.role = "outputs"}, %k_cache: !kc {mica.role = "cache"},
+      %logit_indices: tensor<?xi32> {mica.role = "logit_indices"}, %k_cache: !kc {mica.role = "cache"},
       %v_cache: !vc {mica.role = "cache"})
       -> (tensor<?x96xf32> {mica.role = "logits"}, !kc {mica.role = "cache"},
           !vc {mica.role = "cache"}) attributes {mica.max_rows = 16 : i64} {
@@ -65,7 +65,7 @@ module @tiny attributes {mica.model = {max_positions = 64 : i64}} {
       %x1, %k1, %v1 = func.call @layer_few(%x, %kc, %vc, %l, %sequences, %positions, %table, %norm, %qkv, %o, %gu, %down) : (tensor<?x32xf32>, !kc, !vc, index, tensor<?xi32>, tensor<?xi32>, tensor<?x2x4xf32>, tensor<32xf32>, tensor<64x32xf32, #p>, tensor<32x32xf32, #p>, tensor<256x32xf32, #p>, tensor<32x72xf32, #p>) -> (tensor<?x32xf32>, !kc, !vc)
       scf.yield %x1, %k1, %v1 : tensor<?x32xf32>, !kc, !vc
     }
-    %xs = mica.select_rows %r#0, %outputs : tensor<?x32xf32>, tensor<?xi32> -> tensor<?x32xf32>
+    %xs = mica.select_rows %r#0, %logit_indices : tensor<?x32xf32>, tensor<?xi32> -> tensor<?x32xf32>
     %xn = mica.rmsnorm %xs, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
     %logits = mica.lm_head %xn, %t kernel(generated) : tensor<?x32xf32>, tensor<96x32xf32, #p> -> tensor<?x96xf32>
     return %logits, %r#1, %r#2 : tensor<?x96xf32>, !kc, !vc

@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-verify-in-place --split-input-file --verify-diagnostics
+// RUN: mica-opt %s --cpu-verify-in-place --split-input-file --verify-diagnostics
 
 // What the proof accepts: kernels, views, calls, loops and branches.
 !cache = memref<2x?x2x?x1024xf32>
@@ -31,7 +31,7 @@ func.func @in_place(%x: memref<?x16xf32>, %n: index, %b: i1, %keys: !cache {mica
 
 // -----
 
-// A copy planted into a layer, behind a loop, a call and a view.
+// A copy planted into a layer, after a loop, a call and a view.
 !cache = memref<2x?x2x?x1024xf32>
 func.func private @append(%begin: index, %end: index, %x: memref<?x16xf32>, %cache: !cache) { return }
 func.func private @layer(%x: memref<?x16xf32>, %cache: !cache, %other: !cache) {
@@ -55,7 +55,7 @@ func.func @planted(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %
 
 // -----
 
-// What bufferisation makes of a cache that is used after its append: the error names the append.
+// What bufferization makes of a cache that is used after its append: the error names the append.
 !cache = memref<2x?x2x?x1024xf32>
 func.func private @append(%begin: index, %end: index, %x: memref<?x16xf32>, %cache: !cache) { return }
 func.func @used_after(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %n: index)
@@ -107,7 +107,7 @@ func.func @filled(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %n
 
 // -----
 
-// A copy inside of a kernel.
+// A copy inside a kernel.
 !cache = memref<2x?x2x?x1024xf32>
 func.func private @kernel(%begin: index, %end: index, %from: !cache, %to: !cache) {
   // expected-error @+1 {{a key/value cache would be copied here}}

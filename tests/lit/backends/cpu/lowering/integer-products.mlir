@@ -1,5 +1,5 @@
-// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --mica-lower-to-exec | FileCheck %s --check-prefixes=CHECK,DOT
-// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s --check-prefixes=CHECK,PLAIN
+// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --cpu-lower-to-exec | FileCheck %s --check-prefixes=CHECK,DOT
+// RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s --check-prefixes=CHECK,PLAIN
 // RUN: mica-opt %s --cpu-set-target=cpu=znver4 --mica-kernels-to-loops | FileCheck %s --check-prefix=LOOPS --implicit-check-not=memref.copy
 
 #packed = #mica.packed<columns = 64, depth = 4, k_block = 64>

@@ -1,5 +1,5 @@
-// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v3 --mica-lower-to-exec | FileCheck %s --implicit-check-not=vpdpbusd
-// RUN: mica-opt %s --cpu-set-target=cpu=alderlake --mica-lower-to-exec | FileCheck %s --check-prefix=DOT --implicit-check-not=pmadd
+// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v3 --cpu-lower-to-exec | FileCheck %s --implicit-check-not=vpdpbusd
+// RUN: mica-opt %s --cpu-set-target=cpu=alderlake --cpu-lower-to-exec | FileCheck %s --check-prefix=DOT --implicit-check-not=pmadd
 
 #packed = #mica.packed<columns = 64, depth = 4, k_block = 64>
 !words = !mica.int_rows<limbs = 2, group = 32>
@@ -21,7 +21,7 @@ func.func private @eight_bits(%x: tensor<?x128x!bytes>, %w: tensor<64x128x!mica.
   return %y : tensor<?x64xf32>
 }
 
-// Rows are words: of four neighbours the even ones, then the odd ones.
+// Rows are words: of four neighbors the even ones, then the odd ones.
 // CHECK-LABEL: func.func private @quantize(
 // CHECK: %[[WORDS:.*]] = arith.trunci %{{.*}} : vector<16xi32> to vector<16xi16>
 // CHECK: vector.shuffle %[[WORDS]], %[[WORDS]] [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15]

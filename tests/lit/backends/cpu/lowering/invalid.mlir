@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-lower-to-exec --split-input-file --verify-diagnostics
+// RUN: mica-opt %s --cpu-lower-to-exec --split-input-file --verify-diagnostics
 
 func.func private @product_without_layout(%x: tensor<?x32xf32>, %w: tensor<64x32xf32>) -> tensor<?x64xf32> {
   // expected-error @+2 {{'mica.linear' op multiplies by a weight without a packed layout}}
@@ -187,8 +187,8 @@ func.func @weight_without_place(%t: tensor<?xi32>) -> (tensor<?x32xf32> {mica.ro
 
 // -----
 
-func.func private @quantised_table(%t: tensor<?xi32>, %w: tensor<96x64x!mica.block<q8_0>>) -> tensor<?x64xf32> {
-  // expected-error @+2 {{gathers from a quantised table without a packed layout}}
+func.func private @quantized_table(%t: tensor<?xi32>, %w: tensor<96x64x!mica.block<q8_0>>) -> tensor<?x64xf32> {
+  // expected-error @+2 {{gathers from a quantized table without a packed layout}}
   // expected-error @+1 {{failed to legalize operation 'mica.embedding'}}
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<96x64x!mica.block<q8_0>> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
@@ -210,7 +210,7 @@ func.func private @integer_rows_by_floats(%x: tensor<?x32x!rows>, %w: tensor<64x
 #blocks = #mica.packed<columns = 64, depth = 4, k_block = 64>
 !rows = !mica.int_rows<limbs = 2, group = 32>
 func.func private @gated_product_of_integers(%x: tensor<?x32x!rows>, %w: tensor<128x32x!mica.block<q8_0>, #blocks>) -> tensor<?x64x!rows> {
-  // expected-error @+2 {{cannot quantise its own result: give it to mica.cast}}
+  // expected-error @+2 {{cannot quantize its own result: give it to mica.cast}}
   // expected-error @+1 {{failed to legalize operation 'mica.gated_linear'}}
   %y = mica.gated_linear %x, %w silu : tensor<?x32x!rows>, tensor<128x32x!mica.block<q8_0>, #blocks> -> tensor<?x64x!rows>
   return %y : tensor<?x64x!rows>
@@ -257,7 +257,7 @@ func.func private @attention_to_parts_of_values(%q: tensor<?x2x8xf32>, %c: !keys
 func.func private @attention_to_keys_among_values(%q: tensor<?x2x8xf32>, %d: !values, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x2x6xf32> {
   %k = mica.kv_read %d[%l] : !values -> tensor<?x?x2x8xf32>
   %v = mica.kv_read %d[%l] : !values -> tensor<?x?x2x6xf32>
-  // expected-error @+2 {{reads keys from a cache that stands as values}}
+  // expected-error @+2 {{reads keys from a cache that is stored as values}}
   // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
   %y = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) tiling(<rows = 1, chunk = 64, split = true>)
       : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x6xf32> -> tensor<?x2x6xf32>

@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s
+// RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s
 
 #heads = #mica.packed<columns = 64, depth = 1, k_block = 16>
 !keys = !mica.kv_cache<2 x 1 x 40 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>

@@ -1,5 +1,5 @@
-// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s "--implicit-check-not=arith.subi {{.*}} : vector<64xi8>"
-// RUN: sed s/iq4_nl/q4_0/ %s | mica-opt --mica-lower-to-exec | FileCheck %s --check-prefix=BIAS
+// RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s "--implicit-check-not=arith.subi {{.*}} : vector<64xi8>"
+// RUN: sed s/iq4_nl/q4_0/ %s | mica-opt --cpu-lower-to-exec | FileCheck %s --check-prefix=BIAS
 
 // Levels of a table have their sign where they are looked up. A bias is subtracted from other codes, once for each quad.
 // CHECK-LABEL: func.func private @embedding

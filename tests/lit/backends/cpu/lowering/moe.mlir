@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-lower-to-exec --split-input-file --verify-diagnostics | FileCheck %s --implicit-check-not=mica.moe
+// RUN: mica-opt %s --cpu-lower-to-exec --split-input-file --verify-diagnostics | FileCheck %s --implicit-check-not=mica.moe
 
 #f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
 
@@ -26,7 +26,7 @@ func.func private @moe(%x: tensor<?x32xf32>, %gate: tensor<4x32xf32, #f32>, %gat
 
 #f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
 
-// Without a residual the experts' sum has a buffer of its own, and rows of floats are quantised nowhere.
+// Without a residual the experts' sum has a buffer of its own, and rows of floats are quantized nowhere.
 // CHECK-LABEL: func.func private @no_residual
 // CHECK-NOT: exec.launch @quantize
 // CHECK-NOT: outs(%arg0

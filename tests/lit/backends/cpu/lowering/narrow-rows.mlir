@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s --implicit-check-not=maskedstore
+// RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s --implicit-check-not=maskedstore
 
 // A gain's product is rounded to the type of x, also where the result is wider.
 // CHECK-LABEL: func.func private @norm_of_narrow_rows

@@ -1,6 +1,6 @@
-// RUN: mica-opt %s --mica-plan-buffers --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: mica-opt %s --cpu-plan-buffers --split-input-file --verify-diagnostics | FileCheck %s
 
-// The buffers of the layer stand behind those of the entry. %a and %c are not alive together and share memory; %b is alive with both.
+// The buffers of the layer are after those of the entry. %a and %c are not alive together and share memory; %b is alive with both.
 // 64 floats per row are 256 bytes, 16 are 64: 320 for the layer, 64 for the entry; 256 fixed bytes for the table.
 // CHECK: mica.scratch_fixed = 256 : i64, mica.scratch_per_row = 384 : i64
 module {
@@ -41,8 +41,8 @@ module {
 
 // -----
 
-// Of two calls in a turn of a loop the first one's result goes where its operand was, which nobody reads any more. Where
-// somebody does it needs a buffer of its own.
+// Of two calls in a turn of a loop the first one's result goes where its operand was, which is not read any more. Where
+// it is still read it needs its own buffer.
 // CHECK: mica.scratch_fixed = 0 : i64, mica.scratch_per_row = 128 : i64
 module {
   func.func private @kernel(%begin: index, %end: index, %x: memref<?x16xf32>, %y: memref<?x16xf32>) { return }
@@ -88,7 +88,7 @@ module {
     %rows = memref.dim %tokens, %zero : memref<?xi32>
     %x = memref.alloc(%rows) : memref<?x16xf32>
     scf.for %i = %zero to %n step %one {
-      // expected-error @+1 {{allocates inside of a loop or branch, which has no place in the plan}}
+      // expected-error @+1 {{allocates inside a loop or branch, which has no place in the plan}}
       %a = func.call @layer(%x) : (memref<?x16xf32>) -> memref<?x16xf32>
       %c = func.call @layer(%x) : (memref<?x16xf32>) -> memref<?x16xf32>
       %b = func.call @layer(%a) : (memref<?x16xf32>) -> memref<?x16xf32>
@@ -107,7 +107,7 @@ module {
     %zero = arith.constant 0 : index
     %one = arith.constant 1 : index
     scf.for %i = %zero to %n step %one {
-      // expected-error @+1 {{allocates inside of a loop or branch, which has no place in the plan}}
+      // expected-error @+1 {{allocates inside a loop or branch, which has no place in the plan}}
       %x = memref.alloc(%n) : memref<?x16xf32>
     }
     return
@@ -152,7 +152,7 @@ func.func @no_scratch(%tokens: memref<?xi32> {mica.role = "tokens"}, %weights: m
 // CHECK: %[[ROWS:.*]] = memref.dim %[[POSITIONS]]
 // CHECK: arith.muli %[[ROWS]]
 func.func @rows_by_role(%logits: memref<?x16xf32> {mica.role = "logits"}, %scratch: memref<?xi8> {mica.role = "scratch"},
-    %outputs: memref<?xi32> {mica.role = "outputs"}, %positions: memref<?xi32> {mica.role = "positions"}, %n: index) {
+    %logit_indices: memref<?xi32> {mica.role = "logit_indices"}, %positions: memref<?xi32> {mica.role = "positions"}, %n: index) {
   %x = memref.alloc(%n) : memref<?x16xf32>
   %y = memref.alloc() : memref<16xf32>
   return
@@ -222,7 +222,7 @@ module {
     %x = memref.alloc(%rows) : memref<?x16xf32>
     %w = memref.alloc(%rows) : memref<?x16xf32>
     scf.for %i = %zero to %n step %one {
-      // expected-error @+1 {{allocates inside of a loop or branch, which has no place in the plan}}
+      // expected-error @+1 {{allocates inside a loop or branch, which has no place in the plan}}
       %a = func.call @layer(%x, %w) : (memref<?x16xf32>, memref<?x16xf32>) -> memref<?x16xf32>
       %b = func.call @layer(%a, %w) : (memref<?x16xf32>, memref<?x16xf32>) -> memref<?x16xf32>
       memref.copy %b, %x : memref<?x16xf32> to memref<?x16xf32>

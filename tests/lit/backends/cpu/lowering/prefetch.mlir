@@ -1,9 +1,9 @@
-// Where the target reads faster so, lines of the next 32 KiB are asked for, 8 pages in turn, by whoever brings a weight or a
+// Where the target reads faster so, lines of the next 32 KiB are asked for, 8 pages in turn, by the kernel that reads a weight or a
 // cache from memory: the first rows and columns of a block. Others find it in the cache.
-// RUN: mica-opt %s --cpu-set-target=cpu=skylake-avx512 --mica-lower-to-exec --canonicalize | FileCheck %s --check-prefixes=CHECK,VECTORS
-// RUN: mica-opt %s --cpu-set-target=cpu=sapphirerapids --mica-lower-to-exec --canonicalize \
+// RUN: mica-opt %s --cpu-set-target=cpu=skylake-avx512 --cpu-lower-to-exec --canonicalize | FileCheck %s --check-prefixes=CHECK,VECTORS
+// RUN: mica-opt %s --cpu-set-target=cpu=sapphirerapids --cpu-lower-to-exec --canonicalize \
 // RUN:   | FileCheck %s --check-prefixes=CHECK,TILES
-// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s --check-prefix=WITHOUT \
+// RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s --check-prefix=WITHOUT \
 // RUN:   "--implicit-check-not=arith.remui %{{.*}}, %c{{8192|16384|32768}}"
 // WITHOUT: func.func private @linear_192x64
 

@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s
+// RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s
 
 // A probe hands on what it shows; outside of layers its number is -1.
 // CHECK-LABEL: func.func private @shown(

@@ -1,5 +1,5 @@
-// RUN: mica-opt %s --cpu-set-target=cpu=sapphirerapids --mica-lower-to-exec | FileCheck %s
-// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --mica-lower-to-exec | FileCheck %s --check-prefix=WITHOUT --implicit-check-not=amx.tile
+// RUN: mica-opt %s --cpu-set-target=cpu=sapphirerapids --cpu-lower-to-exec | FileCheck %s
+// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --cpu-lower-to-exec | FileCheck %s --check-prefix=WITHOUT --implicit-check-not=amx.tile
 // WITHOUT: func.func private @linear_172x40
 
 #f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>

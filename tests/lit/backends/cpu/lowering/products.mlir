@@ -1,5 +1,5 @@
-// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --mica-lower-to-exec | FileCheck %s --check-prefixes=CHECK,DOT
-// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s --check-prefixes=CHECK,PLAIN --implicit-check-not=x86vector.avx512.dot
+// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --cpu-lower-to-exec | FileCheck %s --check-prefixes=CHECK,DOT
+// RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s --check-prefixes=CHECK,PLAIN --implicit-check-not=x86vector.avx512.dot
 
 #f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
 #bf16 = #mica.packed<columns = 64, depth = 2, k_block = 32>

@@ -1,5 +1,5 @@
 // RUN: mica-opt %s --split-input-file --mica-kernels-to-loops | FileCheck %s
-// RUN: mica-opt %s --split-input-file --mica-lower-to-exec | FileCheck %s --check-prefix=EXEC
+// RUN: mica-opt %s --split-input-file --cpu-lower-to-exec | FileCheck %s --check-prefix=EXEC
 
 // Where the results of layers lie: over their input where the layer can write there, copied where it cannot.
 
@@ -24,7 +24,7 @@ func.func private @layer(%x: tensor<?x16xf32>, %norm: tensor<16xf32>, %w: tensor
 // EXEC: %[[KEPT:.*]] = bufferization.materialize_in_destination %[[Y]] in %[[CARRIED]]
 // EXEC: scf.yield %[[KEPT]]
 func.func @in_place(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32, #p>
   %norm = mica.get_weight @norm : tensor<16xf32>
@@ -56,7 +56,7 @@ func.func private @layer(%x: tensor<?x16xf32>, %w: tensor<16xf32>) -> tensor<?x1
 // CHECK: %[[Y:.*]] = func.call @layer(%[[X]]
 // CHECK-NEXT: memref.copy %[[Y]], %[[X]]
 func.func @post_norm(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32, #p>
   %w = mica.get_weight @w : tensor<16xf32>
@@ -74,7 +74,7 @@ func.func @post_norm(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32>
 
 // -----
 
-// Rounds of two kinds of layers: rows come through the inner loops in one buffer, into which each layer is copied.
+// Rounds of two layer types: rows come through the inner loops in one buffer, into which each layer is copied.
 #p = #mica.packed<columns = 64, depth = 1, k_block = 16>
 mica.weight @table at 0 bytes 4096 : tensor<16x16xf32, #p>
 mica.weight @w at 4096 bytes 64 : tensor<16xf32>
@@ -111,7 +111,7 @@ func.func private @other(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
 // EXEC-NOT: materialize_in_destination
 // EXEC: scf.yield %[[ROUND]]
 func.func @rounds(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32, #p>
   %w = mica.get_weight @w : tensor<16xf32>
@@ -121,14 +121,14 @@ func.func @rounds(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {m
   %two = arith.constant 2 : index
   %y = scf.for %i = %zero to %two step %one iter_args(%c = %x) -> (tensor<?x16xf32>) {
     %next = arith.addi %i, %one : index
-    %from = mica.select_number [0, 1, 3][%i]
-    %to = mica.select_number [0, 1, 3][%next]
+    %from = mica.index_table [0, 1, 3][%i]
+    %to = mica.index_table [0, 1, 3][%next]
     %a = scf.for %n = %from to %to step %one iter_args(%d = %c) -> (tensor<?x16xf32>) {
       %z = func.call @layer(%d, %w) : (tensor<?x16xf32>, tensor<16xf32>) -> tensor<?x16xf32>
       scf.yield %z : tensor<?x16xf32>
     }
-    %first = mica.select_number [0, 2, 3][%i]
-    %end = mica.select_number [0, 2, 3][%next]
+    %first = mica.index_table [0, 2, 3][%i]
+    %end = mica.index_table [0, 2, 3][%next]
     %b = scf.for %n = %first to %end step %one iter_args(%d = %a) -> (tensor<?x16xf32>) {
       %z = func.call @other(%d) : (tensor<?x16xf32>) -> tensor<?x16xf32>
       scf.yield %z : tensor<?x16xf32>

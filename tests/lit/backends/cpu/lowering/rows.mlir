@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s
+// RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s
 
 // CHECK-LABEL: func.func private @norms
 // CHECK: exec.launch @rmsnorm tasks(%{{.*}}) ins(%arg0, %arg1 : tensor<?x40xf32>, tensor<40xf32>) outs(%{{.*}} : tensor<?x40xbf16>)

@@ -1,6 +1,6 @@
-// Rows that one tile holds meet a weight from end to end. Of more rows the sums stand in memory while all of them meet a step
+// Rows that one tile holds meet a weight from end to end. Of more rows the sums are kept in memory while all of them meet a step
 // of the weight, 8 KiB: here 32 groups along K of 64 columns in f32.
-// RUN: mica-opt %s --mica-lower-to-exec --canonicalize --cse | FileCheck %s
+// RUN: mica-opt %s --cpu-lower-to-exec --canonicalize --cse | FileCheck %s
 
 #f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
 // CHECK-LABEL: func.func private @linear_64x100(

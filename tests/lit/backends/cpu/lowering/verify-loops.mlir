@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-verify-loops --split-input-file --verify-diagnostics
+// RUN: mica-opt %s --cpu-verify-loops --split-input-file --verify-diagnostics
 
 // What is alive at stage `loops`; a function that nothing calls takes no memory.
 func.func private @never_called(%n: index) {
@@ -51,7 +51,7 @@ func.func @tensor_constant() {
 // -----
 
 func.func @allocation(%n: index) {
-  // expected-error @+1 {{'memref.alloc' op takes memory while the model runs: run mica-plan-buffers}}
+  // expected-error @+1 {{'memref.alloc' op takes memory while the model runs: run cpu-plan-buffers}}
   %x = memref.alloc(%n) : memref<?x16xf32>
   return
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what an LSP client sends: session.py FILE LINE COLUMN opens FILE and asks what stands there."""
+"""Prints what an LSP client sends: session.py FILE LINE COLUMN opens FILE and asks what is there."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-//===- ExecutionTest.cpp - stage loops, compiled for several targets and run ---===//
+//===- ExecutionTest.cpp - stage loops, compiled and run on several targets -===//
 
 #include "tests/unit/backends/cpu/codegen/CompiledModule.h"
 

@@ -1,4 +1,4 @@
-//===- LoadedModel.h - code as programs have it, in this process ----------===//
+//===- LoadedModel.h - code as programs have it, in this process -*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_LOADEDMODEL_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_LOADEDMODEL_H
 

@@ -40,7 +40,7 @@ TEST(NativeCode, ListsUndefinedSymbols) {
             "the model's code calls b, which no program has");
 }
 
-TEST(NativeCode, RefusesWhatIsNoObject) {
+TEST(NativeCode, RefusesNonObjects) {
   Expected<SmallVector<char, 0>> linked = linkSharedObject("no object");
   ASSERT_FALSE(bool(linked));
   EXPECT_THAT(toString(linked.takeError()),

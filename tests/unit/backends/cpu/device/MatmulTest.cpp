@@ -59,7 +59,7 @@ struct Problem {
       element = value();
   }
 
-  /// Where element (k, n) of the matrix [K, N] stands in the packed form.
+  /// Where element (k, n) of the matrix [K, N] is in the packed form.
   int64_t packedIndex(int64_t k, int64_t n) const {
     int64_t groups = roundUp(shape.k, storage.unit) / storage.depth;
     return ((n / 64 * groups + k / storage.depth) * 64 + n % 64) * storage.depth +
@@ -104,7 +104,7 @@ void expectProduct(const Problem &problem, const std::vector<float> &result) {
       ASSERT_NEAR(result[i * s.ldc + n], problem.expected(i, n), tolerance)
           << s.m << " x " << s.n << " x " << s.k << " at " << i << ", " << n;
     for (int64_t n = s.n; n < s.ldc; ++n)
-      ASSERT_EQ(result[i * s.ldc + n], problem.c[i * s.ldc + n]) << "written behind row " << i;
+      ASSERT_EQ(result[i * s.ldc + n], problem.c[i * s.ldc + n]) << "written past row " << i;
   }
 }
 

@@ -218,7 +218,7 @@ TEST_F(Cgroups, SmallestOfAllLevels) {
   EXPECT_EQ(quota(), 2u);
   write("/sys/fs/cgroup/user.slice/app.scope/inner/cpu.max", "400000 100000");
   EXPECT_EQ(quota(), 2u);
-  // That of a neighbour says nothing.
+  // That of a neighbor says nothing.
   write("/sys/fs/cgroup/user.slice/other/cpu.max", "100000 100000");
   EXPECT_EQ(quota(), 2u);
 }

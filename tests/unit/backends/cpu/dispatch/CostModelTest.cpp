@@ -16,7 +16,7 @@ TEST(CostModel, SmallProductsAreGenerated) {
   EXPECT_EQ(chooseKernel({64, 32, 32, Precision::F32}, {}), KernelKind::Generated);
 }
 
-TEST(CostModel, TheBorderIsTheWorkOfACall) {
+TEST(CostModel, TheThresholdIsTheWorkOfACall) {
   KernelCosts costs;
   costs.minWork = 64 * 64 * 64;
   EXPECT_EQ(chooseKernel({64, 64, 64, Precision::F32}, costs), KernelKind::OneDnn);

@@ -17,7 +17,7 @@ constexpr int64_t kDepths[] = {0, 105, 62, 7};
 /// A multiple of all blocks of positions, enough for the deepest sequence and a few dozen rows.
 constexpr int64_t kPositions = 128;
 
-/// The rows of a batch: runs of neighbours of one sequence, as prompts have them, and single rows.
+/// The rows of a batch: runs of neighbors of one sequence, as prompts have them, and single rows.
 struct RaggedBatch {
   std::vector<int64_t> sequences, positions;
 

@@ -1,4 +1,4 @@
-//===- Arguments.h - random arguments for functions of mica ops -----------===//
+//===- Arguments.h - random arguments for functions of mica ops -*- C++ -*-===//
 //
 // Attributes of a function's arguments say what their numbers mean; tensors of floats are random
 // without any.
@@ -10,7 +10,7 @@
 //   tensor<?xkxi32> {test.among = [...]}  the numbers of the list, each at most once in a row
 //   any tensor     {test.rows = N}        so many rows, whatever the step has
 //   floats         {test.uneven}          what makeUneven makes of rows, for rows with scales
-//   a cache                               filled: what lies behind a row's position is stale
+//   a cache                               filled: what follows a row's position is stale
 //
 //===----------------------------------------------------------------------===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_ARGUMENTS_H

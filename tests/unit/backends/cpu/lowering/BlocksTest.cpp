@@ -1,4 +1,4 @@
-//===- BlocksTest.cpp - products with weights in blocks ---------------------===//
+//===- BlocksTest.cpp - products with weights in blocks -------------------===//
 //
 // The rows are what a row of a model is: a cast or an argument that is rounded already. Tolerances
 // are those of products of the same rows with plain weights: blocks become the same f32 numbers as
@@ -296,7 +296,7 @@ constexpr Maker kMakers[] = {
     {"narrow", "bf16", "%q = mica.cast %x : tensor<?x{K}xbf16> to tensor<?x{K}x{rows}>", true},
     {"rmsnorm", "f32", R"(
     %g = mica.get_weight @{name}.g : tensor<{K}xf32>
-    %q = mica.rmsnorm %x, %g eps(1.0e-03) gain_offset(1.0) : tensor<?x{K}xf32>, tensor<{K}xf32> -> tensor<?x{K}x{rows}>)",
+    %q = mica.rmsnorm %x, %g eps(1.0e-03) weight_offset(1.0) : tensor<?x{K}xf32>, tensor<{K}xf32> -> tensor<?x{K}x{rows}>)",
      false},
     {"layernorm", "f32", R"(
     %g = mica.get_weight @{name}.g : tensor<{K}xf32>

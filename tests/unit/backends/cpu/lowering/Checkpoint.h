@@ -1,4 +1,4 @@
-//===- Checkpoint.h - random weights for the packer and the interpreter ---===//
+//===- Checkpoint.h - random weights for the packer and the interpreter -*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_CHECKPOINT_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_CHECKPOINT_H
 

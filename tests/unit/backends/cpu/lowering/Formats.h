@@ -1,4 +1,4 @@
-//===- Formats.h - what weights and rows are made of -----------------------===//
+//===- Formats.h - what weights and rows are made of ------------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_FORMATS_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_FORMATS_H
 

@@ -66,7 +66,7 @@ SmallVector<interp::Value> KernelCall::getResults() const {
 
 std::string KernelCall::findDamage() const {
   for (const auto &buffer : buffers) {
-    if (!buffer->memory.isIntactAround())
+    if (!buffer->memory.guardsAreIntact())
       return "something was written beside " + buffer->name;
     if (ArrayRef<uint8_t>(buffer->given) != buffer->memory.bytes().take_front(buffer->given.size()))
       return "something was written into " + buffer->name;
@@ -124,7 +124,7 @@ KernelCall KernelModule::prepare(StringRef function, ArrayRef<interp::Value> arg
     std::string name = "result " + std::to_string(call.outputs.size());
     call.outputs.push_back({tensor.getElementType(), &call.add(at, name, shape, bytes, 4)});
   };
-  // The entry takes the first result behind everything else, as programs take the logits.
+  // The entry takes the first result after everything else, as programs take the logits.
   addOutput(signature.tensors.front(), place + signature.tensors.size() + 1);
   for (Type type : ArrayRef(signature.tensors).drop_front())
     addOutput(type, place++);
@@ -159,7 +159,7 @@ static void giveRoles(func::FuncOp function) {
 }
 
 /// Products are generated unless the text says otherwise. What the tensors among the arguments hold
-/// stays as it is, so that a test sees who writes where he should not.
+/// stays as it is, so that a test detects stray writes.
 llvm::Error KernelModule::reachKernels() {
   Builder builder(context.get());
   auto constant = builder.getDictionaryAttr(builder.getNamedAttr(

@@ -1,4 +1,4 @@
-//===- KernelHarness.h - functions of mica ops, interpreted and compiled ---===//
+//===- KernelHarness.h - functions of mica ops, interpreted and compiled -*- C++ -*-===//
 //
 // Takes the text of a module at stage `fused` or `kernels` whose public functions have any
 // arguments and results, and runs them as compiled programs do and as the interpreter does.
@@ -18,7 +18,7 @@ namespace mica::test {
 
 class KernelModule;
 
-/// A compiled function with memory for its arguments and results. Calling it again goes on with
+/// A compiled function with memory for its arguments and results. Calling it again continues with
 /// whatever the call before left in place.
 class KernelCall {
 public:
@@ -31,7 +31,7 @@ public:
   llvm::SmallVector<interp::Value> getResults() const;
 
   /// Names what was written outside of the elements of results and caches; empty where all is well.
-  /// Writing behind a buffer, or to the weights, faults at once.
+  /// Writing past a buffer, or to the weights, faults at once.
   std::string findDamage() const;
 
 private:

@@ -1,4 +1,4 @@
-//===- KernelTest.cpp - kernels against the interpreter --------------------===//
+//===- KernelTest.cpp - kernels against the interpreter -------------------===//
 
 #include "tests/unit/backends/cpu/lowering/KernelTest.h"
 
@@ -144,7 +144,7 @@ SmallVector<interp::Value> KernelChecks::run(const KernelCase &row,
 
 void KernelChecks::checkNumbers(const KernelCase &row) {
   func::FuncOp function = module->getFunction(row.name);
-  // An odd number of tiles of 16 rows, and what begins anew behind 256 rows.
+  // An odd number of tiles of 16 rows, and what starts over after 256 rows.
   static constexpr int64_t kManyRows[] = {1, 5, 16, 17, 48, 256, 273};
   SmallVector<int64_t> numbers(row.manyRows ? ArrayRef(kManyRows) : ArrayRef(kRows));
   if (!row.manyRows && row.maxRows != numbers.back())
@@ -172,7 +172,7 @@ void KernelChecks::checkCutsOfRows(const KernelCase &row) {
   for (int64_t cut = 1; cut <= all / 2; cut += stride) {
     SmallVector<interp::Value> first = run(row, sliceRows(function, arguments, 0, cut)),
                                rest = sliceRows(function, arguments, cut, all);
-    // The second step goes on with the caches of the first one.
+    // The second step continues with the caches of the first one.
     auto caches = llvm::make_filter_range(first, isCache);
     for (auto [cache, argument] : llvm::zip(caches, llvm::make_filter_range(rest, isCache)))
       argument = cache;
@@ -180,7 +180,7 @@ void KernelChecks::checkCutsOfRows(const KernelCase &row) {
     for (auto [before, after] : llvm::zip_equal(first, second))
       if (!isCache(before))
         after = joinRows(*before.getTensor(), *after.getTensor());
-    EXPECT_TRUE(areSame(second, expected)) << "cut behind row " << cut;
+    EXPECT_TRUE(areSame(second, expected)) << "cut after row " << cut;
   }
 }
 

@@ -1,4 +1,4 @@
-//===- KernelTest.h - kernels against the interpreter ----------------------===//
+//===- KernelTest.h - kernels against the interpreter -----------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_KERNELTEST_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_KERNELTEST_H
 

@@ -1,4 +1,4 @@
-//===- LibraryTest.cpp - products by oneDNN and what follows them ----------===//
+//===- LibraryTest.cpp - products by oneDNN and what follows them ---------===//
 
 #include "tests/unit/backends/cpu/lowering/Formats.h"
 #include "tests/unit/backends/cpu/lowering/KernelTest.h"

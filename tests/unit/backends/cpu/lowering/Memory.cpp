@@ -39,7 +39,7 @@ GuardedMemory::~GuardedMemory() {
     munmap(mapping, mapped);
 }
 
-bool GuardedMemory::isIntactAround() const {
+bool GuardedMemory::guardsAreIntact() const {
   auto isUntouched = [](uint8_t byte) { return byte == 0xff; };
   return std::all_of(mapping, start, isUntouched) &&
          std::all_of(start + size, mapping + mapped - kPage, isUntouched);
@@ -117,7 +117,7 @@ namespace {
 /// One head at one position of a cache.
 struct CachedHead {
   int64_t logical; ///< index in the cache's data
-  int64_t block;   ///< where its block stands, in elements
+  int64_t block;   ///< where its block is, in elements
   int64_t first;   ///< its element 0 in the block
   int64_t inBlock; ///< its position in the block
 };

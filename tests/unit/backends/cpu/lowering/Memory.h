@@ -1,4 +1,4 @@
-//===- Memory.h - values as compiled programs hold them -------------------===//
+//===- Memory.h - values as compiled programs hold them ---------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_MEMORY_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_MEMORY_H
 
@@ -6,7 +6,7 @@
 
 namespace mica::test {
 
-/// Memory that ends where its mapping ends, so that an access behind it faults at once, all bytes
+/// Memory that ends where its mapping ends, so that an access past it faults at once, all bytes
 /// 0xff: a NaN in every float type.
 class GuardedMemory {
 public:
@@ -20,7 +20,7 @@ public:
   uint8_t *data() const { return start; }
   /// Whether nothing was written into the rest of the first page and into what fills the last
   /// bytes up to the alignment.
-  bool isIntactAround() const;
+  bool guardsAreIntact() const;
   /// From now on a write faults.
   void protect();
 

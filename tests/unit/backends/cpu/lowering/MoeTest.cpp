@@ -1,4 +1,4 @@
-//===- MoeTest.cpp - gates and experts -------------------------------------===//
+//===- MoeTest.cpp - gates and experts ------------------------------------===//
 
 #include "tests/unit/backends/cpu/lowering/Formats.h"
 #include "tests/unit/backends/cpu/lowering/KernelTest.h"
@@ -9,7 +9,7 @@ using namespace mica::test;
 namespace {
 
 struct Gate {
-  const char *name, *sources; ///< sources that stand twice give experts that tie
+  const char *name, *sources; ///< sources that occur twice give experts that tie
   int experts, k;
 };
 constexpr Gate kGates[] = {{"one", R"(["{name}.a"])", 5, 1},
@@ -45,11 +45,11 @@ TEST_P(KernelTest, MoeGateOfGroups) {
     const char *name, *vectors, *groups;
     int experts, k;
   };
-  const char *both = "bias(%b : tensor<{E}xf32>) correction(%c : tensor<{E}xf32>)";
+  const char *both = "bias(%b : tensor<{E}xf32>) e_score_correction_bias(%c : tensor<{E}xf32>)";
   std::vector<KernelCase> cases;
   for (const Options &options :
        {Options{"bias", "bias(%b : tensor<{E}xf32>)", "", 7, 3},
-        Options{"correction", "correction(%c : tensor<{E}xf32>)", "", 20, 4},
+        Options{"correctionBias", "e_score_correction_bias(%c : tensor<{E}xf32>)", "", 20, 4},
         Options{"best", "", "groups(4 keep 2 by best)", 20, 4},
         Options{"best_two", both, "groups(3 keep 2 by best_two)", 6, 2},
         Options{"all_groups", both, "groups(2 keep 2 by best_two)", 34, 5}})

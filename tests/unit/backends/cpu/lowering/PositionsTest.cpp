@@ -1,4 +1,4 @@
-//===- PositionsTest.cpp - rope, caches and attention ----------------------===//
+//===- PositionsTest.cpp - rope, caches and attention ---------------------===//
 
 #include "tests/unit/backends/cpu/lowering/KernelTest.h"
 
@@ -19,7 +19,7 @@ const Precision kPrecisions[] = {
     {"f32", "f32", "f32", 4e-6, 2e-6},
     // The weights of the softmax are rounded where they meet the values.
     {"bf16", "bf16", "bf16", 4e-3, 2e-6},
-    // Where bytes are multiplied, queries have 15 bits. A number beside the border between two
+    // Where bytes are multiplied, queries have 15 bits. A number beside the boundary between two
     // integers may become the other one.
     {"int8", "!mica.int8", "f32", 1e-4, {1.01 / 127, 2e-4}},
 };
@@ -82,7 +82,7 @@ TEST_P(KernelTest, RopeTableOfLengths) {
   check(cases);
 }
 
-/// A size of heads, and how many of their elements turn.
+/// A size of heads, and how many of their elements are rotated.
 struct Rotary {
   int headDim, width;
 };
@@ -174,7 +174,7 @@ TEST_P(KernelTest, QkvAppend) {
   auto eps = [](llvm::StringRef norms, llvm::StringRef pairing) -> std::string {
     if (norms.empty())
       return "";
-    return pairing == "half" ? "eps(1.0e-02)" : "eps(1.0e-02) gain_offset(1.0)";
+    return pairing == "half" ? "eps(1.0e-02)" : "eps(1.0e-02) weight_offset(1.0)";
   };
   std::vector<KernelCase> cases;
   for (const Precision &precision : kPrecisions)
@@ -311,18 +311,18 @@ TEST_P(KernelTest, Sinusoid) {
   check(cases);
 }
 
-TEST_P(KernelTest, JoinHeads) {
+TEST_P(KernelTest, ConcatHeads) {
   std::vector<KernelCase> cases;
-  for (auto [heads, plain, turned] :
+  for (auto [heads, plain, rotated] :
        {std::tuple(5, 1, 1), std::tuple(3, 20, 2), std::tuple(2, 64, 33)})
     for (int own : {1, heads})
       cases.push_back(makeCase(
           "join_{H}_{A}_{B}_{G}", R"(
   func.func @{name}(%a: tensor<?x{H}x{A}xf32>, %b: tensor<?x{G}x{B}xf32>) -> tensor<?x{H}x{D}xf32> {
-    %y = mica.join_heads %a, %b : tensor<?x{H}x{A}xf32>, tensor<?x{G}x{B}xf32> -> tensor<?x{H}x{D}xf32>
+    %y = mica.concat_heads %a, %b : tensor<?x{H}x{A}xf32>, tensor<?x{G}x{B}xf32> -> tensor<?x{H}x{D}xf32>
     return %y : tensor<?x{H}x{D}xf32>
   })",
-          {{"H", heads}, {"A", plain}, {"B", turned}, {"G", own}, {"D", plain + turned}}, 0));
+          {{"H", heads}, {"A", plain}, {"B", rotated}, {"G", own}, {"D", plain + rotated}}, 0));
   check(cases);
 }
 

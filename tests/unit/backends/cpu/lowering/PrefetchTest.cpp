@@ -1,7 +1,7 @@
-//===- PrefetchTest.cpp - which lines kernels ask for ----------------------===//
+//===- PrefetchTest.cpp - which lines kernels ask for ---------------------===//
 
 #include "backends/cpu/kernels/matmul/Prefetch.h"
-#include "backends/cpu/features/PagesInTurn.h"
+#include "backends/cpu/features/InterleavedPages.h"
 
 #include "mlir/IR/Matchers.h"
 #include "mlir/Pass/PassManager.h"
@@ -39,7 +39,7 @@ protected:
     PackedPanel panel{
         .memory = function.getArgument(0), .offset = b.idx(0), .columns = 64, .depth = 2};
     panel.streams = arith::ConstantIntOp::create(b, 1, 1);
-    prefetchAhead(b, panel, b.idx(at / bytes), rt::pages_in_turn::unit / bytes);
+    prefetchAhead(b, panel, b.idx(at / bytes), rt::interleaved_pages::unit / bytes);
     func::ReturnOp::create(b);
     PassManager pm(&context);
     pm.addPass(createCanonicalizerPass());
@@ -58,7 +58,7 @@ protected:
 
 /// Four lines for each unit, those of placeAhead, whose order is tested by itself.
 TEST_F(Prefetch, AsksForTheUnitOfAnotherPage) {
-  using namespace rt::pages_in_turn;
+  using namespace rt::interleaved_pages;
   Builder builder(&context);
   for (Type element :
        {Type(builder.getBF16Type()), Type(builder.getI8Type()), Type(builder.getF32Type())})

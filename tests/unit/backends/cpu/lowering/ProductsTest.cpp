@@ -1,4 +1,4 @@
-//===- ProductsTest.cpp - products with weights, tables of tokens ----------===//
+//===- ProductsTest.cpp - products with weights, tables of tokens ---------===//
 
 #include "tests/unit/backends/cpu/lowering/Formats.h"
 #include "tests/unit/backends/cpu/lowering/KernelTest.h"
@@ -156,7 +156,7 @@ TEST_P(KernelTest, GatedLinearOfManyRows) {
   check(row);
 }
 
-/// A table that is multiplied by as well is packed; one that is not stands row by row.
+/// A table that is multiplied by as well is packed; one that is not is row by row.
 TEST_P(KernelTest, TablesOfTokens) {
   std::vector<KernelCase> cases;
   const char *embedding = R"(
@@ -185,7 +185,7 @@ TEST_P(KernelTest, TablesOfTokens) {
 }
 
 /// The rows of a product may be columns of a wider one. The function has the name of the one that
-/// every program has: nobody may take one for the other.
+/// every program has: none may be taken for the other.
 TEST_P(KernelTest, LinearOfColumns) {
   check(makeCase("main", R"(
   mica.weight @w : tensor<65x33xf32>

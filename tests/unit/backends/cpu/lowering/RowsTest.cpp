@@ -1,4 +1,4 @@
-//===- RowsTest.cpp - kernels that work row by row -------------------------===//
+//===- RowsTest.cpp - kernels that work row by row ------------------------===//
 
 #include "tests/unit/backends/cpu/lowering/KernelTest.h"
 
@@ -7,7 +7,7 @@ using namespace mica::test;
 
 namespace {
 
-/// Rows and heads behind the number of rows: one element, a vector and one more, whole vectors,
+/// Rows and heads after the number of rows: one element, a vector and one more, whole vectors,
 /// vectors and a rest.
 constexpr const char *kShapes[] = {"1", "17", "64", "130", "3x20"};
 
@@ -46,10 +46,10 @@ std::vector<KernelCase> norms(const char *op, llvm::ArrayRef<Norm> table) {
 TEST_P(KernelTest, RmsNorm) {
   check(norms("rmsnorm",
               {{"f32", "f32", "f32", "eps(1.0e-05)"},
-               {"f32_offset", "f32", "f32", "eps(0.3) gain_offset(1.0)"},
+               {"f32_offset", "f32", "f32", "eps(0.3) weight_offset(1.0)"},
                {"f32_to_bf16", "f32", "bf16", "eps(1.0e-05) rounding(after_gain)"},
                {"bf16_before", "bf16", "bf16", "eps(1.0e-05) rounding(before_gain)"},
-               {"bf16_after", "bf16", "bf16", "eps(0.3) rounding(after_gain) gain_offset(1.0)"},
+               {"bf16_after", "bf16", "bf16", "eps(0.3) rounding(after_gain) weight_offset(1.0)"},
                {"bf16_before_to_f32", "bf16", "f32", "eps(1.0e-05) rounding(before_gain)"},
                {"bf16_after_to_f32", "bf16", "f32", "eps(0.3) rounding(after_gain)"}}));
 }
@@ -117,7 +117,7 @@ TEST_P(KernelTest, SigmoidGate) {
 /// A gain for each head.
 TEST_P(KernelTest, NormsOfHeads) {
   std::vector<KernelCase> cases;
-  for (const char *op : {"rmsnorm %x, %w eps(0.3) gain_offset(1.0)", "layernorm %x, %w eps(0.3)",
+  for (const char *op : {"rmsnorm %x, %w eps(0.3) weight_offset(1.0)", "layernorm %x, %w eps(0.3)",
                          "layernorm %x, %w bias(%b : tensor<{H}x{D}xf32>) eps(0.3)"})
     for (int heads : {1, 3})
       for (int size : {2, 20, 64})

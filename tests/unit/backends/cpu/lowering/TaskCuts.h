@@ -1,4 +1,4 @@
-//===- TaskCuts.h - the runtime that a test's kernels call ----------------===//
+//===- TaskCuts.h - the runtime that a test's kernels call ------*- C++ -*-===//
 //
 // Tasks are cut as the current cut says; products are oneDNN's on one thread.
 //

@@ -1,4 +1,4 @@
-//===- Tolerance.h - how far results may be off ---------------------------===//
+//===- Tolerance.h - how far results may be off -----------------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_TOLERANCE_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_TOLERANCE_H
 

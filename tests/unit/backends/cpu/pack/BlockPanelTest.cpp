@@ -1,4 +1,4 @@
-//===- BlockPanelTest.cpp - packed blocks against a slow reading ------------===//
+//===- BlockPanelTest.cpp - packed blocks against a slow reading ----------===//
 
 #include "ir/Mica/RoundToIntegers.h"
 #include "ir/Quantize/Quantize.h"
@@ -298,7 +298,7 @@ TEST_P(OwnBlockPanelTest, OfOtherBlocks) {
   expectRows(bytes, quantized(source.values("w"), 512), 512);
 }
 
-TEST_P(OwnBlockPanelTest, RefusesWhatIsNoFiniteNumber) {
+TEST_P(OwnBlockPanelTest, RefusesNonFiniteValues) {
   for (float poison : {NAN, INFINITY}) {
     source = MemorySource();
     source.add("a", WeightType::BF16, {70, 20});

@@ -28,13 +28,13 @@ const std::vector<std::string> kTypes = {
     source.encodeAll();                                                                            \
   }
 
-TEST_F(BlocksTest, BecomeWhatTheyStandFor) {
+TEST_F(BlocksTest, BecomeTheirValues) {
   source.addBlocks("w", {70, 96});
   EXPECT_SAME_PACKED(std::string("mica.weight @w at 0 : tensor<70"));
   EXPECT_EQ(source.released.back(), "w");
 }
 
-TEST_F(BlocksTest, StandBesidePlainNumbers) {
+TEST_F(BlocksTest, MixWithPlainNumbers) {
   source.addBlocks("q", {65, 96});
   source.add("k", WeightType::F32, {3, 96});
   source.addBlocks("v", {2, 96});
@@ -44,7 +44,7 @@ TEST_F(BlocksTest, StandBesidePlainNumbers) {
 TEST_F(BlocksTest, AreBalanced) {
   source.add("gain", WeightType::F32, {96});
   source.addBlocks("up", {70, 96});
-  EXPECT_SAME_PACKED(std::string("mica.balance rows [\"gain\"] columns [\"up\"]\n"
+  EXPECT_SAME_PACKED(std::string("mica.equalize rows [\"gain\"] columns [\"up\"]\n"
                                  "mica.weight @up at 0 : tensor<70"));
 }
 
@@ -55,9 +55,9 @@ TEST_F(BlocksTest, MustFillRows) {
   source.addBlocks("short", {4, 96}, /*missing=*/1);
   EXPECT_THAT(errorOf("mica.weight @short at 0 : tensor<4x96xf32>"),
               HasSubstr("has rows of 96 elements, but \"short\" does not"));
-  EXPECT_THAT(errorOf("mica.balance rows [\"short\"] columns [\"w\"]\n"
+  EXPECT_THAT(errorOf("mica.equalize rows [\"short\"] columns [\"w\"]\n"
                       "mica.weight @w at 0 : tensor<4x96xf32>"),
-              HasSubstr("mica.balance names \"short\", which has no channels"));
+              HasSubstr("mica.equalize names \"short\", which has no channels"));
 }
 
 TEST_F(BlocksTest, AreKeptOnlyAsTheyAre) {
@@ -75,7 +75,7 @@ TEST_F(BlocksTest, AreKeptOnlyAsTheyAre) {
   EXPECT_THAT(errorOf(R"(mica.weight @w from ["plain", "q"] concat at 0 : tensor<8)" + kept),
               HasSubstr("weight \"w\" keeps blocks of q8_0, but \"plain\" is not stored in such"));
   source.add("gain", WeightType::F32, {96});
-  EXPECT_THAT(errorOf("mica.balance rows [\"gain\"] columns [\"q\"]\n"
+  EXPECT_THAT(errorOf("mica.equalize rows [\"gain\"] columns [\"q\"]\n"
                       "mica.weight @q at 0 : tensor<4" +
                       kept),
               HasSubstr("keeps blocks as they are, but \"q\" is balanced"));
@@ -83,7 +83,7 @@ TEST_F(BlocksTest, AreKeptOnlyAsTheyAre) {
 
 TEST_F(BlocksTest, ThatAreNotFiniteAreNamed) {
   source.addBlocks("w", {4, 96});
-  source.spoilBlock("w", 5);
+  source.corruptBlock("w", 5);
   EXPECT_THAT(errorOf("mica.weight @w at 0 : tensor<4x96xf32>"),
               HasSubstr("tensor \"w\" holds NaN or infinity in block 5, check the checkpoint"));
 }

@@ -79,7 +79,7 @@ TEST(Convert, Bf16AndF32KeepTheirBits) {
   EXPECT_EQ(converted<uint32_t>(wide, WeightType::F32, WeightType::F32), wide);
 }
 
-TEST(Convert, FindsWhatIsNotFinite) {
+TEST(Convert, FindsNonFiniteValues) {
   auto clean = [](uint32_t bits, WeightType from, WeightType to) {
     uint8_t out[4];
     return convertElements(reinterpret_cast<const uint8_t *>(&bits), from, out, to, 1);

@@ -1,4 +1,4 @@
-//===- ImportanceTest.cpp - statistics of activations, and what they do ----===//
+//===- ImportanceTest.cpp - statistics of activations, and what they do ---===//
 
 #include "tests/unit/backends/cpu/pack/PackFixture.h"
 
@@ -29,7 +29,7 @@ TEST(ColumnImportance, ColumnsThatWereZeroWeighLittle) {
   EXPECT_THAT(importance.find({"none"}), IsEmpty()) << "nothing is known";
 }
 
-TEST(ColumnImportance, RefusesWhatIsNoMeanSquare) {
+TEST(ColumnImportance, RefusesNonMeanSquares) {
   ColumnImportance importance;
   for (float value : {-1.0f, INFINITY, NAN})
     EXPECT_FALSE(importance.add("w", {1, value}));
@@ -97,15 +97,15 @@ TEST_F(ImportanceTest, StatisticsOfAnotherModelAreRefused) {
                 "of this model"));
 }
 
-/// Balancing multiplies a column by what it divides the activation by: activations that are as
+/// Equalization multiplies a column by what it divides the activation by: activations that are as
 /// large as the factors weigh alike once they are balanced.
-TEST_F(ImportanceTest, BalancedColumnsWeighAsTheirActivations) {
+TEST_F(ImportanceTest, EqualizedColumnsWeighAsTheirActivations) {
   std::vector<float> row = unevenRow(), gains(kColumns, 1);
   source.add("norm", WeightType::F32, {kColumns});
   source.set("norm", gains);
   source.add("w", WeightType::F32, {1, kColumns});
   source.set("w", row);
-  std::string balance = "mica.balance rows [\"norm\"] columns [\"w\"]\n";
+  std::string balance = "mica.equalize rows [\"norm\"] columns [\"w\"]\n";
   auto floats = llvm::cantFail(pack(balance + "mica.weight @w at 0 : tensor<1x64xf32>"));
   std::vector<float> balanced(kColumns), squares;
   std::memcpy(balanced.data(), floats.data(), floats.size());

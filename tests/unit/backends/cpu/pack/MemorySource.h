@@ -1,4 +1,4 @@
-//===- MemorySource.h - tensors in memory ---------------------------------===//
+//===- MemorySource.h - tensors in memory -----------------------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_PACK_MEMORYSOURCE_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_PACK_MEMORYSOURCE_H
 
@@ -82,7 +82,7 @@ public:
     entry.blocks = numbers;
   }
   /// Makes the scale of a block of addBlocks too large.
-  void spoilBlock(llvm::StringRef name, size_t index) {
+  void corruptBlock(llvm::StringRef name, size_t index) {
     entries[name].blocks[1 + 33 * index] = 255;
   }
   /// Serves what blocks stand for, and blocks again.

@@ -1,4 +1,4 @@
-//===- PackFixture.h - packs modules of weights ---------------------------===//
+//===- PackFixture.h - packs modules of weights -----------------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_PACK_PACKFIXTURE_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_PACK_PACKFIXTURE_H
 

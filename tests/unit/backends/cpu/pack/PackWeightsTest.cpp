@@ -81,10 +81,10 @@ TEST(PanelsPerBatch, AreBounded) {
     for (int64_t k : {1, 33, 4096, 14336, 53248}) {
       int64_t bytes = 64 * k * 4, count = panelsPerBatch(bytes, threads);
       EXPECT_GE(count, 1);
-      EXPECT_LE(count * bytes, kMostBatchBytes) << k << " at " << threads;
-      EXPECT_GE(count, std::min<int64_t>(threads, kMostBatchBytes / bytes)) << "work for each";
+      EXPECT_LE(count * bytes, kMaxBatchBytes) << k << " at " << threads;
+      EXPECT_GE(count, std::min<int64_t>(threads, kMaxBatchBytes / bytes)) << "work for each";
     }
-  EXPECT_EQ(panelsPerBatch(2 * kMostBatchBytes, 4), 1);
+  EXPECT_EQ(panelsPerBatch(2 * kMaxBatchBytes, 4), 1);
 }
 
 /// Rows of a tensor, one after the other, head by head and transposed.
@@ -145,7 +145,7 @@ TEST_F(PackTest, PartsOfTensors) {
               naive(std::vector<float>(e.begin() + 35, e.begin() + 70), 7, 5, 1), false);
 }
 
-/// What stands in blocks along its rows, read along its columns.
+/// What is in blocks along its rows, read along its columns.
 TEST_F(PackTest, TransposedEntriesInBlocks) {
   source.addBlocks("k", {2, 5, 32});
   std::vector<float> k = source.values("k"), joined;
@@ -266,7 +266,7 @@ TEST_F(PackTest, StackPacksEachMatrixAndInterleavesParts) {
               false);
 }
 
-TEST_F(PackTest, RefusesWhatIsNotFiniteAndNamesTheTensor) {
+TEST_F(PackTest, NamesTheTensorWithNonFiniteValues) {
   for (float poison : {NAN, INFINITY, -INFINITY})
     for (bool bf16 : {true, false}) {
       source = MemorySource();

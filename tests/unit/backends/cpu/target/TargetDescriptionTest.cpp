@@ -39,7 +39,7 @@ TEST(TargetDescription, KnowsWhatNamedCpusCompute) {
 }
 
 /// Levels may be anyone's.
-TEST(TargetDescription, OnlyIntelsAreAskedForPagesInTurn) {
+TEST(TargetDescription, OnlyIntelsAreAskedForInterleavedPages) {
   for (llvm::StringRef name : {"haswell", "broadwell", "skylake-avx512", "icelake-server",
                                "cooperlake", "graniterapids", "alderlake"})
     EXPECT_TRUE(llvm::cantFail(describeTarget(name)).prefetchPages) << name.str();

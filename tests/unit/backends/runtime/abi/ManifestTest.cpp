@@ -31,8 +31,8 @@ TEST(Manifest, ReadsEverything) {
   EXPECT_EQ(m->cpu, "fake-cpu");
   EXPECT_THAT(m->features, ElementsAre("avx2", "fma"));
   using enum mica::EntryRole;
-  EXPECT_THAT(m->arguments, ElementsAre(Logits, Positions, Cache, Weights, Outputs, Tokens, Cache,
-                                        Sequences, Scratch));
+  EXPECT_THAT(m->arguments, ElementsAre(Logits, Positions, Cache, Weights, LogitIndices, Tokens,
+                                        Cache, Sequences, Scratch));
   ASSERT_EQ(m->caches.size(), 2u);
   EXPECT_EQ(m->caches[1].element, "bf16");
   EXPECT_THAT(m->caches[1].shape, ElementsAre(3, -1, -2, 8));
@@ -42,7 +42,7 @@ TEST(Manifest, ReadsEverything) {
   EXPECT_EQ(m->scratchBytesFixed, 1024u);
   EXPECT_EQ(m->weightBytes, 64u);
   EXPECT_EQ(m->parameters, 16u);
-  EXPECT_EQ(m->exactRows, 6);
+  EXPECT_EQ(m->batchInvariantRows, 6);
   EXPECT_FALSE(m->dependsOnRole);
   EXPECT_EQ(m->bos, 1);
   EXPECT_THAT(m->eos, ElementsAre(2));
@@ -54,8 +54,9 @@ TEST(Manifest, ReadsEverything) {
 
 TEST(Manifest, OptionalKeysMayBeAbsentOrNull) {
   EXPECT_EQ(errorAfter([](json &m) {
-              for (const char *key : {"bos", "eos", "generation", "cost", "weight_bytes", "config",
-                                      "parameters", "exact_rows", "length_borders"})
+              for (const char *key :
+                   {"bos", "eos", "generation", "cost", "weight_bytes", "config", "parameters",
+                    "batch_invariant_rows", "rope_length_thresholds"})
                 m.erase(key);
             }),
             "no error");
@@ -66,9 +67,9 @@ TEST(Manifest, OptionalKeysMayBeAbsentOrNull) {
 TEST(Manifest, NamesALargerContextWhereThereIsOne) {
   auto m = parseManifest(fakeManifest());
   ASSERT_TRUE(m) << m.error().message;
-  EXPECT_EQ(m->orLargerContext(), " or compile with a larger --max-seq");
+  EXPECT_EQ(m->largerContextHint(), " or compile with a larger --max-seq");
   m->maxSeq = m->maxPositions;
-  EXPECT_EQ(m->orLargerContext(), "");
+  EXPECT_EQ(m->largerContextHint(), "");
 }
 
 TEST(Manifest, ErrorsNameTheKey) {
@@ -95,12 +96,12 @@ TEST(Manifest, ErrorsNameTheKey) {
   EXPECT_EQ(errorAfter([](json &m) { m["depends_on_role"] = true; }), "no error");
   EXPECT_THAT(errorAfter([](json &m) { m["depends_on_role"] = "no"; }),
               HasSubstr("'depends_on_role' is not true or false"));
-  EXPECT_THAT(errorAfter([](json &m) { m["exact_rows"] = 0; }),
-              HasSubstr("'exact_rows' is not an integer from 1"));
-  EXPECT_THAT(errorAfter([](json &m) { m["length_borders"] = {0}; }),
-              HasSubstr("'length_borders' is not an integer from 1"));
-  EXPECT_THAT(errorAfter([](json &m) { m["length_borders"] = 64; }),
-              HasSubstr("'length_borders' is not an array"));
+  EXPECT_THAT(errorAfter([](json &m) { m["batch_invariant_rows"] = 0; }),
+              HasSubstr("'batch_invariant_rows' is not an integer from 1"));
+  EXPECT_THAT(errorAfter([](json &m) { m["rope_length_thresholds"] = {0}; }),
+              HasSubstr("'rope_length_thresholds' is not an integer from 1"));
+  EXPECT_THAT(errorAfter([](json &m) { m["rope_length_thresholds"] = 64; }),
+              HasSubstr("'rope_length_thresholds' is not an array"));
   EXPECT_THAT(errorAfter([](json &m) { m["parameters"] = -1; }), HasSubstr("'parameters'"));
   EXPECT_THAT(errorAfter([](json &m) { m["scratch"]["bytes_per_row"] = -1; }),
               HasSubstr("'bytes_per_row'"));
@@ -125,7 +126,7 @@ TEST(Manifest, SaysWhatTheCodeTakes) {
   EXPECT_EQ(errorOf([](json &, json &roles) { roles.push_back("tokens"); }),
             "the program's manifest: 'arguments' names the role 'tokens' twice, compile it again");
   EXPECT_EQ(errorOf([](json &, json &roles) { roles.erase(4); }),
-            "the program's manifest: 'arguments' lacks the role 'outputs', compile it again");
+            "the program's manifest: 'arguments' lacks the role 'logit_indices', compile it again");
   EXPECT_EQ(errorOf([](json &, json &roles) { roles.push_back("cache"); }),
             "the program's manifest: 'arguments' names 3 caches, but 'caches' has 2, compile it "
             "again");
@@ -143,25 +144,25 @@ TEST(Manifest, SaysWhatTheCodeTakes) {
               HasSubstr("'entry' is not an object"));
 }
 
-/// Code may take lengths where there is no border, and then follows none.
+/// Code may take lengths where there is no threshold, and then follows none.
 TEST(Manifest, SaysWhereFrequenciesChange) {
   json manifest = json::parse(fakeManifest());
   EXPECT_FALSE(parseManifest(manifest.dump())->takesLengths());
   manifest["entry"]["arguments"].push_back("lengths");
   EXPECT_TRUE(parseManifest(manifest.dump())->takesLengths());
-  manifest["length_borders"] = {128, 64};
+  manifest["rope_length_thresholds"] = {128, 64};
   auto m = parseManifest(manifest.dump());
   ASSERT_TRUE(m) << m.error().message;
-  EXPECT_EQ(m->lengthBorders, (std::vector<int64_t>{64, 128}));
+  EXPECT_EQ(m->ropeLengthThresholds, (std::vector<int64_t>{64, 128}));
 }
 
-TEST(Manifest, SaysWhichBlocksWereKept) {
+TEST(Manifest, ListsPreservedBlocks) {
   json manifest = json::parse(fakeManifest());
-  EXPECT_THAT(parseManifest(manifest.dump())->keptBlocks, ElementsAre());
-  manifest["kept_blocks"] = {"8-bit blocks of 32"};
-  EXPECT_THAT(parseManifest(manifest.dump())->keptBlocks, ElementsAre("8-bit blocks of 32"));
-  EXPECT_THAT(errorAfter([](json &m) { m["kept_blocks"] = {8}; }),
-              HasSubstr("'kept_blocks' is not a string"));
+  EXPECT_THAT(parseManifest(manifest.dump())->preservedBlocks, ElementsAre());
+  manifest["preserved_blocks"] = {"8-bit blocks of 32"};
+  EXPECT_THAT(parseManifest(manifest.dump())->preservedBlocks, ElementsAre("8-bit blocks of 32"));
+  EXPECT_THAT(errorAfter([](json &m) { m["preserved_blocks"] = {8}; }),
+              HasSubstr("'preserved_blocks' is not a string"));
 }
 
 TEST(Manifest, CarriesTheChatTemplate) {
@@ -180,9 +181,13 @@ TEST(Manifest, CarriesTheChatTemplate) {
               HasSubstr("'tool_template' is not a string"));
   EXPECT_FALSE(parseManifest(fakeManifest())->chat);
   EXPECT_THAT(errorAfter([](json &m) { m["chat"] = 1; }), HasSubstr("'chat' is not an object"));
-  EXPECT_THAT(errorAfter([](json &m) { m["chat"] = {{"template", 1}}; }),
+  EXPECT_THAT(errorAfter([](json &m) {
+                m["chat"] = {{"template", 1}};
+              }),
               HasSubstr("'template' is not a string"));
-  EXPECT_THAT(errorAfter([](json &m) { m["chat"] = {{"template", ""}}; }),
+  EXPECT_THAT(errorAfter([](json &m) {
+                m["chat"] = {{"template", ""}};
+              }),
               HasSubstr("'special_tokens' is missing"));
 }
 
@@ -225,7 +230,7 @@ TEST(Manifest, ChunksOfPromptsFitTheirBuffers) {
   auto chunk = [&](uint64_t row, uint64_t fixed, bool allLogits = false) {
     manifest.scratchBytesPerRow = row;
     manifest.scratchBytesFixed = fixed;
-    return rowsOfChunk({}, manifest, allLogits);
+    return prefillChunkSize({}, manifest, allLogits);
   };
   EXPECT_EQ(chunk(49152, 5 << 20), 512);
   EXPECT_EQ(chunk(111488, 5 << 20), 256) << "Llama 3.1 8B";
@@ -233,7 +238,7 @@ TEST(Manifest, ChunksOfPromptsFitTheirBuffers) {
   EXPECT_EQ(chunk((40 << 20) / 512, 0), 512);
   EXPECT_EQ(chunk((40 << 20) / 512, 1), 256);
   EXPECT_EQ(chunk(1 << 30, 0), 16);
-  EXPECT_EQ(rowsOfChunk(7, manifest), 7);
+  EXPECT_EQ(prefillChunkSize(7, manifest), 7);
   manifest.scratchBytesPerRow = 1000;
   manifest.scratchBytesFixed = 10;
   EXPECT_EQ(bytesOfCall(manifest, 3, 2), 10u + 3 * 1000 + 2 * 128256 * 4);

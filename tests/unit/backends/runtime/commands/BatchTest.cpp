@@ -289,9 +289,9 @@ TEST_F(BatchTest, RequestsThatAreNoneAreRefused) {
   auto why = [&](const std::string &line) { return refusal("{\"tokens\": [1]}\n" + line); };
   EXPECT_THAT(why("prompt"), StartsWith("line 2 of the requests: not JSON"));
   EXPECT_EQ(why(R"({"tokens": [1], "n": 1, "n": 2})"),
-            "line 2 of the requests: the key \"n\" stands twice in one object, leave one out");
+            "line 2 of the requests: the key \"n\" occurs twice in one object, leave one out");
   EXPECT_THAT(why(R"({"messages": [{"role": "user", "role": "user"}]})"),
-              HasSubstr("the key \"role\" stands twice in one object"));
+              HasSubstr("the key \"role\" occurs twice in one object"));
   EXPECT_THAT(why(R"({"a": {"b": 1}, "c": {"b": 1}})"), HasSubstr("the key \"a\" is not known"));
   EXPECT_EQ(
       why(R"({"prompt": "a\\\ud83d\ude00 \ud800 b"})"),

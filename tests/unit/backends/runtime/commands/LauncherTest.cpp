@@ -80,7 +80,7 @@ TEST_F(LauncherTest, PrintsTokens) {
 TEST_F(LauncherTest, ThreadsAndChunksChangeNothing) {
   std::string expected = joined(fakeContinuation({1, 5, 3, 4}, 8));
   for (const char *options : {"--threads 1", "--threads 2", "--threads 4", "--prefill-chunk 1",
-                              "--prefill-chunk 3", "--large-pages"})
+                              "--prefill-chunk 3", "--huge-pages"})
     EXPECT_EQ(run(std::string("--tokens 1,5,3,4 -n 8 --temperature 0 --ignore-eos ") + options).out,
               expected);
 }
@@ -194,7 +194,7 @@ TEST_F(LauncherTest, BenchOfATextThatRepeatsItself) {
 
 TEST_F(LauncherTest, BenchOfATextThatIsGiven) {
   writeFakeProgram(program, MICA_LAUNCHER, fakeManifest("", fakeVocab, 200));
-  // A text of ids 3 to 18, said again behind the prompt; 31 stands in neither.
+  // A text of ids 3 to 18, said again after the prompt; 31 is in neither.
   std::string said = "3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18", text = said + ",31," + said;
   Outcome outcome =
       run("bench --prompt 0 --depth 17 --gen 15 --lookup 5 --repeat 1 --json --tokens " + text);
@@ -215,7 +215,7 @@ TEST_F(LauncherTest, BenchOfATextThatIsGiven) {
 
 TEST_F(LauncherTest, LookupNeedsToKnowWhichRowsAreAlike) {
   std::string manifest = fakeManifest();
-  manifest.replace(manifest.find("\"exact_rows\": 6,"), 16, "");
+  manifest.replace(manifest.find("\"batch_invariant_rows\": 6,"), 16, "");
   writeFakeProgram(program, MICA_LAUNCHER, manifest);
   EXPECT_EQ(run("--tokens 1 -n 2").status, 0);
   expectError(run("--tokens 1 -n 2 --lookup 3"), "leave out --lookup");
@@ -225,10 +225,10 @@ TEST_F(LauncherTest, NumbersAreDecimal) {
   std::string rest = " --tokens 1,5 --temperature 0 --ignore-eos";
   EXPECT_EQ(run("-n 010" + rest).out, joined(fakeContinuation({1, 5}, 10)));
   EXPECT_EQ(run("-n 3 --seed 18446744073709551615" + rest).status, 0);
-  EXPECT_EQ(run("--threads 01 --large-pages info").status, 0) << "they go with every command";
+  EXPECT_EQ(run("--threads 01 --huge-pages info").status, 0) << "they go with every command";
 }
 
-TEST_F(LauncherTest, AFullDiskBehindStdoutIsAnError) {
+TEST_F(LauncherTest, AFullDiskIsAnErrorOfStdout) {
   for (const char *arguments :
        {"--help", "--version", "bench --help", "info", "info --licenses", "--tokens 1 -n 2",
         "--tokens 1 -n 2 --json", "bench --prompt 2 --gen 2 --repeat 1"})
@@ -265,7 +265,7 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
                             "'bench'? See");
   expectUsageError("-p a bench", "--prompt goes with generating text, not with bench");
   expectUsageError("--seed 1 info", "--seed goes with generating text, not with info");
-  expectUsageError("--json feed", "--json goes with generating text, not with feed");
+  expectUsageError("--json score", "--json goes with generating text, not with score");
   expectUsageError("chat --top-k -1", ", see " + program + " chat --help");
   expectUsageError("--temperatur 0.2",
                    "unexpected argument '--temperatur', did you mean '--temperature'? See " +
@@ -296,7 +296,7 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("bench --batch 1025", "'1025' is not a whole number from 1 to 1024");
   expectUsageError("bench --peak-gb 0", "--peak-gb");
   expectUsageError("bench --peak-gflop x", "--peak-gflop");
-  expectUsageError("feed --prefill-chunk 0", "--prefill-chunk");
+  expectUsageError("score --prefill-chunk 0", "--prefill-chunk");
   expectUsageError("info --no", "--no");
 }
 
@@ -477,9 +477,9 @@ std::vector<int32_t> topsOf(const std::string &rows) {
   return tops;
 }
 
-TEST_F(LauncherTest, FeedAnswersWithTheWantedRows) {
+TEST_F(LauncherTest, ScoreAnswersWithTheWantedRows) {
   // Three ids, the last two wanted; one more; back to one position, two others.
-  Outcome outcome = shell("printf '0 1 1 5 3\n3/20 0 4\n1 0 9 9' | " + program + " feed");
+  Outcome outcome = shell("printf '0 1 1 5 3\n3/20 0 4\n1 0 9 9' | " + program + " score");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.out.size(), 5 * fakeVocab * sizeof(float));
   EXPECT_THAT(topsOf(outcome.out),
@@ -488,17 +488,17 @@ TEST_F(LauncherTest, FeedAnswersWithTheWantedRows) {
   EXPECT_EQ(outcome.err, "");
 }
 
-TEST_F(LauncherTest, FeedComputesInChunks) {
-  std::string line = "printf '0 0 1 5 3 9 2\n' | " + program + " feed --prefill-chunk ";
+TEST_F(LauncherTest, ScoreComputesInChunks) {
+  std::string line = "printf '0 0 1 5 3 9 2\n' | " + program + " score --prefill-chunk ";
   std::string whole = shell(line + "512").out;
   EXPECT_EQ(topsOf(whole).size(), 5u);
   for (const char *chunk : {"1", "2", "4"})
     EXPECT_EQ(shell(line + chunk).out, whole);
 }
 
-TEST_F(LauncherTest, FeedComputesPromptsUnlessAskedForDecoding) {
+TEST_F(LauncherTest, ScoreComputesPromptsUnlessAskedForDecoding) {
   writeFakeProgram(program, MICA_LAUNCHER, dependingOnRole(fakeManifest()));
-  std::string line = "printf '0 0 1 5 3\n3 0 4\n' | " + program + " feed ";
+  std::string line = "printf '0 0 1 5 3\n3 0 4\n' | " + program + " score ";
   std::vector<int32_t> tops = {fakeNext({1}), fakeNext({1, 5}), fakeNext({1, 5, 3}),
                                fakeNext({1, 5, 3, 4})};
   EXPECT_EQ(topsOf(shell(line).out), tops);
@@ -509,22 +509,22 @@ TEST_F(LauncherTest, FeedComputesPromptsUnlessAskedForDecoding) {
   EXPECT_EQ(topsOf(shell(line + "--as-decode --prefill-chunk 2").out), tops);
 }
 
-TEST_F(LauncherTest, FeedRefusesWhatItCannotFeed) {
-  auto feed = [&](const std::string &lines) {
-    return shell("printf '" + lines + "' | " + program + " feed");
+TEST_F(LauncherTest, ScoreRefusesInvalidRequests) {
+  auto score = [&](const std::string &lines) {
+    return shell("printf '" + lines + "' | " + program + " score");
   };
-  expectError(feed("0 0\n"), "fewer than three words");
-  expectError(feed("\n"), "fewer than three words");
-  expectError(feed("0 0 x\n"), "'x' is no number that can be fed");
-  expectError(feed("0/x 0 1\n"), "'0/x' is no number that can be fed");
-  expectError(feed("0 0/8 1\n"), "'0/8' is no number that can be fed");
-  expectError(feed("0 0 -1\n"), "'-1' is no number that can be fed");
-  expectError(feed("0 0 32\n"), "token 32 is not in the model's vocabulary");
-  expectError(feed("1 0 3\n"), "cannot go back to 1 positions of 0");
-  expectError(shell("printf '0 0 1\n' | " + program + " feed >/dev/full"),
+  expectError(score("0 0\n"), "fewer than three words");
+  expectError(score("\n"), "fewer than three words");
+  expectError(score("0 0 x\n"), "'x' is not a number that can be fed");
+  expectError(score("0/x 0 1\n"), "'0/x' is not a number that can be fed");
+  expectError(score("0 0/8 1\n"), "'0/8' is not a number that can be fed");
+  expectError(score("0 0 -1\n"), "'-1' is not a number that can be fed");
+  expectError(score("0 0 32\n"), "token 32 is not in the model's vocabulary");
+  expectError(score("1 0 3\n"), "cannot go back to 1 positions of 0");
+  expectError(shell("printf '0 0 1\n' | " + program + " score >/dev/full"),
               "cannot write to the standard output");
-  expectError(shell(program + " feed < /"), "cannot read the standard input");
-  EXPECT_EQ(feed("").status, 0) << "no question, no answer";
+  expectError(shell(program + " score < /"), "cannot read the standard input");
+  EXPECT_EQ(score("").status, 0) << "no question, no answer";
 }
 
 TEST_F(LauncherTest, InfoDescribes) {

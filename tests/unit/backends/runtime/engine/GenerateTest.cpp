@@ -175,7 +175,7 @@ TEST_F(LargeRowsTest, TextsThatHaveEndedLeaveTheOthersGoing) {
   EXPECT_EQ(result->totals.decodeCalls, 3);
 }
 
-/// A text that goes on as it began.
+/// A text that continues as it began.
 void repeat(Generation &generation, const Tokens &period) {
   generation.forcedTokens = period;
   generation.settings.lookup = 8;
@@ -198,13 +198,13 @@ TEST_F(GenerateTest, LookupVerifiesDraftsInOneCall) {
   EXPECT_THAT(trace[1].outputs, ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
-TEST_F(GenerateTest, LookupTakesBackWhatWasWrong) {
+TEST_F(GenerateTest, LookupDiscardsWrongDrafts) {
   repeat(generation, {4, 9, 9, 9});
   settings.maxTokens = 4;
   auto result = run({{3, 4, 5, 3}});
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->texts[0].tokens, (Tokens{4, 9, 9, 9}));
-  // 5 was drafted behind 4, and 9 came in its place.
+  // 5 was drafted after 4, and 9 came in its place.
   EXPECT_THAT(trace[1].rows, ElementsAre(Row{4, 0, 4}, Row{5, 0, 5}, Row{3, 0, 6}));
   EXPECT_EQ(trace[2].rows[0], (Row{9, 0, 5}));
   EXPECT_LT(result->totals.accepted, result->totals.drafted);
@@ -323,7 +323,7 @@ TEST_F(GenerateTest, AListenerMayEndTheTextOrThePrompt) {
   ending.most = 3; // Two pieces and a token.
   result = run({{1, 5, 3, 4}}, &ending);
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(result->texts[0].finish, Finish::StopText);
+  EXPECT_EQ(result->texts[0].finish, Finish::StopSequence);
   EXPECT_EQ(result->texts[0].tokens.size(), 2u);
 }
 

@@ -7,10 +7,10 @@ using namespace mica::rt;
 using testing::ElementsAre;
 
 namespace {
-Manifest modelOf(int64_t exactRows = 8) {
+Manifest modelOf(int64_t batchInvariantRows = 8) {
   Manifest manifest;
   manifest.vocab = 32;
-  manifest.exactRows = exactRows;
+  manifest.batchInvariantRows = batchInvariantRows;
   return manifest;
 }
 
@@ -116,7 +116,7 @@ TEST(GenerationSettings, EachHasARange) {
   EXPECT_EQ(refusal(settings), "top_p is 1.5, choose a value from 0 to 1");
 }
 
-TEST(GenerationSettings, WhatAModelCannotDoIsRefused) {
+TEST(GenerationSettings, UnsupportedSettingsAreRefused) {
   GenerationSettings settings;
   settings.logitBias = {{31, -std::numeric_limits<float>::infinity()}};
   EXPECT_EQ(refusal(settings), "");

@@ -11,7 +11,7 @@ using namespace mica::rt;
 using namespace mica::test;
 
 namespace {
-/// What the model says behind each of the tokens, decoded in one call.
+/// What the model says after each of the tokens, decoded in one call.
 Tokens answersOf(const Model &model, const Tokens &tokens) {
   auto session = Session::create(model, 1, 16);
   if (!session)

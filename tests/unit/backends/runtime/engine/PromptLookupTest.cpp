@@ -18,21 +18,21 @@ namespace {
 /// What rows are drafted at by large models, and by small ones.
 constexpr double large = 0.1, small = 0.2;
 
-PromptLookup after(const Tokens &text, double leastLikelihood = large) {
-  PromptLookup lookup(leastLikelihood);
+PromptLookup after(const Tokens &text, double minAcceptance = large) {
+  PromptLookup lookup(minAcceptance);
   for (int32_t token : text)
     lookup.observe(token);
   return lookup;
 }
 
-/// What generating `text` behind its first `given` tokens takes.
+/// What generating `text` after its first `given` tokens takes.
 struct Cost {
   int64_t calls = 0, drafted = 0, accepted = 0;
 };
 
-Cost costOf(const Tokens &text, int64_t most, size_t given = 1, double leastLikelihood = large) {
+Cost costOf(const Tokens &text, int64_t most, size_t given = 1, double minAcceptance = large) {
   PromptLookup lookup =
-      after(Tokens(text.begin(), text.begin() + static_cast<ptrdiff_t>(given)), leastLikelihood);
+      after(Tokens(text.begin(), text.begin() + static_cast<ptrdiff_t>(given)), minAcceptance);
   Cost cost;
   for (size_t next = given; next < text.size(); ++cost.calls) {
     Tokens draft = lookup.draft(most);
@@ -49,7 +49,7 @@ Cost costOf(const Tokens &text, int64_t most, size_t given = 1, double leastLike
 }
 
 TEST(PromptLookup, DraftsWhatFollowedTheLongestMatch) {
-  // Of "2 3" and "9 3" before the end "2 3" the former goes on with 4.
+  // Of "2 3" and "9 3" before the end "2 3" the former continues with 4.
   EXPECT_EQ(after({1, 2, 3, 4, 5, 9, 3, 6, 2, 3}).draft(1), Tokens{4});
 }
 
@@ -63,8 +63,8 @@ TEST(PromptLookup, HasNoDraftForWhatIsNew) {
   EXPECT_THAT(after({1, 2, 1}).draft(0), IsEmpty());
 }
 
-TEST(PromptLookup, GoesOnBesideARecordWhoseNameWasLonger) {
-  // A name of three tokens between 50 and the separator 7, which stands behind other fields as
+TEST(PromptLookup, ContinuesAfterALongerName) {
+  // A name of three tokens between 50 and the separator 7, which follows other fields as
   // well.
   PromptLookup lookup = after({50, 60, 61, 62, 7, 51, 63, 7, 52, 64, 7, 8, 50});
   EXPECT_EQ(lookup.draft(1), Tokens{60});
@@ -76,7 +76,7 @@ TEST(PromptLookup, GoesOnBesideARecordWhoseNameWasLonger) {
   EXPECT_EQ(lookup.draft(1), Tokens{51}) << "not 8, which followed 7 the last time";
 }
 
-TEST(PromptLookup, APeriodGoesOnBehindTheText) {
+TEST(PromptLookup, APeriodContinuesPastTheText) {
   PromptLookup lookup = after({1, 2, 1, 2, 1, 2});
   EXPECT_EQ(lookup.draft(1), Tokens{1});
   for (int i = 0; i < 8; ++i)

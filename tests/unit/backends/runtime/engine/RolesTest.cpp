@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using Row = FakeCall::Row;
 
 namespace {
-/// A model that says the next token but one behind a decoded row.
+/// A model that says the next token but one after a decoded row.
 class RolesTest : public FakeModelFixture {
 protected:
   std::string manifest() const override { return dependingOnRole(fakeManifest()); }
@@ -29,7 +29,7 @@ protected:
   /// Queues rows, the last one with logits.
   void push(int64_t sequence, const Tokens &tokens, RowRole role) {
     for (size_t i = 0; i < tokens.size(); ++i)
-      ASSERT_TRUE(session->push(sequence, tokens[i], role, i + 1 == tokens.size()));
+      ASSERT_TRUE(session->add(sequence, tokens[i], role, i + 1 == tokens.size()));
   }
   void pushPrompt(int64_t sequence, const Tokens &tokens) {
     push(sequence, tokens, RowRole::Prompt);
@@ -37,9 +37,9 @@ protected:
   void pushDecode(int64_t sequence, const Tokens &tokens) {
     push(sequence, tokens, RowRole::Decode);
   }
-  /// What the model says behind each row with logits.
+  /// What the model says after each row with logits.
   Tokens run() {
-    auto logits = session->run();
+    auto logits = session->decode();
     if (!logits)
       return {};
     Tokens tops;
@@ -103,7 +103,7 @@ TEST_F(RolesTest, RowsOfASequenceKeepTheirOrder) {
   pushPrompt(1, {6});
   EXPECT_THAT(run(), ElementsAre(afterPrompt({1, 5}), afterDecode({1, 5, 3}), afterDecode({2}),
                                  afterPrompt({2, 6})));
-  // A prompt behind a decoded row, which nobody has yet, waits for it.
+  // A prompt after a decoded row, which nobody has yet, waits for it.
   EXPECT_THAT(calls(),
               ElementsAre(std::pair(RowRole::Prompt, std::vector{Row{1, 0, 0}, Row{5, 0, 1}}),
                           std::pair(RowRole::Decode, std::vector{Row{3, 0, 2}, Row{2, 1, 0}}),
@@ -122,7 +122,7 @@ TEST_F(RolesTest, AnyOrderGivesTheSameLogits) {
         text.push_back(static_cast<int32_t>(random() % 30));
         bool prompt = random() % 2, wanted = random() % 3 > 0;
         ASSERT_TRUE(
-            session->push(s, text.back(), prompt ? RowRole::Prompt : RowRole::Decode, wanted));
+            session->add(s, text.back(), prompt ? RowRole::Prompt : RowRole::Decode, wanted));
         if (wanted)
           expected.push_back(prompt ? afterPrompt(text) : afterDecode(text));
       }
@@ -241,7 +241,7 @@ class RolesAndLengthsTest : public RolesTest {
   std::string manifest() const override { return dependingOnRole(fakeManifestOfLengths()); }
 };
 
-TEST_F(RolesAndLengthsTest, RowsAreReadAgainInTheirRoles) {
+TEST_F(RolesAndLengthsTest, RowsAreRecomputedInTheirRoles) {
   open(1, 4);
   pushPrompt(0, {5, 3, 9, 1, 4, 4});
   run();
@@ -253,7 +253,7 @@ TEST_F(RolesAndLengthsTest, RowsAreReadAgainInTheirRoles) {
   fakeCalls.clear();
   pushDecode(0, {8});
   EXPECT_THAT(run(), ElementsAre(afterPrompt({5, 3, 9, 1, 4, 4, 7, 6, 8})));
-  EXPECT_EQ(session->readAgain(), 8);
+  EXPECT_EQ(session->recomputedTokens(), 8);
   EXPECT_THAT(calls(),
               ElementsAre(std::pair(RowRole::Prompt, std::vector{Row{5, 0, 0}, Row{3, 0, 1},
                                                                  Row{9, 0, 2}, Row{1, 0, 3}}),

@@ -10,7 +10,7 @@ using namespace mica::rt;
 using namespace mica::test;
 
 namespace {
-/// Models whose arithmetic a neighbour could disturb in different ways.
+/// Models whose arithmetic a neighbor could disturb in different ways.
 class CompanyTest : public SchedulerFixture, public testing::WithParamInterface<int> {
 protected:
   std::string manifest() const override {

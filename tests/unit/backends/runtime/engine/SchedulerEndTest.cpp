@@ -102,7 +102,7 @@ TEST_F(SchedulerEndTest, AListenerMayEndItsText) {
   // It comes before the length.
   submit(request({1, 5}, 3), stopping);
   finishAll();
-  EXPECT_EQ(stopping.result->finish, Finish::StopText);
+  EXPECT_EQ(stopping.result->finish, Finish::StopSequence);
   EXPECT_EQ(stopping.result->tokens, fakeContinuation({1, 5}, 3));
   // An end token comes before it.
   Recorder ending;

@@ -1,5 +1,6 @@
 // Requests of a scheduler over a loaded fake model.
-#pragma once
+#ifndef MICA_TESTS_UNIT_BACKENDS_RUNTIME_ENGINE_SCHEDULERFIXTURE_H
+#define MICA_TESTS_UNIT_BACKENDS_RUNTIME_ENGINE_SCHEDULERFIXTURE_H
 
 #include "tests/unit/backends/runtime/FakeModelFixture.h"
 #include "tests/unit/backends/runtime/Generation.h"
@@ -95,3 +96,5 @@ protected:
 };
 
 } // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_RUNTIME_ENGINE_SCHEDULERFIXTURE_H

@@ -48,7 +48,7 @@ TEST_F(RecomputeTest, IsEndedByItsListener) {
   EXPECT_EQ(totals.promptTokens, 6);
   EXPECT_EQ(totals.recomputedTokens, 3);
   ASSERT_EQ(scheduler->cachedTokens(0), 3);
-  // The conversation goes on with what the slot has cached.
+  // The conversation continues with what the slot has cached.
   Tokens longer = begin(6);
   longer.insert(longer.end(), made.begin(), made.end());
   longer.push_back(11);

@@ -11,7 +11,7 @@ using testing::ElementsAre;
 namespace {
 using SchedulerReuseTest = SchedulerFixture;
 
-TEST_F(SchedulerReuseTest, WhatASlotHasCachedIsNotComputedAgain) {
+TEST_F(SchedulerReuseTest, CachedPrefixesAreReused) {
   open({.slots = 2});
   Recorder first, other;
   submit(request({9, 9}, 2), other);
@@ -27,7 +27,7 @@ TEST_F(SchedulerReuseTest, WhatASlotHasCachedIsNotComputedAgain) {
   EXPECT_EQ(scheduler->totals().promptTokens, 2 + 3 + 2);
 }
 
-TEST_F(SchedulerReuseTest, OnlyWhatIsTheSameIsReused) {
+TEST_F(SchedulerReuseTest, OnlyEqualPrefixesAreReused) {
   open({.slots = 1});
   EXPECT_EQ(reused({1, 5, 3, 8}, 100), 0);
   EXPECT_EQ(reused({1, 5, 4, 8}, 100), 2);

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 namespace {
 using SchedulerTest = SchedulerFixture;
 
-TEST_F(SchedulerTest, TextsGoOnWhileALongPromptIsComputed) {
+TEST_F(SchedulerTest, TextsContinueWhileALongPromptIsComputed) {
   open({.slots = 2, .promptRows = 3});
   Recorder first, second;
   submit(request({1, 5}, 4), first);
@@ -56,7 +56,7 @@ TEST_F(SchedulerTest, PromptsWithinTheBudgetAreOfOneStep) {
       << "each in a call of its own";
   fakeCalls.clear();
   scheduler->step();
-  // Two texts; the third prompt, behind which there is no room for five rows.
+  // Two texts; the third prompt, after which there is no room for five rows.
   EXPECT_THAT(calls(), ElementsAre(testing::SizeIs(2), testing::SizeIs(1)));
   finishAll();
   EXPECT_EQ(recorders[3].tokens, fakeContinuation({7, 8, 9, 1, 2, 3}, 2));
@@ -97,7 +97,7 @@ TEST_F(SchedulerTest, TokensComeWithTheLogitsOfTheModel) {
   EXPECT_THAT(tops, ElementsAre(fakeNext({1, 5}), fakeNext({1, 5, 9}), fakeNext({1, 5, 9, 9})));
 }
 
-TEST_F(SchedulerTest, DraftsOfOneTextStandBesideOthers) {
+TEST_F(SchedulerTest, DraftsOfOneTextShareCallsWithOthers) {
   open({.slots = 3});
   Recorder repeating, wrong, plain;
   Request drafts = request({3, 4, 5, 3, 4, 5}, 9);
@@ -123,7 +123,7 @@ TEST_F(SchedulerTest, DraftsOfOneTextStandBesideOthers) {
     EXPECT_LE(call.rows.size(), 6u) << "the program computes six rows alike";
 }
 
-TEST_F(SchedulerTest, WhatCannotBeGeneratedIsRefusedAtOnce) {
+TEST_F(SchedulerTest, ImpossibleRequestsAreRefusedAtOnce) {
   open({.slots = 1});
   Recorder silent;
   auto refusal = [&](const Request &request) {
@@ -155,7 +155,7 @@ TEST_F(SchedulerTest, ForcedTokensNeedNoPrompt) {
   EXPECT_THAT(recorder.tokens, ElementsAre(5, 6, 7, 5));
   EXPECT_THAT(calls(), ElementsAre(ElementsAre(Row{5, 0, 0}), ElementsAre(Row{6, 0, 1}),
                                    ElementsAre(Row{7, 0, 2})));
-  // Behind what the slot has cached as well.
+  // After what the slot has cached as well.
   fakeCalls.clear();
   Recorder behind;
   forced.prompt = {5, 6};

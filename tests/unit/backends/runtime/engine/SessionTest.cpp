@@ -10,7 +10,7 @@ using namespace mica::test;
 
 namespace {
 /// Sequences of a model whose rows follow the length of their text: it answers NaN where it sees
-/// rows of both sides of a border.
+/// rows of both sides of a threshold.
 class SessionTest : public FakeModelFixture {
 protected:
   std::string manifest() const override { return fakeManifestOfLengths(); }
@@ -22,11 +22,11 @@ protected:
   }
   void push(int64_t sequence, const Tokens &tokens, RowRole role = RowRole::Prompt) {
     for (size_t i = 0; i < tokens.size(); ++i)
-      ASSERT_TRUE(session->push(sequence, tokens[i], role, i + 1 == tokens.size()));
+      ASSERT_TRUE(session->add(sequence, tokens[i], role, i + 1 == tokens.size()));
   }
-  /// What the model says behind the last queued row; -1: nothing that is a number.
+  /// What the model says after the last queued row; -1: nothing that is a number.
   int32_t next() {
-    auto logits = session->run();
+    auto logits = session->decode();
     return logits ? top(*logits) : -1;
   }
   static int32_t top(std::span<const float> logits) {
@@ -34,71 +34,71 @@ protected:
     return token ? *token : -1;
   }
 
-  /// Ten tokens: two more than stand before the border.
+  /// Ten tokens: two more than are before the threshold.
   const Tokens text = {5, 3, 9, 1, 4, 4, 7, 2, 6, 8};
   Tokens begin(size_t count) const { return {text.begin(), text.begin() + count}; }
   std::unique_ptr<Session> session;
 };
 
-TEST_F(SessionTest, ReadsAgainInPiecesWhereATextCrossesABorder) {
+TEST_F(SessionTest, RecomputesInChunksWhereASequenceCrossesAThreshold) {
   open(1, 3);
   push(0, begin(8));
   EXPECT_EQ(next(), fakeNext(begin(8)));
-  EXPECT_EQ(session->readAgain(), 0);
+  EXPECT_EQ(session->recomputedTokens(), 0);
   fakeCalls.clear();
   push(0, {text[8]});
   EXPECT_EQ(next(), fakeNext(begin(9)));
-  EXPECT_EQ(session->readAgain(), 8);
+  EXPECT_EQ(session->recomputedTokens(), 8);
   ASSERT_EQ(fakeCalls.size(), 4u);
   EXPECT_THAT(
       fakeCalls[1].rows,
       testing::ElementsAre(FakeCall::Row{1, 0, 3}, FakeCall::Row{4, 0, 4}, FakeCall::Row{4, 0, 5}));
   push(0, {text[9]});
   EXPECT_EQ(next(), fakeNext(text));
-  EXPECT_EQ(session->readAgain(), 8) << "once";
+  EXPECT_EQ(session->recomputedTokens(), 8) << "once";
 }
 
-TEST_F(SessionTest, ReadsAgainOnTheWayBack) {
+TEST_F(SessionTest, RecomputesOnTheWayBack) {
   open(1, 16);
   push(0, text);
   EXPECT_EQ(next(), fakeNext(text));
-  EXPECT_EQ(session->readAgain(), 0) << "all rows were queued together";
+  EXPECT_EQ(session->recomputedTokens(), 0) << "all rows were queued together";
   session->truncate(0, 4);
   push(0, {text[4]});
   EXPECT_EQ(next(), fakeNext(begin(5)));
-  EXPECT_EQ(session->readAgain(), 4);
+  EXPECT_EQ(session->recomputedTokens(), 4);
 }
 
-TEST_F(SessionTest, WhatIsExpectedIsNotReadAgain) {
+TEST_F(SessionTest, AnExpectedLengthIsNotRecomputed) {
   open(1, 16);
-  session->expect(0, 10);
+  session->setTotalLength(0, 10);
   push(0, begin(4));
   EXPECT_EQ(next(), fakeNext(begin(4)));
   push(0, {text.begin() + 4, text.end()});
   EXPECT_EQ(next(), fakeNext(text));
-  EXPECT_EQ(session->readAgain(), 0);
+  EXPECT_EQ(session->recomputedTokens(), 0);
 }
 
-TEST_F(SessionTest, SaysHowManyRowsStandBeforeTheBorder) {
+TEST_F(SessionTest, CountsPositionsUntilTheThreshold) {
   open(1, 16);
-  EXPECT_EQ(session->roomBeforeBorder(0), fakeBorder);
+  EXPECT_EQ(session->positionsUntilThreshold(0), fakeThreshold);
   push(0, begin(3));
-  EXPECT_EQ(session->roomBeforeBorder(0), fakeBorder - 3);
-  session->expect(0, 10);
-  EXPECT_EQ(session->roomBeforeBorder(0), fakeMaxSeq - 3);
+  EXPECT_EQ(session->positionsUntilThreshold(0), fakeThreshold - 3);
+  session->setTotalLength(0, 10);
+  EXPECT_EQ(session->positionsUntilThreshold(0), fakeMaxSeq - 3);
 }
 
-TEST_F(SessionTest, SequencesStandOnSidesOfTheirOwn) {
+TEST_F(SessionTest, EachSequenceHasItsOwnRegime) {
   open(2, 16);
   push(0, begin(8));
   EXPECT_EQ(next(), fakeNext(begin(8)));
   push(0, {text[8]});
   push(1, begin(2));
-  auto logits = session->run();
+  auto logits = session->decode();
   ASSERT_TRUE(logits);
   EXPECT_EQ(top(logits->first(fakeVocab)), fakeNext(begin(9)));
   EXPECT_EQ(top(logits->last(fakeVocab)), fakeNext(begin(2)));
-  EXPECT_EQ(session->readAgain(), 8);
+  EXPECT_EQ(session->recomputedTokens(), 8);
 }
 
 TEST_F(SessionTest, AnEndBeforeTheFirstCallLosesTheQueuedRowsOnly) {
@@ -116,15 +116,15 @@ TEST_F(SessionTest, AnEndBeforeTheFirstCallLosesTheQueuedRowsOnly) {
   EXPECT_EQ(session->queued(), 0);
   EXPECT_EQ(session->length(0), 8);
   EXPECT_EQ(session->length(1), 0);
-  EXPECT_EQ(session->readAgain(), 0);
+  EXPECT_EQ(session->recomputedTokens(), 0);
   // The caches are as they were.
   session->truncate(0, 7);
   push(0, {text[7]});
   EXPECT_EQ(next(), fakeNext(begin(8)));
-  EXPECT_EQ(session->readAgain(), 0);
+  EXPECT_EQ(session->recomputedTokens(), 0);
 }
 
-TEST_F(SessionTest, AnEndBetweenCallsLosesWhatWasNotReadAgain) {
+TEST_F(SessionTest, AnEndBetweenCallsDropsTheRest) {
   open(1, 3);
   push(0, begin(8));
   EXPECT_EQ(next(), fakeNext(begin(8)));
@@ -134,18 +134,18 @@ TEST_F(SessionTest, AnEndBetweenCallsLosesWhatWasNotReadAgain) {
   ASSERT_TRUE(prepared);
   EXPECT_FALSE(*prepared);
   EXPECT_EQ(session->length(0), 6) << "two calls of three rows";
-  EXPECT_EQ(session->readAgain(), 6);
+  EXPECT_EQ(session->recomputedTokens(), 6);
   // From there on to the same end, whether that is a long text ...
   push(0, {text[6], text[7], text[8]});
   EXPECT_EQ(next(), fakeNext(begin(9)));
-  EXPECT_EQ(session->readAgain(), 6);
+  EXPECT_EQ(session->recomputedTokens(), 6);
   // ... or a short one.
   session->truncate(0, 6);
   push(0, {text[6]});
   EXPECT_EQ(next(), fakeNext(begin(7)));
 }
 
-TEST_F(SessionTest, PreparedRowsAreNotReadAgainByTheRun) {
+TEST_F(SessionTest, PreparedRowsAreNotRecomputedByTheRun) {
   open(1, 16);
   push(0, begin(8));
   EXPECT_EQ(next(), fakeNext(begin(8)));
@@ -153,8 +153,8 @@ TEST_F(SessionTest, PreparedRowsAreNotReadAgainByTheRun) {
   auto prepared = session->prepare({});
   ASSERT_TRUE(prepared);
   EXPECT_TRUE(*prepared);
-  EXPECT_EQ(session->readAgain(), 8);
+  EXPECT_EQ(session->recomputedTokens(), 8);
   EXPECT_EQ(next(), fakeNext(begin(9)));
-  EXPECT_EQ(session->readAgain(), 8);
+  EXPECT_EQ(session->recomputedTokens(), 8);
 }
 } // namespace

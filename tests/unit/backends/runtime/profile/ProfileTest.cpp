@@ -1,7 +1,7 @@
 #include "backends/runtime/profile/Profile.h"
 #include "backends/cpu/device/Peaks.h"
 #include "backends/cpu/device/Pool.h"
-#include "backends/cpu/features/PagesInTurn.h"
+#include "backends/cpu/features/InterleavedPages.h"
 #include "backends/runtime/profile/Roofline.h"
 
 #include <gtest/gtest.h>
@@ -33,9 +33,9 @@ TEST(CallPositions, AWindowHidesWhatIsLongAgo) {
   EXPECT_EQ(twoSequences().pairs(5), 4 + 5 + 5 + 5);
 }
 
-/// While a chunk is read, each unit of the next one is asked for once, neighbours from other pages.
-TEST(PagesInTurn, AskForTheNextChunk) {
-  using namespace pages_in_turn;
+/// While a chunk is read, each unit of the next one is asked for once, neighbors from other pages.
+TEST(InterleavedPages, AskForTheNextChunk) {
+  using namespace interleaved_pages;
   for (int64_t first : {int64_t(0), 5 * chunk}) {
     std::set<int64_t> asked;
     for (int64_t at = first; at < first + chunk; at += unit) {

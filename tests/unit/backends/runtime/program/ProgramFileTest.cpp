@@ -204,7 +204,7 @@ TEST_F(ProgramFileTest, DamagedSections) {
   };
   EXPECT_THAT(after(SectionKind::Code, [](auto &e) { e.kind = 9; }), HasSubstr("unknown kind 9"));
   EXPECT_THAT(after(SectionKind::Weights, [](auto &e) { e.kind = 1; }),
-              HasSubstr("'code' stands twice"));
+              HasSubstr("'code' occurs twice"));
   EXPECT_THAT(after(SectionKind::Weights, [](auto &e) { e.offset += 64; }),
               HasSubstr("'weights' is misplaced"));
   EXPECT_THAT(after(SectionKind::Weights, [](auto &e) { e.offset -= pageSize; }),
@@ -218,13 +218,13 @@ TEST_F(ProgramFileTest, DamagedSections) {
   EXPECT_THAT(after(SectionKind::Launcher, [](auto &e) { e.kind = 1; }),
               HasSubstr("'code' is misplaced"));
   EXPECT_THAT(after(SectionKind::Weights, [](auto &e) { e.size += 4 * pageSize; }),
-              HasSubstr("'weights' reaches behind the end of the file"));
+              HasSubstr("'weights' reaches past the end of the file"));
   EXPECT_THAT(after(SectionKind::Weights, [](auto &e) { e.size = pageSize + 10000; }),
               HasSubstr("'tokenizer' is misplaced"));
   EXPECT_THAT(after(SectionKind::Manifest, [](auto &e) { e.size = ~uint64_t(0); }),
-              HasSubstr("'manifest' reaches behind the end of the file"));
+              HasSubstr("'manifest' reaches past the end of the file"));
   EXPECT_THAT(after(SectionKind::Manifest, [](auto &e) { e.offset = ~uint64_t(4095); }),
-              HasSubstr("'manifest' reaches behind the end of the file"));
+              HasSubstr("'manifest' reaches past the end of the file"));
 }
 
 TEST_F(ProgramFileTest, DamagedContentsAreFoundByTheirHash) {
@@ -270,7 +270,7 @@ TEST_F(ProgramFileTest, AbsurdSizesAreRefusedBeforeTheyAreAllocated) {
   EXPECT_FALSE(readSection(source, {SectionKind::Weights, pageSize, uint64_t(1) << 48, 0}));
 }
 
-TEST_F(ProgramFileTest, WhatIsNoFileIsRefused) {
+TEST_F(ProgramFileTest, NonFilesAreRefused) {
   auto errorOfOpen = [](const std::string &name) {
     return ProgramFile::open(name).error().message;
   };

@@ -69,21 +69,21 @@ TEST_F(ProgramWriterTest, ManySmallPiecesEqualOneLarge) {
   EXPECT_EQ(std::string(reinterpret_cast<const char *>(read->data()), read->size()), weights);
 }
 
-TEST_F(ProgramWriterTest, WeightsOfManyLargePagesBeginAtOne) {
-  for (uint64_t size : {8 * largePage - 1, 8 * largePage, 8 * largePage + 4711}) {
+TEST_F(ProgramWriterTest, WeightsOfManyHugePagesBeginAtOne) {
+  for (uint64_t size : {8 * hugePage - 1, 8 * hugePage, 8 * hugePage + 4711}) {
     auto writer = ProgramWriter::create(path, "/proc/self/exe");
     ASSERT_TRUE(writer);
     std::string weights(size, 'a');
     for (size_t at = 0; at < size; at += 4096 - 1)
       weights[at] = static_cast<char>(at * 2654435761u >> 24);
-    bool large = size >= 8 * largePage;
+    bool large = size >= 8 * hugePage;
     ASSERT_TRUE((*writer)->add(SectionKind::Code, bytesOf(testCode)));
     ASSERT_TRUE((*writer)->begin(SectionKind::Weights, size));
-    // Not in pieces of a large page: the writer makes them.
+    // Not in pieces of a huge page: the writer makes them.
     for (size_t at = 0, piece = 5 << 20; at < size; at += piece) {
       ASSERT_TRUE((*writer)->append(bytesOf(weights).subspan(at, std::min(piece, size - at))));
       if (large)
-        EXPECT_EQ(std::filesystem::file_size(temporaryOf("program", getpid())) % largePage, 0u);
+        EXPECT_EQ(std::filesystem::file_size(temporaryOf("program", getpid())) % hugePage, 0u);
     }
     ASSERT_TRUE((*writer)->end());
     ASSERT_TRUE((*writer)->add(SectionKind::Manifest, bytesOf(testManifest)));
@@ -92,15 +92,15 @@ TEST_F(ProgramWriterTest, WeightsOfManyLargePagesBeginAtOne) {
     ASSERT_TRUE(file) << file.error().message;
     const Section *code = file->layout().find(SectionKind::Code);
     uint64_t offset = file->layout().find(SectionKind::Weights)->offset;
-    EXPECT_EQ(offset, alignTo(code->offset + code->size, large ? largePage : pageSize));
-    for (bool readByLargePages : {false, true}) {
-      auto mapped = file->map(SectionKind::Weights, readByLargePages);
+    EXPECT_EQ(offset, alignTo(code->offset + code->size, large ? hugePage : pageSize));
+    for (bool readByHugePages : {false, true}) {
+      auto mapped = file->map(SectionKind::Weights, readByHugePages);
       ASSERT_TRUE(mapped) << mapped.error().message;
       const std::byte *data = mapped->bytes().data();
       EXPECT_EQ(std::string(reinterpret_cast<const char *>(data), mapped->bytes().size()), weights);
       if (large)
-        EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % largePage, 0u);
-      EXPECT_LE(bytesInLargePages(data), size);
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % hugePage, 0u);
+      EXPECT_LE(bytesInHugePages(data), size);
     }
   }
 }
@@ -118,7 +118,7 @@ TEST_F(ProgramWriterTest, NothingStaysWithoutCommit) {
   EXPECT_EQ(contents(path), old);
 }
 
-TEST_F(ProgramWriterTest, KeepsFilesThatAreNoPrograms) {
+TEST_F(ProgramWriterTest, KeepsFilesOtherThanPrograms) {
   std::string refused =
       "cannot be written (it exists and is no Mica program), remove it or choose another -o";
   writeTestProgram(path);
@@ -134,7 +134,7 @@ TEST_F(ProgramWriterTest, KeepsFilesThatAreNoPrograms) {
   EXPECT_EQ(errorOfCreate(path), "no error");
 }
 
-TEST_F(ProgramWriterTest, TargetsThatCannotBe) {
+TEST_F(ProgramWriterTest, ImpossibleTargets) {
   auto because = [](const std::string &reason) {
     return "cannot be written (" + reason + "), choose another -o";
   };
@@ -260,7 +260,7 @@ TEST_F(ProgramWriterTest, IgnoredSignalsStayIgnored) {
   EXPECT_EQ(status, 0);
 }
 
-TEST_F(ProgramWriterTest, WhatIsNoRegularFileStays) {
+TEST_F(ProgramWriterTest, NonRegularFilesAreKept) {
   ASSERT_EQ(mkfifo(folder.file("pipe").c_str(), 0600), 0);
   EXPECT_EQ(errorOfCreate(folder.file("pipe")),
             "cannot be written (it is not a regular file), choose another -o");
@@ -352,7 +352,7 @@ TEST_F(ProgramWriterTest, ASignalRemovesAFolderAndItsProtectedFile) {
   EXPECT_EQ(folder.entries(), 0u);
 }
 
-TEST_F(ProgramWriterTest, ErrorsNameTheRemedyThatTheCallerKnows) {
+TEST_F(ProgramWriterTest, ErrorsNameTheHintOfTheCaller) {
   auto writer = ProgramWriter::create(folder.file("d/program"), "/proc/self/exe", "set TMPDIR");
   ASSERT_FALSE(writer);
   EXPECT_EQ(writer.error().message,

@@ -1,5 +1,6 @@
 // Small programs for the tests of the file format.
-#pragma once
+#ifndef MICA_TESTS_UNIT_BACKENDS_RUNTIME_PROGRAM_TESTPROGRAMS_H
+#define MICA_TESTS_UNIT_BACKENDS_RUNTIME_PROGRAM_TESTPROGRAMS_H
 
 #include "backends/runtime/program/ProgramFile.h"
 #include "backends/runtime/program/ProgramWriter.h"
@@ -63,3 +64,5 @@ inline void writeTestProgram(const std::string &path, bool tokenizer = true) {
 }
 
 } // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_RUNTIME_PROGRAM_TESTPROGRAMS_H

@@ -78,7 +78,7 @@ TEST(HelpFormatterTest, WrapsAndGroups) {
   int64_t count = 3;
   addGroup(app, "Choices", [&] {
     app.add_option("-t,--type", type,
-                   "How it is done, in many words: so many that they cannot stand "
+                   "How it is done, in many words: so many that they cannot be "
                    "on one line")
         ->check(CLI::IsMember({"a", "b"}));
     app.add_option("--count-of-something", count, "How many")
@@ -94,7 +94,7 @@ TEST(HelpFormatterTest, WrapsAndGroups) {
             "\n"
             "\nChoices:\n"
             "  -t, --type TEXT         How it is done, in many words: so many that they\n"
-            "                          cannot stand on one line; one of a, b\n"
+            "                          cannot be on one line; one of a, b\n"
             "  --count-of-something N  How many; from 1 to 1024 (default: 3)\n"
             "\n"
             "Example:\n"

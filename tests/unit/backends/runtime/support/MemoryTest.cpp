@@ -14,7 +14,7 @@ TEST(Memory, IsZeroAndAlignedToPages) {
   EXPECT_TRUE(std::all_of(bytes, bytes + 10000, [](char byte) { return byte == 0; }));
 }
 
-TEST(Memory, LargePagesBeginAtOne) {
+TEST(Memory, HugePagesBeginAtOne) {
   constexpr uint64_t large = uint64_t(2) << 20;
   for (uint64_t bytes : {uint64_t(1), large - 1, large, 3 * large + 5000}) {
     Result<Memory> memory = Memory::reserve(bytes, Pages::Large);
@@ -39,7 +39,7 @@ TEST(Memory, MoreThanThereIsOfAddressesIsAnError) {
   }
 }
 
-TEST(Memory, AssigningHandsItOn) {
+TEST(Memory, AssigningMovesIt) {
   Result<Memory> small = Memory::reserve(1), large = Memory::reserve(100);
   ASSERT_TRUE(small && large);
   void *data = large->data();

@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 namespace {
-/// The floats behind the header.
+/// The floats after the header.
 std::vector<float> floatsOf(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(file)), {});
@@ -33,7 +33,7 @@ TEST(Npy, HeaderFollowsTheFormat) {
   EXPECT_EQ(npyHeader(int64_t(1) << 40, int64_t(1) << 31).size(), 128u);
 }
 
-TEST(Npy, SequencesStandOneAfterTheOther) {
+TEST(Npy, SequencesFollowEachOther) {
   TemporaryFolder folder;
   std::string path = folder.file("l.npy");
   auto writer = NpyWriter::create(path, 2, {4, 3, 2});
@@ -68,7 +68,7 @@ TEST(Npy, NothingStaysWithoutCommit) {
   EXPECT_TRUE(folder.entries().empty());
 }
 
-TEST(Npy, PlacesThatCannotBe) {
+TEST(Npy, ImpossiblePaths) {
   auto error = [](const std::string &path) {
     return NpyWriter::create(path, 2, {1}).error().message;
   };

@@ -197,7 +197,7 @@ TEST(WeightFiles, SaysWhyThereAreNoWeights) {
   EXPECT_FALSE(WeightFiles::present(folder.path()));
   folder.write("pytorch_model.bin", "x");
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
-              HasSubstr("is no whole zip archive (its directory is missing)"));
+              HasSubstr("is not a whole zip archive (its directory is missing)"));
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path("pytorch_model.bin"))),
               HasSubstr("is not a folder, name a model folder"));
 }

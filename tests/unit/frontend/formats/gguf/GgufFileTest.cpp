@@ -160,7 +160,7 @@ TEST(GgufFile, RefusesLengthsBeyondTheFile) {
   EXPECT_THAT(problemOf(file), HasSubstr("ends in the name of key 0 of 1"));
 }
 
-TEST(GgufFile, RefusesWhatOccursTwice) {
+TEST(GgufFile, RefusesDuplicates) {
   EXPECT_THAT(problemOf(GgufWriter().u32("k", 1).u32("k", 1)),
               HasSubstr("has the key \"k\" twice"));
   EXPECT_THAT(problemOf(GgufWriter().floats("t", {1}, {1}).floats("t", {1}, {1})),

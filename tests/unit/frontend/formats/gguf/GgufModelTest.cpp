@@ -88,7 +88,7 @@ TEST_F(Split, NamesMustAgreeWithTheMetadata) {
               HasSubstr("has \"split.count\": \"three\", expected an integer from 0 to 4096"));
 }
 
-TEST(GgufModel, IsRecognised) {
+TEST(GgufModel, IsRecognized) {
   TestFolder folder;
   EXPECT_TRUE(isGguf(folder.write("a.gguf", "junk"))) << "by its name";
   EXPECT_TRUE(isGguf(folder.write("a.bin", GgufWriter().bytes()))) << "by its bytes";

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 namespace {
 
-/// The data of an .npy file, behind its header.
+/// The data of an .npy file, after its header.
 std::vector<uint8_t> npyBytes(const std::filesystem::path &path) {
   std::ifstream file(path, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(file)), {});

@@ -138,8 +138,8 @@ TEST(Safetensors, RefusesBrokenHeaders) {
               HasSubstr("nests deeper"));
 }
 
-/// Padding is allowed behind the header's object alone.
-TEST(Safetensors, RefusesWhatStandsBeforeTheHeader) {
+/// Padding is allowed after the header's object alone.
+TEST(Safetensors, RefusesDataBeforeTheHeader) {
   const std::string entry = R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
   EXPECT_EQ(messageOf(read(lengthPrefixed(entry + "   ", "a"))), "");
   for (const char *before : {"\xEF\xBB\xBF", " ", "\n", "\t"})

@@ -68,7 +68,8 @@ TEST(TorchFile, RefusesWhatIsNoDictionaryOfTensors) {
   EXPECT_THAT(
       Saved("evil").problem(),
       HasSubstr("m.bin: has a pickle that uses \"posix.system\", which is no part of a tensor"));
-  EXPECT_THAT(Saved("nested").problem(), HasSubstr("has the entry \"state\", which is no tensor"));
+  EXPECT_THAT(Saved("nested").problem(),
+              HasSubstr("has the entry \"state\", which is not a tensor"));
 }
 
 TEST(TorchFile, RefusesPicklesThatWouldTakeAllMemory) {
@@ -139,7 +140,7 @@ TEST(TorchFile, MayHaveStrides) {
   EXPECT_EQ(t.size, 24u);
 }
 
-/// From before torch 1.6: pickles and storages behind each other.
+/// From before torch 1.6: pickles and storages one after the other.
 TEST(TorchFile, ReadsFilesOfOldTorch) {
   Saved legacy("legacy");
   ASSERT_TRUE(bool(legacy.tensors)) << legacy.problem();
@@ -174,8 +175,9 @@ TEST(TorchFile, RefusesOldFilesThatAreNotWhole) {
   EXPECT_EQ(problem(whole), "");
   EXPECT_EQ(problem(head + machine("\x89") + tensors("N") + storages(text("7")) + data),
             "m.bin: is of a big-endian machine, convert the model to safetensors");
-  EXPECT_EQ(problem(head.substr(1)), "m.bin: is no whole zip archive (its directory is missing), "
-                                     "fetch it again");
+  EXPECT_EQ(problem(head.substr(1)),
+            "m.bin: is not a whole zip archive (its directory is missing), "
+            "fetch it again");
   EXPECT_EQ(problem(head.substr(0, 12)),
             "m.bin: has a pickle that is no checkpoint of torch, convert the model to safetensors");
   EXPECT_EQ(problem(head + machine("\x88") + tensors("K\1") + storages(text("7")) + data),

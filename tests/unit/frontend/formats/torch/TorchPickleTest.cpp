@@ -63,7 +63,7 @@ TEST(TorchPickle, HasStrides) {
   EXPECT_EQ(tensors->front().span, 6u);
 }
 
-TEST(TorchPickle, RefusesWhatIsNoPickle) {
+TEST(TorchPickle, RefusesNonPickles) {
   for (const std::string &pickle :
        {std::string(), std::string("X"), std::string("R."), std::string("t."), std::string("u."),
         std::string("\x85."), std::string("\x93."), std::string("Q."), std::string("b."),
@@ -78,7 +78,7 @@ TEST(TorchPickle, RefusesWhatIsNoPickle) {
   EXPECT_EQ(problemOf("."), refused("has a pickle that is cut or none"));
 }
 
-TEST(TorchPickle, RefusesWhatIsTooLarge) {
+TEST(TorchPickle, RefusesTooLargeValues) {
   EXPECT_EQ(problemOf(std::string((16 << 20) + 1, 'N')),
             refused("has a pickle of 16777217 bytes, at most 16777216 are read"));
   EXPECT_EQ(problemOf(std::string((2 << 20) + 1, 'N')),
@@ -123,7 +123,7 @@ TEST(TorchPickle, RefusesOtherDictionaries) {
   std::string one = tensor(1, 0, tuple({}), tuple({}));
   EXPECT_EQ(problemOf(dictionary("N" + one)), refused("has a dictionary whose keys are no names"));
   EXPECT_EQ(problemOf(dictionary(text("a") + "N")),
-            refused("has the entry \"a\", which is no tensor"));
+            refused("has the entry \"a\", which is not a tensor"));
   EXPECT_EQ(problemOf(dictionary(text("a") + one + text("a") + one)),
             refused("has the entry \"a\" twice"));
 }

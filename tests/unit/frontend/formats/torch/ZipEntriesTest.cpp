@@ -34,17 +34,17 @@ TEST(ZipEntries, AreWhereTheDirectorySays) {
 }
 
 TEST(ZipEntries, NeedADirectory) {
-  std::string missing = "m: is no whole zip archive (its directory is missing), fetch it again";
+  std::string missing = "m: is not a whole zip archive (its directory is missing), fetch it again";
   EXPECT_EQ(messageOf(read("")), missing);
   EXPECT_EQ(messageOf(read(std::string(100, 'x'))), missing);
   EXPECT_EQ(problemOf(two, {.comment = std::string(65536, 'c')}), missing);
   for (uint64_t place : {uint64_t(0), ~uint64_t(0)})
     EXPECT_EQ(problemOf(two, {.isWide = true, .wideDirectory = place}),
-              "m: is no whole zip archive (its 64-bit directory is missing), fetch it again");
+              "m: is not a whole zip archive (its 64-bit directory is missing), fetch it again");
 }
 
 TEST(ZipEntries, NeedAWholeDirectory) {
-  std::string cut = "m: is no whole zip archive (its directory is cut), fetch it again";
+  std::string cut = "m: is not a whole zip archive (its directory is cut), fetch it again";
   EXPECT_EQ(problemOf(two, {.entries = 3}), cut);
   EXPECT_EQ(problemOf(two, {.isWide = true, .entries = ~uint64_t(0)}), cut);
   std::string archive = zipArchive(two);
@@ -62,15 +62,15 @@ TEST(ZipEntries, MustBeStoredAsTheyAre) {
 
 TEST(ZipEntries, MustLieInTheArchive) {
   auto broken = [](const std::string &what) {
-    return "m: is no whole zip archive (\"a\"" + what + "), fetch it again";
+    return "m: is not a whole zip archive (\"a\"" + what + "), fetch it again";
   };
   for (uint64_t place : {uint64_t(1), uint64_t(1) << 31})
     EXPECT_EQ(problemOf({{.name = "a", .data = "x", .local = place}}),
-              broken(" does not stand where its directory says"));
+              broken(" is not where its directory says"));
   EXPECT_EQ(problemOf({{.name = "a", .data = "x", .size = 1000}}), broken(" is cut"));
   EXPECT_EQ(problemOf({{.name = "a", .data = "x", .size = ~uint64_t(0)}}, {.isWide = true}),
             broken(" is cut"));
-  EXPECT_EQ(problemOf({{"a", "x"}, {"a", "y"}}), broken(" stands in it twice"));
+  EXPECT_EQ(problemOf({{"a", "x"}, {"a", "y"}}), broken(" occurs in it twice"));
 }
 
 } // namespace

@@ -93,7 +93,7 @@ TEST(ReadChat, AFolderHasTheNamedOnes) {
   EXPECT_THAT(refusal(folder.path()), HasSubstr("tool_use.jinja: is not UTF-8"));
 }
 
-TEST(ReadChat, WhatCannotBeParsedIsToldAndKept) {
+TEST(ReadChat, UnparsableTemplatesAreReportedAndKept) {
   TestFolder folder;
   folder.write("chat_template.jinja", "\n{% include 'x' %}");
   auto chat = read(folder.path());
@@ -140,7 +140,7 @@ TEST(ReadChat, GgufFilesCarryTheirs) {
   EXPECT_FALSE(read(folder.write("none.gguf", GgufWriter().bytes())));
   EXPECT_THAT(
       refusal(folder.write("wrong.gguf", GgufWriter().u32("tokenizer.chat_template", 1).bytes())),
-      HasSubstr("\"tokenizer.chat_template\" is no text"));
+      HasSubstr("\"tokenizer.chat_template\" is not a text"));
   EXPECT_THAT(refusal(folder.write("bytes.gguf",
                                    GgufWriter().string("tokenizer.chat_template", "\xff").bytes())),
               HasSubstr("\"tokenizer.chat_template\" is not UTF-8"));

@@ -31,12 +31,12 @@ TEST(AddedTokens, BeginInWhatAnotherStripsOnItsRight) {
   EXPECT_THAT(ids("x<e>\n b"), ElementsAre(1, 4, 5));
   EXPECT_THAT(ids("x<e>  b"), ElementsAre(1, 4, 7, 5));
   EXPECT_THAT(ids("x<e>   x"), ElementsAre(1, 4, 7, 7, 7, 1));
-  // A token that strips on its left does not reach behind what is stripped already.
+  // A token that strips on its left does not reach past what is stripped already.
   EXPECT_THAT(ids("x<e>\n\nb"), ElementsAre(1, 4, 2));
   EXPECT_THAT(ids("x<e>  \n\n b"), ElementsAre(1, 4, 7, 7, 6, 5));
 }
 
-/// `text` without its square brackets, and what stands in them as untrusted.
+/// `text` without its square brackets, and what is in them as untrusted.
 std::vector<int32_t> encodeMarked(const rt::Tokenizer &tokenizer, llvm::StringRef text) {
   std::string bytes;
   rt::ByteRanges untrusted;
@@ -52,7 +52,7 @@ std::vector<int32_t> encodeMarked(const rt::Tokenizer &tokenizer, llvm::StringRe
 }
 
 /// Letters merge to "ab"; of the added tokens 10 is special, 11 is not, and 12 is a special one
-/// that goes on behind 10.
+/// that continues after 10.
 std::string byLetters(const std::string &normalizer, bool normalized) {
   auto token = [&](int id, const std::string &content, bool special) {
     return R"({"id": )" + std::to_string(id) + R"(, "content": ")" + content +
@@ -72,7 +72,7 @@ TEST(AddedTokens, AreTextWhereTheyAreUntrusted) {
     const char *normalizer;
     bool normalized;
   };
-  // With a normalizer that moves what is behind it, where tokens are looked for after it.
+  // With a normalizer that moves what follows it, where tokens are looked for after it.
   constexpr const char *steps = R"({"type": "Sequence", "normalizers": [{"type": "NFC"},
       {"type": "Replace", "pattern": {"String": "-"}, "content": "a"},
       {"type": "Replace", "pattern": {"Regex": "_+"}, "content": ""},

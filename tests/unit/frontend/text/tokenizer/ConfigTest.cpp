@@ -1,4 +1,4 @@
-// Which ids stand around a prompt, and what tokenizer_config.json changes.
+// Which ids are around a prompt, and what tokenizer_config.json changes.
 #include "TokenizerFixture.h"
 
 #include "gmock/gmock.h"
@@ -28,7 +28,7 @@ TEST(TokenizerConfig, SentencePieceModelsBeginWithBos) {
               ElementsAre(1));
 }
 
-TEST(TokenizerConfig, TemplateStandsUnlessTheConfigSpeaks) {
+TEST(TokenizerConfig, TemplateCountsUnlessTheConfigOverrides) {
   EXPECT_THAT(prompt("llama3_kin.json", ""), ElementsAre(1));
   EXPECT_THAT(prompt("llama3_kin.json", R"({"bos_token": "<|begin|>"})"), ElementsAre(1));
   EXPECT_THAT(prompt("llama3_kin.json", R"({"bos_token": "<|begin|>", "add_bos_token": true})"),

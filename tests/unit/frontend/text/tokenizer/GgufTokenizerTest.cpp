@@ -267,13 +267,13 @@ TEST_F(GgufTokenizerRefusal, TakesFilesWithoutATokenizer) {
     folder.write("m.gguf", file.bytes());
     auto table = llvm::cantFail(readTokenizer(folder.path() + "/m.gguf"));
     EXPECT_FALSE(table.has_value());
-    EXPECT_EQ(whyNoTokenizer(folder.path() + "/m.gguf"),
+    EXPECT_EQ(reasonForNoTokenizer(folder.path() + "/m.gguf"),
               "has no tokenizer (the key \"tokenizer.ggml.model\" is missing or \"none\")");
   }
 }
 
 TEST_F(GgufTokenizerRefusal, FoldersWithoutATokenizerNameTheirOwnFiles) {
-  EXPECT_EQ(whyNoTokenizer(folder.path()),
+  EXPECT_EQ(reasonForNoTokenizer(folder.path()),
             "has no tokenizer (tokenizer.json, tokenizer.model, vocab.json with merges.txt or a "
             "*.tiktoken file)");
 }
@@ -305,8 +305,9 @@ TEST_F(GgufTokenizerRefusal, RefusesBrokenTokens) {
     file.list<int32_t>("tokenizer.ggml.token_type", GgufKind::I32, {type});
     return file.list<float>("tokenizer.ggml.scores", GgufKind::F32, {0});
   };
-  EXPECT_THAT(problem(typed("\xff", 1)), HasSubstr("token 0 is no text (tokenizer.ggml.tokens)"));
-  EXPECT_THAT(problem(typed("0x0A", 6)), HasSubstr("token \"0x0A\" is no byte"));
+  EXPECT_THAT(problem(typed("\xff", 1)),
+              HasSubstr("token 0 is not a text (tokenizer.ggml.tokens)"));
+  EXPECT_THAT(problem(typed("0x0A", 6)), HasSubstr("token \"0x0A\" is not a byte"));
   EXPECT_THAT(problem(scored().u32("tokenizer.ggml.bos_token_id", 3)),
               HasSubstr("the id 3 is not one of the 3 tokens (tokenizer.ggml.bos_token_id)"));
   EXPECT_THAT(
@@ -315,7 +316,7 @@ TEST_F(GgufTokenizerRefusal, RefusesBrokenTokens) {
   EXPECT_THAT(problem(scored().u32("tokenizer.ggml.add_bos_token", 1)),
               HasSubstr("true or false is expected (tokenizer.ggml.add_bos_token)"));
   EXPECT_THAT(problem(scored().boolean("tokenizer.ggml.add_sep_token", true)),
-              HasSubstr("a separator behind the prompt is not supported"));
+              HasSubstr("a separator after the prompt is not supported"));
 }
 
 } // namespace

@@ -62,7 +62,7 @@ bool linkFiles(const llvm::json::Object &files, const TemporaryFolder &folder) {
   return true;
 }
 
-/// Ids from `first` on stand further behind.
+/// Ids from `first` on are further back.
 void shift(llvm::json::Value &value, int64_t first, int64_t by) {
   if (auto id = value.getAsInteger(); id && *id >= first)
     value = *id + by;
@@ -84,7 +84,7 @@ protected:
     ASSERT_TRUE(static_cast<bool>(opened)) << llvm::toString(opened.takeError());
     open.emplace(std::move(*opened));
     // The goldens are of a rank file that is shorter than the published one, and special tokens
-    // stand behind all ranks.
+    // stand after all ranks.
     for (const auto &[name, value] : *root.getObject("files"))
       if (llvm::StringRef(name).ends_with(".tiktoken")) {
         int64_t ranks =

@@ -340,7 +340,7 @@ TEST(HostileTokenizer, EndlessPatternsOfWordsAreErrors) {
   EXPECT_THAT(ids.error().message, HasSubstr("(PCRE2: match limit exceeded) from byte 7 of "));
 }
 
-/// Digits behind ByteLevel would split the two bytes of U+00F2, whose second is spelt U+00B2.
+/// Digits after ByteLevel would split the two bytes of U+00F2, whose second is spelled U+00B2.
 TEST(HostileTokenizer, PiecesThatDigitsOfBytesSplitAreErrors) {
   std::string digits = R"({"type": "Sequence", "pretokenizers": [
     {"type": "ByteLevel", "add_prefix_space": false}, {"type": "Digits", "individual_digits": false}]},
@@ -354,8 +354,9 @@ TEST(HostileTokenizer, PiecesThatDigitsOfBytesSplitAreErrors) {
   folder.write("tokenizer.json", text);
   EXPECT_TRUE(static_cast<bool>(openFolder(folder.path())));
   folder.write("tokenizer.json", replaced(text, R"("abc": 4)", "\"abc\": 4, \"\u00C3\u00B2\": 6"));
-  EXPECT_THAT(errorOf(folder), HasSubstr("Digits after ByteLevel with pieces that join bytes spelt "
-                                         "as numbers is not supported"));
+  EXPECT_THAT(errorOf(folder),
+              HasSubstr("Digits after ByteLevel with pieces that join bytes spelled "
+                        "as numbers is not supported"));
 }
 
 TEST(HostileTokenizer, InvalidUtf8IsAnError) {
@@ -394,7 +395,7 @@ std::string sentencePiece() { return readText(tokenizerData() / "sp_bpe.model");
 TEST(HostileTokenizer, TruncatedSentencePieceModelsAreErrors) {
   std::string bytes = sentencePiece();
   ASSERT_GT(bytes.size(), 1000u);
-  // A cut between two pieces leaves a shorter message that is well-formed; what is behind the
+  // A cut between two pieces leaves a shorter message that is well-formed; what follows the
   // pieces is then missing.
   for (size_t length : {size_t(1), size_t(17), size_t(1000), bytes.size() - 1, bytes.size() - 20}) {
     TemporaryFolder folder;
@@ -470,7 +471,7 @@ TEST(HostileTokenizer, OfSeveralRankFilesTheKnownOneIsRead) {
   EXPECT_THAT(errorOf(folder), HasSubstr("\"cl100k_base.tiktoken\" and \"qwen.tiktoken\""));
 }
 
-TEST(TokenizerRanks, ArcadesTokensStandBehindItsRanks) {
+TEST(TokenizerRanks, ArcadesTokensFollowItsRanks) {
   TemporaryFolder folder;
   folder.write("arcade100k.tiktoken", publishedRanks("arcade100k.tiktoken", ranks("YWI= 256\n")));
   auto open = openFolder(folder.path());

@@ -49,14 +49,14 @@ TEST(RegexTranslation, LinesEndAtEveryNewline) {
   EXPECT_EQ(matchLength(R"(\v)", "\x0B"), 1);
 }
 
-TEST(RegexTranslation, KeepsWhatMeansTheSame) {
+TEST(RegexTranslation, KeepsEquivalentPatterns) {
   auto same =
       translateRegex(R"((?i:'s|'t)|[^\r\n\p{L}]?\p{L}+|\p{Nd}{1,3}|[\]\[]|[]a]|a++(?!b)\x{41})");
   ASSERT_TRUE(static_cast<bool>(same)) << llvm::toString(same.takeError());
   EXPECT_EQ(*same, R"((?i:'s|'t)|[^\r\n\p{L}]?\p{L}+|\p{Nd}{1,3}|[\]\[]|[]a]|a++(?!b)\x{41})");
 }
 
-TEST(RegexTranslation, RefusesWhatItCannotKeep) {
+TEST(RegexTranslation, RefusesUntranslatablePatterns) {
   EXPECT_EQ(refusal(R"(\h)"), R"(the escape \h is not supported)");
   EXPECT_EQ(refusal(R"([a&&b])"), "nested character classes are not supported");
   EXPECT_EQ(refusal(R"([a[b]])"), "nested character classes are not supported");

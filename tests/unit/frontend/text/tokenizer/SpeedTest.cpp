@@ -1,4 +1,4 @@
-// Bounds on time that hold on a busy machine and in sanitizer builds: quadratic behaviour exceeds
+// Bounds on time that hold on a busy machine and in sanitizer builds: quadratic behavior exceeds
 // them by far.
 #include "TokenizerFixture.h"
 
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Small, SpeedTest,
                            return name.substr(0, name.find('.'));
                          });
 
-/// Where a grapheme ends depends on how many flags stand before: they are counted once.
+/// Where a grapheme ends depends on how many flags are before: they are counted once.
 TEST(Speed, AMegabyteOfFlagsThroughACharacterMap) {
   TemporaryFolder folder;
   folder.link("tokenizer.json", tokenizerData() / "precompiled_kin.json");

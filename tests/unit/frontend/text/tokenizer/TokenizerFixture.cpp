@@ -36,7 +36,7 @@ llvm::Expected<OpenTokenizer> openFolder(const std::string &folder,
     return table.takeError();
   if (!*table)
     return llvm::createStringError("no tokenizer in the folder");
-  std::vector<std::byte> bytes = (*table)->serialise();
+  std::vector<std::byte> bytes = (*table)->serialize();
   auto tokenizer = rt::Tokenizer::load(bytes, templateLiterals);
   if (!tokenizer)
     return llvm::createStringError(tokenizer.error().message);

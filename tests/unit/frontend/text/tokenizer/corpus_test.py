@@ -3,7 +3,7 @@
 
     corpus_test.py --tool mica-tokenize
 
-Each tokenizer reads all eleven megabytes, in two to four seconds. Those whose files stand beside the tree are left out, loudly,
+Each tokenizer reads all eleven megabytes, in two to four seconds. Those whose files are beside the tree are left out, loudly,
 where they do not.
 """
 
@@ -73,7 +73,7 @@ def compare(tool, place, name, golden, corpus, counts):
         return [f"{name}: SKIPPED, its files are not there"], 0
     folder = place / name
     folder.mkdir()
-    first, more = 1 << 30, 0  # special tokens stand behind the ranks
+    first, more = 1 << 30, 0  # special tokens follow the ranks
     for key, path in paths.items():
         if key.endswith(".tiktoken"):
             first, more = publish(path, folder / key)

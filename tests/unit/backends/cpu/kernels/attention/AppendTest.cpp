@@ -1,4 +1,4 @@
-//===- AppendTest.cpp - appends to caches of integers ----------------------===//
+//===- AppendTest.cpp - appends to caches of integers ---------------------===//
 
 #include "tests/unit/backends/cpu/kernels/attention/KernelText.h"
 #include "tests/unit/backends/cpu/lowering/Memory.h"
@@ -29,7 +29,7 @@ func.func @main(%p: tensor<?xi32> {mica.role = "positions"}, %s: tensor<?xi32>, 
 
 class Append : public testing::TestWithParam<std::string> {};
 
-// What is no number makes none of its head, and of no other head or position; numbers become the
+// What is not a number makes none of its head, and of no other head or position; numbers become the
 // integers of mica::quantizeInt8, halves and tiny ones as well.
 TEST_P(Append, IsQuantizeInt8) {
   constexpr int64_t heads = 2, dim = 20;

@@ -1,4 +1,4 @@
-//===- AttentionTest.cpp - generated attention against the interpreter -------===//
+//===- AttentionTest.cpp - generated attention against the interpreter ----===//
 
 #include "tests/unit/backends/cpu/kernels/attention/KernelText.h"
 #include "tests/unit/backends/cpu/lowering/Memory.h"
@@ -28,7 +28,7 @@ struct Shape {
   int64_t group, headDim;
   Stored stored;
   const char *options = "";
-  int64_t chunk = 64;   ///< 16 of them are 1024 positions, behind which chunks grow
+  int64_t chunk = 64;   ///< 16 of them are 1024 positions, after which chunks grow
   int64_t prefix = 0;   ///< values are so many of the first elements of keys; 0: they are cached
   int64_t together = 0; ///< query heads of a task; 0: all that share a head
 
@@ -47,7 +47,7 @@ void PrintTo(const Shape &shape, std::ostream *os) {
     *os << ", " << shape.prefix << " of them values, " << shape.together << " heads together";
 }
 
-/// Rows of a batch: `count` neighbours of a sequence from position `first` on.
+/// Rows of a batch: `count` neighbors of a sequence from position `first` on.
 struct Piece {
   int32_t sequence, first, count;
 };
@@ -64,8 +64,8 @@ struct Rows {
   int64_t size() const { return sequences.size(); }
 };
 
-/// Prompts from the start and from the middle, single steps, borders of blocks and of chunks, the
-/// place where chunks grow; lengths that are a multiple of nothing.
+/// Prompts from the start and from the middle, single steps, boundaries of blocks and of chunks,
+/// the place where chunks grow; lengths that are a multiple of nothing.
 const Rows kBatch({{0, 0, 33},
                    {1, 700, 1},
                    {2, 505, 16},

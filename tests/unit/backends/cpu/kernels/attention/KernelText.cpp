@@ -1,4 +1,4 @@
-//===- KernelText.cpp - generated kernels for CompiledModule.h ---------------===//
+//===- KernelText.cpp - generated kernels for CompiledModule.h ------------===//
 
 #include "tests/unit/backends/cpu/kernels/attention/KernelText.h"
 

@@ -1,4 +1,4 @@
-//===- KernelText.h - generated kernels for CompiledModule.h -----------------===//
+//===- KernelText.h - generated kernels for CompiledModule.h ----*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_KERNELS_ATTENTION_KERNELTEXT_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_KERNELS_ATTENTION_KERNELTEXT_H
 

@@ -1,4 +1,4 @@
-//===- SoftmaxTest.cpp - 2^x against double precision -------------------------===//
+//===- SoftmaxTest.cpp - 2^x against double precision ---------------------===//
 
 #include "backends/cpu/kernels/attention/Softmax.h"
 #include "ir/Exec/Exec.h"

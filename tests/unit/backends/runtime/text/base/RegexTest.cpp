@@ -15,7 +15,7 @@ using testing::HasSubstr;
 namespace {
 using Matches = std::vector<std::pair<size_t, size_t>>;
 
-/// All matches, one behind the other; empty ones do not count here.
+/// All matches, one after the other; empty ones do not count here.
 Matches windowed(const Regex &regex, const std::string &text) {
   Matches matches;
   Regex::Searcher searcher(regex);

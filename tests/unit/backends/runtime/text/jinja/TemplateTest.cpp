@@ -51,7 +51,7 @@ TEST(JinjaTemplates, LocalTimeHasNoZone) {
   EXPECT_EQ(render("{{ strftime_now('%H%z %Z%%z %%%z%') }}"), "<%H %%z %%%>");
 }
 
-TEST(JinjaTemplates, WhatIsUndefinedIsEmptyWhereJinja2TakesIt) {
+TEST(JinjaTemplates, UndefinedIsEmptyWhereJinja2AcceptsIt) {
   EXPECT_EQ(render("<{{ x|truncate(5) }}{{ 'text' % x }}{{ 'a' is sameas x }}>"), "<textFalse>");
 }
 
@@ -77,7 +77,7 @@ TEST(JinjaTemplates, GroupsHaveNamedParts) {
             "A2('A', [{'k': 'A'}, {'k': 'a'}])b1('b', [{'k': 'b'}])");
 }
 
-TEST(JinjaTemplates, CyclersAndJoinersGoOn) {
+TEST(JinjaTemplates, CyclersAndJoinersContinue) {
   EXPECT_EQ(render("{% set c = cycler('a', 'b') %}{% set j = joiner('|') %}{% for i in range(3) %}"
                    "{{ j() }}{{ c.next() }}{% endfor %}{{ c.current }}{{ c.reset() }}{{ c.pos }}"),
             "a|b|abNone0");
@@ -139,7 +139,7 @@ TEST(JinjaTemplates, ErrorsNameLineAndConstruct) {
       {"{{ x is markup }}", "line 1: the test 'markup' is not supported"},
       {"{{ 'a'.encode() }}", "the method 'encode' is not supported"},
       {"{{ 'a'.translate({}) }}", "the method 'translate' is not supported"},
-      {"{{ 'é'.isidentifier() }}", "whether 'é' may stand in a name is not known here"},
+      {"{{ 'é'.isidentifier() }}", "whether 'é' may occur in a name is not known here"},
       {"{{ '%s'|e % 1 }}", "the format of an escaped text is not supported"},
       {"{{ '%s'|e|format(1) }}", "the format of an escaped text is not supported"},
       {"{{ ('{}'|e).format(1) }}", "the format of an escaped text is not supported"},
@@ -169,7 +169,7 @@ TEST(JinjaTemplates, ErrorsNameLineAndConstruct) {
       {"{{ 1 + }}", "an expression is expected, not the end of the tag"},
       {"{{ 99999999999999999999 }}", "the number 99999999999999999999 is beyond 64 bits"},
       {"{{ 9223372036854775807 + 1 }}", "a whole number is beyond 64 bits"},
-      {"{% break %}", "'break' stands outside of a loop"},
+      {"{% break %}", "'break' is outside of a loop"},
       {"{% set true = 1 %}", "'true' cannot be assigned to"},
       {"{% for loop in [1] %}{% endfor %}", "'loop' cannot be assigned to within a loop"},
       {"{% set a, b = [1] %}", "1 values cannot be assigned to 2 variables"},

@@ -145,30 +145,30 @@ TEST(TokenizerTable, WrongStepsAreNamed) {
     table.normalizer = one(std::move(step));
     return errorOf(table);
   };
-  EXPECT_THAT(normalizer("\x09"), testing::HasSubstr("unknown normaliser"));
+  EXPECT_THAT(normalizer("\x09"), testing::HasSubstr("unknown normalizer"));
   EXPECT_THAT(normalizer("\x02" + text("") + text("x")),
-              testing::HasSubstr("an empty pattern in the normaliser"));
+              testing::HasSubstr("an empty pattern in the normalizer"));
   EXPECT_THAT(normalizer("\x02" + text("a") + text(std::string(5000, 'a'))),
               testing::HasSubstr("replacements that let the text grow without measure"));
   EXPECT_THAT(normalizer("\x04\x07" + text("abc") + text("")),
-              testing::HasSubstr("a broken character map in the normaliser"));
+              testing::HasSubstr("a broken character map in the normalizer"));
   EXPECT_THAT(normalizer("\x04\xFF" + text("") + text("")),
-              testing::HasSubstr("a broken sentencepiece normaliser"));
+              testing::HasSubstr("a broken sentencepiece normalizer"));
   std::string none(4, '\0'), map = "\x08" + text("") + text("a" + std::string(1, '\0'));
   EXPECT_THAT(normalizer("\x03" + none.substr(0, 1) + one("abcd") + none + none),
               testing::HasSubstr("broken Unicode tables"));
   EXPECT_EQ(normalizer(map), "accepted");
   EXPECT_THAT(normalizer("\x08" + text("") + text(std::string(300, 'a') + none)),
-              testing::HasSubstr("an absurd length of a normaliser's replacement"));
+              testing::HasSubstr("an absurd length of a normalizer's replacement"));
   TableText twice;
   twice.normalizer = one(map) + map;
   twice.normalizer[0] = 2;
-  EXPECT_THAT(errorOf(twice), testing::HasSubstr("a normaliser that repeats itself"));
+  EXPECT_THAT(errorOf(twice), testing::HasSubstr("a normalizer that repeats itself"));
   EXPECT_THAT(normalizer("\x05" + one("abcd")), testing::HasSubstr("a broken decomposition"));
-  EXPECT_THAT(normalizer("\x06\x02\x01"), testing::HasSubstr("unknown normaliser"));
+  EXPECT_THAT(normalizer("\x06\x02\x01"), testing::HasSubstr("unknown normalizer"));
   EXPECT_EQ(normalizer(std::string("\x06\x01\0", 3)), "accepted");
   EXPECT_THAT(normalizer("\x07" + text("(") + text("x")),
-              testing::HasSubstr("a pattern in the normaliser that PCRE2 refuses"));
+              testing::HasSubstr("a pattern in the normalizer that PCRE2 refuses"));
   EXPECT_EQ(normalizer("\x07" + text("a*") + text("x")), "accepted");
   auto preTokenizer = [](std::string step) {
     TableText table;

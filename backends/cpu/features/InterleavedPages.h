@@ -1,0 +1,26 @@
+// In which order memory is asked for ahead of a loop that reads it from front to back.
+//
+// A hardware prefetcher follows a stream to the end of its page and starts over on the next one; it
+// follows several pages at once. So the loop asks, unit by unit as it goes, for the units of the
+// next 8 pages in turn: one of the first page, one of the second, and so on. In bits of an address:
+// [chunk][page of 8][unit of 16][byte of 256] is asked for when [chunk - 1][unit of 16][page of
+// 8][byte of 256] is read.
+#ifndef MICA_BACKENDS_CPU_FEATURES_INTERLEAVEDPAGES_H
+#define MICA_BACKENDS_CPU_FEATURES_INTERLEAVEDPAGES_H
+
+#include <cstdint>
+
+namespace mica::rt::interleaved_pages {
+
+/// In bytes. A unit of four lines is how much one step of a loop reads of most formats.
+inline constexpr int64_t line = 64, unit = 4 * line, page = 4096, pages = 8, chunk = pages * page;
+
+/// What is asked for when byte `at` of a stream is read, in bytes from the stream's beginning.
+constexpr int64_t placeAhead(int64_t at) {
+  int64_t inChunk = at % chunk, number = inChunk / unit;
+  return at - inChunk + chunk + number % pages * page + number / pages * unit + at % unit;
+}
+
+} // namespace mica::rt::interleaved_pages
+
+#endif // MICA_BACKENDS_CPU_FEATURES_INTERLEAVEDPAGES_H

@@ -1,0 +1,55 @@
+// The program's tokenizer, if it has one.
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_PROGRAMTOKENIZER_H
+#define MICA_BACKENDS_RUNTIME_TEXT_PROGRAMTOKENIZER_H
+
+#include "backends/runtime/abi/Manifest.h"
+#include "backends/runtime/abi/Tokens.h"
+#include "backends/runtime/program/ProgramFile.h"
+#include "backends/runtime/text/tokenizer/Tokenizer.h"
+
+#include <memory>
+#include <string_view>
+
+namespace mica::rt {
+
+/// What a program without a tokenizer says to text; what to do instead follows.
+inline constexpr const char *noTokenizer =
+    "the program has no tokenizer, as the model had none when it was compiled: compile it with its "
+    "tokenizer's files beside it, or give ids ";
+
+/// A tokenizer together with the table that it reads.
+class ProgramTokenizer {
+public:
+  /// Null where the program has no tokenizer. `manifest` is the program's.
+  static Result<std::unique_ptr<ProgramTokenizer>> load(const program::ProgramFile &file,
+                                                        const Manifest &manifest);
+
+  /// Ids of a prompt, with the special tokens that the model expects around it.
+  Result<Tokens> encode(std::string_view text) const { return tokenizer.encode(text, true); }
+  /// Ids of a text that spells its special tokens out, as chat templates do; in `untrusted` ranges
+  /// such a spelling is text.
+  Result<Tokens> encodeWithSpecialTokens(std::string_view text,
+                                         const ByteRanges &untrusted = {}) const {
+    return tokenizer.encode(text, false, untrusted);
+  }
+  bool isSpecial(int32_t id) const { return tokenizer.isSpecial(id); }
+  /// The text of one token; a part of a character becomes U+FFFD.
+  std::string textOf(int32_t id) const;
+  /// The sequences of tokens that write one of `texts`, as part of what they write: a token that
+  /// contains it, and a token that ends with its beginning before those of its rest.
+  std::vector<Tokens> sequencesWriting(const std::vector<std::string> &texts) const;
+  /// A decoder for what follows `prompt`.
+  Tokenizer::Decoder decoderAfter(const Tokens &prompt) const;
+
+private:
+  ProgramTokenizer(std::vector<std::byte> table, Tokenizer tokenizer)
+      : table(std::move(table)), tokenizer(std::move(tokenizer)) {}
+
+  std::vector<std::byte>
+      table; ///< What the tokenizer refers to; moving a vector keeps its addresses.
+  Tokenizer tokenizer;
+};
+
+} // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_PROGRAMTOKENIZER_H

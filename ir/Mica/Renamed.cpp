@@ -1,0 +1,47 @@
+//===- Renamed.cpp - names of earlier versions of the IR ------------------===//
+
+#include "ir/Mica/Renamed.h"
+
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mica;
+
+static constexpr Renaming kRenamings[] = {
+    // Ops.
+    {"mica.balance", "mica.equalize"},
+    {"mica.join_heads", "mica.concat_heads"},
+    {"mica.select_number", "mica.index_table"},
+    // Attributes of ops, and the keywords of their textual form.
+    {"correction", "e_score_correction_bias"},
+    {"gain_offset", "weight_offset"},
+    {"kept_groups", "topk_group"},
+    // Attributes of modules.
+    {"mica.crossing", "mica.gemm_threshold"},
+    // Roles of arguments.
+    {"outputs", "logit_indices"},
+};
+
+ArrayRef<Renaming> mica::renamings() { return kRenamings; }
+
+StringRef mica::renamedTo(StringRef name) {
+  const auto *found =
+      llvm::find_if(kRenamings, [&](const Renaming &renaming) { return renaming.from == name; });
+  return found == std::end(kRenamings) ? StringRef() : StringRef(found->to);
+}
+
+std::string mica::renamedHint(StringRef name) {
+  StringRef to = renamedTo(name);
+  return to.empty() ? std::string() : (", it was renamed to '" + to + "'").str();
+}
+
+LogicalResult mica::verifyKnownAttributes(Operation *op) {
+  for (NamedAttribute attribute : op->getDiscardableAttrs()) {
+    StringRef name = attribute.getName();
+    bool isOfSymbols = isa<SymbolOpInterface>(op) && name == SymbolTable::getVisibilityAttrName();
+    if (!name.contains('.') && !isOfSymbols)
+      return op->emitOpError() << "has no attribute '" << name << "'" << renamedHint(name);
+  }
+  return success();
+}

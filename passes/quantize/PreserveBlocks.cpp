@@ -1,0 +1,199 @@
+//===- PreserveBlocks.cpp - weights keep their stored block formats -------===//
+
+#include "ir/Mica/TensorPart.h"
+#include "mlir/IR/SymbolTable.h"
+#include "passes/Passes.h"
+#include "passes/support/Weights.h"
+
+namespace mica {
+#define GEN_PASS_DEF_KEEPBLOCKS
+#include "passes/Passes.h.inc"
+} // namespace mica
+
+using namespace mlir;
+using namespace mica;
+
+static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// Whether a source of the weight is read across the rows of its tensor.
+static bool isReadAcrossRows(WeightOp weight) {
+  return llvm::any_of(weight.getSourceList(), [](Attribute source) {
+    TensorPart part = TensorPart::of(source);
+    return part.transposed || part.asColumns;
+  });
+}
+
+/// How the weights that a call passes are stored, argument by argument.
+static ArrayAttr storageOf(func::CallOp call, const SymbolTable &symbols) {
+  Builder builder(call.getContext());
+  SmallVector<Attribute> stored;
+  for (Value operand : call.getOperands()) {
+    auto get = operand.getDefiningOp<GetWeightOp>();
+    auto weight = get ? symbols.lookup<WeightOp>(get.getWeight()) : WeightOp();
+    TypeAttr type = weight ? weight.getStoredAttr() : TypeAttr();
+    stored.push_back(type ? Attribute(type) : Attribute(builder.getUnitAttr()));
+  }
+  return builder.getArrayAttr(stored);
+}
+
+/// Layers whose weights are stored differently are of different types:
+/// f(a: q8_0), f(b: q4_0) => f(a), f_0(b)
+static void splitByStorage(ModuleOp module) {
+  SymbolTable symbols(module);
+  for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
+    std::optional<SmallVector<func::CallOp>> calls = findCalls(function);
+    if (!calls)
+      continue;
+    llvm::MapVector<ArrayAttr, SmallVector<func::CallOp>> kinds;
+    for (func::CallOp call : *calls)
+      kinds[storageOf(call, symbols)].push_back(call);
+    Operation *last = function;
+    for (auto &[storage, own] : llvm::drop_begin(kinds)) {
+      func::FuncOp kind = function.clone();
+      symbols.insert(kind, std::next(Block::iterator(last)));
+      last = kind;
+      for (func::CallOp call : own)
+        call.setCallee(kind.getSymName());
+    }
+  }
+}
+
+namespace {
+/// What is known of all values that are the same weight.
+struct Class {
+  SmallVector<WeightOp> symbols;
+  BlockType blocks;            ///< what it keeps, or null
+  std::string rejectionReason; ///< where symbols are stored in blocks and it keeps none
+  bool isMatrix = true;        ///< of products and tables alone
+};
+
+class Keeper {
+public:
+  /// Matrices that keep no blocks become `weights`.
+  Keeper(ModuleOp module, Precision weights)
+      : module(module), weights(weights), types(module, "elements of") {}
+
+  LogicalResult run() {
+    module.walk([&](Operation *op) {
+      for (OpOperand &operand : op->getOpOperands())
+        if (classifyWeightUse(operand) != WeightUse::None)
+          classOf(operand.get());
+    });
+    module.walk([&](MoeExpertsOp experts) { decideTogether(experts); });
+    return apply();
+  }
+
+private:
+  static bool isMatrix(OpOperand &operand) {
+    WeightUse use = classifyWeightUse(operand);
+    return use == WeightUse::Product || use == WeightUse::Table;
+  }
+
+  Class &classOf(Value value) {
+    auto [place, isNew] = indices.try_emplace(value, classes.size());
+    if (!isNew)
+      return classes[place->second];
+    llvm::SetVector<Value> same = types.sameAs(value);
+    for (Value other : same)
+      indices[other] = classes.size();
+    representatives.push_back(value);
+    classes.push_back(judge(same.getArrayRef()));
+    return classes.back();
+  }
+
+  Class judge(ArrayRef<Value> values) {
+    Class result;
+    BlockType blocks;
+    for (Value value : values)
+      if (WeightOp symbol = types.symbolOf(value)) {
+        result.symbols.push_back(symbol);
+        if (std::optional<Type> stored = symbol.getStored())
+          blocks = cast<BlockType>(*stored);
+      }
+    if (!blocks)
+      return result;
+    result.isMatrix = llvm::all_of(values, onlyMultiplies);
+    int64_t k = tensorOf(values.front()).getShape().back();
+    if (!llvm::all_of(result.symbols,
+                      [&](WeightOp symbol) { return symbol.getStored() == blocks; }))
+      result.rejectionReason = "others that take its place are stored otherwise";
+    else if (k % blocks.getFormat()->elements != 0)
+      result.rejectionReason = "its rows are not whole blocks";
+    else if (llvm::any_of(result.symbols, isReadAcrossRows))
+      result.rejectionReason = "it is read transposed";
+    else if (!result.isMatrix)
+      result.rejectionReason = "it has a use beside products and tables";
+    else
+      result.blocks = blocks;
+    return result;
+  }
+
+  static bool onlyMultiplies(Value value) {
+    return llvm::all_of(value.getUses(), [](OpOperand &use) {
+      return isa<func::CallOp>(use.getOwner()) || isMatrix(use);
+    });
+  }
+
+  /// Experts are one kernel for gate and up, and their inner rows are rounded as x is: the formats
+  /// of gate and down may differ, but either all are blocks or none.
+  void decideTogether(MoeExpertsOp experts) {
+    BlockType gate = classOf(experts.getGate()).blocks, down = classOf(experts.getDown()).blocks,
+              up = experts.getUp() ? classOf(experts.getUp()).blocks : gate;
+    if (gate == up && !gate == !down)
+      return;
+    StringRef rejectionReason = gate && up && down
+                                    ? "gate and up of the experts are stored in different formats"
+                                    : "other matrices of the experts are not in blocks";
+    for (Value matrix : {experts.getGate(), experts.getUp(), experts.getDown()}) {
+      if (!matrix)
+        continue;
+      Class &ofMatrix = classOf(matrix);
+      if (ofMatrix.blocks)
+        ofMatrix.rejectionReason = rejectionReason;
+      ofMatrix.blocks = {};
+    }
+  }
+
+  LogicalResult apply() {
+    for (auto [value, ofValue] : llvm::zip_equal(representatives, classes)) {
+      if (!ofValue.rejectionReason.empty())
+        for (WeightOp symbol : ofValue.symbols)
+          if (symbol.getStored())
+            warn(symbol, ofValue);
+      if (ofValue.blocks && failed(types.require(value, TypeAttr::get(ofValue.blocks), module)))
+        return failure();
+    }
+    types.apply([](RankedTensorType type, Attribute element) {
+      return cast<RankedTensorType>(type.clone(cast<TypeAttr>(element).getValue()));
+    });
+    return success();
+  }
+
+  /// Of one symbol, at the tensor that it is made of.
+  void warn(WeightOp symbol, const Class &ofSymbol) {
+    TensorPart part = TensorPart::of(symbol.getSourceList().front());
+    Builder builder(symbol.getContext());
+    Location tensor = NameLoc::get(builder.getStringAttr(part.tensor), symbol.getLoc());
+    emitWarning(tensor) << "blocks of " << cast<BlockType>(*symbol.getStored()).getFormat()->name
+                        << " become " << nameOf(ofSymbol.isMatrix ? weights : Precision::F32)
+                        << ": " << ofSymbol.rejectionReason;
+  }
+
+  ModuleOp module;
+  Precision weights;
+  WeightProperty types;
+  DenseMap<Value, size_t> indices;
+  SmallVector<Value> representatives;
+  std::vector<Class> classes;
+};
+
+struct PreserveBlocks : mica::impl::PreserveBlocksBase<PreserveBlocks> {
+  using PreserveBlocksBase::PreserveBlocksBase;
+
+  void runOnOperation() override {
+    splitByStorage(getOperation());
+    if (failed(Keeper(getOperation(), weights).run()))
+      signalPassFailure();
+  }
+};
+} // namespace

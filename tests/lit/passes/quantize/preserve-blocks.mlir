@@ -1,0 +1,144 @@
+// RUN: mica-opt %s --mica-preserve-blocks=weights=bf16 --split-input-file --verify-diagnostics | FileCheck %s
+
+// Through a call, of two layers; the table is the last product's matrix as well.
+// CHECK-LABEL: module @kept
+// CHECK: mica.weight @table {{.*}} : tensor<96x32x!mica.block<q4_0>>
+// CHECK: mica.weight @norm : tensor<32xf32>
+// CHECK: mica.weight @a {{.*}} : tensor<32x32x!mica.block<q8_0>>
+// CHECK: mica.weight @b {{.*}} : tensor<32x32x!mica.block<q8_0>>
+// CHECK: func.func private @layer(%{{.*}}: tensor<?x32xf32>, %{{.*}}: tensor<32xf32>, %{{.*}}: tensor<32x32x!mica.block<q8_0>>)
+module @kept {
+  mica.weight @table {stored = !mica.block<q4_0>} : tensor<96x32xf32>
+  mica.weight @norm : tensor<32xf32>
+  mica.weight @a {stored = !mica.block<q8_0>} : tensor<32x32xf32>
+  mica.weight @b from [#mica.slice<"b", rows 0 to 32 of 48>] {stored = !mica.block<q8_0>} : tensor<32x32xf32>
+  func.func private @layer(%x: tensor<?x32xf32>, %norm: tensor<32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xf32> {
+    %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
+    %y = mica.linear %n, %w : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
+    return %y : tensor<?x32xf32>
+  }
+  func.func @main(%t: tensor<?xi32>) -> tensor<?x96xf32> {
+    %table = mica.get_weight @table : tensor<96x32xf32>
+    %norm = mica.get_weight @norm : tensor<32xf32>
+    %a = mica.get_weight @a : tensor<32x32xf32>
+    %b = mica.get_weight @b : tensor<32x32xf32>
+    %x = mica.embedding %t, %table : tensor<?xi32>, tensor<96x32xf32> -> tensor<?x32xf32>
+    %y = call @layer(%x, %norm, %a) : (tensor<?x32xf32>, tensor<32xf32>, tensor<32x32xf32>) -> tensor<?x32xf32>
+    %z = call @layer(%y, %norm, %b) : (tensor<?x32xf32>, tensor<32xf32>, tensor<32x32xf32>) -> tensor<?x32xf32>
+    %l = mica.lm_head %z, %table : tensor<?x32xf32>, tensor<96x32xf32> -> tensor<?x96xf32>
+    return %l : tensor<?x96xf32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: module @no_blocks
+// CHECK-NOT: tensor<{{.*}}!mica.block<
+module @no_blocks {
+  // expected-warning @+1 {{blocks of q8_0 become bf16: it is read transposed}}
+  mica.weight @turned from [#mica.slice<"w", transposed>] {stored = !mica.block<q8_0>} : tensor<32x32xf32>
+  // expected-warning @+1 {{blocks of q8_0 become bf16: its rows are not whole blocks}}
+  mica.weight @short from [#mica.slice<"w", rows 0 to 16 of 32>] {stored = !mica.block<q8_0>} : tensor<16x48xf32>
+  // expected-warning @+1 {{blocks of q8_0 become f32: it has a use beside products and tables}}
+  mica.weight @router {stored = !mica.block<q8_0>} : tensor<4x32xf32>
+  // expected-warning @+1 {{blocks of q5_0 become f32: it has a use beside products and tables}}
+  mica.weight @router_alone {stored = !mica.block<q5_0>} : tensor<4x32xf32>
+  // expected-warning @+1 {{blocks of q8_0 become bf16: others that take its place are stored otherwise}}
+  mica.weight @a {stored = !mica.block<q8_0>} : tensor<32x32xf32>
+  // expected-warning @+1 {{blocks of q4_0 become bf16: others that take its place are stored otherwise}}
+  mica.weight @b {stored = !mica.block<q4_0>} : tensor<32x32xf32>
+  func.func private @inner(%x: tensor<?x32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xf32> {
+    %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
+    return %y : tensor<?x32xf32>
+  }
+  func.func private @layer(%x: tensor<?x32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xf32> {
+    %y = call @inner(%x, %w) : (tensor<?x32xf32>, tensor<32x32xf32>) -> tensor<?x32xf32>
+    return %y : tensor<?x32xf32>
+  }
+  func.func @main(%x: tensor<?x32xf32>, %v: tensor<?x48xf32>) -> (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x2xf32>, tensor<?x2xf32>) {
+    %turned = mica.get_weight @turned : tensor<32x32xf32>
+    %short = mica.get_weight @short : tensor<16x48xf32>
+    %router = mica.get_weight @router : tensor<4x32xf32>
+    %a = mica.get_weight @a : tensor<32x32xf32>
+    %b = mica.get_weight @b : tensor<32x32xf32>
+    %u = mica.linear %x, %turned : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
+    %s = mica.linear %v, %short : tensor<?x48xf32>, tensor<16x48xf32> -> tensor<?x16xf32>
+    %l = mica.linear %u, %router : tensor<?x32xf32>, tensor<4x32xf32> -> tensor<?x4xf32>
+    %p, %e = mica.moe_gate %x, %router softmax k(2) : tensor<?x32xf32>, tensor<4x32xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+    %alone = mica.get_weight @router_alone : tensor<4x32xf32>
+    %p2, %e2 = mica.moe_gate %x, %alone softmax k(2) : tensor<?x32xf32>, tensor<4x32xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+    %y = call @layer(%u, %a) : (tensor<?x32xf32>, tensor<32x32xf32>) -> tensor<?x32xf32>
+    %z = call @layer(%y, %b) : (tensor<?x32xf32>, tensor<32x32xf32>) -> tensor<?x32xf32>
+    return %z, %s, %p, %p2 : tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x2xf32>, tensor<?x2xf32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: module @no_blocks_of_some_experts
+// CHECK-NOT: tensor<{{.*}}!mica.block<
+module @no_blocks_of_some_experts {
+  // expected-warning @+1 {{blocks of q4_0 become bf16: other matrices of the experts are not in blocks}}
+  mica.weight @gate {stored = !mica.block<q4_0>} : tensor<4x64x32xf32>
+  // expected-warning @+1 {{other matrices of the experts are not in blocks}}
+  mica.weight @up {stored = !mica.block<q4_0>} : tensor<4x64x32xf32>
+  mica.weight @down : tensor<4x32x64xf32>
+  func.func @main(%x: tensor<?x32xf32>, %p: tensor<?x2xf32>, %e: tensor<?x2xi32>) -> tensor<?x32xf32> {
+    %gate = mica.get_weight @gate : tensor<4x64x32xf32>
+    %up = mica.get_weight @up : tensor<4x64x32xf32>
+    %down = mica.get_weight @down : tensor<4x32x64xf32>
+    %y = mica.moe_experts %x, %p, %e, %gate, %down up(%up : tensor<4x64x32xf32>) silu inner(64) : tensor<?x32xf32>, tensor<?x2xf32>,
+        tensor<?x2xi32>, tensor<4x64x32xf32>, tensor<4x32x64xf32> -> tensor<?x32xf32>
+    return %y : tensor<?x32xf32>
+  }
+}
+
+// -----
+
+// Gate and up are one matrix in the program; a warning for each of the three.
+// CHECK-LABEL: module @experts_of_several_formats
+// CHECK-NOT: tensor<{{.*}}!mica.block<
+module @experts_of_several_formats {
+  // expected-warning @+1 {{blocks of q4_0 become bf16: gate and up of the experts are stored in different formats}}
+  mica.weight @gate {stored = !mica.block<q4_0>} : tensor<4x64x32xf32>
+  // expected-warning @+1 {{blocks of q8_0 become bf16: gate and up of the experts are stored in different formats}}
+  mica.weight @up from [#mica.slice<"ups", rows 0 to 1 of 1>] {stored = !mica.block<q8_0>} : tensor<4x64x32xf32>
+  // expected-warning @+1 {{blocks of q5_0 become bf16: gate and up of the experts are stored in different formats}}
+  mica.weight @down {stored = !mica.block<q5_0>} : tensor<4x32x64xf32>
+  func.func @main(%x: tensor<?x32xf32>, %p: tensor<?x2xf32>, %e: tensor<?x2xi32>) -> tensor<?x32xf32> {
+    %gate = mica.get_weight @gate : tensor<4x64x32xf32>
+    %up = mica.get_weight @up : tensor<4x64x32xf32>
+    %down = mica.get_weight @down : tensor<4x32x64xf32>
+    %y = mica.moe_experts %x, %p, %e, %gate, %down up(%up : tensor<4x64x32xf32>) silu inner(64) : tensor<?x32xf32>, tensor<?x2xf32>,
+        tensor<?x2xi32>, tensor<4x64x32xf32>, tensor<4x32x64xf32> -> tensor<?x32xf32>
+    return %y : tensor<?x32xf32>
+  }
+}
+
+// -----
+
+// Three layers are of two types, by what their weights are stored in.
+// CHECK-LABEL: module @kinds
+// CHECK: func.func private @layer(%{{.*}}: tensor<?x32xf32>, %{{.*}}: tensor<32x32x!mica.block<q8_0>>)
+// CHECK: func.func private @layer_0(%{{.*}}: tensor<?x32xf32>, %{{.*}}: tensor<32x32x!mica.block<q4_0>>)
+// CHECK: call @layer(
+// CHECK: call @layer_0(
+// CHECK: call @layer(
+module @kinds {
+  mica.weight @a {stored = !mica.block<q8_0>} : tensor<32x32xf32>
+  mica.weight @b {stored = !mica.block<q4_0>} : tensor<32x32xf32>
+  mica.weight @c {stored = !mica.block<q8_0>} : tensor<32x32xf32>
+  func.func private @layer(%x: tensor<?x32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xf32> {
+    %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
+    return %y : tensor<?x32xf32>
+  }
+  func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+    %a = mica.get_weight @a : tensor<32x32xf32>
+    %b = mica.get_weight @b : tensor<32x32xf32>
+    %c = mica.get_weight @c : tensor<32x32xf32>
+    %0 = call @layer(%x, %a) : (tensor<?x32xf32>, tensor<32x32xf32>) -> tensor<?x32xf32>
+    %1 = call @layer(%0, %b) : (tensor<?x32xf32>, tensor<32x32xf32>) -> tensor<?x32xf32>
+    %2 = call @layer(%1, %c) : (tensor<?x32xf32>, tensor<32x32xf32>) -> tensor<?x32xf32>
+    return %2 : tensor<?x32xf32>
+  }
+}
