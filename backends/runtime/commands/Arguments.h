@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/runtime/engine/GenerationSettings.h"
+#include "backends/runtime/serve/ServeCommand.h"
 #include "backends/runtime/text/ChatTemplate.h"
 
 #include <cstdint>
@@ -61,9 +62,10 @@ struct InfoArguments {
 };
 
 struct Arguments {
-  enum class Command { Run, Chat, Bench, Info, Feed } command = Command::Run;
+  enum class Command { Run, Chat, Serve, Bench, Info, Feed } command = Command::Run;
   RunArguments run;
   ChatArguments chat;
+  ServeArguments serve;
   BenchArguments bench;
   InfoArguments info;
   FeedArguments feed;

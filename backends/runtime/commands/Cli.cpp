@@ -75,6 +75,8 @@ Status dispatch(const Device &device, const char *program, const Arguments &argu
     return benchCommand(**model, device, arguments.bench);
   if (arguments.command == Arguments::Command::Chat)
     return chatCommand(**model, arguments.chat);
+  if (arguments.command == Arguments::Command::Serve)
+    return serveCommand(**model, arguments.serve);
   if (arguments.command == Arguments::Command::Feed)
     return feedCommand(**model, arguments.feed);
   return runCommand(**model, arguments.run);
