@@ -330,6 +330,71 @@ CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
   return sub;
 }
 
+void addServeAddress(CLI::App &app, serve::HttpOptions &http) {
+  CLI::Option *unixSocket =
+      app.add_option("--unix-socket", http.unixSocket, "Listen on this Unix socket instead of TCP")
+          ->type_name("PATH");
+  app.add_option("--host", http.host, "The IP address to listen on; 0.0.0.0: all of IPv4")
+      ->type_name("ADDRESS")
+      ->capture_default_str()
+      ->excludes(unixSocket);
+  app.add_option("--port", http.port, "The TCP port to listen on; 0: any free one")
+      ->capture_default_str()
+      ->transform(wholeNumber(0, 65535))
+      ->excludes(unixSocket);
+}
+
+void addServeLimits(CLI::App &app, ServeArguments &serve) {
+  app.add_option("--sequences", serve.sequences,
+                 "Requests computed at once; default: as many as fit into --cache-bytes, at most 8")
+      ->transform(wholeNumber(1, maxBatch));
+  app.add_option("--cache-bytes", serve.cacheBytes,
+                 "Memory for the caches of all sequences; default: half of what is available")
+      ->transform(wholeNumber(1));
+  app.add_option("--queue", serve.queue,
+                 "Requests that may wait for a sequence; others get status 429")
+      ->capture_default_str()
+      ->transform(wholeNumber(0, maxCount));
+  app.add_option("--prefill-chunk", serve.prefillChunk,
+                 "Rows of a prompt computed between two tokens of other requests; default: 128")
+      ->transform(wholeNumber(1, maxCount));
+  app.add_option("--max-body-bytes", serve.http.maxBodyBytes, "Bytes that a request may have")
+      ->capture_default_str()
+      ->transform(wholeNumber(1));
+  app.add_option("--max-connections", serve.http.maxConnections, "Connections open at once")
+      ->capture_default_str()
+      ->transform(wholeNumber(1, 1 << 20));
+  app.add_option("--request-timeout", serve.requestTimeout,
+                 "Seconds that a request may take; 0: any")
+      ->capture_default_str()
+      ->transform(wholeNumber(0, maxCount));
+  app.add_option("--drain-seconds", serve.drainSeconds,
+                 "Seconds that requests in progress have to finish after SIGTERM or Ctrl-C")
+      ->capture_default_str()
+      ->transform(wholeNumber(0, maxCount));
+}
+
+CLI::App *addServe(CLI::App &app, ServeArguments &serve) {
+  CLI::App *sub = app.add_subcommand(
+      "serve", "Answer HTTP requests in the form of OpenAI's API: /v1/chat/completions, "
+               "/v1/completions, /v1/models");
+  addGroup(*sub, "Address", [&] { addServeAddress(*sub, serve.http); });
+  addGroup(*sub, "Limits", [&] { addServeLimits(*sub, serve); });
+  CLI::Option *key =
+      sub->add_option("--api-key", serve.apiKey,
+                      "Clients must send this key; others on the machine may see it in the list of "
+                      "processes")
+          ->type_name("KEY");
+  sub->add_option("--api-key-file", serve.apiKeyFile,
+                  "Clients must send one of the keys in FILE, one per line")
+      ->type_name("FILE")
+      ->excludes(key);
+  sub->add_option("--chat-template", serve.templateFile,
+                  "A Jinja template instead of the model's own")
+      ->type_name("FILE");
+  return sub;
+}
+
 CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
   CLI::App *sub =
       app.add_subcommand("bench", "Measure speed: reading prompts (pp) and generating (tg)");
@@ -535,6 +600,8 @@ Parsed parseArguments(int argc, const char *const *argv) {
   addMachine(app, arguments);
   CLI::App *chat = addChat(app, arguments.chat);
   addMachine(*chat, arguments);
+  CLI::App *serve = addServe(app, arguments.serve);
+  addMachine(*serve, arguments);
   CLI::App *bench = addBench(app, arguments.bench);
   addMachine(*bench, arguments);
   CLI::App *info = addInfo(app, arguments.info);
@@ -545,6 +612,7 @@ Parsed parseArguments(int argc, const char *const *argv) {
   app.footer("Examples:\n  " + name + " chat\n  " + name + " 'Once upon a time' -n 100\n  " + name +
              " --chat -p 'What is a compiler?' --temp 0");
   chat->footer("Example:\n  " + name + " chat -sys 'Answer in one sentence.' --temp 0.2");
+  serve->footer("Example:\n  " + name + " serve --port 8080");
   bench->footer("Example:\n  " + name + " bench --prompt 512 --gen 64");
   info->footer("Example:\n  " + name + " info --check");
   score->footer("Example:\n  echo '0 2 1 5 3' | " + name + " score > logits.f32");
@@ -576,6 +644,8 @@ Parsed parseArguments(int argc, const char *const *argv) {
     return parsed;
   if (chat->parsed())
     arguments.command = Arguments::Command::Chat;
+  else if (serve->parsed())
+    arguments.command = Arguments::Command::Serve;
   else if (bench->parsed())
     arguments.command = Arguments::Command::Bench;
   else if (info->parsed())

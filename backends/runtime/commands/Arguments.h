@@ -3,6 +3,7 @@
 #define MICA_BACKENDS_RUNTIME_COMMANDS_ARGUMENTS_H
 
 #include "backends/runtime/engine/GenerationSettings.h"
+#include "backends/runtime/serve/ServeCommand.h"
 #include "backends/runtime/text/ChatTemplate.h"
 
 #include <cstdint>
@@ -62,9 +63,10 @@ struct InfoArguments {
 };
 
 struct Arguments {
-  enum class Command { Run, Chat, Bench, Info, Score } command = Command::Run;
+  enum class Command { Run, Chat, Serve, Bench, Info, Score } command = Command::Run;
   RunArguments run;
   ChatArguments chat;
+  ServeArguments serve;
   BenchArguments bench;
   InfoArguments info;
   ScoreArguments score;

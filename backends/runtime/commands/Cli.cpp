@@ -77,6 +77,8 @@ Status dispatch(const Device &device, const char *program, const Arguments &argu
     return chatCommand(**model, arguments.chat);
   if (arguments.command == Arguments::Command::Score)
     return scoreCommand(**model, arguments.score);
+  if (arguments.command == Arguments::Command::Serve)
+    return serveCommand(**model, arguments.serve);
   return runCommand(**model, arguments.run);
 }
 } // namespace

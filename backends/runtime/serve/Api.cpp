@@ -1,0 +1,181 @@
+#include "backends/runtime/serve/Api.h"
+#include "backends/runtime/serve/Completion.h"
+#include "backends/runtime/support/Output.h"
+
+#include <algorithm>
+
+namespace mica::rt::serve {
+
+static void refuse(const std::shared_ptr<Exchange> &exchange, const ApiError &error,
+                   std::vector<std::pair<std::string, std::string>> headers = {}) {
+  exchange->reply(
+      {.status = error.status, .body = toJsonText(error.toJson()), .headers = std::move(headers)});
+}
+
+static int64_t unixSeconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+Api::Api(ServedModel model, EngineThread &engine, uint64_t cacheBytes, Options options)
+    : model(std::move(model)), engine(engine), cacheBytes(cacheBytes), options(std::move(options)),
+      started(unixSeconds()) {}
+
+const std::multimap<std::string_view, Api::Route> &Api::routes() {
+  static const std::multimap<std::string_view, Route> table = {
+      {"/health", {"GET", &Api::health, /*open=*/true}},
+      {"/metrics", {"GET", &Api::metricsText}},
+      {"/v1/models", {"GET", &Api::models}},
+      {"/v1/chat/completions", {"POST", &Api::chatCompletions}},
+      {"/v1/completions", {"POST", &Api::completions}},
+      {"/tokenize", {"POST", &Api::tokenize}},
+      {"/detokenize", {"POST", &Api::detokenize}},
+  };
+  return table;
+}
+
+/// Takes a time that does not depend on how much of a key is right.
+static bool equalInConstantTime(std::string_view given, std::string_view key) {
+  unsigned different = given.size() != key.size();
+  for (size_t i = 0; i < given.size(); ++i)
+    different |= static_cast<unsigned char>(given[i]) ^
+                 static_cast<unsigned char>(key.empty() ? 1 : key[i % key.size()]);
+  return different == 0;
+}
+
+bool Api::isAllowed(const std::string &authorization) const {
+  if (options.keys.empty())
+    return true;
+  static constexpr std::string_view scheme = "Bearer ";
+  std::string_view given = authorization;
+  if (!given.starts_with(scheme))
+    return false;
+  given.remove_prefix(scheme.size());
+  bool allowed = false;
+  for (const std::string &key : options.keys)
+    allowed |= equalInConstantTime(given, key);
+  return allowed;
+}
+
+std::string Api::errorBody(unsigned status, const std::string &message) {
+  return toJsonText(ApiError{.status = status, .message = message}.toJson());
+}
+
+void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  auto [first, last] = routes().equal_range(request.path);
+  if (first == last)
+    return refuse(exchange, {.status = 404, .message = "there is no " + request.path});
+  auto found = std::find_if(
+      first, last, [&](const auto &route) { return request.method == route.second.method; });
+  if (found == last)
+    return refuse(
+        exchange,
+        {.status = 405,
+         .message = request.path + " answers " + first->second.method + ", not " + request.method},
+        {{"Allow", first->second.method}});
+  if (!found->second.open && !isAllowed(request.authorization))
+    return refuse(exchange,
+                  {.status = 401,
+                   .message = "an API key is required: send the header Authorization: Bearer KEY",
+                   .code = "invalid_api_key"},
+                  {{"WWW-Authenticate", "Bearer"}});
+  (this->*found->second.handler)(request, std::move(exchange));
+}
+
+void Api::complete(Endpoint endpoint, const HttpRequest &request,
+                   std::shared_ptr<Exchange> exchange) {
+  if (draining)
+    return refuse(exchange, {.status = 503, .message = "the server is shutting down"},
+                  {{"Retry-After", "5"}});
+  auto parsed = parseCompletionRequest(endpoint, request.body, model);
+  if (const auto *error = std::get_if<ApiError>(&parsed)) {
+    metrics.countRequest("refused");
+    return refuse(exchange, *error);
+  }
+  auto &wanted = std::get<CompletionRequest>(parsed);
+  auto completion =
+      std::make_shared<Completion>(wanted, model, engine, metrics, std::move(exchange));
+  completion->start(std::move(wanted.prompts), options.requestTimeout);
+}
+
+void Api::models(const HttpRequest &, std::shared_ptr<Exchange> exchange) {
+  Json entry = {{"id", model.name},
+                {"object", "model"},
+                {"created", started},
+                {"owned_by", "mica"},
+                {"meta",
+                 {{"weights", model.manifest.weights},
+                  {"context_length", model.manifest.maxSeq},
+                  {"vocabulary_size", model.manifest.vocab},
+                  {"chat", model.chatTemplate != nullptr}}}};
+  exchange->reply(
+      {.body = toJsonText({{"object", "list"}, {"data", Json::array({std::move(entry)})}})});
+}
+
+void Api::health(const HttpRequest &, std::shared_ptr<Exchange> exchange) {
+  exchange->reply({.status = draining ? 503u : 200u,
+                   .body = toJsonText({{"status", draining ? "draining" : "ready"}})});
+}
+
+void Api::metricsText(const HttpRequest &, std::shared_ptr<Exchange> exchange) {
+  size_t unfinished = engine.unfinished(), running = std::min(unfinished, engine.numSlots());
+  exchange->reply(
+      {.contentType = "text/plain; version=0.0.4",
+       .body = metrics.text(
+           {.running = running, .waiting = unfinished - running, .cacheBytes = cacheBytes})});
+}
+
+/// The object in a body with the field `name` alone, or what is wrong.
+static std::variant<Json, ApiError> onlyField(const std::string &body, const char *name) {
+  std::variant<Json, ApiError> parsed = parseObject(body);
+  auto *json = std::get_if<Json>(&parsed);
+  if (!json)
+    return parsed;
+  for (const auto &[key, value] : json->items())
+    if (key != name)
+      return ApiError{.message = "the field '" + key + "' is not implemented, leave it out",
+                      .param = key};
+  if (!json->contains(name))
+    return ApiError{.message = "'" + std::string(name) + "' is missing", .param = name};
+  return Json((*json)[name]);
+}
+
+void Api::tokenize(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
+  auto content = onlyField(request.body, "content");
+  if (auto *error = std::get_if<ApiError>(&content))
+    return refuse(exchange, *error);
+  if (!std::get<Json>(content).is_string())
+    return refuse(exchange, {.message = "'content' is not a string", .param = "content"});
+  if (!model.text)
+    return refuse(exchange, {.message = "the program has no tokenizer"});
+  Result<Tokens> tokens = model.text->encode(std::get<Json>(content).get<std::string>());
+  if (!tokens)
+    return refuse(exchange, {.message = tokens.error().message, .param = "content"});
+  exchange->reply({.body = toJsonText({{"tokens", *tokens}})});
+}
+
+void Api::detokenize(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
+  auto tokens = onlyField(request.body, "tokens");
+  if (auto *error = std::get_if<ApiError>(&tokens))
+    return refuse(exchange, *error);
+  if (!model.text)
+    return refuse(exchange, {.message = "the program has no tokenizer"});
+  const Json &list = std::get<Json>(tokens);
+  auto isToken = [&](const Json &each) {
+    return each.is_number_unsigned() &&
+           each.get<uint64_t>() < static_cast<uint64_t>(model.manifest.vocab);
+  };
+  if (!list.is_array() || !std::all_of(list.begin(), list.end(), isToken))
+    return refuse(exchange, {.message = "'tokens' is not an array of token ids, which are below " +
+                                        std::to_string(model.manifest.vocab),
+                             .param = "tokens"});
+  Tokenizer::Decoder decoder = model.text->decoderAfter({});
+  std::string text;
+  for (const Json &token : list)
+    text += decoder.push(token.get<int32_t>());
+  text += decoder.finish();
+  exchange->reply({.body = toJsonText({{"content", text}})});
+}
+
+} // namespace mica::rt::serve

@@ -1,0 +1,26 @@
+#include "backends/runtime/serve/ApiError.h"
+
+namespace mica::rt::serve {
+
+static const char *typeOf(unsigned status) {
+  switch (status) {
+  case 401:
+    return "authentication_error";
+  case 404:
+    return "not_found_error";
+  case 429:
+    return "rate_limit_error";
+  default:
+    return status < 500 ? "invalid_request_error" : "server_error";
+  }
+}
+
+Json ApiError::toJson() const {
+  return {{"error",
+           {{"message", message},
+            {"type", typeOf(status)},
+            {"param", param ? Json(*param) : Json()},
+            {"code", code ? Json(*code) : Json()}}}};
+}
+
+} // namespace mica::rt::serve

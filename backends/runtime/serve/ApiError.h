@@ -1,0 +1,22 @@
+// What the HTTP API answers instead of a result, in the shape of OpenAI's errors.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace mica::rt::serve {
+
+using Json = nlohmann::ordered_json;
+
+struct ApiError {
+  unsigned status = 400; ///< Of HTTP.
+  std::string message;
+  std::optional<std::string> param = {}; ///< The field that is wrong.
+  std::optional<std::string> code = {};
+
+  /// {"error": {"message", "type", "param", "code"}}
+  Json toJson() const;
+};
+
+} // namespace mica::rt::serve

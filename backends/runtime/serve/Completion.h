@@ -1,0 +1,64 @@
+// A request for completions in progress: from the engine's tokens to OpenAI's JSON.
+#pragma once
+
+#include "backends/runtime/serve/CompletionRequest.h"
+#include "backends/runtime/serve/EngineThread.h"
+#include "backends/runtime/serve/HttpServer.h"
+#include "backends/runtime/serve/Metrics.h"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+
+namespace mica::rt::serve {
+
+class Completion : public std::enable_shared_from_this<Completion> {
+public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `model`, `engine` and `metrics` must outlive it.
+  Completion(const CompletionRequest &request, const ServedModel &model, EngineThread &engine,
+             Metrics &metrics, std::shared_ptr<Exchange> exchange);
+  ~Completion();
+
+  /// Submits all choices; the exchange gets its answer when they have ended, or events while they
+  /// are generated. Does not wait.
+  void start(std::vector<Tokens> prompts, std::chrono::milliseconds timeout);
+
+private:
+  class Choice;
+
+  void submit(std::vector<Tokens> prompts);
+  void stop(bool timeout);
+  Json envelope(bool chunk) const;
+  Json usage() const;
+  void sendEvent(const Json &event);
+  void choiceEnded(const RequestResult &result);
+  void finish();
+  void fail(const ApiError &error, const char *outcome);
+
+  const Endpoint endpoint;
+  const bool stream, includeUsage;
+  const GenerationSettings settings;
+  const int64_t numChoices;
+  const std::optional<int64_t> topLogprobs;
+  const ServedModel &model;
+  EngineThread &engine;
+  Metrics &metrics;
+  const std::shared_ptr<Exchange> exchange;
+  const Clock::time_point arrived = Clock::now();
+  const std::string id;
+  const int64_t created;
+
+  std::vector<std::unique_ptr<Choice>> choices; ///< Of all prompts, before they are submitted.
+  std::atomic<bool> gone = false;               ///< The client has disconnected, or the time is up.
+  std::atomic<bool> timedOut = false;           ///< The latter.
+  std::mutex mutex;                             ///< Of what follows.
+  std::vector<Scheduler::RequestId> ids;
+  size_t unended = 0;
+  bool answered = false;
+  std::optional<Error> failure;
+  int64_t promptTokens = 0, cachedTokens = 0, completionTokens = 0;
+};
+
+} // namespace mica::rt::serve

@@ -1,0 +1,45 @@
+// Requests for completions, in OpenAI's JSON: parsed, checked, and turned into tokens. A field that
+// would have no effect is refused, as is a value that it cannot have.
+#pragma once
+
+#include "backends/runtime/engine/Request.h"
+#include "backends/runtime/serve/ApiError.h"
+#include "backends/runtime/text/ChatTemplate.h"
+
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace mica::rt::serve {
+
+enum class Endpoint { ChatCompletions, Completions };
+
+struct CompletionRequest {
+  Endpoint endpoint = Endpoint::ChatCompletions;
+  std::vector<Tokens> prompts; ///< One, or those of a list.
+  GenerationSettings settings;
+  int64_t numChoices = 1; ///< `n`: completions of each prompt.
+  bool stream = false;
+  bool includeUsage = false; ///< A last event with the usage.
+  /// How many alternatives each token lists; absent: no log probabilities.
+  std::optional<int64_t> topLogprobs;
+};
+
+/// The program whose completions are requested.
+struct ServedModel {
+  std::string name; ///< What `model` may say.
+  const Manifest &manifest;
+  const Text *text;                 ///< Null: the program has no tokenizer.
+  const ChatTemplate *chatTemplate; ///< Null: it has no chat template.
+  Tokens endOfTurn;                 ///< What the template writes after an answer.
+};
+
+/// Errors: no JSON object; a field that is unknown, not implemented, of another type or out of its
+/// range; a prompt that does not fit into the context; a model that is not served.
+std::variant<CompletionRequest, ApiError>
+parseCompletionRequest(Endpoint endpoint, std::string_view body, const ServedModel &model);
+
+/// The object that `body` is, without fields that are null.
+std::variant<Json, ApiError> parseObject(std::string_view body);
+
+} // namespace mica::rt::serve

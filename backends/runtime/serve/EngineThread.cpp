@@ -1,0 +1,115 @@
+#include "backends/runtime/serve/EngineThread.h"
+
+namespace mica::rt::serve {
+
+/// Forwards to a listener, and owns a share of it as long as the scheduler may call it.
+class EngineThread::Kept final : public RequestListener {
+public:
+  Kept(EngineThread &engine, std::shared_ptr<RequestListener> listener)
+      : engine(engine), listener(std::move(listener)) {}
+
+  Result<bool> token(int32_t token, std::span<const float> logits) override {
+    return listener->token(token, logits);
+  }
+  bool shouldContinue() override { return listener->shouldContinue(); }
+  Status logits(std::span<const float> row) override { return listener->logits(row); }
+  void finished(const RequestResult &result) override {
+    listener->finished(result);
+    engine.finish(this);
+  }
+
+private:
+  EngineThread &engine;
+  std::shared_ptr<RequestListener> listener;
+};
+
+Result<std::unique_ptr<EngineThread>>
+EngineThread::start(const Model &model, const Scheduler::Options &options, size_t maxQueued) {
+  Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::create(model, options);
+  if (!scheduler)
+    return scheduler.error();
+  std::unique_ptr<EngineThread> engine(
+      new EngineThread(*std::move(scheduler), static_cast<size_t>(options.slots), maxQueued));
+  engine->thread = std::thread([self = engine.get()] { self->run(); });
+  return engine;
+}
+
+EngineThread::EngineThread(std::unique_ptr<Scheduler> scheduler, size_t slots, size_t maxQueued)
+    : scheduler(std::move(scheduler)), slots(slots), maxQueued(maxQueued) {}
+
+EngineThread::~EngineThread() {
+  {
+    std::lock_guard lock(mutex);
+    stopping = true;
+  }
+  changed.notify_one();
+  if (thread.joinable())
+    thread.join();
+}
+
+void EngineThread::wake() {
+  {
+    std::lock_guard lock(mutex);
+    hasWork = true;
+  }
+  changed.notify_one();
+}
+
+Result<std::optional<Scheduler::RequestId>>
+EngineThread::submit(Request request, std::shared_ptr<RequestListener> listener) {
+  auto kept = std::make_unique<Kept>(*this, std::move(listener));
+  Kept *key = kept.get();
+  {
+    std::lock_guard lock(mutex);
+    if (requests.size() >= slots + maxQueued)
+      return std::optional<Scheduler::RequestId>();
+    requests.emplace(key, std::move(kept));
+  }
+  Result<Scheduler::RequestId> id = scheduler->submit(std::move(request), *key);
+  if (!id) {
+    std::lock_guard lock(mutex);
+    requests.erase(key);
+    return id.error();
+  }
+  wake();
+  return std::optional(*id);
+}
+
+void EngineThread::cancel(Scheduler::RequestId id) {
+  scheduler->cancel(id);
+  wake();
+}
+
+size_t EngineThread::unfinished() const {
+  std::lock_guard lock(mutex);
+  return requests.size();
+}
+
+/// Called by a request's own listener, which therefore lives until the step is over.
+void EngineThread::finish(const Kept *request) {
+  std::lock_guard lock(mutex);
+  auto found = requests.find(request);
+  ended.push_back(std::move(found->second));
+  requests.erase(found);
+}
+
+void EngineThread::run() {
+  for (;;) {
+    {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return hasWork || stopping; });
+      if (stopping)
+        return;
+      hasWork = false;
+    }
+    for (bool unfinished = true; unfinished;) {
+      unfinished = scheduler->step();
+      ended.clear();
+      std::lock_guard lock(mutex);
+      if (stopping)
+        return;
+    }
+  }
+}
+
+} // namespace mica::rt::serve

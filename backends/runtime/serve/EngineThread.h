@@ -1,0 +1,51 @@
+// The thread that advances the scheduler while requests are unfinished.
+#pragma once
+
+#include "backends/runtime/engine/Scheduler.h"
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+namespace mica::rt::serve {
+
+class EngineThread {
+public:
+  /// `model` must outlive it. `maxQueued`: requests that may wait beside those that have slots.
+  static Result<std::unique_ptr<EngineThread>>
+  start(const Model &model, const Scheduler::Options &options, size_t maxQueued);
+  /// Unfinished requests hear nothing.
+  ~EngineThread();
+
+  /// From any thread. The listener is kept until the request is finished, and hears of it on the
+  /// engine's thread. Absent: no more requests may wait. Errors are those of Scheduler::submit.
+  Result<std::optional<Scheduler::RequestId>> submit(Request request,
+                                                     std::shared_ptr<RequestListener> listener);
+  /// From any thread.
+  void cancel(Scheduler::RequestId id);
+
+  /// Requests without an end.
+  size_t unfinished() const;
+  size_t numSlots() const { return slots; }
+
+private:
+  class Kept;
+
+  EngineThread(std::unique_ptr<Scheduler> scheduler, size_t slots, size_t maxQueued);
+  void run();
+  void wake();
+  void finish(const Kept *request);
+
+  std::unique_ptr<Scheduler> scheduler;
+  size_t slots, maxQueued;
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  bool hasWork = false, stopping = false;
+  std::unordered_map<const Kept *, std::unique_ptr<Kept>> requests;
+  std::vector<std::unique_ptr<Kept>> ended; ///< In this step.
+  std::thread thread;
+};
+
+} // namespace mica::rt::serve

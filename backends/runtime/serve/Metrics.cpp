@@ -1,0 +1,77 @@
+#include "backends/runtime/serve/Metrics.h"
+
+#include <nlohmann/json.hpp>
+
+namespace mica::rt::serve {
+
+static std::string numberText(double value) { return nlohmann::json(value).dump(); }
+
+static std::string heading(const std::string &name, const char *type, const char *help) {
+  return "# HELP " + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
+}
+
+static std::string single(const std::string &name, const char *type, const char *help,
+                          uint64_t value) {
+  return heading(name, type, help) + name + " " + std::to_string(value) + "\n";
+}
+
+void Metrics::Histogram::observe(double value) {
+  for (size_t i = 0; i < bounds.size(); ++i)
+    counts[i] += value <= bounds[i];
+  ++count;
+  sum += value;
+}
+
+std::string Metrics::Histogram::text(const std::string &name, const char *help) const {
+  std::string out = heading(name, "histogram", help);
+  for (size_t i = 0; i < bounds.size(); ++i)
+    out +=
+        name + "_bucket{le=\"" + numberText(bounds[i]) + "\"} " + std::to_string(counts[i]) + "\n";
+  out += name + "_bucket{le=\"+Inf\"} " + std::to_string(count) + "\n";
+  return out + name + "_sum " + numberText(sum) + "\n" + name + "_count " + std::to_string(count) +
+         "\n";
+}
+
+void Metrics::countRequest(const std::string &outcome) {
+  std::lock_guard lock(mutex);
+  ++requests[outcome];
+}
+
+void Metrics::countTokens(int64_t prompt, int64_t cached, int64_t generated) {
+  std::lock_guard lock(mutex);
+  promptTokens += static_cast<uint64_t>(prompt);
+  cachedTokens += static_cast<uint64_t>(cached);
+  generatedTokens += static_cast<uint64_t>(generated);
+}
+
+void Metrics::observeFirstToken(double seconds) {
+  std::lock_guard lock(mutex);
+  firstToken.observe(seconds);
+}
+
+void Metrics::observeTokenGap(double seconds) {
+  std::lock_guard lock(mutex);
+  tokenGap.observe(seconds);
+}
+
+std::string Metrics::text(const Gauges &gauges) const {
+  std::lock_guard lock(mutex);
+  std::string out =
+      heading("mica_requests_total", "counter", "Requests for completions by outcome.");
+  for (const auto &[outcome, count] : requests)
+    out += "mica_requests_total{outcome=\"" + outcome + "\"} " + std::to_string(count) + "\n";
+  out += single("mica_prompt_tokens_total", "counter", "Tokens of prompts.", promptTokens);
+  out += single("mica_cached_tokens_total", "counter",
+                "Tokens of prompts that a cache already held.", cachedTokens);
+  out += single("mica_generated_tokens_total", "counter", "Tokens generated.", generatedTokens);
+  out += single("mica_requests_running", "gauge", "Requests with a sequence.", gauges.running);
+  out += single("mica_requests_waiting", "gauge", "Requests that wait for a sequence.",
+                gauges.waiting);
+  out += single("mica_cache_bytes", "gauge", "Bytes reserved for the caches of all sequences.",
+                gauges.cacheBytes);
+  out += firstToken.text("mica_time_to_first_token_seconds",
+                         "From a request's arrival to its first token.");
+  return out + tokenGap.text("mica_token_gap_seconds", "Between two tokens of a completion.");
+}
+
+} // namespace mica::rt::serve

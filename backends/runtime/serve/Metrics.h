@@ -1,0 +1,47 @@
+// What the server counts, in Prometheus' text format.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace mica::rt::serve {
+
+/// All functions may be called from any thread.
+class Metrics {
+public:
+  /// A request has ended: "ok", "refused", "cancelled", "timeout", "failed" or "busy".
+  void countRequest(const std::string &outcome);
+  void countTokens(int64_t prompt, int64_t cached, int64_t generated);
+  void observeFirstToken(double seconds);
+  void observeTokenGap(double seconds);
+
+  /// Now: requests with a slot and those that wait for one; bytes of all caches.
+  struct Gauges {
+    size_t running = 0, waiting = 0;
+    uint64_t cacheBytes = 0;
+  };
+  std::string text(const Gauges &gauges) const;
+
+private:
+  /// Cumulative, as Prometheus wants histograms.
+  struct Histogram {
+    static constexpr std::array<double, 14> bounds = {.001, .0025, .005, .01, .025, .05, .1,
+                                                      .25,  .5,    1,    2.5, 5,    10,  30};
+    std::array<uint64_t, bounds.size()> counts{};
+    uint64_t count = 0;
+    double sum = 0;
+
+    void observe(double value);
+    std::string text(const std::string &name, const char *help) const;
+  };
+
+  mutable std::mutex mutex;
+  std::map<std::string, uint64_t> requests;
+  uint64_t promptTokens = 0, cachedTokens = 0, generatedTokens = 0;
+  Histogram firstToken, tokenGap;
+};
+
+} // namespace mica::rt::serve

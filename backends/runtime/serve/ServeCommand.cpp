@@ -1,0 +1,161 @@
+#include "backends/runtime/serve/ServeCommand.h"
+#include "backends/runtime/serve/Api.h"
+#include "backends/runtime/support/Report.h"
+#include "backends/runtime/support/TextFile.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+
+namespace mica::rt {
+
+using namespace serve;
+
+namespace {
+constexpr int64_t maxDefaultSequences = 8, defaultChunk = 128;
+
+/// Of caches at their full length.
+uint64_t cacheBytesPerSequence(const Manifest &manifest) {
+  uint64_t bytes = 0;
+  for (const CacheSpec &cache : manifest.caches)
+    bytes += cache.bytesPerToken * static_cast<uint64_t>(manifest.maxSeq);
+  return bytes;
+}
+
+/// Of a file of the kernel's with lines `name NUMBER`, or with the number alone.
+std::optional<uint64_t> numberIn(const char *path, const std::string &name) {
+  std::ifstream file(path);
+  std::string word;
+  uint64_t number = 0;
+  if (name.empty())
+    return file >> number ? std::optional(number) : std::nullopt;
+  while (file >> word)
+    if (word == name && file >> number)
+      return number;
+  return std::nullopt;
+}
+
+/// Memory that the machine can give, or the control group where it allows less.
+uint64_t availableMemory() {
+  uint64_t available = numberIn("/proc/meminfo", "MemAvailable:").value_or(1 << 20) * 1024;
+  std::optional<uint64_t> limit = numberIn("/sys/fs/cgroup/memory.max", ""),
+                          used = numberIn("/sys/fs/cgroup/memory.current", "");
+  if (limit && used)
+    available = std::min(available, *limit - std::min(*limit, *used));
+  return available;
+}
+
+Result<int64_t> chooseSequences(const Manifest &manifest, const ServeArguments &arguments) {
+  uint64_t each = std::max<uint64_t>(cacheBytesPerSequence(manifest), 1);
+  uint64_t budget = arguments.cacheBytes.value_or(availableMemory() / 2);
+  auto fitting = static_cast<int64_t>(std::min<uint64_t>(budget / each, 1 << 20));
+  if (fitting < 1 || (arguments.sequences && *arguments.sequences > fitting))
+    return Error{std::to_string(arguments.sequences.value_or(1)) + " sequences of " +
+                 std::to_string(manifest.maxSeq) + " positions need " +
+                 std::to_string(each * static_cast<uint64_t>(arguments.sequences.value_or(1))) +
+                 " bytes of cache, " + std::to_string(budget) +
+                 " are allowed: lower --sequences, raise --cache-bytes, or compile with a "
+                 "smaller --max-seq"};
+  return arguments.sequences.value_or(std::min(fitting, maxDefaultSequences));
+}
+
+/// Keys, one per line; empty where none is required.
+Result<std::vector<std::string>> apiKeys(const ServeArguments &arguments) {
+  std::vector<std::string> keys;
+  if (arguments.apiKey)
+    keys.push_back(*arguments.apiKey);
+  if (arguments.apiKeyFile) {
+    Result<std::string> text = readTextFile(*arguments.apiKeyFile, "keys", "--api-key-file");
+    if (!text)
+      return text.error();
+    std::string line;
+    for (std::istringstream lines(*text); std::getline(lines, line);)
+      if (!line.empty())
+        keys.push_back(line);
+    if (keys.empty())
+      return Error{*arguments.apiKeyFile + " holds no key, write one per line"};
+  }
+  return keys;
+}
+
+/// Ends the server when no exchange is in progress any more, or the time is up.
+void stopWhenIdle(HttpServer &server, std::chrono::steady_clock::time_point deadline) {
+  if (server.exchanges() == 0 || std::chrono::steady_clock::now() >= deadline)
+    return server.stop();
+  server.after(std::chrono::milliseconds(20),
+               [&server, deadline] { stopWhenIdle(server, deadline); });
+}
+} // namespace
+
+Status serveCommand(const Model &model, const ServeArguments &arguments) {
+  // A client that goes away while it is written to ends its connection alone.
+  std::signal(SIGPIPE, SIG_IGN);
+  Result<Manifest> manifest = withChatTemplate(model.manifest(), arguments.templateFile);
+  if (!manifest)
+    return manifest.error();
+  Result<std::unique_ptr<Text>> text = Text::load(model.file(), *manifest);
+  if (!text)
+    return text.error();
+  std::optional<ChatTemplate> chatTemplate;
+  ServedModel served{.name = manifest->name,
+                     .manifest = *manifest,
+                     .text = text->get(),
+                     .chatTemplate = nullptr,
+                     .endOfTurn = {}};
+  if (manifest->chat) {
+    Result<ChatTemplate> loaded = ChatTemplate::load(*manifest, text->get(), {});
+    if (!loaded)
+      return loaded.error();
+    chatTemplate.emplace(*std::move(loaded));
+    Result<Tokens> end = chatTemplate->endOfTurn();
+    if (!end)
+      return end.error();
+    served.endOfTurn = *std::move(end);
+    served.chatTemplate = &*chatTemplate;
+  }
+  Result<std::vector<std::string>> keys = apiKeys(arguments);
+  if (!keys)
+    return keys.error();
+  Result<int64_t> sequences = chooseSequences(*manifest, arguments);
+  if (!sequences)
+    return sequences.error();
+
+  // Destroyed in the opposite order: requests in progress refer to the server and to the API.
+  std::unique_ptr<Api> api;
+  Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(
+      arguments.http,
+      [&api](HttpRequest request, std::shared_ptr<Exchange> exchange) {
+        api->handle(std::move(request), std::move(exchange));
+      },
+      Api::errorBody);
+  if (!server)
+    return server.error();
+  int64_t chunk = rowsOfChunk(arguments.prefillChunk.value_or(defaultChunk), *manifest);
+  Result<std::unique_ptr<EngineThread>> engine = EngineThread::start(
+      model, {.slots = *sequences, .promptRows = chunk}, static_cast<size_t>(arguments.queue));
+  if (!engine)
+    return engine.error();
+  api = std::make_unique<Api>(
+      std::move(served), **engine,
+      cacheBytesPerSequence(*manifest) * static_cast<uint64_t>(*sequences),
+      Api::Options{.keys = *std::move(keys),
+                   .requestTimeout = std::chrono::seconds(arguments.requestTimeout)});
+  (*server)->onSignal([&](int count) {
+    if (count > 1)
+      return (*server)->stop();
+    reportNote("shutting down: requests in progress have " +
+               std::to_string(arguments.drainSeconds) + " s to finish");
+    api->drain();
+    (*server)->stopAccepting();
+    stopWhenIdle(**server,
+                 std::chrono::steady_clock::now() + std::chrono::seconds(arguments.drainSeconds));
+  });
+  reportNote("serving " + manifest->name + " at " + (*server)->address() + " (" +
+             std::to_string(*sequences) + " sequences of " + std::to_string(manifest->maxSeq) +
+             " positions)");
+  (*server)->run();
+  return {};
+}
+
+} // namespace mica::rt

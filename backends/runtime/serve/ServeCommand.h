@@ -1,0 +1,24 @@
+// `serve`: answers HTTP until a signal.
+#pragma once
+
+#include "backends/runtime/engine/Model.h"
+#include "backends/runtime/serve/HttpServer.h"
+
+namespace mica::rt {
+
+struct ServeArguments {
+  serve::HttpOptions http;
+  std::optional<int64_t> sequences;    ///< At once; absent: as many as fit, at most 8.
+  std::optional<uint64_t> cacheBytes;  ///< Of the caches; absent: half of the free memory.
+  std::optional<int64_t> prefillChunk; ///< See rowsOfChunk; default 128.
+  int64_t queue = 256;                 ///< Requests that may wait.
+  std::optional<std::string> apiKey, apiKeyFile;
+  std::optional<std::string> templateFile; ///< --chat-template
+  int64_t requestTimeout = 0;              ///< Seconds; 0: none.
+  int64_t drainSeconds = 30;
+};
+
+/// Returns after a signal. Errors: an address that cannot be used, a cache that does not fit.
+Status serveCommand(const Model &model, const ServeArguments &arguments);
+
+} // namespace mica::rt

@@ -1,0 +1,405 @@
+"""`PROGRAM serve`: the HTTP API, its limits, and that nobody's text depends on others'."""
+
+import concurrent.futures
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import time
+
+import harness
+from harness import BUNDLED, Case, program
+
+MODEL = BUNDLED / "minimind-dense"
+NAME = "minimind-dense"
+QUESTION = [{"role": "user", "content": "27 + 15"}]
+
+
+class Server:
+    """A running server; `with` ends it."""
+
+    def __init__(self, *options, model=MODEL, env=None):
+        self.process = subprocess.Popen([program(model).path, "serve", *options] + ([] if "--unix-socket" in options else ["--port", "0"]),
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        env={**os.environ, **(env or {})})
+        line = self.process.stderr.readline().decode()
+        found = re.search(r" at (?:http://([\d.]+):(\d+)|unix:(\S+)) \((\d+) sequences", line)
+        if not found:
+            self.process.kill()
+            raise AssertionError(f"the server says {line!r}{self.process.stderr.read().decode()!r}")
+        self.host, self.port, self.path, self.sequences = found[1], int(found[2] or 0), found[3], int(found[4])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stderr.close()
+
+    def connect(self):
+        """A connected socket."""
+        if self.path:
+            connected = socket.socket(socket.AF_UNIX)
+            connected.settimeout(harness.SECONDS)
+            connected.connect(self.path)
+            return connected
+        return socket.create_connection((self.host, self.port), timeout=harness.SECONDS)
+
+    def connection(self):
+        made = http.client.HTTPConnection("localhost", timeout=harness.SECONDS)
+        made.sock = self.connect()
+        return made
+
+    def ask(self, method, path, body=None, headers=None):
+        """(status, headers, body) of one request; a body that is no text becomes JSON."""
+        connection = self.connection()
+        if body is not None and not isinstance(body, (str, bytes)):
+            body = json.dumps(body)
+        connection.request(method, path, body, headers or {})
+        answer = connection.getresponse()
+        result = answer.status, dict(answer.getheaders()), answer.read().decode()
+        connection.close()
+        return result
+
+    def post(self, path, body, headers=None):
+        """(status, JSON)."""
+        status, _, text = self.ask("POST", path, body, headers)
+        return status, json.loads(text)
+
+    def chat(self, messages=None, **fields):
+        status, answer = self.post("/v1/chat/completions", {"messages": messages or QUESTION, "temperature": 0, **fields})
+        if status != 200:
+            raise AssertionError(f"{status}: {answer}")
+        return answer
+
+    def complete(self, prompt, **fields):
+        status, answer = self.post("/v1/completions", {"prompt": prompt, "temperature": 0, **fields})
+        if status != 200:
+            raise AssertionError(f"{status}: {answer}")
+        return answer
+
+    def events(self, path, body):
+        """The events of a stream, parsed; the last one is [DONE]."""
+        status, headers, text = self.ask("POST", path, body)
+        if status != 200 or headers["Content-Type"] != "text/event-stream":
+            raise AssertionError(f"{status} {headers}: {text}")
+        lines = [line.removeprefix("data: ") for line in text.split("\n\n") if line]
+        if lines.pop() != "[DONE]":
+            raise AssertionError(f"the stream ends with {lines[-1:]}")
+        return [json.loads(line) for line in lines]
+
+    def metric(self, name):
+        text = self.ask("GET", "/metrics")[2]
+        found = re.search(rf"^{re.escape(name)} (\S+)$", text, re.M)
+        return float(found[1]) if found else 0
+
+    def wait_for_metric(self, name, value):
+        end = time.monotonic() + harness.SECONDS
+        while self.metric(name) != value:
+            if time.monotonic() > end:
+                raise AssertionError(f"{name} is {self.metric(name)} instead of {value}")
+            time.sleep(0.02)
+
+    def terminate(self):
+        """What the server writes from SIGTERM on, and its exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        text = self.process.stderr.read().decode()
+        return text, self.process.wait(harness.SECONDS)
+
+
+_shared = {}
+
+
+def server():
+    """One server for all tests that leave it as it was."""
+    return harness.once("serve", lambda: _shared.setdefault("server", Server("--sequences", "4")))
+
+
+def tearDownModule():
+    if "server" in _shared:
+        _shared["server"].__exit__()
+
+
+def ended(text):
+    """As the program writes a text: with a line's end."""
+    return text if text.endswith("\n") else text + "\n"
+
+
+class Serve(Case):
+    def refused(self, status, mention, path, body, param=None):
+        got, answer = server().post(path, body)
+        self.assertEqual(got, status, answer)
+        self.assertEqual(set(answer["error"]), {"message", "type", "param", "code"})
+        self.assertIn(mention, answer["error"]["message"])
+        if param:
+            self.assertEqual(answer["error"]["param"], param)
+
+    def test_what_it_serves(self):
+        self.assertEqual(server().ask("GET", "/health")[::2], (200, '{"status":"ready"}'))
+        [model] = json.loads(server().ask("GET", "/v1/models")[2])["data"]
+        self.assertEqual((model["id"], model["object"]), (NAME, "model"))
+        self.assertEqual(server().ask("GET", "/nothing")[0], 404)
+        status, headers, _ = server().ask("GET", "/v1/completions")
+        self.assertEqual((status, headers["Allow"]), (405, "POST"))
+
+    def test_a_chat_says_what_the_program_says(self):
+        alone = program(MODEL).run("--chat", "-p", "27 + 15", "--temperature", "0", "-n", "20").stdout.decode()
+        answer = server().chat(max_tokens=20)
+        [choice] = answer["choices"]
+        self.assertEqual(ended(choice["message"]["content"]), alone)
+        self.assertEqual((choice["message"]["role"], choice["finish_reason"], answer["object"], answer["model"]),
+                         ("assistant", "stop", "chat.completion", NAME))
+        parts = [{"role": "user", "content": [{"type": "text", "text": "27 "}, {"type": "text", "text": "+ 15"}]}]
+        self.assertEqual(server().chat(parts, max_tokens=20)["choices"], answer["choices"])
+
+    def test_a_completion_says_what_the_program_says(self):
+        alone = program(MODEL).run("-p", "count from 7 to 12:", "--temperature", "0", "-n", "12").stdout.decode()
+        answer = server().complete("count from 7 to 12:", max_tokens=12)
+        self.assertEqual(ended(answer["choices"][0]["text"]), alone)
+        status, tokens = server().post("/tokenize", {"content": "count from 7 to 12:"})
+        self.assertEqual(status, 200)
+        self.assertEqual(server().complete(tokens["tokens"], max_tokens=12)["choices"], answer["choices"])
+        self.assertEqual(answer["usage"]["prompt_tokens"], len(tokens["tokens"]))
+        both = server().complete(["count from 7 to 12:", "Q: 27 + 15 = ?\nA:"], max_tokens=12, n=2)["choices"]
+        self.assertEqual([choice["index"] for choice in both], [0, 1, 2, 3])
+        self.assertEqual([choice["text"] for choice in both[:2]], [answer["choices"][0]["text"]] * 2)
+        self.assertNotEqual(both[2]["text"], both[0]["text"])
+
+    def test_text_and_tokens(self):
+        text = "Ada the red fox"
+        _, tokens = server().post("/tokenize", {"content": text})
+        self.assertEqual(server().post("/detokenize", tokens)[1]["content"].strip(), text)
+        self.refused(400, "'tokens' is not an array of token ids", "/detokenize", {"tokens": [1 << 40]}, "tokens")
+        self.refused(400, "'content' is missing", "/tokenize", {})
+
+    def test_streams(self):
+        whole = server().chat(max_tokens=20)
+        events = server().events("/v1/chat/completions", {"messages": QUESTION, "temperature": 0, "max_tokens": 20, "stream": True,
+                                                          "stream_options": {"include_usage": True}})
+        *chunks, usage = events
+        self.assertEqual({event["object"] for event in events}, {"chat.completion.chunk"})
+        self.assertEqual(chunks[0]["choices"][0]["delta"]["role"], "assistant")
+        self.assertEqual("".join(event["choices"][0]["delta"].get("content", "") for event in chunks),
+                         whole["choices"][0]["message"]["content"])
+        self.assertEqual([event["choices"][0]["finish_reason"] for event in chunks], [None] * (len(chunks) - 1) + ["stop"])
+        self.assertEqual(usage["choices"], [])
+        self.assertEqual(usage["usage"]["completion_tokens"], whole["usage"]["completion_tokens"])
+        self.assertGreater(len(chunks), 2)
+        texts = server().events("/v1/completions", {"prompt": "count from 7 to 12:", "temperature": 0, "max_tokens": 12, "stream": True})
+        self.assertEqual("".join(event["choices"][0]["text"] for event in texts),
+                         server().complete("count from 7 to 12:", max_tokens=12)["choices"][0]["text"])
+
+    def test_the_next_turn_finds_its_cache(self):
+        with Server("--sequences", "2") as own:
+            first = own.chat(max_tokens=20)
+            self.assertEqual(first["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
+            said = QUESTION + [first["choices"][0]["message"] | {"refusal": None}, {"role": "user", "content": "26 + 16"}]
+            said[1].pop("refusal")
+            second = own.chat(said, max_tokens=20)
+            cached = second["usage"]["prompt_tokens_details"]["cached_tokens"]
+            self.assertGreaterEqual(cached, first["usage"]["prompt_tokens"])
+            self.assertLess(cached, second["usage"]["prompt_tokens"])
+
+    def test_every_field_has_an_effect(self):
+        prompt = "Ada the red fox has 12 nuts and"
+        plain = {"prompt": prompt, "max_tokens": 80, "ignore_eos": True, "seed": 7, "temperature": 1}
+        text = lambda **fields: server().post("/v1/completions", {**plain, **fields})[1]["choices"][0]
+        usual = text()
+        self.assertEqual(text(), usual, "a seed says everything")
+        for field, value in {"seed": 8, "temperature": 0, "top_p": 0.01, "top_k": 1, "min_p": 1, "repetition_penalty": 5,
+                             "presence_penalty": 2, "frequency_penalty": 2, "max_tokens": 3,
+                             "stop": [usual["text"][5:8]]}.items():
+            self.assertNotEqual(text(**{field: value}), usual, field)
+        first = server().post("/tokenize", {"content": usual["text"]})[1]["tokens"]
+        bias = {str(token): -100 for token in first}
+        self.assertNotEqual(text(logit_bias=bias)["text"], usual["text"])
+        stopped = text(stop=usual["text"][5:8])
+        self.assertEqual((stopped["text"], stopped["finish_reason"]), (usual["text"][:usual["text"].index(usual["text"][5:8])], "stop"))
+        greedy = server().complete("27 + 15 =", max_tokens=200)["choices"][0]
+        longer = server().complete("27 + 15 =", max_tokens=200, ignore_eos=True)["choices"][0]
+        self.assertEqual((greedy["finish_reason"], longer["finish_reason"]), ("stop", "length"))
+
+    def test_log_probabilities(self):
+        [choice] = server().chat(max_tokens=4, logprobs=True, top_logprobs=3)["choices"]
+        content = choice["logprobs"]["content"]
+        self.assertGreater(len(content), 1)
+        for entry in content:
+            self.assertEqual(len(entry["top_logprobs"]), 3)
+            # Greedy: the likeliest token is the one that was chosen.
+            self.assertEqual((entry["top_logprobs"][0]["token"], entry["top_logprobs"][0]["logprob"]), (entry["token"], entry["logprob"]))
+            self.assertEqual(bytes(entry["bytes"]).decode(), entry["token"])
+        [legacy] = server().complete("27 + 15 =", max_tokens=3, logprobs=2)["choices"]
+        self.assertEqual([len(top) for top in legacy["logprobs"]["top_logprobs"]], [2] * len(legacy["logprobs"]["tokens"]))
+
+    def test_fields_that_would_be_ignored_are_refused(self):
+        """What OpenAI's reference has and this server has not, and what it has with a value that it cannot have."""
+        chat, text = "/v1/chat/completions", "/v1/completions"
+        for field, value in {"audio": {}, "function_call": "auto", "functions": [], "logit_bias": [], "metadata": {}, "modalities": ["audio"],
+                             "parallel_tool_calls": True, "prediction": {}, "reasoning_effort": "low", "response_format": {"type": "json_object"},
+                             "service_tier": "flex", "store": True, "tool_choice": "auto", "user": "me", "web_search_options": {},
+                             "tools": [{"type": "function", "function": {"name": "f"}}], "nonsense": 1, "prompt": "a", "stop": "",
+                             "max_tokens": 0, "max_completion_tokens": -1, "n": 0, "temperature": 2.1, "top_p": 1.5, "top_logprobs": 21,
+                             "presence_penalty": 3, "frequency_penalty": "x", "seed": -1, "stream": 1, "logprobs": 3,
+                             "stream_options": {"include_usage": True}, "min_p": -1, "top_k": 1.5}.items():
+            with self.subTest(field=field):
+                self.refused(400, field, chat, {"messages": QUESTION, field: value}, field)
+        for field, value in {"best_of": 2, "echo": True, "suffix": "x", "logprobs": True, "messages": QUESTION, "logit_bias": {"x": 1}}.items():
+            with self.subTest(field=field):
+                self.refused(400, field, text, {"prompt": "a", field: value}, field)
+        # What has no effect where it says what is the case is taken.
+        self.assertEqual(server().post(chat, {"messages": QUESTION, "max_tokens": 1, "response_format": {"type": "text"}, "store": False,
+                                              "modalities": ["text"], "tools": [], "tool_choice": "none", "user": None, "model": NAME})[0], 200)
+
+    def test_bad_requests(self):
+        chat, text = "/v1/chat/completions", "/v1/completions"
+        self.refused(400, "the body is not JSON", chat, "{")
+        self.refused(400, "not a JSON object", chat, "[]")
+        self.refused(400, "nested more than", chat, "[" * 1000)
+        self.refused(400, "the key \"n\" stands twice", text, '{"n": 1, "n": 2}')
+        self.refused(400, "'messages' is missing", chat, {})
+        self.refused(400, "not an array of messages", chat, {"messages": []}, "messages")
+        self.refused(400, 'not an object with a "role"', chat, {"messages": [1]}, "messages")
+        self.refused(400, "neither a string nor an array of parts", chat, {"messages": [{"role": "user", "content": 1}]})
+        self.refused(400, '{"type": "text", "text": ...}', chat, {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})
+        self.refused(400, "'prompt' is not between 0 and 511", text, {"prompt": [512]}, "prompt")
+        self.refused(400, "mean the same", chat, {"messages": QUESTION, "max_tokens": 1, "max_completion_tokens": 1})
+        self.refused(400, "goes with \"logprobs\": true", chat, {"messages": QUESTION, "top_logprobs": 1}, "top_logprobs")
+        self.refused(400, "more than the context", text, {"prompt": [5] * 2000}, "prompt")
+        self.refused(404, "the model 'other' is not served", chat, {"messages": QUESTION, "model": "other"}, "model")
+
+    def test_bad_http(self):
+        def raw(request, half=False):
+            with server().connect() as connection:
+                connection.sendall(request)
+                if half:
+                    connection.shutdown(socket.SHUT_WR)
+                received = b""
+                while piece := connection.recv(4096):
+                    received += piece
+                return received
+
+        self.assertRegex(raw(b"nonsense\r\n\r\n"), rb"^HTTP/1.1 400 ")
+        self.assertRegex(raw(b"GET /health HTTP/1.1\r\nX: " + b"a" * 20000), rb"^HTTP/1.1 431 ")
+        self.assertRegex(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n"), rb"^HTTP/1.1 413 ")
+        self.assertEqual(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{", half=True), b"")
+        self.assertRegex(raw(b"GET /health HTTP/1.0\r\n\r\n"), rb'^HTTP/1.1 200 [^{]*\{"status":"ready"\}$')
+        body = b'{"prompt": "27", "max_tokens": 2, "stream": true}'
+        old = raw(b"POST /v1/completions HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        self.assertRegex(old, rb"\r\n\r\ndata: ")
+        self.assertTrue(old.endswith(b"data: [DONE]\n\n"))
+        with server().connect() as connection:
+            connection.sendall(b"POST /v1/completions HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body))
+            self.assertRegex(connection.recv(4096), rb"^HTTP/1.1 100 ")
+            connection.sendall(body)
+            self.assertRegex(connection.recv(4096), rb"^HTTP/1.1 200 ")
+        # Two requests on one connection.
+        connection = server().connection()
+        for _ in range(2):
+            connection.request("GET", "/health")
+            self.assertEqual(connection.getresponse().read(), b'{"status":"ready"}')
+        connection.close()
+        self.assertEqual(server().ask("GET", "/health")[0], 200)
+
+    def test_the_same_answer_alone_and_in_company(self):
+        """With more requests than sequences, so that they also wait, join and leave."""
+        prompts = [f"count from {i} to {i + 7}:" for i in range(12)]
+        fields = {"max_tokens": 24, "temperature": 1}
+        alone = [server().post("/v1/completions", {"prompt": prompt, "seed": i, **fields})[1]["choices"]
+                 for i, prompt in enumerate(prompts)]
+        for _ in range(3):
+            with concurrent.futures.ThreadPoolExecutor(12) as pool:
+                together = list(pool.map(lambda numbered: server().post(
+                    "/v1/completions", {"prompt": numbered[1], "seed": numbered[0], **fields})[1]["choices"], enumerate(prompts)))
+            self.assertEqual(together, alone)
+
+    def test_clients_that_leave(self):
+        with Server("--sequences", "1") as own:
+            body = json.dumps({"prompt": "27", "max_tokens": 100000, "ignore_eos": True, "stream": True, "logit_bias": {}})
+            connection = own.connection()
+            connection.request("POST", "/v1/completions", body)
+            answer = connection.getresponse()
+            answer.readline()
+            self.assertEqual(own.metric("mica_requests_running"), 1)
+            answer.close()
+            connection.close()
+            own.wait_for_metric("mica_requests_running", 0)
+            # It has been cancelled, or was done before that was noticed.
+            ended = own.metric('mica_requests_total{outcome="cancelled"}') + own.metric('mica_requests_total{outcome="ok"}')
+            self.assertEqual(ended, 1)
+            self.assertEqual(len(own.complete("27 + 15 =", max_tokens=2)["choices"]), 1)
+
+    def test_more_than_may_wait(self):
+        with Server("--sequences", "1", "--queue", "0") as own:
+            status, answer = own.post("/v1/completions", {"prompt": ["a", "b"], "max_tokens": 1})
+            self.assertEqual((status, answer["error"]["type"]), (429, "rate_limit_error"))
+            status, headers, _ = own.ask("POST", "/v1/completions", {"prompt": ["a", "b"], "max_tokens": 1})
+            self.assertEqual((status, headers["Retry-After"]), (429, "1"))
+            own.wait_for_metric("mica_requests_running", 0)
+            self.assertEqual(own.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[0], 200)
+
+    def test_keys(self):
+        keys = pathlib.Path(harness.folder("keys")) / "keys"
+        keys.write_text("first\nsecond\n")
+        with Server("--api-key-file", keys) as own:
+            self.assertEqual(own.ask("GET", "/health")[0], 200)
+            for header in ({}, {"Authorization": "Bearer third"}, {"Authorization": "Bearer "}, {"Authorization": "first"},
+                           {"Authorization": "Bearer firstfirst"}):
+                status, headers, text = own.ask("GET", "/v1/models", headers=header)
+                self.assertEqual((status, headers["WWW-Authenticate"]), (401, "Bearer"), header)
+                self.assertEqual(json.loads(text)["error"]["code"], "invalid_api_key")
+            for key in ("first", "second"):
+                self.assertEqual(own.ask("GET", "/v1/models", headers={"Authorization": f"Bearer {key}"})[0], 200)
+
+    def test_a_unix_socket(self):
+        path = os.path.join(harness.folder("socket"), "s")
+        with Server("--unix-socket", path) as own:
+            self.assertEqual(own.ask("GET", "/health")[0], 200)
+            own.process.kill()
+            own.process.wait()
+        # One that a killed server has left is replaced, one that is served is not.
+        with Server("--unix-socket", path) as own:
+            self.assertEqual(own.ask("GET", "/health")[0], 200)
+            done = program(MODEL).run("serve", "--unix-socket", path, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"choose another --unix-socket", done.stderr)
+            self.assertEqual(own.terminate()[1], 0)
+        self.assertFalse(os.path.exists(path))
+
+    def test_terminated_while_it_answers(self):
+        with Server("--sequences", "1", "--drain-seconds", "600") as own:
+            connection = own.connection()
+            connection.request("POST", "/v1/completions",
+                               json.dumps({"prompt": "27", "max_tokens": 600, "ignore_eos": True, "stream": True}))
+            answer = connection.getresponse()
+            answer.readline()
+            own.process.send_signal(signal.SIGTERM)
+            text = answer.read().decode()
+            self.assertTrue(text.endswith("data: [DONE]\n\n"), text[-200:])
+            self.assertEqual(own.process.wait(harness.SECONDS), 0)
+            self.assertIn(b"shutting down", own.process.stderr.read())
+
+    def test_time_that_a_request_may_take(self):
+        with Server("--sequences", "1", "--request-timeout", "1") as own:
+            # More tokens than any machine computes in a second.
+            status, answer = own.post("/v1/completions", {"prompt": "27", "max_tokens": 100, "n": 128, "ignore_eos": True, "temperature": 1})
+            self.assertEqual((status, answer["error"]["type"]), (504, "server_error"))
+            own.wait_for_metric("mica_requests_running", 0)
+
+    def test_what_cannot_be_served(self):
+        def refused(mention, *options):
+            done = program(MODEL).run("serve", *options, check=False)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertRegex(done.stderr.decode(), mention)
+
+        refused("1024 sequences of 1024 positions need [0-9]+ bytes of cache, 1000000 are allowed: lower --sequences", "--sequences", "1024",
+                "--cache-bytes", "1000000")
+        refused("--host nowhere is not an IP address", "--host", "nowhere")
+        refused(r"cannot listen on [\d.]+:\d+: .*, choose another --port or --host", "--port", str(server().port))
+        empty = pathlib.Path(harness.folder("keys")) / "none"
+        empty.write_text("\n")
+        refused("holds no key", "--api-key-file", empty)
