@@ -9,6 +9,10 @@
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+} // namespace CLI
+
 namespace mica::rt {
 
 struct RunArguments {
@@ -61,12 +65,13 @@ struct InfoArguments {
 };
 
 struct Arguments {
-  enum class Command { Run, Chat, Bench, Info, Feed } command = Command::Run;
+  enum class Command { Run, Chat, Bench, Info, Feed, Completion } command = Command::Run;
   RunArguments run;
   ChatArguments chat;
   BenchArguments bench;
   InfoArguments info;
   FeedArguments feed;
+  std::string completionShell; ///< the argument of `completion`
   std::optional<unsigned> threads;
   bool largePages = false;
   bool verifyWeights = false;
@@ -78,6 +83,10 @@ struct Parsed {
   std::optional<int> exit;
   Arguments arguments;
 };
+
+/// Adds everything that a program understands to `app`, which has the program's name; parsing
+/// stores it in `arguments`.
+void addProgramCommands(CLI::App &app, Arguments &arguments);
 
 Parsed parseArguments(int argc, const char *const *argv);
 
