@@ -99,6 +99,10 @@ llvm::Expected<cpu::CompileOptions> programOptions(const ModelArguments &argumen
 struct CompileResult {
   cpu::CompileReport report;
   std::vector<IgnoredTensor> ignored;
+  std::string source;         ///< how the checkpoint's matrices are stored, where that is known
+  bool isRequantized = false; ///< blocks of the checkpoint became another format
+  bool isStoredInHalves = false;
+  bool hasTokenizer = false, hasChat = false; ///< chat: a template that can be run
 };
 
 /// What is said on stderr while a model is compiled.

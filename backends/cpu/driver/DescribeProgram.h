@@ -16,6 +16,10 @@ namespace mica::cpu {
 nlohmann::json describeProgram(mlir::ModuleOp module, Precision weights, Precision kv,
                                int64_t maxSeq);
 
+/// The formats of weights at stage `kernels` that keep the blocks of their checkpoint, each with
+/// the number of tensors.
+std::map<std::string, int64_t> preservedBlocks(mlir::ModuleOp module);
+
 /// The formats of weights in blocks at stage `kernels` with the number of tensors: "q8_0 x 12".
 std::vector<std::string> keptBlocks(mlir::ModuleOp module);
 
