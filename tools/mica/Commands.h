@@ -80,9 +80,9 @@ struct RemoveArguments {
 /// Each prints its own errors and returns the exit status.
 int runCompile(CompileArguments arguments, const char *argv0);
 int runRun(const RunArguments &arguments, const char *argv0);
-int runInspect(const InspectArguments &arguments);
+int runInspect(InspectArguments arguments);
 int runEval(const EvalArguments &arguments);
-int runVerify(const VerifyArguments &arguments, const char *argv0);
+int runVerify(VerifyArguments arguments, const char *argv0);
 int runPull(const PullArguments &arguments);
 int runList(const ListArguments &arguments);
 int runRemove(const RemoveArguments &arguments);
