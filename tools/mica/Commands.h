@@ -77,6 +77,10 @@ struct RemoveArguments {
   bool programs = false;          ///< all of these
 };
 
+struct ReferenceArguments {
+  std::string folder; ///< empty: the option reference goes to stdout
+};
+
 /// Each prints its own errors and returns the exit status.
 int runCompile(CompileArguments arguments, const char *argv0);
 int runRun(const RunArguments &arguments, const char *argv0);
@@ -86,6 +90,8 @@ int runVerify(VerifyArguments arguments, const char *argv0);
 int runPull(const PullArguments &arguments);
 int runList(const ListArguments &arguments);
 int runRemove(const RemoveArguments &arguments);
+int runCompletion(const std::string &shell);
+int runReference(const ReferenceArguments &arguments);
 
 /// MODEL as a path: itself, if it exists or cannot be OWNER/NAME; else that model of the hub, which
 /// is pulled, with a progress bar, if it is not there yet.
