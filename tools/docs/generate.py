@@ -39,7 +39,7 @@ PAGES = {
 QUOTES = {"docs/handwritten-model.md": "tests/lit/ir/tiny-model.mlir"}
 
 # The page of the command line: written by hand, with the options as `mica reference` prints them in place of this line.
-CLI_PAGE, CLI_TEMPLATE, CLI_PLACE = "docs/cli.md", "tools/docs/cli.md.in", "<!-- option reference -->\n"
+CLI_PAGE, CLI_TEMPLATE, CLI_PLACE = "docs/cli.md", "tools/docs/cli.md", "<!-- option reference -->\n"
 
 # Where families are registered: what errors, docs/families.md and README.md list.
 REGISTRY = "frontend/families/Families.h"
