@@ -15,6 +15,10 @@ install(CODE "
   file(GLOB terms /usr/share/doc/libllvm${LLVM_VERSION_MAJOR}/copyright)
   file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/share/doc/mica\" FILES \${terms} RENAME copyright.llvm)" COMPONENT llvm EXCLUDE_FROM_ALL)
 
+# Debian's zsh looks for the completions of packages here.
+install(FILES ${CMAKE_BINARY_DIR}/share/zsh/site-functions/_mica DESTINATION share/zsh/vendor-completions
+  COMPONENT debian EXCLUDE_FROM_ALL)
+
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME mica)
 set(CPACK_PACKAGE_VENDOR Mica)
@@ -24,7 +28,7 @@ set(CPACK_PACKAGE_DESCRIPTION "Reads a Hugging Face folder or a GGUF file and wr
 inside, which needs neither this package nor the model's folder.")
 set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_SOURCE_DIR}/LICENSE)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_COMPONENTS_ALL Unspecified llvm)
+set(CPACK_COMPONENTS_ALL Unspecified llvm debian)
 set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_STRIP_FILES ON)

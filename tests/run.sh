@@ -5,7 +5,15 @@
 #
 #   MICA_BUILD_DIR   the build folder (default: build/release)
 #   MICA_JOBS        how many things happen at once (default: the number of processors)
+#
+# Parts of it: `ctest --test-dir build/release -R NAME`, `build/release/bin/` and a GoogleTest program with --gtest_filter,
+# `lit -v build/release/tests/lit --filter NAME`, `tests/e2e/run.py --mica build/release/bin/mica NAME`.
 set -uo pipefail
+if [ $# -gt 0 ]; then
+  sed -n '/^#!/d; /^#/!q; s/^# \{0,1\}//p' "$0"
+  [ "$*" = --help ] || exit 2
+  exit
+fi
 here=$(cd "$(dirname "$0")/.." && pwd)
 cd "$here"
 export HOME=${HOME:-/root}

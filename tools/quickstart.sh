@@ -9,44 +9,59 @@ cd "$(dirname "$0")/.."
 export HOME=${HOME:-/root}
 export CCACHE_DIR=${CCACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ccache}
 build=${MICA_BUILD_DIR:-build/release}
+log=$build/quickstart.log
 model=tests/models/minimind-dense
 program=$build/demo/minimind-dense
 mkdir -p "$build"
 
-# quietly LOG command...: on a terminal the command speaks for itself; else only what went wrong is shown.
+# quietly WHAT command...: on a terminal the command speaks for itself. Elsewhere the log gets what it prints; only lines that
+# begin with == and errors of Mica are shown, and the end of the log where the command fails.
 quietly() {
-  local log=$1
+  local what=$1 begin=$SECONDS status=0
   shift
   if [ -t 1 ]; then
-    "$@"
-  elif ! "$@" > "$log" 2>&1; then
-    cat "$log"
-    return 1
+    "$@" || status=$?
+  else
+    { "$@" 2>&1 || echo $? > "$log.status"; } | tee -a "$log" | { grep --line-buffered -E '^(== |mica: error: )' || true; }
+    if [ -f "$log.status" ]; then
+      status=$(cat "$log.status")
+      rm "$log.status"
+      tail -n 20 "$log"
+      echo "mica: error: tools/quickstart.sh: $what failed; $log has all that was printed" >&2
+    fi
   fi
+  [ "$status" -ne 0 ] || [ $((SECONDS - begin)) -lt 5 ] || echo "   done in $((SECONDS - begin)) s"
+  return "$status"
 }
 
-tools/setup/dependencies.sh
-MICA_ONEDNN_PREFIX=$(tools/setup/onednn.sh)
+if [ ! -t 1 ]; then
+  : > "$log"
+  rm -f "$log.status"
+  echo "== log: $log gets what apt, CMake and ninja print"
+fi
+quietly packages tools/setup/dependencies.sh
+quietly oneDNN tools/setup/onednn.sh
+MICA_ONEDNN_PREFIX=$(tools/setup/onednn.sh 2> /dev/null | tail -n 1)
 export MICA_ONEDNN_PREFIX
 
 if [ -f "$build/build.ninja" ]; then
   echo "== configure: done before in $build"
 else
-  echo "== configure: CMake writes $build"
-  quietly "$build/configure.log" cmake --preset release -B "$build"
+  echo "== configure: CMake writes $build (seconds)"
+  quietly configuring cmake --preset release -B "$build"
 fi
 
 if [ -x "$build/bin/mica" ] && [ -x "$build/lib/mica/mica-launcher" ]; then
   echo "== build: done before; ninja rebuilds what has changed since"
 else
-  echo "== build: the compiler and the launcher that its programs begin with (some minutes)"
+  echo "== build: the compiler and the launcher that its programs begin with (10 to 20 minutes on two cores)"
 fi
-quietly "$build/build.log" ninja -C "$build" mica mica-launcher
+quietly building ninja -C "$build" mica mica-launcher
 
 if [ -x "$program" ] && [ -z "$(find "$build/bin/mica" "$build/lib/mica/mica-launcher" "$model" -newer "$program" -type f)" ]; then
   echo "== compile: $program is up to date"
 else
-  echo "== compile: mica compile $model -o $program"
+  echo "== compile: mica compile $model -o $program (seconds)"
   mkdir -p "$(dirname "$program")"
   "$build/bin/mica" compile "$model" -o "$program"
 fi

@@ -47,9 +47,9 @@ def folder(name):
     return tempfile.mkdtemp(prefix=name + "-", dir=scratch)
 
 
-def execute(command, env=None, stdin=None, check=True, seconds=SECONDS):
+def execute(command, env=None, stdin=None, check=True, seconds=SECONDS, cwd=None):
     """Runs a command; its exit status must be 0 unless `check` is false."""
-    done = subprocess.run([str(c) for c in command], env={**os.environ, **(env or {})}, input=stdin,
+    done = subprocess.run([str(c) for c in command], env={**os.environ, **(env or {})}, cwd=cwd, input=stdin,
                           stdin=None if stdin is not None else subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, timeout=seconds, check=False)
     if check and done.returncode:
@@ -84,6 +84,14 @@ def compile_file(model, *options, emit="exe"):
         return output, json.loads(done.stdout)
 
     return once((str(model), options, emit), make)
+
+
+def compile_messages(*arguments, **how):
+    """What `mica compile` says on stderr before its last line, which says what was written."""
+    *lines, last = execute([mica, "compile", *arguments], **how).stderr.decode().splitlines(keepends=True)
+    if not last.startswith("wrote "):
+        raise AssertionError(f"the last line of mica compile is {last!r}")
+    return "".join(lines)
 
 
 def emit(model, stage, *options):

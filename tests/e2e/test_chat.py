@@ -318,9 +318,9 @@ class Chat(Case):
         (others / "tool_use.jinja").write_text(own)
         (others / "rag.jinja").write_text("")
         output = others.parent.with_name("program")
-        done = execute([harness.mica, "compile", path, "-o", output])
-        self.assertRegex(done.stderr.decode(), r'^mica: note: .*/chat_template\.jinja: of its chat templates "rag" will not be used: '
-                                               r'programs know "default", and "tool_use" for tools\n$')
+        said = harness.compile_messages(path, "-o", output)
+        self.assertRegex(said, r'^mica: warning: .*/chat_template\.jinja: of its chat templates "rag" will not be used: '
+                               r'programs know "default", and "tool_use" for tools\n$')
         built = harness.Program(output)
         self.assertTrue(json.loads(built.run("info", "--json").stdout)["tool_template"])
         self.assertRegex(built.run("info").stdout.decode(), r"(?m)^chat +yes, with tools in a template of their own, see")
@@ -341,9 +341,9 @@ class Chat(Case):
                                                   "leave them out")):
             named = changed("named", chat_template=[{"name": "default", "template": general}, {"name": "tool_use", "template": text}])
             self.refused(1, ["--chat", "--tools", tools, "-p", "c"], words, built=program(named))
-        done = execute([harness.mica, "compile", named, "-o", output])
-        self.assertRegex(done.stderr.decode(), r"^mica: note: .*/tokenizer_config\.json: the chat template for tools cannot be run \(line 1: "
-                                               r"the tag 'include' is not supported here\): the program will refuse tools\n$")
+        said = harness.compile_messages(named, "-o", output)
+        self.assertRegex(said, r"^mica: warning: .*/tokenizer_config\.json: the chat template for tools cannot be run \(line 1: "
+                               r"the tag 'include' is not supported here\): the program will refuse tools\n$")
 
     def test_results_of_tools_are_turns(self):
         template = "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}"
@@ -447,9 +447,8 @@ class Chat(Case):
     def test_an_unknown_construct_refuses_chat_but_not_the_model(self):
         path = changed("unknown", "\n{% include 'x' %}")
         output = pathlib.Path(harness.folder("unknown-out")) / "program"
-        done = execute([harness.mica, "compile", path, "-o", output])
-        self.assertRegex(done.stderr.decode(),
-                         r"^mica: note: .*chat_template\.jinja: the chat template cannot be run \(line 2: the tag 'include' is "
+        self.assertRegex(harness.compile_messages(path, "-o", output),
+                         r"^mica: warning: .*chat_template\.jinja: the chat template cannot be run \(line 2: the tag 'include' is "
                          r"not supported here\): `chat` and --chat of the program will refuse\n$")
         self.assertEqual(execute([output, "-p", "Q: 27 + 15 = ?\nA:", "--temperature", "0"]).stdout, b" 42\n")
         done = execute([output, "chat"], check=False)

@@ -188,9 +188,9 @@ class Cli(Case):
         tokenizer["added_tokens"].append({"id": 5000, "content": "<x>", "special": False, "normalized": False,
                                           "lstrip": False, "rstrip": False, "single_word": False})
         path.write_text(json.dumps(tokenizer), encoding="utf-8")
-        done = execute([harness.mica, "compile", model, "-o", model + ".program"])
-        self.assertEqual(done.stderr.decode(), f"mica: note: {model}: the tokenizer has 1 added token beyond the model's 512 "
-                                               'ids, the first is "<x>": prompts with it will be refused\n')
+        said = harness.compile_messages(model, "-o", model + ".program")
+        self.assertEqual(said, f"mica: warning: {model}: the tokenizer has 1 added token beyond the model's 512 ids, the first is \"<x>\": "
+                               "prompts with it will be refused\n")
         execute([model + ".program", "-p", "ab", "-n", 1])
         self.refused(1, ["-p", "a<x>b", "-n", 1], "token 5000 is not in the model's vocabulary (0 to 511), give another prompt",
                      path=model + ".program")
@@ -201,10 +201,9 @@ class Cli(Case):
         shutil.copytree(BUNDLED / "minimind-dense", model)
         (model / "tokenizer.json").unlink()
         output = f"{model}.program"
-        done = execute([harness.mica, "compile", model, "-o", output])
-        self.assertEqual(done.stderr.decode(), f"mica: warning: {model}: has no tokenizer (tokenizer.json, tokenizer.model, "
-                                               "vocab.json with merges.txt or a *.tiktoken file): the program takes token ids "
-                                               "(--tokens), no text and no conversation\n")
+        said = harness.compile_messages(model, "-o", output)
+        self.assertEqual(said, f"mica: warning: {model}: has no tokenizer (tokenizer.json, tokenizer.model, vocab.json with merges.txt "
+                               "or a *.tiktoken file): the program takes token ids (--tokens), no text and no conversation\n")
         why = "the program has no tokenizer, as the model had none when it was compiled: compile it with its tokenizer's files"
         for arguments in (["-p", "ab"], ["--chat", "-p", "ab"], ["chat"]):
             self.refused(1, arguments, why, path=output)
@@ -347,13 +346,15 @@ class Cli(Case):
         """As background jobs of a shell ignore SIGINT."""
         for signal_ in (signal.SIGINT, signal.SIGHUP):
             for options in ((), ("--dump-stages", harness.folder("stages"))):
-                self.assertEqual(self.interrupted(signal_, "target", *options, ignored=True), (0, b"", ["out"]))
+                status, printed, left = self.interrupted(signal_, "target", *options, ignored=True)
+                self.assertEqual((status, left), (0, ["out"]))
+                self.assertRegex(printed, rb"^wrote [^\n]+\n$")
 
     def test_progress(self):
         """Compiling shows how far it is on a terminal, which it leaves clean, and nowhere else."""
         target = pathlib.Path(harness.folder("progress")) / "program"
         command = [harness.mica, "compile", BUNDLED / "minimind-dense", "-o", target]
-        self.assertEqual(execute(command).stderr, b"")
+        self.assertEqual(harness.compile_messages(*command[2:]), "")
         ours, theirs = pty.openpty()
         process = subprocess.Popen(command, stderr=theirs)
         os.close(theirs)
@@ -364,12 +365,17 @@ class Cli(Case):
         self.assertEqual(process.wait(), 0)
         os.close(ours)
         *shown, last = screen.split(b"\r\x1b[K")
-        self.assertEqual(last, b"")
-        bars = [re.fullmatch(rb"(#*)(\.*) +(\d+) % (.+)", line) for line in shown[1:]]
+        self.assertRegex(last, rb"^wrote [^\n]+\n$")
+        bars = [re.fullmatch(rb"(#*)(\.*) +(\d+) % (.+)", line) for line in shown if line]
         self.assertTrue(all(bars), shown)
         self.assertEqual(bars[0][4], b"reading the model")
-        weights = [int(bar[3]) for bar in bars if bar[4].startswith(b"weights")]
-        self.assertEqual((weights, weights[-1]), (sorted(set(weights)), 100))
+        # One share of all stages and of the bytes of weights, which only grows.
+        shares = [int(bar[3]) for bar in bars]
+        self.assertEqual((shares, shares[0], shares[-1]), (sorted(shares), 0, 100))
+        stages = [bar[4].removeprefix(b"stage ") for bar in bars if bar[4].startswith(b"stage ")]
+        self.assertEqual(list(dict.fromkeys(stages)), [b"model", b"fused", b"kernels", b"loops", b"llvm", b"ll", b"obj", b"exe"])
+        self.assertRegex(bars[-1][4], rb"^weights, 4\.79 MiB of 4\.79 MiB$")
+        self.assertGreater(len(set(shares)), 5)
         for bar in bars:
             self.assertEqual((len(bar[1]), len(bar[1]) + len(bar[2])), (int(bar[3]) * 30 // 100, 30))
 
@@ -382,7 +388,7 @@ class Cli(Case):
                     # On a busy machine a signal may come when all is done, or all but leaving.
                     self.assertIn(status, (-signal_, 0), (signal_, watched, options, printed))
                     self.assertIn(left, ([], ["out"]) if status else (["out"],), (signal_, watched, options, printed))
-                    self.assertEqual(printed, b"")
+                    self.assertRegex(printed, rb"^wrote [^\n]+\n$" if status == 0 else rb"^(wrote [^\n]+\n)?$")
                     met += not left
         note(self, f"{met} of 12 met at work")
         self.assertGreater(met, 0)

@@ -174,8 +174,7 @@ class Gguf(Case):
             if says:
                 file.key("tokenizer.ggml.model", gguf_file.STRING, says)
             path = file.write(os.path.join(harness.folder("wordless"), "m.gguf"))
-            done = harness.execute([harness.mica, "compile", path, "-o", f"{path}.program"])
-            self.assertEqual(done.stderr.decode(),
+            self.assertEqual(harness.compile_messages(path, "-o", f"{path}.program"),
                              f'mica: warning: {path}: has no tokenizer (the key "tokenizer.ggml.model" is missing or "none"): '
                              "the program takes token ids (--tokens), no text and no conversation\n")
 
@@ -339,8 +338,8 @@ class Gguf(Case):
 
     def said(self, path, *options):
         """What compiling the file says, without the warning that it has no tokenizer."""
-        done = harness.execute([harness.mica, "compile", path, *options, "-o", os.path.join(harness.folder("said"), "out")])
-        return [line for line in done.stderr.decode().splitlines() if "has no tokenizer" not in line]
+        said = harness.compile_messages(path, *options, "-o", os.path.join(harness.folder("said"), "out"))
+        return [line for line in said.splitlines() if "has no tokenizer" not in line]
 
     def test_blocks_that_are_not_preserved(self):
         """Experts whose gate and up have different formats: a warning says what becomes of them, once for all layers, when the

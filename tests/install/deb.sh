@@ -39,6 +39,9 @@ set -eu
 export DEBIAN_FRONTEND=noninteractive
 apt-get install -q -y --no-install-recommends /tmp/mica.deb
 for tool in "$@"; do "$tool" --help > /dev/null || { echo "$tool --help does not work" >&2; exit 1; }; done
+for file in man/man1/mica-compile.1 bash-completion/completions/mica zsh/vendor-completions/_mica fish/vendor_completions.d/mica.fish; do
+  [ -s "/usr/share/$file" ] || { echo "/usr/share/$file is missing" >&2; exit 1; }
+done
 cd /tmp
 mica compile model -o program
 ./program -p 'count from 7 to 12:' --temperature 0 > text

@@ -15,9 +15,11 @@ fail() {
 
 "$cmake" --install "$build" --prefix "$work/first" > /dev/null
 
-# Tools that have not been built are left out. The same installation from a folder that holds mica and its launcher alone.
+# Tools that have not been built are left out. The same installation from a folder that holds mica, what building it makes, and
+# its launcher alone.
 mkdir -p "$work/build/bin" "$work/build/lib/mica"
 cp "$build/bin/mica" "$work/build/bin"
+cp -r "$build/share" "$work/build"
 cp "$build/lib/mica/mica-launcher" "$work/build/lib/mica"
 (cd "$build" && find . -name cmake_install.cmake) | while read -r script; do
   mkdir -p "$work/build/$(dirname "$script")"
@@ -33,6 +35,10 @@ unset XDG_CACHE_HOME LD_LIBRARY_PATH
 
 for tool in "$@"; do
   "$work/moved/bin/$tool" --help > /dev/null || fail "$tool --help does not work"
+done
+for file in man/man1/mica.1 man/man1/mica-compile.1 man/man1/mica-program.1 bash-completion/completions/mica zsh/site-functions/_mica \
+  fish/vendor_completions.d/mica.fish; do
+  [ -s "$work/moved/share/$file" ] || fail "share/$file is missing"
 done
 for file in README.md LICENSE docs/dialect.md; do
   [ -s "$work/moved/share/doc/mica/$file" ] || fail "share/doc/mica/$file is missing"

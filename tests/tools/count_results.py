@@ -4,6 +4,7 @@
 Prints every failure in full, every skipped test with its reason, and ends with `N passed, N failed, N skipped`. A runner
 that exits with a status other than 0 without a failed test of its own, or that writes no results, counts as one failure.
 """
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -22,9 +23,10 @@ def outcome(runner, case):
         if runner.startswith("ctest"):
             if not reason.startswith(SKIPS_OF_CTEST):
                 return "failed", reason
-            # GoogleTest writes `FILE:LINE: Skipped` and the reason below it.
-            _, _, after = (case.findtext("system-out") or "").partition(": Skipped\n")
-            reason = after.strip().split("\n")[0] or reason
+            # GoogleTest writes `FILE:LINE: Skipped` and the reason below it, scripts `NAME: skipped: REASON`.
+            out = case.findtext("system-out") or ""
+            said = re.search(r": Skipped\n\s*(.+)|: skipped: (.+)", out)
+            reason = said[1] or said[2] if said else reason
         return "skipped", reason
     return "passed", ""
 

@@ -38,6 +38,9 @@ PAGES = {
 # Pages written by hand that quote a test file whole: its text is between two comments that name it.
 QUOTES = {"docs/handwritten-model.md": "tests/lit/ir/tiny-model.mlir"}
 
+# The page of the command line: written by hand, with the options as `mica reference` prints them in place of this line.
+CLI_PAGE, CLI_TEMPLATE, CLI_PLACE = "docs/cli.md", "tools/docs/cli.md", "<!-- option reference -->\n"
+
 # Where families are registered: what errors, docs/families.md and README.md list.
 REGISTRY = "frontend/families/Families.h"
 
@@ -95,6 +98,16 @@ def registered():
 def model_types():
     names = ", ".join(f"`{kind}`" for kind, _ in registered())
     return textwrap.fill(names, 124, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def command_line(mica):
+    """The page of the command line."""
+    reference = subprocess.run([mica, "reference"], check=True, capture_output=True, text=True).stdout
+    text = (ROOT / CLI_TEMPLATE).read_text(encoding="utf-8")
+    if text.count(CLI_PLACE) != 1:
+        sys.exit(f"{CLI_TEMPLATE}: the line {CLI_PLACE!r} must stand in it once")
+    return (f"<!-- Made from {CLI_TEMPLATE} and the command line of mica and of programs by `ninja mica-docs`: edit there. -->\n\n"
+            + text.replace(CLI_PLACE, reference))
 
 
 def emitted(mica, folder):
@@ -205,6 +218,7 @@ def main():
     stale = False
     pages = {name: page(args.tblgen, args.include, parts) for name, parts in PAGES.items()}
     pages["docs/families.md"] = families(args.mica)
+    pages[CLI_PAGE] = command_line(args.mica)
     pages.update({name: quoted(name, source) for name, source in QUOTES.items()})
     pages["README.md"] = between("README.md", "model types", model_types())
     for name, new in pages.items():

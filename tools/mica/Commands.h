@@ -77,15 +77,21 @@ struct RemoveArguments {
   bool programs = false;          ///< all of these
 };
 
+struct ReferenceArguments {
+  std::string folder; ///< empty: the option reference goes to stdout
+};
+
 /// Each prints its own errors and returns the exit status.
 int runCompile(CompileArguments arguments, const char *argv0);
 int runRun(const RunArguments &arguments, const char *argv0);
-int runInspect(const InspectArguments &arguments);
+int runInspect(InspectArguments arguments);
 int runEval(const EvalArguments &arguments);
-int runVerify(const VerifyArguments &arguments, const char *argv0);
+int runVerify(VerifyArguments arguments, const char *argv0);
 int runPull(const PullArguments &arguments);
 int runList(const ListArguments &arguments);
 int runRemove(const RemoveArguments &arguments);
+int runCompletion(const std::string &shell);
+int runReference(const ReferenceArguments &arguments);
 
 /// MODEL as a path: itself, if it exists or cannot be OWNER/NAME; else that model of the hub, which
 /// is pulled, with a progress bar, if it is not there yet.
@@ -99,6 +105,10 @@ llvm::Expected<cpu::CompileOptions> programOptions(const ModelArguments &argumen
 struct CompileResult {
   cpu::CompileReport report;
   std::vector<IgnoredTensor> ignored;
+  std::string source;         ///< how the checkpoint's matrices are stored, where that is known
+  bool isRequantized = false; ///< blocks of the checkpoint became another format
+  bool isStoredInHalves = false;
+  bool hasTokenizer = false, hasChat = false; ///< chat: a template that can be run
 };
 
 /// What is said on stderr while a model is compiled.

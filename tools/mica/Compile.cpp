@@ -1,5 +1,6 @@
 //===- Compile.cpp - mica compile -----------------------------------------===//
 
+#include "backends/cpu/device/CpuDevice.h"
 #include "backends/runtime/support/CommandLine.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Report.h"
@@ -10,6 +11,8 @@
 #include "ir/Mica/EntrySignature.h"
 #include "tools/mica/Calibrate.h"
 #include "tools/mica/Commands.h"
+#include "tools/mica/CompileSteps.h"
+#include "tools/mica/CompileSummary.h"
 #include "tools/mica/FileWeights.h"
 #include "tools/mica/ModelFiles.h"
 #include "tools/mica/PeakMemory.h"
@@ -106,8 +109,7 @@ static void addTokens(mlir::ModuleOp module, const TokenizerTable &table) {
 
 /// Says which tokens of the tokenizer the model has no row for: published models come with such,
 /// and a prompt that has one is refused only when it is fed.
-static void warnSurplusTokens(mlir::ModuleOp module, const TokenizerTable &table,
-                              StringRef folder) {
+static void warnOfSurplus(mlir::ModuleOp module, const TokenizerTable &table, StringRef folder) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   int64_t vocabulary = main ? EntrySignature(main).vocabulary() : 0;
   if (vocabulary == 0)
@@ -115,39 +117,41 @@ static void warnSurplusTokens(mlir::ModuleOp module, const TokenizerTable &table
   auto isSurplus = [&](const auto &token) { return token.id >= vocabulary; };
   int64_t count = count_if(table.addedTokens, isSurplus);
   if (count > 0)
-    rt::reportNote(formatv("{0}: the tokenizer has {1} added token{2} beyond the model's {3} ids, "
-                           "the first is \"{4}\": prompts with {5} will be refused",
-                           folder, count, count > 1 ? "s" : "", vocabulary,
-                           find_if(table.addedTokens, isSurplus)->content,
-                           count > 1 ? "one of them" : "it")
-                       .str());
+    rt::reportWarning(
+        formatv("{0}: the tokenizer has {1} added token{2} beyond the model's {3} ids, "
+                "the first is \"{4}\": prompts with {5} will be refused",
+                folder, count, count > 1 ? "s" : "", vocabulary,
+                find_if(table.addedTokens, isSurplus)->content, count > 1 ? "one of them" : "it")
+            .str());
 }
 
-/// Takes over the chat template. One that cannot be run is no reason to refuse the model.
-static Error addChat(StringRef folder, cpu::CompileOptions &options, bool speaks) {
+/// Takes over the chat template; returns whether the program will be able to run it. One that
+/// cannot be run is no reason to refuse the model.
+static Expected<bool> addChat(StringRef folder, cpu::CompileOptions &options, bool speaks) {
   Expected<std::optional<ChatDescription>> chat = readChat(folder);
   if (!chat)
     return chat.takeError();
   if (!*chat)
-    return Error::success();
+    return false;
   options.chatTemplate = std::move((*chat)->chatTemplate);
   options.specialTokens = std::move((*chat)->specialTokens);
   std::optional<NamedTemplate> &forTools = (*chat)->forTools;
   if (forTools)
     options.toolTemplate = std::move(forTools->text);
+  bool isUsable = (*chat)->unusable.empty();
   if (!speaks)
-    return Error::success();
+    return isUsable;
   if (!(*chat)->unusable.empty())
-    rt::reportNote((*chat)->file + ": the chat template cannot be run (" + (*chat)->unusable +
-                   "): `chat` and --chat of the program will refuse");
+    rt::reportWarning((*chat)->file + ": the chat template cannot be run (" + (*chat)->unusable +
+                      "): `chat` and --chat of the program will refuse");
   if (forTools && !forTools->unusable.empty())
-    rt::reportNote(forTools->file + ": the chat template for tools cannot be run (" +
-                   forTools->unusable + "): the program will refuse tools");
+    rt::reportWarning(forTools->file + ": the chat template for tools cannot be run (" +
+                      forTools->unusable + "): the program will refuse tools");
   if (!(*chat)->leftOut.empty())
-    rt::reportNote((*chat)->file + ": of its chat templates \"" +
-                   join((*chat)->leftOut, "\" and \"") +
-                   "\" will not be used: programs know \"default\", and \"tool_use\" for tools");
-  return Error::success();
+    rt::reportWarning((*chat)->file + ": of its chat templates \"" +
+                      join((*chat)->leftOut, "\" and \"") +
+                      "\" will not be used: programs know \"default\", and \"tool_use\" for tools");
+  return isUsable;
 }
 
 /// What the makers of the model wanted and the program will not do.
@@ -174,35 +178,18 @@ static void warnAboutNoTokenizer(const ModelInput &input, StringRef model) {
                       ": the program takes token ids (--tokens), no text and no conversation");
 }
 
-/// The KL divergence that requantizing adds on SmolLM2-135M-Instruct: figures of docs/quality.md.
-struct RequantizeCost {
-  Precision weights;
-  bool calibrated;
-  StringLiteral divergence;
-};
-static constexpr RequantizeCost kRequantizeCosts[] = {
-    {Precision::Int8, false, ".0016"},
-    {Precision::Int4, false, ".084"},
-    {Precision::Int4, true, ".020"},
-};
-
-/// The figure for these weights; empty where none was measured.
-static StringRef requantizeCost(Precision weights, bool calibrated) {
-  const auto *cost = find_if(kRequantizeCosts, [&](const RequantizeCost &cost) {
-    return cost.weights == weights && cost.calibrated == calibrated;
-  });
-  return cost == std::end(kRequantizeCosts) ? StringRef() : StringRef(cost->divergence);
+/// Whether weights that are stored in blocks become those of another format.
+static bool isRequantized(const ModelInput &input, const ModelArguments &arguments) {
+  std::optional<Precision> asked = precisionNamed(arguments.weights);
+  mlir::ModuleOp module = input.module.get();
+  return input.storage && asked && *asked >= Precision::Int8 &&
+         any_of(module.getOps<WeightOp>(), [](WeightOp weight) { return !!weight.getStored(); });
 }
 
 /// Blocks that are quantized a second time lose precision.
-static void warnAboutRequantizing(const ModelInput &input, const ModelArguments &arguments,
-                                  bool calibrated) {
-  std::optional<Precision> asked = precisionNamed(arguments.weights);
-  mlir::ModuleOp module = input.module.get();
-  if (!input.storage || !asked || *asked < Precision::Int8 ||
-      none_of(module.getOps<WeightOp>(), [](WeightOp weight) { return !!weight.getStored(); }))
-    return;
-  StringRef plain = requantizeCost(*asked, false), weighted = requantizeCost(*asked, true);
+static void warnAboutRequantizing(const ModelInput &input, Precision asked, bool calibrated) {
+  StringRef plain = FormatCosts::ofWeights(asked, false),
+            weighted = FormatCosts::ofWeights(asked, true);
   std::string cost = plain.str();
   if (calibrated)
     cost = weighted.empty() ? (plain + " without calibration").str() : weighted.str();
@@ -211,8 +198,23 @@ static void warnAboutRequantizing(const ModelInput &input, const ModelArguments 
   rt::reportWarning(formatv("{0}: --weights {1} requantizes weights that are stored in blocks: on "
                             "SmolLM2-135M this adds a KL divergence of {2} (docs/quality.md); "
                             "leave --weights out to preserve the blocks",
-                            input.folder, nameOf(*asked), cost)
+                            input.folder, nameOf(asked), cost)
                         .str());
+}
+
+/// Whether matrices are stored in F16, and none in blocks.
+static bool isStoredInHalves(mlir::ModuleOp module) {
+  auto isHalf = [](WeightOp weight) {
+    return weight.getTensorType().getRank() > 1 && weight.getTensorType().getElementType().isF16();
+  };
+  return any_of(module.getOps<WeightOp>(), isHalf) &&
+         none_of(module.getOps<WeightOp>(), [](WeightOp weight) { return !!weight.getStored(); });
+}
+
+/// Halves become bf16 where nobody asks for another precision.
+static void warnOfRounding(const ModelInput &input) {
+  rt::reportWarning(input.folder + ": weights in F16 are rounded to bf16, which has 8 of their 11 "
+                                   "bits: --weights f32 keeps all, at twice the size");
 }
 
 /// The tensor's name with a star for each number between dots: the same for all layers.
@@ -248,6 +250,17 @@ void reportRemarks(StringRef model, const ModelInput &input, ArrayRef<PassRemark
   }
 }
 
+/// About how many bytes of weights a program will have.
+static double expectedBytes(const ModelInput &input, const cpu::CompileOptions &options) {
+  mlir::ModuleOp module = input.module.get();
+  auto parameters = static_cast<double>(cpu::countParameters(module));
+  if (options.preserveBlocks && input.storage)
+    return parameters * input.storage->bits / 8;
+  constexpr double bits[] = {32, 16, 8.3, 4.8}; // of Precision, with scales
+  Precision weights = options.weights.value_or(cpu::checkpointPrecision(module));
+  return parameters * bits[static_cast<int>(weights)] / 8;
+}
+
 static void listIgnored(const ModelInput &input, const cpu::CompileOptions &options) {
   if (input.storage && options.weights)
     errs() << formatv("{0}: most weights are {1} ({2:f2} bits each), the program's are {3}{4}\n",
@@ -277,9 +290,9 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
       readModel(context, arguments.model, program ? WeightsNeeded::Yes : WeightsNeeded::No);
   if (!input)
     return input.takeError();
+  bar.hide();
   cpu::ColumnImportance importance;
   if (findImportance) {
-    bar.hide();
     Expected<cpu::ColumnImportance> found = findImportance(*input);
     if (!found)
       return found.takeError();
@@ -287,8 +300,13 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
     options.importance = &importance;
   }
   bool speaks = messages != Messages::None;
-  if (speaks)
-    warnAboutRequantizing(*input, arguments, findImportance != nullptr);
+  CompileResult result;
+  result.isRequantized = isRequantized(*input, arguments);
+  result.isStoredInHalves = isStoredInHalves(*input->module);
+  if (speaks && result.isRequantized)
+    warnAboutRequantizing(*input, *options.weights, findImportance != nullptr);
+  if (speaks && result.isStoredInHalves && arguments.weights.empty())
+    warnOfRounding(*input);
   if (input->storage)
     cpu::chooseWeights(options, input->storage->bits);
   if (messages == Messages::Verbose)
@@ -304,13 +322,18 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
       addTokens(*input->module, **table);
       tokenizer = (*table)->serialize();
       if (speaks)
-        warnSurplusTokens(*input->module, **table, input->folder);
-      if (Error error = addChat(input->folder, options, speaks))
-        return std::move(error);
+        warnOfSurplus(*input->module, **table, input->folder);
+      Expected<bool> added = addChat(input->folder, options, speaks);
+      if (!added)
+        return added.takeError();
+      result.hasChat = *added;
     }
   }
   options.tokenizer = tokenizer;
-  options.progress = [&](StringRef what, double share) { bar.show(what, share); };
+  CompileSteps steps(expectedBytes(*input, options));
+  options.progress = [&](const cpu::CompileProgress &progress) {
+    bar.show(steps.describe(progress), steps.shareOf(progress));
+  };
   std::optional<FileWeights> weights;
   if (input->weights)
     weights.emplace(*input->weights);
@@ -326,7 +349,11 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
       warnAboutNoTokenizer(*input, arguments.model);
     reportRemarks(arguments.model, *input, report->remarks);
   }
-  return CompileResult{std::move(*report), std::move(input->ignoredTensors)};
+  result.report = std::move(*report);
+  result.ignored = std::move(input->ignoredTensors);
+  result.source = input->storage ? input->storage->type : result.isStoredInHalves ? "F16" : "";
+  result.hasTokenizer = !tokenizer.empty();
+  return result;
 }
 
 static int printReport(const CompileResult &result, StringRef output, uint64_t peak) {
@@ -396,6 +423,32 @@ static std::string whyNotCalibrated(const CompileArguments &arguments,
                                     : option + " needs --emit exe: weights are in programs only";
 }
 
+/// What is said when all is done.
+static std::string lastLine(const CompileArguments &arguments, const CompileResult &result,
+                            const cpu::TargetDescription &target) {
+  const cpu::CompileReport &report = result.report;
+  const cpu::StageReport &last = report.stages.back();
+  if (last.stage != Stage::Exe)
+    return rt::printable(formatv("wrote {0} ({1}, stage {2})", arguments.output,
+                                 bytesText(static_cast<double>(last.bytes)), arguments.emit)
+                             .str());
+  bool hasBlocks = !report.preservedBlocks.empty() || report.weights >= Precision::Int8;
+  return CompileSummary{.output = arguments.output,
+                        .bytes = last.bytes,
+                        .preservedBlocks = report.preservedBlocks,
+                        .weights = report.weights,
+                        .kv = report.kv,
+                        .source = result.source,
+                        .isRequantized = result.isRequantized,
+                        .isCalibrated = !arguments.calibrate.empty() || !arguments.imatrix.empty(),
+                        .hasInt8Rows = hasBlocks && report.promptRows == PromptRows::Int8,
+                        .hasTokenizer = result.hasTokenizer,
+                        .hasChat = result.hasChat,
+                        .foreignTarget =
+                            rt::CpuDevice().check(target.cpu, target.features) ? "" : target.cpu}
+      .toText();
+}
+
 int runCompile(CompileArguments arguments, const char *argv0) {
   PeakMemory peak;
   std::optional<Stage> emit = parseStage(arguments.emit);
@@ -421,6 +474,7 @@ int runCompile(CompileArguments arguments, const char *argv0) {
     options->launcher = *launcher;
   }
   std::string launcher = options->launcher;
+  cpu::TargetDescription target = options->target;
   Expected<std::string> model = modelPath(arguments.model.model);
   if (!model)
     return report(arguments.model.model, model.takeError());
@@ -434,6 +488,8 @@ int runCompile(CompileArguments arguments, const char *argv0) {
                   {output, arguments.dumpFolder, arguments.calibrate, arguments.imatrix});
   if (arguments.verbose)
     printStages(result->report, peak.bytes());
+  if (!arguments.json && output != "-")
+    errs() << lastLine(arguments, *result, target) << "\n";
   return arguments.json ? printReport(*result, output, peak.bytes()) : kDone;
 }
 

@@ -306,8 +306,8 @@ std::string Evaluation::toText() const {
       << first.length << "; scored: positions " << first.first << " to " << first.length - 2
       << " of each, " << quality.positions() << " in all"
       << (arguments.asDecode ? ", computed as in decoding\n" : "\n");
-  out << formatv("{0,-11} {1,13} {2,11} {3,9} {4,13}  {5}\n", "", "perplexity", "+-", "bits",
-                 "weight bytes", "file");
+  out << formatv("{0,-11} {1,13} {2,11} {3,9} {4,13}  {5}\n", "", "perplexity", "std. error",
+                 "bits", "weight bytes", "file");
   auto line = [&](StringRef name, const Candidate &candidate, double perplexity, double error) {
     out << formatv("{0,-11} {1,13} {2,11} {3,9} {4,13}  {5}\n", name, shown(perplexity),
                    shown(error),

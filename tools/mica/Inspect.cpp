@@ -74,10 +74,15 @@ static Error inspectProgram(const InspectArguments &arguments) {
   return status ? Error::success() : createStringError(status.error().message);
 }
 
-int runInspect(const InspectArguments &arguments) {
-  StringRef model = arguments.model.model, graph = arguments.graph;
+int runInspect(InspectArguments arguments) {
+  StringRef graph = arguments.graph;
   if (!graph.empty() && !graph.ends_with(".svg") && !graph.ends_with(".dot"))
     return usage("--graph " + graph + " ends neither in .svg nor in .dot", "mica inspect");
+  Expected<std::string> path = modelPath(arguments.model.model);
+  if (!path)
+    return report(arguments.model.model, path.takeError());
+  arguments.model.model = std::move(*path);
+  StringRef model = arguments.model.model;
   bool program = sys::fs::is_regular_file(model) && !model.ends_with(".mlir") && !isGguf(model);
   std::string given = graph.empty() ? arguments.model.givenOption() : "--graph";
   if (program && !given.empty())

@@ -73,7 +73,7 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
         facts.kv = nameOf(precisionOf(state.getElementType())).str();
       }
   }
-  facts.preservedBlocks = cpu::preservedBlocks(module);
+  facts.preservedBlocks = cpu::describeBlocks(module);
   facts.rows = cpu::rowsOfRoles(module);
   facts.storedBytes = cpu::packedBytes(module);
 }
@@ -198,15 +198,25 @@ std::string toText(const ModelFacts &facts) {
     line(role, "rows are " + type + " where they multiply weights in blocks" +
                    (role == kPromptRole ? " (" + facts.promptRows + ")" : ""));
   line("target", targetText(facts.target));
+  // Names of functions may be longer than the words above.
+  size_t width = 13;
+  for (const auto &[name, function] : facts.functions)
+    width = std::max(width, name.size());
+  for (const auto &[name, counts] : facts.kernels)
+    width = std::max(width, name.size() + 2);
+  auto row = [&](std::string name, const llvm::Twine &value) {
+    name.resize(width, ' ');
+    out << name << " " << value << "\n";
+  };
   for (const auto &[name, function] : facts.functions) {
-    line(name, function.calls == 0   ? "entry"
-               : function.calls == 1 ? "1 layer"
-                                     : llvm::Twine(function.calls) + " layers");
-    line("", countsText(function.ops));
+    row(name, function.calls == 0   ? "entry"
+              : function.calls == 1 ? "1 layer"
+                                    : llvm::Twine(function.calls) + " layers");
+    row("", countsText(function.ops));
   }
   out << "kernels for " << facts.target.cpu << "\n";
   for (const auto &[name, counts] : facts.kernels)
-    line("  " + name, "  " + countsText(counts));
+    row("  " + name, countsText(counts));
   return text;
 }
 

@@ -478,7 +478,15 @@ Error Verification::compareWithF32(ArrayRef<int32_t> text) {
 
 } // namespace
 
-int runVerify(const VerifyArguments &arguments, const char *argv0) {
+int runVerify(VerifyArguments arguments, const char *argv0) {
+  for (std::string *model : {&arguments.model.model, &arguments.against}) {
+    if (model->empty())
+      continue;
+    Expected<std::string> path = modelPath(*model);
+    if (!path)
+      return report(*model, path.takeError());
+    *model = std::move(*path);
+  }
   Verification verification(arguments, argv0);
   if (Error error = verification.run())
     return report(arguments.model.model, std::move(error), {arguments.against, arguments.text});

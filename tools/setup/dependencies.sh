@@ -16,7 +16,7 @@ if [ "$(id -u)" -ne 0 ]; then
   echo "mica: error: missing Debian packages and not root; as root run: apt-get install ${missing[*]}" >&2
   exit 1
 fi
-echo "== packages: installing ${missing[*]}"
+echo "== packages: installing ${#missing[@]} with what they need, up to 2 GB (a few minutes): ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 apt-get -q update
 apt-get -q -y install --no-install-recommends "${missing[@]}"

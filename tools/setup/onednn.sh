@@ -19,7 +19,7 @@ if [ -f "$prefix/lib/cmake/dnnl/dnnl-config.cmake" ]; then
   exit 0
 fi
 
-echo "== oneDNN: building $version into $prefix (some minutes on two cores)" >&2
+echo "== oneDNN: building $version into $prefix (five to ten minutes on two cores)" >&2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -37,7 +37,7 @@ apt=(-o "Dir::Etc::SourceList=$work/apt/sources.list" -o Dir::Etc::SourceParts=/
 
 # Nothing of oneDNN is fast by way of its compiler, as it generates its kernels at run time: -O1 is enough. Products that
 # Mica asks for have packed weights, which the kernels of plain gemm cannot read: none of those is built.
-options=(-G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG" "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG"
+options=(-G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_MESSAGE=NEVER "-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG" "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG"
   -DCMAKE_INSTALL_PREFIX="$work/install" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_POSITION_INDEPENDENT_CODE=ON
   -DONEDNN_LIBRARY_TYPE=STATIC -DONEDNN_CPU_RUNTIME=THREADPOOL -DONEDNN_ARCH_OPT_FLAGS=
   -DONEDNN_BUILD_GRAPH=OFF -DONEDNN_BUILD_TESTS=OFF -DONEDNN_BUILD_EXAMPLES=OFF

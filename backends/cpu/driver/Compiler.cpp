@@ -130,7 +130,7 @@ public:
 
 private:
   llvm::Error reach(Stage stage) {
-    tell(getStageInfo(stage).name, 0);
+    tell({stage});
     switch (stage) {
     case Stage::Model:
       report.scaledFor = lengthScaledFor(module);
@@ -198,6 +198,10 @@ private:
     manifest["max_positions"] = most;
     manifest["parameters"] = parameters;
     report.maxSeq = maxSeq;
+    report.weights = precision;
+    report.kv = kv;
+    report.promptRows = *promptRowsOf(module);
+    report.preservedBlocks = preservedBlocks(module);
     report.cacheBytesPerToken = manifest["cost"]["kv_bytes_per_position"].get<int64_t>();
     if (!options.chatTemplate.empty())
       manifest["chat"] = {
@@ -280,7 +284,7 @@ private:
       return take(writer.append(std::as_bytes(std::span(bytes.data(), bytes.size()))));
     };
     auto progress = [&](uint64_t done, uint64_t all) {
-      tell("weights", static_cast<double>(done) / static_cast<double>(all));
+      tell({Stage::Exe, /*isReached=*/false, done, all});
     };
     pack.sink = sink;
     pack.progress = progress;
@@ -304,9 +308,9 @@ private:
                   : llvm::Error::success();
   }
 
-  void tell(StringRef what, double share) {
+  void tell(const CompileProgress &progress) {
     if (options.progress)
-      options.progress(what, share);
+      options.progress(progress);
   }
 
   /// The text of a stage; empty for the program.
@@ -346,7 +350,7 @@ private:
     // Only for the report: the program may have been moved meanwhile.
     if (stage == Stage::Exe && llvm::sys::fs::file_size(output, bytes))
       bytes = 0;
-    tell(getStageInfo(stage).name, 1);
+    tell({stage, /*isReached=*/true, report.weightBytes, report.weightBytes});
     report.stages.push_back({stage, seconds, bytes});
     return llvm::Error::success();
   }

@@ -17,11 +17,20 @@
 #include "llvm/Support/Error.h"
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace mica::cpu {
+
+/// How far a compilation has come.
+struct CompileProgress {
+  Stage stage;              ///< the one that is being reached
+  bool isReached = false;   ///< and has been written
+  uint64_t packedBytes = 0; ///< of weights, on the way to stage `exe`
+  uint64_t bytesToPack = 0; ///< 0: not known yet
+};
 
 struct CompileOptions {
   TargetDescription target;
@@ -54,8 +63,8 @@ struct CompileOptions {
   std::string chatTemplate;
   std::string toolTemplate; ///< Of conversations with tools; empty: the same.
   std::vector<std::pair<std::string, std::string>> specialTokens;
-  /// Reports progress: a stage's name and how much of it is done, in [0, 1].
-  std::function<void(llvm::StringRef, double)> progress;
+  /// Called as the work advances.
+  std::function<void(const CompileProgress &)> progress;
 };
 
 struct StageReport {
@@ -71,6 +80,12 @@ struct CompileReport {
   /// Positions that the program reserves, and bytes of its caches for each: from stage `kernels`
   /// on.
   int64_t maxSeq = 0, cacheBytesPerToken = 0;
+  /// The precision of weights without a block format and of caches.
+  Precision weights = Precision::F32, kv = Precision::F32;
+  /// How prompts multiply weights in blocks: from stage `kernels` on.
+  PromptRows promptRows = PromptRows::Exact;
+  /// Block formats of the checkpoint that are preserved: from stage `kernels` on.
+  std::map<std::string, int64_t> preservedBlocks;
   /// How long texts may be that the scaling of rope was made for, where one says so.
   std::optional<int64_t> scaledFor;
   /// What passes could not do, such as preserving blocks, and why.

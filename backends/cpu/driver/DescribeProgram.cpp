@@ -158,12 +158,25 @@ static json describeOps(ModuleOp module) {
   return functions;
 }
 
-std::vector<std::string> mica::cpu::preservedBlocks(ModuleOp module) {
+/// The number of tensors of each block format for which `isCounted` holds.
+static std::map<std::string, int64_t>
+countBlocks(ModuleOp module, llvm::function_ref<bool(const BlockFormat &)> isCounted) {
   std::map<std::string, int64_t> counts;
   for (auto weight : module.getOps<WeightOp>())
-    if (auto blocks = dyn_cast<BlockType>(weight.getTensorType().getElementType()))
+    if (auto blocks = dyn_cast<BlockType>(weight.getTensorType().getElementType());
+        blocks && isCounted(*blocks.getFormat()))
       counts[std::string(blocks.getFormat()->name)] +=
           static_cast<int64_t>(weight.getSourceList().size());
+  return counts;
+}
+
+std::map<std::string, int64_t> mica::cpu::preservedBlocks(ModuleOp module) {
+  return countBlocks(module, [](const BlockFormat &format) { return !format.isOwn; });
+}
+
+std::vector<std::string> mica::cpu::describeBlocks(ModuleOp module) {
+  std::map<std::string, int64_t> counts =
+      countBlocks(module, [](const BlockFormat &) { return true; });
   std::vector<std::string> names;
   names.reserve(counts.size());
   for (const auto &[name, count] : counts)
@@ -218,7 +231,7 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
       {"ops", describeOps(module)},
       {"config", config},
   };
-  if (std::vector<std::string> blocks = preservedBlocks(module); !blocks.empty())
+  if (std::vector<std::string> blocks = describeBlocks(module); !blocks.empty())
     manifest["preserved_blocks"] = blocks;
   if (std::map<std::string, std::string> rows = rowsOfRoles(module); !rows.empty())
     manifest["rows"] = rows;

@@ -16,8 +16,12 @@ namespace mica::cpu {
 nlohmann::json describeProgram(mlir::ModuleOp module, Precision weights, Precision kv,
                                int64_t maxSeq);
 
+/// The formats of weights at stage `kernels` that keep the blocks of their checkpoint, each with
+/// the number of tensors.
+std::map<std::string, int64_t> preservedBlocks(mlir::ModuleOp module);
+
 /// The formats of weights in blocks at stage `kernels` with the number of tensors: "q8_0 x 12".
-std::vector<std::string> preservedBlocks(mlir::ModuleOp module);
+std::vector<std::string> describeBlocks(mlir::ModuleOp module);
 
 /// A type of rows in words: "bf16", "int16 per 32".
 std::string nameOfRows(mlir::Type element);

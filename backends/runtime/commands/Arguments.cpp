@@ -1,5 +1,6 @@
 #include "backends/runtime/commands/Arguments.h"
 #include "backends/runtime/support/CommandLine.h"
+#include "backends/runtime/support/CompletionScript.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Report.h"
 
@@ -588,12 +589,8 @@ Result<Tokens> parseTokenList(const std::string &list) {
   return tokens;
 }
 
-Parsed parseArguments(int argc, const char *const *argv) {
-  Parsed parsed;
-  Arguments &arguments = parsed.arguments;
-  CLI::App app("A language model, compiled by Mica");
-  const char *command = std::getenv(commandVariable);
-  app.name(command ? command : argc > 0 ? argv[0] : "program");
+void addProgramCommands(CLI::App &app, Arguments &arguments) {
+  app.description("A language model, compiled by Mica");
   app.formatter(helpFormatter());
   app.set_version_flag("--version", "mica " MICA_VERSION);
   addRun(app, arguments.run);
@@ -605,6 +602,7 @@ Parsed parseArguments(int argc, const char *const *argv) {
   CLI::App *bench = addBench(app, arguments.bench);
   addMachine(*bench, arguments);
   CLI::App *info = addInfo(app, arguments.info);
+  addCompletionCommand(app, arguments.completionShell);
   CLI::App *score = addScore(app, arguments.score);
   addMachine(*score, arguments);
   app.require_subcommand(0, 1);
@@ -616,6 +614,15 @@ Parsed parseArguments(int argc, const char *const *argv) {
   bench->footer("Example:\n  " + name + " bench --prompt 512 --gen 64");
   info->footer("Example:\n  " + name + " info --check");
   score->footer("Example:\n  echo '0 2 1 5 3' | " + name + " score > logits.f32");
+}
+
+Parsed parseArguments(int argc, const char *const *argv) {
+  Parsed parsed;
+  Arguments &arguments = parsed.arguments;
+  CLI::App app;
+  const char *command = std::getenv(commandVariable);
+  app.name(command ? command : argc > 0 ? argv[0] : "program");
+  addProgramCommands(app, arguments);
   auto helpText = parseWords(app, {argv + std::min(argc, 1), argv + argc}, foreignOptions());
   if (!helpText)
     parsed.exit = usageError(app, helpText.error().message);
@@ -642,16 +649,17 @@ Parsed parseArguments(int argc, const char *const *argv) {
     parsed.exit = usageError(app, "--chat-template goes with --chat or --batch");
   if (parsed.exit)
     return parsed;
-  if (chat->parsed())
-    arguments.command = Arguments::Command::Chat;
-  else if (serve->parsed())
-    arguments.command = Arguments::Command::Serve;
-  else if (bench->parsed())
-    arguments.command = Arguments::Command::Bench;
-  else if (info->parsed())
-    arguments.command = Arguments::Command::Info;
-  else if (score->parsed())
-    arguments.command = Arguments::Command::Score;
+  using Command = Arguments::Command;
+  static constexpr std::pair<const char *, Command> commands[] = {
+      {"chat", Command::Chat},
+      {"serve", Command::Serve},
+      {"bench", Command::Bench},
+      {"info", Command::Info},
+      {"completion", Command::Completion},
+      {"score", Command::Score}};
+  for (auto [name, which] : commands)
+    if (app.got_subcommand(name))
+      arguments.command = which;
   return parsed;
 }
 

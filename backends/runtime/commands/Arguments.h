@@ -11,6 +11,10 @@
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+} // namespace CLI
+
 namespace mica::rt {
 
 struct RunArguments {
@@ -63,13 +67,14 @@ struct InfoArguments {
 };
 
 struct Arguments {
-  enum class Command { Run, Chat, Serve, Bench, Info, Score } command = Command::Run;
+  enum class Command { Run, Chat, Serve, Bench, Info, Score, Completion } command = Command::Run;
   RunArguments run;
   ChatArguments chat;
   ServeArguments serve;
   BenchArguments bench;
   InfoArguments info;
   ScoreArguments score;
+  std::string completionShell; ///< the argument of `completion`
   std::optional<unsigned> threads;
   bool hugePages = false;
   bool verifyWeights = false;
@@ -81,6 +86,10 @@ struct Parsed {
   std::optional<int> exit;
   Arguments arguments;
 };
+
+/// Adds everything that a program understands to `app`, which has the program's name; parsing
+/// stores it in `arguments`.
+void addProgramCommands(CLI::App &app, Arguments &arguments);
 
 Parsed parseArguments(int argc, const char *const *argv);
 

@@ -5,11 +5,16 @@
 #include "backends/runtime/commands/Info.h"
 #include "backends/runtime/commands/RunCommand.h"
 #include "backends/runtime/commands/Score.h"
+#include "backends/runtime/support/CommandLine.h"
+#include "backends/runtime/support/CompletionScript.h"
+#include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/SignalCleanup.h"
 #include "backends/runtime/support/Threads.h"
 
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <unistd.h>
 
 namespace mica::rt {
@@ -54,6 +59,16 @@ Result<Parsed> parse(const char *program, int argc, const char *const *argv) {
   return parseArguments(2, words);
 }
 
+/// Completes the options of the program by the name of its file.
+Status printCompletion(const char *command, const std::string &shell) {
+  if (std::getenv(commandVariable))
+    return Error{"`mica completion " + shell + "` completes `mica run` as well, use that"};
+  CLI::App app("", std::filesystem::path(command).filename());
+  Arguments arguments;
+  addProgramCommands(app, arguments);
+  return writeOut(completionScript(describeCommand(app), *shellNamed(shell)));
+}
+
 Status dispatch(const Device &device, const char *program, const Arguments &arguments) {
   Result<program::ProgramFile> file = program::ProgramFile::open(program);
   if (!file)
@@ -89,7 +104,12 @@ int runProgram(const Device &device, const char *program, int argc, const char *
   Result<Parsed> parsed = parse(program, argc, argv);
   if (parsed && parsed->exit)
     return *parsed->exit;
-  Status done = parsed ? dispatch(device, program, parsed->arguments) : Status(parsed.error());
+  auto run = [&](const Arguments &arguments) {
+    return arguments.command == Arguments::Command::Completion
+               ? printCompletion(argc > 0 ? argv[0] : program, arguments.completionShell)
+               : dispatch(device, program, arguments);
+  };
+  Status done = parsed ? run(parsed->arguments) : Status(parsed.error());
   if (!done) {
     if (!done.error().message.empty()) // else it is reported already
       reportError(done.error().message);

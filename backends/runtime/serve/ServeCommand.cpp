@@ -131,7 +131,7 @@ Status serveCommand(const Model &model, const ServeArguments &arguments) {
       Api::errorBody);
   if (!server)
     return server.error();
-  int64_t chunk = rowsOfChunk(arguments.prefillChunk.value_or(defaultChunk), *manifest);
+  int64_t chunk = prefillChunkSize(arguments.prefillChunk.value_or(defaultChunk), *manifest);
   Result<std::unique_ptr<EngineThread>> engine = EngineThread::start(
       model, {.slots = *sequences, .promptRows = chunk}, static_cast<size_t>(arguments.queue));
   if (!engine)

@@ -10,7 +10,7 @@ struct ServeArguments {
   serve::HttpOptions http;
   std::optional<int64_t> sequences;    ///< At once; absent: as many as fit, at most 8.
   std::optional<uint64_t> cacheBytes;  ///< Of the caches; absent: half of the free memory.
-  std::optional<int64_t> prefillChunk; ///< See rowsOfChunk; default 128.
+  std::optional<int64_t> prefillChunk; ///< See prefillChunkSize; default 128.
   int64_t queue = 256;                 ///< Requests that may wait.
   std::optional<std::string> apiKey, apiKeyFile;
   std::optional<std::string> templateFile; ///< --chat-template

@@ -1,4 +1,5 @@
 #include "backends/runtime/support/CommandLine.h"
+#include "backends/runtime/support/CommandSpec.h"
 #include "backends/runtime/support/Report.h"
 
 #include <algorithm>
@@ -106,13 +107,11 @@ public:
         CLI::detail::find_and_replace(make_option_name(option, isPositional), ",", ", ");
     if (!isPositional)
       name += make_option_opts(option);
-    return entry(name, description(*option));
+    return entry(name, describeOption(*option).help);
   }
   std::string make_option_opts(const CLI::Option *option) const override {
-    if (option->get_type_size() == 0)
-      return {};
-    std::string type = typeAndValues(*option).first;
-    return type == "UINT" || type == "INT" ? " N" : type == "FLOAT" ? " X" : " " + type;
+    std::string value = describeOption(*option).value;
+    return value.empty() ? value : " " + value;
   }
   std::string make_subcommand(const CLI::App *sub) const override {
     return entry(sub->get_name(), sub->get_description());
@@ -123,27 +122,6 @@ public:
   std::string make_footer(const CLI::App *app) const override { return wrapped(app->get_footer()); }
 
 private:
-  /// CLI11 puts what values are allowed after the type: "FLOAT:from 0 to 1".
-  static std::pair<std::string, std::string> typeAndValues(const CLI::Option &option) {
-    std::string all = option.get_type_name();
-    size_t colon = std::min(all.find(':'), all.size());
-    return {all.substr(0, colon), all.substr(std::min(colon + 1, all.size()))};
-  }
-
-  static std::string description(const CLI::Option &option) {
-    std::string text = option.get_description(), values = typeAndValues(option).second;
-    if (values.starts_with('{'))
-      text += "; one of " +
-              CLI::detail::find_and_replace(values.substr(1, values.find('}') - 1), ",", ", ");
-    else if (!values.empty())
-      text += "; " + values;
-    if (!option.get_default_str().empty())
-      text += " (default: " + option.get_default_str() + ")";
-    for (const CLI::Option *needed : option.get_needs())
-      text += "; needs " + needed->get_name();
-    return text;
-  }
-
   static std::string entry(const std::string &name, const std::string &text) {
     std::string out = "  " + name;
     if (out.size() + 2 > kHelpIndent)
@@ -328,6 +306,10 @@ std::string closestWord(std::string_view word, const std::vector<std::string> &k
 
 std::string didYouMean(std::string_view word) {
   return word.empty() ? "" : ", did you mean '" + std::string(word) + "'?";
+}
+
+std::string shellQuoted(std::string_view text) {
+  return "'" + CLI::detail::find_and_replace(std::string(text), "'", "'\\''") + "'";
 }
 
 std::string usageMessage(std::string message, std::string_view command) {

@@ -57,6 +57,9 @@ std::string closestWord(std::string_view word, const std::vector<std::string> &k
 /// ", did you mean 'WORD'?"; nothing for an empty word.
 std::string didYouMean(std::string_view word);
 
+/// `text` in single quotes: one word for bash, zsh and sh, whatever it is.
+std::string shellQuoted(std::string_view text);
+
 /// `message` and where to read more: "MESSAGE, see COMMAND --help".
 std::string usageMessage(std::string message, std::string_view command);
 

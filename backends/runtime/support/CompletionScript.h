@@ -1,0 +1,22 @@
+// Scripts with which shells complete the words of a command line.
+#pragma once
+
+#include "backends/runtime/support/CommandSpec.h"
+
+#include <optional>
+
+namespace mica::rt {
+
+enum class Shell { Bash, Zsh, Fish };
+
+/// "bash", "zsh" or "fish".
+std::optional<Shell> shellNamed(std::string_view name);
+std::string_view nameOf(Shell shell);
+
+/// Completes the commands, the options and the values of the command `spec.name`.
+std::string completionScript(const CommandSpec &spec, Shell shell);
+
+/// Adds the command `completion`, which stores the name of a shell in `shell`.
+CLI::App *addCompletionCommand(CLI::App &app, std::string &shell);
+
+} // namespace mica::rt

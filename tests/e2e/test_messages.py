@@ -1,0 +1,143 @@
+"""What the commands of mica say: the last line of compile, warnings, tables and names of models on the hub."""
+
+import os
+import pathlib
+import re
+import shutil
+
+import checkpoint
+import gguf_file
+import harness
+import hub_server
+from harness import BUNDLED, Case, GOLDENS, execute
+from test_pull import NAME, model_files
+
+MODEL = BUNDLED / "minimind-dense"
+
+
+def compiled(*arguments, **how):
+    """(what compile says before its last line, the last line)."""
+    done = execute([harness.mica, "compile", *arguments], **how)
+    *lines, last = done.stderr.decode().splitlines()
+    return "\n".join(lines), last
+
+
+def from_bf16(bits):
+    return (bits.astype("u4") << 16).view("<f4")
+
+
+class Summary(Case):
+    def setUp(self):
+        self.place = pathlib.Path(harness.folder("summary"))
+
+    def test_what_was_written_and_what_to_try(self):
+        said, last = compiled(MODEL, "-o", "smol", cwd=self.place)
+        self.assertEqual(said, "")
+        size = os.path.getsize(self.place / "smol") / (1 << 20)
+        self.assertEqual(last, f"wrote smol ({size:.2f} MiB, bf16); try ./smol chat")
+        # What is proposed works.
+        command = last.split("; try ")[1]
+        done = execute(["sh", "-c", f"{command} --temp 0"], cwd=self.place, stdin=b"27 + 15\n")
+        self.assertEqual(done.stdout, b" 42\n")
+
+    def test_other_proposals(self):
+        folder = checkpoint.edited(MODEL, self.place / "it's plain")
+        (self.place / "it's plain/chat_template.jinja").unlink()
+        _, last = compiled(folder, "-o", "it's", cwd=self.place)
+        command = last.split("; try ")[1]
+        self.assertEqual(command, "'./it'\\''s' 'Once upon a time'")
+        execute(["sh", "-c", f"{command} -n 1"], cwd=self.place)
+        (self.place / "it's plain/tokenizer.json").unlink()
+        said, last = compiled(folder, "-o", self.place / "ids")
+        self.assertIn("has no tokenizer", said)
+        self.assertTrue(last.endswith(f"; try {self.place}/ids --tokens 1,2,3"), last)
+        execute(["sh", "-c", f"{last.split('; try ')[1]} -n 1"])
+
+    def test_for_another_machine(self):
+        """A program that cannot run here is not proposed."""
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+            if " amx_tile " in file.read():
+                self.skipTest("needs a CPU without AMX")
+        _, last = compiled(MODEL, "-o", self.place / "far", "--target", "sapphirerapids")
+        self.assertRegex(last, r"^wrote \S+/far \(.* MiB, bf16\); copy it to a machine with a sapphirerapids$")
+
+    def test_formats_and_their_cost(self):
+        self.assertIn(" MiB, int4; KL divergence on SmolLM2-135M: .084); try ", compiled(MODEL, "--weights", "int4", "-o", self.place / "a")[1])
+        self.assertIn(" MiB, int8, int8 rows in prompts, int8 cache; KL divergence on SmolLM2-135M: .0016 + .003 + .0009); try ",
+                      compiled(MODEL, "--weights", "int8", "--rows", "int8", "--kv", "int8", "-o", self.place / "b")[1])
+
+    def test_figures_are_those_of_the_page(self):
+        """docs/quality.md is measured anew from time to time."""
+        page = (harness.ROOT / "docs/quality.md").read_text(encoding="utf-8")
+        for choice, told in (("`--weights int8`", ".0016"), ("`--weights int4`", ".084"), ("`--weights int4 --calibrate TEXT`", ".020"),
+                             ("Q8_0, `--rows int8`", ".003"), ("`--kv int8`", ".0009")):
+            row = next(line for line in page.splitlines() if line.startswith(f"| {choice} |"))
+            measured = float(row.split(" | ")[-1].split(" / ")[0])
+            self.assertLess(abs(float(told) - measured), 0.1 * measured, choice)
+
+    def test_blocks(self):
+        file = gguf_file.Converter(MODEL, "Q4_1").convert().write(self.place / "model.gguf")
+        said, last = compiled(file, "-o", self.place / "kept")
+        self.assertEqual(said, "")
+        self.assertRegex(last, r"^wrote \S+ \(.* MiB, Q4_1 preserved\); try ")
+        said, last = compiled(file, "--weights", "int4", "-o", self.place / "again")
+        self.assertIn(f"mica: warning: {file}: --weights int4 requantizes weights that are stored in blocks", said)
+        self.assertRegex(last, r"^wrote \S+ \(.* MiB, Q4_1 requantized to int4; KL divergence on SmolLM2-135M: \.084\); try ")
+
+    def test_halves_are_rounded_with_a_warning(self):
+        def halve(weights):
+            for name, array in weights.items():
+                weights[name] = (from_bf16(array) if array.dtype == "u2" else array).astype("<f2")
+        folder = checkpoint.edited(MODEL, self.place / "halves", tensors=halve)
+        said, last = compiled(folder, "-o", self.place / "a")
+        self.assertEqual(said, f"mica: warning: {folder}: weights in F16 are rounded to bf16, which has 8 of their 11 bits: --weights f32 "
+                               "keeps all, at twice the size")
+        self.assertRegex(last, r" MiB, F16 rounded to bf16\); try ")
+        for weights in ("f32", "bf16"):
+            self.assertEqual(compiled(folder, "--weights", weights, "-o", self.place / weights)[0], "", "it was asked for")
+
+    def test_other_stages(self):
+        said, last = compiled(MODEL, "--emit", "fused", "-o", self.place / "fused.mlir")
+        size = os.path.getsize(self.place / "fused.mlir") / (1 << 10)
+        self.assertEqual((said, last), ("", f"wrote {self.place}/fused.mlir ({size:.2f} KiB, stage fused)"))
+        self.assertEqual(execute([harness.mica, "compile", MODEL, "--emit", "fused"]).stderr, b"", "on stdout")
+        self.assertEqual(execute([harness.mica, "compile", MODEL, "--json", "-o", self.place / "json"]).stderr, b"", "that is the report's")
+        cache = {"XDG_CACHE_HOME": str(self.place)}
+        self.assertEqual(execute([harness.mica, "run", MODEL, "-n", 1], env=cache).stderr, b"", "the program follows")
+
+
+class Tables(Case):
+    def test_columns_of_inspect(self):
+        """Names of functions, however long, and what is said of them stand one below the other."""
+        for model in (MODEL, GOLDENS / "models/gemma2"):
+            table = execute([harness.mica, "inspect", model]).stdout.decode()
+            head, kernels = re.split(r"(?m)^kernels for .*\n", table)
+            functions = [line for line in head.splitlines() if re.match(r"\S+ +(entry|\d+ layers?)$", line)]
+            starts = {re.match(r"( *\S+ +)", line).end() for line in functions + kernels.splitlines()}
+            self.assertGreater(len(functions) + len(kernels.splitlines()), 4)
+            self.assertEqual(len(starts), 1, table)
+
+    def test_eval_names_its_error(self):
+        place = pathlib.Path(harness.folder("eval"))
+        (place / "text").write_text("count from 7 to 12: 7 8 9 10 11 12\n" * 30)
+        table = execute([harness.mica, "eval", harness.program(MODEL).path, "--text", place / "text"]).stdout.decode()
+        self.assertRegex(table.splitlines()[1], r"^ +perplexity +std\. error +bits +weight bytes +file$")
+        self.assertIn("standard error of the perplexity", " ".join(execute([harness.mica, "eval", "--help"]).stdout.decode().split()))
+
+
+class Hub(Case):
+    def test_inspect_and_verify_take_names(self):
+        hub = self.enterContext(hub_server.Hub())
+        hub.repositories[NAME] = hub_server.Repository(model_files())
+        env = {"HF_ENDPOINT": hub.endpoint, "HF_HOME": harness.folder("hub-home"), "HF_TOKEN": "", "HF_HUB_OFFLINE": "", "HF_HUB_CACHE": "",
+               "HUGGINGFACE_HUB_CACHE": "", "no_proxy": "*"}
+        table = execute([harness.mica, "inspect", NAME], env=env).stdout.decode()
+        # But for the name, which is the folder's.
+        self.assertEqual(table.splitlines()[1:], execute([harness.mica, "inspect", MODEL]).stdout.decode().splitlines()[1:])
+        done = execute([harness.mica, "verify", NAME, "--against", NAME, "--positions", 9, "--weights", "f32"], env=env)
+        self.assertIn("verdict   passed", done.stdout.decode())
+        for command in ("inspect", "verify"):
+            done = execute([harness.mica, command, "mica-test/none"], env=env, check=False)
+            self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 1))
+            self.assertIn(b"mica-test/none: is no path, and as a model of the hub: ", done.stderr)
+        shutil.rmtree(env["HF_HOME"])

@@ -1,0 +1,126 @@
+//===- CompileSummaryTest.cpp - the last line of mica compile ---------------===//
+
+#include "tools/mica/CompileSummary.h"
+#include "tools/mica/CompileSteps.h"
+
+#include "gtest/gtest.h"
+
+using namespace mica;
+using namespace mica::tool;
+
+namespace {
+
+CompileSummary chatProgram() {
+  CompileSummary summary;
+  summary.output = "smol";
+  summary.bytes = 95 << 20;
+  summary.weights = Precision::BF16;
+  summary.kv = Precision::BF16;
+  summary.hasTokenizer = summary.hasChat = true;
+  return summary;
+}
+
+TEST(CompileSummary, NamesFormatsThatAreKept) {
+  CompileSummary summary = chatProgram();
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, bf16); try ./smol chat");
+  summary.source = "Q4_1";
+  summary.preservedBlocks = {{"q4_1", 210}};
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, Q4_1 preserved); try ./smol chat");
+  summary.preservedBlocks = {{"q5_0", 1}, {"q4_k", 180}, {"q6_k", 31}};
+  EXPECT_EQ(summary.toText(),
+            "wrote smol (95.00 MiB, Q4_K, Q6_K and Q5_0 preserved); try ./smol chat");
+}
+
+TEST(CompileSummary, NamesBothInAFileOfNumbersAndBlocks) {
+  CompileSummary summary = chatProgram();
+  summary.source = "F16";
+  summary.preservedBlocks = {{"q8_0", 1}};
+  EXPECT_EQ(summary.toText(),
+            "wrote smol (95.00 MiB, F16 rounded to bf16, Q8_0 preserved); try ./smol chat");
+}
+
+TEST(CompileSummary, SaysWhatFormatsCost) {
+  CompileSummary summary = chatProgram();
+  summary.source = "F16";
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, F16 rounded to bf16); try ./smol chat");
+  summary.weights = Precision::Int4;
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int4; KL divergence on SmolLM2-135M: .084); "
+                              "try ./smol chat");
+  summary.isCalibrated = true;
+  summary.kv = Precision::Int8;
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int4, int8 cache; KL divergence on "
+                              "SmolLM2-135M: .020 + .0009); try ./smol chat");
+  summary = chatProgram();
+  summary.source = "Q4_1";
+  summary.isRequantized = true;
+  summary.isCalibrated = true; // for which there is no figure
+  summary.weights = Precision::Int8;
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, Q4_1 requantized to int8; KL divergence on "
+                              "SmolLM2-135M: .0016); try ./smol chat");
+}
+
+TEST(CompileSummary, CountsRowsOfPrompts) {
+  CompileSummary summary = chatProgram();
+  summary.preservedBlocks = {{"q8_0", 4}};
+  summary.hasInt8Rows = true;
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, Q8_0 preserved, int8 rows in prompts; KL "
+                              "divergence on SmolLM2-135M: .003); try ./smol chat");
+}
+
+TEST(CompileSummary, ProposesWhatTheProgramCanDo) {
+  CompileSummary summary = chatProgram();
+  summary.output = "out/it's new";
+  summary.hasChat = false;
+  EXPECT_EQ(summary.toText(), "wrote out/it's new (95.00 MiB, bf16); try 'out/it'\\''s new' "
+                              "'Once upon a time'");
+  summary.output = "/tmp/a";
+  summary.hasTokenizer = false;
+  EXPECT_EQ(summary.toText(), "wrote /tmp/a (95.00 MiB, bf16); try /tmp/a --tokens 1,2,3");
+  summary.foreignTarget = "znver5";
+  EXPECT_EQ(summary.toText(), "wrote /tmp/a (95.00 MiB, bf16); copy it to a machine with a znver5");
+}
+
+TEST(CompileSummary, IsOneLineWithoutControlCharacters) {
+  CompileSummary summary = chatProgram();
+  summary.output = "a\nb\x1b[1m";
+  EXPECT_EQ(summary.toText(), "wrote a\\nb\\x1b[1m (95.00 MiB, bf16); try './a\\nb\\x1b[1m' chat");
+}
+
+/// The shares of all that a compilation to a program tells, in its order.
+std::vector<double> sharesOf(double expectedBytes, uint64_t bytes) {
+  CompileSteps steps(expectedBytes);
+  std::vector<double> shares;
+  auto tell = [&](const cpu::CompileProgress &progress) {
+    shares.push_back(steps.shareOf(progress));
+  };
+  for (Stage stage : {Stage::Model, Stage::Fused, Stage::Kernels, Stage::Loops, Stage::Llvm,
+                      Stage::Ll, Stage::Obj}) {
+    tell({stage});
+    tell({stage, /*isReached=*/true});
+  }
+  for (uint64_t packed = 0; packed <= bytes; packed += bytes / 8)
+    tell({Stage::Exe, /*isReached=*/false, packed, bytes});
+  tell({Stage::Exe, /*isReached=*/true, bytes, bytes});
+  return shares;
+}
+
+TEST(CompileSteps, ShareGrowsFromNothingToAll) {
+  // Also where there are more or fewer bytes than was expected.
+  for (double expected : {1e3, 8e9, 4e10}) {
+    std::vector<double> shares = sharesOf(expected, 8'000'000'000);
+    EXPECT_EQ(shares.front(), 0);
+    EXPECT_DOUBLE_EQ(shares.back(), 1);
+    EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+  }
+  // Stages take most of the time of a small model, and bytes that of a large one.
+  EXPECT_GT(sharesOf(8e6, 8'000'000)[12], 0.6);
+  EXPECT_LT(sharesOf(8e9, 8'000'000'000)[12], 0.2);
+}
+
+TEST(CompileSteps, DescribesStagesAndBytes) {
+  EXPECT_EQ(CompileSteps::describe({Stage::Loops}), "stage loops");
+  EXPECT_EQ(CompileSteps::describe({Stage::Exe, /*isReached=*/false, 1 << 20, 4 << 20}),
+            "weights, 1.00 MiB of 4.00 MiB");
+}
+
+} // namespace

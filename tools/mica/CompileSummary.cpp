@@ -1,0 +1,98 @@
+//===- CompileSummary.cpp - the last line of mica compile -------------------===//
+
+#include "tools/mica/CompileSummary.h"
+
+#include "backends/runtime/support/CommandLine.h"
+#include "backends/runtime/support/Report.h"
+#include "tools/support/Support.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+
+namespace mica::tool {
+
+StringRef FormatCosts::ofWeights(Precision weights, bool calibrated) {
+  switch (weights) {
+  case Precision::F32:
+  case Precision::BF16:
+    return {};
+  case Precision::Int8:
+    return calibrated ? "" : ".0016";
+  case Precision::Int4:
+    return calibrated ? ".020" : ".084";
+  }
+  llvm_unreachable("all precisions are handled above");
+}
+
+/// "Q4_K and Q6_K", those with the most tensors first.
+static std::string formatNames(const std::map<std::string, int64_t> &formats) {
+  SmallVector<std::pair<int64_t, std::string>> byCount;
+  for (const auto &[name, count] : formats)
+    byCount.push_back({-count, StringRef(name).upper()});
+  sort(byCount);
+  std::string text;
+  for (const auto &[count, name] : byCount) {
+    bool isLast = &name == &byCount.back().second;
+    text += (text.empty() ? "" : isLast ? " and " : ", ") + name;
+  }
+  return text;
+}
+
+static std::string formatsText(const CompileSummary &summary) {
+  std::string weights = nameOf(summary.weights).str(), text = weights;
+  if (summary.isRequantized)
+    text = summary.source + " requantized to " + weights;
+  else if (summary.source == "F16" && summary.weights == Precision::BF16)
+    text = "F16 rounded to bf16";
+  if (!summary.preservedBlocks.empty()) {
+    // In a file of blocks, few weights are numbers.
+    bool isOfNumbers =
+        summary.source == "F32" || summary.source == "F16" || summary.source == "BF16";
+    text = (isOfNumbers ? text + ", " : "") + formatNames(summary.preservedBlocks) + " preserved";
+  }
+  if (summary.hasInt8Rows)
+    text += ", int8 rows in prompts";
+  if (summary.kv == Precision::Int8)
+    text += ", int8 cache";
+  return text;
+}
+
+/// What the formats cost; empty where that is next to nothing.
+static std::string costText(const CompileSummary &summary) {
+  SmallVector<std::string> costs;
+  if (summary.preservedBlocks.empty()) {
+    StringRef cost = FormatCosts::ofWeights(summary.weights, summary.isCalibrated);
+    if (cost.empty())
+      cost = FormatCosts::ofWeights(summary.weights, /*calibrated=*/false);
+    if (!cost.empty())
+      costs.push_back(cost.str());
+  }
+  if (summary.hasInt8Rows)
+    costs.push_back(FormatCosts::ofInt8Rows.str());
+  if (summary.kv == Precision::Int8)
+    costs.push_back(FormatCosts::ofInt8Cache.str());
+  return costs.empty() ? "" : "; KL divergence on SmolLM2-135M: " + join(costs, " + ");
+}
+
+std::string shellCommand(StringRef path) {
+  std::string command = path.contains('/') ? path.str() : ("./" + path).str();
+  auto isPlain = [](char c) { return isAlnum(c) || StringRef("_-./+@%:,=").contains(c); };
+  return all_of(command, isPlain) ? command : rt::shellQuoted(command);
+}
+
+std::string CompileSummary::toText() const {
+  std::string text = "wrote " + output + " (" + bytesText(static_cast<double>(bytes)) + ", " +
+                     formatsText(*this) + costText(*this) + ")";
+  if (!foreignTarget.empty())
+    text += "; copy it to a machine with a " + foreignTarget;
+  else
+    text += "; try " + shellCommand(output) +
+            (hasChat        ? " chat"
+             : hasTokenizer ? " 'Once upon a time'"
+                            : " --tokens 1,2,3");
+  return rt::printable(text);
+}
+
+} // namespace mica::tool

@@ -1,0 +1,43 @@
+//===- CompileSummary.h - the last line of mica compile ---------------------===//
+#ifndef MICA_TOOLS_MICA_COMPILESUMMARY_H
+#define MICA_TOOLS_MICA_COMPILESUMMARY_H
+
+#include "passes/support/Precision.h"
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace mica::tool {
+
+/// The KL divergence that a choice costs on SmolLM2-135M-Instruct: figures of docs/quality.md.
+struct FormatCosts {
+  /// Of weights; with `calibrated`, those of `--calibrate` where it makes a difference. Empty where
+  /// none was measured.
+  static llvm::StringRef ofWeights(Precision weights, bool calibrated);
+  static constexpr llvm::StringLiteral ofInt8Rows = ".003", ofInt8Cache = ".0009";
+};
+
+/// What compiling has made of a model.
+struct CompileSummary {
+  std::string output;
+  uint64_t bytes = 0;
+  std::map<std::string, int64_t> preservedBlocks; ///< names of formats -> tensors
+  Precision weights = Precision::F32, kv = Precision::F32;
+  std::string source;         ///< how the checkpoint's weights are stored: "F16", "Q4_1", or empty
+  bool isRequantized = false; ///< the checkpoint's blocks are
+  bool isCalibrated = false;  ///< the weights are
+  bool hasInt8Rows = false;   ///< of prompts
+  bool hasTokenizer = false, hasChat = false;
+  std::string foreignTarget; ///< the CPU, where that is not this machine's
+
+  /// "wrote smol (95.31 MiB, Q4_1 preserved); try ./smol chat".
+  std::string toText() const;
+};
+
+/// `path` as a command of a shell.
+std::string shellCommand(llvm::StringRef path);
+
+} // namespace mica::tool
+
+#endif // MICA_TOOLS_MICA_COMPILESUMMARY_H

@@ -1,0 +1,39 @@
+//===- ManPage.h - a command as a page of the manual ------------------------===//
+#ifndef MICA_TOOLS_MICA_MANPAGE_H
+#define MICA_TOOLS_MICA_MANPAGE_H
+
+#include "backends/runtime/support/CommandSpec.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace mica::tool {
+
+/// The page `title` in section 1 of the manual, in man(7) macros. Commands of `spec` are sections
+/// of the page, unless `pages`, the titles of other pages to refer to, has them.
+std::string manPage(const rt::CommandSpec &spec, llvm::StringRef title,
+                    llvm::ArrayRef<std::string> pages);
+
+/// The names of an option with its value: "-n, --n-predict N".
+std::string optionText(const rt::OptionSpec &option);
+
+/// `text` with a capital letter and a full stop.
+std::string sentence(llvm::StringRef text);
+
+/// How to call a command: "mica compile [OPTIONS] [MODEL]".
+std::string synopsisOf(const rt::CommandSpec &spec, llvm::StringRef command);
+
+/// The options of a command by their heading in --help, positional ones first.
+std::vector<std::pair<std::string, std::vector<const rt::OptionSpec *>>>
+optionGroups(const rt::CommandSpec &spec);
+
+/// The text below the options of --help. An example is indented there.
+struct FooterPart {
+  bool isExample;
+  std::string text; ///< a paragraph, or lines without their indentation
+};
+std::vector<FooterPart> footerParts(llvm::StringRef footer);
+
+} // namespace mica::tool
+
+#endif // MICA_TOOLS_MICA_MANPAGE_H
