@@ -18,22 +18,22 @@ import sys
 import textwrap
 
 import features
+import markdown
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# page -> the TableGen files it is made of, each with its generator.
-PAGES = {
-    "docs/dialect.md": [("ir/Mica/MicaOps.td", ["-gen-dialect-doc", "-dialect=mica"])],
-    "docs/exec-dialect.md": [("ir/Exec/ExecOps.td", ["-gen-dialect-doc", "-dialect=exec"])],
-    "docs/cpu-dialect.md": [("backends/cpu/target/CpuDialect.td", ["-gen-dialect-doc", "-dialect=cpu"])],
-    "docs/passes.md": [
-        ("passes/Passes.td", ["-gen-pass-doc"]),
-        ("backends/cpu/target/Passes.td", ["-gen-pass-doc"]),
-        ("backends/cpu/dispatch/Passes.td", ["-gen-pass-doc"]),
-        ("backends/cpu/lowering/Passes.td", ["-gen-pass-doc"]),
-        ("backends/cpu/codegen/Passes.td", ["-gen-pass-doc"]),
-    ],
+# Dialects: page -> the TableGen file and the dialect's name. Ops are grouped by the files that it includes.
+DIALECTS = {
+    "docs/dialect.md": ("ir/Mica/MicaOps.td", "mica"),
+    "docs/exec-dialect.md": ("ir/Exec/ExecOps.td", "exec"),
+    "docs/cpu-dialect.md": ("backends/cpu/target/CpuDialect.td", "cpu"),
 }
+
+# docs/passes.md: where passes are described, and where pipelines are built, the table of stages last.
+PASSES = ["passes/Passes.td", "backends/cpu/target/Passes.td", "backends/cpu/dispatch/Passes.td",
+          "backends/cpu/lowering/Passes.td", "backends/cpu/codegen/Passes.td"]
+PIPELINES = ["passes/pipelines/Stages.cpp", "backends/cpu/dispatch/Pipeline.cpp", "backends/cpu/lowering/Pipeline.cpp",
+             "backends/cpu/codegen/Pipeline.cpp", "backends/cpu/driver/Compiler.cpp"]
 
 # Pages written by hand that quote a test file whole: its text stands between two comments that name it.
 QUOTES = {"docs/handwritten-model.md": "tests/lit/ir/tiny-model.mlir"}
@@ -65,10 +65,99 @@ def generate(tblgen, include, source, generator):
     return "\n".join(lines).strip() + "\n"
 
 
-def page(tblgen, include, parts):
-    sources = ", ".join(source for source, _ in parts)
-    head = f"<!-- Made from {sources} by `ninja mica-docs`: edit there. -->\n\n"
-    return head + "\n".join(generate(tblgen, include, *part) for part in parts)
+def made_from(*sources):
+    return f"<!-- Made from {', '.join(sources)} by `ninja mica-docs`: edit there. -->\n\n"
+
+
+def link(title):
+    """A heading as the item of a table of contents."""
+    return f"[{title}](#{markdown.anchor(title)})"
+
+
+def summary(section):
+    """What a description says in a line: the first one in italics, without a full stop."""
+    return re.search(r"^_(.*)_$", section, re.M)[1].rstrip(".")
+
+
+def topics_of(source):
+    """(title, mnemonics) of the files of ops that a TableGen file includes, or of that file alone. The title is the first
+    comment."""
+    path = ROOT / source
+    files = [path.parent / name for name in re.findall(r'^include "(\w+Ops\.td)"', path.read_text(encoding="utf-8"), re.M)]
+    for file in files or [path]:
+        text = file.read_text(encoding="utf-8")
+        title = re.match(r"// ([^.\n]+)", text)[1] if files else ""
+        yield title, re.findall(r'^def \w+Op : \w+<"(\w+)"', text, re.M)
+
+
+def dialect(tblgen, include, source, name):
+    """The page of a dialect: ops by topic, in the order of their files, below a table of contents."""
+    text = generate(tblgen, include, source, ["-gen-dialect-doc", f"-dialect={name}"])
+    head, parts = markdown.sections(text, 2)
+    contents, page = [], []
+    for title, part in parts.items():
+        contents.append(f"- {link(title)}")
+        own, entries = markdown.sections(part, 3)
+        if title != "Operations":
+            contents += [f"  - {link(entry)}" for entry in entries]
+            page.append(part)
+            continue
+        page.append(own)
+        ops = {re.match(rf"`{name}\.(\w+)`", entry)[1]: entry for entry in entries}
+        for topic, mnemonics in topics_of(source):
+            if topic:
+                contents.append(f"  - {link(topic)}: " + ", ".join(f"[`{m}`](#{markdown.anchor(ops[m])})" for m in mnemonics))
+                page.append(f"### {topic}\n")
+            else:
+                contents += [f"  - {link(ops[m])}" for m in mnemonics]
+            page += [re.sub(r"^(?=#{3,4} )", "#", entries[ops.pop(m)], flags=re.M) if topic else entries[ops.pop(m)]
+                     for m in mnemonics]
+        if ops:
+            sys.exit(f"{source}: {', '.join(ops)} is defined in none of its files of ops")
+    return made_from(source) + "\n".join([head, "## Contents\n", "\n".join(contents) + "\n", *page])
+
+
+class Pipelines:
+    """Which passes lead to which stage, read from the functions that build pipelines."""
+
+    def __init__(self, sources):
+        self.text = "\n".join((ROOT / source).read_text(encoding="utf-8") for source in sources)
+
+    def calls(self, text, names):
+        """The passes of `names` (by the name behind `create`) that a piece of code adds, through the functions that it calls."""
+        for found in re.finditer(r"\bcreate(\w+)\(|\b(build\w+|add\w+Passes)\b", text):
+            if found[1] in names:
+                yield found[1]
+            elif found[2] and (body := re.search(rf"^(?:static )?void (?:\w+::)*{found[2]}\((.*?)^}}", self.text, re.M | re.S)):
+                yield from self.calls(body[1].partition("{")[2], names)
+
+    def stages(self, names):
+        """(stage, passes that lead to it) in order."""
+        for stage, built in re.findall(r"\.set\(Stage::(\w+),\s(.*?)(?=\.set\(Stage::|^}|return)", self.text, re.M | re.S):
+            yield stage.lower(), list(self.calls(built, names))
+
+
+def passes(tblgen, include):
+    """The page of passes, in the order in which programs are compiled. A pass stands where it first runs."""
+    described, names = {}, {}
+    for source in PASSES:
+        described |= markdown.sections(generate(tblgen, include, source, ["-gen-pass-doc"]), 3)[1]
+        names |= dict(re.findall(r'^def (\w+) : Pass<"([\w-]+)"', (ROOT / source).read_text(encoding="utf-8"), re.M))
+    contents, page, last, left = [], [], "model", dict(described)
+    for stage, run in Pipelines(PIPELINES).stages(names):
+        title = f"From `{last}` to `{stage}`"
+        contents.append(f"- {link(title)}")
+        page.append(f"## {title}\n")
+        for name in run:
+            heading = f"`-{names[name]}`"
+            contents.append(f"  1. {link(heading)}: {summary(described[heading])}")
+            page += [left.pop(heading)] if heading in left else []
+        last = stage
+    if left:
+        sys.exit(f"docs/passes.md: no pipeline runs {', '.join(left)}")
+    return (made_from(*PASSES) + "# Passes\n\nIn the order in which they run. MLIR's own passes between them, such as bufferization, are in "
+            "`Pipeline.cpp` of each folder.\n`mica-opt --help` lists all passes and the pipelines of the stages; every example is run by a test.\n\n"
+            "## Contents\n\n" + "\n".join(contents) + "\n\n" + "\n".join(page))
 
 
 def between(page_name, what, passage):
@@ -204,7 +293,8 @@ def main():
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     stale = False
-    pages = {name: page(args.tblgen, args.include, parts) for name, parts in PAGES.items()}
+    pages = {name: dialect(args.tblgen, args.include, *source) for name, source in DIALECTS.items()}
+    pages["docs/passes.md"] = passes(args.tblgen, args.include)
     pages["docs/families.md"] = families(args.mica)
     pages.update({name: quoted(name, source) for name, source in QUOTES.items()})
     pages["README.md"] = between("README.md", "model types", model_types())
