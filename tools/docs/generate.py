@@ -45,16 +45,83 @@ REGISTRY = "frontend/families/Families.h"
 REFUSED = [
     "| `bloom` | `slow_but_exact` with `pretraining_tp` above 1 | The products of slices that transformers adds up leave out their "
     "biases. |",
-    "| `deepseek_v2`, `deepseek_v3` | `num_key_value_heads` other than `num_attention_heads` | A latent makes a key and a value for "
-    "every head; transformers repeats them for groups that there are not, and fails to multiply them with the queries. |",
-    "| `deepseek_v2` | `topk_method: noaux_tc` | It needs a correction for every expert, which this generation's tensors and class do "
-    "not have. transformers chooses no experts then and fails. The model that has it is `deepseek_v3`. |",
-    "| `gemma2`, `gemma3_text` | `hidden_activation: null` | The class wants a name and fails. Where the key is absent, it is "
+    "| `deepseek_v2`, `deepseek_v3` | `num_key_value_heads` other than `num_attention_heads` | A latent yields a key and a value for "
+    "every head; transformers would repeat them once more, and fails in the product with the queries. |",
+    "| `deepseek_v2` | `topk_method: noaux_tc` | It needs `e_score_correction_bias`, which only `deepseek_v3` has; transformers selects "
+    "no experts and fails. |",
+    "| `gemma2`, `gemma3_text` | `hidden_activation: null` | transformers fails. If the key is absent, the default is "
     "`gelu_pytorch_tanh`. |",
-    "| `xglm` | `pad_token_id` beyond `vocab_size` or `max_position_embeddings` + 2 | That row of the embeddings and of the sinusoidal "
-    "positions is set to zero; transformers fails where there is no such row. |",
-    "| those without partial rope | `partial_rotary_factor` other than 1 | Their code turns whole heads whatever it says, or fails. |",
+    "| `xglm` | `pad_token_id` beyond `vocab_size` or `max_position_embeddings` + 2 | That row of the embedding and of the "
+    "sinusoidal positions is set to zero; transformers fails if there is no such row. |",
+    "| those without partial rope | `partial_rotary_factor` other than 1 | Their code ignores the key and rotates whole heads, or fails. |",
 ]
+
+
+FAMILIES = """\
+<!-- Made from frontend/families, tests/goldens/models and their IR (tools/docs/features.py) by `ninja mica-docs`:
+edit there. -->
+
+# Model families
+
+- [Families](#families)
+- [Features](#features)
+- [Sequence length: rope scaling and windows](#sequence-length-rope-scaling-and-windows)
+- [Rejected keys](#rejected-keys)
+- [Ignored keys](#ignored-keys)
+- [Features in the IR](#features-in-the-ir)
+
+## Families
+
+Each value of `model_type` that is supported, with the architecture in GGUF files and the goldens that verify it: small models in
+tests/goldens/models whose logits the compiled program reproduces within 1e-5 in f32, and whose greedy text it reproduces exactly.
+
+| model_type | the family | GGUF | verified by |
+|---|---|---|---|
+{families}
+
+## Features
+
+An x means that the IR of at least one golden of the family has the feature, so that it is verified end to end. Many features depend on
+keys of the configuration; a family without an x may accept the key.
+
+{matrices}
+## Sequence length: rope scaling and windows
+
+Linear, YaRN, Llama 3, LongRoPE and dynamic scaling are supported. LongRoPE and dynamic scaling depend on the sequence length: LongRoPE
+has one set of factors up to the original length and another one for longer sequences; dynamic scaling changes theta beyond
+`max_position_embeddings` (`--max-seq` may exceed it). A prompt uses the frequencies of its whole length. When a sequence crosses the
+threshold (shown by `info`), its KV cache is recomputed once with the new frequencies; `-v` reports it. Past the threshold each new token
+uses the frequencies of its own position, as in transformers' cached generation.
+
+A sliding window saves time, not memory: a layer with a window keeps the keys and values of the whole context, and `inspect`, `info` and
+`compile -v` count every layer alike in the cache per token.
+
+## Rejected keys
+
+A key that is neither read nor known to be irrelevant is rejected by name, and so is a value that is not implemented. These are rejected
+although their meaning could be guessed:
+
+| model_type | rejected | why |
+|---|---|---|
+{refused}
+
+## Ignored keys
+
+These keys are accepted with any value and ignored: as in transformers, whose classes may store them, they have no effect. `compile -v`
+lists those that a model has, with the reason, and those that are irrelevant for every family.
+
+| model_type | key | why |
+|---|---|---|
+{unread}
+
+## Features in the IR
+
+How a feature appears in the IR at stage `model` (see [dialect.md](dialect.md)), and the goldens that have it.
+
+| feature | in the IR | verified by |
+|---|---|---|
+{features}
+"""
 
 
 def generate(tblgen, include, source, generator):
@@ -231,6 +298,14 @@ def families_without(sources):
     return [f"| {', '.join(found)} | `{key}` | {why} |" for (key, why), found in kinds.items()]
 
 
+def matrix(topic, has):
+    """Which families have the features of a topic; families without any of them are left out."""
+    names = [feature.name for feature in features.FEATURES if feature.topic == topic]
+    rows = [f"| `{kind}` | " + " | ".join("x" if name in own else "" for name in names) + " |"
+            for kind, own in has.items() if own & set(names)]
+    return f"### {topic}\n\n| model_type | {' | '.join(names)} |\n|---|{':-:|' * len(names)}\n" + "\n".join(rows) + "\n"
+
+
 def families(mica):
     """The page of model families: the registry, the sentences above each family, the goldens of its type, and what is in
     their IR."""
@@ -246,43 +321,21 @@ def families(mica):
     for path in configs:
         kind = json.loads(path.read_text(encoding="utf-8"))["model_type"]
         names.setdefault(kind, []).append(path.parent.name)
-    rows, known = [], [feature.name for feature in features.FEATURES]
+    rows, has = [], {}
     for kind, name in registered():
         text = next(text for text in sources.values() if f"choose{name}(" in text)
         said = re.findall(rf"((?:^// .*\n)+)llvm::Expected<const Family \*> choose{name}\(", text, re.M)
         what = re.sub(r"\n// ", " ", said[-1].strip())[3:] if said else ""
         proven = names.get(kind) or sys.exit(f"docs/families.md: no golden is of the type {kind}: make one")
-        own = [f for f in known if any(f in found[golden] for golden in proven)]
-        rows.append(f"| `{kind}` | {what} | {', '.join(own)} | {architectures.get(name, '')} | {', '.join(proven)} |")
+        has[kind] = set().union(*(found[golden] for golden in proven))
+        rows.append(f"| `{kind}` | {what} | {architectures.get(name, '')} | {few(proven, 6)} |")
     proofs = []
     for feature in features.FEATURES:
         proven = [g for g in found if feature.name in found[g]] or sys.exit(
             f"docs/families.md: no golden's IR has the feature '{feature.name}': make one or correct its test")
         proofs.append(f"| {feature.name} | {feature.written} | {few(proven)} |")
-    return ("<!-- Made from frontend/config, tests/goldens/models and their IR (tools/docs/features.py) by `ninja mica-docs`:\n"
-            "edit there. -->\n\n"
-            "# Model families\n\nWhat `model_type` may say, what is special about the family, what of it stands in the IR of its "
-            "goldens, what GGUF files call it,\nand these goldens: small models (tests/goldens) whose logits and greedy text the "
-            "compiled program matches, within 1e-5 in f32,\nevery id.\n\n"
-            "| model_type | the family | features | GGUF | verified by |\n|---|---|---|---|---|\n" + "\n".join(rows) + "\n\n"
-            "Ropes scale as linear, yarn, llama3, longrope and dynamic. The frequencies of the last two follow the length of the\n"
-            "text: longrope has factors for texts up to its original length and others for longer ones, dynamic's theta grows behind\n"
-            "`max_position_embeddings` (`--max-seq` may go beyond it). A prompt is read with the frequencies of its whole length. Where\n"
-            "a text crosses that border, while it is generated or from turn to turn of a chat, forwards or back, its tokens are read\n"
-            "again, once, with those of the new length (`-v` says so, `info` where the border lies); behind it, each new token, of later\n"
-            "turns as well, follows its own position, as in transformers' cached generation.\n\n"
-            "A window saves time, not memory: a layer that sees the last positions only keeps keys and values of the whole context all\n"
-            "the same, and what `inspect`, `info` and `compile -v` call the cache per token counts every layer alike.\n\n"
-            "## Keys that are refused\n\n"
-            "A key that no family reads or knows to have no influence is refused by name, and so is a value that is not computed.\n"
-            "These are refused although their meaning could be guessed:\n\n"
-            "| model_type | refused | why |\n|---|---|---|\n" + "\n".join(REFUSED) + "\n\n"
-            "## Keys without influence\n\n"
-            "These are accepted, with any value, and not read, as in transformers, whose classes may store them and apply them\n"
-            "nowhere. `compile -v` names each one that a model has, with the reason, and those that no family reads.\n\n"
-            "| model_type | key | why |\n|---|---|---|\n" + "\n".join(families_without(sources)) + "\n\n"
-            "## Features\n\nHow a feature stands in the IR of stage `model` (dialect.md has the ops), and the goldens that have it.\n\n"
-            "| feature | in the IR | verified by |\n|---|---|---|\n" + "\n".join(proofs) + "\n")
+    return FAMILIES.format(families="\n".join(rows), matrices="\n".join(matrix(topic, has) for topic in features.topics()),
+                           refused="\n".join(REFUSED), unread="\n".join(families_without(sources)), features="\n".join(proofs))
 
 
 def main():
