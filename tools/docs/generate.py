@@ -35,7 +35,7 @@ PASSES = ["passes/Passes.td", "backends/cpu/target/Passes.td", "backends/cpu/dis
 PIPELINES = ["passes/pipelines/Stages.cpp", "backends/cpu/dispatch/Pipeline.cpp", "backends/cpu/lowering/Pipeline.cpp",
              "backends/cpu/codegen/Pipeline.cpp", "backends/cpu/driver/Compiler.cpp"]
 
-# Pages written by hand that quote a test file whole: its text stands between two comments that name it.
+# Pages written by hand that quote a test file whole: its text is between two comments that name it.
 QUOTES = {"docs/handwritten-model.md": "tests/lit/ir/tiny-model.mlir"}
 
 # Where families are registered: what errors, docs/families.md and README.md list.
@@ -191,7 +191,7 @@ class Pipelines:
         self.text = "\n".join((ROOT / source).read_text(encoding="utf-8") for source in sources)
 
     def calls(self, text, names):
-        """The passes of `names` (by the name behind `create`) that a piece of code adds, through the functions that it calls."""
+        """The passes of `names` (by the name after `create`) that a piece of code adds, through the functions that it calls."""
         for found in re.finditer(r"\bcreate(\w+)\(|\b(build\w+|add\w+Passes)\b", text):
             if found[1] in names:
                 yield found[1]
@@ -205,7 +205,7 @@ class Pipelines:
 
 
 def passes(tblgen, include):
-    """The page of passes, in the order in which programs are compiled. A pass stands where it first runs."""
+    """The page of passes, in the order in which programs are compiled. A pass is listed where it first runs."""
     described, names = {}, {}
     for source in PASSES:
         described |= markdown.sections(generate(tblgen, include, source, ["-gen-pass-doc"]), 3)[1]
@@ -237,14 +237,14 @@ def between(page_name, what, passage):
 
 
 def quoted(page_name, source):
-    """The page with `source` as it stands today, without the lines that are only for the test."""
+    """The page with the current text of `source`, without the lines that are only for the test."""
     lines = (ROOT / source).read_text(encoding="utf-8").splitlines()
     model = "\n".join(line for line in lines if not re.match(r"\s*// (RUN|CHECK)", line)).strip()
     return between(page_name, source, f"```mlir\n{model}\n```\n")
 
 
 def registered():
-    """(model_type, the name behind `choose`) of every family."""
+    """(model_type, the name after `choose`) of every family."""
     return re.findall(r'FAMILY\("(\w+)", (\w+)\)', (ROOT / REGISTRY).read_text(encoding="utf-8"))
 
 
