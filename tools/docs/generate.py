@@ -43,8 +43,8 @@ REGISTRY = "frontend/families/Families.h"
 
 # What is refused although its meaning could be guessed.
 REFUSED = [
-    "| `bloom` | `slow_but_exact` with `pretraining_tp` above 1 | The products of slices that transformers adds up leave out their "
-    "biases. |",
+    "| `bloom` | `slow_but_exact` with `pretraining_tp` above 1 | transformers sums the products of "
+    "slices without their biases. |",
     "| `deepseek_v2`, `deepseek_v3` | `num_key_value_heads` other than `num_attention_heads` | A latent yields a key and a value for "
     "every head; transformers would repeat them once more, and fails in the product with the queries. |",
     "| `deepseek_v2` | `topk_method: noaux_tc` | It needs `e_score_correction_bias`, which only `deepseek_v3` has; transformers selects "
