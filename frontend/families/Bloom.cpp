@@ -35,7 +35,7 @@ static llvm::Error refuseSlices(const FamilyEvidence &evidence) {
                     "set \"slow_but_exact\" to false");
 }
 
-// Distances count by ALiBi, without any table of positions; embeddings are normalized.
+// ALiBi in place of position embeddings; a norm of the embeddings.
 llvm::Expected<const Family *> chooseBloom(const FamilyEvidence &evidence) {
   if (llvm::Error error = refuseSlices(evidence))
     return std::move(error);

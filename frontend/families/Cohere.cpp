@@ -4,7 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Attention and network read one norm; every head may have a norm of its own.
+// Parallel residual with one shared norm; optional q/k norms with a weight per head.
 llvm::Expected<const Family *> chooseCohere(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"CohereForCausalLM"};
   static constexpr KeyRule own[] = {

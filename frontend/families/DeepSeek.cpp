@@ -55,8 +55,7 @@ static llvm::Error checkLatent(const Hyperparameters &h, llvm::StringRef path) {
                     "set it to " + llvm::Twine(*h.heads));
 }
 
-// The first layers have no experts, the others many small ones, and some that are always on, which
-// one network computes.
+// Leading dense layers, then many small experts beside shared ones, which are one MLP.
 llvm::Expected<const Family *> chooseDeepSeek(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"DeepseekForCausalLM"};
   static constexpr KeyRule own[] = {
@@ -90,8 +89,8 @@ static llvm::Error checkV2(const Hyperparameters &h, llvm::StringRef path) {
   return checkLatent(h, path);
 }
 
-// Keys and values, and mostly queries, are made of latents; experts are chosen within the best
-// groups.
+// Latent attention: keys, values and mostly queries are projected from latents. Experts are chosen
+// within the best groups.
 llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"DeepseekV2ForCausalLM"};
   static constexpr KeyRule own[] = {
@@ -126,7 +125,7 @@ llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
   return &family;
 }
 
-// Experts are scored one by one, and chosen by their scores with a correctionBias bias.
+// DeepSeek V2 with a sigmoid router, whose choice is corrected by e_score_correction_bias.
 llvm::Expected<const Family *> chooseDeepSeekV3(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"DeepseekV3ForCausalLM"};
   static constexpr KeyRule own[] = {

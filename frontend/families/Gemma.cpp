@@ -23,8 +23,8 @@ static constexpr NamingTable namesOf2And3 = changed(transformersNames, [](Naming
   names.postFfnNorm = "post_feedforward_layernorm";
 });
 
-// Gains are stored minus one, embeddings scaled by the root of their size. The first files say
-// "gelu" and mean its tanh approximation.
+// Norm weights are stored as an offset from 1, embeddings are scaled by the root of their size. The
+// first files say "gelu" and mean its tanh approximation.
 llvm::Expected<const Family *> chooseGemma(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"GemmaForCausalLM"};
   static constexpr KeyRule own[] = {
@@ -49,7 +49,8 @@ llvm::Expected<const Family *> chooseGemma(const FamilyEvidence &) {
   return &family;
 }
 
-// Gemma with norms on both sides, capped scores and logits, and a window in every other layer.
+// Gemma with pre- and post-norms, softcapping of attention and logits, and a sliding window in
+// every other layer.
 llvm::Expected<const Family *> chooseGemma2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Gemma2ForCausalLM"};
   static constexpr KeyRule own[] = {
@@ -78,8 +79,7 @@ llvm::Expected<const Family *> chooseGemma2(const FamilyEvidence &) {
   return &family;
 }
 
-// Gemma 2 with norms of queries and keys in place of caps; layers with a window have a rope of
-// their own.
+// Gemma 2 with q/k norms in place of softcapping; layers with a window have a rope of their own.
 llvm::Expected<const Family *> chooseGemma3Text(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Gemma3ForCausalLM"};
   static constexpr KeyRule own[] = {

@@ -4,7 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Norms on both sides; half of every head is rotated, neighbors together.
+// Pre- and post-norms; half of each head is rotated, interleaved.
 llvm::Expected<const Family *> chooseGlm4(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Glm4ForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {

@@ -21,7 +21,7 @@ static constexpr NamingTable names = changed(transformersNames, [](NamingTable &
   names.transposed = true;
 });
 
-// Positions are learned, matrices are stored transposed, and everything has a bias.
+// Learned positions, transposed matrices, biases everywhere.
 llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"GPT2LMHeadModel"};
   static constexpr KeyRule own[] = {

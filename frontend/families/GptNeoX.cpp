@@ -4,8 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Queries, keys and values of a head are stored together in one tensor. Attention and network read
-// the stream through norms of their own.
+// Fused q, k and v, head by head; parallel residual with two norms.
 llvm::Expected<const Family *> chooseGptNeoX(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"GPTNeoXForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {

@@ -31,7 +31,8 @@ static const llvm::json::Object &defaultRope() {
   return rope;
 }
 
-// Experts with biases and limits, a window in every other layer, and a sink for every head.
+// Experts with biases and clamped activations, a sliding window in every other layer, an attention
+// sink per head.
 llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
   // Absent, it is yarn; null has been nothing at all in some versions of transformers.
   const llvm::json::Object *config = evidence.config;

@@ -4,7 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Llama with a multiplier in every place.
+// Llama with multipliers of embeddings, residuals, attention and logits.
 llvm::Expected<const Family *> chooseGranite(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"GraniteForCausalLM"};
   static constexpr KeyRule own[] = {

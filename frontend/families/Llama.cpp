@@ -4,7 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// The decoder that most others are described against: RMS norms in front, rope, a gated network.
+// The decoder that the others are described against: RMS pre-norms, rope, GQA, a gated MLP.
 llvm::Expected<const Family *> chooseLlama(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"LlamaForCausalLM"};
   static constexpr KeyRule own[] = {

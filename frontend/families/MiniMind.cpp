@@ -178,7 +178,7 @@ std::vector<Sign> signsIn(const FamilyEvidence &evidence) {
 
 } // namespace
 
-// All three generations, told apart by their keys and tensors.
+// Three generations, distinguished by their keys and tensors.
 llvm::Expected<const Family *> chooseMiniMind(const FamilyEvidence &evidence) {
   std::vector<Sign> signs = signsIn(evidence);
   if (signs.empty())

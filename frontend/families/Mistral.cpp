@@ -4,7 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Llama with a window over the last positions in every layer.
+// Llama with a sliding window in every layer.
 llvm::Expected<const Family *> chooseMistral(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"MistralForCausalLM"};
   static constexpr KeyRule own[] = {

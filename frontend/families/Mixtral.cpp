@@ -4,7 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Mistral with experts, whose chosen weights always add up to one.
+// Mistral with experts, whose weights are always normalized to a sum of 1.
 llvm::Expected<const Family *> chooseMixtral(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"MixtralForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {

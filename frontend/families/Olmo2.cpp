@@ -4,8 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Norms are after attention and network, none in front; queries and keys are normalized over
-// all heads.
+// Post-norms only; q/k norms over all heads.
 llvm::Expected<const Family *> chooseOlmo2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Olmo2ForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {

@@ -4,7 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Queries, keys and values are one tensor, gate and up another.
+// Fused q, k and v; fused gate and up.
 llvm::Expected<const Family *> choosePhi3(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Phi3ForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {

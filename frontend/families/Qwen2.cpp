@@ -4,7 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Queries, keys and values have biases; the later layers may have a window.
+// Llama with q, k and v biases; the later layers may have a sliding window.
 llvm::Expected<const Family *> chooseQwen2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen2ForCausalLM"};
   static constexpr KeyRule own[] = {

@@ -4,7 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Qwen2 with experts and one shared expert that has a gate of its own.
+// Qwen2 with experts and a gated shared expert.
 llvm::Expected<const Family *> chooseQwen2Moe(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen2MoeForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {

@@ -15,7 +15,7 @@ static constexpr KeyRule attentionKeys[] = {
 };
 static constexpr FixedKey fixedKeys[] = {{"partial_rotary_factor", "[1, null]"}};
 
-// Norms of queries and keys, head by head; the later layers may have a window.
+// q/k norms per head; the later layers may have a sliding window.
 llvm::Expected<const Family *> chooseQwen3(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3ForCausalLM"};
   static const llvm::ArrayRef<KeyRule> keys[] = {attentionKeys, commonKeys()};
@@ -34,7 +34,7 @@ llvm::Expected<const Family *> chooseQwen3(const FamilyEvidence &) {
   return &qwen3;
 }
 
-// Qwen3 with experts in every so many layers; a window is in all of them.
+// Qwen3 with experts in every so many layers; a sliding window applies to all layers.
 llvm::Expected<const Family *> chooseQwen3Moe(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3MoeForCausalLM"};
   static constexpr KeyRule expertKeys[] = {

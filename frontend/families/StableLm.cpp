@@ -4,8 +4,8 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Layer norms, a quarter of every head is rotated, every head may have a norm of its own; attention
-// and network may read one norm.
+// Layer norms; a quarter of each head is rotated; optional q/k norms per head and parallel
+// residual.
 llvm::Expected<const Family *> chooseStableLm(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"StableLmForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {

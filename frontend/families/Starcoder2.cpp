@@ -4,7 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Layer norms and a plain network, everything with biases, and a window that may be.
+// Layer norms, an MLP without gate, biases everywhere, an optional sliding window.
 llvm::Expected<const Family *> chooseStarcoder2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Starcoder2ForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {

