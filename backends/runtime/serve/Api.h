@@ -1,5 +1,6 @@
 // The HTTP API: which paths there are, and who may use them.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SERVE_API_H
+#define MICA_BACKENDS_RUNTIME_SERVE_API_H
 
 #include "backends/runtime/serve/CompletionRequest.h"
 #include "backends/runtime/serve/EngineThread.h"
@@ -59,3 +60,5 @@ private:
 };
 
 } // namespace mica::rt::serve
+
+#endif // MICA_BACKENDS_RUNTIME_SERVE_API_H

@@ -1,5 +1,6 @@
 // What the HTTP API answers instead of a result, in the shape of OpenAI's errors.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SERVE_APIERROR_H
+#define MICA_BACKENDS_RUNTIME_SERVE_APIERROR_H
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,3 +21,5 @@ struct ApiError {
 };
 
 } // namespace mica::rt::serve
+
+#endif // MICA_BACKENDS_RUNTIME_SERVE_APIERROR_H

@@ -29,7 +29,7 @@ class Completion::Choice final : public RequestListener {
 public:
   Choice(Completion &completion, int64_t index, const Tokens &prompt)
       : completion(completion), index(index) {
-    if (const Text *tokenizer = completion.model.text)
+    if (const ProgramTokenizer *tokenizer = completion.model.text)
       decoded.emplace(tokenizer->decoderAfter(prompt), completion.settings.stops);
   }
 

@@ -1,5 +1,6 @@
 // A request for completions in progress: from the engine's tokens to OpenAI's JSON.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SERVE_COMPLETION_H
+#define MICA_BACKENDS_RUNTIME_SERVE_COMPLETION_H
 
 #include "backends/runtime/serve/CompletionRequest.h"
 #include "backends/runtime/serve/EngineThread.h"
@@ -62,3 +63,5 @@ private:
 };
 
 } // namespace mica::rt::serve
+
+#endif // MICA_BACKENDS_RUNTIME_SERVE_COMPLETION_H

@@ -1,6 +1,7 @@
 // Requests for completions, in OpenAI's JSON: parsed, checked, and turned into tokens. A field that
 // would have no effect is refused, as is a value that it cannot have.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SERVE_COMPLETIONREQUEST_H
+#define MICA_BACKENDS_RUNTIME_SERVE_COMPLETIONREQUEST_H
 
 #include "backends/runtime/engine/Request.h"
 #include "backends/runtime/serve/ApiError.h"
@@ -29,7 +30,7 @@ struct CompletionRequest {
 struct ServedModel {
   std::string name; ///< What `model` may say.
   const Manifest &manifest;
-  const Text *text;                 ///< Null: the program has no tokenizer.
+  const ProgramTokenizer *text;     ///< Null: the program has no tokenizer.
   const ChatTemplate *chatTemplate; ///< Null: it has no chat template.
   Tokens endOfTurn;                 ///< What the template writes after an answer.
 };
@@ -43,3 +44,5 @@ parseCompletionRequest(Endpoint endpoint, std::string_view body, const ServedMod
 std::variant<Json, ApiError> parseObject(std::string_view body);
 
 } // namespace mica::rt::serve
+
+#endif // MICA_BACKENDS_RUNTIME_SERVE_COMPLETIONREQUEST_H

@@ -1,5 +1,6 @@
 // The thread that advances the scheduler while requests are unfinished.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SERVE_ENGINETHREAD_H
+#define MICA_BACKENDS_RUNTIME_SERVE_ENGINETHREAD_H
 
 #include "backends/runtime/engine/Scheduler.h"
 
@@ -49,3 +50,5 @@ private:
 };
 
 } // namespace mica::rt::serve
+
+#endif // MICA_BACKENDS_RUNTIME_SERVE_ENGINETHREAD_H

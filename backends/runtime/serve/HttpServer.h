@@ -1,5 +1,6 @@
 // HTTP/1.1 over TCP or a Unix socket: connections, limits and timeouts. Knows nothing of models.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SERVE_HTTPSERVER_H
+#define MICA_BACKENDS_RUNTIME_SERVE_HTTPSERVER_H
 
 #include "backends/runtime/support/Result.h"
 
@@ -91,3 +92,5 @@ private:
 };
 
 } // namespace mica::rt::serve
+
+#endif // MICA_BACKENDS_RUNTIME_SERVE_HTTPSERVER_H

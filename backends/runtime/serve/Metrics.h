@@ -1,5 +1,6 @@
 // What the server counts, in Prometheus' text format.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SERVE_METRICS_H
+#define MICA_BACKENDS_RUNTIME_SERVE_METRICS_H
 
 #include <array>
 #include <cstdint>
@@ -45,3 +46,5 @@ private:
 };
 
 } // namespace mica::rt::serve
+
+#endif // MICA_BACKENDS_RUNTIME_SERVE_METRICS_H

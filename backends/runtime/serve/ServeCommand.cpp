@@ -94,7 +94,7 @@ Status serveCommand(const Model &model, const ServeArguments &arguments) {
   Result<Manifest> manifest = withChatTemplate(model.manifest(), arguments.templateFile);
   if (!manifest)
     return manifest.error();
-  Result<std::unique_ptr<Text>> text = Text::load(model.file(), *manifest);
+  Result<std::unique_ptr<ProgramTokenizer>> text = ProgramTokenizer::load(model.file(), *manifest);
   if (!text)
     return text.error();
   std::optional<ChatTemplate> chatTemplate;

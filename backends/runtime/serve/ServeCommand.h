@@ -1,5 +1,6 @@
 // `serve`: answers HTTP until a signal.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SERVE_SERVECOMMAND_H
+#define MICA_BACKENDS_RUNTIME_SERVE_SERVECOMMAND_H
 
 #include "backends/runtime/engine/Model.h"
 #include "backends/runtime/serve/HttpServer.h"
@@ -22,3 +23,5 @@ struct ServeArguments {
 Status serveCommand(const Model &model, const ServeArguments &arguments);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_SERVE_SERVECOMMAND_H
