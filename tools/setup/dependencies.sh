@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of packages.txt that are missing. Without root it names them and stops.
+# Installs the Debian packages of packages.txt, or of the list that is given, that are missing. Without root it names them and stops.
+#
+#   dependencies.sh [LIST]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+list=${1:-$here/packages.txt}
 
 missing=()
 while read -r package; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
-done < <(grep -v '^#' "$here/packages.txt")
+done < <(grep -v '^#' "$list")
 
 if [ ${#missing[@]} -eq 0 ]; then
   echo "== packages: all installed"

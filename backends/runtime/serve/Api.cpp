@@ -1,5 +1,6 @@
 #include "backends/runtime/serve/Api.h"
 #include "backends/runtime/serve/Completion.h"
+#include "backends/runtime/serve/WebPage.h"
 #include "backends/runtime/support/Output.h"
 
 #include <algorithm>
@@ -24,6 +25,9 @@ Api::Api(ServedModel model, EngineThread &engine, uint64_t cacheBytes, Options o
 
 const std::multimap<std::string_view, Api::Route> &Api::routes() {
   static const std::multimap<std::string_view, Route> table = {
+      {"/", {"GET", &Api::page, /*open=*/true}},
+      {"/app.js", {"GET", &Api::page, /*open=*/true}},
+      {"/style.css", {"GET", &Api::page, /*open=*/true}},
       {"/health", {"GET", &Api::health, /*open=*/true}},
       {"/metrics", {"GET", &Api::metricsText}},
       {"/v1/models", {"GET", &Api::models}},
@@ -97,6 +101,21 @@ void Api::complete(Endpoint endpoint, const HttpRequest &request,
   auto completion =
       std::make_shared<Completion>(wanted, model, engine, metrics, std::move(exchange));
   completion->start(std::move(wanted.prompts), options.requestTimeout);
+}
+
+/// The web page, which may run and load what the server itself gives, and nothing else.
+void Api::page(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
+  static constexpr const char *policy =
+      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri "
+      "'none'; form-action 'none'; frame-ancestors 'none'";
+  bool script = request.path == "/app.js", style = request.path == "/style.css";
+  exchange->reply({.contentType = script  ? "text/javascript; charset=utf-8"
+                                  : style ? "text/css; charset=utf-8"
+                                          : "text/html; charset=utf-8",
+                   .body = std::string(script ? kPageScript : style ? kPageStyle : kPageMarkup),
+                   .headers = {{"Content-Security-Policy", policy},
+                               {"Referrer-Policy", "no-referrer"},
+                               {"Cache-Control", "no-cache"}}});
 }
 
 void Api::models(const HttpRequest &, std::shared_ptr<Exchange> exchange) {

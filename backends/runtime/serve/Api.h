@@ -48,6 +48,7 @@ private:
   void health(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
   void metricsText(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
   void tokenize(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
+  void page(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
   void detokenize(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
 
   ServedModel model;

@@ -1,0 +1,233 @@
+"use strict";
+
+const $ = id => document.getElementById(id);
+const conversation = []; // of {role, content}
+let running = null; // the AbortController of the answer in progress
+
+// --- Markdown, as elements: text never becomes markup of the page. ---
+
+/** Appends the inline markup of `text` to `parent`: code, bold, italics and links to the web. */
+function appendInline(parent, text) {
+  const pattern = /`([^`]+)`|\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|\[([^\]]+)\]\((https?:\/\/[^\s)]+)\)/g;
+  let last = 0;
+  for (const found of text.matchAll(pattern)) {
+    parent.append(text.slice(last, found.index));
+    const [whole, code, bold, italic, label, target] = found;
+    const element = document.createElement(code ? "code" : bold ? "strong" : italic ? "em" : "a");
+    element.textContent = code ?? bold ?? italic ?? label;
+    if (target) {
+      element.href = target;
+      element.rel = "noopener noreferrer nofollow";
+      element.target = "_blank";
+    }
+    parent.append(element);
+    last = found.index + whole.length;
+  }
+  parent.append(text.slice(last));
+}
+
+function appendBlock(parent, tag, text) {
+  const element = document.createElement(tag);
+  appendInline(element, text);
+  parent.append(element);
+  return element;
+}
+
+/** Replaces the content of `parent` by the Markdown `text`: fences, headings, lists, paragraphs. */
+function renderMarkdown(parent, text) {
+  parent.replaceChildren();
+  let list = null, paragraph = null, code = null;
+  for (const line of text.split("\n")) {
+    if (/^\s*```/.test(line)) {
+      if (code) {
+        code = null;
+      } else {
+        const block = document.createElement("pre");
+        code = document.createElement("code");
+        block.append(code);
+        parent.append(block);
+      }
+      list = paragraph = null;
+      continue;
+    }
+    if (code) {
+      code.append(line + "\n");
+      continue;
+    }
+    const heading = /^(#{1,6})\s+(.*)$/.exec(line), item = /^\s*(?:[-*+]|(\d+)[.)])\s+(.*)$/.exec(line);
+    if (heading) {
+      appendBlock(parent, "h" + Math.min(heading[1].length + 1, 6), heading[2]);
+      list = paragraph = null;
+    } else if (item) {
+      const tag = item[1] ? "ol" : "ul";
+      if (!list || list.tagName.toLowerCase() !== tag) {
+        list = document.createElement(tag);
+        if (item[1])
+          list.start = Number(item[1]);
+        parent.append(list);
+      }
+      appendBlock(list, "li", item[2]);
+      paragraph = null;
+    } else if (!line.trim()) {
+      list = paragraph = null;
+    } else if (paragraph) {
+      paragraph.append(document.createElement("br"));
+      appendInline(paragraph, line);
+    } else {
+      paragraph = appendBlock(parent, "p", line);
+      list = null;
+    }
+  }
+}
+
+// --- The conversation. ---
+
+function showMessage(role, text) {
+  const element = document.createElement("section");
+  element.className = "message " + role;
+  element.setAttribute("aria-label", role === "user" ? "You" : role === "error" ? "Error" : "Model");
+  element.textContent = text;
+  $("messages").append(element);
+  element.scrollIntoView({block: "end"});
+  return element;
+}
+
+function headers() {
+  const key = $("key").value;
+  return {"Content-Type": "application/json", ...(key ? {Authorization: "Bearer " + key} : {})};
+}
+
+function requestBody() {
+  const system = $("system").value.trim();
+  const messages = system ? [{role: "system", content: system}, ...conversation] : conversation;
+  const body = {messages, stream: true, stream_options: {include_usage: true}};
+  for (const name of ["temperature", "top_p", "top_k", "max_tokens", "seed"])
+    if ($(name).value !== "")
+      body[name] = Number($(name).value);
+  return body;
+}
+
+/** Yields the JSON of each server-sent event of a response. */
+async function* events(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const {value, done} = await reader.read();
+    if (done)
+      return;
+    const parts = (rest + value).split("\n\n");
+    rest = parts.pop();
+    for (const part of parts)
+      if (part.startsWith("data: ") && part !== "data: [DONE]")
+        yield JSON.parse(part.slice(6));
+  }
+}
+
+function setRunning(controller) {
+  running = controller;
+  $("send").hidden = controller !== null;
+  $("stop").hidden = controller === null;
+  $("regenerate").disabled = controller !== null || !conversation.some(message => message.role === "assistant");
+}
+
+async function errorOf(response) {
+  try {
+    return (await response.json()).error.message;
+  } catch {
+    return "the server answers with status " + response.status;
+  }
+}
+
+async function answer() {
+  setRunning(new AbortController());
+  $("status").textContent = "";
+  const element = showMessage("assistant", "…");
+  const begin = performance.now();
+  let text = "", first = 0, usage = null;
+  try {
+    const response = await fetch("v1/chat/completions",
+                                 {method: "POST", headers: headers(), body: JSON.stringify(requestBody()), signal: running.signal});
+    if (!response.ok)
+      throw new Error(await errorOf(response));
+    for await (const event of events(response)) {
+      if (event.error)
+        throw new Error(event.error.message);
+      usage = event.usage ?? usage;
+      text += event.choices[0]?.delta?.content ?? "";
+      first = first || performance.now();
+      renderMarkdown(element, text || "…");
+      $("messages").scrollTop = $("messages").scrollHeight;
+    }
+  } catch (error) {
+    if (error.name !== "AbortError")
+      showMessage("error", error.message);
+  }
+  if (text)
+    conversation.push({role: "assistant", content: text});
+  else
+    element.remove();
+  if (usage) {
+    const seconds = (performance.now() - first) / 1000;
+    const speed = usage.completion_tokens > 1 && seconds > 0 ? ((usage.completion_tokens - 1) / seconds).toFixed(1) : "–";
+    $("status").textContent = `${usage.completion_tokens} tokens, ${speed} per second; prompt ${usage.prompt_tokens} tokens, ` +
+        `${usage.prompt_tokens_details.cached_tokens} cached; first after ${((first - begin) / 1000).toFixed(2)} s`;
+  }
+  setRunning(null);
+  $("input").focus();
+}
+
+function send() {
+  const text = $("input").value.trim();
+  if (!text || running)
+    return;
+  $("input").value = "";
+  conversation.push({role: "user", content: text});
+  showMessage("user", text);
+  answer();
+}
+
+function regenerate() {
+  if (running || conversation.at(-1)?.role !== "assistant")
+    return;
+  conversation.pop();
+  [...document.querySelectorAll(".message.assistant")].at(-1)?.remove();
+  answer();
+}
+
+$("form").addEventListener("submit", event => {
+  event.preventDefault();
+  send();
+});
+$("input").addEventListener("keydown", event => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    send();
+  }
+});
+document.addEventListener("keydown", event => {
+  if (event.key === "Escape")
+    running?.abort();
+});
+$("stop").addEventListener("click", () => running?.abort());
+$("regenerate").addEventListener("click", regenerate);
+$("reset").addEventListener("click", () => {
+  running?.abort();
+  conversation.length = 0;
+  $("messages").replaceChildren();
+  $("status").textContent = "";
+  setRunning(null);
+  $("input").focus();
+});
+
+fetch("v1/models", {headers: headers()})
+    .then(response => response.json())
+    .then(list => {
+      const name = list.data?.[0]?.id;
+      if (name) {
+        $("model").textContent = name;
+        document.title = name + " – Mica";
+      }
+      if (list.data?.[0]?.meta?.chat === false)
+        showMessage("error", "This program has no chat template: use /v1/completions.");
+    })
+    .catch(() => {});

@@ -1,0 +1,152 @@
+"""The web page of `PROGRAM serve`, in headless Chromium by WebDriver."""
+
+import http.client
+import json
+import re
+import shutil
+import subprocess
+import time
+import unittest
+
+import harness
+from harness import Case
+from test_serve import NAME, Server
+
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+#: Texts that would run, load or leave the page if they became markup.
+HOSTILE = ["<script>window.hacked = 1</script>", "<img src=x onerror='window.hacked = 1'>", "[a](javascript:window.hacked=1)",
+           "**<svg/onload=window.hacked=1>**", "```\n<iframe src='javascript:window.hacked=1'></iframe>\n```",
+           "# <a href='javascript:window.hacked=1' id=a>x</a>", "- <b onmouseover=window.hacked=1>x</b>", "`<i>x</i>`"]
+
+
+class Browser:
+    """A session of Chromium; skips the test where there is none."""
+
+    def __init__(self):
+        driver = shutil.which("chromedriver")
+        if not driver or not shutil.which("chromium"):
+            raise unittest.SkipTest("needs Debian's chromium and chromium-driver, which are not installed")
+        self.process = subprocess.Popen([driver, "--port=0"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        port = None
+        while port is None:
+            line = self.process.stdout.readline().decode()
+            if not line:
+                raise AssertionError("chromedriver ended")
+            port = re.search(r"started successfully on port (\d+)", line)
+        self.connection = http.client.HTTPConnection("127.0.0.1", int(port[1]), timeout=harness.SECONDS)
+        options = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=900,700"]}
+        self.path = ""
+        self.path = "/session/" + self.call("POST", "/session", {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}})["sessionId"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self.call("DELETE", "")
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.process.stdout.close()
+
+    def call(self, method, path, body=None):
+        self.connection.request(method, self.path + path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"})
+        value = json.loads(self.connection.getresponse().read())["value"]
+        if isinstance(value, dict) and "error" in value:
+            raise AssertionError(f"{path}: {value['message']}")
+        return value
+
+    def open(self, address):
+        self.call("POST", "/url", {"url": address})
+
+    def run(self, script, *arguments):
+        return self.call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def type(self, name, text):
+        element = self.call("POST", "/element", {"using": "css selector", "value": "#" + name})[ELEMENT]
+        self.call("POST", f"/element/{element}/value", {"text": text})
+
+    def click(self, name):
+        element = self.call("POST", "/element", {"using": "css selector", "value": "#" + name})[ELEMENT]
+        self.call("POST", f"/element/{element}/click", {})
+
+    def wait(self, script, what):
+        end = time.monotonic() + harness.SECONDS
+        while not (value := self.run(script)):
+            if time.monotonic() > end:
+                raise AssertionError(f"{what} does not come: {self.run('return document.body.innerText')!r}")
+            time.sleep(0.05)
+        return value
+
+    def messages(self):
+        return self.run("return [...document.querySelectorAll('.message')].map(each => [each.className, each.textContent.trim()])")
+
+
+class Page(Case):
+    def test_headers(self):
+        with Server() as server:
+            for path, kind in (("/", "text/html"), ("/app.js", "text/javascript"), ("/style.css", "text/css")):
+                status, headers, text = server.ask("GET", path)
+                self.assertEqual((status, headers["Content-Type"]), (200, kind + "; charset=utf-8"))
+                self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+                self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
+                self.assertGreater(len(text), 500)
+
+    def test_a_conversation(self):
+        with Server("--sequences", "1") as server, Browser() as browser:
+            browser.open(f"http://{server.host}:{server.port}/")
+            browser.wait(f"return document.title.startsWith('{NAME}')", "the model's name")
+            browser.run("document.getElementById('settings').open = true")
+            browser.type("temperature", "0")
+            browser.type("input", "27 + 15\ue007")
+            idle = "return document.getElementById('stop').hidden && document.querySelectorAll('.message.assistant').length > 0"
+            browser.wait(idle, "an answer")
+            self.assertEqual(browser.messages(), [["message user", "27 + 15"], ["message assistant", "42"]])
+            self.assertRegex(browser.run("return document.getElementById('status').textContent"), r"^\d+ tokens, .* per second; prompt \d+ tokens")
+            # A line of its own with Shift, and another answer to the same question.
+            browser.type("input", "sort\ue008\ue007\ue000d b a c\ue007")
+            browser.wait(idle, "a second answer")
+            self.assertEqual(browser.messages()[2], ["message user", "sort\nd b a c"])
+            before = browser.messages()
+            browser.click("regenerate")
+            browser.wait(idle, "the answer once more")
+            self.assertEqual(browser.messages(), before)
+            browser.click("reset")
+            self.assertEqual(browser.messages(), [])
+            # What the server refuses is shown.
+            browser.type("top_k", "0.5")
+            browser.type("input", "27 + 15\ue007")
+            browser.wait("return document.querySelectorAll('.message.error').length > 0", "an error")
+            self.assertIn("'top_k' is not a whole number", browser.messages()[-1][1])
+
+    def test_an_answer_is_stopped(self):
+        with Server("--sequences", "1") as server, Browser() as browser:
+            browser.open(f"http://{server.host}:{server.port}/")
+            # An answer without an end: what the page asks for is changed on its way.
+            browser.run("""const ask = window.fetch;
+                           window.fetch = (path, options) => ask(path, options?.body ? {...options, body: JSON.stringify(
+                               {...JSON.parse(options.body), ignore_eos: true, n: 1})} : options);""")
+            browser.type("input", "27 + 15\ue007")
+            browser.wait("return document.querySelector('.message.assistant')?.textContent.length > 3", "a part of an answer")
+            browser.type("input", "\ue00c")
+            browser.wait("return document.getElementById('stop').hidden", "the end of the answer")
+            server.wait_for_metric("mica_requests_running", 0)
+
+    def test_text_is_never_markup(self):
+        with Server("--sequences", "1") as server, Browser() as browser:
+            browser.open(f"http://{server.host}:{server.port}/")
+            for text in HOSTILE:
+                inside = browser.run("""const place = document.createElement("div");
+                                        document.body.append(place);
+                                        renderMarkdown(place, arguments[0]);
+                                        showMessage("user", arguments[0]);
+                                        return [...place.querySelectorAll("*")].map(each => each.outerHTML)""", text)
+                for html in inside:
+                    self.assertNotRegex(html, r"(?i)<(script|img|svg|iframe|i|b)\b|href=\"javascript|<[^>]* on\w+=", text)
+            time.sleep(0.2)
+            self.assertIsNone(browser.run("return window.hacked ?? null"))
+            kinds = browser.run("""const place = document.createElement("div");
+                                   renderMarkdown(place, arguments[0]);
+                                   return [...place.children].map(each => each.tagName)""",
+                                "# A\\n\\na **b** *c* `d`\\ne\\n\\n- x\\n- y\\n\\n1. z\\n\\n```c\\nint i;\\n```".replace("\\n", "\n"))
+            self.assertEqual(kinds, ["H2", "P", "UL", "OL", "PRE"])
