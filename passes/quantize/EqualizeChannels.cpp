@@ -6,7 +6,7 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace mica {
-#define GEN_PASS_DEF_BALANCECHANNELS
+#define GEN_PASS_DEF_EQUALIZECHANNELS
 #include "passes/Passes.h.inc"
 } // namespace mica
 

@@ -6,7 +6,7 @@
 #include "passes/support/Weights.h"
 
 namespace mica {
-#define GEN_PASS_DEF_KEEPBLOCKS
+#define GEN_PASS_DEF_PRESERVEBLOCKS
 #include "passes/Passes.h.inc"
 } // namespace mica
 
