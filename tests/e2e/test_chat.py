@@ -225,7 +225,7 @@ class Chat(Case):
             path.write_text(text)
             self.refused(1, ["chat"], words, stdin=f"/load {path}\n".encode())
         path.write_text("notes")
-        self.refused(1, ["chat"], "it exists and is no saved conversation", stdin=f"/save {path}\n".encode())
+        self.refused(1, ["chat"], "it exists and is not a saved conversation", stdin=f"/save {path}\n".encode())
         self.assertEqual(path.read_text(), "notes")
         self.refused(1, ["chat"], "/save needs an argument: /save FILE", stdin=b"/save\n")
 
@@ -621,10 +621,10 @@ class Chat(Case):
         terminal.prompt()
         for turn in (b"a", b"/reset\ra"):
             terminal.write(turn + b"\r")
-            self.assertIn(b"QQQQ", terminal.read_until(b"mica: note: the context of 64 positions is full, /reset begins anew\r\n"))
+            self.assertIn(b"QQQQ", terminal.read_until(b"mica: note: the context of 64 positions is full, /reset starts over\r\n"))
             terminal.prompt()
             terminal.write(b"b\r")
-            self.assertRegex(terminal.read_until(b"; /reset begins anew\r\n"),
+            self.assertRegex(terminal.read_until(b"; /reset starts over\r\n"),
                              rb"mica: note: the prompt has \d+ tokens, \d+ more than the context of 64 positions")
             terminal.prompt()
         terminal.write(b"/exit\r")

@@ -170,7 +170,7 @@ TARGETS = [(kind, *row, command) for command in ("program", "text", "graph") for
     ("in-dev", in_folder("/dev"), None, "/dev is no place for regular files", ""),
     ("in-proc", in_folder("/proc"), None, "/proc is no place for regular files", ""),
 ]]
-TARGETS.append(("foreign", foreign_target, None, "it exists and is no Mica program", "remove it or ", "program"))
+TARGETS.append(("foreign", foreign_target, None, "it exists and is not a Mica program", "remove it or ", "program"))
 
 
 def refused_own_file(mica, scratch, kind, name):

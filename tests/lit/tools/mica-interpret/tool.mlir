@@ -82,7 +82,7 @@
 // NO-FOLDER: --output-prefix {{.*}}nowhere/x: {{.*}}nowhere is not a folder, but results would go to
 // RUN: rm -rf %t/taken && mkdir %t/taken && echo notes > %t/taken/x0.npy && ln -s x0.npy %t/taken/y0.npy
 // RUN: not mica-interpret %s --function empty --output-prefix %t/taken/x 2>&1 | FileCheck %s --check-prefix=TAKEN
-// TAKEN: mica: error: {{.*}}taken/x0.npy: cannot be written (it exists and is no .npy file), remove it or choose another file for the result{{$}}
+// TAKEN: mica: error: {{.*}}taken/x0.npy: cannot be written (it exists and is not a .npy file), remove it or choose another file for the result{{$}}
 // RUN: not mica-interpret %s --function empty --output-prefix %t/taken/y 2>&1 | FileCheck %s --check-prefix=LINK
 // LINK: cannot be written (it is a symbolic link, which is not followed), name the file itself or choose another file for the result{{$}}
 // RUN: ls /dev | FileCheck %s --check-prefix=DEV

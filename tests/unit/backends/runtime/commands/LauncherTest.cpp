@@ -323,10 +323,10 @@ TEST_F(LauncherTest, ReplacesOnlyFilesOfTheKindThatItWrites) {
   std::ofstream(file) << foreign;
   expectError(
       run(logits),
-      file + ": cannot be written (it exists and is no .npy file), remove it or choose another "
+      file + ": cannot be written (it exists and is not a .npy file), remove it or choose another "
              "file for the logits");
   expectError(run(bench),
-              file + ": cannot be written (it exists and is no trace of a program), remove it or "
+              file + ": cannot be written (it exists and is not a trace of a program), remove it or "
                      "choose another file for the trace");
   EXPECT_EQ(contents(file), foreign);
   std::ofstream(file, std::ios::trunc).flush();
@@ -334,12 +334,12 @@ TEST_F(LauncherTest, ReplacesOnlyFilesOfTheKindThatItWrites) {
   std::string written = contents(file);
   EXPECT_EQ(run(logits).status, 0) << "its own kind";
   EXPECT_EQ(contents(file), written);
-  expectError(run(bench), "it exists and is no trace of a program");
+  expectError(run(bench), "it exists and is not a trace of a program");
   EXPECT_EQ(contents(file), written);
   unlink(file.c_str());
   EXPECT_EQ(run(bench).status, 0);
   EXPECT_EQ(run(bench).status, 0) << "its own kind";
-  expectError(run(logits), "it exists and is no .npy file");
+  expectError(run(logits), "it exists and is not a .npy file");
 }
 
 TEST_F(LauncherTest, FailedRunLeavesNoLogits) {

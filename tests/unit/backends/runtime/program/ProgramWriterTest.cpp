@@ -120,7 +120,7 @@ TEST_F(ProgramWriterTest, NothingStaysWithoutCommit) {
 
 TEST_F(ProgramWriterTest, KeepsFilesOtherThanPrograms) {
   std::string refused =
-      "cannot be written (it exists and is no Mica program), remove it or choose another -o";
+      "cannot be written (it exists and is not a Mica program), remove it or choose another -o";
   writeTestProgram(path);
   std::string program = contents(path);
   for (const std::string &text : {std::string("x"), std::string("MICATAIL"), program + "x",
