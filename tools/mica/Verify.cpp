@@ -184,8 +184,8 @@ Error Verification::openReferences() {
     if (!other)
       return other.takeError();
     if (own->type != other->type) {
-      // Weights that keep blocks are not balanced; the reference has others.
-      stages.balance = *stages.balance && (!asked.empty() || own->type.empty());
+      // Weights that keep blocks are not equalized; the reference has others.
+      stages.equalize = *stages.equalize && (!asked.empty() || own->type.empty());
       asked = nameOf(Precision::F32);
       allowForStorage({bitsOf(stages.weights), own->bits, other->bits});
     }
