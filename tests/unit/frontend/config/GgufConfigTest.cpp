@@ -57,6 +57,9 @@ TEST_F(GgufConfig, SpeaksOfShapes) {
   EXPECT_EQ(config->generation.temperature, 0.6);
   EXPECT_EQ(config->generation.topK, 20);
   EXPECT_EQ(config->generation.doSample, true);
+  EXPECT_EQ(config->generation.topP, 0.95) << "as llama.cpp has it";
+  EXPECT_EQ(config->generation.minP, 0.05);
+  EXPECT_FALSE(config->generation.repetitionPenalty);
   for (const IgnoredKey &key : config->ignored)
     EXPECT_NE(key.key, "general.architecture") << "it chose the family";
 }
@@ -420,6 +423,40 @@ TEST_F(GgufConfig, ReadsFactorsOfShortAndLongTexts) {
   file.string("llama.rope.scaling.type", "longrope");
   EXPECT_THAT(problem(), HasSubstr("has no tensor \"rope_factors_short.weight\", which a rope "
                                    "scaling of type longrope needs"));
+}
+
+TEST_F(GgufConfig, MissesSettingsThatProgramsSampleByOnRequest) {
+  GgufWriter whole = file;
+  file.f32("general.sampling.temp", 0.5f).u32("general.sampling.mirostat", 2);
+  file.f32("general.sampling.mirostat_tau", 4).f32("general.sampling.xtc_probability", 0.5f);
+  file.u32("general.sampling.penalty_last_n", 64);
+  file.string("general.sampling.sequence", "top_k;temperature").u32("general.sampling.magic", 1);
+  auto config = read();
+  ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
+  std::vector<std::string> missed, others;
+  for (const IgnoredKey &key : config->ignored)
+    (key.missed ? missed : others).push_back(key.key + " " + key.reason);
+  const std::string changes = " changes which tokens are chosen, and programs ";
+  const std::string unknown = " is not a setting that the program samples by";
+  EXPECT_THAT(missed, testing::ElementsAre(
+                          "general.sampling.mirostat" + changes + "take it only as --mirostat",
+                          "general.sampling.penalty_last_n" + changes + "do not know it",
+                          "general.sampling.sequence" + changes + "do not know it",
+                          "general.sampling.xtc_probability" + changes +
+                              "take it only as --xtc-probability"));
+  EXPECT_THAT(others, testing::ElementsAre("general.name says who made the file and from what",
+                                           "general.sampling.magic" + unknown,
+                                           "general.sampling.mirostat_tau" + unknown));
+
+  file = whole;
+  file.u32("general.sampling.mirostat", 0).f32("general.sampling.xtc_probability", 0);
+  file.value("general.sampling.penalty_last_n", GgufKind::I32, GgufWriter::raw<int32_t>(-1));
+  auto neutral = read();
+  ASSERT_TRUE(bool(neutral)) << messageOf(std::move(neutral));
+  for (const IgnoredKey &key : neutral->ignored)
+    EXPECT_FALSE(key.missed) << key.key;
+  EXPECT_EQ(neutral->generation.temperature, 0.8);
+  EXPECT_EQ(neutral->generation.topK, 40);
 }
 
 TEST_F(GgufConfig, ListsKeysWithoutInfluence) {
