@@ -24,7 +24,7 @@ constexpr NumberKey numberKeys[] = {
     {bounds::repetitionPenalty, &G::repetitionPenalty},
 };
 
-/// What transformers and vLLM have beside these.
+/// What transformers, vLLM and llama.cpp have beside these.
 struct OtherChoice {
   llvm::StringLiteral name;
   std::optional<double> neutral = {}; ///< the number that changes nothing
@@ -49,15 +49,19 @@ constexpr OtherChoice otherChoices[] = {
     {"logit_bias", {}, "--logit-bias"},
     {"min_length", 0},
     {"min_new_tokens", 0},
+    {"mirostat", 0, "--mirostat"},
     {"no_repeat_ngram_size", 0},
     {"num_beams", 1},
     {"penalty_alpha", 0},
+    {"penalty_last_n", -1},
     {"presence_penalty", 0, "--presence-penalty"},
+    {"sequence"},
     {"sequence_bias"},
     {"stop_strings", {}, "--stop"},
     {"suppress_tokens"},
     {"top_h"},
     {"watermarking_config"},
+    {"xtc_probability", 0, "--xtc-probability"},
 };
 
 /// Whether a value of `choice` changes nothing.
@@ -71,17 +75,19 @@ bool isNeutral(const OtherChoice &choice, const llvm::json::Value &value) {
   return (list && list->empty()) || (object && object->empty());
 }
 
-/// Why a key that is none of a program's defaults is passed over.
-IgnoredKey ignoredKey(llvm::StringRef path, llvm::StringRef key, const llvm::json::Value &value) {
+/// Why `key`, which is none of a program's defaults, is passed over.
+IgnoredKey ignoredKey(const KeySource &source, llvm::StringRef key) {
+  const llvm::json::Value &value = *source.find(key);
+  std::string path = source.path().str(), name = source.named(key);
   const auto *choice =
       llvm::find_if(otherChoices, [&](const OtherChoice &other) { return other.name == key; });
   if (choice == std::end(otherChoices) || isNeutral(*choice, value))
-    return {path.str(), key.str(), "is not a setting that the program samples by", false};
+    return {path, name, "is not a setting that the program samples by", false};
   std::string reason = "changes which tokens are chosen, and programs do not know it";
   if (!choice->option.empty())
     reason =
         "changes which tokens are chosen, and programs take it only as " + choice->option.str();
-  return {path.str(), key.str(), std::move(reason), true};
+  return {path, name, std::move(reason), true};
 }
 
 constexpr Range rangeOf(const NumberBounds &bounds) { return {bounds.least, bounds.most}; }
@@ -130,7 +136,7 @@ llvm::Error readKey(const KeySource &source, llvm::StringRef key, GenerationDefa
   if (key == "eos_token_id")
     return readIds(path, name, value, defaults.eos);
   if (key != "do_sample") {
-    ignored.push_back(ignoredKey(path, key, value));
+    ignored.push_back(ignoredKey(source, key));
     return llvm::Error::success();
   }
   auto flag = value.getAsBoolean();

@@ -209,11 +209,18 @@ static constexpr IgnoredKeyRow ggufLatentIgnoredKeys[] = {
     {"attention.value_length_mla", reasons::used},
 };
 static constexpr GgufFlag ggufLatentFlags[] = {{&H::attentionBias, "blk.0.attn_kv_a_mqa.bias"}};
-// A tenth of mscale_all_dim is stored, and it counts twice so that it cancels in rope.
-static constexpr GgufRopeKey ggufLatentRopeKeys[] = {
-    {"rope.scaling.yarn_log_multiplier", "mscale", "yarn", true, 10},
-    {"rope.scaling.yarn_log_multiplier", "mscale_all_dim", "yarn", true, 10},
-};
+// A tenth of mscale_all_dim is stored, and it counts twice so that it cancels in rope. Without it
+// llama.cpp scales scores and rope, the original model rope alone.
+static constexpr GgufRopeKey ggufLogMultiplierAs(llvm::StringLiteral parameter) {
+  return {.name = "rope.scaling.yarn_log_multiplier",
+          .parameter = parameter,
+          .types = "yarn",
+          .requiredBy = "yarn",
+          .mayBeUnused = true,
+          .multiplier = 10};
+}
+static constexpr GgufRopeKey ggufLatentRopeKeys[] = {ggufLogMultiplierAs("mscale"),
+                                                     ggufLogMultiplierAs("mscale_all_dim")};
 
 /// The size of a head as it is computed. Newer files have it under `newer`, and say under `older`
 /// how large heads are that read the latent itself.
@@ -226,9 +233,9 @@ static llvm::Expected<int64_t> ggufHeadSize(const GgufKeys &keys, llvm::StringRe
   return readInteger(keys.path(), keys.named(key), *value, ranges::headDim);
 }
 
-/// The first converters did not write how many groups the experts are in. Of the models from that
-/// time those with up to 64 softmax-scored experts have none, DeepSeek V2 (160) has 8; of those
-/// scored by sigmoids V3 (256) has 8, others have none.
+/// The first converters did not write how many groups the experts are in, which llama.cpp takes for
+/// none. Of the models from that time only those with up to 64 softmax-scored experts are known to
+/// have none: `isOpen` for the others.
 static llvm::Error checkGgufGroups(const GgufKeys &keys, const Hyperparameters &h, bool isOpen) {
   llvm::StringRef lacking = h.groups.value_or(1) > 1 && !h.topkGroup ? "expert_group_used_count"
                             : !h.groups && isOpen                    ? "expert_group_count"
@@ -297,18 +304,13 @@ constexpr GgufArchitecture ggufDeepSeekV2 = {
 };
 
 static llvm::Error deriveGgufV3(const GgufKeys &keys, Hyperparameters &h) {
-  constexpr int64_t expertsOfV3 = 256, groupsOfV3 = 8, topkGroupOfV3 = 4;
-  if (llvm::Error error = checkGgufGroups(keys, h, *h.experts != expertsOfV3))
+  if (llvm::Error error = checkGgufGroups(keys, h, /*isOpen=*/true))
     return error;
-  if (!h.groups) {
-    h.groups = groupsOfV3;
-    h.topkGroup = h.topkGroup.value_or(topkGroupOfV3);
-  }
   return deriveGgufLatent(keys, h);
 }
 
-// Converters write it of every model of this generation.
-static constexpr KeyRule ggufOwnOfV3[] = {{"expert_weights_norm", &H::normalizeGate, {}, true}};
+// Converters write it only where it is true.
+static constexpr KeyRule ggufOwnOfV3[] = {{"expert_weights_norm", &H::normaliseGate, {}, false}};
 static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfV3[] = {
     ggufOwnOfV3, ggufLatentKeys, ggufExpertKeys, gguf::sizeKeys, gguf::rmsNormKeys};
 static constexpr FixedKey ggufFixedOfV3[] = {{"expert_gating_func", "[2]"}};

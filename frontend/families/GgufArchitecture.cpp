@@ -52,13 +52,28 @@ constexpr GgufModule layerModules[] = {
 } // namespace
 
 llvm::ArrayRef<GgufRopeKey> ggufCommonRopeKeys() {
+  // llama.cpp divides the frequencies of every type by the factor, those of longrope as well, and
+  // multiplies the sines of every type by attn_factor, also where there is no scaling.
   static constexpr GgufRopeKey keys[] = {
-      {"rope.scaling.type", "rope_type", ""},
-      {"rope.scaling.factor", "factor", ""},
-      {"rope.scale_linear", "factor", "linear"}, // the older name
-      {"rope.scaling.original_context_length", "original_max_position_embeddings", "yarn longrope",
-       true},
-      {"rope.scaling.attn_factor", "attention_factor", "longrope", true},
+      {"rope.scaling.type", "rope_type"},
+      {.name = "rope.scaling.factor",
+       .parameter = "factor",
+       .types = "linear yarn",
+       .requiredBy = "yarn",
+       .neutral = "[0, 1]"},
+      {.name = "rope.scale_linear", // the older name
+       .parameter = "factor",
+       .types = "linear",
+       .neutral = "[0, 1]"},
+      {.name = "rope.scaling.original_context_length",
+       .parameter = "original_max_position_embeddings",
+       .types = "yarn longrope",
+       .mayBeUnused = true},
+      {.name = "rope.scaling.attn_factor",
+       .parameter = "attention_factor",
+       .types = "longrope",
+       .requiredBy = "longrope",
+       .neutral = "[1]"},
       {"rope.scaling.yarn_attn_factor", "attention_factor", "yarn"},
       {"rope.scaling.yarn_beta_fast", "beta_fast", "yarn"},
       {"rope.scaling.yarn_beta_slow", "beta_slow", "yarn"},

@@ -23,17 +23,26 @@ struct GgufFlag {
 };
 
 /// A key of rope and the parameter of transformers that it is, once it is multiplied by
-/// `multiplier`; only scalings of `types` have it, all where that is empty. `isOfAnyType`: files
-/// may have it beside no scaling as well.
+/// `multiplier`. Lists of types of scaling are separated by spaces.
 struct GgufRopeKey {
-  llvm::StringLiteral name, parameter, types;
-  bool isOfAnyType = false;
+  llvm::StringLiteral name, parameter;
+  llvm::StringLiteral types = ""; ///< that have it; all where that is empty
+  /// The types that require it: without it llama.cpp and the original model compute different
+  /// things.
+  llvm::StringLiteral requiredBy = "";
+  /// The values that other types may have, because they change nothing there: a JSON array.
+  llvm::StringLiteral neutral = "[]";
+  bool mayBeUnused = false; ///< whether any value may be beside no scaling
   double multiplier = 1;
 
-  bool belongsTo(llvm::StringRef type) const {
-    llvm::SmallVector<llvm::StringRef> those;
-    types.split(those, ' ');
-    return types.empty() || llvm::is_contained(those, type);
+  bool belongsTo(llvm::StringRef type) const { return types.empty() || isIn(types, type); }
+  bool isRequiredBy(llvm::StringRef type) const { return isIn(requiredBy, type); }
+
+private:
+  static bool isIn(llvm::StringRef list, llvm::StringRef type) {
+    llvm::SmallVector<llvm::StringRef> types;
+    list.split(types, ' ');
+    return llvm::is_contained(types, type);
   }
 };
 

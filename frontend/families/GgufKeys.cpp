@@ -72,6 +72,7 @@ std::optional<llvm::StringRef> reasonGgufKeyIsIrrelevant(llvm::StringRef key) {
       {"general.architecture", reasons::used},
       {"general.alignment", reasons::used},
       {"general.file_type", "sums up the types, which every tensor has of its own"},
+      {"general.sampling.*", "is not a setting that the program samples by"},
       {"general.*", bookkeeping},
       {"quantize.*", bookkeeping},
       {"imatrix.*", bookkeeping},

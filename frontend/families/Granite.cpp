@@ -37,7 +37,13 @@ static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, 
 static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"},
                                          {&H::mlpBias, "blk.0.ffn_gate.bias"}};
 
-constexpr GgufArchitecture ggufGranite = {
-    .name = "granite", .keys = ggufKeys, .flags = ggufFlags, .pairing = Pairing::Interleaved};
+// Where it is false, llama.cpp computes no rope.
+static constexpr FixedKey ggufFixed[] = {{"rope.scaling.finetuned", "[true]"}};
+
+constexpr GgufArchitecture ggufGranite = {.name = "granite",
+                                          .keys = ggufKeys,
+                                          .fixed = ggufFixed,
+                                          .flags = ggufFlags,
+                                          .pairing = Pairing::Interleaved};
 
 } // namespace mica

@@ -178,6 +178,18 @@ class Gguf(Case):
                              f'mica: warning: {path}: has no tokenizer (the key "tokenizer.ggml.model" is missing or "none"): '
                              "the program takes token ids (--tokens), no text and no conversation\n")
 
+    def test_settings_of_sampling(self):
+        """Those that a file lacks are llama.cpp's; compiling names those that programs take as options only."""
+        file = gguf_file.Converter(MODELS["minimind-dense"], "F32").convert()
+        file.key("general.sampling.temp", gguf_file.F32, 0.5)
+        file.key("general.sampling.mirostat", gguf_file.U32, 2)
+        path = file.write(os.path.join(harness.folder("sampling"), "m.gguf"))
+        done = harness.execute([harness.mica, "compile", path, "-o", f"{path}.program"])
+        self.assertIn(f'mica: warning: {path}: "general.sampling.mirostat" changes which tokens are chosen, and programs take it '
+                      "only as --mirostat\n", done.stderr.decode())
+        info = json.loads(harness.execute([f"{path}.program", "info", "--json"]).stdout)["sampling"]
+        self.assertEqual([info[key] for key in ("temperature", "top_k", "top_p", "min_p")], [0.5, 40, 0.95, 0.05])
+
     def test_split_files(self):
         whole, converter = converted("qwen3-dense", "F32")
         count = len(converter.file.tensors)

@@ -1,7 +1,7 @@
 //===- Inspect.cpp - mica inspect -----------------------------------------===//
 
-#include "backends/cpu/device/CpuDevice.h"
 #include "backends/cpu/driver/TextOutput.h"
+#include "backends/cpu/features/Cpu.h"
 #include "backends/runtime/commands/Info.h"
 #include "backends/runtime/program/ProgramFile.h"
 #include "backends/runtime/support/Output.h"
@@ -70,7 +70,7 @@ static Error inspectProgram(const InspectArguments &arguments) {
     return createStringError(file.error().message);
   rt::InfoArguments info;
   info.json = arguments.json;
-  rt::Status status = rt::infoCommand(*file, rt::CpuDevice(), info);
+  rt::Status status = rt::infoCommand(*file, rt::checkCpu, info);
   return status ? Error::success() : createStringError(status.error().message);
 }
 

@@ -74,7 +74,12 @@ Status dispatch(const Device &device, const char *program, const Arguments &argu
   if (!file)
     return file.error();
   if (arguments.command == Arguments::Command::Info)
-    return infoCommand(*file, device, arguments.info);
+    return infoCommand(
+        *file,
+        [&](const std::string &target, const std::vector<std::string> &features) {
+          return device.check(target, features);
+        },
+        arguments.info);
   // Of the threads that the model starts as well.
   if (Status stacks = ensureStackSize(program::threadStackBytes); !stacks)
     return stacks;

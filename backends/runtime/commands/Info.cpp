@@ -57,7 +57,7 @@ std::string samplingWords(const Manifest &m) {
   return text;
 }
 
-Json describe(const program::ProgramFile &file, const Manifest &m, const Device &device) {
+Json describe(const program::ProgramFile &file, const Manifest &m, const CheckTarget &check) {
   Json manifest = Json::parse(m.json);
   bool tokenizer = file.layout().find(program::SectionKind::Tokenizer) != nullptr;
   return {{"model", m.name},
@@ -70,7 +70,7 @@ Json describe(const program::ProgramFile &file, const Manifest &m, const Device 
           {"tool_template", m.chat && m.chat->toolTemplate},
           {"sampling", samplingOf(m)},
           {"target", manifest["target"]},
-          {"runs_here", bool(device.check(m.cpu, m.features))},
+          {"runs_here", bool(check(m.cpu, m.features))},
           {"cache_bytes_per_token", cacheBytesPerToken(m)},
           {"file_bytes", file.layout().fileSize},
           {"sections", sectionsOf(file)},
@@ -91,7 +91,7 @@ std::string size(uint64_t bytes) {
   return text;
 }
 
-std::string words(const program::ProgramFile &file, const Manifest &m, const Device &device) {
+std::string words(const program::ProgramFile &file, const Manifest &m, const CheckTarget &check) {
   std::string text;
   auto line = [&](const char *name, const std::string &value) {
     text += name + std::string(14 - std::char_traits<char>::length(name), ' ') + value + "\n";
@@ -122,7 +122,7 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Dev
                : tokenizer ? "no, the model has no chat template"
                            : "no, the program has no tokenizer");
   line("sampling", samplingWords(m));
-  Status able = device.check(m.cpu, m.features);
+  Status able = check(m.cpu, m.features);
   line("target", m.cpu + (able ? ", runs here" : ": " + able.error().message));
   line("file", size(file.layout().fileSize) + ", written by mica " MICA_VERSION);
   for (const program::Section &section : file.layout().sections)
@@ -150,7 +150,7 @@ Status checkSections(const program::ProgramFile &file) {
 }
 } // namespace
 
-Status infoCommand(const program::ProgramFile &file, const Device &device,
+Status infoCommand(const program::ProgramFile &file, const CheckTarget &check,
                    const InfoArguments &arguments) {
   if (arguments.licenses)
     return writeOut(licenseNotices());
@@ -161,12 +161,12 @@ Status infoCommand(const program::ProgramFile &file, const Device &device,
     if (Status sound = checkSections(file); !sound)
       return sound;
   if (arguments.json) {
-    Json report = describe(file, *manifest, device);
+    Json report = describe(file, *manifest, check);
     if (arguments.check)
       report["check"] = "ok";
     return writeOut(toJsonText(report) + "\n");
   }
-  return writeOut(words(file, *manifest, device) +
+  return writeOut(words(file, *manifest, check) +
                   (arguments.check ? "check         all checksums match\n" : ""));
 }
 

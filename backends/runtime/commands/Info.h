@@ -2,15 +2,20 @@
 #ifndef MICA_BACKENDS_RUNTIME_COMMANDS_INFO_H
 #define MICA_BACKENDS_RUNTIME_COMMANDS_INFO_H
 
-#include "backends/runtime/abi/Device.h"
 #include "backends/runtime/commands/Arguments.h"
 #include "backends/runtime/program/ProgramFile.h"
 
+#include <functional>
+
 namespace mica::rt {
 
-/// Says whether the program runs on the device. Needs neither the target's CPU nor a working model
-/// object.
-Status infoCommand(const program::ProgramFile &file, const Device &device,
+/// Whether programs that were compiled for `target` with `features` run here, as Device::check has
+/// it.
+using CheckTarget =
+    std::function<Status(const std::string &target, const std::vector<std::string> &features)>;
+
+/// Says whether the program runs here. Needs neither the target's CPU nor a working model object.
+Status infoCommand(const program::ProgramFile &file, const CheckTarget &check,
                    const InfoArguments &arguments);
 
 /// The notices of the software linked into a program.

@@ -18,13 +18,25 @@ namespace {
 constexpr llvm::StringLiteral architectureKey = "general.architecture";
 constexpr llvm::StringLiteral tokenEmbedding = "token_embd.weight";
 
-/// The parameters of sampling where llama.cpp has them, and transformers' names.
-constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> samplingKeys[] = {
-    {"general.sampling.temp", "temperature"},
-    {"general.sampling.top_k", "top_k"},
-    {"general.sampling.top_p", "top_p"},
-    {"general.sampling.min_p", "min_p"},
+/// A setting that llama.cpp samples by: its key, transformers' name or the name that the reader of
+/// settings has for it, and what llama.cpp takes where it is absent, unless that changes nothing.
+struct SamplingKey {
+  llvm::StringLiteral name, parameter;
+  std::optional<double> absent = std::nullopt;
+};
+constexpr SamplingKey samplingKeys[] = {
+    {"general.sampling.temp", "temperature", 0.8},
+    {"general.sampling.top_k", "top_k", 40},
+    {"general.sampling.top_p", "top_p", 0.95},
+    {"general.sampling.min_p", "min_p", 0.05},
     {"general.sampling.penalty_repeat", "repetition_penalty"},
+    {"general.sampling.penalty_last_n", "penalty_last_n"},
+    {"general.sampling.xtc_probability", "xtc_probability"},
+    {"general.sampling.xtc_threshold", "xtc_threshold"},
+    {"general.sampling.mirostat", "mirostat"},
+    {"general.sampling.mirostat_tau", "mirostat_tau"},
+    {"general.sampling.mirostat_eta", "mirostat_eta"},
+    {"general.sampling.sequence", "sequence"},
 };
 
 /// Ids at which a text ends: of the text, of a turn, of a message.
@@ -115,7 +127,7 @@ llvm::Error ConfigReader::checkGeneral(llvm::StringRef key, const GgufValue &val
                                 [](const GgufTensor &tensor) { return !tensor.type->isPlain(); });
   if (key == "general.quantization_version" && hasBlocks && value.integer() != 2)
     return refuse(key, valueOf(value), "2");
-  if (llvm::any_of(samplingKeys, [&](const auto &row) { return row.first == key; }))
+  if (llvm::any_of(samplingKeys, [&](const SamplingKey &row) { return row.name == key; }))
     return llvm::Error::success();
   if (auto reason = reasonGgufKeyIsIrrelevant(key)) {
     if (*reason != reasons::used)
@@ -207,12 +219,16 @@ llvm::Error ConfigReader::checkRope(const NamedParameters &rope) const {
 
 llvm::Error ConfigReader::readSampling(ModelConfig &config) const {
   NamedParameters sampling(model.path());
-  for (auto [key, parameter] : samplingKeys)
-    if (const GgufValue *value = model.find(key))
-      sampling.add(parameter, valueOf(*value), key);
+  for (const SamplingKey &key : samplingKeys)
+    if (const GgufValue *value = model.find(key.name))
+      sampling.add(key.parameter, valueOf(*value), key.name);
   // Numbers are there only to be sampled by.
-  if (!sampling.keys().empty())
+  if (!sampling.keys().empty()) {
     config.generation.doSample = true;
+    for (const SamplingKey &key : samplingKeys)
+      if (key.absent && !sampling.find(key.parameter))
+        sampling.add(key.parameter, *key.absent, key.name);
+  }
   return readGeneration(sampling, config.generation, config.ignored);
 }
 

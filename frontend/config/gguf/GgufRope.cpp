@@ -32,6 +32,7 @@ private:
   llvm::Expected<std::string> readType() const;
   llvm::Error readKeys();
   llvm::Error readKey(const GgufRopeKey &key);
+  llvm::Error checkUnused(const GgufRopeKey &key, const llvm::json::Value &value) const;
   llvm::Expected<llvm::SmallVector<double>> factorsOf(const GgufTensor &tensor) const;
   llvm::Error wrong(const GgufTensor &tensor, const llvm::Twine &what) const;
   llvm::Error readFactors(const GgufTensor &tensor);
@@ -72,17 +73,14 @@ llvm::Error RopeScalingReader::readKey(const GgufRopeKey &key) {
   std::string name = keys.named(key.name);
   const llvm::json::Value *value = keys.find(key.name);
   if (!value) {
+    if (key.isRequiredBy(type))
+      return keys.missingKey(key.name, "which a rope scaling of type " + type + " needs");
     if (key.belongsTo(type) && !parameters.find(key.parameter))
       parameters.expect(key.parameter, name);
     return llvm::Error::success();
   }
-  if (type == "none" && (key.isOfAnyType || key.belongsTo("linear")))
-    return llvm::Error::success();
   if (!key.belongsTo(type))
-    return inputError(keys.path(),
-                      "has " + inQuotes(name) + ", which a rope scaling of type " + type +
-                          " has not",
-                      hints::otherModel);
+    return checkUnused(key, *value);
   if (parameters.find(key.parameter))
     return inputError(keys.path(), "has " + inQuotes(name) + " beside another factor of rope",
                       "keep one");
@@ -90,11 +88,29 @@ llvm::Error RopeScalingReader::readKey(const GgufRopeKey &key) {
     parameters.add(key.parameter, *value, name);
     return llvm::Error::success();
   }
-  auto number = readNumber(keys.path(), name, *value, {0, 1e3 / key.multiplier});
+  auto number = readNumber(keys.path(), name, *value, {1e-6, 1e3 / key.multiplier});
   if (!number)
     return number.takeError();
   parameters.add(key.parameter, key.multiplier * *number, name);
   return llvm::Error::success();
+}
+
+/// A key beside a scaling of a type that it does not belong to.
+llvm::Error RopeScalingReader::checkUnused(const GgufRopeKey &key,
+                                           const llvm::json::Value &value) const {
+  if (type == "none" && key.mayBeUnused)
+    return llvm::Error::success();
+  llvm::json::Value neutral = llvm::cantFail(llvm::json::parse(key.neutral));
+  if (llvm::is_contained(*neutral.getAsArray(), value))
+    return llvm::Error::success();
+  if (!neutral.getAsArray()->empty())
+    return keys.wrongValue(key.name,
+                           "one of " + shown(neutral) + " beside a rope scaling of type " + type,
+                           hints::otherModel);
+  return inputError(keys.path(),
+                    "has " + inQuotes(keys.named(key.name)) + ", which a rope scaling of type " +
+                        type + " has not",
+                    hints::otherModel);
 }
 
 llvm::Error RopeScalingReader::readKeys() {

@@ -57,6 +57,9 @@ TEST_F(GgufConfig, SpeaksOfShapes) {
   EXPECT_EQ(config->generation.temperature, 0.6);
   EXPECT_EQ(config->generation.topK, 20);
   EXPECT_EQ(config->generation.doSample, true);
+  EXPECT_EQ(config->generation.topP, 0.95) << "as llama.cpp has it";
+  EXPECT_EQ(config->generation.minP, 0.05);
+  EXPECT_FALSE(config->generation.repetitionPenalty);
   for (const IgnoredKey &key : config->ignored)
     EXPECT_NE(key.key, "general.architecture") << "it chose the family";
 }
@@ -119,28 +122,6 @@ TEST_F(GgufConfig, TheFirstDeepSeekIsLaidLikeLlama) {
               testing::EndsWith("m.gguf: has \"deepseek.expert_gating_func\": 2, expected "
                                 "one of [1] (nothing else is computed), choose a model "
                                 "without it"));
-}
-
-/// llama.cpp requires it, so that no default of a family is what the file means.
-TEST_F(GgufConfig, TheEpsilonOfNormsIsNotGuessed) {
-  for (auto [architecture, key] : {std::pair("llama", "attention.layer_norm_rms_epsilon"),
-                                   std::pair("qwen3", "attention.layer_norm_rms_epsilon"),
-                                   std::pair("gptneox", "attention.layer_norm_epsilon"),
-                                   std::pair("gpt2", "attention.layer_norm_epsilon")}) {
-    std::string own = std::string(architecture) + ".";
-    file = GgufWriter();
-    file.string("general.architecture", architecture);
-    file.u32(own + "context_length", 128).u32(own + "embedding_length", 32);
-    file.u32(own + "block_count", 2).u32(own + "feed_forward_length", 128);
-    file.u32(own + "attention.head_count", 4);
-    if (architecture == std::string("gptneox"))
-      file.boolean(own + "use_parallel_residual", true).u32(own + "rope.dimension_count", 8);
-    file.floats("token_embd.weight", {64, 32}, std::vector<float>(64 * 32));
-    EXPECT_THAT(problem(), testing::EndsWith("m.gguf: has no key \"" + own + key + "\", which " +
-                                             architecture + " needs, fetch it again"));
-    file.f32(own + key, 1e-5f);
-    EXPECT_EQ(problem(), "") << architecture;
-  }
 }
 
 TEST_F(GgufConfig, HeadsOfGptNeoXRotateAsFarAsTheFileSays) {
@@ -278,7 +259,7 @@ TEST_F(GgufConfig, GroupsOfExpertsAreNotGuessed) {
   EXPECT_EQ(problemWith(64, false, 1, 1), "") << "V2-Lite of a newer converter";
   EXPECT_THAT(problemWith(160, false, none, none), endsAs(open)) << "V2";
   EXPECT_EQ(problemWith(160, false, 8, 3), "");
-  EXPECT_EQ(problemWith(256, true, none, none), "") << "V3";
+  EXPECT_THAT(problemWith(256, true, none, none), endsAs(open)) << "V3";
   EXPECT_THAT(problemWith(64, true, none, none), endsAs(open));
   EXPECT_THAT(problemWith(384, true, none, none), endsAs(open));
   EXPECT_EQ(problemWith(384, true, 1, 1), "");
@@ -435,6 +416,7 @@ TEST_F(GgufConfig, ReadsFactorsOfShortAndLongTexts) {
   file.u32("llama.rope.scaling.original_context_length", 32);
   EXPECT_EQ(problem(), "") << "said of every Phi-3";
   file = whole;
+  file.f32("llama.rope.scaling.attn_factor", 1);
   file.floats("rope_factors_long.weight", {4}, {5, 6, 7, 8});
   EXPECT_THAT(problem(), HasSubstr("tensor \"rope_factors_long.weight\" scales rope, whose "
                                    "scaling is of type none"));
@@ -443,21 +425,38 @@ TEST_F(GgufConfig, ReadsFactorsOfShortAndLongTexts) {
                                    "scaling of type longrope needs"));
 }
 
-/// What a file leaves out is what llama.cpp takes for it, whatever transformers does.
-TEST_F(GgufConfig, DefaultsAreThoseOfTheFormat) {
-  file = GgufWriter();
-  file.string("general.architecture", "llama").u32("llama.context_length", 128);
-  file.u32("llama.embedding_length", 32).u32("llama.block_count", 2);
-  file.u32("llama.feed_forward_length", 64).u32("llama.attention.head_count", 4);
-  file.u32("llama.expert_count", 4).u32("llama.expert_used_count", 2);
-  file.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
-  file.floats("token_embd.weight", {64, 32}, std::vector<float>(64 * 32));
+TEST_F(GgufConfig, MissesSettingsThatProgramsSampleByOnRequest) {
+  GgufWriter whole = file;
+  file.f32("general.sampling.temp", 0.5f).u32("general.sampling.mirostat", 2);
+  file.f32("general.sampling.mirostat_tau", 4).f32("general.sampling.xtc_probability", 0.5f);
+  file.u32("general.sampling.penalty_last_n", 64);
+  file.string("general.sampling.sequence", "top_k;temperature").u32("general.sampling.magic", 1);
   auto config = read();
   ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
-  EXPECT_EQ(config->family, "mixtral");
-  EXPECT_EQ(config->kinds[0].attention.kvHeads, 4) << "as many as queries, and not 8";
-  EXPECT_EQ(config->kinds[0].attention.headDim, 8);
-  EXPECT_EQ(config->kinds[0].attention.rope.theta, 1e4) << "and not 1e6";
+  std::vector<std::string> missed, others;
+  for (const IgnoredKey &key : config->ignored)
+    (key.missed ? missed : others).push_back(key.key + " " + key.reason);
+  const std::string changes = " changes which tokens are chosen, and programs ";
+  const std::string unknown = " is not a setting that the program samples by";
+  EXPECT_THAT(missed, testing::ElementsAre(
+                          "general.sampling.mirostat" + changes + "take it only as --mirostat",
+                          "general.sampling.penalty_last_n" + changes + "do not know it",
+                          "general.sampling.sequence" + changes + "do not know it",
+                          "general.sampling.xtc_probability" + changes +
+                              "take it only as --xtc-probability"));
+  EXPECT_THAT(others, testing::ElementsAre("general.name says who made the file and from what",
+                                           "general.sampling.magic" + unknown,
+                                           "general.sampling.mirostat_tau" + unknown));
+
+  file = whole;
+  file.u32("general.sampling.mirostat", 0).f32("general.sampling.xtc_probability", 0);
+  file.value("general.sampling.penalty_last_n", GgufKind::I32, GgufWriter::raw<int32_t>(-1));
+  auto neutral = read();
+  ASSERT_TRUE(bool(neutral)) << messageOf(std::move(neutral));
+  for (const IgnoredKey &key : neutral->ignored)
+    EXPECT_FALSE(key.missed) << key.key;
+  EXPECT_EQ(neutral->generation.temperature, 0.8);
+  EXPECT_EQ(neutral->generation.topK, 40);
 }
 
 TEST_F(GgufConfig, ListsKeysWithoutInfluence) {
@@ -487,6 +486,7 @@ TEST_F(GgufConfig, RopesParametersHaveTheirOwnNames) {
   EXPECT_THAT(problem(), HasSubstr("has a \"llama.rope.scaling.yarn_beta_fast\" below its "
                                    "\"llama.rope.scaling.yarn_beta_slow\""));
   file = whole;
+  file.f32("llama.rope.scaling.attn_factor", 1);
   file.floats("rope_factors_short.weight", {3}, {1, 2, 3});
   file.floats("rope_factors_long.weight", {4}, {5, 6, 7, 8});
   EXPECT_THAT(problem(), HasSubstr("has no list of 4 numbers in \"rope_factors_short.weight\""));
@@ -502,7 +502,7 @@ TEST_F(GgufConfig, RopesParametersHaveTheirOwnNames) {
   file = scaled;
   file.f32("deepseek2.rope.scaling.yarn_log_multiplier", -1);
   EXPECT_THAT(problem(), HasSubstr("has \"deepseek2.rope.scaling.yarn_log_multiplier\": -1, "
-                                   "expected a number from 0 to 100"));
+                                   "expected a number from 1e-06 to 100"));
 }
 
 TEST_F(GgufConfig, PositionsWithoutRopeAreNotScaled) {

@@ -1,0 +1,430 @@
+//===- GgufDefaultsTest.cpp - what keys mean that a GGUF file lacks -------===//
+//
+// One table: a file that has all keys of its architecture, the key that it loses or that gets
+// another value, and what is then computed or which key is asked for. Values are llama.cpp's.
+//
+//===----------------------------------------------------------------------===//
+#include "frontend/config/gguf/GgufConfig.h"
+
+#include "tests/unit/frontend/GgufWriter.h"
+#include "tests/unit/frontend/TestFolder.h"
+
+#include <cmath>
+
+using namespace mica;
+using namespace mica::test;
+
+namespace {
+
+using Value = std::variant<uint32_t, float, bool, std::string>;
+using Keys = std::map<std::string, Value>;
+
+constexpr uint32_t context = 128, hidden = 32, heads = 4, inner = 64;
+constexpr float theta = 5e4;
+
+/// Keys of a file of `architecture`, which come on top of those that all have.
+struct Sample {
+  std::string architecture;
+  Keys own;
+  bool isLayerNorm = false, hasRope = true;
+  std::vector<std::string> vectors = {}; ///< names of F32 tensors of a number per pair
+};
+
+const Keys experts = {{"expert_count", 4u}, {"expert_used_count", 2u}};
+const Keys linear = {{"rope.scaling.type", "linear"}, {"rope.scaling.factor", 2.f}};
+const Keys yarn = {{"rope.scaling.type", "yarn"},
+                   {"rope.scaling.factor", 4.f},
+                   {"rope.scaling.original_context_length", 16u},
+                   {"rope.scaling.yarn_attn_factor", 3.f},
+                   {"rope.scaling.yarn_beta_fast", 8.f},
+                   {"rope.scaling.yarn_beta_slow", 2.f}};
+const Keys longRope = {{"rope.scaling.type", "longrope"},
+                       {"rope.scaling.original_context_length", 16u},
+                       {"rope.scaling.attn_factor", 1.5f}};
+const Keys qwenExperts = {{"expert_feed_forward_length", 16u}};
+const Keys firstDeepSeek = {{"attention.head_count_kv", heads},  {"leading_dense_block_count", 1u},
+                            {"expert_shared_count", 2u},         {"expert_weights_scale", 1.f},
+                            {"expert_feed_forward_length", 16u}, {"expert_weights_norm", true}};
+const Keys latents = {{"attention.head_count_kv", 1u},     {"leading_dense_block_count", 1u},
+                      {"expert_shared_count", 1u},         {"expert_weights_scale", 2.f},
+                      {"expert_feed_forward_length", 16u}, {"attention.q_lora_rank", 8u},
+                      {"attention.kv_lora_rank", 12u},     {"rope.dimension_count", 4u},
+                      {"attention.key_length", 10u},       {"attention.value_length", 6u},
+                      {"expert_group_count", 2u},          {"expert_group_used_count", 1u}};
+const Keys latentYarn = {{"rope.scaling.type", "yarn"},
+                         {"rope.scaling.factor", 4.f},
+                         {"rope.scaling.original_context_length", 16u},
+                         {"rope.scaling.yarn_log_multiplier", 0.05f}};
+
+Keys operator+(Keys keys, const Keys &others) {
+  for (const auto &[key, value] : others)
+    keys.insert_or_assign(key, value);
+  return keys;
+}
+
+const std::map<std::string, Sample> samples = {
+    {"command-r", {"command-r", {{"logit_scale", 0.5f}}, /*isLayerNorm=*/true}},
+    {"deepseek", {"deepseek", experts + firstDeepSeek}},
+    {"deepseek2 of V2", {"deepseek2", experts + latents + Keys{{"expert_gating_func", 1u}}}},
+    {"deepseek2 of V3",
+     {"deepseek2",
+      experts + latents + Keys{{"expert_gating_func", 2u}, {"expert_weights_norm", true}}}},
+    {"deepseek2 with yarn",
+     {"deepseek2", experts + latents + latentYarn + Keys{{"expert_gating_func", 2u}}}},
+    {"gemma", {"gemma", {{"attention.key_length", 16u}}}},
+    {"gemma2",
+     {"gemma2",
+      {{"attention.sliding_window", 16u},
+       {"attn_logit_softcapping", 7.f},
+       {"final_logit_softcapping", 9.f}}}},
+    {"gemma3",
+     {"gemma3",
+      {{"block_count", 8u},
+       {"attention.sliding_window", 16u},
+       {"attention.sliding_window_pattern", 3u},
+       {"rope.freq_base_swa", 500.f},
+       {"final_logit_softcapping", 9.f}}}},
+    {"glm4", {"glm4", {{"rope.dimension_count", 4u}}}},
+    {"glm4 with linear", {"glm4", linear + Keys{{"rope.dimension_count", 4u}}}},
+    {"gpt-oss",
+     {"gpt-oss",
+      experts + Keys{{"attention.sliding_window", 16u}, {"expert_feed_forward_length", inner}}}},
+    {"gpt2",
+     {"gpt2", {{"feed_forward_length", 4 * hidden}}, /*isLayerNorm=*/true, /*hasRope=*/false}},
+    {"gptneox",
+     {"gptneox",
+      {{"use_parallel_residual", true}, {"rope.dimension_count", 4u}},
+      /*isLayerNorm=*/true}},
+    {"granite",
+     {"granite",
+      {{"attention.scale", 0.25f},
+       {"embedding_scale", 3.f},
+       {"residual_scale", 0.5f},
+       {"logit_scale", 4.f},
+       {"rope.scaling.finetuned", true}}}},
+    {"llama", {"llama", {{"attention.key_length", 16u}}}},
+    {"llama with experts", {"llama", experts}},
+    {"llama with linear", {"llama", linear}},
+    {"llama with yarn", {"llama", yarn}},
+    {"phi3", {"phi3", {{"attention.sliding_window", 16u}, {"rope.dimension_count", 4u}}}},
+    {"phi3 with longrope",
+     {"phi3",
+      longRope,
+      /*isLayerNorm=*/false,
+      /*hasRope=*/true,
+      {"rope_factors_short.weight", "rope_factors_long.weight"}}},
+    {"qwen2moe",
+     {"qwen2moe",
+      experts + qwenExperts +
+          Keys{{"expert_shared_feed_forward_length", 16u}, {"expert_weights_norm", true}}}},
+    {"qwen3", {"qwen3", {}}},
+    {"qwen3moe", {"qwen3moe", experts + qwenExperts + Keys{{"expert_weights_norm", false}}}},
+    {"stablelm",
+     {"stablelm",
+      {{"use_parallel_residual", true}, {"rope.dimension_count", 4u}},
+      /*isLayerNorm=*/true}},
+    {"starcoder2", {"starcoder2", {{"attention.sliding_window", 16u}}, /*isLayerNorm=*/true}},
+};
+
+Keys keysOf(const Sample &sample) {
+  Keys keys = {{"context_length", context},
+               {"embedding_length", hidden},
+               {"block_count", 2u},
+               {"feed_forward_length", inner},
+               {"attention.head_count", heads},
+               {"attention.head_count_kv", 2u}};
+  keys[sample.isLayerNorm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"] =
+      1e-5f;
+  if (sample.hasRope)
+    keys["rope.freq_base"] = theta;
+  else
+    keys.erase("attention.head_count_kv");
+  return keys + sample.own;
+}
+
+GgufWriter fileOf(const Sample &sample, const Keys &keys) {
+  GgufWriter file;
+  file.string("general.architecture", sample.architecture);
+  for (const auto &[name, value] : keys) {
+    std::string key = sample.architecture + "." + name;
+    if (auto *number = std::get_if<uint32_t>(&value))
+      file.u32(key, *number);
+    else if (auto *real = std::get_if<float>(&value))
+      file.f32(key, *real);
+    else if (auto *flag = std::get_if<bool>(&value))
+      file.boolean(key, *flag);
+    else
+      file.string(key, std::get<std::string>(value));
+  }
+  file.floats("token_embd.weight", {64, hidden}, std::vector<float>(64 * hidden));
+  for (const std::string &name : sample.vectors)
+    file.floats(name, {4}, {1, 2, 3, 4});
+  return file;
+}
+
+/// A number that a model is computed with; of the last layer unless it says otherwise.
+using Fact = double (*)(const ModelConfig &);
+
+const AttentionConfig &attentionOf(const ModelConfig &config) {
+  return config.kinds[config.layers.back()].attention;
+}
+const SparseConfig &expertsOf(const ModelConfig &config) {
+  return std::get<SparseConfig>(config.kinds[config.layers.back()].ffn);
+}
+template <typename Scaling> const Scaling &scalingOf(const ModelConfig &config) {
+  return std::get<Scaling>(attentionOf(config).rope.scaling);
+}
+
+double thetaOf(const ModelConfig &config) { return attentionOf(config).rope.theta; }
+double firstThetaOf(const ModelConfig &config) { return config.kinds[0].attention.rope.theta; }
+double turnedOf(const ModelConfig &config) {
+  return static_cast<double>(attentionOf(config).rope.dimensions);
+}
+double kvHeadsOf(const ModelConfig &config) {
+  return static_cast<double>(attentionOf(config).kvHeads);
+}
+double headDimOf(const ModelConfig &config) {
+  return static_cast<double>(attentionOf(config).headDim);
+}
+/// Of the first layer; 0 for none.
+double windowOf(const ModelConfig &config) {
+  return static_cast<double>(config.kinds[0].attention.window.value_or(0));
+}
+/// How many layers precede the first one without a window.
+double firstWithoutWindow(const ModelConfig &config) {
+  double layers = 0;
+  for (unsigned kind : config.layers) {
+    if (!config.kinds[kind].attention.window)
+      return layers;
+    ++layers;
+  }
+  return layers;
+}
+double softcapOf(const ModelConfig &config) { return attentionOf(config).softcap.value_or(0); }
+double logitSoftcapOf(const ModelConfig &config) { return config.logitSoftcap.value_or(0); }
+double embeddingScaleOf(const ModelConfig &config) { return config.embeddingMultiplier; }
+double residualScaleOf(const ModelConfig &config) { return config.block.residualMultiplier; }
+double isParallel(const ModelConfig &config) { return config.block.parallel != Parallel::No; }
+double normalises(const ModelConfig &config) { return expertsOf(config).normalise; }
+double groupsOf(const ModelConfig &config) { return static_cast<double>(expertsOf(config).groups); }
+double isSigmoid(const ModelConfig &config) {
+  return expertsOf(config).scoring == Scoring::Sigmoid;
+}
+double expertInnerOf(const ModelConfig &config) {
+  return static_cast<double>(expertsOf(config).expert.inner);
+}
+double sharedInnerOf(const ModelConfig &config) {
+  return static_cast<double>(expertsOf(config).shared.inner);
+}
+double queryRankOf(const ModelConfig &config) {
+  return static_cast<double>(attentionOf(config).latent->queryRank);
+}
+double yarnOriginalOf(const ModelConfig &config) {
+  return static_cast<double>(scalingOf<YarnScaling>(config).original);
+}
+double yarnAttentionOf(const ModelConfig &config) {
+  return scalingOf<YarnScaling>(config).attentionFactor;
+}
+double betaFastOf(const ModelConfig &config) { return scalingOf<YarnScaling>(config).betaFast; }
+double betaSlowOf(const ModelConfig &config) { return scalingOf<YarnScaling>(config).betaSlow; }
+double scoreMultiplierOf(const ModelConfig &config) {
+  return attentionOf(config).rope.scoreMultiplier;
+}
+double longOriginalOf(const ModelConfig &config) {
+  return static_cast<double>(scalingOf<LongRopeScaling>(config).original);
+}
+double longAttentionOf(const ModelConfig &config) {
+  return scalingOf<LongRopeScaling>(config).attentionFactor;
+}
+double isUnscaled(const ModelConfig &config) {
+  return std::holds_alternative<std::monostate>(attentionOf(config).rope.scaling);
+}
+
+struct Row {
+  const char *sample, *key;
+  std::optional<Value> value; ///< nothing where the file has no such key
+  Fact fact = nullptr;
+  double expected = 0;
+  std::string error = ""; ///< the end of what is said, instead of a fact
+};
+
+Row absent(const char *sample, const char *key, Fact fact, double expected) {
+  return {sample, key, std::nullopt, fact, expected};
+}
+Row given(const char *sample, const char *key, Value value, Fact fact, double expected) {
+  return {sample, key, std::move(value), fact, expected};
+}
+Row required(const char *sample, const char *key, const char *why) {
+  const std::string &architecture = samples.at(sample).architecture;
+  return {sample,  key, std::nullopt,
+          nullptr, 0,   "m.gguf: has no key \"" + architecture + "." + key + "\", " + why};
+}
+Row required(const char *sample, const char *key) {
+  std::string why = "which " + samples.at(sample).architecture + " needs, fetch it again";
+  return required(sample, key, why.c_str());
+}
+Row refused(const char *sample, const char *key, Value value, const char *shown,
+            const char *expected) {
+  const std::string &architecture = samples.at(sample).architecture;
+  return {sample,
+          key,
+          std::move(value),
+          nullptr,
+          0,
+          "m.gguf: has \"" + architecture + "." + key + "\": " + shown + ", expected " + expected};
+}
+
+constexpr auto otherConverter = "without which a model of so many experts can be one of several, "
+                                "choose a file that a newer converter wrote";
+
+std::vector<Row> rows() {
+  constexpr auto only1 = [](const char *type) {
+    return std::string("one of [1] beside a rope scaling of type ") + type +
+           ", choose a model without it";
+  };
+  static const std::string besideNone = only1("none"), besideLinear = only1("linear"),
+                           besideYarn = only1("yarn");
+  return {
+      // Sizes, norms and rope.
+      absent("llama", "attention.head_count_kv", kvHeadsOf, heads),
+      absent("llama", "attention.key_length", headDimOf, 8),
+      absent("llama", "rope.freq_base", thetaOf, 1e4),
+      required("llama", "attention.layer_norm_rms_epsilon"),
+      required("llama", "context_length"),
+      absent("llama with experts", "rope.freq_base", thetaOf, 1e4),              // and not 1e6
+      absent("llama with experts", "attention.head_count_kv", kvHeadsOf, heads), // and not 8
+      absent("command-r", "rope.freq_base", thetaOf, 1e4),                       // and not 5e5
+      required("command-r", "logit_scale"),
+      absent("gemma", "attention.key_length", headDimOf, 8), // and not 256
+      absent("gemma2", "attention.sliding_window", windowOf, 4096),
+      absent("gemma2", "attn_logit_softcapping", softcapOf, 50),
+      absent("gemma2", "final_logit_softcapping", logitSoftcapOf, 30),
+      required("gemma3", "attention.sliding_window"),
+      absent("gemma3", "attention.sliding_window_pattern", firstWithoutWindow, 5),
+      required("gemma3", "rope.freq_base"),
+      absent("gemma3", "rope.freq_base_swa", firstThetaOf, 1e4),
+      absent("gemma3", "final_logit_softcapping", logitSoftcapOf, 0),
+      required("glm4", "rope.dimension_count"),
+      required("gpt2", "attention.layer_norm_epsilon"),
+      required("gptneox", "attention.layer_norm_epsilon"),
+      required("gptneox", "rope.dimension_count"),
+      required("gptneox", "use_parallel_residual"),
+      required("granite", "attention.scale"),
+      required("granite", "logit_scale"),
+      absent("granite", "embedding_scale", embeddingScaleOf, 1),
+      absent("granite", "residual_scale", residualScaleOf, 1),
+      absent("phi3", "attention.sliding_window", windowOf, 0),
+      absent("phi3", "rope.dimension_count", turnedOf, 8),
+      required("qwen3", "attention.layer_norm_rms_epsilon"),
+      required("stablelm", "rope.dimension_count"),
+      absent("stablelm", "use_parallel_residual", isParallel, 0),
+      absent("starcoder2", "attention.sliding_window", windowOf, 0),
+
+      // Experts.
+      absent("deepseek", "expert_weights_norm", normalises, 0),
+      required("deepseek", "leading_dense_block_count"),
+      absent("deepseek2 with yarn", "expert_gating_func", isSigmoid, 0),
+      absent("deepseek2 of V2", "attention.q_lora_rank", queryRankOf, 0), // and not 1536
+      absent("deepseek2 of V2", "expert_group_count", groupsOf, 0),
+      required("deepseek2 of V2", "expert_group_used_count", otherConverter),
+      required("deepseek2 of V2", "expert_weights_scale"),
+      absent("deepseek2 of V2", "rope.freq_base", thetaOf, 1e4),
+      absent("deepseek2 of V3", "expert_weights_norm", normalises, 0), // and not true
+      given("deepseek2 of V3", "expert_weights_norm", true, normalises, 1),
+      given("deepseek2 of V3", "expert_weights_norm", false, normalises, 0),
+      required("deepseek2 of V3", "expert_group_count", otherConverter),
+      required("deepseek2 of V3", "expert_group_used_count", otherConverter),
+      required("deepseek2 of V3", "expert_weights_scale"),
+      required("gpt-oss", "attention.sliding_window"),
+      required("gpt-oss", "rope.freq_base"),
+      absent("qwen2moe", "expert_weights_norm", normalises, 0),
+      absent("qwen2moe", "expert_feed_forward_length", expertInnerOf, inner / 2),
+      absent("qwen2moe", "expert_shared_feed_forward_length", sharedInnerOf, inner),
+      absent("qwen3moe", "expert_weights_norm", normalises, 1),
+      absent("qwen3moe", "expert_feed_forward_length", expertInnerOf, inner / 2),
+
+      // The factor of sines, which llama.cpp multiplies in whatever the type.
+      refused("llama", "rope.scaling.attn_factor", 2.f, "2", besideNone.c_str()),
+      refused("glm4", "rope.scaling.attn_factor", 2.f, "2", besideNone.c_str()),
+      refused("glm4 with linear", "rope.scaling.attn_factor", 2.f, "2", besideLinear.c_str()),
+      refused("llama with yarn", "rope.scaling.attn_factor", 2.f, "2", besideYarn.c_str()),
+      given("glm4", "rope.scaling.attn_factor", 1.f, isUnscaled, 1),
+      given("llama with yarn", "rope.scaling.attn_factor", 1.f, yarnAttentionOf, 3),
+      required("phi3 with longrope", "rope.scaling.attn_factor",
+               "which a rope scaling of type longrope needs, fetch it again"),
+      given("phi3 with longrope", "rope.scaling.attn_factor", 1.25f, longAttentionOf, 1.25),
+
+      // The factor of frequencies, which divides those of longrope in llama.cpp as well.
+      required("llama with linear", "rope.scaling.factor",
+               "which this scaling needs, fetch it again"),
+      required("llama with yarn", "rope.scaling.factor",
+               "which a rope scaling of type yarn needs, fetch it again"),
+      refused("phi3 with longrope", "rope.scaling.factor", 8.f, "8",
+              "one of [0,1] beside a rope scaling of type longrope, choose a model without it"),
+      given("phi3 with longrope", "rope.scaling.factor", 1.f, longAttentionOf, 1.5),
+      given("llama", "rope.scaling.factor", 0.f, isUnscaled, 1),
+
+      // What else scales rope.
+      absent("llama with yarn", "rope.scaling.original_context_length", yarnOriginalOf, context),
+      absent("llama with yarn", "rope.scaling.yarn_attn_factor", yarnAttentionOf,
+             1 + 0.1 * std::log(4)),
+      absent("llama with yarn", "rope.scaling.yarn_beta_fast", betaFastOf, 32),
+      absent("llama with yarn", "rope.scaling.yarn_beta_slow", betaSlowOf, 1),
+      absent("phi3 with longrope", "rope.scaling.original_context_length", longOriginalOf, context),
+      required("deepseek2 with yarn", "rope.scaling.yarn_log_multiplier",
+               "which a rope scaling of type yarn needs, fetch it again"),
+      refused("deepseek2 with yarn", "rope.scaling.yarn_log_multiplier", 0.f, "0",
+              "a number from 1e-06 to 100, correct it"),
+      given("deepseek2 with yarn", "rope.scaling.yarn_log_multiplier", 0.1f, scoreMultiplierOf,
+            std::pow(1 + 0.1 * std::log(4), 2)),
+
+      // Granite's switch of rope.
+      refused("granite", "rope.scaling.finetuned", false, "false",
+              "one of [true] (nothing else is computed), choose a model without it"),
+      given("llama", "rope.scaling.finetuned", false, isUnscaled, 1),
+  };
+}
+
+class GgufDefaults : public testing::Test {
+protected:
+  llvm::Expected<ModelConfig> read(const Sample &sample, const Keys &keys) {
+    model.emplace(
+        llvm::cantFail(GgufModel::open(folder.write("m.gguf", fileOf(sample, keys).bytes()))));
+    return readGgufConfig(*model);
+  }
+
+  TestFolder folder;
+  std::optional<GgufModel> model;
+};
+
+TEST_F(GgufDefaults, SamplesAreWhole) {
+  for (const auto &[name, sample] : samples)
+    EXPECT_EQ(messageOf(read(sample, keysOf(sample))), "") << name;
+}
+
+TEST_F(GgufDefaults, AreThoseOfLlamaCppOrTheKeyIsRequired) {
+  for (const Row &row : rows()) {
+    SCOPED_TRACE(std::string(row.sample) + ", " + row.key + (row.value ? " given" : " absent"));
+    const Sample &sample = samples.at(row.sample);
+    Keys keys = keysOf(sample);
+    if (row.value) {
+      keys.insert_or_assign(row.key, *row.value);
+    } else {
+      if (row.fact)
+        EXPECT_GT(std::abs(row.fact(llvm::cantFail(read(sample, keys))) - row.expected), 1e-6)
+            << "the sample says what is taken without it";
+      EXPECT_EQ(keys.erase(row.key), 1u);
+    }
+    auto config = read(sample, keys);
+    if (!row.fact) {
+      EXPECT_THAT(messageOf(std::move(config)), testing::EndsWith(row.error));
+      continue;
+    }
+    if (!config)
+      ADD_FAILURE() << messageOf(std::move(config));
+    else
+      EXPECT_NEAR(row.fact(*config), row.expected, 1e-6 * std::abs(row.expected));
+  }
+}
+
+} // namespace
