@@ -1,6 +1,6 @@
 //===- Compile.cpp - mica compile -----------------------------------------===//
 
-#include "backends/cpu/device/CpuDevice.h"
+#include "backends/cpu/features/Cpu.h"
 #include "backends/runtime/support/CommandLine.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Report.h"
@@ -445,7 +445,7 @@ static std::string lastLine(const CompileArguments &arguments, const CompileResu
                         .hasTokenizer = result.hasTokenizer,
                         .hasChat = result.hasChat,
                         .foreignTarget =
-                            rt::CpuDevice().check(target.cpu, target.features) ? "" : target.cpu}
+                            rt::checkCpu(target.cpu, target.features) ? "" : target.cpu}
       .toText();
 }
 
