@@ -15,9 +15,10 @@
 
 namespace mica {
 
-static llvm::Error checkRegular(llvm::StringRef path, const struct stat &status) {
+static llvm::Error checkRegular(llvm::StringRef path, const struct stat &status,
+                                llvm::StringRef directoryRemedy) {
   if (S_ISDIR(status.st_mode))
-    return inputError(path, "is a directory where a file is expected", "put the file in its place");
+    return inputError(path, "is a directory where a file is expected", directoryRemedy);
   if (!S_ISREG(status.st_mode))
     return inputError(path, "is not a regular file", "put a regular file in its place");
   if (status.st_size == 0)
@@ -34,6 +35,14 @@ static llvm::Error cannotBeRead(llvm::StringRef path) {
 }
 
 llvm::Expected<MappedFile> MappedFile::open(llvm::StringRef path) {
+  return open(path, "put the file in its place");
+}
+
+llvm::Expected<MappedFile> MappedFile::openNamed(llvm::StringRef path) {
+  return open(path, "name a file");
+}
+
+llvm::Expected<MappedFile> MappedFile::open(llvm::StringRef path, llvm::StringRef directoryRemedy) {
   std::string name = path.str();
   // O_NONBLOCK: opening a FIFO must not wait for a writer.
   int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -43,7 +52,7 @@ llvm::Expected<MappedFile> MappedFile::open(llvm::StringRef path) {
   struct stat status;
   if (::fstat(file, &status) != 0)
     return cannotBeRead(path);
-  if (llvm::Error error = checkRegular(path, status))
+  if (llvm::Error error = checkRegular(path, status, directoryRemedy))
     return std::move(error);
   size_t size = static_cast<size_t>(status.st_size);
   void *data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);

@@ -16,6 +16,8 @@ class MappedFile {
 public:
   /// Refuses, naming the path, what is missing, unreadable, empty or not a regular file.
   static llvm::Expected<MappedFile> open(llvm::StringRef path);
+  /// The same for a file that an option of a command names.
+  static llvm::Expected<MappedFile> openNamed(llvm::StringRef path);
 
   MappedFile(MappedFile &&other) noexcept;
   MappedFile &operator=(MappedFile &&other) noexcept;
@@ -28,6 +30,7 @@ public:
   void release(llvm::ArrayRef<uint8_t> part) const;
 
 private:
+  static llvm::Expected<MappedFile> open(llvm::StringRef path, llvm::StringRef directoryRemedy);
   MappedFile(std::string name, const uint8_t *data, size_t size)
       : name(std::move(name)), data(data), size(size) {}
 

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import struct
 import subprocess
@@ -44,6 +45,10 @@ def imatrix(entries):
     return path
 
 
+#: The matrices of a layer of minimind-dense as GGUF files call them, and their columns.
+MATRICES = {"attn_q": 256, "attn_k": 256, "attn_v": 256, "attn_output": 512, "ffn_gate": 256, "ffn_up": 256, "ffn_down": 512}
+
+
 class Calibrate(Case):
     def divergence(self, name, *options):
         reference = program(BUNDLED / name, "--weights", "f32")
@@ -79,8 +84,35 @@ class Calibrate(Case):
         self.assertNotEqual(plain, weighted)
         other = imatrix({"blk.0.attn_output.weight": [1, 2]})
         status, error = compile_failing(BUNDLED / "minimind-dense", "--weights", "int4", "--imatrix", other)
-        self.assertEqual((status, error.count("\n")), (1, 1), error)
-        self.assertIn(f"has 512 columns, but the statistics in {other} are for 2, give those of this model", error)
+        *_, refusal = error.splitlines()
+        self.assertEqual(status, 1, error)
+        self.assertIn(f"has 512 columns, but the statistics in {other} are for 2, give those of this model", refusal)
+
+    def said(self, *options):
+        """What compiling the bundled model says."""
+        done = harness.execute([harness.mica, "compile", BUNDLED / "minimind-dense", "--weights", "int4", *options,
+                                "-o", harness.folder("calibrate-said") + "/out"])
+        return done.stderr.decode()
+
+    def test_imatrix_of_few_and_of_most_matrices(self):
+        """Of few, one without statistics is named."""
+        model = BUNDLED / "minimind-dense"
+        widths = {f"blk.{layer}.{name}.weight": width for layer in range(3) for name, width in MATRICES.items()}
+        complete = {name: [1.0 + i % 3 for i in range(width)] for name, width in widths.items()}
+        few = imatrix({"blk.0.attn_output.weight": complete["blk.0.attn_output.weight"]})
+        said, count = self.said("--imatrix", few), len(widths) + 1
+        self.assertIn(f"mica: warning: {few}: has statistics for 1 of {count} matrices of {model}, but not for \"blk.", said)
+        most = imatrix(complete)
+        said = self.said("--imatrix", most)
+        self.assertIn(f"{most}: has statistics for {count - 1} of {count} matrices of {model}\n", said)
+        self.assertNotIn("warning", said)
+
+    def test_a_short_text(self):
+        """Few ids are used, and a warning says how many."""
+        short, enough = file_of("ab"), file_of(bundled_text())
+        self.assertRegex(self.said("--calibrate", short),
+                         re.escape(f"warning: {short}: statistics are of ") + "[23] ids only, give a text of at least 1024")
+        self.assertNotIn("ids only", self.said("--calibrate", enough))
 
     def test_an_interrupted_calibration_leaves_nothing(self):
         """Neither the program that computes the text, nor its statistics, nor a process that still computes."""
@@ -108,6 +140,8 @@ class Calibrate(Case):
                 (2, (model, "--weights", "int4", "--calibrate", text, "--emit", "obj"), "--calibrate needs --emit exe"),
                 (1, (model, "--weights", "int4", "--calibrate", "/nowhere"), "/nowhere"),
                 (1, (model, "--weights", "int4", "--calibrate", short), "give a longer text"),
+                (1, (model, "--weights", "int4", "--calibrate", emptied), "is a directory where a file is expected, name a file"),
+                (1, (model, "--weights", "int4", "--imatrix", emptied), "is a directory where a file is expected, name a file"),
                 (1, (emptied, "--weights", "int4", "--calibrate", text), "has no tokenizer"),
                 (1, (model, "--weights", "int4", "--imatrix", text), "is not a llama-imatrix file"),
                 (1, (model, "--weights", "int4", "--imatrix", foreign), "has no statistics for any matrix")):

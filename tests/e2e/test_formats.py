@@ -71,6 +71,7 @@ class Taking(gguf_file.Converter):
 
 @harness.for_each(gguf_blocks.BLOCKS, "quality")
 @harness.for_each(FIELDS, "quality_with_outliers")
+@harness.for_each(("Q4_K", "Q8_0"), "quality_avx2")
 @harness.for_each(CHOICES, "choice")
 class Formats(Case):
     def test_numbers(self):
@@ -103,6 +104,10 @@ class Formats(Case):
 
     def quality(self, kind):
         self.bounded(kind, converted(kind)[0], (), BOUNDS["itself"])
+
+    def quality_avx2(self, kind):
+        """Without dot products of bytes, as 16-bit integers: prompts and decoding."""
+        self.bounded(f"{kind}, x86-64-v3", converted(kind)[0], ("--target", "x86-64-v3"), BOUNDS["itself"])
 
     def quality_with_outliers(self, kind):
         self.bounded(f"{kind}, outlier twin", converted(kind, "outlier twin")[0], (), BOUNDS["outlier twin"])

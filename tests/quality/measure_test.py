@@ -119,6 +119,8 @@ class Measure(unittest.TestCase):
         root = ET.parse(self.folder / "docs/quality.svg").getroot()
         marks = [e for e in root.iter("{http://www.w3.org/2000/svg}g")]
         self.assertEqual(len(marks), 2 * 4 + 3 * 2 + 3 * 4)
+        self.assertEqual(self.titles(root), ["small Llama trained in f32: KL divergence from the same file in f32",
+                                             "small Llama trained in f32: KL divergence from the checkpoint in f32"])
         # The held-out text begins where the one for calibration ends.
         self.assertEqual((self.folder / "work/text-20000.txt").stat().st_size, 20000)
         self.assertEqual([w[w.index("-f") + 1] for w in self.asked("llama-imatrix", "-f")], [str(self.folder / "work/text-rest.txt")])
@@ -127,6 +129,29 @@ class Measure(unittest.TestCase):
         for words in asked:
             self.assertEqual(words[words.index("-f") + 1], str(self.folder / "work/text-20000.txt"))
             self.assertIn("f32", words, "the reference has a cache in f32")
+
+    def titles(self, root):
+        return [e.text for e in root.iter("{http://www.w3.org/2000/svg}text") if e.get("class") == "title"]
+
+    def test_titles_of_the_published_picture(self):
+        """Page and picture name the same references: of a model that is a file in blocks, that file."""
+        docs = measure.ROOT / "docs"
+        sections = (docs / "quality.md").read_text(encoding="utf-8").split("\n## ")
+        titles = []
+        for name, section in ((section.partition("\n")[0], section) for section in sections):
+            if "Reference: the same file computed in f32" in section:
+                titles.append(f"{name}: KL divergence from the same file in f32")
+            titles += [f"{name}: KL divergence from the {found}"
+                       for found in re.findall(r"Reference: the ((?:file|checkpoint) in f32), so that", section)]
+        self.assertEqual(self.titles(ET.parse(docs / "quality.svg").getroot()), titles)
+
+    def test_titles_of_a_requantized_file(self):
+        cells = {"mica prefill": {"kl": 0.001}, "mica decode": {"kl": 0.002}}
+        row = {"format": "int8", "bits": 8.3, "cells": cells}
+        for requantized, reference in ((True, "the file in f32"), (False, "the checkpoint in f32")):
+            model = {"title": "a model", "rows": [], "own": [row], "requantized": requantized}
+            root = ET.fromstring(report.picture({"reference": "same", "models": [model]}))
+            self.assertEqual(self.titles(root), [f"a model: KL divergence from {reference}"])
 
     def test_a_second_run_measures_nothing(self):
         first = self.run_it("--tables-only", "Q4_0")

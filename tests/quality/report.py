@@ -98,14 +98,12 @@ def conditions(result):
 
 CHOICES = [
     "## What to choose", "",
-    "Speeds are those of [benchmarks.md](benchmarks.md) at the shape of Llama-3.2-1B, which names machine and commits.", "",
+    "Speeds are in [benchmarks.md](benchmarks.md), which names machine and commits.", "",
     "- **A GGUF file as it is** (no option): its blocks are preserved. Prompts multiply them with rows of bf16, decoding with rows of",
     "  16-bit integers; either costs less than the formats themselves.",
-    "- **`--rows int8`**: prompts multiply rows of 8-bit integers with a scale per 32; decoding is the same. It makes prompts of Q4_K_M",
-    "  1.3 times as fast, and those of Q6_K no faster.",
-    "- **`--weights int8`** for a checkpoint in f32, f16 or bf16: half the bytes of bf16, and decoding takes half the time where the",
-    "  memory is the limit.",
-    "- **`--weights int4`**: 4.6 bits per weight in the layers, 6 in embedding and head: twice the speed of int8 in decoding.",
+    "- **`--rows int8`**: prompts multiply rows of 8-bit integers with a scale per 32; decoding is the same.",
+    "- **`--weights int8`** for a checkpoint in f32, f16 or bf16: half the bytes of bf16, which decoding reads for every token.",
+    "- **`--weights int4`**: 4.6 bits per weight in the layers, 6 in embedding and head.",
     "  `--calibrate TEXT` computes the model on a text first and weights errors by the activations that they meet;",
     "  `--imatrix FILE` takes llama.cpp's statistics instead. Use a text of the kind that the model is for; 65,536 ids of it are read.",
     "- Quantizing a file that is already in blocks (`--weights` with a GGUF file) adds the new format's error to the old one's: do not,",
@@ -226,7 +224,8 @@ def picture(result):
     panels = []
     for model in result["models"]:
         wanted = "the same file in f32" if same else "the model before quantization"
-        for rows, reference in ((model["rows"], wanted), (model["own"], "the checkpoint in f32")):
+        unquantized = "the file in f32" if model["requantized"] else "the checkpoint in f32"
+        for rows, reference in ((model["rows"], wanted), (model["own"], unquantized)):
             if any(figures for row in rows for figures in row["cells"].values()):
                 panels.append((f"{model['title']}: KL divergence from {reference}", rows))
     drawn = [Panel(title, rows, index * HEIGHT).draw() for index, (title, rows) in enumerate(panels)]

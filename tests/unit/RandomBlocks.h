@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace mica::test {
@@ -42,12 +43,39 @@ inline std::vector<const BlockFormat *> ownBlockFormats() {
   return formats;
 }
 
+/// The level of a code.
+inline int levelOf(const BlockFormat &format, int code) {
+  return format.levels ? format.levels[code] : code - format.bias;
+}
+
 /// The largest magnitude of a level.
 inline int largestLevel(const BlockFormat &format) {
   int largest = 0;
   for (int code = 0; code < 1 << format.codeBits(); ++code)
-    largest = std::max(largest, std::abs(format.levels ? format.levels[code] : code - format.bias));
+    largest = std::max(largest, std::abs(levelOf(format, code)));
   return largest;
+}
+
+/// The codes of the smallest and of the largest level.
+inline std::pair<uint8_t, uint8_t> extremeCodes(const BlockFormat &format) {
+  std::pair<uint8_t, uint8_t> codes{0, 0};
+  for (int code = 0; code < 1 << format.codeBits(); ++code) {
+    if (levelOf(format, code) < levelOf(format, codes.first))
+      codes.first = static_cast<uint8_t>(code);
+    if (levelOf(format, code) > levelOf(format, codes.second))
+      codes.second = static_cast<uint8_t>(code);
+  }
+  return codes;
+}
+
+/// Where the elements of a row have extreme levels, by the number of the row.
+inline constexpr int kExtremeKinds = 3;
+
+/// The code of element `i` of row `row`: the largest level, the smallest one, or both in turn.
+inline uint8_t extremeCode(const BlockFormat &format, int64_t row, int64_t i) {
+  auto [smallest, largest] = extremeCodes(format);
+  int64_t kind = row % kExtremeKinds;
+  return kind == 0 || (kind == 2 && i % 2 == 0) ? largest : smallest;
 }
 
 /// The bits of a scale near `value`; of a scale of one byte the power of two below it.
@@ -120,6 +148,59 @@ inline std::vector<uint8_t> randomBlocks(const BlockFormat &format, size_t count
       storeScale(format, format.offsetAt, scaleBits(format, draw(2 * subOffset)), block);
   }
   return bytes;
+}
+
+/// Writes the code of element `i`; see CodePlane.
+inline void storeCode(const BlockFormat &format, int i, uint8_t code, uint8_t *block) {
+  auto store = [&](const CodePlane &plane, int bits) {
+    int n = 8 / plane.width, up = plane.width * (i / plane.stripe % n),
+        mask = ((1 << plane.width) - 1) << up;
+    uint8_t &byte = block[plane.at + i / (plane.stripe * n) * plane.stripe + i % plane.stripe];
+    byte = static_cast<uint8_t>((byte & ~mask) | (bits << up & mask));
+  };
+  int bits = format.isSigned ? code ^ 0x80 : code;
+  store(format.low, bits);
+  if (format.high.width != 0)
+    store(format.high, bits >> format.low.width);
+}
+
+/// `count` blocks of row `row` of a matrix, whose codes are extremeCode(): scales, sub-scales and
+/// offsets are those of all blocks alike, such that numbers are between -1 and 1 or so.
+inline std::vector<uint8_t> extremeBlocks(const BlockFormat &format, size_t count, int64_t row) {
+  std::vector<uint8_t> block(format.bytes, 0xff);
+  BlockParts parts{};
+  splitBlock(format, block.data(), parts);
+  float subScale = 1, subOffset = 1;
+  if (format.hasSubScales()) {
+    subScale = parts.scales[0];
+    subOffset = format.hasOffsets() ? parts.offsets[0] : 1.0f;
+  }
+  auto largest = static_cast<float>(largestLevel(format));
+  storeScale(format, format.scaleAt, scaleBits(format, 1 / (subScale * largest)), block.data());
+  if (format.hasOffsets())
+    storeScale(format, format.offsetAt, scaleBits(format, 0.25f / subOffset), block.data());
+  for (int i = 0; i < format.elements; ++i)
+    storeCode(format, i, extremeCode(format, row, i), block.data());
+  std::vector<uint8_t> bytes;
+  for (size_t i = 0; i < count; ++i)
+    bytes.insert(bytes.end(), block.begin(), block.end());
+  return bytes;
+}
+
+/// `count` numbers of row `row` of a matrix that one of Mica's own formats quantizes to such codes.
+/// The first four of every 32 have other levels: they make any scale but the one that is meant
+/// worse.
+inline std::vector<float> extremeNumbers(const BlockFormat &format, size_t count, int64_t row) {
+  auto [smallest, largest] = extremeCodes(format);
+  const uint8_t others[] = {smallest, largest, static_cast<uint8_t>(largest / 3),
+                            static_cast<uint8_t>(largest / 2)};
+  std::vector<float> numbers(count);
+  for (size_t i = 0; i < count; ++i) {
+    uint8_t code = i % 32 < 4 ? others[i % 32] : extremeCode(format, row, static_cast<int64_t>(i));
+    numbers[i] =
+        static_cast<float>(levelOf(format, code)) / static_cast<float>(largestLevel(format));
+  }
+  return numbers;
 }
 
 /// The numbers of blocks.

@@ -3,11 +3,13 @@
 #include "tools/mica/Calibrate.h"
 
 #include "backends/runtime/profile/Probes.h"
+#include "backends/runtime/support/Report.h"
 #include "frontend/config/gguf/GgufConfig.h"
 #include "frontend/formats/gguf/Imatrix.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/MappedFile.h"
 #include "ir/Mica/Diagnostics.h"
+#include "ir/Mica/TensorPart.h"
 #include "passes/support/Weights.h"
 #include "tools/quality/Candidate.h"
 #include "tools/quality/Quality.h"
@@ -19,6 +21,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <set>
 
@@ -153,7 +156,7 @@ private:
     if (!opened->text)
       return inputError(arguments.model, "has no tokenizer, so that no text can be computed",
                         "put tokenizer.json into the folder, or give --imatrix");
-    Expected<MappedFile> file = MappedFile::open(text);
+    Expected<MappedFile> file = MappedFile::openNamed(text);
     if (!file)
       return file.takeError();
     rt::Result<rt::Tokens> encoded = opened->text->encode(
@@ -166,6 +169,11 @@ private:
     windows = planWindows(ids.size(), context, SIZE_MAX);
     if (windows.empty())
       return inputError(text, "has " + Twine(ids.size()) + " ids", "give a longer text");
+    constexpr size_t fewIds = 1024;
+    if (size_t used = windows.size() * windows.front().length; used < fewIds)
+      rt::reportWarning(formatv("{0}: statistics are of {1} ids only, give a text of at least {2}",
+                                text, used, fewIds)
+                            .str());
     vocab = static_cast<size_t>(opened->manifest.vocab);
     if (opened->manifest.bos && ids.front() == *opened->manifest.bos)
       bos = ids.front();
@@ -241,9 +249,45 @@ Expected<cpu::ColumnImportance> calibrate(const ModelArguments &arguments, const
   return Calibration(arguments, input, launcher, text).run();
 }
 
+/// The sources of the matrices that are rounded to a grid with --weights int8 or int4 and that rows
+/// are multiplied with, in the order of the module.
+static std::vector<TensorPart> multipliedMatrices(mlir::ModuleOp module) {
+  std::vector<TensorPart> matrices;
+  StringSet<> known;
+  WeightProperty weights(module, "sources of");
+  module.walk([&](mlir::Operation *op) {
+    for (mlir::OpOperand &operand : op->getOpOperands())
+      if (classifyWeightUse(operand) == WeightUse::Product)
+        for (mlir::Value same : weights.sameAs(operand.get()))
+          if (WeightOp weight = weights.symbolOf(same))
+            for (mlir::Attribute source : weight.getSourceList())
+              if (TensorPart part = TensorPart::of(source); known.insert(part.text()).second)
+                matrices.push_back(std::move(part));
+  });
+  return matrices;
+}
+
+/// Says how many matrices have statistics. One that has few may be of another model.
+static void reportCoverage(StringRef model, mlir::ModuleOp module,
+                           const StringMap<GgufPlace> &places,
+                           const cpu::ColumnImportance &importance) {
+  std::vector<TensorPart> matrices = multipliedMatrices(module), missing;
+  copy_if(matrices, std::back_inserter(missing),
+          [&](const TensorPart &part) { return importance.find(part).empty(); });
+  size_t all = matrices.size(), found = all - missing.size();
+  std::string message = formatv("{0}: has statistics for {1} of {2} matrices of {3}",
+                                importance.fileName(), found, all, model);
+  if (10 * found >= 9 * all)
+    return rt::reportNote(message);
+  auto place = places.find(missing.front().tensor);
+  const std::string &name = place == places.end() ? missing.front().tensor : place->second.tensor;
+  rt::reportWarning(message + ", but not for " + inQuotes(name) +
+                    ": its columns weigh by the weights alone");
+}
+
 Expected<cpu::ColumnImportance> importanceOfImatrix(StringRef model, const ModelInput &input,
                                                     StringRef path) {
-  Expected<MappedFile> file = MappedFile::open(path);
+  Expected<MappedFile> file = MappedFile::openNamed(path);
   if (!file)
     return file.takeError();
   Expected<Imatrix> imatrix = readImatrix(file->bytes(), path);
@@ -253,7 +297,8 @@ Expected<cpu::ColumnImportance> importanceOfImatrix(StringRef model, const Model
     return inputError(model, "does not say what GGUF files call its tensors",
                       "give --calibrate, or the folder or GGUF file that it came from");
   cpu::ColumnImportance importance(path);
-  for (const auto &[name, place] : ggufPlaces(*input.config)) {
+  StringMap<GgufPlace> places = ggufPlaces(*input.config);
+  for (const auto &[name, place] : places) {
     auto entry = imatrix->find(place.tensor);
     if (entry == imatrix->end())
       continue;
@@ -267,6 +312,7 @@ Expected<cpu::ColumnImportance> importanceOfImatrix(StringRef model, const Model
   if (importance.size() == 0)
     return inputError(path, "has no statistics for any matrix of " + model,
                       "give those of this model");
+  reportCoverage(model, input.module.get(), places, importance);
   return importance;
 }
 

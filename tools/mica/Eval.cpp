@@ -27,7 +27,7 @@ constexpr size_t kPieceBytes = 16 << 20;
 
 /// Ids of a file, separated by spaces, lines or commas.
 Expected<rt::Tokens> readIds(StringRef path, int64_t vocab) {
-  Expected<MappedFile> file = MappedFile::open(path);
+  Expected<MappedFile> file = MappedFile::openNamed(path);
   if (!file)
     return file.takeError();
   StringRef rest(reinterpret_cast<const char *>(file->bytes().data()), file->bytes().size());
@@ -118,7 +118,7 @@ Error Evaluation::readText() {
   } else {
     if (!program.text)
       return program.error("has no tokenizer", "give the text as ids with --tokens-file");
-    Expected<MappedFile> file = MappedFile::open(arguments.text);
+    Expected<MappedFile> file = MappedFile::openNamed(arguments.text);
     if (!file)
       return file.takeError();
     std::string_view text(reinterpret_cast<const char *>(file->bytes().data()),

@@ -255,7 +255,7 @@ Error Verification::readText() {
   if (!tokenizer)
     return inputError(arguments.model.model, "has no tokenizer, which --text needs",
                       "leave --text out");
-  Expected<MappedFile> mapped = MappedFile::open(arguments.text);
+  Expected<MappedFile> mapped = MappedFile::openNamed(arguments.text);
   if (!mapped)
     return mapped.takeError();
   rt::Result<rt::Tokens> encoded = tokenizer->encode(

@@ -4,8 +4,10 @@
 
 #include "backends/cpu/kernels/matmul/Prefetch.h"
 #include "backends/cpu/kernels/rows/Int8Row.h"
+#include "ir/Quantize/Quantize.h"
 
 using namespace mlir;
+using namespace mica;
 using namespace mica::cpu;
 
 LimbRows::LimbRows(KernelBuilder &b, int64_t rows, int64_t k, Signs signs)
@@ -18,7 +20,7 @@ LimbRows::LimbRows(KernelBuilder &b, int64_t rows, int64_t k, Signs signs)
 void LimbRows::store(Value row, ArrayRef<Value> numbers) {
   Type i32 = b.getI32Type();
   Value largest = largestMagnitude(b, numbers);
-  Value inverse = b.broadcast(b.divf(b.f32(unit()), b.maxf(largest, b.f32(1e-30f))));
+  Value inverse = b.broadcast(b.divf(b.f32(unit()), b.maxf(largest, b.f32(kSmallestMagnitude))));
   b.store(b.divf(largest, b.f32(unit())), scales, row);
   auto round = [&](Value x) -> Value { return math::RoundEvenOp::create(b, x); };
   auto integer = [&](Value x) -> Value { return arith::FPToSIOp::create(b, b.vec(i32), x); };

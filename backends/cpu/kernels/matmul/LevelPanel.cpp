@@ -36,9 +36,18 @@ LevelPanel::LevelPanel(KernelBuilder &b, const WeightSpec &weight)
 
 int64_t LevelPanel::lanesPerChunk() const { return hasWords() ? 2 * kQuads : kQuads; }
 
-int64_t LevelPanel::exactQuads() const {
-  int64_t largest = ((int64_t(1) << bitsOfLevel(format)) - 1) * 127;
-  return bitsOfLevel(format) == 8 ? 0 : INT16_MAX / (2 * largest);
+/// The largest magnitude in a row of one limb.
+static constexpr auto kLargestByte = static_cast<int64_t>(IntegerRowLayout::limitOf(1));
+
+LevelPanel::ByteSums LevelPanel::byteSums() const {
+  // A lane of words sums two products of each quad.
+  static_assert(2 * 128 * kLargestByte <= INT16_MAX, "magnitudes of 8 bits times a row");
+  if (bitsOfLevel(format) == 8)
+    return ByteSums::Signed;
+  int64_t largestLevel = (int64_t(1) << bitsOfLevel(format)) - 1,
+          exactQuads = INT16_MAX / (2 * largestLevel * kLargestByte);
+  assert(exactQuads >= 2 && "no format has codes of 7 bits");
+  return exactQuads >= lanesOfGroup() ? ByteSums::WholeGroup : ByteSums::Pairs;
 }
 
 Value LevelPanel::placeOfGroup(Value inPanel, int64_t group, Value column) const {
@@ -68,8 +77,8 @@ void LevelPanel::expand(const PackedPanel &panel, Value from, Value to) const {
       };
       for (int64_t quad = 0; quad < kQuads; ++quad) {
         if (!hasWords()) {
-          store(exactQuads() == 0 ? reader.loadLevels(lines, quad) : reader.loadQuad(lines, quad),
-                quad);
+          bool usesSigns = byteSums() == ByteSums::Signed;
+          store(usesSigns ? reader.loadLevels(lines, quad) : reader.loadQuad(lines, quad), quad);
           continue;
         }
         Value bias = b.splatInt(format.unsignedBias(), b.getI16Type(), 2 * kLanes);
@@ -118,10 +127,8 @@ SmallVector<Value> LevelPanel::sumWords(const ProductTile &tile, Value chunk, in
 SmallVector<Value> LevelPanel::sumBytes(const ProductTile &tile, Value chunk, int64_t group) const {
   IntegerRows rows(b, tile.x, limbs, k);
   Type i16 = b.getI16Type(), i32 = b.getI32Type();
-  int64_t count = lanesOfGroup(), exact = exactQuads();
-  bool inWords = exact >= count;
-  // Where words cannot take a whole group: two quads at most, as registers hold the sums already.
-  int64_t together = inWords ? 1 : std::clamp<int64_t>(exact, 1, 2);
+  int64_t count = lanesOfGroup(), together = byteSums() == ByteSums::Pairs ? 2 : 1;
+  bool inWords = byteSums() == ByteSums::WholeGroup, usesSigns = byteSums() == ByteSums::Signed;
   Value zero = inWords ? b.splatInt(0, i16, 2 * kLanes) : b.splatInt(0, i32);
   SmallVector<Value> zeros(tile.rows.size() * tile.vectors, zero);
   SmallVector<Value> sums = b.carryRolled(
@@ -132,7 +139,7 @@ SmallVector<Value> LevelPanel::sumBytes(const ProductTile &tile, Value chunk, in
         for (int64_t i = 0; i < together; ++i)
           for (int64_t v = 0; v < tile.vectors; ++v) {
             ofQuads[i].push_back(loadLevels(tile, chunk, b.add(first, i), v));
-            if (exact == 0)
+            if (usesSigns)
               magnitudes[i].push_back(math::AbsIOp::create(b, ofQuads[i].back()));
           }
         for (auto [r, row] : llvm::enumerate(tile.rows)) {
@@ -142,8 +149,8 @@ SmallVector<Value> LevelPanel::sumBytes(const ProductTile &tile, Value chunk, in
             for (int64_t v = 0; v < tile.vectors; ++v) {
               Value ofVector = ofQuads[i][v];
               Value products =
-                  exact == 0 ? b.multiplyBytes(magnitudes[i][v], b.applySigns(numbers, ofVector))
-                             : b.multiplyBytes(ofVector, numbers);
+                  usesSigns ? b.multiplyBytes(magnitudes[i][v], b.applySigns(numbers, ofVector))
+                            : b.multiplyBytes(ofVector, numbers);
               words[v] = words[v] ? b.add(words[v], products) : products;
             }
           }
@@ -165,7 +172,7 @@ SmallVector<Value> LevelPanel::sumGroup(const ProductTile &tile, Value chunk, in
   if (hasWords())
     return sumWords(tile, chunk, group);
   SmallVector<Value> sums = sumBytes(tile, chunk, group);
-  if (exactQuads() == 0 || format.unsignedBias() == 0)
+  if (byteSums() == ByteSums::Signed || format.unsignedBias() == 0)
     return sums;
   IntegerRows rows(b, tile.x, limbs, k);
   Value bias = arith::ConstantIntOp::create(b, b.getI32Type(), format.unsignedBias());

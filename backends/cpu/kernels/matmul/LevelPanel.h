@@ -38,8 +38,13 @@ private:
                          int64_t vector) const;
   mlir::Value placeOfGroup(mlir::Value inPanel, int64_t group, mlir::Value column) const;
 
-  /// Quads whose products of bytes sum up exactly in words; 0: not even one's do.
-  int64_t exactQuads() const;
+  /// How products of bytes are summed in words without overflow, by the bits of a level.
+  enum class ByteSums {
+    WholeGroup, ///< all quads of a group
+    Pairs,      ///< two quads: registers are full of sums, so that more would not help
+    Signed,     ///< one quad, and only as magnitudes of levels times rows with the levels' signs
+  };
+  ByteSums byteSums() const;
   bool hasWords() const { return limbs == 2; }
   /// Pairs of words or quads of bytes of a chunk and a group.
   int64_t lanesPerChunk() const;

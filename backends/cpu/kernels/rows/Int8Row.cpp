@@ -2,7 +2,10 @@
 
 #include "backends/cpu/kernels/rows/Int8Row.h"
 
+#include "ir/Quantize/Quantize.h"
+
 using namespace mlir;
+using namespace mica;
 using namespace mica::cpu;
 
 // Magnitudes are compared as integers: their order is the same, and a NaN, which a comparison of
@@ -29,7 +32,7 @@ Value mica::cpu::largestMagnitude(KernelBuilder &b, ArrayRef<Value> vectors) {
 IntegerScale::IntegerScale(KernelBuilder &b, Value largest, float limit)
     : scale(b.divf(largest, b.f32(limit))),
       // The integers of zeros are 0 whatever they are divided by.
-      inverse(b.broadcast(b.divf(b.f32(limit), b.maxf(largest, b.f32(1e-30f))))) {}
+      inverse(b.broadcast(b.divf(b.f32(limit), b.maxf(largest, b.f32(kSmallestMagnitude))))) {}
 
 Value IntegerScale::integersOf(KernelBuilder &b, Value numbers) const {
   Value scaled = math::RoundEvenOp::create(b, b.mulf(numbers, inverse));

@@ -37,6 +37,8 @@ TEST(MappedFile, RefusesNonFiles) {
             missing + ": cannot be read (No such file or directory), fetch it or name another");
   EXPECT_EQ(messageOf(MappedFile::open(folder.path())),
             folder.path() + ": is a directory where a file is expected, put the file in its place");
+  EXPECT_EQ(messageOf(MappedFile::openNamed(folder.path())),
+            folder.path() + ": is a directory where a file is expected, name a file");
   EXPECT_THAT(messageOf(MappedFile::open(folder.write("empty", ""))), HasSubstr("is empty"));
   std::string fifo = folder.path("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);

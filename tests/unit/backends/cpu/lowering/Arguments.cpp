@@ -69,6 +69,16 @@ interp::Value randomCache(KvCacheType type, const std::string &name) {
   return value;
 }
 
+/// Rows of one magnitude. Signs take turns of one element, of two, which a word of a product sums,
+/// and of four.
+void makeExtreme(MutableArrayRef<float> numbers, int64_t rowSize) {
+  for (auto [at, number] : llvm::enumerate(numbers)) {
+    int64_t row = static_cast<int64_t>(at) / rowSize, i = static_cast<int64_t>(at) % rowSize;
+    int64_t turns[] = {0, 1, i, i / 2, i / 4};
+    number = turns[row % std::size(turns)] % 2 == 0 ? 0.75f : -0.75f;
+  }
+}
+
 DictionaryAttr hintsOf(func::FuncOp function, unsigned index) {
   DictionaryAttr hints = function.getArgAttrDict(index);
   return hints ? hints : DictionaryAttr::get(function.getContext());
@@ -93,6 +103,8 @@ SmallVector<interp::Value> randomArguments(func::FuncOp function, int64_t rows) 
       std::vector<float> numbers = randomNumbers(name, tensor.getNumElements());
       if (hints.contains("test.uneven"))
         makeUneven(numbers, tensor.rowSize());
+      if (hints.contains("test.extreme"))
+        makeExtreme(numbers, tensor.rowSize());
       for (auto [at, number] : llvm::enumerate(numbers))
         tensor.set(at, number);
     }

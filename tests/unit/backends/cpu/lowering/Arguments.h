@@ -10,7 +10,8 @@
 //   tensor<?xkxi32> {test.among = [...]}  the numbers of the list, each at most once in a row
 //   any tensor     {test.rows = N}        so many rows, whatever the step has
 //   floats         {test.uneven}          what makeUneven makes of rows, for rows with scales
-//   a cache                               filled: what follows a row's position is stale
+//                  {test.extreme}         one magnitude: all positive, all negative, signs in turn
+//   a cache                               filled: what lies behind a row's position is stale
 //
 //===----------------------------------------------------------------------===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_ARGUMENTS_H

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/Quantize/Quantize.h"
 #include "tests/unit/RandomBlocks.h"
 #include "tests/unit/backends/cpu/lowering/Formats.h"
 #include "tests/unit/backends/cpu/lowering/KernelTest.h"
@@ -31,12 +32,13 @@ struct Shape;
 /// A target and a format.
 using Param = std::pair<std::string, const BlockFormat *>;
 
-/// The formats whose kernels are compiled for a target. Kernels are made of the fields of a format,
-/// and none of them but the size of vectors and the way to multiply bytes depends on the target:
-/// this machine has every format, narrow vectors every value of every field, and the others what
-/// enters their products of bytes: signed bytes, offsets of groups of 16, a table.
+/// The formats whose kernels are compiled for a target. This machine has every format. Kernels of
+/// narrow vectors without dot products are other ones by the bits of a level, by its bias and by
+/// the groups of a chunk: they have a format for each combination. The others have what enters
+/// their products of bytes: signed bytes, offsets of groups of 16, a table.
 std::vector<const BlockFormat *> formatsOf(llvm::StringRef target) {
-  static constexpr std::string_view kFields[] = {"q8_0",   "q5_1",  "q2_k",    "q6_k",
+  static constexpr std::string_view kFields[] = {"q4_0",   "q5_0",  "q5_1",    "q8_0",
+                                                 "q2_k",   "q3_k",  "q4_k",    "q6_k",
                                                  "iq4_xs", "mxfp4", "int4_g32"},
                                     kBytes[] = {"q8_0", "q2_k", "iq4_xs"};
   if (target == "native")
@@ -109,6 +111,37 @@ std::string nameOf(const testing::TestParamInfo<Param> &info) {
 
 INSTANTIATE_TEST_SUITE_P(On, BlockKernelTest, testing::ValuesIn(allParams()), nameOf);
 
+/// Every format, for this machine and for narrow vectors without dot products.
+class ExtremeKernelTest : public BlockKernelTest {
+protected:
+  /// Names the first element of row `row` of a matrix whose code is not extremeCode().
+  std::string findModerateCode(int64_t row) const {
+    std::vector<uint8_t> block(format.bytes);
+    if (format.isOwn) {
+      std::vector<float> numbers = extremeNumbers(format, format.elements, row);
+      EXPECT_TRUE(quantizeBlocks(format, numbers, {}, block));
+    } else {
+      block = extremeBlocks(format, 1, row);
+    }
+    BlockParts parts{};
+    splitBlock(format, block.data(), parts);
+    for (int i = 0; i < format.elements; ++i)
+      if (parts.codes[i] != extremeCode(format, row, i) && !(format.isOwn && i % 32 < 4))
+        return "element " + std::to_string(i) + " has code " + std::to_string(parts.codes[i]);
+    return "";
+  }
+};
+
+std::vector<Param> paramsOfExtremes() {
+  std::vector<Param> all;
+  for (const std::string &target : runnableTargets({"native", "x86-64-v3"}))
+    for (const BlockFormat *format : allBlockFormats())
+      all.emplace_back(target, format);
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(On, ExtremeKernelTest, testing::ValuesIn(paramsOfExtremes()), nameOf);
+
 /// Products by oneDNN, whose kernels are those of this machine.
 class LibraryKernelTest : public BlockKernelTest {};
 
@@ -153,6 +186,29 @@ TEST_P(BlockKernelTest, Linear) {
   })",
           kind.rows, {{"N", shape.n}, {"K", k}}, doubled(toleranceOfProduct(k)));
     }
+  check();
+}
+
+/// Codes that are all the largest, all the smallest or both in turn, times rows of one magnitude:
+/// no sum of integers is larger, and the words that bytes are summed in have 1 to 7 % of room
+/// beyond.
+TEST_P(ExtremeKernelTest, Linear) {
+  for (int64_t row = 0; row < kExtremeKinds; ++row)
+    EXPECT_EQ(findModerateCode(row), "");
+  for (const BlockRows &rows : kBlockRows)
+    if (llvm::StringRef(rows.rows).starts_with("!"))
+      add("extreme_{format}", R"(
+  mica.weight @{name}.w {test.extreme} : tensor<{N}x{K}x{weight}>
+  func.func @{name}(%a: tensor<?x{K}x{argument}> {test.extreme}) -> tensor<?x{N}xf32> {
+    {cast}
+    %w = mica.get_weight @{name}.w : tensor<{N}x{K}x{weight}>
+    %y = mica.linear %x, %w : tensor<?x{K}x{rows}>, tensor<{N}x{K}x{weight}> -> tensor<?x{N}xf32>
+    return %y : tensor<?x{N}xf32>
+  })",
+          rows, {{"N", 66}, {"K", 2 * format.elements}},
+          doubled(toleranceOfProduct(2 * format.elements)));
+  for (KernelCase &row : cases)
+    row.maxRows = 33;
   check();
 }
 

@@ -87,16 +87,33 @@ Checkpoint::Checkpoint(ModuleOp module, bool uneven) {
       if (uneven && isQuantized(stored) && !keeps)
         makeUneven(tensor.floats, tensor.shape.back());
       tensors.try_emplace(name, std::move(tensor));
-      if (keeps)
-        addBlocks(name, *blocks.getFormat());
+      if (weight->hasAttr("test.extreme"))
+        addExtremes(name, *blocks.getFormat());
+      else if (keeps)
+        addBlocks(name, *blocks.getFormat(),
+                  randomBlocks(*blocks.getFormat(),
+                               tensors[name].getNumElements() / blocks.getFormat()->elements,
+                               static_cast<uint32_t>(llvm::xxh3_64bits(name))));
     }
 }
 
-void Checkpoint::addBlocks(StringRef name, const BlockFormat &format) {
-  std::vector<float> &numbers = tensors[name].floats;
-  std::vector<uint8_t> bytes = randomBlocks(format, numbers.size() / format.elements,
-                                            static_cast<uint32_t>(llvm::xxh3_64bits(name)));
-  numbers = decodeAll(format, bytes);
+void Checkpoint::addExtremes(StringRef name, const BlockFormat &format) {
+  interp::Tensor &tensor = tensors[name];
+  std::vector<uint8_t> bytes;
+  std::vector<float> numbers;
+  for (int64_t row = 0; row < tensor.getNumElements() / tensor.rowSize(); ++row)
+    if (format.isOwn)
+      llvm::append_range(numbers, extremeNumbers(format, tensor.rowSize(), row));
+    else
+      llvm::append_range(bytes, extremeBlocks(format, tensor.rowSize() / format.elements, row));
+  if (format.isOwn)
+    tensor.floats = std::move(numbers);
+  else
+    addBlocks(name, format, std::move(bytes));
+}
+
+void Checkpoint::addBlocks(StringRef name, const BlockFormat &format, std::vector<uint8_t> bytes) {
+  tensors[name].floats = decodeAll(format, bytes);
   blocks[name] = {&format, std::move(bytes)};
 }
 

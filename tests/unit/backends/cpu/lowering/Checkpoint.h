@@ -19,7 +19,8 @@ void makeUneven(llvm::MutableArrayRef<float> numbers, int64_t rowSize);
 
 /// The tensors of f32 that the weights of a module are made of, with random values; those of
 /// weights of !mica.block are blocks of the format. Their shapes follow from the weights' types;
-/// sources that are padded need `test.rows` on the weight.
+/// sources that are padded need `test.rows` on the weight. The codes of a weight in blocks with
+/// `test.extreme` are extremeCode().
 class Checkpoint final : public cpu::WeightSource {
 public:
   /// With `uneven` such are those that become integers.
@@ -30,7 +31,8 @@ public:
   interp::WeightProvider getProvider() const;
 
 private:
-  void addBlocks(llvm::StringRef name, const BlockFormat &format);
+  void addExtremes(llvm::StringRef name, const BlockFormat &format);
+  void addBlocks(llvm::StringRef name, const BlockFormat &format, std::vector<uint8_t> bytes);
 
   llvm::StringMap<interp::Tensor> tensors;
   /// Of those that are stored so.

@@ -13,9 +13,9 @@ using namespace mlir;
 
 namespace mica::test {
 
-/// All remainders of tiles of 4, 2 and 1 rows, and more than one group of 16. Other numbers are
-/// those of checkCutsOfRows.
-static constexpr int64_t kRows[] = {1, 2, 3, 4, 5, 8, 15, 16, 17, 33};
+/// Tiles of 6, 4, 2 and 1 rows with their remainders, and more than one group of 16. Other numbers
+/// are those of checkCutsOfRows.
+static constexpr int64_t kRows[] = {1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 33};
 
 KernelCase makeCase(std::string name, std::string text, const Words &words, Tolerance tolerance) {
   name = fill(std::move(name), words);
