@@ -310,7 +310,7 @@ static llvm::Error deriveGgufV3(const GgufKeys &keys, Hyperparameters &h) {
 }
 
 // Converters write it only where it is true.
-static constexpr KeyRule ggufOwnOfV3[] = {{"expert_weights_norm", &H::normaliseGate, {}, false}};
+static constexpr KeyRule ggufOwnOfV3[] = {{"expert_weights_norm", &H::normalizeGate, {}, false}};
 static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfV3[] = {
     ggufOwnOfV3, ggufLatentKeys, ggufExpertKeys, gguf::sizeKeys, gguf::rmsNormKeys};
 static constexpr FixedKey ggufFixedOfV3[] = {{"expert_gating_func", "[2]"}};

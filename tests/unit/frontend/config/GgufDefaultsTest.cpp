@@ -205,7 +205,7 @@ double logitSoftcapOf(const ModelConfig &config) { return config.logitSoftcap.va
 double embeddingScaleOf(const ModelConfig &config) { return config.embeddingMultiplier; }
 double residualScaleOf(const ModelConfig &config) { return config.block.residualMultiplier; }
 double isParallel(const ModelConfig &config) { return config.block.parallel != Parallel::No; }
-double normalises(const ModelConfig &config) { return expertsOf(config).normalise; }
+double normalizes(const ModelConfig &config) { return expertsOf(config).normalize; }
 double groupsOf(const ModelConfig &config) { return static_cast<double>(expertsOf(config).groups); }
 double isSigmoid(const ModelConfig &config) {
   return expertsOf(config).scoring == Scoring::Sigmoid;
@@ -321,7 +321,7 @@ std::vector<Row> rows() {
       absent("starcoder2", "attention.sliding_window", windowOf, 0),
 
       // Experts.
-      absent("deepseek", "expert_weights_norm", normalises, 0),
+      absent("deepseek", "expert_weights_norm", normalizes, 0),
       required("deepseek", "leading_dense_block_count"),
       absent("deepseek2 with yarn", "expert_gating_func", isSigmoid, 0),
       absent("deepseek2 of V2", "attention.q_lora_rank", queryRankOf, 0), // and not 1536
@@ -329,18 +329,18 @@ std::vector<Row> rows() {
       required("deepseek2 of V2", "expert_group_used_count", otherConverter),
       required("deepseek2 of V2", "expert_weights_scale"),
       absent("deepseek2 of V2", "rope.freq_base", thetaOf, 1e4),
-      absent("deepseek2 of V3", "expert_weights_norm", normalises, 0), // and not true
-      given("deepseek2 of V3", "expert_weights_norm", true, normalises, 1),
-      given("deepseek2 of V3", "expert_weights_norm", false, normalises, 0),
+      absent("deepseek2 of V3", "expert_weights_norm", normalizes, 0), // and not true
+      given("deepseek2 of V3", "expert_weights_norm", true, normalizes, 1),
+      given("deepseek2 of V3", "expert_weights_norm", false, normalizes, 0),
       required("deepseek2 of V3", "expert_group_count", otherConverter),
       required("deepseek2 of V3", "expert_group_used_count", otherConverter),
       required("deepseek2 of V3", "expert_weights_scale"),
       required("gpt-oss", "attention.sliding_window"),
       required("gpt-oss", "rope.freq_base"),
-      absent("qwen2moe", "expert_weights_norm", normalises, 0),
+      absent("qwen2moe", "expert_weights_norm", normalizes, 0),
       absent("qwen2moe", "expert_feed_forward_length", expertInnerOf, inner / 2),
       absent("qwen2moe", "expert_shared_feed_forward_length", sharedInnerOf, inner),
-      absent("qwen3moe", "expert_weights_norm", normalises, 1),
+      absent("qwen3moe", "expert_weights_norm", normalizes, 1),
       absent("qwen3moe", "expert_feed_forward_length", expertInnerOf, inner / 2),
 
       // The factor of sines, which llama.cpp multiplies in whatever the type.
