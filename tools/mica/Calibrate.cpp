@@ -22,6 +22,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <set>
 
@@ -171,9 +172,10 @@ private:
       return inputError(text, "has " + Twine(ids.size()) + " ids", "give a longer text");
     constexpr size_t fewIds = 1024;
     if (size_t used = windows.size() * windows.front().length; used < fewIds)
-      rt::reportWarning(formatv("{0}: statistics are of {1} ids only, give a text of at least {2}",
-                                text, used, fewIds)
-                            .str());
+      rt::reportWarning(
+          llvm::formatv("{0}: statistics are of {1} ids only, give a text of at least {2}", text,
+                        used, fewIds)
+              .str());
     vocab = static_cast<size_t>(opened->manifest.vocab);
     if (opened->manifest.bos && ids.front() == *opened->manifest.bos)
       bos = ids.front();
@@ -275,8 +277,8 @@ static void reportCoverage(StringRef model, mlir::ModuleOp module,
   copy_if(matrices, std::back_inserter(missing),
           [&](const TensorPart &part) { return importance.find(part).empty(); });
   size_t all = matrices.size(), found = all - missing.size();
-  std::string message = formatv("{0}: has statistics for {1} of {2} matrices of {3}",
-                                importance.fileName(), found, all, model);
+  std::string message = llvm::formatv("{0}: has statistics for {1} of {2} matrices of {3}",
+                                      importance.fileName(), found, all, model);
   if (10 * found >= 9 * all)
     return rt::reportNote(message);
   auto place = places.find(missing.front().tensor);
