@@ -166,7 +166,7 @@ Error Verification::openReferences() {
     }
   // The ops of the program, in f32 as well: balanced where its channels are, and its weights that
   // keep blocks apart from others, so that values can be compared.
-  stages.balance = stages.weights == Precision::Int8 || stages.weights == Precision::Int4;
+  stages.equalize = stages.weights == Precision::Int8 || stages.weights == Precision::Int4;
   // From fine to coarse. Rows that multiply weights in blocks are bf16 at the coarsest, also where
   // all else is f32.
   for (const Bounds &row : kBounds)
