@@ -17,9 +17,9 @@ Tokens answersOf(const Model &model, const Tokens &tokens) {
   if (!session)
     return {};
   for (int32_t token : tokens)
-    if (!(*session)->push(0, token, RowRole::Decode, true))
+    if (!(*session)->add(0, token, RowRole::Decode, true))
       return {};
-  auto logits = (*session)->run();
+  auto logits = (*session)->decode();
   Tokens answers;
   for (size_t at = 0; logits && at < logits->size(); at += fakeVocab) {
     Result<int32_t> token = argmax(logits->subspan(at, fakeVocab));
