@@ -132,12 +132,12 @@ void LayerLister::latent() {
   llvm::StringRef queries = l.queryRank == 0 ? names.query : names.queryUp;
   linear(queries + "_plain", a.heads * l.qkNopeHeadDim, from, false,
          Rows{queries, 0, l.qkNopeHeadDim, d});
-  linear(queries + "_turned", a.heads * l.qkRopeHeadDim, from, false,
+  linear(queries + "_rotated", a.heads * l.qkRopeHeadDim, from, false,
          Rows{queries, l.qkNopeHeadDim, d, d});
   int64_t all = l.rank + l.qkRopeHeadDim, up = l.qkNopeHeadDim + a.valueDim;
   linear(names.latentDown + "_plain", l.rank, hidden, l.bias,
          Rows{names.latentDown, 0, l.rank, all});
-  linear(names.latentDown + "_turned", l.qkRopeHeadDim, hidden, l.bias,
+  linear(names.latentDown + "_rotated", l.qkRopeHeadDim, hidden, l.bias,
          Rows{names.latentDown, l.rank, all, all});
   norm(names.latentNorm, l.rank, a.norm);
   if (!names.latentUpKeys.empty()) {

@@ -22,7 +22,7 @@ template <typename EnumAttrT> static ParseResult parseWord(OpAsmParser &parser, 
     return failure();
   std::optional<Enum> value = symbolizeEnum<Enum>(word);
   if (!value)
-    return parser.emitError(loc) << "'" << word << "' is not a " << EnumAttrT::getMnemonic()
+    return parser.emitError(loc) << "'" << word << "' is not a valid " << EnumAttrT::getMnemonic()
                                  << renamedHint(word);
   attr = EnumAttrT::get(parser.getContext(), *value);
   return success();

@@ -80,7 +80,7 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
     `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
     (`norms` `(` $q_norm^ `,` $k_norm `:` type($q_norm) `,` type($k_norm) `)`)?
     custom<Word>($pairing) (`eps` `(` $eps^ `)`)? (`weight_offset` `(` $weight_offset^ `)`)?
-    custom<OldKeyword>("\"weight_offset\"") attr-dict
+    custom<OldKeyword>("\"gain_offset\"") attr-dict
     `:` type($qkv) `,` type($table) `,` type($k_cache) `,` type($v_cache) `->` type($q)
   }];
   let extraClassDeclaration = [{

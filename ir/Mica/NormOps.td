@@ -23,7 +23,7 @@ def Mica_RmsNormOp : Mica_PureOp<"rmsnorm"> {
   let results = (outs Mica_RowsOrHeads:$result);
   let assemblyFormat = [{
     $x `,` $weight `eps` `(` $eps `)` (`rounding` `(` custom<Word>($rounding)^ `)`)?
-    (`weight_offset` `(` $weight_offset^ `)`)? custom<OldKeyword>("\"weight_offset\"")
+    (`weight_offset` `(` $weight_offset^ `)`)? custom<OldKeyword>("\"gain_offset\"")
     attr-dict `:` type($x) `,` type($weight) `->` type($result)
   }];
   let hasVerifier = 1;

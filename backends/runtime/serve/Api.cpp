@@ -7,8 +7,8 @@
 
 namespace mica::rt::serve {
 
-static void refuse(const std::shared_ptr<Exchange> &exchange, const ApiError &error,
-                   std::vector<std::pair<std::string, std::string>> headers = {}) {
+static void replyError(const std::shared_ptr<Exchange> &exchange, const ApiError &error,
+                       std::vector<std::pair<std::string, std::string>> headers = {}) {
   exchange->reply(
       {.status = error.status, .body = toJsonText(error.toJson()), .headers = std::move(headers)});
 }
@@ -69,33 +69,34 @@ std::string Api::errorBody(unsigned status, const std::string &message) {
 void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
   auto [first, last] = routes().equal_range(request.path);
   if (first == last)
-    return refuse(exchange, {.status = 404, .message = "there is no " + request.path});
+    return replyError(exchange, {.status = 404, .message = "there is no " + request.path});
   auto found = std::find_if(
       first, last, [&](const auto &route) { return request.method == route.second.method; });
   if (found == last)
-    return refuse(
+    return replyError(
         exchange,
         {.status = 405,
          .message = request.path + " answers " + first->second.method + ", not " + request.method},
         {{"Allow", first->second.method}});
   if (!found->second.open && !isAllowed(request.authorization))
-    return refuse(exchange,
-                  {.status = 401,
-                   .message = "an API key is required: send the header Authorization: Bearer KEY",
-                   .code = "invalid_api_key"},
-                  {{"WWW-Authenticate", "Bearer"}});
+    return replyError(
+        exchange,
+        {.status = 401,
+         .message = "an API key is required: send the header Authorization: Bearer KEY",
+         .code = "invalid_api_key"},
+        {{"WWW-Authenticate", "Bearer"}});
   (this->*found->second.handler)(request, std::move(exchange));
 }
 
 void Api::complete(Endpoint endpoint, const HttpRequest &request,
                    std::shared_ptr<Exchange> exchange) {
   if (draining)
-    return refuse(exchange, {.status = 503, .message = "the server is shutting down"},
-                  {{"Retry-After", "5"}});
+    return replyError(exchange, {.status = 503, .message = "the server is shutting down"},
+                      {{"Retry-After", "5"}});
   auto parsed = parseCompletionRequest(endpoint, request.body, model);
   if (const auto *error = std::get_if<ApiError>(&parsed)) {
     metrics.countRequest("refused");
-    return refuse(exchange, *error);
+    return replyError(exchange, *error);
   }
   auto &wanted = std::get<CompletionRequest>(parsed);
   auto completion =
@@ -112,7 +113,9 @@ void Api::page(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
   exchange->reply({.contentType = script  ? "text/javascript; charset=utf-8"
                                   : style ? "text/css; charset=utf-8"
                                           : "text/html; charset=utf-8",
-                   .body = std::string(script ? kPageScript : style ? kPageStyle : kPageMarkup),
+                   .body = std::string(script  ? kPageScript
+                                       : style ? kPageStyle
+                                               : kPageMarkup),
                    .headers = {{"Content-Security-Policy", policy},
                                {"Referrer-Policy", "no-referrer"},
                                {"Cache-Control", "no-cache"}}});
@@ -163,32 +166,33 @@ static std::variant<Json, ApiError> onlyField(const std::string &body, const cha
 void Api::tokenize(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
   auto content = onlyField(request.body, "content");
   if (auto *error = std::get_if<ApiError>(&content))
-    return refuse(exchange, *error);
+    return replyError(exchange, *error);
   if (!std::get<Json>(content).is_string())
-    return refuse(exchange, {.message = "'content' is not a string", .param = "content"});
+    return replyError(exchange, {.message = "'content' is not a string", .param = "content"});
   if (!model.text)
-    return refuse(exchange, {.message = "the program has no tokenizer"});
+    return replyError(exchange, {.message = "the program has no tokenizer"});
   Result<Tokens> tokens = model.text->encode(std::get<Json>(content).get<std::string>());
   if (!tokens)
-    return refuse(exchange, {.message = tokens.error().message, .param = "content"});
+    return replyError(exchange, {.message = tokens.error().message, .param = "content"});
   exchange->reply({.body = toJsonText({{"tokens", *tokens}})});
 }
 
 void Api::detokenize(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
   auto tokens = onlyField(request.body, "tokens");
   if (auto *error = std::get_if<ApiError>(&tokens))
-    return refuse(exchange, *error);
+    return replyError(exchange, *error);
   if (!model.text)
-    return refuse(exchange, {.message = "the program has no tokenizer"});
+    return replyError(exchange, {.message = "the program has no tokenizer"});
   const Json &list = std::get<Json>(tokens);
   auto isToken = [&](const Json &each) {
     return each.is_number_unsigned() &&
            each.get<uint64_t>() < static_cast<uint64_t>(model.manifest.vocab);
   };
   if (!list.is_array() || !std::all_of(list.begin(), list.end(), isToken))
-    return refuse(exchange, {.message = "'tokens' is not an array of token ids, which are below " +
-                                        std::to_string(model.manifest.vocab),
-                             .param = "tokens"});
+    return replyError(exchange,
+                      {.message = "'tokens' is not an array of token ids, which are below " +
+                                  std::to_string(model.manifest.vocab),
+                       .param = "tokens"});
   Tokenizer::Decoder decoder = model.text->decoderAfter({});
   std::string text;
   for (const Json &token : list)

@@ -66,7 +66,7 @@ public:
 private:
   void readBody();
   void handle();
-  void refuse(unsigned status, const std::string &message);
+  void replyError(unsigned status, const std::string &message);
   void fail(error_code error);
   void watch();
   void write();
@@ -163,20 +163,21 @@ void Connection::readBody() {
 /// A request could not be read.
 void Connection::fail(error_code error) {
   if (error == http::error::body_limit)
-    refuse(413, "the body has more than " + std::to_string(shared.options.maxBodyBytes) + " bytes");
+    replyError(413,
+               "the body has more than " + std::to_string(shared.options.maxBodyBytes) + " bytes");
   else if (error == http::error::header_limit)
-    refuse(431,
-           "the header has more than " + std::to_string(shared.options.maxHeaderBytes) + " bytes");
+    replyError(431, "the header has more than " + std::to_string(shared.options.maxHeaderBytes) +
+                        " bytes");
   else if (error == beast::error::timeout && parser->got_some())
     disconnect(); // the stream is closed by its timeout
   else if (error.category() == make_error_code(http::error::bad_method).category() &&
            error != http::error::end_of_stream && error != http::error::partial_message)
-    refuse(400, "the request is not HTTP/1.1: " + error.message());
+    replyError(400, "the request is not HTTP/1.1: " + error.message());
   else
     disconnect();
 }
 
-void Connection::refuse(unsigned status, const std::string &message) {
+void Connection::replyError(unsigned status, const std::string &message) {
   ++exchangeNumber;
   inExchange = true;
   ++shared.exchanges;

@@ -1,5 +1,6 @@
 // A command line as data: what --help, completion scripts, man pages and docs/cli.md are made of.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_COMMANDSPEC_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_COMMANDSPEC_H
 
 #include <CLI/CLI.hpp>
 #include <string>
@@ -35,3 +36,5 @@ CommandSpec describeCommand(const CLI::App &app);
 std::string summaryOf(std::string_view help);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_COMMANDSPEC_H

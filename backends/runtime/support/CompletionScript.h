@@ -1,5 +1,6 @@
 // Scripts with which shells complete the words of a command line.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_COMPLETIONSCRIPT_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_COMPLETIONSCRIPT_H
 
 #include "backends/runtime/support/CommandSpec.h"
 
@@ -20,3 +21,5 @@ std::string completionScript(const CommandSpec &spec, Shell shell);
 CLI::App *addCompletionCommand(CLI::App &app, std::string &shell);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_COMPLETIONSCRIPT_H

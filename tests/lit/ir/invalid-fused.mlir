@@ -221,7 +221,7 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<128x4xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x4xf32>, %w: tensor<128x4xf32>) {
-  // expected-error @+1 {{'tanh' is not an activation}}
+  // expected-error @+1 {{'tanh' is not a valid activation}}
   %0 = mica.gated_linear %x, %w tanh : tensor<?x4xf32>, tensor<128x4xf32> -> tensor<?x10xf32>
   return
 }

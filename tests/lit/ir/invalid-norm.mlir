@@ -25,7 +25,7 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<4xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x4xf32>, %w: tensor<4xf32>) {
-  // expected-error @+1 {{'sideways' is no norm_rounding}}
+  // expected-error @+1 {{'sideways' is not a valid norm_rounding}}
   %0 = mica.rmsnorm %x, %w eps(1.0e-05) rounding(sideways) : tensor<?x4xf32>, tensor<4xf32> -> tensor<?x4xf32>
   return
 }

@@ -113,7 +113,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %two = arith.constant 2 : index
   scf.for %i = %zero to %two step %one {
     // expected-note @+2 {{the cache is consumed here}}
-    // expected-error-re @+1 {{the cache is used after mica.kv_append ({{.*}}verify-kernels.mlir:{{[0-9:]+}}) consumed it in an earlier turn of the loop}}
+    // expected-error-re @+1 {{the cache is used after mica.kv_append ({{.*}}verify-kernels.mlir:{{[0-9:]+}}) consumed it in an earlier iteration of the loop}}
     %next = mica.kv_append %h, %c[%i] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   }
   %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
