@@ -57,7 +57,7 @@ func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
 // -----
 
 func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
-  // expected-error @+1 {{'quarter' is not a pairing}}
+  // expected-error @+1 {{'quarter' is not a valid pairing}}
   %0 = mica.rope %x, %p quarter theta(1.0e+04) : tensor<?x2x4xf32>, tensor<?xi32>
   return
 }

@@ -57,7 +57,7 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<6x4xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x4xf32>, %w: tensor<6x4xf32>) {
-  // expected-error @+1 {{'by_hand' is not a kernel}}
+  // expected-error @+1 {{'by_hand' is not a valid kernel}}
   %0 = mica.linear %x, %w kernel(by_hand) : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x6xf32>
   return
 }

@@ -57,7 +57,7 @@ func.func @f(%x: tensor<?x4xf32>, %g: tensor<4x4xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x4xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @+1 {{'argmax' is not a scoring}}
+  // expected-error @+1 {{'argmax' is not a valid scoring}}
   %0, %1 = mica.moe_gate %x, %g argmax k(1) : tensor<?x4xf32>, tensor<4x4xf32> -> tensor<?x1xf32>, tensor<?x1xi32>
   return
 }

@@ -73,7 +73,7 @@ func.func @kept_groups(%x: tensor<?x64xf32>, %gate: tensor<8x64xf32>) {
 // -----
 
 func.func @correction(%x: tensor<?x64xf32>, %gate: tensor<8x64xf32>, %c: tensor<8xf32>) {
-  // expected-error @+1 {{'correction' is not a scoring, it was renamed to 'e_score_correction_bias'}}
+  // expected-error @+1 {{'correction' is not a valid scoring, it was renamed to 'e_score_correction_bias'}}
   %weights, %experts = mica.moe_gate %x, %gate correction(%c : tensor<8xf32>) sigmoid k(2)
       : tensor<?x64xf32>, tensor<8x64xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
   return
