@@ -651,12 +651,8 @@ Parsed parseArguments(int argc, const char *const *argv) {
     return parsed;
   using Command = Arguments::Command;
   static constexpr std::pair<const char *, Command> commands[] = {
-      {"chat", Command::Chat},
-      {"serve", Command::Serve},
-      {"bench", Command::Bench},
-      {"info", Command::Info},
-      {"completion", Command::Completion},
-      {"score", Command::Score}};
+      {"chat", Command::Chat}, {"serve", Command::Serve},           {"bench", Command::Bench},
+      {"info", Command::Info}, {"completion", Command::Completion}, {"score", Command::Score}};
   for (auto [name, which] : commands)
     if (app.got_subcommand(name))
       arguments.command = which;

@@ -181,13 +181,9 @@ TEST(Manifest, CarriesTheChatTemplate) {
               HasSubstr("'tool_template' is not a string"));
   EXPECT_FALSE(parseManifest(fakeManifest())->chat);
   EXPECT_THAT(errorAfter([](json &m) { m["chat"] = 1; }), HasSubstr("'chat' is not an object"));
-  EXPECT_THAT(errorAfter([](json &m) {
-                m["chat"] = {{"template", 1}};
-              }),
+  EXPECT_THAT(errorAfter([](json &m) { m["chat"] = {{"template", 1}}; }),
               HasSubstr("'template' is not a string"));
-  EXPECT_THAT(errorAfter([](json &m) {
-                m["chat"] = {{"template", ""}};
-              }),
+  EXPECT_THAT(errorAfter([](json &m) { m["chat"] = {{"template", ""}}; }),
               HasSubstr("'special_tokens' is missing"));
 }
 

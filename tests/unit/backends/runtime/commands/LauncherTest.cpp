@@ -215,7 +215,8 @@ TEST_F(LauncherTest, BenchOfATextThatIsGiven) {
 
 TEST_F(LauncherTest, LookupNeedsToKnowWhichRowsAreAlike) {
   std::string manifest = fakeManifest();
-  manifest.replace(manifest.find("\"batch_invariant_rows\": 6,"), 16, "");
+  std::string entry = "\"batch_invariant_rows\": 6,";
+  manifest.replace(manifest.find(entry), entry.size(), "");
   writeFakeProgram(program, MICA_LAUNCHER, manifest);
   EXPECT_EQ(run("--tokens 1 -n 2").status, 0);
   expectError(run("--tokens 1 -n 2 --lookup 3"), "leave out --lookup");
@@ -326,8 +327,9 @@ TEST_F(LauncherTest, ReplacesOnlyFilesOfTheKindThatItWrites) {
       file + ": cannot be written (it exists and is not a .npy file), remove it or choose another "
              "file for the logits");
   expectError(run(bench),
-              file + ": cannot be written (it exists and is not a trace of a program), remove it or "
-                     "choose another file for the trace");
+              file +
+                  ": cannot be written (it exists and is not a trace of a program), remove it or "
+                  "choose another file for the trace");
   EXPECT_EQ(contents(file), foreign);
   std::ofstream(file, std::ios::trunc).flush();
   EXPECT_EQ(run(logits).status, 0) << "an empty file is one to take";

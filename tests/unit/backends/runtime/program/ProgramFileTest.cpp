@@ -167,14 +167,13 @@ TEST_F(ProgramFileTest, DamagedFooter) {
 }
 
 TEST_F(ProgramFileTest, OtherVersionsAreRefused) {
-  // Programs of version 3 did not say what their code takes.
-  EXPECT_THAT(errorAfter([](Image &i) { i.footer.version = 3, i.seal(); }),
-              HasSubstr("the program has format version 3, this build reads version 4 (since "
-                        "version 4 the manifest lists what the code takes, and the runtime is a "
-                        "table), compile it again"));
+  EXPECT_THAT(errorAfter([](Image &i) { i.footer.version = 4, i.seal(); }),
+              HasSubstr("the program has format version 4, this build reads version 5 (since "
+                        "version 5 keys and roles of the manifest have new names), compile it "
+                        "again"));
   EXPECT_THAT(
-      errorAfter([](Image &i) { i.footer.version = 5, i.seal(); }),
-      HasSubstr("the program has format version 5, this build reads version 4, compile it again"));
+      errorAfter([](Image &i) { i.footer.version = 6, i.seal(); }),
+      HasSubstr("the program has format version 6, this build reads version 5, compile it again"));
   EXPECT_THAT(errorAfter([](Image &i) { i.header.version = 0, i.seal(); }),
               HasSubstr("format version 0"));
 }
