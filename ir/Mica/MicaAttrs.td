@@ -195,10 +195,10 @@ def Mica_BlockType : TypeDef<Mica_Dialect, "Block"> {
   let description = [{
     `tensor<64x512x!mica.block<q4_k>>` holds a matrix whose rows are blocks along the last axis: codes of a few bits, a
     scale and perhaps an offset per block, and perhaps integers that scale them for each group of 16 or 32 elements.
-    Element i of a block is `scale * scales[i / group] * level(code[i]) + offset * offsets[i / group]`, in f32.
-    `ir/Quantize/BlockFormats.h` describes every format; docs/gguf.md has a table. The names are those of GGUF
-    files (`q8_0`, `q4_k`, ...), whose blocks are taken over as they are: a weight of such a type is what its sources
-    hold, bit for bit. `int8_g32`, `int6_g32` and `int4_g32` are Mica's own, quantized from numbers.
+    Element i of a block is `scale * scales[i / group] * level(code[i]) + sign * offset * offsets[i / group]`, in f32.
+    The sign is -1 for `q2_k`, `q4_k`, `q5_k` and `int4_g32`, else 1. `ir/Quantize/BlockFormats.h` describes every
+    format; docs/gguf.md has a table. Names are those of GGUF files (`q8_0`, `q4_k`, ...), whose blocks a weight holds
+    bit for bit. `int8_g32`, `int6_g32` and `int4_g32` are Mica's own, quantized from numbers.
 
     Rows that multiply such a weight are of `!mica.int_rows`, of bf16 or of f32. With rows of bf16 the elements of the
     weight are rounded to bf16 as well.
