@@ -55,7 +55,7 @@ class Compare(Case):
         self.assertIn("- KL divergence from the reference: prompts ", done.stdout.decode())
 
     def test_a_program_by_itself(self):
-        built = program(harness.BUNDLED / "minimind-dense", "--weights", "int8")
+        built = program(harness.BUNDLED / "minimind-dense", "--weights", "bf16")
         out = os.path.join(harness.folder("compared"), "out.json")
         bandwidth = os.path.join(os.path.dirname(harness.mica), "mica-bandwidth")
         options = ("--bandwidth", bandwidth if os.path.exists(bandwidth) else "")
