@@ -383,7 +383,9 @@ class Gguf(Case):
             wanted = [] if not figure else [
                 f"mica: warning: {path}: --weights {options[1]} requantizes weights that are stored in blocks: on SmolLM2-135M this "
                 f"adds a KL divergence of {figure} (docs/quality.md); leave --weights out to preserve the blocks"]
-            self.assertEqual(self.said(path, *options), wanted)
+            # What is said of few statistics is tested with calibration.
+            said = [line for line in self.said(path, *options) if "has statistics for 1 of" not in line and "statistics are of" not in line]
+            self.assertEqual(said, wanted)
 
     def test_rows_are_stated_in_the_ir(self):
         """`--rows int8` is an attribute of the module; IR that states it is compiled as the file with the option is."""

@@ -73,6 +73,11 @@ def missing_command(*names):
     return test
 
 
+def serves(case):
+    """Programs have the command; tests/e2e/test_serve.py has what it does."""
+    case.assertIn(b"/v1/chat/completions", case.built.run("serve", "--help").stdout)
+
+
 def mica(*arguments, text=None, hub=False):
     def test(case):
         done = execute([harness.mica, *(a(case) if callable(a) else a for a in arguments)], env=case.hub_env() if hub else None)
@@ -219,7 +224,7 @@ TESTS = {
                                                text=b"KL(reference || program)"),
     "`llama-quantize`": quantized,
     "`llama-imatrix`": calibrated,
-    "`llama-server`": missing_command("serve", "server"),
+    "`llama-server`": serves,
     "`llama-embedding`": missing_command("embed", "embedding"),
 
     "`ollama pull NAME`": mica("pull", NAME, text=b"snapshots", hub=True),
@@ -233,7 +238,7 @@ TESTS = {
     "`ollama show NAME`": several(mica("inspect", NAME, text=b"parameters", hub=True), works(["info"], text=b"vocabulary")),
     "`ollama create -f Modelfile`": mica("compile", MODEL, "-o", output),
     "`ollama ps`": missing_command("ps"),
-    "`ollama serve`": missing_command("serve"),
+    "`ollama serve`": serves,
     "`ollama cp`": missing_command("cp"),
     "`num_ctx`": lambda case: case.assertIn(b"64 positions", program(MODEL, "--max-seq", "64").run("info").stdout),
     "`OLLAMA_MODELS`": hub_home,
