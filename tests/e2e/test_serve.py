@@ -260,7 +260,7 @@ class Serve(Case):
         self.refused(400, "the body is not JSON", chat, "{")
         self.refused(400, "not a JSON object", chat, "[]")
         self.refused(400, "nested more than", chat, "[" * 1000)
-        self.refused(400, "the key \"n\" stands twice", text, '{"n": 1, "n": 2}')
+        self.refused(400, "the key \"n\" occurs twice", text, '{"n": 1, "n": 2}')
         self.refused(400, "'messages' is missing", chat, {})
         self.refused(400, "not an array of messages", chat, {"messages": []}, "messages")
         self.refused(400, 'not an object with a "role"', chat, {"messages": [1]}, "messages")
@@ -303,6 +303,8 @@ class Serve(Case):
             connection.request("GET", "/health")
             self.assertEqual(connection.getresponse().read(), b'{"status":"ready"}')
         connection.close()
+        # The second of them is no HTTP.
+        self.assertRegex(raw(b"GET /health HTTP/1.1\r\n\r\nnonsense\r\n\r\n"), rb"(?s)^HTTP/1.1 200 .*HTTP/1.1 400 ")
         self.assertEqual(server().ask("GET", "/health")[0], 200)
 
     def test_the_same_answer_alone_and_in_company(self):

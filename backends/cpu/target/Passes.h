@@ -14,7 +14,7 @@ namespace mica::cpu {
 #define GEN_PASS_REGISTRATION
 #include "backends/cpu/target/Passes.h.inc"
 
-/// The pass for a target that need not have a name of its own.
+/// The pass for a described target, which may be one that LLVM has no name for.
 std::unique_ptr<mlir::Pass> createSetTarget(const TargetDescription &target);
 
 } // namespace mica::cpu

@@ -225,6 +225,13 @@ std::string Manifest::largerContextHint() const {
   return maxSeq < maxPositions ? " or compile with a larger --max-seq" : "";
 }
 
+uint64_t cacheBytesPerToken(const Manifest &manifest) {
+  uint64_t bytes = 0;
+  for (const CacheSpec &cache : manifest.caches)
+    bytes += cache.bytesPerToken;
+  return bytes;
+}
+
 uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits) {
   return manifest.scratchBytesFixed + static_cast<uint64_t>(rows) * manifest.scratchBytesPerRow +
          static_cast<uint64_t>(withLogits) * static_cast<uint64_t>(manifest.vocab) * sizeof(float);

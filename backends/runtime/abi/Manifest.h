@@ -85,6 +85,9 @@ struct Manifest {
   std::string json; ///< The whole text, for `info --json`.
 };
 
+/// Bytes that a position of a sequence takes in all caches.
+uint64_t cacheBytesPerToken(const Manifest &manifest);
+
 /// Bytes of a call's buffers: scratch memory for all rows and the logits of some.
 uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits);
 

@@ -10,8 +10,8 @@ namespace mica::rt {
 class Profile;
 class ProbeListener;
 
-/// Threads, and the functions that the code of a model calls. Each model has one of its own, made
-/// by a Device; nothing of it is shared with others of the process.
+/// Threads, and the functions that the code of a model calls. Each model has one, made by
+/// a Device; models of a process share nothing.
 class Runtime {
 public:
   Runtime() = default;

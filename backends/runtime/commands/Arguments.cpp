@@ -217,7 +217,7 @@ void addBatch(CLI::App &app, RunArguments &run, CLI::Option *file) {
 
 constexpr const char *machineGroup = "Machine";
 
-/// The text to continue as an argument of its own.
+/// The text to continue as a positional argument.
 constexpr const char *promptWord = "PROMPT";
 
 /// -f, which others need.

@@ -11,13 +11,6 @@ namespace mica::rt {
 namespace {
 using Json = nlohmann::ordered_json;
 
-uint64_t cacheBytesPerToken(const Manifest &m) {
-  uint64_t bytes = 0;
-  for (const CacheSpec &cache : m.caches)
-    bytes += cache.bytesPerToken;
-  return bytes;
-}
-
 Json sectionsOf(const program::ProgramFile &file) {
   Json sections = Json::array();
   for (const program::Section &section : file.layout().sections)

@@ -67,12 +67,12 @@ public:
   /// queues rows of many sequences runs what is queued first. A few rows with logits are always
   /// taken.
   bool atMemoryLimit() const;
-  /// Whether the session shall continue to read a sequence's tokens again.
+  /// Whether the session shall continue to recompute a sequence's tokens.
   using ShouldContinue = std::function<bool(int64_t sequence)>;
   /// Recomputes the rows before the queued ones where they are in another regime;
   /// `shouldContinue` is asked before each call of the model. False where it has said no: the
-  /// queued rows are taken back then, and what has not been read again of that sequence is
-  /// forgotten.
+  /// queued rows are discarded then, as are the positions of that sequence that have not been
+  /// recomputed.
   Result<bool> prepare(const ShouldContinue &shouldContinue);
   /// Runs the queued rows, prepared or not. The logits, f32[outputs, vocab] in the order of the
   /// rows that wanted them, are valid until the next run.
@@ -108,7 +108,7 @@ private:
   Status call(const Rows &rows, RowRole role, size_t firstLogits);
 
   const Model &model;
-  int64_t maxRows; ///< of a call, while tokens are read again as well
+  int64_t maxRows; ///< Of a call, also while tokens are recomputed.
   std::vector<int64_t> lengths;
   std::vector<SequenceHistory> histories; ///< Empty where frequencies follow no length.
   Rows queue;

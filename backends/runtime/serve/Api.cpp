@@ -2,6 +2,7 @@
 #include "backends/runtime/serve/Completion.h"
 #include "backends/runtime/serve/WebPage.h"
 #include "backends/runtime/support/Output.h"
+#include "backends/runtime/support/Seconds.h"
 
 #include <algorithm>
 
@@ -13,18 +14,12 @@ static void replyError(const std::shared_ptr<Exchange> &exchange, const ApiError
       {.status = error.status, .body = toJsonText(error.toJson()), .headers = std::move(headers)});
 }
 
-static int64_t unixSeconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 Api::Api(ServedModel model, EngineThread &engine, uint64_t cacheBytes, Options options)
     : model(std::move(model)), engine(engine), cacheBytes(cacheBytes), options(std::move(options)),
       started(unixSeconds()) {}
 
-const std::multimap<std::string_view, Api::Route> &Api::routes() {
-  static const std::multimap<std::string_view, Route> table = {
+const std::map<std::string_view, Api::Route> &Api::routes() {
+  static const std::map<std::string_view, Route> table = {
       {"/", {"GET", &Api::page, /*open=*/true}},
       {"/app.js", {"GET", &Api::page, /*open=*/true}},
       {"/style.css", {"GET", &Api::page, /*open=*/true}},
@@ -67,25 +62,24 @@ std::string Api::errorBody(unsigned status, const std::string &message) {
 }
 
 void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
-  auto [first, last] = routes().equal_range(request.path);
-  if (first == last)
+  auto found = routes().find(request.path);
+  if (found == routes().end())
     return replyError(exchange, {.status = 404, .message = "there is no " + request.path});
-  auto found = std::find_if(
-      first, last, [&](const auto &route) { return request.method == route.second.method; });
-  if (found == last)
+  const Route &route = found->second;
+  if (request.method != route.method)
     return replyError(
         exchange,
         {.status = 405,
-         .message = request.path + " answers " + first->second.method + ", not " + request.method},
-        {{"Allow", first->second.method}});
-  if (!found->second.open && !isAllowed(request.authorization))
+         .message = request.path + " answers " + route.method + ", not " + request.method},
+        {{"Allow", route.method}});
+  if (!route.open && !isAllowed(request.authorization))
     return replyError(
         exchange,
         {.status = 401,
          .message = "an API key is required: send the header Authorization: Bearer KEY",
          .code = "invalid_api_key"},
         {{"WWW-Authenticate", "Bearer"}});
-  (this->*found->second.handler)(request, std::move(exchange));
+  (this->*route.handler)(request, std::move(exchange));
 }
 
 void Api::complete(Endpoint endpoint, const HttpRequest &request,

@@ -7,6 +7,8 @@
 #include "backends/runtime/serve/HttpServer.h"
 #include "backends/runtime/serve/Metrics.h"
 
+#include <map>
+
 namespace mica::rt::serve {
 
 class Api {
@@ -33,7 +35,7 @@ private:
     Handler handler;
     bool open = false; ///< Needs no key.
   };
-  static const std::multimap<std::string_view, Route> &routes();
+  static const std::map<std::string_view, Route> &routes();
 
   bool isAllowed(const std::string &authorization) const;
   void complete(Endpoint endpoint, const HttpRequest &request, std::shared_ptr<Exchange> exchange);

@@ -1,6 +1,7 @@
 #include "backends/runtime/serve/Completion.h"
 #include "backends/runtime/engine/LogProbabilities.h"
 #include "backends/runtime/support/Output.h"
+#include "backends/runtime/support/Seconds.h"
 #include "backends/runtime/text/TextStream.h"
 
 #include <cinttypes>
@@ -9,10 +10,6 @@
 namespace mica::rt::serve {
 
 namespace {
-double secondsBetween(Completion::Clock::time_point from, Completion::Clock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
-
 std::string newId(Endpoint endpoint) {
   char digits[17];
   std::snprintf(digits, sizeof digits, "%016" PRIx64, drawSeed());
@@ -44,14 +41,14 @@ private:
   bool isChat() const { return completion.endpoint == Endpoint::ChatCompletions; }
   Json tokenEntry(int32_t token, double logprob) const;
   void addLogprobs(int32_t token, std::span<const float> logits);
-  Json logprobsJson(const Json &entries) const;
+  Json logprobsJson() const;
   void sendPiece(const std::string &piece, const char *reason);
 
   Completion &completion;
   const int64_t index;
   std::optional<TextStream> decoded;
   std::string text;
-  Json logprobs = Json::array(), unsentLogprobs = Json::array();
+  Json logprobs = Json::array(); ///< Of the tokens that no event has had.
   bool begun = false;
   Clock::time_point last = Clock::now();
   const char *reason = "stop";
@@ -61,7 +58,7 @@ Json Completion::Choice::tokenEntry(int32_t token, double logprob) const {
   std::string spelled =
       completion.model.text ? completion.model.text->textOf(token) : std::to_string(token);
   Json entry = {{"token", spelled}, {"logprob", logprob}, {"bytes", Json()}};
-  // A part of a character has no text of its own.
+  // A partial character has no text.
   if (spelled.find("\xEF\xBF\xBD") == spelled.npos)
     entry["bytes"] = std::vector<uint8_t>(spelled.begin(), spelled.end());
   return entry;
@@ -76,20 +73,19 @@ void Completion::Choice::addLogprobs(int32_t token, std::span<const float> logit
   entry["top_logprobs"] = Json::array();
   for (auto [other, logprob] : found.top)
     entry["top_logprobs"].push_back(tokenEntry(other, logprob));
-  logprobs.push_back(entry);
-  unsentLogprobs.push_back(std::move(entry));
+  logprobs.push_back(std::move(entry));
 }
 
-/// Entries in the form of the endpoint.
-Json Completion::Choice::logprobsJson(const Json &entries) const {
+/// In the form of the endpoint.
+Json Completion::Choice::logprobsJson() const {
   if (!completion.topLogprobs)
     return {};
   if (isChat())
-    return {{"content", entries}};
+    return {{"content", logprobs}};
   Json out = {{"tokens", Json::array()},
               {"token_logprobs", Json::array()},
               {"top_logprobs", Json::array()}};
-  for (const Json &entry : entries) {
+  for (const Json &entry : logprobs) {
     out["tokens"].push_back(entry["token"]);
     out["token_logprobs"].push_back(entry["logprob"]);
     Json top = Json::object();
@@ -113,8 +109,8 @@ void Completion::Choice::sendPiece(const std::string &piece, const char *finishe
     choice["text"] = piece;
   }
   begun = true;
-  choice["logprobs"] = unsentLogprobs.empty() ? Json() : logprobsJson(unsentLogprobs);
-  unsentLogprobs = Json::array();
+  choice["logprobs"] = logprobs.empty() ? Json() : logprobsJson();
+  logprobs = Json::array();
   choice["finish_reason"] = finished ? Json(finished) : Json();
   Json event = completion.envelope(/*chunk=*/true);
   event["choices"] = Json::array({std::move(choice)});
@@ -154,7 +150,7 @@ Json Completion::Choice::toJson() const {
     choice["message"] = {{"role", "assistant"}, {"content", text}, {"refusal", Json()}};
   else
     choice["text"] = text;
-  choice["logprobs"] = logprobsJson(logprobs);
+  choice["logprobs"] = logprobsJson();
   choice["finish_reason"] = reason;
   return choice;
 }
@@ -164,9 +160,7 @@ Completion::Completion(const CompletionRequest &request, const ServedModel &mode
     : endpoint(request.endpoint), stream(request.stream), includeUsage(request.includeUsage),
       settings(request.settings), numChoices(request.numChoices), topLogprobs(request.topLogprobs),
       model(model), engine(engine), metrics(metrics), exchange(std::move(exchange)),
-      id(newId(request.endpoint)), created(std::chrono::duration_cast<std::chrono::seconds>(
-                                               std::chrono::system_clock::now().time_since_epoch())
-                                               .count()) {}
+      id(newId(request.endpoint)), created(unixSeconds()) {}
 
 Completion::~Completion() = default;
 
@@ -179,7 +173,7 @@ void Completion::start(std::vector<Tokens> prompts, std::chrono::milliseconds ti
 
 void Completion::submit(std::vector<Tokens> prompts) {
   uint64_t seed = settings.seed.value_or(drawSeed());
-  std::vector<Request> wanted;
+  std::vector<EngineThread::Submission> wanted;
   for (Tokens &prompt : prompts) {
     promptTokens += static_cast<int64_t>(prompt.size());
     for (int64_t n = 0; n < numChoices; ++n) {
@@ -190,37 +184,26 @@ void Completion::submit(std::vector<Tokens> prompts) {
                       .stream = static_cast<uint64_t>(n),
                       .maxReused = static_cast<int64_t>(prompt.size())};
       request.settings.seed = seed;
-      wanted.push_back(std::move(request));
+      // The choices live as long as this.
+      wanted.emplace_back(std::move(request), std::shared_ptr<RequestListener>(
+                                                  shared_from_this(), choices.back().get()));
     }
   }
   unended = wanted.size();
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    // The choices live as long as this.
-    std::shared_ptr<RequestListener> listener(shared_from_this(), choices[i].get());
-    Result<std::optional<Scheduler::RequestId>> submitted =
-        engine.submit(std::move(wanted[i]), std::move(listener));
-    if (!submitted || !*submitted) {
-      stop(/*timeout=*/false);
-      if (!submitted)
-        return fail({.message = submitted.error().message}, "refused");
-      return fail({.status = 429, .message = "too many requests are waiting, try again later"},
-                  "busy");
-    }
-    std::lock_guard lock(mutex);
-    ids.push_back(**submitted);
-  }
+  auto submitted = engine.submit(std::move(wanted));
+  if (!submitted)
+    return fail({.message = submitted.error().message}, "refused");
+  if (!*submitted)
+    return fail({.status = 429, .message = "too many requests are waiting, try again later"},
+                "busy");
+  ids = std::move(**submitted);
 }
 
 void Completion::stop(bool timeout) {
   timedOut = timeout;
   gone = true;
-  std::vector<Scheduler::RequestId> all;
-  {
-    std::lock_guard lock(mutex);
-    all = ids;
-  }
-  for (Scheduler::RequestId each : all)
-    engine.cancel(each);
+  for (Scheduler::RequestId id : ids)
+    engine.cancel(id);
 }
 
 Json Completion::envelope(bool chunk) const {

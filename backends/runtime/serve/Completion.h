@@ -52,10 +52,10 @@ private:
   const int64_t created;
 
   std::vector<std::unique_ptr<Choice>> choices; ///< Of all prompts, before they are submitted.
+  std::vector<Scheduler::RequestId> ids;        ///< For the server's thread alone.
   std::atomic<bool> gone = false;               ///< The client has disconnected, or the time is up.
   std::atomic<bool> timedOut = false;           ///< The latter.
   std::mutex mutex;                             ///< Of what follows.
-  std::vector<Scheduler::RequestId> ids;
   size_t unended = 0;
   bool answered = false;
   std::optional<Error> failure;

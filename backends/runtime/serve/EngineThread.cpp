@@ -55,24 +55,34 @@ void EngineThread::wake() {
   changed.notify_one();
 }
 
-Result<std::optional<Scheduler::RequestId>>
-EngineThread::submit(Request request, std::shared_ptr<RequestListener> listener) {
-  auto kept = std::make_unique<Kept>(*this, std::move(listener));
-  Kept *key = kept.get();
+Result<std::optional<std::vector<Scheduler::RequestId>>>
+EngineThread::submit(std::vector<Submission> submissions) {
+  std::vector<Kept *> keys;
   {
     std::lock_guard lock(mutex);
-    if (requests.size() >= slots + maxQueued)
-      return std::optional<Scheduler::RequestId>();
-    requests.emplace(key, std::move(kept));
+    if (requests.size() + submissions.size() > slots + maxQueued)
+      return std::optional<std::vector<Scheduler::RequestId>>();
+    for (auto &[request, listener] : submissions) {
+      auto kept = std::make_unique<Kept>(*this, std::move(listener));
+      keys.push_back(kept.get());
+      requests.emplace(kept.get(), std::move(kept));
+    }
   }
-  Result<Scheduler::RequestId> id = scheduler->submit(std::move(request), *key);
-  if (!id) {
-    std::lock_guard lock(mutex);
-    requests.erase(key);
-    return id.error();
+  std::vector<Scheduler::RequestId> ids;
+  for (size_t i = 0; i < submissions.size(); ++i) {
+    Result<Scheduler::RequestId> id = scheduler->submit(std::move(submissions[i].first), *keys[i]);
+    if (!id) {
+      for (Scheduler::RequestId submitted : ids)
+        cancel(submitted);
+      std::lock_guard lock(mutex);
+      for (; i < keys.size(); ++i)
+        requests.erase(keys[i]);
+      return id.error();
+    }
+    ids.push_back(*id);
   }
   wake();
-  return std::optional(*id);
+  return std::optional(std::move(ids));
 }
 
 void EngineThread::cancel(Scheduler::RequestId id) {

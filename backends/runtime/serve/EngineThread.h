@@ -20,10 +20,12 @@ public:
   /// Unfinished requests hear nothing.
   ~EngineThread();
 
-  /// From any thread. The listener is kept until the request is finished, and hears of it on the
-  /// engine's thread. Absent: no more requests may wait. Errors are those of Scheduler::submit.
-  Result<std::optional<Scheduler::RequestId>> submit(Request request,
-                                                     std::shared_ptr<RequestListener> listener);
+  using Submission = std::pair<Request, std::shared_ptr<RequestListener>>;
+  /// Submits all or none, from any thread. A listener is kept until its request is finished, and
+  /// hears of it on the engine's thread. Absent: so many requests may not wait. Errors are those of
+  /// Scheduler::submit.
+  Result<std::optional<std::vector<Scheduler::RequestId>>>
+  submit(std::vector<Submission> submissions);
   /// From any thread.
   void cancel(Scheduler::RequestId id);
 

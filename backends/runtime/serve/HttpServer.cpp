@@ -68,7 +68,9 @@ private:
   void handle();
   void replyError(unsigned status, const std::string &message);
   void fail(error_code error);
+  void beginExchange();
   void watch();
+  void queue(std::string bytes);
   void write();
   void finish();
   void disconnect();
@@ -178,19 +180,21 @@ void Connection::fail(error_code error) {
 }
 
 void Connection::replyError(unsigned status, const std::string &message) {
-  ++exchangeNumber;
-  inExchange = true;
-  ++shared.exchanges;
+  beginExchange();
   keepAlive = false;
   reply({.status = status, .body = shared.errorBody(status, message)});
 }
 
+void Connection::beginExchange() {
+  ++exchangeNumber;
+  ++shared.exchanges;
+  inExchange = true;
+  ended = false;
+}
+
 void Connection::handle() {
   http::request<http::string_body> got = parser->release();
-  ++exchangeNumber;
-  inExchange = true;
-  ++shared.exchanges;
-  ended = false;
+  beginExchange();
   keepAlive = got.keep_alive();
   chunked = got.version() >= 11;
   stream.expires_never();
@@ -253,10 +257,7 @@ void Connection::reply(HttpReply reply) {
   text << response;
   ended = true;
   chunked = false;
-  pending.push_back(std::move(text).str());
-  pendingBytes += pending.back().size();
-  if (pending.size() == 1)
-    write();
+  queue(std::move(text).str());
 }
 
 void Connection::beginStream(const std::string &contentType) {
@@ -274,10 +275,7 @@ void Connection::beginStream(const std::string &contentType) {
     header.set(http::field::connection, "close");
   std::ostringstream text;
   text << header;
-  pending.push_back(std::move(text).str());
-  pendingBytes += pending.back().size();
-  if (pending.size() == 1)
-    write();
+  queue(std::move(text).str());
 }
 
 void Connection::send(std::string bytes) {
@@ -288,12 +286,9 @@ void Connection::send(std::string bytes) {
     std::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
     bytes = size + bytes + "\r\n";
   }
-  pendingBytes += bytes.size();
-  if (pendingBytes > shared.options.maxPendingBytes)
+  if (pendingBytes + bytes.size() > shared.options.maxPendingBytes)
     return disconnect();
-  pending.push_back(std::move(bytes));
-  if (pending.size() == 1)
-    write();
+  queue(std::move(bytes));
 }
 
 void Connection::endStream() {
@@ -301,29 +296,35 @@ void Connection::endStream() {
     return;
   ended = true;
   if (chunked)
-    pending.push_back("0\r\n\r\n");
-  if (pending.empty())
+    queue("0\r\n\r\n");
+  else if (pending.empty()) // else when all is written
     finish();
-  else if (pending.size() == 1)
+}
+
+/// Writes `bytes` after those that are pending.
+void Connection::queue(std::string bytes) {
+  pendingBytes += bytes.size();
+  pending.push_back(std::move(bytes));
+  if (pending.size() == 1)
     write();
 }
 
 void Connection::write() {
   stream.expires_after(shared.options.sendTimeout);
-  asio::async_write(
-      stream, asio::buffer(pending.front()), [self = shared_from_this()](error_code error, size_t) {
-        if (self->closed)
-          return;
-        if (error)
-          return self->disconnect();
-        self->stream.expires_never();
-        self->pendingBytes -= std::min(self->pendingBytes, self->pending.front().size());
-        self->pending.pop_front();
-        if (!self->pending.empty())
-          self->write();
-        else if (self->ended)
-          self->finish();
-      });
+  asio::async_write(stream, asio::buffer(pending.front()),
+                    [self = shared_from_this()](error_code error, size_t) {
+                      if (self->closed)
+                        return;
+                      if (error)
+                        return self->disconnect();
+                      self->stream.expires_never();
+                      self->pendingBytes -= self->pending.front().size();
+                      self->pending.pop_front();
+                      if (!self->pending.empty())
+                        self->write();
+                      else if (self->ended)
+                        self->finish();
+                    });
 }
 
 /// Everything of an exchange has been written.
@@ -359,7 +360,6 @@ struct HttpServer::State {
       : shared{options, std::move(handler), std::move(errorBody)}, tcp(context), local(context),
         signals(context), pause(context) {}
 
-  Status open();
   Status openTcp();
   Status openUnix();
   template <typename Acceptor> void accept(Acceptor &acceptor);

@@ -1,12 +1,12 @@
 #include "backends/runtime/serve/ServeCommand.h"
 #include "backends/runtime/serve/Api.h"
+#include "backends/runtime/support/AvailableMemory.h"
 #include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/TextFile.h"
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
-#include <fstream>
+#include <sstream>
 
 namespace mica::rt {
 
@@ -17,38 +17,12 @@ constexpr int64_t maxDefaultSequences = 8, defaultChunk = 128;
 
 /// Of caches at their full length.
 uint64_t cacheBytesPerSequence(const Manifest &manifest) {
-  uint64_t bytes = 0;
-  for (const CacheSpec &cache : manifest.caches)
-    bytes += cache.bytesPerToken * static_cast<uint64_t>(manifest.maxSeq);
-  return bytes;
-}
-
-/// Of a file of the kernel's with lines `name NUMBER`, or with the number alone.
-std::optional<uint64_t> numberIn(const char *path, const std::string &name) {
-  std::ifstream file(path);
-  std::string word;
-  uint64_t number = 0;
-  if (name.empty())
-    return file >> number ? std::optional(number) : std::nullopt;
-  while (file >> word)
-    if (word == name && file >> number)
-      return number;
-  return std::nullopt;
-}
-
-/// Memory that the machine can give, or the control group where it allows less.
-uint64_t availableMemory() {
-  uint64_t available = numberIn("/proc/meminfo", "MemAvailable:").value_or(1 << 20) * 1024;
-  std::optional<uint64_t> limit = numberIn("/sys/fs/cgroup/memory.max", ""),
-                          used = numberIn("/sys/fs/cgroup/memory.current", "");
-  if (limit && used)
-    available = std::min(available, *limit - std::min(*limit, *used));
-  return available;
+  return cacheBytesPerToken(manifest) * static_cast<uint64_t>(manifest.maxSeq);
 }
 
 Result<int64_t> chooseSequences(const Manifest &manifest, const ServeArguments &arguments) {
   uint64_t each = std::max<uint64_t>(cacheBytesPerSequence(manifest), 1);
-  uint64_t budget = arguments.cacheBytes.value_or(availableMemory() / 2);
+  uint64_t budget = arguments.cacheBytes.value_or(availableMemory("") / 2);
   auto fitting = static_cast<int64_t>(std::min<uint64_t>(budget / each, 1 << 20));
   if (fitting < 1 || (arguments.sequences && *arguments.sequences > fitting))
     return Error{std::to_string(arguments.sequences.value_or(1)) + " sequences of " +

@@ -39,7 +39,7 @@ std::string helpOf(const CLI::Option &option) {
   return text;
 }
 
-/// What the name of a value stands for.
+/// The kind of value that a name in --help denotes.
 OptionSpec::Values valuesNamed(std::string_view name) {
   if (name == "DIR")
     return OptionSpec::Values::Folder;

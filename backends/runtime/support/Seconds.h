@@ -1,8 +1,9 @@
-// How long something took.
+// How long something took, and what time it is.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_SECONDS_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_SECONDS_H
 
 #include <chrono>
+#include <cstdint>
 
 namespace mica::rt {
 
@@ -13,6 +14,13 @@ inline double secondsBetween(std::chrono::steady_clock::time_point begin,
 
 inline double secondsSince(std::chrono::steady_clock::time_point start) {
   return secondsBetween(start, std::chrono::steady_clock::now());
+}
+
+/// Since 1970.
+inline int64_t unixSeconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 } // namespace mica::rt

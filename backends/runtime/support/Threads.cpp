@@ -1,8 +1,8 @@
 #include "backends/runtime/support/Threads.h"
+#include "backends/runtime/support/ControlGroups.h"
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <pthread.h>
 #include <sched.h>
 #include <set>
@@ -11,13 +11,6 @@
 #include <vector>
 
 namespace mica::rt {
-
-static std::string firstLine(const std::string &path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 /// The numbers of the processors in the affinity mask.
 static std::vector<size_t> affinity() {
@@ -58,43 +51,17 @@ unsigned quotaOf(const std::string &cpuMax) {
   return std::max(1u, static_cast<unsigned>(std::min(quota / period, 1e6)));
 }
 
-/// The path of this process below `controller` in /proc/self/cgroup; version 2 has the empty
-/// controller name.
-static std::string cgroupPath(const std::string &root, const std::string &controller) {
-  std::ifstream file(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos || line.compare(second + 1, 1, "/") != 0)
-      continue;
-    std::string names = "," + line.substr(first + 1, second - first - 1) + ",";
-    if (names == "," + controller + "," ||
-        (!controller.empty() && names.find("," + controller + ",") != names.npos))
-      return line.substr(second + 1);
-  }
-  return "/";
-}
-
 unsigned cgroupQuota(const std::string &root) {
   unsigned least = 0;
   auto take = [&](unsigned quota) {
     if (quota > 0 && (least == 0 || quota < least))
       least = quota;
   };
-  auto forEachLevel = [](std::string path, auto visit) {
-    for (;; path.erase(path.rfind('/'))) {
-      visit(path == "/" ? "" : path);
-      if (path.empty() || path == "/")
-        return;
-    }
-  };
-  forEachLevel(cgroupPath(root, ""), [&](const std::string &path) {
-    take(quotaOf(firstLine(root + "/sys/fs/cgroup" + path + "/cpu.max")));
-  });
-  forEachLevel(cgroupPath(root, "cpu"), [&](const std::string &path) {
-    std::string folder = root + "/sys/fs/cgroup/cpu" + path;
+  for (const std::string &folder : controlGroupFolders(root, ""))
+    take(quotaOf(firstLine(folder + "/cpu.max")));
+  for (const std::string &folder : controlGroupFolders(root, "cpu"))
     take(quotaOf(firstLine(folder + "/cpu.cfs_quota_us") + " " +
                  firstLine(folder + "/cpu.cfs_period_us")));
-  });
   return least;
 }
 

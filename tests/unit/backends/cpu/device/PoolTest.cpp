@@ -1,4 +1,5 @@
 #include "backends/cpu/device/Pool.h"
+#include "backends/runtime/support/AvailableMemory.h"
 #include "backends/runtime/support/Threads.h"
 #include "tests/unit/backends/runtime/FakeProgram.h"
 
@@ -239,6 +240,22 @@ TEST_F(Cgroups, VersionOne) {
   write("/sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "200000");
   write("/sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "50000");
   EXPECT_EQ(quota(), 4u);
+}
+
+TEST_F(Cgroups, LeaveTheMemoryThatNoLevelForbids) {
+  EXPECT_EQ(availableMemory(root()), uint64_t(1) << 30);
+  write("/proc/meminfo", "MemTotal:  2000 kB\nMemAvailable:  1000 kB\nBuffers:  5 kB");
+  EXPECT_EQ(availableMemory(root()), 1024000u);
+  write("/proc/self/cgroup", "5:memory:/old\n0::/user.slice/app.scope");
+  write("/sys/fs/cgroup/user.slice/app.scope/memory.max", "max");
+  write("/sys/fs/cgroup/user.slice/app.scope/memory.current", "70000");
+  EXPECT_EQ(availableMemory(root()), 1024000u);
+  write("/sys/fs/cgroup/user.slice/memory.max", "300000");
+  write("/sys/fs/cgroup/user.slice/memory.current", "100000");
+  EXPECT_EQ(availableMemory(root()), 200000u);
+  write("/sys/fs/cgroup/memory/old/memory.limit_in_bytes", "90000");
+  write("/sys/fs/cgroup/memory/old/memory.usage_in_bytes", "95000");
+  EXPECT_EQ(availableMemory(root()), 0u);
 }
 
 TEST_F(Cgroups, GarbageIsNoLimit) {
