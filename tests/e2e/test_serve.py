@@ -1,5 +1,6 @@
 """`PROGRAM serve`: the HTTP API, its limits, and that nobody's text depends on others'."""
 
+import atexit
 import concurrent.futures
 import http.client
 import json
@@ -112,17 +113,15 @@ class Server:
         return text, self.process.wait(harness.SECONDS)
 
 
-_shared = {}
-
-
 def server():
     """One server for all tests that leave it as it was."""
-    return harness.once("serve", lambda: _shared.setdefault("server", Server("--sequences", "4")))
 
+    def make():
+        made = Server("--sequences", "4")
+        atexit.register(made.__exit__)
+        return made
 
-def tearDownModule():
-    if "server" in _shared:
-        _shared["server"].__exit__()
+    return harness.once("serve", make)
 
 
 def ended(text):
