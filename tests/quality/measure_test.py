@@ -209,13 +209,16 @@ class Measure(unittest.TestCase):
     def test_the_compiler_warns_with_the_figures_of_the_page(self):
         page = (measure.ROOT / "docs/quality.md").read_text(encoding="utf-8")
         section = page[page.index("## SmolLM2"):]
-        source = (measure.ROOT / "tools/mica/Compile.cpp").read_text(encoding="utf-8")
-        warned = re.findall(r'\{Precision::Int(\d), (true|false), "(\.\d+)"\}', source)
-        self.assertEqual([way for *way, _ in warned], [["8", "false"], ["4", "false"], ["4", "true"]])
-        for bits, calibrated, figure in warned:
-            row = f"--weights int{bits}" + (" --calibrate TEXT" if calibrated == "true" else "")
-            measured = float(re.search(rf"\| `{row}` \|[^|]*\|[^|]*\| (\S+) ", section)[1])
-            self.assertAlmostEqual(float(figure) / measured, 1, delta=0.05, msg=row)
+        source = (measure.ROOT / "tools/mica/CompileSummary.cpp").read_text(encoding="utf-8")
+        costs = re.findall(r'case Precision::Int(\d):\s+return calibrated \? "(\S*)" : "(\S+)";', source)
+        self.assertEqual([bits for bits, *_ in costs], ["8", "4"])
+        for bits, calibrated, plain in costs:
+            for option, figure in ("", plain), (" --calibrate TEXT", calibrated):
+                row = f"--weights int{bits}{option}"
+                found = re.search(rf"\| `{row}` \|[^|]*\|[^|]*\| (\S+) ", section)
+                self.assertEqual(bool(figure), bool(found), row)
+                if found:
+                    self.assertAlmostEqual(float(figure) / float(found[1]), 1, delta=0.05, msg=row)
 
     def test_numbers(self):
         self.assertEqual([report.small(x) for x in (0, 2.345e-5, 0.001234, 0.2723, 3.456)],
