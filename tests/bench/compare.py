@@ -206,8 +206,8 @@ def main(argv):
     bandwidth = engines.Bandwidth(args.bandwidth, args.threads, args.timeout) if args.bandwidth else None
     cases = [case for case in config["cases"]
              if not (args.config and args.case) or re.search(args.case, case["name"])]
-    result = {"machine": load.machine(), "settings": {"threads": args.threads, "pairs": args.pairs, "gen": args.gen,
-                                                      "peers": config["peers"]}, "cases": []}
+    result = {"machine": load.machine(), "commit": load.commit(), "command": load.command_line(argv),
+              "settings": {"threads": args.threads, "pairs": args.pairs, "gen": args.gen, "peers": config["peers"]}, "cases": []}
     for case in cases:
         result["cases"].append(measure_case(case, config, bandwidth, args))
         if args.json:  # after every case: a long run that is stopped keeps what it has

@@ -1,7 +1,13 @@
-"""What else the machine did while something was measured."""
+"""The conditions of a measurement: machine, commit, command line, and what else ran meanwhile."""
 
 import os
+import pathlib
+import shlex
+import subprocess
+import sys
 import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def _ticks():
@@ -36,3 +42,21 @@ def machine():
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
         model = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "unknown")
     return {"cpu": model, "processors": len(os.sched_getaffinity(0)), "kernel": os.uname().release}
+
+
+def commit():
+    """The tree's commit, with a mark where the tree has changed since."""
+    def git(*words):
+        try:
+            return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=False).stdout.strip()
+        except OSError:
+            return ""
+    head = git("rev-parse", "--short", "HEAD")
+    return (head or "unknown commit") + ("+changes" if git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+def command_line(argv):
+    """The running script and its arguments; absolute paths by their last two parts, so that they fit any machine."""
+    def shown(word):
+        return "/".join(pathlib.PurePath(word).parts[-2:]) if word.startswith("/") else word
+    return shlex.join([pathlib.Path(sys.argv[0]).name, *map(shown, argv)])

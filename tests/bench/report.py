@@ -101,8 +101,8 @@ def case_markdown(case, peers):
 
 def markdown(report):
     machine, settings = report["machine"], report["settings"]
-    lines = [f"{machine['cpu']}, {machine['processors']} processors, {settings['threads']} threads; medians of "
-             f"{settings['pairs']} rounds in alternation (least - most); a ratio is the median of the rounds' ratios, "
+    lines = [f"`{report['command']}`, commit {report['commit']}: {machine['cpu']}, {machine['processors']} processors, {settings['threads']} threads; medians of "
+             f"{settings['pairs']} rounds in alternation (minimum - maximum); a ratio is the median of the rounds' ratios, "
              "`better` that to the better peer of each round. The share is that of the memory's bandwidth; of prompts that of "
              "the processor's peak, in the products, if their rows are no integers. Goals are judged by medians.", ""]
     for case in report["cases"]:

@@ -89,6 +89,7 @@ class Mica:
         self.work = work / "programs"
         self.work.mkdir(parents=True, exist_ok=True)
         self.version = execute([self.binary, "--version"]).strip()
+        self.target = None  #: the CPU that programs are compiled for: that of the last one evaluated
         evals, compiles = (execute([self.binary, command, "--help"]) for command in ("eval", "compile"))
         #: Options of `mica eval` that compute the rows of a prompt as in generation.
         self.decode = ["--as-decode"] if "--as-decode" in evals else ["--prefill-chunk", "1"]
@@ -117,13 +118,15 @@ class Mica:
                      "--json", "--threads", self.threads, *options]
             result = json.loads(execute(words))
             own = result["program"]
-            return {"kl": result["kl"]["mean"], "kl_error": result["kl"]["error"], "p99": result["kl"]["p99"],
+            return {"target": json.loads(execute([program.path(), "info", "--json"]))["target"]["cpu"], "kl": result["kl"]["mean"], "kl_error": result["kl"]["error"], "p99": result["kl"]["p99"],
                     "p99_9": result["kl"]["p99_9"], "max": result["kl"]["max"], "same_top": 100 * result["same_top"],
                     "rms_delta_p": result["rms_delta_p"], "perplexity": own["perplexity"],
                     "reference_perplexity": result["reference"]["perplexity"], "bits": own["bits"],
                     "parameters": own["parameters"], "positions": result["positions"]}
 
-        return self.cache.get(["eval", program.digest, reference.digest, self.cache.hash(text), CONTEXT, *options], make)
+        figures = self.cache.get(["eval", program.digest, reference.digest, self.cache.hash(text), CONTEXT, *options], make)
+        self.target = figures.get("target", self.target)
+        return figures
 
 
 #: Lines of llama-perplexity --kl-divergence.

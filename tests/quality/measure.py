@@ -15,7 +15,6 @@ formats, and everything with --reference source, has the model before quantizati
 
 import argparse
 import pathlib
-import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -152,13 +151,6 @@ class Bench:
                 "requantized": model.checkpoint is None}
 
 
-def commit():
-    """The tree's commit, with a mark where the tree has changed since."""
-    def git(*words):
-        return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=False).stdout.strip()
-    return git("rev-parse", "--short", "HEAD") + ("+changes" if git("status", "--porcelain", "--untracked-files=no") else "")
-
-
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=pathlib.Path)
@@ -191,9 +183,10 @@ def main(argv):
     measured = [found for name in args.models if (found := bench.measure(name))]
     result = {"models": measured, "reference": args.reference, "machine": load.machine(), "threads": args.threads,
               "text": f"the first {models.HELD_OUT:,} bytes of {args.text.name}", "failed": bench.failed,
-              "mica": f"{bench.mica.version} ({commit()})", "llama": bench.llama.version,
+              "mica": f"{bench.mica.version} ({load.commit()})", "llama": bench.llama.version,
               "mica_decode": " ".join(bench.mica.decode), "mica_rows": " ".join(bench.mica.rows or []),
-              "llama_decode": " ".join(LLAMA_DECODE)}
+              "llama_decode": " ".join(LLAMA_DECODE),
+              "command": load.command_line(argv), "target": bench.mica.target}
     print(report.tables(result))
     if args.docs:
         args.docs.mkdir(parents=True, exist_ok=True)
