@@ -20,7 +20,7 @@ import measure  # noqa: E402
 import report  # noqa: E402
 
 LOG = r"""
-import json, sys
+import json, os, sys
 a = sys.argv[1:]
 print(json.dumps([__file__.rsplit("/", 1)[-1]] + a), file=open(__file__.rsplit("/", 1)[0] + "/log", "a"))
 """
@@ -32,7 +32,9 @@ elif a == ["eval", "--help"]:
 elif a == ["compile", "--help"]:
     print("COMPILE_HELP")
 elif a[0] == "compile":
-    open(a[a.index("-o") + 1], "w").write(" ".join(a[:2] + a[4:]))
+    program = a[a.index("-o") + 1]
+    print("#!/bin/sh", "echo " + repr(json.dumps({"target": {"cpu": "znver9"}})), "# " + " ".join(a[:2] + a[4:]), sep=chr(10), file=open(program, "w"))
+    os.chmod(program, 0o755)
 else:
     decode = "--as-decode" in a or "--prefill-chunk" in a
     print(json.dumps({"kl": {"mean": 0.002 if decode else 0.001, "error": 1e-5, "p99": 0.01, "p99_9": 0.1, "max": 0.5},

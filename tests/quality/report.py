@@ -99,8 +99,8 @@ def conditions(result):
 CHOICES = [
     "## What to choose", "",
     "Speeds are in [benchmarks.md](benchmarks.md), which names machine and commits.", "",
-    "- **A GGUF file as it is** (no option): its blocks are preserved. Prompts multiply them with rows of bf16, decoding with rows of",
-    "  16-bit integers; either costs less than the formats themselves.",
+    "- **A GGUF file as it is** (no option): its blocks are preserved. Prompts multiply them with rows of bf16, or, as decoding does, of",
+    "  16-bit integers where the processor has no products of bf16; either costs less than the formats themselves.",
     "- **`--rows int8`**: prompts multiply rows of 8-bit integers with a scale per 32; decoding is the same.",
     "- **`--weights int8`** for a checkpoint in f32, f16 or bf16: half the bytes of bf16, which decoding reads for every token.",
     "- **`--weights int4`**: 4.6 bits per weight in the layers, 6 in embedding and head.",

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Adds up what test runners wrote: count_results.py (NAME STATUS JUNIT.xml LOG)...
 
-Prints every failure in full, every skipped test with its reason, and ends with `N passed, N failed, N skipped`. A runner
-that exits with a status other than 0 without a failed test of its own, or that writes no results, counts as one failure.
+Prints every failure in full, every skipped test with its reason, the slowest tests and suites of each runner, and ends with
+`N passed, N failed, N skipped`. A runner that exits with a status other than 0 without a failed test of its own, or that
+writes no results, counts as one failure.
 """
 import re
 import sys
@@ -10,6 +11,9 @@ import xml.etree.ElementTree as ElementTree
 
 # Why ctest leaves out a test on purpose; any other reason ("Unable to find executable") is a failure.
 SKIPS_OF_CTEST = ("SKIP_REGULAR_EXPRESSION_MATCHED", "SKIP_RETURN_CODE", "Disabled")
+
+#: How many of the slowest tests and suites are named.
+SLOWEST = 8
 
 
 def outcome(runner, case):
@@ -32,23 +36,41 @@ def outcome(runner, case):
 
 
 def read(runner, path):
+    """({outcome: tests}, [(seconds, name)]) of what a runner wrote."""
     counts = {"passed": 0, "failed": 0, "skipped": 0}
+    times = []
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         kind, text = outcome(runner, case)
         counts[kind] += 1
         name = case.get("name") if runner.startswith("ctest") else f"{case.get('classname')}/{case.get('name')}"
+        times.append((float(case.get("time") or 0), name))
         if kind == "failed":
             print(f"-- FAILED {runner}: {name}\n{text}\n")
         elif kind == "skipped":
             print(f"-- skipped {runner}: {name}: {text}")
-    return counts
+    return counts, times
+
+
+def slowest(times):
+    """The sum of what tests took, several of them at once, and the tests and suites that took longest."""
+    suites = {}
+    for seconds, name in times:
+        suite = name.rpartition("/")[0] if name.startswith("e2e.") else name.partition(".")[0]
+        suites[suite] = suites.get(suite, 0) + seconds
+
+    def named(entries):
+        longest = sorted(entries, reverse=True)[:SLOWEST]
+        return ", ".join(f"{name} {seconds:.0f} s" for seconds, name in longest if seconds >= 1) or "none takes a second"
+    return (f"{sum(suites.values()):.0f} s in all tests; slowest tests: {named(times)}; "
+            f"slowest suites: {named((seconds, suite) for suite, seconds in suites.items())}")
 
 
 def main(arguments):
     total = {"passed": 0, "failed": 0, "skipped": 0}
     for runner, status, path, log in zip(*[iter(arguments)] * 4):
         try:
-            counts = read(runner, path)
+            counts, times = read(runner, path)
+            print(f"-- {runner}: {slowest(times)}")
         except (OSError, ElementTree.ParseError) as error:
             counts = {"passed": 0, "failed": 0, "skipped": 0}
             print(f"-- {runner} wrote no results: {error}")

@@ -115,14 +115,18 @@ static Value callOnHalves(KernelBuilder &b, StringRef name, VectorType result,
   return joined;
 }
 
-/// One of the instructions that sum products of bytes into `sums` [16 x i32].
-static Value dotIntegers(KernelBuilder &b, StringRef name, Value sums, Value x, Value y) {
-  auto type = cast<VectorType>(sums.getType());
+/// Calls an intrinsic of whole vectors of 512 bits where there are such, else `narrow` for halves.
+static Value callByWidth(KernelBuilder &b, const Twine &wide, const Twine &narrow,
+                         VectorType result, ValueRange operands) {
   if (!b.target.wide)
-    return callOnHalves(b, (name + ".256").str(), type, {sums, x, y});
-  return LLVM::CallIntrinsicOp::create(b, type, b.getStringAttr(name + ".512"),
-                                       ValueRange{sums, x, y})
-      .getResult(0);
+    return callOnHalves(b, narrow.str(), result, operands);
+  return LLVM::CallIntrinsicOp::create(b, result, b.getStringAttr(wide), operands).getResult(0);
+}
+
+/// One of the instructions that sum products of integers into `sums` [16 x i32].
+static Value dotIntegers(KernelBuilder &b, StringRef name, Value sums, Value x, Value y) {
+  return callByWidth(b, name + ".512", name + ".256", cast<VectorType>(sums.getType()),
+                     {sums, x, y});
 }
 
 Value KernelBuilder::dotBytes(Value sums, ArrayRef<Value> a, ArrayRef<Value> b) {
@@ -140,17 +144,26 @@ SmallVector<Value> KernelBuilder::splitWords(Value bytes) {
           arith::ShRUIOp::create(*this, both, splatInt(8, i16, 2 * kLanes))};
 }
 
-Value KernelBuilder::multiplyWords(Value a, Value b) {
-  return callOnHalves(*this, "llvm.x86.avx2.pmadd.wd", vec(getI32Type()), {a, b});
+Value KernelBuilder::dotWords(Value sums, Value a, Value b) {
+  if (target.int8Dot)
+    return dotIntegers(*this, "llvm.x86.avx512.vpdpwssd", sums, a, b);
+  return add(sums, callByWidth(*this, "llvm.x86.avx512.pmaddw.d.512", "llvm.x86.avx2.pmadd.wd",
+                               vec(getI32Type()), {a, b}));
 }
 
 Value KernelBuilder::multiplyBytes(Value a, Value b) {
-  return callOnHalves(*this, "llvm.x86.avx2.pmadd.ub.sw", vec(getI16Type(), 2 * kLanes), {a, b});
+  return callByWidth(*this, "llvm.x86.avx512.pmaddubs.w.512", "llvm.x86.avx2.pmadd.ub.sw",
+                     vec(getI16Type(), 2 * kLanes), {a, b});
 }
 
 Value KernelBuilder::applySigns(Value bytes, Value signs) {
-  return callOnHalves(*this, "llvm.x86.avx2.psign.b", cast<VectorType>(bytes.getType()),
-                      {bytes, signs});
+  auto type = cast<VectorType>(bytes.getType());
+  if (!target.wide)
+    return callOnHalves(*this, "llvm.x86.avx2.psign.b", type, {bytes, signs});
+  Value zero = arith::ConstantOp::create(*this, getZeroAttr(type));
+  Value isNegative = arith::CmpIOp::create(*this, arith::CmpIPredicate::slt, signs, zero);
+  return arith::SelectOp::create(*this, isNegative, arith::SubIOp::create(*this, zero, bytes),
+                                 bytes);
 }
 
 Value KernelBuilder::lookUp(Value codes, ArrayRef<int8_t> table, int64_t added) {
@@ -160,11 +173,8 @@ Value KernelBuilder::lookUp(Value codes, ArrayRef<int8_t> table, int64_t added) 
     entries.push_back(static_cast<int8_t>(table[i % 16] + added));
   Value constant =
       arith::ConstantOp::create(*this, DenseElementsAttr::get(type, ArrayRef<int8_t>(entries)));
-  if (!target.wide)
-    return callOnHalves(*this, "llvm.x86.avx2.pshuf.b", type, {constant, codes});
-  return LLVM::CallIntrinsicOp::create(*this, type, getStringAttr("llvm.x86.avx512.pshuf.b.512"),
-                                       ValueRange{constant, codes})
-      .getResult(0);
+  return callByWidth(*this, "llvm.x86.avx512.pshuf.b.512", "llvm.x86.avx2.pshuf.b", type,
+                     {constant, codes});
 }
 
 Value KernelBuilder::loadVector(Value buffer, ValueRange at, Value live, int64_t lanes) {

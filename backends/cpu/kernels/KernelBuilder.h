@@ -155,12 +155,12 @@ public:
                        mlir::ArrayRef<mlir::Value> b);
   /// The even and the odd bytes of [64 x i8] as unsigned words, each as [32 x i16].
   mlir::SmallVector<mlir::Value> splitWords(mlir::Value bytes);
-  /// Sums [16 x i32] of the products of two neighboring words [32 x i16], and sums [32 x i16] of
-  /// the products of two neighboring bytes [64 x i8], a unsigned and b signed, which must fit in
-  /// 16 bits. Only for targets with KernelTarget::words.
-  mlir::Value multiplyWords(mlir::Value a, mlir::Value b);
+  /// sums [16 x i32] + products of two neighboring words [32 x i16].
+  mlir::Value dotWords(mlir::Value sums, mlir::Value a, mlir::Value b);
+  /// Sums [32 x i16] of the products of two neighboring bytes [64 x i8], a unsigned and b signed,
+  /// which must fit in 16 bits.
   mlir::Value multiplyBytes(mlir::Value a, mlir::Value b);
-  /// Bytes [64 x i8] times the sign of those in `signs`: -1, 0 or 1. Only with KernelTarget::words.
+  /// Bytes [64 x i8] times the sign of those in `signs`, -1 or 1; 0 has either.
   mlir::Value applySigns(mlir::Value bytes, mlir::Value signs);
   /// table[code] + added for codes [64 x i8] below 16, as unsigned bytes.
   mlir::Value lookUp(mlir::Value codes, llvm::ArrayRef<int8_t> table, int64_t added);

@@ -21,7 +21,7 @@ struct KernelTarget {
   bool fastBf16Dot = true;
   /// tdpbf16ps: products of tiles of bf16 summed into f32.
   bool tiles = false;
-  /// Whether integers are multiplied as words (vpmaddwd): rows of two limbs are stored as such.
+  /// Whether rows of two limbs are stored and multiplied as words (vpmaddwd, vpdpwssd).
   bool words = false;
   /// Whether memory is read faster by asking for lines of several pages in turn, ahead of a loop.
   bool prefetchPages = false;

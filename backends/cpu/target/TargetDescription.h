@@ -26,13 +26,14 @@ struct TargetDescription {
   /// loop that reads them.
   bool prefetchPages = false;
 
-  /// Whether integers are multiplied as words of 16 bits (vpmaddwd), for lack of dot products of
-  /// bytes: twice as many per instruction as there are multiply-adds of f32.
-  bool usesWords() const { return vectorBits < 512 && !vnni; }
+  /// Whether rows of 16-bit integers are multiplied as such (vpmaddwd, vpdpwssd): twice as many
+  /// products per instruction as there are multiply-adds of f32. Dot products of bf16 are as many
+  /// and need no scales.
+  bool usesWords() const { return !avx512Bf16; }
   bool has(llvm::StringRef feature) const;
   /// Whether there are all four parts of AVX-512 that kernels need for vectors of 512 bits.
   bool hasAvx512() const;
-  /// "+avx,+avx2,...,-absent", in the form of LLVM's TargetMachine.
+  /// "+avx,+avx2,...,-absent" and what LLVM tunes code by, in the form of its TargetMachine.
   std::string featureString() const;
 };
 

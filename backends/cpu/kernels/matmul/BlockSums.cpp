@@ -41,9 +41,13 @@ public:
     if (hasLevels())
       levels.emplace(b, weight);
     if (hasLevels()) {
-      // Of 16 registers a vector takes two. One row takes all columns, whose lines memory sends in
-      // order; several rows share what is loaded of few columns.
-      shapes.assign({TileShape{1, kVectors}, {2, 2}, {4, 1}, {6, 1}});
+      // One row takes all columns, whose lines memory sends in order; several rows share what is
+      // loaded of them. 32 registers hold their sums of integers beside those in f32. Of 16 a
+      // vector takes two, so that they hold few columns.
+      if (b.target.wide)
+        shapes.assign({TileShape{1, kVectors}, {2, kVectors}, {3, kVectors}});
+      else
+        shapes.assign({TileShape{1, kVectors}, {2, 2}, {4, 1}, {6, 1}});
       return;
     }
     // Accumulators leave half of the registers for the weights and rows. Groups of integers are
@@ -77,7 +81,9 @@ private:
   static constexpr int64_t kLine = rt::interleaved_pages::line;
 
   /// Whether rows of integers are multiplied by levels that are expanded for several tiles.
-  bool hasLevels() const { return weight.limbs != 0 && b.target.words; }
+  bool hasLevels() const {
+    return weight.limbs == 2 ? b.target.words : weight.limbs == 1 && !b.target.int8Dot;
+  }
 
   /// Rows [first, end) with levels that are expanded, a few chunks along K after the other. A
   /// single row of two limbs takes them from the blocks themselves.

@@ -5,8 +5,8 @@
 // limbs become 256 * high + low, and what the bias adds too much is in the start of the low sum.
 // Then a sum becomes f32 and is added, times the scale of the row and the step of the weight.
 //
-// Without vpdpbusd rows of two limbs are words, and so become the levels: two neighbors of either
-// are multiplied and summed at once (vpmaddwd), to the same integers.
+// Where rows of two limbs are words, so become the levels: two neighbors of either are multiplied
+// and summed at once (vpmaddwd, vpdpwssd), to the same integers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -91,7 +91,8 @@ private:
 
   /// Integers of a row and a vector that are summed apart within a group: one of each limb, unless
   /// limbs are multiplied together.
-  int64_t parts() const { return b.target.words ? 1 : tile.limbs; }
+  int64_t parts() const { return hasWords() ? 1 : tile.limbs; }
+  bool hasWords() const { return tile.limbs == 2 && b.target.words; }
 
   /// Sums of integers over the quads of a group, [rows][parts][vectors]. Quads are taken one after
   /// the other, so that what is loaded of the rows is used at once: registers hold sums.
@@ -106,7 +107,7 @@ private:
         sums.append(tile.vectors, start ? start : b.splatInt(0, b.getI32Type()));
       }
     for (int64_t quad = group * count; quad < (group + 1) * count; ++quad)
-      b.target.words ? addWords(sums, chunk, quad, lines) : addQuad(sums, chunk, quad, lines);
+      hasWords() ? addWords(sums, chunk, quad, lines) : addQuad(sums, chunk, quad, lines);
     return sums;
   }
 
@@ -136,7 +137,7 @@ private:
       for (auto [r, numbers] : llvm::enumerate(ofRows))
         for (auto [both, pair] : llvm::zip_equal(levels, numbers)) {
           Value &sum = sums[r * tile.vectors + v];
-          sum = b.add(sum, b.multiplyWords(both, pair));
+          sum = b.dotWords(sum, both, pair);
         }
     }
   }

@@ -1,6 +1,7 @@
 //===- LevelPanel.cpp - blocks expanded for products with integer rows ----===//
 //
-// Rows of two limbs are words, and so become the levels: vpmaddwd. Rows of one limb are bytes.
+// Rows of two limbs are words, and so become the levels: vpmaddwd, vpdpwssd. Rows of one limb are
+// bytes, which come here where there is no vpdpbusd.
 // Levels of few bits multiply them as they are (vpmaddubsw), and what several quads make is summed
 // in words before it becomes part of a sum. Of levels with 8 bits two products would not fit in a
 // word: their magnitudes, up to 128, multiply the row with the signs of the levels, up to 127.
@@ -100,28 +101,36 @@ Value LevelPanel::loadLevels(const ProductTile &tile, Value chunk, Value number,
                    kLanes * ofLane);
 }
 
-Value LevelPanel::sumOfWords(Value words) const {
-  return b.multiplyWords(words, b.splatInt(1, b.getI16Type(), 2 * kLanes));
+Value LevelPanel::addWords(Value sums, Value words) const {
+  return b.dotWords(sums, words, b.splatInt(1, b.getI16Type(), 2 * kLanes));
 }
 
 SmallVector<Value> LevelPanel::sumWords(const ProductTile &tile, Value chunk, int64_t group) const {
-  IntegerRows rows(b, tile.x, limbs, k);
-  int64_t count = lanesOfGroup();
+  // Where registers hold no more sums, several pairs in an iteration would not help.
+  int64_t count = lanesOfGroup(), together = b.target.wide ? 4 : 1;
   SmallVector<Value> zeros(tile.rows.size() * tile.vectors, b.splatInt(0, b.getI32Type()));
-  return b.carryRolled(b.idx(group * count), b.idx((group + 1) * count), 1, zeros,
-                       [&](Value pair, ValueRange carried) {
-                         SmallVector<Value> sums(carried), words;
-                         for (int64_t v = 0; v < tile.vectors; ++v)
-                           words.push_back(loadLevels(tile, chunk, pair, v));
-                         for (auto [r, row] : llvm::enumerate(tile.rows)) {
-                           Value numbers = rows.loadPair(row, chunk, pair);
-                           for (auto [v, ofVector] : llvm::enumerate(words)) {
-                             Value &sum = sums[r * tile.vectors + v];
-                             sum = b.add(sum, b.multiplyWords(ofVector, numbers));
-                           }
-                         }
+  return b.carryRolled(b.idx(group * count), b.idx((group + 1) * count), together, zeros,
+                       [&](Value first, ValueRange carried) {
+                         SmallVector<Value> sums(carried);
+                         for (int64_t i = 0; i < together; ++i)
+                           addPair(tile, chunk, b.add(first, i), sums);
                          return sums;
                        });
+}
+
+void LevelPanel::addPair(const ProductTile &tile, Value chunk, Value pair,
+                         MutableArrayRef<Value> sums) const {
+  IntegerRows rows(b, tile.x, limbs, k);
+  SmallVector<Value> levelsOfPair;
+  for (int64_t v = 0; v < tile.vectors; ++v)
+    levelsOfPair.push_back(loadLevels(tile, chunk, pair, v));
+  for (auto [r, row] : llvm::enumerate(tile.rows)) {
+    Value numbers = rows.loadPair(row, chunk, pair);
+    for (auto [v, ofVector] : llvm::enumerate(levelsOfPair)) {
+      Value &sum = sums[r * tile.vectors + v];
+      sum = b.dotWords(sum, ofVector, numbers);
+    }
+  }
 }
 
 SmallVector<Value> LevelPanel::sumBytes(const ProductTile &tile, Value chunk, int64_t group) const {
@@ -156,14 +165,14 @@ SmallVector<Value> LevelPanel::sumBytes(const ProductTile &tile, Value chunk, in
           }
           for (int64_t v = 0; v < tile.vectors; ++v) {
             Value &sum = next[r * tile.vectors + v];
-            sum = b.add(sum, inWords ? words[v] : sumOfWords(words[v]));
+            sum = inWords ? b.add(sum, words[v]) : addWords(sum, words[v]);
           }
         }
         return next;
       });
   if (inWords)
     for (Value &sum : sums)
-      sum = sumOfWords(sum);
+      sum = addWords(b.splatInt(0, i32), sum);
   return sums;
 }
 

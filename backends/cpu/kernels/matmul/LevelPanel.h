@@ -9,7 +9,7 @@
 namespace mica::cpu {
 
 /// A few chunks along K of a panel in blocks, as several tiles of integer rows multiply them: on
-/// the stack, in the first-level cache. Of targets that words.
+/// the stack, in the first-level cache.
 class LevelPanel {
 public:
   /// Room for levels that rows of `weight.limbs` multiply.
@@ -26,12 +26,15 @@ public:
   llvm::SmallVector<mlir::Value> emitTile(const ProductTile &tile) const;
 
 private:
-  /// Sums of two neighboring words [32 x i16], as [16 x i32].
-  mlir::Value sumOfWords(mlir::Value words) const;
+  /// sums [16 x i32] + two neighboring words [32 x i16].
+  mlir::Value addWords(mlir::Value sums, mlir::Value words) const;
   llvm::SmallVector<mlir::Value> sumGroup(const ProductTile &tile, mlir::Value chunk,
                                           int64_t group) const;
   llvm::SmallVector<mlir::Value> sumWords(const ProductTile &tile, mlir::Value chunk,
                                           int64_t group) const;
+  /// Adds the products of pair `pair` of a chunk to sums [rows][vectors].
+  void addPair(const ProductTile &tile, mlir::Value chunk, mlir::Value pair,
+               llvm::MutableArrayRef<mlir::Value> sums) const;
   llvm::SmallVector<mlir::Value> sumBytes(const ProductTile &tile, mlir::Value chunk,
                                           int64_t group) const;
   mlir::Value loadLevels(const ProductTile &tile, mlir::Value chunk, mlir::Value number,

@@ -1,5 +1,5 @@
 // RUN: mica-opt %s --cpu-set-target=cpu=znver4 --cpu-lower-to-exec | FileCheck %s --check-prefixes=CHECK,DOT
-// RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s --check-prefixes=CHECK,PLAIN
+// RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s --check-prefixes=CHECK,PLAIN --implicit-check-not=vpdp
 // RUN: mica-opt %s --cpu-set-target=cpu=znver4 --mica-kernels-to-loops | FileCheck %s --check-prefix=LOOPS --implicit-check-not=memref.copy
 
 #packed = #mica.packed<columns = 64, depth = 4, k_block = 64>
@@ -65,4 +65,5 @@ func.func private @rows(%tokens: tensor<?xi32>, %table: tensor<96x100x!mica.bloc
 
 // DOT-LABEL: func.func private @linear_172x100(
 // DOT: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
-// PLAIN-NOT: llvm.call_intrinsic
+// PLAIN-LABEL: func.func private @linear_172x100(
+// PLAIN: llvm.call_intrinsic "llvm.x86.avx512.pmaddw.d.512"

@@ -1,5 +1,8 @@
 // RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v3 --cpu-lower-to-exec | FileCheck %s --implicit-check-not=vpdpbusd
-// RUN: mica-opt %s --cpu-set-target=cpu=alderlake --cpu-lower-to-exec | FileCheck %s --check-prefix=DOT --implicit-check-not=pmadd
+// RUN: mica-opt %s --cpu-set-target=cpu=alderlake --cpu-lower-to-exec | FileCheck %s --check-prefix=DOT -DBITS=256 --implicit-check-not=pmadd
+// RUN: mica-opt %s --cpu-set-target=cpu=icelake-server --cpu-lower-to-exec | FileCheck %s --check-prefixes=DOT,DOT512 -DBITS=512 --implicit-check-not=pmadd
+// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v4 --cpu-lower-to-exec | FileCheck %s --check-prefix=WIDE --implicit-check-not=vpdp --implicit-check-not=x86.avx2
+// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --cpu-lower-to-exec | FileCheck %s --check-prefix=BYTES --implicit-check-not=vpdpwssd
 
 #packed = #mica.packed<columns = 64, depth = 4, k_block = 64>
 !words = !mica.int_rows<limbs = 2, group = 32>
@@ -25,9 +28,8 @@ func.func private @eight_bits(%x: tensor<?x128x!bytes>, %w: tensor<64x128x!mica.
 // CHECK-LABEL: func.func private @quantize(
 // CHECK: %[[WORDS:.*]] = arith.trunci %{{.*}} : vector<16xi32> to vector<16xi16>
 // CHECK: vector.shuffle %[[WORDS]], %[[WORDS]] [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15]
-// DOT-LABEL: func.func private @quantize(
-// DOT-NOT: vector.shuffle
-// DOT: arith.trunci %{{.*}} : vector<16xi32> to vector<16xi8>
+// BYTES-LABEL: func.func private @quantize(
+// BYTES: arith.trunci %{{.*}} : vector<16xi32> to vector<16xi8>
 
 // A single row is multiplied by codes as they are read: even bytes of a lane, then odd ones.
 // CHECK-LABEL: func.func private @linear_64x64(
@@ -46,7 +48,16 @@ func.func private @eight_bits(%x: tensor<?x128x!bytes>, %w: tensor<64x128x!mica.
 // CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
 // CHECK: llvm.loop_annotation
 // DOT-LABEL: func.func private @linear_64x64(
-// DOT: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.256"
+// DOT: arith.andi %{{.*}}, %{{.*}} : vector<32xi16>
+// DOT: llvm.call_intrinsic "llvm.x86.avx512.vpdpwssd.[[BITS]]"
+// DOT: vector.store %{{.*}} : memref<4096xi16>, vector<32xi16>
+// Where there are 32 registers, an iteration has four pairs, of all columns.
+// DOT512: scf.for %{{.*}} = %c0{{.*}} to %c16{{.*}} step %c4{{.*}} -> (vector<16xi32>, vector<16xi32>, vector<16xi32>, vector<16xi32>,
+// DOT: llvm.call_intrinsic "llvm.x86.avx512.vpdpwssd.[[BITS]]"
+// BYTES-LABEL: func.func private @linear_64x64(
+// BYTES: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
+// WIDE-LABEL: func.func private @linear_64x64(
+// WIDE: llvm.call_intrinsic "llvm.x86.avx512.pmaddw.d.512"
 
 // Products of bytes with few bits are summed as words over a whole group, and their bias is subtracted from the sum.
 // CHECK-LABEL: func.func private @linear_64x96(
@@ -57,6 +68,10 @@ func.func private @eight_bits(%x: tensor<?x128x!bytes>, %w: tensor<64x128x!mica.
 // CHECK: llvm.loop_annotation
 // CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
 // CHECK: arith.muli %{{.*}}, %c8_i32
+// DOT-LABEL: func.func private @linear_64x96(
+// DOT: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.[[BITS]]"
+// WIDE-LABEL: func.func private @linear_64x96(
+// WIDE: llvm.call_intrinsic "llvm.x86.avx512.pmaddubs.w.512"
 
 // Those of eight bits: magnitudes, and rows with the signs of the codes.
 // CHECK-LABEL: func.func private @linear_64x128(
@@ -64,3 +79,9 @@ func.func private @eight_bits(%x: tensor<?x128x!bytes>, %w: tensor<64x128x!mica.
 // CHECK: llvm.call_intrinsic "llvm.x86.avx2.psign.b"
 // CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"
 // CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
+// WIDE-LABEL: func.func private @linear_64x128(
+// WIDE: math.absi %{{.*}} : vector<64xi8>
+// WIDE: %[[NEGATIVE:.*]] = arith.cmpi slt, %{{.*}} : vector<64xi8>
+// WIDE: arith.select %[[NEGATIVE]], %{{.*}} : vector<64xi1>, vector<64xi8>
+// WIDE: llvm.call_intrinsic "llvm.x86.avx512.pmaddubs.w.512"
+// WIDE: llvm.call_intrinsic "llvm.x86.avx512.pmaddw.d.512"
