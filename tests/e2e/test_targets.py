@@ -47,8 +47,8 @@ class Targets(Case):
     def bundled(self, name, target, env):
         """Same ids as the native program in all precisions and with a cache of integers, from a prompt of many rows.
 
-        Integers times the rows of a prompt are products of bf16 where the CPU has those; else of f32 with AVX-512 or
-        AVX-VNNI, and of 16-bit integers without. Times the rows of decoding they are integers everywhere."""
+        Weights in blocks meet the rows of a prompt as products of bf16 where the CPU has those, else of 16-bit integers, as
+        they meet the rows of decoding everywhere."""
         prompt = np.random.default_rng(1).integers(3, 500, 150).tolist()
         for weights, kv in (("f32", "f32"), ("bf16", "bf16"), ("f32", "int8"), ("int8", "f32"), ("int4", "f32")):
             native = program(BUNDLED / name, "--weights", weights, "--kv", kv)
