@@ -15,7 +15,11 @@ class App;
 
 namespace mica::tool {
 
-/// What decides how MODEL becomes a program; common to `compile`, `run` and `inspect`.
+/// The heading of options that choose formats, in --help.
+inline constexpr const char *kPrecisionGroup = "Precision";
+
+/// The options that decide how MODEL is compiled, common to `compile`, `run`, `inspect` and
+/// `verify`.
 struct ModelArguments {
   std::string model;
   std::string weights, kv; ///< names of precisions, or empty
@@ -24,12 +28,15 @@ struct ModelArguments {
   std::string target = "native";
   const CLI::App *command = nullptr; ///< whose options these are
 
-  /// `what` MODEL may be.
+  /// `what` describes MODEL in --help.
   void addTo(CLI::App &command, const std::string &what);
   /// The first of the options that was given; empty where none was.
   std::string givenOption() const;
   /// The options for the compiler library; errors name the option.
   llvm::Expected<cpu::CompileOptions> resolve() const;
+
+private:
+  void addPrecision(CLI::App &app);
 };
 
 struct CompileArguments {

@@ -28,7 +28,8 @@ struct Bounds {
   Bound sameTop; ///< share of positions
 
   /// Why logits have no bound; only where they have none.
-  llvm::StringRef reasonUnchecked = "what integers lose is expected, and measured by `mica eval`";
+  llvm::StringRef reasonUnchecked =
+      "the error of integers is expected, and measured by `mica eval`";
 
   void skipLogits(llvm::StringRef why) {
     if (!checksLogits())

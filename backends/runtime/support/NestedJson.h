@@ -46,18 +46,19 @@ template <typename Json> Json parseNested(std::string_view text, std::string &pr
     if (!problem.empty())
       return false;
     if (depth > kMaxNesting)
-      problem = "nested more than " + std::to_string(kMaxNesting) + " deep, shorten it";
+      problem = "nested more than " + std::to_string(kMaxNesting) + " deep; shorten it";
     else if (event == Event::object_start)
       keys.emplace_back();
     else if (event == Event::object_end)
       keys.pop_back();
     else if (event == Event::key && !keys.back().insert(value.template get<std::string>()).second)
-      problem = "the key " + value.dump() + " occurs twice in one object, leave one out";
+      problem = "the key " + value.dump() + " occurs twice in one object; leave one out";
     return problem.empty();
   };
   Json value = Json::parse(text, keep, /*allow_exceptions=*/false);
   if (std::string_view half = loneSurrogate(text); value.is_discarded() && !half.empty())
-    problem = std::string(half) + " is half a character, write both halves or the character itself";
+    problem =
+        std::string(half) + " is an unpaired surrogate; write both halves or the character itself";
   return problem.empty() ? value : Json(Json::value_t::discarded);
 }
 
