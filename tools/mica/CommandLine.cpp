@@ -75,10 +75,11 @@ static void addRun(CLI::App &app, RunArguments &arguments) {
   CLI::App *command = app.add_subcommand("run", "Compile a model into a cache once, and run it");
   arguments.model.addTo(*command, std::string(modelHelp) + hubHelp);
   command->footer(
-      "All other arguments are passed to the program; see `mica run MODEL --help`.\n\n") +
+      std::string(
+          "All other arguments are passed to the program; see `mica run MODEL --help`.\n\n") +
       cachesHelp +
-      "\n\nExamples:\n  mica run model.gguf chat\n  mica run "
-      "OWNER/NAME:Q4_K_M -p 'Once upon a time' -n 100");
+      "\n\nExamples:\n  mica run model.gguf chat\n  mica run OWNER/NAME:Q4_K_M -p 'Once upon a "
+      "time' -n 100");
 }
 
 static void addInspect(CLI::App &app, InspectArguments &arguments) {

@@ -108,7 +108,7 @@ llvm::Expected<std::string> modelPath(const std::string &model);
 llvm::Expected<cpu::CompileOptions> programOptions(const ModelArguments &arguments,
                                                    const char *argv0);
 
-/// What compiling has found, and the tensors that have no influence.
+/// The result of a compilation, with the ignored tensors.
 struct CompileResult {
   cpu::CompileReport report;
   std::vector<IgnoredTensor> ignored;
@@ -118,7 +118,7 @@ struct CompileResult {
   bool hasTokenizer = false, hasChat = false; ///< chat: a template that can be run
 };
 
-/// What is said on stderr while a model is compiled.
+/// Which messages a compilation prints to stderr.
 enum class Messages { None, Default, Verbose };
 
 /// Prints warnings and notes of passes over `input`, the model MODEL; those that layers have in
@@ -126,7 +126,7 @@ enum class Messages { None, Default, Verbose };
 void reportRemarks(llvm::StringRef model, const ModelInput &input,
                    llvm::ArrayRef<PassRemark> remarks);
 
-/// Finds out what errors of the model's weights weigh.
+/// Computes the importance of the columns of the model's weights.
 using FindImportance =
     std::function<llvm::Expected<cpu::ColumnImportance>(const ModelInput &input)>;
 

@@ -1,4 +1,4 @@
-// JSON that a user hands in.
+// Reads JSON from users.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_NESTEDJSON_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_NESTEDJSON_H
 
@@ -15,8 +15,8 @@ namespace mica::rt {
 /// How deep values may be in each other: what copies and writes them calls itself.
 inline constexpr int kMaxNesting = 100;
 
-/// The first escape of JSON in `text` that names one half of a surrogate pair without the other;
-/// empty: there is none.
+/// The first JSON escape in `text` of
+/// an unpaired surrogate; empty if there is none.
 inline std::string_view loneSurrogate(std::string_view text) {
   auto unitAt = [&](size_t at) {
     uint32_t unit = 0;

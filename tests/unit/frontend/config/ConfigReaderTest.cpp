@@ -59,14 +59,14 @@ TEST(ConfigReader, AcceptsFixedKeysWithTheirValuesOnly) {
               HasSubstr("the checkpoint is quantized by \"gptq\""));
   EXPECT_THAT(llamaProblem(R"({"compression_config": {"format": "pack-quantized"}})"),
               HasSubstr("\"compression_config\": the checkpoint is quantized by "
-                        "\"compressed-tensors\", which is not read"));
+                        "\"compressed-tensors\", which is not supported"));
   EXPECT_THAT(llamaProblem(R"({"compression_config": {"quant_method": "sparseml"}})"),
-              HasSubstr("the checkpoint is quantized by \"sparseml\", which is not read"));
+              HasSubstr("the checkpoint is quantized by \"sparseml\", which is not supported"));
   for (const char *bits : {"load_in_8bit", "load_in_4bit"}) {
     std::string key = R"({"quantization_config": {")" + std::string(bits) + "\": ";
     EXPECT_THAT(llamaProblem(key + "true}}"),
                 HasSubstr("\"quantization_config\": the checkpoint is quantized by "
-                          "\"bitsandbytes\", which is not read"));
+                          "\"bitsandbytes\", which is not supported"));
     EXPECT_THAT(llamaProblem(key + "false}}"),
                 HasSubstr("the checkpoint is quantized, which is not supported"));
   }

@@ -128,10 +128,9 @@ TEST(Rope, RefusesContradictions) {
       problem(
           R"({"rope_scaling": {"type": "default"}, "rope_parameters": {"rope_type": "default"}})"),
       HasSubstr("has both \"rope_scaling\" and \"rope_parameters\"; keep one"));
-  EXPECT_THAT(
-      problem(R"({"rope_parameters": {"full_attention": {}, "sliding_attention": {}}})"),
-      HasSubstr("has \"rope_parameters\" for several layer types, only full_attention is "
-                "supported"));
+  EXPECT_THAT(problem(R"({"rope_parameters": {"full_attention": {}, "sliding_attention": {}}})"),
+              HasSubstr("has \"rope_parameters\" for several layer types, only full_attention is "
+                        "supported"));
 }
 
 TEST(Rope, RefusesImpossibleNumbers) {
