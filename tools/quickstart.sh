@@ -14,7 +14,7 @@ model=tests/models/minimind-dense
 program=$build/demo/minimind-dense
 mkdir -p "$build"
 
-# quietly WHAT command...: on a terminal the command speaks for itself. Elsewhere the log gets what it prints; only lines that
+# quietly WHAT command...: on a terminal the output is shown. Elsewhere it goes to the log; only lines that
 # begin with == and errors of Mica are shown, and the end of the log where the command fails.
 quietly() {
   local what=$1 begin=$SECONDS status=0
@@ -27,7 +27,7 @@ quietly() {
       status=$(cat "$log.status")
       rm "$log.status"
       tail -n 20 "$log"
-      echo "mica: error: tools/quickstart.sh: $what failed; $log has all that was printed" >&2
+      echo "mica: error: tools/quickstart.sh: $what failed; see $log" >&2
     fi
   fi
   [ "$status" -ne 0 ] || [ $((SECONDS - begin)) -lt 5 ] || echo "   done in $((SECONDS - begin)) s"
@@ -37,7 +37,7 @@ quietly() {
 if [ ! -t 1 ]; then
   : > "$log"
   rm -f "$log.status"
-  echo "== log: $log gets what apt, CMake and ninja print"
+  echo "== log: the output of apt, CMake and ninja goes to $log"
 fi
 quietly packages tools/setup/dependencies.sh
 quietly oneDNN tools/setup/onednn.sh

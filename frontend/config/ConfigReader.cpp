@@ -54,7 +54,7 @@ static llvm::Expected<const FamilyEntry *> findEntry(const llvm::json::Object &c
       return &entry;
   llvm::StringRef nearest = nearestType(type.value_or("").lower());
   return inputError(path,
-                    "has the model_type " + shown(*value) + ", which is not known" +
+                    "has the model_type " + shown(*value) + ", which is unknown" +
                         (nearest.empty() ? "" : " (the nearest is " + inQuotes(nearest) + ")"),
                     "choose a model of one of the types " + knownTypes());
 }
@@ -74,7 +74,7 @@ static llvm::Error checkArchitectures(const llvm::json::Object &config, const Fa
     return llvm::Error::success();
   return inputError(path,
                     "has \"architectures\": " + shown(*value) + ", only " +
-                        llvm::join(family.architectures, " and ") + " is computed for " +
+                        llvm::join(family.architectures, " and ") + " is supported for " +
                         family.name,
                     hints::otherModel);
 }

@@ -82,11 +82,10 @@ IgnoredKey ignoredKey(const KeySource &source, llvm::StringRef key) {
   const auto *choice =
       llvm::find_if(otherChoices, [&](const OtherChoice &other) { return other.name == key; });
   if (choice == std::end(otherChoices) || isNeutral(*choice, value))
-    return {path, name, "is not a setting that the program samples by", false};
-  std::string reason = "changes which tokens are chosen, and programs do not know it";
+    return {path, name, "is not a supported sampling setting", false};
+  std::string reason = "changes which tokens are chosen, but is not supported";
   if (!choice->option.empty())
-    reason =
-        "changes which tokens are chosen, and programs take it only as " + choice->option.str();
+    reason = "changes which tokens are chosen, but is only supported as " + choice->option.str();
   return {path, name, std::move(reason), true};
 }
 
@@ -164,8 +163,8 @@ void complete(GenerationDefaults &g, llvm::StringRef path, std::vector<IgnoredKe
       return;
     g.doSample = false;
     ignored.push_back({path.str(), first,
-                       "counts only beside \"do_sample\": true, without which transformers takes "
-                       "the likeliest token, and so does the program",
+                       "has no effect without \"do_sample\": true: like transformers, the program "
+                       "then takes the most likely token",
                        true});
   }
   if (!*g.doSample)

@@ -150,7 +150,7 @@ llvm::Error KeyReader::checkFixed(const FixedKey &fixed) const {
   llvm::json::Value allowed = llvm::cantFail(llvm::json::parse(fixed.values));
   if (llvm::is_contained(*allowed.getAsArray(), *source.find(fixed.name)))
     return llvm::Error::success();
-  return source.wrongValue(fixed.name, "one of " + shown(allowed) + " (nothing else is computed)",
+  return source.wrongValue(fixed.name, "one of " + shown(allowed) + " (nothing else is supported)",
                            source.isText() ? hints::correct : hints::otherModel);
 }
 
@@ -179,7 +179,7 @@ llvm::Error refuseQuantized(llvm::StringRef path, llvm::StringRef key,
   return inputError(path,
                     inQuotes(key) + ": the checkpoint is quantized" +
                         (method ? " by " + inQuotes(*method) : std::string()) +
-                        ", which is not read",
+                        ", which is not supported",
                     hints::notQuantized);
 }
 
@@ -204,7 +204,7 @@ llvm::Error KeyReader::readPresent(llvm::StringRef key, std::vector<IgnoredKey> 
       return llvm::Error::success();
     }
   return inputError(source.path(),
-                    "has the key " + inQuotes(source.named(key)) + ", which is not known for " +
+                    "has the key " + inQuotes(source.named(key)) + ", which is unknown for " +
                         tables.subject + " and could change what the model computes",
                     "remove it if it does not");
 }

@@ -82,7 +82,7 @@ llvm::Error ModelBuilder::readActivation() {
     }
   auto computed = llvm::map_range(names, [](const auto &row) { return row.first.str(); });
   return wrong("has the activation " + inQuotes(*h.activation) + ", only " +
-                   llvm::join(computed, ", ") + " are computed",
+                   llvm::join(computed, ", ") + " are supported",
                hints::otherModel);
 }
 
@@ -95,13 +95,13 @@ llvm::Error ModelBuilder::deriveSizes() {
   if (!h.kvHeads)
     h.kvHeads = h.heads;
   if (*h.heads % *h.kvHeads != 0)
-    return wrong("has " + llvm::Twine(*h.heads) + " attention heads, which its " +
-                 llvm::Twine(*h.kvHeads) + " key/value heads do not divide");
+    return wrong("has " + llvm::Twine(*h.heads) + " attention heads, not a multiple of its " +
+                 llvm::Twine(*h.kvHeads) + " key/value heads");
   if (!h.headDim) {
     if (*h.hidden % *h.heads != 0) {
       std::optional<std::string> key = keyNames.keyOf(&Hyperparameters::headDim);
-      return wrong("has the hidden size " + llvm::Twine(*h.hidden) + ", which its " +
-                       llvm::Twine(*h.heads) + " heads do not divide" +
+      return wrong("has the hidden size " + llvm::Twine(*h.hidden) + ", not a multiple of its " +
+                       llvm::Twine(*h.heads) + " heads" +
                        (key ? ", and no key " + inQuotes(*key) : std::string()),
                    key ? llvm::StringLiteral("add it") : hints::correct);
     }
@@ -132,7 +132,7 @@ llvm::Error ModelBuilder::readLayerTypes() {
       return wrong(
           "has the layer type " + shown(type) + " in \"layer_types\", only " +
               (hasWindow ? "full_attention and sliding_attention are" : "full_attention is") +
-              " computed",
+              " supported",
           hints::otherModel);
   }
   return llvm::Error::success();
@@ -368,8 +368,7 @@ static llvm::Error checkTokens(const ModelConfig &model, llvm::StringRef path) {
     if (id >= model.vocab)
       return inputError(path,
                         "names the token " + llvm::Twine(id) +
-                            " as the text's begin or end, but the vocabulary has " +
-                            llvm::Twine(model.vocab),
+                            " as BOS or EOS, but the vocabulary has " + llvm::Twine(model.vocab),
                         "name one of the vocabulary");
   return llvm::Error::success();
 }

@@ -8,7 +8,8 @@
 namespace mica {
 
 /// Puts `h` into general terms, with the constants of `family`. Refuses what contradicts itself
-/// (heads that key/value heads do not divide, an odd head size, more chosen experts than there are,
+/// (heads that are not a multiple of the key/value heads, an odd head size, more chosen experts
+/// than there are,
 /// ...), with the keys that `names` has for it.
 llvm::Expected<ModelConfig> buildModelConfig(Hyperparameters h, const Family &family,
                                              const KeyNames &names);

@@ -133,10 +133,10 @@ llvm::Error RopeReader::chooseDictionary() {
   for (const auto &entry : *h.ropeParameters)
     if (entry.first != "full_attention" && !(hasTwo && entry.first == "sliding_attention"))
       return inputError(path,
-                        "has \"rope_parameters\" for several types of layer, only " +
+                        "has \"rope_parameters\" for several layer types, only " +
                             llvm::Twine(hasTwo ? "full_attention and sliding_attention are"
                                                : "full_attention is") +
-                            " computed",
+                            " supported",
                         hints::otherModel);
   return use(nested,
              isLocal ? "rope_parameters.sliding_attention" : "rope_parameters.full_attention");
@@ -235,8 +235,8 @@ llvm::Expected<RopeScaling> RopeReader::readLlama3() {
     return length.takeError();
   if (*high <= *low)
     return inputError(path,
-                      "has a " + inQuotes(named("high_freq_factor")) + " that is not above its " +
-                          inQuotes(named("low_freq_factor")),
+                      "has a " + inQuotes(named("high_freq_factor")) +
+                          " that is not greater than its " + inQuotes(named("low_freq_factor")),
                       hints::correct);
   return Llama3Scaling{*factor, *low, *high, *length};
 }
@@ -375,7 +375,7 @@ llvm::Expected<RopeScaling> RopeReader::readScaling() {
       path,
       "has the rope scaling " + inQuotes(*type) + " in " + inQuotes(dictionaryName) + ", only " +
           (isOwn ? "default and yarn" : "default, linear, dynamic, yarn, longrope and llama3") +
-          " are computed",
+          " are supported",
       hints::otherModel);
 }
 
@@ -385,7 +385,7 @@ llvm::Error RopeReader::refuseUnknown() {
   for (llvm::StringRef key : parameters->keys())
     if (!llvm::is_contained(asked, key))
       return inputError(
-          path, "has the key " + inQuotes(named(key)) + ", which is not known for its scaling",
+          path, "has the key " + inQuotes(named(key)) + ", which is unknown for its scaling",
           "remove it if it has no effect");
   return llvm::Error::success();
 }

@@ -29,10 +29,10 @@ static llvm::Error refuseSlices(const FamilyEvidence &evidence) {
       exact && *exact != llvm::json::Value(false) && exact->kind() != llvm::json::Value::Null;
   if (!isExact || evidence.config->getInteger("pretraining_tp").value_or(1) <= 1)
     return llvm::Error::success();
-  return inputError(evidence.path,
-                    "has \"slow_but_exact\" and \"pretraining_tp\" above 1, which together leave "
-                    "out biases",
-                    "set \"slow_but_exact\" to false");
+  return inputError(
+      evidence.path,
+      "has \"slow_but_exact\" and \"pretraining_tp\" above 1, which together omit biases",
+      "set \"slow_but_exact\" to false");
 }
 
 // ALiBi in place of position embeddings; a norm of the embeddings.
@@ -56,10 +56,10 @@ llvm::Expected<const Family *> chooseBloom(const FamilyEvidence &evidence) {
       {"n_inner", "[null]"},
   };
   static constexpr IgnoredKeyRow ignoredKeys[] = {
-      {"attention_softmax_in_fp32", "is always so"},
+      {"attention_softmax_in_fp32", "always happens"},
       {"bias_dropout_fusion", reasons::implementation},
       {"masked_softmax_fusion", reasons::implementation},
-      {"offset_alibi", "moves all scores of a row alike"},
+      {"offset_alibi", "shifts all scores of a row equally"},
       {"pretraining_tp", reasons::implementation},
       {"skip_bias_add", reasons::implementation},
       {"skip_bias_add_qkv", reasons::implementation},

@@ -103,7 +103,7 @@ llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
       {"scoring_func", R"(["softmax"])"}, {"moe_layer_freq", "[1]"}, {"pretraining_tp", "[1]"}};
   static constexpr IgnoredKeyRow ignoredKeys[] = {
       latentIgnoredKeys[0],
-      {"norm_topk_prob", "is read nowhere by transformers: weights of experts stay as they are"},
+      {"norm_topk_prob", "is not read by transformers: the weights of experts are not scaled"},
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own, expertKeys, latentKeys, commonKeys()};
   static const Family family = {

@@ -92,9 +92,9 @@ llvm::Expected<const Family *> chooseGemma3Text(const FamilyEvidence &) {
       {"final_logit_softcapping", &H::logitSoftcap, ranges::multiplier, Unset(), Null::Allowed},
   };
   static constexpr IgnoredKeyRow ignoredKeys[] = {
-      {"_sliding_window_pattern", "is written beside layer_types, which count"},
+      {"_sliding_window_pattern", "is overridden by layer_types"},
       {"attn_logit_softcapping",
-       "is stored by transformers' class, whose attention caps no scores"},
+       "is stored by a class of transformers that has no attention softcapping"},
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own, sharedKeys, commonKeys()};
   static const Family family = {

@@ -59,25 +59,25 @@ llvm::ArrayRef<IgnoredKeyRow> ggufCommonIgnoredKeys() {
       {"attention.key_length", reasons::used},
       {"attention.value_length", reasons::used},
       {"rope.dimension_count", reasons::used},
-      {"rope.scaling.finetuned", "says how the model was trained"},
-      {"tensor_data_layout", "says how an older tool stored the original"},
-      {"vocab_size", "the rows of the embedding are counted"},
+      {"rope.scaling.finetuned", "describes how the model was trained"},
+      {"tensor_data_layout", "describes how an older tool stored the original"},
+      {"vocab_size", "the rows of the embedding are used instead"},
   };
   return keys;
 }
 
 std::optional<llvm::StringRef> reasonGgufKeyIsIrrelevant(llvm::StringRef key) {
-  constexpr llvm::StringLiteral bookkeeping = "says who made the file and from what";
+  constexpr llvm::StringLiteral bookkeeping = "describes the origin of the file";
   static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> rows[] = {
       {"general.architecture", reasons::used},
       {"general.alignment", reasons::used},
-      {"general.file_type", "sums up the types, which every tensor has of its own"},
-      {"general.sampling.*", "is not a setting that the program samples by"},
+      {"general.file_type", "summarizes the types that each tensor states"},
+      {"general.sampling.*", "is not a supported sampling setting"},
       {"general.*", bookkeeping},
       {"quantize.*", bookkeeping},
       {"imatrix.*", bookkeeping},
       {"mradermacher.*", bookkeeping},
-      {"split.*", "says how the file was split"},
+      {"split.*", "describes how the file was split"},
   };
   for (auto [pattern, reason] : rows)
     if (llvm::cantFail(llvm::GlobPattern::create(pattern)).match(key))

@@ -87,7 +87,7 @@ inline constexpr FixedKey expertFixedKeys[] = {
 /// Where a key of a window says nothing by itself.
 inline constexpr IgnoredKeyRow ignoredWindow = {
     "attention.sliding_window",
-    "acts only together with use_sliding_window, which such files do not have"};
+    "only applies with use_sliding_window, which such files do not have"};
 
 } // namespace gguf
 

@@ -38,7 +38,7 @@ llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &) {
       {"tie_word_embeddings", &H::tiedHead, {}, true},
   };
   static constexpr IgnoredKeyRow ignoredKeys[] = {
-      {"n_ctx", "is the number of positions again"},
+      {"n_ctx", "duplicates the number of positions"},
       {"reorder_and_upcast_attn", reasons::implementation},
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own};

@@ -38,7 +38,7 @@ llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
   const llvm::json::Object *config = evidence.config;
   if (const llvm::json::Value *rope = config ? config->get("rope_scaling") : nullptr;
       rope && rope->kind() == llvm::json::Value::Null && !config->get("rope_parameters"))
-    return inputError(evidence.path, "has \"rope_scaling\": null, which leaves its kind open",
+    return inputError(evidence.path, "has \"rope_scaling\": null, which leaves its type open",
                       "write an object with \"rope_type\": \"default\" or \"yarn\"");
   static constexpr llvm::StringLiteral architectures[] = {"GptOssForCausalLM"};
   static constexpr KeyRule own[] = {
@@ -54,8 +54,8 @@ llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
       optionalKey("quantization_config", &H::quantization),
   };
   static constexpr IgnoredKeyRow ignoredKeys[] = {
-      {"experts_per_token", "is num_experts_per_tok again, which counts"},
-      {"initial_context_length", "is in rope's scaling again, which counts"},
+      {"experts_per_token", "is overridden by num_experts_per_tok"},
+      {"initial_context_length", "is overridden by rope's scaling"},
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
   static const auto familyWith = [](const NamingTable &table) {

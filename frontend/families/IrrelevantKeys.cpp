@@ -7,11 +7,11 @@ namespace {
 
 using namespace reasons;
 
-constexpr llvm::StringLiteral training = "acts in training only";
-constexpr llvm::StringLiteral outputs = "selects what Python code returns beside the logits";
+constexpr llvm::StringLiteral training = "only affects training";
+constexpr llvm::StringLiteral outputs = "selects additional outputs of Python code";
 constexpr llvm::StringLiteral classification = "belongs to classification heads";
-constexpr llvm::StringLiteral tokenizer = "is the tokenizer's, which has its own files";
-constexpr llvm::StringLiteral generation = "is about generating text, see generation_config.json";
+constexpr llvm::StringLiteral tokenizer = "belongs to the tokenizer, which has its own files";
+constexpr llvm::StringLiteral generation = "belongs to text generation; see generation_config.json";
 constexpr llvm::StringLiteral otherShapes = "belongs to encoder-decoder models";
 constexpr llvm::StringLiteral browser = "configures a browser's runtime";
 
@@ -56,7 +56,7 @@ constexpr IgnoredKeyRow ignoredKeys[] = {
     {"label2id", classification},
     {"layerdrop", training},
     {"length_penalty", generation},
-    {"mask_value", "hidden keys have no weight at all here, however a mask would be written"},
+    {"mask_value", "masked keys have zero weight, however the mask is written"},
     {"max_length", generation},
     {"min_length", generation},
     {"model_type", used},
@@ -114,9 +114,9 @@ struct TensorRow {
 };
 
 constexpr llvm::StringLiteral ropeFactors =
-    "are the factors by which rope is scaled, which became its scaling";
-constexpr llvm::StringLiteral ropeTable = "is a table of rope, computed from the config here";
-constexpr llvm::StringLiteral causalMask = "is a causal mask, which attention knows by itself";
+    "holds the scaling factors of rope, which are read with its scaling";
+constexpr llvm::StringLiteral ropeTable = "is a table of rope, which is computed from the config";
+constexpr llvm::StringLiteral causalMask = "is a causal mask, which attention implies";
 
 constexpr TensorRow tensorRows[] = {
     {"*.rotary_emb.inv_freq", ropeTable},

@@ -17,7 +17,7 @@ struct IgnoredKeyRow {
 /// Reasons that families have as well.
 namespace reasons {
 inline constexpr llvm::StringLiteral bookkeeping =
-    "says who wrote the file or how to load it in Python";
+    "describes who wrote the file or how to load it in Python";
 inline constexpr llvm::StringLiteral implementation =
     "selects among implementations of the same arithmetic";
 /// Not ignored: it was read before the others.

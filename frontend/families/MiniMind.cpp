@@ -107,8 +107,8 @@ llvm::Error refuseAutumn2025(const YarnScaling &yarn, llvm::StringRef path) {
   if (yarn.betaFast != 4 || yarn.factor != 4)
     return llvm::Error::success();
   return inputError(path,
-                    "has the yarn of MiniMind's autumn 2025 (beta_fast 4, factor 4), whose "
-                    "formula is not computed",
+                    "has the yarn of MiniMind's autumn 2025 (beta_fast 4, factor 4), whose formula "
+                    "is not supported",
                     "convert the model with later code");
 }
 

@@ -18,7 +18,7 @@ llvm::Expected<const Family *> choosePhi3(const FamilyEvidence &) {
       {"partial_rotary_factor", &H::partialRotary, ranges::share, Unset(), Null::Allowed},
   };
   static constexpr IgnoredKeyRow ignoredKeys[] = {
-      {"attention_bias", "is read nowhere: products of attention have no biases"},
+      {"attention_bias", "is not read: the projections of attention have no biases"},
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
   static const Family family = {

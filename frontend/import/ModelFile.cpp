@@ -45,7 +45,7 @@ unsigned depthOf(llvm::StringRef text) {
 llvm::Error checkText(llvm::StringRef path, llvm::StringRef text) {
   if (text.size() > maxBytes)
     return inputError(path,
-                      "is larger than the " + llvm::Twine(maxBytes) + " bytes that are read of IR",
+                      "is larger than the " + llvm::Twine(maxBytes) + " bytes that IR may have",
                       hints::correct);
   if (text.starts_with("ML\xefR"))
     return inputError(path, "is MLIR bytecode", "write the IR as text");
@@ -195,10 +195,11 @@ llvm::Expected<OwningOpRef<ModuleOp>> parseModelFile(MLIRContext &context, llvm:
   AsmParserState names;
   if (failed(parseAsmSourceFile(source, &parsed, ParserConfig(&context), &names)))
     return inputError(diagnostics.place(path),
-                      withoutAdvice(diagnostics.message("is no MLIR module")), "correct the IR");
+                      withoutAdvice(diagnostics.message("is not an MLIR module")),
+                      "correct the IR");
   auto module = parsed.empty() ? ModuleOp() : dyn_cast<ModuleOp>(parsed.front());
   if (!module || !llvm::hasSingleElement(parsed))
-    return inputError(path, "is no MLIR module", "correct the IR");
+    return inputError(path, "is not an MLIR module", "correct the IR");
   if (llvm::Error error = checkStage(module, path))
     return std::move(error);
   for (auto function : module.getOps<func::FuncOp>())

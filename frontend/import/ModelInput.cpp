@@ -82,7 +82,8 @@ static llvm::Error finish(MLIRContext &context, ModelInput &input, ModelConfig m
   FirstDiagnostic diagnostics(&context);
   if (failed(verify(*input.module)))
     return inputError(diagnostics.place(input.folder),
-                      diagnostics.message("became IR that does not verify"), "correct the config");
+                      diagnostics.message("produced IR that does not verify"),
+                      "correct the config");
   return llvm::Error::success();
 }
 

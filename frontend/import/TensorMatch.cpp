@@ -112,12 +112,12 @@ llvm::Expected<IgnoredTensor> Matcher::classifyUnexpectedTensor(const TensorInfo
     return IgnoredTensor{tensor.name, "is the embedding, byte for byte"};
   }
   if (isNextnPredictLayer(tensor.name))
-    return IgnoredTensor{tensor.name, "predicts further tokens, beside the logits"};
+    return IgnoredTensor{tensor.name, "predicts additional tokens"};
   if (auto reason = reasonTensorIsIrrelevant(tensor.name))
     return IgnoredTensor{tensor.name, reason->str()};
   return inputError(weights.pathOf(tensor),
                     "tensor " + inQuotes(tensor.name) + " " + shown(tensor.shape) +
-                        " has no place in " + model.family +
+                        " does not belong to " + model.family +
                         ", the config does not describe this model",
                     "fetch the config and the weights of one model");
 }
@@ -186,7 +186,7 @@ llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::
   if (std::optional<QuantizedForm> form = quantizedForm(weights, name))
     return inputError(weights.folder(),
                       "tensor " + inQuotes(name) + " is quantized by " + form->method +
-                          " (there is " + inQuotes(form->tensor) + "), which is not read",
+                          " (there is " + inQuotes(form->tensor) + "), which is not supported",
                       hints::notQuantized);
   if (!tensor)
     return inputError(weights.folder(),

@@ -26,7 +26,7 @@ static std::string onOneLine(llvm::StringRef text) {
 
 llvm::Error inputError(llvm::StringRef file, const llvm::Twine &what, const llvm::Twine &hint) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                 onOneLine((file + ": " + what + ", " + hint).str()));
+                                 onOneLine((file + ": " + what + "; " + hint).str()));
 }
 
 std::string inQuotes(llvm::StringRef text) {

@@ -19,7 +19,7 @@ inline constexpr llvm::StringLiteral notQuantized =
     "use the model's original checkpoint with --weights int4 or int8, or a GGUF file of it";
 } // namespace hints
 
-/// The error `FILE: what, hint`, on one line: control characters are replaced. `what` says what
+/// The error `FILE: what; hint`, on one line: control characters are replaced. `what` says what
 /// is wrong, where in brackets; `hint` what to do about it, beginning with a verb.
 llvm::Error inputError(llvm::StringRef file, const llvm::Twine &what, const llvm::Twine &hint);
 

@@ -121,7 +121,7 @@ llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text, llvm::StringRe
   if (text.size() > limits.bytes)
     return inputError(file,
                       "is larger than the " + llvm::Twine(limits.bytes) +
-                          " bytes that are read of such a file",
+                          " bytes that such a file may have",
                       limits.hint);
   Builder builder(text, limits);
   // The parser would take a NUL byte for the end of the text.

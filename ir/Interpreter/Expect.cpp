@@ -89,7 +89,7 @@ static llvm::Error checkResults(func::FuncOp function, ArrayRef<Value> results) 
     auto elements = dyn_cast<ElementsAttr>(attribute);
     if (!elements)
       return llvm::createStringError("@" + function.getSymName() + " " + kExpectAttr + " " +
-                                     Twine(number) + " is no dense attribute");
+                                     Twine(number) + " is not a dense attribute");
     llvm::Expected<Tensor> tensor = tensorFrom(elements);
     if (!tensor)
       return tensor.takeError();
@@ -114,7 +114,7 @@ llvm::Error checkExpected(func::FuncOp function, llvm::Expected<SmallVector<Valu
   if (StringRef(message).contains(expectedError.getValue()))
     return llvm::Error::success();
   return llvm::createStringError("@" + function.getSymName() +
-                                 " must fail otherwise; its error: " + message);
+                                 " fails with another error: " + message);
 }
 
 } // namespace mica::interp

@@ -77,7 +77,7 @@ private:
   llvm::Error parseEntry() {
     std::optional<StringRef> key = takeString();
     if (!key || !take(":"))
-      return error("an entry is no key and value");
+      return error("an entry is not a key and a value");
     if (*key == "descr" && !hasDescr)
       return parseDescr();
     if (*key == "fortran_order" && !hasOrder)
@@ -109,12 +109,12 @@ private:
 
   llvm::Error parseShape() {
     if (!take("("))
-      return error("shape is no tuple");
+      return error("shape is not a tuple");
     while (!take(")")) {
       int64_t extent;
       rest = rest.ltrim(" ");
       if (rest.consumeInteger(10, extent) || extent < 0)
-        return error("an extent of the shape is no natural number");
+        return error("an extent of the shape is not a natural number");
       array.shape.push_back(extent);
       if (array.shape.size() > kMaxRank)
         return error("the rank is above " + Twine(kMaxRank));
@@ -224,8 +224,8 @@ static float floatAt(const NpyArray &array, size_t index) {
 static llvm::Error cannotConvert(const NpyArray &array, Type type) {
   std::string name;
   llvm::raw_string_ostream(name) << type;
-  return llvm::createStringError("an array of '" + array.descr + "' cannot stand for a tensor of " +
-                                 name);
+  return llvm::createStringError("an array of '" + array.descr +
+                                 "' cannot be used as a tensor of " + name);
 }
 
 static llvm::Expected<Tensor> toFloats(const NpyArray &array, Type type) {

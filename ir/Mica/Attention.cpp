@@ -123,7 +123,7 @@ OpFoldResult RepeatKvOp::fold(FoldAdaptor) {
 LogicalResult AttentionOp::verify() {
   RankedTensorType q = shapeOf(getQ()), k = shapeOf(getK()), v = shapeOf(getV());
   if (k.getDimSize(2) == 0 || q.getDimSize(1) % k.getDimSize(2) != 0)
-    return emitOpError() << "has " << q.getDimSize(1) << " query heads, no multiple of "
+    return emitOpError() << "has " << q.getDimSize(1) << " query heads, not a multiple of "
                          << k.getDimSize(2) << " key heads";
   if (failed(requireSize(*this, "v", v.getDimSize(2), k.getDimSize(2), "heads of k")) ||
       failed(requireSize(*this, "a head of q", q.getDimSize(2), k.getDimSize(3), "a head of k")) ||

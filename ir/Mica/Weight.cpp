@@ -58,8 +58,7 @@ LogicalResult WeightOp::verify() {
         "has several sources and must say how they are composed: concat, stack or interleave");
   int64_t parts = getParts();
   if (parts < 1 || count % parts != 0)
-    return emitOpError() << "has " << count << " sources, which is no multiple of parts "
-                         << getParts();
+    return emitOpError() << "has " << count << " sources, not a multiple of parts " << getParts();
   if (getCompose() == Compose::Stack && type.getDimSize(0) != count / parts)
     return emitOpError() << "stacks " << count / parts << " entries into a leading axis of size "
                          << type.getDimSize(0);
@@ -73,7 +72,7 @@ static LogicalResult verifyWeightSymbol(Operation *op, FlatSymbolRefAttr name, T
                                         SymbolTableCollection &symbols) {
   auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(op, name);
   if (!weight)
-    return op->emitOpError() << "refers to " << name << ", which is no mica.weight";
+    return op->emitOpError() << "refers to " << name << ", which is not a mica.weight";
   if (weight.getTensorType() != type)
     return op->emitOpError() << "has type " << type << ", but " << name << " is "
                              << weight.getTensorType();

@@ -144,7 +144,7 @@ struct SplitRopeAndAppendAreOne : OpRewritePattern<SplitOp> {
                 getOnlyUser<SplitHeadsOp>(split.getParts()[2]), KvAppendOp(), KvAppendOp()};
     if (!found.q.rope || !found.k.rope || !found.valueHeads)
       return rewriter.notifyMatchFailure(
-          split, "something else than norm and rope happens to queries, keys or values");
+          split, "something other than norm and rope happens to queries, keys or values");
     found.keys = getOnlyUser<KvAppendOp>(found.k.rope.getResult());
     found.values = getOnlyUser<KvAppendOp>(found.valueHeads.getResult());
     if (!found.keys || !found.values)
@@ -168,7 +168,7 @@ struct RopesAndAppendsOfSeveralProductsAreOne : OpRewritePattern<AttentionOp> {
     Found found = findBefore(attention);
     if (!found.q.heads || !found.k.heads || !found.valueHeads)
       return rewriter.notifyMatchFailure(
-          attention, "something else than norm and rope happens to queries, keys or values");
+          attention, "something other than norm and rope happens to queries, keys or values");
     SmallVector<Value> products;
     SmallVector<Operation *> splits;
     if (!findProducts({found.q.heads.getX(), found.k.heads.getX(), found.valueHeads.getX()},

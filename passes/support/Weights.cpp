@@ -151,7 +151,7 @@ StringRef WeightComposer::rejectionReasonAtCall(func::CallOp call, ValueRange we
   for (Value weight : weights) {
     WeightOp part = lookup(call.getOperand(cast<BlockArgument>(weight).getArgNumber()));
     if (!part)
-      return "a call passes something else than a weight";
+      return "a call passes something other than a weight";
     Compose how = part.getCompose().value_or(Compose::Concat);
     size_t sources = part.getSourceList().size();
     if (composition == Composition::Concat && how != Compose::Concat)

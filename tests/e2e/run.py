@@ -23,7 +23,7 @@ try:
 except ImportError:
     # Another python3 than Debian's may come first in PATH, without its packages.
     if os.path.realpath(sys.executable) == os.path.realpath(SYSTEM) or not os.path.exists(SYSTEM):
-        sys.exit("mica: error: numpy is missing, install Debian's package python3-numpy")
+        sys.exit("mica: error: numpy is missing; install Debian's package python3-numpy")
     os.execv(SYSTEM, [SYSTEM, *sys.argv])
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))

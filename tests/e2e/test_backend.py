@@ -413,8 +413,7 @@ class Memory(Case):
         compiled = program(harness.BUNDLED / "minimind-dense")
         command = [compiled.path, "--tokens", "1,5,9", "-n", "12", "--temperature", "0", "--print-tokens"]
         mapped = execute(command)
-        note = ("note: --huge-pages: the kernel provides few or none (see /sys/kernel/mm/transparent_hugepage/enabled), "
-                "the weights are in small ones\n")
+        note = ("note: --huge-pages: the kernel provides few or no huge pages (see /sys/kernel/mm/transparent_hugepage/enabled), weights use small pages\n")
         large = execute([*command, "--huge-pages"])
         self.assertEqual(large.stdout, mapped.stdout)
         self.assertIn(large.stderr.decode().removeprefix("mica: "), ("", note))

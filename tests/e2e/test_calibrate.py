@@ -86,7 +86,7 @@ class Calibrate(Case):
         status, error = compile_failing(BUNDLED / "minimind-dense", "--weights", "int4", "--imatrix", other)
         *_, refusal = error.splitlines()
         self.assertEqual(status, 1, error)
-        self.assertIn(f"has 512 columns, but the statistics in {other} are for 2, give those of this model", refusal)
+        self.assertIn(f"has 512 columns, but the statistics in {other} are for 2; give those of this model", refusal)
 
     def said(self, *options):
         """What compiling the bundled model says."""
@@ -111,7 +111,7 @@ class Calibrate(Case):
         """Few ids are used, and a warning says how many."""
         short, enough = file_of("ab"), file_of(bundled_text())
         self.assertRegex(self.said("--calibrate", short),
-                         re.escape(f"warning: {short}: statistics are of ") + "[23] ids only, give a text of at least 1024")
+                         re.escape(f"warning: {short}: statistics are of ") + "[23] ids only; give a text of at least 1024")
         self.assertNotIn("ids only", self.said("--calibrate", enough))
 
     def test_an_interrupted_calibration_leaves_nothing(self):
@@ -140,8 +140,8 @@ class Calibrate(Case):
                 (2, (model, "--weights", "int4", "--calibrate", text, "--emit", "obj"), "--calibrate needs --emit exe"),
                 (1, (model, "--weights", "int4", "--calibrate", "/nowhere"), "/nowhere"),
                 (1, (model, "--weights", "int4", "--calibrate", short), "give a longer text"),
-                (1, (model, "--weights", "int4", "--calibrate", emptied), "is a directory where a file is expected, name a file"),
-                (1, (model, "--weights", "int4", "--imatrix", emptied), "is a directory where a file is expected, name a file"),
+                (1, (model, "--weights", "int4", "--calibrate", emptied), "is a directory where a file is expected; name a file"),
+                (1, (model, "--weights", "int4", "--imatrix", emptied), "is a directory where a file is expected; name a file"),
                 (1, (emptied, "--weights", "int4", "--calibrate", text), "has no tokenizer"),
                 (1, (model, "--weights", "int4", "--imatrix", text), "is not a llama-imatrix file"),
                 (1, (model, "--weights", "int4", "--imatrix", foreign), "has no statistics for any matrix")):

@@ -113,7 +113,7 @@ class Chat(Case):
         for text in ('"""\n27 +\n15"""\n', '"""\n27 +\n15\n"""\n', '"""27 +\n15"""'):
             self.assertEqual(self.answers(text), one, text)
         self.refused(1, ["chat"], 'the conversation ends within a turn that """ began, end it with """', stdin=b'"""27 +\n15')
-        self.refused(1, ["chat"], "the conversation ends within a turn, leave out the backslash at the end of its last line", stdin=b"27\\\n")
+        self.refused(1, ["chat"], "the conversation ends within a turn; leave out the backslash at the end of its last line", stdin=b"27\\\n")
         self.assertEqual(len(self.answers('a\\\nb\nc\n"""\nd\n\ne\n"""\n')), 3)
 
     def test_prompt_goes_through_the_template(self):
@@ -194,9 +194,9 @@ class Chat(Case):
         for line in (r"temperature +0", r"top-k +50", r"top-k +3", r"n +1024", r"n +1", r"seed +\d+"):
             self.assertRegex(shown, f"(?m)^{line}$")
         self.assertEqual(done.stdout, b" \n")
-        self.assertIn("the answer was ended after 1 tokens", shown)
+        self.assertIn("the answer was cut off after 1 tokens", shown)
         # What is wrong changes nothing, and is an error of a pipe.
-        for line, words in (("/set temprature 1", "there is no setting 'temprature', did you mean 'temperature'?"),
+        for line, words in (("/set temprature 1", "there is no setting 'temprature'; did you mean 'temperature'?"),
                             ("/set temperature hot", "--temperature: 'hot' is not a number from 0"),
                             ("/set temperature", "/set needs a value: /set temperature VALUE"),
                             ("/set stop ", "is empty")):
@@ -209,7 +209,7 @@ class Chat(Case):
         self.assertEqual((again["content"], again["prompt_tokens"]), (first["content"], first["prompt_tokens"]))
         self.assertEqual(again["cached_tokens"], again["prompt_tokens"] - 1)
         self.assertEqual(after, self.answers("27 + 15\n1 + 2\n")[1], "the first answer is forgotten")
-        self.refused(1, ["chat"], "there is no answer to regenerate, say something first", stdin=b"/regenerate\n")
+        self.refused(1, ["chat"], "there is no answer to regenerate; say something first", stdin=b"/regenerate\n")
 
     def test_conversations_are_saved_and_loaded(self):
         path = pathlib.Path(harness.folder("saved")) / "talk.json"
@@ -299,13 +299,13 @@ class Chat(Case):
                for words in (("--chat", "--tools", tools, "-p", "c"), ("-p", 'c;[{"name": "f"}]'))]
         self.assertEqual(ids[0], ids[1])
         self.assertEqual(self.answers("c\n", "-n", "1", "--tools", tools, built=built)[0]["prompt_tokens"], len(ids[0]))
-        self.refused(1, ["chat", "--tools", tools], "the chat template has no place for tools, leave them out")
+        self.refused(1, ["chat", "--tools", tools], "the chat template does not support tools; leave them out")
         self.refused(1, ["chat", "--tools", tools.parent], "cannot read the tools from", built=built)
         for text in ("[]", "{}", "[1]", "["):
             tools.write_text(text)
-            self.refused(1, ["chat", "--tools", tools], "are no JSON list of objects, write [{", built=built)
-        for text, words in (("[" * 102 + "]" * 102, "nested more than 100 deep, shorten it"),
-                            ('[{"a": 1, "a": 1}]', 'the key "a" occurs twice in one object, leave one out')):
+            self.refused(1, ["chat", "--tools", tools], "are not a JSON list of objects; write [{", built=built)
+        for text, words in (("[" * 102 + "]" * 102, "nested more than 100 deep; shorten it"),
+                            ('[{"a": 1, "a": 1}]', 'the key "a" occurs twice in one object; leave one out')):
             tools.write_text(text)
             self.refused(1, ["chat", "--tools", tools], f"the tools in '{tools}': {words}", built=built)
 
@@ -323,7 +323,7 @@ class Chat(Case):
                                r'programs know "default", and "tool_use" for tools\n$')
         built = harness.Program(output)
         self.assertTrue(json.loads(built.run("info", "--json").stdout)["tool_template"])
-        self.assertRegex(built.run("info").stdout.decode(), r"(?m)^chat +yes, with tools in a template of their own, see")
+        self.assertRegex(built.run("info").stdout.decode(), r"(?m)^chat +yes, with tools in a template of their own; see")
         self.assertFalse(json.loads(self.built.run("info", "--json").stdout)["tool_template"])
         tools, requests = path / "tools.json", path / "requests.jsonl"
         tools.write_text('[{"name": "f"}]')
@@ -336,14 +336,14 @@ class Chat(Case):
         lengths = [json.loads(line)["prompt_tokens"] for line in built.run("-f", requests, "--batch", 2, "-n", 0).stdout.splitlines()]
         self.assertEqual(lengths, [len(ids[2]), len(ids[0])])
         # The same as a list of the tokenizer's config, with a template for tools that has no place for them, and one that cannot run.
-        for text, words in ((general, "the chat template has no place for tools, leave them out"),
-                            ("{% include 'x' %}", "the chat template for tools cannot be run (line 1: the tag 'include' is not supported here), "
+        for text, words in ((general, "the chat template does not support tools; leave them out"),
+                            ("{% include 'x' %}", "the chat template for tools cannot be run (line 1: the tag 'include' is not supported here); "
                                                   "leave them out")):
             named = changed("named", chat_template=[{"name": "default", "template": general}, {"name": "tool_use", "template": text}])
             self.refused(1, ["--chat", "--tools", tools, "-p", "c"], words, built=program(named))
         said = harness.compile_messages(named, "-o", output)
         self.assertRegex(said, r"^mica: warning: .*/tokenizer_config\.json: the chat template for tools cannot be run \(line 1: "
-                               r"the tag 'include' is not supported here\): the program will refuse tools\n$")
+                               r"the tag 'include' is not supported here\): the program will not accept tools\n$")
 
     def test_results_of_tools_are_turns(self):
         template = "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}"
@@ -354,7 +354,7 @@ class Chat(Case):
         ids = json.loads(built.run("-n", 0, "--json", "-p", said).stdout)["sequences"][0]["prompt_tokens"]
         self.assertEqual((len(turns), turns[2]["prompt_tokens"]), (3, len(ids)))
         deaf = "{% for m in messages if m.role != 'tool' %}{{ m.content }};{% endfor %}"
-        self.refused(1, ["chat", "-n", "1"], "the chat template leaves out what the role 'tool' says, say it as yourself",
+        self.refused(1, ["chat", "-n", "1"], "the chat template leaves out what the role 'tool' says; say it as yourself",
                      built=program(changed("deaf", deaf)), stdin=b"/tool 42\n")
 
     def test_a_batch_of_conversations(self):
@@ -372,10 +372,10 @@ class Chat(Case):
         for result, text in zip(results, texts, strict=True):
             alone = json.loads(built.run("-n", 2, "--json", "--temperature", 0, "-p", text).stdout)["sequences"][0]
             self.assertEqual((result["prompt_tokens"], result["text"]), (len(alone["prompt_tokens"]), alone["text"]))
-        for request, words in (({"messages": "hi"}, '"messages" is not a list of objects with a role each, write [{"role": "user", "content"'),
+        for request, words in (({"messages": "hi"}, '"messages" is not a list of objects with a role each; write [{"role": "user", "content"'),
                                ({"messages": [{"content": "hi"}]}, '"messages" is not a list of objects with a role each'),
                                ({"prompt": "x", "tools": []}, 'line 1 of the requests: "tools" go with "messages"'),
-                               ({"messages": talk, "tools": []}, '"tools" are no JSON list of objects, write [{'),
+                               ({"messages": talk, "tools": []}, '"tools" are not a JSON list of objects; write [{'),
                                ({"messages": talk, "prompt": "x"}, 'one of "prompt", "tokens" and "messages" is expected')):
             path.write_text(json.dumps(request))
             self.refused(1, ["-f", path, "--batch", "1"], words, built=built)
@@ -398,14 +398,14 @@ class Chat(Case):
             self.assertEqual((result["prompt_tokens"], result["text"]), (len(alone["prompt_tokens"]), alone["text"]))
         path.write_text(json.dumps({"messages": talk}))
         self.refused(1, ["-f", path, "--batch", "1", "--chat", "--system", "s"], built=built,
-                     words='--system goes with "prompt", write a message with the role "system" instead')
+                     words='--system goes with "prompt"; write a message with the role "system" instead')
         path.write_text('{"prompt": 1}')
         self.refused(1, ["-f", path, "--batch", "1", "--chat"], 'line 1 of the requests: "prompt" is not a string', built=built)
         tools.write_text("{}")
         path.write_text('{"prompt": "x"}')
-        self.refused(1, ["-f", path, "--batch", "1", "--chat", "--tools", tools], "are no JSON list of objects, write [{", built=built)
+        self.refused(1, ["-f", path, "--batch", "1", "--chat", "--tools", tools], "are not a JSON list of objects; write [{", built=built)
         path.write_text('{"messages": [{"role": "user", "content": "27 + 15"}], "tools": [{"name": "f"}]}')
-        self.refused(1, ["-f", path, "--batch", "1"], "the chat template has no place for tools, leave them out")
+        self.refused(1, ["-f", path, "--batch", "1"], "the chat template does not support tools; leave them out")
         self.refused(1, ["-f", path, "--batch", "1"], "the model has no chat template", built=program(changed("batch-none")))
         # The template's end of a turn ends the text, although generation_config.json does not know it.
         own = changed("batch-ends", (MODEL / "chat_template.jinja").read_text())
@@ -439,7 +439,7 @@ class Chat(Case):
         self.refused(2, ["--chat", "--tokens", "1"], "--tokens")
         self.refused(2, ["-n", "1", "chat"], "--n-predict goes with generating text, not with chat")
         none = program(changed("none"))
-        self.refused(1, ["chat"], "the model has no chat template, continue a text with -p instead", built=none)
+        self.refused(1, ["chat"], "the model has no chat template; continue a text with -p instead", built=none)
         self.refused(1, ["--chat", "-p", "x"], "the model has no chat template", built=none)
         empty = program(changed("empty", "{{ '' }}"))
         self.refused(1, ["chat"], "the chat template makes no text of this conversation", built=empty, stdin=b"hi\n")
@@ -465,7 +465,7 @@ class Chat(Case):
 
     def test_limit_of_an_answer(self):
         self.assertEqual(self.chat("count from 7 to 12\n", "-n", "2").stderr,
-                         b"mica: note: the answer was ended after 2 tokens, -n allows more\n")
+                         b"mica: note: the answer was cut off after 2 tokens; raise the limit with -n\n")
 
     def test_info(self):
         self.assertTrue(json.loads(self.built.run("info", "--json").stdout)["chat_template"])
@@ -673,7 +673,7 @@ class Chat(Case):
             self.assertEqual(terminal.close(), 0)
             path.write_text("sort c\\na b\n27 + 15\n")
         terminal = Terminal([*command[:-1], path.parent])
-        terminal.read_until(b"it is a folder, what is said here is not kept")
+        terminal.read_until(b"it is a folder, the history is not saved")
         terminal.prompt()
         terminal.write(b"27 + 15\r")
         terminal.read_until(b" 42\r\n")

@@ -167,7 +167,7 @@ class Cli(Case):
         with open("/dev/full", "wb") as full:
             for arguments, what in ((["--help"], ""), (["--version"], ""), (["compile", "--help"], ""),
                                     (["compile", model, "--emit", "fused"], f"{model}: "),
-                                    (["compile", model, "-o", output, "--json"], f"{output}: is written, but not its report: "),
+                                    (["compile", model, "-o", output, "--json"], f"{output}: was written, but its report was not: "),
                                     (["inspect", model], f"{model}: "), (["inspect", model, "--json"], f"{model}: "),
                                     (["inspect", self.built.path], f"{self.built.path}: "),
                                     (["eval", self.built.path, "--tokens-file", text], "")):
@@ -175,7 +175,7 @@ class Cli(Case):
                     done = subprocess.run([harness.mica, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE,
                                           timeout=harness.SECONDS, check=False)
                     self.assertEqual(done.stderr.decode(), f"mica: error: {what}cannot write to the standard output: "
-                                                           "No space left on device, redirect it elsewhere\n")
+                                                           "No space left on device; redirect it elsewhere\n")
                     self.assertEqual(done.returncode, 1)
         self.assertTrue(os.path.exists(output))
 
@@ -192,7 +192,7 @@ class Cli(Case):
         self.assertEqual(said, f"mica: warning: {model}: the tokenizer has 1 added token beyond the model's 512 ids, the first is \"<x>\": "
                                "prompts with it will be refused\n")
         execute([model + ".program", "-p", "ab", "-n", 1])
-        self.refused(1, ["-p", "a<x>b", "-n", 1], "token 5000 is not in the model's vocabulary (0 to 511), give another prompt",
+        self.refused(1, ["-p", "a<x>b", "-n", 1], "token 5000 is not in the model's vocabulary (0 to 511); give another prompt",
                      path=model + ".program")
 
     def test_a_model_without_a_tokenizer(self):
@@ -203,7 +203,7 @@ class Cli(Case):
         output = f"{model}.program"
         said = harness.compile_messages(model, "-o", output)
         self.assertEqual(said, f"mica: warning: {model}: has no tokenizer (tokenizer.json, tokenizer.model, vocab.json with merges.txt "
-                               "or a *.tiktoken file): the program takes token ids (--tokens), no text and no conversation\n")
+                               "or a *.tiktoken file): the program only accepts token ids (--tokens), no text and no chat\n")
         why = "the program has no tokenizer, as the model had none when it was compiled: compile it with its tokenizer's files"
         for arguments in (["-p", "ab"], ["--chat", "-p", "ab"], ["chat"]):
             self.refused(1, arguments, why, path=output)
@@ -266,7 +266,7 @@ class Cli(Case):
                 execute([self.damaged(lambda f, n=length: f.truncate(n)), "info"], check=False)
         self.refused(1, [*PROMPT, "-n", 1], f"the program is too long ({size + 4} bytes", f"with {size})",
                      path=self.damaged(lambda f: (f.seek(0, 2), f.write(b"more"))))
-        self.refused(1, [*PROMPT, "-n", 1], "its last bytes are no footer", path=self.damaged(flip(size - 1)))
+        self.refused(1, [*PROMPT, "-n", 1], "its last bytes are not a footer", path=self.damaged(flip(size - 1)))
         # What is not looked at when a program starts is found on request. The byte of the launcher is one of the
         # notices of `info --licenses`.
         notice = pathlib.Path(self.built.path).read_bytes().index(b"Permission is hereby granted")
@@ -307,7 +307,7 @@ class Cli(Case):
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         done = execute(["bash", "-c", 'ulimit -s 300; exec "$@"', *run], check=False)
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertRegex(done.stderr.decode(), r"^mica: error: .*the stack may grow to 300 KiB \(ulimit -Hs\), programs need 4096 KiB, raise")
+        self.assertRegex(done.stderr.decode(), r"^mica: error: .*the stack may grow to 300 KiB \(ulimit -Hs\), programs need 4096 KiB; raise")
 
     def test_full_disk_leaves_nothing(self):
         """A file system of its own, too small for the launcher."""
@@ -319,7 +319,7 @@ class Cli(Case):
                         "-", harness.mica, "compile", GOLDENS / "models/llama-gqa", "-o", f"{target}/out"], check=False)
         error = done.stderr.decode()
         self.assertEqual((done.returncode, done.stdout), (1, b""), error)
-        self.assertEqual(error, f"mica: error: {target}/out: cannot be written (No space left on device), "
+        self.assertEqual(error, f"mica: error: {target}/out: cannot be written (No space left on device); "
                                 "free space or choose another -o\n")
 
     def interrupted(self, signal_, watched, *options, ignored=False):
@@ -418,7 +418,7 @@ class Cli(Case):
         for name, folder in (("/dev/stdout", "/dev"), ("/proc/self/fd/1", "/proc")):
             done = execute([harness.mica, "compile", GOLDENS / "models/llama-gqa", "-o", name], check=False)
             self.assertEqual((done.returncode, done.stdout, done.stderr.decode()),
-                             (1, b"", f"mica: error: {name}: cannot be written ({folder} is no place for regular files), "
+                             (1, b"", f"mica: error: {name}: cannot be written ({folder} cannot hold regular files); "
                                       "choose another -o\n"))
 
     def test_inspect_refuses_what_does_not_apply_to_a_program(self):
@@ -435,6 +435,6 @@ class Cli(Case):
             self.assertEqual([int(i) for i in out.split()], self.ids("-n", 4, "--temperature", 0))
         done = execute([harness.mica, "run", GOLDENS / "models/llama-gqa", "--bogus"], env={"XDG_CACHE_HOME": cache}, check=False)
         self.assertEqual((done.returncode, done.stderr.decode()), (2, f"mica: error: {GOLDENS / 'models/llama-gqa'}: "
-                         f"unexpected argument '--bogus', see mica run {GOLDENS / 'models/llama-gqa'} --help\n"))
+                         f"unexpected argument '--bogus'; see mica run {GOLDENS / 'models/llama-gqa'} --help\n"))
         kept = [n for n in os.listdir(os.path.join(cache, "mica")) if not n.endswith(".lock")]
         self.assertEqual(len(kept), 1, "compiled once")

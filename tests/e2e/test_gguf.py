@@ -176,7 +176,7 @@ class Gguf(Case):
             path = file.write(os.path.join(harness.folder("wordless"), "m.gguf"))
             self.assertEqual(harness.compile_messages(path, "-o", f"{path}.program"),
                              f'mica: warning: {path}: has no tokenizer (the key "tokenizer.ggml.model" is missing or "none"): '
-                             "the program takes token ids (--tokens), no text and no conversation\n")
+                             "the program only accepts token ids (--tokens), no text and no chat\n")
 
     def test_settings_of_sampling(self):
         """Those that a file lacks are llama.cpp's; compiling names those that programs take as options only."""
@@ -214,7 +214,7 @@ class Gguf(Case):
         path, _ = converted("qwen3-dense", "Q4_0")
         out = harness.execute([harness.mica, "inspect", path]).stdout.decode()
         self.assertRegex(out, r"model +qwen3-dense \(qwen3\)")
-        self.assertRegex(out, r"stored as +Q4_0, 4\.50 bits a number for the most part")
+        self.assertRegex(out, r"stored as +Q4_0, 4\.50 bits a number (most weights)")
         self.assertRegex(out, r"of weights \(bf16, .*q4_0 x 15\)")
         said = harness.execute([harness.mica, "compile", "-v", path, "--emit", "fused", "-o",
                                 os.path.join(harness.scratch, "fused.mlir")]).stderr.decode()
@@ -514,15 +514,15 @@ class Refused(Case):
         self.refuse(file, "has the GGUF version 1")
         file.version = 3 << 24
         self.refuse(file, "is a big-endian GGUF file")
-        self.refuse(b"junk that ends in .gguf", "is no GGUF file")
+        self.refuse(b"junk that ends in .gguf", "is not a GGUF file")
 
     def test_what_is_not_known(self):
         file = self.file()
         file.key("qwen3.trick", gguf_file.F32, 1)
-        self.refuse(file, 'has the key "qwen3.trick", which is not known for qwen3')
+        self.refuse(file, 'has the key "qwen3.trick", which is unknown for qwen3')
         file = self.file()
         file.tensor("blk.0.attn_sinks.weight", (4,), "F32", bytes(16))
-        self.refuse(file, 'tensor "blk.0.attn_sinks.weight" [4] has no place in qwen3')
+        self.refuse(file, 'tensor "blk.0.attn_sinks.weight" [4] does not belong to qwen3')
         file = self.file()
         file.key("tokenizer.ggml.model", gguf_file.STRING, "bert")
         file.list("tokenizer.ggml.tokens", gguf_file.STRING, ["a"])

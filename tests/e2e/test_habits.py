@@ -63,6 +63,17 @@ def missing(*lists):
     return test
 
 
+def hinted(words, *lists):
+    """None of these is understood by a program, which says what to do instead."""
+    def test(case):
+        missing(*lists)(case)
+        for arguments in lists:
+            done = execute([case.built.path, *arguments], check=False)
+            case.assertIn(f"{arguments[0]}: ", done.stderr.decode())
+            case.assertIn(words, done.stderr.decode())
+    return test
+
+
 def missing_command(*names):
     """Neither `mica` nor a program has such a command."""
     def test(case):
@@ -113,6 +124,10 @@ def max_seq(case):
     case.assertIn(b"64 positions", shorter.run("info").stdout)
     info = execute([harness.mica, "run", MODEL, "-c", 64, "info"], env={"XDG_CACHE_HOME": harness.folder("cache")})
     case.assertIn(b"64 positions", info.stdout)
+
+
+def int8_cache(case):
+    case.assertIn(b"cache         int8", program(MODEL, "--kv", "int8").run("info").stdout)
 
 
 def display_prompt(case):
@@ -184,11 +199,16 @@ TESTS = {
     "`-n N`, `--n-predict N`": works([*GREEDY, "-n", 2], [*GREEDY, "--n-predict", 2], text=b" 2\n"),
     "`-c N`": max_seq,
     "`-t N`, `--threads N`": works([*GREEDY, "-t", 2], [*GREEDY, "--threads", 2], text=TEXT),
-    "`-ub N`": works([*GREEDY, "--prefill-chunk", 4], text=TEXT),
+    "`-b N`, `-ub N`": several(works([*GREEDY, "--prefill-chunk", 4], text=TEXT),
+                               hinted("use --prefill-chunk N", ["-b", 4], ["-ub", 4])),
+    "`-tb N`": hinted("use --threads N", ["-tb", 2], ["--threads-batch", 2]),
+    "`-fa`": hinted("always on", ["-fa"], ["--flash-attn", "on"]),
+    "`--rope-scaling`, `--rope-freq-base` and the like": missing(["--rope-scaling", "yarn"], ["--rope-freq-base", 1e4], ["--rope-freq-scale", 1]),
+    "`-e`": missing(["-e", "-p", "a"]),
     "`-s N`, `--seed N`": seed,
     "`--temp X`": same((("Ada", "-n", 12, "--temp", 0), ("Ada", "-n", 12, "--temperature", 0))),
     "`--top-k N`, `--top-p X`, `--min-p X`": changes(["--top-k", 1], ["--top-p", 0.1], ["--min-p", 1]),
-    "`--typical X`": changes(["--typical-p", 0.05]),
+    "`--typical X`": several(changes(["--typical-p", 0.05]), hinted("use --typical-p X", ["--typical", 0.05])),
     "`--repeat-penalty X`": same(((*GREEDY, "--repeat-penalty", 9), (*GREEDY, "--repetition-penalty", 9))),
     "`--repeat-last-n N`": missing(["--repeat-last-n", 4]),
     "`--presence-penalty X`, `--frequency-penalty X`": changes(["--presence-penalty", 50], ["--frequency-penalty", 50]),
@@ -198,25 +218,31 @@ TESTS = {
     "`--xtc-probability X`, `--xtc-threshold X`": changes(["--xtc-probability", 1, "--xtc-threshold", 0.001]),
     "`--mirostat N`, `--mirostat-lr X`, `--mirostat-ent X`": changes(
         ["--mirostat", 2, "--mirostat-lr", 0.1, "--mirostat-ent", 0.1]),
+    "`--top-n-sigma X`, `--dynatemp-range X`, `--samplers LIST`": missing(
+        ["--top-n-sigma", 1], ["--dynatemp-range", 0.5], ["--samplers", "top_k"]),
     "`--logit-bias ID+X`": several(changes(["--logit-bias", "20=100"]), missing(["--logit-bias", "20+100"])),
     "`--ignore-eos`": ignore_eos,
-    "`-r TEXT`, `--reverse-prompt TEXT`": works([*GREEDY, "--stop", " 5"], text=b" 2 3 4\n"),
-    "`-cnv`": chat(b"27 + 15\n", b" 42\n"),
-    "`-st`": works(["--chat", "-p", "27 + 15", "--temp", 0], text=b" 42\n"),
+    "`-r TEXT`, `--reverse-prompt TEXT`": several(works([*GREEDY, "--stop", " 5"], text=b" 2 3 4\n"),
+                                                  hinted("use --stop TEXT", ["-r", " 5"], ["--reverse-prompt", " 5"])),
+    "`-cnv`": several(chat(b"27 + 15\n", b" 42\n"), hinted("use the command chat", ["-cnv"], ["--conversation"])),
+    "`-st`": several(works(["--chat", "-p", "27 + 15", "--temp", 0], text=b" 42\n"),
+                     hinted("use --chat -p TEXT", ["-st"], ["--single-turn"])),
     "`-sys TEXT`": works(["chat", "-sys", "a", "--temp", 0], ["chat", "--system", "a", "--temp", 0], stdin=b"/system\n", text=b"a\n"),
-    "`--jinja`": chat(b"27 + 15\n", b" 42\n"),
-    "`--chat-template-file FILE`": template,
+    "`--jinja`": several(chat(b"27 + 15\n", b" 42\n"), hinted("always on", ["--jinja"])),
+    "`--chat-template-file FILE`": several(template, hinted("use --chat-template FILE", ["--chat-template-file", "f"])),
     "`--context-shift`": works(["chat", "--context-shift", "--temp", 0], stdin=b"27 + 15\n", text=b" 42\n"),
-    "`--no-display-prompt`": display_prompt,
+    "`--no-display-prompt`": several(display_prompt, hinted("always on", ["--no-display-prompt"])),
     "`--special`": works([*GREEDY, "--print-tokens"], ["--chat", "--special", "-p", "27 + 15", "--temp", 0]),
-    "`-ctk q8_0 -ctv q8_0`": lambda case: case.assertIn(b"cache         int8", program(MODEL, "--kv", "int8").run("info").stdout),
-    "`--no-mmap`": works([*GREEDY, "--huge-pages"], text=TEXT),
+    "`-ctk q8_0 -ctv q8_0`": several(int8_cache, hinted("mica compile --kv int8", ["-ctk", "q8_0"], ["-ctv", "q8_0"])),
+    "`--no-mmap`": several(works([*GREEDY, "--huge-pages"], text=TEXT), hinted("use --huge-pages", ["--no-mmap"])),
     "`--mlock`": missing(["--mlock"]),
-    "`-ngl N`": missing(["-ngl", 99], ["--n-gpu-layers", 99]),
+    "`--numa TYPE`, `-C MASK`": missing(["--numa", "distribute"], ["-C", "3"]),
+    "`-ngl N`, `-dev LIST`": hinted("there is no GPU backend", ["-ngl", 99], ["--n-gpu-layers", 99], ["-dev", "CUDA0"]),
     "`--grammar TEXT`, `--grammar-file FILE`": missing(["--grammar", "root ::= 'a'"], ["--grammar-file", "f"]),
     "`-j SCHEMA`, `--json-schema SCHEMA`": missing(["-j", "{}"], ["--json-schema", "{}"]),
-    "`--lora FILE`": missing(["--lora", "f"]),
-    "`-md FILE`": several(missing(["-md", "f"]), works([*GREEDY, "--lookup", 4], text=TEXT)),
+    "`--lora FILE`": hinted("merge it into the model", ["--lora", "f"]),
+    "`--mmproj FILE`, `--image FILE`": missing(["--mmproj", "f"], ["--image", "f"]),
+    "`-md FILE`": several(hinted("use --lookup N", ["-md", "f"]), works([*GREEDY, "--lookup", 4], text=TEXT)),
     "`--prompt-cache FILE`": several(missing(["--prompt-cache", "f"]), saved),
     "`llama-bench -p N -n N`": works(["bench", "--prompt", 16, "--gen", 4, "--repeat", 1], text=b"pp16"),
     "`llama-perplexity -f FILE`": mica("eval", built_path, "--text", lambda case: file_of(PROMPT * 100), text=b"perplexity"),
@@ -224,7 +250,8 @@ TESTS = {
                                                text=b"KL(reference || program)"),
     "`llama-quantize`": quantized,
     "`llama-imatrix`": calibrated,
-    "`llama-server`": serves,
+    "`llama-server --host ADDRESS --port N -np N`": serves,
+    "`llama-tokenize`": serves,
     "`llama-embedding`": missing_command("embed", "embedding"),
 
     "`ollama pull NAME`": mica("pull", NAME, text=b"snapshots", hub=True),
@@ -239,13 +266,21 @@ TESTS = {
     "`ollama create -f Modelfile`": mica("compile", MODEL, "-o", output),
     "`ollama ps`": missing_command("ps"),
     "`ollama serve`": serves,
+    "`ollama stop NAME`": missing_command("stop"),
+    "`ollama push NAME`": missing_command("push"),
     "`ollama cp`": missing_command("cp"),
     "`num_ctx`": lambda case: case.assertIn(b"64 positions", program(MODEL, "--max-seq", "64").run("info").stdout),
+    "`SYSTEM`, `TEMPLATE` of a Modelfile": several(template, works(["chat", "--system", "a", "--temp", 0], stdin=b"/system\n", text=b"a\n")),
+    "`OLLAMA_HOST`, `OLLAMA_NUM_PARALLEL`": serves,
+    "`OLLAMA_KV_CACHE_TYPE=q8_0`": int8_cache,
     "`OLLAMA_MODELS`": hub_home,
     "`/set parameter NAME VALUE`": chat(b"/set temperature 0.2\n/set\n", b"0.2"),
     "`/show parameters`": chat(b"/set\n", b"temperature"),
     "`/set system TEXT`": chat(b"/system be brief\n/system\n", b"be brief\n"),
     "`/save NAME`, `/load NAME`": saved,
+    "`/show info`": works(["info"], text=b"vocabulary"),
+    "`/set verbose`": works(["chat", "-v", "--temp", 0], stdin=b"27 + 15\n", text=b"cached"),
+    "`/set history`": works(["chat", "--history", "/dev/null", "--temp", 0], stdin=b"27 + 15\n", text=b" 42\n"),
     "`/clear`": chat(b"27 + 15\n/reset\n1 + 2\n", b" 42\n 3\n"),
     "`/?`": chat(b"/help\n", b"/regenerate"),
     "`/bye`": leave,

@@ -226,11 +226,11 @@ class Pull(Case):
             self.hub.respond = lambda path, headers: None
             if name == "model.safetensors":
                 # The redirect says so before a byte is taken; without its header the bytes do.
-                self.refused(name, "is another file than the hub's listing says")
+                self.refused(name, "differs from the hub's listing")
                 self.assertEqual((self.place / "blobs" / f"{expected}.incomplete").stat().st_size, 0)
                 location = {"Location": f"{self.hub.cdn}/{NAME}/{name}"}
                 self.hub.respond = lambda path, headers: (302, location) if path.endswith(name) else None
-            error = self.refused(f"mica: error: {NAME}: {name}: has not the hash of the hub's listing", "try again")
+            error = self.refused(f"mica: error: {NAME}: {name}: does not match the hash in the hub's listing", "try again")
             self.assertNotIn("secret", error)
             self.assertFalse(any(blob.startswith(expected) for blob in self.blobs()), self.blobs())
             self.assertFalse((self.place / "refs").exists())
@@ -255,7 +255,7 @@ class Pull(Case):
         self.hub.respond = lambda path, headers: answers.pop(0) if answers else None
         for answer, *words in (((403,), "is gated", f"{self.hub.endpoint}/{NAME}", "HF_TOKEN"),
                                ((401, {"X-Error-Code": "GatedRepo"}), "is gated"),
-                               ((404,), f"{NAME}: does not exist at {self.hub.endpoint}, check the name"),
+                               ((404,), f"{NAME}: does not exist at {self.hub.endpoint}; check the name"),
                                ((400,), "answers with status 400"),
                                ((429, {"Retry-After": "3600"}), "status 429", "try again in 3600 seconds")):
             answers[:] = [answer]
@@ -275,7 +275,7 @@ class Pull(Case):
         self.assertGreater(time.monotonic() - start, 1)
 
     def test_a_hub_that_is_not_there(self):
-        self.refused("mica-test/none: is no path, and as a model of the hub:", "127.0.0.1:9", "check the network and HF_ENDPOINT",
+        self.refused("mica-test/none: is not a path, and as a model on the hub:", "127.0.0.1:9", "check the network and HF_ENDPOINT",
                      arguments=("compile", "mica-test/none", "-o", self.home / "out"), env={"HF_ENDPOINT": "http://127.0.0.1:9"})
         self.refused("HF_ENDPOINT", env={"HF_ENDPOINT": "file:///etc"})
 
@@ -336,7 +336,7 @@ class Pull(Case):
         self.assertEqual(self.mica("run", f"{name}:Q8_0", *tokens).stdout, expected)
         self.assertEqual(self.mica("run", f"{name}:F32", *tokens).stdout, expected)
         self.assertEqual(len(list((self.home / "hub/models--mica-test--mini-GGUF/snapshots").rglob("*F32*.gguf"))), len(parts))
-        for selection, *words in ((":Q4_K_XL", "could be any of mini-UD-Q4_K_XL.gguf, mini-Q4_K_XL.gguf, choose one with"),
+        for selection, *words in ((":Q4_K_XL", "could be any of mini-UD-Q4_K_XL.gguf, mini-Q4_K_XL.gguf; choose one with"),
                                   (":Q9", "choose one of mini-Q8_0.gguf"), ("", "could be any of mini-Q8_0.gguf"), (":8_0", "choose one of"),
                                   (":mini-Q3.gguf", "choose one of"), (":F16", "choose one of")):
             self.refused(*words, arguments=("pull", name + selection))
@@ -398,7 +398,7 @@ class Pull(Case):
                               stderr=subprocess.PIPE, check=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         error = done.stderr.decode()
         self.assertEqual((done.returncode, error.count("\n")), (1, 1), error)
-        self.assertIn("cannot be written (File too large), raise the limit (ulimit -f) or set HF_HOME to a folder with room", error)
+        self.assertIn("cannot be written (File too large); raise the limit (ulimit -f) or set HF_HOME to a folder with room", error)
         self.assertFalse((self.place / "refs").exists())
         self.check_whole(self.pull())
 

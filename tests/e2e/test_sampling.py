@@ -57,9 +57,9 @@ class Sampling(Case):
 
     def test_what_cannot_be_followed_is_refused(self):
         self.refused(1, ["-p", "a", "--logit-bias", "512=1"], "token 512 is not in the model's vocabulary (0 to 511)")
-        self.refused(2, ["-p", "a", "--logit-bias", "x"], "'x' is not a bias for a token, write ID=B")
+        self.refused(2, ["-p", "a", "--logit-bias", "x"], "'x' is not a bias for a token; write ID=B")
         self.refused(1, ["-p", "a", *(f"--logit-bias={token}=-inf" for token in range(512))],
-                     "--logit-bias bans every token that the model may say, leave one")
+                     "--logit-bias bans every token; leave at least one")
         self.refused(2, ["-p", "a", "--stop", ""], "--stop")
         self.refused(2, ["-p", "a", "--batch", 2], "--batch")
         self.refused(2, ["-f", "a", "-o", "b"], "--output")
@@ -153,7 +153,7 @@ class Batch(Case):
             fcntl.flock(held, fcntl.LOCK_EX)
             done = execute(command, check=False)
             self.assertEqual((done.returncode, done.stderr.decode()), (1, f"mica: error: {self.built.path}: another batch writes its "
-                             f"results to '{results}', wait for its end or choose another file with -o\n"))
+                             f"results to '{results}'; wait for its end or choose another file with -o\n"))
             self.assertEqual(results.read_bytes(), whole[:100])
         both = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(2)]
         self.assertIn(sorted(process.wait() for process in both), ([0, 0], [0, 1]))

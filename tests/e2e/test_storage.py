@@ -199,8 +199,7 @@ class Storage(Case):
                                    lambda c: c.update(max_position_embeddings=256))
         compiled = [folder, "--emit", "kernels", "-o", os.path.join(folder, "out")]
         self.assertEqual(harness.compile_messages(*compiled),
-                         f"mica: warning: {folder}: the program takes 256 positions, but the model's scaling of rope was "
-                         "made for 128, choose --max-seq 128\n")
+                         f"mica: warning: {folder}: the program takes 256 positions, but the model's rope scaling is made for 128; choose --max-seq 128\n")
         self.assertEqual(harness.compile_messages(*compiled, "--max-seq", 128), "")
 
     def test_what_has_no_influence_is_listed(self):
@@ -210,9 +209,9 @@ class Storage(Case):
                              lambda c: c.update(attention_dropout=0.5, use_cache=False))
         compiled = [harness.mica, "compile", folder, "-o", os.path.join(harness.folder("listed"), "out")]
         lines = harness.execute([*compiled, "-v"]).stderr.decode().splitlines()
-        for line in (f'{folder}/config.json: "attention_dropout" has no influence: acts in training only',
-                     f'{folder}/config.json: "use_cache" has no influence: the cache is always used',
-                     f'{folder}: tensor "{freqs}" is left out: is a table of rope, computed from the config here'):
+        for line in (f'{folder}/config.json: "attention_dropout" is ignored: only affects training',
+                     f'{folder}/config.json: "use_cache" is ignored: the cache is always used',
+                     f'{folder}: tensor "{freqs}" is ignored: is a table of rope, which is computed from the config'):
             self.assertEqual(lines.count(line), 1, lines)
         self.assertNotIn("q_proj", "".join(lines))
         self.assertRegex("\n".join(lines), r"\nmemory of a conversation: [\d.]+ \w+ per token, [\d.]+ \w+ for all \d+\n")
@@ -220,6 +219,6 @@ class Storage(Case):
         self.assertRegex(quiet.stderr.decode(), r"^mica: warning: [^\n]* has no tokenizer [^\n]*\n$", "and nothing of what is listed")
         said = json.loads(quiet.stdout)
         self.assertEqual(said["left_out"],
-                         [{"tensor": freqs, "reason": "is a table of rope, computed from the config here"}])
+                         [{"tensor": freqs, "reason": "is a table of rope, which is computed from the config"}])
         self.assertEqual(said["cache_bytes"], said["cache_bytes_per_token"] * said["max_seq"])
         self.assertTrue(np.array_equal(self.rows(folder), self.rows(self.golden.folder)))

@@ -112,10 +112,10 @@ class Verify(Case):
         got = found(window, "--weights", "f32", "--positions", 12)
         self.assertEqual(got["not_reached"], ["the end of a window: more than 12 positions"])
         table = verify(window, "--positions", 12).stdout.decode()
-        self.assertIn("not reached, see --positions: the end of a window: more than 12 positions\n", table)
+        self.assertIn("not reached; see --positions: the end of a window: more than 12 positions\n", table)
         done = verify(window, "--positions", 129, check=False)
         self.assertEqual((done.returncode, done.stderr.decode()),
-                         (1, f"mica: error: {window}: --positions 129 is more than the 128 that the program has, "
+                         (1, f"mica: error: {window}: --positions 129 is more than the 128 that the program has; "
                              "give fewer\n"))
 
     def test_caches_are_coarser_than_weights(self):
@@ -130,21 +130,21 @@ class Verify(Case):
         table = verify(BUNDLED / "minimind-moe", "--text", text, "--weights", "f32", "--positions", 48).stdout.decode()
         for words in ("layer  op", "moe_experts", "attention", "logits", "same top  100.0 %"):
             self.assertIn(words, table)
-        self.assertEqual(table.splitlines()[-1], "verdict   passed: every op is within its bound, logits are within theirs")
+        self.assertEqual(table.splitlines()[-1], "verdict   passed: every op is within its bound, logits are within their bound")
 
     def test_the_verdict_comes_last(self):
         """It says why logits are not judged where they are not."""
         model = BUNDLED / "minimind-dense"
         broken = spoilt(model, "model.layers.1.mlp.down_proj.weight")
-        ints = "logits have none: what integers lose is expected, and measured by `mica eval`"
-        ids = "logits have none: a model is sure of nothing about random ids, see --text"
-        stored = "logits have none: both models are stored differently"
-        good, bad = "passed: every op is within its bound, ", "FAILED: an op is over its bound, "
+        ints = "logits have no bound: the error of integers is expected, and measured by `mica eval`"
+        ids = "logits have no bound: predictions for random ids are not meaningful; see --text"
+        stored = "logits have no bound: the models are stored in different formats"
+        good, bad = "passed: every op is within its bound, ", "FAILED: an op exceeds its bound, "
         gguf = gguf_file.Converter(model, "F16").convert().write(pathlib.Path(harness.folder("f16")) / "model.gguf")
         for arguments, words in ((("--weights", "int8"), good + ints), (("--weights", "int4"), good + ints),
-                                 (("--weights", "bf16"), good + ids), (("--weights", "f32"), good + "logits are within theirs"),
+                                 (("--weights", "bf16"), good + ids), (("--weights", "f32"), good + "logits are within their bound"),
                                  (("--weights", "int8", "--against", broken), bad + ints),
-                                 (("--weights", "f32", "--against", broken), bad + "logits are over theirs"),
+                                 (("--weights", "f32", "--against", broken), bad + "logits exceed their bound"),
                                  (("--weights", "f32", "--against", gguf), good + stored)):
             done = verify(model, *arguments, "--positions", 48, check=False)
             self.assertEqual(done.stdout.decode().splitlines()[-1], "verdict   " + words)

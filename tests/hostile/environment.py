@@ -20,7 +20,7 @@ import hostile
 
 PROMPT, ANSWER = ["-p", "count from 7 to 12:", "--temperature", "0"], b" 7 8 9 10 11 12\n"
 CASES = []
-NO_THREADS = "threads cannot be started, raise the limits of processes (ulimit -u) and memory (ulimit -v)\n"
+NO_THREADS = "threads cannot be started; raise the limits of processes (ulimit -u) and memory (ulimit -v)\n"
 
 
 def case(function):
@@ -67,7 +67,7 @@ def said_before_the_end(result):
 @case
 def closed_streams_of_a_program(place):
     result = hostile.run([place.program, "-f", "-"], preexec_fn=closing(0))
-    yield from hostile.faults_of(result, "cannot read the prompt from '-': Bad file descriptor, give another file with -f")
+    yield from hostile.faults_of(result, "cannot read the prompt from '-': Bad file descriptor; give another file with -f")
     result = hostile.run([place.program, *PROMPT], preexec_fn=closing(0))
     yield from expect("without stdin", (result.returncode, result.stdout), (0, ANSWER))
     result = hostile.run([place.program, *PROMPT], preexec_fn=closing(1))
@@ -103,7 +103,7 @@ def few_threads_of_a_program(place):
             yield from expect("four threads", (result.returncode, result.stdout), (0, ANSWER))
             continue
         yield from hostile.faults_of(
-            result, f"of 4 threads only {started + 1} can be started, choose --threads {started + 1} or raise the limits of "
+            result, f"of 4 threads only {started + 1} can be started; choose --threads {started + 1} or raise the limits of "
             "processes (ulimit -u) and memory (ulimit -v)\n")
     # As a limit of memory refuses them.
     result = hostile.run([place.program, *PROMPT, "--threads", "1024"], preexec_fn=limit_memory(1500))
@@ -196,7 +196,7 @@ def no_folder_for_temporary_files(place):
         result = hostile.run([output, *PROMPT], env=environment)
         yield from expect(f"run, TMPDIR={folder}", (result.returncode, result.stdout), (0, ANSWER))
         result = hostile.run([place.mica, "verify", place.model], env=environment)
-        for fault in hostile.faults_of(result, "cannot make a temporary file ("):
+        for fault in hostile.faults_of(result, "cannot create a temporary file ("):
             yield f"verify, TMPDIR={folder}: {fault}"
 
 
@@ -206,7 +206,7 @@ def no_home(place):
                         {"XDG_CACHE_HOME": os.path.join(place.scratch, "none", "cache")}):
         clean = {name: value for name, value in os.environ.items() if name != "XDG_CACHE_HOME"}
         result = hostile.run([place.mica, "run", place.model, *PROMPT], env={**clean, **environment})
-        yield from hostile.faults_of(result, "mica: cannot be made (No such file or directory), set XDG_CACHE_HOME to a folder that exists\n")
+        yield from hostile.faults_of(result, "mica: cannot be created (No such file or directory); set XDG_CACHE_HOME to a folder that exists\n")
     yield from expect("a home was made", os.path.exists(os.path.join(place.scratch, "none")), False)
 
 
@@ -269,21 +269,21 @@ def files_that_may_not_grow(place):
     """Remedies name what can be changed: the limit, and the folder of a file that nobody has chosen."""
     small = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, 1 << 14))
     result = hostile.run([place.program, *PROMPT], preexec_fn=small)
-    yield from hostile.faults_of(result, "cannot put the model's code into memory: File too large, raise the limit of file sizes "
+    yield from hostile.faults_of(result, "cannot put the model's code into memory: File too large; raise the limit of file sizes "
                                          "(ulimit -f)\n")
     for command in scratch_commands(place):
         temporary = place.folder()
         result = hostile.run(command, env={**os.environ, "TMPDIR": temporary}, preexec_fn=small)
-        for fault in hostile.faults_of(result, "cannot be written (File too large), raise the limit (ulimit -f) or set TMPDIR to a "
+        for fault in hostile.faults_of(result, "cannot be written (File too large); raise the limit (ulimit -f) or set TMPDIR to a "
                                                "folder with room\n"):
             yield f"{command[1]}: {fault}"
         yield from expect(f"{command[1]} leaves", os.listdir(temporary), [])
     result = hostile.run([place.mica, "run", place.model, *PROMPT], env={**os.environ, "XDG_CACHE_HOME": place.folder()}, preexec_fn=small)
-    yield from hostile.faults_of(result, "cannot be written (File too large), raise the limit (ulimit -f) or set XDG_CACHE_HOME to a "
+    yield from hostile.faults_of(result, "cannot be written (File too large); raise the limit (ulimit -f) or set XDG_CACHE_HOME to a "
                                          "folder with room\n")
     # What probes record is larger than the program's other files.
     result = hostile.run([place.program, "score", "--probes", os.path.join(place.folder(), "none", "probes")])
-    yield from hostile.faults_of(result, "cannot be written (its folder does not exist), make it or set TMPDIR to a folder with room\n")
+    yield from hostile.faults_of(result, "cannot be written (its folder does not exist); make it or set TMPDIR to a folder with room\n")
 
 
 @case

@@ -167,8 +167,8 @@ TARGETS = [(kind, *row, command) for command in ("program", "text", "graph") for
     ("device", device_target, None, NO_FILE, ""),
     ("link", link_target("notes"), None, LINK, "name the file itself or "),
     ("link-to-nothing", link_target("nothing"), None, LINK, "name the file itself or "),
-    ("in-dev", in_folder("/dev"), None, "/dev is no place for regular files", ""),
-    ("in-proc", in_folder("/proc"), None, "/proc is no place for regular files", ""),
+    ("in-dev", in_folder("/dev"), None, "/dev cannot hold regular files", ""),
+    ("in-proc", in_folder("/proc"), None, "/proc cannot hold regular files", ""),
 ]]
 TARGETS.append(("foreign", foreign_target, None, "it exists and is not a Mica program", "remove it or ", "program"))
 
@@ -182,7 +182,7 @@ def refused_own_file(mica, scratch, kind, name):
     os.symlink(os.path.join("other", "model.safetensors"), os.path.join(work, "program"))
     before = listing(work)
     result = compile_model(mica, os.path.join(work, "model"), os.path.join(work, name))
-    faults = list(faults_of(result, "is a file of the model, which would be replaced, choose another -o"))
+    faults = list(faults_of(result, "is a file of the model, which would be replaced; choose another -o"))
     return faults + ["leaves something behind"] * (listing(work) != before)
 
 
@@ -197,7 +197,7 @@ def check_full_stages(mica, scratch):
     result = run([mica, "compile", os.path.join(work, "model"), "--emit", "obj", "-o", os.path.join(work, "object"),
                   "--dump-stages", os.path.join(work, "stages")],
                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)))
-    faults = list(faults_of(result, "cannot be written (File too large), raise the limit (ulimit -f) or choose another --dump-stages"))
+    faults = list(faults_of(result, "cannot be written (File too large); raise the limit (ulimit -f) or choose another --dump-stages"))
     if not re.match(r"mica: error: [^ ]*/stages/\d-[a-z]+\.[a-z]+: ", result.stderr.decode()):
         faults.append(f"does not name the file: {result.stderr!r}")
     if any(".mica-" in name for name in os.listdir(os.path.join(work, "stages"))) or os.path.exists(os.path.join(work, "object")):

@@ -121,7 +121,7 @@ def type_unknown(folder):
     folder.header[Q_PROJ]["dtype"] = "F31"
 
 
-@variant("is no safetensors file")
+@variant("is not a safetensors file")
 def weights_too_short(folder):
     folder.header_text, folder.data = b"", b""
     folder.extra["model.safetensors"] = b"abc"
@@ -137,7 +137,7 @@ def weights_missing(folder):
     folder.extra["model.safetensors"] = None
 
 
-@variant("has a pickle that is no checkpoint of torch, convert the model to safetensors")
+@variant("has a pickle that is not a torch checkpoint; convert the model to safetensors")
 def weights_pickled(folder):
     folder.extra["model.safetensors"] = None
     folder.extra["pytorch_model.bin"] = b"\x80\x02."
@@ -254,12 +254,12 @@ def tensor_of_wrong_type(folder):
     folder.header[Q_PROJ]["dtype"] = "I32"
 
 
-@variant('adapter_config.json: is a LoRA adapter of "some/base-7b", merge it into the model first')
+@variant('adapter_config.json: is a LoRA adapter of "some/base-7b"; merge it into the model first')
 def adapter_in_the_folder(folder):
     folder.extra["adapter_config.json"] = b'{"base_model_name_or_path": "some/base-7b"}'
 
 
-@variant("adapter_model.bin: is a LoRA adapter of an unknown model, merge it into the model first")
+@variant("adapter_model.bin: is a LoRA adapter of an unknown model; merge it into the model first")
 def adapter_without_config(folder):
     folder.extra["adapter_model.bin"] = b"x"
 
@@ -274,7 +274,7 @@ def untied_head_missing(folder):
     folder.config["tie_word_embeddings"] = False
 
 
-@variant('model.safetensors: tensor "model.layers.1.mlp.up_proj.weight" holds NaN or infinity, check')
+@variant('model.safetensors: tensor "model.layers.1.mlp.up_proj.weight" holds NaN or infinity; check')
 def weight_infinite(folder):
     start, _ = folder.header["model.layers.1.mlp.up_proj.weight"]["data_offsets"]
     folder.data = folder.data[:start] + struct.pack("<f", float("inf")) + folder.data[start + 4:]
@@ -380,7 +380,7 @@ def config_unknown_model(folder):
     folder.config["model_type"] = "transmogrifier"
 
 
-@variant('has "torch_dtype": "float32", but "dtype" says otherwise, keep one')
+@variant('has "torch_dtype": "float32", but "dtype" says otherwise; keep one')
 def config_types_differ(folder):
     folder.config["dtype"] = "bfloat16"
 
@@ -471,7 +471,7 @@ def split_by(regex):
 
 def regex_variant(name, regex):
     """The place of the expression is named, and what to do about it."""
-    mention = "(pre_tokenizer.pretokenizers[0].pattern.Regex), correct the expression"
+    mention = "(pre_tokenizer.pretokenizers[0].pattern.Regex); correct the expression"
 
     def spoil(folder):
         folder.extra["tokenizer.json"] = json.dumps(split_by(regex)).encode()

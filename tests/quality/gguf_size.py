@@ -36,7 +36,7 @@ def weights(path):
     with open(path, "rb") as f:
         reader = Reader(f)
         if reader.file.read(4) != b"GGUF":
-            raise ValueError(f"{path} is no GGUF file")
+            raise ValueError(f"{path} is not a GGUF file")
         reader.number("I")
         tensors, keys = reader.number("Q"), reader.number("Q")
         alignment = 32

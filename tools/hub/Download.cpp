@@ -153,7 +153,7 @@ static Error checkHead(const HttpHead &head, const RemoteFile &file, UnfinishedB
   StringRef etag = head.header("x-linked-etag");
   etag.consume_front("W/");
   if (!etag.empty() && etag.trim('"') != file.hash)
-    return contradicts(file, "is another file than the hub's listing says");
+    return contradicts(file, "differs from the hub's listing");
   if (head.status == 200 && blob.size() > 0)
     if (Error error = blob.startOver())
       return error;
@@ -165,7 +165,7 @@ static Error checkHead(const HttpHead &head, const RemoteFile &file, UnfinishedB
   uint64_t from = 0;
   if (head.status == 206 && (!range.consume_front("bytes ") ||
                              range.split('-').first.getAsInteger(10, from) || from != blob.size()))
-    return contradicts(file, "came in another part than it was asked for");
+    return contradicts(file, "is not the part that was requested");
   return Error::success();
 }
 
@@ -217,7 +217,7 @@ Error download(HttpClient &http, const std::string &url, const RemoteFile &file,
       return unfinished.commit();
     unfinished.discard();
   }
-  return contradicts(file, "has not the hash of the hub's listing");
+  return contradicts(file, "does not match the hash in the hub's listing");
 }
 
 } // namespace mica::hub

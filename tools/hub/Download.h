@@ -7,7 +7,8 @@
 
 namespace mica::hub {
 
-/// What a download tells: the file's name or what it waits for, and how many of its bytes are here.
+/// The progress of a download: the file's name or the reason for a wait, and the bytes received so
+/// far.
 using OnProgress = llvm::function_ref<void(llvm::StringRef what, uint64_t bytes)>;
 
 /// The error for a response without the file, such as 404.

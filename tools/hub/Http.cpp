@@ -235,7 +235,7 @@ Error HttpClient::retry(function_ref<Error()> attempt, function_ref<uint64_t()> 
     if (progress() > before)
       failures = 1;
     if (failures >= maxFailures || wait > maxWait)
-      return createStringError(reason + ", try again " +
+      return createStringError(reason + "; try again " +
                                (wait > 0 ? "in " + std::to_string(wait) + " seconds" : "later"));
     waiting(reason);
     // 0.25, 0.5, 1 and 2 seconds, unless the server knows better.

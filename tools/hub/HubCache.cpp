@@ -77,7 +77,7 @@ std::optional<std::string> HubCache::mainCommit(const HubName &name) const {
 Error HubCache::setMainCommit(const HubName &name, StringRef commit) const {
   std::string path = in(modelFolder(name), "refs", "main");
   if (std::error_code error = sys::fs::create_directories(sys::path::parent_path(path)))
-    return inputError(path, "cannot be made (" + error.message() + ")", kHint);
+    return inputError(path, "cannot be created (" + error.message() + ")", kHint);
   auto file = program::TemporaryFile::create(path, {}, kHint);
   if (!file)
     return createStringError(path + ": " + file.error().message);
@@ -95,7 +95,7 @@ Error HubCache::link(const HubName &name, StringRef commit, StringRef file, Stri
   if (linkTarget(path) == target)
     return Error::success();
   if (std::error_code error = sys::fs::create_directories(sys::path::parent_path(path)))
-    return inputError(path, "cannot be made (" + error.message() + ")", kHint);
+    return inputError(path, "cannot be created (" + error.message() + ")", kHint);
   // Under a name of its own first: what is there is replaced at once.
   std::string fresh = path + ".mica-link";
   ::unlink(fresh.c_str());
@@ -135,6 +135,7 @@ static CachedSnapshot readSnapshot(const std::string &model, const std::string &
 
 static std::vector<std::string> pathsOf(const CachedSnapshot &snapshot) {
   std::vector<std::string> paths;
+  paths.reserve(snapshot.files.size());
   for (const CachedFile &file : snapshot.files)
     paths.push_back(file.path);
   return paths;

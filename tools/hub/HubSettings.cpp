@@ -44,7 +44,7 @@ static Expected<std::string> homeOfHub() {
     return in(pathOf(caches), "huggingface");
   SmallString<128> home;
   if (!sys::path::home_directory(home))
-    return createStringError("neither HF_HOME nor HOME is set, set one of them");
+    return createStringError("neither HF_HOME nor HOME is set; set one of them");
   return in(home, ".cache/huggingface");
 }
 
@@ -75,7 +75,8 @@ Expected<HubSettings> HubSettings::fromEnvironment() {
   StringRef endpoint = variable({"HF_ENDPOINT"});
   settings.endpoint = endpoint.empty() ? "https://huggingface.co" : endpoint.rtrim('/').str();
   if (!endpoint.empty() && !endpoint.starts_with("http://") && !endpoint.starts_with("https://"))
-    return inputError("HF_ENDPOINT", "is " + inQuotes(endpoint) + ", which is no http(s) address",
+    return inputError("HF_ENDPOINT",
+                      "is " + inQuotes(endpoint) + ", which is not an http(s) address",
                       "set it to one such as https://huggingface.co");
   Expected<std::string> token = findToken(*home);
   if (!token)

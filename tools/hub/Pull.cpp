@@ -62,7 +62,7 @@ Error Puller::refusal(const HttpHead &head, StringRef url) const {
     return inputError(
         name.text(),
         settings.token.empty() ? "does not exist at " + settings.endpoint + " or is private"
-                               : "is refused to this token by " + settings.endpoint,
+                               : "is not accessible with this token at " + settings.endpoint,
         settings.token.empty() ? "check the name, or set HF_TOKEN" : "check the name and HF_TOKEN");
   if (head.status == 404)
     return inputError(name.text(), "does not exist at " + settings.endpoint, "check the name");
@@ -126,7 +126,7 @@ Expected<tool::FileLock> Puller::lock(StringRef hash) {
   std::string file = cache.lockFile(name, hash);
   std::string hint = "set HF_HOME to another folder";
   if (std::error_code error = sys::fs::create_directories(sys::path::parent_path(file)))
-    return inputError(sys::path::parent_path(file), "cannot be made (" + error.message() + ")",
+    return inputError(sys::path::parent_path(file), "cannot be created (" + error.message() + ")",
                       hint);
   std::optional<tool::FileLock> held = tool::FileLock::take(file, tool::FileLock::Wait::No);
   if (!held && errno == EWOULDBLOCK) {
@@ -211,6 +211,7 @@ Expected<std::string> Puller::pull() {
     return listing.takeError();
   files = std::move(*listing);
   std::vector<std::string> paths;
+  paths.reserve(files.size());
   for (const RemoteFile &file : files)
     paths.push_back(file.path);
   Expected<Selection> selection = selectFiles(paths, name);
@@ -218,7 +219,7 @@ Expected<std::string> Puller::pull() {
     return selection.takeError();
   std::string blobs = sys::path::parent_path(cache.blob(name, "x")).str();
   if (std::error_code error = sys::fs::create_directories(blobs))
-    return inputError(blobs, "cannot be made (" + error.message() + ")",
+    return inputError(blobs, "cannot be created (" + error.message() + ")",
                       "set HF_HOME to another folder");
   if (Error error = fetch(selection->files))
     return std::move(error);

@@ -11,12 +11,12 @@
 
 namespace mica::hub {
 
-/// What is going on, and how many bytes of all are here.
+/// The current activity, and the bytes received so far of the total.
 using OnPullProgress =
     llvm::function_ref<void(llvm::StringRef what, uint64_t bytes, uint64_t allBytes)>;
 
-/// Brings the files of `name` at the hub's branch main into the cache, as far as they are not
-/// there, and gives the path that is compiled: a snapshot's folder or a GGUF file in it. Files
+/// Downloads the files of `name` at the hub's branch main that the cache lacks,
+/// and returns the path to compile: a snapshot's folder or a GGUF file in it. Files
 /// become part of the snapshot one by one, each whole; refs/main follows when all are. Waits while
 /// another process pulls the same repository.
 llvm::Expected<std::string> pull(const HubName &name, const HubSettings &settings,

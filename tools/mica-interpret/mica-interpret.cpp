@@ -194,7 +194,7 @@ llvm::Expected<SmallVector<func::FuncOp>> chooseFunctions(ModuleOp module, Strin
       chosen.push_back(function);
   if (chosen.empty())
     return llvm::createStringError(
-        "no public function without arguments, name one with --function");
+        "no public function without arguments; name one with --function");
   return chosen;
 }
 
@@ -213,7 +213,7 @@ llvm::Error run(const Options &options, MLIRContext &context) {
     module = parseSourceFile<ModuleOp>(sources, &context);
     if (!module)
       return llvm::createStringError(diagnostic.place(options.file) + ": " +
-                                     diagnostic.message("is no module of the mica dialect"));
+                                     diagnostic.message("is not a module of the mica dialect"));
   }
   llvm::Expected<SmallVector<func::FuncOp>> functions = chooseFunctions(*module, options.function);
   if (!functions)

@@ -171,8 +171,8 @@ static Error removeProgram(const ProgramCache &cache, StringRef name) {
     return program.name != name && StringRef(program.name).rsplit('-').first != name;
   });
   if (programs.empty())
-    return createStringError(name + ": is no compiled program in " + cache.path() +
-                             ", see `mica list`");
+    return createStringError(name + ": is not a compiled program in " + cache.path() +
+                             "; see `mica list`");
   return removePrograms(cache, programs);
 }
 
@@ -184,10 +184,10 @@ static Error removeModel(const hub::HubCache &cache, StringRef text) {
   if (!found)
     return found.takeError();
   std::string lockFile = cache.lockFile(*name, "mica");
-  sys::fs::create_directories(sys::path::parent_path(lockFile));
+  (void)sys::fs::create_directories(sys::path::parent_path(lockFile));
   std::optional<FileLock> lock = FileLock::take(lockFile, FileLock::Wait::No);
   if (!lock)
-    return createStringError(text + ": is being pulled, try again later");
+    return createStringError(text + ": is being pulled; try again later");
   // What was found before the lock was taken may have changed.
   Expected<hub::Removal> removal = cache.findRemoval(*name);
   if (!removal)

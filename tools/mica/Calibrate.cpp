@@ -173,7 +173,7 @@ private:
     constexpr size_t fewIds = 1024;
     if (size_t used = windows.size() * windows.front().length; used < fewIds)
       rt::reportWarning(
-          llvm::formatv("{0}: statistics are of {1} ids only, give a text of at least {2}", text,
+          llvm::formatv("{0}: statistics are of {1} ids only; give a text of at least {2}", text,
                         used, fewIds)
               .str());
     vocab = static_cast<size_t>(opened->manifest.vocab);

@@ -1,4 +1,4 @@
-//===- Calibrate.h - what errors of quantized weights weigh -----*- C++ -*-===//
+//===- Calibrate.h - importance of columns for quantization -----*- C++ -*-===//
 #ifndef MICA_TOOLS_MICA_CALIBRATE_H
 #define MICA_TOOLS_MICA_CALIBRATE_H
 

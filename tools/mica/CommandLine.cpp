@@ -1,4 +1,4 @@
-//===- CommandLine.cpp - what mica understands -----------------------------===//
+//===- CommandLine.cpp - the options of mica -----------------------------===//
 
 #include "tools/mica/CommandLine.h"
 
@@ -7,197 +7,241 @@
 
 namespace mica::tool {
 
-static const std::string modelHelp =
-    "a Hugging Face folder, a GGUF file, or a .mlir file at stage model with its weights beside it";
-static const std::string hubHelp =
-    "; or OWNER/NAME[:FILE or quantization] on the Hugging Face hub, which is pulled";
+constexpr const char *modelHelp =
+    "Hugging Face folder, GGUF file, or .mlir file at stage model next to its weights";
+constexpr const char *hubHelp =
+    "; or OWNER/NAME[:FILE or quantization] to pull it from the Hugging Face hub";
 
 /// What `list` and `rm` work on.
-static const std::string cachesHelp =
-    "Models are in $HF_HUB_CACHE, by default $HF_HOME/hub or ~/.cache/huggingface/hub, which other "
-    "tools share. Compiled programs are in $XDG_CACHE_HOME/mica, by default ~/.cache/mica; those "
-    "unused for the longest time are removed where all take more than $MICA_CACHE_BYTES, by "
-    "default 16 GiB.";
+constexpr const char *cachesHelp =
+    "Models are stored in $HF_HUB_CACHE (default: $HF_HOME/hub, or ~/.cache/huggingface/hub), "
+    "shared with other tools. Compiled programs are stored in $XDG_CACHE_HOME/mica (default: "
+    "~/.cache/mica); when they exceed $MICA_CACHE_BYTES (default: 16 GiB), the least recently used "
+    "ones are removed.";
 
-static void addCompile(CLI::App &app, CompileArguments &arguments) {
-  CLI::App *command =
-      app.add_subcommand("compile", "compile a model to a program, or to any stage before");
-  arguments.model.addTo(*command, modelHelp + hubHelp);
+constexpr const char *outputGroup = "Output";
+
+static void addJson(CLI::App &command, bool &json) {
+  command.add_flag("--json", json, "Print one JSON object");
+}
+
+static void addCalibration(CLI::App &command, CompileArguments &arguments) {
+  CLI::Option *calibrate =
+      command
+          .add_option(
+              "--calibrate", arguments.calibrate,
+              "With --weights int8 or int4: weight rounding errors by activation statistics "
+              "from this text (at most 65536 tokens of it)")
+          ->type_name("FILE");
+  command
+      .add_option(
+          "--imatrix", arguments.imatrix,
+          "With --weights int8 or int4: use the activation statistics of this file, written "
+          "by llama-imatrix of llama.cpp")
+      ->type_name("FILE")
+      ->excludes(calibrate);
+}
+
+static void addCompileOutput(CLI::App &command, CompileArguments &arguments) {
   std::vector<std::string> stages;
   for (const StageInfo &info : getStages())
     stages.push_back(info.name.str());
-  command->add_option("-o", arguments.output, "the file to write (text goes to stdout without it)")
+  command.add_option("-o", arguments.output, "Output file (default for text: standard output)")
       ->type_name("FILE");
-  CLI::Option *calibrate =
-      command
-          ->add_option(
-              "--calibrate", arguments.calibrate,
-              "with --weights int8 or int4: weight rounding errors by activation statistics "
-              "collected on this text, of which at most 65536 tokens are read")
-          ->type_name("FILE");
-  command
-      ->add_option("--imatrix", arguments.imatrix,
-                   "take the activation statistics from this file of llama.cpp's llama-imatrix")
-      ->type_name("FILE")
-      ->excludes(calibrate);
-  command->add_option("--emit", arguments.emit, "where to stop")
+  command.add_option("--emit", arguments.emit, "Stop at this stage")
+      ->type_name("STAGE")
       ->check(CLI::IsMember(stages))
       ->capture_default_str();
-  command->add_option("--dump-stages", arguments.dumpFolder, "write every stage into this folder")
+  command.add_option("--dump-stages", arguments.dumpFolder, "Write every stage to this folder")
       ->type_name("DIR");
-  command->add_flag("--json", arguments.json,
-                    "print seconds and bytes per stage, and the peak of anonymous memory");
-  command->add_flag("-v,--verbose", arguments.verbose,
-                    "list what is left out of the model, and what the stages cost");
+  command.add_flag("--json", arguments.json,
+                   "Print the time and size of each stage and the peak of anonymous memory");
+  command.add_flag(
+      "-v,--verbose", arguments.verbose,
+      "List ignored settings and tensors, and matrices whose blocks are not preserved; "
+      "print the cost of each stage");
+}
+
+static void addCompile(CLI::App &app, CompileArguments &arguments) {
+  CLI::App *command =
+      app.add_subcommand("compile", "Compile a model to a program, or to an earlier stage");
+  arguments.model.addTo(*command, std::string(modelHelp) + hubHelp);
+  rt::addGroup(*command, kPrecisionGroup, [&] { addCalibration(*command, arguments); });
+  rt::addGroup(*command, outputGroup, [&] { addCompileOutput(*command, arguments); });
   command->footer("Example:\n  mica compile model.gguf -o model && ./model chat");
 }
 
 static void addRun(CLI::App &app, RunArguments &arguments) {
-  CLI::App *command =
-      app.add_subcommand("run", "compile into a cache once, then behave as the program would");
-  arguments.model.addTo(*command, modelHelp + hubHelp);
-  command->footer("Everything else is handed on to the program: see `mica run MODEL --help`.\n\n" +
-                  cachesHelp + "\n\nExample:\n  mica run model.gguf chat");
+  CLI::App *command = app.add_subcommand("run", "Compile a model into a cache once, and run it");
+  arguments.model.addTo(*command, std::string(modelHelp) + hubHelp);
+  command->footer(
+      std::string(
+          "All other arguments are passed to the program; see `mica run MODEL --help`.\n\n") +
+      cachesHelp +
+      "\n\nExamples:\n  mica run model.gguf chat\n  mica run OWNER/NAME:Q4_K_M -p 'Once upon a "
+      "time' -n 100");
 }
 
 static void addInspect(CLI::App &app, InspectArguments &arguments) {
-  CLI::App *command = app.add_subcommand("inspect", "say what is inside of a model or a program");
-  arguments.model.addTo(*command, modelHelp + hubHelp +
-                                      "; or a program, to which no option but --json applies");
-  command
-      ->add_option("--graph", arguments.graph, "draw the model's graph into FILE.svg or FILE.dot")
-      ->type_name("FILE");
-  command->add_flag("--json", arguments.json, "as one JSON object");
+  CLI::App *command = app.add_subcommand("inspect", "Show what a model or a program contains");
+  arguments.model.addTo(*command, std::string(modelHelp) + hubHelp +
+                                      "; or a program, for which --json is the only option");
+  rt::addGroup(*command, outputGroup, [&] {
+    command
+        ->add_option("--graph", arguments.graph, "Draw the model's graph to FILE.svg or FILE.dot")
+        ->type_name("FILE");
+    addJson(*command, arguments.json);
+  });
   command->footer("Example:\n  mica inspect model.gguf --graph model.svg");
+}
+
+static void addEvalText(CLI::App &command, EvalArguments &arguments) {
+  CLI::Option *text = command.add_option("--text", arguments.text, "Text file in UTF-8");
+  CLI::Option *tokens = command.add_option("--tokens-file", arguments.tokensFile,
+                                           "The text as token ids, separated by spaces or commas");
+  text->type_name("FILE")->excludes(tokens);
+  tokens->type_name("FILE");
+  command
+      .add_option("--context", arguments.context,
+                  "Window size in tokens (default: the programs' context, at most 512)")
+      ->transform(rt::wholeNumber(2, INT32_MAX));
+  command
+      .add_option("--windows", arguments.windows,
+                  "Maximum number of windows (default: the whole text)")
+      ->transform(rt::wholeNumber(1));
+}
+
+static void addEvalMachine(CLI::App &command, EvalArguments &arguments) {
+  command
+      .add_option("--prefill-chunk", arguments.prefillChunk,
+                  "Tokens that the programs process at once")
+      ->transform(rt::wholeNumber(1));
+  command.add_flag("--as-decode", arguments.asDecode,
+                   "Compute rows as in decoding instead of as in prompts");
+  command.add_option("-t,--threads", arguments.threads, "Number of threads of the programs")
+      ->transform(rt::wholeNumber(1));
 }
 
 static void addEval(CLI::App &app, EvalArguments &arguments) {
   CLI::App *command = app.add_subcommand(
-      "eval", "measure the perplexity of a program on a text, and its KL divergence from another");
-  command->add_option("PROGRAM", arguments.program, "a compiled program")->required();
-  CLI::Option *text = command->add_option("--text", arguments.text, "a text in UTF-8");
-  CLI::Option *tokens = command->add_option("--tokens-file", arguments.tokensFile,
-                                            "the text as ids, separated by spaces or commas");
-  text->type_name("FILE")->excludes(tokens);
-  tokens->type_name("FILE");
-  command
-      ->add_option("--reference", arguments.reference,
-                   "also the KL divergence from this program, how often both have the same top, "
-                   "and the RMS difference of probabilities")
-      ->type_name("PROGRAM2");
-  command
-      ->add_option("--context", arguments.context,
-                   "ids of a window (default: what the programs hold, at most 512)")
-      ->transform(rt::wholeNumber(2, INT32_MAX));
-  command->add_option("--windows", arguments.windows, "windows at most (default: the whole text)")
-      ->transform(rt::wholeNumber(1));
-  command
-      ->add_option("--prefill-chunk", arguments.prefillChunk,
-                   "rows that the programs compute at once")
-      ->transform(rt::wholeNumber(1));
-  command->add_flag("--as-decode", arguments.asDecode,
-                    "compute rows as both programs do in decoding (default: as in prompts)");
-  command->add_option("--threads", arguments.threads, "threads of the programs")
-      ->transform(rt::wholeNumber(1));
-  command->add_flag("--json", arguments.json, "as one JSON object");
+      "eval", "Measure the perplexity of a program, and its KL divergence from another");
+  command->add_option("PROGRAM", arguments.program, "Compiled program")->required();
+  rt::addGroup(*command, "Text", [&] { addEvalText(*command, arguments); });
+  rt::addGroup(*command, "Machine", [&] { addEvalMachine(*command, arguments); });
+  rt::addGroup(*command, outputGroup, [&] {
+    command
+        ->add_option("--reference", arguments.reference,
+                     "Also report the KL divergence from this program, how often both agree on the "
+                     "most likely token, and the RMS difference of probabilities")
+        ->type_name("PROGRAM2");
+    addJson(*command, arguments.json);
+  });
   command->footer(
-      "The text is cut into windows that do not overlap; what is shorter than a window "
-      "at its end is left out.\nEach window is computed on its own, and begins with the "
-      "program's begin token where the text does.\nScored are the positions in its "
-      "second half, which have half a window or more before them.\n\n"
-      "The column std. error holds the standard error of the perplexity, the number after +- that "
-      "of the mean KL divergence: how far off both may be, as the text is a sample.\n\n"
+      "The text is split into windows that do not overlap; a shorter rest at its end is ignored. "
+      "Each window is evaluated independently and starts with the program's BOS token if the text "
+      "does. The positions in the second half of each window are scored, so that each has at least "
+      "half a window of context.\n\n"
+      "The column std. error holds the standard error of the perplexity; the number after +- is "
+      "the standard error of the mean KL divergence. Both estimate the error from sampling the "
+      "text.\n\n"
       "With --reference, over all scored positions:\n"
-      "  KL           sum over the vocabulary of q (log q - log p) in nats, p of PROGRAM, q of "
-      "PROGRAM2: mean, percentiles, maximum\n"
-      "  same top     the share of positions at which both have the same most likely id\n"
-      "  RMS delta p  sqrt(mean (p - q)^2), p and q the probabilities of the id that follows in "
+      "  KL: sum over the vocabulary of q (log q - log p) in nats, with p of PROGRAM and q of "
+      "PROGRAM2; mean, percentiles and maximum\n"
+      "  same top: share of positions at which both have the same most likely token\n"
+      "  RMS delta p: sqrt(mean (p - q)^2), with p and q the probabilities of the next token of "
       "the text, in percentage points\n"
       "With --context 512, windows, scored positions and definitions are those of llama.cpp's "
       "llama-perplexity -c 512 --kl-divergence.\n\n"
       "Example:\n  mica eval int4-program --text wiki.txt --reference bf16-program");
 }
 
-static void addVerify(CLI::App &app, VerifyArguments &arguments) {
-  CLI::App *command = app.add_subcommand(
-      "verify", "compare what a program computes, op by op, with the reference interpreter");
-  arguments.model.addTo(*command,
-                        "a folder with config.json, a GGUF file or a .mlir file" + hubHelp);
+static void addVerifyInput(CLI::App &command, VerifyArguments &arguments) {
   command
-      ->add_option("--text", arguments.text,
-                   "a text whose first tokens are fed (default: random ids)")
+      .add_option("--text", arguments.text,
+                  "Process the first tokens of this text (default: random tokens)")
       ->type_name("FILE");
   command
-      ->add_option(
+      .add_option(
           "--against", arguments.against,
-          "let the interpreter read the model from here, for instance from the folder that "
-          "a GGUF file was made of")
+          "Let the interpreter read this model instead, such as the folder that a GGUF file "
+          "was converted from")
       ->type_name("MODEL2");
   command
-      ->add_option(
-          "--positions", arguments.positions,
-          "how many tokens are fed, so that windows and borders of ropes are met (default: "
-          "48 to 512, fewer of a large model)")
+      .add_option("--positions", arguments.positions,
+                  "Number of tokens to process, enough to reach sliding windows and thresholds of "
+                  "rope (default: 48 to 512, fewer for large models)")
       ->transform(rt::wholeNumber(2));
-  command->add_option("--threads", arguments.threads, "threads of the program")
-      ->transform(rt::wholeNumber(1));
-  command->add_flag("--json", arguments.json, "as one JSON object");
+}
+
+static void addVerify(CLI::App &app, VerifyArguments &arguments) {
+  CLI::App *command =
+      app.add_subcommand("verify", "Compare each op of a program with the reference interpreter");
+  arguments.model.addTo(*command,
+                        std::string("Hugging Face folder, GGUF file or .mlir file") + hubHelp);
+  rt::addGroup(*command, "Input", [&] { addVerifyInput(*command, arguments); });
+  rt::addGroup(*command, "Machine", [&] {
+    command->add_option("-t,--threads", arguments.threads, "Number of threads of the program")
+        ->transform(rt::wholeNumber(1));
+  });
+  rt::addGroup(*command, outputGroup, [&] { addJson(*command, arguments.json); });
   command->footer(
-      "An op is held against the interpreter, which rounds weights and rows alike and computes "
-      "from "
-      "the program's own rows; logits against the interpreter in f32. Exit status 1 where an op is "
-      "further off than the order of its sums explains, or logits of f32 or bf16 further than "
-      "their precision does: the last line says so. What int8 and int4 lose shows in the distance "
-      "of the logits and is no failure, as it is in the format: `mica eval` measures it.\n\n"
+      "Compares each op with the reference interpreter, run on the program's own inputs and "
+      "quantized weights, and the logits with the f32 interpreter. Exits with 1 if an op, or for "
+      "f32 and bf16 the logits, exceed the tolerance; the last line is the verdict. For int8 and "
+      "int4, a larger distance of the logits is expected from the format and is not a failure; "
+      "`mica eval` measures it.\n\n"
       "Example:\n  mica verify model.gguf --text README.md");
 }
 
 static void addPull(CLI::App &app, PullArguments &arguments) {
-  CLI::App *command = app.add_subcommand("pull", "download a model from the Hugging Face hub");
+  CLI::App *command = app.add_subcommand("pull", "Download a model from the Hugging Face hub");
   command
       ->add_option("MODEL", arguments.model,
-                   "OWNER/NAME, of which the configuration, the tokenizer and safetensors are "
-                   "downloaded; or OWNER/NAME:Q4_K_M, the GGUF file whose name ends so; or "
-                   "OWNER/NAME:FILE")
+                   "OWNER/NAME: configuration, tokenizer and safetensors; OWNER/NAME:Q4_K_M: the "
+                   "GGUF file whose name ends with it; OWNER/NAME:FILE: that file")
       ->required();
   command->footer(
-      "Prints the path of the model. Files go into the cache of huggingface_hub, and what is there "
-      "is not downloaded again; an interrupted download is resumed. Every file is compared with "
-      "its hash.\n\n"
+      "Prints the path of the model. Files are stored in the cache of huggingface_hub. Existing "
+      "files are not downloaded again, interrupted downloads are resumed, and every file is "
+      "verified by its hash.\n\n"
       "HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE and HF_HUB_DOWNLOAD_TIMEOUT "
-      "have huggingface_hub's meaning.");
+      "have the same meaning as in huggingface_hub.\n\n"
+      "Examples:\n  mica pull Qwen/Qwen3-0.6B\n  mica pull "
+      "bartowski/SmolLM2-135M-Instruct-GGUF:Q4_K_M");
 }
 
 static void addList(CLI::App &app, ListArguments &arguments) {
-  CLI::App *command = app.add_subcommand("list", "list pulled models and compiled programs");
-  command->add_flag("--json", arguments.json, "as one JSON object");
-  command->footer(cachesHelp);
+  CLI::App *command = app.add_subcommand("list", "List pulled models and compiled programs");
+  addJson(*command, arguments.json);
+  command->footer(std::string(cachesHelp) + "\n\nExample:\n  mica list");
 }
 
 static void addRemove(CLI::App &app, RemoveArguments &arguments) {
-  CLI::App *command = app.add_subcommand("rm", "remove pulled models and compiled programs");
-  command->add_option(
-      "NAME", arguments.names,
-      "OWNER/NAME, a pulled model; OWNER/NAME:FILE or quantization, files of it; or "
-      "the name of a compiled program, with or without its key");
-  command->add_flag("--programs", arguments.programs, "remove all compiled programs");
-  command->footer(cachesHelp);
+  CLI::App *command = app.add_subcommand("rm", "Remove pulled models and compiled programs");
+  command->add_option("NAME", arguments.names,
+                      "Pulled model OWNER/NAME, files of it as OWNER/NAME:FILE or quantization, or "
+                      "a compiled program, with or without its key");
+  command->add_flag("--programs", arguments.programs, "Remove all compiled programs");
+  command->footer(std::string(cachesHelp) +
+                  "\n\nExamples:\n  mica rm OWNER/NAME:Q4_K_M\n  mica rm --programs");
 }
 
 static void addReference(CLI::App &app, ReferenceArguments &arguments) {
-  CLI::App *command = app.add_subcommand("reference", "print the option reference of docs/cli.md");
+  CLI::App *command = app.add_subcommand("reference", "Print the option reference of docs/cli.md");
   command->group(""); // for the build
   command
       ->add_option("--install", arguments.folder,
-                   "instead write man pages and completions, each where a prefix has it")
+                   "Write man pages and completions below DIR instead, in the layout of a prefix")
       ->type_name("DIR");
 }
 
 void addCommands(CLI::App &app, ToolArguments &arguments) {
-  app.description("Mica compiles language models to programs.");
+  app.description("Mica compiles language models to native programs.");
   app.formatter(rt::helpFormatter());
   app.set_version_flag("--version", "mica " MICA_VERSION);
   app.require_subcommand(1);
+  app.footer("Examples:\n  mica compile model.gguf -o model && ./model chat\n  mica run "
+             "OWNER/NAME:Q4_K_M chat\n\nSee `mica COMMAND --help` for the options of a command.");
   addCompile(app, arguments.compile);
   addRun(app, arguments.run);
   addInspect(app, arguments.inspect);

@@ -1,4 +1,4 @@
-//===- CommandLine.h - what mica understands --------------------------------===//
+//===- CommandLine.h - the options of mica ----------------------------------===//
 #ifndef MICA_TOOLS_MICA_COMMANDLINE_H
 #define MICA_TOOLS_MICA_COMMANDLINE_H
 

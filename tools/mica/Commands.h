@@ -15,7 +15,11 @@ class App;
 
 namespace mica::tool {
 
-/// What decides how MODEL becomes a program; common to `compile`, `run` and `inspect`.
+/// The heading of options that choose formats, in --help.
+inline constexpr const char *kPrecisionGroup = "Precision";
+
+/// The options that decide how MODEL is compiled, common to `compile`, `run`, `inspect` and
+/// `verify`.
 struct ModelArguments {
   std::string model;
   std::string weights, kv; ///< names of precisions, or empty
@@ -24,12 +28,15 @@ struct ModelArguments {
   std::string target = "native";
   const CLI::App *command = nullptr; ///< whose options these are
 
-  /// `what` MODEL may be.
+  /// `what` describes MODEL in --help.
   void addTo(CLI::App &command, const std::string &what);
   /// The first of the options that was given; empty where none was.
   std::string givenOption() const;
   /// The options for the compiler library; errors name the option.
   llvm::Expected<cpu::CompileOptions> resolve() const;
+
+private:
+  void addPrecision(CLI::App &app);
 };
 
 struct CompileArguments {
@@ -101,7 +108,7 @@ llvm::Expected<std::string> modelPath(const std::string &model);
 llvm::Expected<cpu::CompileOptions> programOptions(const ModelArguments &arguments,
                                                    const char *argv0);
 
-/// What compiling has found, and the tensors that have no influence.
+/// The result of a compilation, with the ignored tensors.
 struct CompileResult {
   cpu::CompileReport report;
   std::vector<IgnoredTensor> ignored;
@@ -111,7 +118,7 @@ struct CompileResult {
   bool hasTokenizer = false, hasChat = false; ///< chat: a template that can be run
 };
 
-/// What is said on stderr while a model is compiled.
+/// Which messages a compilation prints to stderr.
 enum class Messages { None, Default, Verbose };
 
 /// Prints warnings and notes of passes over `input`, the model MODEL; those that layers have in
@@ -119,7 +126,7 @@ enum class Messages { None, Default, Verbose };
 void reportRemarks(llvm::StringRef model, const ModelInput &input,
                    llvm::ArrayRef<PassRemark> remarks);
 
-/// Finds out what errors of the model's weights weigh.
+/// Computes the importance of the columns of the model's weights.
 using FindImportance =
     std::function<llvm::Expected<cpu::ColumnImportance>(const ModelInput &input)>;
 

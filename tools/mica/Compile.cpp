@@ -34,32 +34,40 @@ namespace mica::tool {
 void ModelArguments::addTo(CLI::App &app, const std::string &what) {
   command = &app;
   CLI::Option *positional = app.add_option("MODEL", model, what);
-  app.add_option("-m,--model", model, "the same as MODEL")
-      ->type_name("MODEL")
-      ->excludes(positional);
+  app.add_option("-m,--model", model, "Same as MODEL")->type_name("MODEL")->excludes(positional);
   app.callback([this] {
     if (model.empty())
       throw CLI::RequiredError("MODEL");
   });
-  app.add_option(
-         "--weights", weights,
-         "precision of weights: integers have a scale per 32, int4 an offset as well "
-         "(default: the checkpoint's own, f16 as bf16; blocks of a GGUF file are computed as "
-         "they are stored: int8 and int4 requantize them, which loses precision)")
+  rt::addGroup(app, kPrecisionGroup, [&] { addPrecision(app); });
+  rt::addGroup(app, "Program", [&] {
+    app.add_option("-c,--max-seq", maxSeq,
+                   "Maximum sequence length (default: the model's own, at most 8192)")
+        ->transform(rt::wholeNumber(1));
+    app.add_option("--target", target, "Target CPU, by LLVM's name, or native")
+        ->type_name("CPU")
+        ->capture_default_str();
+  });
+}
+
+void ModelArguments::addPrecision(CLI::App &app) {
+  app.add_option("--weights", weights,
+                 "Weight format: int8 has a scale per 32 weights, int4 a scale and an offset "
+                 "(default: the checkpoint's own, f16 becomes bf16, blocks of GGUF files are "
+                 "preserved; int8 and int4 requantize blocks, which loses precision)")
+      ->type_name("FORMAT")
       ->check(CLI::IsMember({"f32", "bf16", "int8", "int4"}));
   app.add_option("--kv", kv,
-                 "precision of caches: int8 has a scale per head and position (default: f32 where "
-                 "the weights are f32, else bf16)")
+                 "KV cache format: int8 has a scale per head and position (default: f32 for f32 "
+                 "weights, else bf16)")
+      ->type_name("FORMAT")
       ->check(CLI::IsMember({"f32", "bf16", "int8"}));
-  app.add_option(
-         "--rows", rows,
-         "rows of prompts that multiply weights in blocks: exact expands the blocks to bf16, "
-         "int8 rounds rows to 8 bits per 32, which is faster and less precise (default: exact)")
+  app.add_option("--rows", rows,
+                 "Activations multiplied by preserved blocks in prompts: exact uses bf16; int8 "
+                 "quantizes them to 8 bits per 32, which is faster and less precise (default: "
+                 "exact)")
+      ->type_name("FORMAT")
       ->check(CLI::IsMember({"exact", "int8"}));
-  app.add_option("-c,--max-seq", maxSeq,
-                 "longest sequence (default: the model's own, at most 8192)")
-      ->transform(rt::wholeNumber(1));
-  app.add_option("--target", target, "native, or the name of a CPU")->capture_default_str();
 }
 
 std::string ModelArguments::givenOption() const {
@@ -146,11 +154,11 @@ static Expected<bool> addChat(StringRef folder, cpu::CompileOptions &options, bo
                       "): `chat` and --chat of the program will refuse");
   if (forTools && !forTools->unusable.empty())
     rt::reportWarning(forTools->file + ": the chat template for tools cannot be run (" +
-                      forTools->unusable + "): the program will refuse tools");
+                      forTools->unusable + "): the program will not accept tools");
   if (!(*chat)->leftOut.empty())
-    rt::reportWarning((*chat)->file + ": of its chat templates \"" +
+    rt::reportWarning((*chat)->file + ": the chat templates \"" +
                       join((*chat)->leftOut, "\" and \"") +
-                      "\" will not be used: programs know \"default\", and \"tool_use\" for tools");
+                      "\" are ignored: programs support \"default\", and \"tool_use\" for tools");
   return isUsable;
 }
 
@@ -164,8 +172,8 @@ static void warnUnsupported(const ModelInput &input) {
 /// Frequencies are right, and attention was trained, up to some length only.
 static void warnAboutLength(StringRef model, const cpu::CompileReport &report) {
   if (report.scaledFor && report.maxSeq > *report.scaledFor)
-    rt::reportWarning(formatv("{0}: the program takes {1} positions, but the model's scaling of "
-                              "rope was made for {2}, choose --max-seq {2}",
+    rt::reportWarning(formatv("{0}: the program supports {1} positions, but the model's rope "
+                              "scaling is made for {2}; choose --max-seq {2}",
                               model, report.maxSeq, *report.scaledFor)
                           .str());
 }
@@ -175,7 +183,7 @@ static void warnAboutLength(StringRef model, const cpu::CompileReport &report) {
 static void warnAboutNoTokenizer(const ModelInput &input, StringRef model) {
   if (input.folder == model)
     rt::reportWarning(input.folder + ": " + reasonForNoTokenizer(input.folder) +
-                      ": the program takes token ids (--tokens), no text and no conversation");
+                      ": the program only accepts token ids (--tokens), no text and no chat");
 }
 
 /// Whether weights that are stored in blocks become those of another format.
@@ -268,9 +276,9 @@ static void listIgnored(const ModelInput &input, const cpu::CompileOptions &opti
                       nameOf(*options.weights),
                       options.preserveBlocks ? "; blocks are preserved" : "");
   for (const IgnoredKey &key : input.ignoredKeys)
-    errs() << key.file << ": \"" << key.key << "\" has no influence: " << key.reason << "\n";
+    errs() << key.file << ": \"" << key.key << "\" is ignored: " << key.reason << "\n";
   for (const IgnoredTensor &tensor : input.ignoredTensors)
-    errs() << input.folder << ": tensor \"" << tensor.name << "\" is left out: " << tensor.reason
+    errs() << input.folder << ": tensor \"" << tensor.name << "\" is ignored: " << tensor.reason
            << "\n";
 }
 
@@ -389,7 +397,7 @@ static void printStages(const cpu::CompileReport &result, uint64_t peak) {
     errs() << formatv("{0,-8} {1,8:f3} s {2,12} bytes\n", getStageInfo(stage.stage).name,
                       stage.seconds, stage.bytes);
   if (result.maxSeq > 0)
-    errs() << formatv("memory of a conversation: {0} per token, {1} for all {2}\n",
+    errs() << formatv("KV cache: {0} per token, {1} for all {2} positions\n",
                       bytesText(static_cast<double>(result.cacheBytesPerToken)),
                       bytesText(static_cast<double>(result.cacheBytesPerToken) *
                                 static_cast<double>(result.maxSeq)),

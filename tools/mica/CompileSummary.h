@@ -18,7 +18,7 @@ struct FormatCosts {
   static constexpr llvm::StringLiteral ofInt8Rows = ".003", ofInt8Cache = ".0009";
 };
 
-/// What compiling has made of a model.
+/// The result of compiling a model.
 struct CompileSummary {
   std::string output;
   uint64_t bytes = 0;

@@ -39,8 +39,8 @@ Expected<rt::Tokens> readIds(StringRef path, int64_t vocab) {
     int64_t id;
     if (word.getAsInteger(10, id) || id < 0 || id >= vocab)
       return inputError(path,
-                        inQuotes(word) + " is no id from 0 to " + Twine(vocab - 1) + " (after " +
-                            Twine(ids.size()) + " ids)",
+                        inQuotes(word) + " is not an id from 0 to " + Twine(vocab - 1) +
+                            " (after " + Twine(ids.size()) + " ids)",
                         "write such ids");
     ids.push_back(static_cast<int32_t>(id));
   }
@@ -130,8 +130,7 @@ Error Evaluation::readText() {
     rt::Result<rt::Tokens> others =
         reference && reference->text ? reference->text->encode(text) : ids;
     if (!others || *others != ids)
-      return reference->error("its tokenizer makes other ids of the text than that of " +
-                                  program.path,
+      return reference->error("its tokenizer produces different ids than that of " + program.path,
                               "compare programs of one model");
   }
   begins = program.manifest.bos && !ids.empty() && ids.front() == *program.manifest.bos;

@@ -31,7 +31,7 @@ Expected<cpu::SourceTensor> FileWeights::find(StringRef name) const {
   if (!type)
     return inputError(files.pathOf(*info),
                       "tensor " + inQuotes(name) + " is " + storedNameOf(*info) +
-                          ", of which nothing is made",
+                          ", which is not supported",
                       "convert the weights to one of them");
   cpu::SourceTensor tensor{*type, info->shape, files.bytes(*info)};
   if (const TensorType *blocks = info->blocks)

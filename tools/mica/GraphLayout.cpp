@@ -90,6 +90,7 @@ private:
   /// Nodes are where their neighbors are in the mean.
   void orderBy(std::vector<int> &rank, const std::vector<std::vector<int>> &neighbors) {
     std::vector<std::pair<double, int>> keys;
+    keys.reserve(rank.size());
     for (int node : rank)
       keys.emplace_back(mean(neighbors[node], place, place[node]), node);
     std::sort(keys.begin(), keys.end());

@@ -86,7 +86,7 @@ int runInspect(InspectArguments arguments) {
   bool program = sys::fs::is_regular_file(model) && !model.ends_with(".mlir") && !isGguf(model);
   std::string given = graph.empty() ? arguments.model.givenOption() : "--graph";
   if (program && !given.empty())
-    return usage(given + " does not apply to a program, give the model that it was compiled from",
+    return usage(given + " does not apply to a program; give the model that it was compiled from",
                  "mica inspect");
   if (Error error = program ? inspectProgram(arguments) : inspectModel(arguments))
     return report(model, std::move(error), graph);

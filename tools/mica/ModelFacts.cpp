@@ -183,19 +183,19 @@ std::string toText(const ModelFacts &facts) {
   line("context", llvm::Twine(facts.context) + " positions");
   line("vocabulary", llvm::Twine(facts.vocab));
   line("shape", llvm::Twine(facts.layers) + " layers, hidden " + llvm::Twine(facts.hidden) + ", " +
-                    llvm::Twine(facts.heads) + " heads on " + llvm::Twine(facts.kvHeads) +
+                    llvm::Twine(facts.heads) + " heads, " + llvm::Twine(facts.kvHeads) +
                     " key/value heads of " + llvm::Twine(facts.headDim));
   line("parameters",
        llvm::Twine(facts.parameters) + " in " + llvm::Twine(facts.tensors) + " weights");
   if (!facts.stored.empty())
-    line("stored as", facts.stored + " for the most part");
+    line("stored as", facts.stored + " (most weights)");
   line("program", bytesText(static_cast<double>(facts.storedBytes)) + " of weights (" +
                       facts.weights + (facts.preservedBlocks.empty() ? "" : ", ") +
                       llvm::join(facts.preservedBlocks, ", ") + "), " +
                       bytesText(static_cast<double>(facts.cachePerToken)) +
                       " of cache per token (" + facts.kv + ")");
   for (const auto &[role, type] : facts.rows)
-    line(role, "rows are " + type + " where they multiply weights in blocks" +
+    line(role, "rows are " + type + " where multiplied by preserved blocks" +
                    (role == kPromptRole ? " (" + facts.promptRows + ")" : ""));
   line("target", targetText(facts.target));
   // Names of functions may be longer than the words above.

@@ -1,4 +1,4 @@
-//===- ModelFacts.h - what is inside a model --------------------*- C++ -*-===//
+//===- ModelFacts.h - the properties of a model -----------------*- C++ -*-===//
 #ifndef MICA_TOOLS_MICA_MODELFACTS_H
 #define MICA_TOOLS_MICA_MODELFACTS_H
 

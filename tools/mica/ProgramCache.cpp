@@ -32,7 +32,7 @@ static Expected<std::string> cacheHome() {
   if (const char *base = std::getenv("XDG_CACHE_HOME"); base && *base == '/')
     return base;
   if (!sys::path::home_directory(folder))
-    return createStringError("neither XDG_CACHE_HOME nor HOME is set, set one of them");
+    return createStringError("neither XDG_CACHE_HOME nor HOME is set; set one of them");
   sys::path::append(folder, ".cache");
   return folder.str().str();
 }
@@ -45,7 +45,7 @@ Expected<ProgramCache> ProgramCache::locate() {
   if (const char *bytes = std::getenv("MICA_CACHE_BYTES");
       bytes && StringRef(bytes).getAsInteger(10, bound))
     return createStringError("MICA_CACHE_BYTES is not a number of bytes: \"" + Twine(bytes) +
-                             "\", set it to one");
+                             "\"; set it to one");
   return ProgramCache(*home + "/mica", bound);
 }
 
@@ -58,8 +58,8 @@ Expected<ProgramCache> ProgramCache::open() {
   if (!error)
     error = sys::fs::create_directory(cache->folder);
   if (error)
-    return createStringError(cache->folder + ": cannot be made (" + error.message() +
-                             "), set XDG_CACHE_HOME to a folder that exists");
+    return createStringError(cache->folder + ": cannot be created (" + error.message() +
+                             "); set XDG_CACHE_HOME to a folder that exists");
   return cache;
 }
 
@@ -82,7 +82,7 @@ static void removeTemporariesOf(StringRef program) {
     if (targetOf(it->path()) == program)
       found.push_back(it->path());
   for (const std::string &path : found)
-    sys::fs::remove(path);
+    (void)sys::fs::remove(path);
 }
 
 Expected<std::string> ProgramCache::get(StringRef key,
@@ -93,11 +93,11 @@ Expected<std::string> ProgramCache::get(StringRef key,
   std::optional<FileLock> held = FileLock::take(lockFile, FileLock::Wait::Yes);
   if (!held)
     return createStringError(lockFile + ": cannot be locked (" + std::strerror(errno) +
-                             "), set XDG_CACHE_HOME to another folder");
+                             "); set XDG_CACHE_HOME to another folder");
   removeLeftovers(path);
   bool present = sys::fs::exists(path);
   if (present && !isWhole(path)) {
-    sys::fs::remove(path);
+    (void)sys::fs::remove(path);
     present = false;
   }
   if (!present)
@@ -132,7 +132,7 @@ void ProgramCache::removeLeftovers(StringRef held) const {
       continue;
     removeTemporariesOf(program);
     if (!own && !sys::fs::exists(program))
-      sys::fs::remove(lockFileOf(program));
+      (void)sys::fs::remove(lockFileOf(program));
   }
 }
 
@@ -161,11 +161,11 @@ Error ProgramCache::remove(const CachedProgram &program) const {
   std::optional<FileLock> lock = FileLock::take(lockFileOf(program.path), FileLock::Wait::No);
   if (!lock)
     return createStringError(program.path + ": is in use by `mica run` (" + std::strerror(errno) +
-                             "), try again later");
+                             "); try again later");
   if (std::error_code error = sys::fs::remove(program.path))
     return createStringError(program.path + ": cannot be removed (" + error.message() +
-                             "), check its permissions");
-  sys::fs::remove(lockFileOf(program.path));
+                             "); check its permissions");
+  (void)sys::fs::remove(lockFileOf(program.path));
   return Error::success();
 }
 

@@ -1,4 +1,4 @@
-//===- ProgramCache.h - compiled programs, kept -----------------*- C++ -*-===//
+//===- ProgramCache.h - the cache of compiled programs ----------*- C++ -*-===//
 #ifndef MICA_TOOLS_MICA_PROGRAMCACHE_H
 #define MICA_TOOLS_MICA_PROGRAMCACHE_H
 
@@ -21,7 +21,7 @@ struct CachedProgram {
   llvm::sys::TimePoint<> lastUse;
 };
 
-/// A folder of programs, one per key, bounded in size: those unused for the longest time go first.
+/// A folder of programs, one per key, bounded in size by removing the least recently used ones.
 class ProgramCache {
 public:
   /// $XDG_CACHE_HOME/mica, or ~/.cache/mica. The bound is 16 GiB, or $MICA_CACHE_BYTES.

@@ -51,14 +51,14 @@ Expected<std::string> modelPath(const std::string &model) {
     return *path;
   if (settings->isOffline)
     return createStringError(model + ": is neither a path nor among the pulled models in " +
-                             cache.path() + ", unset HF_HUB_OFFLINE to pull it");
+                             cache.path() + "; unset HF_HUB_OFFLINE to pull it");
   Expected<std::string> path = pullWithBar(*name, *settings);
   if (path)
     return path;
   std::string message = toString(path.takeError());
   StringRef reason = message;
   reason.consume_front(model + ": ");
-  return createStringError(model + ": is no path, and as a model of the hub: " + reason);
+  return createStringError(model + ": is not a path, and as a model on the hub: " + reason);
 }
 
 int runPull(const PullArguments &arguments) {
@@ -69,7 +69,7 @@ int runPull(const PullArguments &arguments) {
   if (!settings)
     return report(settings.takeError());
   if (settings->isOffline)
-    return report(arguments.model, createStringError("HF_HUB_OFFLINE is set, unset it to pull"));
+    return report(arguments.model, createStringError("HF_HUB_OFFLINE is set; unset it to pull"));
   Expected<std::string> path = pullWithBar(*name, *settings);
   if (!path)
     return report(arguments.model, path.takeError());

@@ -90,6 +90,7 @@ static std::vector<InstalledFile> installedFiles() {
   std::vector<InstalledFile> files;
   rt::CommandSpec mica = describeMica(), completed = describeForCompletion();
   std::vector<std::string> pages;
+  pages.reserve(mica.commands.size() + 1);
   for (const rt::CommandSpec &command : mica.commands)
     pages.push_back("mica-" + command.name);
   pages.push_back("mica-program");
@@ -119,8 +120,8 @@ static Error install(StringRef folder) {
     SmallString<128> path(folder);
     sys::path::append(path, file.path);
     if (std::error_code failed = sys::fs::create_directories(sys::path::parent_path(path)))
-      return createStringError(path + ": cannot be made (" + failed.message() +
-                               "), choose another --install");
+      return createStringError(path + ": cannot be created (" + failed.message() +
+                               "); choose another --install");
     if (Error error = cpu::writeText(path, file.text, "--install"))
       return error;
   }

@@ -79,7 +79,7 @@ int runRun(const RunArguments &arguments, const char *argv0) {
   words.push_back(nullptr);
   ::execv(program->c_str(), words.data());
   return report(createStringError(*program + ": cannot be started (" + std::strerror(errno) +
-                                  "), remove it and run again"));
+                                  "); remove it and run again"));
 }
 
 } // namespace mica::tool

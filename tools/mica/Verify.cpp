@@ -174,7 +174,7 @@ Error Verification::openReferences() {
         (row.precision == Precision::BF16 && !findings.manifest.preservedBlocks.empty()))
       findings.bounds = row;
   if (findings.bounds.precision != Precision::F32 && arguments.text.empty())
-    findings.bounds.skipLogits("a model is sure of nothing about random ids, see --text");
+    findings.bounds.skipLogits("predictions for random ids are not meaningful; see --text");
   std::string asked = arguments.model.weights;
   if (!arguments.against.empty()) {
     Expected<ModelInput::Storage> own = storageOf(arguments.model.model);
@@ -208,7 +208,7 @@ void Verification::allowForStorage(std::initializer_list<double> bits) {
     if (number > 0)
       fewest = std::min(fewest, number);
   findings.bounds.op += boundOfRounding(fewest);
-  findings.bounds.skipLogits("both models are stored differently");
+  findings.bounds.skipLogits("the models are stored in different formats");
 }
 
 size_t Verification::defaultPositions() const {
@@ -220,7 +220,7 @@ Error Verification::readIds() {
   auto room = static_cast<size_t>(findings.manifest.maxSeq);
   if (arguments.positions > findings.manifest.maxSeq)
     return createStringError("--positions " + Twine(arguments.positions) + " is more than the " +
-                             Twine(room) + " that the program has, give fewer" +
+                             Twine(room) + " that the program has; give fewer" +
                              findings.manifest.largerContextHint());
   size_t most = arguments.positions > 0 ? static_cast<size_t>(arguments.positions)
                                         : std::min(defaultPositions(), room);
@@ -471,7 +471,7 @@ Error Verification::compareWithF32(ArrayRef<int32_t> text) {
                               ArrayRef(*rows).slice(row * vocab, vocab),
                               text[std::min(row + 1, text.size() - 1)]))
       return createStringError(arguments.model.model +
-                               ": computes logits that are not finite, compile it with --weights "
+                               ": computes logits that are not finite; compile it with --weights "
                                "f32 or check the checkpoint");
   return Error::success();
 }
@@ -498,10 +498,10 @@ int runVerify(VerifyArguments arguments, const char *argv0) {
   const Comparison *fault = verification.findings.firstFault();
   return report(arguments.model.model,
                 createStringError(
-                    fault ? "is further off than its precision explains, first at " +
+                    fault ? "exceeds the error that its precision explains, first at " +
                                 verification.findings.placeOf(*fault) +
                                 ": check that layer's weights and kernels"
-                          : "its logits are further off than its precision explains, choose more "
+                          : "its logits exceed the error that its precision explains; choose more "
                             "bits with --weights or --kv"));
 }
 

@@ -47,7 +47,7 @@ static std::string wrongCommand(const CLI::App &app, const std::vector<std::stri
       return "there is no command '" + words[0] + "'" + rt::didYouMean(closest);
   std::string what =
       words.empty() ? "no command is given" : "there is no command '" + words[0] + "'";
-  return what + ", use one of " + llvm::join(known, ", ");
+  return what + "; use one of " + llvm::join(known, ", ");
 }
 
 static int runMain(int argc, char **argv) {

@@ -8,7 +8,7 @@
 
 namespace mica::tool {
 
-/// What a program says about itself.
+/// A program's description of itself.
 struct Candidate {
   std::string path;
   rt::Manifest manifest;
@@ -19,7 +19,7 @@ struct Candidate {
   llvm::Error error(const llvm::Twine &what, const llvm::Twine &hint) const {
     return inputError(path, what, hint);
   }
-  /// What the runtime says of the program, its hint included.
+  /// The runtime's error for the program, with its hint.
   llvm::Error error(const rt::Error &told) const {
     return llvm::createStringError(llvm::Twine(path) + ": " + told.message);
   }

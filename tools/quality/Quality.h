@@ -37,7 +37,7 @@ private:
   double average = 0, squares = 0; ///< squares: sum of squared differences (Welford)
 };
 
-/// What the logits of one or two programs say about a text, position by position.
+/// Statistics of the logits of one or two programs on a text, position by position.
 class Quality {
 public:
   /// The logits at one position, and the id that follows in the text. False where a logit is not

@@ -36,7 +36,7 @@ Expected<std::unique_ptr<ScoringProcess>> ScoringProcess::start(std::string path
 Error ScoringProcess::spawn(std::vector<std::string> options) {
   auto cannot = [&](int reason) {
     return createStringError(path + ": cannot be started (" + std::strerror(reason) +
-                             "), give an executable program");
+                             "); give an executable program");
   };
   int request[2] = {-1, -1}, row[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, request) != 0)
@@ -107,13 +107,13 @@ Error ScoringProcess::failureOf(int status) {
   std::string text = contentsOf(messages);
   closeFile(messages);
   if (WIFSIGNALED(status))
-    return createStringError(path + ": was ended by signal " + Twine(WTERMSIG(status)) + " (" +
+    return createStringError(path + ": was terminated by signal " + Twine(WTERMSIG(status)) + " (" +
                              ::strsignal(WTERMSIG(status)) + ") while it computed logits");
   // Its last line says why, in the same form as ours.
   StringRef line = StringRef(text).rtrim('\n').rsplit('\n').second;
   line = line.empty() ? StringRef(text).rtrim('\n') : line;
   line.consume_front("mica: error: ");
-  return createStringError(line.empty() ? path + ": ended without an answer" : line.str());
+  return createStringError(line.empty() ? path + ": exited without an answer" : line.str());
 }
 
 Error ScoringProcess::finish() {

@@ -21,7 +21,7 @@ class ScoringProcess {
 public:
   static llvm::Expected<std::unique_ptr<ScoringProcess>> start(std::string path,
                                                                std::vector<std::string> options);
-  /// Waits for the end of the process. What it has written to stderr is written there.
+  /// Waits for the process to exit, and forwards its stderr.
   ~ScoringProcess();
   ScoringProcess(const ScoringProcess &) = delete;
   ScoringProcess &operator=(const ScoringProcess &) = delete;

@@ -21,7 +21,7 @@ Error ScratchFile::create(StringRef purpose) {
   sys::path::system_temp_directory(/*erasedOnReboot=*/true, parent);
   auto created = program::TemporaryFolder::create(parent.str().str(), ("mica-" + purpose).str());
   if (!created)
-    return createStringError("cannot make a temporary file (" + created.error().message + "), " +
+    return createStringError("cannot create a temporary file (" + created.error().message + "); " +
                              hint);
   folder = *std::move(created);
   file = folder->path() + "/" + purpose.str();

@@ -1,4 +1,4 @@
-//===- ScratchFile.h - a place for a file that is only needed now -*- C++ -*-===//
+//===- ScratchFile.h - a temporary file -------------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_SUPPORT_SCRATCHFILE_H
 #define MICA_TOOLS_SUPPORT_SCRATCHFILE_H
 

@@ -23,13 +23,13 @@ using namespace llvm;
 namespace mica::tool {
 
 static constexpr const char *noThreads =
-    "threads cannot be started, raise the limits of processes (ulimit -u) and memory (ulimit -v)";
+    "threads cannot be started; raise the limits of processes (ulimit -u) and memory (ulimit -v)";
 
 /// LLVM cannot continue.
 static void exitOnFatalError(void * /*data*/, const char *reason, bool /*crash*/) {
   bool threads = StringRef(reason).contains("pthread_create");
   report(createStringError(threads ? noThreads
-                                   : std::string("LLVM has failed (") + reason + "), report this"));
+                                   : std::string("LLVM has failed (") + reason + "); report this"));
   program::removeTemporaries();
   _exit(kFailed);
 }

@@ -26,7 +26,7 @@ int report(llvm::Error error);
 /// of the others.
 int report(llvm::StringRef file, llvm::Error error, llvm::ArrayRef<llvm::StringRef> others = {});
 
-/// Prints `mica: error: MESSAGE, see COMMAND --help`. Returns kUsage.
+/// Prints `mica: error: MESSAGE; see COMMAND --help`. Returns kUsage.
 int usage(const llvm::Twine &message, llvm::StringRef command = "mica");
 
 /// Writes to stdout, on which nothing else writes. Returns kDone, or reports why it cannot.

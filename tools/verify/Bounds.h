@@ -1,4 +1,4 @@
-//===- Bounds.h - how far off a program may be ------------------*- C++ -*-===//
+//===- Bounds.h - error bounds of programs ----------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_VERIFY_BOUNDS_H
 #define MICA_TOOLS_VERIFY_BOUNDS_H
 
@@ -6,7 +6,7 @@
 
 namespace mica::tool {
 
-/// How far off a precision of weights or caches may be, of both the coarser.
+/// The error bounds of a precision of weights or caches, whichever is coarser.
 ///
 /// An op is compared with the interpreter with the program's own rows and the program's own
 /// rounding: weights and rows become the same numbers, so that what a format loses is no part of
@@ -28,7 +28,8 @@ struct Bounds {
   Bound sameTop; ///< share of positions
 
   /// Why logits have no bound; only where they have none.
-  llvm::StringRef reasonUnchecked = "what integers lose is expected, and measured by `mica eval`";
+  llvm::StringRef reasonUnchecked =
+      "the error of integers is expected, and measured by `mica eval`";
 
   void skipLogits(llvm::StringRef why) {
     if (!checksLogits())

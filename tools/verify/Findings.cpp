@@ -42,11 +42,11 @@ bool Findings::logitsPassed() const {
 bool Findings::passed() const { return !firstFault() && logitsPassed(); }
 
 std::string Findings::verdict() const {
-  std::string ops = firstFault() ? "an op is over its bound" : "every op is within its bound";
+  std::string ops = firstFault() ? "an op exceeds its bound" : "every op is within its bound";
   std::string ofTheLogits = !bounds.checksLogits()
-                                ? "logits have none: " + bounds.reasonUnchecked.str()
-                            : logitsPassed() ? "logits are within theirs"
-                                             : "logits are over theirs";
+                                ? "logits have no bound: " + bounds.reasonUnchecked.str()
+                            : logitsPassed() ? "logits are within their bound"
+                                             : "logits exceed their bound";
   return (passed() ? "passed: " : "FAILED: ") + ops + ", " + ofTheLogits;
 }
 
@@ -103,7 +103,7 @@ std::string Findings::toText() const {
   out << formatv("{0}: weights {1}, kv {2}, {3} positions against the interpreter\n", model,
                  manifest.weights, manifest.kv, positions);
   for (const std::string &place : notReached)
-    out << "not reached, see --positions: " << place << "\n";
+    out << "not reached; see --positions: " << place << "\n";
   out << formatv("{0,5}  {1,-40} {2,10} {3,10} {4,12}\n", "layer", "op", "max", "NMSE",
                  "NMSE to f32");
   for (const Comparison &comparison : comparisons)
@@ -111,11 +111,11 @@ std::string Findings::toText() const {
                    comparison.layer < 0 ? std::string("-") : std::to_string(comparison.layer),
                    comparison.name, comparison.own.largest, comparison.own.nmse,
                    comparison.fromF32.nmse,
-                   comparison.own.nmse <= bounds.op ? "" : "  <- over the bound");
+                   comparison.own.nmse <= bounds.op ? "" : "  <- exceeds the bound");
   if (nearTies + nearTiesOfModel > 0)
-    out << formatv("experts as good as equal, taken as the program chose: for {0} rows of ops, {1} "
-                   "of the logits\n",
-                   nearTies, nearTiesOfModel);
+    out << formatv(
+        "near-tied routing, resolved as in the program: {0} rows of ops, {1} of the logits\n",
+        nearTies, nearTiesOfModel);
   auto limit = [](Bounds::Bound bound, const char *format, double unit = 1) {
     return bound ? formatv(format, unit * *bound).str() : std::string();
   };

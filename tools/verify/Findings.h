@@ -1,4 +1,4 @@
-//===- Findings.h - what is found of a program beside the interpreter -*- C++ -*-===//
+//===- Findings.h - a program compared with the interpreter -----*- C++ -*-===//
 #ifndef MICA_TOOLS_VERIFY_FINDINGS_H
 #define MICA_TOOLS_VERIFY_FINDINGS_H
 

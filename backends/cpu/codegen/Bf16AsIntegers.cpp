@@ -25,7 +25,7 @@ struct Bf16AsIntegers : mica::cpu::impl::Bf16AsIntegersPassBase<Bf16AsIntegers> 
         return WalkResult::advance();
       auto isBf16 = [](Type type) { return getElementTypeOrSelf(type).isBF16(); };
       if (llvm::any_of(op->getOperandTypes(), isBf16) || llvm::any_of(op->getResultTypes(), isBf16))
-        return op->emitError("computes with bf16 in a way that this target cannot");
+        return op->emitError("computes with bf16 in a way that this target does not support");
       return WalkResult::advance();
     });
     if (result.wasInterrupted())

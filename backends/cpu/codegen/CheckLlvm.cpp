@@ -72,7 +72,7 @@ struct CheckLlvm : mica::cpu::impl::CheckLlvmPassBase<CheckLlvm> {
       return call.emitError() << "calls the runtime's " << slot.name << " as " << type
                               << ", but it is " << slot.type;
     }
-    return call.emitError("calls a pointer that is none of the runtime's functions");
+    return call.emitError("calls a pointer that is not one of the runtime's functions");
   }
 
   /// The word of a table that `pointer` was loaded from.

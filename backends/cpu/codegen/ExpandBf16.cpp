@@ -96,7 +96,7 @@ struct ExpandBf16 : mica::cpu::impl::ExpandBf16PassBase<ExpandBf16> {
       Type from = getElementTypeOrSelf(op->getOperand(0)),
            to = getElementTypeOrSelf(op->getResult(0));
       if (from.isBF16() || to.isBF16())
-        return op->emitError("converts bf16 in a way that this target cannot compute");
+        return op->emitError("converts bf16 in a way that this target does not support");
       return WalkResult::advance();
     });
     if (result.wasInterrupted())

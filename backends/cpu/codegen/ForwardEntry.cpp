@@ -71,7 +71,7 @@ LogicalResult checkRoles(ArrayRef<func::FuncOp> entries) {
     StringRef role = mica::rowRoleOf(entry);
     if (entry->hasAttr(kRowRoleAttr) && role != kPromptRole && role != kDecodeRole)
       return entry.emitError() << "entry function @" << entry.getName() << " has " << kRowRoleAttr
-                               << " = " << entry->getAttr(kRowRoleAttr) << ", write \""
+                               << " = " << entry->getAttr(kRowRoleAttr) << "; write \""
                                << kPromptRole << "\" or \"" << kDecodeRole << "\"";
     if (entry->hasAttr(kRowRoleAttr) != byRole)
       return entry.emitError() << "entry functions @" << first.getName() << " and @"
@@ -113,7 +113,7 @@ LogicalResult checkEntries(ModuleOp module, MutableArrayRef<func::FuncOp> entrie
                                << entry.getName() << " have different " << kEntryRoleAttr;
     if (!llvm::all_of(entry.getArgumentTypes(), llvm::IsaPred<MemRefType>))
       return entry.emitError() << "entry function @" << entry.getName()
-                               << " takes something that is no memref";
+                               << " takes something that is not a memref";
   }
   if (failed(checkRoles(entries)))
     return failure();

@@ -39,7 +39,7 @@ struct Descriptor {
 /// The objects are made here, so that what linking lacks is memory or files.
 static Error linkError(const Twine &why) {
   return createStringError("the model's code cannot be linked: " + why +
-                           ", free memory or raise the limits (ulimit -v, ulimit -n)");
+                           "; free memory or raise the limits (ulimit -v, ulimit -n)");
 }
 
 static Error systemError(StringRef what) {

@@ -51,7 +51,7 @@ Result<std::unique_ptr<Runtime>> CpuRuntime::create(unsigned threads) {
   if (started == threads)
     return std::unique_ptr<Runtime>(std::move(runtime));
   return Error{"of " + std::to_string(threads) + " threads only " + std::to_string(started) +
-               " can be started, choose --threads " + std::to_string(started) +
+               " can be started; choose --threads " + std::to_string(started) +
                " or raise the limits of processes (ulimit -u) and memory (ulimit -v)"};
 }
 

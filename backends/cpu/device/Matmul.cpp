@@ -175,7 +175,7 @@ Status Matmul::run(const MatmulShape &shape, const void *a, const void *w, void 
     return Error{"oneDNN cannot multiply " + std::to_string(shape.m) + " x " +
                  std::to_string(shape.k) + " by " + std::to_string(shape.k) + " x " +
                  std::to_string(shape.n) + " on this CPU (" + error.what() +
-                 "), compile for another --target"};
+                 "); compile for another --target"};
   }
 }
 

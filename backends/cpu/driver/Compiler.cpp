@@ -193,7 +193,7 @@ private:
     if (maxSeq < 1 || maxSeq > most)
       return error("--max-seq " + llvm::Twine(maxSeq) + " is not between 1 and " +
                    (most == model->maxPositions ? "the model's own " : "") + llvm::Twine(most) +
-                   " positions, choose another");
+                   " positions; choose another");
     manifest = describeProgram(module, precision, kv, maxSeq);
     manifest["max_positions"] = most;
     manifest["parameters"] = parameters;
@@ -303,8 +303,8 @@ private:
       return llvm::Error::success();
     std::error_code failed =
         llvm::sys::fs::create_directory(folder, /*IgnoreExisting=*/true, llvm::sys::fs::all_all);
-    return failed ? error(folder + ": cannot be made (" + failed.message() +
-                          "), choose another --dump-stages")
+    return failed ? error(folder + ": cannot be created (" + failed.message() +
+                          "); choose another --dump-stages")
                   : llvm::Error::success();
   }
 

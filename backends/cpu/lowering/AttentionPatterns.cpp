@@ -242,7 +242,7 @@ private:
                                 << cache.getLayout().getDepth();
     if (spec.tiling.getChunk() % block != 0)
       return op.emitOpError() << "has chunks of " << spec.tiling.getChunk()
-                              << " positions, no multiple of the caches' blocks of " << block;
+                              << " positions, not a multiple of the caches' blocks of " << block;
     return success();
   }
 

@@ -208,7 +208,7 @@ private:
   LogicalResult removeReads() {
     WalkResult result = getOperation().walk([](KvReadOp op) -> WalkResult {
       if (!op->use_empty())
-        return op.emitOpError("is used by something else than mica.attention, and a copy of a "
+        return op.emitOpError("is used by something other than mica.attention, and a copy of a "
                               "cache is never made: leave keys and values to attention");
       Value cache = op.getCache();
       op.erase();

@@ -112,7 +112,7 @@ private:
     int64_t elements = 1;
     for (int64_t extent : tensor->shape)
       if (extent < 0 || llvm::MulOverflow(elements, extent, elements))
-        return fail("is made of \"" + name + "\", whose shape is no shape");
+        return fail("is made of \"" + name + "\", whose shape is invalid");
     bool fits =
         plan_.columns == 1 || (!tensor->shape.empty() && tensor->shape.back() == plan_.columns);
     if (!fits || plan_.columns % tensor->blocks.elements() != 0 ||
@@ -126,7 +126,8 @@ private:
       return factors.empty() || int64_t(factors.size()) == size;
     };
     if (!hasSize(tensor->rowFactors, rows) || !hasSize(tensor->columnFactors, plan_.columns))
-      return fail("is made of \"" + name + "\", which is balanced by other channels than it has");
+      return fail("is made of \"" + name +
+                  "\", which is equalized over a different number of channels");
     tensors.push_back({rows, std::move(*tensor)});
     return llvm::Error::success();
   }
@@ -140,7 +141,7 @@ private:
       return fail("keeps blocks of " + llvm::Twine(format->name) + ", but \"" + name +
                   "\" is not stored in such");
     if (!tensor.rowFactors.empty() || !tensor.columnFactors.empty())
-      return fail("keeps blocks as they are, but \"" + name + "\" is balanced");
+      return fail("keeps blocks as they are, but \"" + name + "\" is equalized");
     return llvm::Error::success();
   }
 

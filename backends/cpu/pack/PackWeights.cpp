@@ -114,7 +114,7 @@ private:
     StringRef beyond =
         to == WeightType::BF16 ? ", infinity or a number beyond bf16" : " or infinity";
     auto message = [&](const llvm::Twine &place) {
-      return (llvm::Twine("holds NaN") + beyond + place + ", check the checkpoint").str();
+      return (llvm::Twine("holds NaN") + beyond + place + "; check the checkpoint").str();
     };
     for (Attribute part : plan.sources) {
       llvm::Expected<SourceTensor> tensor = source.find(part);

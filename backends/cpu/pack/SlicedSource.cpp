@@ -93,7 +93,7 @@ llvm::Expected<SourceTensor> SlicedSource::find(mlir::Attribute source) const {
   size_t size = tensor->bytes.size() + tensor->scales.size();
   if (!shape || size != size_t(tensor->stored().bytesOf(elements)) ||
       (acrossRows && !tensor->scales.empty()))
-    return llvm::createStringError("\"" + part.text() + "\" is no part of its tensor");
+    return llvm::createStringError("\"" + part.text() + "\" is not part of its tensor");
   if (part.entry)
     takeEntry(*tensor, *part.entry);
   bool together = !acrossRows && (part.period == 0 || part.period == tensor->shape.front());

@@ -176,11 +176,11 @@ Expected<TargetDescription> describeTarget(StringRef name) {
     target.features.assign(features.begin(), features.end());
   } else {
     return createStringError("unknown target '" + name +
-                             "', use native or the name of a CPU such as " + alike(name));
+                             "'; use native or the name of a CPU such as " + alike(name));
   }
   if (std::string missing = missingForLevel3(target); !missing.empty())
     return createStringError("target '" + name + "' is below x86-64-v3 (it lacks " + missing +
-                             "), use a newer one");
+                             "); use a newer one");
   deriveFacts(target);
   keepNeeded(target);
   return target;

@@ -1,5 +1,5 @@
-// What the runtime asks of the machine that a program runs on. Every backend implements it, and its
-// launcher hands it to the command line.
+// The interface between the runtime and the machine. Every backend
+// implements it, and its launcher passes it to the command line.
 #ifndef MICA_BACKENDS_RUNTIME_ABI_DEVICE_H
 #define MICA_BACKENDS_RUNTIME_ABI_DEVICE_H
 
@@ -10,23 +10,24 @@
 
 namespace mica::rt {
 
-/// What a machine could do: the two limits that kernels are measured against.
+/// The peak rates of a machine, which kernels are compared with.
 struct Peaks {
   double bytesPerSecond = 0; ///< Reading memory that no cache holds.
-  double flopsPerSecond = 0; ///< Products, by the best instruction that the program may use.
-  std::string instruction;   ///< Its name, or "given".
+  double flopsPerSecond =
+      0; ///< Of matrix products, with the best instruction that the program may use.
+  std::string instruction; ///< Its name, or "given".
 };
 
 class Device {
 public:
   virtual ~Device() = default;
-  /// Succeeds where code can run that was compiled for `target` and uses these of its features.
+  /// Succeeds if code compiled for `target` that uses these features can run.
   virtual Status check(const std::string &target,
                        const std::vector<std::string> &features) const = 0;
-  /// A runtime whose pool has so many threads, the caller counted. Error: fewer can be started.
+  /// A runtime with a pool of this many threads, including the caller. Error: fewer can be started.
   virtual Result<std::unique_ptr<Runtime>> start(unsigned threads) const = 0;
-  /// Measures the limits of these threads, of products by the best instruction that the program may
-  /// use.
+  /// Measures the peak rates of these threads,
+  /// with the best instruction that the program may use.
   virtual Peaks measurePeaks(WorkPool &pool, const Manifest &manifest) const = 0;
 };
 

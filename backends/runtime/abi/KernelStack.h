@@ -6,11 +6,11 @@
 
 namespace mica::program {
 
-/// In bytes: tiles of rows and their sums take 0.9 MiB. The compiler refuses more, a program makes
-/// sure of it at its start.
+/// In bytes: tiles of rows and their sums take 0.9
+/// MiB. The compiler rejects more; a program ensures it at startup.
 inline constexpr uint64_t kernelStackBytes = 2 << 20;
 
-/// What threads that run kernels have: a kernel's and as much again.
+/// The stack of threads that run kernels: twice that of a kernel.
 inline constexpr uint64_t threadStackBytes = 2 * kernelStackBytes;
 
 } // namespace mica::program

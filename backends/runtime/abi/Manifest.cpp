@@ -15,7 +15,7 @@ struct Bad {
 };
 
 [[noreturn]] void bad(const std::string &key, const std::string &what) {
-  throw Bad{"the program's manifest: '" + key + "' " + what + ", compile it again"};
+  throw Bad{"the program's manifest: '" + key + "' " + what + "; compile it again"};
 }
 
 const Json &at(const Json &object, const std::string &key) {
@@ -105,7 +105,7 @@ CacheSpec parseCache(const Json &json) {
   object(json, "caches");
   CacheSpec cache{text(at(json, "name"), "name"), text(at(json, "element"), "element"), {}, 0};
   if (cache.element != "f32" && cache.element != "bf16" && cache.element != "int8")
-    bad("element", "of a cache is none of f32, bf16 and int8");
+    bad("element", "of a cache is not one of f32, bf16 and int8");
   for (const Json &size : array(at(json, "shape"), "shape"))
     cache.shape.push_back(integer(size, "shape", CacheSpec::blockCount, maxDimension));
   cache.bytesPerToken = bytes(at(json, "bytes_per_token"), "bytes_per_token");
@@ -213,7 +213,7 @@ Result<Manifest> parseManifest(std::string_view text) {
   } catch (const Bad &bad) {
     return Error{bad.message};
   } catch (const Json::exception &) {
-    return Error{"the program's manifest is not JSON, compile it again"};
+    return Error{"the program's manifest is not JSON; compile it again"};
   }
 }
 

@@ -1,4 +1,4 @@
-// What a program says about its model: the JSON that the compiler writes beside the code.
+// The description of a program's model: JSON that the compiler stores next to the code.
 #ifndef MICA_BACKENDS_RUNTIME_ABI_MANIFEST_H
 #define MICA_BACKENDS_RUNTIME_ABI_MANIFEST_H
 
@@ -16,8 +16,9 @@ namespace mica::rt {
 /// One cache argument of the forward function.
 struct CacheSpec {
   std::string name;
-  std::string element;        ///< "f32", "bf16" or "int8", whose scales are among the elements.
-  std::vector<int64_t> shape; ///< Physical; `batchSize` and `blockCount` stand for run-time sizes.
+  std::string element; ///< "f32", "bf16" or "int8", whose scales are among the elements.
+  std::vector<int64_t>
+      shape; ///< Physical; `batchSize` and `blockCount` are placeholders for run-time sizes.
   uint64_t bytesPerToken = 0; ///< Of one sequence.
 
   uint64_t elementBytes() const { return element == "f32" ? 4 : element == "bf16" ? 2 : 1; }
@@ -33,7 +34,7 @@ struct Manifest {
   int64_t maxPositions = 0; ///< The most that `maxSeq` could be.
   std::string cpu;
   std::vector<std::string> features; ///< LLVM's names.
-  /// Formats of weights in blocks, with the number of tensors, in words.
+  /// Formats of preserved blocks with their number of tensors, as text.
   std::vector<std::string> preservedBlocks;
   /// Types of the rows that multiply them, by role.
   std::vector<std::pair<std::string, std::string>> rows;
@@ -44,12 +45,12 @@ struct Manifest {
   uint64_t scratchBytesPerRow = 0, scratchBytesFixed = 0;
   uint64_t weightBytes = 0; ///< 0: not stated.
   uint64_t parameters = 0;  ///< Of the model as published; 0: not stated.
-  /// Up to so many rows in one call, a row's results do not depend, to the bit, on the other rows.
+  /// Up to this many rows in a call, a row's results are bit-identical whatever the other rows are.
   int64_t batchInvariantRows = 1;
-  /// Rows of prompts are computed in another arithmetic than those of decoding.
+  /// Rows of prompts are computed in different arithmetic than those of decoding.
   bool dependsOnRole = false;
-  /// Where the forward function takes lengths: frequencies of a sequence longer than a threshold
-  /// are others, for all of its rows. Ascending.
+  /// If the forward function takes lengths: the
+  /// sequence lengths beyond which rope has different frequencies, ascending.
   std::vector<int64_t> ropeLengthThresholds;
   std::optional<int32_t> bos;
   std::vector<int32_t> eos;
@@ -64,19 +65,19 @@ struct Manifest {
   struct Chat {
     std::string chatTemplate;
     std::vector<std::pair<std::string, std::string>> specialTokens; ///< Variables of the template.
-    std::optional<std::string> toolTemplate; ///< Where one with tools becomes it in another way.
+    std::optional<std::string> toolTemplate; ///< For conversations with tools, if different.
   };
   std::optional<Chat> chat;
 
-  /// For the hint of what is too long: " or compile with a larger --max-seq" where that is
-  /// possible.
+  /// The end of a hint for an input that is
+  /// too long: " or compile with a larger --max-seq" if possible.
   std::string largerContextHint() const;
 
   bool takesLengths() const;
 
   struct Cost {
     double weightBytesPerToken = 0; ///< Bytes of weights that one decoded token reads.
-    /// Multiplications and additions in products with weights, and what logits of a row add.
+    /// Floating-point operations in products with weights, and those that the logits of a row add.
     double flopsPerToken = 0, flopsPerLogits = 0;
     double kvBytesPerPosition =
         0; ///< Bytes of cache that one decoded token reads per position before it.
@@ -91,12 +92,12 @@ uint64_t cacheBytesPerToken(const Manifest &manifest);
 /// Bytes of a call's buffers: scratch memory for all rows and the logits of some.
 uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits);
 
-/// What they may be, as far as rows can be had in several calls: of the 64 MB that a program takes
-/// beside weights and caches, code and the choice among 128 Ki tokens need their part.
+/// Their limit, as far as rows can be split into calls: of the 64 MB that
+/// a program takes besides weights and caches, code and sampling from 128 Ki tokens need a part.
 inline constexpr uint64_t kMaxStepBytes = uint64_t(40) << 20;
 
-/// Rows of a prompt per call: as many as are asked for, else 512, or by halves fewer where buffers,
-/// with the logits of every row if `allLogits`, would take more than kMaxStepBytes.
+/// Rows of a prompt per call: as requested, else 512, halved until
+/// the buffers, with the logits of every row if `allLogits`, take at most kMaxStepBytes.
 int64_t prefillChunkSize(std::optional<int64_t> asked, const Manifest &manifest,
                          bool allLogits = false);
 

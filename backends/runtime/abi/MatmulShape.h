@@ -1,4 +1,4 @@
-// Matrix products that generated code leaves to a library.
+// Matrix products that generated code delegates to a library.
 #ifndef MICA_BACKENDS_RUNTIME_ABI_MATMULSHAPE_H
 #define MICA_BACKENDS_RUNTIME_ABI_MATMULSHAPE_H
 

@@ -1,4 +1,4 @@
-// What the rows of a call of the model are for.
+// The role of the rows of a call of the model.
 #ifndef MICA_BACKENDS_RUNTIME_ABI_ROWROLE_H
 #define MICA_BACKENDS_RUNTIME_ABI_ROWROLE_H
 
@@ -10,7 +10,8 @@ namespace mica::program {
 /// differently. It is the second argument of mica_forward: all rows of a call have the same one.
 enum class RowRole : int64_t {
   Decode = 0, ///< A sampled or drafted token.
-  Prompt = 1, ///< A token of a prompt, its last one included, however few are fed at once.
+  Prompt =
+      1, ///< A token of a prompt, including the last one, whatever the number of rows per call.
 };
 
 } // namespace mica::program

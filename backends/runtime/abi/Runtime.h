@@ -1,4 +1,4 @@
-// What the code of a model runs on.
+// The environment that a model's code runs in.
 #ifndef MICA_BACKENDS_RUNTIME_ABI_RUNTIME_H
 #define MICA_BACKENDS_RUNTIME_ABI_RUNTIME_H
 

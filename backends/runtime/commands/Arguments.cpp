@@ -42,21 +42,21 @@ CLI::Validator within(const SettingRange<int64_t> &range) {
 }
 
 void addPrefillChunk(CLI::App &app, std::optional<int64_t> &rows) {
-  app.add_option("--prefill-chunk", rows,
-                 "Rows of the prompt computed at once; default: 512, fewer where what they need "
-                 "would take more than 40 MiB")
+  app.add_option(
+         "--prefill-chunk", rows,
+         "Prompt tokens processed at once (default: 512, fewer if their activations exceed 40 MiB)")
       ->transform(wholeNumber(1, maxCount));
 }
 
 void addPenalties(CLI::App &app, GenerationSettings &settings) {
   app.add_option("--repetition-penalty,--repeat-penalty", settings.repetitionPenalty,
-                 "Divides the logits of tokens seen before; 1: none")
+                 "Penalize tokens that are already in the text; 1: off")
       ->check(within(setting_range::repetitionPenalty));
   app.add_option("--presence-penalty", settings.presencePenalty,
-                 "Taken from the logits of tokens generated before; 0: none")
+                 "Subtract X from the logits of tokens that were generated before; 0: off")
       ->check(within(setting_range::presencePenalty));
   app.add_option("--frequency-penalty", settings.frequencyPenalty,
-                 "The same for each time that they were generated; 0: none")
+                 "Subtract X from the logit of a token for each time it was generated; 0: off")
       ->check(within(setting_range::frequencyPenalty));
   app.add_option_function<std::vector<std::string>>(
          "--logit-bias",
@@ -68,7 +68,7 @@ void addPenalties(CLI::App &app, GenerationSettings &settings) {
              settings.logitBias.push_back(*bias);
            }
          },
-         "Add B to the logit of token ID; -inf: never that token; may repeat")
+         "Add B to the logit of token ID; -inf bans it; may repeat")
       ->type_name("ID=B")
       ->type_size(1)
       ->expected(1)
@@ -78,16 +78,16 @@ void addPenalties(CLI::App &app, GenerationSettings &settings) {
 
 void addDry(CLI::App &app, GenerationSettings &settings) {
   app.add_option("--dry-multiplier", settings.dryMultiplier,
-                 "DRY: a token that would continue a repetition of n tokens loses X * base ^ (n - "
-                 "allowed length); 0: off")
+                 "DRY strength: a token that would extend a repetition of n tokens is penalized by "
+                 "X * base ^ (n - allowed length); 0: off")
       ->check(within(setting_range::dryMultiplier));
-  app.add_option("--dry-base", settings.dryBase, "DRY's base; default: 1.75")
+  app.add_option("--dry-base", settings.dryBase, "DRY base (default: 1.75)")
       ->check(within(setting_range::dryBase));
   app.add_option("--dry-allowed-length", settings.dryAllowedLength,
-                 "Repetitions of fewer tokens lose nothing by DRY; default: 2")
+                 "DRY ignores repetitions of fewer tokens (default: 2)")
       ->transform(within(setting_range::dryAllowedLength));
   app.add_option("--dry-penalty-last-n", settings.dryPenaltyLastN,
-                 "How many tokens DRY looks at; -1: all, which is the default; 0: none")
+                 "DRY scans the last N tokens for repetitions; -1: all of them (default); 0: off")
       ->transform(CLI::Validator(
           [](std::string &text) {
             return text == "-1" ? std::string() : wholeNumber(0, maxCount)(text);
@@ -99,8 +99,8 @@ void addDry(CLI::App &app, GenerationSettings &settings) {
            std::erase(texts, "none");
            settings.dryBreakers = std::move(texts);
          },
-         "No repetition reaches over TEXT; may repeat; none: nothing stops one; default: line end, "
-         "colon, quotation mark, asterisk")
+         "DRY does not extend repetitions across TEXT; may repeat; none: no breakers (default: "
+         "newline, colon, quotation mark, asterisk)")
       ->type_name("TEXT")
       ->type_size(1)
       ->expected(1)
@@ -109,39 +109,41 @@ void addDry(CLI::App &app, GenerationSettings &settings) {
 }
 
 void addMirostat(CLI::App &app, GenerationSettings &settings) {
-  app.add_option("--mirostat", settings.mirostat,
-                 "Keep the information of tokens near --mirostat-ent by Mirostat, 1 or 2, instead "
-                 "of top-k, top-p, min-p, typical and XTC; 0: off")
+  app.add_option(
+         "--mirostat", settings.mirostat,
+         "Use Mirostat 1 or 2 instead of top-k, top-p, min-p, typical and XTC sampling; 0: off")
       ->transform(within(setting_range::mirostat));
-  app.add_option("--mirostat-ent", settings.mirostatTau, "Mirostat's target in bits; default: 5")
+  app.add_option("--mirostat-ent", settings.mirostatTau,
+                 "Mirostat target entropy in bits (default: 5)")
       ->check(within(setting_range::mirostatTau));
-  app.add_option("--mirostat-lr", settings.mirostatEta, "Mirostat's learning rate; default: 0.1")
+  app.add_option("--mirostat-lr", settings.mirostatEta, "Mirostat learning rate (default: 0.1)")
       ->check(within(setting_range::mirostatEta));
 }
 
 void addChoice(CLI::App &app, GenerationSettings &settings) {
-  app.add_option("--temperature,--temp", settings.temperature, "0 is greedy")
+  app.add_option("--temperature,--temp", settings.temperature, "Sampling temperature; 0: greedy")
       ->check(within(setting_range::temperature));
-  app.add_option("--top-k", settings.topK, "Sample from the K likeliest tokens; 0: all")
+  app.add_option("--top-k", settings.topK, "Sample from the N most likely tokens; 0: all")
       ->transform(within(setting_range::topK));
   app.add_option("--top-p", settings.topP,
-                 "Sample from the likeliest tokens that make up P of the probability")
+                 "Sample from the smallest set of tokens with a total probability of X")
       ->check(within(setting_range::topP));
-  app.add_option("--min-p", settings.minP, "Drop tokens less likely than P times the likeliest")
+  app.add_option("--min-p", settings.minP,
+                 "Drop tokens less likely than X times the most likely one")
       ->check(within(setting_range::minP));
   app.add_option("--typical-p", settings.typicalP,
-                 "Sample from the tokens nearest to the expected information that make up P of the "
-                 "probability")
+                 "Locally typical sampling: keep the tokens closest to the expected surprisal, up "
+                 "to a total probability of X")
       ->check(within(setting_range::typicalP));
   app.add_option("--xtc-probability", settings.xtcProbability,
-                 "XTC: how often all tokens above the threshold are dropped but the least likely "
-                 "of them; 0: never")
+                 "Probability of XTC: it removes all tokens above the threshold except the least "
+                 "likely of them; 0: off")
       ->check(within(setting_range::xtcProbability));
   app.add_option("--xtc-threshold", settings.xtcThreshold,
-                 "XTC's threshold of probability; above 0.5: off; default: 0.1")
+                 "Probability threshold of XTC; above 0.5: off (default: 0.1)")
       ->check(within(setting_range::xtcThreshold));
   addMirostat(app, settings);
-  app.add_option("--seed", settings.seed, "Makes sampling repeatable")
+  app.add_option("--seed", settings.seed, "Random seed, for reproducible sampling")
       ->transform(wholeNumber(0, std::numeric_limits<uint64_t>::max()));
 }
 
@@ -154,17 +156,16 @@ void addSampling(CLI::App &app, GenerationSettings &settings) {
 }
 
 void addLookup(CLI::App &app, GenerationSettings &settings) {
-  app.add_option(
-         "--lookup", settings.lookup,
-         "Draft up to N tokens from the text so far and verify them in one pass (31 at most, "
-         "fewer where several sequences share it); the text stays the same and comes faster "
-         "where it repeats itself")
+  app.add_option("--lookup", settings.lookup,
+                 "Speculative decoding by prompt lookup: draft up to N tokens (at most 31, fewer "
+                 "with several sequences) from the text so far and verify them in one pass; the "
+                 "output stays the same")
       ->type_name("N")
       ->transform(within(setting_range::lookup));
 }
 
 void addStops(CLI::App &app, GenerationSettings &settings) {
-  app.add_option("--stop", settings.stops, "End the text before TEXT; may repeat")
+  app.add_option("--stop", settings.stops, "Stop before TEXT; may repeat")
       ->type_name("TEXT")
       ->type_size(1)
       ->expected(1)
@@ -174,44 +175,41 @@ void addStops(CLI::App &app, GenerationSettings &settings) {
 }
 
 CLI::Option *addSystem(CLI::App &app, std::optional<std::string> &system) {
-  return app
-      .add_option("--system", system,
-                  "What the conversation begins with, as its system; -sys is the same")
-      ->type_name("TEXT");
+  return app.add_option("--system", system, "System prompt; -sys is the same")->type_name("TEXT");
 }
 
 CLI::Option *addTools(CLI::App &app, std::optional<std::string> &tools) {
   return app
-      .add_option(
-          "--tools", tools,
-          "Tools that the model may call: a JSON list, as the chat template takes it; a call "
-          "is part of the answer's text")
+      .add_option("--tools", tools,
+                  "Tools that the model may call: a JSON list, passed to the chat template; calls "
+                  "are part of the answer's text")
       ->type_name("FILE");
 }
 
 CLI::Option *addChatTemplate(CLI::App &app, RunArguments &run) {
   return app
       .add_option("--chat-template", run.templateFile,
-                  "A chat template (Jinja) instead of the model's own")
+                  "Chat template (Jinja) to use instead of the model's own")
       ->type_name("FILE");
 }
 
 void addSpecial(CLI::App &app, RunArguments &run) {
   app.add_flag("--special", run.chatTemplate.special,
-               "Special tokens that a conversation's text spells, such as <|im_end|>, are special "
-               "tokens; default: they are text, so that no text can end its turn");
+               "Parse special tokens such as <|im_end|> in messages (default: treat them as text, "
+               "so that a message cannot end its turn)");
 }
 
 void addBatch(CLI::App &app, RunArguments &run, CLI::Option *file) {
-  auto *batch = app.add_option("--batch", run.batch,
-                               "FILE holds requests, one JSON object per line with \"prompt\", "
-                               "\"tokens\" or \"messages\" (and \"tools\") for the chat template "
-                               "and, where wished, \"id\", \"n\", \"seed\" and \"max_tokens\": "
-                               "compute B at once, write a JSON object per line");
+  auto *batch =
+      app.add_option("--batch", run.batch,
+                     "Process the requests in --file, B at once: one JSON object per line with "
+                     "\"prompt\", \"tokens\" or \"messages\" (and \"tools\"), optionally \"id\", "
+                     "\"n\", \"seed\" and \"max_tokens\"; prints one JSON object per result");
   batch->type_name("B")->transform(wholeNumber(1, maxBatch));
   batch->needs(file);
-  auto *output = app.add_option("-o,--output", run.output,
-                                "Where --batch writes; results that are there are not made again");
+  auto *output =
+      app.add_option("-o,--output", run.output,
+                     "Write the results of --batch to this file; an interrupted batch resumes");
   output->type_name("FILE")->needs(batch);
 }
 
@@ -222,10 +220,9 @@ constexpr const char *promptWord = "PROMPT";
 
 /// -f, which others need.
 CLI::Option *addPrompt(CLI::App &app, RunArguments &run) {
-  auto *prompt =
-      app.add_option("-p,--prompt", run.prompt, "The text to continue")->type_name("TEXT");
+  auto *prompt = app.add_option("-p,--prompt", run.prompt, "Prompt")->type_name("TEXT");
   auto *file =
-      app.add_option("-f,--file", run.file, "A file with the text to continue; -: what stdin says")
+      app.add_option("-f,--file", run.file, "Read the prompt from this file; -: standard input")
           ->type_name("FILE");
   auto *tokens = app.add_option_function<std::vector<std::string>>(
       "--tokens",
@@ -233,20 +230,20 @@ CLI::Option *addPrompt(CLI::App &app, RunArguments &run) {
         for (const std::string &list : lists)
           run.tokens.push_back(tokensOf(list));
       },
-      "Token ids to continue, such as 1,2,3; may repeat: one sequence each, in one batch");
+      "Prompt as token ids, such as 1,2,3; may repeat, one sequence each in one batch");
   tokens->type_name("IDS")->type_size(1)->expected(1)->allow_extra_args(false);
   tokens->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   prompt->excludes(file)->excludes(tokens);
   app.add_option(promptWord, run.prompt,
-                 "The text to continue, as after -p; without any, what a pipe or a file on stdin "
-                 "says, without its last line end")
+                 "Prompt, same as -p (default: standard input if it is a pipe or a file, without "
+                 "its final newline)")
       ->excludes(prompt)
       ->excludes(file)
       ->excludes(tokens);
   file->excludes(tokens);
   auto *chat = app.add_flag("--chat", run.chat,
-                            "Put the text through the model's chat template, as one turn of a "
-                            "user; with --batch each prompt");
+                            "Apply the model's chat template to the prompt as one user message; "
+                            "with --batch to each prompt");
   chat->excludes(tokens);
   addSystem(app, run.system)->needs(chat);
   addTools(app, run.chatTemplate.tools)->needs(chat);
@@ -257,49 +254,50 @@ CLI::Option *addPrompt(CLI::App &app, RunArguments &run) {
 
 void addOutput(CLI::App &app, RunArguments &run) {
   app.add_flag("--print-tokens", run.printTokens,
-               "Write token ids instead of text, one line per sequence");
+               "Print token ids instead of text, one line per sequence");
   app.add_option("--logits", run.logits,
-                 "Write the logits of every position fed as float32 [rows, vocabulary]")
+                 "Write the logits of every processed position as float32 [rows, vocabulary]")
       ->type_name("FILE.npy");
   CLI::Option *json =
-      app.add_flag("--json", run.json, "Write one JSON object at the end instead of text");
+      app.add_flag("--json", run.json, "Print one JSON object at the end instead of text");
   app.add_option("--logprobs", run.logprobs,
-                 "With --json: of each token the logarithm of its probability, and the N likeliest "
-                 "tokens with theirs, as the model computes them before any sampling option")
+                 "Add the log probability of each token and of the N most likely tokens, before "
+                 "any sampling option applies")
       ->type_name("N")
       ->needs(json)
       ->transform(wholeNumber(0, maxLogprobs));
-  app.add_flag("-v,--verbose", run.verbose, "Speed on stderr at the end");
+  app.add_flag("-v,--verbose", run.verbose, "Print speed to stderr at the end");
 }
 
 void addRun(CLI::App &app, RunArguments &run) {
   CLI::Option *file = nullptr;
   addGroup(app, "Prompt", [&] { file = addPrompt(app, run); });
   addGroup(app, "Generation", [&] {
-    app.add_option("-n,--n-predict", run.settings.maxTokens, "New tokens at most, per sequence")
+    app.add_option("-n,--n-predict", run.settings.maxTokens,
+                   "Maximum number of new tokens per sequence")
         ->default_str(std::to_string(GenerationSettings::defaultMaxTokens))
         ->transform(within(setting_range::maxTokens));
     addStops(app, run.settings);
-    app.add_flag("--ignore-eos", run.settings.ignoreEos, "Continue after an end token");
+    app.add_flag("--ignore-eos", run.settings.ignoreEos, "Do not stop at end-of-sequence tokens");
     addLookup(app, run.settings);
   });
   addSampling(app, run.settings);
   addGroup(app, "Output", [&] { addOutput(app, run); });
-  addGroup(app, "Requests in a file", [&] { addBatch(app, run, file); });
+  addGroup(app, "Batch", [&] { addBatch(app, run, file); });
   addGroup(app, machineGroup, [&] { addPrefillChunk(app, run.prefillChunk); });
 }
 
 void addMachineOptions(CLI::App &app, Arguments &arguments) {
   app.add_option("-t,--threads", arguments.threads,
-                 "Threads to compute with; default: the processors that this process may use")
+                 "Number of threads (default: the processors available to this process)")
       ->transform(wholeNumber(1, maxThreads));
-  app.add_flag("--huge-pages", arguments.hugePages,
-               "Read the weights into memory of huge pages instead of mapping their file: a longer "
-               "start and memory of this process alone, for faster answers where the file's pages "
-               "are small");
+  app.add_flag(
+      "--huge-pages", arguments.hugePages,
+      "Read the weights into huge pages instead of mapping the file: slower to start and not "
+      "shared between processes, but faster if the file would be mapped in small pages");
   app.add_flag("--verify-weights", arguments.verifyWeights,
-               "Check the weights against their checksum before anything is computed: reads them "
-               "all, while damaged ones go unnoticed otherwise");
+               "Verify the checksum of the weights first: this reads all of them, and damage goes "
+               "unnoticed otherwise");
 }
 
 /// What goes with every command that computes.
@@ -309,25 +307,27 @@ void addMachine(CLI::App &app, Arguments &arguments) {
 
 CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
   CLI::App *sub = app.add_subcommand(
-      "chat", "Converse with the model: on a terminal with line editing, else a line per turn");
+      "chat", "Chat with the model: with line editing on a terminal, else one message per line");
   addSystem(*sub, chat.run.system);
   addTools(*sub, chat.run.chatTemplate.tools);
   addChatTemplate(*sub, chat.run);
   addSpecial(*sub, chat.run);
-  sub->add_option("-n,--n-predict", chat.run.settings.maxTokens,
-                  "Maximum number of new tokens per answer; default: as many as fit in the context")
+  sub->add_option(
+         "-n,--n-predict", chat.run.settings.maxTokens,
+         "Maximum number of new tokens per answer (default: as many as fit in the context)")
       ->transform(wholeNumber(1, maxCount));
   sub->add_option("--history", chat.history,
-                  "What is said on a terminal is kept in FILE, for later conversations to recall")
+                  "Keep the history of the terminal's input in this file")
       ->type_name("FILE");
   sub->add_flag("--context-shift", chat.contextShift,
-                "Drop the oldest turns when the context is full; default: the conversation ends");
+                "Drop the oldest turns when the context is full (default: the conversation ends)");
   addSampling(*sub, chat.run.settings);
   addStops(*sub, chat.run.settings);
   addPrefillChunk(*sub, chat.run.prefillChunk);
   addLookup(*sub, chat.run.settings);
-  sub->add_flag("--json", chat.json, "Write one JSON object per answer");
-  sub->add_flag("-v,--verbose", chat.run.verbose, "Tokens and seconds of each answer on stderr");
+  sub->add_flag("--json", chat.json, "Print one JSON object per answer");
+  sub->add_flag("-v,--verbose", chat.run.verbose,
+                "Print tokens and seconds of each answer to stderr");
   return sub;
 }
 
@@ -335,70 +335,73 @@ void addServeAddress(CLI::App &app, serve::HttpOptions &http) {
   CLI::Option *unixSocket =
       app.add_option("--unix-socket", http.unixSocket, "Listen on this Unix socket instead of TCP")
           ->type_name("PATH");
-  app.add_option("--host", http.host, "The IP address to listen on; 0.0.0.0: all of IPv4")
+  app.add_option("--host", http.host, "IP address to listen on; 0.0.0.0: all IPv4 interfaces")
       ->type_name("ADDRESS")
       ->capture_default_str()
       ->excludes(unixSocket);
-  app.add_option("--port", http.port, "The TCP port to listen on; 0: any free one")
+  app.add_option("--port", http.port, "TCP port to listen on; 0: any free port")
       ->capture_default_str()
       ->transform(wholeNumber(0, 65535))
       ->excludes(unixSocket);
 }
 
 void addServeLimits(CLI::App &app, ServeArguments &serve) {
-  app.add_option("--sequences", serve.sequences,
-                 "Requests computed at once; default: as many as fit into --cache-bytes, at most 8")
+  app.add_option(
+         "--sequences", serve.sequences,
+         "Requests processed at once (default: as many as fit into --cache-bytes, at most 8)")
       ->transform(wholeNumber(1, maxBatch));
-  app.add_option("--cache-bytes", serve.cacheBytes,
-                 "Memory for the caches of all sequences; default: half of what is available")
+  app.add_option(
+         "--cache-bytes", serve.cacheBytes,
+         "Memory for the KV caches of all sequences (default: half of the available memory)")
       ->transform(wholeNumber(1));
   app.add_option("--queue", serve.queue,
-                 "Requests that may wait for a sequence; others get status 429")
+                 "Maximum number of waiting requests; further ones get status 429")
       ->capture_default_str()
       ->transform(wholeNumber(0, maxCount));
   app.add_option("--prefill-chunk", serve.prefillChunk,
-                 "Rows of a prompt computed between two tokens of other requests; default: 128")
+                 "Prompt tokens processed between two tokens of other requests (default: 128)")
       ->transform(wholeNumber(1, maxCount));
-  app.add_option("--max-body-bytes", serve.http.maxBodyBytes, "Bytes that a request may have")
+  app.add_option("--max-body-bytes", serve.http.maxBodyBytes, "Maximum size of a request body")
       ->capture_default_str()
       ->transform(wholeNumber(1));
-  app.add_option("--max-connections", serve.http.maxConnections, "Connections open at once")
+  app.add_option("--max-connections", serve.http.maxConnections,
+                 "Maximum number of open connections")
       ->capture_default_str()
       ->transform(wholeNumber(1, 1 << 20));
   app.add_option("--request-timeout", serve.requestTimeout,
-                 "Seconds that a request may take; 0: any")
+                 "Time limit of a request in seconds; 0: none")
       ->capture_default_str()
       ->transform(wholeNumber(0, maxCount));
   app.add_option("--drain-seconds", serve.drainSeconds,
-                 "Seconds that requests in progress have to finish after SIGTERM or Ctrl-C")
+                 "Seconds that running requests have to finish after SIGTERM or Ctrl-C")
       ->capture_default_str()
       ->transform(wholeNumber(0, maxCount));
 }
 
 CLI::App *addServe(CLI::App &app, ServeArguments &serve) {
   CLI::App *sub = app.add_subcommand(
-      "serve", "Answer HTTP requests in the form of OpenAI's API: /v1/chat/completions, "
-               "/v1/completions, /v1/models");
+      "serve",
+      "Serve an OpenAI-compatible HTTP API: /v1/chat/completions, /v1/completions, /v1/models");
   addGroup(*sub, "Address", [&] { addServeAddress(*sub, serve.http); });
   addGroup(*sub, "Limits", [&] { addServeLimits(*sub, serve); });
   CLI::Option *key =
-      sub->add_option("--api-key", serve.apiKey,
-                      "Clients must send this key; others on the machine may see it in the list of "
-                      "processes")
+      sub->add_option(
+             "--api-key", serve.apiKey,
+             "Require this API key; other users of the machine can see it in the process list")
           ->type_name("KEY");
   sub->add_option("--api-key-file", serve.apiKeyFile,
-                  "Clients must send one of the keys in FILE, one per line")
+                  "Require one of the API keys in FILE, one per line")
       ->type_name("FILE")
       ->excludes(key);
   sub->add_option("--chat-template", serve.templateFile,
-                  "A Jinja template instead of the model's own")
+                  "Chat template (Jinja) to use instead of the model's own")
       ->type_name("FILE");
   return sub;
 }
 
 CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
-  CLI::App *sub =
-      app.add_subcommand("bench", "Measure speed: reading prompts (pp) and generating (tg)");
+  CLI::App *sub = app.add_subcommand(
+      "bench", "Measure speed: prompt processing (pp) and token generation (tg)");
   auto counts = [&](const char *name, std::vector<int64_t> &values, int64_t least, int64_t most,
                     const char *help) {
     sub->add_option(name, values, help)
@@ -409,70 +412,70 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->transform(wholeNumber(static_cast<uint64_t>(least), static_cast<uint64_t>(most)));
   };
-  counts("--prompt", bench.prompts, 0, maxCount, "Prompt of N tokens; may repeat; default 512");
-  counts("--gen", bench.gens, 0, maxCount, "Generation of N tokens; may repeat; default 64");
+  counts("--prompt", bench.prompts, 0, maxCount,
+         "Process a prompt of N tokens; may repeat (default: 512)");
+  counts("--gen", bench.gens, 0, maxCount, "Generate N tokens; may repeat (default: 64)");
   counts("--batch", bench.batches, 1, maxBatch,
-         "Sequences generated at once; may repeat; default 1");
-  sub->add_option("--depth", bench.depth, "Positions that the context holds before each test")
+         "Generate N sequences at once; may repeat (default: 1)");
+  sub->add_option("--depth", bench.depth, "Number of tokens in the context before each test")
       ->transform(wholeNumber(0, maxCount));
-  sub->add_option("--repeat", bench.repeat, "Runs of each test; the median counts")
+  sub->add_option("--repeat", bench.repeat, "Runs per test, of which the median is reported")
       ->capture_default_str()
       ->transform(wholeNumber(1, 10000));
   addPrefillChunk(*sub, bench.prefillChunk);
   sub->add_option("--lookup", bench.lookup,
-                  "Also generate a text that repeats itself with up to N drafted tokens per pass")
+                  "Also generate a repetitive text with up to N drafted tokens per pass")
       ->type_name("N")
       ->transform(within(setting_range::lookup));
   sub->add_option_function<std::string>(
          "--tokens", [&bench](const std::string &list) { bench.text = tokensOf(list); },
-         "With --lookup: the text of these ids instead, of which --depth are the prompt and --gen "
-         "are generated, whatever the model makes of them")
+         "With --lookup: use this text instead, whose first --depth ids are the prompt and whose "
+         "next --gen ids are forced as the output")
       ->type_name("IDS");
-  sub->add_flag(
-      "--profile", bench.profile,
-      "Also a table per test without drafts: time, bytes and operations of each kernel in one "
-      "more run; more than 100 % of the limit, which is memory's, where caches hold the data");
+  sub->add_flag("--profile", bench.profile,
+                "Print time, bytes and operations of each kernel, from one more run per test "
+                "without drafts; kernels whose data is in the processor's caches exceed 100 % of "
+                "the limit, which is that of memory");
   sub->add_option("--trace", bench.trace,
-                  "Write that run as a trace for chrome://tracing or ui.perfetto.dev")
+                  "Write the profiled run as a trace for chrome://tracing or ui.perfetto.dev")
       ->type_name("FILE.json");
-  sub->add_option("--peak-gb", bench.peakGb,
-                  "The profile's limit of reading in GB/s; default: measured before each test")
+  sub->add_option(
+         "--peak-gb", bench.peakGb,
+         "Memory bandwidth limit of the profile in GB/s (default: measured before each test)")
       ->type_name("X")
       ->check(numberBetween(1e-3, 1e9));
   sub->add_option("--peak-gflop", bench.peakGflop,
-                  "The profile's limit of computing in GFLOP/s; default: measured")
+                  "Compute limit of the profile in GFLOP/s (default: measured)")
       ->type_name("X")
       ->check(numberBetween(1e-3, 1e9));
-  sub->add_flag("--json", bench.json, "Write one JSON object");
+  sub->add_flag("--json", bench.json, "Print one JSON object");
   return sub;
 }
 
 CLI::App *addInfo(CLI::App &app, InfoArguments &info) {
-  CLI::App *sub = app.add_subcommand("info", "What this program is");
-  sub->add_flag("--json", info.json, "Write one JSON object");
-  sub->add_flag(
-      "--check", info.check,
-      "Check the checksums of all that is in the file; without it, nothing but --verify-weights "
-      "notices damaged weights, while all else is checked at every start");
-  sub->add_flag("--licenses", info.licenses, "The notices of the software inside");
+  CLI::App *sub = app.add_subcommand("info", "Show what the program contains");
+  sub->add_flag("--json", info.json, "Print one JSON object");
+  sub->add_flag("--check", info.check,
+                "Verify all checksums; otherwise damaged weights are detected by --verify-weights "
+                "only, while everything else is checked at every start");
+  sub->add_flag("--licenses", info.licenses, "Print the license notices of the software inside");
   return sub;
 }
 
 CLI::App *addScore(CLI::App &app, ScoreArguments &score) {
   CLI::App *sub = app.add_subcommand(
-      "score",
-      "For tools such as `mica eval`: reads lines `LENGTH[/TOTAL] FIRST ID ID ...` from "
-      "stdin, feeds the ids after the first LENGTH positions, as parts of a text of TOTAL, "
-      "and writes the logits from ids[FIRST] on as float32 rows to stdout");
+      "score", "For tools such as `mica eval`: read lines `LENGTH[/TOTAL] FIRST ID ID ...` from "
+               "stdin, process the ids after the first LENGTH positions as part of a text of "
+               "TOTAL, and write the logits from ids[FIRST] on as float32 rows to stdout");
   addPrefillChunk(*sub, score.prefillChunk);
-  sub->add_flag("--as-decode", score.asDecode, "Compute rows as in decoding, not as in prompts");
-  CLI::Option *probes =
-      sub->add_option("--probes", score.probes,
-                      "Write what the program's probes see; only programs of `mica verify` and "
-                      "`mica compile --calibrate` have some")
-          ->type_name("FILE");
+  sub->add_flag("--as-decode", score.asDecode,
+                "Compute rows as in decoding instead of as in prompts");
+  CLI::Option *probes = sub->add_option("--probes", score.probes,
+                                        "Write what the program's probes record; only programs of "
+                                        "`mica verify` and `mica compile --calibrate` have probes")
+                            ->type_name("FILE");
   sub->add_option("--column-sums", score.columnSums,
-                  "Write the sums of squares of each column of what the program's probes see")
+                  "Write the sum of squares of each column that the program's probes record")
       ->type_name("FILE")
       ->excludes(probes);
   return sub;
@@ -484,11 +487,28 @@ int usageError(const CLI::App &app, const std::string &message) {
   return 2;
 }
 
-/// What is said of options of llama.cpp that a program cannot have.
-std::vector<ForeignOption> foreignOptions() {
-  return {{{"-c", "--ctx-size"},
-           "the context length is set when compiling (mica compile --max-seq N), leave it out"},
-          {{"-m", "--model"}, "the program contains its model, leave it out"}};
+/// Hints for options of llama.cpp that have another name here, or that a program cannot have.
+const std::vector<ForeignOption> &foreignOptions() {
+  static const std::vector<ForeignOption> options = {
+      {{"-c", "--ctx-size"},
+       "the context length is set when compiling (mica compile --max-seq N); leave it out"},
+      {{"-m", "--model"}, "the program contains its model; leave it out"},
+      {{"-ctk", "-ctv", "--cache-type-k", "--cache-type-v"},
+       "the KV cache format is set when compiling (mica compile --kv int8); leave it out"},
+      {{"-b", "--batch-size", "-ub", "--ubatch-size"}, "use --prefill-chunk N"},
+      {{"-tb", "--threads-batch"}, "prompts and decoding use the same threads; use --threads N"},
+      {{"-s"}, "use --seed N"},
+      {{"--typical"}, "use --typical-p X"},
+      {{"-r", "--reverse-prompt"}, "use --stop TEXT"},
+      {{"-cnv", "--conversation"}, "use the command chat"},
+      {{"-st", "--single-turn"}, "use --chat -p TEXT"},
+      {{"--chat-template-file"}, "use --chat-template FILE"},
+      {{"--jinja", "--no-display-prompt", "-fa", "--flash-attn"}, "always on; leave it out"},
+      {{"--no-mmap"}, "use --huge-pages"},
+      {{"-md", "--model-draft"}, "there are no draft models; use --lookup N"},
+      {{"--lora"}, "there are no LoRA adapters; merge it into the model and compile that"},
+  };
+  return options;
 }
 
 /// Help or version: a full disk is an error there as well.
@@ -544,7 +564,7 @@ Result<LogitBias> parseLogitBias(const std::string &text) {
               out.bias < std::numeric_limits<float>::infinity();
   if (!good)
     return Error{"'" + text +
-                 "' is not a bias for a token, write ID=B such as 13=-2.5, or 13=-inf to ban it"};
+                 "' is not a bias for a token; write ID=B such as 13=-2.5, or 13=-inf to ban it"};
   return out;
 }
 
@@ -583,7 +603,7 @@ Result<Tokens> parseTokenList(const std::string &list) {
     auto [end, failure] = std::from_chars(entry.data(), entry.data() + entry.size(), token);
     if (failure != std::errc() || end != entry.data() + entry.size() || token < 0)
       return Error{"'" + std::string(entry) +
-                   "' is not a token id, write numbers with commas: 1,2,3"};
+                   "' is not a token id; write numbers with commas: 1,2,3"};
     tokens.push_back(token);
   }
   return tokens;

@@ -36,7 +36,7 @@ struct RunArguments {
 };
 
 struct ChatArguments {
-  RunArguments run; ///< How answers are sampled, --system, and what the chat template is.
+  RunArguments run;                   ///< Sampling, --system, and the chat template.
   std::optional<std::string> history; ///< --history: a file
   bool contextShift = false;          ///< --context-shift: see Conversation::Options
   bool json = false;
@@ -51,7 +51,7 @@ struct BenchArguments {
   Tokens text; ///< What tests with lookup generate, after its first `depth` ids; empty: a period.
   bool profile = false;
   std::optional<std::string> trace;
-  std::optional<double> peakGb, peakGflop; ///< Limits for the profile; measured where not given.
+  std::optional<double> peakGb, peakGflop; ///< Limits for the profile; measured if absent.
   bool json = false;
 };
 
@@ -59,7 +59,7 @@ struct ScoreArguments {
   std::optional<int64_t> prefillChunk;   ///< see prefillChunkSize
   std::optional<std::string> probes;     ///< a file for what probes see
   std::optional<std::string> columnSums; ///< a file for the sums of squares of what they see
-  bool asDecode = false;                 ///< Compute rows as in decoding, not as in prompts.
+  bool asDecode = false;                 ///< Compute rows as in decoding instead of as in prompts.
 };
 
 struct InfoArguments {
@@ -80,21 +80,21 @@ struct Arguments {
   bool verifyWeights = false;
 };
 
-/// What remains to be done after parsing: nothing (`exit` holds the status; help, version or an
-/// error line have been written), or the command.
+/// The result of parsing: a command, or an exit status
+/// if help, a version or an error line has been written.
 struct Parsed {
   std::optional<int> exit;
   Arguments arguments;
 };
 
-/// Adds everything that a program understands to `app`, which has the program's name; parsing
-/// stores it in `arguments`.
+/// Adds the options and commands of a program to
+/// `app`, which has the program's name; parsing stores them in `arguments`.
 void addProgramCommands(CLI::App &app, Arguments &arguments);
 
 Parsed parseArguments(int argc, const char *const *argv);
 
-/// Gives a setting of generation the value of a text, as its option does: `name` is that of the
-/// option without dashes before it. Errors: there is no such setting, or it cannot have that value.
+/// Sets a generation setting from text, as its option does; `name` is that
+/// of the option without leading dashes. Errors: no such setting, or an invalid value.
 Status changeSetting(GenerationSettings &settings, std::string name, const std::string &value);
 
 /// "ID=B" of --logit-bias. Errors say what is expected.

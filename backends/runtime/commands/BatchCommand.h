@@ -8,9 +8,9 @@
 
 namespace mica::rt {
 
-/// Each text is what the program makes of its prompt alone with the seed that the result states; a
-/// request without a seed gets one that follows from --seed and its line. `manifest` is the
-/// model's, or has another chat template; `text` may be null.
+/// Each result is what the program generates for its prompt alone with the seed in the result; the
+/// seed of a request without one is derived from --seed and its line. `manifest` is the model's,
+/// possibly with another chat template; `text` may be null.
 Status batchCommand(const Model &model, const Manifest &manifest, const ProgramTokenizer *text,
                     const RunArguments &arguments);
 

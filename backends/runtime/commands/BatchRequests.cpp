@@ -135,7 +135,7 @@ BatchRequest RequestReader::read(const Json &json) {
       ++prompts;
     else if (key != "tools")
       throw Bad{"the key \"" + key +
-                "\" is not known, write prompt, tokens, messages, tools, id, n, seed or "
+                "\" is unknown; write prompt, tokens, messages, tools, id, n, seed or "
                 "max_tokens"};
   }
   if (prompts != 1)
@@ -145,7 +145,7 @@ BatchRequest RequestReader::read(const Json &json) {
   if (tools && !messages && !(text && arguments.chat))
     throw Bad{"\"tools\" go with \"messages\""};
   if (messages && arguments.system)
-    throw Bad{"--system goes with \"prompt\", write a message with the role \"system\" instead"};
+    throw Bad{"--system goes with \"prompt\"; write a message with the role \"system\" instead"};
   if (const Json *ids = find("tokens"))
     request.prompt = idsOf(*ids);
   else if (text && !arguments.chat)
@@ -202,7 +202,7 @@ Result<std::shared_ptr<const BatchRequest>> BatchRequests::next() {
       if (!problem.empty())
         throw Bad{problem};
       if (json.is_discarded())
-        throw Bad{"not JSON, write an object such as {\"prompt\": \"Once\"}"};
+        throw Bad{"not JSON; write an object such as {\"prompt\": \"Once\"}"};
       auto request = std::make_shared<BatchRequest>(state->reader.read(json));
       request->line = state->line;
       return std::shared_ptr<const BatchRequest>(std::move(request));

@@ -15,14 +15,14 @@ struct BatchRequest {
   int64_t line = 0; ///< in the file, from 1
   std::string id;   ///< as JSON; empty: none was given
   Tokens prompt;
-  int64_t count = 1;           ///< texts that are wanted
+  int64_t count = 1;           ///< number of samples
   GenerationSettings settings; ///< what the request says itself, and the chat template's end tokens
 };
 
-/// Reads requests one after the other, so that no more of them are in memory than are worked on.
+/// Reads requests one by one, so that only those in progress are in memory.
 class BatchRequests {
 public:
-  /// Of `arguments` those count that name the file and say how conversations are written.
+  /// Uses the arguments that name the file and choose the chat template.
   /// `tokenizer` may be null.
   static Result<std::unique_ptr<BatchRequests>>
   open(const ProgramTokenizer *tokenizer, const Manifest &manifest, const RunArguments &arguments);

@@ -37,17 +37,17 @@ bool isResultOf(std::string_view line, const BatchText &text) {
 
 Error BatchResults::failed() const {
   return Error{"cannot write the results to '" + path + "': " + std::strerror(errno) +
-               ", choose another file with -o"};
+               "; choose another file with -o"};
 }
 
 Error BatchResults::busy() const {
   return Error{"another batch writes its results to '" + path +
-               "', wait for its end or choose another file with -o"};
+               "'; wait for its end or choose another file with -o"};
 }
 
 Error BatchResults::refused(const std::string &why) const {
   return Error{"line " + std::to_string(next + 1) + " of '" + path + "' " + why +
-               ", choose another file with -o"};
+               "; choose another file with -o"};
 }
 
 BatchResults::~BatchResults() {
@@ -87,14 +87,14 @@ Result<std::string_view> BatchResults::nextLine() {
   if (!line->ends_with('\n')) {
     // What was interrupted is made again; nothing else is cut off.
     if (!line->starts_with(opening) && !opening.starts_with(*line))
-      return refused("is no result of a batch");
+      return refused("is not a result of a batch");
     cut = true;
     return std::string_view();
   }
   whole += line->size();
   line->remove_suffix(1);
   // A result is never empty.
-  return line->empty() ? Result<std::string_view>(refused("is no result of a batch")) : line;
+  return line->empty() ? Result<std::string_view>(refused("is not a result of a batch")) : line;
 }
 
 Result<bool> BatchResults::holds(const BatchText &text) {
@@ -128,7 +128,7 @@ Status BatchResults::begin() {
   if (!line)
     return line.error();
   if (!line->empty())
-    return refused("is one more result than is asked for");
+    return refused("is one result more than requested");
   lines.reset();
   return !cut || ftruncate(fd, static_cast<off_t>(whole)) == 0 ? Status() : failed();
 }

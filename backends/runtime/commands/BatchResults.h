@@ -10,7 +10,7 @@
 
 namespace mica::rt {
 
-/// One text that a request asks for.
+/// One requested sample.
 struct BatchText {
   std::shared_ptr<const BatchRequest> request;
   int64_t sample; ///< which of the request's texts, from 0

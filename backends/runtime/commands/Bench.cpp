@@ -206,19 +206,19 @@ void addTests(std::vector<BenchTest> &tests, const BenchArguments &arguments, co
 Status checkText(const std::vector<BenchTest> &tests, const BenchArguments &arguments,
                  const Manifest &m) {
   if (arguments.lookup == 0)
-    return Error{"--tokens is the text of tests with drafts, give --lookup"};
+    return Error{"--tokens is the text of tests with drafts; give --lookup"};
   for (int32_t token : arguments.text)
     if (token >= m.vocab)
       return Error{"token " + std::to_string(token) +
                    " of --tokens is not below the vocabulary's " + std::to_string(m.vocab) +
-                   ", give ids of this model"};
+                   "; give ids of this model"};
   auto ids = static_cast<int64_t>(arguments.text.size());
   for (const BenchTest &test : tests)
     if (test.isGiven && positionsBefore(test) + test.tokens + 1 > ids)
       return Error{"the test " + test.name() + " needs " +
                    std::to_string(positionsBefore(test) + test.tokens + 1) +
                    " ids, but --tokens has " + std::to_string(ids) +
-                   ", choose a smaller --depth or --gen"};
+                   "; choose a smaller --depth or --gen"};
   return {};
 }
 } // namespace
@@ -241,13 +241,13 @@ Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
   for (const BenchTest &test : tests)
     if (positionsBefore(test) + test.tokens > manifest.maxSeq)
       return Error{"the test " + test.name() + " does not fit into the context of " +
-                   std::to_string(manifest.maxSeq) + " positions, choose smaller numbers" +
+                   std::to_string(manifest.maxSeq) + " positions; choose smaller numbers" +
                    manifest.largerContextHint()};
   if (!arguments.text.empty())
     if (Status fits = checkText(tests, arguments, manifest); !fits)
       return fits.error();
   if (tests.empty())
-    return Error{"nothing to measure, give --prompt or --gen above 0 and a --depth below " +
+    return Error{"nothing to measure; give --prompt or --gen above 0 and a --depth below " +
                  std::to_string(manifest.maxSeq)};
   return tests;
 }

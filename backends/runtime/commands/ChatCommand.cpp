@@ -28,7 +28,7 @@ public:
 
   Status run() {
     if (input.interactive())
-      reportNote("Ctrl-C stops an answer, /help lists what else there is");
+      reportNote("Ctrl-C stops an answer; /help lists the commands");
     for (;;) {
       Result<std::optional<std::string>> turn = input.read();
       if (!turn)
@@ -53,14 +53,14 @@ private:
         {"/set", "[NAME VALUE]", "show the settings, or change one: /set temperature 0.2",
          &Chat::set},
         {"/system", "[TEXT]", "show or replace the system prompt", &Chat::setSystem},
-        {"/regenerate", "", "answer the last message again", &Chat::regenerate},
+        {"/regenerate", "", "regenerate the last answer", &Chat::regenerate},
         {"/reset", "", "forget the conversation and start over", &Chat::reset},
         {"/save", "FILE", "write the conversation to a file (JSON)", &Chat::save},
         {"/load", "FILE", "continue the conversation in a file", &Chat::load},
-        {"/stats", "", "tokens, speed and what is left of the context", &Chat::showStats},
-        {"/tool", "RESULT", "say what a tool that the model has called gives",
+        {"/stats", "", "tokens, speed and remaining context", &Chat::showStats},
+        {"/tool", "RESULT", "send the result of a tool that the model has called",
          &Chat::sendToolResult},
-        {"/exit", "", "leave, as Ctrl-D does", &Chat::leave},
+        {"/exit", "", "exit, as with Ctrl-D", &Chat::leave},
     };
     return all;
   }
@@ -84,7 +84,7 @@ private:
     }
     std::string closest = closestWord(name, names);
     reportNote("there is no command '" + name + "'" +
-               (closest.empty() ? ": /help lists them, and // begins a turn with a slash"
+               (closest.empty() ? "; see /help, or begin a message with // to send one slash"
                                 : didYouMean(closest)));
     return {};
   }
@@ -261,8 +261,8 @@ private:
     if (interrupted)
       reportNote("stopped");
     else if (answer.finish == Finish::Length)
-      reportNote("the answer was ended after " + std::to_string(answer.tokens) +
-                 " tokens, -n allows more");
+      reportNote("the answer was cut off after " + std::to_string(answer.tokens) +
+                 " tokens; raise the limit with -n");
     else if (answer.finish == Finish::ContextFull)
       reportNote("the context of " + std::to_string(positions) +
                  " positions is full, /reset starts over");
@@ -273,12 +273,12 @@ private:
     if (!arguments.run.verbose)
       return;
     char line[160];
-    std::snprintf(
-        line, sizeof line,
-        "%lld tokens of the conversation, %lld of them from the cache, in %.2f s; answer: "
-        "%lld tokens in %.2f s",
-        static_cast<long long>(answer.promptTokens), static_cast<long long>(answer.cachedTokens),
-        answer.promptSeconds, static_cast<long long>(answer.tokens), answer.decodeSeconds);
+    std::snprintf(line, sizeof line,
+                  "prompt: %lld tokens, %lld of them cached, in %.2f s; answer: "
+                  "%lld tokens in %.2f s",
+                  static_cast<long long>(answer.promptTokens),
+                  static_cast<long long>(answer.cachedTokens), answer.promptSeconds,
+                  static_cast<long long>(answer.tokens), answer.decodeSeconds);
     reportNote(line);
     noteRecomputed(answer.recomputedTokens, answer.recomputeSeconds);
   }

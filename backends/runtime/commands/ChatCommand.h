@@ -7,9 +7,9 @@
 
 namespace mica::rt {
 
-/// A conversation: with line editing on a terminal, else one line of stdin per turn. Answers go to
-/// stdout, everything else to stderr. Of a pipe's turns one that is refused is reported, and the
-/// rest are answered; at the end there is an error without a message then.
+/// A conversation: with line editing on a terminal, else one turn per line of stdin. Answers go to
+/// stdout, everything else to stderr. A turn from a pipe that is rejected is reported and the rest
+/// are answered; the result is then an error without a message.
 Status chatCommand(const Model &model, const ChatArguments &arguments);
 
 } // namespace mica::rt

@@ -26,7 +26,7 @@ Result<std::optional<std::string>> ChatInput::readTurn(std::string text) {
       turn.pop_back();
     turn += text;
     if (turn.size() > maxTurnBytes)
-      return Error{"a turn of the conversation is larger than 256 MiB, give shorter ones"};
+      return Error{"a turn of the conversation is larger than 256 MiB; give shorter ones"};
     if (ends)
       return std::optional(turn);
     if (!(fenced && turn.empty()))
@@ -40,7 +40,7 @@ Result<std::optional<std::string>> ChatInput::readTurn(std::string text) {
       return Error{fenced
                        ? "the conversation ends within a turn that \"\"\" began, end it with "
                          "\"\"\""
-                       : "the conversation ends within a turn, leave out the backslash at the end "
+                       : "the conversation ends within a turn; leave out the backslash at the end "
                          "of its last line"};
     text = std::move(line->text);
   }

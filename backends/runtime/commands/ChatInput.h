@@ -1,4 +1,4 @@
-// Where the turns of a conversation come from.
+// The source of a conversation's turns.
 #ifndef MICA_BACKENDS_RUNTIME_COMMANDS_CHATINPUT_H
 #define MICA_BACKENDS_RUNTIME_COMMANDS_CHATINPUT_H
 
@@ -16,9 +16,9 @@ inline constexpr size_t maxTurnBytes = size_t(1) << 28;
 class ChatInput {
 public:
   virtual ~ChatInput() = default;
-  /// The next turn; nothing at the end of the input. A turn is a line, or several of them: those of
-  /// which all but the last end in a backslash, and what is between two marks of three double
-  /// quotes. Errors: input that cannot be read, or that ends within a turn.
+  /// The next turn; nothing at the end of the input. A turn is one line, several lines of which all
+  /// but the last end in a backslash, or the text between two lines of three double quotes. Errors:
+  /// input that cannot be read or that ends within a turn.
   Result<std::optional<std::string>> read();
   /// Whether the input is interactive.
   virtual bool interactive() const = 0;

@@ -25,7 +25,7 @@ namespace {
 void onBusError(int) {
   static constexpr char message[] =
       "mica: error: the program file could not be read while running (bad disk, or the "
-      "file was changed), copy or compile it again\n";
+      "file was changed); copy or compile it again\n";
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
   program::removeTemporaries();
   _exit(1);
@@ -62,7 +62,7 @@ Result<Parsed> parse(const char *program, int argc, const char *const *argv) {
 /// Completes the options of the program by the name of its file.
 Status printCompletion(const char *command, const std::string &shell) {
   if (std::getenv(commandVariable))
-    return Error{"`mica completion " + shell + "` completes `mica run` as well, use that"};
+    return Error{"`mica completion " + shell + "` completes `mica run` as well; use that"};
   CLI::App app("", std::filesystem::path(command).filename());
   Arguments arguments;
   addProgramCommands(app, arguments);

@@ -114,7 +114,7 @@ Result<Tokens> Conversation::fitted(Result<Tokens> prompt, int64_t extra, int64_
 
 Result<Conversation::Answer> Conversation::answer(Tokens prompt, const Listener &listener) {
   if (prompt.empty())
-    return Error{"the chat template makes no text of this conversation, say something else"};
+    return Error{"the chat template produces no text for this conversation; send another message"};
   GenerationSettings settings = options.settings;
   Decoding decoding(TextStream(text.decoderAfter(prompt), settings.stops), listener);
   Answer answer;
@@ -171,7 +171,7 @@ Result<Tokens> Conversation::prompt(const Message &message) {
   said.back() = message;
   if (other && *other == *with)
     return Error{"the chat template leaves out what the role '" + message.role +
-                 "' says, say it as yourself"};
+                 "' says; say it as yourself"};
   return with;
 }
 
@@ -196,7 +196,7 @@ Result<Conversation::Answer> Conversation::ask(Message message, const Listener &
 
 Result<Conversation::Answer> Conversation::regenerate(const Listener &listener) {
   if (said.size() < 2 || said.back().role != "assistant" || said[said.size() - 2].role == "system")
-    return Error{"there is no answer to regenerate, say something first"};
+    return Error{"there is no answer to regenerate; say something first"};
   std::vector<Message> before = said;
   said.pop_back();
   Message last = std::move(said.back());

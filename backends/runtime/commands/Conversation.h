@@ -9,17 +9,17 @@
 
 namespace mica::rt {
 
-/// Each turn the whole conversation goes through the template; of the ids only those are fed that
-/// the cache does not hold from the turn before.
+/// The template is applied to the whole conversation in each
+/// turn; only ids that the cache does not hold yet are computed.
 class Conversation {
 public:
   struct Options {
     GenerationSettings settings;       ///< Each answer after the first has the next seed.
     int64_t promptRows = 512;          ///< See Scheduler::Options.
     std::optional<std::string> system; ///< What the conversation begins with.
-    /// Drop the oldest turns where a message does not fit into the context, or would leave less of
-    /// it for the answer than a quarter or the maximum number of tokens; and where an answer fills
-    /// it, which continues then.
+    /// Drop the oldest turns if a message does not fit in the context, or leaves less of it for
+    /// the answer than a quarter or the maximum number of tokens; and if an answer fills it, which
+    /// then continues.
     bool contextShift = false;
   };
   struct Answer {
@@ -28,7 +28,7 @@ public:
     int64_t promptTokens = 0, cachedTokens = 0; ///< Of the conversation; of these from the cache.
     int64_t tokens = 0;                         ///< New ones.
     double promptSeconds = 0, decodeSeconds = 0;
-    int64_t recomputedTokens = 0; ///< Tokens fed once more, see Session.
+    int64_t recomputedTokens = 0; ///< See Session::recomputedTokens.
     double recomputeSeconds = 0;
     int64_t droppedTurns = 0; ///< See Options::contextShift.
   };
@@ -39,12 +39,12 @@ public:
   Conversation(const Model &model, const ProgramTokenizer &text, const ChatTemplate &chatTemplate,
                Options options);
 
-  /// Sends `message` and receives the answer, which is kept even where the listener has ended it.
-  /// Errors: the template refuses or leaves the message out, the context is too short; nothing is
-  /// kept then.
+  /// Sends `message` and receives the answer, which is kept even if the listener has ended it.
+  /// Errors, after which nothing is kept: the template rejects or drops the message, the context is
+  /// too short.
   Result<Answer> ask(Message message, const Listener &listener);
-  /// Says the last message once more: a new answer replaces the one that it had. Errors: there is
-  /// none, and those of `ask`.
+  /// Replaces the last answer by a new
+  /// one. Errors: there is none, and those of `ask`.
   Result<Answer> regenerate(const Listener &listener);
   /// Starts over.
   void reset();
@@ -78,7 +78,7 @@ private:
   const ChatTemplate &chatTemplate;
   Options options;
   std::vector<Message> said;
-  std::unique_ptr<Scheduler> scheduler; ///< Of one slot, which keeps what has been said.
+  std::unique_ptr<Scheduler> scheduler; ///< With one slot, which keeps the conversation.
 };
 
 } // namespace mica::rt

@@ -45,7 +45,7 @@ Result<std::vector<Message>> loadConversation(const std::string &path) {
   }
   if (!good)
     return Error{"the conversation in '" + path +
-                 "' is not a list of messages, write {\"messages\": [{\"role\": \"user\", "
+                 "' is not a list of messages; write {\"messages\": [{\"role\": \"user\", "
                  "\"content\": \"Hello\"}]}"};
   return messages;
 }

@@ -7,7 +7,7 @@
 namespace mica::rt {
 
 /// Writes {"messages": [{"role": "user", "content": "Hello"}, ...]}. Errors: the file cannot be
-/// written, or holds something else than a conversation.
+/// written, or holds something other than a conversation.
 Status saveConversation(const std::string &path, const std::vector<Message> &messages);
 
 /// Reads what saveConversation writes, or the list of messages alone. Errors: the file cannot be

@@ -33,7 +33,7 @@ void noteRecomputed(int64_t tokens, double seconds) {
   char line[120];
   std::snprintf(
       line, sizeof line,
-      "%lld tokens were recomputed in %.2f s: the frequencies of rope depend on the length",
+      "%lld tokens were recomputed in %.2f s: rope's frequencies depend on the sequence length",
       static_cast<long long>(tokens), seconds);
   reportNote(line);
 }
@@ -43,7 +43,7 @@ Result<GenerationSettings> usableSettings(GenerationSettings settings, const Man
   if (Status usable = checkSettings(settings, manifest); !usable)
     return usable.error();
   if (!settings.stops.empty() && !text)
-    return Error{"the program has no tokenizer to find a stop string with, leave out --stop"};
+    return Error{"the program has no tokenizer, which --stop needs; leave it out"};
   if (text && settings.dryMultiplier.value_or(0) > 0)
     settings.dryBreakerTokens = text->sequencesWriting(
         settings.dryBreakers.value_or(GenerationSettings::defaultDryBreakers()));

@@ -1,4 +1,4 @@
-// What the commands that generate texts say alike.
+// Messages shared by the commands that generate text.
 #ifndef MICA_BACKENDS_RUNTIME_COMMANDS_GENERATIONREPORT_H
 #define MICA_BACKENDS_RUNTIME_COMMANDS_GENERATIONREPORT_H
 
@@ -18,7 +18,7 @@ double tokensPerSecond(int64_t tokens, double seconds);
 /// How a sequence ended, in JSON.
 const char *nameOf(Finish finish);
 
-/// Says how many tokens were fed once more, where there were some (see Session).
+/// Reports how many tokens were recomputed, if any (see Session).
 void noteRecomputed(int64_t tokens, double seconds);
 
 } // namespace mica::rt

@@ -104,12 +104,12 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Che
        std::to_string(m.maxSeq) + " positions, " + size(cacheBytesPerToken(m)) + " each");
   for (int64_t threshold : m.ropeLengthThresholds)
     if (threshold < m.maxSeq)
-      line("frequencies", "of rope: others for texts of more than " + std::to_string(threshold) +
-                              " positions, which are then recomputed");
+      line("frequencies", "of rope change beyond " + std::to_string(threshold) +
+                              " positions; the KV cache is then recomputed");
   bool tokenizer = file.layout().find(program::SectionKind::Tokenizer) != nullptr;
   line("tokenizer", tokenizer ? "yes" : "no, use --tokens");
   bool forTools = m.chat && m.chat->toolTemplate;
-  line("chat", forTools ? "yes, with tools in a template of their own, see `chat --help`"
+  line("chat", forTools ? "yes, with a separate template for tools, see `chat --help`"
                : m.chat ? "yes, see `chat --help`"
                // Without a tokenizer no template is kept, whether the model has one or not.
                : tokenizer ? "no, the model has no chat template"

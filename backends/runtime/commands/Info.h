@@ -1,4 +1,4 @@
-// What a program is: `info`.
+// The command `info`.
 #ifndef MICA_BACKENDS_RUNTIME_COMMANDS_INFO_H
 #define MICA_BACKENDS_RUNTIME_COMMANDS_INFO_H
 
@@ -18,7 +18,7 @@ using CheckTarget =
 Status infoCommand(const program::ProgramFile &file, const CheckTarget &check,
                    const InfoArguments &arguments);
 
-/// The notices of the software linked into a program.
+/// The license notices of the software in a program.
 std::string licenseNotices();
 
 } // namespace mica::rt

@@ -47,7 +47,7 @@ Result<std::vector<std::string>> InputHistory::read(size_t most) const {
     return refused(path, "read", "it is a folder");
   // Of a pipe or a device the end might never come.
   if (!S_ISREG(about.st_mode) && about.st_mode != 0)
-    return refused(path, "read", "it is no regular file");
+    return refused(path, "read", "it is not a regular file");
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string line;

@@ -1,4 +1,4 @@
-// What has been said in earlier conversations: a file with a turn per line.
+// The history of earlier conversations: a file with a turn per line.
 #ifndef MICA_BACKENDS_RUNTIME_COMMANDS_INPUTHISTORY_H
 #define MICA_BACKENDS_RUNTIME_COMMANDS_INPUTHISTORY_H
 

@@ -43,8 +43,8 @@ public:
     el_set(editor, EL_PREP_TERM, 1);
     el_set(editor, EL_SETTY, "-d", "intr=", nullptr);
     el_set(editor, EL_PREP_TERM, 0);
-    el_set(editor, EL_ADDFN, "mica-abandon", "Abandon the turn", abandon);
-    el_set(editor, EL_ADDFN, "mica-paste", "Take over what is pasted", paste);
+    el_set(editor, EL_ADDFN, "mica-abandon", "Discard the input", abandon);
+    el_set(editor, EL_ADDFN, "mica-paste", "Insert pasted text", paste);
     el_set(editor, EL_BIND, "^C", "mica-abandon", nullptr);
     el_set(editor, EL_BIND, pasteBegins, "mica-paste", nullptr);
     el_set(editor, EL_BIND, "^I", "ed-insert", nullptr);
@@ -168,7 +168,7 @@ private:
 
   void forget(const Error &error) {
     kept.reset();
-    reportNote(error.message + ", what is said here is not kept");
+    reportNote(error.message + ", the history is not saved");
   }
 
   std::FILE *screen = nullptr;

@@ -1,4 +1,4 @@
-// Where the turns of a conversation come from: a terminal or a pipe.
+// Opens the source of a conversation's turns: a terminal or a pipe.
 #ifndef MICA_BACKENDS_RUNTIME_COMMANDS_OPENCHATINPUT_H
 #define MICA_BACKENDS_RUNTIME_COMMANDS_OPENCHATINPUT_H
 
@@ -6,8 +6,8 @@
 
 namespace mica::rt {
 
-/// With line editing and history where stdin is a terminal, else from what stdin is. `history`: the
-/// file that keeps what is said on a terminal.
+/// With line editing and history if stdin is a terminal.
+/// `history`: the file that keeps the turns entered on a terminal.
 std::unique_ptr<ChatInput> openChatInput(const std::optional<std::string> &history);
 
 } // namespace mica::rt

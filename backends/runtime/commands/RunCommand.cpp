@@ -54,7 +54,7 @@ Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifes
     return prompt.error();
   if (!*prompt) {
     if (!m.bos)
-      return Error{"this model has no token to begin with, give a prompt with -p, -f or --tokens"};
+      return Error{"this model has no BOS token; give a prompt with -p, -f or --tokens"};
     return std::vector<Tokens>{{*m.bos}};
   }
   if (!text)
@@ -191,7 +191,7 @@ void noteSpeed(const Scheduler::Totals &totals, bool lookup) {
   reportNote(line);
   if (lookup)
     reportNote("lookup: " + std::to_string(totals.accepted) + " of " +
-               std::to_string(totals.drafted) + " drafted tokens were right, " +
+               std::to_string(totals.drafted) + " drafted tokens were accepted, " +
                std::to_string(totals.decodeCalls) + " passes");
   noteRecomputed(totals.recomputedTokens, totals.recomputeSeconds);
 }

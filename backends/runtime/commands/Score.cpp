@@ -66,7 +66,7 @@ public:
   Status answer(const ScoreRequest &request) {
     if (request.length > session.length(0))
       return Error{"cannot go back to " + std::to_string(request.length) + " positions of " +
-                   std::to_string(session.length(0)) + ", feed the ids before them again"};
+                   std::to_string(session.length(0)) + "; feed the ids before them again"};
     session.truncate(0, request.length);
     auto end = request.length + static_cast<int64_t>(request.ids.size());
     session.setTotalLength(0, std::max(end, request.total));
@@ -113,7 +113,7 @@ Result<ScoreRequest> parseScoreRequest(std::string_view line) {
     size_t begin = line.find_first_not_of(" \t\r");
     if (begin == line.npos) {
       if (word < 3)
-        return Error{"a line of the standard input has fewer than three words, write "
+        return Error{"a line of the standard input has fewer than three words; write "
                      "LENGTH[/TOTAL] FIRST ID ID ..."};
       return request;
     }
@@ -125,7 +125,7 @@ Result<ScoreRequest> parseScoreRequest(std::string_view line) {
       total = parseNumber(text.substr(slash + 1));
     if (!number || !total)
       return Error{"'" + std::string(text.substr(0, 40)) +
-                   "' is not a number that can be fed, write LENGTH[/TOTAL] FIRST ID ID ..."};
+                   "' is not a number that can be fed; write LENGTH[/TOTAL] FIRST ID ID ..."};
     line.remove_prefix(end);
     if (word == 0) {
       request.length = *number;

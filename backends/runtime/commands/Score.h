@@ -1,4 +1,4 @@
-// Logits for other tools, row by row through pipes: `score`.
+// The command `score`: logits for other tools, row by row through pipes.
 #ifndef MICA_BACKENDS_RUNTIME_COMMANDS_SCORE_H
 #define MICA_BACKENDS_RUNTIME_COMMANDS_SCORE_H
 

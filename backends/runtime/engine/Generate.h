@@ -1,4 +1,4 @@
-// Several requests from their beginning to their end.
+// Runs several requests to completion.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_GENERATE_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_GENERATE_H
 
@@ -11,9 +11,8 @@ struct GenerateResult {
   Scheduler::Totals totals;         ///< Of this call.
 };
 
-/// Steps until each of the requests has its end, which none reaches by an error. The first error is
-/// returned, and the other requests are cancelled then. `listeners`: one for each request; null:
-/// nobody listens.
+/// Steps until all requests have finished. The first error is returned,
+/// and the other requests are then cancelled. `listeners`: one per request, or null.
 Result<GenerateResult> generate(Scheduler &scheduler, std::vector<Request> requests,
                                 const std::vector<RequestListener *> &listeners);
 Result<GenerateResult> generate(Scheduler &scheduler, std::vector<Request> requests);

@@ -56,7 +56,7 @@ template <typename T>
 Status checkRange(const char *name, const std::optional<T> &value, const SettingRange<T> &range) {
   if (!value || range.contains(*value))
     return {};
-  return Error{std::string(name) + " is " + textOf(*value) + ", choose a value from " +
+  return Error{std::string(name) + " is " + textOf(*value) + "; choose a value from " +
                textOf(range.min) + " to " + textOf(range.max)};
 }
 
@@ -95,14 +95,14 @@ Status checkSettings(const GenerationSettings &settings, const Manifest &manifes
     if (bias.token < 0 || bias.token >= manifest.vocab)
       return Error{"--logit-bias: token " + std::to_string(bias.token) +
                    " is not in the model's vocabulary (0 to " + std::to_string(manifest.vocab - 1) +
-                   "), give another"};
+                   "); give another"};
     else if (!(bias.bias < std::numeric_limits<float>::infinity()))
       return Error{"the bias of token " + std::to_string(bias.token) +
-                   " is not a number below infinity, give another"};
+                   " is not a number below infinity; give another"};
   if (std::count(settings.stops.begin(), settings.stops.end(), "") > 0)
-    return Error{"a stop string is empty, leave it out"};
+    return Error{"a stop string is empty; leave it out"};
   if (settings.lookup.value_or(0) > 0 && manifest.batchInvariantRows < 2)
-    return Error{"the program computes one row at a time, leave out --lookup or compile it again"};
+    return Error{"the program computes one row at a time; leave out --lookup or compile it again"};
   return {};
 }
 

@@ -1,4 +1,4 @@
-// How a text is generated: what command lines and requests can set, and the values it may have.
+// Generation settings of command lines and requests, and their ranges.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_GENERATIONSETTINGS_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_GENERATIONSETTINGS_H
 
@@ -14,7 +14,7 @@
 
 namespace mica::rt {
 
-/// What is absent follows from the model: its manifest's proposal, else a default.
+/// An absent setting is the model's own (from its manifest), else a default.
 struct GenerationSettings {
   /// See SamplingOptions.
   std::optional<double> temperature, topP, minP, typicalP;
@@ -22,8 +22,8 @@ struct GenerationSettings {
   std::optional<double> dryMultiplier, dryBase, xtcProbability, xtcThreshold, mirostatTau,
       mirostatEta;
   std::optional<int64_t> topK, dryAllowedLength, dryPenaltyLastN, mirostat;
-  /// Texts over which DRY finds no repetition; absent: defaultDryBreakers. The engine knows no
-  /// text: it looks at `dryBreakerTokens`, the sequences that spell them.
+  /// Texts across which DRY does not extend repetitions; absent: defaultDryBreakers. The
+  /// engine works on tokens: it uses `dryBreakerTokens`, the sequences that spell them.
   std::optional<std::vector<std::string>> dryBreakers;
   std::vector<Tokens> dryBreakerTokens;
   std::vector<LogitBias> logitBias;
@@ -34,8 +34,8 @@ struct GenerationSettings {
   std::optional<int64_t> lookup;
   Tokens endTokens; ///< Tokens that end a text besides those of the manifest.
   bool ignoreEos = false;
-  /// A text ends before the first of these strings. The engine knows no text: a listener applies
-  /// them (TextStream).
+  /// A text ends before the first of these strings.
+  /// The engine works on tokens: a listener applies them (TextStream).
   std::vector<std::string> stops;
 
   static constexpr int64_t defaultMaxTokens = 256;
@@ -67,9 +67,8 @@ inline constexpr SettingRange<int64_t> topK{0, maxCount}, maxTokens{0, maxCount}
 /// that computes one row at a time.
 Status checkSettings(const GenerationSettings &settings, const Manifest &manifest);
 
-/// What a sampler is given. Where the settings are absent, what the model proposes, where it
-/// proposes nothing temperature 0.8 and top-p 0.95; `do_sample: false` means greedy. A seed that is
-/// absent is drawn.
+/// The options of a sampler. Absent settings are the model's own, else
+/// temperature 0.8 and top-p 0.95; `do_sample: false` means greedy. An absent seed is random.
 SamplingOptions samplingOptions(const GenerationSettings &settings, const Manifest &manifest);
 
 /// A seed that differs from run to run.

@@ -1,4 +1,4 @@
-// What the model thinks of tokens, before anything is done to its logits.
+// Log probabilities of tokens, from the model's raw logits.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_LOGPROBABILITIES_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_LOGPROBABILITIES_H
 

@@ -49,8 +49,8 @@ Status Model::loadCode() {
   codeFile = memoryFile(*code);
   if (codeFile < 0) {
     // A file in memory is bounded as others are.
-    const char *hint = errno == EFBIG ? ", raise the limit of file sizes (ulimit -f)"
-                                      : ", free memory or raise the limit (ulimit -v)";
+    const char *hint = errno == EFBIG ? "; raise the limit of file sizes (ulimit -f)"
+                                      : "; free memory or raise the limit (ulimit -v)";
     return Error{std::string("cannot put the model's code into memory: ") + std::strerror(errno) +
                  hint};
   }
@@ -58,12 +58,12 @@ Status Model::loadCode() {
   if (!library) {
     const char *reason = dlerror();
     return Error{std::string("cannot load the model's code (") + (reason ? reason : "") +
-                 "), free memory or raise the limit (ulimit -v), "
+                 "); free memory or raise the limit (ulimit -v), "
                  "or compile it again"};
   }
   entry = reinterpret_cast<Forward>(dlsym(library, "mica_forward"));
   if (!entry)
-    return Error{"the model's code has no function mica_forward, compile it again"};
+    return Error{"the model's code has no function mica_forward; compile it again"};
   return {};
 }
 
@@ -99,8 +99,8 @@ Status Model::readWeights() {
       return read;
   weightBytes = bytes;
   if (size >= program::hugePage && weightsInHugePages() < size / 2)
-    reportNote("--huge-pages: the kernel provides few or none (see "
-               "/sys/kernel/mm/transparent_hugepage/enabled), the weights are in small ones");
+    reportNote("--huge-pages: the kernel provides few or no huge pages (see "
+               "/sys/kernel/mm/transparent_hugepage/enabled), weights use small pages");
   return {};
 }
 
@@ -109,7 +109,7 @@ Status Model::checkWeights() const {
   if (description.weightBytes != 0 && description.weightBytes != present)
     return Error{"the program holds " + std::to_string(present) +
                  " bytes of weights and its manifest says " +
-                 std::to_string(description.weightBytes) + ", compile it again"};
+                 std::to_string(description.weightBytes) + "; compile it again"};
   return {};
 }
 
@@ -132,7 +132,7 @@ Status Model::start(const Device &device, unsigned threads) {
   if (!needed || *needed > size)
     return Error{"the model's code needs a table of runtime functions of " +
                  (needed ? std::to_string(*needed) : "unknown") + " bytes, and this one has " +
-                 std::to_string(size) + ", compile it again"};
+                 std::to_string(size) + "; compile it again"};
   return {};
 }
 

@@ -1,4 +1,4 @@
-// A compiled model in memory: its code, its weights and what its manifest says.
+// A compiled model in memory: code, weights and manifest.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_MODEL_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_MODEL_H
 
@@ -24,10 +24,9 @@ public:
   /// The model object's only entry. The descriptors are those of Session.h.
   using Forward = void (*)(void *const *descriptors, RowRole role, const RuntimeTable *runtime);
 
-  /// Checks the device against the manifest, then loads the code and maps the weights, in the pages
-  /// that the file has; with huge pages it reads them into memory that has such. At last it starts
-  /// `threads` threads for the code, the caller counted. Nothing of the model object runs before
-  /// the check.
+  /// Checks the device against the manifest, then loads the code and maps the weights; with huge
+  /// pages, reads them into huge pages instead. Finally starts `threads` threads, including the
+  /// caller. No code of the model object runs before the check.
   static Result<std::unique_ptr<Model>> load(program::ProgramFile file, const Device &device,
                                              unsigned threads, Pages weights = Pages::Small);
   ~Model();

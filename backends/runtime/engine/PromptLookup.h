@@ -1,4 +1,4 @@
-// Guesses how a text continues from how it continued before.
+// Drafts the continuation of a text from its earlier occurrences.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_PROMPTLOOKUP_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_PROMPTLOOKUP_H
 
@@ -21,7 +21,7 @@ class PromptLookup {
 public:
   using Tokens = std::vector<int32_t>;
 
-  /// A row is drafted if it is at least as likely to be right as that.
+  /// A row is drafted if its probability of acceptance is at least this.
   explicit PromptLookup(double minAcceptance);
   /// For a model with weights of that size. One more row costs 0.01 to 0.05 rows of its own where
   /// weights come from memory, up to 0.3 for a small model in the caches.

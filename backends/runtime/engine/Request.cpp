@@ -12,12 +12,12 @@ static Status checkTokens(const Manifest &manifest, const Tokens &tokens) {
 
 Status checkPrompt(const Manifest &manifest, const Tokens &prompt) {
   if (prompt.empty())
-    return Error{"the prompt has no tokens, give some with -p, -f or --tokens"};
+    return Error{"the prompt has no tokens; give some with -p, -f or --tokens"};
   auto size = static_cast<int64_t>(prompt.size());
   if (size > manifest.maxSeq)
     return Error{"the prompt has " + std::to_string(size) + " tokens, " +
                  std::to_string(size - manifest.maxSeq) + " more than the context of " +
-                 std::to_string(manifest.maxSeq) + " positions, shorten it" +
+                 std::to_string(manifest.maxSeq) + " positions; shorten it" +
                  manifest.largerContextHint()};
   return checkTokens(manifest, prompt);
 }

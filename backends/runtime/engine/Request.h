@@ -11,7 +11,7 @@ namespace mica::rt {
 struct Request {
   Tokens prompt;
   GenerationSettings settings;
-  /// Tells requests with the same seed apart.
+  /// Distinguishes requests with the same seed.
   uint64_t stream = 0;
   /// How many positions at the beginning of the prompt may be taken from what a slot has cached
   /// from the request before, at most; 0: the whole prompt is computed.

@@ -43,7 +43,7 @@ Result<int32_t> argmax(std::span<const float> logits) {
   }
   if (nan || index == logits.size() || best == std::numeric_limits<float>::infinity())
     return Error{
-        "the model computed logits that are not finite, compile it with --weights f32 or check the "
+        "the model computed logits that are not finite; compile it with --weights f32 or check the "
         "checkpoint"};
   return static_cast<int32_t>(index);
 }
@@ -148,7 +148,7 @@ Result<int32_t> Sampler::best(std::span<const float> given, std::span<const floa
     return *largest;
   auto isBanned = [](float logit) { return logit == -std::numeric_limits<float>::infinity(); };
   if (argmax(given) && std::all_of(logits.begin(), logits.end(), isBanned))
-    return Error{"--logit-bias bans every token that the model may say, leave one"};
+    return Error{"--logit-bias bans every token; leave at least one"};
   return largest.error();
 }
 

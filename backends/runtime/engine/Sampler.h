@@ -53,7 +53,7 @@ struct SamplingOptions {
   /// stays near `mirostatTau` bits. 0: off.
   int64_t mirostat = 0;
   double mirostatTau = 5;   ///< Also called entropy.
-  double mirostatEta = 0.1; ///< How fast the cut follows, also called the learning rate.
+  double mirostatEta = 0.1; ///< The learning rate.
 };
 
 /// SplitMix64 (Steele, Lea, Flood 2014): the same numbers everywhere, whatever the C++ library

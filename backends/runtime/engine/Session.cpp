@@ -52,7 +52,7 @@ Status Session::reserveCaches(int64_t sequences) {
     std::optional<uint64_t> count = elementCount(shape);
     if (!count)
       return Error{"the cache '" + spec.name + "' is too large for " + std::to_string(sequences) +
-                   " sequences, use fewer or compile with a smaller --max-seq"};
+                   " sequences; use fewer or compile with a smaller --max-seq"};
     Result<Memory> memory = Memory::reserve(*count * spec.elementBytes());
     if (!memory)
       return memory.error();
@@ -77,7 +77,7 @@ Status checkToken(const Manifest &manifest, int32_t token) {
   if (token >= 0 && token < manifest.vocab)
     return {};
   return Error{"token " + std::to_string(token) + " is not in the model's vocabulary (0 to " +
-               std::to_string(manifest.vocab - 1) + "), give another prompt"};
+               std::to_string(manifest.vocab - 1) + "); give another prompt"};
 }
 
 Status Session::add(int64_t sequence, int32_t token, RowRole role, bool wantLogits) {
@@ -86,7 +86,7 @@ Status Session::add(int64_t sequence, int32_t token, RowRole role, bool wantLogi
     return known;
   if (room(sequence) == 0)
     return Error{"the context of " + std::to_string(m.maxSeq) +
-                 " positions is full, shorten the prompt" + m.largerContextHint()};
+                 " positions is full; shorten the prompt" + m.largerContextHint()};
   if (wantLogits)
     queue.outputs.push_back(static_cast<int32_t>(queue.tokens.size()));
   queue.tokens.push_back(token);

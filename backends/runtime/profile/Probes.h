@@ -1,4 +1,4 @@
-// What the probes of a model see as it runs, written down.
+// Files of the values that a model's probes record.
 #ifndef MICA_BACKENDS_RUNTIME_PROFILE_PROBES_H
 #define MICA_BACKENDS_RUNTIME_PROFILE_PROBES_H
 

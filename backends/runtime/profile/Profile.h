@@ -68,7 +68,7 @@ public:
     Work work;
   };
 
-  /// What is in the model object under a name, or null.
+  /// The symbol of the model object, or null.
   using SymbolLookup = std::function<const void *(const char *name)>;
   /// Knows the kernels of the model object, whose code runs on `runtime`. With `keepSpans` every
   /// single launch is kept for a trace.

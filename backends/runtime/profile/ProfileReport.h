@@ -14,7 +14,7 @@ namespace mica::rt {
 struct ProfiledRun {
   std::string test;
   const Profile &profile;
-  double seconds; ///< Of the whole run, what happens between launches included.
+  double seconds; ///< Of the whole run, including the time between launches.
   int64_t tokens;
   Peaks peaks;
 };

@@ -1,4 +1,4 @@
-// How near a measured time is to what the machine could do.
+// The ratio of a measured time to the limits of the machine.
 #ifndef MICA_BACKENDS_RUNTIME_PROFILE_ROOFLINE_H
 #define MICA_BACKENDS_RUNTIME_PROFILE_ROOFLINE_H
 

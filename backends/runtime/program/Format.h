@@ -1,4 +1,4 @@
-// The layout of a compiled program. One home for what ProgramWriter writes and ProgramFile reads.
+// The layout of a compiled program, for ProgramWriter and ProgramFile.
 //
 //   launcher ELF | zeros | Header (one page) | section | zeros | section | ... | Footer
 //
@@ -25,7 +25,7 @@ inline constexpr std::array<char, 8> headerMagic = {'M', 'I', 'C', 'A', 'P', 'R'
 inline constexpr std::array<char, 8> footerMagic = {'M', 'I', 'C', 'A', 'T', 'A', 'I', 'L'};
 /// Raised with every change of this file that an older reader would misread.
 inline constexpr uint32_t formatVersion = 5;
-/// What came with this version, for the message that refuses older programs.
+/// The change of this version, for the message that rejects older programs.
 inline constexpr std::string_view formatChange = "keys and roles of the manifest have new names";
 inline constexpr uint64_t pageSize = 4096;
 inline constexpr uint32_t maxSections = 16;
@@ -34,14 +34,14 @@ inline constexpr uint64_t interpreterOffset = 3840;
 /// Sections that are read into memory as a whole (all but the weights) are refused beyond this
 /// size.
 inline constexpr uint64_t maxResidentSection = uint64_t(1) << 30;
-/// No file is larger: a size field beyond it is damage, and sums of two such sizes cannot overflow.
+/// The largest file: a larger size field is damage, and sums of two sizes cannot overflow.
 inline constexpr uint64_t maxFileSize = uint64_t(1) << 50;
 
 enum class SectionKind : uint32_t {
   Code = 1,      ///< The model's shared object (ELF), opened with dlopen.
   Weights = 2,   ///< Packed weights, mapped read-only. Their hash is checked on request only.
   Tokenizer = 3, ///< The tokenizer's compact table. May be absent.
-  Manifest = 4,  ///< JSON: what the runtime must know of the model.
+  Manifest = 4,  ///< JSON: the description of the model for the runtime.
   Launcher = 5,  ///< Everything before the header. Its hash is checked on request only.
 };
 

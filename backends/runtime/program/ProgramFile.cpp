@@ -15,7 +15,7 @@ using mica::rt::Status;
 namespace mica::program {
 
 static Error damaged(const std::string &what) {
-  return Error{"the program is damaged: " + what + ", copy or compile it again"};
+  return Error{"the program is damaged: " + what + "; copy or compile it again"};
 }
 
 static Error wrongVersion(uint32_t version) {
@@ -24,7 +24,7 @@ static Error wrongVersion(uint32_t version) {
   if (version < formatVersion)
     since = " (since version " + own + " " + std::string(formatChange) + ")";
   return Error{"the program has format version " + std::to_string(version) +
-               ", this build reads version " + own + since + ", compile it again"};
+               ", this build reads version " + own + since + "; compile it again"};
 }
 
 template <typename T> static Status readStruct(const ByteSource &source, uint64_t offset, T &out) {
@@ -48,14 +48,14 @@ static Error noFooter(const ByteSource &source) {
   std::optional<uint64_t> offset = headerAfterLauncher(source);
   if (!offset || !readStruct(source, *offset, header) || header.magic != headerMagic ||
       header.hash != hashOf(header))
-    return Error{"holds no Mica program, or only the beginning of one, give a file that `mica "
+    return Error{"is not a Mica program, or a truncated one; give a file that `mica "
                  "compile` wrote"};
   if (source.size() == header.fileSize)
-    return damaged("its last bytes are no footer");
+    return damaged("its last bytes are not a footer");
   return Error{"the program is " +
                std::string(source.size() < header.fileSize ? "truncated" : "too long") + " (" +
-               std::to_string(source.size()) + " bytes are there, it was written with " +
-               std::to_string(header.fileSize) + "), copy or compile it again"};
+               std::to_string(source.size()) + " bytes instead of " +
+               std::to_string(header.fileSize) + "); copy or compile it again"};
 }
 
 static Result<Footer> readFooter(const ByteSource &source) {
@@ -106,7 +106,8 @@ static Status checkEntry(const SectionEntry &entry, const Layout &layout, uint64
   if (entry.offset > limit || entry.size > limit - entry.offset)
     return damaged("its section '" + name + "' reaches past the end of the file");
   if (entry.kind != static_cast<uint32_t>(SectionKind::Weights) && entry.size > maxResidentSection)
-    return damaged("its section '" + name + "' has the absurd size " + std::to_string(entry.size));
+    return damaged("its section '" + name + "' has the impossible size " +
+                   std::to_string(entry.size));
   return {};
 }
 
@@ -216,7 +217,7 @@ Result<Mapping> ProgramFile::map(SectionKind kind, bool large) const {
               : mmap(nullptr, section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset);
   if (address == MAP_FAILED)
     return Error{"cannot map " + std::to_string(section->size) + " bytes of the program: " +
-                 std::strerror(errno) + ", free memory or raise the limit (ulimit -v)"};
+                 std::strerror(errno) + "; free memory or raise the limit (ulimit -v)"};
   if (aligned && large)
     requestHugePages(address, section->size);
   return Mapping(address, section->size);

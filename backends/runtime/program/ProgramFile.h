@@ -16,11 +16,11 @@ struct Section {
   SectionKind kind;
   uint64_t offset; ///< In bytes from the file's beginning, a multiple of pageSize.
   uint64_t size;   ///< In bytes.
-  uint64_t hash;   ///< What XXH3-64 of its bytes must be.
+  uint64_t hash;   ///< The XXH3-64 of its bytes.
 };
 
-/// What header and footer say, checked: launcher, code, weights and manifest are there, no kind
-/// occurs twice, sections are in order without overlap and inside the file.
+/// The contents of header and footer, checked: launcher, code, weights and manifest are present,
+/// no kind occurs twice, sections are in order, do not overlap and lie within the file.
 struct Layout {
   uint64_t headerOffset;
   uint64_t fileSize;

@@ -140,7 +140,7 @@ Status ProgramWriter::padTo(uint64_t alignment) {
 
 Status ProgramWriter::begin(SectionKind kind, uint64_t size) {
   if (inSection || sections.size() == maxSections)
-    return Error{"cannot begin a section here (the compiler is at fault), report this"};
+    return Error{"cannot begin a section here (the compiler is at fault); report this"};
   if (Status padded = padTo(alignmentOf(kind, size)); !padded)
     return padded;
   current = {static_cast<uint32_t>(kind), 0, position, 0, 0};
@@ -151,14 +151,14 @@ Status ProgramWriter::begin(SectionKind kind, uint64_t size) {
 
 Status ProgramWriter::append(std::span<const std::byte> bytes) {
   if (!inSection)
-    return Error{"bytes outside of a section (the compiler is at fault), report this"};
+    return Error{"bytes outside of a section (the compiler is at fault); report this"};
   hasher.update(bytes);
   return write(bytes);
 }
 
 Status ProgramWriter::end() {
   if (!inSection)
-    return Error{"no section is open (the compiler is at fault), report this"};
+    return Error{"no section is open (the compiler is at fault); report this"};
   current.size = sectionSize();
   current.hash = hasher.digest();
   sections.push_back(current);
@@ -181,7 +181,7 @@ Status ProgramWriter::writeHeader(const Header &header) {
 
 Status ProgramWriter::commit() {
   if (inSection || file->isCommitted())
-    return Error{"cannot finish the program here (the compiler is at fault), report this"};
+    return Error{"cannot finish the program here (the compiler is at fault); report this"};
   if (Status padded = padTo(pageSize); !padded)
     return padded;
   Footer footer{headerOffset, formatVersion, 0, 0, footerMagic};

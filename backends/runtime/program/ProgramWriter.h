@@ -21,9 +21,9 @@ namespace mica::program {
 /// or SIGHUP, unless the process handles or ignores these itself.
 class ProgramWriter {
 public:
-  /// `target`: where the program shall be; an existing program (or an empty file) is replaced,
-  /// any other file is kept and an error. `launcher`: the launcher's ELF file. `another`: the
-  /// hint of errors, as in cannotBeWritten.
+  /// `target`: the path of the program; an existing program (or an empty file) is replaced, any
+  /// other file is an error. `launcher`: the launcher's ELF file. `another`: the hint of errors, as
+  /// in cannotBeWritten.
   static rt::Result<std::unique_ptr<ProgramWriter>>
   create(std::string target, const std::string &launcher,
          std::string another = "choose another -o");

@@ -15,7 +15,7 @@ namespace mica::program {
 static Error pastTheEnd(uint64_t offset, size_t size, uint64_t fileSize) {
   return Error{"the file ends too early (" + std::to_string(size) + " bytes wanted at " +
                std::to_string(offset) + " of " + std::to_string(fileSize) +
-               "), copy or compile it again"};
+               "); copy or compile it again"};
 }
 
 Status MemorySource::readAt(uint64_t offset, std::span<std::byte> out) const {
@@ -35,7 +35,7 @@ Result<FileSource> FileSource::open(const std::string &path) {
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     const char *what = S_ISDIR(info.st_mode) ? "is a directory" : "is not a regular file";
     close(fd);
-    return Error{std::string(what) + ", give a compiled program"};
+    return Error{std::string(what) + "; give a compiled program"};
   }
   return FileSource(fd, static_cast<uint64_t>(info.st_size));
 }

@@ -119,6 +119,12 @@ public:
   std::string make_description(const CLI::App *app) const override {
     return wrapped(app->get_description());
   }
+  /// CLI11 separates groups by two empty lines.
+  std::string make_help(const CLI::App *app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, std::move(name), mode),
+                                         "\n\n\n", "\n\n");
+  }
   std::string make_footer(const CLI::App *app) const override { return wrapped(app->get_footer()); }
 
 private:
@@ -136,7 +142,8 @@ private:
 /// Of every command: what people bring along from programs that run on GPUs.
 const std::vector<ForeignOption> &commonForeignOptions() {
   static const std::vector<ForeignOption> options = {
-      {{"-ngl", "--gpu-layers", "--n-gpu-layers"}, "there is no GPU backend, leave it out"}};
+      {{"-ngl", "--gpu-layers", "--n-gpu-layers", "-dev", "--device"},
+       "there is no GPU backend; leave it out"}};
   return options;
 }
 
@@ -305,7 +312,7 @@ std::string closestWord(std::string_view word, const std::vector<std::string> &k
 }
 
 std::string didYouMean(std::string_view word) {
-  return word.empty() ? "" : ", did you mean '" + std::string(word) + "'?";
+  return word.empty() ? "" : "; did you mean '" + std::string(word) + "'?";
 }
 
 std::string shellQuoted(std::string_view text) {
@@ -313,7 +320,7 @@ std::string shellQuoted(std::string_view text) {
 }
 
 std::string usageMessage(std::string message, std::string_view command) {
-  message += message.ends_with('?') ? " See " : ", see ";
+  message += message.ends_with('?') ? " See " : "; see ";
   return message + std::string(command) + " --help";
 }
 

@@ -1,4 +1,4 @@
-// What all command lines of Mica have in common: numbers, help, wrong usage.
+// Shared by all command lines of Mica: numbers, help, usage errors.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_COMMANDLINE_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_COMMANDLINE_H
 
@@ -27,40 +27,39 @@ CLI::Validator numberBetween(double least, double most);
 /// not the program itself: --help and errors of usage name it.
 inline constexpr const char *commandVariable = "MICA_COMMAND";
 
-/// An option of other programs that people try, and that no command here has.
+/// An option of other programs that users may try, with a hint.
 struct ForeignOption {
   std::vector<std::string> names; ///< "-c", "--ctx-size"
   std::string why;                ///< "set the context length with `mica compile --max-seq N`"
 };
 
-/// Parses `words` (without the program's name). Returns the text that was asked for instead, by
-/// --help or --version. Errors are wrong usage, on one line; an option that is not known is named
-/// with the one that was probably meant, or with what is said of it in `foreign`. -sys is --system.
+/// Parses `words` (without the program's name). Returns the text of --help or --version if
+/// requested. Errors are wrong usage, on one line; an unknown option is reported with the closest
+/// known one, or with its hint in `foreign`. -sys is --system.
 Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::string> words,
                                               const std::vector<ForeignOption> &foreign = {});
 
-/// How --help looks: at most 80 columns wide where words allow it. An option's type, a default and
-/// the values that it may have are said in one form. Subcommands take it over from the command that
-/// they are added to.
+/// Formats --help in at most 80 columns, with types, defaults and ranges
+/// in one form. Subcommands inherit it from the command that they are added to.
 std::shared_ptr<CLI::FormatterBase> helpFormatter();
 
-/// Puts the options that `add` adds to `app` under a heading of their own in --help.
+/// Puts the options that `add` adds to `app` under `heading` in --help.
 void addGroup(CLI::App &app, const char *heading, const std::function<void()> &add);
 
 /// The command that was parsed last: "mica compile", or the name of `app` without a subcommand.
 std::string parsedCommand(const CLI::App &app);
 
-/// The one of `known` that `word` is most likely a typo of; empty where none is close. Case does
-/// not count, nor whether words are joined by - or by _.
+/// The word of `known` that `word` is most likely a typo of;
+/// empty if none is close. Ignores case, and the difference between - and _.
 std::string closestWord(std::string_view word, const std::vector<std::string> &known);
 
-/// ", did you mean 'WORD'?"; nothing for an empty word.
+/// "; did you mean 'WORD'?", or nothing for an empty word.
 std::string didYouMean(std::string_view word);
 
-/// `text` in single quotes: one word for bash, zsh and sh, whatever it is.
+/// `text` quoted as one word for bash, zsh and sh.
 std::string shellQuoted(std::string_view text);
 
-/// `message` and where to read more: "MESSAGE, see COMMAND --help".
+/// `message` with a reference to the help: "MESSAGE; see COMMAND --help".
 std::string usageMessage(std::string message, std::string_view command);
 
 } // namespace mica::rt

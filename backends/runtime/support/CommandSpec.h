@@ -1,4 +1,5 @@
-// A command line as data: what --help, completion scripts, man pages and docs/cli.md are made of.
+// A command line as data, from which --help, completion scripts, man pages and docs/cli.md are
+// generated.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_COMMANDSPEC_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_COMMANDSPEC_H
 

@@ -18,7 +18,7 @@ Result<Memory> Memory::reserve(uint64_t bytes, Pages pages, std::string_view hin
                         : mmap(nullptr, length, protection, flags, -1, /*offset=*/0);
   if (address == MAP_FAILED)
     return Error{"cannot reserve " + std::to_string(bytes) + " bytes of memory (" +
-                 std::strerror(errno) + "), " + std::string(hint)};
+                 std::strerror(errno) + "); " + std::string(hint)};
   if (large)
     program::requestHugePages(address, length);
   return Memory(address, length);

@@ -1,4 +1,4 @@
-// JSON that a user hands in.
+// Reads JSON from users.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_NESTEDJSON_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_NESTEDJSON_H
 
@@ -15,8 +15,8 @@ namespace mica::rt {
 /// How deep values may be in each other: what copies and writes them calls itself.
 inline constexpr int kMaxNesting = 100;
 
-/// The first escape of JSON in `text` that names one half of a surrogate pair without the other;
-/// empty: there is none.
+/// The first JSON escape in `text` of
+/// an unpaired surrogate; empty if there is none.
 inline std::string_view loneSurrogate(std::string_view text) {
   auto unitAt = [&](size_t at) {
     uint32_t unit = 0;
@@ -46,18 +46,19 @@ template <typename Json> Json parseNested(std::string_view text, std::string &pr
     if (!problem.empty())
       return false;
     if (depth > kMaxNesting)
-      problem = "nested more than " + std::to_string(kMaxNesting) + " deep, shorten it";
+      problem = "nested more than " + std::to_string(kMaxNesting) + " deep; shorten it";
     else if (event == Event::object_start)
       keys.emplace_back();
     else if (event == Event::object_end)
       keys.pop_back();
     else if (event == Event::key && !keys.back().insert(value.template get<std::string>()).second)
-      problem = "the key " + value.dump() + " occurs twice in one object, leave one out";
+      problem = "the key " + value.dump() + " occurs twice in one object; leave one out";
     return problem.empty();
   };
   Json value = Json::parse(text, keep, /*allow_exceptions=*/false);
   if (std::string_view half = loneSurrogate(text); value.is_discarded() && !half.empty())
-    problem = std::string(half) + " is half a character, write both halves or the character itself";
+    problem =
+        std::string(half) + " is an unpaired surrogate; write both halves or the character itself";
   return problem.empty() ? value : Json(Json::value_t::discarded);
 }
 

@@ -12,7 +12,7 @@
 
 namespace mica::rt {
 
-/// What a file holds, as errors name it, and how each such file begins.
+/// The content and format of a file for errors, and its magic bytes.
 struct FileKind {
   std::string_view content; ///< "the logits"
   std::string_view format;  ///< ".npy file"
@@ -21,7 +21,7 @@ struct FileKind {
   std::string_view hint = {};
 };
 
-/// A temporary file, renamed by `commit`, that says what it cannot do.
+/// A temporary file, renamed by `commit`, with errors as text.
 class NewFile {
 public:
   /// Refuses to replace a file of another kind.

@@ -14,7 +14,7 @@ Status writeTo(int fd, std::string_view bytes) {
       continue;
     if (written < 0)
       return Error{std::string("cannot write to the standard output: ") + std::strerror(errno) +
-                   ", redirect it elsewhere"};
+                   "; redirect it elsewhere"};
     bytes.remove_prefix(static_cast<size_t>(written));
   }
   return {};

@@ -1,4 +1,4 @@
-// What goes to stdout.
+// Writing to stdout.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_OUTPUT_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_OUTPUT_H
 
@@ -16,7 +16,7 @@ Status writeTo(int fd, std::string_view bytes);
 /// The same to stdout.
 Status writeOut(std::string_view text);
 
-/// JSON on one line; bytes that are no UTF-8 become U+FFFD.
+/// JSON on one line; invalid UTF-8 becomes U+FFFD.
 std::string toJsonText(const nlohmann::ordered_json &value);
 
 } // namespace mica::rt

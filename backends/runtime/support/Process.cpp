@@ -16,7 +16,7 @@ void exitOutOfMemory() {
   while (speaks.test_and_set())
     pause();
   static constexpr char message[] =
-      "mica: error: out of memory, free some or raise the limit (ulimit -v)\n";
+      "mica: error: out of memory; free some or raise the limit (ulimit -v)\n";
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
   removeTemporaries();
   _exit(1);

@@ -1,4 +1,4 @@
-// What every tool and every compiled program does first.
+// The setup of every tool and compiled program.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_PROCESS_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_PROCESS_H
 
@@ -10,7 +10,7 @@ namespace mica::program {
 /// lack of memory ends the process with an error line and without temporary files.
 void prepareProcess();
 
-/// Says that there is too little memory and ends the process. Allocates nothing.
+/// Reports that memory is exhausted and exits. Does not allocate.
 [[noreturn]] void exitOutOfMemory();
 
 } // namespace mica::program

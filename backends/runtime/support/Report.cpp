@@ -7,9 +7,12 @@
 
 namespace mica::rt {
 
-static std::string programName = "program";
+static std::string &programName() {
+  static std::string name = "program";
+  return name;
+}
 
-void setProgramName(std::string name) { programName = std::move(name); }
+void setProgramName(std::string name) { programName() = std::move(name); }
 
 /// Appends the byte at `at` of `text`, spelled out where it is (of) a control character, and moves
 /// on.
@@ -77,7 +80,7 @@ static void report(const char *kind, const char *color, std::string_view message
 }
 
 void reportError(std::string_view message) {
-  std::string place = programName.empty() ? "" : programName + ": ";
+  std::string place = programName().empty() ? "" : programName() + ": ";
   report("error", "1;31", place + std::string(message));
 }
 

@@ -1,5 +1,5 @@
-// A value or a message: how everything that a compiled program carries reports failure (C++20 has
-// no std::expected).
+// A value or an error: how
+// compiled programs report failure (C++20 has no std::expected).
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_RESULT_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_RESULT_H
 
@@ -9,13 +9,13 @@
 
 namespace mica::rt {
 
-/// What went wrong, as the end of a line `mica: error: FILE: ...`: what is wrong (where), what to
-/// do. One line, no final newline.
+/// The end of a line `mica: error:
+/// FILE: PROBLEM; HINT`. One line, without the final newline.
 struct Error {
   std::string message;
 };
 
-/// Either a T or an Error. `if (!result) return result.error();` hands the error on.
+/// Either a T or an Error. `if (!result) return result.error();` propagates the error.
 template <typename T> class [[nodiscard]] Result {
 public:
   Result(T value) : state(std::in_place_index<0>, std::move(value)) {}

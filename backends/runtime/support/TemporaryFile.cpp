@@ -49,7 +49,7 @@ std::string_view targetOfTemporary(std::string_view name) {
 
 static std::string cannotBeWritten(std::string_view reason, std::string_view hint,
                                    std::string_view another) {
-  return std::string("cannot be written (").append(reason) + "), " +
+  return std::string("cannot be written (").append(reason) + "); " +
          std::string(hint).append(another);
 }
 
@@ -83,9 +83,9 @@ rt::Status checkTarget(const std::string &target, const Replaceable &replaceable
     return rt::Error{cannotBeWritten(reason, hint, another)};
   };
   if (target.empty() || target.back() == '/')
-    return refuse("it names no file");
+    return refuse("it does not name a file");
   if (std::string_view folder = systemFolderOf(target); !folder.empty())
-    return refuse(std::string(folder) + " is no place for regular files");
+    return refuse(std::string(folder) + " cannot hold regular files");
   struct stat info;
   // Whatever else is wrong, opening a file beside it will tell.
   if (lstat(target.c_str(), &info) != 0)

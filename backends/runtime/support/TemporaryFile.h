@@ -22,13 +22,13 @@ struct Replaceable {
   std::function<bool(const FileSource &)> isOfKind = {};
 };
 
-/// "cannot be written (REASON), HINT", to follow the path. REASON and the beginning of
-/// HINT are those of `error`, an errno; `another` is the hint that always helps, such as
-/// "choose another -o".
+/// "cannot be written (REASON); HINT", to follow the path. REASON and the beginning of
+/// HINT follow from `error`, an errno; `another` is the general hint, such as "choose another -o".
 std::string cannotBeWritten(int error, std::string_view another);
 
-/// Whether `target` may be written: refuses, in the words of cannotBeWritten, what is no regular
-/// file (devices, pipes, folders, symbolic links) and files that are not `replaceable`.
+/// Whether `target` may be written: rejects, with the message of cannotBeWritten, anything
+/// but regular files (devices, pipes, folders, symbolic links) and files that are not
+/// `replaceable`.
 rt::Status checkTarget(const std::string &target, const Replaceable &replaceable,
                        std::string_view another);
 

@@ -1,4 +1,4 @@
-// Texts that a user hands in as files.
+// Reads text files of users.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_TEXTFILE_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_TEXTFILE_H
 

@@ -90,7 +90,7 @@ static Status growThreads(size_t needed) {
   pthread_attr_destroy(&attributes);
   if (error != 0)
     return Error{"cannot give threads " + std::to_string(needed >> 10) +
-                 " KiB of stack: " + std::strerror(error) + ", free memory"};
+                 " KiB of stack: " + std::strerror(error) + "; free memory"};
   return {};
 }
 
@@ -105,7 +105,7 @@ Status ensureStackSize(uint64_t needed) {
   if (allowed < needed || setrlimit(RLIMIT_STACK, &limit) != 0)
     return Error{"the stack may grow to " + std::to_string(allowed >> 10) +
                  " KiB (ulimit -Hs), programs need " + std::to_string(needed >> 10) +
-                 " KiB, raise the limit"};
+                 " KiB; raise the limit"};
   return {};
 }
 

@@ -11,7 +11,7 @@ namespace mica::rt {
 using Json = nlohmann::ordered_json;
 
 namespace {
-constexpr const char *noTools = "are no JSON list of objects, write [{\"type\": \"function\", "
+constexpr const char *noTools = "are not a JSON list of objects; write [{\"type\": \"function\", "
                                 "\"function\": {\"name\": ...}}]";
 
 bool isListOfObjects(const Json &list) {
@@ -41,12 +41,12 @@ Result<ChatTemplate> ChatTemplate::load(const Manifest &manifest, const ProgramT
   if (!text)
     return Error{std::string(noTokenizer) + "with --tokens"};
   if (!manifest.chat)
-    return Error{"the model has no chat template, continue a text with -p instead"};
+    return Error{"the model has no chat template; continue a text with -p instead"};
   const Manifest::Chat &chat = *manifest.chat;
   Result<jinja::Template> program = jinja::Template::parse(chat.chatTemplate);
   if (!program)
     return Error{"the chat template cannot be run (" + program.error().message +
-                 "), continue a text with -p instead"};
+                 "); continue a text with -p instead"};
   std::optional<Result<jinja::Template>> toolProgram;
   if (chat.toolTemplate)
     toolProgram.emplace(jinja::Template::parse(*chat.toolTemplate));
@@ -76,7 +76,7 @@ ChatTemplate::Rendered ChatTemplate::renderBy(const jinja::Template &used,
   Rendered rendered = used.render(own, conversation);
   if (!rendered)
     return Error{"the chat template has failed (" + rendered.error().message +
-                 "), change the conversation or continue a text with -p"};
+                 "); change the conversation or continue a text with -p"};
   return rendered;
 }
 
@@ -101,7 +101,7 @@ Status ChatTemplate::setTools(const std::string &list) {
     return Error{std::string("\"tools\" ") + noTools};
   if (toolProgram && !*toolProgram)
     return Error{"the chat template for tools cannot be run (" + toolProgram->error().message +
-                 "), leave them out"};
+                 "); leave them out"};
   const jinja::Template &used = toolProgram ? **toolProgram : program;
   const char *question = R"([{"role": "user", "content": "A question"}])";
   Rendered with = renderBy(used, question, list, true);
@@ -109,7 +109,7 @@ Status ChatTemplate::setTools(const std::string &list) {
     return with.error();
   Rendered without = renderBy(used, question, "null", true);
   if (without && with->bytes == without->bytes)
-    return Error{"the chat template has no place for tools, leave them out"};
+    return Error{"the chat template does not support tools; leave them out"};
   tools = parsed.dump();
   return {};
 }
@@ -132,7 +132,7 @@ Result<Tokens> ChatTemplate::encodeJson(const std::string &messages) const {
     haveRoles = haveRoles && message.contains("role") && message["role"].is_string();
   if (!haveRoles)
     return Error{
-        "\"messages\" is not a list of objects with a role each, write [{\"role\": \"user\", "
+        "\"messages\" is not a list of objects with a role each; write [{\"role\": \"user\", "
         "\"content\": \"Hello\"}]"};
   return idsOf(renderJson(messages, true));
 }

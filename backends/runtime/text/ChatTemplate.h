@@ -1,4 +1,4 @@
-// The program's chat template: from a conversation to the text that the model reads.
+// The program's chat template, which formats a conversation as the model's input.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_CHATTEMPLATE_H
 #define MICA_BACKENDS_RUNTIME_TEXT_CHATTEMPLATE_H
 

@@ -12,7 +12,7 @@
 
 namespace mica::rt {
 
-/// What a program without a tokenizer says to text; what to do instead follows.
+/// The error of a program without a tokenizer for text input, up to its hint.
 inline constexpr const char *noTokenizer =
     "the program has no tokenizer, as the model had none when it was compiled: compile it with its "
     "tokenizer's files beside it, or give ids ";

@@ -75,7 +75,7 @@ llvm::Expected<Architecture> chooseArchitecture(const GgufModel &model) {
       found = &entry;
   if (!found)
     return inputError(model.path(),
-                      "has the architecture " + inQuotes(*name) + ", which is not known",
+                      "has the architecture " + inQuotes(*name) + ", which is unknown",
                       "choose a model of one of the architectures " + knownArchitectures());
   auto family = found->choose({model.path(), nullptr, nullptr});
   if (!family)
@@ -134,7 +134,7 @@ llvm::Error ConfigReader::checkGeneral(llvm::StringRef key, const GgufValue &val
       ignored.push_back({model.path().str(), key.str(), reason->str()});
     return llvm::Error::success();
   }
-  return inputError(model.path(), "has the key " + inQuotes(key) + ", which is not known",
+  return inputError(model.path(), "has the key " + inQuotes(key) + ", which is unknown",
                     "remove it if it has no effect");
 }
 
@@ -257,7 +257,7 @@ llvm::Error ConfigReader::checkShape(const ModelConfig &config) const {
         value &&
         llvm::none_of(sizes, [&](int64_t size) { return *value == llvm::json::Value(size); }))
       return refuse(keys.named(name), *value,
-                    llvm::Twine(sizes.front()) + " (nothing else is computed)");
+                    llvm::Twine(sizes.front()) + " (nothing else is supported)");
   return llvm::Error::success();
 }
 

@@ -59,7 +59,7 @@ llvm::Expected<std::string> RopeScalingReader::readType() const {
       return text->str();
     return inputError(keys.path(),
                       "has " + inQuotes(keys.named(typeKey)) + ": " + shown(*value) +
-                          ", only none, linear, yarn and longrope are computed",
+                          ", only none, linear, yarn and longrope are supported",
                       hints::otherModel);
   }
   for (llvm::StringRef name : {"rope.scaling.factor", "rope.scale_linear"})

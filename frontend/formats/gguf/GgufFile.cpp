@@ -90,7 +90,7 @@ private:
 
 llvm::Error HeaderReader::readVersion() {
   if (llvm::toStringRef(cursor.bytes(magic.size())) != magic)
-    return wrong("is no GGUF file");
+    return wrong("is not a GGUF file");
   header.version = cursor.number<uint32_t>();
   if (cursor.failed())
     return endsIn("its version");
@@ -114,7 +114,7 @@ llvm::Expected<GgufKind> HeaderReader::readKind(llvm::StringRef key) {
     return endsIn("the key " + inQuotes(key));
   if (number > static_cast<uint32_t>(lastKind))
     return wrong("has the kind " + llvm::Twine(number) + " for the key " + inQuotes(key) +
-                 " (byte " + llvm::Twine(where) + "), which is not known");
+                 " (byte " + llvm::Twine(where) + "), which is unknown");
   return static_cast<GgufKind>(number);
 }
 
@@ -161,7 +161,7 @@ llvm::Expected<GgufValue> HeaderReader::readValue(llvm::StringRef key) {
     return wrong("has a value of " + llvm::Twine(width) + " bytes for the key " + inQuotes(key) +
                  ", but " + llvm::Twine(cursor.left()) + " follow");
   if (*kind == GgufKind::Bool && bytes[0] > 1)
-    return wrong("has a truth value of " + llvm::Twine(unsigned(bytes[0])) + " for the key " +
+    return wrong("has a boolean value of " + llvm::Twine(unsigned(bytes[0])) + " for the key " +
                  inQuotes(key));
   return GgufValue(*kind, bytes);
 }
@@ -215,7 +215,7 @@ llvm::Error HeaderReader::setSize(GgufTensor &tensor) const {
   uint64_t columns = tensor.shape.empty() ? 1 : tensor.shape.back();
   if (columns % type.elements != 0)
     return wrong(named(tensor) + " has rows of " + llvm::Twine(columns) +
-                 " elements, which are no whole blocks of " + type.name + " (" +
+                 " elements, not a multiple of the block size " + type.name + " (" +
                  llvm::Twine(type.elements) + " each)");
   tensor.size = type.bytes;
   llvm::SmallVector<uint64_t, 4> factors = {columns / type.elements};
@@ -247,9 +247,9 @@ llvm::Expected<GgufTensor> HeaderReader::readTensor(uint64_t index) {
     return endsIn("the entry of " + named(tensor));
   tensor.type = tensorTypeNumbered(number);
   if (!tensor.type)
-    return inputError(
-        path, named(tensor) + " has the type " + llvm::Twine(number) + ", which is not known",
-        "convert it to one of " + readableTypeNames());
+    return inputError(path,
+                      named(tensor) + " has the type " + llvm::Twine(number) + ", which is unknown",
+                      "convert it to one of " + readableTypeNames());
   if (llvm::Error error = setSize(tensor))
     return std::move(error);
   return tensor;
@@ -276,8 +276,8 @@ llvm::Error HeaderReader::place() {
   llvm::StringRef before;
   auto gap = [&](uint64_t bytes, const std::string &where) {
     std::string behind = before.empty() ? "the header" : "the tensor " + inQuotes(before);
-    return wrong("has " + llvm::Twine(bytes) + " bytes of no tensor between " + behind + " and " +
-                 where + ", the type or the shape of a tensor is not that of its bytes");
+    return wrong("has " + llvm::Twine(bytes) + " bytes that belong to no tensor between " + behind +
+                 " and " + where + ", the type or the shape of a tensor is not that of its bytes");
   };
   llvm::sort(header.tensors, [](const GgufTensor &a, const GgufTensor &b) {
     return std::tie(a.offset, a.size, a.name) < std::tie(b.offset, b.size, b.name);
@@ -285,11 +285,11 @@ llvm::Error HeaderReader::place() {
   for (GgufTensor &tensor : header.tensors) {
     if (tensor.offset % alignment != 0)
       return wrong(named(tensor) + " has the offset " + llvm::Twine(tensor.offset) +
-                   ", which is no multiple of the alignment " + llvm::Twine(alignment));
+                   ", not a multiple of the alignment " + llvm::Twine(alignment));
     if (start > size || tensor.offset > size - start || tensor.size > size - start - tensor.offset)
       return wrong(named(tensor) + " has " + llvm::Twine(tensor.size) + " bytes at offset " +
                    llvm::Twine(tensor.offset) + ", beyond the end of the file (" +
-                   llvm::Twine(size) + " bytes), it is truncated or its header lies");
+                   llvm::Twine(size) + " bytes), it is truncated or its header is wrong");
     tensor.offset += start;
     if (tensor.offset < end)
       return wrong(named(tensor) + " overlaps the tensor " + inQuotes(before));

@@ -82,7 +82,7 @@ llvm::Error GgufModel::addPart(unsigned index, unsigned parts) {
   for (const auto &entry : part->metadata)
     if (!entry.getKey().starts_with("split.") && !entry.getKey().starts_with("general."))
       return inputError(
-          path, "has the key " + inQuotes(entry.getKey()) + ", which belongs into the first part",
+          path, "has the key " + inQuotes(entry.getKey()) + ", which belongs in the first part",
           "fetch the parts of one model");
   for (GgufTensor &tensor : part->tensors) {
     tensor.file = index;

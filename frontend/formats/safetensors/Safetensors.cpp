@@ -83,7 +83,7 @@ llvm::Error EntryReader::readOffsets(TensorInfo &tensor, uint64_t dataBytes) con
     return wrong("has the data_offsets " + shown(llvm::json::Array(*offsets)) + ", not a range");
   if (*end > dataBytes)
     return wrong("ends at byte " + llvm::Twine(*end) + " of " + llvm::Twine(dataBytes) +
-                 " bytes of data, the file is truncated or its header lies");
+                 " bytes of data, the file is truncated or its header is wrong");
   tensor.offset = *begin;
   tensor.size = *end - *begin;
   return llvm::Error::success();
@@ -156,14 +156,14 @@ llvm::Error checkMetadata(const llvm::json::Value &metadata, llvm::StringRef pat
 
 llvm::Expected<llvm::StringRef> headerText(llvm::ArrayRef<uint8_t> bytes, llvm::StringRef path) {
   if (bytes.size() < 8)
-    return inputError(path, "is no safetensors file (" + llvm::Twine(bytes.size()) + " bytes)",
+    return inputError(path, "is not a safetensors file (" + llvm::Twine(bytes.size()) + " bytes)",
                       hints::fetch);
   uint64_t length = llvm::support::endian::read64le(bytes.data());
   if (length > maxHeaderBytes || length > bytes.size() - 8)
     return inputError(path,
                       "declares a header of " + llvm::Twine(length) + " bytes, but " +
                           llvm::Twine(bytes.size() - 8) +
-                          " follow; it is truncated or no safetensors file",
+                          " follow; it is truncated or not a safetensors file",
                       hints::fetch);
   llvm::StringRef text = llvm::toStringRef(bytes.slice(8, length));
   // The format has padding after the object, and nothing before it.

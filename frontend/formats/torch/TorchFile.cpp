@@ -63,7 +63,7 @@ placeAll(llvm::ArrayRef<TorchTensor> tensors, llvm::StringRef path,
 }
 
 static llvm::Error bigEndian(llvm::StringRef path) {
-  return inputError(path, "is of a big-endian machine", "convert the model to safetensors");
+  return inputError(path, "comes from a big-endian machine", "convert the model to safetensors");
 }
 
 /// After the pickles come the storages, each with the number of its elements in front.
@@ -82,7 +82,7 @@ static llvm::Expected<std::vector<TensorInfo>> readLegacyFile(llvm::ArrayRef<uin
   for (llvm::StringRef name : pickles->storages) {
     auto element = elementBytes.find(name);
     if (element == elementBytes.end())
-      return inputError(path, "has the storage " + inQuotes(name) + ", which is of no tensor",
+      return inputError(path, "has the storage " + inQuotes(name) + ", which belongs to no tensor",
                         "convert the model to safetensors");
     uint64_t count = rest.size() < 8 ? 0 : llvm::support::endian::read64le(rest.data());
     if (rest.size() < 8 || count > (rest.size() - 8) / element->second)

@@ -84,7 +84,7 @@ public:
 
 private:
   llvm::Error wrong(const llvm::Twine &what) const { return inputError(path, what, unpickled); }
-  llvm::Error cut() const { return wrong("has a pickle that is cut or none"); }
+  llvm::Error cut() const { return wrong("has a truncated or invalid pickle"); }
 
   llvm::Error step(uint8_t opcode);
   llvm::Error makeGlobal(llvm::StringRef module, llvm::StringRef name);
@@ -96,7 +96,7 @@ private:
 
   llvm::Error push(Object object) {
     if (objects.size() == maxObjects)
-      return wrong("has a pickle that makes more than " + llvm::Twine(maxObjects) + " objects");
+      return wrong("has a pickle that creates more than " + llvm::Twine(maxObjects) + " objects");
     stack.push_back(objects.size());
     objects.push_back(std::move(object));
     return llvm::Error::success();
@@ -179,7 +179,7 @@ llvm::Error Machine::makeGlobal(llvm::StringRef module, llvm::StringRef name) {
   for (const auto &storage : storages)
     if (storage.first == full)
       return push({.kind = Kind::Name, .text = storage.first});
-  return wrong("has a pickle that uses " + inQuotes(full) + ", which is no part of a tensor");
+  return wrong("has a pickle that uses " + inQuotes(full) + ", which is not part of a tensor");
 }
 
 /// ("storage", type, file, device, elements), and None after it before 1.6, where something else
@@ -196,7 +196,7 @@ llvm::Error Machine::makeStorage() {
   auto count = integer(parts[4]);
   if (objects[parts[0]].text != "storage" || !stored || file.kind != Kind::Text || !count ||
       *count < 0)
-    return wrong("has a pickle with a storage that is none");
+    return wrong("has a pickle with an invalid storage");
   Object storage{.kind = Kind::Storage, .number = *count, .text = file.text, .type = *stored};
   stack.pop_back();
   return push(std::move(storage));
@@ -212,7 +212,7 @@ llvm::Error Machine::rebuildTensor(llvm::ArrayRef<uint32_t> arguments) {
   if (storage.kind != Kind::Storage || shape.kind != Kind::List || strides.kind != Kind::List ||
       !first || *first < 0 || shape.items.size() != strides.items.size() ||
       shape.items.size() > maxRank)
-    return wrong("has a pickle with a tensor that is none");
+    return wrong("has a pickle with an invalid tensor");
   TorchTensor tensor;
   tensor.storage = storage.text;
   tensor.type = storage.type;
@@ -222,7 +222,7 @@ llvm::Error Machine::rebuildTensor(llvm::ArrayRef<uint32_t> arguments) {
   for (size_t i = shape.items.size(); i-- > 0;) {
     auto extent = integer(shape.items[i]), stride = integer(strides.items[i]);
     if (!extent || *extent < 0 || !stride || *stride < 0)
-      return wrong("has a pickle with a tensor that is none");
+      return wrong("has a pickle with an invalid tensor");
     inOrder &= *extent == 1 || *stride == elements;
     tensor.shape.insert(tensor.shape.begin(), *extent);
     tensor.strides.insert(tensor.strides.begin(), *stride);
@@ -230,7 +230,7 @@ llvm::Error Machine::rebuildTensor(llvm::ArrayRef<uint32_t> arguments) {
     if (llvm::MulOverflow(elements, *extent, elements) ||
         llvm::MulOverflow(std::max<int64_t>(*extent - 1, 0), *stride, way) ||
         llvm::AddOverflow(last, way, last))
-      return wrong("has a pickle with a tensor that is larger than any");
+      return wrong("has a pickle with an impossibly large tensor");
   }
   // Elements that several places share would be more than there are.
   int64_t span = elements == 0 ? 0 : last + 1;
@@ -397,7 +397,7 @@ llvm::Error Machine::step(uint8_t opcode) {
     if (!index || stack.empty())
       return cut();
     if (memo.size() == maxObjects)
-      return wrong("has a pickle that remembers more than " + llvm::Twine(maxObjects) + " objects");
+      return wrong("has a pickle that memoizes more than " + llvm::Twine(maxObjects) + " objects");
     memo[*index] = stack.back();
     return llvm::Error::success();
   }
@@ -424,7 +424,7 @@ llvm::Expected<std::vector<TorchTensor>> Machine::tensorsOf(const Object &dict) 
   for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
     const Object &key = objects[dict.items[i]], &value = objects[dict.items[i + 1]];
     if (key.kind != Kind::Text)
-      return wrong("has a dictionary whose keys are no names");
+      return wrong("has a dictionary whose keys are not names");
     if (!value.tensor)
       return wrong("has the entry " + inQuotes(key.text) + ", which is not a tensor");
     if (!names.insert(key.text).second)
@@ -439,7 +439,7 @@ llvm::Expected<std::vector<llvm::StringRef>> Machine::textsOf(const Object &list
   std::vector<llvm::StringRef> texts;
   for (uint32_t item : list.items) {
     if (list.kind != Kind::List || objects[item].kind != Kind::Text)
-      return wrong("has a list of storages whose names are none");
+      return wrong("has a list of storages whose names are not strings");
     texts.push_back(objects[item].text);
   }
   return texts;
@@ -472,7 +472,7 @@ llvm::Expected<std::vector<TorchTensor>> tensorsBy(Machine &machine, llvm::Strin
   if (!result)
     return result.takeError();
   if ((*result)->kind != Kind::Dict)
-    return inputError(path, "holds something else than a dictionary of tensors", unpickled);
+    return inputError(path, "holds something other than a dictionary of tensors", unpickled);
   return machine.tensorsOf(**result);
 }
 
@@ -495,7 +495,7 @@ llvm::Expected<LegacyPickles> readLegacyPickles(llvm::ArrayRef<uint8_t> bytes,
   constexpr llvm::StringLiteral head("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
                                      "\x80\x02M\xe9\x03.");
   if (!llvm::toStringRef(bytes).starts_with(head))
-    return inputError(path, "has a pickle that is no checkpoint of torch", unpickled);
+    return inputError(path, "has a pickle that is not a torch checkpoint", unpickled);
   LegacyPickles found;
   found.rest = bytes.drop_front(head.size());
   auto next = [&] { return Machine(found.rest.take_front(maxPickleBytes), path); };

@@ -84,7 +84,7 @@ llvm::Error takeTemplate(const llvm::json::Object &config, llvm::StringRef path,
     auto name = named ? named->getString("name") : std::nullopt;
     auto text = named ? named->getString("template") : std::nullopt;
     if (!name || !text)
-      return wrong("lists something else than objects with \"name\" and \"template\"");
+      return wrong("lists something other than objects with \"name\" and \"template\"");
     takeNamed(*name, *text, path, chat);
   }
   return llvm::Error::success();

@@ -101,7 +101,7 @@ void VocabularyReader::checkKeys() {
   if (!unknown.empty())
     problem.report("",
                    "has the key " + inQuotes(*llvm::min_element(unknown)) +
-                       ", which is not known and could change what text becomes",
+                       ", which is unknown and could change the tokenization",
                    "remove it if it does not");
 }
 

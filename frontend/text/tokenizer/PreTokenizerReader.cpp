@@ -47,7 +47,7 @@ void readSplit(const JsonNode &node, TokenizerTable &table) {
                          ? escapeRegex(pattern["String"].string())
                          : readRegex(pattern.isObject() ? pattern["Regex"] : pattern);
   if (text.size() > maxPatternBytes)
-    pattern.refuse("a pattern of absurd length");
+    pattern.refuse("a pattern of excessive length");
   table.preTokenizer.push_back(
       split(std::move(text), readBehavior(node["behavior"]), node["invert"].boolean(false)));
 }

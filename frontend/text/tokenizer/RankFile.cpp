@@ -146,7 +146,7 @@ llvm::Expected<TokenizerBuilder> readRankFile(llvm::StringRef text, llvm::String
   const RankRules *rule = rulesFor(className, file);
   if (!rule)
     return inputError(file,
-                      "how text is split before this rank file is used is not known" +
+                      "the pre-tokenization for this rank file is unknown" +
                           (className.empty() ? "" : " of the class " + inQuotes(className)),
                       "add a tokenizer.json");
   TokenizerBuilder builder;

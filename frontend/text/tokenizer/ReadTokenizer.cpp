@@ -87,7 +87,7 @@ llvm::Expected<std::string> rankFileIn(llvm::StringRef folder) {
     return inputError(folder,
                       "has the rank files " + inQuotes(llvm::sys::path::filename(files[0])) +
                           " and " + inQuotes(llvm::sys::path::filename(files[1])),
-                      "leave the one that the model uses there");
+                      "keep only the one that the model uses");
   return files[0];
 }
 

@@ -46,7 +46,7 @@ void TokenizerBuilder::addPiece(llvm::StringRef spelling, int64_t id, const Json
     return where.refuse("the id " + llvm::Twine(id) + " of " + inQuotes(spelling) +
                         " is out of range");
   if (spelling.size() > maxPieceBytes)
-    return where.refuse("a piece of absurd length");
+    return where.refuse("a piece of excessive length");
   if (!spellings.try_emplace(spelling, static_cast<int32_t>(id)).second)
     return where.refuse("the piece " + inQuotes(spelling) + " occurs twice", "keep one");
   if (static_cast<size_t>(id) >= pieces.size())

@@ -73,7 +73,7 @@ void readMerges(const JsonNode &node, TokenizerBuilder &builder) {
   const llvm::json::Array &list = node.array();
   // No test: such a file has some hundred megabytes.
   if (list.size() > maxMerges)
-    return node.refuse("an absurd number of merges", hints::fetch);
+    return node.refuse("an excessive number of merges", hints::fetch);
   MergeList merges(builder, node);
   for (size_t i = 0; i < list.size(); ++i) {
     const llvm::json::Array *pair = list[i].getAsArray();

@@ -197,7 +197,7 @@ func.func @f(%x: tensor<?x?x2x4xf32>) {
 func.func @f(
     %q: tensor<?x3x4xf32>, %k: tensor<?x?x2x4xf32>, %v: tensor<?x?x2x4xf32>, %s: tensor<?xi32>,
     %p: tensor<?xi32>) {
-  // expected-error @+1 {{'mica.attention' op has 3 query heads, no multiple of 2 key heads}}
+  // expected-error @+1 {{'mica.attention' op has 3 query heads, not a multiple of 2 key heads}}
   %0 = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(1.0)
       : tensor<?x3x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x4xf32> -> tensor<?x3x4xf32>
   return
@@ -208,7 +208,7 @@ func.func @f(
 func.func @f(
     %q: tensor<?x2x4xf32>, %k: tensor<?x?x0x4xf32>, %v: tensor<?x?x0x4xf32>, %s: tensor<?xi32>,
     %p: tensor<?xi32>) {
-  // expected-error @+1 {{'mica.attention' op has 2 query heads, no multiple of 0 key heads}}
+  // expected-error @+1 {{'mica.attention' op has 2 query heads, not a multiple of 0 key heads}}
   %0 = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(1.0)
       : tensor<?x2x4xf32>, tensor<?x?x0x4xf32>, tensor<?x?x0x4xf32> -> tensor<?x2x4xf32>
   return

@@ -25,12 +25,12 @@ mica.weight @w from ["a", "b"] : tensor<4xf32>
 
 // -----
 
-// expected-error @+1 {{'mica.weight' op has 3 sources, which is no multiple of parts 2}}
+// expected-error @+1 {{'mica.weight' op has 3 sources, not a multiple of parts 2}}
 mica.weight @w from ["a", "b", "c"] stack parts(2) : tensor<2x128x4xf32>
 
 // -----
 
-// expected-error @+1 {{'mica.weight' op has 2 sources, which is no multiple of parts 0}}
+// expected-error @+1 {{'mica.weight' op has 2 sources, not a multiple of parts 0}}
 mica.weight @w from ["a", "b"] stack parts(0) : tensor<2x128x4xf32>
 
 // -----
@@ -46,7 +46,7 @@ mica.weight @w from ["a", "b"] interleave : tensor<64x4xf32>
 // -----
 
 func.func @f() {
-  // expected-error @+1 {{'mica.get_weight' op refers to @nothing, which is no mica.weight}}
+  // expected-error @+1 {{'mica.get_weight' op refers to @nothing, which is not a mica.weight}}
   %0 = mica.get_weight @nothing : tensor<4xf32>
   return
 }
@@ -54,7 +54,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @+1 {{'mica.get_weight' op refers to @f, which is no mica.weight}}
+  // expected-error @+1 {{'mica.get_weight' op refers to @f, which is not a mica.weight}}
   %0 = mica.get_weight @f : tensor<4xf32>
   return
 }
@@ -92,7 +92,7 @@ func.func @f(%i: index) {
 // -----
 
 func.func @f(%i: index) {
-  // expected-error @+1 {{'mica.select_weight' op refers to @f, which is no mica.weight}}
+  // expected-error @+1 {{'mica.select_weight' op refers to @f, which is not a mica.weight}}
   %0 = mica.select_weight [@f][%i] : tensor<4xf32>
   return
 }

@@ -168,7 +168,7 @@ Value UnaryExpression::evaluate(Interpreter &interpreter) const {
   if (const double *real = value.real())
     return operation == "-" ? -*real : *real;
   requireDefined(value);
-  fail("a value of type " + typeName(value) + " has no sign");
+  fail("a value of type " + typeName(value) + " cannot be negated");
 }
 
 Value BinaryExpression::evaluate(Interpreter &interpreter) const {

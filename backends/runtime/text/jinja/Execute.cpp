@@ -48,6 +48,7 @@ void Macro::bindRest(Interpreter &interpreter, Arguments &arguments) const {
     interpreter.scope->set(interpreter, "caller", given);
   if (procedure.usesKwargs) {
     std::vector<std::pair<Value, Value>> entries;
+    entries.reserve(named.size());
     for (auto &[name, value] : named)
       entries.emplace_back(Value::own(name), std::move(value));
     interpreter.scope->set(interpreter, "kwargs", makeMapping(interpreter, std::move(entries)));

@@ -239,11 +239,11 @@ Expr ExpressionParser::unary(bool withFilters) {
   Expr node;
   if (stream.current().is("-") || stream.current().is("+")) {
     Token sign = stream.take();
-    auto made_ = std::make_unique<UnaryExpression>();
-    made_->operation = sign.text;
-    made_->operand = unary(false);
-    const Expression *operand = made_->operand.get();
-    node = made(std::move(made_), sign.line, {operand});
+    auto signedNode = std::make_unique<UnaryExpression>();
+    signedNode->operation = sign.text;
+    signedNode->operand = unary(false);
+    const Expression *operand = signedNode->operand.get();
+    node = made(std::move(signedNode), sign.line, {operand});
   } else {
     node = primary();
   }

@@ -2,9 +2,9 @@
 #include "backends/runtime/text/jinja/Characters.h"
 #include "backends/runtime/text/jinja/Interpreter.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 
 namespace mica::rt::jinja {
 
@@ -176,9 +176,12 @@ TrackedText formatBraces(Interpreter &interpreter, const TrackedText &format,
       for (const auto &[key, argument] : arguments.named)
         if (key == name)
           value = &argument;
-      bool counted = name.empty() || name.find_first_not_of("0123456789") == name.npos;
-      size_t index = name.empty() ? next++ : static_cast<size_t>(std::atoi(name.c_str()));
-      if (counted && name.size() < 6 && index < arguments.positional.size())
+      size_t index = 0;
+      auto [last, failed] = std::from_chars(name.data(), name.data() + name.size(), index);
+      bool isIndex = failed == std::errc() && last == name.data() + name.size();
+      if (name.empty())
+        index = next++;
+      if ((name.empty() || isIndex) && index < arguments.positional.size())
         value = &arguments.positional[index];
       if (!value)
         fail("the format names '" + name + "', which is not given");

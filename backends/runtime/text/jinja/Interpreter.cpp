@@ -221,7 +221,7 @@ void Interpreter::assign(const Target &target, const Value &value) {
     Value holder = lookUp(target.name);
     auto *space = holder.as<Namespace>();
     if (!space)
-      fail("'" + target.name + "' is no namespace, whose attributes alone can be assigned to");
+      fail("'" + target.name + "' is not a namespace, so its attributes cannot be assigned to");
     space->scope->set(*this, target.attribute, value);
   } else if (target.items.empty()) {
     scope->set(*this, target.name, value);

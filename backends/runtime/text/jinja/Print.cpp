@@ -142,7 +142,9 @@ std::string shortest(double value) {
           .ptr;
   std::string_view text(buffer, static_cast<size_t>(end - buffer));
   size_t mark = text.find('e');
-  int exponent = std::atoi(std::string(text.substr(mark + 1)).c_str());
+  int exponent = 0;
+  const char *sign = text.data() + mark + 1; // from_chars reads no plus sign
+  std::from_chars(*sign == '+' ? sign + 1 : sign, end, exponent);
   std::string digits(text.substr(0, mark));
   if (exponent < -4 || exponent >= 16)
     return digits + "e" + (exponent < 0 ? "-" : "+") + (std::abs(exponent) < 10 ? "0" : "") +
@@ -257,6 +259,7 @@ private:
   void writeMapping(const Mapping &mapping) {
     budget.reserveValues(mapping.entries.size());
     std::vector<const std::pair<Value, Value> *> entries;
+    entries.reserve(mapping.entries.size());
     for (const auto &entry : mapping.entries)
       entries.push_back(&entry);
     if (style.sortKeys)

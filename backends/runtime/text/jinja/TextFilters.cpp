@@ -223,6 +223,7 @@ Value format(Interpreter &interpreter, const Value &value, const Arguments &argu
   Value values = makeTuple(arguments.positional);
   if (!arguments.named.empty()) {
     std::vector<std::pair<Value, Value>> entries;
+    entries.reserve(arguments.named.size());
     for (const auto &[name, argument] : arguments.named)
       entries.emplace_back(Value::own(name), argument);
     values = makeMapping(interpreter, std::move(entries));

@@ -237,7 +237,7 @@ Parameters::Parameters(std::string_view function, const Arguments &arguments,
   }
   for (size_t i = 0; i < required; ++i)
     if (!values[i])
-      fail(this->function + " misses its argument '" + std::string(this->names[i]) + "'");
+      fail(this->function + " is missing its argument '" + std::string(this->names[i]) + "'");
 }
 
 void expectNoArguments(std::string_view function, const Arguments &arguments) {
@@ -253,7 +253,7 @@ int64_t Parameters::integer(size_t index, int64_t fallback) const {
     return fallback;
   auto number = values[index]->integer();
   if (!number)
-    fail("'" + std::string(names[index]) + "' of " + function + " is no integer");
+    fail("'" + std::string(names[index]) + "' of " + function + " is not an integer");
   return *number;
 }
 

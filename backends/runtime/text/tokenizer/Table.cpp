@@ -41,7 +41,7 @@ public:
   std::string_view string(const char *what, uint32_t most) {
     uint32_t length = number<uint32_t>(what);
     if (length > most)
-      fail(std::string("absurd length of ") + what);
+      fail(std::string("excessive length of ") + what);
     if (failed())
       return {};
     const std::byte *at = take(length, what);
@@ -249,7 +249,7 @@ void checkGrowth(Reader &reader, const Table &table) {
     for (char byte : step.replacements) {
       run = byte == '\0' ? 0 : run + 1;
       if (run > maxCharsMapReplacement)
-        return reader.fail("an absurd length of a normalizer's replacement");
+        return reader.fail("a normalizer's replacement of excessive length");
     }
   }
   for (const Replacement &entry : table.replacements)

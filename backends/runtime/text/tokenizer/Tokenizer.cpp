@@ -46,7 +46,7 @@ private:
 /// `error`, which is found at this byte of a text.
 Error at(size_t byte, const Error &error) {
   return {error.message + " from byte " + std::to_string(byte) +
-          " of the text on, change the text there or split it"};
+          " of the text on; change the text there or split it"};
 }
 
 class Encoding final : public PreTokenizer::Sink {

@@ -30,7 +30,7 @@ func.func @few() -> tensor<1xf32> attributes {mica.expect = []} {
 }
 
 // RUN: not mica-interpret %s --function words 2>&1 | FileCheck %s --check-prefix=WORDS
-// WORDS: @words mica.expect 0 is no dense attribute{{$}}
+// WORDS: @words mica.expect 0 is not a dense attribute{{$}}
 func.func @words() -> tensor<1xf32> attributes {mica.expect = ["one"]} {
   %0 = arith.constant dense<1.0> : tensor<1xf32>
   return %0 : tensor<1xf32>
@@ -44,7 +44,7 @@ func.func @no_failure() -> index attributes {mica.expect_error = "anything"} {
 }
 
 // RUN: not mica-interpret %s --function other_failure 2>&1 | FileCheck %s --check-prefix=OTHER
-// OTHER: @other_failure must fail otherwise; its error: 'arith.divsi' is unknown
+// OTHER: @other_failure fails with another error: 'arith.divsi' is unknown
 func.func @other_failure() -> index attributes {mica.expect_error = "anything"} {
   %0 = arith.constant 1 : index
   %1 = arith.divsi %0, %0 : index

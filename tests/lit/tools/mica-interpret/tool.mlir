@@ -27,7 +27,7 @@
 // RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance nan 2>&1 | FileCheck %s --check-prefix=BOUND
 // RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance inf 2>&1 | FileCheck %s --check-prefix=BOUND
 // RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance -1 2>&1 | FileCheck %s --check-prefix=BOUND
-// BOUND: mica: error: --tolerance: '{{nan|inf|-1}}' is not a number from 0 to 1e+30, see mica-interpret --help{{$}}
+// BOUND: mica: error: --tolerance: '{{nan|inf|-1}}' is not a number from 0 to 1e+30; see mica-interpret --help{{$}}
 
 // Errors: one line and exit status 1; wrong usage 2.
 // RUN: not mica-interpret %s --function product --input %t/w.npy 2>&1 | FileCheck %s --check-prefix=WEIGHTS
@@ -56,10 +56,10 @@
 // HELP: --output-prefix PREFIX {{.*}} PREFIXN.npy:
 // HELP-NEXT: out/ for out/0.npy
 // RUN: not mica-interpret 2>&1 | FileCheck %s --check-prefix=NO-FILE
-// NO-FILE: mica: error: FILE is required, see mica-interpret --help{{$}}
+// NO-FILE: mica: error: FILE is required; see mica-interpret --help{{$}}
 // RUN: %python -c "import subprocess, sys; sys.exit(subprocess.run(['mica-interpret', 'a', '--bogus']).returncode != 2)" 2>&1 | FileCheck %s --check-prefix=USAGE
 // USAGE-NOT: {{.}}
-// USAGE: mica: error: unexpected argument '--bogus', see mica-interpret --help{{$}}
+// USAGE: mica: error: unexpected argument '--bogus'; see mica-interpret --help{{$}}
 // USAGE-NOT: {{.}}
 // RUN: echo 'func.func @f( {' > %t/broken.mlir && not mica-interpret %t/broken.mlir 2>&1 | FileCheck %s --check-prefix=BROKEN
 // BROKEN-NOT: {{.}}
@@ -82,9 +82,9 @@
 // NO-FOLDER: --output-prefix {{.*}}nowhere/x: {{.*}}nowhere is not a folder, but results would go to
 // RUN: rm -rf %t/taken && mkdir %t/taken && echo notes > %t/taken/x0.npy && ln -s x0.npy %t/taken/y0.npy
 // RUN: not mica-interpret %s --function empty --output-prefix %t/taken/x 2>&1 | FileCheck %s --check-prefix=TAKEN
-// TAKEN: mica: error: {{.*}}taken/x0.npy: cannot be written (it exists and is not a .npy file), remove it or choose another file for the result{{$}}
+// TAKEN: mica: error: {{.*}}taken/x0.npy: cannot be written (it exists and is not a .npy file); remove it or choose another file for the result{{$}}
 // RUN: not mica-interpret %s --function empty --output-prefix %t/taken/y 2>&1 | FileCheck %s --check-prefix=LINK
-// LINK: cannot be written (it is a symbolic link, which is not followed), name the file itself or choose another file for the result{{$}}
+// LINK: cannot be written (it is a symbolic link, which is not followed); name the file itself or choose another file for the result{{$}}
 // RUN: ls /dev | FileCheck %s --check-prefix=DEV
 // DEV-NOT: full0.npy
 

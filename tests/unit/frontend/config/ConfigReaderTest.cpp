@@ -11,9 +11,9 @@ std::string llamaProblem(llvm::StringRef changes) { return problemOf(llamaText, 
 
 TEST(ConfigReader, RefusesUnknownKeysByName) {
   EXPECT_EQ(llamaProblem(R"({"attention_magic": 3})"),
-            "config.json: has the key \"attention_magic\", which is not known for llama and could "
+            "config.json: has the key \"attention_magic\", which is unknown for llama and could "
             "change what the "
-            "model computes, remove it if it does not");
+            "model computes; remove it if it does not");
 }
 
 TEST(ConfigReader, NamesTheFirstOfSeveralWrongKeys) {
@@ -27,7 +27,7 @@ TEST(ConfigReader, ListsIrrelevantKeysWithReasons) {
   for (const IgnoredKey &ignored : model->ignored)
     keys.push_back(ignored.key);
   EXPECT_THAT(keys, testing::ElementsAre("architectures", "attention_dropout", "use_cache"));
-  EXPECT_EQ(model->ignored[1].reason, "acts in training only");
+  EXPECT_EQ(model->ignored[1].reason, "only affects training");
 }
 
 TEST(ConfigReader, KeyIrrelevantForOneTypeIsUnknownForAnother) {
@@ -43,31 +43,32 @@ TEST(ConfigReader, AcceptsFixedKeysWithTheirValuesOnly) {
             "");
   EXPECT_EQ(llamaProblem(R"({"pretraining_tp": 2})"),
             "config.json: has \"pretraining_tp\": 2, expected one of [1,null] (nothing else is "
-            "computed), correct it");
+            "supported); correct it");
   EXPECT_THAT(llamaProblem(R"({"rope_interleaved": true})"),
               HasSubstr("\"rope_interleaved\": true"));
   EXPECT_THAT(llamaProblem(R"({"sliding_window": 4096})"), HasSubstr("\"sliding_window\": 4096"));
-  EXPECT_THAT(llamaProblem(R"({"quantization_config": {"bits": 4}})"),
-              HasSubstr("\"quantization_config\": the checkpoint is quantized, which is not read"));
+  EXPECT_THAT(
+      llamaProblem(R"({"quantization_config": {"bits": 4}})"),
+      HasSubstr("\"quantization_config\": the checkpoint is quantized, which is not supported"));
   EXPECT_EQ(
       llamaProblem(R"({"quantization_config": {"quant_method": "gptq"}})"),
       "config.json: \"quantization_config\": the checkpoint is quantized by \"gptq\", which is not "
-      "read, "
+      "supported; "
       "use the model's original checkpoint with --weights int4 or int8, or a GGUF file of it");
   EXPECT_THAT(llamaProblem(R"({"quantization_config": "gptq"})"),
               HasSubstr("the checkpoint is quantized by \"gptq\""));
   EXPECT_THAT(llamaProblem(R"({"compression_config": {"format": "pack-quantized"}})"),
               HasSubstr("\"compression_config\": the checkpoint is quantized by "
-                        "\"compressed-tensors\", which is not read"));
+                        "\"compressed-tensors\", which is not supported"));
   EXPECT_THAT(llamaProblem(R"({"compression_config": {"quant_method": "sparseml"}})"),
-              HasSubstr("the checkpoint is quantized by \"sparseml\", which is not read"));
+              HasSubstr("the checkpoint is quantized by \"sparseml\", which is not supported"));
   for (const char *bits : {"load_in_8bit", "load_in_4bit"}) {
     std::string key = R"({"quantization_config": {")" + std::string(bits) + "\": ";
     EXPECT_THAT(llamaProblem(key + "true}}"),
                 HasSubstr("\"quantization_config\": the checkpoint is quantized by "
-                          "\"bitsandbytes\", which is not read"));
+                          "\"bitsandbytes\", which is not supported"));
     EXPECT_THAT(llamaProblem(key + "false}}"),
-                HasSubstr("the checkpoint is quantized, which is not read"));
+                HasSubstr("the checkpoint is quantized, which is not supported"));
   }
   EXPECT_EQ(llamaProblem(R"({"compression_config": null})"), "");
   for (const char *method : {"awq", "fp8", "compressed-tensors", "bitsandbytes"})
@@ -79,9 +80,8 @@ TEST(ConfigReader, AcceptsFixedKeysWithTheirValuesOnly) {
 TEST(ConfigReader, RefusesUnknownModelTypes) {
   EXPECT_THAT(
       llamaProblem(R"({"model_type": "mamba"})"),
-      MatchesRegex(
-          "config.json: has the model_type \"mamba\", which is not known, choose a model of "
-          "one of the types .*, llama, minimind, .*qwen3, qwen3_moe.*"));
+      MatchesRegex("config.json: has the model_type \"mamba\", which is unknown; choose a model of "
+                   "one of the types .*, llama, minimind, .*qwen3, qwen3_moe.*"));
   for (auto [type, nearest] : std::initializer_list<std::pair<llvm::StringRef, llvm::StringRef>>{
            {"qwen3_5", "qwen3"},
            {"qwen3_next", "qwen3"},
@@ -94,20 +94,20 @@ TEST(ConfigReader, RefusesUnknownModelTypes) {
            {"granitemoehybrid", "granite"}})
     EXPECT_THAT(
         llamaProblem(("{\"model_type\": \"" + type + "\"}").str()),
-        HasSubstr(("has the model_type \"" + type + "\", which is not known (the nearest is \"" +
-                   nearest + "\"), choose a model of one of the types ")
+        HasSubstr(("has the model_type \"" + type + "\", which is unknown (the nearest is \"" +
+                   nearest + "\"); choose a model of one of the types ")
                       .str()));
   EXPECT_THAT(llamaProblem(R"({"model_type": "absent"})"),
-              HasSubstr("has no key \"model_type\", add one of "));
+              HasSubstr("has no key \"model_type\"; add one of "));
   EXPECT_THAT(llamaProblem(R"({"model_type": 3})"), HasSubstr("has the model_type 3"));
 }
 
 TEST(ConfigReader, RefusesOtherHeads) {
   EXPECT_THAT(llamaProblem(R"({"architectures": ["LlamaForSequenceClassification"]})"),
-              HasSubstr("only LlamaForCausalLM is computed for llama"));
+              HasSubstr("only LlamaForCausalLM is supported for llama"));
   EXPECT_THAT(problemOf(miniMind3Text, R"({"architectures": ["Other"]})"),
               HasSubstr("has \"architectures\": [\"Other\"], only MiniMindLM and "
-                        "MiniMindForCausalLM is computed for minimind"));
+                        "MiniMindForCausalLM is supported for minimind"));
   EXPECT_THAT(llamaProblem(R"({"architectures": "LlamaForCausalLM"})"),
               HasSubstr("\"architectures\""));
   EXPECT_EQ(llamaProblem(R"({"architectures": null})"), "");
@@ -117,12 +117,12 @@ TEST(ConfigReader, NamesMissingKeys) {
   for (llvm::StringRef key : {"hidden_size", "num_hidden_layers", "num_attention_heads",
                               "vocab_size", "intermediate_size", "max_position_embeddings"})
     EXPECT_EQ(llamaProblem(("{\"" + key + "\": \"absent\"}").str()),
-              ("config.json: has no key \"" + key + "\", which llama needs, add it").str());
+              ("config.json: has no key \"" + key + "\", which llama needs; add it").str());
 }
 
 TEST(ConfigReader, RefusesAbsurdNumbers) {
   EXPECT_EQ(llamaProblem(R"({"hidden_size": -64})"),
-            "config.json: has \"hidden_size\": -64, expected an integer from 1 to 1048576, "
+            "config.json: has \"hidden_size\": -64, expected an integer from 1 to 1048576; "
             "correct it");
   EXPECT_THAT(llamaProblem(R"({"hidden_size": 9223372036854775807})"),
               HasSubstr("9223372036854775807"));
@@ -147,11 +147,12 @@ TEST(ConfigReader, RefusesAbsurdNumbers) {
 
 TEST(ConfigReader, RefusesHeadsThatDoNotFit) {
   EXPECT_THAT(llamaProblem(R"({"num_key_value_heads": 3})"),
-              HasSubstr("has 8 attention heads, which its 3 key/value heads do not divide"));
-  EXPECT_THAT(llamaProblem(R"({"num_key_value_heads": 16})"), HasSubstr("do not divide"));
+              HasSubstr("has 8 attention heads, not a multiple of its 3 key/value heads"));
+  EXPECT_THAT(llamaProblem(R"({"num_key_value_heads": 16})"),
+              HasSubstr("not a multiple of its 16 key"));
   EXPECT_THAT(
       llamaProblem(R"({"hidden_size": 60})"),
-      HasSubstr("has the hidden size 60, which its 8 heads do not divide, and no key \"head_dim\", "
+      HasSubstr("has the hidden size 60, not a multiple of its 8 heads, and no key \"head_dim\"; "
                 "add it"));
   EXPECT_THAT(llamaProblem(R"({"head_dim": 9})"),
               HasSubstr("has the head size 9, but rope rotates pairs: it must be even"));
@@ -186,12 +187,12 @@ TEST(ConfigReader, ReadsTheTypeUnderBothNames) {
   EXPECT_EQ(typeOf(R"({"torch_dtype": "absent", "dtype": "float16"})"), StoredType::F16);
   EXPECT_EQ(typeOf(R"({"torch_dtype": "absent"})"), std::nullopt);
   EXPECT_THAT(llamaProblem(R"({"dtype": "bfloat16"})"),
-              HasSubstr("has \"torch_dtype\": \"float32\", but \"dtype\" says otherwise, keep one "
+              HasSubstr("has \"torch_dtype\": \"float32\", but \"dtype\" says otherwise; keep one "
                         "of them"));
   EXPECT_THAT(
       llamaProblem(R"({"torch_dtype": "float8_e4m3fn"})"),
       HasSubstr("has the weight type \"float8_e4m3fn\", only float32, bfloat16 and float16 are "
-                "read, convert the weights to one of them"));
+                "read; convert the weights to one of them"));
 }
 
 TEST(ConfigReader, ReadsLayerTypes) {
@@ -203,9 +204,9 @@ TEST(ConfigReader, ReadsLayerTypes) {
   EXPECT_EQ(llamaProblem(five("full_attention")), "");
   EXPECT_THAT(llamaProblem(five("sliding_attention")),
               HasSubstr("has the layer type \"sliding_attention\" in \"layer_types\", only "
-                        "full_attention is computed"));
+                        "full_attention is supported"));
   EXPECT_THAT(llamaProblem(R"({"layer_types": ["full_attention"]})"),
-              HasSubstr("has 1 \"layer_types\" for 5 layers, name one for each layer"));
+              HasSubstr("has 1 \"layer_types\" for 5 layers; name one for each layer"));
 }
 
 TEST(ConfigReader, ReadsEndTokens) {
@@ -215,10 +216,9 @@ TEST(ConfigReader, ReadsEndTokens) {
   EXPECT_THAT(eosOf("{}"), testing::ElementsAre(2));
   EXPECT_THAT(eosOf(R"({"eos_token_id": [7, 3, 7]})"), testing::ElementsAre(3, 7));
   EXPECT_THAT(eosOf(R"({"eos_token_id": null})"), testing::IsEmpty());
-  EXPECT_THAT(
-      llamaProblem(R"({"eos_token_id": 512})"),
-      HasSubstr("names the token 512 as the text's begin or end, but the vocabulary has 512, "
-                "name one of the vocabulary"));
+  EXPECT_THAT(llamaProblem(R"({"eos_token_id": 512})"),
+              HasSubstr("names the token 512 as BOS or EOS, but the vocabulary has 512; "
+                        "name one of the vocabulary"));
   EXPECT_THAT(llamaProblem(R"({"bos_token_id": -1})"), HasSubstr("\"bos_token_id\": -1"));
 }
 

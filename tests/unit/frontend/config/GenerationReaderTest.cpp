@@ -99,8 +99,8 @@ TEST(GenerationReader, NumbersAloneDoNotMakeItSample) {
   ASSERT_EQ(ignored.size(), 1u);
   EXPECT_TRUE(ignored[0].missed);
   EXPECT_EQ(ignored[0].key + " " + ignored[0].reason,
-            "top_k counts only beside \"do_sample\": true, without which transformers takes the "
-            "likeliest token, and so does the program");
+            "top_k has no effect without \"do_sample\": true: like transformers, the program then "
+            "takes the most likely token");
 
   GenerationDefaults said;
   EXPECT_EQ(read(R"({"do_sample": false, "top_k": 20})", said, ignored), "");
@@ -122,7 +122,7 @@ TEST(GenerationReader, KeepsUnnamedSettings) {
 
 TEST(GenerationReader, RefusesImpossibleValues) {
   EXPECT_EQ(problemOf(R"({"temperature": -1})"),
-            "g.json: has \"temperature\": -1, expected a number from 0 to 1000, correct it");
+            "g.json: has \"temperature\": -1, expected a number from 0 to 1000; correct it");
   EXPECT_THAT(problemOf(R"({"top_p": 1.5})"), HasSubstr("\"top_p\": 1.5"));
   EXPECT_THAT(problemOf(R"({"top_k": 2.5})"), HasSubstr("\"top_k\": 2.5, expected an integer"));
   EXPECT_THAT(problemOf(R"({"do_sample": 1})"),

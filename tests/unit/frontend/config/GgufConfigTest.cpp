@@ -120,7 +120,7 @@ TEST_F(GgufConfig, TheFirstDeepSeekIsLaidLikeLlama) {
   file.u32("deepseek.expert_gating_func", 2);
   EXPECT_THAT(problem(),
               testing::EndsWith("m.gguf: has \"deepseek.expert_gating_func\": 2, expected "
-                                "one of [1] (nothing else is computed), choose a model "
+                                "one of [1] (nothing else is supported); choose a model "
                                 "without it"));
 }
 
@@ -154,7 +154,7 @@ TEST_F(GgufConfig, HeadsOfGptNeoXRotateAsFarAsTheFileSays) {
   file = whole;
   file.boolean("gptneox.use_parallel_residual", true);
   EXPECT_THAT(problem(), HasSubstr("has no key \"gptneox.rope.dimension_count\", which gptneox "
-                                   "needs, fetch it again"));
+                                   "needs; fetch it again"));
 }
 
 TEST_F(GgufConfig, WholeHeadsOfStableLmMayRotate) {
@@ -252,7 +252,7 @@ TEST_F(GgufConfig, GroupsOfExpertsAreNotGuessed) {
   constexpr auto none = std::nullopt;
   std::string open =
       "m.gguf: has no key \"deepseek2.expert_group_count\", without which a model of "
-      "so many experts can be one of several, choose a file that a newer converter "
+      "so many experts can be one of several; choose a file that a newer converter "
       "wrote";
   auto endsAs = [](const std::string &message) { return testing::EndsWith(message); };
   EXPECT_EQ(problemWith(64, false, none, none), "") << "V2-Lite";
@@ -301,7 +301,7 @@ TEST_F(GgufConfig, YarnOfGptOssIsNotRounded) {
 TEST_F(GgufConfig, RefusesArchitecturesWithoutAFamily) {
   file = keysOf("mamba");
   EXPECT_THAT(problem(),
-              HasSubstr("has the architecture \"mamba\", which is not known, choose a "
+              HasSubstr("has the architecture \"mamba\", which is unknown; choose a "
                         "model of one of the architectures bloom, command-r, deepseek, deepseek2, "
                         "gemma"));
   file = GgufWriter().u32("general.architecture", 1);
@@ -312,22 +312,23 @@ TEST_F(GgufConfig, RefusesKeysByTheirOwnNames) {
   GgufWriter whole = file;
   file.u32("llama.new_trick", 1);
   EXPECT_THAT(problem(),
-              HasSubstr("m.gguf: has the key \"llama.new_trick\", which is not known for llama and "
-                        "could change what the model computes, remove it if it does not"));
+              HasSubstr("m.gguf: has the key \"llama.new_trick\", which is unknown for llama and "
+                        "could change what the model computes; remove it if it does not"));
   file = whole;
   file.u32("xielu.alpha_n", 1);
   EXPECT_THAT(problem(),
-              HasSubstr("has the key \"xielu.alpha_n\", which is not known, remove it if it "
+              HasSubstr("has the key \"xielu.alpha_n\", which is unknown; remove it if it "
                         "has no effect"));
   file = whole;
   file.u32("llama.expert_used_count", 8);
-  EXPECT_THAT(problem(),
-              HasSubstr("has \"llama.expert_used_count\": 8, expected one of [0] (nothing "
-                        "else is computed)"));
+  EXPECT_THAT(
+      problem(),
+      HasSubstr(
+          "has \"llama.expert_used_count\": 8, expected one of [0] (nothing else is supported)"));
   file = whole;
   file.u32("llama.attention.sliding_window", 64);
-  EXPECT_THAT(problem(), HasSubstr("has the key \"llama.attention.sliding_window\", which is not "
-                                   "known for llama and could change what the model computes"));
+  EXPECT_THAT(problem(), HasSubstr("has the key \"llama.attention.sliding_window\", which is "
+                                   "unknown for llama and could change what the model computes"));
   file = whole;
   file.u32("llama.attention.value_length", 16);
   EXPECT_THAT(problem(), HasSubstr("has \"llama.attention.value_length\": 16, expected 8"));
@@ -359,9 +360,9 @@ TEST_F(GgufConfig, RefusesValuesByTheirOwnNames) {
   EXPECT_THAT(spoil("llama.block_count", 0),
               HasSubstr("has \"llama.block_count\": 0, expected an integer from 1 to 4096"));
   EXPECT_THAT(spoil("llama.attention.head_count_kv", 3),
-              HasSubstr("which its 3 key/value heads do not divide"));
+              HasSubstr("not a multiple of its 3 key/value heads"));
   EXPECT_THAT(spoil("llama.attention.head_count", 6),
-              HasSubstr("and no key \"llama.attention.key_length\", add it"));
+              HasSubstr("and no key \"llama.attention.key_length\"; add it"));
   file = keysOf("llama");
   file.entries = file.data = "";
   file.tensors = 0;
@@ -437,14 +438,14 @@ TEST_F(GgufConfig, MissesSettingsThatProgramsSampleByOnRequest) {
   for (const IgnoredKey &key : config->ignored)
     (key.missed ? missed : others).push_back(key.key + " " + key.reason);
   const std::string changes = " changes which tokens are chosen, and programs ";
-  const std::string unknown = " is not a setting that the program samples by";
+  const std::string unknown = " is not a supported sampling setting";
   EXPECT_THAT(missed, testing::ElementsAre(
                           "general.sampling.mirostat" + changes + "take it only as --mirostat",
                           "general.sampling.penalty_last_n" + changes + "do not know it",
                           "general.sampling.sequence" + changes + "do not know it",
                           "general.sampling.xtc_probability" + changes +
                               "take it only as --xtc-probability"));
-  EXPECT_THAT(others, testing::ElementsAre("general.name says who made the file and from what",
+  EXPECT_THAT(others, testing::ElementsAre("general.name describes the origin of the file",
                                            "general.sampling.magic" + unknown,
                                            "general.sampling.mirostat_tau" + unknown));
 
@@ -468,17 +469,18 @@ TEST_F(GgufConfig, ListsKeysWithoutInfluence) {
   std::vector<std::string> keys;
   for (const IgnoredKey &key : config->ignored)
     keys.push_back(key.key + " " + key.reason);
-  EXPECT_THAT(keys, testing::ElementsAre("general.name says who made the file and from what",
-                                         "qwen2.attention.sliding_window acts only together with "
-                                         "use_sliding_window, which such files do not have",
-                                         "qwen2.vocab_size the rows of the embedding are counted"));
+  EXPECT_THAT(keys,
+              testing::ElementsAre("general.name describes the origin of the file",
+                                   "qwen2.attention.sliding_window only applies with "
+                                   "use_sliding_window, which such files do not have",
+                                   "qwen2.vocab_size the rows of the embedding are used instead"));
 }
 
 TEST_F(GgufConfig, RopesParametersHaveTheirOwnNames) {
   GgufWriter whole = file;
   file.string("llama.rope.scaling.type", "linear");
   EXPECT_THAT(problem(), HasSubstr("m.gguf: has no key \"llama.rope.scaling.factor\", which this "
-                                   "scaling needs, fetch it again"));
+                                   "scaling needs; fetch it again"));
   file = whole;
   file.string("llama.rope.scaling.type", "yarn").f32("llama.rope.scaling.factor", 2);
   file.u32("llama.rope.scaling.original_context_length", 64);
@@ -522,14 +524,14 @@ TEST_F(GgufConfig, PositionsWithoutRopeAreNotScaled) {
   EXPECT_THAT(problem(), HasSubstr("has \"rope_freqs.weight\", but gpt2 has no rope"));
   file = whole;
   file.f32("gpt2.rope.freq_base", 1e4f);
-  EXPECT_THAT(problem(), HasSubstr("has the key \"gpt2.rope.freq_base\", which is not known"));
+  EXPECT_THAT(problem(), HasSubstr("has the key \"gpt2.rope.freq_base\", which is unknown"));
 }
 
 TEST_F(GgufConfig, RefusesUnknownRope) {
   GgufWriter whole = file;
   file.string("llama.rope.scaling.type", "mrope");
-  EXPECT_THAT(problem(), HasSubstr("has \"llama.rope.scaling.type\": \"mrope\", only none, "
-                                   "linear, yarn and longrope are computed"));
+  EXPECT_THAT(problem(), HasSubstr("has \"llama.rope.scaling.type\": \"mrope\", only none, linear, "
+                                   "yarn and longrope are supported"));
   file = whole;
   file.string("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.yarn_beta_fast", 1);
   EXPECT_THAT(problem(),
@@ -538,7 +540,7 @@ TEST_F(GgufConfig, RefusesUnknownRope) {
   file = whole;
   file.f32("llama.rope.scaling.factor", 2).f32("llama.rope.scale_linear", 2);
   EXPECT_THAT(problem(),
-              HasSubstr("has \"llama.rope.scale_linear\" beside another factor of rope, keep one"));
+              HasSubstr("has \"llama.rope.scale_linear\" beside another factor of rope; keep one"));
   file = whole;
   file.string("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.factor", 0.5f);
   EXPECT_THAT(problem(), HasSubstr("has \"llama.rope.scaling.factor\": 0.5, expected a number"));

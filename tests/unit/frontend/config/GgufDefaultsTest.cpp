@@ -260,7 +260,7 @@ Row required(const char *sample, const char *key, const char *why) {
           nullptr, 0,   "m.gguf: has no key \"" + architecture + "." + key + "\", " + why};
 }
 Row required(const char *sample, const char *key) {
-  std::string why = "which " + samples.at(sample).architecture + " needs, fetch it again";
+  std::string why = "which " + samples.at(sample).architecture + " needs; fetch it again";
   return required(sample, key, why.c_str());
 }
 Row refused(const char *sample, const char *key, Value value, const char *shown,
@@ -274,13 +274,13 @@ Row refused(const char *sample, const char *key, Value value, const char *shown,
           "m.gguf: has \"" + architecture + "." + key + "\": " + shown + ", expected " + expected};
 }
 
-constexpr auto otherConverter = "without which a model of so many experts can be one of several, "
+constexpr auto otherConverter = "without which a model of so many experts can be one of several; "
                                 "choose a file that a newer converter wrote";
 
 std::vector<Row> rows() {
   constexpr auto only1 = [](const char *type) {
     return std::string("one of [1] beside a rope scaling of type ") + type +
-           ", choose a model without it";
+           "; choose a model without it";
   };
   static const std::string besideNone = only1("none"), besideLinear = only1("linear"),
                            besideYarn = only1("yarn");
@@ -351,16 +351,16 @@ std::vector<Row> rows() {
       given("glm4", "rope.scaling.attn_factor", 1.f, isUnscaled, 1),
       given("llama with yarn", "rope.scaling.attn_factor", 1.f, yarnAttentionOf, 3),
       required("phi3 with longrope", "rope.scaling.attn_factor",
-               "which a rope scaling of type longrope needs, fetch it again"),
+               "which a rope scaling of type longrope needs; fetch it again"),
       given("phi3 with longrope", "rope.scaling.attn_factor", 1.25f, longAttentionOf, 1.25),
 
       // The factor of frequencies, which divides those of longrope in llama.cpp as well.
       required("llama with linear", "rope.scaling.factor",
-               "which this scaling needs, fetch it again"),
+               "which this scaling needs; fetch it again"),
       required("llama with yarn", "rope.scaling.factor",
-               "which a rope scaling of type yarn needs, fetch it again"),
+               "which a rope scaling of type yarn needs; fetch it again"),
       refused("phi3 with longrope", "rope.scaling.factor", 8.f, "8",
-              "one of [0,1] beside a rope scaling of type longrope, choose a model without it"),
+              "one of [0,1] beside a rope scaling of type longrope; choose a model without it"),
       given("phi3 with longrope", "rope.scaling.factor", 1.f, longAttentionOf, 1.5),
       given("llama", "rope.scaling.factor", 0.f, isUnscaled, 1),
 
@@ -372,15 +372,15 @@ std::vector<Row> rows() {
       absent("llama with yarn", "rope.scaling.yarn_beta_slow", betaSlowOf, 1),
       absent("phi3 with longrope", "rope.scaling.original_context_length", longOriginalOf, context),
       required("deepseek2 with yarn", "rope.scaling.yarn_log_multiplier",
-               "which a rope scaling of type yarn needs, fetch it again"),
+               "which a rope scaling of type yarn needs; fetch it again"),
       refused("deepseek2 with yarn", "rope.scaling.yarn_log_multiplier", 0.f, "0",
-              "a number from 1e-06 to 100, correct it"),
+              "a number from 1e-06 to 100; correct it"),
       given("deepseek2 with yarn", "rope.scaling.yarn_log_multiplier", 0.1f, scoreMultiplierOf,
             std::pow(1 + 0.1 * std::log(4), 2)),
 
       // Granite's switch of rope.
       refused("granite", "rope.scaling.finetuned", false, "false",
-              "one of [true] (nothing else is computed), choose a model without it"),
+              "one of [true] (nothing else is supported); choose a model without it"),
       given("llama", "rope.scaling.finetuned", false, isUnscaled, 1),
   };
 }

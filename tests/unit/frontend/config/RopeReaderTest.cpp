@@ -107,43 +107,41 @@ TEST(Rope, RefusesOtherScalingsByName) {
         problem(("{\"rope_scaling\": {\"type\": \"" + type + "\", \"factor\": 2}}").str()),
         ("config.json: has the rope scaling \"" + type +
          "\" in \"rope_scaling\", only default, linear, dynamic, yarn, longrope and llama3 are "
-         "computed, choose a model without it")
+         "supported; choose a model without it")
             .str());
   EXPECT_THAT(problem(R"({"rope_scaling": {"factor": 2}})"),
-              HasSubstr("has no key \"rope_scaling.rope_type\", which this scaling needs, add it"));
+              HasSubstr("has no key \"rope_scaling.rope_type\", which this scaling needs; add it"));
 }
 
 TEST(Rope, RefusesUnknownEntries) {
-  EXPECT_THAT(
-      problem(R"({"rope_scaling": {"type": "linear", "factor": 2, "beta_fast": 3}})"),
-      HasSubstr("has the key \"rope_scaling.beta_fast\", which is not known for its scaling, "
-                "remove it if it has no effect"));
+  EXPECT_THAT(problem(R"({"rope_scaling": {"type": "linear", "factor": 2, "beta_fast": 3}})"),
+              HasSubstr("has the key \"rope_scaling.beta_fast\", which is unknown for its scaling; "
+                        "remove it if it has no effect"));
 }
 
 TEST(Rope, RefusesContradictions) {
   EXPECT_THAT(problem(R"({"rope_scaling": {"type": "linear", "rope_type": "yarn", "factor": 2}})"),
               HasSubstr("but \"rope_type\" differs"));
   EXPECT_THAT(problem(R"({"rope_parameters": {"rope_theta": 5e5}})"),
-              HasSubstr("has \"rope_theta\" and another \"rope_parameters.rope_theta\", keep one"));
+              HasSubstr("has \"rope_theta\" and another \"rope_parameters.rope_theta\"; keep one"));
   EXPECT_THAT(
       problem(
           R"({"rope_scaling": {"type": "default"}, "rope_parameters": {"rope_type": "default"}})"),
-      HasSubstr("has both \"rope_scaling\" and \"rope_parameters\", keep one"));
-  EXPECT_THAT(
-      problem(R"({"rope_parameters": {"full_attention": {}, "sliding_attention": {}}})"),
-      HasSubstr("has \"rope_parameters\" for several types of layer, only full_attention is "
-                "computed"));
+      HasSubstr("has both \"rope_scaling\" and \"rope_parameters\"; keep one"));
+  EXPECT_THAT(problem(R"({"rope_parameters": {"full_attention": {}, "sliding_attention": {}}})"),
+              HasSubstr("has \"rope_parameters\" for several layer types, only full_attention is "
+                        "supported"));
 }
 
 TEST(Rope, RefusesImpossibleNumbers) {
   EXPECT_EQ(problem(R"({"rope_scaling": {"type": "linear", "factor": 0}})"),
-            "config.json: has \"rope_scaling.factor\": 0, expected a number from 1 to 1000000, "
+            "config.json: has \"rope_scaling.factor\": 0, expected a number from 1 to 1000000; "
             "correct it");
   EXPECT_THAT(problem(R"({"rope_scaling": {"type": "linear"}})"),
-              HasSubstr("has no key \"rope_scaling.factor\", which this scaling needs, add it"));
+              HasSubstr("has no key \"rope_scaling.factor\", which this scaling needs; add it"));
   EXPECT_THAT(problem(R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
       "high_freq_factor": 4, "original_max_position_embeddings": 8192}})"),
-              HasSubstr("has a \"rope_scaling.high_freq_factor\" that is not above its "
+              HasSubstr("has a \"rope_scaling.high_freq_factor\" that is not greater than its "
                         "\"rope_scaling.low_freq_factor\""));
   EXPECT_THAT(
       problem(R"({"rope_scaling": {"type": "yarn", "factor": 2, "beta_fast": 1, "beta_slow": 2}})"),
@@ -185,7 +183,7 @@ TEST(Rope, PartOfAHeadRotatesInSomeFamiliesOnly) {
       EXPECT_THAT(
           problem(changes(family, type, "0.5")),
           HasSubstr("has \"rope_parameters.partial_rotary_factor\": 0.5, but the family's code "
-                    "rotates whole heads, remove it if the model was trained with that code"))
+                    "rotates whole heads; remove it if the model was trained with that code"))
           << family.str();
   EXPECT_EQ(ropeOf(changes("llama", "default", "1.0")).dimensions, 8);
 }

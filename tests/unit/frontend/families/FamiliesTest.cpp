@@ -71,7 +71,7 @@ TEST(Llama, KnowsItsActivations) {
   EXPECT_THAT(problemOf(llamaText, R"({"hidden_act": "mish"})"),
               HasSubstr("has the activation \"mish\", only silu, swish, gelu, gelu_python, "
                         "gelu_pytorch_tanh, gelu_python_tanh, gelu_new, gelu_fast, gelu_accurate, "
-                        "quick_gelu, relu, relu2 are computed"));
+                        "quick_gelu, relu, relu2 are supported"));
 }
 
 /// llamaText as another family of transformers' names, with further keys.
@@ -139,7 +139,7 @@ TEST(Gemma, ReadsTheActivationThatItsClassReads) {
     auto open = asFamily(type, architecture,
                          R"("hidden_act": "gelu_pytorch_tanh", "hidden_activation": null)");
     EXPECT_EQ(llvm::toString(open.takeError()),
-              "config.json: has \"hidden_activation\": null, expected a string, correct it");
+              "config.json: has \"hidden_activation\": null, expected a string; correct it");
   }
   auto capped = asFamily("gemma3_text", "Gemma3ForCausalLM", R"("attn_logit_softcapping": 2.0)");
   ASSERT_TRUE(bool(capped)) << llvm::toString(capped.takeError());
@@ -175,7 +175,7 @@ constexpr llvm::StringLiteral bloomText = R"({"model_type": "bloom", "hidden_siz
 TEST(Bloom, RefusesSlicesWithoutBiases) {
   EXPECT_EQ(problemOf(bloomText, R"({"pretraining_tp": 2, "slow_but_exact": true})"),
             "config.json: has \"slow_but_exact\" and \"pretraining_tp\" above 1, which together "
-            "leave out biases, set \"slow_but_exact\" to false");
+            "omit biases; set \"slow_but_exact\" to false");
   EXPECT_EQ(problemOf(bloomText, R"({"pretraining_tp": 2, "slow_but_exact": false})"), "");
   EXPECT_EQ(problemOf(bloomText, R"({"pretraining_tp": 1, "slow_but_exact": true})"), "");
 }
@@ -198,11 +198,11 @@ TEST(Xglm, HasARowOfPadding) {
 TEST(Xglm, RefusesPaddingThatIsNoRowOfItsTables) {
   EXPECT_EQ(problemOf(xglmText, R"({"pad_token_id": 63})"), "");
   EXPECT_EQ(problemOf(xglmText, R"({"pad_token_id": 64})"),
-            "config.json: has \"pad_token_id\": 64, which is no row of the 64 of the vocabulary, "
+            "config.json: has \"pad_token_id\": 64, which is no row of the 64 of the vocabulary; "
             "name one of them, or null");
   EXPECT_EQ(problemOf(xglmText, R"({"pad_token_id": 33, "max_position_embeddings": 32})"), "");
   EXPECT_EQ(problemOf(xglmText, R"({"pad_token_id": 34, "max_position_embeddings": 32})"),
-            "config.json: has \"pad_token_id\": 34, which is no row of the 34 of its positions, "
+            "config.json: has \"pad_token_id\": 34, which is no row of the 34 of its positions; "
             "name one of them, or null");
 }
 
@@ -220,7 +220,7 @@ TEST(DeepSeek, RefusesOtherNumbersOfKeysThanHeads) {
           ("{\"model_type\": \"" + type + "\", \"num_key_value_heads\": " + heads + "}").str());
     };
     EXPECT_EQ(with("2"), "config.json: has \"num_key_value_heads\": 2, but a latent makes keys and "
-                         "values for all 4 heads, set it to 4");
+                         "values for all 4 heads; set it to 4");
     EXPECT_EQ(with("4"), "");
     EXPECT_EQ(with("null"), "");
   }
@@ -229,7 +229,7 @@ TEST(DeepSeek, RefusesOtherNumbersOfKeysThanHeads) {
 TEST(DeepSeek, ChoosesExpertsByKnownMethods) {
   EXPECT_EQ(problemOf(deepSeekText, R"({"topk_method": "noaux_tc"})"),
             "config.json: has \"topk_method\": \"noaux_tc\", expected \"greedy\" or "
-            "\"group_limited_greedy\", correct it");
+            "\"group_limited_greedy\"; correct it");
   for (llvm::StringRef method : {"greedy", "group_limited_greedy"})
     EXPECT_EQ(problemOf(deepSeekText, ("{\"topk_method\": \"" + method + "\"}").str()), "");
 }
@@ -270,7 +270,7 @@ TEST(GptOss, HasItsDefaults) {
       asFamily("gpt_oss", "GptOssForCausalLM", R"("num_local_experts": 8, "rope_scaling": null)");
   EXPECT_THAT(
       llvm::toString(open.takeError()),
-      HasSubstr("has \"rope_scaling\": null, which leaves its kind open, write an object with "
+      HasSubstr("has \"rope_scaling\": null, which leaves its type open; write an object with "
                 "\"rope_type\": \"default\" or \"yarn\""));
 }
 
@@ -278,7 +278,7 @@ TEST(Windows, AreRefusedWhereTheFamilyHasNone) {
   auto sliding = asFamily("granite", "GraniteForCausalLM",
                           R"("layer_types": ["sliding_attention", "full_attention",
                              "full_attention", "full_attention", "full_attention"])");
-  EXPECT_THAT(llvm::toString(sliding.takeError()), HasSubstr("only full_attention is computed"));
+  EXPECT_THAT(llvm::toString(sliding.takeError()), HasSubstr("only full_attention is supported"));
 }
 
 TEST(Qwen3, MayHaveAWindow) {
@@ -353,7 +353,7 @@ TEST(Qwen3Moe, KnowsBothNamesOfTheCount) {
   EXPECT_THAT(problemOf(qwen3MoeText, R"({"num_local_experts": 4})"),
               HasSubstr("but \"num_experts\" says otherwise"));
   EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_experts_per_tok": 9})"),
-            "config.json: chooses 9 experts per token of 8, correct it");
+            "config.json: chooses 9 experts per token of 8; correct it");
 }
 
 /// Published configs, where they are beside the checkout.

@@ -21,9 +21,9 @@ TEST(JsonKeys, AreThoseOfTheObject) {
   EXPECT_EQ(keys.find("outer.b"), nullptr);
   EXPECT_EQ(keys.named("c"), "outer.c");
   EXPECT_EQ(messageOf(keys.wrongValue("b", "a string")),
-            "c.json: has \"outer.b\": 2, expected a string, correct it");
+            "c.json: has \"outer.b\": 2, expected a string; correct it");
   EXPECT_EQ(messageOf(keys.missingKey("c", "which it needs")),
-            "c.json: has no key \"outer.c\", which it needs, add it");
+            "c.json: has no key \"outer.c\", which it needs; add it");
 }
 
 class GgufKeysTest : public testing::Test {
@@ -51,7 +51,7 @@ TEST_F(GgufKeysTest, AreThoseOfTheArchitecture) {
   EXPECT_THAT(messageOf(keys.wrongValue("word", "a number")),
               HasSubstr("m.gguf: has \"llama.word\": \"x\", expected a number"));
   EXPECT_THAT(messageOf(keys.missingKey("embedding_length", "which llama needs")),
-              HasSubstr("m.gguf: has no key \"llama.embedding_length\", which llama needs, fetch "
+              HasSubstr("m.gguf: has no key \"llama.embedding_length\", which llama needs; fetch "
                         "it again"));
 }
 
@@ -83,10 +83,10 @@ TEST(ReadNumber, IsWithinItsRange) {
   };
   EXPECT_EQ(integer(1), "");
   EXPECT_EQ(integer(4), "");
-  EXPECT_EQ(integer(5), "f: has \"k\": 5, expected an integer from 1 to 4, correct it");
+  EXPECT_EQ(integer(5), "f: has \"k\": 5, expected an integer from 1 to 4; correct it");
   EXPECT_THAT(integer(1.5), HasSubstr("expected an integer"));
   EXPECT_EQ(messageOf(readNumber("f", "k", 0.5, {1, 1e6})),
-            "f: has \"k\": 0.5, expected a number from 1 to 1000000, correct it");
+            "f: has \"k\": 0.5, expected a number from 1 to 1000000; correct it");
 }
 
 /// Files of one architecture name can be of several families: all but one of them must be told by

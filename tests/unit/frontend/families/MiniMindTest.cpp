@@ -131,7 +131,7 @@ TEST(MiniMindGenerations, AreToldApartByKeysAndTensors) {
 TEST(MiniMindGenerations, RefusesEvidenceThatDisagrees) {
   EXPECT_EQ(problemOf(miniMind2Text, "{}", tensors3),
             "config.json: the key \"n_routed_experts\" says MiniMind generation 2, but the tensor "
-            "\"model.layers.0.self_attn.q_norm.weight\" says generation 3, correct the config or "
+            "\"model.layers.0.self_attn.q_norm.weight\" says generation 3; correct the config or "
             "fetch the weights that belong to it");
   EXPECT_THAT(problemOf(miniMind3Text, "{}", tensors2), HasSubstr("the absence of q_norm tensors"));
   EXPECT_THAT(problemOf(miniMind1Text, "{}", tensors2),
@@ -139,14 +139,14 @@ TEST(MiniMindGenerations, RefusesEvidenceThatDisagrees) {
   EXPECT_THAT(problemOf(miniMind3Text, R"({"n_routed_experts": 4})"),
               HasSubstr("says generation 2"));
   EXPECT_THAT(problemOf(miniMind2Text, R"({"dim": 512})"),
-              HasSubstr("\"hidden_size\", which is not known"));
+              HasSubstr("\"hidden_size\", which is unknown"));
 }
 
 TEST(MiniMindGenerations, RefusesNoEvidence) {
   EXPECT_THAT(
       problemOf(miniMind2Text, R"({"n_routed_experts": "absent"})"),
       HasSubstr("does not tell which generation of MiniMind it describes (no dim, head_dim, "
-                "num_experts or n_routed_experts), add \"head_dim\" for generation 3 or "
+                "num_experts or n_routed_experts); add \"head_dim\" for generation 3 or "
                 "the weights"));
 }
 
@@ -186,18 +186,18 @@ TEST(MiniMindYarn, RefusesTheFormOfAutumn2025) {
                 R"({"rope_scaling": {"type": "yarn", "beta_fast": 4, "beta_slow": 1, "factor": 4,
                                            "original_max_position_embeddings": 2048}})"),
       HasSubstr("has the yarn of MiniMind's autumn 2025 (beta_fast 4, factor 4), whose formula is "
-                "not computed, convert the model with later code"));
+                "not supported; convert the model with later code"));
 }
 
 TEST(MiniMindYarn, RefusesTheFlagBesideParameters) {
   EXPECT_THAT(problemOf(miniMind2Text, R"({"inference_rope_scaling": true,
                                            "rope_parameters": {"rope_type": "default"}})"),
-              HasSubstr("has both \"inference_rope_scaling\" and \"rope_parameters\", keep one"));
+              HasSubstr("has both \"inference_rope_scaling\" and \"rope_parameters\"; keep one"));
 }
 
 TEST(MiniMindYarn, RefusesOtherScalings) {
   EXPECT_THAT(problemOf(miniMind2Text, R"({"rope_scaling": {"type": "linear", "factor": 4}})"),
-              HasSubstr("only default and yarn are computed"));
+              HasSubstr("only default and yarn are supported"));
 }
 
 } // namespace

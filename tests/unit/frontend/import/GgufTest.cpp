@@ -241,10 +241,11 @@ TEST_F(GgufRefusal, NamesTensorsByTheFilesNames) {
   EXPECT_THAT(problem(), HasSubstr("tensor \"blk.0.attn_q.weight\" [64, 32] is missing"));
   file = whole;
   file.floats("blk.0.attn_rot.weight", {1}, {1});
-  EXPECT_THAT(problem(), HasSubstr("tensor \"blk.0.attn_rot.weight\" [1] has no place in qwen3"));
+  EXPECT_THAT(problem(),
+              HasSubstr("tensor \"blk.0.attn_rot.weight\" [1] does not belong to qwen3"));
   file = whole;
   file.floats("blk.00.attn_q.weight", {1}, {1});
-  EXPECT_THAT(problem(), HasSubstr("tensor \"blk.00.attn_q.weight\" [1] has no place in qwen3"));
+  EXPECT_THAT(problem(), HasSubstr("tensor \"blk.00.attn_q.weight\" [1] does not belong to qwen3"));
   file = whole;
   file.floats("model.norm.weight", {1}, {1});
   EXPECT_THAT(problem(), HasSubstr("holds tensor \"output_norm.weight\", which"));
@@ -256,7 +257,7 @@ TEST_F(GgufRefusal, RefusesTypesAndShapes) {
   GgufWriter whole = file;
   restore("output_norm.weight", {32}, 34, 8); // Q8_0
   EXPECT_THAT(problem(), HasSubstr("tensor \"output_norm.weight\" is a vector of type Q8_0, only "
-                                   "matrices are read in blocks, convert it to F32"));
+                                   "matrices are read in blocks; convert it to F32"));
   file = whole;
   std::string other = entry;
   other[other.size() - 4] = 26; // I32

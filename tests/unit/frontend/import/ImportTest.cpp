@@ -57,7 +57,7 @@ TEST(Import, RefusesAdapters) {
   TinyModel().writeTo(folder);
   folder.write("adapter_model.safetensors", "x");
   constexpr const char *hint =
-      ", merge it into the model first (merge_and_unload of peft) and give the folder that is "
+      "; merge it into the model first (merge_and_unload of peft) and give the folder that is "
       "saved then";
   EXPECT_EQ(problemOf(folder), folder.path("adapter_model.safetensors") +
                                    ": is a LoRA adapter of an unknown model" + hint);
@@ -207,7 +207,7 @@ TEST(Import, RefusesNonModels) {
   TestFolder folder;
   mlir::MLIRContext context;
   EXPECT_THAT(messageOf(readModel(context, folder.path("none"))),
-              HasSubstr("does not exist, name a model folder"));
+              HasSubstr("does not exist; name a model folder"));
   EXPECT_THAT(messageOf(readModel(context, folder.write("model.bin", "x"))),
               HasSubstr("is neither a model folder nor a GGUF file nor a .mlir file"));
 }

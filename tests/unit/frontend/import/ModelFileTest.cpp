@@ -104,7 +104,7 @@ TEST(ModelFile, RefusesOtherStages) {
   EXPECT_THAT(problemOf(replaced(tinyText(), "@main", "@other")), HasSubstr("is not stage model"));
   EXPECT_THAT(problemOf(std::string("ML\xefR") + "xxxx"), HasSubstr("is MLIR bytecode"));
   EXPECT_THAT(problemOf("module { \"foreign.op\"() : () -> () }"),
-              testing::EndsWith("only Mica's and upstream's dialects are read, correct the IR"));
+              testing::EndsWith("only Mica's and upstream's dialects are read; correct the IR"));
 }
 
 TEST(ModelFile, RefusesDepthBeforeTheParserRecurses) {

@@ -25,7 +25,7 @@ TEST(TensorMatch, NamesAMissingTensor) {
   TinyModel model;
   model.erase("model.layers.1.mlp.up_proj.weight");
   EXPECT_THAT(problemOf(model), HasSubstr("tensor \"model.layers.1.mlp.up_proj.weight\" [48, 32] "
-                                          "is missing, fetch the weights again"));
+                                          "is missing; fetch the weights again"));
 }
 
 /// Whether the codes have a name of their own or are where the weight would.
@@ -49,7 +49,7 @@ TEST(TensorMatch, NamesTheMethodOfAQuantizedTensor) {
       EXPECT_THAT(problemOf(model),
                   HasSubstr("tensor \"model.layers.1.mlp.up_proj.weight\" is quantized by " +
                             method + " (there is \"model.layers.1.mlp.up_proj" + ending +
-                            "\"), which is not read, use the model's original checkpoint with "
+                            "\"), which is not supported; use the model's original checkpoint with "
                             "--weights int4 or int8, or a GGUF file of it"));
     }
 }
@@ -67,7 +67,7 @@ TEST(TensorMatch, NamesAnUnexpectedTensor) {
   model.tensors.push_back({"model.layers.0.self_attn.q_proj.bias", {32}});
   EXPECT_THAT(
       problemOf(model),
-      HasSubstr("tensor \"model.layers.0.self_attn.q_proj.bias\" [32] has no place in llama"));
+      HasSubstr("tensor \"model.layers.0.self_attn.q_proj.bias\" [32] does not belong to llama"));
   model = TinyModel();
   model.tensors.push_back({"model.layers.2.input_layernorm.weight", {32}});
   EXPECT_THAT(problemOf(model),
@@ -102,8 +102,9 @@ TEST(TensorMatch, NamesMayLackTheModule) {
   model.tensors.push_back({"layers.0.self_attn.rotary_emb.inv_freq", {4}});
   EXPECT_EQ(problemOf(model), "");
   model.tensors.push_back({"layers.2.input_layernorm.weight", {32}});
-  EXPECT_THAT(problemOf(model),
-              HasSubstr("tensor \"layers.2.input_layernorm.weight\" [32] has no place in llama"));
+  EXPECT_THAT(
+      problemOf(model),
+      HasSubstr("tensor \"layers.2.input_layernorm.weight\" [32] does not belong to llama"));
   model.tensors.pop_back();
   model.erase("layers.0.mlp.up_proj.weight");
   EXPECT_THAT(problemOf(model),
@@ -153,7 +154,7 @@ TEST(TensorMatch, LeavesOutLayersThatPredictFurtherTokens) {
   auto ignored = ignoredWith(1);
   ASSERT_TRUE(bool(ignored)) << messageOf(std::move(ignored));
   EXPECT_GT(*ignored, 10u);
-  EXPECT_THAT(messageOf(ignoredWith(0)), HasSubstr("has no place in deepseek_v3"));
+  EXPECT_THAT(messageOf(ignoredWith(0)), HasSubstr("does not belong to deepseek_v3"));
 }
 
 TEST(TensorMatch, TiedHeadMustBeTheEmbedding) {

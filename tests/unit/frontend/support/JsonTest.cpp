@@ -27,7 +27,7 @@ TEST(Json, KeepsLargeIntegersExact) {
 }
 
 TEST(Json, RefusesARepeatedKey) {
-  EXPECT_EQ(problemOf(R"({"a": 1, "b": 2, "a": 3})"), "f.json: key \"a\" occurs twice, keep one");
+  EXPECT_EQ(problemOf(R"({"a": 1, "b": 2, "a": 3})"), "f.json: key \"a\" occurs twice; keep one");
 }
 
 TEST(Json, AllowsTheSameKeyInDifferentObjects) {
@@ -36,7 +36,7 @@ TEST(Json, AllowsTheSameKeyInDifferentObjects) {
 
 TEST(Json, RefusesNotANumberNearItsKey) {
   EXPECT_EQ(problemOf("{\"eps\":\n NaN}"),
-            "f.json: is not valid JSON (line 2, column 2 near key \"eps\"), correct it");
+            "f.json: is not valid JSON (line 2, column 2 near key \"eps\"); correct it");
   EXPECT_THAT(problemOf("{\"eps\": -Infinity}"), HasSubstr("near key \"eps\""));
 }
 
@@ -54,7 +54,7 @@ TEST(Json, RefusesDepthWithoutRecursing) {
 
 TEST(Json, BoundsBytesAndValues) {
   EXPECT_THAT(problemOf("[1, 2]", {.bytes = 5}),
-              HasSubstr("is larger than the 5 bytes that are read of such a file"));
+              HasSubstr("is larger than the 5 bytes that such a file may have"));
   EXPECT_THAT(problemOf("[1, 2, 3]", {.values = 3}), HasSubstr("holds more than 3 values"));
   EXPECT_EQ(problemOf("[1, 2]", {.values = 3}), "");
 }
@@ -67,7 +67,7 @@ TEST(Json, RefusesTrailingTextAndTruncation) {
 
 TEST(Json, RefusesNulBytes) {
   using namespace std::string_literals;
-  EXPECT_EQ(problemOf("{}\0"s), "f.json: is not valid JSON (a NUL byte at 2), correct it");
+  EXPECT_EQ(problemOf("{}\0"s), "f.json: is not valid JSON (a NUL byte at 2); correct it");
   EXPECT_THAT(problemOf("{}\0 and more"s), HasSubstr("a NUL byte at 2"));
 }
 
@@ -78,7 +78,7 @@ TEST(Json, RefusesInvalidUtf8) {
 TEST(Json, FileMustHoldAnObject) {
   TestFolder folder;
   std::string path = folder.write("a.json", "[1]");
-  EXPECT_EQ(messageOf(readJsonObject(path)), path + ": does not hold a JSON object, correct it");
+  EXPECT_EQ(messageOf(readJsonObject(path)), path + ": does not hold a JSON object; correct it");
 }
 
 TEST(InputError, StaysOnOneLine) {

@@ -78,7 +78,7 @@ TEST_F(NpyTest, NarrowFloats) {
       llvm::cantFail(parseNpy(fileOf(headerOf("<f2", "(2,)"), std::string("\x00\x3c\x01\x00", 4))));
   EXPECT_EQ(convert(half, f16).floats, (std::vector<float>{1, 5.9604645e-08f}));
   EXPECT_THAT(conversionError(bits, f32),
-              HasSubstr("an array of '<u2' cannot stand for a tensor of f32"));
+              HasSubstr("an array of '<u2' cannot be used as a tensor of f32"));
 }
 
 TEST_F(NpyTest, NumbersThatDoNotFit) {
@@ -88,7 +88,7 @@ TEST_F(NpyTest, NumbersThatDoNotFit) {
   EXPECT_THAT(conversionError(toNpy(Tensor{{1}, i32, {}, {2}}), i1),
               HasSubstr("does not fit 1 bits"));
   EXPECT_THAT(conversionError(toNpy(Tensor{{1}, f32, {2}, {}}), i32),
-              HasSubstr("cannot stand for"));
+              HasSubstr("cannot be used as"));
 }
 
 TEST_F(NpyTest, HostileFiles) {
@@ -115,11 +115,11 @@ TEST_F(NpyTest, HostileHeaders) {
   EXPECT_THAT(error(headerOf("<f4", "(4294967296, 4294967296, 4294967296)")),
               HasSubstr("too many"));
   EXPECT_THAT(error(headerOf("<f4", "(99999999999999999999,)")),
-              HasSubstr("an extent of the shape is no natural number"));
-  EXPECT_THAT(error(headerOf("<f4", "(-1,)")), HasSubstr("no natural number"));
+              HasSubstr("an extent of the shape is not a natural number"));
+  EXPECT_THAT(error(headerOf("<f4", "(-1,)")), HasSubstr("not a natural number"));
   EXPECT_THAT(error(headerOf("<f4", "(1, 1, 1, 1, 1, 1, 1, 1, 1)")),
               HasSubstr("the rank is above 8"));
-  EXPECT_THAT(error(headerOf("<f4", "2")), HasSubstr("shape is no tuple"));
+  EXPECT_THAT(error(headerOf("<f4", "2")), HasSubstr("shape is not a tuple"));
   EXPECT_THAT(error(headerOf("<f4", "(1 1)")), HasSubstr("no comma between two extents"));
   EXPECT_THAT(error("{'descr': '<f4', 'fortran_order': True, 'shape': (1,), }"),
               HasSubstr("the array is not in row-major order, save numpy.ascontiguousarray of it"));
@@ -130,7 +130,7 @@ TEST_F(NpyTest, HostileHeaders) {
   EXPECT_THAT(error("{'descr': '<f4' 'fortran_order': False}"),
               HasSubstr("no comma between two entries"));
   EXPECT_THAT(error("{'evil': 1}"), HasSubstr("'evil'"));
-  EXPECT_THAT(error("{'descr"), HasSubstr("an entry is no key and value"));
+  EXPECT_THAT(error("{'descr"), HasSubstr("an entry is not a key and a value"));
   EXPECT_THAT(error("{'descr': [('a', '<f4')]}"), HasSubstr("descr is not a string"));
   EXPECT_THAT(error("[]"), HasSubstr("malformed header: no dictionary"));
   EXPECT_THAT(error(headerOf("<f4", "(0,)") + "x"), HasSubstr("something after the dictionary"));

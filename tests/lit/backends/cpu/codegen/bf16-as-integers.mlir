@@ -19,7 +19,7 @@ llvm.func @moves(%p: !llvm.ptr, %v: vector<16xbf16>, %mask: vector<16xi1>) -> bf
 // -----
 
 llvm.func @no_arithmetic(%v: vector<16xbf16>) -> vector<16xbf16> {
-  // expected-error @+1 {{computes with bf16 in a way that this target cannot}}
+  // expected-error @+1 {{computes with bf16 in a way that this target does not support}}
   %s = llvm.fadd %v, %v : vector<16xbf16>
   llvm.return %s : vector<16xbf16>
 }

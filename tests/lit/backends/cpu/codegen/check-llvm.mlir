@@ -24,7 +24,7 @@ llvm.func @no_other_type(%table: !llvm.ptr, %p: !llvm.ptr, %n: i32) {
 llvm.func @no_word_outside_of_the_table(%table: !llvm.ptr) {
   %slot = llvm.getelementptr %table[1000] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
   %function = llvm.load %slot : !llvm.ptr -> !llvm.ptr
-  // expected-error @+1 {{calls a pointer that is none of the runtime's functions}}
+  // expected-error @+1 {{calls a pointer that is not one of the runtime's functions}}
   llvm.call %function(%table) : !llvm.ptr, (!llvm.ptr) -> ()
   llvm.return
 }
@@ -32,7 +32,7 @@ llvm.func @no_word_outside_of_the_table(%table: !llvm.ptr) {
 // -----
 
 llvm.func @no_other_pointer(%function: !llvm.ptr) {
-  // expected-error @+1 {{calls a pointer that is none of the runtime's functions}}
+  // expected-error @+1 {{calls a pointer that is not one of the runtime's functions}}
   llvm.call %function() : !llvm.ptr, () -> ()
   llvm.return
 }

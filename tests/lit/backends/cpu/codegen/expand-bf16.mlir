@@ -13,7 +13,7 @@ func.func @round_trip(%x: vector<16xf32>, %s: f32) -> (vector<16xf32>, bf16) {
 // -----
 
 func.func @no_double(%x: f64) -> bf16 {
-  // expected-error @+1 {{converts bf16 in a way that this target cannot compute}}
+  // expected-error @+1 {{converts bf16 in a way that this target does not support}}
   %0 = arith.truncf %x : f64 to bf16
   return %0 : bf16
 }

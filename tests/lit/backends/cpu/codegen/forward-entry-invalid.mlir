@@ -24,7 +24,7 @@ func.func @main(%tokens: memref<?xi32> {mica.role = "tokens"}) -> index { %c = a
 
 // -----
 
-// expected-error @+1 {{entry function @main takes something that is no memref}}
+// expected-error @+1 {{entry function @main takes something that is not a memref}}
 func.func @main(%tokens: memref<?xi32> {mica.role = "tokens"}, %n: index) { return }
 
 // -----
@@ -48,7 +48,7 @@ func.func @many(%tokens: memref<?xi32> {mica.role = "tokens"}) attributes {mica.
 
 // -----
 
-// expected-error @+1 {{entry function @many has mica.row_role = "draft", write "prompt" or "decode"}}
+// expected-error @+1 {{entry function @many has mica.row_role = "draft"; write "prompt" or "decode"}}
 func.func @many(%tokens: memref<?xi32> {mica.role = "tokens"}) attributes {mica.row_role = "draft"} { return }
 
 // -----

@@ -127,7 +127,7 @@ func.func private @attention_to_pairs_of_integers(%q: tensor<?x2x8xf32>, %c: !ke
 !keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
 func.func private @attention_in_parts_of_blocks(%q: tensor<?x2x8xf32>, %c: !keys, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
   %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x8xf32>
-  // expected-error @+2 {{has chunks of 100 positions, no multiple of the caches' blocks of 64}}
+  // expected-error @+2 {{has chunks of 100 positions, not a multiple of the caches' blocks of 64}}
   // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
   %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) tiling(<rows = 1, chunk = 100, split = true>)
       : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
@@ -165,10 +165,10 @@ func.func private @weight_in_a_layer() -> tensor<32xf32> {
 
 // -----
 
-// A read that is needed by something else than attention, even in a function that nothing calls.
+// A read that is needed by something other than attention, even in a function that nothing calls.
 !keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
 func.func private @leak(%c: !keys, %l: index) -> tensor<?x?x2x8xf32> {
-  // expected-error @+1 {{'mica.kv_read' op is used by something else than mica.attention, and a copy of a cache is never made: leave keys and values to attention}}
+  // expected-error @+1 {{'mica.kv_read' op is used by something other than mica.attention, and a copy of a cache is never made: leave keys and values to attention}}
   %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x8xf32>
   return %k : tensor<?x?x2x8xf32>
 }

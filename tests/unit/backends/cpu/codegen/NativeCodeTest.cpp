@@ -56,7 +56,7 @@ TEST(NativeCode, RefusesToLinkWithoutMemoryOfItsOwn) {
   setrlimit(RLIMIT_NOFILE, &before);
   ASSERT_FALSE(bool(linked));
   EXPECT_EQ(toString(linked.takeError()),
-            "the model's code cannot be linked: memory for the object: Too many open files, free "
+            "the model's code cannot be linked: memory for the object: Too many open files; free "
             "memory or raise the limits (ulimit -v, ulimit -n)");
 }
 

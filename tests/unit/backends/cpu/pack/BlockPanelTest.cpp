@@ -211,7 +211,7 @@ TEST_P(BlockPanelTest, RefusesScalesThatAreNotFinite) {
       source.addBlocksOf(format, "w", {70, k});
       source.setScale("w", 209, at, bits);
       EXPECT_EQ(errorOf("mica.weight @w at 0 : " + type(shapeOf(70, k))),
-                R"(tensor "w" holds NaN or infinity in block 209, check the checkpoint)");
+                R"(tensor "w" holds NaN or infinity in block 209; check the checkpoint)");
     }
 }
 
@@ -240,7 +240,7 @@ TEST_P(BlockPanelTest, PacksOrRefusesAnyBytes) {
       ++refused;
       EXPECT_EQ(llvm::toString(result.takeError()), "tensor \"w\" holds NaN or infinity in block " +
                                                         std::to_string(*broken) +
-                                                        ", check the checkpoint");
+                                                        "; check the checkpoint");
       continue;
     }
     ++packed;
@@ -304,7 +304,7 @@ TEST_P(OwnBlockPanelTest, RefusesNonFiniteValues) {
     source.add("a", WeightType::BF16, {70, 20});
     source.poison("a", 1399, poison);
     EXPECT_EQ(errorOf("mica.weight @a at 0 : " + type("70x20")),
-              R"(tensor "a" holds NaN or infinity, check the checkpoint)");
+              R"(tensor "a" holds NaN or infinity; check the checkpoint)");
   }
 }
 

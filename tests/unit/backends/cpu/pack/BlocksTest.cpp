@@ -78,14 +78,14 @@ TEST_F(BlocksTest, AreKeptOnlyAsTheyAre) {
   EXPECT_THAT(errorOf("mica.equalize rows [\"gain\"] columns [\"q\"]\n"
                       "mica.weight @q at 0 : tensor<4" +
                       kept),
-              HasSubstr("keeps blocks as they are, but \"q\" is balanced"));
+              HasSubstr("keeps blocks as they are, but \"q\" is equalized"));
 }
 
 TEST_F(BlocksTest, ThatAreNotFiniteAreNamed) {
   source.addBlocks("w", {4, 96});
   source.corruptBlock("w", 5);
   EXPECT_THAT(errorOf("mica.weight @w at 0 : tensor<4x96xf32>"),
-              HasSubstr("tensor \"w\" holds NaN or infinity in block 5, check the checkpoint"));
+              HasSubstr("tensor \"w\" holds NaN or infinity in block 5; check the checkpoint"));
 }
 
 } // namespace

@@ -130,10 +130,10 @@ TEST_F(EqualizedSourceTest, RefusesTensorsThatDoNotMeet) {
   // Rows of a stack are those of its matrices; what is balanced are its entries.
   source.add("stack", WeightType::F32, {3, 4, 8});
   source.add("next", WeightType::F32, {2, 3});
-  EXPECT_EQ(
-      errorOf("mica.equalize rows [\"stack\"] columns [\"next\"]\n"
-              "mica.weight @stack at 0 : tensor<3x4x8xf32>"),
-      "weight \"stack\" is made of \"stack\", which is balanced by other channels than it has");
+  EXPECT_EQ(errorOf("mica.equalize rows [\"stack\"] columns [\"next\"]\n"
+                    "mica.weight @stack at 0 : tensor<3x4x8xf32>"),
+            "weight \"stack\" is made of \"stack\", which is equalized over a different number of "
+            "channels");
 }
 
 } // namespace

@@ -130,12 +130,12 @@ TEST_F(PackTest, PartsOfTensors) {
       llvm::toString(pack(R"(mica.weight @w from [#mica.slice<"qkv", rows 1 to 3 of 5>] at 0 : )" +
                           packedType(4, 33, false))
                          .takeError()),
-      HasSubstr("\"qkv[1:3 of 5]\" is no part of its tensor"));
+      HasSubstr("\"qkv[1:3 of 5]\" is not part of its tensor"));
   EXPECT_THAT(
       llvm::toString(pack(R"(mica.weight @w from [#mica.slice<"e", rows 0 to 1 of 2>] at 0 : )" +
                           packedType(1, 5, false))
                          .takeError()),
-      HasSubstr("\"e[0:1 of 2]\" is no part of its tensor"));
+      HasSubstr("\"e[0:1 of 2]\" is not part of its tensor"));
   EXPECT_THAT(
       llvm::toString(pack(R"(mica.weight @w from [#mica.slice<"f", rows 0 to 1 of 2>] at 0 : )" +
                           packedType(1, 5, false))
@@ -277,11 +277,11 @@ TEST_F(PackTest, NamesTheTensorWithNonFiniteValues) {
           errorOf(R"(mica.weight @w from ["a", "b"] concat at 0 : )" + packedType(80, 20, bf16)),
           std::string(R"(tensor "b" holds NaN)") +
               (bf16 ? ", infinity or a number beyond bf16" : " or infinity") +
-              ", check the checkpoint");
+              "; check the checkpoint");
     }
   source.poison("b", 199, 3.4e38f);
   EXPECT_EQ(errorOf(R"(mica.weight @w from ["a", "b"] concat at 0 : )" + packedType(80, 20, true)),
-            R"(tensor "b" holds NaN, infinity or a number beyond bf16, check the checkpoint)");
+            R"(tensor "b" holds NaN, infinity or a number beyond bf16; check the checkpoint)");
   EXPECT_EQ(errorOf(R"(mica.weight @b at 0 : tensor<10x20xf32>)"), "");
 }
 
@@ -316,7 +316,7 @@ TEST_F(PackTest, RefusesSourcesThatDoNotFit) {
               HasSubstr("interleaves sources of different numbers of rows"));
   source.add("d", WeightType::F32, {-1, -20});
   EXPECT_THAT(errorOf("mica.weight @d at 0 : tensor<1x20xf32>"),
-              HasSubstr("is made of \"d\", whose shape is no shape"));
+              HasSubstr("is made of \"d\", whose shape is invalid"));
 }
 
 TEST_F(PackTest, RefusesTypesThatNoProgramHolds) {

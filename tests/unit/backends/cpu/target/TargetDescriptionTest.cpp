@@ -83,7 +83,7 @@ TEST(TargetDescription, RefusesUnknownNamesAndNamesSimilarOnes) {
   EXPECT_THAT(errorOf("qqqqqqqqqqqq"), HasSubstr("x86-64-v3, x86-64-v4"));
   EXPECT_THAT(
       errorOf(""),
-      testing::EndsWith("unknown target '', use native or the name of a CPU such as x86-64-v3, "
+      testing::EndsWith("unknown target ''; use native or the name of a CPU such as x86-64-v3, "
                         "x86-64-v4, znver4, sapphirerapids"));
 }
 
@@ -93,7 +93,7 @@ TEST(TargetDescription, RefusesCpusBelowLevel3) {
       llvm::StringRef(error).split('(').second.split(" lacks ").second.split(')').first.str();
   EXPECT_THAT(missing, HasSubstr("avx2"));
   EXPECT_EQ(error,
-            "target 'nehalem' is below x86-64-v3 (it lacks " + missing + "), use a newer one");
+            "target 'nehalem' is below x86-64-v3 (it lacks " + missing + "); use a newer one");
   EXPECT_THAT(errorOf("i386"), HasSubstr("unknown target"));
 }
 

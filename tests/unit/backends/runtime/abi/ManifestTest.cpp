@@ -76,7 +76,7 @@ TEST(Manifest, ErrorsNameTheKey) {
   for (const char *key : {"name", "weights", "kv", "vocab", "max_seq", "max_positions", "target",
                           "caches", "position_block", "scratch", "entry"})
     EXPECT_EQ(errorAfter([&](json &m) { m.erase(key); }),
-              "the program's manifest: '" + std::string(key) + "' is missing, compile it again");
+              "the program's manifest: '" + std::string(key) + "' is missing; compile it again");
   EXPECT_THAT(errorAfter([](json &m) { m["max_positions"] = 19; }),
               HasSubstr("'max_positions' is not an integer from 20 to"));
   EXPECT_THAT(errorAfter([](json &m) { m["vocab"] = 0; }),
@@ -122,16 +122,16 @@ TEST(Manifest, SaysWhatTheCodeTakes) {
     return errorAfter([&](json &m) { change(m["entry"], m["entry"]["arguments"]); });
   };
   EXPECT_EQ(errorOf([](json &, json &roles) { roles.push_back("pages"); }),
-            "the program's manifest: 'arguments' names the unknown role 'pages', compile it again");
+            "the program's manifest: 'arguments' names the unknown role 'pages'; compile it again");
   EXPECT_EQ(errorOf([](json &, json &roles) { roles.push_back("tokens"); }),
-            "the program's manifest: 'arguments' names the role 'tokens' twice, compile it again");
+            "the program's manifest: 'arguments' names the role 'tokens' twice; compile it again");
   EXPECT_EQ(errorOf([](json &, json &roles) { roles.erase(4); }),
-            "the program's manifest: 'arguments' lacks the role 'logit_indices', compile it again");
+            "the program's manifest: 'arguments' lacks the role 'logit_indices'; compile it again");
   EXPECT_EQ(errorOf([](json &, json &roles) { roles.push_back("cache"); }),
-            "the program's manifest: 'arguments' names 3 caches, but 'caches' has 2, compile it "
+            "the program's manifest: 'arguments' names 3 caches, but 'caches' has 2; compile it "
             "again");
   EXPECT_EQ(errorOf([](json &entry, json &) { entry["abi"] = 2; }),
-            "the program's manifest: 'abi' is 2, expected 1, compile it again");
+            "the program's manifest: 'abi' is 2, expected 1; compile it again");
   EXPECT_THAT(errorOf([](json &entry, json &) { entry.erase("abi"); }),
               HasSubstr("'abi' is missing"));
   EXPECT_THAT(errorOf([](json &entry, json &) { entry.erase("arguments"); }),

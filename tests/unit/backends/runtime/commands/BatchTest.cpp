@@ -179,7 +179,7 @@ TEST_F(BatchTest, OneFileHasOneWriter) {
     auto other = BatchResults::open(arguments.output);
     ASSERT_TRUE(other);
     EXPECT_EQ(refusal(requests), "another batch writes its results to '" + *arguments.output +
-                                     "', wait for its end or choose another file with -o");
+                                     "'; wait for its end or choose another file with -o");
     EXPECT_EQ(read(*arguments.output), half);
   }
   EXPECT_EQ(run(requests), whole);
@@ -231,15 +231,15 @@ TEST_F(BatchTest, OtherFilesAreRefusedAndLeftAlone) {
   refused(whole, "{\"tokens\": [1, 5], \"id\": \"a\"}");
   EXPECT_THAT(refusal("{\"tokens\": [1, 5], \"id\": \"a\"}"),
               HasSubstr("is not the result of line 1 of the requests with these options and this "
-                        "program, choose another file with -o"));
+                        "program; choose another file with -o"));
   EXPECT_THAT(
       refusal("{\"tokens\": [1, 5, 3], \"id\": \"a\"}"),
-      testing::AllOf(HasSubstr("line 2 of '"), HasSubstr("is one more result than is asked for")));
+      testing::AllOf(HasSubstr("line 2 of '"), HasSubstr("is one result more than requested")));
   write(*arguments.output, "some notes");
-  EXPECT_THAT(refusal(requests), HasSubstr("is no result of a batch"));
+  EXPECT_THAT(refusal(requests), HasSubstr("is not a result of a batch"));
   write(*arguments.output, whole);
   EXPECT_THAT(refusal(requests.substr(0, requests.find('\n'))),
-              HasSubstr("is one more result than is asked for"));
+              HasSubstr("is one result more than requested"));
   arguments.output = folder.file("missing/results.jsonl");
   EXPECT_THAT(refusal(requests), HasSubstr("cannot write the results to"));
 }
@@ -249,7 +249,7 @@ TEST_F(BatchTest, OnlyRegularFilesTakeResults) {
     arguments.output = path;
     EXPECT_EQ(refusal(requests),
               "'" + path + "' cannot be written (" + why + ")" +
-                  (why.find("link") == why.npos ? ", " : ", name the file itself or ") +
+                  (why.find("link") == why.npos ? ", " : "; name the file itself or ") +
                   "choose another file with -o");
   };
   std::string link = folder.file("link"), pipe = folder.file("pipe");
@@ -258,8 +258,8 @@ TEST_F(BatchTest, OnlyRegularFilesTakeResults) {
   EXPECT_FALSE(std::filesystem::exists(folder.file("absent")));
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   refused(pipe, "it is not a regular file");
-  refused("/dev/null", "/dev is no place for regular files");
-  refused(folder.file(""), "it names no file");
+  refused("/dev/null", "/dev cannot hold regular files");
+  refused(folder.file(""), "it does not name a file");
 }
 
 TEST_F(BatchTest, ResultsOfOtherRequestsAndOptionsAreNotKept) {
@@ -289,14 +289,13 @@ TEST_F(BatchTest, RequestsThatAreNoneAreRefused) {
   auto why = [&](const std::string &line) { return refusal("{\"tokens\": [1]}\n" + line); };
   EXPECT_THAT(why("prompt"), StartsWith("line 2 of the requests: not JSON"));
   EXPECT_EQ(why(R"({"tokens": [1], "n": 1, "n": 2})"),
-            "line 2 of the requests: the key \"n\" occurs twice in one object, leave one out");
+            "line 2 of the requests: the key \"n\" occurs twice in one object; leave one out");
   EXPECT_THAT(why(R"({"messages": [{"role": "user", "role": "user"}]})"),
               HasSubstr("the key \"role\" occurs twice in one object"));
   EXPECT_THAT(why(R"({"a": {"b": 1}, "c": {"b": 1}})"), HasSubstr("the key \"a\" is not known"));
-  EXPECT_EQ(
-      why(R"({"prompt": "a\\\ud83d\ude00 \ud800 b"})"),
-      "line 2 of the requests: \\ud800 is half a character, write both halves or the character "
-      "itself");
+  EXPECT_EQ(why(R"({"prompt": "a\\\ud83d\ude00 \ud800 b"})"),
+            "line 2 of the requests: \\ud800 is an unpaired surrogate; write both halves or the "
+            "character itself");
   EXPECT_THAT(why(R"({"prompt": "\ud83dx"})"), HasSubstr(": \\ud83d is half a character"));
   EXPECT_THAT(why(R"({"prompt": "\uDC00"})"), HasSubstr(": \\uDC00 is half a character"));
   EXPECT_THAT(why(R"({"prompt": "\\ud800"})"), HasSubstr("has no tokenizer"));
@@ -332,7 +331,7 @@ TEST(LogitBias, ParsesIdsAndNumbers) {
   EXPECT_EQ(bias->bias, -2.5f);
   EXPECT_EQ(parseLogitBias("1=-inf")->bias, -std::numeric_limits<float>::infinity());
   EXPECT_EQ(parseLogitBias("1=inf").error().message,
-            "'1=inf' is not a bias for a token, write ID=B such as 13=-2.5, or 13=-inf to ban it");
+            "'1=inf' is not a bias for a token; write ID=B such as 13=-2.5, or 13=-inf to ban it");
   for (const char *bad :
        {"", "=", "1", "1=", "=1", "-1=2", "1=x", "1=inf", "1=nan", "1.5=2", "1=2 "})
     EXPECT_FALSE(parseLogitBias(bad)) << bad;

@@ -44,7 +44,7 @@ TEST_F(InputHistoryTest, ReportsImpossibleFiles) {
               HasSubstr("cannot write the history /nowhere/at/all: No such file"));
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   EXPECT_THAT(InputHistory(path).read(10).error().message,
-              HasSubstr("cannot read the history " + path + ": it is no regular file"));
+              HasSubstr("cannot read the history " + path + ": it is not a regular file"));
 }
 
 TEST_F(InputHistoryTest, OfALargeFileTheLastPartIsRead) {

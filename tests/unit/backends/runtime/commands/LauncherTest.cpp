@@ -177,7 +177,7 @@ TEST_F(LauncherTest, LookupIsCountedAndChangesNothing) {
   EXPECT_EQ(drafted["sequences"], plain["sequences"]);
   EXPECT_FALSE(plain.contains("lookup"));
   EXPECT_EQ(int64_t(drafted["lookup"]["accepted"]) + int64_t(drafted["lookup"]["calls"]), 14);
-  EXPECT_THAT(outcome.err, HasSubstr("drafted tokens were right"));
+  EXPECT_THAT(outcome.err, HasSubstr("drafted tokens were accepted"));
 }
 
 TEST_F(LauncherTest, BenchOfATextThatRepeatsItself) {
@@ -207,7 +207,7 @@ TEST_F(LauncherTest, BenchOfATextThatIsGiven) {
   EXPECT_EQ(int64_t(lookup["accepted"]) + int64_t(lookup["calls"]), 15);
   expectError(run("bench --gen 5 --tokens 1,2,3,4,5,6,7,8"), "give --lookup");
   expectError(run("bench --gen 5 --lookup 2 --tokens 1,2,3,4,5,6"),
-              "the test tg5@l2 needs 7 ids, but --tokens has 6, choose a smaller --depth or --gen");
+              "the test tg5@l2 needs 7 ids, but --tokens has 6; choose a smaller --depth or --gen");
   expectError(run("bench --gen 2 --lookup 2 --tokens 1,2,3,32"),
               "token 32 of --tokens is not below the vocabulary's 32");
   EXPECT_EQ(run("bench --lookup 2 --tokens 1,x").status, 2);
@@ -235,7 +235,7 @@ TEST_F(LauncherTest, AFullDiskIsAnErrorOfStdout) {
         "--tokens 1 -n 2 --json", "bench --prompt 2 --gen 2 --repeat 1"})
     expectError(
         run(std::string(arguments) + " > /dev/full"),
-        "cannot write to the standard output: No space left on device, redirect it elsewhere");
+        "cannot write to the standard output: No space left on device; redirect it elsewhere");
 }
 
 TEST_F(LauncherTest, RefusesWrongUsage) {
@@ -257,28 +257,28 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--seed 18446744073709551616", "is not a whole number from 0");
   expectUsageError("-n 0x10", "'0x10' is not a whole number from 0 to 2147483647");
   expectUsageError("-n 2147483648", "'2147483648' is not a whole number from 0 to 2147483647");
-  expectUsageError("info ''", "unexpected argument '', see " + program + " info --help");
+  expectUsageError("info ''", "unexpected argument ''; see " + program + " info --help");
   expectUsageError("info a 'b\nc'", "unexpected arguments 'a', 'b\\nc'");
   expectUsageError("a b", "unexpected argument 'b'");
   expectUsageError("a -p b", "--prompt excludes PROMPT");
   expectUsageError("a info", "PROMPT goes with generating text, not with info");
-  expectUsageError("bnech", "there is no command 'bnech' (write a prompt after -p), did you mean "
+  expectUsageError("bnech", "there is no command 'bnech' (write a prompt after -p); did you mean "
                             "'bench'? See");
   expectUsageError("-p a bench", "--prompt goes with generating text, not with bench");
   expectUsageError("--seed 1 info", "--seed goes with generating text, not with info");
   expectUsageError("--json score", "--json goes with generating text, not with score");
-  expectUsageError("chat --top-k -1", ", see " + program + " chat --help");
+  expectUsageError("chat --top-k -1", "; see " + program + " chat --help");
   expectUsageError("--temperatur 0.2",
-                   "unexpected argument '--temperatur', did you mean '--temperature'? See " +
+                   "unexpected argument '--temperatur'; did you mean '--temperature'? See " +
                        program + " --help");
   expectUsageError("bench --repaet 3", "did you mean '--repeat'? See " + program + " bench --help");
-  expectUsageError("-temperature 1", "unexpected argument '-temperature', did you mean "
+  expectUsageError("-temperature 1", "unexpected argument '-temperature'; did you mean "
                                      "'--temperature'?");
-  expectUsageError("-ngl 99", "-ngl: there is no GPU backend, leave it out, see");
+  expectUsageError("-ngl 99", "-ngl: there is no GPU backend; leave it out; see");
   expectUsageError("chat --n-gpu-layers 99", "--n-gpu-layers: there is no GPU backend");
   expectUsageError("-c 4096",
                    "-c: the context length is set when compiling (mica compile --max-seq");
-  expectUsageError("-m model.gguf", "-m: the program contains its model, leave it out");
+  expectUsageError("-m model.gguf", "-m: the program contains its model; leave it out");
   expectUsageError("--temperature -1", "--temperature");
   expectUsageError("--top-p -0.1", "--top-p");
   expectUsageError("--typical-p 0", "--typical-p");
@@ -309,9 +309,9 @@ TEST_F(LauncherTest, RefusesWrongInput) {
       "the model had none when it was compiled: compile it with its tokenizer's files beside it, "
       "or give ids with --tokens");
   expectError(run("--tokens 1 --logits /nowhere/l.npy"),
-              "/nowhere/l.npy: cannot be written (its folder does not exist), make it or "
+              "/nowhere/l.npy: cannot be written (its folder does not exist); make it or "
               "choose another file for the logits");
-  expectError(run("--tokens 1 --logits " + folder.file("")), "it names no file");
+  expectError(run("--tokens 1 --logits " + folder.file("")), "it does not name a file");
   expectError(run("bench --prompt 30"),
               "the test pp30 does not fit into the context of 20 positions");
   expectError(run("bench --gen 0"), "nothing to measure");
@@ -324,11 +324,11 @@ TEST_F(LauncherTest, ReplacesOnlyFilesOfTheKindThatItWrites) {
   std::ofstream(file) << foreign;
   expectError(
       run(logits),
-      file + ": cannot be written (it exists and is not a .npy file), remove it or choose another "
+      file + ": cannot be written (it exists and is not a .npy file); remove it or choose another "
              "file for the logits");
   expectError(run(bench),
               file +
-                  ": cannot be written (it exists and is not a trace of a program), remove it or "
+                  ": cannot be written (it exists and is not a trace of a program); remove it or "
                   "choose another file for the trace");
   EXPECT_EQ(contents(file), foreign);
   std::ofstream(file, std::ios::trunc).flush();

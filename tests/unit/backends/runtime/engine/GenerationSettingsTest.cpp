@@ -113,7 +113,7 @@ TEST(GenerationSettings, EachHasARange) {
   expectRange<int64_t>(&S::lookup, range::lookup, -1, tooMany, "lookup");
   GenerationSettings settings;
   settings.topP = 1.5;
-  EXPECT_EQ(refusal(settings), "top_p is 1.5, choose a value from 0 to 1");
+  EXPECT_EQ(refusal(settings), "top_p is 1.5; choose a value from 0 to 1");
 }
 
 TEST(GenerationSettings, UnsupportedSettingsAreRefused) {
@@ -121,20 +121,20 @@ TEST(GenerationSettings, UnsupportedSettingsAreRefused) {
   settings.logitBias = {{31, -std::numeric_limits<float>::infinity()}};
   EXPECT_EQ(refusal(settings), "");
   settings.logitBias = {{32, 1}};
-  EXPECT_EQ(refusal(settings), "--logit-bias: token 32 is not in the model's vocabulary (0 to 31), "
+  EXPECT_EQ(refusal(settings), "--logit-bias: token 32 is not in the model's vocabulary (0 to 31); "
                                "give another");
   for (float bias : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
     settings.logitBias = {{3, bias}};
     EXPECT_EQ(refusal(settings),
-              "the bias of token 3 is not a number below infinity, give another");
+              "the bias of token 3 is not a number below infinity; give another");
   }
   settings = {};
   settings.stops = {"a", ""};
-  EXPECT_EQ(refusal(settings), "a stop string is empty, leave it out");
+  EXPECT_EQ(refusal(settings), "a stop string is empty; leave it out");
   settings = {};
   settings.lookup = 1;
   EXPECT_EQ(refusal(settings), "");
   EXPECT_EQ(refusal(settings, modelOf(1)),
-            "the program computes one row at a time, leave out --lookup or compile it again");
+            "the program computes one row at a time; leave out --lookup or compile it again");
 }
 } // namespace

@@ -124,7 +124,7 @@ TEST_F(ModelTest, CodeThatNeedsMoreFunctionsIsRefused) {
   auto loaded = load(fakeManifest(), EarlierDevice());
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().message,
-            "the model's code needs a table of runtime functions of 40 bytes, and this one has 32, "
+            "the model's code needs a table of runtime functions of 40 bytes, and this one has 32; "
             "compile it again");
 }
 } // namespace

@@ -333,7 +333,7 @@ TEST(Sampler, ABiasOfMinusInfinityBans) {
       EXPECT_EQ(*sampler.sample(logits) % 2, 0);
     options.logitBias.insert(options.logitBias.end(), {{0, -inf}, {2, -inf}});
     EXPECT_EQ(Sampler(options, 4).sample(logits).error().message,
-              "--logit-bias bans every token that the model may say, leave one");
+              "--logit-bias bans every token; leave at least one");
     EXPECT_THAT(Sampler(options, 4).sample(std::vector<float>(4, inf)).error().message,
                 testing::StartsWith("the model computed logits that are not finite"));
   }

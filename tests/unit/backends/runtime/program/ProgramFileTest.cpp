@@ -126,13 +126,12 @@ TEST_F(ProgramFileTest, EveryTruncationIsRefused) {
   for (uint64_t size :
        {uint64_t(0), uint64_t(1), uint64_t(31), uint64_t(32), uint64_t(64), headerEnd - pageSize})
     EXPECT_THAT(errorOf(bytes.substr(0, size)),
-                HasSubstr("holds no Mica program, or only the beginning of one"));
+                HasSubstr("is not a Mica program, or a truncated one"));
   for (uint64_t size :
        {headerEnd, headerEnd + 1, bytes.size() - 4096, bytes.size() - 32, bytes.size() - 1})
-    EXPECT_EQ(errorOf(bytes.substr(0, size)), "the program is truncated (" + std::to_string(size) +
-                                                  " bytes are there, it was written with " +
-                                                  std::to_string(bytes.size()) +
-                                                  "), copy or compile it again");
+    EXPECT_EQ(errorOf(bytes.substr(0, size)),
+              "the program is truncated (" + std::to_string(size) + " bytes instead of " +
+                  std::to_string(bytes.size()) + "); copy or compile it again");
 }
 
 TEST_F(ProgramFileTest, ForeignFilesAreRefused) {
@@ -144,11 +143,11 @@ TEST_F(ProgramFileTest, ForeignFilesAreRefused) {
 TEST_F(ProgramFileTest, AppendedBytesHideTheFooter) {
   std::string bytes = contents(path), size = std::to_string(bytes.size());
   EXPECT_EQ(errorOf(bytes + "surplus"),
-            "the program is too long (" + std::to_string(bytes.size() + 7) +
-                " bytes are there, it was written with " + size + "), copy or compile it again");
+            "the program is too long (" + std::to_string(bytes.size() + 7) + " bytes instead of " +
+                size + "); copy or compile it again");
   bytes.back() ^= 1;
   EXPECT_EQ(errorOf(bytes),
-            "the program is damaged: its last bytes are no footer, copy or compile it again");
+            "the program is damaged: its last bytes are not a footer; copy or compile it again");
 }
 
 TEST_F(ProgramFileTest, DamagedFooter) {
@@ -169,11 +168,11 @@ TEST_F(ProgramFileTest, DamagedFooter) {
 TEST_F(ProgramFileTest, OtherVersionsAreRefused) {
   EXPECT_THAT(errorAfter([](Image &i) { i.footer.version = 4, i.seal(); }),
               HasSubstr("the program has format version 4, this build reads version 5 (since "
-                        "version 5 keys and roles of the manifest have new names), compile it "
+                        "version 5 keys and roles of the manifest have new names); compile it "
                         "again"));
   EXPECT_THAT(
       errorAfter([](Image &i) { i.footer.version = 6, i.seal(); }),
-      HasSubstr("the program has format version 6, this build reads version 5, compile it again"));
+      HasSubstr("the program has format version 6, this build reads version 5; compile it again"));
   EXPECT_THAT(errorAfter([](Image &i) { i.header.version = 0, i.seal(); }),
               HasSubstr("format version 0"));
 }
@@ -265,7 +264,7 @@ TEST_F(ProgramFileTest, AbsurdSizesAreRefusedBeforeTheyAreAllocated) {
   } source;
   auto layout = readLayout(source);
   ASSERT_FALSE(layout);
-  EXPECT_THAT(layout.error().message, HasSubstr("'code' has the absurd size 281474976710656"));
+  EXPECT_THAT(layout.error().message, HasSubstr("'code' has the impossible size 281474976710656"));
   EXPECT_FALSE(readSection(source, {SectionKind::Weights, pageSize, uint64_t(1) << 48, 0}));
 }
 

@@ -120,7 +120,7 @@ TEST_F(ProgramWriterTest, NothingStaysWithoutCommit) {
 
 TEST_F(ProgramWriterTest, KeepsFilesOtherThanPrograms) {
   std::string refused =
-      "cannot be written (it exists and is not a Mica program), remove it or choose another -o";
+      "cannot be written (it exists and is not a Mica program); remove it or choose another -o";
   writeTestProgram(path);
   std::string program = contents(path);
   for (const std::string &text : {std::string("x"), std::string("MICATAIL"), program + "x",
@@ -136,15 +136,15 @@ TEST_F(ProgramWriterTest, KeepsFilesOtherThanPrograms) {
 
 TEST_F(ProgramWriterTest, ImpossibleTargets) {
   auto because = [](const std::string &reason) {
-    return "cannot be written (" + reason + "), choose another -o";
+    return "cannot be written (" + reason + "); choose another -o";
   };
-  EXPECT_EQ(errorOfCreate(folder.file("")), because("it names no file"));
+  EXPECT_EQ(errorOfCreate(folder.file("")), because("it does not name a file"));
   mkdir(folder.file("d").c_str(), 0755);
   EXPECT_EQ(errorOfCreate(folder.file("d")), because("it is a directory"));
-  EXPECT_EQ(errorOfCreate("/dev/null"), because("/dev is no place for regular files"));
-  EXPECT_EQ(errorOfCreate("/proc/program"), because("/proc is no place for regular files"));
+  EXPECT_EQ(errorOfCreate("/dev/null"), because("/dev cannot hold regular files"));
+  EXPECT_EQ(errorOfCreate("/proc/program"), because("/proc cannot hold regular files"));
   EXPECT_EQ(errorOfCreate(folder.file("absent/program")),
-            "cannot be written (its folder does not exist), make it or choose another -o");
+            "cannot be written (its folder does not exist); make it or choose another -o");
   EXPECT_THAT(errorOfCreate(path, folder.file("absent")),
               HasSubstr("No such file or directory; install Mica again"));
   EXPECT_EQ(folder.entries(), 1u) << "the folder d";
@@ -167,7 +167,7 @@ TEST_F(ProgramWriterTest, ReadOnlyFolder) {
     if (geteuid() == 0 && setuid(65534) != 0)
       return 2;
     std::string error = errorOfCreate(path);
-    return error == "cannot be written (Permission denied), choose another -o" ? 0 : 1;
+    return error == "cannot be written (Permission denied); choose another -o" ? 0 : 1;
   });
   EXPECT_EQ(status, 0);
   chmod(folder.file("").c_str(), 0755);
@@ -184,7 +184,7 @@ TEST_F(ProgramWriterTest, FullDiskIsAnErrorAndLeavesNothing) {
     rt::Status done =
         writer ? (*writer)->add(SectionKind::Weights, bytesOf(weights)) : rt::Status();
     return done || done.error().message.find(
-                       "cannot be written (File too large), raise the limit (ulimit -f) or ") ==
+                       "cannot be written (File too large); raise the limit (ulimit -f) or ") ==
                        std::string::npos;
   });
   EXPECT_EQ(status, 0);
@@ -263,9 +263,9 @@ TEST_F(ProgramWriterTest, IgnoredSignalsStayIgnored) {
 TEST_F(ProgramWriterTest, NonRegularFilesAreKept) {
   ASSERT_EQ(mkfifo(folder.file("pipe").c_str(), 0600), 0);
   EXPECT_EQ(errorOfCreate(folder.file("pipe")),
-            "cannot be written (it is not a regular file), choose another -o");
+            "cannot be written (it is not a regular file); choose another -o");
   writeTestProgram(path);
-  std::string refused = "cannot be written (it is a symbolic link, which is not followed), name "
+  std::string refused = "cannot be written (it is a symbolic link, which is not followed); name "
                         "the file itself or choose another -o";
   for (const char *name : {"program", "absent"}) {
     ASSERT_EQ(symlink(name, folder.file("link").c_str()), 0);
@@ -356,7 +356,7 @@ TEST_F(ProgramWriterTest, ErrorsNameTheHintOfTheCaller) {
   auto writer = ProgramWriter::create(folder.file("d/program"), "/proc/self/exe", "set TMPDIR");
   ASSERT_FALSE(writer);
   EXPECT_EQ(writer.error().message,
-            "cannot be written (its folder does not exist), make it or set TMPDIR");
+            "cannot be written (its folder does not exist); make it or set TMPDIR");
 }
 
 TEST_F(ProgramWriterTest, ALinkUnderTheTemporaryNameIsNotFollowed) {

@@ -31,18 +31,18 @@ protected:
 
 TEST_F(CommandLineTest, SuggestsWhatATypoWasMeantToBe) {
   EXPECT_EQ(errorOf({"--temperatur", "1"}),
-            "unexpected argument '--temperatur', did you mean '--temperature'?");
+            "unexpected argument '--temperatur'; did you mean '--temperature'?");
   EXPECT_EQ(errorOf({"--N_predcit=3"}),
-            "unexpected argument '--N_predcit', did you mean '--n-predict'?");
-  EXPECT_EQ(errorOf({"--temp=1"}), "unexpected argument '--temp', did you mean '--temperature'?");
-  EXPECT_EQ(errorOf({"-verbose"}), "unexpected argument '-verbose', did you mean '--verbose'?");
-  EXPECT_EQ(errorOf({"--hlep"}), "unexpected argument '--hlep', did you mean '--help'?");
+            "unexpected argument '--N_predcit'; did you mean '--n-predict'?");
+  EXPECT_EQ(errorOf({"--temp=1"}), "unexpected argument '--temp'; did you mean '--temperature'?");
+  EXPECT_EQ(errorOf({"-verbose"}), "unexpected argument '-verbose'; did you mean '--verbose'?");
+  EXPECT_EQ(errorOf({"--hlep"}), "unexpected argument '--hlep'; did you mean '--help'?");
   EXPECT_EQ(errorOf({"--quantize"}), "unexpected argument '--quantize'");
 }
 
 TEST_F(CommandLineTest, SuggestsOptionsOfTheSubcommand) {
   EXPECT_EQ(errorOf({"chat", "--histroy", "f"}),
-            "unexpected argument '--histroy', did you mean '--history'?");
+            "unexpected argument '--histroy'; did you mean '--history'?");
   EXPECT_EQ(parsedCommand(app), "program chat");
   EXPECT_EQ(errorOf({"chat", "--temperatur", "1"}), "unexpected argument '--temperatur'");
 }
@@ -53,7 +53,7 @@ TEST_F(CommandLineTest, NamesTheFirstUnknownOptionAlone) {
 }
 
 TEST_F(CommandLineTest, SaysWhyAForeignOptionIsMissing) {
-  EXPECT_EQ(errorOf({"-ngl", "99"}), "-ngl: there is no GPU backend, leave it out");
+  EXPECT_EQ(errorOf({"-ngl", "99"}), "-ngl: there is no GPU backend; leave it out");
   EXPECT_EQ(errorOf({"chat", "-c", "99"}), "-c: it is fixed");
 }
 

@@ -31,7 +31,7 @@ TEST(Memory, MoreThanThereIsOfAddressesIsAnError) {
     Result<Memory> memory = Memory::reserve(uint64_t(1) << 60, pages);
     ASSERT_FALSE(memory);
     std::string begin =
-        "cannot reserve 1152921504606846976 bytes of memory (Cannot allocate memory), ";
+        "cannot reserve 1152921504606846976 bytes of memory (Cannot allocate memory); ";
     EXPECT_EQ(memory.error().message,
               begin + "use fewer sequences or compile with a smaller --max-seq");
     EXPECT_EQ(Memory::reserve(uint64_t(1) << 60, pages, "do without").error().message,

@@ -74,7 +74,7 @@ TEST(Npy, ImpossiblePaths) {
   };
   EXPECT_THAT(error("/nowhere/l.npy"),
               HasSubstr("/nowhere/l.npy: cannot be written (its folder does not exist)"));
-  EXPECT_THAT(error("/dev/full"), HasSubstr("/dev is no place for regular files"));
+  EXPECT_THAT(error("/dev/full"), HasSubstr("/dev cannot hold regular files"));
   EXPECT_THAT(error("/tmp"), HasSubstr("it is a directory"));
 }
 } // namespace

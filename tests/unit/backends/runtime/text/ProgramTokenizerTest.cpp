@@ -137,7 +137,7 @@ TEST_P(TextTest, PromptLongerThanTheContextIsAnError) {
   Outcome outcome = run("-p " + shellWord(std::string(400, 'a') +
                                           " b c d e f g h i j k l m n o p q r s t u v w x y z"));
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_THAT(outcome.err, HasSubstr(" more than the context of 20 positions, shorten it"));
+  EXPECT_THAT(outcome.err, HasSubstr(" more than the context of 20 positions; shorten it"));
 }
 
 /// A program that converses: turns are <s>ROLE:TEXT</s>.

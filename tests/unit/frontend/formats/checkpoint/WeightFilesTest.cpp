@@ -159,7 +159,7 @@ TEST(WeightFiles, RefusesATensorInTwoShards) {
                indexOf(entry("a", "one.safetensors") + "," + entry("b", "two.safetensors")));
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
               HasSubstr("holds tensor \"a\", which " + folder.path("one.safetensors") +
-                        " holds too, fetch the weights again"));
+                        " holds too; fetch the weights again"));
 }
 
 TEST(WeightFiles, RefusesShardNamesThatLeaveTheFolder) {
@@ -177,7 +177,7 @@ TEST(WeightFiles, RefusesShardNamesThatLeaveTheFolder) {
     many += (i ? "," : "") + entry("t" + std::to_string(i), std::to_string(i) + ".safetensors");
   EXPECT_THAT(
       problemWithIndex(indexOf(many)),
-      HasSubstr("names 4097 shards, at most 4096 are read, join the shards to fewer files"));
+      HasSubstr("names 4097 shards, at most 4096 are read; join the shards to fewer files"));
 }
 
 TEST(WeightFiles, RefusesABrokenIndex) {
@@ -192,14 +192,14 @@ TEST(WeightFiles, SaysWhyThereAreNoWeights) {
   TestFolder folder;
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
               HasSubstr("holds neither model.safetensors nor model.safetensors.index.json nor "
-                        "pytorch_model.bin, fetch the weights"));
+                        "pytorch_model.bin; fetch the weights"));
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path("none"))), HasSubstr("does not exist"));
   EXPECT_FALSE(WeightFiles::present(folder.path()));
   folder.write("pytorch_model.bin", "x");
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
               HasSubstr("is not a whole zip archive (its directory is missing)"));
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path("pytorch_model.bin"))),
-              HasSubstr("is not a folder, name a model folder"));
+              HasSubstr("is not a folder; name a model folder"));
 }
 
 TEST(WeightFiles, RefusesADirectoryInPlaceOfTheFile) {

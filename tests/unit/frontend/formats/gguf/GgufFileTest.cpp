@@ -91,14 +91,14 @@ TEST(GgufFile, IsRefusedCutAtEveryByte) {
   for (size_t size = 0; size < bytes.size(); ++size) {
     std::string message = messageOf(read(bytes.substr(0, size)));
     EXPECT_THAT(message, testing::StartsWith("m: ")) << size;
-    EXPECT_THAT(message, testing::EndsWith(", fetch it again")) << size;
+    EXPECT_THAT(message, testing::EndsWith("; fetch it again")) << size;
   }
   EXPECT_EQ(messageOf(read(bytes)), "");
 }
 
 TEST(GgufFile, SaysWhereItIsCut) {
   std::string bytes = small().bytes();
-  EXPECT_EQ(messageOf(read("GGU")), "m: is no GGUF file, fetch it again");
+  EXPECT_EQ(messageOf(read("GGU")), "m: is not a GGUF file; fetch it again");
   EXPECT_THAT(messageOf(read("GGUF")), HasSubstr("ends in its version (4 bytes), it is truncated"));
   EXPECT_THAT(messageOf(read(bytes.substr(0, 20))), HasSubstr("ends in its header (20 bytes)"));
   EXPECT_THAT(messageOf(read(bytes.substr(0, 30))), HasSubstr("ends in the name of key 0 of 2"));
@@ -116,11 +116,11 @@ TEST(GgufFile, RefusesOtherVersions) {
   EXPECT_EQ(problemOf(file), "");
   file.version = 1;
   EXPECT_THAT(problemOf(file),
-              HasSubstr("has the GGUF version 1, only 2 and 3 are read, convert it to one of "
+              HasSubstr("has the GGUF version 1, only 2 and 3 are read; convert it to one of "
                         "them"));
   file.version = 3u << 24;
   EXPECT_THAT(problemOf(file),
-              HasSubstr("is a big-endian GGUF file of version 3, only little-endian ones are read, "
+              HasSubstr("is a big-endian GGUF file of version 3, only little-endian ones are read; "
                         "convert it"));
 }
 
@@ -169,9 +169,9 @@ TEST(GgufFile, RefusesDuplicates) {
 
 TEST(GgufFile, RefusesUnknownKindsAndNames) {
   EXPECT_THAT(problemOf(GgufWriter().value("k", GgufKind(13), "abcdefgh")),
-              HasSubstr("has the kind 13 for the key \"k\" (byte 33), which is not known"));
+              HasSubstr("has the kind 13 for the key \"k\" (byte 33), which is unknown"));
   EXPECT_THAT(problemOf(GgufWriter().value("k", GgufKind::Bool, "\2")),
-              HasSubstr("has a truth value of 2 for the key \"k\""));
+              HasSubstr("has a boolean value of 2 for the key \"k\""));
   EXPECT_THAT(problemOf(GgufWriter().u32("", 1)),
               HasSubstr("has a key whose name has 0 bytes (key 0)"));
   EXPECT_THAT(problemOf(GgufWriter().floats("", {1}, {1})),
@@ -197,7 +197,7 @@ TEST(GgufFile, RefusesAWrongAlignment) {
   file = GgufWriter();
   file.entry("t", {1}, 0, 4).data = std::string(64, '\0');
   EXPECT_THAT(problemOf(file),
-              HasSubstr("tensor \"t\" has the offset 4, which is no multiple of the alignment 32"));
+              HasSubstr("tensor \"t\" has the offset 4, not a multiple of the alignment 32"));
 }
 
 TEST(GgufFile, RefusesWrongShapesAndTypes) {
@@ -219,14 +219,12 @@ TEST(GgufFile, RefusesWrongShapesAndTypes) {
   EXPECT_THAT(
       problem({33}, 2),
       HasSubstr(
-          "tensor \"t\" has rows of 33 elements, which are no whole blocks of Q4_0 (32 each)"));
+          "tensor \"t\" has rows of 33 elements, not a multiple of the block size Q4_0 (32 each)"));
   EXPECT_THAT(problem({4}, 99),
-              HasSubstr("tensor \"t\" has the type 99, which is not known, convert it to one of "));
-  EXPECT_THAT(
-      problem({17}, 0),
-      HasSubstr(
-          "tensor \"t\" has 68 bytes at offset 0, beyond the end of the file (128 bytes), it is "
-          "truncated or its header lies"));
+              HasSubstr("tensor \"t\" has the type 99, which is unknown; convert it to one of "));
+  EXPECT_THAT(problem({17}, 0),
+              HasSubstr("tensor \"t\" has 68 bytes at offset 0, beyond the end of the file (128 "
+                        "bytes), it is truncated or its header is wrong"));
   EXPECT_THAT(problem({4}, 0, 1ull << 63), HasSubstr("beyond the end of the file"));
 }
 
@@ -247,17 +245,21 @@ TEST(GgufFile, RefusesBytesOfNoTensor) {
   constexpr uint32_t q8 = 8, iq4xs = 23; // 272 and 136 bytes
   EXPECT_EQ(problem(q8, 288, 304), "");
   EXPECT_EQ(problem(q8, 288, 320), "") << "the last tensor may be padded as well";
-  EXPECT_THAT(problem(iq4xs, 288, 304),
-              HasSubstr("has 128 bytes of no tensor between the tensor \"first\" and tensor "
-                        "\"second\", the type or the shape of a tensor is not that of its bytes"));
-  EXPECT_THAT(problem(q8, 320, 336), HasSubstr("has 32 bytes of no tensor between the tensor "
-                                               "\"first\" and tensor \"second\""));
-  EXPECT_THAT(problem(q8, 288, 352), HasSubstr("has 32 bytes of no tensor between the tensor "
-                                               "\"second\" and the end of the file"));
+  EXPECT_THAT(
+      problem(iq4xs, 288, 304),
+      HasSubstr("has 128 bytes that belong to no tensor between the tensor \"first\" and tensor "
+                "\"second\", the type or the shape of a tensor is not that of its bytes"));
+  EXPECT_THAT(problem(q8, 320, 336),
+              HasSubstr("has 32 bytes that belong to no tensor between the tensor "
+                        "\"first\" and tensor \"second\""));
+  EXPECT_THAT(problem(q8, 288, 352),
+              HasSubstr("has 32 bytes that belong to no tensor between the tensor "
+                        "\"second\" and the end of the file"));
   GgufWriter late;
   late.entry("only", {4}, 0, 32).data = std::string(48, '\0');
-  EXPECT_THAT(problemOf(late),
-              HasSubstr("has 32 bytes of no tensor between the header and tensor \"only\""));
+  EXPECT_THAT(
+      problemOf(late),
+      HasSubstr("has 32 bytes that belong to no tensor between the header and tensor \"only\""));
 }
 
 } // namespace

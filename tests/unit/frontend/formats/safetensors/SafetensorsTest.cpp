@@ -46,24 +46,23 @@ TEST(Safetensors, ToleratesEmptyTensors) {
 }
 
 TEST(Safetensors, RefusesALyingHeaderLength) {
-  EXPECT_EQ(messageOf(read("short")), "m: is no safetensors file (5 bytes), fetch it again");
+  EXPECT_EQ(messageOf(read("short")), "m: is not a safetensors file (5 bytes); fetch it again");
   std::string huge(8, '\xff');
   EXPECT_THAT(messageOf(read(huge + "{}")),
               HasSubstr("declares a header of 18446744073709551615 bytes"));
   std::string beyond = lengthPrefixed("{}", "");
   beyond[0] = 3;
-  EXPECT_THAT(messageOf(read(beyond)),
-              HasSubstr("declares a header of 3 bytes, but 2 follow; it is truncated or no "
-                        "safetensors file"));
+  EXPECT_THAT(
+      messageOf(read(beyond)),
+      HasSubstr(
+          "declares a header of 3 bytes, but 2 follow; it is truncated or not a safetensors file"));
 }
 
 TEST(Safetensors, RefusesATruncatedFile) {
   std::string bytes = safetensors({{"a", {2, 3}}});
   bytes.pop_back();
-  EXPECT_THAT(
-      messageOf(read(bytes)),
-      HasSubstr("tensor \"a\" ends at byte 24 of 23 bytes of data, the file is truncated or "
-                "its header lies"));
+  EXPECT_THAT(messageOf(read(bytes)), HasSubstr("tensor \"a\" ends at byte 24 of 23 bytes of data, "
+                                                "the file is truncated or its header is wrong"));
 }
 
 TEST(Safetensors, RefusesDataThatNobodyOwns) {
@@ -144,13 +143,13 @@ TEST(Safetensors, RefusesDataBeforeTheHeader) {
   EXPECT_EQ(messageOf(read(lengthPrefixed(entry + "   ", "a"))), "");
   for (const char *before : {"\xEF\xBB\xBF", " ", "\n", "\t"})
     EXPECT_EQ(messageOf(read(lengthPrefixed(before + entry, "a"))),
-              "m: has a header that does not begin with \"{\", fetch it again");
+              "m: has a header that does not begin with \"{\"; fetch it again");
 }
 
 TEST(Safetensors, RefusesARepeatedName) {
   std::string entry = R"("t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
   EXPECT_EQ(messageOf(read(lengthPrefixed("{" + entry + "," + entry + "}", "x"))),
-            "m: key \"t\" occurs twice, keep one");
+            "m: key \"t\" occurs twice; keep one");
 }
 
 TEST(Safetensors, EscapesNamesInMessages) {

@@ -67,7 +67,7 @@ TEST(TorchFile, KnowsTheDictionariesOfModules) {
 TEST(TorchFile, RefusesWhatIsNoDictionaryOfTensors) {
   EXPECT_THAT(
       Saved("evil").problem(),
-      HasSubstr("m.bin: has a pickle that uses \"posix.system\", which is no part of a tensor"));
+      HasSubstr("m.bin: has a pickle that uses \"posix.system\", which is not part of a tensor"));
   EXPECT_THAT(Saved("nested").problem(),
               HasSubstr("has the entry \"state\", which is not a tensor"));
 }
@@ -84,7 +84,7 @@ TEST(TorchFile, RefusesPicklesThatWouldTakeAllMemory) {
   // What is remembered, and fetched again, costs memory as well.
   constexpr char memoize = '\x94';
   EXPECT_THAT(problem("\x80\x04N" + std::string((2 << 20) + 1, memoize) + "."),
-              HasSubstr("has a pickle that remembers more than 2097152 objects"));
+              HasSubstr("has a pickle that memoizes more than 2097152 objects"));
   std::string fetched;
   for (int i = 0; i < (2 << 20); ++i)
     fetched += std::string("h\0", 2);
@@ -114,17 +114,17 @@ TEST(TorchFile, RefusesArchivesThatAreNotWhole) {
   EXPECT_EQ(problem({whole, data}), "");
   EXPECT_EQ(problem({whole, data, {"m/byteorder", "little"}}), "");
   EXPECT_EQ(problem({whole, data, {"m/byteorder", "big"}}),
-            "m.bin: is of a big-endian machine, convert the model to safetensors");
+            "m.bin: comes from a big-endian machine; convert the model to safetensors");
   EXPECT_EQ(problem({data, {"data.pkl", pickle}, {"m/n/data.pkl", pickle}}),
-            "m.bin: holds no pickle of tensors, fetch it again");
+            "m.bin: holds no pickle of tensors; fetch it again");
   EXPECT_EQ(problem({whole, {"m/data/1", "12345678"}}),
-            "m.bin: lacks the data of tensor \"t\", fetch it again");
+            "m.bin: lacks the data of tensor \"t\"; fetch it again");
   EXPECT_EQ(problem({whole, {"m/data/0", "1234567"}}),
-            "m.bin: holds too little data of tensor \"t\", fetch it again");
+            "m.bin: holds too little data of tensor \"t\"; fetch it again");
   ZipMember changed = whole;
   changed.crc = 1;
   EXPECT_EQ(problem({changed, data}),
-            "m.bin: has a pickle that its checksum does not agree with, fetch it again");
+            "m.bin: has a pickle that its checksum does not agree with; fetch it again");
   changed.crc = 0;
   EXPECT_EQ(problem({changed, data}), "") << "none was computed";
   data.crc = 1;
@@ -174,30 +174,31 @@ TEST(TorchFile, RefusesOldFilesThatAreNotWhole) {
   std::string whole = head + machine("\x88") + tensors("N") + storages(text("7")) + data;
   EXPECT_EQ(problem(whole), "");
   EXPECT_EQ(problem(head + machine("\x89") + tensors("N") + storages(text("7")) + data),
-            "m.bin: is of a big-endian machine, convert the model to safetensors");
+            "m.bin: comes from a big-endian machine; convert the model to safetensors");
   EXPECT_EQ(problem(head.substr(1)),
-            "m.bin: is not a whole zip archive (its directory is missing), "
+            "m.bin: is not a whole zip archive (its directory is missing); "
             "fetch it again");
   EXPECT_EQ(problem(head.substr(0, 12)),
-            "m.bin: has a pickle that is no checkpoint of torch, convert the model to safetensors");
+            "m.bin: has a pickle that is not a torch checkpoint; convert the model to safetensors");
   EXPECT_EQ(problem(head + machine("\x88") + tensors("K\1") + storages(text("7")) + data),
-            "m.bin: has a pickle that is cut or none, convert the model to safetensors")
+            "m.bin: has a truncated or invalid pickle; convert the model to safetensors")
       << "a storage within another";
   EXPECT_EQ(problem(head + machine("\x88") + "\x80\x02]."),
-            "m.bin: holds something else than a dictionary of tensors, convert the model to "
+            "m.bin: holds something other than a dictionary of tensors; convert the model to "
             "safetensors");
   EXPECT_EQ(problem(head + machine("\x88") + tensors("N") + storages("N") + data),
-            "m.bin: has a list of storages whose names are none, convert the model to safetensors");
+            "m.bin: has a list of storages whose names are not strings; convert the model to "
+            "safetensors");
   EXPECT_EQ(
       problem(head + machine("\x88") + tensors("N") + storages(text("8")) + data),
-      "m.bin: has the storage \"8\", which is of no tensor, convert the model to safetensors");
+      "m.bin: has the storage \"8\", which belongs to no tensor; convert the model to safetensors");
   EXPECT_EQ(problem(head + machine("\x88") + tensors("N") + storages("")),
-            "m.bin: lacks the data of tensor \"t\", fetch it again");
+            "m.bin: lacks the data of tensor \"t\"; fetch it again");
   EXPECT_EQ(problem(whole.substr(0, whole.size() - 1)),
-            "m.bin: ends within the storage \"7\", fetch it again");
+            "m.bin: ends within the storage \"7\"; fetch it again");
   std::string less = whole;
   less[whole.size() - data.size()] = 1;
-  EXPECT_EQ(problem(less), "m.bin: holds too little data of tensor \"t\", fetch it again");
+  EXPECT_EQ(problem(less), "m.bin: holds too little data of tensor \"t\"; fetch it again");
 }
 
 TEST(TorchFile, RefusesAFileThatIsCutAnywhere) {

@@ -40,7 +40,7 @@ std::string problemOfTensor(const std::string &value) {
   return problemOf(dictionary(text("t") + value));
 }
 std::string refused(const std::string &what) {
-  return "m: " + what + ", convert the model to safetensors";
+  return "m: " + what + "; convert the model to safetensors";
 }
 
 TEST(TorchPickle, HasTensors) {
@@ -69,25 +69,25 @@ TEST(TorchPickle, RefusesNonPickles) {
         std::string("\x85."), std::string("\x93."), std::string("Q."), std::string("b."),
         std::string("q"), std::string("h\1."), std::string("\x8a\t."), std::string("ctorch\n"),
         dictionary(text("t")), dictionary("").substr(0, 4)})
-    EXPECT_EQ(problemOf(pickle), refused("has a pickle that is cut or none")) << pickle;
+    EXPECT_EQ(problemOf(pickle), refused("has a truncated or invalid pickle")) << pickle;
   EXPECT_EQ(problemOf("i."), refused("has a pickle with the instruction 0x69, which no dictionary "
                                      "of tensors needs"));
   EXPECT_EQ(problemOf("cos\nsystem\n."),
-            refused("has a pickle that uses \"os.system\", which is no part of a tensor"));
-  EXPECT_EQ(problemOf("N."), refused("holds something else than a dictionary of tensors"));
-  EXPECT_EQ(problemOf("."), refused("has a pickle that is cut or none"));
+            refused("has a pickle that uses \"os.system\", which is not part of a tensor"));
+  EXPECT_EQ(problemOf("N."), refused("holds something other than a dictionary of tensors"));
+  EXPECT_EQ(problemOf("."), refused("has a truncated or invalid pickle"));
 }
 
 TEST(TorchPickle, RefusesTooLargeValues) {
   EXPECT_EQ(problemOf(std::string((16 << 20) + 1, 'N')),
             refused("has a pickle of 16777217 bytes, at most 16777216 are read"));
   EXPECT_EQ(problemOf(std::string((2 << 20) + 1, 'N')),
-            refused("has a pickle that makes more than 2097152 objects"));
+            refused("has a pickle that creates more than 2097152 objects"));
   EXPECT_EQ(problemOf("X" + raw(5000)), refused("has a pickle with a name of 5000 bytes"));
 }
 
 TEST(TorchPickle, RefusesStoragesThatAreNone) {
-  std::string none = refused("has a pickle with a storage that is none");
+  std::string none = refused("has a pickle with an invalid storage");
   EXPECT_EQ(problemOfTensor(storage(-1)), none);
   EXPECT_EQ(problemOf("(NNNNNtQ."), none);
   EXPECT_EQ(problemOf("(" + text("storage") + "ccollections\nOrderedDict\n" + text("0") +
@@ -96,7 +96,7 @@ TEST(TorchPickle, RefusesStoragesThatAreNone) {
 }
 
 TEST(TorchPickle, RefusesTensorsThatAreNone) {
-  std::string one = tuple({1}), none = refused("has a pickle with a tensor that is none");
+  std::string one = tuple({1}), none = refused("has a pickle with an invalid tensor");
   EXPECT_EQ(problemOfTensor(tensor(1, -1, one, one)), none);
   EXPECT_EQ(problemOfTensor(tensor(1, 0, one, tuple({}))), none);
   EXPECT_EQ(problemOfTensor(tensor(1, 0, tuple({1, 1, 1, 1, 1, 1, 1, 1, 1}),
@@ -106,7 +106,7 @@ TEST(TorchPickle, RefusesTensorsThatAreNone) {
   EXPECT_EQ(problemOfTensor(tensor(1, 0, one, "(Nt")), none);
   EXPECT_EQ(
       problemOfTensor(tensor(1, 0, tuple({INT32_MAX, INT32_MAX, INT32_MAX}), tuple({1, 1, 1}))),
-      refused("has a pickle with a tensor that is larger than any"));
+      refused("has a pickle with an impossibly large tensor"));
   EXPECT_EQ(problemOfTensor(tensor(5, 1, tuple({5}), one)),
             refused("has a pickle with a tensor beyond its storage"));
   EXPECT_EQ(problemOfTensor(tensor(1, 0, one, tuple({-1}))), none);
@@ -121,7 +121,7 @@ TEST(TorchPickle, RefusesTensorsThatAreNone) {
 
 TEST(TorchPickle, RefusesOtherDictionaries) {
   std::string one = tensor(1, 0, tuple({}), tuple({}));
-  EXPECT_EQ(problemOf(dictionary("N" + one)), refused("has a dictionary whose keys are no names"));
+  EXPECT_EQ(problemOf(dictionary("N" + one)), refused("has a dictionary whose keys are not names"));
   EXPECT_EQ(problemOf(dictionary(text("a") + "N")),
             refused("has the entry \"a\", which is not a tensor"));
   EXPECT_EQ(problemOf(dictionary(text("a") + one + text("a") + one)),

@@ -108,7 +108,7 @@ TEST(ReadChat, BrokenFilesAreRefused) {
               HasSubstr("\"chat_template\" is neither a text nor a list of named texts"));
   folder.write("tokenizer_config.json", R"({"chat_template": [{"name": "default"}]})");
   EXPECT_THAT(refusal(folder.path()),
-              HasSubstr("\"chat_template\" lists something else than objects "
+              HasSubstr("\"chat_template\" lists something other than objects "
                         "with \"name\" and \"template\""));
   folder.write("tokenizer_config.json", "{");
   EXPECT_THAT(refusal(folder.path()), HasSubstr("tokenizer_config.json"));

@@ -250,15 +250,15 @@ TEST_F(GgufTokenizerRefusal, RefusesOtherKindsByName) {
       problem(GgufWriter()
                   .string("tokenizer.ggml.model", "bert")
                   .strings("tokenizer.ggml.tokens", {"a"})),
-      HasSubstr("the tokenizer \"bert\" is not known (tokenizer.ggml.model), choose a model "
+      HasSubstr("the tokenizer \"bert\" is not known (tokenizer.ggml.model); choose a model "
                 "with the tokenizer gpt2 or llama"));
   GgufWriter merges = byteLevel().strings("tokenizer.ggml.merges", {"a b"});
   EXPECT_THAT(problem(merges), HasSubstr("the name of a pre-tokenizer is missing"));
   EXPECT_THAT(problem(merges.string("tokenizer.ggml.pre", "default")),
-              HasSubstr("the pre-tokenizer \"default\" is not known (tokenizer.ggml.pre), choose a "
+              HasSubstr("the pre-tokenizer \"default\" is not known (tokenizer.ggml.pre); choose a "
                         "model with one of a.x-4.0, bailingmoe, "));
   EXPECT_THAT(problem(byteLevel().u32("tokenizer.ggml.trick", 1)),
-              HasSubstr("has the key \"tokenizer.ggml.trick\", which is not known and could"));
+              HasSubstr("has the key \"tokenizer.ggml.trick\", which is unknown and could"));
 }
 
 TEST_F(GgufTokenizerRefusal, TakesFilesWithoutATokenizer) {
@@ -312,7 +312,7 @@ TEST_F(GgufTokenizerRefusal, RefusesBrokenTokens) {
               HasSubstr("the id 3 is not one of the 3 tokens (tokenizer.ggml.bos_token_id)"));
   EXPECT_THAT(
       problem(scored().boolean("tokenizer.ggml.add_bos_token", true)),
-      HasSubstr("there is no such token to add (tokenizer.ggml.add_bos_token), set it to false"));
+      HasSubstr("there is no such token to add (tokenizer.ggml.add_bos_token); set it to false"));
   EXPECT_THAT(problem(scored().u32("tokenizer.ggml.add_bos_token", 1)),
               HasSubstr("true or false is expected (tokenizer.ggml.add_bos_token)"));
   EXPECT_THAT(problem(scored().boolean("tokenizer.ggml.add_sep_token", true)),

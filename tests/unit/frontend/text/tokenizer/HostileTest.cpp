@@ -292,7 +292,7 @@ TEST(HostileTokenizer, TextsThatGrowBeyondMeasureAreErrors) {
   ASSERT_FALSE(ids);
   EXPECT_EQ(ids.error().message,
             "the tokenizer's normalizers write more than 64 times as much from "
-            "byte 7 of the text on, change the text there or split it");
+            "byte 7 of the text on; change the text there or split it");
 }
 
 const std::string endless =
@@ -310,7 +310,7 @@ TEST(HostileTokenizer, EndlessPatternsAreErrors) {
   EXPECT_EQ(
       ids.error().message,
       "a pattern of the tokenizer takes too long (PCRE2: match limit exceeded) from byte 3 of "
-      "the text on, change the text there or split it");
+      "the text on; change the text there or split it");
   ids = open->tokenizer.encode("b<end>aacb" + text, false);
   ASSERT_FALSE(ids);
   EXPECT_THAT(ids.error().message, HasSubstr("from byte 9 of the text on"));
@@ -385,7 +385,7 @@ TEST(HostileTokenizer, AFolderThatCannotBeListedIsAnError) {
   auto table = readTokenizer(folder.path() + "/file");
   ASSERT_FALSE(static_cast<bool>(table));
   EXPECT_THAT(llvm::toString(table.takeError()),
-              HasSubstr("/file: its files cannot be listed: Not a directory, make it a folder that "
+              HasSubstr("/file: its files cannot be listed: Not a directory; make it a folder that "
                         "can be read"));
 }
 
@@ -463,8 +463,8 @@ TEST(HostileTokenizer, OfSeveralRankFilesTheKnownOneIsRead) {
   TemporaryFolder folder;
   folder.write("a.tiktoken", "?");
   folder.write("b.tiktoken", "?");
-  EXPECT_THAT(errorOf(folder), HasSubstr(": has the rank files \"a.tiktoken\" and \"b.tiktoken\", "
-                                         "leave the one that the model uses there"));
+  EXPECT_THAT(errorOf(folder), HasSubstr(": has the rank files \"a.tiktoken\" and \"b.tiktoken\"; "
+                                         "keep only the one that the model uses"));
   folder.write("qwen.tiktoken", ranks("YWI= 256\n"));
   EXPECT_THAT(errorOf(folder), HasSubstr("not the 151643 of qwen.tiktoken"));
   folder.write("cl100k_base.tiktoken", "?");
@@ -485,7 +485,7 @@ TEST(HostileTokenizer, RankFilesOfUnknownPatternsAreRefused) {
   TemporaryFolder folder;
   folder.write("some.tiktoken", ranks("YWI= 256\n"));
   EXPECT_THAT(errorOf(folder),
-              HasSubstr("how text is split before this rank file is used is not known, add a "
+              HasSubstr("the pre-tokenization for this rank file is unknown; add a "
                         "tokenizer.json"));
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "OddTokenizer"})");
   EXPECT_THAT(errorOf(folder), HasSubstr("not known of the class \"OddTokenizer\""));

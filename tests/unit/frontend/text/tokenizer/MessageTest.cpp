@@ -57,7 +57,7 @@ TEST(TokenizerMessages, OfJson) {
   parts = {};
   parts.pre = R"({"type": "ByteLevel", "odd": 1})";
   EXPECT_THAT(problem(parts), HasSubstr("unknown key \"odd\", its meaning would be lost "
-                                        "(pre_tokenizer.odd), remove it if it has none"));
+                                        "(pre_tokenizer.odd); remove it if it has none"));
 }
 
 TEST(TokenizerMessages, OfPreTokenizers) {
@@ -68,11 +68,11 @@ TEST(TokenizerMessages, OfPreTokenizers) {
   };
   expect(R"({"type": "Split", "pattern": {"String": ")" + std::string(20000, 'a') +
              R"("}, "behavior": "Isolated"})",
-         "a pattern of absurd length (pre_tokenizer.pattern)");
+         "a pattern of excessive length (pre_tokenizer.pattern)");
   expect(R"({"type": "Split", "pattern": {"Regex": ")" + std::string(20000, 'a') +
              R"("}, "behavior": "Isolated"})",
          "a regular expression that cannot be used: it is longer than 16384 bytes "
-         "(pre_tokenizer.pattern.Regex), correct the expression");
+         "(pre_tokenizer.pattern.Regex); correct the expression");
   expect(R"x({"type": "Split", "pattern": {"Regex": "(?s:a)"}, "behavior": "Isolated"})x",
          "the options \"s\" of a group are not supported");
   expect(R"({"type": "Metaspace", "prepend_scheme": "last"})",
@@ -124,8 +124,8 @@ TEST(TokenizerMessages, OfDecoders) {
   expect(sequence("decoders", R"({"type": "ByteLevel"}, )" + replace),
          "a further decoder beside ByteLevel is not supported");
   for (const char *message :
-       {"a ByteLevel pre-tokenizer needs a ByteLevel decoder (decoder), add it",
-        "a ByteLevel decoder needs a ByteLevel pre-tokenizer (decoder), add it"}) {
+       {"a ByteLevel pre-tokenizer needs a ByteLevel decoder (decoder); add it",
+        "a ByteLevel decoder needs a ByteLevel pre-tokenizer (decoder); add it"}) {
     bool bytes = parts.pre == Parts().pre;
     parts.decoder = bytes ? R"({"type": "Fuse"})" : Parts().decoder;
     EXPECT_THAT(problem(parts), HasSubstr(message));
@@ -145,9 +145,9 @@ TEST(TokenizerMessages, OfTemplates) {
   };
   const std::string text = R"({"Sequence": {"id": "A"}})";
   expect(R"({"SpecialToken": {"id": "x"}}, )" + text,
-         "the template names a token that is not listed (post_processor.special_tokens.x), add it "
+         "the template names a token that is not listed (post_processor.special_tokens.x); add it "
          "to special_tokens");
-  expect(R"({"SpecialToken": {"id": "many"}}, )" + text, "an absurd number of ids");
+  expect(R"({"SpecialToken": {"id": "many"}}, )" + text, "an excessive number of ids");
   expect(text + ", " + text, "a template for one text has exactly one sequence, A");
   expect("", "the template leaves the text out (post_processor.single)");
 }
@@ -161,26 +161,26 @@ TEST(TokenizerMessages, OfVocabularies) {
   expect(R"("vocab": {"a": 70000}, "merges": [])",
          "the id 70000 of \"a\" is out of range (model.vocab)");
   expect(R"("vocab": {")" + std::string(70000, 'a') + R"(": 0}, "merges": [])",
-         "a piece of absurd length (model.vocab)");
+         "a piece of excessive length (model.vocab)");
   expect(R"("vocab": {"a": 0, "b": 0}, "merges": [])",
-         "the id 0 is used twice, also for \"b\" (model.vocab), give every piece its own");
+         "the id 0 is used twice, also for \"b\" (model.vocab); give every piece its own");
   expect(R"("vocab": {"a": 0}, "merges": ["a z"])",
          "the merge of \"a\" and \"z\" needs pieces that the vocabulary lacks (model.merges[0])");
   expect(R"("vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b", "a b"])",
-         "the merge of \"a\" and \"b\" occurs twice (model.merges[1]), keep one");
+         "the merge of \"a\" and \"b\" occurs twice (model.merges[1]); keep one");
   expect(R"("vocab": {"a": 0}, "merges": ["a b c"])",
          "a merge is two pieces with a space between, not \"a b c\"");
   expect(
       R"("vocab": {"a": 0}, "merges": [], "end_of_word_suffix": "</w>")",
-      "marks inside words are not supported (model.end_of_word_suffix), use a model without them");
+      "marks inside words are not supported (model.end_of_word_suffix); use a model without them");
   expect(R"("vocab": {"a": 0}, "merges": [], "dropout": 0.1)",
-         "dropout makes ids random (model.dropout), set it to null");
+         "dropout makes ids random (model.dropout); set it to null");
   expect(R"("vocab": {"a": 0}, "merges": [], "unk_token": "x")",
-         "the vocabulary lacks this piece (model.unk_token), name one that it has");
+         "the vocabulary lacks this piece (model.unk_token); name one that it has");
   parts = {};
   parts.model = R"({"type": "Unigram", "vocab": [["a", 0], ["a", 0]]})";
   parts.pre = parts.decoder = R"({"type": "Metaspace"})";
-  EXPECT_THAT(problem(parts), HasSubstr("the piece \"a\" occurs twice (model.vocab), keep one"));
+  EXPECT_THAT(problem(parts), HasSubstr("the piece \"a\" occurs twice (model.vocab); keep one"));
 }
 
 TEST(TokenizerMessages, OfAddedTokens) {
@@ -191,10 +191,10 @@ TEST(TokenizerMessages, OfAddedTokens) {
   };
   expect(R"([{"id": 5, "content": ""}])", "an added token without text (added_tokens[0])");
   expect(R"([{"id": 5, "content": "x"}, {"id": 6, "content": "x"}])",
-         "the added token \"x\" has two ids (added_tokens[1]), keep one");
+         "the added token \"x\" has two ids (added_tokens[1]); keep one");
   expect(R"([{"id": 5, "content": "a"}])",
          "the added token \"a\" has the id 5, but its piece has 0 "
-         "(added_tokens[0]), give both the same");
+         "(added_tokens[0]); give both the same");
 }
 
 TEST(TokenizerMessages, OfConfigurations) {
@@ -204,17 +204,17 @@ TEST(TokenizerMessages, OfConfigurations) {
   expect(R"({"added_tokens_decoder": {"x": {}}})",
          "an id is expected as the key (added_tokens_decoder.x)");
   expect(R"({"bos_token": "x"})",
-         "the vocabulary lacks this token (bos_token), name one that it has");
+         "the vocabulary lacks this token (bos_token); name one that it has");
   expect(R"({"add_bos_token": true})",
-         "there is no bos_token to add (add_bos_token), name one or set this to false");
+         "there is no bos_token to add (add_bos_token); name one or set this to false");
   expect(R"({"add_eos_token": true})",
-         "there is no eos_token to add (add_eos_token), name one or set this to false");
+         "there is no eos_token to add (add_eos_token); name one or set this to false");
   TemporaryFolder folder;
   folder.write("vocab.json", R"({"a": 0})");
   folder.write("merges.txt", "#version: 0.2\n");
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "OddTokenizer"})");
   EXPECT_THAT(errorOf(folder), HasSubstr("the class \"OddTokenizer\" is not supported with "
-                                         "vocab.json and merges.txt (tokenizer_class), add a "
+                                         "vocab.json and merges.txt (tokenizer_class); add a "
                                          "tokenizer.json"));
 }
 
@@ -237,10 +237,10 @@ TEST(TokenizerMessages, OfSentencePieceModels) {
   expect("\xFF", "not a sentencepiece model, or a broken one");
   // Later fields stand for earlier ones.
   expect(good + field(2, std::string("\x18\x03", 2)),
-         "a sentencepiece model of a type that is neither BPE nor Unigram is not supported, use a "
+         "a sentencepiece model of a type that is neither BPE nor Unigram is not supported; use a "
          "model with another tokenizer");
   expect(good + field(5, field(2, "x")),
-         "a sentencepiece model with a denormalizer is not supported, use a model with another "
+         "a sentencepiece model with a denormalizer is not supported; use a model with another "
          "tokenizer");
   expect(good + field(3, field(2, "x")), "the sentencepiece model's character map is broken");
   expect(field(1, field(1, "a")), "sentencepiece refuses this model: ");

@@ -153,7 +153,7 @@ TEST(JinjaTemplates, ErrorsNameLineAndConstruct) {
        "the name 'a b' of an attribute holds a character that none may have"},
       {"{{ 'a'|filesizeformat }}", "filesizeformat takes a number, not 'a'"},
       {"{{ (-1e300)|filesizeformat }}", "a whole number is beyond 64 bits"},
-      {"{{ [1]|groupby }}", "groupby misses its argument 'attribute'"},
+      {"{{ [1]|groupby }}", "groupby is missing its argument 'attribute'"},
       {"{{ cycler() }}", "cycler takes at least one value, and none with a name"},
       {"{{ 'a'.ljust(3, 'bc') }}", "the fill of ljust, rjust and center is one character"},
       {"{{ [].append(1) }}", "the method 'append' is not supported"},

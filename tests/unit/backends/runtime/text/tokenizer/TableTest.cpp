@@ -131,7 +131,7 @@ TEST(TokenizerTable, WrongFieldsAreNamed) {
   expect("an id out of range in the prompt", [](TableText &t) { t.suffix = {3}; });
   expect("unknown decoder", [](TableText &t) { t.decoderStart = 9; });
   expect("too many pieces", [](TableText &t) { t.ends.assign((1u << 22) + 1, 0); });
-  expect("absurd length of added tokens",
+  expect("excessive length of added tokens",
          [](TableText &t) { t.addedContent = std::string(70000, 'a'); });
   expect("an empty pattern in the decoder",
          [](TableText &t) { t.decoderSteps = 1, t.rest = text("") + text("x"); });
@@ -159,7 +159,7 @@ TEST(TokenizerTable, WrongStepsAreNamed) {
               testing::HasSubstr("broken Unicode tables"));
   EXPECT_EQ(normalizer(map), "accepted");
   EXPECT_THAT(normalizer("\x08" + text("") + text(std::string(300, 'a') + none)),
-              testing::HasSubstr("an absurd length of a normalizer's replacement"));
+              testing::HasSubstr("a normalizer's replacement of excessive length"));
   TableText twice;
   twice.normalizer = one(map) + map;
   twice.normalizer[0] = 2;
