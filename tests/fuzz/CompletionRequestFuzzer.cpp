@@ -16,8 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const ServedModel model{.name = "model",
                           .manifest = manifest,
                           .text = nullptr,
-                          .chatTemplate = nullptr,
-                          .endOfTurn = {}};
+                          .chatTemplate = nullptr};
   std::string_view body(reinterpret_cast<const char *>(data), size);
   for (Endpoint endpoint : {Endpoint::ChatCompletions, Endpoint::Completions}) {
     auto parsed = parseCompletionRequest(endpoint, body, model);

@@ -5,7 +5,6 @@
 #include "backends/runtime/text/ChatTemplate.h"
 #include "backends/runtime/text/base/Utf8.h"
 
-#include <map>
 #include <nlohmann/json.hpp>
 
 namespace mica::rt {
@@ -21,18 +20,18 @@ struct Bad {
 };
 
 int64_t wholeNumber(const Json &value, const std::string &key, int64_t least, int64_t most) {
-  bool fits = value.is_number_integer() &&
-              !(value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(most));
-  if (!fits || value.get<int64_t>() < least || value.get<int64_t>() > most)
+  std::optional<int64_t> number = wholeNumberWithin(value, least, most);
+  if (!number)
     throw Bad{"\"" + key + "\" is not a whole number from " + std::to_string(least) + " to " +
               std::to_string(most)};
-  return value.get<int64_t>();
+  return *number;
 }
 
 uint64_t seedOf(const Json &value) {
-  if (!value.is_number_unsigned())
+  std::optional<uint64_t> seed = unsignedNumber(value);
+  if (!seed)
     throw Bad{"\"seed\" is not a whole number from 0 to 18446744073709551615"};
-  return value.get<uint64_t>();
+  return *seed;
 }
 
 /// Reads requests for one program.
@@ -57,7 +56,6 @@ private:
   const ProgramTokenizer *tokenizer;
   const Manifest &manifest;
   const RunArguments &arguments;
-  std::map<bool, Tokens> endsOfTurn; ///< of the chat template, and of that for tools (true)
   std::optional<ChatTemplate> chatTemplate;
 };
 
@@ -96,15 +94,9 @@ void RequestReader::loadTemplate() {
 
 Tokens RequestReader::conversationOf(const Json &messages, const Json *tools, Tokens &endTokens) {
   loadTemplate();
-  chatTemplate->forgetTools(); // those of the request before
-  if (tools)
-    if (Status set = chatTemplate->setTools(tools->dump()); !set)
-      throw Bad{set.error().message};
-  auto [end, isNew] = endsOfTurn.try_emplace(chatTemplate->hasToolTemplate());
-  if (isNew)
-    end->second = orThrow(chatTemplate->endOfTurn());
-  endTokens = end->second;
-  return orThrow(chatTemplate->encodeJson(messages.dump()));
+  ChatTemplate used = tools ? orThrow(chatTemplate->withTools(tools->dump())) : *chatTemplate;
+  endTokens = used.endOfTurn();
+  return orThrow(used.encodeJson(messages.dump())).tokens;
 }
 
 Json RequestReader::turnOf(const Json &prompt) const {

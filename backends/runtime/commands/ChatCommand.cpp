@@ -338,11 +338,8 @@ Status chatCommand(const Model &model, const ChatArguments &arguments) {
       usableSettings(arguments.run.settings, model.manifest(), text->get());
   if (!usable)
     return usable.error();
-  Result<Tokens> endOfTurn = chatTemplate->endOfTurn();
-  if (!endOfTurn)
-    return endOfTurn.error();
   GenerationSettings settings = *std::move(usable);
-  settings.endTokens = *std::move(endOfTurn);
+  settings.endTokens = chatTemplate->endOfTurn();
   if (!settings.maxTokens)
     settings.maxTokens = model.manifest().maxSeq;
   Conversation conversation(

@@ -277,16 +277,11 @@ Status runCommand(const Model &model, const RunArguments &given) {
   if (arguments.batch)
     return batchCommand(model, *manifest, text->get(), arguments);
   std::optional<ChatTemplate> chatTemplate;
-  Tokens endOfTurn;
   if (arguments.chat) {
     Result<ChatTemplate> loaded =
         ChatTemplate::load(*manifest, text->get(), arguments.chatTemplate);
     if (!loaded)
       return loaded.error();
-    Result<Tokens> found = loaded->endOfTurn();
-    if (!found)
-      return found.error();
-    endOfTurn = *std::move(found);
     chatTemplate.emplace(*std::move(loaded));
   }
   Result<std::vector<Tokens>> sequences =
@@ -306,7 +301,8 @@ Status runCommand(const Model &model, const RunArguments &given) {
     writers.emplace_back(arguments, text->get(), prompt, streaming, logits.get(),
                          static_cast<int64_t>(writers.size()));
   Result<GenerateResult> result =
-      generateAll(model, arguments, *sequences, endOfTurn, logits != nullptr, writers);
+      generateAll(model, arguments, *sequences, chatTemplate ? chatTemplate->endOfTurn() : Tokens(),
+                  logits != nullptr, writers);
   if (!result)
     return result.error();
   if (logits)

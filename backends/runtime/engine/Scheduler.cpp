@@ -65,6 +65,7 @@ struct Scheduler::Task {
   PromptLookup lookup;
   Sampler sampler;
   RequestResult result;
+  uint64_t turn = 0; ///< Of prompts in progress, the one with the least is next.
   size_t queued = 0; ///< Positions of the prompt that are cached or queued.
   Tokens draft;      ///< What has been queued after the newest token.
 };
@@ -193,9 +194,24 @@ std::optional<size_t> Scheduler::freeSlot(const Request &request, int64_t &reuse
   return best;
 }
 
+/// Gives the first waiting request a slot. False where none waits or no slot is free.
+bool Scheduler::admitNext() {
+  if (waiting.empty())
+    return false;
+  int64_t reused = 0;
+  std::optional<size_t> free = freeSlot(waiting.front()->request, reused);
+  if (!free)
+    return false;
+  std::unique_ptr<Task> task = std::move(waiting.front());
+  waiting.pop_front();
+  admit(*free, std::move(task), reused);
+  return true;
+}
+
 void Scheduler::admit(size_t s, std::unique_ptr<Task> admitted, int64_t reused) {
   slots[s] = {std::move(admitted), {}};
   Task &task = *slots[s].task;
+  task.turn = turns++;
   task.queued = static_cast<size_t>(reused);
   task.result.reusedTokens = reused;
   rewind(s, reused);
@@ -207,23 +223,20 @@ void Scheduler::admit(size_t s, std::unique_ptr<Task> admitted, int64_t reused) 
     accept(s, task.request.forcedTokens.front(), {}, 0);
 }
 
-/// The slot with the next rows of a prompt. A waiting request is given a slot where none has begun;
-/// so one prompt at most is in progress between calls.
+/// The slot with the next rows of a prompt. With promptsFirst, a waiting request is given a slot
+/// where no prompt has begun, so that one prompt at most is in progress between calls; else as soon
+/// as one is free, so that a long prompt does not hold up those after it.
 std::optional<size_t> Scheduler::promptSlot() {
   for (;;) {
-    auto begun = std::find_if(slots.begin(), slots.end(),
-                              [](const Slot &slot) { return slot.task && slot.task->isPrompt(); });
-    if (begun != slots.end())
-      return static_cast<size_t>(begun - slots.begin());
-    if (waiting.empty())
-      return std::nullopt;
-    int64_t reused = 0;
-    std::optional<size_t> free = freeSlot(waiting.front()->request, reused);
-    if (!free)
-      return std::nullopt;
-    std::unique_ptr<Task> task = std::move(waiting.front());
-    waiting.pop_front();
-    admit(*free, std::move(task), reused);
+    while (!options.promptsFirst && admitNext()) {
+    }
+    std::optional<size_t> next;
+    for (size_t s = 0; s < slots.size(); ++s)
+      if (slots[s].task && slots[s].task->isPrompt() &&
+          (!next || slots[s].task->turn < slots[*next].task->turn))
+        next = s;
+    if (next || !admitNext())
+      return next;
   }
 }
 
@@ -244,6 +257,8 @@ bool Scheduler::computePrompts() {
       continue;
     }
     queuePrompts(*slot);
+    if (Task *left = slots[*slot].task.get(); left && !options.promptsFirst)
+      left->turn = turns++;
     int64_t computed = run();
     used += computed;
     counted.promptTokens += computed;

@@ -30,7 +30,7 @@ public:
   struct Options {
     int64_t slots = 1;
     /// The row budget of a step for prompts, and the most rows of a prompt in one call of the
-    /// model, see prefillChunkSize.
+    /// model, see prefillChunkSize. Prompts in progress take turns at it, but with promptsFirst.
     int64_t promptRows = 512;
     /// One call may compute rows of several prompts. Fewer calls, but see above.
     bool promptsShareCalls = false;
@@ -93,6 +93,7 @@ private:
   void receive();
   bool isWanted(const Task &task);
   std::optional<size_t> freeSlot(const Request &request, int64_t &reused) const;
+  bool admitNext();
   void admit(size_t slot, std::unique_ptr<Task> task, int64_t reused);
   std::optional<size_t> promptSlot();
   bool computePrompts();
@@ -121,6 +122,7 @@ private:
   std::deque<std::unique_ptr<Task>> waiting;
   std::vector<Row> rows; ///< Queued in the session, in its order.
   Totals counted;
+  uint64_t turns = 0; ///< Of prompts, given so far.
 
   /// What other threads hand over.
   struct Inbox {

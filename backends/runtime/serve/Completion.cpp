@@ -2,6 +2,7 @@
 #include "backends/runtime/engine/LogProbabilities.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Seconds.h"
+#include "backends/runtime/text/AnswerFormat.h"
 #include "backends/runtime/text/TextStream.h"
 
 #include <cinttypes>
@@ -16,8 +17,19 @@ std::string newId(Endpoint endpoint) {
   return (endpoint == Endpoint::ChatCompletions ? "chatcmpl-" : "cmpl-") + std::string(digits);
 }
 
-const char *finishReason(Finish finish) {
-  return finish == Finish::Length || finish == Finish::ContextFull ? "length" : "stop";
+const char *finishReason(Finish finish, bool calls) {
+  return finish == Finish::Length || finish == Finish::ContextFull ? "length"
+         : calls                                                   ? "tool_calls"
+                                                                   : "stop";
+}
+
+/// Nine letters and digits, which is what templates of Mistral's take.
+std::string newCallId() {
+  static constexpr char letters[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+  std::string id;
+  for (uint64_t rest = drawSeed(); id.size() < 9; rest /= 36)
+    id += letters[rest % 36];
+  return id;
 }
 } // namespace
 
@@ -25,7 +37,9 @@ const char *finishReason(Finish finish) {
 class Completion::Choice final : public RequestListener {
 public:
   Choice(Completion &completion, int64_t index, const Tokens &prompt)
-      : completion(completion), index(index) {
+      : completion(completion), index(index),
+        reader(isChat() ? completion.model.answers : AnswerFormat(), completion.tools,
+               completion.reasons) {
     if (const ProgramTokenizer *tokenizer = completion.model.text)
       decoded.emplace(tokenizer->decoderAfter(prompt), completion.settings.stops);
   }
@@ -42,14 +56,19 @@ private:
   Json tokenEntry(int32_t token, double logprob) const;
   void addLogprobs(int32_t token, std::span<const float> logits);
   Json logprobsJson() const;
-  void sendPiece(const std::string &piece, const char *reason);
+  std::string spelled(int32_t token) const;
+  bool add(std::vector<AnswerReader::Part> parts);
+  void send(const Json &delta, const char *reason);
 
   Completion &completion;
   const int64_t index;
+  AnswerReader reader;
   std::optional<TextStream> decoded;
-  std::string text;
-  Json logprobs = Json::array(); ///< Of the tokens that no event has had.
-  bool begun = false;
+  std::string text, reasoning;
+  Json calls = Json::array();
+  int64_t numTokens = 0;
+  Json logprobs = Json::array();      ///< Of the tokens that no event has had.
+  bool begun = false, opened = false; ///< There is a token; there was an event.
   Clock::time_point last = Clock::now();
   const char *reason = "stop";
 };
@@ -96,25 +115,75 @@ Json Completion::Choice::logprobsJson() const {
   return out;
 }
 
-void Completion::Choice::sendPiece(const std::string &piece, const char *finished) {
+/// An event. `delta` has what a message continues with, or the text of a completion.
+void Completion::Choice::send(const Json &delta, const char *finished) {
   Json choice = {{"index", index}};
   if (isChat()) {
-    Json delta = Json::object();
-    if (!begun)
-      delta["role"] = "assistant";
-    if (!begun || !piece.empty())
-      delta["content"] = piece;
-    choice["delta"] = std::move(delta);
+    Json whole = Json::object();
+    if (!opened)
+      whole["role"] = "assistant";
+    if (!opened && !delta.contains("content"))
+      whole["content"] = "";
+    whole.update(delta);
+    choice["delta"] = std::move(whole);
   } else {
-    choice["text"] = piece;
+    choice["text"] = delta.value("content", "");
   }
-  begun = true;
+  opened = true;
   choice["logprobs"] = logprobs.empty() ? Json() : logprobsJson();
   logprobs = Json::array();
   choice["finish_reason"] = finished ? Json(finished) : Json();
   Json event = completion.envelope(/*chunk=*/true);
   event["choices"] = Json::array({std::move(choice)});
   completion.sendEvent(event);
+}
+
+/// What a token writes. Special tokens write nothing, unless they are marks of the answer's parts.
+std::string Completion::Choice::spelled(int32_t token) const {
+  const AnswerFormat &format = completion.model.answers;
+  const ProgramTokenizer *tokenizer = completion.model.text;
+  if (!isChat() || !(format.reasoning || format.calls) || !tokenizer->isSpecial(token))
+    return {};
+  std::string mark = tokenizer->textOf(token);
+  bool isMark =
+      (format.reasoning && (mark == format.reasoning->begin || mark == format.reasoning->end)) ||
+      (format.calls && !completion.tools.empty() &&
+       (mark == format.calls->begin || mark == format.calls->end));
+  return isMark ? mark : std::string();
+}
+
+/// Takes what the answer continues with. False where it is to end with a call.
+bool Completion::Choice::add(std::vector<AnswerReader::Part> parts) {
+  for (AnswerReader::Part &part : parts) {
+    Json delta = Json::object();
+    switch (part.kind) {
+    case AnswerReader::Part::Kind::Content:
+      text += part.text;
+      delta["content"] = std::move(part.text);
+      break;
+    case AnswerReader::Part::Kind::Reasoning:
+      reasoning += part.text;
+      delta["reasoning_content"] = std::move(part.text);
+      break;
+    case AnswerReader::Part::Kind::Call: {
+      if (!completion.parallelCalls && !calls.empty())
+        return false;
+      Json call = {
+          {"id", newCallId()},
+          {"type", "function"},
+          {"function",
+           {{"name", std::move(part.call.name)}, {"arguments", std::move(part.call.arguments)}}}};
+      Json numbered = {{"index", calls.size()}};
+      numbered.update(call);
+      delta["tool_calls"] = Json::array({std::move(numbered)});
+      calls.push_back(std::move(call));
+      break;
+    }
+    }
+    if (completion.stream)
+      send(delta, nullptr);
+  }
+  return completion.parallelCalls || calls.empty();
 }
 
 Result<bool> Completion::Choice::token(int32_t token, std::span<const float> logits) {
@@ -124,32 +193,46 @@ Result<bool> Completion::Choice::token(int32_t token, std::span<const float> log
   else
     completion.metrics.observeFirstToken(secondsBetween(completion.arrived, now));
   last = now;
-  bool first = !begun;
-  begun |= !completion.stream;
+  begun = true;
   addLogprobs(token, logits);
-  std::string piece =
-      decoded ? decoded->push(token) : (text.empty() ? "" : " ") + std::to_string(token);
-  text += piece;
-  if (completion.stream && (first || !piece.empty()))
-    sendPiece(piece, nullptr);
-  return !completion.gone && (!decoded || !decoded->stopped());
+  bool more = true;
+  if (decoded) {
+    std::string piece = decoded->push(token);
+    if (std::string mark = spelled(token); !mark.empty())
+      piece += decoded->pushText(mark);
+    more = add(reader.push(piece)) && !decoded->stopped();
+  } else {
+    more = add(reader.push((numTokens++ == 0 ? "" : " ") + std::to_string(token)));
+  }
+  if (completion.stream && !opened)
+    send(Json::object(), nullptr);
+  return !completion.gone && more;
 }
 
 void Completion::Choice::finished(const RequestResult &result) {
-  std::string rest = decoded ? decoded->finish() : "";
-  text += rest;
-  reason = finishReason(result.finish);
+  if (decoded)
+    add(reader.push(decoded->finish()));
+  add(reader.finish());
+  reason = finishReason(result.finish, !calls.empty());
   if (completion.stream && result.finish != Finish::Failed && !completion.gone)
-    sendPiece(rest, reason);
+    send(isChat() ? Json::object() : Json{{"content", ""}}, reason);
   completion.choiceEnded(result);
 }
 
 Json Completion::Choice::toJson() const {
   Json choice = {{"index", index}};
-  if (isChat())
-    choice["message"] = {{"role", "assistant"}, {"content", text}, {"refusal", Json()}};
-  else
+  if (isChat()) {
+    Json message = {{"role", "assistant"},
+                    {"content", text.empty() && !calls.empty() ? Json() : Json(text)},
+                    {"refusal", Json()}};
+    if (!reasoning.empty())
+      message["reasoning_content"] = reasoning;
+    if (!calls.empty())
+      message["tool_calls"] = calls;
+    choice["message"] = std::move(message);
+  } else {
     choice["text"] = text;
+  }
   choice["logprobs"] = logprobsJson();
   choice["finish_reason"] = reason;
   return choice;
@@ -159,6 +242,7 @@ Completion::Completion(const CompletionRequest &request, const ServedModel &mode
                        EngineThread &engine, Metrics &metrics, std::shared_ptr<Exchange> exchange)
     : endpoint(request.endpoint), stream(request.stream), includeUsage(request.includeUsage),
       settings(request.settings), numChoices(request.numChoices), topLogprobs(request.topLogprobs),
+      tools(request.tools), parallelCalls(request.parallelCalls), reasons(request.reasons),
       model(model), engine(engine), metrics(metrics), exchange(std::move(exchange)),
       id(newId(request.endpoint)), created(unixSeconds()) {}
 

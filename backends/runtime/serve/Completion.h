@@ -43,6 +43,8 @@ private:
   const GenerationSettings settings;
   const int64_t numChoices;
   const std::optional<int64_t> topLogprobs;
+  const std::vector<std::string> tools;
+  const bool parallelCalls, reasons;
   const ServedModel &model;
   EngineThread &engine;
   Metrics &metrics;

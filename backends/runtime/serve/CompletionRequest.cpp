@@ -2,8 +2,8 @@
 #include "backends/runtime/support/NestedJson.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
+#include <set>
 
 namespace mica::rt::serve {
 
@@ -11,7 +11,7 @@ namespace {
 /// OpenAI's limits.
 constexpr SettingRange<int64_t> choiceRange{1, 128}, topLogprobsRange{0, 20};
 constexpr SettingRange<double> temperatureRange{0, 2}, biasRange{-100, 100}, penaltyRange{-2, 2};
-constexpr size_t maxStops = 16, maxPrompts = 128;
+constexpr size_t maxStops = 16, maxPrompts = 128, maxTools = 128, maxFunctionName = 64;
 /// That of OpenAI's /v1/completions.
 constexpr int64_t defaultCompletionTokens = 16;
 
@@ -23,6 +23,35 @@ struct Bad {
 std::string numberText(double value) { return Json(value).dump(); }
 std::string numberText(int64_t value) { return std::to_string(value); }
 
+Json typed(const char *type) { return {{"type", type}}; }
+Json only(Json value) { return {{"const", std::move(value)}}; }
+template <typename T> Json ranged(const char *type, SettingRange<T> range) {
+  return {{"type", type}, {"minimum", range.min}, {"maximum", range.max}};
+}
+Json arrayOf(Json items, std::optional<size_t> max = {}, size_t min = 0) {
+  Json schema = {{"type", "array"}, {"items", std::move(items)}};
+  if (min > 0)
+    schema["minItems"] = min;
+  if (max)
+    schema["maxItems"] = *max;
+  return schema;
+}
+Json objectOf(Json properties, std::vector<std::string> required) {
+  return {{"type", "object"},
+          {"properties", std::move(properties)},
+          {"required", std::move(required)},
+          {"additionalProperties", false}};
+}
+Json anyOf(std::vector<Json> schemas) { return {{"anyOf", std::move(schemas)}}; }
+
+bool isFunctionName(const std::string &name) {
+  auto isAllowed = [](unsigned char c) {
+    return c < 0x80 && (std::isalnum(c) || c == '_' || c == '-' || c == '.');
+  };
+  return !name.empty() && name.size() <= maxFunctionName &&
+         std::all_of(name.begin(), name.end(), isAllowed);
+}
+
 /// Reads the fields of one request.
 class RequestReader {
 public:
@@ -32,12 +61,15 @@ public:
   }
 
   CompletionRequest read();
+  static Json schema(Endpoint endpoint, const ServedModel &model);
 
 private:
   using Handler = void (RequestReader::*)(const Json &value);
+  using Schema = Json (*)(const ServedModel &model);
   struct Field {
     Handler read;
-    std::optional<Endpoint> only; ///< Absent: both endpoints have it.
+    Schema schema;
+    std::optional<Endpoint> only = {}; ///< Absent: both endpoints have it.
   };
   static const std::map<std::string_view, Field> &fields();
 
@@ -62,9 +94,7 @@ private:
   int64_t wholeNumber(const Json &value, SettingRange<int64_t> range) const {
     if (!value.is_number_integer())
       failType("a whole number");
-    if (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX)
-      return within(INT64_MAX, range);
-    return within(value.get<int64_t>(), range);
+    return within(wholeNumberWithin(value, INT64_MIN, INT64_MAX).value_or(INT64_MAX), range);
   }
   bool boolean(const Json &value) const {
     if (!value.is_boolean())
@@ -78,7 +108,11 @@ private:
   }
   Tokens ids(const Json &value) const;
   Tokens encoded(const std::string &text) const;
-  Json message(const Json &value) const;
+  std::string content(const Json &value) const;
+  Json message(const Json &value);
+  Json toolCall(const Json &value);
+  void requireAllRead(const ChatTemplate &chat, const std::string &text) const;
+  void encodeMessages();
 
   // Fields. Those that can only have one value have an effect with no other.
   template <auto Member, const auto &Range> void setNumber(const Json &value) {
@@ -117,13 +151,17 @@ private:
     if (boolean(value))
       fail("'" + field + "' is not implemented, leave it out");
   }
-  void readTools(const Json &value) {
-    if (!value.is_array() || !value.empty())
-      fail("'tools' are not implemented, leave them out");
+  void readTools(const Json &value);
+  void readToolChoice(const Json &value);
+  void readParallelToolCalls(const Json &value) { request.parallelCalls = boolean(value); }
+
+  template <auto Member, const auto &Range> static Field numberField() {
+    return {&RequestReader::setNumber<Member, Range>,
+            [](const ServedModel &) { return ranged("number", Range); }};
   }
-  void readToolChoice(const Json &value) {
-    if (value != "none")
-      fail("'tools' are not implemented, so that 'tool_choice' can only be \"none\"");
+  template <auto Member, const auto &Range> static Field wholeNumberField() {
+    return {&RequestReader::setWholeNumber<Member, Range>,
+            [](const ServedModel &) { return ranged("integer", Range); }};
   }
 
   const ServedModel &model;
@@ -132,44 +170,133 @@ private:
   std::string field; ///< Being read.
   std::optional<int64_t> topLogprobs, bestOf;
   bool wantsLogprobs = false;
+  Json messages = Json::array(); ///< As the template takes them.
+  Json tools = Json::array();
+  bool usesTools = true;           ///< `tool_choice`
+  std::set<std::string> calledIds; ///< Of calls in the messages so far.
 };
 
+/// What a request may say, and what a schema says of it.
 const std::map<std::string_view, RequestReader::Field> &RequestReader::fields() {
   using R = RequestReader;
   using S = GenerationSettings;
+  using M = const ServedModel &;
   constexpr auto chat = Endpoint::ChatCompletions, text = Endpoint::Completions;
+  constexpr Schema boolean = [](M) { return typed("boolean"); };
+  constexpr Schema isFalse = [](M) { return only(false); };
+  constexpr Schema choices = [](M) { return ranged("integer", choiceRange); };
+  constexpr Schema newTokens = [](M) {
+    return ranged("integer", SettingRange<int64_t>{1, setting_range::maxTokens.max});
+  };
+  constexpr Schema message = [](M) {
+    Json part = objectOf({{"type", only("text")}, {"text", typed("string")}}, {"type", "text"});
+    Json function = objectOf({{"name", typed("string")}, {"arguments", typed("string")}},
+                             {"name", "arguments"});
+    Json call = objectOf(
+        {{"id", typed("string")}, {"type", only("function")}, {"function", std::move(function)}},
+        {"id", "type", "function"});
+    Json content = anyOf({typed("string"), arrayOf(std::move(part)), typed("null")});
+    return arrayOf(objectOf({{"role", typed("string")},
+                             {"content", std::move(content)},
+                             {"name", typed("string")},
+                             {"reasoning_content", typed("string")},
+                             {"tool_call_id", typed("string")},
+                             {"tool_calls", arrayOf(std::move(call), {}, 1)}},
+                            {"role"}),
+                   {}, 1);
+  };
+  constexpr Schema prompt = [](M model) {
+    Json id = ranged("integer", SettingRange<int64_t>{0, model.manifest.vocab - 1});
+    Json ids = arrayOf(std::move(id), {}, 1);
+    return anyOf({typed("string"), ids, arrayOf(anyOf({typed("string"), ids}), maxPrompts, 1)});
+  };
+  constexpr Schema tools = [](M) {
+    Json function = objectOf({{"name", {{"type", "string"}, {"pattern", "^[a-zA-Z0-9_.-]{1,64}$"}}},
+                              {"description", typed("string")},
+                              {"parameters", typed("object")},
+                              {"strict", only(false)}},
+                             {"name"});
+    return arrayOf(objectOf({{"type", only("function")}, {"function", std::move(function)}},
+                            {"type", "function"}),
+                   maxTools);
+  };
+  constexpr Schema stops = [](M) {
+    Json string = {{"type", "string"}, {"minLength", 1}};
+    return anyOf({string, arrayOf(string, maxStops)});
+  };
   static const std::map<std::string_view, Field> table = {
-      {"best_of", {&R::readBestOf, text}},
-      {"echo", {&R::readFalse, text}},
-      {"frequency_penalty", {&R::setNumber<&S::frequencyPenalty, penaltyRange>, {}}},
-      {"ignore_eos", {&R::readIgnoreEos, {}}},
-      {"logit_bias", {&R::readLogitBias, {}}},
-      {"logprobs", {&R::readLogprobs, {}}},
-      {"max_completion_tokens", {&R::readMaxTokens, chat}},
-      {"max_tokens", {&R::readMaxTokens, {}}},
-      {"messages", {&R::readMessages, chat}},
-      {"min_p", {&R::setNumber<&S::minP, setting_range::minP>, {}}},
-      {"modalities", {&R::readModalities, chat}},
-      {"model", {&R::readModel, {}}},
-      {"n", {&R::readN, {}}},
-      {"presence_penalty", {&R::setNumber<&S::presencePenalty, penaltyRange>, {}}},
-      {"prompt", {&R::readPrompt, text}},
+      {"best_of", {&R::readBestOf, choices, text}},
+      {"echo", {&R::readFalse, isFalse, text}},
+      {"frequency_penalty", numberField<&S::frequencyPenalty, penaltyRange>()},
+      {"ignore_eos", {&R::readIgnoreEos, boolean}},
+      {"logit_bias",
+       {&R::readLogitBias,
+        [](M) {
+          return Json{{"type", "object"}, {"additionalProperties", ranged("number", biasRange)}};
+        }}},
+      {"logprobs",
+       {&R::readLogprobs,
+        [](M) {
+          return anyOf({typed("boolean"), ranged("integer", topLogprobsRange)});
+        }}},
+      {"max_completion_tokens", {&R::readMaxTokens, newTokens, chat}},
+      {"max_tokens", {&R::readMaxTokens, newTokens}},
+      {"messages", {&R::readMessages, message, chat}},
+      {"min_p", numberField<&S::minP, setting_range::minP>()},
+      {"modalities", {&R::readModalities, [](M) { return only(Json::array({"text"})); }, chat}},
+      {"model", {&R::readModel, [](M) { return typed("string"); }}},
+      {"n", {&R::readN, choices}},
+      {"parallel_tool_calls", {&R::readParallelToolCalls, boolean, chat}},
+      {"presence_penalty", numberField<&S::presencePenalty, penaltyRange>()},
+      {"prompt", {&R::readPrompt, prompt, text}},
       {"repetition_penalty",
-       {&R::setNumber<&S::repetitionPenalty, setting_range::repetitionPenalty>, {}}},
-      {"response_format", {&R::readResponseFormat, chat}},
-      {"seed", {&R::readSeed, {}}},
-      {"stop", {&R::readStop, {}}},
-      {"store", {&R::readFalse, chat}},
-      {"stream", {&R::readStream, {}}},
-      {"stream_options", {&R::readStreamOptions, {}}},
-      {"temperature", {&R::setNumber<&S::temperature, temperatureRange>, {}}},
-      {"tool_choice", {&R::readToolChoice, chat}},
-      {"tools", {&R::readTools, chat}},
-      {"top_k", {&R::setWholeNumber<&S::topK, setting_range::topK>, {}}},
-      {"top_logprobs", {&R::readTopLogprobs, chat}},
-      {"top_p", {&R::setNumber<&S::topP, setting_range::topP>, {}}},
+       numberField<&S::repetitionPenalty, setting_range::repetitionPenalty>()},
+      {"response_format",
+       {&R::readResponseFormat,
+        [](M) {
+          return objectOf({{"type", only("text")}}, {"type"});
+        },
+        chat}},
+      {"seed",
+       {&R::readSeed,
+        [](M) {
+          return ranged("integer", SettingRange<uint64_t>{0, UINT64_MAX});
+        }}},
+      {"stop", {&R::readStop, stops}},
+      {"store", {&R::readFalse, isFalse, chat}},
+      {"stream", {&R::readStream, boolean}},
+      {"stream_options",
+       {&R::readStreamOptions,
+        [](M) {
+          return objectOf({{"include_usage", typed("boolean")}}, {});
+        }}},
+      {"temperature", numberField<&S::temperature, temperatureRange>()},
+      {"tool_choice",
+       {&R::readToolChoice,
+        [](M) {
+          return Json{{"enum", {"none", "auto"}}};
+        },
+        chat}},
+      {"tools", {&R::readTools, tools, chat}},
+      {"top_k", wholeNumberField<&S::topK, setting_range::topK>()},
+      {"top_logprobs",
+       {&R::readTopLogprobs, [](M) { return ranged("integer", topLogprobsRange); }, chat}},
+      {"top_p", numberField<&S::topP, setting_range::topP>()},
   };
   return table;
+}
+
+Json RequestReader::schema(Endpoint endpoint, const ServedModel &model) {
+  std::string required = endpoint == Endpoint::ChatCompletions ? "messages" : "prompt";
+  Json properties = Json::object();
+  for (const auto &[name, field] : fields()) {
+    if (field.only && *field.only != endpoint)
+      continue;
+    Json schema = field.schema(model);
+    properties[std::string(name)] =
+        name == required ? schema : anyOf({std::move(schema), typed("null")});
+  }
+  return objectOf(std::move(properties), {required});
 }
 
 void RequestReader::readModel(const Json &value) {
@@ -180,24 +307,88 @@ void RequestReader::readModel(const Json &value) {
                .code = "model_not_found"}};
 }
 
-/// A message with its parts of text as one.
-Json RequestReader::message(const Json &value) const {
-  if (!value.is_object() || !value.contains("role") || !value["role"].is_string())
-    fail("'messages' holds something that is not an object with a \"role\"");
-  Json message = value;
-  Json &content = message["content"];
-  if (content.is_string())
-    return message;
-  if (!content.is_array())
+/// A string, or parts of text as one.
+std::string RequestReader::content(const Json &value) const {
+  if (value.is_string())
+    return value.get<std::string>();
+  if (!value.is_array())
     fail("the \"content\" of a message is neither a string nor an array of parts");
   std::string text;
-  for (const Json &part : content) {
+  for (const Json &part : value) {
     if (!part.is_object() || part.value("type", Json()) != "text" || !part.contains("text") ||
         !part["text"].is_string())
       fail("a part of a message's \"content\" is not {\"type\": \"text\", \"text\": ...}");
     text += part["text"].get<std::string>();
   }
-  content = std::move(text);
+  return text;
+}
+
+/// A call of an earlier turn. Templates take arguments as an object.
+Json RequestReader::toolCall(const Json &value) {
+  auto isString = [](const Json &object, const char *key) {
+    return object.contains(key) && object[key].is_string();
+  };
+  bool good = value.is_object() && value.value("type", Json("function")) == "function" &&
+              isString(value, "id") && value.contains("function") && value["function"].is_object();
+  good = good && isString(value["function"], "name") && isString(value["function"], "arguments");
+  if (!good)
+    fail("a call in \"tool_calls\" is not {\"id\": ..., \"type\": \"function\", \"function\": "
+         "{\"name\": ..., \"arguments\": ...}}");
+  std::string problem;
+  const auto &text = value["function"]["arguments"].get_ref<const std::string &>();
+  Json arguments = parseNested<Json>(text, problem);
+  if (!arguments.is_object())
+    fail("the \"arguments\" of a call in \"tool_calls\" are not the text of a JSON object");
+  calledIds.insert(value["id"].get<std::string>());
+  return {{"id", value["id"]},
+          {"type", "function"},
+          {"function", {{"name", value["function"]["name"]}, {"arguments", std::move(arguments)}}}};
+}
+
+/// A message as templates take it.
+Json RequestReader::message(const Json &value) {
+  if (!value.is_object() || !value.contains("role") || !value["role"].is_string())
+    fail("'messages' holds something that is not an object with a \"role\"");
+  auto role = value["role"].get<std::string>();
+  Json message = {{"role", role}, {"content", ""}};
+  bool hasContent = false, hasCalls = false;
+  for (const auto &[key, entry] : value.items()) {
+    if (key == "role" || entry.is_null())
+      continue;
+    if (key == "content") {
+      message[key] = content(entry);
+      hasContent = true;
+    } else if (key == "tool_calls" && role == "assistant") {
+      if (!entry.is_array() || entry.empty())
+        fail("the \"tool_calls\" of a message are not an array of calls");
+      for (const Json &call : entry)
+        message[key].push_back(toolCall(call));
+      hasCalls = true;
+    } else if (key == "tool_call_id" && role == "tool") {
+      if (!entry.is_string() || !calledIds.contains(entry.get<std::string>()))
+        fail("the \"tool_call_id\" of a message is not the \"id\" of a call before it");
+      message[key] = entry;
+    } else if (key == "name" || (key == "reasoning_content" && role == "assistant")) {
+      if (!entry.is_string())
+        fail("the \"" + key + "\" of a message is not a string");
+      if (key != "name" && !model.answers.reasoning)
+        fail("the chat template knows no reasoning, leave \"reasoning_content\" out");
+      message[key] = entry;
+    } else {
+      fail("the \"" + key + "\" of a message of the role \"" + role +
+           "\" is not implemented, leave it out");
+    }
+  }
+  if (!hasContent && !hasCalls)
+    fail("the \"content\" of a message is neither a string nor an array of parts");
+  if (hasCalls && model.answers.calls && model.answers.calls->asContent) {
+    auto text = message["content"].get<std::string>();
+    for (const Json &call : message["tool_calls"])
+      text += (text.empty() ? "" : "\n") +
+              model.answers.calls->write({call["function"]["name"].get<std::string>(),
+                                          call["function"]["arguments"].dump()});
+    message["content"] = std::move(text);
+  }
   return message;
 }
 
@@ -206,14 +397,119 @@ void RequestReader::readMessages(const Json &value) {
     failType("an array of messages");
   if (!model.chatTemplate)
     fail("the program has no chat template, use /v1/completions");
-  Json messages = Json::array();
   for (const Json &each : value)
     messages.push_back(message(each));
-  Result<Tokens> prompt = model.chatTemplate->encodeJson(messages.dump());
+}
+
+void RequestReader::readTools(const Json &value) {
+  if (!value.is_array() || value.size() > maxTools)
+    failType("an array of at most 128 tools");
+  std::set<std::string> names;
+  for (const Json &tool : value) {
+    bool good = tool.is_object() && tool.value("type", Json()) == "function" && tool.size() == 2 &&
+                tool.contains("function") && tool["function"].is_object() &&
+                tool["function"].contains("name") && tool["function"]["name"].is_string();
+    if (!good)
+      fail("'tools' hold something that is not {\"type\": \"function\", \"function\": {\"name\": "
+           "...}}");
+    Json function = Json::object();
+    for (const auto &[key, entry] : tool["function"].items()) {
+      if (key == "strict" && (entry.is_null() || entry == false))
+        continue;
+      bool fits = key == "name"          ? isFunctionName(entry.get<std::string>())
+                  : key == "description" ? entry.is_string()
+                  : key == "parameters"  ? entry.is_object()
+                                         : false;
+      if (!fits)
+        fail("the \"" + key + "\" of a function in 'tools' is not implemented" +
+             (key == "name" ? ", it consists of up to 64 letters, digits, dots, dashes and "
+                              "underscores"
+                            : ", leave it out"));
+      function[key] = entry;
+    }
+    if (!names.insert(function["name"].get<std::string>()).second)
+      fail("two functions in 'tools' have the same \"name\"");
+    tools.push_back({{"type", "function"}, {"function", std::move(function)}});
+  }
+  request.tools = {names.begin(), names.end()};
+}
+
+void RequestReader::readToolChoice(const Json &value) {
+  if (value != "none" && value != "auto")
+    fail("only a 'tool_choice' of \"auto\" or \"none\" is implemented");
+  usesTools = value == "auto";
+}
+
+/// Many templates pass over what they do not know: the text then stays as it is where that changes.
+void RequestReader::requireAllRead(const ChatTemplate &chat, const std::string &text) const {
+  auto requireRead = [&](const std::string &what, auto change) {
+    Json changed = messages;
+    bool some = false;
+    for (Json &each : changed)
+      some |= change(each);
+    if (!some)
+      return;
+    Result<std::string> other = chat.renderJson(changed.dump());
+    if (other && *other == text)
+      fail("the chat template leaves out " + what);
+  };
+  auto extend = [](Json &value) { value = value.get<std::string>() + "x"; };
+  requireRead("what other roles than system, user and assistant say", [&](Json &each) {
+    bool other = each["role"] != "system" && each["role"] != "user" && each["role"] != "assistant";
+    if (other)
+      extend(each["content"]);
+    return other;
+  });
+  requireRead("the \"name\" of a message", [&](Json &each) {
+    bool named = each.contains("name");
+    if (named)
+      extend(each["name"]);
+    return named;
+  });
+  if (model.answers.calls && model.answers.calls->asContent)
+    return;
+  requireRead("the \"tool_calls\" of a message", [&](Json &each) {
+    bool calls = each.contains("tool_calls");
+    if (calls)
+      for (Json &call : each["tool_calls"])
+        extend(call["function"]["name"]);
+    return calls;
+  });
+}
+
+/// Once all fields are known.
+void RequestReader::encodeMessages() {
+  if (!usesTools)
+    request.tools.clear();
+  std::optional<ChatTemplate> withTools;
+  if (!request.tools.empty()) {
+    field = "tools";
+    if (!model.answers.calls) {
+      std::string known;
+      for (const ToolCallFormat &format : toolCallFormats())
+        known += (known.empty() ? "" : ", ") + std::string(format.name);
+      fail("'tools' are not implemented for this model, whose chat template writes calls in none "
+           "of the known formats: " +
+           known);
+    }
+    Result<ChatTemplate> changed = model.chatTemplate->withTools(tools.dump());
+    if (!changed)
+      fail(changed.error().message);
+    withTools.emplace(*std::move(changed));
+  }
+  const ChatTemplate &used = withTools ? *withTools : *model.chatTemplate;
+  field = "messages";
+  Result<ChatTemplate::Prompt> prompt = used.encodeJson(messages.dump());
   if (!prompt)
     fail(prompt.error().message);
-  request.prompts = {*std::move(prompt)};
-  request.settings.endTokens = model.endOfTurn;
+  requireAllRead(used, prompt->text);
+  request.prompts = {std::move(prompt->tokens)};
+  request.settings.endTokens = used.endOfTurn();
+  if (model.answers.reasoning) {
+    std::string_view text = prompt->text;
+    text = text.substr(0, text.find_last_not_of(" \n") + 1);
+    request.reasons = text.ends_with(model.answers.reasoning->begin);
+  }
 }
 
 Tokens RequestReader::ids(const Json &value) const {
@@ -262,9 +558,9 @@ void RequestReader::readStop(const Json &value) {
 }
 
 void RequestReader::readSeed(const Json &value) {
-  if (!value.is_number_unsigned())
+  request.settings.seed = unsignedNumber(value);
+  if (!request.settings.seed)
     failType("a whole number from 0 to 18446744073709551615");
-  request.settings.seed = value.get<uint64_t>();
 }
 
 void RequestReader::readLogitBias(const Json &value) {
@@ -310,6 +606,14 @@ CompletionRequest RequestReader::read() {
   field = chat ? "messages" : "prompt";
   if (!json.contains(field))
     fail("'" + field + "' is missing");
+  if (chat)
+    encodeMessages();
+  for (const char *key : {"tool_choice", "parallel_tool_calls"}) {
+    field = key;
+    bool asks = json.contains(field) && json[field] != "none";
+    if (asks && tools.empty())
+      fail("'" + field + "' goes with 'tools'");
+  }
   if (bestOf && *bestOf != request.numChoices) {
     field = "best_of";
     fail("a 'best_of' other than 'n' is not implemented");
@@ -352,6 +656,10 @@ std::variant<Json, ApiError> parseObject(std::string_view body) {
     if (!value.is_null())
       present[key] = std::move(value);
   return present;
+}
+
+Json requestSchema(Endpoint endpoint, const ServedModel &model) {
+  return RequestReader::schema(endpoint, model);
 }
 
 std::variant<CompletionRequest, ApiError>

@@ -24,6 +24,9 @@ struct CompletionRequest {
   bool includeUsage = false; ///< A last event with the usage.
   /// How many alternatives each token lists; absent: no log probabilities.
   std::optional<int64_t> topLogprobs;
+  std::vector<std::string> tools; ///< Names of the functions that an answer may call.
+  bool parallelCalls = true;      ///< An answer does not end with its first call.
+  bool reasons = false;           ///< The prompt ends with the beginning of reasoning.
 };
 
 /// The program whose completions are requested.
@@ -32,13 +35,16 @@ struct ServedModel {
   const Manifest &manifest;
   const ProgramTokenizer *text;     ///< Null: the program has no tokenizer.
   const ChatTemplate *chatTemplate; ///< Null: it has no chat template.
-  Tokens endOfTurn;                 ///< What the template writes after an answer.
+  AnswerFormat answers = {};        ///< Of the chat template.
 };
 
 /// Errors: no JSON object; a field that is unknown, not implemented, of another type or out of its
 /// range; a prompt that does not fit into the context; a model that is not served.
 std::variant<CompletionRequest, ApiError>
 parseCompletionRequest(Endpoint endpoint, std::string_view body, const ServedModel &model);
+
+/// JSON Schema of the bodies that an endpoint takes, from the same table of fields.
+Json requestSchema(Endpoint endpoint, const ServedModel &model);
 
 /// The object that `body` is, without fields that are null.
 std::variant<Json, ApiError> parseObject(std::string_view body);

@@ -72,21 +72,15 @@ Status serveCommand(const Model &model, const ServeArguments &arguments) {
   if (!text)
     return text.error();
   std::optional<ChatTemplate> chatTemplate;
-  ServedModel served{.name = manifest->name,
-                     .manifest = *manifest,
-                     .text = text->get(),
-                     .chatTemplate = nullptr,
-                     .endOfTurn = {}};
+  ServedModel served{
+      .name = manifest->name, .manifest = *manifest, .text = text->get(), .chatTemplate = nullptr};
   if (manifest->chat) {
     Result<ChatTemplate> loaded = ChatTemplate::load(*manifest, text->get(), {});
     if (!loaded)
       return loaded.error();
     chatTemplate.emplace(*std::move(loaded));
-    Result<Tokens> end = chatTemplate->endOfTurn();
-    if (!end)
-      return end.error();
-    served.endOfTurn = *std::move(end);
     served.chatTemplate = &*chatTemplate;
+    served.answers = chatTemplate->answerFormat();
   }
   Result<std::vector<std::string>> keys = apiKeys(arguments);
   if (!keys)

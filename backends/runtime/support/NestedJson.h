@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -60,6 +61,21 @@ template <typename Json> Json parseNested(std::string_view text, std::string &pr
     problem =
         std::string(half) + " is an unpaired surrogate; write both halves or the character itself";
   return problem.empty() ? value : Json(Json::value_t::discarded);
+}
+
+/// The whole number from 0 to 2^64 - 1 that a value is.
+template <typename Json> std::optional<uint64_t> unsignedNumber(const Json &value) {
+  return value.is_number_unsigned() ? std::optional(value.template get<uint64_t>()) : std::nullopt;
+}
+
+/// The whole number from `min` to `max` that a value is.
+template <typename Json>
+std::optional<int64_t> wholeNumberWithin(const Json &value, int64_t min, int64_t max) {
+  if (!value.is_number_integer() ||
+      (value.is_number_unsigned() && value.template get<uint64_t>() > INT64_MAX))
+    return std::nullopt;
+  auto number = value.template get<int64_t>();
+  return number >= min && number <= max ? std::optional(number) : std::nullopt;
 }
 
 } // namespace mica::rt

@@ -47,15 +47,30 @@ Result<ChatTemplate> ChatTemplate::load(const Manifest &manifest, const ProgramT
   if (!program)
     return Error{"the chat template cannot be run (" + program.error().message +
                  "); continue a text with -p instead"};
-  std::optional<Result<jinja::Template>> toolProgram;
-  if (chat.toolTemplate)
-    toolProgram.emplace(jinja::Template::parse(*chat.toolTemplate));
-  ChatTemplate loaded(chat, *text, *std::move(program), std::move(toolProgram));
+  ChatTemplate loaded(chat, *text, std::make_shared<jinja::Template>(*std::move(program)));
+  if (chat.toolTemplate) {
+    if (auto parsed = jinja::Template::parse(*chat.toolTemplate))
+      loaded.toolProgram.emplace(std::make_shared<jinja::Template>(*std::move(parsed)));
+    else
+      loaded.toolProgram.emplace(parsed.error());
+  }
   loaded.special = options.special;
   if (options.tools)
     if (Status used = loaded.useTools(*options.tools); !used)
       return used.error();
+  if (Status found = loaded.findEndOfTurn(); !found)
+    return found.error();
   return loaded;
+}
+
+Result<ChatTemplate> ChatTemplate::withTools(const std::string &list) const {
+  ChatTemplate changed = *this;
+  if (Status set = changed.setTools(list); !set)
+    return set.error();
+  if (changed.hasToolTemplate() != hasToolTemplate())
+    if (Status found = changed.findEndOfTurn(); !found)
+      return found.error();
+  return changed;
 }
 
 ChatTemplate::Rendered ChatTemplate::render(const std::vector<Message> &messages,
@@ -63,7 +78,7 @@ ChatTemplate::Rendered ChatTemplate::render(const std::vector<Message> &messages
   Json list = Json::array();
   for (const Message &message : messages)
     list.push_back({{"role", message.role}, {"content", tokenizer::repairUtf8(message.content)}});
-  return renderJson(list.dump(), answer);
+  return renderList(list.dump(), answer);
 }
 
 ChatTemplate::Rendered ChatTemplate::renderBy(const jinja::Template &used,
@@ -90,9 +105,7 @@ Status ChatTemplate::useTools(const std::string &path) {
     return Error{"the tools in '" + path + "': " + problem};
   if (!isListOfObjects(list))
     return Error{"the tools in '" + path + "' " + noTools};
-  Status set = setTools(list.dump());
-  shared = tools;
-  return set;
+  return setTools(list.dump());
 }
 
 Status ChatTemplate::setTools(const std::string &list) {
@@ -102,7 +115,7 @@ Status ChatTemplate::setTools(const std::string &list) {
   if (toolProgram && !*toolProgram)
     return Error{"the chat template for tools cannot be run (" + toolProgram->error().message +
                  "); leave them out"};
-  const jinja::Template &used = toolProgram ? **toolProgram : program;
+  const jinja::Template &used = toolProgram ? **toolProgram.value() : *program;
   const char *question = R"([{"role": "user", "content": "A question"}])";
   Rendered with = renderBy(used, question, list, true);
   if (!with)
@@ -117,15 +130,15 @@ Status ChatTemplate::setTools(const std::string &list) {
 Result<Tokens> ChatTemplate::idsOf(const Rendered &rendered) const {
   if (!rendered)
     return rendered.error();
-  return text.encodeWithSpecialTokens(rendered->bytes,
-                                      special ? ByteRanges() : rendered->untrusted);
+  return text->encodeWithSpecialTokens(rendered->bytes,
+                                       special ? ByteRanges() : rendered->untrusted);
 }
 
 Result<Tokens> ChatTemplate::encode(const std::vector<Message> &messages, bool answer) const {
   return idsOf(render(messages, answer));
 }
 
-Result<Tokens> ChatTemplate::encodeJson(const std::string &messages) const {
+Result<ChatTemplate::Prompt> ChatTemplate::encodeJson(const std::string &messages) const {
   Json list = Json::parse(messages);
   bool haveRoles = isListOfObjects(list);
   for (const Json &message : list)
@@ -134,10 +147,34 @@ Result<Tokens> ChatTemplate::encodeJson(const std::string &messages) const {
     return Error{
         "\"messages\" is not a list of objects with a role each; write [{\"role\": \"user\", "
         "\"content\": \"Hello\"}]"};
-  return idsOf(renderJson(messages, true));
+  Rendered rendered = renderList(messages, true);
+  Result<Tokens> ids = idsOf(rendered);
+  if (!ids)
+    return ids.error();
+  return Prompt{*std::move(ids), std::move(rendered->bytes)};
 }
 
-Result<Tokens> ChatTemplate::endOfTurn() const {
+Result<std::string> ChatTemplate::renderJson(const std::string &messages) const {
+  Rendered rendered = renderList(messages, true);
+  if (!rendered)
+    return rendered.error();
+  return std::move(rendered->bytes);
+}
+
+AnswerFormat ChatTemplate::answerFormat() const {
+  bool own = toolProgram && *toolProgram;
+  return detectAnswerFormat(own ? *chat.toolTemplate : chat.chatTemplate,
+                            [&](const std::string &messages, const std::string &known,
+                                bool answer) -> std::optional<std::string> {
+                              Rendered rendered = renderBy(own ? **toolProgram.value() : *program,
+                                                           messages, known, answer);
+                              if (!rendered)
+                                return std::nullopt;
+                              return std::move(rendered->bytes);
+                            });
+}
+
+Status ChatTemplate::findEndOfTurn() {
   static constexpr std::string_view answer = "The answer";
   std::vector<Message> turns = {{"user", "A question"}, {"assistant", std::string(answer)}};
   Rendered rendered = render(turns, false);
@@ -149,14 +186,17 @@ Result<Tokens> ChatTemplate::endOfTurn() const {
   if (!rendered)
     return rendered.error();
   size_t place = rendered->bytes.rfind(answer);
+  end.clear();
   if (place == std::string::npos)
-    return Tokens();
+    return {};
   std::string rest = rendered->bytes.substr(place + answer.size());
   rest.erase(0, std::min(rest.find_first_not_of(" \n"), rest.size()));
-  Result<Tokens> ids = text.encodeWithSpecialTokens(rest);
-  if (ids)
-    ids->resize(!ids->empty() && text.isSpecial(ids->front()) ? 1 : 0);
-  return ids;
+  Result<Tokens> ids = text->encodeWithSpecialTokens(rest);
+  if (!ids)
+    return ids.error();
+  if (!ids->empty() && text->isSpecial(ids->front()))
+    end = {ids->front()};
+  return {};
 }
 
 } // namespace mica::rt

@@ -4,8 +4,7 @@
 
 namespace mica::rt {
 
-/// How many bytes at the end of `text` begin `string` without completing it.
-static size_t begunAtEnd(std::string_view text, std::string_view string) {
+size_t begunAtEnd(std::string_view text, std::string_view string) {
   for (size_t size = std::min(text.size(), string.size() - 1); size > 0; --size)
     if (text.ends_with(string.substr(0, size)))
       return size;

@@ -8,6 +8,9 @@
 
 namespace mica::rt {
 
+/// How many bytes at the end of `text` begin `string`, which is not empty, without completing it.
+size_t begunAtEnd(std::string_view text, std::string_view string);
+
 class StopSequences {
 public:
   /// No string may be empty.

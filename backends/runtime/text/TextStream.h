@@ -15,6 +15,8 @@ public:
 
   /// What the text continues with: whole characters, and nothing of a stop string.
   std::string push(int32_t token) { return stop.push(decoder.push(token)); }
+  /// The same of a text that no token of its own spells.
+  std::string pushText(std::string_view text) { return stop.push(text); }
   /// The end of the text.
   std::string finish() {
     std::string rest = stop.push(decoder.finish());

@@ -62,6 +62,44 @@ TEST_F(SchedulerTest, PromptsWithinTheBudgetAreOfOneStep) {
   EXPECT_EQ(recorders[3].tokens, fakeContinuation({7, 8, 9, 1, 2, 3}, 2));
 }
 
+TEST_F(SchedulerTest, PromptsTakeTurns) {
+  open({.slots = 3, .promptRows = 3});
+  Recorder text, longer, other, shorter;
+  submit(request({1}, 12), text);
+  scheduler->step();
+  submit(request(Tokens(15, 7), 2), longer);
+  submit(request(Tokens(14, 8), 2), other);
+  submit(request({5, 6}, 2), shorter); // waits for a slot
+  size_t step = 0, first = 0;
+  for (; longer.tokens.empty() || other.tokens.empty(); ++step) {
+    ASSERT_LT(step, 20u);
+    size_t tokens = text.tokens.size();
+    scheduler->step();
+    EXPECT_EQ(text.tokens.size(), tokens + 1) << "a text in progress has a token in each step";
+    if (first == 0 && !other.tokens.empty())
+      first = step;
+  }
+  EXPECT_EQ(step, 10u) << "five chunks each";
+  EXPECT_EQ(first, 9u);
+  scheduler->step();
+  finishAll();
+  EXPECT_EQ(text.tokens, fakeContinuation({1}, 12));
+  EXPECT_EQ(longer.tokens, fakeContinuation(Tokens(15, 7), 2));
+  EXPECT_EQ(shorter.tokens, fakeContinuation({5, 6}, 2));
+
+  // One that comes later does not wait for the end of those before it.
+  Recorder again, late;
+  submit(request(Tokens(15, 9), 1), again);
+  scheduler->step();
+  submit(request({4, 3, 2, 1}, 1), late);
+  for (int i = 0; i < 4; ++i)
+    scheduler->step();
+  EXPECT_TRUE(late.result);
+  EXPECT_FALSE(again.result);
+  finishAll();
+  EXPECT_EQ(again.tokens, fakeContinuation(Tokens(15, 9), 1));
+}
+
 TEST_F(SchedulerTest, SlotsAreReused) {
   open({.slots = 2});
   std::deque<Recorder> recorders(7);

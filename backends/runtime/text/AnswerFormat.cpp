@@ -1,0 +1,369 @@
+#include "backends/runtime/text/AnswerFormat.h"
+#include "backends/runtime/support/NestedJson.h"
+#include "backends/runtime/text/StopSequences.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace mica::rt {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+constexpr std::string_view whitespace = " \t\r\n";
+
+constexpr ReasoningFormat reasoningFormats[] = {
+    {"<think>", "</think>"},
+    {"[THINK]", "[/THINK]"},
+};
+
+constexpr ToolCallFormat callFormats[] = {
+    {.name = "Hermes", .begin = "<tool_call>", .end = "</tool_call>", .argumentsKey = "arguments"},
+    {.name = "Llama 3",
+     .begin = "<|python_tag|>",
+     .end = "",
+     .argumentsKey = "parameters",
+     .bare = true},
+    {.name = "Mistral", .begin = "[TOOL_CALLS]", .end = "", .argumentsKey = "arguments"},
+    {.name = "SmolLM",
+     .begin = "<tool_call>",
+     .end = "</tool_call>",
+     .argumentsKey = "arguments",
+     .asContent = true},
+};
+
+const ToolCall probe = {"probe_function", R"({"probe_argument":"Probe"})"};
+
+/// The answer that a template writes with the call `probe`.
+std::optional<std::string> renderProbe(const RenderConversation &render) {
+  Json question = {{"role", "user"}, {"content", "A question"}};
+  Json tool = {{"type", "function"},
+               {"function",
+                {{"name", probe.name},
+                 {"description", "A function"},
+                 {"parameters",
+                  {{"type", "object"},
+                   {"properties", {{"probe_argument", {{"type", "string"}}}}},
+                   {"required", {"probe_argument"}}}}}}};
+  Json call = {{"id", "abcdefghi"},
+               {"type", "function"},
+               {"function", {{"name", probe.name}, {"arguments", Json::parse(probe.arguments)}}}};
+  Json answer = {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({call})}};
+  std::string tools = Json::array({tool}).dump();
+  std::optional<std::string> before = render(Json::array({question}).dump(), tools, true);
+  std::optional<std::string> with = render(Json::array({question, answer}).dump(), tools, false);
+  if (!before || !with)
+    return std::nullopt;
+  auto [expected, answered] =
+      std::mismatch(before->begin(), before->end(), with->begin(), with->end());
+  // Marks may begin alike.
+  if (expected != before->end())
+    while (answered != with->begin() &&
+           std::string_view(">] \n").find(answered[-1]) == std::string_view::npos)
+      --answered;
+  return std::string(answered, with->end());
+}
+
+bool isCallIn(const std::string &answer, const AnswerFormat &format) {
+  AnswerReader reader(format, {probe.name}, /*reasons=*/false);
+  std::vector<AnswerReader::Part> parts = reader.push(answer);
+  for (AnswerReader::Part &part : reader.finish())
+    parts.push_back(std::move(part));
+  return std::any_of(parts.begin(), parts.end(),
+                     [](const AnswerReader::Part &part) { return part.call == probe; });
+}
+} // namespace
+
+std::span<const ToolCallFormat> toolCallFormats() { return callFormats; }
+
+std::string ToolCallFormat::write(const ToolCall &call) const {
+  std::string text(begin);
+  text += "\n{\"name\": " + Json(call.name).dump() + ", \"" + std::string(argumentsKey) +
+          "\": " + call.arguments + "}\n";
+  return text + std::string(end);
+}
+
+AnswerFormat detectAnswerFormat(std::string_view source, const RenderConversation &render) {
+  AnswerFormat found;
+  for (const ReasoningFormat &format : reasoningFormats)
+    if (!found.reasoning && source.find(format.end) != source.npos)
+      found.reasoning = &format;
+  std::optional<std::string> answer = renderProbe(render);
+  for (const ToolCallFormat &format : callFormats) {
+    // What the template tells the model, as it writes no call.
+    bool told = source.find(format.begin) != source.npos &&
+                source.find(format.argumentsKey) != source.npos &&
+                source.find("<function=") == source.npos;
+    bool written = answer && isCallIn(*answer, {found.reasoning, &format});
+    bool omitted = !answer || answer->find(probe.name) == answer->npos;
+    if (format.asContent ? told && omitted : written) {
+      found.calls = &format;
+      break;
+    }
+  }
+  return found;
+}
+
+AnswerReader::AnswerReader(const AnswerFormat &format, std::vector<std::string> tools, bool reasons)
+    : reasoning(format.reasoning), format(tools.empty() ? nullptr : format.calls),
+      tools(std::move(tools)), state(reasons && reasoning ? State::Reasoning : State::Start) {}
+
+std::vector<AnswerReader::Part> AnswerReader::push(std::string_view text) {
+  held += text;
+  while (advance(/*atEnd=*/false)) {
+  }
+  return std::exchange(parts, {});
+}
+
+std::vector<AnswerReader::Part> AnswerReader::finish() {
+  while (advance(/*atEnd=*/true)) {
+  }
+  // The space before the end of an answer that is text alone is part of it.
+  if (state == State::Content && calls == 0)
+    emit(Part::Kind::Content, std::exchange(space, {}));
+  return std::exchange(parts, {});
+}
+
+/// Reads on in `held`. Whether there may be more to read.
+bool AnswerReader::advance(bool atEnd) {
+  switch (state) {
+  case State::Start:
+    return readStart(atEnd);
+  case State::Content:
+    return readContent(atEnd);
+  case State::Reasoning:
+    return readReasoning(atEnd);
+  case State::Call:
+    return readCall(atEnd);
+  case State::AfterCall:
+    return readAfterCall(atEnd);
+  }
+  return false;
+}
+
+/// Whether `text` may become `mark`, or begins with it.
+static bool mayBegin(std::string_view text, std::string_view mark) {
+  return !mark.empty() && text.substr(0, mark.size()) == mark.substr(0, text.size());
+}
+
+/// Before anything but space has come: reasoning, a call without a mark, or content.
+bool AnswerReader::readStart(bool atEnd) {
+  size_t begin = held.find_first_not_of(whitespace);
+  bool looks = reasoning || (format && format->bare);
+  if (looks && begin == held.npos && !atEnd)
+    return false;
+  std::string_view rest =
+      begin == held.npos ? std::string_view() : std::string_view(held).substr(begin);
+  if (reasoning && !rest.empty() && mayBegin(rest, reasoning->begin)) {
+    if (rest.size() >= reasoning->begin.size()) {
+      held.erase(0, begin + reasoning->begin.size());
+      state = State::Reasoning;
+      return true;
+    }
+    if (!atEnd)
+      return false;
+  }
+  if (format && format->bare && rest.starts_with('{')) {
+    held.erase(0, begin);
+    beginCall(/*markSize=*/0);
+    return true;
+  }
+  state = State::Content;
+  trimmed = true; // Space that a model begins with is its own.
+  return true;
+}
+
+bool AnswerReader::readContent(bool atEnd) {
+  if (held.empty())
+    return false;
+  if (!format) {
+    emitContent(std::exchange(held, {}));
+    return false;
+  }
+  size_t mark = held.find(format->begin);
+  size_t plain = mark != held.npos ? mark
+                 : atEnd           ? held.size()
+                                   : held.size() - begunAtEnd(held, format->begin);
+  emitContent(held.substr(0, plain));
+  held.erase(0, plain);
+  if (mark == held.npos)
+    return false;
+  beginCall(format->begin.size());
+  return true;
+}
+
+bool AnswerReader::readReasoning(bool atEnd) {
+  size_t mark = held.find(reasoning->end);
+  size_t plain = mark != held.npos ? mark
+                 : atEnd           ? held.size()
+                                   : held.size() - begunAtEnd(held, reasoning->end);
+  emit(Part::Kind::Reasoning, held.substr(0, plain));
+  held.erase(0, plain);
+  if (mark == std::string::npos)
+    return false;
+  held.erase(0, reasoning->end.size());
+  space.clear();
+  trimmed = false;
+  state = State::Content;
+  if (format && format->bare)
+    state = State::AfterCall;
+  return true;
+}
+
+void AnswerReader::beginCall(size_t size) {
+  state = State::Call;
+  markSize = scanned = size;
+  depth = 0;
+  inString = escaped = false;
+}
+
+/// Reads on to the end of the JSON in `held`. Whether it is there.
+bool AnswerReader::scanJson() {
+  while (scanned < held.size()) {
+    char c = held[scanned++];
+    if (inString) {
+      inString = escaped || c != '"';
+      escaped = !escaped && c == '\\';
+      continue;
+    }
+    if (c == '"')
+      inString = true;
+    else if (c == '{' || c == '[')
+      ++depth;
+    else if ((c == '}' || c == ']') && --depth == 0)
+      return true;
+  }
+  return false;
+}
+
+bool AnswerReader::readCall(bool atEnd) {
+  size_t begin = held.find_first_not_of(whitespace, markSize);
+  if (begin == held.npos && !atEnd)
+    return false;
+  bool isJson = begin != held.npos && (held[begin] == '{' || held[begin] == '[');
+  if (isJson) {
+    scanned = std::max(scanned, begin);
+    if (!scanJson()) {
+      if (!atEnd)
+        return false;
+      scanned = held.size();
+    }
+    auto found = parseCalls(std::string_view(held).substr(begin, scanned - begin));
+    if (found) {
+      for (ToolCall &call : *found)
+        parts.push_back({.kind = Part::Kind::Call, .text = {}, .call = std::move(call)});
+      calls += found->size();
+      held.erase(0, scanned);
+      space.clear();
+      state = State::AfterCall;
+      return true;
+    }
+  } else {
+    // The mark alone is text.
+    scanned = std::max<size_t>(markSize, 1);
+  }
+  scanned = std::min(scanned, held.size());
+  state = State::Content;
+  emitContent(held.substr(0, scanned));
+  held.erase(0, scanned);
+  return true;
+}
+
+/// After a call, or after reasoning that a call without a mark may follow.
+bool AnswerReader::readAfterCall(bool atEnd) {
+  size_t begin = held.find_first_not_of(calls > 0 && format->end.empty() ? " \t\r\n;" : whitespace);
+  if (begin == held.npos) {
+    held.clear();
+    return false;
+  }
+  held.erase(0, begin);
+  if (calls > 0 && mayBegin(held, format->end)) {
+    if (held.size() >= format->end.size()) {
+      held.erase(0, format->end.size());
+      trimmed = false;
+      return true;
+    }
+    if (!atEnd)
+      return false;
+  }
+  if (format->bare && held.front() == '{') {
+    beginCall(/*markSize=*/0);
+    return true;
+  }
+  trimmed = false;
+  state = State::Content;
+  return true;
+}
+
+/// The calls of an object or array; absent: it is something else.
+std::optional<std::vector<ToolCall>> AnswerReader::parseCalls(std::string_view text) const {
+  std::string problem;
+  Json json = parseNested<Json>(text, problem);
+  if (json.is_object())
+    json = Json::array({std::move(json)});
+  if (!json.is_array() || json.empty())
+    return std::nullopt;
+  std::vector<ToolCall> found;
+  const std::string key(format->argumentsKey);
+  for (const Json &each : json) {
+    if (!each.is_object() || !each.contains("name") || !each["name"].is_string() ||
+        !each.contains(key) || !each[key].is_object())
+      return std::nullopt;
+    for (const auto &[other, value] : each.items())
+      if (other != "name" && other != key && other != "id" && other != "type")
+        return std::nullopt;
+    auto name = each["name"].get<std::string>();
+    if (std::find(tools.begin(), tools.end(), name) == tools.end())
+      return std::nullopt;
+    found.push_back({std::move(name), each[key].dump()});
+  }
+  return found;
+}
+
+/// Reasoning without the space around it.
+void AnswerReader::emit(Part::Kind kind, std::string text) {
+  if (kind == Part::Kind::Reasoning) {
+    if (!trimmed)
+      text.erase(0, std::min(text.find_first_not_of(whitespace), text.size()));
+    if (text.empty())
+      return;
+    trimmed = true;
+    size_t end = text.find_last_not_of(whitespace) + 1;
+    std::string after = text.substr(end);
+    text.resize(end);
+    if (text.empty()) {
+      space += after;
+      return;
+    }
+    text = std::exchange(space, std::move(after)) + text;
+  }
+  if (text.empty())
+    return;
+  if (!parts.empty() && parts.back().kind == kind)
+    parts.back().text += text;
+  else
+    parts.push_back({.kind = kind, .text = std::move(text), .call = {}});
+}
+
+/// Content without the space between it and reasoning or calls.
+void AnswerReader::emitContent(std::string text) {
+  if (!trimmed)
+    text.erase(0, std::min(text.find_first_not_of(whitespace), text.size()));
+  if (text.empty())
+    return;
+  trimmed = true;
+  if (format) {
+    size_t end = text.find_last_not_of(whitespace) + 1;
+    std::string after = text.substr(end);
+    text.resize(end);
+    if (text.empty()) {
+      space += after;
+      return;
+    }
+    text = std::exchange(space, std::move(after)) + text;
+  }
+  emit(Part::Kind::Content, std::move(text));
+}
+
+} // namespace mica::rt

@@ -1,0 +1,171 @@
+"""`PROGRAM serve`: calls of tools and reasoning, in the formats of families of models."""
+
+import json
+
+import harness
+from harness import Case, for_each
+from scripted import scripted
+from test_serve import Server
+
+TEMPLATES = harness.ROOT / "tests/jinja/templates"
+QUESTION = [{"role": "user", "content": "27 + 15"}]
+TOOLS = [{"type": "function", "function": {
+    "name": "add", "description": "Adds.", "parameters": {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}}}},
+         {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}]
+# What a turn begins with, which says what the model answers.
+START = ("{% if add_generation_prompt %}{{ '<|after|>' if messages[-1].role == 'tool' else '<|both|>' if messages[-1].content == 'both' "
+         "else '<|think|>' if messages[-1].content == 'think' else '<|call|>' if tools else '<|plain|>' }}{% endif %}")
+PLAIN = {"<|plain|>": ["Forty", "-two"], "<|after|>": ["It is", " 42."]}
+FORMATS = {
+    "qwen2": {"<|call|>": ["Let me see.", "\n<tool", '_call>\n{"name": "add", "argu', 'ments": {"a": 27, "b": 15}}\n', "</tool_call>"],
+              "<|both|>": ['<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>\n',
+                           '<tool_call>{"name": "now", "arguments": {}}</tool_call>'], **PLAIN},
+    "llama3": {"<|call|>": ["<|python_tag|>", '{"name": "add", "param', 'eters": {"a": 27, "b": 15}}'],
+               "<|both|>": ['{"name": "add", "parameters": {"a": 1}}', '; {"name": "now", "parameters": {}}'], **PLAIN},
+    "mistral": {"<|call|>": ["[TOOL_CALLS]", ' [{"name": "add", "argu', 'ments": {"a": 27, "b": 15}}]'],
+                "<|both|>": ['[TOOL_CALLS] [{"name": "add", "arguments": {"a": 1}}, ', '{"name": "now", "arguments": {}}]'], **PLAIN},
+    "smollm-tools": {"<|call|>": ["Let me see.", ' <tool_call>[{"name": "add", "argu', 'ments": {"a": 27, "b": 15}}]</tool_call>'],
+                     "<|both|>": ['<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call> ',
+                                  '<tool_call>{"name": "now", "arguments": {}}</tool_call>'], **PLAIN},
+}
+CHAT = "/v1/chat/completions"
+
+
+def model_of(family, scripts):
+    """A program with the template of a family."""
+    template = (TEMPLATES / f"{family}.jinja").read_text(encoding="utf-8").rstrip("\n")
+    return harness.once(("scripted", family), lambda: scripted(family, template + START, scripts, ("<|python_tag|>", "[TOOL_CALLS]")))
+
+
+def joined(events):
+    """The message that deltas make, and how it ends."""
+    message, reason = {"content": "", "reasoning_content": "", "tool_calls": []}, None
+    for event in events:
+        [choice] = event["choices"]
+        reason = choice["finish_reason"]
+        for key, value in choice["delta"].items():
+            if key == "tool_calls":
+                for call in value:
+                    assert call.pop("index") == len(message["tool_calls"])
+                    message["tool_calls"].append(call)
+            elif key != "role":
+                message[key] += value
+    return message, reason
+
+
+@for_each(FORMATS, "calls")
+class Tools(Case):
+    def calls(self, family):
+        with Server("--sequences", "2", model=model_of(family, FORMATS[family])) as server:
+            plain = server.chat(QUESTION)["choices"][0]
+            self.assertEqual((plain["message"]["content"], plain["finish_reason"]), ("Forty-two", "stop"))
+            self.assertNotIn("tool_calls", plain["message"])
+            without = server.chat(QUESTION, tools=TOOLS, tool_choice="none")["choices"][0]
+            self.assertEqual(without, plain)
+
+            choice = server.chat(QUESTION, tools=TOOLS)["choices"][0]
+            [call] = choice["message"]["tool_calls"]
+            self.assertEqual(choice["finish_reason"], "tool_calls")
+            self.assertEqual(choice["message"]["content"], "Let me see." if "Let me see." in FORMATS[family]["<|call|>"] else None)
+            self.assertEqual((call["type"], call["function"]["name"], json.loads(call["function"]["arguments"])),
+                             ("function", "add", {"a": 27, "b": 15}))
+            self.assertRegex(call["id"], "^[a-z0-9]{9}$")
+
+            # What is not known is text.
+            other = server.chat(QUESTION, tools=[TOOLS[1]])["choices"][0]
+            self.assertNotIn("tool_calls", other["message"])
+            self.assertIn('"add"', other["message"]["content"])
+            # As is a call that has not come to its end.
+            cut = server.chat(QUESTION, tools=TOOLS, max_tokens=2)["choices"][0]
+            self.assertEqual((cut["finish_reason"], "tool_calls" in cut["message"]), ("length", False))
+
+            # Two calls, streamed; and the first of them alone.
+            both = {"messages": [{"role": "user", "content": "both"}], "tools": TOOLS, "temperature": 0, "stream": True}
+            message, reason = joined(server.events(CHAT, both))
+            self.assertEqual(([(call["function"]["name"], call["function"]["arguments"]) for call in message["tool_calls"]], reason),
+                             ([("add", '{"a":1}'), ("now", "{}")], "tool_calls"))
+            message, reason = joined(server.events(CHAT, {**both, "parallel_tool_calls": False}))
+            self.assertEqual(([call["function"]["name"] for call in message["tool_calls"]], reason), (["add"], "tool_calls"))
+            message, reason = joined(server.events(CHAT, {**both, "messages": QUESTION}))
+            self.assertEqual((message["content"] or None, message["tool_calls"][0]["function"], reason),
+                             (choice["message"]["content"], call["function"], "tool_calls"))
+
+            # The result goes back.
+            turns = QUESTION + [choice["message"], {"role": "tool", "tool_call_id": call["id"], "content": "42"}]
+            self.assertEqual(server.chat(turns, tools=TOOLS)["choices"][0]["message"]["content"], "It is 42.")
+            counts = [server.chat(QUESTION + [{**choice["message"], "tool_calls": [
+                {**call, "function": {"name": "add", "arguments": arguments}}]}, turns[-1]])["usage"]["prompt_tokens"]
+                      for arguments in ('{"a": 1}', '{"a": 1, "b": "longer"}')]
+            self.assertLess(counts[0], counts[1], "the template reads arguments")
+            for mention, wrong in (('"tool_call_id"', {**turns[-1], "tool_call_id": "other"}),
+                                   ('"tool_calls" of a message of the role "user"', {**choice["message"], "role": "user"}),
+                                   ("the text of a JSON object", {**choice["message"], "tool_calls": [
+                                       {**call, "function": {"name": "add", "arguments": "x"}}]})):
+                status, answer = server.post(CHAT, {"messages": turns[:2] + [wrong]})
+                self.assertEqual((status, mention in answer["error"]["message"]), (400, True), answer)
+
+
+class Refusals(Case):
+    def test_tools_that_are_refused(self):
+        with Server("--sequences", "1", model=model_of("qwen2", FORMATS["qwen2"])) as server:
+            function = TOOLS[0]["function"]
+            for mention, fields in (("only a 'tool_choice' of", {"tools": TOOLS, "tool_choice": "required"}),
+                                    ("only a 'tool_choice' of", {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "add"}}}),
+                                    ("'tool_choice' goes with 'tools'", {"tool_choice": "auto"}),
+                                    ("'parallel_tool_calls' goes with 'tools'", {"parallel_tool_calls": False}),
+                                    ("is not an array of at most 128 tools", {"tools": {}}),
+                                    ("hold something that is not", {"tools": [{"type": "retrieval"}]}),
+                                    ('the "strict" of a function', {"tools": [{"type": "function", "function": {**function, "strict": True}}]}),
+                                    ("letters, digits", {"tools": [{"type": "function", "function": {"name": "a b"}}]}),
+                                    ('have the same "name"', {"tools": TOOLS[:1] * 2})):
+                status, answer = server.post(CHAT, {"messages": QUESTION, **fields})
+                self.assertEqual((status, mention in answer["error"]["message"]), (400, True), answer)
+            named = QUESTION[0] | {"name": "Ada"}
+            for mention, message in (('leaves out the "name"', named), ("no reasoning", {"role": "assistant", "content": "", "reasoning_content": "a"}),
+                                     ('the "refusal" of a message', {"role": "assistant", "content": "", "refusal": "No."})):
+                status, answer = server.post(CHAT, {"messages": [message]})
+                self.assertEqual((status, mention in answer["error"]["message"]), (400, True), answer)
+
+    def test_templates_without_a_known_format(self):
+        with Server("--sequences", "1", model=model_of("command-r", PLAIN)) as server:
+            status, answer = server.post(CHAT, {"messages": QUESTION, "tools": TOOLS})
+            self.assertEqual((status, answer["error"]["param"]), (400, "tools"))
+            self.assertIn("Hermes, Llama 3, Mistral, SmolLM", answer["error"]["message"])
+
+    def test_templates_that_leave_results_out(self):
+        template = "{% for m in messages if m.role != 'tool' %}{{ m.content }};{% endfor %}" + START
+        path = harness.once(("scripted", "deaf"), lambda: scripted("deaf", template, PLAIN))
+        call = {"id": "a", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+        with Server("--sequences", "1", model=path) as server:
+            for mention, messages in (("leaves out what other roles", [{"role": "tool", "content": "42"}]),
+                                      ('leaves out the "tool_calls"', [{"role": "assistant", "content": "", "tool_calls": [call]}])):
+                status, answer = server.post(CHAT, {"messages": QUESTION + messages})
+                self.assertEqual((status, mention in answer["error"]["message"]), (400, True), answer)
+
+
+class Reasoning(Case):
+    def test_reasoning_is_no_content(self):
+        scripts = {"<|think|>": ["<think>", "\nI add", " them.\n", "</think>", "\n\nForty", "-three"],
+                   "<|both|>": ["<think>\nI call.\n</thi", 'nk>\n\n<tool_call>{"name": "now", "arguments": {}}</tool_call>'], **PLAIN}
+        template = (TEMPLATES / "qwen3.jinja").read_text(encoding="utf-8").rstrip("\n") + START
+        path = scripted("qwen3", template, scripts, ("<think>", "</think>"))
+        with Server("--sequences", "1", model=path) as server:
+            think = [{"role": "user", "content": "think"}]
+            message = server.chat(think)["choices"][0]["message"]
+            self.assertEqual((message["reasoning_content"], message["content"]), ("I add them.", "Forty-three"))
+            streamed, reason = joined(server.events(CHAT, {"messages": think, "temperature": 0, "stream": True}))
+            self.assertEqual((streamed["reasoning_content"], streamed["content"], reason), ("I add them.", "Forty-three", "stop"))
+            self.assertNotIn("reasoning_content", server.chat(QUESTION)["choices"][0]["message"])
+            message = server.chat([{"role": "user", "content": "both"}], tools=TOOLS)["choices"][0]["message"]
+            self.assertEqual((message["reasoning_content"], message["tool_calls"][0]["function"]["name"]), ("I call.", "now"))
+            # It goes back, also where the template drops what an earlier turn thought.
+            self.assertEqual(server.chat(think + [{"role": "assistant", "content": "42", "reasoning_content": "I add them."}] + QUESTION)
+                             ["choices"][0]["message"]["content"], "Forty-two")
+
+    def test_a_prompt_that_begins_reasoning(self):
+        template = ("{% for m in messages %}{{ m.role ~ ':' ~ m.content.split('</think>')[-1] ~ '<|im_end|>' }}{% endfor %}"
+                    "{% if add_generation_prompt %}{{ 'assistant:<think>' }}{% endif %}")
+        path = scripted("open-think", template, {"<think>": ["I add.", "</think>42"]})
+        with Server("--sequences", "1", model=path) as server:
+            message = server.chat(QUESTION)["choices"][0]["message"]
+            self.assertEqual((message["reasoning_content"], message["content"]), ("I add.", "42"))

@@ -1,0 +1,171 @@
+#include "backends/runtime/text/AnswerFormat.h"
+#include "backends/runtime/text/jinja/Template.h"
+#include "tests/unit/Paths.h"
+
+#include <fstream>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+using namespace mica::rt;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// The format of a template of tests/jinja.
+AnswerFormat formatOf(const std::string &name) {
+  std::ifstream file(MICA_SOURCE_DIR "/tests/jinja/templates/" + name + ".jinja");
+  std::stringstream source;
+  source << file.rdbuf();
+  auto parsed = jinja::Template::parse(source.str());
+  EXPECT_TRUE(parsed) << name;
+  if (!parsed)
+    return {};
+  return detectAnswerFormat(source.str(),
+                            [&](const std::string &messages, const std::string &tools,
+                                bool answer) -> std::optional<std::string> {
+                              auto rendered = parsed->render({{"documents", nullptr},
+                                                              {"add_generation_prompt", answer},
+                                                              {"bos_token", "<s>"},
+                                                              {"eos_token", "</s>"}},
+                                                             {{"messages", Json::parse(messages)},
+                                                              {"tools", Json::parse(tools)}});
+                              return rendered ? std::optional(rendered->bytes) : std::nullopt;
+                            });
+}
+
+/// The parts of an answer that comes in pieces of `size` bytes: "content", "think: reasoning" and
+/// "NAME(ARGUMENTS)".
+std::vector<std::string> partsOf(const AnswerFormat &format, const std::string &answer, size_t size,
+                                 bool reasons = false) {
+  AnswerReader reader(format, {"add", "now"}, reasons);
+  std::vector<AnswerReader::Part> parts;
+  auto take = [&](std::vector<AnswerReader::Part> more) {
+    for (AnswerReader::Part &part : more) {
+      EXPECT_TRUE(part.kind == AnswerReader::Part::Kind::Call || !part.text.empty());
+      bool same = !parts.empty() && part.kind != AnswerReader::Part::Kind::Call &&
+                  parts.back().kind == part.kind;
+      if (same)
+        parts.back().text += part.text;
+      else
+        parts.push_back(std::move(part));
+    }
+  };
+  for (size_t at = 0; at < answer.size(); at += size)
+    take(reader.push(std::string_view(answer).substr(at, size)));
+  take(reader.finish());
+  std::vector<std::string> written;
+  for (const AnswerReader::Part &part : parts)
+    written.push_back(part.kind == AnswerReader::Part::Kind::Call
+                          ? part.call.name + "(" + part.call.arguments + ")"
+                      : part.kind == AnswerReader::Part::Kind::Reasoning ? "think: " + part.text
+                                                                         : part.text);
+  return written;
+}
+
+using Parts = std::vector<std::string>;
+
+void expectParts(const AnswerFormat &format, const std::string &answer, const Parts &expected,
+                 bool reasons = false) {
+  for (size_t size : {1, 2, 3, 5, 7, 1000})
+    EXPECT_EQ(partsOf(format, answer, size, reasons), expected) << answer << " by " << size;
+}
+
+TEST(AnswerFormat, IsThatOfTheTemplate) {
+  const std::vector<std::pair<const char *, const char *>> expected = {
+      {"qwen2", "Hermes"},           {"qwen3", "Hermes"},        {"llama3", "Llama 3"},
+      {"mistral", "Mistral"},        {"smollm-tools", "SmolLM"}, {"smollm", nullptr},
+      {"chatml", nullptr},           {"gemma", nullptr},         {"command-r", nullptr},
+      {"typescript-tools", nullptr}, {"phi3", nullptr}};
+  for (auto [name, calls] : expected) {
+    const ToolCallFormat *found = formatOf(name).calls;
+    EXPECT_STREQ(found ? found->name : nullptr, calls) << name;
+  }
+  EXPECT_TRUE(formatOf("qwen3").reasoning);
+  EXPECT_TRUE(formatOf("minimind").reasoning);
+  EXPECT_FALSE(formatOf("qwen2").reasoning);
+}
+
+TEST(AnswerReader, HermesCalls) {
+  AnswerFormat format = formatOf("qwen2");
+  std::string call = "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n</tool_call>";
+  expectParts(format, call, {R"(add({"a":1}))"});
+  expectParts(format, "Let me see.\n" + call + "\n" + call + "\n",
+              {"Let me see.", R"(add({"a":1}))", R"(add({"a":1}))"});
+  expectParts(format, call + " and so on", {R"(add({"a":1}))", "and so on"});
+  // Marks within a string are no marks.
+  expectParts(format,
+              R"(<tool_call>{"name": "add", "arguments": {"a": "\"}</tool_call>"}}</tool_call>)",
+              {R"(add({"a":"\"}</tool_call>"}))"});
+  // The end of a call is that of its JSON.
+  expectParts(format, R"(<tool_call>{"name": "now", "arguments": {}})", {"now({})"});
+}
+
+TEST(AnswerReader, WhatIsNoCallIsContent) {
+  AnswerFormat format = formatOf("qwen2");
+  for (std::string text :
+       {"<tool_call>\n{\"name\": \"add\", \"argum", "<tool_call>", "<tool_call> ",
+        "a <tool_call> b", "<tool_call>{\"name\": \"other\", \"arguments\": {}}</tool_call>",
+        "<tool_call>{\"name\": \"add\", \"arguments\": 1}</tool_call>",
+        "<tool_call>{\"name\": \"add\"}</tool_call>", "<tool_call>{]}</tool_call>",
+        "<tool_call>[]</tool_call>", "a <tool", " \n", "text \n", "a < b"})
+    expectParts(format, text, {text});
+  // Without tools nothing is looked for.
+  AnswerReader reader(format, {}, false);
+  std::string call = R"(<tool_call>{"name": "add", "arguments": {}}</tool_call>)";
+  EXPECT_EQ(reader.push(call)[0].text, call);
+}
+
+TEST(AnswerReader, Llama3Calls) {
+  AnswerFormat format = formatOf("llama3");
+  std::string call = R"({"name": "add", "parameters": {"a": 1}})";
+  expectParts(format, call, {R"(add({"a":1}))"});
+  expectParts(format, "\n" + call + "; " + call, {R"(add({"a":1}))", R"(add({"a":1}))"});
+  expectParts(format, R"(<|python_tag|>{"type": "function", "name": "add", "parameters": {}})",
+              {"add({})"});
+  // An object that is an answer.
+  for (std::string text : {R"({"name": "Ada", "parameters": {}})", R"({"a": [1, 2]} is JSON.)",
+                           R"({"name": "add", "parameters": {}, "more": 1})", "{", "{}"})
+    expectParts(format, text, {text});
+  expectParts(format, "The call " + call, {"The call " + call});
+}
+
+TEST(AnswerReader, MistralCalls) {
+  AnswerFormat format = formatOf("mistral");
+  expectParts(format,
+              R"([TOOL_CALLS] [{"name": "add", "arguments": {"a": 1}, "id": "abcdefghi"}, )"
+              R"({"name": "now", "arguments": {}}])",
+              {R"(add({"a":1}))", "now({})"});
+  expectParts(format, "[TOOL_CALLS]add[ARGS]{}", {"[TOOL_CALLS]add[ARGS]{}"});
+}
+
+TEST(AnswerReader, SmolLmCalls) {
+  AnswerFormat format = formatOf("smollm-tools");
+  expectParts(
+      format,
+      R"(<tool_call>[{"name": "add", "arguments": {"a": 1}}, {"name": "now", "arguments": {}}]</tool_call>)",
+      {R"(add({"a":1}))", "now({})"});
+  // Its templates write no calls.
+  std::string written = format.calls->write({"add", R"({"a":1})"});
+  expectParts(format, written, {R"(add({"a":1}))"});
+}
+
+TEST(AnswerReader, Reasoning) {
+  AnswerFormat format = formatOf("qwen3");
+  expectParts(format, "<think>\nOne.\n\nTwo. \n</think>\n\n42", {"think: One.\n\nTwo.", "42"});
+  expectParts(format, "<think>\n\n</think>\n\n42", {"42"});
+  expectParts(format, "One.</think>42 \n", {"think: One.", "42 \n"}, /*reasons=*/true);
+  expectParts(format, "One", {"think: One"}, /*reasons=*/true);
+  expectParts(format, "<think>One </thi", {"think: One </thi"});
+  expectParts(format, "<thin", {"<thin"});
+  // It begins an answer.
+  expectParts(format, "The tag <think>", {"The tag <think>"});
+  std::string call = R"(<tool_call>{"name": "now", "arguments": {}}</tool_call>)";
+  expectParts(format, "<think>" + call + "</think>\n" + call, {"think: " + call, "now({})"});
+  // A call without a mark may follow it.
+  AnswerFormat both = {format.reasoning, formatOf("llama3").calls};
+  expectParts(both, R"(<think>a</think> {"name": "now", "parameters": {}})",
+              {"think: a", "now({})"});
+  expectParts(both, "<think>a</think> b", {"think: a", "b"});
+}
+} // namespace
