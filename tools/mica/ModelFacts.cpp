@@ -5,6 +5,7 @@
 #include "backends/cpu/driver/DescribeProgram.h"
 #include "backends/cpu/pack/PackWeights.h"
 #include "backends/cpu/target/CpuDialect.h"
+#include "backends/runtime/support/SizeText.h"
 #include "frontend/support/InputError.h"
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/EntrySignature.h"
@@ -189,10 +190,10 @@ std::string toText(const ModelFacts &facts) {
        llvm::Twine(facts.parameters) + " in " + llvm::Twine(facts.tensors) + " weights");
   if (!facts.stored.empty())
     line("stored as", facts.stored + " for the most part");
-  line("program", bytesText(static_cast<double>(facts.storedBytes)) + " of weights (" +
+  line("program", rt::bytesText(static_cast<double>(facts.storedBytes)) + " of weights (" +
                       facts.weights + (facts.preservedBlocks.empty() ? "" : ", ") +
                       llvm::join(facts.preservedBlocks, ", ") + "), " +
-                      bytesText(static_cast<double>(facts.cachePerToken)) +
+                      rt::bytesText(static_cast<double>(facts.cachePerToken)) +
                       " of cache per token (" + facts.kv + ")");
   for (const auto &[role, type] : facts.rows)
     line(role, "rows are " + type + " where they multiply weights in blocks" +

@@ -29,7 +29,7 @@ namespace mica::tool {
 
 namespace {
 
-using program::RowRole;
+using rt::RowRole;
 
 /// The last calls of the program: many rows, then a few at once, then one by one, so that the code
 /// for many rows and that for few both run. Where the arithmetic depends on the role of a row, all

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace mica::program {
+namespace mica::rt {
 
 /// The role of a row, which decides how it is rounded where prompts and decoding are computed
 /// differently. It is the second argument of mica_forward: all rows of a call have the same one.
@@ -13,6 +13,6 @@ enum class RowRole : int64_t {
   Prompt = 1, ///< A token of a prompt, its last one included, however few are fed at once.
 };
 
-} // namespace mica::program
+} // namespace mica::rt
 
 #endif // MICA_BACKENDS_RUNTIME_ABI_ROWROLE_H
