@@ -59,7 +59,7 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
   for (auto function : module.getOps<func::FuncOp>()) {
     function.walk([&](Operation *op) {
       if (!isa<MicaDialect>(op->getDialect()) ||
-          isa<GetWeightOp, SelectWeightOp, IndexTableOp, KvReadOp, MergeHeadsOp>(op))
+          isa<GetWeightOp, SelectWeightOp, IndexTableOp, ReadsState, MergeHeadsOp>(op))
         return;
       // Where no choice is written there is none: all but some products are generated.
       auto kernel = op->getAttrOfType<KernelKindAttr>("kernel");
@@ -170,8 +170,8 @@ static std::string countsText(const std::map<std::string, int64_t> &counts) {
 /// The target and what its kernels are made of.
 static std::string targetText(const cpu::TargetDescription &target) {
   return target.cpu + ": vectors of " + std::to_string(target.vectorBits) + " bits" +
-         (target.avx512Bf16 ? ", dot products of bf16" : "") +
-         (target.vnni ? ", dot products of int8" : "") + (target.tiles ? ", AMX tiles" : "");
+         (target.bf16Dot ? ", dot products of bf16" : "") +
+         (target.int8Dot ? ", dot products of int8" : "") + (target.tiles ? ", AMX tiles" : "");
 }
 
 std::string toText(const ModelFacts &facts) {

@@ -399,10 +399,6 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   stage.kv = kvPrecision(options, weights);
   stage.preserveBlocks = options.preserveBlocks;
   stage.probes = options.probes;
-  // Where products of bf16 are slow, prompts are computed in f32, or in words where that is faster.
-  stage.exactRows = options.target.avx512Bf16    ? ExactRows::BF16
-                    : options.target.usesWords() ? ExactRows::Int16
-                                                 : ExactRows::F32;
   return stage;
 }
 

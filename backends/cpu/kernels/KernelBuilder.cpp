@@ -44,7 +44,7 @@ Value KernelBuilder::fromF32(Value value, Type element) {
 
 Value KernelBuilder::pairsOfBf16(Value even, Value odd) {
   Type bf16 = getBF16Type();
-  if (!target.bf16Dot || !target.wide)
+  if (!target.bf16Dot || !isWide())
     return vector::InterleaveOp::create(*this, fromF32(even, bf16), fromF32(odd, bf16));
   // LLVM narrows one vector after the other.
   Value both = LLVM::CallIntrinsicOp::create(*this, vec(bf16, 2 * kLanes),
@@ -118,7 +118,7 @@ static Value callOnHalves(KernelBuilder &b, StringRef name, VectorType result,
 /// One of the instructions that sum products of bytes into `sums` [16 x i32].
 static Value dotIntegers(KernelBuilder &b, StringRef name, Value sums, Value x, Value y) {
   auto type = cast<VectorType>(sums.getType());
-  if (!b.target.wide)
+  if (!b.isWide())
     return callOnHalves(b, (name + ".256").str(), type, {sums, x, y});
   return LLVM::CallIntrinsicOp::create(b, type, b.getStringAttr(name + ".512"),
                                        ValueRange{sums, x, y})
@@ -160,7 +160,7 @@ Value KernelBuilder::lookUp(Value codes, ArrayRef<int8_t> table, int64_t added) 
     entries.push_back(static_cast<int8_t>(table[i % 16] + added));
   Value constant =
       arith::ConstantOp::create(*this, DenseElementsAttr::get(type, ArrayRef<int8_t>(entries)));
-  if (!target.wide)
+  if (!isWide())
     return callOnHalves(*this, "llvm.x86.avx2.pshuf.b", type, {constant, codes});
   return LLVM::CallIntrinsicOp::create(*this, type, getStringAttr("llvm.x86.avx512.pshuf.b.512"),
                                        ValueRange{constant, codes})
@@ -285,8 +285,8 @@ Value KernelBuilder::eachVector(int64_t columns, Value init,
   return whole == columns ? init : body(idx(whole), idx(columns - whole), init);
 }
 
-KernelLibrary::KernelLibrary(ModuleOp module, KernelTarget target)
-    : module(module), target(target), symbols(module) {}
+KernelLibrary::KernelLibrary(ModuleOp module, TargetDescription target)
+    : module(module), target(std::move(target)), symbols(module) {}
 
 func::FuncOp KernelLibrary::getOrCreate(exec::KernelAttr identity, ArrayRef<Type> types,
                                         Location loc, Build build, exec::CostAttr cost) {

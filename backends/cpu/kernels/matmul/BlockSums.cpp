@@ -32,8 +32,7 @@ public:
   static constexpr int64_t kTogetherExpanded = 64;
 
   BlockSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight, int64_t panels)
-      : b(b), rows(rows), weight(weight),
-        expands(isa<BlockType>(weight.element) && weight.limbs == 0),
+      : b(b), rows(rows), weight(weight), expands(weight.blocks() && weight.limbs == 0),
         together(expands || hasLevels() ? kTogetherExpanded : kTogether),
         memory(b.stackBuffer({panels, together, kBlockColumns}, b.getF32Type())) {
     if (expands)
@@ -48,7 +47,7 @@ public:
     }
     // Accumulators leave half of the registers for the weights and rows. Groups of integers are
     // summed in accumulators of their own.
-    int64_t accumulators = b.target.registers() / (weight.limbs != 0 ? 4 : 2);
+    int64_t accumulators = b.registers() / (weight.limbs != 0 ? 4 : 2);
     int64_t vectors = std::min(kVectors, accumulators);
     for (int64_t count = 1; count <= accumulators / vectors; count *= 2)
       shapes.push_back({count, vectors});
@@ -77,7 +76,7 @@ private:
   static constexpr int64_t kLine = rt::interleaved_pages::line;
 
   /// Whether rows of integers are multiplied by levels that are expanded for several tiles.
-  bool hasLevels() const { return weight.limbs != 0 && b.target.words; }
+  bool hasLevels() const { return weight.limbs != 0 && b.target.usesWords(); }
 
   /// Rows [first, end) with levels that are expanded, a few chunks along K after the other. A
   /// single row of two limbs takes them from the blocks themselves.
@@ -137,7 +136,7 @@ private:
   }
 
   /// Elements along K of a block, and floats of 64 columns of it.
-  int64_t blockElements() const { return cast<BlockType>(weight.element).getFormat()->elements; }
+  int64_t blockElements() const { return weight.blocks()->elements; }
   int64_t expandedSize() const { return blockElements() * kBlockColumns; }
 
   /// Rows [first, end) with weights that are expanded, one block along K after the other.
@@ -208,9 +207,9 @@ private:
   Steps stepsOf(const PackedPanel &panel) const {
     int64_t groups = weight.k / panel.depth, elements = kBlockColumns * panel.depth;
     bool partial = weight.k % panel.depth != 0;
-    if (panel.quantized) {
+    if (panel.blocks) {
       groups = llvm::divideCeil(weight.k, blockElements());
-      elements = PackedBlocks(*cast<BlockType>(panel.quantized).getFormat()).blockBytes;
+      elements = PackedBlocks(*panel.blocks).blockBytes;
       partial = false;
     }
     int64_t bytes = elements * b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8;

@@ -91,7 +91,7 @@ private:
 
   /// Integers of a row and a vector that are summed apart within a group: one of each limb, unless
   /// limbs are multiplied together.
-  int64_t parts() const { return b.target.words ? 1 : tile.limbs; }
+  int64_t parts() const { return b.target.usesWords() ? 1 : tile.limbs; }
 
   /// Sums of integers over the quads of a group, [rows][parts][vectors]. Quads are taken one after
   /// the other, so that what is loaded of the rows is used at once: registers hold sums.
@@ -106,7 +106,7 @@ private:
         sums.append(tile.vectors, start ? start : b.splatInt(0, b.getI32Type()));
       }
     for (int64_t quad = group * count; quad < (group + 1) * count; ++quad)
-      b.target.words ? addWords(sums, chunk, quad, lines) : addQuad(sums, chunk, quad, lines);
+      b.target.usesWords() ? addWords(sums, chunk, quad, lines) : addQuad(sums, chunk, quad, lines);
     return sums;
   }
 

@@ -25,7 +25,7 @@ static int64_t bitsOfLevel(const BlockFormat &format) {
 }
 
 LevelPanel::LevelPanel(KernelBuilder &b, const WeightSpec &weight)
-    : b(b), format(*cast<BlockType>(weight.element).getFormat()), limbs(weight.limbs), k(weight.k),
+    : b(b), format(*weight.blocks()), limbs(weight.limbs), k(weight.k),
       groups(std::max<int64_t>(PackedBlocks(format).groups, 1)) {
   int64_t size = kChunks * kChunk * kColumns;
   levels = b.stackBuffer({size}, hasWords() ? b.getI16Type() : b.getI8Type());
