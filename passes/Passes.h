@@ -23,6 +23,12 @@ namespace mica {
 #define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
 
+/// What exact rows are in a module, where its target decides.
+using ExactRowsOf = std::function<ExactRows(mlir::ModuleOp)>;
+
+/// `mica-assign-prompt-rows` with the choice of a backend in place of its option.
+std::unique_ptr<mlir::Pass> createAssignPromptRows(ExactRowsOf exactRowsOf);
+
 } // namespace mica
 
 #endif // MICA_PASSES_PASSES_H

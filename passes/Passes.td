@@ -560,9 +560,10 @@ def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
     Rows that multiply weights in blocks are `!mica.int_rows`, which suits decoding: memory binds there, so precision
     costs next to nothing. Prompts are bound by arithmetic: in functions whose `mica.row_role` is `prompt` these rows
     become bf16, or f32 where the target's products of bf16 are slow (`exact=f32`), and kernels expand the blocks to the
-    same type. Where integers of 16 bits are multiplied faster than f32, they stay what they are (`exact=int16`). In a
-    module that says `mica.prompt_rows = "int8"` (`compile --rows int8`) they become integers of one limb. Run
-    `mica-fuse-casts` afterwards: more ops round their own result to bf16.
+    same type. Where integers of 16 bits are multiplied faster than f32, they stay what they are (`exact=int16`). The
+    pipelines of a backend choose by the module's target, unless an option does. In a module that says
+    `mica.prompt_rows = "int8"` (`compile --rows int8`) they become integers of one limb. Run `mica-fuse-casts`
+    afterwards: more ops round their own result to bf16.
 
     ```mlir
     // mica-opt --mica-assign-prompt-rows

@@ -75,7 +75,7 @@ llvm::StringRef laterStageOf(ModuleOp module) {
         return weight && (weight.getOffset() || weight.getTensorType().getEncoding());
       }))
     return "kernels";
-  return holds(llvm::IsaPred<SplitOp, RopeTableOp, QkvAppendOp, GatedLinearOp>) ? "fused" : "";
+  return holds([](Operation *op) { return op->hasTrait<MadeByFusion>(); }) ? "fused" : "";
 }
 
 /// MLIR advises an option of mlir-opt where it meets a foreign dialect; nothing of it can be

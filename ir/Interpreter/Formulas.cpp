@@ -11,7 +11,7 @@ using namespace mlir;
 namespace mica::interp {
 
 const Tensor &asMultiplied(const Tensor &weight, mlir::Type rows, Tensor &rounded) {
-  if (!isa<BlockType>(weight.elementType) || !rows.isBF16())
+  if (!isQuantized(weight.elementType, QuantizedUse::Weights) || !rows.isBF16())
     return weight;
   rounded = weight;
   for (float &value : rounded.floats) { // finite: to nearest, ties to even

@@ -2,8 +2,6 @@
 
 #include "ir/Interpreter/Value.h"
 
-#include "ir/Mica/RoundToIntegers.h"
-
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
@@ -42,8 +40,8 @@ float roundTo(Type type, double value) {
 }
 
 void roundRow(Type type, MutableArrayRef<float> row) {
-  if (isQuantized(type))
-    roundToIntegers(type, row);
+  if (auto quantized = dyn_cast<QuantizedElementType>(type))
+    quantized.roundRow(row);
 }
 
 void Tensor::roundRows() {

@@ -190,8 +190,8 @@ llvm::Expected<Value> Interpreter::weight(WeightOp op) {
   Tensor result = composed(op, sources);
   result.elementType = op.getTensorType().getElementType();
   // Weights in the blocks of a file are what their sources hold.
-  auto blocks = dyn_cast<BlockType>(result.elementType);
-  if (!blocks || blocks.getFormat()->isOwn) {
+  auto quantized = dyn_cast<QuantizedElementType>(result.elementType);
+  if (!quantized || !quantized.isOfFiles()) {
     for (float &element : result.floats)
       element = roundTo(result.elementType, element);
     result.roundRows();

@@ -120,7 +120,7 @@ def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"
   let hasVerifier = 1;
 }
 
-def Mica_KvReadOp : Mica_PureOp<"kv_read"> {
+def Mica_KvReadOp : Mica_PureOp<"kv_read", [Mica_ReadsState]> {
   let summary = "the cached keys or values of one layer";
   let description = [{
     A view [B, P, G, D] of the first D elements of each head of layer `layer` of the cache; never a copy. P is the
@@ -140,6 +140,9 @@ def Mica_KvReadOp : Mica_PureOp<"kv_read"> {
   let arguments = (ins Mica_KvCacheType:$cache, Index:$layer);
   let results = (outs Mica_Keys:$result);
   let assemblyFormat = "$cache `[` $layer `]` attr-dict `:` type($cache) `->` type($result)";
+  let extraClassDeclaration = [{
+    ::mlir::Value getState() { return getCache(); }
+  }];
   let hasVerifier = 1;
 }
 

@@ -98,37 +98,6 @@ LogicalResult PackedLayoutAttr::verify(EmitError emitError, int64_t columns, int
   return success();
 }
 
-LogicalResult IntRowsType::verify(EmitError emitError, int64_t limbs, int64_t group) {
-  if (limbs != 1 && limbs != 2)
-    return emitError() << "limbs must be 1 or 2, got " << limbs;
-  if (group != IntegerRowLayout::group)
-    return emitError() << "group must be " << IntegerRowLayout::group << ", got " << group;
-  return success();
-}
-
-bool mica::isQuantized(Type element) { return isa<Int8Type, BlockType, IntRowsType>(element); }
-
-IntRowsType mica::defaultIntRows(MLIRContext *context) {
-  return IntRowsType::get(context, /*limbs=*/2, IntegerRowLayout::group);
-}
-
-int64_t mica::bytesOfMatrix(BlockType element, int64_t n, int64_t k) {
-  return llvm::divideCeil(n, kBlockColumns) * PackedBlocks(*element.getFormat()).bytesOf(k);
-}
-
-int64_t mica::getStoredBytes(RankedTensorType type) {
-  SmallVector<int64_t> shape(type.getShape());
-  if (auto blocks = dyn_cast<BlockType>(type.getElementType())) {
-    int64_t n = shape[shape.size() - 2], k = shape.back();
-    return ShapedType::getNumElements(ArrayRef(shape).drop_back(2)) * bytesOfMatrix(blocks, n, k);
-  }
-  if (auto layout = dyn_cast_or_null<PackedLayoutAttr>(type.getEncoding())) {
-    shape.back() = roundUp(shape.back(), layout.getKBlock());
-    shape[shape.size() - 2] = roundUp(shape[shape.size() - 2], layout.getColumns());
-  }
-  return ShapedType::getNumElements(shape) * type.getElementTypeBitWidth() / 8;
-}
-
 LogicalResult KvLayoutAttr::verify(EmitError emitError, KvKind, int64_t block, int64_t depth) {
   if (block <= 0 || depth <= 0 || block % depth != 0)
     return emitError() << "block must be a positive multiple of depth";
@@ -150,7 +119,8 @@ LogicalResult KvCacheType::verify(EmitError emitError, int64_t layers, int64_t h
                                   int64_t headDim, Type elementType, KvLayoutAttr) {
   if (layers <= 0 || heads <= 0 || headDim <= 0)
     return emitError() << "a cache needs at least one layer, one head and one element";
-  if (!elementType.isF32() && !elementType.isBF16() && !isa<Int8Type>(elementType))
+  if (!elementType.isF32() && !elementType.isBF16() &&
+      !isQuantized(elementType, QuantizedUse::Cache))
     return emitError() << "a cache holds f32, bf16 or !mica.int8, got " << elementType;
   return success();
 }

@@ -43,28 +43,6 @@ static ParseResult parseOldKeyword(OpAsmParser &parser, StringRef keyword) {
 
 static void printOldKeyword(OpAsmPrinter &, Operation *, StringRef) {}
 
-/// <q4_k>
-Type BlockType::parse(AsmParser &parser) {
-  std::string name;
-  if (parser.parseLess())
-    return {};
-  SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseKeywordOrString(&name))
-    return {};
-  const BlockFormat *format = blockFormatNamed(name);
-  if (!format) {
-    auto names = llvm::map_range(blockFormats(), [](const BlockFormat &f) { return f.name; });
-    parser.emitError(loc) << "'" << name << "' is not a block format, expected one of "
-                          << llvm::join(names, ", ");
-    return {};
-  }
-  if (parser.parseGreater())
-    return {};
-  return get(parser.getContext(), format);
-}
-
-void BlockType::print(AsmPrinter &printer) const { printer << '<' << getFormat()->name << '>'; }
-
 /// <"up", entry 3, transposed, rows 0 to 8 of 32, as_columns>
 Attribute SliceAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
@@ -117,29 +95,13 @@ void SliceAttr::print(AsmPrinter &printer) const {
   printer << '>';
 }
 
-Type BlockIntType::parse(AsmParser &parser) {
-  parser.emitError(parser.getNameLoc())
-      << "!mica.block_int is the type of an earlier version: weights in blocks are of "
-         "!mica.block<q8_0> or !mica.block<q4_0>, rows of activations of !mica.int_rows<limbs = 1, "
-         "group = 32>";
-  return {};
-}
-
-void BlockIntType::print(AsmPrinter &) const {}
-
-Type Int4Type::parse(AsmParser &parser) {
-  parser.emitError(parser.getNameLoc())
-      << "!mica.int4 is the type of an earlier version: weights of 4-bit integers are of "
-         "!mica.block<int4_g32>";
-  return {};
-}
-
-void Int4Type::print(AsmPrinter &) const {}
-
 #define GET_ATTRDEF_CLASSES
 #include "ir/Mica/MicaAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "ir/Mica/MicaTypes.cpp.inc"
+
+#include "ir/Mica/ProductOpInterfaces.cpp.inc"
+
 /// concat, stack, interleave or nothing: an optional group of the assembly format cannot begin with
 /// a bare word.
 static ParseResult parseComposition(OpAsmParser &parser, ComposeAttr &compose) {
@@ -167,6 +129,24 @@ std::optional<Dialect::ParseOpHook> MicaDialect::getParseOperationHook(StringRef
   if (renamedTo(name).empty())
     return Dialect::getParseOperationHook(name);
   return ParseOpHook(parseRenamedOp);
+}
+
+Type MicaDialect::parseType(DialectAsmParser &parser) const {
+  StringRef name;
+  Type type;
+  if (generatedTypeParser(parser, &name, type).has_value())
+    return type;
+  StringRef replacement = replacementOfType(name);
+  if (replacement.empty())
+    parser.emitError(parser.getNameLoc()) << "unknown type `" << name << "` in dialect `mica`";
+  else
+    parser.emitError(parser.getNameLoc())
+        << "!mica." << name << " is the type of an earlier version: " << replacement;
+  return {};
+}
+
+void MicaDialect::printType(Type type, DialectAsmPrinter &printer) const {
+  (void)generatedTypePrinter(type, printer);
 }
 
 LogicalResult MicaDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {

@@ -1,6 +1,6 @@
 // What fusion makes of several ops. Each stays whole until the lowering that carries its name.
 
-def Mica_SplitOp : Mica_PureOp<"split"> {
+def Mica_SplitOp : Mica_PureOp<"split", [Mica_MadeByFusion]> {
   let summary = "the parts of a merged matmul's columns";
   let description = [{
     [T, N1 + N2 + ...] as [T, N1], [T, N2], ...: views, never copies.
@@ -19,7 +19,7 @@ def Mica_SplitOp : Mica_PureOp<"split"> {
   let hasVerifier = 1;
 }
 
-def Mica_RopeTableOp : Mica_PureOp<"rope_table"> {
+def Mica_RopeTableOp : Mica_PureOp<"rope_table", [Mica_MadeByFusion]> {
   let summary = "cosines and sines of rope for the positions of a step";
   let description = [{
     `y[t, 0, i] = a cos(positions[t] * inv_freq[i])`, `y[t, 1, i] = a sin(...)` for i in [0, rotary_dim / 2), a the
@@ -45,7 +45,7 @@ def Mica_RopeTableOp : Mica_PureOp<"rope_table"> {
 }
 
 def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
-    AllTypesMatch<["k_cache", "k_next"]>, AllTypesMatch<["v_cache", "v_next"]>, Mica_UpdatesState]> {
+    AllTypesMatch<["k_cache", "k_next"]>, AllTypesMatch<["v_cache", "v_next"]>, Mica_UpdatesState, Mica_MadeByFusion]> {
   let summary = "q/k norms, rope and both cache appends in one pass over a merged q/k/v matmul";
   let description = [{
     qkv is [T, (H + 2 G) D]: H query heads, G key heads, G value heads; or, where their weights are stored in different
@@ -92,7 +92,7 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
   let hasVerifier = 1;
 }
 
-def Mica_GatedLinearOp : Mica_PureOp<"gated_linear"> {
+def Mica_GatedLinearOp : Mica_PureOp<"gated_linear", [Mica_MultipliesRows, Mica_SelectsKernel, Mica_MadeByFusion]> {
   let summary = "gate and up projection, activation and multiplication in one op";
   let description = [{
     `y = activation(x G^T) * (x U^T)` [T, inner]; the weight holds G and U in alternating blocks of 64 rows, padded with

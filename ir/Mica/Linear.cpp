@@ -31,6 +31,10 @@ LogicalResult LinearOp::verify() {
   return verifyProduct(*this, getX(), getWeight(), getResult());
 }
 
+SmallVector<Value> LinearOp::getBiases() {
+  return getBias() ? SmallVector<Value>{getBias()} : SmallVector<Value>();
+}
+
 LogicalResult HeadLinearOp::verify() {
   RankedTensorType x = shapeOf(getX()), weight = shapeOf(getWeight()),
                    result = shapeOf(getResult());

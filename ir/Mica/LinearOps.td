@@ -19,7 +19,8 @@ def Mica_EmbeddingOp : Mica_PureOp<"embedding"> {
   let hasVerifier = 1;
 }
 
-def Mica_LinearOp : Mica_PureOp<"linear", [AttrSizedOperandSegments]> {
+def Mica_LinearOp : Mica_PureOp<"linear", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<Mica_MultipliesRows, ["getBiases"]>, Mica_SelectsKernel, Mica_AddsResidual]> {
   let summary = "matmul with a weight matrix";
   let description = [{
     `y = x W^T + bias + residual`, W of shape [N, K], accumulated in f32. `residual` is set by fusion; `kernel` is
@@ -46,7 +47,7 @@ def Mica_LinearOp : Mica_PureOp<"linear", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def Mica_HeadLinearOp : Mica_PureOp<"head_linear"> {
+def Mica_HeadLinearOp : Mica_PureOp<"head_linear", [Mica_MultipliesRows]> {
   let summary = "matmul with a weight matrix per head";
   let description = [{
     `y[t, h] = x[t, h] W[h]^T`, W of shape [H, N, K], accumulated in f32. Attention over latents meets the heads' own
@@ -67,7 +68,7 @@ def Mica_HeadLinearOp : Mica_PureOp<"head_linear"> {
   let hasVerifier = 1;
 }
 
-def Mica_LmHeadOp : Mica_PureOp<"lm_head"> {
+def Mica_LmHeadOp : Mica_PureOp<"lm_head", [Mica_MultipliesRows, Mica_SelectsKernel]> {
   let summary = "logits of the next token";
   let description = [{
     `logits = x W^T`, W of shape [vocabulary, C]: the last product of the model. It stays an op of its own because its

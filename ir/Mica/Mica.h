@@ -7,6 +7,7 @@
 #ifndef MICA_IR_MICA_MICA_H
 #define MICA_IR_MICA_MICA_H
 
+#include "ir/Mica/QuantizedInterface.h"
 #include "ir/Mica/Renamed.h"
 #include "ir/Mica/StateInterfaces.h"
 #include "ir/Quantize/BlockFormats.h"
@@ -23,6 +24,12 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace mica {
+/// A trait of the ops that fusion makes of several, and that no frontend builds.
+template <typename ConcreteOp>
+class MadeByFusion : public mlir::OpTrait::TraitBase<ConcreteOp, MadeByFusion> {};
+} // namespace mica
+
 #include "ir/Mica/MicaDialect.h.inc"
 #include "ir/Mica/MicaEnums.h.inc"
 
@@ -30,6 +37,8 @@
 #include "ir/Mica/MicaAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "ir/Mica/MicaTypes.h.inc"
+
+#include "ir/Mica/ProductOpInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "ir/Mica/MicaOps.h.inc"
 
@@ -46,12 +55,13 @@ inline constexpr int64_t roundUp(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-/// Whether `element` is an element of quantized rows: !mica.int8, !mica.block or !mica.int_rows.
-bool isQuantized(mlir::Type element);
+/// The element type of rows of activations that are integers of 8 bits for each limb.
+mlir::Type integerRowType(mlir::MLIRContext *context, int64_t limbs);
+/// How many limbs such rows have; 0 of other rows.
+int64_t limbsOf(mlir::Type rows);
 
-/// The activation type by default where rows multiply a weight in blocks: !mica.int_rows of two
-/// limbs.
-IntRowsType defaultIntRows(mlir::MLIRContext *context);
+/// The format of the blocks in which rows of `element` are stored; null where they are not.
+const BlockFormat *blockFormatOf(mlir::Type element);
 
 /// Where the parts of a row of activations of !mica.int_rows with `k` elements are, in bytes.
 struct IntegerRowLayout {
@@ -61,7 +71,6 @@ struct IntegerRowLayout {
       : limbs(limbs), padded(roundUp(k, 2 * group)), scales(limbs * padded),
         sums(scales + roundUp(padded / group * 4, 64)),
         bytes(sums + roundUp(padded / sumGroup * 4, 64)) {}
-  IntegerRowLayout(IntRowsType type, int64_t k) : IntegerRowLayout(type.getLimbs(), k) {}
 
   int64_t limbs;  ///< planes [padded] of signed bytes at byte 0, the high limbs first
   int64_t padded; ///< k and, after it, zeros
@@ -74,7 +83,7 @@ struct IntegerRowLayout {
 };
 
 /// Bytes of a packed matrix [n, k] in blocks.
-int64_t bytesOfMatrix(BlockType element, int64_t n, int64_t k);
+int64_t bytesOfMatrix(const BlockFormat &format, int64_t n, int64_t k);
 
 /// Bytes of a weight of that type as a program stores it, packed where its encoding says so.
 int64_t getStoredBytes(mlir::RankedTensorType type);

@@ -4,6 +4,7 @@
 #define MICA_ATTRS
 
 include "MicaDialect.td"
+include "QuantizedInterface.td"
 include "StateInterfaces.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
@@ -177,7 +178,11 @@ def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
-def Mica_Int8Type : TypeDef<Mica_Dialect, "Int8"> {
+/// The methods of the interface are in QuantizedTypes.cpp and RoundToIntegers.cpp.
+class Mica_QuantizedType<string name> : TypeDef<Mica_Dialect, name,
+    [DeclareTypeInterfaceMethods<Mica_QuantizedElementType>]>;
+
+def Mica_Int8Type : Mica_QuantizedType<"Int8"> {
   let mnemonic = "int8";
   let summary = "an element of a cached key or value: 8-bit integers with one scale";
   let description = [{
@@ -189,7 +194,7 @@ def Mica_Int8Type : TypeDef<Mica_Dialect, "Int8"> {
   }];
 }
 
-def Mica_BlockType : TypeDef<Mica_Dialect, "Block"> {
+def Mica_BlockType : Mica_QuantizedType<"Block"> {
   let mnemonic = "block";
   let summary = "an element of rows that are stored in blocks of a format";
   let description = [{
@@ -211,7 +216,7 @@ def Mica_BlockType : TypeDef<Mica_Dialect, "Block"> {
   let hasCustomAssemblyFormat = 1;
 }
 
-def Mica_IntRowsType : TypeDef<Mica_Dialect, "IntRows"> {
+def Mica_IntRowsType : Mica_QuantizedType<"IntRows"> {
   let mnemonic = "int_rows";
   let summary = "an element of rows of activations that are integers, with a scale for each group";
   let description = [{
@@ -232,18 +237,6 @@ def Mica_IntRowsType : TypeDef<Mica_Dialect, "IntRows"> {
   let parameters = (ins "int64_t":$limbs, "int64_t":$group);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
-}
-
-def Mica_BlockIntType : TypeDef<Mica_Dialect, "BlockInt"> {
-  let mnemonic = "block_int";
-  let summary = "refused: the type that `!mica.block` and `!mica.int_rows` replaced";
-  let hasCustomAssemblyFormat = 1;
-}
-
-def Mica_Int4Type : TypeDef<Mica_Dialect, "Int4"> {
-  let mnemonic = "int4";
-  let summary = "refused: the type that `!mica.block<int4_g32>` replaced";
-  let hasCustomAssemblyFormat = 1;
 }
 
 def Mica_KvLayoutAttr : Mica_Attr<"KvLayout", "kv_layout"> {

@@ -35,12 +35,14 @@ def Mica_Dialect : Dialect {
   let extraClassDeclaration = [{
     /// Refuses ops of earlier versions by the names that they have now.
     std::optional<ParseOpHook> getParseOperationHook(::llvm::StringRef name) const override;
+    /// Refuses types of earlier versions as well.
+    ::mlir::Type parseType(::mlir::DialectAsmParser &parser) const override;
+    void printType(::mlir::Type type, ::mlir::DialectAsmPrinter &printer) const override;
   }];
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;
-  let useDefaultTypePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
 }
 

@@ -4,6 +4,7 @@
 #define MICA_OPS
 
 include "MicaAttrs.td"
+include "ProductInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/Interfaces/InferIntRangeInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -16,9 +17,11 @@ class Mica_StaticFrom<int axis> : CPred<
     "::mlir::ShapedType::kDynamic)">;
 def Mica_Float : AnyTypeOf<[F32, BF16, F16], "f32, bf16 or f16">;
 def Mica_Compute : AnyTypeOf<[F32, BF16], "f32 or bf16">;
-def Mica_Int8 : Type<CPred<"::llvm::isa<::mica::Int8Type>($_self)">, "!mica.int8", "::mica::Int8Type">;
-def Mica_Block : Type<CPred<"::llvm::isa<::mica::BlockType>($_self)">, "!mica.block", "::mica::BlockType">;
-def Mica_IntRows : Type<CPred<"::llvm::isa<::mica::IntRowsType>($_self)">, "!mica.int_rows", "::mica::IntRowsType">;
+class Mica_Quantized<string use, string summary>
+    : Type<CPred<"::mica::isQuantized($_self, ::mica::QuantizedUse::" # use # ")">, summary>;
+def Mica_Int8 : Mica_Quantized<"Cache", "!mica.int8">;
+def Mica_Block : Mica_Quantized<"Weights", "!mica.block">;
+def Mica_IntRows : Mica_Quantized<"Rows", "!mica.int_rows">;
 def Mica_Rows : RankedTensorOf<[Mica_Compute, Mica_IntRows],
     [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "rows [T, C]">;
 def Mica_Rows32 : RankedTensorOf<[F32], [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "rows [T, C]">;
@@ -47,6 +50,7 @@ def Mica_Probed : RankedTensorOf<[Mica_Compute, Mica_IntRows, I32],
     [HasAnyRankOfPred<[2, 3]>, Mica_StaticFrom<1>], "rows [T, C], heads [T, H, D] or expert ids [T, k]">;
 
 def Mica_KnownAttributes : NativeOpTrait<"KnownAttributes"> { let cppNamespace = "::mica"; }
+def Mica_MadeByFusion : NativeOpTrait<"MadeByFusion"> { let cppNamespace = "::mica"; }
 class Mica_Op<string mnemonic, list<Trait> traits = []>
     : Op<Mica_Dialect, mnemonic, !listconcat(traits, [Mica_KnownAttributes])>;
 class Mica_PureOp<string mnemonic, list<Trait> traits = []> : Mica_Op<mnemonic, !listconcat(traits, [Pure])>;

@@ -106,3 +106,14 @@ LogicalResult MoeExpertsOp::verify() {
     return failure();
   return requireSameRows(*this, getX(), getResult());
 }
+
+SmallVector<Value> MoeExpertsOp::getMatrices() {
+  return getUp() ? SmallVector<Value>{getGate(), getUp()} : SmallVector<Value>{getGate()};
+}
+
+SmallVector<Value> MoeExpertsOp::getInnerMatrices() { return {getDown()}; }
+
+SmallVector<Value> MoeExpertsOp::getBiases() {
+  return getGateBias() ? SmallVector<Value>{getGateBias(), getUpBias(), getDownBias()}
+                       : SmallVector<Value>();
+}

@@ -44,7 +44,9 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def Mica_MoeExpertsOp : Mica_PureOp<"moe_experts", [AttrSizedOperandSegments]> {
+def Mica_MoeExpertsOp : Mica_PureOp<"moe_experts", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<Mica_MultipliesRows, ["getMatrices", "getInnerMatrices", "getBiases"]>,
+    Mica_AddsResidual]> {
   let summary = "the weighted sum of the selected experts";
   let description = [{
     `y[t] = sum_j weights[t, j] * down_e (activation(gate_e x[t]) * (up_e x[t])) + residual[t]` with e = experts[t, j].

@@ -4,6 +4,7 @@
 
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace mica;
@@ -34,6 +35,14 @@ StringRef mica::renamedTo(StringRef name) {
 std::string mica::renamedHint(StringRef name) {
   StringRef to = renamedTo(name);
   return to.empty() ? std::string() : (", it was renamed to '" + to + "'").str();
+}
+
+StringRef mica::replacementOfType(StringRef name) {
+  return llvm::StringSwitch<StringRef>(name)
+      .Case("block_int", "weights in blocks are of !mica.block<q8_0> or !mica.block<q4_0>, rows of "
+                         "activations of !mica.int_rows<limbs = 1, group = 32>")
+      .Case("int4", "weights of 4-bit integers are of !mica.block<int4_g32>")
+      .Default({});
 }
 
 LogicalResult mica::verifyKnownAttributes(Operation *op) {

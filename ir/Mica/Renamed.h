@@ -27,6 +27,10 @@ llvm::StringRef renamedTo(llvm::StringRef name);
 /// ", it was renamed to 'weight_offset'", or an empty text: the end of an error about `name`.
 std::string renamedHint(llvm::StringRef name);
 
+/// What is written instead of the type `name` of an earlier version, as the end of a sentence;
+/// empty where there was none.
+llvm::StringRef replacementOfType(llvm::StringRef name);
+
 /// Fails where `op` has a discardable attribute without a dialect prefix: MLIR would keep it, and
 /// nothing would ever read it.
 llvm::LogicalResult verifyKnownAttributes(mlir::Operation *op);

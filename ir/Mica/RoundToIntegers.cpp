@@ -1,7 +1,6 @@
 //===- RoundToIntegers.cpp - what integers stand for ----------------------===//
 
-#include "ir/Mica/RoundToIntegers.h"
-
+#include "ir/Mica/Mica.h"
 #include "ir/Quantize/Quantize.h"
 
 #include <cmath>
@@ -21,31 +20,30 @@ static void roundGroup(MutableArrayRef<float> row, float limit) {
     value = scale * std::nearbyint(value * inverse);
 }
 
-void mica::roundToIntegers(Type element, MutableArrayRef<float> row) {
-  if (isa<Int8Type>(element)) {
-    SmallVector<int8_t> q(row.size());
-    float scale = quantizeInt8(row, q);
-    for (auto [value, integer] : llvm::zip_equal(row, q))
-      value = scale * static_cast<float>(integer);
+void Int8Type::roundRow(MutableArrayRef<float> row) const {
+  SmallVector<int8_t> q(row.size());
+  float scale = quantizeInt8(row, q);
+  for (auto [value, integer] : llvm::zip_equal(row, q))
+    value = scale * static_cast<float>(integer);
+}
+
+void BlockType::roundRow(MutableArrayRef<float> row) const {
+  const BlockFormat &format = *getFormat();
+  std::vector<uint8_t> blocks(llvm::divideCeil(row.size(), format.elements) * format.bytes);
+  if (!quantizeBlocks(format, row, {}, blocks)) {
+    llvm::fill(row, std::nanf(""));
     return;
   }
-  if (auto own = dyn_cast<BlockType>(element)) {
-    const BlockFormat &format = *own.getFormat();
-    std::vector<uint8_t> blocks(llvm::divideCeil(row.size(), format.elements) * format.bytes);
-    if (!quantizeBlocks(format, row, {}, blocks)) {
-      llvm::fill(row, std::nanf(""));
-      return;
-    }
-    float values[kMaxBlockElements];
-    for (size_t i = 0; i < row.size(); ++i) {
-      if (i % format.elements == 0)
-        decodeBlock(format, &blocks[i / format.elements * format.bytes], values);
-      row[i] = values[i % format.elements];
-    }
-    return;
+  float values[kMaxBlockElements];
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (i % format.elements == 0)
+      decodeBlock(format, &blocks[i / format.elements * format.bytes], values);
+    row[i] = values[i % format.elements];
   }
-  auto rows = cast<IntRowsType>(element);
-  float limit = IntegerRowLayout::limitOf(rows.getLimbs());
-  for (; !row.empty(); row = row.drop_front(std::min<size_t>(row.size(), rows.getGroup())))
-    roundGroup(row.take_front(rows.getGroup()), limit);
+}
+
+void IntRowsType::roundRow(MutableArrayRef<float> row) const {
+  float limit = IntegerRowLayout::limitOf(getLimbs());
+  for (; !row.empty(); row = row.drop_front(std::min<size_t>(row.size(), getGroup())))
+    roundGroup(row.take_front(getGroup()), limit);
 }

@@ -43,4 +43,16 @@ def Mica_UpdatesState : OpInterface<"UpdatesState"> {
   }];
 }
 
+def Mica_ReadsState : OpInterface<"ReadsState"> {
+  let cppNamespace = "::mica";
+  let description = [{
+    An op whose result is a view of one layer of a state. It leaves the state as it is, and nothing is ever copied for
+    it: the op that uses the view reads the state.
+  }];
+  let methods = [
+    InterfaceMethod<"The state.", "::mlir::Value", "getState">,
+    InterfaceMethod<"The index of the layer.", "::mlir::Value", "getLayer">,
+  ];
+}
+
 #endif // MICA_STATE_INTERFACES

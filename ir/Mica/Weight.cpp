@@ -16,12 +16,12 @@ SmallVector<Attribute> WeightOp::getSourceList() {
 
 /// Blocks of the type `element` run along rows, whole ones.
 static LogicalResult verifyBlocks(WeightOp weight, Type element) {
-  auto blocks = dyn_cast<BlockType>(element);
+  auto blocks = dyn_cast<QuantizedElementType>(element);
   RankedTensorType type = weight.getTensorType();
-  if (!blocks || blocks.getFormat()->isOwn ||
-      (type.getRank() > 1 && type.getShape().back() % blocks.getFormat()->elements == 0))
+  if (!blocks || !blocks.isOfFiles() ||
+      (type.getRank() > 1 && type.getShape().back() % blocks.getGroupSize() == 0))
     return success();
-  return weight.emitOpError() << "is stored in blocks of " << blocks.getFormat()->elements
+  return weight.emitOpError() << "is stored in blocks of " << blocks.getGroupSize()
                               << " elements, but its rows are not a multiple of that";
 }
 
@@ -30,16 +30,17 @@ LogicalResult WeightOp::verify() {
   if (!type || !type.hasStaticShape() || type.getNumElements() == 0)
     return emitOpError("needs a tensor type of static, non-empty shape");
   Type element = type.getElementType();
-  if (isa<Int8Type>(element))
+  if (isQuantized(element, QuantizedUse::Cache))
     return emitOpError("holds !mica.int8, which only caches do: weights of 8-bit integers are of "
                        "!mica.block<int8_g32>");
-  if (!element.isF32() && !element.isBF16() && !element.isF16() && !isa<BlockType>(element))
+  bool quantized = isQuantized(element, QuantizedUse::Weights);
+  if (!element.isF32() && !element.isBF16() && !element.isF16() && !quantized)
     return emitOpError() << "holds f32, bf16, f16 or !mica.block, got " << element;
-  if (isa<BlockType>(element) && type.getRank() < 2)
+  if (quantized && type.getRank() < 2)
     return emitOpError("holds blocks along rows, but is a vector: vectors stay f32");
   if (failed(verifyBlocks(*this, element)))
     return failure();
-  if (getStored() && !isa<BlockType>(*getStored()))
+  if (getStored() && !isQuantized(*getStored(), QuantizedUse::Weights))
     return emitOpError() << "says that its sources are stored as " << *getStored()
                          << ", expected !mica.block";
   if (getCompose() && !getSources())

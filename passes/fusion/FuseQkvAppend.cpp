@@ -219,12 +219,12 @@ private:
     Value q = attention.getQ();
     if (auto cast = q.getDefiningOp<CastOp>())
       q = cast.getX();
-    auto keys = attention.getK().getDefiningOp<KvReadOp>(),
-         values = attention.getV().getDefiningOp<KvReadOp>();
+    auto keys = attention.getK().getDefiningOp<ReadsState>(),
+         values = attention.getV().getDefiningOp<ReadsState>();
     if (!keys || !values)
       return found;
-    found.keys = keys.getCache().getDefiningOp<KvAppendOp>();
-    found.values = values.getCache().getDefiningOp<KvAppendOp>();
+    found.keys = keys.getState().getDefiningOp<KvAppendOp>();
+    found.values = values.getState().getDefiningOp<KvAppendOp>();
     if (!found.keys || !found.values)
       return found;
     found.q = followBack(q.getDefiningOp<RopeOp>());

@@ -14,11 +14,10 @@ using namespace mica;
 /// The residual of the product that makes `value`, null without one; nothing when no product of a
 /// single use makes it.
 static std::optional<Value> getResidualOf(Value value) {
-  if (!value.hasOneUse() || !value.getDefiningOp())
+  if (!value.hasOneUse())
     return std::nullopt;
-  return TypeSwitch<Operation *, std::optional<Value>>(value.getDefiningOp())
-      .Case<LinearOp, MoeExpertsOp>([](auto op) { return op.getResidual(); })
-      .Default(std::nullopt);
+  auto product = value.getDefiningOp<AddsResidual>();
+  return product ? std::optional(product.getResidual()) : std::nullopt;
 }
 
 static bool isProductWithoutResidual(Value value) {
@@ -36,8 +35,7 @@ static bool isChainOfProducts(Value value) {
 static void replaceByProduct(AddOp add, Value product, Value residual, PatternRewriter &rewriter) {
   Operation *fused = rewriter.clone(*product.getDefiningOp());
   fused->setLoc(rewriter.getFusedLoc({product.getLoc(), add.getLoc()}));
-  TypeSwitch<Operation *>(fused).Case<LinearOp, MoeExpertsOp>(
-      [&](auto op) { op.getResidualMutable().assign(residual); });
+  cast<AddsResidual>(fused).getResidualMutable().assign(residual);
   rewriter.replaceOp(add, fused);
   rewriter.eraseOp(product.getDefiningOp());
 }

@@ -43,8 +43,9 @@ struct FusionOptions {
 struct PhaseOptions {
   explicit PhaseOptions(mlir::detail::PassOptions &options)
       : exactRows(options, "exact-rows",
-                  llvm::cl::desc("type of rows of prompts that multiply blocks and are exact"),
-                  llvm::cl::init(StageOptions().exactRows), exactRowsValues()),
+                  llvm::cl::desc("type of rows of prompts that multiply blocks and are exact "
+                                 "(default: that of the target)"),
+                  exactRowsValues()),
         gemmThreshold(options, "gemm-threshold",
                       llvm::cl::desc("most rows of a `_several` function"),
                       llvm::cl::init(StageOptions().phases.gemmThreshold)),
@@ -52,7 +53,8 @@ struct PhaseOptions {
                 llvm::cl::init(StageOptions().phases.few)) {}
 
   void addTo(StageOptions &stage) const {
-    stage.exactRows = exactRows;
+    if (exactRows.hasValue())
+      stage.exactRows = exactRows;
     stage.phases = {gemmThreshold, fewRows};
   }
 

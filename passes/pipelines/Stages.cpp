@@ -55,9 +55,14 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createVerifyFused());
 }
 
-void mica::buildPhases(OpPassManager &pm, const StageOptions &options) {
+void mica::buildPhases(OpPassManager &pm, const StageOptions &options,
+                       const ExactRowsOf &exactRowsOf) {
   pm.addPass(createSpecializePhases({options.phases.gemmThreshold, options.phases.few}));
-  pm.addPass(createAssignPromptRows({options.exactRows}));
+  pm.addPass(createAssignPromptRows([stated = options.exactRows, exactRowsOf](ModuleOp module) {
+    if (stated)
+      return *stated;
+    return exactRowsOf ? exactRowsOf(module) : ExactRows::BF16;
+  }));
   pm.addNestedPass<func::FuncOp>(createFuseCasts());
 }
 

@@ -43,8 +43,9 @@ struct StageOptions {
   std::optional<bool> equalize = {};
   /// Whether matrices that are stored in blocks keep their format, whatever the precision.
   bool preserveBlocks = false;
-  /// What rows of prompts that multiply weights in blocks are where they are exact.
-  ExactRows exactRows = ExactRows::BF16;
+  /// What rows of prompts that multiply weights in blocks are where they are exact; where it does
+  /// not say, the backend does.
+  std::optional<ExactRows> exactRows = {};
   /// What probes show, where there are any.
   std::optional<Probed> probes = {};
 };
@@ -79,8 +80,10 @@ private:
 void buildModelToFused(mlir::OpPassManager &pm, const StageOptions &options);
 
 /// The first passes after `fused`: a function for each phase, which computes what rows of
-/// its role do. The interpreter runs what comes out; no kernel is chosen yet.
-void buildPhases(mlir::OpPassManager &pm, const StageOptions &options);
+/// its role do. The interpreter runs what comes out; no kernel is chosen yet. `exactRowsOf` is the
+/// backend's choice where the options make none; without it they are bf16.
+void buildPhases(mlir::OpPassManager &pm, const StageOptions &options,
+                 const ExactRowsOf &exactRowsOf = {});
 
 /// Makes `--mica-to-fused` known to mica-opt.
 void registerPipelines();

@@ -16,22 +16,21 @@ static Type elementOf(Value value) {
 }
 
 /// The type of a weight's elements. Norms, biases and routers are small, and their errors spread:
-/// they stay in f32. The choice of a token among the whole vocabulary, and with it the table, which
-/// is often the same matrix, keeps 6 bits where others have 4.
+/// they stay in f32.
 static Type chooseType(WeightUse use, Operation *user, Precision matrices) {
   MLIRContext *context = user->getContext();
   if (use == WeightUse::Vector || use == WeightUse::Router)
     return Float32Type::get(context);
-  if (matrices == Precision::Int4 && (use == WeightUse::Table || isa<LmHeadOp>(user)))
-    return BlockType::get(context, blockFormatNamed("int6_g32"));
-  return weightTypeOf(context, matrices);
+  return use == WeightUse::Table || isa<LmHeadOp>(user) ? vocabularyTypeOf(context, matrices)
+                                                        : weightTypeOf(context, matrices);
 }
 
 /// What rows are rounded to where they meet `element`, or null where they stay.
 static Type rowsFor(Type element) {
   if (element.isBF16())
     return element;
-  return isa<BlockType>(element) ? defaultIntRows(element.getContext()) : Type();
+  auto quantized = dyn_cast<QuantizedElementType>(element);
+  return quantized ? quantized.getMultipliedRowType() : Type();
 }
 
 namespace {
@@ -66,7 +65,7 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
     WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
       for (OpOperand &operand : op->getOpOperands()) {
         WeightUse use = classifyWeightUse(operand);
-        if (use == WeightUse::None || isa<BlockType>(elementOf(operand.get())))
+        if (use == WeightUse::None || isQuantized(elementOf(operand.get())))
           continue;
         Type type = chooseType(use, op, weights);
         if (failed(types.require(operand.get(), TypeAttr::get(type), op)))
@@ -86,10 +85,9 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
     SharedCasts casts;
     getOperation().walk([&](Operation *op) {
       TypeSwitch<Operation *>(op)
-          .Case<LinearOp, LmHeadOp, GatedLinearOp, HeadLinearOp>(
-              [&](auto product) { casts.narrow(product.getXMutable(), product.getWeight()); })
-          .Case(
-              [&](MoeExpertsOp experts) { casts.narrow(experts.getXMutable(), experts.getGate()); })
+          .Case([&](MultipliesRows product) {
+            casts.narrow(product.getMultipliedRows(), product.getMatrices().front());
+          })
           .Case([&](AttentionOp attention) {
             if (!isQuantized(elementOf(attention.getK())))
               casts.narrow(attention.getQMutable(), attention.getK());

@@ -12,40 +12,29 @@ namespace mica {
 using namespace mlir;
 using namespace mica;
 
-/// The element type that rows of !mica.int_rows have instead, in prompts.
-static Type elementFor(PromptRows rows, ExactRows exact, MLIRContext *context) {
-  if (rows == PromptRows::Int8)
-    return IntRowsType::get(context, /*limbs=*/1, IntegerRowLayout::group);
-  switch (exact) {
-  case ExactRows::F32:
-    return Float32Type::get(context);
-  case ExactRows::BF16:
-    return BFloat16Type::get(context);
-  case ExactRows::Int16:
-    return defaultIntRows(context);
-  }
-  llvm_unreachable("all exact rows are handled above");
-}
-
 namespace {
 struct AssignPromptRows : mica::impl::AssignPromptRowsBase<AssignPromptRows> {
   using AssignPromptRowsBase::AssignPromptRowsBase;
+  explicit AssignPromptRows(ExactRowsOf exactRowsOf) : exactRowsOf(std::move(exactRowsOf)) {}
 
   void runOnOperation() override {
     FailureOr<PromptRows> rows = promptRowsOf(getOperation());
     if (failed(rows))
       return signalPassFailure();
-    Type element = elementFor(*rows, exact, &getContext());
+    ExactRows chosen = exactRowsOf ? exactRowsOf(getOperation()) : ExactRows(exact);
+    Type element = promptRowType(&getContext(), *rows, chosen);
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (rowRoleOf(function) == kPromptRole)
         convert(function, element);
   }
 
 private:
+  ExactRowsOf exactRowsOf;
+
   static void convert(func::FuncOp function, Type element) {
     auto convertValue = [&](Value value) {
       auto type = dyn_cast<RankedTensorType>(value.getType());
-      if (type && isa<IntRowsType>(type.getElementType()))
+      if (type && isQuantized(type.getElementType(), QuantizedUse::Rows))
         value.setType(type.clone(element));
     };
     function.walk([&](Block *block) { llvm::for_each(block->getArguments(), convertValue); });
@@ -61,3 +50,7 @@ private:
   }
 };
 } // namespace
+
+std::unique_ptr<Pass> mica::createAssignPromptRows(ExactRowsOf exactRowsOf) {
+  return std::make_unique<AssignPromptRows>(std::move(exactRowsOf));
+}

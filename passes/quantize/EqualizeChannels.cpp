@@ -33,23 +33,13 @@ static std::optional<SmallVector<Value>> findReaders(Value rows) {
   for (OpOperand &use : rows.getUses()) {
     if (use.getOperandNumber() != 0)
       return std::nullopt;
-    bool known = TypeSwitch<Operation *, bool>(use.getOwner())
-                     .Case<LinearOp, LmHeadOp>([&](auto op) {
-                       matrices.push_back(op.getWeight());
-                       return true;
-                     })
-                     .Case([&](MoeGateOp op) {
-                       matrices.push_back(op.getGate());
-                       return true;
-                     })
-                     .Case([&](MoeExpertsOp op) {
-                       matrices.push_back(op.getGate());
-                       if (op.getUp())
-                         matrices.push_back(op.getUp());
-                       return true;
-                     })
-                     .Default(false);
-    if (!known)
+    auto product = dyn_cast<MultipliesRows>(use.getOwner());
+    // Matrices of heads have columns for each head.
+    if (product && cast<ShapedType>(rows.getType()).getRank() == 2)
+      llvm::append_range(matrices, product.getMatrices());
+    else if (auto gate = dyn_cast<MoeGateOp>(use.getOwner()))
+      matrices.push_back(gate.getGate());
+    else
       return std::nullopt;
   }
   return matrices;
@@ -165,7 +155,7 @@ private:
     if (auto argument = dyn_cast<BlockArgument>(value); argument && call)
       value = call.getOperand(argument.getArgNumber());
     auto get = value.getDefiningOp<GetWeightOp>();
-    if (isa<BlockType>(getElementTypeOrSelf(value)))
+    if (isQuantized(getElementTypeOrSelf(value)))
       return {};
     return get && get->hasOneUse() && gets[get.getWeight()] == 1
                ? symbols.lookup<WeightOp>(get.getWeight())

@@ -62,7 +62,7 @@ namespace {
 /// What is known of all values that are the same weight.
 struct Class {
   SmallVector<WeightOp> symbols;
-  BlockType blocks;            ///< what it keeps, or null
+  QuantizedElementType blocks; ///< what it keeps, or null
   std::string rejectionReason; ///< where symbols are stored in blocks and it keeps none
   bool isMatrix = true;        ///< of products and tables alone
 };
@@ -103,12 +103,12 @@ private:
 
   Class judge(ArrayRef<Value> values) {
     Class result;
-    BlockType blocks;
+    QuantizedElementType blocks;
     for (Value value : values)
       if (WeightOp symbol = types.symbolOf(value)) {
         result.symbols.push_back(symbol);
         if (std::optional<Type> stored = symbol.getStored())
-          blocks = cast<BlockType>(*stored);
+          blocks = cast<QuantizedElementType>(*stored);
       }
     if (!blocks)
       return result;
@@ -117,7 +117,7 @@ private:
     if (!llvm::all_of(result.symbols,
                       [&](WeightOp symbol) { return symbol.getStored() == blocks; }))
       result.rejectionReason = "others that take its place are stored otherwise";
-    else if (k % blocks.getFormat()->elements != 0)
+    else if (k % blocks.getGroupSize() != 0)
       result.rejectionReason = "its rows are not whole blocks";
     else if (llvm::any_of(result.symbols, isReadAcrossRows))
       result.rejectionReason = "it is read transposed";
@@ -137,8 +137,9 @@ private:
   /// Experts are one kernel for gate and up, and their inner rows are rounded as x is: the formats
   /// of gate and down may differ, but either all are blocks or none.
   void decideTogether(MoeExpertsOp experts) {
-    BlockType gate = classOf(experts.getGate()).blocks, down = classOf(experts.getDown()).blocks,
-              up = experts.getUp() ? classOf(experts.getUp()).blocks : gate;
+    QuantizedElementType gate = classOf(experts.getGate()).blocks,
+                         down = classOf(experts.getDown()).blocks,
+                         up = experts.getUp() ? classOf(experts.getUp()).blocks : gate;
     if (gate == up && !gate == !down)
       return;
     StringRef rejectionReason = gate && up && down
@@ -174,7 +175,8 @@ private:
     TensorPart part = TensorPart::of(symbol.getSourceList().front());
     Builder builder(symbol.getContext());
     Location tensor = NameLoc::get(builder.getStringAttr(part.tensor), symbol.getLoc());
-    emitWarning(tensor) << "blocks of " << cast<BlockType>(*symbol.getStored()).getFormat()->name
+    emitWarning(tensor) << "blocks of "
+                        << cast<QuantizedElementType>(*symbol.getStored()).getDisplayName()
                         << " become " << nameOf(ofSymbol.isMatrix ? weights : Precision::F32)
                         << ": " << ofSymbol.rejectionReason;
   }

@@ -13,8 +13,8 @@ CacheKinds::CacheKinds(ModuleOp module) : symbols(module) {
 static Value findCache(Value keys) {
   if (auto repeat = keys.getDefiningOp<RepeatKvOp>())
     keys = repeat.getX();
-  auto read = keys.getDefiningOp<KvReadOp>();
-  return read ? read.getCache() : Value();
+  auto read = keys.getDefiningOp<ReadsState>();
+  return read ? read.getState() : Value();
 }
 
 LogicalResult CacheKinds::infer(ModuleOp module) {

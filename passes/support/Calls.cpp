@@ -71,9 +71,11 @@ void mica::convertCaches(ModuleOp module, llvm::function_ref<KvCacheType(Value)>
       for (Block &block : region)
         llvm::for_each(block.getArguments(), convertValue);
     llvm::for_each(op->getResults(), convertValue);
-    if (auto read = dyn_cast<KvReadOp>(op))
-      read.getResult().setType(
-          cast<RankedTensorType>(read.getType()).clone(read.getCache().getType().getElementType()));
+    if (auto read = dyn_cast<ReadsState>(op)) {
+      Type element = cast<SequenceState>(read.getState().getType()).getElementType();
+      Value view = op->getResult(0);
+      view.setType(cast<RankedTensorType>(view.getType()).clone(element));
+    }
     if (auto repeat = dyn_cast<RepeatKvOp>(op))
       repeat.getResult().setType(
           cast<RankedTensorType>(repeat.getType())

@@ -22,7 +22,9 @@ FailureOr<int64_t> mica::readRowsAttr(ModuleOp module, llvm::StringRef name, int
 }
 
 /// Whether weights or rows of this type are computed differently in prompts and in decoding.
-static bool dependsOnRole(Type type) { return isa<mica::BlockType>(getElementTypeOrSelf(type)); }
+static bool dependsOnRole(Type type) {
+  return mica::isQuantized(getElementTypeOrSelf(type), mica::QuantizedUse::Weights);
+}
 
 bool mica::dependsOnRole(ModuleOp module) {
   auto found = module.walk([](Operation *op) {

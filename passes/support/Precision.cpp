@@ -44,16 +44,19 @@ Type mica::weightTypeOf(MLIRContext *context, Precision precision) {
   llvm_unreachable("all precisions are handled above");
 }
 
+Type mica::vocabularyTypeOf(MLIRContext *context, Precision precision) {
+  return precision == Precision::Int4 ? Type(BlockType::get(context, blockFormatNamed("int6_g32")))
+                                      : weightTypeOf(context, precision);
+}
+
 Type mica::cacheTypeOf(MLIRContext *context, Precision precision) {
   return precision == Precision::Int8 ? Type(Int8Type::get(context))
                                       : weightTypeOf(context, precision);
 }
 
 Precision mica::precisionOf(Type element) {
-  if (auto blocks = dyn_cast<BlockType>(element))
-    return blocks.getFormat()->codeBits() > 5 ? Precision::Int8 : Precision::Int4;
-  if (isa<Int8Type>(element))
-    return Precision::Int8;
+  if (auto quantized = dyn_cast<QuantizedElementType>(element))
+    return quantized.getBits() > 5 ? Precision::Int8 : Precision::Int4;
   return element.isF32() ? Precision::F32 : Precision::BF16;
 }
 
@@ -92,4 +95,33 @@ FailureOr<PromptRows> mica::promptRowsOf(ModuleOp module) {
 
 void mica::setPromptRows(ModuleOp module, PromptRows rows) {
   module->setAttr(kPromptRowsAttr, StringAttr::get(module.getContext(), nameOf(rows)));
+}
+
+Type mica::promptRowType(MLIRContext *context, PromptRows rows, ExactRows exact) {
+  if (rows == PromptRows::Int8)
+    return integerRowType(context, /*limbs=*/1);
+  switch (exact) {
+  case ExactRows::F32:
+    return Float32Type::get(context);
+  case ExactRows::BF16:
+    return BFloat16Type::get(context);
+  case ExactRows::Int16:
+    return integerRowType(context, /*limbs=*/2);
+  }
+  llvm_unreachable("all exact rows are handled above");
+}
+
+std::string mica::nameOfRows(Type element) {
+  if (auto quantized = dyn_cast<QuantizedElementType>(element))
+    return quantized.getDisplayName();
+  return element.isBF16() ? "bf16" : "f32";
+}
+
+std::optional<std::pair<PromptRows, ExactRows>> mica::promptRowsOfType(MLIRContext *context,
+                                                                       StringRef name) {
+  for (PromptRows rows : {PromptRows::Exact, PromptRows::Int8})
+    for (ExactRows exact : {ExactRows::BF16, ExactRows::F32, ExactRows::Int16})
+      if (nameOfRows(promptRowType(context, rows, exact)) == name)
+        return std::pair(rows, exact);
+  return std::nullopt;
 }

@@ -19,6 +19,9 @@ llvm::StringRef nameOf(Precision precision);
 std::optional<Precision> precisionNamed(llvm::StringRef name);
 /// The element type of a matrix of that precision.
 mlir::Type weightTypeOf(mlir::MLIRContext *context, Precision precision);
+/// The element type of the matrix that chooses a token, and of the table that often is the same
+/// matrix: where others have 4 bits it keeps 6.
+mlir::Type vocabularyTypeOf(mlir::MLIRContext *context, Precision precision);
 /// The element type of a cache of that precision, which is not Int4.
 mlir::Type cacheTypeOf(mlir::MLIRContext *context, Precision precision);
 /// The precision of a matrix or a cache with that element type; of blocks the nearest in bits.
@@ -42,6 +45,14 @@ std::optional<PromptRows> promptRowsNamed(llvm::StringRef name);
 /// What the module states; an error at the module where that is neither.
 mlir::FailureOr<PromptRows> promptRowsOf(mlir::ModuleOp module);
 void setPromptRows(mlir::ModuleOp module, PromptRows rows);
+
+/// The element type of rows of prompts that multiply weights in blocks.
+mlir::Type promptRowType(mlir::MLIRContext *context, PromptRows rows, ExactRows exact);
+/// The rows of prompts whose element type has that name (nameOfRows); nothing where none have.
+std::optional<std::pair<PromptRows, ExactRows>> promptRowsOfType(mlir::MLIRContext *context,
+                                                                 llvm::StringRef name);
+/// An element type of rows as people read it: "f32", "bf16" or "int16 per 32".
+std::string nameOfRows(mlir::Type element);
 
 /// What probes show: every op's result, or the rows that matrices are multiplied with.
 enum class Probed { Results, ProductRows };

@@ -16,17 +16,11 @@ WeightUse mica::classifyWeightUse(OpOperand &operand) {
   auto when = [](bool condition, WeightUse use) { return condition ? use : WeightUse::None; };
   return TypeSwitch<Operation *, WeightUse>(operand.getOwner())
       .Case([&](EmbeddingOp op) { return when(value == op.getTable(), WeightUse::Table); })
-      .Case([&](LinearOp op) {
-        return value == op.getWeight() ? WeightUse::Product
-                                       : when(value == op.getBias(), WeightUse::Vector);
-      })
-      .Case<LmHeadOp, GatedLinearOp, HeadLinearOp>(
-          [&](auto op) { return when(value == op.getWeight(), WeightUse::Product); })
-      .Case([&](MoeExpertsOp op) {
-        return oneOf({op.getGate(), op.getUp(), op.getDown()})
+      .Case([&](MultipliesRows op) {
+        return llvm::is_contained(op.getMatrices(), value) ||
+                       llvm::is_contained(op.getInnerMatrices(), value)
                    ? WeightUse::Product
-                   : when(oneOf({op.getGateBias(), op.getUpBias(), op.getDownBias()}),
-                          WeightUse::Vector);
+                   : when(llvm::is_contained(op.getBiases(), value), WeightUse::Vector);
       })
       .Case([&](MoeGateOp op) {
         return value == op.getGate()
@@ -45,10 +39,10 @@ WeightUse mica::classifyWeightUse(OpOperand &operand) {
 }
 
 Value mica::multipliedRows(OpOperand &weight) {
-  if (classifyWeightUse(weight) != WeightUse::Product)
-    return {};
-  auto experts = dyn_cast<MoeExpertsOp>(weight.getOwner());
-  return experts && weight.get() == experts.getDown() ? Value() : weight.getOwner()->getOperand(0);
+  auto product = dyn_cast<MultipliesRows>(weight.getOwner());
+  return product && llvm::is_contained(product.getMatrices(), weight.get())
+             ? product.getMultipliedRows().get()
+             : Value();
 }
 
 WeightProperty::WeightProperty(ModuleOp module, StringRef what)

@@ -16,7 +16,7 @@ using namespace mica;
 
 /// Whether the owner of `use` takes the cache away: appends, calls and what hands it on. Only
 /// reading leaves it.
-static bool isConsumed(OpOperand &use) { return !isa<KvReadOp>(use.getOwner()); }
+static bool isConsumed(OpOperand &use) { return !isa<ReadsState>(use.getOwner()); }
 
 static InFlightDiagnostic reportUse(Operation *user, Operation *consumer, StringRef how) {
   InFlightDiagnostic diagnostic = user->emitError();

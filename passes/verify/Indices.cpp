@@ -71,9 +71,9 @@ void mica::loadIndexAnalysis(DataFlowSolver &solver) {
 LogicalResult mica::verifyIndices(ModuleOp module, const DataFlowSolver &solver) {
   WalkResult result = module.walk([&](Operation *op) -> WalkResult {
     return TypeSwitch<Operation *, LogicalResult>(op)
-        .Case([&](KvReadOp read) {
-          return verifyIndex(solver, op, read.getLayer(), read.getCache().getType().getLayers(),
-                             "layer");
+        .Case([&](ReadsState read) {
+          return verifyIndex(solver, op, read.getLayer(),
+                             cast<SequenceState>(read.getState().getType()).getLayers(), "layer");
         })
         .Case([&](UpdatesState update) { return verifyLayers(solver, update); })
         .Case([&](SelectWeightOp select) {

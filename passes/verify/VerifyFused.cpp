@@ -12,7 +12,7 @@ using namespace mica;
 
 static LogicalResult verifyNoCacheIsRepeated(ModuleOp module) {
   WalkResult result = module.walk([](RepeatKvOp repeat) -> WalkResult {
-    if (repeat.getX().getDefiningOp<KvReadOp>())
+    if (repeat.getX().getDefiningOp<ReadsState>())
       return repeat.emitOpError(
           "of a cache is left and would copy it; attention must read the same number of repeated "
           "keys and values");

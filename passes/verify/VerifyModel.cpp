@@ -12,7 +12,7 @@ using namespace mica;
 
 static LogicalResult verifyNothingIsFused(ModuleOp module) {
   WalkResult result = module.walk([](Operation *op) -> WalkResult {
-    if (isa<SplitOp, RopeTableOp, QkvAppendOp, GatedLinearOp>(op))
+    if (op->hasTrait<MadeByFusion>())
       return op->emitOpError("is made by fusion and not allowed at stage `model`");
     return WalkResult::advance();
   });
@@ -24,8 +24,8 @@ static RopeOp findRopeOfKeys(AttentionOp attention) {
   Value keys = attention.getK();
   if (auto repeat = keys.getDefiningOp<RepeatKvOp>())
     keys = repeat.getX();
-  auto read = keys.getDefiningOp<KvReadOp>();
-  auto append = read ? read.getCache().getDefiningOp<KvAppendOp>() : KvAppendOp();
+  auto read = keys.getDefiningOp<ReadsState>();
+  auto append = read ? read.getState().getDefiningOp<KvAppendOp>() : KvAppendOp();
   return append ? append.getX().getDefiningOp<RopeOp>() : RopeOp();
 }
 

@@ -44,7 +44,7 @@ protected:
         if (auto kernel = op->getAttrOfType<KernelKindAttr>("kernel"))
           kernels[name].insert(stringifyKernelKind(kernel.getValue()).str());
         for (Value operand : op->getOperands())
-          if (operand.getDefiningOp<GetWeightOp>() || operand.getDefiningOp<KvReadOp>() ||
+          if (operand.getDefiningOp<GetWeightOp>() || operand.getDefiningOp<ReadsState>() ||
               isa<KvCacheType>(operand.getType()))
             stored[name].insert(textOf(operand.getType()));
       });

@@ -54,9 +54,8 @@ def dump(name, precision, target):
 
 def pipelines(precision, target):
     """The options of mica-opt that lead from each stage to the next, as the driver goes; the module keeps its target."""
-    exact = {"sapphirerapids": "bf16", "x86-64-v3": "int16"}.get(target, "f32")
     return ((f"--mica-to-fused=weights={precision} kv={precision}",),
-            (f"--cpu-set-target=cpu={target}", f"--mica-fused-to-kernels=exact-rows={exact}"),
+            (f"--cpu-set-target=cpu={target}", "--mica-fused-to-kernels"),
             ("--mica-kernels-to-loops",),
             ("--mica-loops-to-llvm",))
 

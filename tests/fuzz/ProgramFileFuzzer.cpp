@@ -10,7 +10,7 @@ using namespace mica::program;
 
 /// Whatever readLayout accepts must be readable without harm.
 static void read(std::span<const std::byte> bytes) {
-  MemorySource source(bytes);
+  rt::MemorySource source(bytes);
   rt::Result<Layout> layout = readLayout(source);
   if (!layout)
     return;

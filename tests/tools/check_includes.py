@@ -6,7 +6,9 @@
 The page has a table with a row per folder, `| folder | what is there | includes |`: the last column names the folders whose files
 those of the folder may include, `folder/*` with all that are below it. Refused are
 
-- an include, or a library of a CMakeLists.txt that is linked (LINK), that the table does not allow,
+- an include, or a library of a CMakeLists.txt that is linked (LINK), that the table does not allow: what an allowed folder may
+  include in turn is not allowed by that,
+- a folder of the last column of which nothing is included,
 - a folder with sources that has no row, and a row whose folder is missing,
 - folders that include each other in a circle, by the table as well, libraries that link each other in one,
 - files that include each other in a circle: a source file with the header of its name counts as one, a header without a
@@ -103,6 +105,16 @@ class Tree:
                 if target in self.table and not self.allows(folder, target):
                     yield f"{file}: includes {other}, which {folder} may not"
 
+    def check_unused(self):
+        used = collections.defaultdict(set)
+        for file, others in self.includes.items():
+            folder = str(pathlib.PurePosixPath(file).parent)
+            used[folder] |= {str(pathlib.PurePosixPath(other).parent) for other in others} - {folder}
+        for folder, allowed in self.table.items():
+            for other in allowed:
+                if not any(within(target, other[:-2]) if other.endswith("/*") else target == other for target in used[folder]):
+                    yield f"{PAGE}: {folder} may include {other}, of which it includes nothing"
+
     def check_files(self):
         stems = {str(pathlib.PurePath(file).with_suffix("")) for file in self.files if file.endswith((".cpp", ".c"))}
 
@@ -140,21 +152,11 @@ class Tree:
                 for name, words in EXECUTABLE.findall(text):
                     folders.setdefault(name, folder)
                     links[name] |= set(words.split())
-        # What a folder may include it may link, and what that includes.
-        reach = {}
-
-        def reachable(folder):
-            if folder not in reach:
-                reach[folder] = {folder}
-                for other in self.table:
-                    if self.allows(folder, other):
-                        reach[folder] |= reachable(other)
-            return reach[folder]
-
         for name, others in sorted(links.items()):
-            own = set().union(*(reachable(row) for row in self.table if within(row, folders[name])))
+            own = [row for row in self.table if within(row, folders[name])]
             for other in sorted(others & folders.keys()):
-                if not any(within(row, folders[other]) for row in own):
+                rows = [row for row in self.table if within(row, folders[other])]
+                if not any(self.allows(row, target) for row in own for target in rows):
                     yield f"{folders[name]}/CMakeLists.txt: {name} links {other} of {folders[other]}, which it may not"
         if found := circle({name: others & folders.keys() for name, others in links.items()}):
             yield f"libraries link each other in a circle: {' -> '.join(found)}"
@@ -170,7 +172,7 @@ def main():
     parser.add_argument("tree", type=pathlib.Path)
     tree = Tree(parser.parse_args().tree)
     wrong = []
-    for check in (tree.check_table, tree.check_includes, tree.check_files, tree.check_libraries, tree.check_paths):
+    for check in (tree.check_table, tree.check_includes, tree.check_unused, tree.check_files, tree.check_libraries, tree.check_paths):
         found = list(check())
         wrong += found
         # Nothing else has a meaning while the table is wrong.

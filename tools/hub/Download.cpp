@@ -76,7 +76,7 @@ public:
 private:
   Error failed() const {
     return createStringError(path + ": " +
-                             program::cannotBeWritten(errno, "set HF_HOME to a folder with room"));
+                             rt::cannotBeWritten(errno, "set HF_HOME to a folder with room"));
   }
 
   const RemoteFile &file;

@@ -78,12 +78,12 @@ Error HubCache::setMainCommit(const HubName &name, StringRef commit) const {
   std::string path = in(modelFolder(name), "refs", "main");
   if (std::error_code error = sys::fs::create_directories(sys::path::parent_path(path)))
     return inputError(path, "cannot be created (" + error.message() + ")", kHint);
-  auto file = program::TemporaryFile::create(path, {}, kHint);
+  auto file = rt::TemporaryFile::create(path, {}, kHint);
   if (!file)
     return createStringError(path + ": " + file.error().message);
   if (!(*file)->writeAt(std::as_bytes(std::span(commit.data(), commit.size())), 0) ||
       !(*file)->commit())
-    return createStringError(path + ": " + program::cannotBeWritten(errno, kHint));
+    return createStringError(path + ": " + rt::cannotBeWritten(errno, kHint));
   return Error::success();
 }
 
@@ -102,7 +102,7 @@ Error HubCache::link(const HubName &name, StringRef commit, StringRef file, Stri
   if (::symlink(target.c_str(), fresh.c_str()) == 0 &&
       std::rename(fresh.c_str(), path.c_str()) == 0)
     return Error::success();
-  return createStringError(path + ": " + program::cannotBeWritten(errno, kHint));
+  return createStringError(path + ": " + rt::cannotBeWritten(errno, kHint));
 }
 
 /// The files that are present below snapshots/COMMIT in the folder of a model.

@@ -2,6 +2,7 @@
 
 #include "tools/hub/Pull.h"
 
+#include "backends/runtime/support/SizeText.h"
 #include "backends/runtime/support/TemporaryFile.h"
 #include "frontend/support/InputError.h"
 #include "tools/hub/Download.h"
@@ -135,7 +136,7 @@ Expected<tool::FileLock> Puller::lock(StringRef hash) {
   }
   if (held)
     return std::move(*held);
-  return createStringError(file + ": " + program::cannotBeWritten(errno, hint));
+  return createStringError(file + ": " + rt::cannotBeWritten(errno, hint));
 }
 
 /// Whether the file system takes what is still to come.
@@ -153,8 +154,8 @@ Error Puller::checkRoom(ArrayRef<const RemoteFile *> wanted) const {
   if (!space || space->available >= needed)
     return Error::success();
   return inputError(cache.path(),
-                    "has " + tool::bytesText(static_cast<double>(space->available)) +
-                        " free of the " + tool::bytesText(static_cast<double>(needed)) + " that " +
+                    "has " + rt::bytesText(static_cast<double>(space->available)) +
+                        " free of the " + rt::bytesText(static_cast<double>(needed)) + " that " +
                         name.text() + " needs",
                     "free space or set HF_HOME to a folder with room");
 }

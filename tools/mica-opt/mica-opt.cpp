@@ -23,7 +23,7 @@ static int runMain(int argc, char **argv) {
   mica::cpu::registerLoweringPasses();
   mica::registerPasses();
   mica::registerPipelines();
-  mica::registerDispatchPasses();
+  mica::cpu::registerDispatchPasses();
   mica::cpu::registerMicaCpuTargetPasses();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);

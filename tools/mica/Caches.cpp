@@ -1,5 +1,6 @@
 //===- Caches.cpp - mica list and mica rm ---------------------------------===//
 
+#include "backends/runtime/support/SizeText.h"
 #include "tools/hub/HubCache.h"
 #include "tools/hub/HubSettings.h"
 #include "tools/mica/Commands.h"
@@ -40,7 +41,7 @@ struct Caches {
 
 } // namespace
 
-static std::string sizeText(uint64_t bytes) { return bytesText(static_cast<double>(bytes)); }
+static std::string sizeText(uint64_t bytes) { return rt::bytesText(static_cast<double>(bytes)); }
 
 /// As strftime does; `utc` or the local time.
 static std::string timeText(sys::TimePoint<> time, const char *format, bool utc) {

@@ -14,6 +14,7 @@
 #include "tools/quality/Candidate.h"
 #include "tools/quality/Quality.h"
 #include "tools/quality/ScoringProcess.h"
+#include "tools/quality/TextIds.h"
 #include "tools/support/ScratchFile.h"
 #include "tools/support/Support.h"
 #include "tools/verify/ProbeReader.h"
@@ -157,14 +158,8 @@ private:
     if (!opened->text)
       return inputError(arguments.model, "has no tokenizer, so that no text can be computed",
                         "put tokenizer.json into the folder, or give --imatrix");
-    Expected<MappedFile> file = MappedFile::openNamed(text);
-    if (!file)
-      return file.takeError();
-    rt::Result<rt::Tokens> encoded = opened->text->encode(
-        {reinterpret_cast<const char *>(file->bytes().data()), file->bytes().size()});
-    if (!encoded)
-      return createStringError(text + ": " + encoded.error().message);
-    ids = *std::move(encoded);
+    if (Error error = idsOfText(text, *opened->text).moveInto(ids))
+      return error;
     ids.resize(std::min(ids.size(), kCalibrationIds));
     auto context = std::min(kCalibrationWindow, static_cast<size_t>(opened->manifest.maxSeq));
     windows = planWindows(ids.size(), context, SIZE_MAX);

@@ -4,6 +4,7 @@
 #include "backends/runtime/support/CommandLine.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Report.h"
+#include "backends/runtime/support/SizeText.h"
 #include "frontend/config/gguf/GgufConfig.h"
 #include "frontend/import/ModelInput.h"
 #include "frontend/text/chat/ReadChat.h"
@@ -398,9 +399,9 @@ static void printStages(const cpu::CompileReport &result, uint64_t peak) {
                       stage.seconds, stage.bytes);
   if (result.maxSeq > 0)
     errs() << formatv("KV cache: {0} per token, {1} for all {2} positions\n",
-                      bytesText(static_cast<double>(result.cacheBytesPerToken)),
-                      bytesText(static_cast<double>(result.cacheBytesPerToken) *
-                                static_cast<double>(result.maxSeq)),
+                      rt::bytesText(static_cast<double>(result.cacheBytesPerToken)),
+                      rt::bytesText(static_cast<double>(result.cacheBytesPerToken) *
+                                    static_cast<double>(result.maxSeq)),
                       result.maxSeq);
   errs() << formatv("peak of anonymous memory: {0} MiB\n", peak >> 20);
 }
@@ -438,7 +439,7 @@ static std::string lastLine(const CompileArguments &arguments, const CompileResu
   const cpu::StageReport &last = report.stages.back();
   if (last.stage != Stage::Exe)
     return rt::printable(formatv("wrote {0} ({1}, stage {2})", arguments.output,
-                                 bytesText(static_cast<double>(last.bytes)), arguments.emit)
+                                 rt::bytesText(static_cast<double>(last.bytes)), arguments.emit)
                              .str());
   bool hasBlocks = !report.preservedBlocks.empty() || report.weights >= Precision::Int8;
   return CompileSummary{.output = arguments.output,

@@ -2,6 +2,7 @@
 
 #include "tools/mica/CompileSteps.h"
 
+#include "backends/runtime/support/SizeText.h"
 #include "tools/support/Support.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -50,8 +51,8 @@ double CompileSteps::shareOf(const cpu::CompileProgress &progress) {
 
 std::string CompileSteps::describe(const cpu::CompileProgress &progress) {
   if (progress.bytesToPack > 0)
-    return formatv("weights, {0} of {1}", bytesText(static_cast<double>(progress.packedBytes)),
-                   bytesText(static_cast<double>(progress.bytesToPack)));
+    return formatv("weights, {0} of {1}", rt::bytesText(static_cast<double>(progress.packedBytes)),
+                   rt::bytesText(static_cast<double>(progress.bytesToPack)));
   return ("stage " + getStageInfo(progress.stage).name).str();
 }
 

@@ -4,6 +4,7 @@
 
 #include "backends/runtime/support/CommandLine.h"
 #include "backends/runtime/support/Report.h"
+#include "backends/runtime/support/SizeText.h"
 #include "tools/support/Support.h"
 
 #include "llvm/ADT/SmallVector.h"
@@ -83,7 +84,7 @@ std::string shellCommand(StringRef path) {
 }
 
 std::string CompileSummary::toText() const {
-  std::string text = "wrote " + output + " (" + bytesText(static_cast<double>(bytes)) + ", " +
+  std::string text = "wrote " + output + " (" + rt::bytesText(static_cast<double>(bytes)) + ", " +
                      formatsText(*this) + costText(*this) + ")";
   if (!foreignTarget.empty())
     text += "; copy it to a machine with a " + foreignTarget;

@@ -1,11 +1,11 @@
 //===- Eval.cpp - mica eval -----------------------------------------------===//
 
 #include "frontend/support/InputError.h"
-#include "frontend/support/MappedFile.h"
 #include "tools/mica/Commands.h"
 #include "tools/quality/Candidate.h"
 #include "tools/quality/Quality.h"
 #include "tools/quality/ScoringProcess.h"
+#include "tools/quality/TextIds.h"
 #include "tools/support/Support.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -24,28 +24,6 @@ namespace {
 constexpr int64_t kDefaultContext = 512;
 /// Logits that are asked for at once.
 constexpr size_t kPieceBytes = 16 << 20;
-
-/// Ids of a file, separated by spaces, lines or commas.
-Expected<rt::Tokens> readIds(StringRef path, int64_t vocab) {
-  Expected<MappedFile> file = MappedFile::openNamed(path);
-  if (!file)
-    return file.takeError();
-  StringRef rest(reinterpret_cast<const char *>(file->bytes().data()), file->bytes().size());
-  rt::Tokens ids;
-  constexpr StringLiteral separators = " \t\r\n,";
-  for (rest = rest.ltrim(separators); !rest.empty(); rest = rest.ltrim(separators)) {
-    StringRef word = rest.take_until([&](char c) { return separators.contains(c); });
-    rest = rest.drop_front(word.size());
-    int64_t id;
-    if (word.getAsInteger(10, id) || id < 0 || id >= vocab)
-      return inputError(path,
-                        inQuotes(word) + " is not an id from 0 to " + Twine(vocab - 1) +
-                            " (after " + Twine(ids.size()) + " ids)",
-                        "write such ids");
-    ids.push_back(static_cast<int32_t>(id));
-  }
-  return ids;
-}
 
 /// Computes the figures of one call of the command.
 class Evaluation {
@@ -111,27 +89,20 @@ Error Evaluation::openPrograms() {
 
 Error Evaluation::readText() {
   if (!arguments.tokensFile.empty()) {
-    Expected<rt::Tokens> read = readIds(arguments.tokensFile, program.manifest.vocab);
-    if (!read)
-      return read.takeError();
-    ids = std::move(*read);
+    if (Error error = idsInFile(arguments.tokensFile, program.manifest.vocab).moveInto(ids))
+      return error;
   } else {
     if (!program.text)
       return program.error("has no tokenizer", "give the text as ids with --tokens-file");
-    Expected<MappedFile> file = MappedFile::openNamed(arguments.text);
-    if (!file)
-      return file.takeError();
-    std::string_view text(reinterpret_cast<const char *>(file->bytes().data()),
-                          file->bytes().size());
-    rt::Result<rt::Tokens> encoded = program.text->encode(text);
-    if (!encoded)
-      return createStringError(arguments.text + ": " + encoded.error().message);
-    ids = *std::move(encoded);
-    rt::Result<rt::Tokens> others =
-        reference && reference->text ? reference->text->encode(text) : ids;
-    if (!others || *others != ids)
-      return reference->error("its tokenizer produces different ids than that of " + program.path,
-                              "compare programs of one model");
+    if (Error error = idsOfText(arguments.text, *program.text).moveInto(ids))
+      return error;
+    if (reference && reference->text) {
+      Expected<rt::Tokens> others = idsOfText(arguments.text, *reference->text);
+      if (errorToBool(others.takeError()) || *others != ids)
+        return reference->error("its tokenizer produces different ids than that of " +
+                                    program.path,
+                                "compare programs of one model");
+    }
   }
   begins = program.manifest.bos && !ids.empty() && ids.front() == *program.manifest.bos;
   return Error::success();

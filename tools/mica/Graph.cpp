@@ -56,12 +56,11 @@ std::string moduleOf(Operation *op) {
 
 NodeClass classOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, NodeClass>(op)
-      .Case<LinearOp, HeadLinearOp, LmHeadOp, GatedLinearOp, EmbeddingOp>(
-          [](auto) { return NodeClass::Product; })
+      .Case<MoeGateOp, MoeExpertsOp>([](auto) { return NodeClass::Experts; })
+      .Case<MultipliesRows, EmbeddingOp>([](auto) { return NodeClass::Product; })
       .Case<RmsNormOp, LayerNormOp>([](auto) { return NodeClass::Norm; })
       .Case<AttentionOp, RopeOp, RepeatKvOp>([](auto) { return NodeClass::Attention; })
-      .Case<KvAppendOp, KvReadOp, QkvAppendOp>([](auto) { return NodeClass::Cache; })
-      .Case<MoeGateOp, MoeExpertsOp>([](auto) { return NodeClass::Experts; })
+      .Case<UpdatesState, ReadsState>([](auto) { return NodeClass::Cache; })
       .Case<func::CallOp>([](auto) { return NodeClass::Call; })
       .Default([](auto) { return NodeClass::Other; });
 }

@@ -5,6 +5,7 @@
 #include "backends/cpu/driver/DescribeProgram.h"
 #include "backends/cpu/pack/PackWeights.h"
 #include "backends/cpu/target/CpuDialect.h"
+#include "backends/runtime/support/SizeText.h"
 #include "frontend/support/InputError.h"
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/EntrySignature.h"
@@ -58,7 +59,7 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
   for (auto function : module.getOps<func::FuncOp>()) {
     function.walk([&](Operation *op) {
       if (!isa<MicaDialect>(op->getDialect()) ||
-          isa<GetWeightOp, SelectWeightOp, IndexTableOp, KvReadOp, MergeHeadsOp>(op))
+          isa<GetWeightOp, SelectWeightOp, IndexTableOp, ReadsState, MergeHeadsOp>(op))
         return;
       // Where no choice is written there is none: all but some products are generated.
       auto kernel = op->getAttrOfType<KernelKindAttr>("kernel");
@@ -169,8 +170,8 @@ static std::string countsText(const std::map<std::string, int64_t> &counts) {
 /// The target and what its kernels are made of.
 static std::string targetText(const cpu::TargetDescription &target) {
   return target.cpu + ": vectors of " + std::to_string(target.vectorBits) + " bits" +
-         (target.avx512Bf16 ? ", dot products of bf16" : "") +
-         (target.vnni ? ", dot products of int8" : "") + (target.tiles ? ", AMX tiles" : "");
+         (target.bf16Dot ? ", dot products of bf16" : "") +
+         (target.int8Dot ? ", dot products of int8" : "") + (target.tiles ? ", AMX tiles" : "");
 }
 
 std::string toText(const ModelFacts &facts) {
@@ -189,10 +190,10 @@ std::string toText(const ModelFacts &facts) {
        llvm::Twine(facts.parameters) + " in " + llvm::Twine(facts.tensors) + " weights");
   if (!facts.stored.empty())
     line("stored as", facts.stored + " (most weights)");
-  line("program", bytesText(static_cast<double>(facts.storedBytes)) + " of weights (" +
+  line("program", rt::bytesText(static_cast<double>(facts.storedBytes)) + " of weights (" +
                       facts.weights + (facts.preservedBlocks.empty() ? "" : ", ") +
                       llvm::join(facts.preservedBlocks, ", ") + "), " +
-                      bytesText(static_cast<double>(facts.cachePerToken)) +
+                      rt::bytesText(static_cast<double>(facts.cachePerToken)) +
                       " of cache per token (" + facts.kv + ")");
   for (const auto &[role, type] : facts.rows)
     line(role, "rows are " + type + " where multiplied by preserved blocks" +

@@ -67,7 +67,7 @@ constexpr StringLiteral lockEnding = ".lock";
 
 /// The program that the file of this path was to become; empty: it is no temporary file.
 static std::string targetOf(StringRef path) {
-  StringRef target = program::targetOfTemporary(sys::path::filename(path));
+  StringRef target = rt::targetOfTemporary(sys::path::filename(path));
   return target.empty() ? "" : (sys::path::parent_path(path) + "/" + target).str();
 }
 
@@ -193,7 +193,7 @@ bool isWholeProgram(const std::string &path) {
   return true;
 }
 
-static Error hashFile(program::Hasher &hasher, StringRef path) {
+static Error hashFile(rt::Hasher &hasher, StringRef path) {
   StringRef name = sys::path::filename(path);
   auto add = [&](const void *data, size_t size) {
     hasher.update({static_cast<const std::byte *>(data), size});
@@ -216,7 +216,7 @@ static Error hashFile(program::Hasher &hasher, StringRef path) {
 }
 
 Expected<std::string> cacheKey(StringRef model, StringRef options, ArrayRef<std::string> makers) {
-  program::Hasher hasher;
+  rt::Hasher hasher;
   hasher.update(std::as_bytes(std::span(options.data(), options.size())));
   for (const std::string &maker : makers)
     if (Error error = hashFile(hasher, maker))

@@ -3,6 +3,7 @@
 #include "tools/hub/Pull.h"
 
 #include "backends/runtime/support/Report.h"
+#include "backends/runtime/support/SizeText.h"
 #include "tools/hub/HubCache.h"
 #include "tools/mica/Commands.h"
 #include "tools/support/Support.h"
@@ -31,7 +32,7 @@ static Expected<std::string> pullWithBar(const hub::HubName &name,
     auto done = static_cast<double>(bytes), all = static_cast<double>(allBytes);
     std::string text = rt::printable(what);
     if (bytes > 0)
-      text += " (" + bytesText(done) + " of " + bytesText(all) + ")";
+      text += " (" + rt::bytesText(done) + " of " + rt::bytesText(all) + ")";
     bar.show(text, allBytes > 0 ? done / all : 1);
   };
   return hub::pull(name, settings, progress);

@@ -1,26 +1,19 @@
 //===- Verify.cpp - mica verify -------------------------------------------===//
 
-#include "backends/cpu/driver/DescribeProgram.h"
 #include "frontend/support/InputError.h"
-#include "frontend/support/MappedFile.h"
-#include "ir/Interpreter/Moe.h"
 #include "ir/Mica/Diagnostics.h"
 #include "tools/mica/Commands.h"
 #include "tools/quality/Candidate.h"
-#include "tools/quality/Quality.h"
-#include "tools/quality/ScoringProcess.h"
+#include "tools/quality/TextIds.h"
 #include "tools/support/ScratchFile.h"
 #include "tools/support/Support.h"
-#include "tools/verify/Findings.h"
-#include "tools/verify/ProbeRecords.h"
-#include "tools/verify/ReferenceModel.h"
+#include "tools/verify/OpComparison.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 
-#include <map>
 #include <random>
 
 using namespace llvm;
@@ -29,33 +22,17 @@ namespace mica::tool {
 
 namespace {
 
-using program::RowRole;
-
-/// The last calls of the program: many rows, then a few at once, then one by one, so that the code
-/// for many rows and that for few both run. Where the arithmetic depends on the role of a row, all
-/// are fed as prompts, and then all as decoding does.
-constexpr std::array<size_t, 5> kLastCalls = {5, 1, 1, 1, 1};
+using rt::RowRole;
 
 /// Positions where nobody says how many: what the interpreter reads in about half a minute, of a
 /// model of this many parameters one, and not fewer or more than these.
 constexpr uint64_t kParametersRead = uint64_t(1) << 34;
 constexpr uint64_t kMinPositions = 48, kMaxPositions = 512;
 
-/// How near experts are to each other where the choice between them is nobody's fault, as a share
-/// of what rounding can reach: of a gate that computes from the same rows what an op of f32 may be
-/// off, and of one after all layers what logits may.
-constexpr double kNearTie = 1e-5, kNearTieOfModel = 1e-4;
-
-/// Numbers as a file of probes has them.
-std::vector<float> shownBy(const interp::Tensor &tensor) {
-  return tensor.isFloat() ? tensor.floats
-                          : std::vector<float>(tensor.ints.begin(), tensor.ints.end());
-}
-
 class Verification {
 public:
   Verification(const VerifyArguments &arguments, const char *argv0)
-      : arguments(arguments), argv0(argv0) {
+      : arguments(arguments), argv0(argv0), comparison(findings, referenceModel()) {
     findings.model = arguments.model.model;
   }
 
@@ -72,13 +49,7 @@ private:
   Error verifyParts();
   /// A text of the first `length` ids, alone, whose rows have this role.
   Error verify(size_t length, RowRole role);
-  Error runProgram(ArrayRef<int32_t> text);
-  Error compareOps(ArrayRef<int32_t> text);
-  Error compareWithF32(ArrayRef<int32_t> text);
-  size_t takeNearTies(MoeGateOp gate, ArrayRef<interp::Value> operands,
-                      MutableArrayRef<interp::Value> results, size_t occurrence, double slack);
   size_t defaultPositions() const;
-  Error otherShape(const std::string &name) const;
   /// What the interpreter runs.
   const std::string &referenceModel() const {
     return arguments.against.empty() ? arguments.model.model : arguments.against;
@@ -86,18 +57,12 @@ private:
 
   const VerifyArguments &arguments;
   const char *argv0;
+  OpComparison comparison;
   ScratchFile program, probes;
   std::unique_ptr<rt::ProgramTokenizer> tokenizer;
   std::unique_ptr<ReferenceModel> alike, exact;
   rt::Tokens ids;
   ProgressBar bar;
-
-  // Of the part that is being verified.
-  RowRole role = RowRole::Prompt;
-  std::vector<float> logits;
-  ProbeRecords seen;
-  // Of all parts, the worst.
-  std::map<std::pair<std::string, size_t>, Comparison> found;
 };
 
 Error Verification::run() {
@@ -157,13 +122,12 @@ Error Verification::openReferences() {
   stages.weights = precisionNamed(findings.manifest.weights).value_or(Precision::F32);
   stages.kv = precisionNamed(findings.manifest.kv).value_or(Precision::F32);
   auto promptRows = PromptRows::Exact;
+  mlir::MLIRContext context(ReferenceModel::registry());
+  context.loadDialect<MicaDialect>();
   for (const auto &[role, type] : findings.manifest.rows)
-    if (role == kPromptRole) {
-      stages.exactRows = StringRef(type).starts_with("int16") ? ExactRows::Int16
-                         : type == "f32"                      ? ExactRows::F32
-                                                              : ExactRows::BF16;
-      promptRows = StringRef(type).starts_with("int8") ? PromptRows::Int8 : PromptRows::Exact;
-    }
+    if (role == kPromptRole)
+      if (auto rows = promptRowsOfType(&context, type))
+        std::tie(promptRows, stages.exactRows) = *rows;
   // The ops of the program, in f32 as well: balanced where its channels are, and its weights that
   // keep blocks apart from others, so that values can be compared.
   stages.equalize = stages.weights == Precision::Int8 || stages.weights == Precision::Int4;
@@ -255,15 +219,7 @@ Error Verification::readText() {
   if (!tokenizer)
     return inputError(arguments.model.model, "has no tokenizer, which --text needs",
                       "leave --text out");
-  Expected<MappedFile> mapped = MappedFile::openNamed(arguments.text);
-  if (!mapped)
-    return mapped.takeError();
-  rt::Result<rt::Tokens> encoded = tokenizer->encode(
-      {reinterpret_cast<const char *>(mapped->bytes().data()), mapped->bytes().size()});
-  if (!encoded)
-    return createStringError(arguments.text + ": " + encoded.error().message);
-  ids = *std::move(encoded);
-  return Error::success();
+  return idsOfText(arguments.text, *tokenizer).moveInto(ids);
 }
 
 /// Where frequencies follow the length of a text, texts on each side of a threshold; where
@@ -281,199 +237,21 @@ Error Verification::verifyParts() {
       return error;
   }
   findings.positions = ids.size();
-  for (auto &[place, comparison] : found)
-    findings.comparisons.push_back(comparison);
-  sort(findings.comparisons,
-       [](const Comparison &a, const Comparison &b) { return a.order < b.order; });
+  findings.comparisons = comparison.comparisons();
   return Error::success();
 }
 
 Error Verification::verify(size_t length, RowRole role) {
-  this->role = role;
-  ArrayRef<int32_t> text = ArrayRef(ids).take_front(length);
-  seen = ProbeRecords();
-  for (auto step :
-       {&Verification::runProgram, &Verification::compareOps, &Verification::compareWithF32})
-    if (Error error = (this->*step)(text))
-      return error;
-  return Error::success();
-}
-
-Error Verification::runProgram(ArrayRef<int32_t> text) {
-  std::vector<std::string> options = {"--probes", probes.path().str()};
-  if (arguments.threads > 0)
-    options.insert(options.end(), {"--threads", std::to_string(arguments.threads)});
-  if (role == RowRole::Decode)
-    options.emplace_back("--as-decode");
-  Expected<std::unique_ptr<ScoringProcess>> process =
-      ScoringProcess::start(program.path().str(), std::move(options));
-  if (!process)
-    return process.takeError();
-  auto vocab = static_cast<size_t>(findings.manifest.vocab);
-  logits.assign(text.size() * vocab, 0);
-  size_t last = 0;
-  for (size_t rows : kLastCalls)
-    last += rows;
-  std::vector<size_t> calls;
-  if (text.size() > last) {
-    calls.push_back(text.size() - last);
-    calls.insert(calls.end(), kLastCalls.begin(), kLastCalls.end());
-  } else {
-    calls.assign(text.size(), 1);
-  }
-  size_t at = 0;
-  for (size_t rows : calls) {
-    if (Error error = (*process)->ask(at, text.size(), 0, text.slice(at, rows)))
-      return error;
-    if (Error error = (*process)->read(MutableArrayRef(logits).slice(at * vocab, rows * vocab)))
-      return error;
-    at += rows;
-  }
-  // The file is complete when the process has ended.
-  process->reset();
-  return seen.read(probes.path());
-}
-
-Error Verification::otherShape(const std::string &name) const {
-  return inputError(referenceModel(), "has no op '" + name + "' of the program's shape",
-                    "give a model of the same shape to --against");
-}
-
-/// The probe that shows what `gate` chooses; null: none.
-static ProbeOp choicesOf(MoeGateOp gate) {
-  for (mlir::Operation *user : gate.getExperts().getUsers())
-    if (auto probe = dyn_cast<ProbeOp>(user))
-      return probe;
-  return {};
-}
-
-/// Where two experts are as good as equal, the order in which f32 is summed decides, and what
-/// follows is another number altogether. A row for which the program has chosen otherwise takes its
-/// choice where that is a near tie. Returns how many do.
-size_t Verification::takeNearTies(MoeGateOp gate, ArrayRef<interp::Value> operands,
-                                  MutableArrayRef<interp::Value> results, size_t occurrence,
-                                  double slack) {
-  ProbeOp probe = choicesOf(gate);
-  const ProbeRecords::Record *record =
-      probe ? seen.find(probe.getName().str(), occurrence) : nullptr;
-  interp::Tensor weights = *results[0].getTensor(), experts = *results[1].getTensor();
-  // Another shape is reported where the probe is met.
-  if (!record || record->values.size() != experts.ints.size())
-    return 0;
-  size_t count = gate.getK(), taken = 0;
-  for (size_t at = 0; at < experts.ints.size(); at += count) {
-    SmallVector<int64_t> chosen(ArrayRef(record->values).slice(at, count));
-    if (ArrayRef(experts.ints).slice(at, count) == ArrayRef(chosen))
-      continue;
-    std::optional<SmallVector<float>> own =
-        interp::weightsIfNearTie(gate, operands, static_cast<int64_t>(at / count), chosen, slack);
-    if (!own)
-      continue;
-    copy(*own, weights.floats.begin() + static_cast<ptrdiff_t>(at));
-    copy(chosen, experts.ints.begin() + static_cast<ptrdiff_t>(at));
-    ++taken;
-  }
-  results[0] = interp::Value(std::move(weights));
-  results[1] = interp::Value(std::move(experts));
-  return taken;
-}
-
-/// Every op of the interpreter computes from what the program's ops before it have made: an op is
-/// off by what itself does.
-Error Verification::compareOps(ArrayRef<int32_t> text) {
-  std::map<std::string, size_t> met;
-  std::string other;
-  size_t done = 0;
-  auto trace = [&](mlir::Operation *op, ArrayRef<interp::Value> operands,
-                   MutableArrayRef<interp::Value> results) {
-    if (auto gate = dyn_cast<MoeGateOp>(op))
-      if (ProbeOp choices = choicesOf(gate))
-        findings.nearTies +=
-            takeNearTies(gate, operands, results, met[choices.getName().str()], kNearTie);
-    auto probe = dyn_cast<ProbeOp>(op);
-    if (!probe)
-      return;
-    std::string name = probe.getName().str();
-    size_t occurrence = met[name]++;
-    interp::Tensor tensor = *results.front().getTensor();
-    std::vector<float> values = shownBy(tensor);
-    const ProbeRecords::Record *record = seen.find(name, occurrence);
-    // Norms that make integer rows are not recorded, but the reference may store floats instead.
-    if (!record && !findings.manifest.preservedBlocks.empty())
-      return;
-    if (!record || record->values.size() != values.size()) {
-      other = other.empty() ? name : other;
-      return;
-    }
-    size_t experts = tensor.isFloat() ? 0 : static_cast<size_t>(tensor.rowSize());
-    auto place = found.try_emplace(
-        {name, occurrence}, Comparison{name, record->layer, record->order, experts, role, {}, {}});
-    Comparison &comparison = place.first->second;
-    Distance distance = comparison.distance(record->values, values);
-    if (distance.nmse > comparison.own.nmse)
-      comparison.role = role;
-    comparison.own.raise(distance);
-    if (tensor.isFloat())
-      tensor.floats = record->values;
-    else
-      tensor.ints.assign(record->values.begin(), record->values.end());
-    results.front() = std::move(tensor);
-    bar.show("interpreting", static_cast<double>(++done) / (2 * static_cast<double>(seen.size())));
-  };
-  Expected<std::vector<float>> reference = alike->logits(text, role, trace);
-  if (!reference)
-    return reference.takeError();
-  for (const auto &[name, occurrences] : seen)
-    if (met[name] != occurrences.size())
-      other = other.empty() ? name : other;
-  if (!other.empty())
-    return otherShape(other);
-  if (reference->size() != logits.size())
-    return inputError(referenceModel(), "has another vocabulary than the program",
-                      "give a model of the same shape to --against");
-  return Error::success();
-}
-
-Error Verification::compareWithF32(ArrayRef<int32_t> text) {
-  ProbeRecords reference;
-  std::map<std::string, size_t> met;
-  auto trace = [&](mlir::Operation *op, ArrayRef<interp::Value> operands,
-                   MutableArrayRef<interp::Value> results) {
-    if (auto gate = dyn_cast<MoeGateOp>(op))
-      if (ProbeOp choices = choicesOf(gate))
-        findings.nearTiesOfModel +=
-            takeNearTies(gate, operands, results, met[choices.getName().str()]++, kNearTieOfModel);
-    auto probe = dyn_cast<ProbeOp>(op);
-    if (!probe)
-      return;
-    reference.add(probe.getName(), /*layer=*/-1, shownBy(*results.front().getTensor()));
-    bar.show("interpreting", 0.5 + 0.5 * static_cast<double>(reference.size()) /
-                                       static_cast<double>(std::max<size_t>(seen.size(), 1)));
-  };
-  Expected<std::vector<float>> rows = exact->logits(text, role, trace);
-  if (!rows)
-    return rows.takeError();
-  for (const auto &[name, occurrences] : seen)
-    for (auto [number, record] : enumerate(occurrences)) {
-      const ProbeRecords::Record *other = reference.find(name, number);
-      // An op of all layers of which the program shows some only: others quantize their results.
-      if (record.layer >= 0 && reference.find(name, occurrences.size()))
-        other = reference.find(name, static_cast<size_t>(record.layer));
-      if (!other || other->values.size() != record.values.size())
-        return otherShape(name);
-      Comparison &comparison = found.at({name, number});
-      comparison.fromF32.raise(comparison.distance(record.values, other->values));
-    }
-  findings.ofLogits.raise(Distance(logits, *rows));
-  auto vocab = static_cast<size_t>(findings.manifest.vocab);
-  for (size_t row = 0; row < text.size(); ++row)
-    if (!findings.quality.add(ArrayRef(logits).slice(row * vocab, vocab),
-                              ArrayRef(*rows).slice(row * vocab, vocab),
-                              text[std::min(row + 1, text.size() - 1)]))
-      return createStringError(arguments.model.model +
-                               ": computes logits that are not finite; compile it with --weights "
-                               "f32 or check the checkpoint");
-  return Error::success();
+  Expected<ProgramRun> run =
+      runProgram({program.path().str(), probes.path().str(),
+                  static_cast<size_t>(findings.manifest.vocab), arguments.threads},
+                 ArrayRef(ids).take_front(length), role);
+  if (!run)
+    return run.takeError();
+  auto progress = [&](double done) { bar.show("interpreting", done); };
+  if (Error error = comparison.compareOps(*run, *alike, progress))
+    return error;
+  return comparison.compareWithF32(*run, *exact, progress);
 }
 
 } // namespace

@@ -13,19 +13,19 @@ namespace mica::tool {
 
 ScratchFile::~ScratchFile() {
   folder.reset();
-  program::forgetTemporary(slot);
+  rt::forgetTemporary(slot);
 }
 
 Error ScratchFile::create(StringRef purpose) {
   SmallString<128> parent;
   sys::path::system_temp_directory(/*erasedOnReboot=*/true, parent);
-  auto created = program::TemporaryFolder::create(parent.str().str(), ("mica-" + purpose).str());
+  auto created = rt::TemporaryFolder::create(parent.str().str(), ("mica-" + purpose).str());
   if (!created)
     return createStringError("cannot create a temporary file (" + created.error().message + "); " +
                              hint);
   folder = *std::move(created);
   file = folder->path() + "/" + purpose.str();
-  slot = program::protectTemporary(file);
+  slot = rt::protectTemporary(file);
   return Error::success();
 }
 

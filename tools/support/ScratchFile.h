@@ -30,7 +30,7 @@ public:
   llvm::StringRef path() const { return file; }
 
 private:
-  std::unique_ptr<program::TemporaryFolder> folder;
+  std::unique_ptr<rt::TemporaryFolder> folder;
   std::string file;
   int slot = -1; ///< of what signals remove
 };

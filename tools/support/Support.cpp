@@ -30,16 +30,16 @@ static void exitOnFatalError(void * /*data*/, const char *reason, bool /*crash*/
   bool threads = StringRef(reason).contains("pthread_create");
   report(createStringError(threads ? noThreads
                                    : std::string("LLVM has failed (") + reason + "); report this"));
-  program::removeTemporaries();
+  rt::removeTemporaries();
   _exit(kFailed);
 }
 
 static void exitOutOfMemoryInLlvm(void * /*data*/, const char * /*reason*/, bool /*crash*/) {
-  program::exitOutOfMemory();
+  rt::exitOutOfMemory();
 }
 
 int runTool(function_ref<int()> main) {
-  program::prepareProcess();
+  rt::prepareProcess();
   rt::setProgramName(""); // Messages name the file that they are about.
   install_fatal_error_handler(exitOnFatalError);
   install_bad_alloc_error_handler(exitOutOfMemoryInLlvm);
@@ -81,14 +81,6 @@ int usage(const Twine &message, StringRef command) {
 int print(StringRef text) {
   rt::Status written = rt::writeOut(text);
   return written ? kDone : report(createStringError(written.error().message));
-}
-
-std::string bytesText(double bytes) {
-  static constexpr const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  size_t unit = 0;
-  for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit)
-    bytes /= 1024;
-  return llvm::formatv(unit == 0 ? "{0:f0} {1}" : "{0:f2} {1}", bytes, units[unit]);
 }
 
 std::string toolPath(const char *argv0) {

@@ -32,9 +32,6 @@ int usage(const llvm::Twine &message, llvm::StringRef command = "mica");
 /// Writes to stdout, on which nothing else writes. Returns kDone, or reports why it cannot.
 int print(llvm::StringRef text);
 
-/// "3.21 MiB".
-std::string bytesText(double bytes);
-
 /// This tool's own file.
 std::string toolPath(const char *argv0);
 

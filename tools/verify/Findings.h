@@ -17,8 +17,8 @@ struct Comparison {
   std::string name;
   int64_t layer; ///< -1: none
   size_t order;
-  size_t experts;        ///< of a row, where it is a choice of these; 0: it is numbers
-  program::RowRole role; ///< of the rows that are furthest off
+  size_t experts;   ///< of a row, where it is a choice of these; 0: it is numbers
+  rt::RowRole role; ///< of the rows that are furthest off
   Distance own;     ///< from the interpreter that rounds alike and computes from the program's rows
   Distance fromF32; ///< from the interpreter in f32, with all ops before
 

@@ -50,12 +50,12 @@ Expected<std::unique_ptr<ReferenceModel>> ReferenceModel::open(const std::string
   return std::move(opened);
 }
 
-StringRef nameOf(program::RowRole role) {
-  return role == program::RowRole::Prompt ? kPromptRole : kDecodeRole;
+StringRef nameOf(rt::RowRole role) {
+  return role == rt::RowRole::Prompt ? kPromptRole : kDecodeRole;
 }
 
 /// The function for any number of rows of that role.
-mlir::func::FuncOp ReferenceModel::entryOf(program::RowRole role) const {
+mlir::func::FuncOp ReferenceModel::entryOf(rt::RowRole role) const {
   mlir::ModuleOp module = *input.module;
   if (auto main = module.lookupSymbol<mlir::func::FuncOp>("main"))
     return main;
@@ -110,7 +110,7 @@ Expected<std::vector<interp::Value>> ReferenceModel::makeInputs(mlir::func::Func
   return inputs;
 }
 
-Expected<std::vector<float>> ReferenceModel::logits(ArrayRef<int32_t> ids, program::RowRole role,
+Expected<std::vector<float>> ReferenceModel::logits(ArrayRef<int32_t> ids, rt::RowRole role,
                                                     interp::TraceHook trace) const {
   mlir::func::FuncOp entry = entryOf(role);
   Expected<std::vector<interp::Value>> inputs = makeInputs(entry, ids);

@@ -10,7 +10,7 @@
 namespace mica::tool {
 
 /// The role as `mica.row_role` of functions names it.
-llvm::StringRef nameOf(program::RowRole role);
+llvm::StringRef nameOf(rt::RowRole role);
 
 /// A model at stage `fused` with probes, as `mica verify` interprets it; with a function for each
 /// role where rows of prompts are computed in another arithmetic than those of decoding.
@@ -32,7 +32,7 @@ public:
 
   /// The logits of all positions of a text, [ids, vocab], whose rows all have this role. `trace`
   /// sees every op.
-  llvm::Expected<std::vector<float>> logits(llvm::ArrayRef<int32_t> ids, program::RowRole role,
+  llvm::Expected<std::vector<float>> logits(llvm::ArrayRef<int32_t> ids, rt::RowRole role,
                                             interp::TraceHook trace) const;
 
   /// How many positions attention reaches back, where that is not all of them; ascending.
@@ -40,7 +40,7 @@ public:
 
 private:
   ReferenceModel() : context(registry()) {}
-  mlir::func::FuncOp entryOf(program::RowRole role) const;
+  mlir::func::FuncOp entryOf(rt::RowRole role) const;
   llvm::Expected<std::vector<interp::Value>> makeInputs(mlir::func::FuncOp entry,
                                                         llvm::ArrayRef<int32_t> ids) const;
 

@@ -17,7 +17,7 @@ namespace {
 
 struct Bf16AsIntegers : mica::cpu::impl::Bf16AsIntegersPassBase<Bf16AsIntegers> {
   void runOnOperation() override {
-    if (mica::cpu::targetOf(getOperation()).avx512Bf16)
+    if (mica::cpu::targetOf(getOperation()).bf16Dot)
       return;
     WalkResult result = getOperation()->walk([](Operation *op) -> WalkResult {
       if (!isa<LLVM::FCmpOp, LLVM::FPExtOp, LLVM::FPTruncOp, LLVM::FAddOp, LLVM::FSubOp,

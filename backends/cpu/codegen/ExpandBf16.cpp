@@ -84,7 +84,7 @@ struct ExpandTruncation : OpRewritePattern<arith::TruncFOp> {
 
 struct ExpandBf16 : mica::cpu::impl::ExpandBf16PassBase<ExpandBf16> {
   void runOnOperation() override {
-    if (mica::cpu::targetOf(getOperation()).avx512Bf16)
+    if (mica::cpu::targetOf(getOperation()).bf16Dot)
       return;
     RewritePatternSet patterns(&getContext());
     patterns.add<ExpandExtension, ExpandTruncation>(&getContext());

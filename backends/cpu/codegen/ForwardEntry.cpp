@@ -185,7 +185,7 @@ struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
   void buildRoleDispatch(OpBuilder &builder, Location loc, ArrayRef<func::FuncOp> entries,
                          Value role, Value rows, ValueRange arguments) {
     Value prompt = arith::ConstantIntOp::create(
-        builder, loc, static_cast<int64_t>(mica::program::RowRole::Prompt), 64);
+        builder, loc, static_cast<int64_t>(mica::rt::RowRole::Prompt), 64);
     Value isPrompt = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, role, prompt);
     auto choice = scf::IfOp::create(builder, loc, isPrompt, /*withElseRegion=*/true);
     OpBuilder ofPrompt = choice.getThenBodyBuilder(), ofDecode = choice.getElseBodyBuilder();

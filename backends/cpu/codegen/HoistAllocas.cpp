@@ -26,9 +26,9 @@ struct HoistAllocas : mica::cpu::impl::HoistAllocasPassBase<HoistAllocas> {
     if (result.wasInterrupted())
       return signalPassFailure();
     for (auto [function, bytes] : stacks)
-      if (bytes > mica::program::kernelStackBytes) {
-        function->emitError("takes ") << bytes << " bytes of stack, at most "
-                                      << mica::program::kernelStackBytes << " are there";
+      if (bytes > mica::rt::kernelStackBytes) {
+        function->emitError("takes ")
+            << bytes << " bytes of stack, at most " << mica::rt::kernelStackBytes << " are there";
         signalPassFailure();
       }
   }

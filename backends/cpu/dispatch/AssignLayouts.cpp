@@ -4,13 +4,14 @@
 #include "passes/support/CacheKinds.h"
 #include "passes/support/Weights.h"
 
-namespace mica {
+namespace mica::cpu {
 #define GEN_PASS_DEF_ASSIGNLAYOUTS
 #include "backends/cpu/dispatch/Passes.h.inc"
-} // namespace mica
+} // namespace mica::cpu
 
 using namespace mlir;
 using namespace mica;
+using namespace mica::cpu;
 
 /// Vectors of 64 bytes begin at whole cache lines. Weights that are large begin at whole pages as
 /// well: kernels that read several pages in turn (`prefetch-pages`) count them from a weight's
@@ -47,7 +48,7 @@ static bool isPacked(OpOperand &operand) {
 }
 
 namespace {
-struct AssignLayouts : mica::impl::AssignLayoutsBase<AssignLayouts> {
+struct AssignLayouts : mica::cpu::impl::AssignLayoutsBase<AssignLayouts> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     // What follows relies on them, loops over layers among it.

@@ -5,21 +5,29 @@
 #include <algorithm>
 
 using namespace mica;
+using namespace mica::cpu;
 
-bool mica::tilesSupport(Precision weights, int64_t k) {
+bool mica::cpu::tilesSupport(Precision weights, int64_t k) {
   return weights == Precision::BF16 && k % 2 == 0;
 }
 
-KernelCosts KernelCosts::of(const cpu::TargetDescription &target) {
+KernelCosts KernelCosts::of(const TargetDescription &target) {
   KernelCosts costs;
   costs.tiles = target.tiles;
   // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
   costs.onednnF32 = target.vectorBits == 512;
-  costs.onednnBf16 = target.vectorBits == 512 && target.avx512Bf16;
+  costs.onednnBf16 = target.vectorBits == 512 && target.bf16Dot;
   return costs;
 }
 
-KernelKind mica::chooseKernel(const ProductShape &shape, const KernelCosts &costs) {
+ExactRows mica::cpu::exactRowsOn(const TargetDescription &target) {
+  // Where products of bf16 are slow, prompts are computed in f32, or in words where that is faster.
+  if (target.bf16Dot)
+    return ExactRows::BF16;
+  return target.usesWords() ? ExactRows::Int16 : ExactRows::F32;
+}
+
+KernelKind mica::cpu::chooseKernel(const ProductShape &shape, const KernelCosts &costs) {
   if (shape.blocks || shape.rows <= costs.gemmThreshold ||
       (costs.tiles && !shape.expands && tilesSupport(shape.weights, shape.k)))
     return KernelKind::Generated;
@@ -31,7 +39,8 @@ KernelKind mica::chooseKernel(const ProductShape &shape, const KernelCosts &cost
   return work < static_cast<double>(costs.minWork) ? KernelKind::Generated : KernelKind::OneDnn;
 }
 
-AttentionTilingAttr mica::chooseTiling(const AttentionShape &shape, mlir::MLIRContext *context) {
+AttentionTilingAttr mica::cpu::chooseTiling(const AttentionShape &shape,
+                                            mlir::MLIRContext *context) {
   // Both phases must agree on the chunks: they are part of how sums are rounded. A chunk of 512
   // positions is work for some microseconds, against which a task of its own costs little.
   constexpr int64_t chunk = 512;

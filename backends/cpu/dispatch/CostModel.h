@@ -7,7 +7,7 @@
 #include "passes/support/Phases.h"
 #include "passes/support/Precision.h"
 
-namespace mica {
+namespace mica::cpu {
 
 /// A product of `rows` rows with a weight [n, k].
 struct ProductShape {
@@ -49,8 +49,11 @@ struct KernelCosts {
   bool onednnBf16 = true;
 
   /// The costs on `target`; what does not depend on it has the defaults.
-  static KernelCosts of(const cpu::TargetDescription &target);
+  static KernelCosts of(const TargetDescription &target);
 };
+
+/// What exact rows of prompts are on `target` where they multiply weights in blocks.
+ExactRows exactRowsOn(const TargetDescription &target);
 
 /// Which kernel computes a product.
 KernelKind chooseKernel(const ProductShape &shape, const KernelCosts &costs);
@@ -64,6 +67,6 @@ struct AttentionShape {
 /// How attention is cut.
 AttentionTilingAttr chooseTiling(const AttentionShape &shape, mlir::MLIRContext *context);
 
-} // namespace mica
+} // namespace mica::cpu
 
 #endif // MICA_BACKENDS_CPU_DISPATCH_COSTMODEL_H

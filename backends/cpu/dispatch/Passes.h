@@ -6,7 +6,7 @@
 #include "backends/cpu/dispatch/CostModel.h"
 #include "passes/pipelines/Stages.h"
 
-namespace mica {
+namespace mica::cpu {
 
 #define GEN_PASS_DECL
 #include "backends/cpu/dispatch/Passes.h.inc"
@@ -21,6 +21,6 @@ void buildFusedToKernels(mlir::OpPassManager &pm, const StageOptions &options,
 /// Registers the passes, and the pipelines `mica-fused-to-kernels` and `mica-to-kernels`.
 void registerDispatchPasses();
 
-} // namespace mica
+} // namespace mica::cpu
 
 #endif // MICA_BACKENDS_CPU_DISPATCH_PASSES_H

@@ -101,8 +101,9 @@ def AssignLayouts : Pass<"cpu-assign-layouts", "::mlir::ModuleOp"> {
 def VerifyKernels : Pass<"cpu-verify-kernels", "::mlir::ModuleOp"> {
   let summary = "verify the boundary of stage `kernels`";
   let description = [{
-    Every product (`linear`, `lm_head`, `gated_linear`) says which kernel computes it, `attention` how it is cut, every
-    weight where the program stores it, every cache which physical form it has. `scf.for` over layers is allowed.
+    The matrices of every product are packed. Products that a library can compute (`linear`, `lm_head`, `gated_linear`)
+    say which kernel does, `attention` how it is cut, every weight where the program stores it, every cache which
+    physical form it has. `scf.for` over layers is allowed.
 
     ```mlir
     #packed = #mica.packed<columns = 64, depth = 1, k_block = 16>

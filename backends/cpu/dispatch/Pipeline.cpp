@@ -1,6 +1,7 @@
 //===- Pipeline.cpp - from stage `fused` to stage `kernels` ---------------===//
 
 #include "backends/cpu/dispatch/Passes.h"
+#include "backends/cpu/target/CpuDialect.h"
 #include "passes/pipelines/PipelineOptions.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -8,11 +9,12 @@
 
 using namespace mlir;
 using namespace mica;
+using namespace mica::cpu;
 
 // Alive afterwards: mica, func, arith, scf.
-void mica::buildFusedToKernels(OpPassManager &pm, const StageOptions &options,
-                               const SelectKernelsOptions &select) {
-  buildPhases(pm, options);
+void mica::cpu::buildFusedToKernels(OpPassManager &pm, const StageOptions &options,
+                                    const SelectKernelsOptions &select) {
+  buildPhases(pm, options, [](ModuleOp module) { return exactRowsOn(targetOf(module)); });
   pm.addNestedPass<func::FuncOp>(createSelectKernels(select));
   // Before the calls are rolled: their order is the order of the weights in the program.
   pm.addPass(createAssignLayouts());
@@ -38,7 +40,7 @@ using FusedOptions = PipelineOptions<PhaseOptions, KernelOptions>;
 using ModelOptions = PipelineOptions<FusionOptions, PhaseOptions, KernelOptions>;
 } // namespace
 
-void mica::registerDispatchPasses() {
+void mica::cpu::registerDispatchPasses() {
   registerMicaCpuDispatchPasses();
   PassPipelineRegistration<FusedOptions>("mica-fused-to-kernels", "stage `fused` -> `kernels`",
                                          [](OpPassManager &pm, const FusedOptions &options) {

@@ -4,29 +4,29 @@
 #include "backends/cpu/target/CpuDialect.h"
 #include "passes/support/Phases.h"
 
-namespace mica {
+namespace mica::cpu {
 #define GEN_PASS_DEF_SELECTKERNELS
 #include "backends/cpu/dispatch/Passes.h.inc"
-} // namespace mica
+} // namespace mica::cpu
 
 using namespace mlir;
 using namespace mica;
+using namespace mica::cpu;
 
 namespace {
-struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
+struct SelectKernels : mica::cpu::impl::SelectKernelsBase<SelectKernels> {
   using SelectKernelsBase::SelectKernelsBase;
 
-  /// A prompt has many rows, but mostly one of them, its last, is multiplied with the vocabulary.
-  KernelKind choose(LmHeadOp) { return KernelKind::Generated; }
-  template <typename Op> KernelKind choose(Op op) {
-    return choose(getElementTypeOrSelf(op.getX()), op.getWeight().getType());
-  }
-
-  KernelKind choose(Type rows, RankedTensorType weight) {
-    Type element = weight.getElementType();
+  KernelKind choose(MultipliesRows product) {
+    // A prompt has many rows, but mostly one of them, its last, is multiplied with the vocabulary.
+    if (isa<LmHeadOp>(product))
+      return KernelKind::Generated;
+    auto weight = cast<RankedTensorType>(product.getMatrices().front().getType());
+    Type element = weight.getElementType(),
+         rows = getElementTypeOrSelf(product.getMultipliedRows().get());
     ProductShape shape{maxRows().value_or(manyRows), weight.getDimSize(0), weight.getDimSize(1)};
-    shape.blocks = isa<BlockType>(element) && isa<IntRowsType>(rows);
-    shape.expands = isa<BlockType>(element) && !shape.blocks;
+    shape.blocks = isQuantized(element) && isQuantized(rows);
+    shape.expands = isQuantized(element) && !shape.blocks;
     shape.weights = precisionOf(shape.expands ? rows : element);
     // A function for any number of rows is called for more than others take.
     costs.gemmThreshold = maxRows() ? gemmThreshold : 0;
@@ -54,16 +54,16 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
                        few = readRowsAttr(module, kFewRowsAttr, /*least=*/1, PhaseRows().few);
     if (failed(most) || failed(few))
       return signalPassFailure();
-    costs = KernelCosts::of(cpu::targetOf(getOperation()));
+    costs = KernelCosts::of(targetOf(getOperation()));
     costs.minWork = minWork;
     gemmThreshold = *most;
     fewRows = *few;
     // A choice that is in the IR already takes precedence.
     getOperation().walk([&](Operation *op) {
       TypeSwitch<Operation *>(op)
-          .Case<LinearOp, LmHeadOp, GatedLinearOp>([&](auto product) {
+          .Case([&](SelectsKernel product) {
             if (!product.getKernel())
-              product.setKernel(choose(product));
+              product.setKernel(choose(cast<MultipliesRows>(op)));
           })
           .Case([&](AttentionOp attention) {
             if (!attention.getTiling())

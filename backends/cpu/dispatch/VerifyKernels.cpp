@@ -3,26 +3,24 @@
 #include "backends/cpu/dispatch/Passes.h"
 #include "passes/verify/Checks.h"
 
-namespace mica {
+namespace mica::cpu {
 #define GEN_PASS_DEF_VERIFYKERNELS
 #include "backends/cpu/dispatch/Passes.h.inc"
-} // namespace mica
+} // namespace mica::cpu
 
 using namespace mlir;
 using namespace mica;
+using namespace mica::cpu;
 
-static LogicalResult verifyPacked(Operation *op, RankedTensorType weight) {
-  if (!isa_and_nonnull<PackedLayoutAttr>(weight.getEncoding()))
-    return op->emitOpError("has a weight without layout: run cpu-assign-layouts");
-  return success();
-}
-
-static LogicalResult verifyProduct(Operation *op, std::optional<KernelKind> kernel,
-                                   RankedTensorType weight) {
-  if (failed(verifyPacked(op, weight)))
-    return failure();
-  if (!kernel)
-    return op->emitOpError("has no kernel: run cpu-select-kernels");
+static LogicalResult verifyProduct(MultipliesRows product) {
+  SmallVector<Value> matrices = product.getMatrices();
+  llvm::append_range(matrices, product.getInnerMatrices());
+  for (Value matrix : matrices)
+    if (!isa_and_nonnull<PackedLayoutAttr>(cast<RankedTensorType>(matrix.getType()).getEncoding()))
+      return product->emitOpError("has a weight without layout: run cpu-assign-layouts");
+  auto selects = dyn_cast<SelectsKernel>(product.getOperation());
+  if (selects && !selects.getKernel())
+    return product->emitOpError("has no kernel: run cpu-select-kernels");
   return success();
 }
 
@@ -55,12 +53,7 @@ static LogicalResult verifyImplementations(ModuleOp module) {
   WalkResult result = module.walk<WalkOrder::PreOrder>([](Operation *op) -> WalkResult {
     LogicalResult chosen =
         TypeSwitch<Operation *, LogicalResult>(op)
-            .Case<LinearOp, LmHeadOp, GatedLinearOp>([](auto product) {
-              return verifyProduct(product, product.getKernel(), product.getWeight().getType());
-            })
-            .Case([](HeadLinearOp product) {
-              return verifyPacked(product, product.getWeight().getType());
-            })
+            .Case([](MultipliesRows product) { return verifyProduct(product); })
             .Case([](AttentionOp attention) { return verifyAttention(attention); })
             .Case([](WeightOp weight) { return verifyWeight(weight); })
             .Default(success());
@@ -70,7 +63,7 @@ static LogicalResult verifyImplementations(ModuleOp module) {
 }
 
 namespace {
-struct VerifyKernels : mica::impl::VerifyKernelsBase<VerifyKernels> {
+struct VerifyKernels : mica::cpu::impl::VerifyKernelsBase<VerifyKernels> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     markAllAnalysesPreserved();

@@ -399,8 +399,6 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   stage.kv = kvPrecision(options, weights);
   stage.preserveBlocks = options.preserveBlocks;
   stage.probes = options.probes;
-  // Where there are no products of bf16, those of 16-bit integers are faster than those of f32.
-  stage.exactRows = options.target.usesWords() ? ExactRows::Int16 : ExactRows::BF16;
   return stage;
 }
 

@@ -89,10 +89,10 @@ static double expertShare(ModuleOp module) {
 static DenseSet<Type> typesOfExperts(ModuleOp module) {
   DenseSet<Type> types;
   module.walk([&](MoeExpertsOp op) {
-    for (Value weight : {op.getGate(), op.getDown()})
+    for (Value weight : op.getMatrices())
       types.insert(weight.getType());
-    if (op.getUp())
-      types.insert(op.getUp().getType());
+    for (Value weight : op.getInnerMatrices())
+      types.insert(weight.getType());
   });
   return types;
 }
@@ -158,25 +158,24 @@ static json describeOps(ModuleOp module) {
   return functions;
 }
 
-/// The number of tensors of each block format for which `isCounted` holds.
+/// The number of tensors of each quantized type for which `isCounted` holds.
 static std::map<std::string, int64_t>
-countBlocks(ModuleOp module, llvm::function_ref<bool(const BlockFormat &)> isCounted) {
+countBlocks(ModuleOp module, llvm::function_ref<bool(QuantizedElementType)> isCounted) {
   std::map<std::string, int64_t> counts;
   for (auto weight : module.getOps<WeightOp>())
-    if (auto blocks = dyn_cast<BlockType>(weight.getTensorType().getElementType());
-        blocks && isCounted(*blocks.getFormat()))
-      counts[std::string(blocks.getFormat()->name)] +=
-          static_cast<int64_t>(weight.getSourceList().size());
+    if (auto quantized = dyn_cast<QuantizedElementType>(weight.getTensorType().getElementType());
+        quantized && isCounted(quantized))
+      counts[quantized.getDisplayName()] += static_cast<int64_t>(weight.getSourceList().size());
   return counts;
 }
 
 std::map<std::string, int64_t> mica::cpu::preservedBlocks(ModuleOp module) {
-  return countBlocks(module, [](const BlockFormat &format) { return !format.isOwn; });
+  return countBlocks(module, [](QuantizedElementType type) { return type.isOfFiles(); });
 }
 
 std::vector<std::string> mica::cpu::describeBlocks(ModuleOp module) {
   std::map<std::string, int64_t> counts =
-      countBlocks(module, [](const BlockFormat &) { return true; });
+      countBlocks(module, [](QuantizedElementType) { return true; });
   std::vector<std::string> names;
   names.reserve(counts.size());
   for (const auto &[name, count] : counts)
@@ -184,26 +183,13 @@ std::vector<std::string> mica::cpu::describeBlocks(ModuleOp module) {
   return names;
 }
 
-std::string mica::cpu::nameOfRows(Type element) {
-  if (auto rows = dyn_cast<IntRowsType>(element))
-    return "int" + std::to_string(8 * rows.getLimbs()) + " per " + std::to_string(rows.getGroup());
-  return element.isBF16() ? "bf16" : "f32";
-}
-
 std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {
   std::map<std::string, std::string> rows;
   for (auto function : module.getOps<func::FuncOp>())
     if (StringRef role = rowRoleOf(function); !role.empty())
-      function.walk([&](Operation *op) {
-        TypeSwitch<Operation *>(op)
-            .Case<LinearOp, LmHeadOp, GatedLinearOp, HeadLinearOp>([&](auto product) {
-              if (isa<BlockType>(getElementTypeOrSelf(product.getWeight())))
-                rows[role.str()] = nameOfRows(getElementTypeOrSelf(product.getX()));
-            })
-            .Case([&](MoeExpertsOp experts) {
-              if (isa<BlockType>(getElementTypeOrSelf(experts.getGate())))
-                rows[role.str()] = nameOfRows(getElementTypeOrSelf(experts.getX()));
-            });
+      function.walk([&](MultipliesRows product) {
+        if (isQuantized(getElementTypeOrSelf(product.getMatrices().front())))
+          rows[role.str()] = nameOfRows(getElementTypeOrSelf(product.getMultipliedRows().get()));
       });
   return rows;
 }

@@ -23,9 +23,6 @@ std::map<std::string, int64_t> preservedBlocks(mlir::ModuleOp module);
 /// The formats of weights in blocks at stage `kernels` with the number of tensors: "q8_0 x 12".
 std::vector<std::string> describeBlocks(mlir::ModuleOp module);
 
-/// A type of rows in words: "bf16", "int16 per 32".
-std::string nameOfRows(mlir::Type element);
-
 /// The types of the rows that multiply weights in blocks at stage `kernels`, by role; empty where
 /// there are none.
 std::map<std::string, std::string> rowsOfRoles(mlir::ModuleOp module);

@@ -16,11 +16,11 @@ llvm::Error mica::cpu::writeText(StringRef path, StringRef content, StringRef op
   }
   std::string another = ("choose another " + option).str();
   auto fail = [&](const std::string &reason) { return createStringError(path + ": " + reason); };
-  auto file = program::TemporaryFile::create(path.str(), {}, another);
+  auto file = rt::TemporaryFile::create(path.str(), {}, another);
   if (!file)
     return fail(file.error().message);
   auto bytes = std::as_bytes(std::span(content.data(), content.size()));
   if (!(*file)->writeAt(bytes, 0) || !(*file)->commit())
-    return fail(program::cannotBeWritten(errno, another));
+    return fail(rt::cannotBeWritten(errno, another));
   return Error::success();
 }

@@ -44,7 +44,7 @@ Value KernelBuilder::fromF32(Value value, Type element) {
 
 Value KernelBuilder::pairsOfBf16(Value even, Value odd) {
   Type bf16 = getBF16Type();
-  if (!target.bf16Dot || !target.wide)
+  if (!target.bf16Dot || !isWide())
     return vector::InterleaveOp::create(*this, fromF32(even, bf16), fromF32(odd, bf16));
   // LLVM narrows one vector after the other.
   Value both = LLVM::CallIntrinsicOp::create(*this, vec(bf16, 2 * kLanes),
@@ -118,7 +118,7 @@ static Value callOnHalves(KernelBuilder &b, StringRef name, VectorType result,
 /// Calls an intrinsic of whole vectors of 512 bits where there are such, else `narrow` for halves.
 static Value callByWidth(KernelBuilder &b, const Twine &wide, const Twine &narrow,
                          VectorType result, ValueRange operands) {
-  if (!b.target.wide)
+  if (!b.isWide())
     return callOnHalves(b, narrow.str(), result, operands);
   return LLVM::CallIntrinsicOp::create(b, result, b.getStringAttr(wide), operands).getResult(0);
 }
@@ -158,7 +158,7 @@ Value KernelBuilder::multiplyBytes(Value a, Value b) {
 
 Value KernelBuilder::applySigns(Value bytes, Value signs) {
   auto type = cast<VectorType>(bytes.getType());
-  if (!target.wide)
+  if (!isWide())
     return callOnHalves(*this, "llvm.x86.avx2.psign.b", type, {bytes, signs});
   Value zero = arith::ConstantOp::create(*this, getZeroAttr(type));
   Value isNegative = arith::CmpIOp::create(*this, arith::CmpIPredicate::slt, signs, zero);
@@ -295,8 +295,8 @@ Value KernelBuilder::eachVector(int64_t columns, Value init,
   return whole == columns ? init : body(idx(whole), idx(columns - whole), init);
 }
 
-KernelLibrary::KernelLibrary(ModuleOp module, KernelTarget target)
-    : module(module), target(target), symbols(module) {}
+KernelLibrary::KernelLibrary(ModuleOp module, TargetDescription target)
+    : module(module), target(std::move(target)), symbols(module) {}
 
 func::FuncOp KernelLibrary::getOrCreate(exec::KernelAttr identity, ArrayRef<Type> types,
                                         Location loc, Build build, exec::CostAttr cost) {

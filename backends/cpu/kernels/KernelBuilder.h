@@ -9,7 +9,7 @@
 #ifndef MICA_BACKENDS_CPU_KERNELS_KERNELBUILDER_H
 #define MICA_BACKENDS_CPU_KERNELS_KERNELBUILDER_H
 
-#include "backends/cpu/kernels/KernelTarget.h"
+#include "backends/cpu/target/TargetDescription.h"
 #include "ir/Exec/Exec.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -29,10 +29,15 @@ inline constexpr int64_t kLanes = 16;
 /// Emits the body of one kernel.
 class KernelBuilder : public mlir::ImplicitLocOpBuilder {
 public:
-  KernelBuilder(mlir::Location loc, mlir::OpBuilder builder, const KernelTarget &target)
+  KernelBuilder(mlir::Location loc, mlir::OpBuilder builder, const TargetDescription &target)
       : ImplicitLocOpBuilder(loc, builder), target(target) {}
 
-  const KernelTarget &target;
+  const TargetDescription &target;
+
+  /// Whether the 16 f32 of a vector are in one register; else two of 8 make one.
+  bool isWide() const { return target.vectorBits == 512; }
+  /// Vectors that are held in registers.
+  int64_t registers() const { return isWide() ? 32 : 8; }
 
   // Constants and index arithmetic.
   mlir::Value idx(int64_t value) { return mlir::arith::ConstantIndexOp::create(*this, value); }
@@ -205,7 +210,7 @@ public:
 /// Kernels of a module, made once per identity and types.
 class KernelLibrary {
 public:
-  KernelLibrary(mlir::ModuleOp module, KernelTarget target);
+  KernelLibrary(mlir::ModuleOp module, TargetDescription target);
 
   using Build = llvm::function_ref<void(KernelBuilder &, mlir::ValueRange)>;
 
@@ -231,7 +236,7 @@ private:
                                           mlir::Location loc);
 
   mlir::ModuleOp module;
-  KernelTarget target;
+  TargetDescription target;
   mlir::SymbolTable symbols;
   llvm::DenseMap<std::pair<mlir::Attribute, mlir::Type>, mlir::func::FuncOp> kernels;
   llvm::DenseMap<mlir::Attribute, mlir::memref::GlobalOp> tables;

@@ -4,7 +4,7 @@
 #include "backends/runtime/support/Process.h"
 
 int main(int argc, char **argv) {
-  mica::program::prepareProcess();
+  mica::rt::prepareProcess();
   mica::rt::CpuDevice device;
   return mica::rt::runProgram(device, "/proc/self/exe", argc, argv);
 }

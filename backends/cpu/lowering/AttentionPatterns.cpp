@@ -249,7 +249,7 @@ private:
   /// A task per part of the query heads and tile of rows.
   static Value launchTiles(Launcher &launch, const AttentionSpec &spec, ArrayAttr key,
                            ValueRange inputs, Value sinks, Value result) {
-    KernelTarget target;
+    TargetDescription target;
     KernelBuilder b(launch.loc, launch.rewriter, target);
     SmallVector<Value> all(inputs);
     if (sinks)
@@ -265,7 +265,7 @@ private:
   /// a task per query head and row that combines them.
   static Value launchChunks(Launcher &launch, const AttentionSpec &spec, ArrayAttr key,
                             ValueRange inputs, Value sinks, Value result) {
-    KernelTarget target;
+    TargetDescription target;
     KernelBuilder b(launch.loc, launch.rewriter, target);
     Value rows = launch.rowsOf(inputs.front()), positions = inputs.back();
     Value most = maxChunks(b, spec, positions, rows);

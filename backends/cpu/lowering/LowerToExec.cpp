@@ -21,17 +21,10 @@ bool mica::cpu::isEntry(func::FuncOp function) {
   return function.isPublic() && !function.isExternal();
 }
 
-/// Integer rows of activations [T, K] and matrices in blocks [..., N, K] as bytes.
+/// Integer rows of activations [T, K] and matrices in blocks [..., N, K] as bytes; null: neither.
 static RankedTensorType bytesOf(RankedTensorType tensor) {
-  SmallVector<int64_t> shape(tensor.getShape());
-  int64_t k = shape.pop_back_val();
-  if (auto rows = dyn_cast<IntRowsType>(tensor.getElementType())) {
-    shape.push_back(IntegerRowLayout(rows, k).bytes);
-  } else {
-    int64_t n = shape.pop_back_val();
-    shape.push_back(bytesOfMatrix(cast<BlockType>(tensor.getElementType()), n, k));
-  }
-  return RankedTensorType::get(shape, IntegerType::get(tensor.getContext(), 8));
+  auto quantized = dyn_cast<QuantizedElementType>(tensor.getElementType());
+  return quantized ? quantized.getPhysicalType(tensor) : RankedTensorType();
 }
 
 PhysicalTypeConverter::PhysicalTypeConverter() {
@@ -41,9 +34,8 @@ PhysicalTypeConverter::PhysicalTypeConverter() {
     return physical ? Type(physical) : Type(state);
   });
   addConversion([](RankedTensorType tensor) -> Type {
-    // Keys and values of !mica.int8 stay a name for what is in the cache.
-    if (isa<BlockType, IntRowsType>(tensor.getElementType()))
-      return bytesOf(tensor);
+    if (RankedTensorType bytes = bytesOf(tensor))
+      return bytes;
     auto layout = dyn_cast_or_null<PackedLayoutAttr>(tensor.getEncoding());
     if (!layout)
       return tensor;
@@ -88,14 +80,14 @@ LogicalResult mica::cpu::checkProduct(Operation *op, Value x, Value weight) {
     return op->emitOpError("multiplies by a weight without a packed layout");
   auto type = cast<RankedTensorType>(weight.getType());
   auto layout = cast<PackedLayoutAttr>(type.getEncoding());
-  int64_t bits = isa<BlockType>(type.getElementType()) ? 8 : type.getElementTypeBitWidth(),
-          depth = 32 / bits;
+  bool quantized = isQuantized(type.getElementType());
+  int64_t bits = quantized ? 8 : type.getElementTypeBitWidth(), depth = 32 / bits;
   if (layout.getColumns() != kBlockColumns || layout.getDepth() != depth ||
       layout.getKBlock() % (16 * depth) != 0)
     return op->emitOpError("multiplies by a weight in another layout than kernels read: columns = ")
            << kBlockColumns << ", depth = " << depth << ", k_block a multiple of " << 16 * depth;
   Type ofRows = getElementTypeOrSelf(x);
-  if (isa<IntRowsType>(ofRows) && !isa<BlockType>(type.getElementType()))
+  if (isQuantized(ofRows) && !quantized)
     return op->emitOpError("multiplies rows of ")
            << ofRows << " by a weight of " << type.getElementType()
            << ", expected one of !mica.block";
@@ -127,8 +119,8 @@ Value Launcher::constant(int64_t value) {
 
 Value Launcher::empty(Type type, Value rows) {
   auto tensor = cast<RankedTensorType>(type);
-  if (isa<IntRowsType>(tensor.getElementType()))
-    tensor = bytesOf(tensor);
+  if (RankedTensorType bytes = bytesOf(tensor))
+    tensor = bytes;
   SmallVector<Value> extents(tensor.getNumDynamicDims(), rows);
   return tensor::EmptyOp::create(rewriter, loc, tensor, extents);
 }
@@ -180,7 +172,7 @@ private:
   LogicalResult convert() {
     MLIRContext *context = &getContext();
     PhysicalTypeConverter converter;
-    KernelLibrary kernels(getOperation(), KernelTarget::of(targetOf(getOperation())));
+    KernelLibrary kernels(getOperation(), targetOf(getOperation()));
     RewritePatternSet patterns(context);
     populateRowPatterns(patterns, converter, kernels);
     populateProductPatterns(patterns, converter, kernels);
@@ -192,10 +184,9 @@ private:
     populateReturnOpTypeConversionPattern(patterns, converter);
     ConversionTarget target(*context);
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns, target);
-    target.addIllegalDialect<MicaDialect>();
-    // Symbols stay for the packer; reads of caches vanish with the attention that looks through
+    // Symbols stay for the packer; reads of states vanish with the attention that looks through
     // them.
-    target.addLegalOp<WeightOp, EqualizeOp, KvReadOp>();
+    target.addDynamicallyLegalDialect<MicaDialect>(llvm::IsaPred<WeightOp, EqualizeOp, ReadsState>);
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     target.addDynamicallyLegalOp<func::FuncOp>(
         [&](func::FuncOp op) { return converter.isSignatureLegal(op.getFunctionType()); });
@@ -206,12 +197,12 @@ private:
 
   /// Attention has been lowered to a kernel that reads the cache itself.
   LogicalResult removeReads() {
-    WalkResult result = getOperation().walk([](KvReadOp op) -> WalkResult {
+    WalkResult result = getOperation().walk([](ReadsState op) -> WalkResult {
       if (!op->use_empty())
-        return op.emitOpError("is used by something other than mica.attention, and a copy of a "
-                              "cache is never made: leave keys and values to attention");
-      Value cache = op.getCache();
-      op.erase();
+        return op->emitOpError("is used by something other than mica.attention, and a copy of a "
+                               "cache is never made: leave keys and values to attention");
+      Value cache = op.getState();
+      op->erase();
       if (auto cast = cache.getDefiningOp<UnrealizedConversionCastOp>(); cast && cast->use_empty())
         cast->erase();
       return WalkResult::advance();

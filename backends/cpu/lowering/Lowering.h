@@ -17,17 +17,11 @@ inline std::string productName(llvm::StringRef base, int64_t n, int64_t k) {
   return (base + "_" + llvm::Twine(n) + "x" + llvm::Twine(k)).str();
 }
 
-/// The limbs of rows of !mica.int_rows; 0 of others.
-inline int64_t limbsOf(mlir::Value rows) {
-  auto type = llvm::dyn_cast<IntRowsType>(mlir::getElementTypeOrSelf(rows));
-  return type ? type.getLimbs() : 0;
-}
-
 /// What kernels need to know of a weight [..., N, K] that the rows `x` (null: none) multiply.
 inline WeightSpec weightSpecOf(mlir::Value weight, mlir::Value x = {}) {
   auto type = llvm::cast<mlir::RankedTensorType>(weight.getType());
   return {type.getRank() > 1 ? type.getDimSize(type.getRank() - 2) : 1, type.getShape().back(),
-          type.getElementType(), x ? limbsOf(x) : 0};
+          type.getElementType(), x ? limbsOf(mlir::getElementTypeOrSelf(x)) : 0};
 }
 
 /// Whether a weight has the physical form that products read.

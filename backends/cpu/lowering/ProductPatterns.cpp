@@ -17,7 +17,7 @@ struct LowerEmbedding : Lowering<EmbeddingOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
     WeightSpec table = weightSpecOf(op.getTable());
-    if (isa<BlockType>(table.element) && !isPacked(op.getTable()))
+    if (table.blocks() && !isPacked(op.getTable()))
       return op.emitOpError("gathers from a quantized table without a packed layout");
     Value rows = launch.rowsOf(operands.getTokens());
     rewriter.replaceOp(
@@ -63,7 +63,7 @@ private:
   static constexpr int64_t kPanelBlocks = 16;
 
   /// Whether oneDNN reads floats, of the type of the rows, that blocks are expanded to.
-  bool expands() const { return isa<BlockType>(weight.element); }
+  bool expands() const { return weight.blocks(); }
 
   /// Blocks of 64 columns that are expanded.
   RankedTensorType expandedType(int64_t blocks) const {
@@ -141,7 +141,7 @@ private:
 /// Scales inside a sum are for generated kernels.
 static LogicalResult checkKernel(Operation *op, const WeightSpec &weight,
                                  std::optional<KernelKind> kernel) {
-  if (kernel == KernelKind::OneDnn && isa<BlockType>(weight.element) && weight.limbs != 0)
+  if (kernel == KernelKind::OneDnn && weight.blocks() && weight.limbs != 0)
     return op->emitOpError("multiplies integer rows by blocks, which only generated kernels do");
   return success();
 }
@@ -163,7 +163,7 @@ struct Product {
     if (*kernel == KernelKind::Generated)
       return lowerGenerated(launch, target);
     // oneDNN adds its sums to a residual itself; it knows neither blocks nor the bias.
-    bool panels = bias || isa<BlockType>(spec.element);
+    bool panels = bias || spec.blocks();
     return panels ? lowerPanels(launch, target) : lowerOneDnn(launch, target);
   }
 

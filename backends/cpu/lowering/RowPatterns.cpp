@@ -17,7 +17,8 @@ struct LowerRmsNorm : Lowering<RmsNormOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
     RmsNormSpec spec{op.getEps().convertToDouble(), op.getWeightOffset().convertToDouble(),
-                     op.getRounding() == NormRounding::BeforeGain, limbsOf(op.getResult())};
+                     op.getRounding() == NormRounding::BeforeGain,
+                     limbsOf(op.getType().getElementType())};
     Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
         op, launch("rmsnorm",
@@ -36,7 +37,7 @@ struct LowerLayerNorm : Lowering<LayerNormOp> {
     Launcher launch(rewriter, op.getLoc(), kernels);
     double eps = op.getEps().convertToDouble();
     bool bias = !!op.getBias();
-    int64_t limbs = limbsOf(op.getResult());
+    int64_t limbs = limbsOf(op.getType().getElementType());
     SmallVector<Value> inputs{operands.getX(), operands.getWeight()};
     if (bias)
       inputs.push_back(operands.getBias());
@@ -90,7 +91,7 @@ struct LowerQuantize : Lowering<CastOp> {
       return rewriter.notifyMatchFailure(op, "the result is not quantized");
     Launcher launch(rewriter, op.getLoc(), kernels);
     Value rows = launch.rowsOf(operands.getX());
-    int64_t limbs = limbsOf(op.getResult());
+    int64_t limbs = limbsOf(op.getType().getElementType());
     rewriter.replaceOp(
         op, launch("quantize", launch.parameters(op.getType().getDimSize(1), limbs), rows,
                    operands.getX(), launch.empty(op.getType(), rows),

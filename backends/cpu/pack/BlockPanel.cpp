@@ -129,7 +129,7 @@ private:
 } // namespace
 
 bool packBlocks(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out) {
-  const BlockFormat &format = *cast<BlockType>(plan.element).getFormat();
+  const BlockFormat &format = *plan.blocks();
   PackedBlocks packed(format);
   BlockPacker packer(format);
   std::array<SourceRow, kTileRows> rows{};

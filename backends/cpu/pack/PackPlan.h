@@ -42,10 +42,7 @@ struct PackPlan {
   llvm::SmallVector<mlir::Attribute> sources;
 
   /// The format of the weight's blocks; null for floats.
-  const BlockFormat *blocks() const {
-    auto type = llvm::dyn_cast<BlockType>(element);
-    return type ? type.getFormat() : nullptr;
-  }
+  const BlockFormat *blocks() const { return blockFormatOf(element); }
 
   /// Rows that are packed together: a block of columns of the product, or some rows of a plain
   /// matrix.

@@ -115,9 +115,9 @@ TargetDescription mica::cpu::targetOf(Operation *op) {
     target.features.push_back(name.str());
   target.absent = absentFeatures(target);
   target.vectorBits = attribute.getVectorBits();
-  target.avx512Bf16 = attribute.getBf16Dot();
+  target.bf16Dot = attribute.getBf16Dot();
   target.fastBf16Dot = attribute.getFastBf16Dot();
-  target.vnni = attribute.getInt8Dot();
+  target.int8Dot = attribute.getInt8Dot();
   target.tiles = attribute.getTiles();
   target.prefetchPages = attribute.getPrefetchPages();
   return target;
@@ -128,7 +128,7 @@ void mica::cpu::setTarget(ModuleOp module, const TargetDescription &target) {
   context->getOrLoadDialect<CpuDialect>();
   SmallVector<StringRef> features(target.features.begin(), target.features.end());
   module->setAttr(kTargetAttr, TargetAttr::get(context, target.cpu, target.vectorBits,
-                                               target.avx512Bf16, target.fastBf16Dot, target.vnni,
+                                               target.bf16Dot, target.fastBf16Dot, target.int8Dot,
                                                target.tiles, target.prefetchPages,
                                                Builder(context).getStrArrayAttr(features)));
 }

@@ -107,14 +107,14 @@ static void deriveFacts(TargetDescription &target) {
   // The kernels' masks and 32-lane bf16 need all four of AVX-512's basic parts.
   bool avx512 = target.hasAvx512();
   target.vectorBits = avx512 ? 512 : 256;
-  target.avx512Bf16 = avx512 && target.has("avx512bf16");
+  target.bf16Dot = avx512 && target.has("avx512bf16");
   // AMD's (Zen 4 on) run at the rate of multiply-adds, Intel's (Cooper Lake, Sapphire Rapids) at a
   // quarter of it: 1.2 against 4.8 per ns on a Xeon with AMX.
-  target.fastBf16Dot = target.avx512Bf16 && StringRef(target.cpu).starts_with("znver");
-  target.vnni = target.has(avx512 ? "avx512vnni" : "avxvnni");
+  target.fastBf16Dot = target.bf16Dot && StringRef(target.cpu).starts_with("znver");
+  target.int8Dot = target.has(avx512 ? "avx512vnni" : "avxvnni");
   // Every CPU with tile registers has both formats.
   target.tiles =
-      target.avx512Bf16 && target.vnni && target.has("amx-bf16") && target.has("amx-int8");
+      target.bf16Dot && target.int8Dot && target.has("amx-bf16") && target.has("amx-int8");
   target.prefetchPages = isIntels(target.cpu);
 }
 

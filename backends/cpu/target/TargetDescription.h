@@ -18,18 +18,19 @@ struct TargetDescription {
   std::vector<std::string> absent;   ///< What LLVM would assume of `cpu` and code may not use.
 
   unsigned vectorBits = 256; ///< Of the widest vectors worth using: 256 or 512.
-  bool avx512Bf16 = false;   ///< Dot products of bf16 pairs, conversions to bf16.
-  bool fastBf16Dot = false;  ///< Whether those take no longer than two multiply-adds of f32.
-  bool vnni = false;         ///< Dot products of bytes in vectors of `vectorBits`.
-  bool tiles = false;        ///< Tile registers (AMX): products of bf16.
+  // What code for the CPU makes use of: the parameters of #cpu.target that have these names.
+  bool bf16Dot = false;     ///< Dot products of bf16 pairs, conversions to bf16.
+  bool fastBf16Dot = false; ///< Whether those take no longer than two multiply-adds of f32.
+  bool int8Dot = false;     ///< Dot products of bytes in vectors of `vectorBits`.
+  bool tiles = false;       ///< Tile registers (AMX): products of bf16.
   /// Whether memory is read faster when lines of several pages are asked for in turn, ahead of the
   /// loop that reads them.
   bool prefetchPages = false;
 
-  /// Whether rows of 16-bit integers are multiplied as such (vpmaddwd, vpdpwssd): twice as many
-  /// products per instruction as there are multiply-adds of f32. Dot products of bf16 are as many
-  /// and need no scales.
-  bool usesWords() const { return !avx512Bf16; }
+  /// Whether rows of 16-bit integers are stored and multiplied as such (vpmaddwd, vpdpwssd): twice
+  /// as many products per instruction as there are multiply-adds of f32. Dot products of bf16 are
+  /// as many and need no scales.
+  bool usesWords() const { return !bf16Dot; }
   bool has(llvm::StringRef feature) const;
   /// Whether there are all four parts of AVX-512 that kernels need for vectors of 512 bits.
   bool hasAvx512() const;

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace mica::program {
+namespace mica::rt {
 
 /// The role of a row, which decides how it is rounded where prompts and decoding are computed
 /// differently. It is the second argument of mica_forward: all rows of a call have the same one.
@@ -14,6 +14,6 @@ enum class RowRole : int64_t {
       1, ///< A token of a prompt, including the last one, whatever the number of rows per call.
 };
 
-} // namespace mica::program
+} // namespace mica::rt
 
 #endif // MICA_BACKENDS_RUNTIME_ABI_ROWROLE_H

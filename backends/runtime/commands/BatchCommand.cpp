@@ -18,7 +18,7 @@ namespace mica::rt {
 namespace {
 uint64_t hashOf(const nlohmann::ordered_json &json) {
   std::string text = toJsonText(json);
-  return program::hashBytes(text.data(), text.size());
+  return hashBytes(text.data(), text.size());
 }
 
 int64_t maxTokensOf(const GenerationSettings &settings) {

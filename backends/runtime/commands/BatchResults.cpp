@@ -61,7 +61,7 @@ static bool lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != 
 Result<std::unique_ptr<BatchResults>> BatchResults::open(const std::optional<std::string> &path) {
   if (!path)
     return std::unique_ptr<BatchResults>(new BatchResults(STDOUT_FILENO, ""));
-  if (Status usable = program::checkTarget(*path, {}, "choose another file with -o"); !usable)
+  if (Status usable = checkTarget(*path, {}, "choose another file with -o"); !usable)
     return Error{"'" + *path + "' " + usable.error().message};
   int fd = ::open(path->c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   std::unique_ptr<BatchResults> results(new BatchResults(fd, *path));

@@ -27,7 +27,7 @@ void onBusError(int) {
       "mica: error: the program file could not be read while running (bad disk, or the "
       "file was changed); copy or compile it again\n";
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
-  program::removeTemporaries();
+  removeTemporaries();
   _exit(1);
 }
 
@@ -81,7 +81,7 @@ Status dispatch(const Device &device, const char *program, const Arguments &argu
         },
         arguments.info);
   // Of the threads that the model starts as well.
-  if (Status stacks = ensureStackSize(program::threadStackBytes); !stacks)
+  if (Status stacks = ensureStackSize(threadStackBytes); !stacks)
     return stacks;
   unsigned threads = arguments.threads ? *arguments.threads : defaultThreads();
   Result<std::unique_ptr<Model>> model = Model::load(

@@ -1,6 +1,7 @@
 #include "backends/runtime/commands/Info.h"
 #include "backends/runtime/engine/Model.h"
 #include "backends/runtime/support/Output.h"
+#include "backends/runtime/support/SizeText.h"
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -72,17 +73,7 @@ Json describe(const program::ProgramFile &file, const Manifest &m, const CheckTa
           {"manifest", manifest}};
 }
 
-/// "3.21 MB", with the binary prefixes written as people read them.
-std::string size(uint64_t bytes) {
-  static constexpr const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < std::size(units); ++unit)
-    value /= 1024;
-  char text[64];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
-  return text;
-}
+std::string size(uint64_t bytes) { return bytesText(static_cast<double>(bytes)); }
 
 std::string words(const program::ProgramFile &file, const Manifest &m, const CheckTarget &check) {
   std::string text;

@@ -77,7 +77,7 @@ static bool readsInHugePages(const Manifest &manifest) {
 }
 
 Status Model::mapWeights() {
-  Result<program::Mapping> mapping =
+  Result<Mapping> mapping =
       program.map(program::SectionKind::Weights, readsInHugePages(description));
   if (!mapping)
     return mapping.error();
@@ -98,7 +98,7 @@ Status Model::readWeights() {
     if (Status read = program.source().readAt(section->offset, bytes); !read)
       return read;
   weightBytes = bytes;
-  if (size >= program::hugePage && weightsInHugePages() < size / 2)
+  if (size >= hugePage && weightsInHugePages() < size / 2)
     reportNote("--huge-pages: the kernel provides few or no huge pages (see "
                "/sys/kernel/mm/transparent_hugepage/enabled), weights use small pages");
   return {};
@@ -119,7 +119,7 @@ Status Model::verifyWeights() const {
     return {};
   program::Section inMemory = *section;
   inMemory.offset = 0;
-  return program::verifySection(program::MemorySource(weightBytes), inMemory);
+  return program::verifySection(MemorySource(weightBytes), inMemory);
 }
 
 Status Model::start(const Device &device, unsigned threads) {

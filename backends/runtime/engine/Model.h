@@ -14,8 +14,6 @@
 
 namespace mica::rt {
 
-using program::RowRole;
-
 /// Reads and parses the manifest, its hash checked.
 Result<Manifest> readManifest(const program::ProgramFile &file);
 
@@ -39,7 +37,7 @@ public:
   /// Reads all weights. Error: they are not those that were written.
   Status verifyWeights() const;
   /// Of the weights that were touched, the bytes in huge pages.
-  uint64_t weightsInHugePages() const { return program::bytesInHugePages(weightBytes.data()); }
+  uint64_t weightsInHugePages() const { return bytesInHugePages(weightBytes.data()); }
   /// What the code runs on.
   Runtime &runtime() const { return *ownRuntime; }
   void forward(void *const *descriptors, RowRole role) const {
@@ -59,7 +57,7 @@ private:
 
   program::ProgramFile program;
   Manifest description;
-  program::Mapping weightMapping;
+  Mapping weightMapping;
   Memory weightMemory;                    ///< instead
   std::span<const std::byte> weightBytes; ///< wherever they are
   /// The code, open as long as it is loaded: dlopen knows objects by their names, and the next

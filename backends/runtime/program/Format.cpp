@@ -5,12 +5,12 @@ namespace mica::program {
 
 uint64_t hashOf(Header header) {
   header.hash = 0;
-  return hashBytes(&header, sizeof header);
+  return rt::hashBytes(&header, sizeof header);
 }
 
 uint64_t hashOf(Footer footer) {
   footer.hash = 0;
-  return hashBytes(&footer, sizeof footer);
+  return rt::hashBytes(&footer, sizeof footer);
 }
 
 } // namespace mica::program

@@ -99,7 +99,7 @@ constexpr uint64_t alignToPage(uint64_t offset) { return alignTo(offset, pageSiz
 /// What the offset of a section of `size` bytes is a multiple of when it is written: weights of
 /// several huge pages can be mapped in such, the room before them is an eighth of them at most.
 constexpr uint64_t alignmentOf(SectionKind kind, uint64_t size) {
-  return kind == SectionKind::Weights && size >= 8 * hugePage ? hugePage : pageSize;
+  return kind == SectionKind::Weights && size >= 8 * rt::hugePage ? rt::hugePage : pageSize;
 }
 
 /// The hash that belongs into the structure's own field.

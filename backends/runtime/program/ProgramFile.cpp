@@ -1,5 +1,6 @@
 #include "backends/runtime/program/ProgramFile.h"
 #include "backends/runtime/support/Hash.h"
+#include "backends/runtime/support/HugePages.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -27,13 +28,14 @@ static Error wrongVersion(uint32_t version) {
                ", this build reads version " + own + since + "; compile it again"};
 }
 
-template <typename T> static Status readStruct(const ByteSource &source, uint64_t offset, T &out) {
+template <typename T>
+static Status readStruct(const rt::ByteSource &source, uint64_t offset, T &out) {
   return source.readAt(offset, std::as_writable_bytes(std::span(&out, 1)));
 }
 
 /// Where the header of a program would be whose launcher ends as its ELF header says; nothing if
 /// this is no ELF file.
-static std::optional<uint64_t> headerAfterLauncher(const ByteSource &source) {
+static std::optional<uint64_t> headerAfterLauncher(const rt::ByteSource &source) {
   Elf64_Ehdr elf;
   if (!readStruct(source, 0, elf) || std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
       elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_shoff > maxFileSize)
@@ -43,7 +45,7 @@ static std::optional<uint64_t> headerAfterLauncher(const ByteSource &source) {
 
 /// The reason why there is no footer: the file was cut, grew or was damaged, or it never was a
 /// program.
-static Error noFooter(const ByteSource &source) {
+static Error noFooter(const rt::ByteSource &source) {
   Header header;
   std::optional<uint64_t> offset = headerAfterLauncher(source);
   if (!offset || !readStruct(source, *offset, header) || header.magic != headerMagic ||
@@ -58,7 +60,7 @@ static Error noFooter(const ByteSource &source) {
                std::to_string(header.fileSize) + "); copy or compile it again"};
 }
 
-static Result<Footer> readFooter(const ByteSource &source) {
+static Result<Footer> readFooter(const rt::ByteSource &source) {
   Footer footer;
   if (source.size() < sizeof footer || !readStruct(source, source.size() - sizeof footer, footer) ||
       footer.magic != footerMagic)
@@ -72,7 +74,7 @@ static Result<Footer> readFooter(const ByteSource &source) {
   return footer;
 }
 
-static Result<Header> readHeader(const ByteSource &source, uint64_t offset) {
+static Result<Header> readHeader(const rt::ByteSource &source, uint64_t offset) {
   Header header;
   if (Status read = readStruct(source, offset, header); !read)
     return read.error();
@@ -117,7 +119,7 @@ const Section *Layout::find(SectionKind kind) const {
   return found == sections.end() ? nullptr : &*found;
 }
 
-Result<Layout> readLayout(const ByteSource &source) {
+Result<Layout> readLayout(const rt::ByteSource &source) {
   Result<Footer> footer = readFooter(source);
   if (!footer)
     return footer.error();
@@ -148,20 +150,20 @@ static Error wrongHash(const Section &section) {
                  "' does not match its checksum");
 }
 
-Result<std::vector<std::byte>> readSection(const ByteSource &source, const Section &section) {
+Result<std::vector<std::byte>> readSection(const rt::ByteSource &source, const Section &section) {
   if (section.size > maxResidentSection)
     return damaged("a section is too large to be read at once");
   std::vector<std::byte> bytes(section.size);
   if (Status read = source.readAt(section.offset, bytes); !read)
     return read.error();
-  if (hashBytes(bytes.data(), bytes.size()) != section.hash)
+  if (rt::hashBytes(bytes.data(), bytes.size()) != section.hash)
     return wrongHash(section);
   return bytes;
 }
 
-Status verifySection(const ByteSource &source, const Section &section,
+Status verifySection(const rt::ByteSource &source, const Section &section,
                      const std::function<void(uint64_t)> &progress) {
-  Hasher hasher;
+  rt::Hasher hasher;
   std::vector<std::byte> piece(std::min<uint64_t>(section.size, uint64_t(4) << 20));
   for (uint64_t done = 0; done < section.size;) {
     std::span<std::byte> part(piece.data(), std::min<uint64_t>(piece.size(), section.size - done));
@@ -177,22 +179,8 @@ Status verifySection(const ByteSource &source, const Section &section,
   return {};
 }
 
-Mapping::Mapping(Mapping &&other) noexcept
-    : address(std::exchange(other.address, nullptr)), length(std::exchange(other.length, 0)) {}
-
-Mapping &Mapping::operator=(Mapping &&other) noexcept {
-  std::swap(address, other.address);
-  std::swap(length, other.length);
-  return *this;
-}
-
-Mapping::~Mapping() {
-  if (address)
-    munmap(address, length);
-}
-
 Result<ProgramFile> ProgramFile::open(const std::string &path) {
-  Result<FileSource> file = FileSource::open(path);
+  Result<rt::FileSource> file = rt::FileSource::open(path);
   if (!file)
     return file.error();
   Result<Layout> layout = readLayout(*file);
@@ -206,21 +194,21 @@ Result<std::vector<std::byte>> ProgramFile::read(SectionKind kind) const {
   return section ? readSection(file, *section) : std::vector<std::byte>();
 }
 
-Result<Mapping> ProgramFile::map(SectionKind kind, bool large) const {
+Result<rt::Mapping> ProgramFile::map(SectionKind kind, bool large) const {
   const Section *section = contents.find(kind);
   if (!section || section->size == 0)
-    return Mapping();
+    return rt::Mapping();
   auto offset = static_cast<off_t>(section->offset);
-  bool aligned = section->size >= hugePage && section->offset % hugePage == 0;
+  bool aligned = section->size >= rt::hugePage && section->offset % rt::hugePage == 0;
   void *address =
-      aligned ? mapAtHugePage(section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset)
+      aligned ? rt::mapAtHugePage(section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset)
               : mmap(nullptr, section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset);
   if (address == MAP_FAILED)
     return Error{"cannot map " + std::to_string(section->size) + " bytes of the program: " +
                  std::strerror(errno) + "; free memory or raise the limit (ulimit -v)"};
   if (aligned && large)
-    requestHugePages(address, section->size);
-  return Mapping(address, section->size);
+    rt::requestHugePages(address, section->size);
+  return rt::Mapping(address, section->size);
 }
 
 } // namespace mica::program

@@ -4,6 +4,7 @@
 
 #include "backends/runtime/program/Format.h"
 #include "backends/runtime/support/ByteSource.h"
+#include "backends/runtime/support/Mapping.h"
 
 #include <functional>
 #include <memory>
@@ -31,35 +32,16 @@ struct Layout {
 
 /// Finds and checks header and footer. Errors name what is damaged and tell truncated from foreign
 /// files.
-rt::Result<Layout> readLayout(const ByteSource &source);
+rt::Result<Layout> readLayout(const rt::ByteSource &source);
 
 /// Reads a whole section and checks its hash. Sections larger than maxResidentSection are refused.
-rt::Result<std::vector<std::byte>> readSection(const ByteSource &source, const Section &section);
+rt::Result<std::vector<std::byte>> readSection(const rt::ByteSource &source,
+                                               const Section &section);
 
 /// Reads a section in pieces and checks its hash. `progress` (may be empty) is called with the
 /// bytes done so far.
-rt::Status verifySection(const ByteSource &source, const Section &section,
+rt::Status verifySection(const rt::ByteSource &source, const Section &section,
                          const std::function<void(uint64_t)> &progress = {});
-
-/// Memory mapped from a file, read-only; unmapped at the end of its life.
-class Mapping {
-public:
-  Mapping() = default;
-  Mapping(Mapping &&other) noexcept;
-  Mapping &operator=(Mapping &&other) noexcept;
-  ~Mapping();
-
-  std::span<const std::byte> bytes() const {
-    return {static_cast<const std::byte *>(address), length};
-  }
-
-private:
-  friend class ProgramFile;
-  Mapping(void *address, size_t length) : address(address), length(length) {}
-
-  void *address = nullptr;
-  size_t length = 0;
-};
 
 /// An opened program file.
 class ProgramFile {
@@ -67,18 +49,18 @@ public:
   static rt::Result<ProgramFile> open(const std::string &path);
 
   const Layout &layout() const { return contents; }
-  const ByteSource &source() const { return file; }
+  const rt::ByteSource &source() const { return file; }
   /// The section's bytes, hash checked; empty where the section is absent.
   rt::Result<std::vector<std::byte>> read(SectionKind kind) const;
   /// Maps the section privately and read-only, without reading or hashing it. `large`: what is not
   /// in memory yet is read by huge pages, where it begins at one.
-  rt::Result<Mapping> map(SectionKind kind, bool large = false) const;
+  rt::Result<rt::Mapping> map(SectionKind kind, bool large = false) const;
 
 private:
-  ProgramFile(FileSource file, Layout contents)
+  ProgramFile(rt::FileSource file, Layout contents)
       : file(std::move(file)), contents(std::move(contents)) {}
 
-  FileSource file;
+  rt::FileSource file;
   Layout contents;
 };
 

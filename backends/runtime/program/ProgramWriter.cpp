@@ -16,26 +16,27 @@ namespace mica::program {
 
 /// What is written at once, and where it begins and ends, so that a file system keeps it as large
 /// pages.
-static constexpr size_t bufferSize = hugePage;
+static constexpr size_t bufferSize = rt::hugePage;
 
-Error ProgramWriter::failed() const { return Error{cannotBeWritten(errno, another)}; }
+Error ProgramWriter::failed() const { return Error{rt::cannotBeWritten(errno, another)}; }
 
 /// Whether a file ends as programs of any version do.
-static bool endsAsProgram(const FileSource &file) {
+static bool endsAsProgram(const rt::FileSource &file) {
   std::array<char, footerMagic.size()> end;
   return file.size() >= sizeof(Footer) &&
          file.readAt(file.size() - end.size(), std::as_writable_bytes(std::span(end))) &&
          end == footerMagic;
 }
 
-ProgramWriter::ProgramWriter(std::unique_ptr<TemporaryFile> file, std::string another)
+ProgramWriter::ProgramWriter(std::unique_ptr<rt::TemporaryFile> file, std::string another)
     : file(std::move(file)), another(std::move(another)) {
   buffer.reserve(bufferSize);
 }
 
 Result<std::unique_ptr<ProgramWriter>>
 ProgramWriter::create(std::string target, const std::string &launcher, std::string another) {
-  auto file = TemporaryFile::create(std::move(target), {"Mica program", endsAsProgram}, another);
+  auto file =
+      rt::TemporaryFile::create(std::move(target), {"Mica program", endsAsProgram}, another);
   if (!file)
     return file.error();
   std::unique_ptr<ProgramWriter> writer(new ProgramWriter(*std::move(file), std::move(another)));
@@ -75,7 +76,7 @@ static std::string moveInterpreter(std::span<std::byte> start, uint64_t offset) 
 }
 
 Status ProgramWriter::copyLauncher(const std::string &launcher) {
-  Result<FileSource> source = FileSource::open(launcher);
+  Result<rt::FileSource> source = rt::FileSource::open(launcher);
   if (!source)
     return Error{"the launcher '" + launcher + "' " + source.error().message +
                  "; install Mica again"};

@@ -43,7 +43,7 @@ public:
   rt::Status commit();
 
 private:
-  ProgramWriter(std::unique_ptr<TemporaryFile> file, std::string another);
+  ProgramWriter(std::unique_ptr<rt::TemporaryFile> file, std::string another);
 
   rt::Status copyLauncher(const std::string &launcher);
   rt::Status write(std::span<const std::byte> bytes);
@@ -52,7 +52,7 @@ private:
   rt::Status writeHeader(const Header &header);
   rt::Error failed() const;
 
-  std::unique_ptr<TemporaryFile> file;
+  std::unique_ptr<rt::TemporaryFile> file;
   std::string another;
   bool inSection = false;
   uint64_t position = 0;     ///< Of the next byte, buffered ones included.
@@ -60,7 +60,7 @@ private:
   SectionEntry current{};
   std::vector<SectionEntry> sections;
   std::vector<std::byte> buffer;
-  Hasher hasher;
+  rt::Hasher hasher;
 };
 
 } // namespace mica::program

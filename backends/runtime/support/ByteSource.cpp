@@ -6,11 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-using mica::rt::Error;
-using mica::rt::Result;
-using mica::rt::Status;
-
-namespace mica::program {
+namespace mica::rt {
 
 static Error pastTheEnd(uint64_t offset, size_t size, uint64_t fileSize) {
   return Error{"the file ends too early (" + std::to_string(size) + " bytes wanted at " +
@@ -71,4 +67,4 @@ Status FileSource::readAt(uint64_t offset, std::span<std::byte> out) const {
   return {};
 }
 
-} // namespace mica::program
+} // namespace mica::rt

@@ -9,21 +9,21 @@
 #include <span>
 #include <string>
 
-namespace mica::program {
+namespace mica::rt {
 
 class ByteSource {
 public:
   virtual ~ByteSource() = default;
   virtual uint64_t size() const = 0;
   /// Fills `out` from `offset`. Reading past the end is an error.
-  virtual rt::Status readAt(uint64_t offset, std::span<std::byte> out) const = 0;
+  virtual Status readAt(uint64_t offset, std::span<std::byte> out) const = 0;
 };
 
 class MemorySource final : public ByteSource {
 public:
   explicit MemorySource(std::span<const std::byte> bytes) : bytes(bytes) {}
   uint64_t size() const override { return bytes.size(); }
-  rt::Status readAt(uint64_t offset, std::span<std::byte> out) const override;
+  Status readAt(uint64_t offset, std::span<std::byte> out) const override;
 
 private:
   std::span<const std::byte> bytes;
@@ -32,13 +32,13 @@ private:
 /// A regular file, opened read-only. Owns its descriptor.
 class FileSource final : public ByteSource {
 public:
-  static rt::Result<FileSource> open(const std::string &path);
+  static Result<FileSource> open(const std::string &path);
   FileSource(FileSource &&other) noexcept;
   FileSource &operator=(FileSource &&other) noexcept;
   ~FileSource() override;
 
   uint64_t size() const override { return bytes; }
-  rt::Status readAt(uint64_t offset, std::span<std::byte> out) const override;
+  Status readAt(uint64_t offset, std::span<std::byte> out) const override;
   int descriptor() const { return fd; }
 
 private:
@@ -48,6 +48,6 @@ private:
   uint64_t bytes;
 };
 
-} // namespace mica::program
+} // namespace mica::rt
 
 #endif // MICA_BACKENDS_RUNTIME_SUPPORT_BYTESOURCE_H

@@ -3,7 +3,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace mica::program {
+namespace mica::rt {
 
 struct Hasher::State {
   XXH3_state_t xxh;
@@ -19,4 +19,4 @@ void Hasher::update(std::span<const std::byte> bytes) {
 }
 uint64_t Hasher::digest() const { return XXH3_64bits_digest(&state->xxh); }
 
-} // namespace mica::program
+} // namespace mica::rt

@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-namespace mica::program {
+namespace mica::rt {
 
 uint64_t hashBytes(const void *data, size_t size);
 
@@ -24,6 +24,6 @@ private:
   std::unique_ptr<State> state;
 };
 
-} // namespace mica::program
+} // namespace mica::rt
 
 #endif // MICA_BACKENDS_RUNTIME_SUPPORT_HASH_H

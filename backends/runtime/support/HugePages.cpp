@@ -7,7 +7,7 @@
 #include <string_view>
 #include <sys/mman.h>
 
-namespace mica::program {
+namespace mica::rt {
 
 static constexpr uint64_t page = 4096;
 
@@ -55,4 +55,4 @@ uint64_t bytesInHugePages(const void *address) {
   return bytes;
 }
 
-} // namespace mica::program
+} // namespace mica::rt

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <sys/types.h>
 
-namespace mica::program {
+namespace mica::rt {
 
 inline constexpr uint64_t hugePage = uint64_t(2) << 20;
 
@@ -23,6 +23,6 @@ void requestHugePages(void *address, uint64_t length);
 /// the system does not say.
 uint64_t bytesInHugePages(const void *address);
 
-} // namespace mica::program
+} // namespace mica::rt
 
 #endif // MICA_BACKENDS_RUNTIME_SUPPORT_HUGEPAGES_H

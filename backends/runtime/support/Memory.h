@@ -2,6 +2,7 @@
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_MEMORY_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_MEMORY_H
 
+#include "backends/runtime/support/Mapping.h"
 #include "backends/runtime/support/Result.h"
 
 #include <cstddef>
@@ -16,25 +17,16 @@ enum class Pages { Small, Large };
 
 /// Anonymous pages, reserved without commitment (MAP_NORESERVE), zero at first touch, page-aligned;
 /// of large ones all but the rest after the last whole one.
-class Memory {
+class Memory : public Mapping {
 public:
   /// Errors: no address space left, or an absurd size; they end in `hint`.
   static Result<Memory>
   reserve(uint64_t bytes, Pages pages = Pages::Small,
           std::string_view hint = "use fewer sequences or compile with a smaller --max-seq");
   Memory() = default;
-  Memory(Memory &&other) noexcept;
-  Memory &operator=(Memory &&other) noexcept;
-  ~Memory();
-
-  void *data() const { return address; }
-  uint64_t size() const { return length; }
 
 private:
-  Memory(void *address, uint64_t length) : address(address), length(length) {}
-
-  void *address = nullptr;
-  uint64_t length = 0;
+  using Mapping::Mapping;
 };
 
 } // namespace mica::rt

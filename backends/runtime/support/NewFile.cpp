@@ -5,23 +5,21 @@
 
 namespace mica::rt {
 
-static bool beginsWith(const program::FileSource &file, std::string_view opening) {
+static bool beginsWith(const FileSource &file, std::string_view opening) {
   std::string begin(opening.size(), '\0');
   return file.size() >= begin.size() && file.readAt(0, std::as_writable_bytes(std::span(begin))) &&
          begin == opening;
 }
 
-Error NewFile::failed() const {
-  return Error{path + ": " + program::cannotBeWritten(errno, another)};
-}
+Error NewFile::failed() const { return Error{path + ": " + cannotBeWritten(errno, another)}; }
 
 Result<std::unique_ptr<NewFile>> NewFile::create(std::string path, const FileKind &kind) {
   std::string another(kind.hint);
   if (another.empty())
     another = "choose another file for " + std::string(kind.content);
   std::unique_ptr<NewFile> file(new NewFile(std::move(path), std::move(another)));
-  auto isOfKind = [&](const program::FileSource &old) { return beginsWith(old, kind.opening); };
-  auto created = program::TemporaryFile::create(file->path, {kind.format, isOfKind}, file->another);
+  auto isOfKind = [&](const FileSource &old) { return beginsWith(old, kind.opening); };
+  auto created = TemporaryFile::create(file->path, {kind.format, isOfKind}, file->another);
   if (!created)
     return Error{file->path + ": " + created.error().message};
   file->file = *std::move(created);

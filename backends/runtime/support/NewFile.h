@@ -39,7 +39,7 @@ private:
   Error failed() const;
 
   std::string path, another;
-  std::unique_ptr<program::TemporaryFile> file;
+  std::unique_ptr<TemporaryFile> file;
 };
 
 } // namespace mica::rt

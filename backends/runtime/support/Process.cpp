@@ -8,7 +8,7 @@
 #include <new>
 #include <unistd.h>
 
-namespace mica::program {
+namespace mica::rt {
 
 void exitOutOfMemory() {
   // Threads may run out of memory together: one speaks, the others wait for the end.
@@ -32,4 +32,4 @@ void prepareProcess() {
   std::set_new_handler(exitOutOfMemory);
 }
 
-} // namespace mica::program
+} // namespace mica::rt

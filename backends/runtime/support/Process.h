@@ -2,7 +2,7 @@
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_PROCESS_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_PROCESS_H
 
-namespace mica::program {
+namespace mica::rt {
 
 /// First thing in main. Descriptors 0 to 2 that are closed are taken, so that no file that is
 /// opened later is read or written as a standard stream; using them still fails with EBADF. SIGXFSZ
@@ -13,6 +13,6 @@ void prepareProcess();
 /// Reports that memory is exhausted and exits. Does not allocate.
 [[noreturn]] void exitOutOfMemory();
 
-} // namespace mica::program
+} // namespace mica::rt
 
 #endif // MICA_BACKENDS_RUNTIME_SUPPORT_PROCESS_H

@@ -90,7 +90,7 @@ void reportWarning(std::string_view message) { report("warning", "1;35", message
 
 void reportFatal(std::string_view message) {
   reportError(message);
-  program::removeTemporaries();
+  removeTemporaries();
   _exit(1);
 }
 

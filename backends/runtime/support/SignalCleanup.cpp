@@ -7,7 +7,7 @@
 #include <mutex>
 #include <unistd.h>
 
-namespace mica::program {
+namespace mica::rt {
 
 namespace {
 /// A handler may neither lock nor allocate: paths live in fixed arrays that a flag publishes.
@@ -96,4 +96,4 @@ void forgetTemporary(int slot) {
   slots[slot].taken.store(false, std::memory_order_release);
 }
 
-} // namespace mica::program
+} // namespace mica::rt

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace mica::program {
+namespace mica::rt {
 
 /// From now on SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGXCPU remove `path`, a file or an empty
 /// folder, unless the process ignores them; then what was set up before for the signal happens: a
@@ -16,6 +16,6 @@ void forgetTemporary(int slot);
 /// For code that ends the process without destructors, signal handlers included.
 void removeTemporaries();
 
-} // namespace mica::program
+} // namespace mica::rt
 
 #endif // MICA_BACKENDS_RUNTIME_SUPPORT_SIGNALCLEANUP_H

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace mica::program {
+namespace mica::rt {
 
 /// Names of temporary files and folders: `.NAME.mica-PID.tmp`, NAME being that of their target. No
 /// user chooses such a name.
@@ -77,10 +77,10 @@ static std::string_view systemFolderOf(std::string_view path) {
   return {};
 }
 
-rt::Status checkTarget(const std::string &target, const Replaceable &replaceable,
-                       std::string_view another) {
+Status checkTarget(const std::string &target, const Replaceable &replaceable,
+                   std::string_view another) {
   auto refuse = [&](std::string_view reason, std::string_view hint = "") {
-    return rt::Error{cannotBeWritten(reason, hint, another)};
+    return Error{cannotBeWritten(reason, hint, another)};
   };
   if (target.empty() || target.back() == '/')
     return refuse("it does not name a file");
@@ -98,7 +98,7 @@ rt::Status checkTarget(const std::string &target, const Replaceable &replaceable
     return refuse("it is not a regular file");
   if (info.st_size == 0 || !replaceable.isOfKind)
     return {};
-  rt::Result<FileSource> file = FileSource::open(target);
+  Result<FileSource> file = FileSource::open(target);
   if (file && replaceable.isOfKind(*file))
     return {};
   return refuse("it exists and is not a " + std::string(replaceable.kind), "remove it or ");
@@ -169,10 +169,10 @@ bool TemporaryFile::open() {
   return isCreated;
 }
 
-rt::Result<std::unique_ptr<TemporaryFile>> TemporaryFile::create(std::string target,
-                                                                 const Replaceable &replaceable,
-                                                                 std::string_view another) {
-  if (rt::Status usable = checkTarget(target, replaceable, another); !usable)
+Result<std::unique_ptr<TemporaryFile>> TemporaryFile::create(std::string target,
+                                                             const Replaceable &replaceable,
+                                                             std::string_view another) {
+  if (Status usable = checkTarget(target, replaceable, another); !usable)
     return usable.error();
   removeLeftovers(target);
   size_t name = target.rfind('/') + 1;
@@ -180,7 +180,7 @@ rt::Result<std::unique_ptr<TemporaryFile>> TemporaryFile::create(std::string tar
   std::unique_ptr<TemporaryFile> file(new TemporaryFile(std::move(target), std::move(temporary)));
   if (file->open())
     return file;
-  return rt::Error{cannotBeWritten(errno, another)};
+  return Error{cannotBeWritten(errno, another)};
 }
 
 TemporaryFile::~TemporaryFile() {
@@ -216,8 +216,8 @@ bool TemporaryFile::commit() {
 TemporaryFolder::TemporaryFolder(std::string folder)
     : folder(std::move(folder)), cleanupSlot(protectTemporary(this->folder)) {}
 
-rt::Result<std::unique_ptr<TemporaryFolder>> TemporaryFolder::create(const std::string &parent,
-                                                                     std::string_view purpose) {
+Result<std::unique_ptr<TemporaryFolder>> TemporaryFolder::create(const std::string &parent,
+                                                                 std::string_view purpose) {
   std::string target = parent + "/" + std::string(purpose);
   removeLeftovers(target);
   std::unique_ptr<TemporaryFolder> made(new TemporaryFolder(parent + "/" + temporaryName(purpose)));
@@ -225,7 +225,7 @@ rt::Result<std::unique_ptr<TemporaryFolder>> TemporaryFolder::create(const std::
   if (made->isCreated)
     made->fd = ::open(made->folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (made->fd < 0)
-    return rt::Error{std::strerror(errno)};
+    return Error{std::strerror(errno)};
   lock(made->fd);
   return made;
 }
@@ -238,4 +238,4 @@ TemporaryFolder::~TemporaryFolder() {
   forgetTemporary(cleanupSlot);
 }
 
-} // namespace mica::program
+} // namespace mica::rt

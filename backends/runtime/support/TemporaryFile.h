@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace mica::program {
+namespace mica::rt {
 
 /// Which existing files may be replaced: a mistyped path never overwrites a model.
 struct Replaceable {
@@ -29,8 +29,8 @@ std::string cannotBeWritten(int error, std::string_view another);
 /// Whether `target` may be written: rejects, with the message of cannotBeWritten, anything
 /// but regular files (devices, pipes, folders, symbolic links) and files that are not
 /// `replaceable`.
-rt::Status checkTarget(const std::string &target, const Replaceable &replaceable,
-                       std::string_view another);
+Status checkTarget(const std::string &target, const Replaceable &replaceable,
+                   std::string_view another);
 
 /// The name of the file that the temporary file or folder `name` was to become; empty: it is no
 /// such name.
@@ -43,7 +43,7 @@ std::string_view targetOfTemporary(std::string_view name);
 class TemporaryFile {
 public:
   /// Readable and writable. Refuses what checkTarget refuses, and a missing folder.
-  static rt::Result<std::unique_ptr<TemporaryFile>>
+  static Result<std::unique_ptr<TemporaryFile>>
   create(std::string target, const Replaceable &replaceable, std::string_view another);
   ~TemporaryFile();
   TemporaryFile(const TemporaryFile &) = delete;
@@ -74,8 +74,8 @@ private:
 class TemporaryFolder {
 public:
   /// In `parent`; `purpose` becomes part of the name. Errors: why the system makes none.
-  static rt::Result<std::unique_ptr<TemporaryFolder>> create(const std::string &parent,
-                                                             std::string_view purpose);
+  static Result<std::unique_ptr<TemporaryFolder>> create(const std::string &parent,
+                                                         std::string_view purpose);
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder &) = delete;
   TemporaryFolder &operator=(const TemporaryFolder &) = delete;
@@ -91,6 +91,6 @@ private:
   bool isCreated = false; ///< and not another process's
 };
 
-} // namespace mica::program
+} // namespace mica::rt
 
 #endif // MICA_BACKENDS_RUNTIME_SUPPORT_TEMPORARYFILE_H

@@ -42,8 +42,7 @@ public:
       : itsKind(GgufKind::Array), element(element), count(count), bytes(bytes) {}
 
   GgufKind kind() const { return itsKind; }
-  /// Of what an array is, and how many.
-  GgufKind elementKind() const { return element; }
+  /// How many elements an array has.
   uint64_t size() const { return count; }
 
   /// What the value is, where it is of such a kind. An f32 becomes the shortest decimal that means

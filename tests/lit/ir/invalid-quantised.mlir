@@ -92,3 +92,8 @@ func.func private @weight_of_rows(%x: tensor<?x32xf32>, %w: tensor<8x32x!mica.in
   %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<8x32x!mica.int_rows<limbs = 1, group = 32>> -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
 }
+
+// -----
+
+// expected-error @+1 {{unknown type `int7` in dialect `mica`}}
+func.func private @no_type(%x: tensor<4x64x!mica.int7>)

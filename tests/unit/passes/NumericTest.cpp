@@ -118,11 +118,11 @@ TEST_P(GoldenPassTest, FusionKeepsTheLogitsOfBf16) {
 TEST_P(GoldenPassTest, KernelsKeepTheLogits) {
   StageOptions options;
   options.phases = {.gemmThreshold = 8, .few = 4};
-  SelectKernelsOptions select;
+  cpu::SelectKernelsOptions select;
   select.minWork = 0;
   ASSERT_TRUE(run([&](OpPassManager &pm) {
     buildModelToFused(pm, options);
-    buildFusedToKernels(pm, options, select);
+    cpu::buildFusedToKernels(pm, options, select);
   }));
   EXPECT_LT(distance(interpret(4, "main_few"), logits), 1e-5);
   EXPECT_LT(distance(interpret(8, "main_several"), logits), 1e-5);

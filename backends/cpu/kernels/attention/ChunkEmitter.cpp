@@ -270,7 +270,7 @@ Value ChunkEmitter::loadScales(const PackedPanel &block, KvCacheType cache, int6
 
 int64_t ChunkEmitter::vectorsFor(int64_t count, const std::optional<LimbRows> &limbs) const {
   int64_t accumulators = limbs ? LimbRows::kLimbs * count : inTileOrder ? 2 * count : count;
-  return std::max<int64_t>(1, b.target.registers() / 2 / accumulators);
+  return std::max<int64_t>(1, b.registers() / 2 / accumulators);
 }
 
 SmallVector<Value> ChunkEmitter::multiplyKeys(const RowRun &run, const PositionBlock &at,

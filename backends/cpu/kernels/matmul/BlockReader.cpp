@@ -7,8 +7,7 @@ using namespace mica;
 using namespace mica::cpu;
 
 BlockReader::BlockReader(KernelBuilder &b, const PackedPanel &panel)
-    : format(*cast<BlockType>(panel.quantized).getFormat()), packed(format), b(b),
-      memory(panel.memory), offset(panel.offset) {}
+    : format(*panel.blocks), packed(format), b(b), memory(panel.memory), offset(panel.offset) {}
 
 Value BlockReader::blockAt(Value block) const {
   return b.add(offset, b.mul(block, packed.blockBytes));

@@ -32,8 +32,7 @@ public:
   static constexpr int64_t kTogetherExpanded = 64;
 
   BlockSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight, int64_t panels)
-      : b(b), rows(rows), weight(weight),
-        expands(isa<BlockType>(weight.element) && weight.limbs == 0),
+      : b(b), rows(rows), weight(weight), expands(weight.blocks() && weight.limbs == 0),
         together(expands || hasLevels() ? kTogetherExpanded : kTogether),
         memory(b.stackBuffer({panels, together, kBlockColumns}, b.getF32Type())) {
     if (expands)
@@ -44,7 +43,7 @@ public:
       // One row takes all columns, whose lines memory sends in order; several rows share what is
       // loaded of them. 32 registers hold their sums of integers beside those in f32. Of 16 a
       // vector takes two, so that they hold few columns.
-      if (b.target.wide)
+      if (b.isWide())
         shapes.assign({TileShape{1, kVectors}, {2, kVectors}, {3, kVectors}});
       else
         shapes.assign({TileShape{1, kVectors}, {2, 2}, {4, 1}, {6, 1}});
@@ -52,7 +51,7 @@ public:
     }
     // Accumulators leave half of the registers for the weights and rows. Groups of integers are
     // summed in accumulators of their own.
-    int64_t accumulators = b.target.registers() / (weight.limbs != 0 ? 4 : 2);
+    int64_t accumulators = b.registers() / (weight.limbs != 0 ? 4 : 2);
     int64_t vectors = std::min(kVectors, accumulators);
     for (int64_t count = 1; count <= accumulators / vectors; count *= 2)
       shapes.push_back({count, vectors});
@@ -82,7 +81,7 @@ private:
 
   /// Whether rows of integers are multiplied by levels that are expanded for several tiles.
   bool hasLevels() const {
-    return weight.limbs == 2 ? b.target.words : weight.limbs == 1 && !b.target.int8Dot;
+    return weight.limbs == 2 ? b.target.usesWords() : weight.limbs == 1 && !b.target.int8Dot;
   }
 
   /// Rows [first, end) with levels that are expanded, a few chunks along K after the other. A
@@ -143,7 +142,7 @@ private:
   }
 
   /// Elements along K of a block, and floats of 64 columns of it.
-  int64_t blockElements() const { return cast<BlockType>(weight.element).getFormat()->elements; }
+  int64_t blockElements() const { return weight.blocks()->elements; }
   int64_t expandedSize() const { return blockElements() * kBlockColumns; }
 
   /// Rows [first, end) with weights that are expanded, one block along K after the other.
@@ -214,9 +213,9 @@ private:
   Steps stepsOf(const PackedPanel &panel) const {
     int64_t groups = weight.k / panel.depth, elements = kBlockColumns * panel.depth;
     bool partial = weight.k % panel.depth != 0;
-    if (panel.quantized) {
+    if (panel.blocks) {
       groups = llvm::divideCeil(weight.k, blockElements());
-      elements = PackedBlocks(*cast<BlockType>(panel.quantized).getFormat()).blockBytes;
+      elements = PackedBlocks(*panel.blocks).blockBytes;
       partial = false;
     }
     int64_t bytes = elements * b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8;

@@ -9,9 +9,9 @@
 namespace mica::cpu {
 
 /// Which element of a row of two limbs is word `i` of it, where kernels multiply words
-/// (KernelTarget::words): the two planes of IntegerRowLayout are one plane of words then, the
-/// integers themselves. Of four neighbors the first and the third are beside each other, then the
-/// others, as the even and the odd bytes of a quad of codes become words.
+/// (TargetDescription::usesWords): the two planes of IntegerRowLayout are one plane of words then,
+/// the integers themselves. Of four neighbors the first and the third are beside each other, then
+/// the others, as the even and the odd bytes of a quad of codes become words.
 inline int64_t wordOfRow(int64_t i) {
   constexpr int64_t order[] = {0, 2, 1, 3};
   return i / 4 * 4 + order[i % 4];

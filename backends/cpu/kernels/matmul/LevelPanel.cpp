@@ -26,7 +26,7 @@ static int64_t bitsOfLevel(const BlockFormat &format) {
 }
 
 LevelPanel::LevelPanel(KernelBuilder &b, const WeightSpec &weight)
-    : b(b), format(*cast<BlockType>(weight.element).getFormat()), limbs(weight.limbs), k(weight.k),
+    : b(b), format(*weight.blocks()), limbs(weight.limbs), k(weight.k),
       groups(std::max<int64_t>(PackedBlocks(format).groups, 1)) {
   int64_t size = kChunks * kChunk * kColumns;
   levels = b.stackBuffer({size}, hasWords() ? b.getI16Type() : b.getI8Type());
@@ -107,7 +107,7 @@ Value LevelPanel::addWords(Value sums, Value words) const {
 
 SmallVector<Value> LevelPanel::sumWords(const ProductTile &tile, Value chunk, int64_t group) const {
   // Where registers hold no more sums, several pairs in an iteration would not help.
-  int64_t count = lanesOfGroup(), together = b.target.wide ? 4 : 1;
+  int64_t count = lanesOfGroup(), together = b.isWide() ? 4 : 1;
   SmallVector<Value> zeros(tile.rows.size() * tile.vectors, b.splatInt(0, b.getI32Type()));
   return b.carryRolled(b.idx(group * count), b.idx((group + 1) * count), together, zeros,
                        [&](Value first, ValueRange carried) {

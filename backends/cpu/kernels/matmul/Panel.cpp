@@ -2,8 +2,6 @@
 
 #include "backends/cpu/kernels/matmul/Panel.h"
 
-#include "ir/Mica/Mica.h"
-
 #include <numeric>
 
 using namespace mlir;
@@ -41,16 +39,16 @@ PackedPanel mica::cpu::panelOf(KernelBuilder &b, Value buffer, ValueRange leadin
 
 PackedPanel mica::cpu::weightPanel(KernelBuilder &b, Value buffer, ValueRange leading,
                                    const WeightSpec &weight) {
-  if (!isQuantized(weight.element))
+  const BlockFormat *blocks = weight.blocks();
+  if (!blocks)
     return panelOf(b, buffer, leading);
-  auto blocks = cast<BlockType>(weight.element);
   Value start = b.idx(0);
   if (leading.size() == 2)
-    start = b.mul(leading[0], bytesOfMatrix(blocks, weight.n, weight.k));
-  int64_t panelBytes = PackedBlocks(*blocks.getFormat()).bytesOf(weight.k);
+    start = b.mul(leading[0], bytesOfMatrix(*blocks, weight.n, weight.k));
+  int64_t panelBytes = PackedBlocks(*blocks).bytesOf(weight.k);
   PackedPanel panel{flatten(b, buffer), b.add(start, b.mul(leading.back(), panelBytes)),
                     kBlockColumns, 4};
-  panel.quantized = blocks;
+  panel.blocks = blocks;
   return panel;
 }
 

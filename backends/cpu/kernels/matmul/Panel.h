@@ -4,6 +4,7 @@
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_PANEL_H
 
 #include "backends/cpu/kernels/KernelBuilder.h"
+#include "ir/Mica/Mica.h"
 
 namespace mica::cpu {
 
@@ -13,7 +14,8 @@ struct PackedPanel {
   mlir::Value memory; ///< rank 1
   mlir::Value offset; ///< of the panel, in elements
   int64_t columns, depth;
-  mlir::Type quantized = {}; ///< !mica.block of a weight, whose memory are bytes, else null
+  /// The format of a weight's blocks, whose memory are bytes; null: of numbers.
+  const BlockFormat *blocks = nullptr;
   /// Whether its reader brings it from memory, as a part of a stream; null: no.
   mlir::Value streams = {};
 };
@@ -32,7 +34,10 @@ PackedPanel panelOf(KernelBuilder &b, mlir::Value buffer, mlir::ValueRange leadi
 struct WeightSpec {
   int64_t n, k;
   mlir::Type element;
-  int64_t limbs = 0; ///< of rows of !mica.int_rows that multiply it; 0: rows of other types
+  int64_t limbs = 0; ///< of rows of integers that multiply it; 0: rows of other types
+
+  /// The format of its blocks; null: it holds numbers.
+  const BlockFormat *blocks() const { return blockFormatOf(element); }
 };
 
 /// The panel of 64 rows of a packed weight that `leading` indices (the block, or the expert and the

@@ -109,7 +109,7 @@ void mica::cpu::emitGatedEpilogue(KernelBuilder &b, ValueRange args, int64_t inn
 
 void mica::cpu::emitExpandBlocks(KernelBuilder &b, ValueRange args, const WeightSpec &weight) {
   Value packed = args[2], firstBlock = args[3], panels = args[4];
-  int64_t elements = cast<BlockType>(weight.element).getFormat()->elements,
+  int64_t elements = weight.blocks()->elements,
           depth = cast<MemRefType>(panels.getType()).getShape().back(),
           floats = expandedColumns(weight.k, depth) * kBlockColumns;
   Value memory = flatten(b, panels);

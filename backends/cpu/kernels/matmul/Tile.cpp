@@ -149,7 +149,7 @@ SmallVector<Value> mica::cpu::emitProductTile(KernelBuilder &b, const ProductTil
     tile.from = b.idx(0);
   if (tile.inits.empty())
     tile.inits.assign(tile.rows.size() * tile.vectors, b.splat(0));
-  if (tile.panel.quantized)
+  if (tile.panel.blocks)
     return emitBlockTile(b, tile);
   Step step(b, tile);
   if (tile.asTiles)

@@ -85,7 +85,7 @@ static void storeIntRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t 
     for (auto [v, vector] : llvm::enumerate(numbers)) {
       Value q = scale.integersOf(b, vector), high = q;
       Value column = b.add(first, static_cast<int64_t>(v) * kLanes);
-      if (limbs == 2 && b.target.words) {
+      if (limbs == 2 && b.target.usesWords()) {
         b.storeVector(wordsOf(b, q), y, at(row, b.mul(column, 2)));
       } else {
         if (limbs == 2) { // q = 256 high + low, both with a sign
@@ -249,7 +249,7 @@ static void gatherBlockRow(KernelBuilder &b, Value table, const WeightSpec &spec
 
 void mica::cpu::emitEmbedding(KernelBuilder &b, ValueRange args, const WeightSpec &spec) {
   Value tokens = args[2], table = args[3], y = args[4], decoded;
-  if (isa<BlockType>(spec.element))
+  if (spec.blocks())
     decoded = b.stackBuffer({PackedBlocks::kChunk, kLanes}, b.getF32Type());
   b.loop(args[0], args[1], 1, [&](Value row) {
     Value token = b.loadIndex(tokens, row);

@@ -22,12 +22,11 @@ public:
   explicit PieceIndex(const Table &table);
   /// -1: no such piece.
   int32_t find(std::string_view bytes) const;
-  uint32_t longestPiece() const { return longest; }
 
 private:
   const Table &table;
   std::vector<int32_t> slots; // -1: empty; power of two, at most half full
-  uint32_t longest = 0;
+  uint32_t longest = 0;       // of a piece, in bytes
 };
 
 /// Pair of neighboring ids -> rank and id of what they merge to.

@@ -1,7 +1,7 @@
 //===- QuantizeTest.cpp - rows of integers --------------------------------===//
 
 #include "ir/Quantize/Quantize.h"
-#include "ir/Mica/RoundToIntegers.h"
+#include "ir/Mica/Mica.h"
 #include "tests/unit/RandomBlocks.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -318,16 +318,16 @@ TEST(RoundToIntegers, GivesTheValuesOfTheIntegers) {
   mlir::MLIRContext context;
   context.loadDialect<MicaDialect>();
   Row row = gaussian(200, 9), eight = row;
-  roundToIntegers(Int8Type::get(&context), eight);
+  Int8Type::get(&context).roundRow(eight);
   Int8 expected(row);
   for (size_t i = 0; i < row.size(); ++i)
     EXPECT_EQ(eight[i], expected.scale * expected.q[i]);
   Row again = eight;
-  roundToIntegers(Int8Type::get(&context), again);
+  Int8Type::get(&context).roundRow(again);
   EXPECT_LE(squaredError(again, eight), 1e-12 * squaredError(Row(row.size()), row));
   // Of !mica.int_rows every 32 elements are a row of their own.
   Row limb = row;
-  roundToIntegers(IntRowsType::get(&context, 1, 32), limb);
+  IntRowsType::get(&context, 1, 32).roundRow(limb);
   for (size_t begin = 0; begin < row.size(); begin += 32) {
     Row group(row.begin() + begin, row.begin() + std::min(row.size(), begin + 32));
     Int8 own(group);
@@ -336,7 +336,7 @@ TEST(RoundToIntegers, GivesTheValuesOfTheIntegers) {
   }
   for (const BlockFormat *format : ownFormats()) {
     Row values = row, blocks = row;
-    roundToIntegers(BlockType::get(&context, format), values);
+    BlockType::get(&context, format).roundRow(values);
     std::vector<uint8_t> bytes(format->bytes);
     EXPECT_TRUE(quantizeBlocks(*format, row, {}, bytes));
     blocks = decodeAll(*format, bytes);

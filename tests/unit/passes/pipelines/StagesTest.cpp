@@ -30,7 +30,8 @@ protected:
 
 TEST_F(StageTableTest, BuildsWhatLeadsFromStageToStage) {
   StageTable table = StageTable::graphStages();
-  table.set(Stage::Kernels, buildPhases);
+  table.set(Stage::Kernels,
+            [](mlir::OpPassManager &pm, const StageOptions &options) { buildPhases(pm, options); });
   EXPECT_EQ(build(table, Stage::Fused, Stage::Kernels), "");
   size_t kernels = pm.size();
   EXPECT_GT(kernels, 0u);

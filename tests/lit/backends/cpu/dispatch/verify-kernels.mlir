@@ -139,3 +139,16 @@ func.func private @layer(%x: tensor<?x2x16xf32>, %w: tensor<2x16x16xf32>) -> ten
   %y = mica.head_linear %x, %w : tensor<?x2x16xf32>, tensor<2x16x16xf32> -> tensor<?x2x16xf32>
   return %y : tensor<?x2x16xf32>
 }
+
+// -----
+
+// The second matrix of experts is looked at as the first.
+#packed = #mica.packed<columns = 64, depth = 1, k_block = 16>
+func.func private @layer(%x: tensor<?x16xf32>, %weights: tensor<?x2xf32>, %experts: tensor<?x2xi32>,
+    %gate: tensor<4x128x16xf32, #packed>, %down: tensor<4x16x64xf32>) -> tensor<?x16xf32> {
+  // expected-error @+1 {{'mica.moe_experts' op has a weight without layout: run cpu-assign-layouts}}
+  %y = mica.moe_experts %x, %weights, %experts, %gate, %down silu inner(64)
+      : tensor<?x16xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x128x16xf32, #packed>, tensor<4x16x64xf32>
+      -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}

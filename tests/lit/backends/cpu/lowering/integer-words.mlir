@@ -3,6 +3,10 @@
 // RUN: mica-opt %s --cpu-set-target=cpu=icelake-server --cpu-lower-to-exec | FileCheck %s --check-prefixes=DOT,DOT512 -DBITS=512 --implicit-check-not=pmadd
 // RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v4 --cpu-lower-to-exec | FileCheck %s --check-prefix=WIDE --implicit-check-not=vpdp --implicit-check-not=x86.avx2
 // RUN: mica-opt %s --cpu-set-target=cpu=znver4 --cpu-lower-to-exec | FileCheck %s --check-prefix=BYTES --implicit-check-not=vpdpwssd
+// What a kernel must not have anywhere in it:
+// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v3 --cpu-lower-to-exec | sed -n '/@linear_64x64(/,/^  }/p' | FileCheck %s --check-prefix=OF-WORDS --implicit-check-not=pmadd.ub.sw
+// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v3 --cpu-lower-to-exec | sed -n '/@linear_64x96(/,/^  }/p' | FileCheck %s --check-prefix=OF-FEW-BITS --implicit-check-not=psign
+// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --cpu-lower-to-exec | sed -n '/@quantize(/,/^  }/p' | FileCheck %s --check-prefix=OF-BYTES --implicit-check-not=vector.shuffle
 
 #packed = #mica.packed<columns = 64, depth = 4, k_block = 64>
 !words = !mica.int_rows<limbs = 2, group = 32>
@@ -29,11 +33,15 @@ func.func private @eight_bits(%x: tensor<?x128x!bytes>, %w: tensor<64x128x!mica.
 // CHECK: %[[WORDS:.*]] = arith.trunci %{{.*}} : vector<16xi32> to vector<16xi16>
 // CHECK: vector.shuffle %[[WORDS]], %[[WORDS]] [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15]
 // BYTES-LABEL: func.func private @quantize(
+// OF-BYTES: func.func private @quantize(
+// OF-BYTES: return
 // BYTES: arith.trunci %{{.*}} : vector<16xi32> to vector<16xi8>
 
 // A single row is multiplied by codes as they are read: even bytes of a lane, then odd ones.
 // CHECK-LABEL: func.func private @linear_64x64(
-// CHECK-NOT: pmadd.ub.sw
+// OF-WORDS: func.func private @linear_64x64(
+// OF-WORDS: pmadd.wd
+// OF-WORDS: return
 // CHECK: scf.if
 // CHECK: arith.andi %{{.*}}, %{{.*}} : vector<32xi16>
 // CHECK: arith.shrui %{{.*}}, %{{.*}} : vector<32xi16>
@@ -61,7 +69,9 @@ func.func private @eight_bits(%x: tensor<?x128x!bytes>, %w: tensor<64x128x!mica.
 
 // Products of bytes with few bits are summed as words over a whole group, and their bias is subtracted from the sum.
 // CHECK-LABEL: func.func private @linear_64x96(
-// CHECK-NOT: psign
+// OF-FEW-BITS: func.func private @linear_64x96(
+// OF-FEW-BITS: pmadd.ub.sw
+// OF-FEW-BITS: return
 // CHECK: scf.for {{.*}} -> (vector<32xi16>
 // CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"
 // CHECK: arith.addi %{{.*}}, %{{.*}} : vector<32xi16>

@@ -57,7 +57,7 @@ llvm::Expected<cpu::TargetDescription> describeTestTarget(llvm::StringRef name) 
   llvm::Expected<cpu::TargetDescription> target = cpu::describeTarget(name);
   if (target && narrow) {
     target->vectorBits = 256;
-    target->avx512Bf16 = target->fastBf16Dot = target->tiles = false;
+    target->bf16Dot = target->fastBf16Dot = target->tiles = false;
   }
   return target;
 }

@@ -30,7 +30,7 @@ public:
 
   /// Calls mica_forward.
   void operator()(const std::vector<void *> &descriptors,
-                  program::RowRole role = program::RowRole::Decode) const {
+                  rt::RowRole role = rt::RowRole::Decode) const {
     forward(descriptors.data(), role, &runtime);
   }
   std::string error; ///< empty if it could be loaded
@@ -39,7 +39,7 @@ private:
   const rt::RuntimeTable &runtime;
   int file; ///< open as long as the object is loaded: dlopen knows objects by their names
   void *handle = nullptr;
-  void (*forward)(void *const *, program::RowRole, const rt::RuntimeTable *) = nullptr;
+  void (*forward)(void *const *, rt::RowRole, const rt::RuntimeTable *) = nullptr;
 };
 
 /// cpu::describeTarget, and of `CPU-256` that CPU with code in vectors of 256 bits, as of one that

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 using namespace mica;
+using namespace mica::cpu;
 
 namespace {
 

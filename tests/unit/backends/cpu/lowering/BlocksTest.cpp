@@ -311,7 +311,7 @@ TEST_P(LibraryKernelTest, Products) {
     GTEST_SKIP() << "oneDNN's blocked kernels need AVX-512";
   for (const BlockRows &rows : kBlockRows) {
     bool isBf16 = llvm::StringRef(rows.rows) == "bf16";
-    if (llvm::StringRef(rows.rows).starts_with("!") || (isBf16 && !native.avx512Bf16))
+    if (llvm::StringRef(rows.rows).starts_with("!") || (isBf16 && !native.bf16Dot))
       continue;
     int n = isBf16 ? 2100 : 65, k = format.elements * (isBf16 ? 1 : 3);
     add("library_{format}_{N}x{K}", R"(

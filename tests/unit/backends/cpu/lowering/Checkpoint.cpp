@@ -82,17 +82,16 @@ Checkpoint::Checkpoint(ModuleOp module, bool uneven) {
       interp::Tensor tensor = interp::Tensor::zeros(f32, sourceShapeOf(weight));
       tensor.floats = randomNumbers(name, tensor.getNumElements());
       Type stored = weight.getTensorType().getElementType();
-      auto blocks = dyn_cast<BlockType>(stored);
-      bool keeps = blocks && !blocks.getFormat()->isOwn;
+      const BlockFormat *blocks = blockFormatOf(stored);
+      bool keeps = blocks && !blocks->isOwn;
       if (uneven && isQuantized(stored) && !keeps)
         makeUneven(tensor.floats, tensor.shape.back());
       tensors.try_emplace(name, std::move(tensor));
       if (weight->hasAttr("test.extreme"))
-        addExtremes(name, *blocks.getFormat());
+        addExtremes(name, *blocks);
       else if (keeps)
-        addBlocks(name, *blocks.getFormat(),
-                  randomBlocks(*blocks.getFormat(),
-                               tensors[name].getNumElements() / blocks.getFormat()->elements,
+        addBlocks(name, *blocks,
+                  randomBlocks(*blocks, tensors[name].getNumElements() / blocks->elements,
                                static_cast<uint32_t>(llvm::xxh3_64bits(name))));
     }
 }

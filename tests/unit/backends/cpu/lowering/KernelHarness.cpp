@@ -118,8 +118,8 @@ KernelCall KernelModule::prepare(StringRef function, ArrayRef<interp::Value> arg
     auto tensor = cast<RankedTensorType>(type);
     SmallVector<int64_t> shape(tensor.getShape());
     shape[0] = rows;
-    if (auto rows = dyn_cast<IntRowsType>(tensor.getElementType()))
-      shape.back() = IntegerRowLayout(rows, shape.back()).bytes;
+    if (auto quantized = dyn_cast<QuantizedElementType>(tensor.getElementType()))
+      shape.back() = quantized.getPhysicalType(tensor).getShape().back();
     size_t bytes = bytesOf(tensor.getElementType(), shape);
     std::string name = "result " + std::to_string(call.outputs.size());
     call.outputs.push_back({tensor.getElementType(), &call.add(at, name, shape, bytes, 4)});
@@ -172,10 +172,10 @@ llvm::Error KernelModule::reachKernels() {
     giveRoles(function);
   }
   return runPasses("stage `kernels`", [](OpPassManager &pm) {
-    SelectKernelsOptions generated;
+    cpu::SelectKernelsOptions generated;
     generated.minWork = std::numeric_limits<int64_t>::max();
-    pm.addNestedPass<func::FuncOp>(createSelectKernels(generated));
-    pm.addPass(createAssignLayouts());
+    pm.addNestedPass<func::FuncOp>(cpu::createSelectKernels(generated));
+    pm.addPass(cpu::createAssignLayouts());
   });
 }
 

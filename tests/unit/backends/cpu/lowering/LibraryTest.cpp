@@ -14,7 +14,7 @@ std::vector<Format> libraryFormats() {
   std::vector<Format> formats;
   for (const Format &format : kFormats)
     if (native.vectorBits == 512 && !format.hasIntegers() &&
-        (native.avx512Bf16 || format.name != std::string("bf16")))
+        (native.bf16Dot || format.name != std::string("bf16")))
       formats.push_back(format);
   return formats;
 }

@@ -32,7 +32,7 @@ protected:
     Type memory = MemRefType::get(ShapedType::kDynamic, element);
     auto function = func::FuncOp::create(builder, loc, "ask", builder.getFunctionType(memory, {}));
     builder.setInsertionPointToStart(function.addEntryBlock());
-    KernelTarget target;
+    TargetDescription target;
     target.prefetchPages = true;
     KernelBuilder b(loc, builder, target);
     int64_t bytes = element.getIntOrFloatBitWidth() / 8;

@@ -1,6 +1,6 @@
 //===- BlockPanelTest.cpp - packed blocks against a slow reading ----------===//
 
-#include "ir/Mica/RoundToIntegers.h"
+#include "ir/Mica/Mica.h"
 #include "ir/Quantize/Quantize.h"
 #include "tests/unit/backends/cpu/pack/PackFixture.h"
 
@@ -269,7 +269,8 @@ protected:
   std::vector<float> quantized(std::vector<float> values, int64_t k) {
     mlir::Type element = mlir::parseType("!mica.block<" + std::string(format.name) + ">", &context);
     for (size_t row = 0; row < values.size(); row += size_t(k))
-      roundToIntegers(element, llvm::MutableArrayRef(values).slice(row, size_t(k)));
+      llvm::cast<QuantizedElementType>(element).roundRow(
+          llvm::MutableArrayRef(values).slice(row, size_t(k)));
     return values;
   }
 };

@@ -25,9 +25,9 @@ void expectSame(const TargetDescription &got, const TargetDescription &expected)
   EXPECT_EQ(got.features, expected.features);
   EXPECT_EQ(got.absent, expected.absent);
   EXPECT_EQ(got.vectorBits, expected.vectorBits);
-  EXPECT_EQ(got.avx512Bf16, expected.avx512Bf16);
+  EXPECT_EQ(got.bf16Dot, expected.bf16Dot);
   EXPECT_EQ(got.fastBf16Dot, expected.fastBf16Dot);
-  EXPECT_EQ(got.vnni, expected.vnni);
+  EXPECT_EQ(got.int8Dot, expected.int8Dot);
   EXPECT_EQ(got.tiles, expected.tiles);
   EXPECT_EQ(got.prefetchPages, expected.prefetchPages);
 }

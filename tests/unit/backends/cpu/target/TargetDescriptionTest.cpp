@@ -20,20 +20,20 @@ TEST(TargetDescription, Level3HasNoAvx512) {
   EXPECT_EQ(target.cpu, "x86-64-v3");
   EXPECT_EQ(target.vectorBits, 256u);
   EXPECT_TRUE(target.has("avx2") && target.has("fma") && target.has("bmi2"));
-  EXPECT_FALSE(target.has("avx512f") || target.avx512Bf16 || target.vnni || target.tiles);
+  EXPECT_FALSE(target.has("avx512f") || target.bf16Dot || target.int8Dot || target.tiles);
 }
 
 TEST(TargetDescription, KnowsWhatNamedCpusCompute) {
   TargetDescription level4 = llvm::cantFail(describeTarget("x86-64-v4"));
   EXPECT_EQ(level4.vectorBits, 512u);
-  EXPECT_FALSE(level4.avx512Bf16 || level4.vnni);
+  EXPECT_FALSE(level4.bf16Dot || level4.int8Dot);
   TargetDescription zen5 = llvm::cantFail(describeTarget("znver5"));
-  EXPECT_TRUE(zen5.avx512Bf16 && zen5.fastBf16Dot && zen5.vnni);
+  EXPECT_TRUE(zen5.bf16Dot && zen5.fastBf16Dot && zen5.int8Dot);
   EXPECT_FALSE(zen5.tiles || zen5.prefetchPages);
   TargetDescription alder = llvm::cantFail(describeTarget("alderlake"));
-  EXPECT_TRUE(alder.vnni && alder.vectorBits == 256);
+  EXPECT_TRUE(alder.int8Dot && alder.vectorBits == 256);
   TargetDescription rapids = llvm::cantFail(describeTarget("sapphirerapids"));
-  EXPECT_TRUE(rapids.avx512Bf16 && rapids.tiles);
+  EXPECT_TRUE(rapids.bf16Dot && rapids.tiles);
   EXPECT_TRUE(rapids.prefetchPages);
   EXPECT_FALSE(rapids.fastBf16Dot || level4.prefetchPages);
 }

@@ -551,7 +551,7 @@ TEST_F(LauncherTest, LicensesNameEverythingInside) {
 
 TEST_F(LauncherTest, DamagedWeightsAreFoundByCheck) {
   std::string bytes = contents(program);
-  auto layout = program::readLayout(program::MemorySource(std::as_bytes(std::span(bytes))));
+  auto layout = program::readLayout(rt::MemorySource(std::as_bytes(std::span(bytes))));
   ASSERT_TRUE(layout);
   bytes[layout->find(program::SectionKind::Weights)->offset + 9] ^= 1;
   std::ofstream(folder.file("damaged"), std::ios::binary) << bytes;

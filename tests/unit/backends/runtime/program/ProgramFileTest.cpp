@@ -54,7 +54,7 @@ protected:
     return errorOf(image.bytes);
   }
   static std::string errorOf(const std::string &bytes) {
-    rt::Result<Layout> layout = readLayout(MemorySource(bytesOf(bytes)));
+    rt::Result<Layout> layout = readLayout(rt::MemorySource(bytesOf(bytes)));
     return layout ? "no error" : layout.error().message;
   }
 
@@ -230,7 +230,7 @@ TEST_F(ProgramFileTest, DamagedContentsAreFoundByTheirHash) {
                            SectionKind::Manifest, SectionKind::Weights}) {
     Image image(contents(path));
     image.bytes[image.entry(kind).offset + image.entry(kind).size - 1] ^= 1;
-    MemorySource source(bytesOf(image.bytes));
+    rt::MemorySource source(bytesOf(image.bytes));
     auto layout = readLayout(source);
     ASSERT_TRUE(layout) << layout.error().message;
     std::string expected = "its section '" + std::string(sectionName(static_cast<uint32_t>(kind))) +
@@ -246,7 +246,7 @@ TEST_F(ProgramFileTest, DamagedContentsAreFoundByTheirHash) {
 
 TEST_F(ProgramFileTest, AbsurdSizesAreRefusedBeforeTheyAreAllocated) {
   /// A file of almost a petabyte that exists only around its edges.
-  struct Sparse : ByteSource {
+  struct Sparse : rt::ByteSource {
     Header header{headerMagic, formatVersion, 1, uint64_t(1) << 49, 0, {}};
     Footer footer{0, formatVersion, 0, 0, footerMagic};
     Sparse() {

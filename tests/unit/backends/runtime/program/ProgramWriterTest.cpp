@@ -70,20 +70,20 @@ TEST_F(ProgramWriterTest, ManySmallPiecesEqualOneLarge) {
 }
 
 TEST_F(ProgramWriterTest, WeightsOfManyHugePagesBeginAtOne) {
-  for (uint64_t size : {8 * hugePage - 1, 8 * hugePage, 8 * hugePage + 4711}) {
+  for (uint64_t size : {8 * rt::hugePage - 1, 8 * rt::hugePage, 8 * rt::hugePage + 4711}) {
     auto writer = ProgramWriter::create(path, "/proc/self/exe");
     ASSERT_TRUE(writer);
     std::string weights(size, 'a');
     for (size_t at = 0; at < size; at += 4096 - 1)
       weights[at] = static_cast<char>(at * 2654435761u >> 24);
-    bool large = size >= 8 * hugePage;
+    bool large = size >= 8 * rt::hugePage;
     ASSERT_TRUE((*writer)->add(SectionKind::Code, bytesOf(testCode)));
     ASSERT_TRUE((*writer)->begin(SectionKind::Weights, size));
     // Not in pieces of a huge page: the writer makes them.
     for (size_t at = 0, piece = 5 << 20; at < size; at += piece) {
       ASSERT_TRUE((*writer)->append(bytesOf(weights).subspan(at, std::min(piece, size - at))));
       if (large)
-        EXPECT_EQ(std::filesystem::file_size(temporaryOf("program", getpid())) % hugePage, 0u);
+        EXPECT_EQ(std::filesystem::file_size(temporaryOf("program", getpid())) % rt::hugePage, 0u);
     }
     ASSERT_TRUE((*writer)->end());
     ASSERT_TRUE((*writer)->add(SectionKind::Manifest, bytesOf(testManifest)));
@@ -92,15 +92,15 @@ TEST_F(ProgramWriterTest, WeightsOfManyHugePagesBeginAtOne) {
     ASSERT_TRUE(file) << file.error().message;
     const Section *code = file->layout().find(SectionKind::Code);
     uint64_t offset = file->layout().find(SectionKind::Weights)->offset;
-    EXPECT_EQ(offset, alignTo(code->offset + code->size, large ? hugePage : pageSize));
+    EXPECT_EQ(offset, alignTo(code->offset + code->size, large ? rt::hugePage : pageSize));
     for (bool readByHugePages : {false, true}) {
       auto mapped = file->map(SectionKind::Weights, readByHugePages);
       ASSERT_TRUE(mapped) << mapped.error().message;
       const std::byte *data = mapped->bytes().data();
       EXPECT_EQ(std::string(reinterpret_cast<const char *>(data), mapped->bytes().size()), weights);
       if (large)
-        EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % hugePage, 0u);
-      EXPECT_LE(bytesInHugePages(data), size);
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % rt::hugePage, 0u);
+      EXPECT_LE(rt::bytesInHugePages(data), size);
     }
   }
 }
@@ -324,14 +324,14 @@ TEST_F(ProgramWriterTest, FoldersOfDeadProcessesAreRemoved) {
   std::ofstream(name(dead) + "/program") << "half a program";
   mkdir(name(getppid()).c_str(), 0700);
   {
-    auto made = TemporaryFolder::create(folder.file("."), "scratch");
+    auto made = rt::TemporaryFolder::create(folder.file("."), "scratch");
     ASSERT_TRUE(made) << made.error().message;
     EXPECT_EQ(std::filesystem::weakly_canonical((*made)->path()),
               std::filesystem::weakly_canonical(name(getpid())));
     std::ofstream((*made)->path() + "/program") << "half a program";
     EXPECT_FALSE(std::filesystem::exists(name(dead)));
     // It is in use, by the same process as well.
-    auto second = TemporaryFolder::create(folder.file("."), "scratch");
+    auto second = rt::TemporaryFolder::create(folder.file("."), "scratch");
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().message, "File exists");
     EXPECT_TRUE(std::filesystem::exists((*made)->path() + "/program"));
@@ -342,9 +342,9 @@ TEST_F(ProgramWriterTest, FoldersOfDeadProcessesAreRemoved) {
 
 TEST_F(ProgramWriterTest, ASignalRemovesAFolderAndItsProtectedFile) {
   inChild([&] {
-    auto made = TemporaryFolder::create(folder.file("."), "scratch");
+    auto made = rt::TemporaryFolder::create(folder.file("."), "scratch");
     std::string file = made ? (*made)->path() + "/program" : "";
-    protectTemporary(file);
+    rt::protectTemporary(file);
     std::ofstream(file) << "half a program";
     raise(SIGTERM);
     return 0;

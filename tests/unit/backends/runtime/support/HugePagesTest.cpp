@@ -12,7 +12,8 @@
 #include <unistd.h>
 #include <vector>
 
-using namespace mica::program;
+using namespace mica;
+using namespace mica::rt;
 
 namespace {
 
@@ -23,7 +24,7 @@ constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 uint64_t mappedBytes() {
   uint64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
-  return pages * pageSize;
+  return pages * program::pageSize;
 }
 
 /// Whether repeating `body` leaves addresses mapped, of each iteration a huge page or more.
@@ -45,7 +46,7 @@ TEST(HugePages, BeginAtOneAndLeaveNothingElse) {
     char *bytes = static_cast<char *>(address);
     bytes[0] = bytes[length - 1] = 1;
     // Of a range that is not mapped as a whole msync says ENOMEM.
-    EXPECT_EQ(msync(address, alignToPage(length), MS_ASYNC), 0) << std::strerror(errno);
+    EXPECT_EQ(msync(address, program::alignToPage(length), MS_ASYNC), 0) << std::strerror(errno);
     uint64_t large = bytesInHugePages(address);
     EXPECT_EQ(large % hugePage, 0u);
     EXPECT_LT(large, length + 4096);

@@ -34,7 +34,7 @@ TEST(Npy, HeaderFollowsTheFormat) {
 }
 
 TEST(Npy, SequencesFollowEachOther) {
-  TemporaryFolder folder;
+  mica::test::TemporaryFolder folder;
   std::string path = folder.file("l.npy");
   auto writer = NpyWriter::create(path, 2, {4, 3, 2});
   ASSERT_TRUE(writer) << writer.error().message;
@@ -51,7 +51,7 @@ TEST(Npy, SequencesFollowEachOther) {
 }
 
 TEST(Npy, NoRowsAtAll) {
-  TemporaryFolder folder;
+  mica::test::TemporaryFolder folder;
   auto writer = NpyWriter::create(folder.file("l.npy"), 7, {0});
   ASSERT_TRUE(writer);
   ASSERT_TRUE((*writer)->commit());
@@ -59,7 +59,7 @@ TEST(Npy, NoRowsAtAll) {
 }
 
 TEST(Npy, NothingStaysWithoutCommit) {
-  TemporaryFolder folder;
+  mica::test::TemporaryFolder folder;
   {
     auto writer = NpyWriter::create(folder.file("l.npy"), 2, {1});
     ASSERT_TRUE(writer);

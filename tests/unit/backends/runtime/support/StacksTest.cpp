@@ -30,17 +30,17 @@ size_t stackOfThreads() {
   pthread_attr_init(&small);
   pthread_attr_setstacksize(&small, kLow);
   pthread_setattr_default_np(&small);
-  bool allowed = bool(ensureStackSize(mica::program::threadStackBytes));
+  bool allowed = bool(ensureStackSize(mica::rt::threadStackBytes));
   getrlimit(RLIMIT_STACK, &limit);
-  bool raised = limit.rlim_cur > mica::program::kernelStackBytes &&
-                stackOfThreads() > mica::program::kernelStackBytes;
+  bool raised =
+      limit.rlim_cur > mica::rt::kernelStackBytes && stackOfThreads() > mica::rt::kernelStackBytes;
   _exit(allowed && raised ? 0 : 1);
 }
 
 [[noreturn]] void exitAfterRefusal() {
   rlimit limit{kLow, kLow};
   setrlimit(RLIMIT_STACK, &limit);
-  Status status = ensureStackSize(mica::program::threadStackBytes);
+  Status status = ensureStackSize(mica::rt::threadStackBytes);
   fputs(status ? "allowed" : status.error().message.c_str(), stderr);
   _exit(2);
 }
@@ -57,7 +57,7 @@ TEST(Stacks, AHardLimitIsNamed) {
 
 TEST(Stacks, AHigherLimitStays) {
   size_t before = stackOfThreads();
-  ASSERT_TRUE(bool(ensureStackSize(mica::program::threadStackBytes)));
+  ASSERT_TRUE(bool(ensureStackSize(mica::rt::threadStackBytes)));
   EXPECT_GE(stackOfThreads(), before);
 }
 } // namespace

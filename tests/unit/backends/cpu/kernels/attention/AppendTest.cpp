@@ -3,7 +3,7 @@
 #include "tests/unit/backends/cpu/kernels/attention/KernelText.h"
 #include "tests/unit/backends/cpu/lowering/Memory.h"
 
-#include "ir/Mica/RoundToIntegers.h"
+#include "ir/Mica/Mica.h"
 #include "ir/Quantize/Quantize.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -79,7 +79,7 @@ TEST_P(Append, IsQuantizeInt8) {
     SCOPED_TRACE("head " + std::to_string(i));
     int64_t at = cache.offset(0, 0, positions[i / heads]) + i % heads * dim;
     ArrayRef<float> found = ArrayRef(cache.data).slice(at, dim);
-    roundToIntegers(type.getElementType(), rows[i]);
+    llvm::cast<QuantizedElementType>(type.getElementType()).roundRow(rows[i]);
     for (auto [a, b] : llvm::zip_equal(found, rows[i]))
       if (std::isnan(b))
         EXPECT_FALSE(std::isfinite(a));

@@ -254,7 +254,7 @@ std::vector<std::pair<std::string, cpu::TargetDescription>> targets(const Shape 
   if (shape.stored == Stored::Int8)
     for (const std::string &name : runnableTargets({"cooperlake", "alderlake", "cooperlake-256"}))
       all.push_back({name, llvm::cantFail(describeTestTarget(name))});
-  if (cpu::TargetDescription other = all.front().second; shape.bf16() && other.avx512Bf16) {
+  if (cpu::TargetDescription other = all.front().second; shape.bf16() && other.bf16Dot) {
     other.fastBf16Dot = !other.fastBf16Dot;
     all.push_back({"native, other products", other});
   }
@@ -264,7 +264,7 @@ std::vector<std::pair<std::string, cpu::TargetDescription>> targets(const Shape 
 /// In bf16 the weights of the softmax are rounded where they meet the values, to 8 bits. Where
 /// bytes are multiplied, queries have 15 bits and weights 16.
 double tolerance(const Shape &shape, const cpu::TargetDescription &target) {
-  if (shape.stored == Stored::Int8 && target.vnni)
+  if (shape.stored == Stored::Int8 && target.int8Dot)
     return 1e-4;
   return shape.bf16() ? 3e-3 : 2e-6;
 }

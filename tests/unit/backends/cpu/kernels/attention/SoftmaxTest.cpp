@@ -28,7 +28,7 @@ std::string textOf(const cpu::TargetDescription &target) {
       return
     })",
                                   ParserConfig(context.get(), /*verifyAfterParse=*/false));
-  cpu::KernelLibrary kernels(*module, cpu::KernelTarget::of(target));
+  cpu::KernelLibrary kernels(*module, target);
   Type buffer = MemRefType::get(ShapedType::kDynamic, Float32Type::get(context.get()));
   auto identity = exec::KernelAttr::get(context.get(), "exp2", ArrayAttr::get(context.get(), {}));
   kernels.getOrCreate(identity, {buffer, buffer}, module->getLoc(),

@@ -1,0 +1,20 @@
+//===- TextIds.h - texts as the ids of their tokens -------------*- C++ -*-===//
+#ifndef MICA_TOOLS_QUALITY_TEXTIDS_H
+#define MICA_TOOLS_QUALITY_TEXTIDS_H
+
+#include "backends/runtime/text/ProgramTokenizer.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+namespace mica::tool {
+
+/// What `tokenizer` makes of a text file.
+llvm::Expected<rt::Tokens> idsOfText(llvm::StringRef path, const rt::ProgramTokenizer &tokenizer);
+
+/// The ids that a file lists, separated by spaces, lines or commas.
+llvm::Expected<rt::Tokens> idsInFile(llvm::StringRef path, int64_t vocab);
+
+} // namespace mica::tool
+
+#endif // MICA_TOOLS_QUALITY_TEXTIDS_H
