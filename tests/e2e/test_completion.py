@@ -123,7 +123,7 @@ class Completion(Case):
         place = pathlib.Path(harness.folder("reference"))
         execute([harness.mica, "reference", "--install", place])
         files = {str(f.relative_to(place)): f.read_text() for f in place.rglob("*") if f.is_file()}
-        commands = re.findall(r"(?m)^  (\w+) ", execute([harness.mica, "--help"]).stdout.decode().split("Subcommands:\n")[1])
+        commands = re.findall(r"(?m)^  (\w+) ", execute([harness.mica, "--help"]).stdout.decode().split("Subcommands:\n")[1].split("\nExamples:")[0])
         self.assertIn("compile", commands)
         pages = {f"man/man1/{name}.1" for name in ("mica", "mica-program", *(f"mica-{c}" for c in commands))}
         scripts = {"bash-completion/completions/mica", "zsh/site-functions/_mica", "fish/vendor_completions.d/mica.fish"}
