@@ -609,7 +609,7 @@ class Chat(Case):
             terminal.read_until(b"QQQQ")
             terminal.write(b"\x03")
             terminal.read_until(b"mica: note: stopped\r\n")
-            tokens, held, answer = (int(count) for count in re.search(rb"(\d+) tokens of .* (\d+) of them .* (\d+) tokens in", terminal.prompt()).groups())
+            tokens, held, answer = (int(count) for count in re.search(rb"(\d+) tokens, (\d+) of them .* (\d+) tokens in", terminal.prompt()).groups())
             self.assertGreaterEqual(held, max(0, said - 1))
             self.assertGreater(tokens, held)
             said = tokens + answer

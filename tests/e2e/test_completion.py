@@ -129,7 +129,7 @@ class Completion(Case):
         scripts = {"bash-completion/completions/mica", "zsh/site-functions/_mica", "fish/vendor_completions.d/mica.fish"}
         self.assertEqual(set(files), pages | scripts)
         self.assertEqual(files["zsh/site-functions/_mica"], execute([harness.mica, "completion", "zsh"]).stdout.decode())
-        for name, words in (("mica", (r"compile a model to a program", r".BR mica\-compile (1),")),
+        for name, words in (("mica", (r"Compile a model to a program", r".BR mica\-compile (1),")),
                             ("mica-compile", (r".B \-\-weights TEXT", r"mica compile model.gguf \-o model && ./model chat")),
                             ("mica-program", (r".SH SAMPLING", r".SH CHAT COMMAND", r".B \-n, \-\-n\-predict N"))):
             for word in words:
