@@ -130,7 +130,7 @@ class Completion(Case):
         self.assertEqual(set(files), pages | scripts)
         self.assertEqual(files["zsh/site-functions/_mica"], execute([harness.mica, "completion", "zsh"]).stdout.decode())
         for name, words in (("mica", (r"Compile a model to a program", r".BR mica\-compile (1),")),
-                            ("mica-compile", (r".B \-\-weights TEXT", r"mica compile model.gguf \-o model && ./model chat")),
+                            ("mica-compile", (r".B \-\-weights FORMAT", r"mica compile model.gguf \-o model && ./model chat")),
                             ("mica-program", (r".SH SAMPLING", r".SH CHAT COMMAND", r".B \-n, \-\-n\-predict N"))):
             for word in words:
                 self.assertIn(word, files[f"man/man1/{name}.1"])
