@@ -319,11 +319,11 @@ class Chat(Case):
         (others / "rag.jinja").write_text("")
         output = others.parent.with_name("program")
         said = harness.compile_messages(path, "-o", output)
-        self.assertRegex(said, r'^mica: warning: .*/chat_template\.jinja: of its chat templates "rag" will not be used: '
-                               r'programs know "default", and "tool_use" for tools\n$')
+        self.assertRegex(said, r'^mica: warning: .*/chat_template\.jinja: the chat templates "rag" are ignored: '
+                               r'programs support "default", and "tool_use" for tools\n$')
         built = harness.Program(output)
         self.assertTrue(json.loads(built.run("info", "--json").stdout)["tool_template"])
-        self.assertRegex(built.run("info").stdout.decode(), r"(?m)^chat +yes, with tools in a template of their own; see")
+        self.assertRegex(built.run("info").stdout.decode(), r"(?m)^chat +yes, with a separate template for tools, see")
         self.assertFalse(json.loads(self.built.run("info", "--json").stdout)["tool_template"])
         tools, requests = path / "tools.json", path / "requests.jsonl"
         tools.write_text('[{"name": "f"}]')
@@ -420,7 +420,7 @@ class Chat(Case):
         deaf = "{% for m in messages %}{% if m.role != 'user' %}{{ raise_exception('users only') }}{% endif %}{{ m.content }}{% endfor %}"
         built = program(changed("users", deaf))
         for words in (["chat"], ["--chat", "-p", "x"]):
-            self.refused(1, words, "the chat template has failed (line 1: the template refuses this conversation: users only), ", built=built, stdin=b"hi\n")
+            self.refused(1, words, "the chat template has failed (line 1: the template refuses this conversation: users only); ", built=built, stdin=b"hi\n")
         last = ("{% if messages[-1].role != 'user' %}{{ raise_exception('users last') }}{% endif %}"
                 "{% for m in messages %}{{ 'Q: ' + m.content + ' = ?\\nA:' if m.role == 'user' else ' ' + m.content + '<|im_end|>' }}{% endfor %}")
         path = changed("last", last)
@@ -442,7 +442,7 @@ class Chat(Case):
         self.refused(1, ["chat"], "the model has no chat template; continue a text with -p instead", built=none)
         self.refused(1, ["--chat", "-p", "x"], "the model has no chat template", built=none)
         empty = program(changed("empty", "{{ '' }}"))
-        self.refused(1, ["chat"], "the chat template makes no text of this conversation", built=empty, stdin=b"hi\n")
+        self.refused(1, ["chat"], "the chat template produces no text for this conversation", built=empty, stdin=b"hi\n")
 
     def test_an_unknown_construct_refuses_chat_but_not_the_model(self):
         path = changed("unknown", "\n{% include 'x' %}")
@@ -583,7 +583,7 @@ class Chat(Case):
     def spoken(self, terminal, turn):
         """Says `turn` and returns what -v counts: tokens of the conversation, those from the cache, those of the answer."""
         terminal.write(turn + b"\r")
-        counts = re.search(rb"note: (\d+) tokens of the conversation, (\d+) of them from the cache, in [\d.]+ s; answer: (\d+) tokens in",
+        counts = re.search(rb"note: prompt: (\d+) tokens, (\d+) of them cached, in [\d.]+ s; answer: (\d+) tokens in",
                            terminal.prompt())
         return [int(count) for count in counts.groups()]
 
@@ -609,7 +609,7 @@ class Chat(Case):
             terminal.read_until(b"QQQQ")
             terminal.write(b"\x03")
             terminal.read_until(b"mica: note: stopped\r\n")
-            tokens, held, answer = (int(count) for count in re.search(rb"(\d+) tokens of .* (\d+) of them .* (\d+) tokens in", terminal.prompt()).groups())
+            tokens, held, answer = (int(count) for count in re.search(rb"(\d+) tokens, (\d+) of them .* (\d+) tokens in", terminal.prompt()).groups())
             self.assertGreaterEqual(held, max(0, said - 1))
             self.assertGreater(tokens, held)
             said = tokens + answer

@@ -257,14 +257,14 @@ class Cli(Case):
             middle = sections[name]["offset"] + sections[name]["bytes"] // 2
             self.refused(1, [*PROMPT, "-n", 1], name, path=self.damaged(flip(middle)))
         for length in (size - 1, size - 100, sections["weights"]["offset"] + 10, sections["code"]["offset"]):
-            self.refused(1, [*PROMPT, "-n", 1], f"the program is truncated ({length} bytes", f"with {size})",
+            self.refused(1, [*PROMPT, "-n", 1], f"the program is truncated ({length} bytes", f"bytes instead of {size})",
                          path=self.damaged(lambda f, n=length: f.truncate(n)))
         # The launcher itself is cut: the kernel does not start it.
         launcher = sections["code"]["offset"] - 4096
         for length in (0, 100, 5000, launcher // 2, launcher - 1, launcher + 100):
             with self.assertRaises(OSError):
                 execute([self.damaged(lambda f, n=length: f.truncate(n)), "info"], check=False)
-        self.refused(1, [*PROMPT, "-n", 1], f"the program is too long ({size + 4} bytes", f"with {size})",
+        self.refused(1, [*PROMPT, "-n", 1], f"the program is too long ({size + 4} bytes", f"bytes instead of {size})",
                      path=self.damaged(lambda f: (f.seek(0, 2), f.write(b"more"))))
         self.refused(1, [*PROMPT, "-n", 1], "its last bytes are not a footer", path=self.damaged(flip(size - 1)))
         # What is not looked at when a program starts is found on request. The byte of the launcher is one of the

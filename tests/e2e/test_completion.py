@@ -123,14 +123,14 @@ class Completion(Case):
         place = pathlib.Path(harness.folder("reference"))
         execute([harness.mica, "reference", "--install", place])
         files = {str(f.relative_to(place)): f.read_text() for f in place.rglob("*") if f.is_file()}
-        commands = re.findall(r"(?m)^  (\w+) ", execute([harness.mica, "--help"]).stdout.decode().split("Subcommands:\n")[1])
+        commands = re.findall(r"(?m)^  (\w+) ", execute([harness.mica, "--help"]).stdout.decode().split("Subcommands:\n")[1].split("\nExamples:")[0])
         self.assertIn("compile", commands)
         pages = {f"man/man1/{name}.1" for name in ("mica", "mica-program", *(f"mica-{c}" for c in commands))}
         scripts = {"bash-completion/completions/mica", "zsh/site-functions/_mica", "fish/vendor_completions.d/mica.fish"}
         self.assertEqual(set(files), pages | scripts)
         self.assertEqual(files["zsh/site-functions/_mica"], execute([harness.mica, "completion", "zsh"]).stdout.decode())
-        for name, words in (("mica", (r"compile a model to a program", r".BR mica\-compile (1),")),
-                            ("mica-compile", (r".B \-\-weights TEXT", r"mica compile model.gguf \-o model && ./model chat")),
+        for name, words in (("mica", (r"Compile a model to a program", r".BR mica\-compile (1),")),
+                            ("mica-compile", (r".B \-\-weights FORMAT", r"mica compile model.gguf \-o model && ./model chat")),
                             ("mica-program", (r".SH SAMPLING", r".SH CHAT COMMAND", r".B \-n, \-\-n\-predict N"))):
             for word in words:
                 self.assertIn(word, files[f"man/man1/{name}.1"])

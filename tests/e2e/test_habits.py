@@ -202,7 +202,7 @@ TESTS = {
     "`-b N`, `-ub N`": several(works([*GREEDY, "--prefill-chunk", 4], text=TEXT),
                                hinted("use --prefill-chunk N", ["-b", 4], ["-ub", 4])),
     "`-tb N`": hinted("use --threads N", ["-tb", 2], ["--threads-batch", 2]),
-    "`-fa`": hinted("always on", ["-fa"], ["--flash-attn", "on"]),
+    "`--flash-attn`": hinted("always on", ["--flash-attn", "on"]),
     "`--rope-scaling`, `--rope-freq-base` and the like": missing(["--rope-scaling", "yarn"], ["--rope-freq-base", 1e4], ["--rope-freq-scale", 1]),
     "`-e`": missing(["-e", "-p", "a"]),
     "`-s N`, `--seed N`": seed,

@@ -101,7 +101,7 @@ class Pull(Case):
         text = self.mica("list").stdout.decode()
         for words in (NAME, built["program"], str(self.home / "hub"), "of 16.00 GiB"):
             self.assertIn(words, text)
-        self.refused("mini: is no compiled program", arguments=("rm", "mini"))
+        self.refused("mini: is not a compiled program", arguments=("rm", "mini"))
         self.assertIn(built["path"].encode(), self.mica("rm", "mini_mind_1").stderr)
         self.assertEqual(os.listdir(os.path.dirname(built["path"])), [])
         self.assertIn(str(self.place).encode(), self.mica("rm", NAME).stderr)
@@ -140,7 +140,7 @@ class Pull(Case):
     def test_the_token_goes_to_the_hub_only(self):
         self.hub.token = "hf_secret"
         self.refused(f"{NAME}: does not exist at {self.hub.endpoint} or is private", "HF_TOKEN")
-        self.refused("is refused to this token", env={"HF_TOKEN": "hf_other"})
+        self.refused("is not accessible with this token", env={"HF_TOKEN": "hf_other"})
         (self.home / "token").write_text("hf_secret\n")
         self.hub.requests.clear()
         self.check_whole(self.pull())

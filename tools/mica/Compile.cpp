@@ -389,7 +389,7 @@ static int printReport(const CompileResult &result, StringRef output, uint64_t p
   }
   rt::Status status = rt::writeOut(formatv("{0}\n", json::Value(std::move(written))).str());
   return status ? kDone
-                : tool::report(output, createStringError("is written, but not its report: " +
+                : tool::report(output, createStringError("was written, but its report was not: " +
                                                          status.error().message));
 }
 

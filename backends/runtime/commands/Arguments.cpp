@@ -503,7 +503,7 @@ const std::vector<ForeignOption> &foreignOptions() {
       {{"-cnv", "--conversation"}, "use the command chat"},
       {{"-st", "--single-turn"}, "use --chat -p TEXT"},
       {{"--chat-template-file"}, "use --chat-template FILE"},
-      {{"--jinja", "--no-display-prompt", "-fa", "--flash-attn"}, "always on; leave it out"},
+      {{"--jinja", "--no-display-prompt", "--flash-attn"}, "always on; leave it out"},
       {{"--no-mmap"}, "use --huge-pages"},
       {{"-md", "--model-draft"}, "there are no draft models; use --lookup N"},
       {{"--lora"}, "there are no LoRA adapters; merge it into the model and compile that"},
