@@ -34,7 +34,7 @@ std::string TargetDescription::featureString() const {
     signs.push_back("-" + feature);
   // LLVM takes vpdpwssd apart, into two instructions that a loop waits for less but that keep its
   // ports busy for longer.
-  if (vnni)
+  if (int8Dot)
     signs.push_back("+fast-dpwssd");
   return llvm::join(signs, ",");
 }
