@@ -60,9 +60,7 @@ const std::map<std::string_view, Api::Route> &Api::routes() {
         ofCompletions}},
       {"/tokenize",
        {"POST", &Api::tokenize, "From text to token ids",
-        [](M) {
-          return objectWith("content", {{"type", "string"}});
-        }}},
+        [](M) { return objectWith("content", {{"type", "string"}}); }}},
       {"/detokenize",
        {"POST", &Api::detokenize, "From token ids to text",
         [](M model) {

@@ -238,9 +238,7 @@ const std::map<std::string_view, RequestReader::Field> &RequestReader::fields() 
         }}},
       {"logprobs",
        {&R::readLogprobs,
-        [](M) {
-          return anyOf({typed("boolean"), ranged("integer", topLogprobsRange)});
-        }}},
+        [](M) { return anyOf({typed("boolean"), ranged("integer", topLogprobsRange)}); }}},
       {"max_completion_tokens", {&R::readMaxTokens, newTokens, chat}},
       {"max_tokens", {&R::readMaxTokens, newTokens}},
       {"messages", {&R::readMessages, message, chat}},
@@ -254,31 +252,19 @@ const std::map<std::string_view, RequestReader::Field> &RequestReader::fields() 
       {"repetition_penalty",
        numberField<&S::repetitionPenalty, setting_range::repetitionPenalty>()},
       {"response_format",
-       {&R::readResponseFormat,
-        [](M) {
-          return objectOf({{"type", only("text")}}, {"type"});
-        },
+       {&R::readResponseFormat, [](M) { return objectOf({{"type", only("text")}}, {"type"}); },
         chat}},
       {"seed",
-       {&R::readSeed,
-        [](M) {
-          return ranged("integer", SettingRange<uint64_t>{0, UINT64_MAX});
-        }}},
+       {&R::readSeed, [](M) { return ranged("integer", SettingRange<uint64_t>{0, UINT64_MAX}); }}},
       {"stop", {&R::readStop, stops}},
       {"store", {&R::readFalse, isFalse, chat}},
       {"stream", {&R::readStream, boolean}},
       {"stream_options",
        {&R::readStreamOptions,
-        [](M) {
-          return objectOf({{"include_usage", typed("boolean")}}, {});
-        }}},
+        [](M) { return objectOf({{"include_usage", typed("boolean")}}, {}); }}},
       {"temperature", numberField<&S::temperature, temperatureRange>()},
       {"tool_choice",
-       {&R::readToolChoice,
-        [](M) {
-          return Json{{"enum", {"none", "auto"}}};
-        },
-        chat}},
+       {&R::readToolChoice, [](M) { return Json{{"enum", {"none", "auto"}}}; }, chat}},
       {"tools", {&R::readTools, tools, chat}},
       {"top_k", wholeNumberField<&S::topK, setting_range::topK>()},
       {"top_logprobs",
