@@ -1,5 +1,6 @@
 """`PROGRAM serve` seen by others' clients, which PyPI has."""
 
+import json
 import os
 import subprocess
 import sys
@@ -65,3 +66,38 @@ class Clients(Case):
             done = harness.execute([python, "-c", OPENAI, f"http://{server.host}:{server.port}/v1"])
             self.assertEqual(done.stdout.decode().strip(), NAME)
             self.assertEqual(server.terminate()[1], 0)
+
+
+class Description(Case):
+    def test_openapi(self):
+        """The description has the fields that the server takes, and no other."""
+        with Server("--sequences", "1") as server:
+            status, _, text = server.ask("GET", "/openapi.json")
+            self.assertEqual(status, 200)
+            described = json.loads(text)
+            schema = lambda path: described["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+            self.assertEqual(set(described["paths"]), {"/", "/app.js", "/style.css", "/health", "/metrics", "/openapi.json", "/v1/models",
+                                                       "/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize"})
+            for path, required in (("/v1/chat/completions", {"messages": [{"role": "user", "content": "27 + 15"}]}),
+                                   ("/v1/completions", {"prompt": "a"})):
+                fields = schema(path)["properties"]
+                self.assertEqual(schema(path)["required"], list(required))
+                self.assertIn("temperature", fields)
+                for field in [*fields, "nonsense"]:
+                    # No field can be an object with this key.
+                    status, answer = server.post(path, {**required, field: {"nonsense": 1}})
+                    self.assertEqual((status, f"the field '{field}' is not implemented" in answer["error"]["message"]),
+                                     (400, field == "nonsense"), answer)
+
+    def test_schemathesis(self):
+        """No status that is not described, none of the server's own errors; and what the description rules out is refused."""
+        python = client_python("schemathesis")
+        with Server("--sequences", "2") as server:
+            url = f"http://{server.host}:{server.port}"
+            done = harness.execute([os.path.join(os.path.dirname(python), "schemathesis"), "run", f"{url}/openapi.json", "--url", url, "--seed", "1",
+                                    "--max-examples", "20", "--no-color", "--mode", "all",
+                                    "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,negative_data_rejection"],
+                                   check=False, cwd=harness.folder("schemathesis"))
+            self.assertIn("Test cases:", done.stdout.decode())
+            self.assertEqual(done.returncode, 0, done.stdout.decode()[-6000:] + done.stderr.decode()[-2000:])
+            self.assertEqual(server.ask("GET", "/health")[0], 200)

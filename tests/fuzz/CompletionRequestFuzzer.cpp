@@ -13,10 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return m;
   }();
   // Without a tokenizer, prompts are ids.
-  const ServedModel model{.name = "model",
-                          .manifest = manifest,
-                          .text = nullptr,
-                          .chatTemplate = nullptr};
+  const ServedModel model{
+      .name = "model", .manifest = manifest, .text = nullptr, .chatTemplate = nullptr};
   std::string_view body(reinterpret_cast<const char *>(data), size);
   for (Endpoint endpoint : {Endpoint::ChatCompletions, Endpoint::Completions}) {
     auto parsed = parseCompletionRequest(endpoint, body, model);

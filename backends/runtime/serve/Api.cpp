@@ -18,20 +18,103 @@ Api::Api(ServedModel model, EngineThread &engine, uint64_t cacheBytes, Options o
     : model(std::move(model)), engine(engine), cacheBytes(cacheBytes), options(std::move(options)),
       started(unixSeconds()) {}
 
+/// A schema of an object that has one field; null is the same as no field.
+static Json objectWith(const char *name, Json schema) {
+  return {{"type", "object"},
+          {"properties", {{name, std::move(schema)}}},
+          {"required", {name}},
+          {"additionalProperties", {{"type", "null"}}}};
+}
+
 const std::map<std::string_view, Api::Route> &Api::routes() {
+  using M = const ServedModel &;
+  static constexpr const char *html = "text/html; charset=utf-8",
+                              *script = "text/javascript; charset=utf-8",
+                              *style = "text/css; charset=utf-8";
+  // 400, 401 and 413 are of all routes with a body or a key.
+  const std::vector<unsigned> ofCompletions = {404, 429, 500, 503, 504};
   static const std::map<std::string_view, Route> table = {
-      {"/", {"GET", &Api::page, /*open=*/true}},
-      {"/app.js", {"GET", &Api::page, /*open=*/true}},
-      {"/style.css", {"GET", &Api::page, /*open=*/true}},
-      {"/health", {"GET", &Api::health, /*open=*/true}},
-      {"/metrics", {"GET", &Api::metricsText}},
-      {"/v1/models", {"GET", &Api::models}},
-      {"/v1/chat/completions", {"POST", &Api::chatCompletions}},
-      {"/v1/completions", {"POST", &Api::completions}},
-      {"/tokenize", {"POST", &Api::tokenize}},
-      {"/detokenize", {"POST", &Api::detokenize}},
+      {"/", {"GET", &Api::page, "The web page", nullptr, html, {}, /*open=*/true}},
+      {"/app.js", {"GET", &Api::page, "Its script", nullptr, script, {}, /*open=*/true}},
+      {"/style.css", {"GET", &Api::page, "Its style", nullptr, style, {}, /*open=*/true}},
+      {"/health",
+       {"GET",
+        &Api::health,
+        "Whether the server takes requests",
+        nullptr,
+        "application/json",
+        {503},
+        /*open=*/true}},
+      {"/metrics",
+       {"GET", &Api::metricsText, "Counts and latencies for Prometheus", nullptr,
+        "text/plain; version=0.0.4"}},
+      {"/openapi.json", {"GET", &Api::openApi, "This description"}},
+      {"/v1/models", {"GET", &Api::models, "The model"}},
+      {"/v1/chat/completions",
+       {"POST", &Api::chatCompletions, "An answer in a conversation",
+        [](M model) { return requestSchema(Endpoint::ChatCompletions, model); }, "application/json",
+        ofCompletions}},
+      {"/v1/completions",
+       {"POST", &Api::completions, "A continuation of a text",
+        [](M model) { return requestSchema(Endpoint::Completions, model); }, "application/json",
+        ofCompletions}},
+      {"/tokenize",
+       {"POST", &Api::tokenize, "From text to token ids",
+        [](M) { return objectWith("content", {{"type", "string"}}); }}},
+      {"/detokenize",
+       {"POST", &Api::detokenize, "From token ids to text",
+        [](M model) {
+          Json id = {{"type", "integer"}, {"minimum", 0}, {"maximum", model.manifest.vocab - 1}};
+          return objectWith("tokens", {{"type", "array"}, {"items", std::move(id)}});
+        }}},
   };
   return table;
+}
+
+/// From the table of routes, and that of the fields of requests.
+void Api::openApi(const HttpRequest &, std::shared_ptr<Exchange> exchange) {
+  Json paths = Json::object();
+  for (const auto &[path, route] : routes()) {
+    Json error = {{"description", "An error"},
+                  {"content",
+                   {{"application/json", {{"schema", {{"$ref", "#/components/schemas/Error"}}}}}}}};
+    Json success = {{"description", route.summary},
+                    {"content", {{route.contentType, Json::object()}}}};
+    bool completes = route.handler == &Api::completions || route.handler == &Api::chatCompletions;
+    if (completes)
+      success["content"]["text/event-stream"] = Json::object();
+    Json operation = {{"summary", route.summary}, {"responses", {{"200", std::move(success)}}}};
+    std::vector<unsigned> statuses = route.statuses;
+    if (route.body) {
+      operation["requestBody"] = {
+          {"required", true}, {"content", {{"application/json", {{"schema", route.body(model)}}}}}};
+      statuses.insert(statuses.end(), {400, 413});
+    }
+    if (!route.open && !options.keys.empty()) {
+      operation["security"] = Json::array({{{"key", Json::array()}}});
+      statuses.push_back(401);
+    }
+    std::sort(statuses.begin(), statuses.end());
+    for (unsigned status : statuses)
+      operation["responses"][std::to_string(status)] = error;
+    std::string method = route.method;
+    for (char &c : method)
+      c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    paths[std::string(path)][method] = std::move(operation);
+  }
+  Json string = {{"type", "string"}}, maybe = {{"type", {"string", "null"}}};
+  Json schema = objectWith(
+      "error",
+      {{"type", "object"},
+       {"properties", {{"message", string}, {"type", string}, {"param", maybe}, {"code", maybe}}},
+       {"required", {"message", "type", "param", "code"}}});
+  Json components = {{"schemas", {{"Error", std::move(schema)}}}};
+  if (!options.keys.empty())
+    components["securitySchemes"] = {{"key", {{"type", "http"}, {"scheme", "bearer"}}}};
+  exchange->reply({.body = toJsonText({{"openapi", "3.1.0"},
+                                       {"info", {{"title", model.name}, {"version", "1"}}},
+                                       {"paths", std::move(paths)},
+                                       {"components", std::move(components)}})});
 }
 
 /// Takes a time that does not depend on how much of a key is right.
@@ -104,9 +187,7 @@ void Api::page(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri "
       "'none'; form-action 'none'; frame-ancestors 'none'";
   bool script = request.path == "/app.js", style = request.path == "/style.css";
-  exchange->reply({.contentType = script  ? "text/javascript; charset=utf-8"
-                                  : style ? "text/css; charset=utf-8"
-                                          : "text/html; charset=utf-8",
+  exchange->reply({.contentType = routes().at(request.path).contentType,
                    .body = std::string(script  ? kPageScript
                                        : style ? kPageStyle
                                                : kPageMarkup),
@@ -137,7 +218,7 @@ void Api::health(const HttpRequest &, std::shared_ptr<Exchange> exchange) {
 void Api::metricsText(const HttpRequest &, std::shared_ptr<Exchange> exchange) {
   size_t unfinished = engine.unfinished(), running = std::min(unfinished, engine.numSlots());
   exchange->reply(
-      {.contentType = "text/plain; version=0.0.4",
+      {.contentType = routes().at("/metrics").contentType,
        .body = metrics.text(
            {.running = running, .waiting = unfinished - running, .cacheBytes = cacheBytes})});
 }

@@ -33,7 +33,12 @@ private:
   struct Route {
     const char *method;
     Handler handler;
-    bool open = false; ///< Needs no key.
+    const char *summary;
+    /// Of the body; null: the path takes none.
+    Json (*body)(const ServedModel &model) = nullptr;
+    const char *contentType = "application/json"; ///< Of the answer.
+    std::vector<unsigned> statuses = {};          ///< Besides those that all routes have.
+    bool open = false;                            ///< Needs no key.
   };
   static const std::map<std::string_view, Route> &routes();
 
@@ -51,6 +56,7 @@ private:
   void metricsText(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
   void tokenize(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
   void page(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
+  void openApi(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
   void detokenize(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
 
   ServedModel model;

@@ -36,11 +36,12 @@ Json arrayOf(Json items, std::optional<size_t> max = {}, size_t min = 0) {
     schema["maxItems"] = *max;
   return schema;
 }
-Json objectOf(Json properties, std::vector<std::string> required) {
+/// `others`: the schema of fields that it does not name.
+Json objectOf(Json properties, std::vector<std::string> required, Json others = false) {
   return {{"type", "object"},
           {"properties", std::move(properties)},
           {"required", std::move(required)},
-          {"additionalProperties", false}};
+          {"additionalProperties", std::move(others)}};
 }
 Json anyOf(std::vector<Json> schemas) { return {{"anyOf", std::move(schemas)}}; }
 
@@ -196,14 +197,15 @@ const std::map<std::string_view, RequestReader::Field> &RequestReader::fields() 
         {{"id", typed("string")}, {"type", only("function")}, {"function", std::move(function)}},
         {"id", "type", "function"});
     Json content = anyOf({typed("string"), arrayOf(std::move(part)), typed("null")});
-    return arrayOf(objectOf({{"role", typed("string")},
-                             {"content", std::move(content)},
-                             {"name", typed("string")},
-                             {"reasoning_content", typed("string")},
-                             {"tool_call_id", typed("string")},
-                             {"tool_calls", arrayOf(std::move(call), {}, 1)}},
-                            {"role"}),
-                   {}, 1);
+    return arrayOf(
+        objectOf({{"role", typed("string")},
+                  {"content", std::move(content)},
+                  {"name", anyOf({typed("string"), typed("null")})},
+                  {"reasoning_content", anyOf({typed("string"), typed("null")})},
+                  {"tool_call_id", anyOf({typed("string"), typed("null")})},
+                  {"tool_calls", anyOf({arrayOf(std::move(call), {}, 1), typed("null")})}},
+                 {"role"}, typed("null")),
+        {}, 1);
   };
   constexpr Schema prompt = [](M model) {
     Json id = ranged("integer", SettingRange<int64_t>{0, model.manifest.vocab - 1});
@@ -236,9 +238,7 @@ const std::map<std::string_view, RequestReader::Field> &RequestReader::fields() 
         }}},
       {"logprobs",
        {&R::readLogprobs,
-        [](M) {
-          return anyOf({typed("boolean"), ranged("integer", topLogprobsRange)});
-        }}},
+        [](M) { return anyOf({typed("boolean"), ranged("integer", topLogprobsRange)}); }}},
       {"max_completion_tokens", {&R::readMaxTokens, newTokens, chat}},
       {"max_tokens", {&R::readMaxTokens, newTokens}},
       {"messages", {&R::readMessages, message, chat}},
@@ -252,31 +252,19 @@ const std::map<std::string_view, RequestReader::Field> &RequestReader::fields() 
       {"repetition_penalty",
        numberField<&S::repetitionPenalty, setting_range::repetitionPenalty>()},
       {"response_format",
-       {&R::readResponseFormat,
-        [](M) {
-          return objectOf({{"type", only("text")}}, {"type"});
-        },
+       {&R::readResponseFormat, [](M) { return objectOf({{"type", only("text")}}, {"type"}); },
         chat}},
       {"seed",
-       {&R::readSeed,
-        [](M) {
-          return ranged("integer", SettingRange<uint64_t>{0, UINT64_MAX});
-        }}},
+       {&R::readSeed, [](M) { return ranged("integer", SettingRange<uint64_t>{0, UINT64_MAX}); }}},
       {"stop", {&R::readStop, stops}},
       {"store", {&R::readFalse, isFalse, chat}},
       {"stream", {&R::readStream, boolean}},
       {"stream_options",
        {&R::readStreamOptions,
-        [](M) {
-          return objectOf({{"include_usage", typed("boolean")}}, {});
-        }}},
+        [](M) { return objectOf({{"include_usage", typed("boolean")}}, {}); }}},
       {"temperature", numberField<&S::temperature, temperatureRange>()},
       {"tool_choice",
-       {&R::readToolChoice,
-        [](M) {
-          return Json{{"enum", {"none", "auto"}}};
-        },
-        chat}},
+       {&R::readToolChoice, [](M) { return Json{{"enum", {"none", "auto"}}}; }, chat}},
       {"tools", {&R::readTools, tools, chat}},
       {"top_k", wholeNumberField<&S::topK, setting_range::topK>()},
       {"top_logprobs",
@@ -296,7 +284,7 @@ Json RequestReader::schema(Endpoint endpoint, const ServedModel &model) {
     properties[std::string(name)] =
         name == required ? schema : anyOf({std::move(schema), typed("null")});
   }
-  return objectOf(std::move(properties), {required});
+  return objectOf(std::move(properties), {required}, typed("null"));
 }
 
 void RequestReader::readModel(const Json &value) {
@@ -315,8 +303,8 @@ std::string RequestReader::content(const Json &value) const {
     fail("the \"content\" of a message is neither a string nor an array of parts");
   std::string text;
   for (const Json &part : value) {
-    if (!part.is_object() || part.value("type", Json()) != "text" || !part.contains("text") ||
-        !part["text"].is_string())
+    if (!part.is_object() || part.size() != 2 || part.value("type", Json()) != "text" ||
+        !part.contains("text") || !part["text"].is_string())
       fail("a part of a message's \"content\" is not {\"type\": \"text\", \"text\": ...}");
     text += part["text"].get<std::string>();
   }
@@ -328,8 +316,9 @@ Json RequestReader::toolCall(const Json &value) {
   auto isString = [](const Json &object, const char *key) {
     return object.contains(key) && object[key].is_string();
   };
-  bool good = value.is_object() && value.value("type", Json("function")) == "function" &&
-              isString(value, "id") && value.contains("function") && value["function"].is_object();
+  bool good = value.is_object() && value.size() == 3 && value.value("type", Json()) == "function" &&
+              isString(value, "id") && value.contains("function") &&
+              value["function"].is_object() && value["function"].size() == 2;
   good = good && isString(value["function"], "name") && isString(value["function"], "arguments");
   if (!good)
     fail("a call in \"tool_calls\" is not {\"id\": ..., \"type\": \"function\", \"function\": "

@@ -1,0 +1,129 @@
+// mica-schedules PROGRAM SEED COUNT: whether a request's logits are, to the bit, those that it has
+// alone, over COUNT random schedules: 1 to 64 sequences, any chunk of prompts, requests that join,
+// wait, are cancelled, and find a part of their prompt in a cache. Writes the first difference and
+// exits with 1, or how much was compared.
+#include "backends/cpu/device/CpuDevice.h"
+#include "backends/runtime/abi/KernelStack.h"
+#include "backends/runtime/engine/Scheduler.h"
+#include "backends/runtime/support/Threads.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <random>
+#include <string_view>
+
+using namespace mica::rt;
+
+namespace {
+constexpr size_t numRequests = 96;
+constexpr int64_t chunkAlone = 128;
+
+struct Answer final : RequestListener {
+  Result<bool> token(int32_t token, std::span<const float> logits) override {
+    tokens.push_back(token);
+    hashes.push_back(std::hash<std::string_view>()(
+        {reinterpret_cast<const char *>(logits.data()), logits.size_bytes()}));
+    return true;
+  }
+  void finished(const RequestResult &result) override { finish = result.finish; }
+
+  Tokens tokens;
+  std::vector<size_t> hashes; ///< Of the logits that each was chosen from.
+  std::optional<Finish> finish;
+};
+
+[[noreturn]] void die(const std::string &message) {
+  std::fprintf(stderr, "mica-schedules: %s\n", message.c_str());
+  std::exit(1);
+}
+
+template <typename T> T orDie(Result<T> result) {
+  if (!result)
+    die(result.error().message);
+  return *std::move(result);
+}
+
+/// Prompts that begin alike, so that some find each other's caches.
+std::vector<Request> makeRequests(const Manifest &manifest, std::mt19937 &random) {
+  Tokens shared(400);
+  for (int32_t &token : shared)
+    token = static_cast<int32_t>(random() % static_cast<uint64_t>(manifest.vocab));
+  std::vector<Request> requests(numRequests);
+  for (Request &request : requests) {
+    size_t most = random() % 4 == 0 ? 400 : 60;
+    size_t size = 1 + random() % most, same = random() % (size + 1);
+    request.prompt.assign(shared.begin(), shared.begin() + static_cast<int64_t>(same));
+    while (request.prompt.size() < size)
+      request.prompt.push_back(
+          static_cast<int32_t>(random() % static_cast<uint64_t>(manifest.vocab)));
+    request.maxReused = static_cast<int64_t>(size);
+    request.settings.temperature = random() % 2;
+    request.settings.seed = random();
+    request.settings.maxTokens = 1 + static_cast<int64_t>(random() % 24);
+    request.settings.ignoreEos = true;
+  }
+  return requests;
+}
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 4)
+    die("usage: mica-schedules PROGRAM SEED COUNT");
+  if (Status stacks = ensureStackSize(mica::program::threadStackBytes); !stacks)
+    die(stacks.error().message);
+  CpuDevice device;
+  auto model = orDie(Model::load(orDie(mica::program::ProgramFile::open(argv[1])), device, 2));
+  std::mt19937 random(static_cast<unsigned>(std::atoi(argv[2])));
+  const std::vector<Request> requests = makeRequests(model->manifest(), random);
+  std::vector<Answer> alone(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    auto scheduler = orDie(Scheduler::create(*model, {.slots = 1, .promptRows = chunkAlone}));
+    orDie(scheduler->submit(requests[i], alone[i]));
+    while (scheduler->step()) {
+    }
+  }
+  int64_t compared = 0, cancelled = 0;
+  for (int round = 0; round < std::atoi(argv[3]); ++round) {
+    int64_t slots = random() % 2 ? 1 + static_cast<int64_t>(random() % 8)
+                                 : 1 + static_cast<int64_t>(random() % 64);
+    int64_t chunk = random() % 2 ? chunkAlone : 1 + static_cast<int64_t>(random() % chunkAlone);
+    auto scheduler = orDie(Scheduler::create(*model, {.slots = slots, .promptRows = chunk}));
+    struct Sent {
+      size_t request;
+      Answer answer;
+      Scheduler::RequestId id;
+    };
+    std::deque<Sent> sent;
+    size_t count = 1 + random() % static_cast<uint64_t>(2 * slots);
+    do {
+      while (sent.size() < count && random() % 3 > 0) {
+        Sent &next = sent.emplace_back();
+        next.request = random() % requests.size();
+        next.id = orDie(scheduler->submit(requests[next.request], next.answer));
+      }
+      if (!sent.empty() && random() % 12 == 0)
+        scheduler->cancel(sent[random() % sent.size()].id);
+    } while (scheduler->step() || sent.size() < count);
+    for (const Sent &each : sent) {
+      const Answer &expected = alone[each.request];
+      bool cut = each.answer.finish == Finish::Cancelled;
+      cancelled += cut;
+      compared += static_cast<int64_t>(each.answer.tokens.size());
+      if (!cut && each.answer.finish != expected.finish)
+        die("round " + std::to_string(round) + ": a request has another end");
+      for (size_t i = 0; i < std::max(each.answer.tokens.size(), cut ? 0 : expected.tokens.size());
+           ++i)
+        if (i >= expected.tokens.size() || i >= each.answer.tokens.size() ||
+            each.answer.tokens[i] != expected.tokens[i] ||
+            each.answer.hashes[i] != expected.hashes[i])
+          die("round " + std::to_string(round) + ", " + std::to_string(slots) +
+              " sequences, chunks of " + std::to_string(chunk) + ": token " + std::to_string(i) +
+              " of a request with a prompt of " +
+              std::to_string(requests[each.request].prompt.size()) + " tokens is another");
+    }
+  }
+  std::printf("%lld tokens compared, %lld requests cancelled\n", static_cast<long long>(compared),
+              static_cast<long long>(cancelled));
+}
