@@ -99,8 +99,7 @@ Error Evaluation::readText() {
     if (reference && reference->text) {
       Expected<rt::Tokens> others = idsOfText(arguments.text, *reference->text);
       if (errorToBool(others.takeError()) || *others != ids)
-        return reference->error("its tokenizer produces different ids than that of " +
-                                    program.path,
+        return reference->error("its tokenizer produces different ids than that of " + program.path,
                                 "compare programs of one model");
     }
   }

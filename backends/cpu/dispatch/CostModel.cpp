@@ -21,10 +21,8 @@ KernelCosts KernelCosts::of(const TargetDescription &target) {
 }
 
 ExactRows mica::cpu::exactRowsOn(const TargetDescription &target) {
-  // Where products of bf16 are slow, prompts are computed in f32, or in words where that is faster.
-  if (target.bf16Dot)
-    return ExactRows::BF16;
-  return target.usesWords() ? ExactRows::Int16 : ExactRows::F32;
+  // Where there are no products of bf16, those of 16-bit integers are faster than those of f32.
+  return target.usesWords() ? ExactRows::Int16 : ExactRows::BF16;
 }
 
 KernelKind mica::cpu::chooseKernel(const ProductShape &shape, const KernelCosts &costs) {
