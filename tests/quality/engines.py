@@ -118,7 +118,9 @@ class Mica:
                      "--json", "--threads", self.threads, *options]
             result = json.loads(execute(words))
             own = result["program"]
-            return {"target": json.loads(execute([program.path(), "info", "--json"]))["target"]["cpu"], "kl": result["kl"]["mean"], "kl_error": result["kl"]["error"], "p99": result["kl"]["p99"],
+            info = json.loads(execute([program.path(), "info", "--json"]))
+            return {"target": info["target"]["cpu"],
+                    "kl": result["kl"]["mean"], "kl_error": result["kl"]["error"], "p99": result["kl"]["p99"],
                     "p99_9": result["kl"]["p99_9"], "max": result["kl"]["max"], "same_top": 100 * result["same_top"],
                     "rms_delta_p": result["rms_delta_p"], "perplexity": own["perplexity"],
                     "reference_perplexity": result["reference"]["perplexity"], "bits": own["bits"],

@@ -33,7 +33,8 @@ elif a == ["compile", "--help"]:
     print("COMPILE_HELP")
 elif a[0] == "compile":
     program = a[a.index("-o") + 1]
-    print("#!/bin/sh", "echo " + repr(json.dumps({"target": {"cpu": "znver9"}})), "# " + " ".join(a[:2] + a[4:]), sep=chr(10), file=open(program, "w"))
+    info = json.dumps({"target": {"cpu": "znver9"}})
+    print("#!/bin/sh", f"echo {info!r}", "# " + " ".join(a[:2] + a[4:]), sep=chr(10), file=open(program, "w"))
     os.chmod(program, 0o755)
 else:
     decode = "--as-decode" in a or "--prefill-chunk" in a

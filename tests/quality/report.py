@@ -91,9 +91,9 @@ def conditions(result):
     machine = result["machine"]
     rows = f", int8 rows: `{result['mica_rows']}`" if result["mica_rows"] else ""
     return (f"`{result['command']}`: {result['mica']} and llama.cpp {result['llama']}, {machine['cpu']} "
-            f"({machine['processors']} processors, programs for {result['target']}), Linux {machine['kernel']}. Text: {result['text']}, windows of 512 ids, the "
-            f"second half of each scored. Prefill: a window at once; decode: row by row (Mica `{result['mica_decode']}`, "
-            f"llama.cpp `{result['llama_decode']}`){rows}.")
+            f"({machine['processors']} processors, programs for {result['target']}), Linux {machine['kernel']}. "
+            f"Text: {result['text']}, windows of 512 ids, the second half of each scored. Prefill: a window at once; "
+            f"decode: row by row (Mica `{result['mica_decode']}`, llama.cpp `{result['llama_decode']}`){rows}.")
 
 
 CHOICES = [

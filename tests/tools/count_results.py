@@ -2,8 +2,8 @@
 """Adds up what test runners wrote: count_results.py (NAME STATUS JUNIT.xml LOG)...
 
 Prints every failure in full, every skipped test with its reason, the slowest tests and suites of each runner, and ends with
-`N passed, N failed, N skipped`. A runner that exits with a status other than 0 without a failed test of its own, or that
-writes no results, counts as one failure.
+`N passed, N failed, N skipped`. A runner that exits with a status other than 0 although none of its tests
+failed, or that writes no results, counts as one failure.
 """
 import re
 import sys

@@ -158,6 +158,8 @@ public:
   /// sums [16 x i32] + products of four neighboring bytes, a unsigned and b signed.
   mlir::Value dotBytes(mlir::Value sums, mlir::ArrayRef<mlir::Value> a,
                        mlir::ArrayRef<mlir::Value> b);
+  /// Whether integer rows of so many limbs are words, stored and multiplied as such.
+  bool hasWords(int64_t limbs) const { return limbs == 2 && target.usesWords(); }
   /// The even and the odd bytes of [64 x i8] as unsigned words, each as [32 x i16].
   mlir::SmallVector<mlir::Value> splitWords(mlir::Value bytes);
   /// sums [16 x i32] + products of two neighboring words [32 x i16].

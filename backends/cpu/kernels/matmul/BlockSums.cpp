@@ -37,9 +37,8 @@ public:
         memory(b.stackBuffer({panels, together, kBlockColumns}, b.getF32Type())) {
     if (expands)
       expanded = b.stackBuffer({expandedSize()}, b.elementOf(rows.x));
-    if (hasLevels())
-      levels.emplace(b, weight);
     if (hasLevels()) {
+      levels.emplace(b, weight);
       // One row takes all columns, whose lines memory sends in order; several rows share what is
       // loaded of them. 32 registers hold their sums of integers beside those in f32. Of 16 a
       // vector takes two, so that they hold few columns.
@@ -81,7 +80,7 @@ private:
 
   /// Whether rows of integers are multiplied by levels that are expanded for several tiles.
   bool hasLevels() const {
-    return weight.limbs == 2 ? b.target.usesWords() : weight.limbs == 1 && !b.target.int8Dot;
+    return b.hasWords(weight.limbs) || (weight.limbs == 1 && !b.target.int8Dot);
   }
 
   /// Rows [first, end) with levels that are expanded, a few chunks along K after the other. A

@@ -92,7 +92,7 @@ private:
   /// Integers of a row and a vector that are summed apart within a group: one of each limb, unless
   /// limbs are multiplied together.
   int64_t parts() const { return hasWords() ? 1 : tile.limbs; }
-  bool hasWords() const { return tile.limbs == 2 && b.target.usesWords(); }
+  bool hasWords() const { return b.hasWords(tile.limbs); }
 
   /// Sums of integers over the quads of a group, [rows][parts][vectors]. Quads are taken one after
   /// the other, so that what is loaded of the rows is used at once: registers hold sums.

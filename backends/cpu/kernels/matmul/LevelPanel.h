@@ -48,7 +48,7 @@ private:
     Signed,     ///< one quad, and only as magnitudes of levels times rows with the levels' signs
   };
   ByteSums byteSums() const;
-  bool hasWords() const { return limbs == 2; }
+  bool hasWords() const { return b.hasWords(limbs); }
   /// Pairs of words or quads of bytes of a chunk and a group.
   int64_t lanesPerChunk() const;
   int64_t lanesOfGroup() const { return lanesPerChunk() / groups; }

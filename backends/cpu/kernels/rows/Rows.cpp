@@ -85,7 +85,7 @@ static void storeIntRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t 
     for (auto [v, vector] : llvm::enumerate(numbers)) {
       Value q = scale.integersOf(b, vector), high = q;
       Value column = b.add(first, static_cast<int64_t>(v) * kLanes);
-      if (limbs == 2 && b.target.usesWords()) {
+      if (b.hasWords(limbs)) {
         b.storeVector(wordsOf(b, q), y, at(row, b.mul(column, 2)));
       } else {
         if (limbs == 2) { // q = 256 high + low, both with a sign
