@@ -178,14 +178,14 @@ bool AnswerReader::readContent(bool atEnd) {
   if (held.empty())
     return false;
   if (!format) {
-    emitContent(std::exchange(held, {}));
+    emitTrimmed(Part::Kind::Content, std::exchange(held, {}));
     return false;
   }
   size_t mark = held.find(format->begin);
   size_t plain = mark != held.npos ? mark
                  : atEnd           ? held.size()
                                    : held.size() - begunAtEnd(held, format->begin);
-  emitContent(held.substr(0, plain));
+  emitTrimmed(Part::Kind::Content, held.substr(0, plain));
   held.erase(0, plain);
   if (mark == held.npos)
     return false;
@@ -198,7 +198,7 @@ bool AnswerReader::readReasoning(bool atEnd) {
   size_t plain = mark != held.npos ? mark
                  : atEnd           ? held.size()
                                    : held.size() - begunAtEnd(held, reasoning->end);
-  emit(Part::Kind::Reasoning, held.substr(0, plain));
+  emitTrimmed(Part::Kind::Reasoning, held.substr(0, plain));
   held.erase(0, plain);
   if (mark == std::string::npos)
     return false;
@@ -265,7 +265,7 @@ bool AnswerReader::readCall(bool atEnd) {
   }
   scanned = std::min(scanned, held.size());
   state = State::Content;
-  emitContent(held.substr(0, scanned));
+  emitTrimmed(Part::Kind::Content, held.substr(0, scanned));
   held.erase(0, scanned);
   return true;
 }
@@ -321,23 +321,7 @@ std::optional<std::vector<ToolCall>> AnswerReader::parseCalls(std::string_view t
   return found;
 }
 
-/// Reasoning without the space around it.
 void AnswerReader::emit(Part::Kind kind, std::string text) {
-  if (kind == Part::Kind::Reasoning) {
-    if (!trimmed)
-      text.erase(0, std::min(text.find_first_not_of(whitespace), text.size()));
-    if (text.empty())
-      return;
-    trimmed = true;
-    size_t end = text.find_last_not_of(whitespace) + 1;
-    std::string after = text.substr(end);
-    text.resize(end);
-    if (text.empty()) {
-      space += after;
-      return;
-    }
-    text = std::exchange(space, std::move(after)) + text;
-  }
   if (text.empty())
     return;
   if (!parts.empty() && parts.back().kind == kind)
@@ -346,14 +330,15 @@ void AnswerReader::emit(Part::Kind kind, std::string text) {
     parts.push_back({.kind = kind, .text = std::move(text), .call = {}});
 }
 
-/// Content without the space between it and reasoning or calls.
-void AnswerReader::emitContent(std::string text) {
+/// Leaves out the space between reasoning, content and calls: that at the end of `text` is kept
+/// until more of the same follows.
+void AnswerReader::emitTrimmed(Part::Kind kind, std::string text) {
   if (!trimmed)
     text.erase(0, std::min(text.find_first_not_of(whitespace), text.size()));
   if (text.empty())
     return;
   trimmed = true;
-  if (format) {
+  if (kind == Part::Kind::Reasoning || format) {
     size_t end = text.find_last_not_of(whitespace) + 1;
     std::string after = text.substr(end);
     text.resize(end);
@@ -363,7 +348,7 @@ void AnswerReader::emitContent(std::string text) {
     }
     text = std::exchange(space, std::move(after)) + text;
   }
-  emit(Part::Kind::Content, std::move(text));
+  emit(kind, std::move(text));
 }
 
 } // namespace mica::rt

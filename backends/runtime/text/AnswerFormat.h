@@ -89,7 +89,7 @@ private:
   bool scanJson();
   void beginCall(size_t markSize);
   void emit(Part::Kind kind, std::string text);
-  void emitContent(std::string text);
+  void emitTrimmed(Part::Kind kind, std::string text);
 
   const ReasoningFormat *reasoning;
   const ToolCallFormat *format; ///< Null: no calls are looked for.
