@@ -15,7 +15,7 @@ public:
 
   /// What the text continues with: whole characters, and nothing of a stop string.
   std::string push(int32_t token) { return stop.push(decoder.push(token)); }
-  /// The same of a text that no token of its own spells.
+  /// The same for a text that is not a single token.
   std::string pushText(std::string_view text) { return stop.push(text); }
   /// The end of the text.
   std::string finish() {
