@@ -109,11 +109,12 @@ TEST(ModelFile, RefusesOtherStages) {
           "is not stage model (no @main); give the IR that `mica compile --emit model` writes"));
   EXPECT_THAT(problemOf(std::string("ML\xefR") + "xxxx"),
               EndsWith("is MLIR bytecode; write the IR as text"));
-  EXPECT_THAT(problemOf(""), EndsWith("is not an MLIR module; correct the IR"));
-  EXPECT_THAT(problemOf(replaced(tinyText(), "mica.weight @model.norm.weight : tensor<32xf32>",
-                                 "mica.weight @model.norm.weight from [\"a\", \"b\"] interleave : "
-                                 "tensor<32xf32>")),
-              EndsWith("the weight \"model.norm.weight\" is interleaved or packed, which is not "
+  EXPECT_THAT(problemOf("func.func private @main()"),
+              EndsWith("is not an MLIR module; correct the IR"));
+  EXPECT_THAT(problemOf(replaced(tinyText(), "mica.weight @model.norm.weight ",
+                                 "mica.weight @pair from [\"a\", \"b\"] interleave : "
+                                 "tensor<128x32xf32>\n  mica.weight @model.norm.weight ")),
+              EndsWith("the weight \"pair\" is interleaved or packed, which is not "
                        "stage model; correct the IR"));
   EXPECT_THAT(problemOf("module { \"foreign.op\"() : () -> () }"),
               EndsWith("only Mica's and upstream's dialects are read; correct the IR"));
