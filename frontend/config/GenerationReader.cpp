@@ -91,27 +91,10 @@ IgnoredKey ignoredKey(const KeySource &source, llvm::StringRef key) {
 
 constexpr Range rangeOf(const NumberBounds &bounds) { return {bounds.least, bounds.most}; }
 
-llvm::Error readIds(llvm::StringRef path, llvm::StringRef name, const llvm::json::Value &value,
-                    std::vector<int64_t> &ids) {
-  ids.clear();
-  llvm::SmallVector<llvm::json::Value> items;
-  if (const llvm::json::Array *list = value.getAsArray())
-    llvm::append_range(items, *list);
-  else
-    items.push_back(value);
-  for (const llvm::json::Value &item : items) {
-    auto id = readInteger(path, name, item, ranges::token);
-    if (!id)
-      return id.takeError();
-    ids.push_back(*id);
-  }
-  return llvm::Error::success();
-}
-
-llvm::Error readInto(std::optional<int64_t> &slot, llvm::Expected<int64_t> value) {
+template <typename Slot, typename T> llvm::Error readInto(Slot &slot, llvm::Expected<T> value) {
   if (!value)
     return value.takeError();
-  slot = *value;
+  slot = std::move(*value);
   return llvm::Error::success();
 }
 
@@ -133,7 +116,7 @@ llvm::Error readKey(const KeySource &source, llvm::StringRef key, GenerationDefa
   if (key == "bos_token_id")
     return readInto(defaults.bos, readInteger(path, name, value, ranges::token));
   if (key == "eos_token_id")
-    return readIds(path, name, value, defaults.eos);
+    return readInto(defaults.eos, readIntegers(path, name, value, ranges::token));
   if (key != "do_sample") {
     ignored.push_back(ignoredKey(source, key));
     return llvm::Error::success();

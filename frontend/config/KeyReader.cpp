@@ -69,17 +69,10 @@ private:
 };
 
 llvm::Error Store::operator()(std::vector<int64_t> Hyperparameters::*slot) const {
-  llvm::SmallVector<llvm::json::Value> items;
-  if (const llvm::json::Array *list = value.getAsArray())
-    llvm::append_range(items, *list);
-  else
-    items.push_back(value);
-  for (const llvm::json::Value &item : items) {
-    auto number = readInteger(source.path(), source.named(rule.name), item, rule.range);
-    if (!number)
-      return number.takeError();
-    (h.*slot).push_back(*number);
-  }
+  auto numbers = readIntegers(source.path(), source.named(rule.name), value, rule.range);
+  if (!numbers)
+    return numbers.takeError();
+  h.*slot = std::move(*numbers);
   return llvm::Error::success();
 }
 

@@ -87,4 +87,18 @@ llvm::Expected<int64_t> readInteger(llvm::StringRef path, llvm::StringRef name,
   return *number;
 }
 
+llvm::Expected<std::vector<int64_t>> readIntegers(llvm::StringRef path, llvm::StringRef name,
+                                                  const llvm::json::Value &value, Range range) {
+  const llvm::json::Array *list = value.getAsArray();
+  std::vector<int64_t> numbers;
+  for (const llvm::json::Value &item :
+       list ? llvm::ArrayRef(list->data(), list->size()) : llvm::ArrayRef(value)) {
+    llvm::Expected<int64_t> number = readInteger(path, name, item, range);
+    if (!number)
+      return number.takeError();
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
 } // namespace mica

@@ -107,6 +107,9 @@ llvm::Expected<double> readNumber(llvm::StringRef path, llvm::StringRef name,
                                   const llvm::json::Value &value, Range range);
 llvm::Expected<int64_t> readInteger(llvm::StringRef path, llvm::StringRef name,
                                     const llvm::json::Value &value, Range range);
+/// The same of each element of a list; a number alone is a list of one.
+llvm::Expected<std::vector<int64_t>> readIntegers(llvm::StringRef path, llvm::StringRef name,
+                                                  const llvm::json::Value &value, Range range);
 
 } // namespace mica
 

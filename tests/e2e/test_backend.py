@@ -40,9 +40,10 @@ def random_model(config, layers, dtype):
         harness.folder("random"), {**config, "num_hidden_layers": layers}, dtype))
 
 
-def undefined_symbols(path):
+def symbols_of(path, kind):
+    """Of an object file, those that it leaves undefined or, by `kind`, defines and exports."""
     tool = shutil.which("llvm-nm-22") or shutil.which("llvm-nm") or shutil.which("nm")
-    lines = execute([tool, "-u", path]).stdout.decode().splitlines()
+    lines = execute([tool, *kind, path]).stdout.decode().splitlines()
     return {line.split()[-1] for line in lines if line.strip()}
 
 
@@ -91,9 +92,10 @@ class Backend(Case):
         models = [two_layers(n) for n in names] + [harness.BUNDLED / n for n in ("minimind-dense", "minimind-moe")]
         for model in models:
             path, _ = compile_file(model, "--weights", weights, emit="obj")
-            symbols = undefined_symbols(path)
+            symbols = symbols_of(path, ["--undefined-only"])
             note(self, f"{model.name}: {' '.join(sorted(symbols))}")
             self.assertLessEqual(symbols, ALLOWED, model.name)
+            self.assertIn("mica_forward", symbols_of(path, ["--defined-only", "--extern-only"]), model.name)
 
     def onednn_512(self, weights):
         harness.needs_cpu(*{"f32": ("avx512bw",), "bf16": ("avx512bw", "avx512_bf16")}[weights])

@@ -195,7 +195,7 @@ class Eval(Case):
         self.refused(2, [built.path, "--text", text, "--tokens-file", ids], "exclude")
         self.refused(2, [built.path, "--text", text, "--context", "1"], "--context")
         self.refused(1, ["/nonexistent", "--text", text], "/nonexistent")
-        self.refused(1, [harness.mica, "--text", text], harness.mica, "no Mica program")
+        self.refused(1, [harness.mica, "--text", text], harness.mica, "is not a Mica program")
         self.refused(1, [built.path, "--text", text], built.path, "has no tokenizer", "--tokens-file")
         self.refused(1, [other.path, "--text", "/nonexistent.txt"], "/nonexistent.txt")
         self.refused(1, [built.path, "--tokens-file", file_of("1 2 64")], "64", "from 0 to 63")

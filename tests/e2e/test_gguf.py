@@ -185,8 +185,8 @@ class Gguf(Case):
         file.key("general.sampling.mirostat", gguf_file.U32, 2)
         path = file.write(os.path.join(harness.folder("sampling"), "m.gguf"))
         done = harness.execute([harness.mica, "compile", path, "-o", f"{path}.program"])
-        self.assertIn(f'mica: warning: {path}: "general.sampling.mirostat" changes which tokens are chosen, and programs take it '
-                      "only as --mirostat\n", done.stderr.decode())
+        self.assertIn(f'mica: warning: {path}: "general.sampling.mirostat" changes which tokens are chosen, but is only supported '
+                      "as --mirostat\n", done.stderr.decode())
         info = json.loads(harness.execute([f"{path}.program", "info", "--json"]).stdout)["sampling"]
         self.assertEqual([info[key] for key in ("temperature", "top_k", "top_p", "min_p")], [0.5, 40, 0.95, 0.05])
 
@@ -552,7 +552,7 @@ class Refused(Case):
         place = data.index(name) + len(name)
         place += 4 + 8 * struct.unpack_from("<I", data, place)[0]
         self.assertEqual(struct.unpack_from("<I", data, place), (8,), "Q8_0")
-        self.refuse(data[:place] + struct.pack("<I", 20) + data[place + 4:], "bytes of no tensor between the tensor")
+        self.refuse(data[:place] + struct.pack("<I", 20) + data[place + 4:], "bytes that belong to no tensor between the tensor")
 
     def test_the_epsilon_of_norms(self):
         file = self.file()

@@ -65,7 +65,7 @@ class Sampling(Case):
         self.refused(2, ["-f", "a", "-o", "b"], "--output")
         for option in (["--json"], ["--lookup", 2], ["--logits", "x.npy"]):
             self.refused(2, ["-f", "a", "--batch", 2, *option], f"{option[0]} does not go with --batch")
-        self.refused(1, [*PROMPT, "--stop", "a"], "no tokenizer to find a stop string with", built=program(GOLDENS / "models/llama-gqa"))
+        self.refused(1, [*PROMPT, "--stop", "a"], "the program has no tokenizer, which --stop needs; leave it out", built=program(GOLDENS / "models/llama-gqa"))
         room = json.loads(self.built.run("info", "--json").stdout)["max_seq"]
         self.refused(1, ["--tokens", ",".join(["5"] * (room + 3))], f"{room + 3} tokens, 3 more than the context of {room} positions")
 
@@ -80,7 +80,7 @@ class Sampling(Case):
         (model / "generation_config.json").write_text('{"penalty_alpha": 0.6, "do_sample": true, "typical_p": 0.5, "num_beams": 1}', encoding="utf-8")
         done = execute([harness.mica, "compile", model, "-o", f"{model}.program"])
         self.assertTrue(done.stderr.decode().startswith(f'mica: warning: {model}/generation_config.json: "penalty_alpha" changes '
-                                                        "which tokens are chosen, and programs do not know it\n"), done.stderr)
+                                                        "which tokens are chosen, but is not supported\n"), done.stderr)
         info = json.loads(execute([f"{model}.program", "info", "--json"]).stdout)
         self.assertEqual((info["sampling"]["typical_p"], info["sampling"]["top_k"]), (0.5, 50))
 

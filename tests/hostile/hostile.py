@@ -102,7 +102,7 @@ def refused_target(mica, scratch, kind, prepare, limit=None, reason="", hint="",
     before = listing(work)
     result = compile_model(mica, path, output, limit, command)
     option = "--graph" if command == "graph" else "-o"
-    mention = f"{output}: cannot be written ({reason}), {hint}choose another {option}\n" if reason else output
+    mention = f"{output}: cannot be written ({reason}); {hint}choose another {option}\n" if reason else output
     faults = list(faults_of(result, mention))
     if listing(work) != before:
         faults.append("leaves something behind")

@@ -345,7 +345,7 @@ def config_zero_heads(folder):
     folder.config["num_attention_heads"] = 0
 
 
-@variant("do not divide")
+@variant("not a multiple of its 3 key/value heads")
 def config_heads_do_not_divide(folder):
     folder.config["num_key_value_heads"] = 3
 

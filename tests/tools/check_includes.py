@@ -11,6 +11,8 @@ those of the folder may include, `folder/*` with all that are below it. Refused 
 - a folder of the last column of which nothing is included,
 - a folder with sources that has no row, and a row whose folder is missing,
 - folders that include each other in a circle, by the table as well, libraries that link each other in one,
+- an include of LLVM or MLIR, or one of their libraries that is linked, in a folder that the page's line
+  `Without LLVM and MLIR:` names,
 - files that include each other in a circle: a source file with the header of its name counts as one, a header without a
   source file as part of whoever includes it,
 - a path in the page, between backticks, that does not exist.
@@ -20,17 +22,21 @@ Tests may include everything and are not looked at.
 
 import argparse
 import collections
+import os
 import pathlib
 import re
 import sys
 
 ROOTS = ("ir", "frontend", "passes", "backends", "tools")
+ROOTS_WITHIN = tuple(f"{root}/" for root in ROOTS)
 PAGE = "docs/architecture.md"
 ROW = re.compile(r"^\| `([\w/-]+)` \|[^|]*\|([^|]*)\|$", re.M)
 CODE = re.compile(r"`([^`\n]+)`")
-INCLUDE = re.compile(r'^\s*#?include "([^"]+)"', re.M)
-LIBRARY = re.compile(r"^(?:mica_add_compiler_library|mica_add_runtime_library|mica_add_tool)\((\w[\w-]*)\s([^)]*)\)", re.M)
-EXECUTABLE = re.compile(r"^target_link_libraries\((\w[\w-]*)\s+(?:PRIVATE|PUBLIC)\s([^)]*)\)", re.M)
+# Of C++, with any spaces, and of TableGen.
+INCLUDE = re.compile(r'^[ \t]*#?[ \t]*include[ \t]+["<]([^">\n]+)[">]', re.M)
+WITHOUT_LLVM = re.compile(r"^Without LLVM and MLIR: ([^\n]*(?:\n[^\n]+)*)", re.M)
+LIBRARY = re.compile(r"^\s*(?:mica_add_compiler_library|mica_add_runtime_library|mica_add_tool)\((\w[\w-]*)\s([^)]*)\)", re.M)
+EXECUTABLE = re.compile(r"^\s*target_link_libraries\((\w[\w-]*)\s+(?:(?:PRIVATE|PUBLIC|INTERFACE)\s)?([^)]*)\)", re.M)
 
 
 def within(path, folder):
@@ -64,18 +70,24 @@ class Tree:
         self.root = root
         self.page = (root / PAGE).read_text(encoding="utf-8")
         self.table = {row[1]: CODE.findall(row[2]) for row in ROW.finditer(self.page)}
+        found = WITHOUT_LLVM.search(self.page)
+        self.without_llvm = CODE.findall(found[1]) if found else []
         self.files = sorted(str(path.relative_to(root)) for top in ROOTS for path in (root / top).rglob("*")
-                            if path.suffix in (".cpp", ".h", ".c", ".def", ".td", ".in") and not path.is_symlink())
+                            if path.suffix in (".cpp", ".h", ".c", ".def", ".inc", ".td", ".in") and not path.is_symlink())
+        self.texts = {file: (root / file).read_text(encoding="utf-8") for file in self.files}
         self.includes = {file: list(self.includes_of(file)) for file in self.files}
 
     def includes_of(self, file):
-        text = (self.root / file).read_text(encoding="utf-8")
-        beside = pathlib.PurePosixPath(file).parent
-        for name in INCLUDE.findall(text):
-            for path in (name, str(beside / name)):
-                if (self.root / path).is_file():
+        """The files of the tree that a file includes, and what is generated for one of its folders."""
+        beside = os.path.dirname(file)
+        for name in INCLUDE.findall(self.texts[file]):
+            for path in map(os.path.normpath, (name, os.path.join(beside, name))):
+                if path.startswith(ROOTS_WITHIN) and (path in self.texts or (self.root / os.path.dirname(path)).is_dir()):
                     yield path
                     break
+
+    def is_without_llvm(self, folder):
+        return any(within(folder, name.removesuffix("/*")) for name in self.without_llvm)
 
     def allows(self, folder, other):
         """Whether files of a folder may include those of another one."""
@@ -104,6 +116,10 @@ class Tree:
                 target = str(pathlib.PurePosixPath(other).parent)
                 if target in self.table and not self.allows(folder, target):
                     yield f"{file}: includes {other}, which {folder} may not"
+            if self.is_without_llvm(folder):
+                for name in INCLUDE.findall(self.texts[file]):
+                    if name.startswith(("llvm/", "mlir/")):
+                        yield f"{file}: includes {name}, but {folder} is without LLVM"
 
     def check_unused(self):
         used = collections.defaultdict(set)
@@ -127,7 +143,7 @@ class Tree:
             for other in self.includes[file]:
                 if stem := unit(other):
                     yield stem
-                elif other not in seen:
+                elif other in self.includes and other not in seen:
                     seen.add(other)
                     yield from reached(other, seen)
 
@@ -153,6 +169,9 @@ class Tree:
                     folders.setdefault(name, folder)
                     links[name] |= set(words.split())
         for name, others in sorted(links.items()):
+            if self.is_without_llvm(folders[name]):
+                for other in sorted(other for other in others if re.match(r"(LLVM|MLIR)", other)):
+                    yield f"{folders[name]}/CMakeLists.txt: {name} links {other}, but {folders[name]} is without LLVM"
             own = [row for row in self.table if within(row, folders[name])]
             for other in sorted(others & folders.keys()):
                 rows = [row for row in self.table if within(row, folders[other])]

@@ -62,8 +62,9 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
           isa<GetWeightOp, SelectWeightOp, IndexTableOp, ReadsState, MergeHeadsOp>(op))
         return;
       // Where no choice is written there is none: all but some products are generated.
-      auto kernel = op->getAttrOfType<KernelKindAttr>("kernel");
-      StringRef kind = stringifyKernelKind(kernel ? kernel.getValue() : KernelKind::Generated);
+      auto selects = dyn_cast<SelectsKernel>(op);
+      StringRef kind = stringifyKernelKind(
+          selects ? selects.getKernel().value_or(KernelKind::Generated) : KernelKind::Generated);
       ++facts.kernels[function.getName().str()][(op->getName().stripDialect() + " " + kind).str()];
     });
     if (!function.isPublic() || facts.cachePerToken != 0)

@@ -2,6 +2,8 @@
 
 #include "backends/cpu/codegen/Passes.h"
 #include "backends/cpu/codegen/RuntimeSlots.h"
+#include "backends/runtime/abi/MatmulShape.h"
+#include "backends/runtime/abi/ProbeNumbers.h"
 
 #include "ir/Exec/Exec.h"
 
@@ -499,8 +501,8 @@ LogicalResult ExecLowering::lower(MatmulOp product) {
     return buffer.bufferPtr(builder, loc, converter, cast<MemRefType>(value.getType()));
   };
   Type element = weightType.getElementType();
-  // mica::rt::MatmulFormat
-  int64_t format = element.isBF16() ? 1 : 0;
+  auto format =
+      static_cast<int32_t>(element.isBF16() ? rt::MatmulFormat::Bf16 : rt::MatmulFormat::F32);
   SmallVector<Value> arguments = {address(*x, product.getX()),
                                   address(*weight, product.getWeight()),
                                   address(*output, product.getOutput()),
@@ -517,7 +519,7 @@ LogicalResult ExecLowering::lower(MatmulOp product) {
 }
 
 /// exec.probe => runtime.probe(name, its length, layer, x, rows, numbers of a row, stride of rows,
-/// what they are: see ProbeNumbers in backends/runtime/profile/Probes.h)
+/// what they are: see ProbeNumbers)
 LogicalResult ExecLowering::lower(ProbeOp probe) {
   OpBuilder builder(probe);
   Location loc = probe.getLoc();
@@ -535,6 +537,9 @@ LogicalResult ExecLowering::lower(ProbeOp probe) {
   MemRefDescriptor x(Parameter::castTo(builder, loc, probe.getX(), converter.convertType(type)));
   Type i32 = builder.getI32Type(), element = type.getElementType();
   StringRef name = probe.getName();
+  rt::ProbeNumbers numbers = element.isBF16()        ? rt::ProbeNumbers::BF16
+                             : element.isInteger(32) ? rt::ProbeNumbers::I32
+                                                     : rt::ProbeNumbers::F32;
   std::string symbol = ("probe." + Twine(probeCount++)).str();
   Value text = LLVM::createGlobalString(loc, builder, symbol, name, LLVM::Linkage::Internal);
   callRuntime(builder, probe, RuntimeCall::probe,
@@ -542,10 +547,7 @@ LogicalResult ExecLowering::lower(ProbeOp probe) {
                Parameter::castTo(builder, loc, probe.getLayer(), i64),
                x.bufferPtr(builder, loc, converter, type), x.size(builder, loc, 0),
                constant(builder, loc, i64, ofRow), x.stride(builder, loc, 0),
-               constant(builder, loc, i32,
-                        element.isBF16()        ? 1
-                        : element.isInteger(32) ? 2
-                                                : 0)});
+               constant(builder, loc, i32, static_cast<int32_t>(numbers))});
   probe.erase();
   return success();
 }

@@ -68,7 +68,7 @@ private:
   /// Blocks of 64 columns that are expanded.
   RankedTensorType expandedType(int64_t blocks) const {
     Type element = getElementTypeOrSelf(x);
-    int64_t depth = element.isBF16() ? 2 : 1;
+    int64_t depth = laneDepth(element);
     return RankedTensorType::get(
         {blocks, expandedColumns(weight.k, depth) / depth, kBlockColumns, depth}, element);
   }

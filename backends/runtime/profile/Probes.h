@@ -2,6 +2,7 @@
 #ifndef MICA_BACKENDS_RUNTIME_PROFILE_PROBES_H
 #define MICA_BACKENDS_RUNTIME_PROFILE_PROBES_H
 
+#include "backends/runtime/abi/ProbeNumbers.h"
 #include "backends/runtime/abi/Runtime.h"
 #include "backends/runtime/support/NewFile.h"
 
@@ -22,10 +23,6 @@ namespace mica::rt {
 struct ProbeHead {
   int64_t nameBytes, layer, rows, columns;
 };
-
-/// What a program has the numbers of a probe in. A file has them in f32, which numbers of experts
-/// are as well.
-enum class ProbeNumbers : int32_t { F32 = 0, BF16 = 1, I32 = 2 };
 
 /// Receives what probes record, in the order in which the model computes, and writes a file about
 /// it. The file appears under its name at `commit`.

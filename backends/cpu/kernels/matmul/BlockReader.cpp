@@ -157,7 +157,7 @@ void mica::cpu::expandBlocks(KernelBuilder &b, const PackedPanel &panel, int64_t
   constexpr int64_t kChunk = PackedBlocks::kChunk, kColumns = PackedBlocks::kColumns;
   BlockReader reader(b, panel);
   Type element = b.elementOf(buffer);
-  int64_t depth = element.isBF16() ? 2 : 1, chunks = llvm::divideCeil(k, kChunk);
+  int64_t depth = laneDepth(element), chunks = llvm::divideCeil(k, kChunk);
   // The chunk of a block, 16 columns of it, of which elements from `live` on are zero.
   auto expand = [&](Value block, Value begin, Value target, Value chunk, int64_t live) {
     for (int64_t column = 0; column < kColumns; column += kLanes) {

@@ -147,7 +147,7 @@ private:
   /// Rows [first, end) with weights that are expanded, one block along K after the other.
   void emitExpanded(Value first, Value end, ArrayRef<PackedPanel> panels, StoreSums store) {
     clearSums(first, end, panels);
-    int64_t depth = b.elementOf(expanded).isBF16() ? 2 : 1, elements = blockElements(),
+    int64_t depth = laneDepth(b.elementOf(expanded)), elements = blockElements(),
             perBlock = elements / depth, groups = weight.k / depth,
             blocks = llvm::divideCeil(weight.k, elements);
     for (auto [number, panel] : llvm::enumerate(panels))

@@ -57,6 +57,7 @@ func.func @f(%qkv: tensor<?x128xf32>, %table: tensor<?x2x4xf32>, %k: !cache, %v:
   EXPECT_EQ(update.getStateAfter(append.getVCache()), append.getVNext());
   EXPECT_FALSE(update.getStateAfter(append.getQkv()));
   EXPECT_EQ(update.getWrittenRows(), append.getQkv());
+  ASSERT_EQ(update.getStateUpdates().size(), 2u) << "keys and values";
   for (const StateUpdate &each : update.getStateUpdates())
     EXPECT_EQ(each.layer, append.getLayer());
   EXPECT_FALSE(isa<UpdatesState>((*function.getOps<MergeHeadsOp>().begin()).getOperation()));

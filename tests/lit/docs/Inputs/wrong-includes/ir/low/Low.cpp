@@ -1,1 +1,3 @@
 #include "ir/low/Low.h"
+
+#include "llvm/ADT/StringRef.h"

@@ -1,0 +1,1 @@
+#  include <ir/high/../high/Two.h>
