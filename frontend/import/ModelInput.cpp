@@ -81,6 +81,7 @@ static llvm::Error finish(MLIRContext &context, ModelInput &input, ModelConfig m
   input.config = std::move(model);
   FirstDiagnostic diagnostics(&context);
   if (failed(verify(*input.module)))
+    // No test: the configs that readers accept give IR that verifies.
     return inputError(diagnostics.place(input.folder),
                       diagnostics.message("produced IR that does not verify"),
                       "correct the config");

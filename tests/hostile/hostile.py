@@ -19,8 +19,8 @@ from containers import pieces
 
 SECONDS = 60
 
-# Every error ends with what to do: after a comma, a verb of these.
-HINT = re.compile(r", (add|check|choose|convert|copy|correct|fetch|free|give|keep|lower|make|merge|name|put|raise|redirect|remove|set|use|write) "
+# Every error ends with what to do: after a semicolon, a verb of these.
+HINT = re.compile(r"; (add|check|choose|convert|copy|correct|fetch|free|give|keep|lower|make|merge|name|put|raise|redirect|remove|set|use|write) "
                     r"[^\n]*\n$")
 
 

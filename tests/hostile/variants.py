@@ -239,7 +239,7 @@ def tensor_missing(folder):
     folder.rebuild(lambda name: name != Q_PROJ)
 
 
-@variant("has no place")
+@variant("does not belong to llama")
 def tensor_surplus(folder):
     folder.add("model.layers.0.self_attn.q_proj.bias", (64,), b"\0" * 256)
 

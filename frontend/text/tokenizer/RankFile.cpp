@@ -146,8 +146,9 @@ llvm::Expected<TokenizerBuilder> readRankFile(llvm::StringRef text, llvm::String
   const RankRules *rule = rulesFor(className, file);
   if (!rule)
     return inputError(file,
-                      "the pre-tokenization for this rank file is unknown" +
-                          (className.empty() ? "" : " of the class " + inQuotes(className)),
+                      "the pre-tokenization for this rank file" +
+                          (className.empty() ? "" : " of the class " + inQuotes(className)) +
+                          " is unknown",
                       "add a tokenizer.json");
   TokenizerBuilder builder;
   builder.table.kind = ModelKind::MergesByScore;

@@ -378,7 +378,8 @@ TEST_F(GgufConfig, RefusesValuesByTheirOwnNames) {
               HasSubstr("has \"llama.attention.key_length\": [8,4], expected an integer"));
   file = keysOf("llama");
   file.u32("tokenizer.ggml.eos_token_id", 64);
-  EXPECT_THAT(problem(), HasSubstr("names the token 64 as the text's begin or end"));
+  EXPECT_THAT(problem(), HasSubstr("names the token 64 as BOS or EOS, but the vocabulary has 64; "
+                                   "name one of the vocabulary"));
 }
 
 TEST_F(GgufConfig, ReadsRopesScaling) {
@@ -437,14 +438,14 @@ TEST_F(GgufConfig, MissesSettingsThatProgramsSampleByOnRequest) {
   std::vector<std::string> missed, others;
   for (const IgnoredKey &key : config->ignored)
     (key.missed ? missed : others).push_back(key.key + " " + key.reason);
-  const std::string changes = " changes which tokens are chosen, and programs ";
+  const std::string changes = " changes which tokens are chosen, but is ";
   const std::string unknown = " is not a supported sampling setting";
   EXPECT_THAT(missed, testing::ElementsAre(
-                          "general.sampling.mirostat" + changes + "take it only as --mirostat",
-                          "general.sampling.penalty_last_n" + changes + "do not know it",
-                          "general.sampling.sequence" + changes + "do not know it",
+                          "general.sampling.mirostat" + changes + "only supported as --mirostat",
+                          "general.sampling.penalty_last_n" + changes + "not supported",
+                          "general.sampling.sequence" + changes + "not supported",
                           "general.sampling.xtc_probability" + changes +
-                              "take it only as --xtc-probability"));
+                              "only supported as --xtc-probability"));
   EXPECT_THAT(others, testing::ElementsAre("general.name describes the origin of the file",
                                            "general.sampling.magic" + unknown,
                                            "general.sampling.mirostat_tau" + unknown));

@@ -236,7 +236,8 @@ TEST(Import, RefusesNonModels) {
   EXPECT_THAT(messageOf(readModel(context, folder.path("none"))),
               HasSubstr("does not exist; name a model folder"));
   EXPECT_THAT(messageOf(readModel(context, folder.write("model.bin", "x"))),
-              HasSubstr("is neither a model folder nor a GGUF file nor a .mlir file"));
+              HasSubstr("is neither a model folder nor a GGUF file nor a .mlir file; name a model "
+                        "folder, a GGUF file or a .mlir file"));
 }
 
 } // namespace

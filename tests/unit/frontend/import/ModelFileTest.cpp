@@ -9,6 +9,7 @@
 
 using namespace mica;
 using namespace mica::test;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 namespace {
@@ -100,16 +101,37 @@ TEST(ModelFile, SaysWhereVerificationFails) {
 }
 
 TEST(ModelFile, RefusesOtherStages) {
-  EXPECT_THAT(problemOf("module {}"), HasSubstr("is not stage model"));
-  EXPECT_THAT(problemOf(replaced(tinyText(), "@main", "@other")), HasSubstr("is not stage model"));
-  EXPECT_THAT(problemOf(std::string("ML\xefR") + "xxxx"), HasSubstr("is MLIR bytecode"));
+  EXPECT_THAT(problemOf("module {}"), EndsWith("is not stage model (no attribute mica.model); give "
+                                               "the IR that `mica compile --emit model` writes"));
+  EXPECT_THAT(
+      problemOf(replaced(tinyText(), "@main", "@other")),
+      EndsWith(
+          "is not stage model (no @main); give the IR that `mica compile --emit model` writes"));
+  EXPECT_THAT(problemOf(std::string("ML\xefR") + "xxxx"),
+              EndsWith("is MLIR bytecode; write the IR as text"));
+  EXPECT_THAT(problemOf("func.func private @main()"),
+              EndsWith("is not an MLIR module; correct the IR"));
+  EXPECT_THAT(problemOf(replaced(tinyText(), "mica.weight @model.norm.weight ",
+                                 "mica.weight @pair from [\"a\", \"b\"] interleave : "
+                                 "tensor<128x32xf32>\n  mica.weight @model.norm.weight ")),
+              EndsWith("the weight \"pair\" is interleaved or packed, which is not "
+                       "stage model; correct the IR"));
   EXPECT_THAT(problemOf("module { \"foreign.op\"() : () -> () }"),
-              testing::EndsWith("only Mica's and upstream's dialects are read; correct the IR"));
+              EndsWith("only Mica's and upstream's dialects are read; correct the IR"));
+}
+
+TEST(ModelFile, RefusesSizesThatNoIrHas) {
+  TestFolder folder;
+  std::string path = folder.write("edited.mlir", "");
+  std::filesystem::resize_file(path, (256u << 20) + 1); // takes no space
+  mlir::MLIRContext context;
+  EXPECT_THAT(messageOf(readModel(context, path)),
+              EndsWith("is larger than the 268435456 bytes that IR may have; correct it"));
 }
 
 TEST(ModelFile, RefusesDepthBeforeTheParserRecurses) {
   EXPECT_THAT(problemOf("module attributes {a = " + std::string(100000, '[')),
-              HasSubstr("nests brackets deeper"));
+              HasSubstr("nests brackets deeper than 200 levels"));
   EXPECT_EQ(problemOf(tinyText() + "\n// " + std::string(1000, '[')), "") << "comments do not nest";
 }
 
@@ -120,7 +142,9 @@ TEST(ModelFile, ChecksTensorsAgainstItsSymbols) {
               HasSubstr("tensor \"model.norm.weight\" [32] is missing"));
   tiny = TinyModel();
   tiny.tensor("model.norm.weight").type = "BF16";
-  EXPECT_THAT(problemOf(tinyText(), tiny), HasSubstr("has the type BF16, but the IR says F32"));
+  EXPECT_THAT(problemOf(tinyText(), tiny),
+              EndsWith("tensor \"model.norm.weight\" has the type BF16, but the IR says F32; "
+                       "correct the IR or fetch the weights that belong to it"));
   tiny = TinyModel();
   tiny.tensor("model.norm.weight").shape = {16};
   EXPECT_THAT(problemOf(tinyText(), tiny), HasSubstr("has the shape [16], expected [32]"));
@@ -138,7 +162,8 @@ TEST(ModelFile, ChecksSourcesThatAreJoined) {
   tiny.tensors.push_back({"second", {20}});
   EXPECT_EQ(problemOf(joined("\"first\", \"second\""), tiny), "");
   EXPECT_THAT(problemOf(joined("\"first\", \"first\""), tiny),
-              HasSubstr("have 24 rows, but the IR says 32"));
+              EndsWith("the sources of \"model.norm.weight\" have 24 rows, but the IR says 32; "
+                       "correct the IR or fetch the weights that belong to it"));
   EXPECT_THAT(problemOf(joined("\"first\", \"third\""), tiny), HasSubstr("\"third\""));
 }
 

@@ -67,11 +67,14 @@ TEST(TensorMatch, NamesAnUnexpectedTensor) {
   model.tensors.push_back({"model.layers.0.self_attn.q_proj.bias", {32}});
   EXPECT_THAT(
       problemOf(model),
-      HasSubstr("tensor \"model.layers.0.self_attn.q_proj.bias\" [32] does not belong to llama"));
+      HasSubstr(
+          "tensor \"model.layers.0.self_attn.q_proj.bias\" [32] does not belong to llama, the "
+          "config does not describe this model; fetch the config and the weights of one model"));
   model = TinyModel();
   model.tensors.push_back({"model.layers.2.input_layernorm.weight", {32}});
-  EXPECT_THAT(problemOf(model),
-              HasSubstr("tensor \"model.layers.2.input_layernorm.weight\" [32] has no place"));
+  EXPECT_THAT(
+      problemOf(model),
+      HasSubstr("tensor \"model.layers.2.input_layernorm.weight\" [32] does not belong to llama"));
 }
 
 TEST(TensorMatch, NamesAWrongShape) {
@@ -81,14 +84,17 @@ TEST(TensorMatch, NamesAWrongShape) {
                                           "the shape [32, 16], expected [16, 32]"));
   model = TinyModel();
   model.tensor("model.norm.weight").shape = {1, 32};
-  EXPECT_THAT(problemOf(model), HasSubstr("has the shape [1, 32], expected [32]"));
+  EXPECT_THAT(problemOf(model),
+              HasSubstr("tensor \"model.norm.weight\" has the shape [1, 32], expected [32]; fetch "
+                        "the config and the weights of one model"));
 }
 
 TEST(TensorMatch, NamesAWrongType) {
   TinyModel model;
   model.tensor("model.layers.0.mlp.gate_proj.weight").type = "I32";
   EXPECT_THAT(problemOf(model),
-              HasSubstr("has the type I32, only F64, F32, BF16 and F16 are read"));
+              HasSubstr("tensor \"model.layers.0.mlp.gate_proj.weight\" has the type I32, only "
+                        "F64, F32, BF16 and F16 are read; convert the weights to one of them"));
   model.tensor("model.layers.0.mlp.gate_proj.weight").type = "F64";
   EXPECT_EQ(problemOf(model), "") << "of which F32 is made";
 }
@@ -164,8 +170,11 @@ TEST(TensorMatch, TiedHeadMustBeTheEmbedding) {
   model.tensors.push_back({"lm_head.weight", {96, 32}, "F32", values});
   EXPECT_EQ(problemOf(model), "");
   model.tensors.back().data.back() = 'x';
-  EXPECT_THAT(problemOf(model),
-              HasSubstr("tensor \"lm_head.weight\" differs from \"model.embed_tokens.weight\""));
+  EXPECT_THAT(
+      problemOf(model),
+      HasSubstr(
+          "tensor \"lm_head.weight\" differs from \"model.embed_tokens.weight\", but the config "
+          "says that they are one; set \"tie_word_embeddings\" to false if they are not"));
   model.tensors.back() = {"lm_head.weight", {96, 32}, "BF16"};
   EXPECT_THAT(problemOf(model), HasSubstr("differs from"));
 }
@@ -199,7 +208,10 @@ TEST(TensorMatch, ExpertsMustHaveOneType) {
   }
   EXPECT_EQ(problemOf(model), "");
   model.tensor(layer + "mlp.experts.1.up_proj.weight").type = "BF16";
-  EXPECT_THAT(problemOf(model), HasSubstr("convert the experts to one type"));
+  EXPECT_THAT(problemOf(model),
+              HasSubstr("tensor \"model.layers.0.mlp.experts.1.up_proj.weight\" has the type BF16, "
+                        "but \"model.layers.0.mlp.experts.0.up_proj.weight\" has F32; convert the "
+                        "experts to one type"));
 }
 
 } // namespace

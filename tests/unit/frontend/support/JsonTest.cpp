@@ -82,7 +82,7 @@ TEST(Json, FileMustHoldAnObject) {
 }
 
 TEST(InputError, StaysOnOneLine) {
-  EXPECT_EQ(messageOf(inputError("a\nb", "is\twrong", "do\rit")), "a?b: is?wrong, do?it");
+  EXPECT_EQ(messageOf(inputError("a\nb", "is\twrong", "do\rit")), "a?b: is?wrong; do?it");
   EXPECT_EQ(inQuotes("a\n\"\x80"), "\"a\\0A\\22\\80\"");
   EXPECT_EQ(inQuotes(std::string(200, 'x')).size(), 120u + 5);
 }

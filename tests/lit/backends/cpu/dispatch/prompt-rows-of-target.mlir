@@ -1,7 +1,7 @@
 // What rows of prompts are, where they multiply blocks, follows from the target of the module; an option says otherwise.
 //
 // RUN: mica-opt %s --cpu-set-target=cpu=sapphirerapids --mica-fused-to-kernels | FileCheck %s --check-prefixes=CHECK,BF16
-// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v4 --mica-fused-to-kernels | FileCheck %s --check-prefixes=CHECK,F32
+// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v4 --mica-fused-to-kernels | FileCheck %s --check-prefixes=CHECK,INT16
 // RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v3 --mica-fused-to-kernels | FileCheck %s --check-prefixes=CHECK,INT16
 // RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v3 --mica-fused-to-kernels=exact-rows=f32 | FileCheck %s --check-prefixes=CHECK,F32
 

@@ -106,7 +106,7 @@ TEST(Manifest, ErrorsNameTheKey) {
   EXPECT_THAT(errorAfter([](json &m) { m["scratch"]["bytes_per_row"] = -1; }),
               HasSubstr("'bytes_per_row'"));
   EXPECT_THAT(errorAfter([](json &m) { m["caches"][0]["element"] = "f64"; }),
-              HasSubstr("none of f32, bf16 and int8"));
+              HasSubstr("is not one of f32, bf16 and int8"));
   EXPECT_THAT(errorAfter([](json &m) { m["caches"][0]["shape"][0] = -3; }),
               HasSubstr("'shape' is not an integer"));
   EXPECT_EQ(errorAfter([](json &m) { m["caches"][0]["window"] = 1; }), "no error");

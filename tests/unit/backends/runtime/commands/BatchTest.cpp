@@ -249,7 +249,7 @@ TEST_F(BatchTest, OnlyRegularFilesTakeResults) {
     arguments.output = path;
     EXPECT_EQ(refusal(requests),
               "'" + path + "' cannot be written (" + why + ")" +
-                  (why.find("link") == why.npos ? ", " : "; name the file itself or ") +
+                  (why.find("link") == why.npos ? "; " : "; name the file itself or ") +
                   "choose another file with -o");
   };
   std::string link = folder.file("link"), pipe = folder.file("pipe");
@@ -292,12 +292,12 @@ TEST_F(BatchTest, RequestsThatAreNoneAreRefused) {
             "line 2 of the requests: the key \"n\" occurs twice in one object; leave one out");
   EXPECT_THAT(why(R"({"messages": [{"role": "user", "role": "user"}]})"),
               HasSubstr("the key \"role\" occurs twice in one object"));
-  EXPECT_THAT(why(R"({"a": {"b": 1}, "c": {"b": 1}})"), HasSubstr("the key \"a\" is not known"));
+  EXPECT_THAT(why(R"({"a": {"b": 1}, "c": {"b": 1}})"), HasSubstr("the key \"a\" is unknown"));
   EXPECT_EQ(why(R"({"prompt": "a\\\ud83d\ude00 \ud800 b"})"),
             "line 2 of the requests: \\ud800 is an unpaired surrogate; write both halves or the "
             "character itself");
-  EXPECT_THAT(why(R"({"prompt": "\ud83dx"})"), HasSubstr(": \\ud83d is half a character"));
-  EXPECT_THAT(why(R"({"prompt": "\uDC00"})"), HasSubstr(": \\uDC00 is half a character"));
+  EXPECT_THAT(why(R"({"prompt": "\ud83dx"})"), HasSubstr(": \\ud83d is an unpaired surrogate"));
+  EXPECT_THAT(why(R"({"prompt": "\uDC00"})"), HasSubstr(": \\uDC00 is an unpaired surrogate"));
   EXPECT_THAT(why(R"({"prompt": "\\ud800"})"), HasSubstr("has no tokenizer"));
   EXPECT_THAT(why("[1]"), HasSubstr("a JSON object is expected"));
   EXPECT_THAT(why("{\"tokens\": [1], \"id\": " + std::string(300000, '[')),
@@ -316,7 +316,7 @@ TEST_F(BatchTest, RequestsThatAreNoneAreRefused) {
   EXPECT_THAT(why("{\"tokens\": [1], \"seed\": -1}"), HasSubstr("\"seed\" is not a whole number"));
   EXPECT_THAT(why("{\"tokens\": [1], \"max_tokens\": 1.5}"), HasSubstr("\"max_tokens\" is not a"));
   EXPECT_THAT(why("{\"tokens\": [1], \"stream\": true}"),
-              HasSubstr("the key \"stream\" is not known"));
+              HasSubstr("the key \"stream\" is unknown"));
   std::string ids = "1";
   for (int i = 1; i < 23; ++i)
     ids += ",1";

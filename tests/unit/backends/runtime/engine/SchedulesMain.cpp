@@ -71,7 +71,7 @@ std::vector<Request> makeRequests(const Manifest &manifest, std::mt19937 &random
 int main(int argc, char **argv) {
   if (argc != 4)
     die("usage: mica-schedules PROGRAM SEED COUNT");
-  if (Status stacks = ensureStackSize(mica::program::threadStackBytes); !stacks)
+  if (Status stacks = ensureStackSize(threadStackBytes); !stacks)
     die(stacks.error().message);
   CpuDevice device;
   auto model = orDie(Model::load(orDie(mica::program::ProgramFile::open(argv[1])), device, 2));

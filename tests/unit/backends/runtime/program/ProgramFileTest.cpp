@@ -135,9 +135,9 @@ TEST_F(ProgramFileTest, EveryTruncationIsRefused) {
 }
 
 TEST_F(ProgramFileTest, ForeignFilesAreRefused) {
-  EXPECT_THAT(errorOf(contents("/proc/self/exe")), HasSubstr("holds no Mica program"));
-  EXPECT_THAT(errorOf(std::string(100000, 'x')), HasSubstr("holds no Mica program"));
-  EXPECT_THAT(errorOf(""), HasSubstr("holds no Mica program"));
+  EXPECT_THAT(errorOf(contents("/proc/self/exe")), HasSubstr("is not a Mica program, or a truncated one"));
+  EXPECT_THAT(errorOf(std::string(100000, 'x')), HasSubstr("is not a Mica program, or a truncated one"));
+  EXPECT_THAT(errorOf(""), HasSubstr("is not a Mica program, or a truncated one"));
 }
 
 TEST_F(ProgramFileTest, AppendedBytesHideTheFooter) {

@@ -91,7 +91,6 @@ TEST(HelpFormatterTest, WrapsAndGroups) {
             "Usage: program [OPTIONS]\n"
             "\nOptions:\n"
             "  -h, --help              Print this help message and exit\n"
-            "\n"
             "\nChoices:\n"
             "  -t, --type TEXT         How it is done, in many words: so many that they\n"
             "                          cannot be on one line; one of a, b\n"

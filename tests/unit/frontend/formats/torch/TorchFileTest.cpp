@@ -80,7 +80,7 @@ TEST(TorchFile, RefusesPicklesThatWouldTakeAllMemory) {
   EXPECT_THAT(problem("\x80\x02}(X" + std::string("\x88\x13\0\0", 4) + name + "Nu."),
               HasSubstr("m.bin: has a pickle with a name of 5000 bytes"));
   EXPECT_THAT(problem("\x80\x02" + std::string((2 << 20) + 1, 'N') + "."),
-              HasSubstr("makes more than 2097152 objects"));
+              HasSubstr("creates more than 2097152 objects"));
   // What is remembered, and fetched again, costs memory as well.
   constexpr char memoize = '\x94';
   EXPECT_THAT(problem("\x80\x04N" + std::string((2 << 20) + 1, memoize) + "."),

@@ -488,7 +488,9 @@ TEST(HostileTokenizer, RankFilesOfUnknownPatternsAreRefused) {
               HasSubstr("the pre-tokenization for this rank file is unknown; add a "
                         "tokenizer.json"));
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "OddTokenizer"})");
-  EXPECT_THAT(errorOf(folder), HasSubstr("not known of the class \"OddTokenizer\""));
+  EXPECT_THAT(errorOf(folder),
+              HasSubstr("the pre-tokenization for this rank file of the class \"OddTokenizer\" is "
+                        "unknown; add a tokenizer.json"));
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "QWenTokenizer"})");
   EXPECT_THAT(errorOf(folder), HasSubstr("has 257 ranks and not the 151643 of qwen.tiktoken"));
 }
