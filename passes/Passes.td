@@ -18,8 +18,9 @@ def VerifyModel : Pass<"mica-verify-model", "::mlir::ModuleOp"> {
     `mica.role` and in any order, `tokens, sequences, positions, logit_indices : tensor<?xi32>` (and, for ropes that
     depend on them, `lengths : tensor<?xi32>`) and caches, and returns `logits : tensor<?xVxf32>` of the rows that
     `mica.select_rows` takes by `logit_indices`, and the caches in their order; every op takes the arguments that it is
-    made for; calls are not recursive; layer indices are within their caches, and no layer is appended to twice; and a
-    cache is a value that one op consumes: an append, a call or a loop. Any use after that is an error:
+    made for; calls are not recursive; layer indices are within their caches, and no layer is appended to twice; no
+    attention looks further back than the window of its caches; and a cache is a value that one op consumes: an append,
+    a call or a loop. Any use after that is an error:
 
     ```mlir
     !cache = !mica.kv_cache<2 x 2 x 8 x f32>

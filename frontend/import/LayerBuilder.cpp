@@ -42,9 +42,10 @@ namespace {
 
 class LayerBuilder {
 public:
-  LayerBuilder(OpBuilder &builder, const ModelConfig &model, const LayerKind &kind,
+  LayerBuilder(OpBuilder &builder, const ModelConfig &model, const LayerKind &kind, bool numbered,
                func::FuncOp function)
-      : builder(builder), model(model), names(*model.names), kind(kind), function(function) {}
+      : builder(builder), model(model), names(*model.names), kind(kind), numbered(numbered),
+        function(function) {}
 
   void build();
 
@@ -89,10 +90,12 @@ private:
   const ModelConfig &model;
   const NamingTable &names;
   const LayerKind &kind;
+  bool numbered;
   func::FuncOp function;
   llvm::StringMap<Value> weights; // null where the kind has no such weight
-  Value x, kCache, vCache, layer, sequences, positions;
-  Value lengths; // null where the kind's rope follows none
+  Value x, kCache, vCache, sequences, positions;
+  Value cacheLayer; // index of the layer in its caches
+  Value lengths;    // null where the kind's rope follows none
 };
 
 void LayerBuilder::takeArguments() {
@@ -100,11 +103,15 @@ void LayerBuilder::takeArguments() {
   x = body->getArgument(0);
   kCache = body->getArgument(1);
   vCache = body->getArgument(2);
-  layer = body->getArgument(3);
-  sequences = body->getArgument(4);
-  positions = body->getArgument(5);
-  nameArguments(function, {"x", "k_cache", "v_cache", "layer", "sequences", "positions"});
-  size_t taken = 6;
+  llvm::SmallVector<llvm::StringRef> argumentNames = {"x", "k_cache", "v_cache", "layer"};
+  if (numbered)
+    argumentNames.push_back("cache_layer");
+  size_t taken = argumentNames.size();
+  cacheLayer = body->getArgument(taken - 1);
+  sequences = body->getArgument(taken++);
+  positions = body->getArgument(taken++);
+  argumentNames.append({"sequences", "positions"});
+  nameArguments(function, argumentNames);
   if (kind.attention.rope.followsLength()) {
     lengths = body->getArgument(taken++);
     lengths.setLoc(nameWithin(function.getLoc(), "lengths"));
@@ -181,7 +188,7 @@ Value LayerBuilder::headsOf(Value rows, int64_t count, llvm::StringRef module,
 
 Value LayerBuilder::append(Value heads, Value &cache) {
   cache = KvAppendOp::create(builder, at(attentionModule() + ".kv_append"), cache.getType(), heads,
-                             cache, layer, sequences, positions);
+                             cache, cacheLayer, sequences, positions);
   return read(cache);
 }
 
@@ -195,7 +202,7 @@ Value LayerBuilder::read(Value cache) {
         type.getElementType());
   };
   Location loc = at(attentionModule() + ".repeat_kv");
-  Value cached = KvReadOp::create(builder, loc, typeOf(a.kvHeads), cache, layer);
+  Value cached = KvReadOp::create(builder, loc, typeOf(a.kvHeads), cache, cacheLayer);
   if (a.heads == a.kvHeads)
     return cached;
   return RepeatKvOp::create(builder, loc, typeOf(a.heads), cached,
@@ -361,10 +368,12 @@ void LayerBuilder::build() {
 } // namespace
 
 func::FuncOp buildLayer(OpBuilder &builder, llvm::StringRef name, const ModelConfig &model,
-                        const LayerKind &kind, KvCacheType keys, KvCacheType values,
+                        const LayerKind &kind, KvCacheType keys, KvCacheType values, bool numbered,
                         llvm::ArrayRef<Type> weightTypes) {
   Type rows = rowsType(builder, model.hidden), indices = indexRowsType(builder);
-  llvm::SmallVector<Type> inputs = {rows, keys, values, builder.getIndexType(), indices, indices};
+  llvm::SmallVector<Type> inputs = {rows, keys, values};
+  inputs.append(numbered ? 2 : 1, builder.getIndexType());
+  inputs.append(2, indices);
   if (kind.attention.rope.followsLength())
     inputs.push_back(indices);
   llvm::append_range(inputs, weightTypes);
@@ -373,7 +382,7 @@ func::FuncOp buildLayer(OpBuilder &builder, llvm::StringRef name, const ModelCon
   auto function = func::FuncOp::create(builder, loc, name, type);
   function.setPrivate();
   OpBuilder::InsertionGuard guard(builder);
-  LayerBuilder(builder, model, kind, function).build();
+  LayerBuilder(builder, model, kind, numbered, function).build();
   return function;
 }
 

@@ -11,11 +11,12 @@ namespace mica {
 
 /// Builds `name`(x, k_cache, v_cache, layer, sequences, positions, weights...) -> (x, k_cache,
 /// v_cache) at the insertion point, with lengths after the positions where the kind's rope follows
-/// them. `weightTypes` are the types of layerWeights(model, kind), in
-/// that order.
+/// them. With `numbered`, the layer's index in its caches is another one than in the model and
+/// follows it. `weightTypes` are the types of layerWeights(model, kind), in that order.
 mlir::func::FuncOp buildLayer(mlir::OpBuilder &builder, llvm::StringRef name,
                               const ModelConfig &model, const LayerKind &kind, KvCacheType keys,
-                              KvCacheType values, llvm::ArrayRef<mlir::Type> weightTypes);
+                              KvCacheType values, bool numbered,
+                              llvm::ArrayRef<mlir::Type> weightTypes);
 
 /// The norm of `x`; `bias` is null where it has none.
 mlir::Value buildNorm(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x,

@@ -4,8 +4,10 @@
 #include "ir/Mica/EntrySignature.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/MapVector.h"
 
 #include <map>
+#include <tuple>
 
 using namespace mlir;
 
@@ -27,18 +29,29 @@ private:
   void buildLayers();
   void buildMain();
   Value get(const PlannedWeight &weight);
-  Value callLayers(Value x, const EntrySignature &main, Value &kCache, Value &vCache);
+  Value callLayers(Value x, const EntrySignature &main, llvm::MutableArrayRef<Value> caches);
   Value embed(const EntrySignature &main, Value table);
   Value projectOut(Value x, Value outputs, Value table);
   DictionaryAttr modelAttr();
   DictionaryAttr generationAttr();
   Location at(llvm::StringRef name) { return NameLoc::get(builder.getStringAttr(name)); }
-  KvCacheType cacheType(bool ofValues);
+
+  /// Layers whose keys and values have the same shapes and windows share a pair of caches.
+  using CacheShape = std::tuple<int64_t, int64_t, int64_t, int64_t>;
+  static CacheShape cacheShapeOf(const AttentionConfig &attention) {
+    return {attention.kvHeads, attention.headDim, attention.valueDim, attention.window.value_or(0)};
+  }
+  const LayerKind &kindOf(size_t layer) const { return model.kinds[model.layers[layer]]; }
+  void planCaches();
+  KvCacheType cacheType(const CacheShape &shape, bool ofValues);
+  llvm::SmallVector<Type> cacheTypes();
 
   OpBuilder builder;
   const ModelConfig &model;
   const WeightPlan &plan;
-  std::vector<func::FuncOp> functions; // per layer
+  llvm::MapVector<CacheShape, int64_t> layersOfCaches; // in the order of their first layers
+  std::vector<int64_t> cacheLayers;                    // per layer, its index in its caches
+  std::vector<func::FuncOp> functions;                 // per layer
 };
 
 Type ModelImporter::elementOf(StoredType type) {
@@ -51,12 +64,24 @@ RankedTensorType ModelImporter::typeOf(const PlannedWeight &weight) {
   return RankedTensorType::get(weight.shape, elementOf(weight.type));
 }
 
-/// All layers share one pair of caches: their heads are equal.
-KvCacheType ModelImporter::cacheType(bool ofValues) {
-  const AttentionConfig &attention = model.kinds.front().attention;
-  return KvCacheType::get(builder.getContext(), model.layers.size(), attention.kvHeads,
-                          ofValues ? attention.valueDim : attention.headDim, builder.getF32Type(),
+void ModelImporter::planCaches() {
+  for (size_t layer = 0; layer < model.layers.size(); ++layer)
+    cacheLayers.push_back(layersOfCaches[cacheShapeOf(kindOf(layer).attention)]++);
+}
+
+KvCacheType ModelImporter::cacheType(const CacheShape &shape, bool ofValues) {
+  auto [heads, headDim, valueDim, window] = shape;
+  return KvCacheType::get(builder.getContext(), layersOfCaches.lookup(shape), heads,
+                          ofValues ? valueDim : headDim, builder.getF32Type(), window,
                           KvLayoutAttr());
+}
+
+/// Keys and values, for each shape.
+llvm::SmallVector<Type> ModelImporter::cacheTypes() {
+  llvm::SmallVector<Type> types;
+  for (const auto &[shape, layers] : layersOfCaches)
+    types.append({cacheType(shape, false), cacheType(shape, true)});
+  return types;
 }
 
 void ModelImporter::declare(const PlannedWeight &weight) {
@@ -113,8 +138,9 @@ void ModelImporter::buildLayers() {
       std::string name = structure.name + "_layer";
       if (unsigned number = functionsOfKind[kind]++)
         name += "_" + std::to_string(number);
-      function =
-          buildLayer(builder, name, model, structure, cacheType(false), cacheType(true), types);
+      CacheShape shape = cacheShapeOf(structure.attention);
+      function = buildLayer(builder, name, model, structure, cacheType(shape, false),
+                            cacheType(shape, true), /*numbered=*/layersOfCaches.size() > 1, types);
     }
     functions.push_back(function);
   }
@@ -124,14 +150,21 @@ Value ModelImporter::get(const PlannedWeight &weight) {
   return GetWeightOp::create(builder, at(weight.symbol), typeOf(weight), weight.symbol);
 }
 
-Value ModelImporter::callLayers(Value x, const EntrySignature &main, Value &kCache, Value &vCache) {
+Value ModelImporter::callLayers(Value x, const EntrySignature &main,
+                                llvm::MutableArrayRef<Value> caches) {
   Value sequences = main.argument(EntryRole::Sequences),
         positions = main.argument(EntryRole::Positions);
   for (auto [index, function] : llvm::enumerate(functions)) {
     Location loc = at((model.names->layers + "." + llvm::Twine(index)).str());
-    Value layer = arith::ConstantIndexOp::create(builder, loc, index);
-    llvm::SmallVector<Value> operands = {x, kCache, vCache, layer, sequences, positions};
-    if (model.kinds[model.layers[index]].attention.rope.followsLength())
+    const AttentionConfig &attention = kindOf(index).attention;
+    auto pair = std::distance(layersOfCaches.begin(), layersOfCaches.find(cacheShapeOf(attention)));
+    Value &kCache = caches[2 * pair], &vCache = caches[2 * pair + 1];
+    llvm::SmallVector<Value> operands = {x, kCache, vCache,
+                                         arith::ConstantIndexOp::create(builder, loc, index)};
+    if (layersOfCaches.size() > 1)
+      operands.push_back(arith::ConstantIndexOp::create(builder, loc, cacheLayers[index]));
+    llvm::append_values(operands, sequences, positions);
+    if (attention.rope.followsLength())
       operands.push_back(main.argument(EntryRole::Lengths));
     for (const PlannedWeight &weight : plan.layers[index])
       operands.push_back(get(weight));
@@ -183,39 +216,44 @@ Value ModelImporter::embed(const EntrySignature &main, Value table) {
                    model.norm);
 }
 
-/// @main(tokens, sequences, positions, logit_indices, k_cache, v_cache) -> (logits, k_cache,
-/// v_cache), with lengths before the caches where a rope follows them.
+/// @main(tokens, sequences, positions, logit_indices, k_cache, v_cache, k_cache_1...) -> (logits,
+/// k_cache, v_cache...), with lengths before the caches where a rope follows them.
 void ModelImporter::buildMain() {
-  Type indices = indexRowsType(builder), keys = cacheType(false), values = cacheType(true);
+  Type indices = indexRowsType(builder);
+  llvm::SmallVector<Type> caches = cacheTypes();
   llvm::SmallVector<EntryRole> roles = {EntryRole::Tokens, EntryRole::Sequences,
                                         EntryRole::Positions, EntryRole::LogitIndices};
   if (llvm::any_of(model.kinds,
                    [](const LayerKind &kind) { return kind.attention.rope.followsLength(); }))
     roles.push_back(EntryRole::Lengths);
-  llvm::SmallVector<Type> inputs(roles.size(), indices);
+  llvm::SmallVector<Type> inputs(roles.size(), indices), results{rowsType(builder, model.vocab)};
   auto argumentNames =
-      llvm::map_to_vector(roles, [](EntryRole role) { return llvm::StringRef(infoOf(role).name); });
-  roles.append({EntryRole::Cache, EntryRole::Cache});
-  inputs.append({keys, values});
-  argumentNames.append({"k_cache", "v_cache"});
-  auto type = builder.getFunctionType(inputs, {rowsType(builder, model.vocab), keys, values});
+      llvm::map_to_vector(roles, [](EntryRole role) { return std::string(infoOf(role).name); });
+  roles.append(caches.size(), EntryRole::Cache);
+  llvm::append_range(inputs, caches);
+  llvm::append_range(results, caches);
+  for (size_t pair = 0; pair < layersOfCaches.size(); ++pair)
+    for (const char *name : {"k_cache", "v_cache"})
+      argumentNames.push_back(pair == 0 ? name : name + ("_" + std::to_string(pair)));
+  auto type = builder.getFunctionType(inputs, results);
   auto main = func::FuncOp::create(builder, at("model"), "main", type);
   EntrySignature signature(main);
   for (auto [index, role] : llvm::enumerate(roles))
     signature.setArgumentRole(index, role);
-  for (unsigned cache : {1, 2})
-    signature.setResultRole(cache, EntryRole::Cache);
   signature.setResultRole(0, EntryRole::Logits);
+  for (size_t cache = 1; cache <= caches.size(); ++cache)
+    signature.setResultRole(cache, EntryRole::Cache);
   Block &body = *main.addEntryBlock();
-  nameArguments(main, argumentNames);
+  nameArguments(main, llvm::to_vector_of<llvm::StringRef>(argumentNames));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&body);
   Value table = get(plan.embedding);
   Value x = embed(signature, table);
-  Value kCache = signature.states()[0], vCache = signature.states()[1];
-  x = callLayers(x, signature, kCache, vCache);
-  Value logits = projectOut(x, signature.argument(EntryRole::LogitIndices), table);
-  func::ReturnOp::create(builder, main.getLoc(), ValueRange{logits, kCache, vCache});
+  llvm::SmallVector<Value> returned = llvm::to_vector_of<Value>(signature.states());
+  x = callLayers(x, signature, returned);
+  returned.insert(returned.begin(),
+                  projectOut(x, signature.argument(EntryRole::LogitIndices), table));
+  func::ReturnOp::create(builder, main.getLoc(), returned);
 }
 
 /// What the model proposes for sampling; null where it proposes nothing.
@@ -261,6 +299,7 @@ OwningOpRef<ModuleOp> ModelImporter::import(llvm::StringRef name) {
   (*module)->setAttr("mica.model", modelAttr());
   builder.setInsertionPointToEnd(module->getBody());
   declareAll();
+  planCaches();
   buildLayers();
   buildMain();
   return module;

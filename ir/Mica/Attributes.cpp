@@ -116,9 +116,12 @@ LogicalResult AttentionTilingAttr::verify(EmitError emitError, int64_t rows, int
 }
 
 LogicalResult KvCacheType::verify(EmitError emitError, int64_t layers, int64_t heads,
-                                  int64_t headDim, Type elementType, KvLayoutAttr) {
+                                  int64_t headDim, Type elementType, int64_t window, KvLayoutAttr) {
   if (layers <= 0 || heads <= 0 || headDim <= 0)
     return emitError() << "a cache needs at least one layer, one head and one element";
+  if (window < 0)
+    return emitError() << "the window of a cache is a number of positions, or 0 for all, got "
+                       << window;
   if (!elementType.isF32() && !elementType.isBF16() &&
       !isQuantized(elementType, QuantizedUse::Cache))
     return emitError() << "a cache holds f32, bf16 or !mica.int8, got " << elementType;

@@ -35,7 +35,7 @@ LogicalResult RopeTableOp::verify() {
 LogicalResult QkvAppendOp::verify() {
   KvCacheType keys = getKCache().getType(), values = getVCache().getType();
   RankedTensorType q = shapeOf(getQ());
-  if (keys.withoutLayout() != values.withoutLayout())
+  if (keys.withLayout({}) != values.withLayout({}))
     return emitOpError() << "key cache " << keys << " and value cache " << values << " differ";
   int64_t ofQueries = q.getDimSize(1) * keys.getHeadDim(),
           ofKeys = keys.getHeads() * keys.getHeadDim(), columns = lastDim(getQkv());

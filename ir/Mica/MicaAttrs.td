@@ -286,15 +286,30 @@ def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache", [Mica_SequenceState]> {
     positions is dynamic: as a tensor it would be `tensor<5x?x?x4x8xf32>`. The elements are f32, bf16 or `!mica.int8`,
     of which every head at every position has a scale of its own: a head of 64 elements takes 68 bytes where bf16 takes
     128. Stage `kernels` adds the physical layout.
+
+    `!mica.kv_cache<5 x 4 x 8 x f32 window(128)>` is for layers whose attention has a window of at most 128 positions:
+    of a sequence, only the last 128 positions before any row that is still to come have to be there. Values do not
+    depend on it, because the verifiers of all stages refuse an attention that looks further back; a program needs
+    memory for the window instead of the whole context, see [state.md](state.md). Layers of one model may have caches of
+    different types: each function takes those of its layers, and the index of a layer counts the layers of its cache.
   }];
   let parameters = (ins "int64_t":$layers, "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType,
+                        DefaultValuedParameter<"int64_t", "0">:$window,
                         OptionalParameter<"::mica::KvLayoutAttr">:$layout);
-  let assemblyFormat = [{ `<` $layers `x` $heads `x` $headDim `x` $elementType (`,` $layout^)? `>` }];
+  let assemblyFormat = [{
+    `<` $layers `x` $heads `x` $headDim `x` $elementType (`window` `(` $window^ `)`)? (`,` $layout^)? `>`
+  }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// The same cache before its layout was chosen.
-    KvCacheType withoutLayout() {
-      return get(getContext(), getLayers(), getHeads(), getHeadDim(), getElementType(), {});
+    // The same cache but for what is given.
+    KvCacheType withLayout(::mica::KvLayoutAttr layout) {
+      return get(getContext(), getLayers(), getHeads(), getHeadDim(), getElementType(), getWindow(), layout);
+    }
+    KvCacheType withElementType(::mlir::Type elementType) {
+      return get(getContext(), getLayers(), getHeads(), getHeadDim(), elementType, getWindow(), getLayout());
+    }
+    KvCacheType withHeads(int64_t heads, int64_t headDim) {
+      return get(getContext(), getLayers(), heads, headDim, getElementType(), getWindow(), getLayout());
     }
     /// [layers, sequences (dynamic), heads, blocks of positions (dynamic), elements of a block]; needs a layout. Blocks
     /// of integers are bytes: the scales are among them.

@@ -20,6 +20,8 @@ def Mica_SequenceState : TypeInterface<"SequenceState"> {
                     "::mlir::RankedTensorType", "getPhysicalType">,
     InterfaceMethod<"Bytes that one position of one sequence takes over all layers, without padding.",
                     "int64_t", "getBytesPerPosition">,
+    InterfaceMethod<"How many positions before a row, its own included, an op may read; 0: all. Of those before them "
+                    "nothing has to be kept.", "int64_t", "getWindow">,
     InterfaceMethod<"What it holds, as manifests name it; needs a layout.", "::llvm::StringRef", "getContentName">,
   ];
 }

@@ -244,10 +244,7 @@ struct AbsorbLatent : mica::impl::AbsorbLatentBase<AbsorbLatent> {
     int64_t width = first.width();
     convertCaches(getOperation(), [&](Value value) -> KvCacheType {
       auto type = cast<KvCacheType>(value.getType());
-      return caches.isOfValues(value)
-                 ? type
-                 : KvCacheType::get(type.getContext(), type.getLayers(), /*heads=*/1, width,
-                                    type.getElementType(), type.getLayout());
+      return caches.isOfValues(value) ? type : type.withHeads(/*heads=*/1, width);
     });
     for (LatentAttention &found : all)
       rewrite(found);

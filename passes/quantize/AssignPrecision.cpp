@@ -104,9 +104,7 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
     }
     Type cache = cacheTypeOf(&getContext(), kv);
     convertCaches(getOperation(), [&](Value value) {
-      auto type = cast<KvCacheType>(value.getType());
-      return KvCacheType::get(type.getContext(), type.getLayers(), type.getHeads(),
-                              type.getHeadDim(), cache, type.getLayout());
+      return cast<KvCacheType>(value.getType()).withElementType(cache);
     });
     insertCasts();
   }

@@ -9,8 +9,7 @@ CacheKinds::CacheKinds(ModuleOp module) : symbols(module) {
   module.walk([&](func::CallOp call) { calls[call.getCalleeAttr().getAttr()].push_back(call); });
 }
 
-/// The cache that `keys`, an operand of attention, is read from, or null.
-static Value findCache(Value keys) {
+Value mica::findCache(Value keys) {
   if (auto repeat = keys.getDefiningOp<RepeatKvOp>())
     keys = repeat.getX();
   auto read = keys.getDefiningOp<ReadsState>();

@@ -10,6 +10,9 @@
 
 namespace mica {
 
+/// The cache that `keys`, or values, an operand of attention, is read from, or null.
+mlir::Value findCache(mlir::Value keys);
+
 /// What each cache value of a module holds: found where attention reads it or an append says so,
 /// and spread along appends, calls and returns to all values that are the same cache.
 class CacheKinds {

@@ -107,7 +107,8 @@ LogicalResult mica::verifyLegalOps(ModuleOp module, ArrayRef<StringRef> legal, S
 LogicalResult mica::verifyStep(ModuleOp module) {
   if (failed(verifyEntries(module)) || failed(verifyDescription(module)) ||
       failed(promptRowsOf(module)) || failed(verifyNoRecursion(module)) ||
-      failed(verifyCachesAreLinear(module)) || failed(verifyCachesReturned(module)))
+      failed(verifyCachesAreLinear(module)) || failed(verifyCachesReturned(module)) ||
+      failed(verifyWindows(module)))
     return failure();
   DataFlowSolver solver;
   solver.load<dataflow::DeadCodeAnalysis>();

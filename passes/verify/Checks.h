@@ -49,6 +49,9 @@ llvm::LogicalResult verifyRoles(mlir::ModuleOp module, const mlir::DataFlowSolve
 /// Entries return each cache that they receive, in its place.
 llvm::LogicalResult verifyCachesReturned(mlir::ModuleOp module);
 
+/// No attention looks further back than the windows of its caches.
+llvm::LogicalResult verifyWindows(mlir::ModuleOp module);
+
 /// A step appends to every layer of a cache once at most.
 llvm::LogicalResult verifySingleAppend(mlir::ModuleOp module);
 

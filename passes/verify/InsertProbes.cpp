@@ -48,7 +48,8 @@ static std::string nameOf(Operation *op) {
   return name;
 }
 
-/// The argument of a layer's function that says which layer it is; null in others.
+/// The argument of a layer's function that says which layer of the model it is, which comes before
+/// indices in caches; null in others.
 static Value layerOf(func::FuncOp function) {
   auto index = llvm::find_if(function.getArguments(),
                              [](BlockArgument argument) { return argument.getType().isIndex(); });

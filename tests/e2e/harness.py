@@ -99,12 +99,12 @@ def emit(model, stage, *options):
     return pathlib.Path(compile_file(model, *options, emit=stage)[0]).read_text(encoding="utf-8")
 
 
-def compile_ir(text, weights):
+def compile_ir(text, weights, *options):
     """A program from the IR `text` with the weights of the folder `weights` and no config.json."""
     place = pathlib.Path(folder("ir"))
     os.symlink(os.path.realpath(os.path.join(weights, "model.safetensors")), place / "model.safetensors")
     (place / "edited.mlir").write_text(text, encoding="utf-8")
-    return Program(compile_file(place / "edited.mlir")[0])
+    return Program(compile_file(place / "edited.mlir", *options)[0])
 
 
 def program(model, *options):

@@ -59,16 +59,6 @@ class Families(Case):
                 out = harness.execute([harness.mica, "inspect", folder, "--kv", kv, "--json"]).stdout
                 self.assertEqual(json.loads(out)["cache_bytes_per_token"], config["num_hidden_layers"] * size, (name, kv))
 
-    def test_a_window_saves_no_cache(self):
-        """Every layer keeps all positions, those outside its window as well: the docs say so."""
-        for name in ("mistral", "gemma2", "gemma3-text"):
-            folder = GOLDENS / "models" / name
-            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-            self.assertLess(config["sliding_window"], config["max_position_embeddings"])
-            got = json.loads(harness.execute([harness.mica, "inspect", folder, "--kv", "f32", "--json"]).stdout)
-            row = 2 * 4 * config["num_key_value_heads"] * got["head_dim"]
-            self.assertEqual(got["cache_bytes_per_token"], config["num_hidden_layers"] * row, name)
-
     def test_latents_of_the_published_size(self):
         """The attention of DeepSeek-V3: a cached head of 576 elements, of 128 query heads 16 at a time."""
         config = json.loads((GOLDENS / "models" / "deepseek-v3" / "config.json").read_text(encoding="utf-8"))

@@ -214,7 +214,7 @@ class Storage(Case):
                      f'{folder}: tensor "{freqs}" is ignored: is a table of rope, which is computed from the config'):
             self.assertEqual(lines.count(line), 1, lines)
         self.assertNotIn("q_proj", "".join(lines))
-        self.assertRegex("\n".join(lines), r"\nmemory of a conversation: [\d.]+ \w+ per token, [\d.]+ \w+ for all \d+\n")
+        self.assertRegex("\n".join(lines), r"\nKV cache: [\d.]+ \w+ per token, [\d.]+ \w+ for all \d+ positions\n")
         quiet = harness.execute([*compiled, "--json"])
         self.assertRegex(quiet.stderr.decode(), r"^mica: warning: [^\n]* has no tokenizer [^\n]*\n$", "and nothing of what is listed")
         said = json.loads(quiet.stdout)

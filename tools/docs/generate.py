@@ -96,8 +96,8 @@ has one set of factors up to the original length and another one for longer sequ
 threshold (shown by `info`), its KV cache is recomputed once with the new frequencies; `-v` reports it. Past the threshold each new token
 uses the frequencies of its own position, as in transformers' cached generation.
 
-A sliding window saves time, not memory: a layer with a window keeps the keys and values of the whole context, and `inspect`, `info` and
-`compile -v` count every layer alike in the cache per token.
+A layer with a sliding window keeps its window and what a rewind of a turn needs, not the whole context ([state.md](state.md)); `info` and
+`compile -v` show the cache of a whole sequence.
 
 ## Rejected keys
 

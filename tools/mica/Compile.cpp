@@ -385,7 +385,7 @@ static int printReport(const CompileResult &result, StringRef output, uint64_t p
   if (report.maxSeq > 0) {
     written["max_seq"] = report.maxSeq;
     written["cache_bytes_per_token"] = report.cacheBytesPerToken;
-    written["cache_bytes"] = report.cacheBytesPerToken * report.maxSeq;
+    written["cache_bytes"] = report.cacheBytes;
   }
   rt::Status status = rt::writeOut(formatv("{0}\n", json::Value(std::move(written))).str());
   return status ? kDone
@@ -400,9 +400,7 @@ static void printStages(const cpu::CompileReport &result, uint64_t peak) {
   if (result.maxSeq > 0)
     errs() << formatv("KV cache: {0} per token, {1} for all {2} positions\n",
                       rt::bytesText(static_cast<double>(result.cacheBytesPerToken)),
-                      rt::bytesText(static_cast<double>(result.cacheBytesPerToken) *
-                                    static_cast<double>(result.maxSeq)),
-                      result.maxSeq);
+                      rt::bytesText(static_cast<double>(result.cacheBytes)), result.maxSeq);
   errs() << formatv("peak of anonymous memory: {0} MiB\n", peak >> 20);
 }
 

@@ -27,8 +27,11 @@ namespace {
 std::string shapeOf(Type type) {
   std::string text;
   if (auto cache = dyn_cast<KvCacheType>(type)) {
-    llvm::raw_string_ostream(text) << cache.getLayers() << " x " << cache.getHeads() << " x "
-                                   << cache.getHeadDim() << " " << cache.getElementType();
+    llvm::raw_string_ostream stream(text);
+    stream << cache.getLayers() << " x " << cache.getHeads() << " x " << cache.getHeadDim() << " "
+           << cache.getElementType();
+    if (cache.getWindow() > 0)
+      stream << ", window " << cache.getWindow();
     return text;
   }
   auto shaped = dyn_cast<ShapedType>(type);

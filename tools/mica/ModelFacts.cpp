@@ -10,6 +10,7 @@
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/Mica.h"
+#include "passes/support/CacheKinds.h"
 #include "passes/support/Phases.h"
 #include "tools/support/Support.h"
 
@@ -47,9 +48,15 @@ static void readShape(ModuleOp module, ModelFacts &facts) {
   if (!main)
     return;
   facts.vocab = EntrySignature(main).vocabulary();
-  for (Type type : main.getArgumentTypes())
-    if (auto cache = dyn_cast<KvCacheType>(type)) {
-      facts.layers = cache.getLayers();
+  CacheKinds kinds(module);
+  // What is wrong with the caches, the passes will say.
+  if (failed(kinds.infer(module)))
+    return;
+  for (BlockArgument argument : main.getArguments())
+    if (auto cache = dyn_cast<KvCacheType>(argument.getType());
+        cache && kinds.get(argument) == KvKind::Keys) {
+      facts.layers += cache.getLayers();
+      facts.caches[cache.getWindow()].layers += cache.getLayers();
       facts.kvHeads = cache.getHeads();
       facts.headDim = cache.getHeadDim();
     }
@@ -72,6 +79,7 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
     for (Type type : function.getArgumentTypes())
       if (auto state = dyn_cast<SequenceState>(type)) {
         facts.cachePerToken += state.getBytesPerPosition();
+        facts.caches[state.getWindow()].perToken += state.getBytesPerPosition();
         facts.kv = nameOf(precisionOf(state.getElementType())).str();
       }
   }
@@ -89,6 +97,7 @@ llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOpt
     if (auto positions = model.getAs<IntegerAttr>("max_positions"))
       facts.context = positions.getInt();
   }
+  FirstDiagnostic first(module.getContext());
   readWeights(module, facts);
   readFunctions(module, facts);
   readShape(module, facts);
@@ -101,7 +110,6 @@ llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOpt
   if (llvm::Error error = cpu::stagesFor(options.target)
                               .buildPipeline(passes, Stage::Model, Stage::Kernels, stages))
     return std::move(error);
-  FirstDiagnostic first(module.getContext());
   if (failed(passes.run(module)))
     return inputError(first.place(facts.name), first.message("cannot be taken to stage kernels"),
                       "correct the IR");
@@ -118,6 +126,17 @@ static llvm::json::Object countsJson(const std::map<std::string, int64_t> &count
   for (const auto &[name, count] : counts)
     object[name] = count;
   return object;
+}
+
+static llvm::json::Array cachesJson(const ModelFacts &facts) {
+  llvm::json::Array caches;
+  for (const auto &[window, cache] : facts.caches) {
+    llvm::json::Object entry{{"layers", cache.layers}, {"bytes_per_token", cache.perToken}};
+    if (window > 0)
+      entry["window"] = window;
+    caches.push_back(std::move(entry));
+  }
+  return caches;
 }
 
 llvm::json::Object toJson(const ModelFacts &facts) {
@@ -143,6 +162,7 @@ llvm::json::Object toJson(const ModelFacts &facts) {
                             {"prompt_rows", facts.promptRows},
                             {"kv", facts.kv},
                             {"cache_bytes_per_token", facts.cachePerToken},
+                            {"caches", cachesJson(facts)},
                             {"target", facts.target.cpu},
                             {"target_features", llvm::json::Array(facts.target.features)},
                             {"vector_bits", facts.target.vectorBits},
@@ -196,6 +216,11 @@ std::string toText(const ModelFacts &facts) {
                       llvm::join(facts.preservedBlocks, ", ") + "), " +
                       rt::bytesText(static_cast<double>(facts.cachePerToken)) +
                       " of cache per token (" + facts.kv + ")");
+  for (const auto &[window, cache] : facts.caches)
+    if (window > 0)
+      line("window", llvm::Twine(cache.layers) + " layers keep the last " + llvm::Twine(window) +
+                         " positions, " + rt::bytesText(static_cast<double>(cache.perToken)) +
+                         " of that cache");
   for (const auto &[role, type] : facts.rows)
     line(role, "rows are " + type + " where multiplied by preserved blocks" +
                    (role == kPromptRole ? " (" + facts.promptRows + ")" : ""));

@@ -23,6 +23,10 @@ struct ModelFacts {
   int64_t tensors = 0, parameters = 0;
   uint64_t storedBytes = 0;  ///< of the weights in a program
   int64_t cachePerToken = 0; ///< bytes, of one sequence
+  struct Caches {
+    int64_t layers = 0, perToken = 0; ///< bytes, as above
+  };
+  std::map<int64_t, Caches> caches; ///< by the window of their layers; 0: none
   struct Function {
     int64_t calls = 0; ///< how many layers are of this kind; 0 for an entry function
     std::map<std::string, int64_t> ops;

@@ -67,8 +67,7 @@ struct AssignLayouts : mica::cpu::impl::AssignLayoutsBase<AssignLayouts> {
       auto type = cast<KvCacheType>(value.getType());
       auto layout = KvLayoutAttr::get(type.getContext(), kinds.get(value), kPositionBlock,
                                       getDepth(type.getElementType()));
-      return KvCacheType::get(type.getContext(), type.getLayers(), type.getHeads(),
-                              type.getHeadDim(), type.getElementType(), layout);
+      return type.withLayout(layout);
     });
   }
 

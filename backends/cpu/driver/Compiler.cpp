@@ -203,6 +203,7 @@ private:
     report.promptRows = *promptRowsOf(module);
     report.preservedBlocks = preservedBlocks(module);
     report.cacheBytesPerToken = manifest["cost"]["kv_bytes_per_position"].get<int64_t>();
+    report.cacheBytes = cacheBytesOf(manifest);
     if (!options.chatTemplate.empty())
       manifest["chat"] = {
           {"template", options.chatTemplate},

@@ -77,9 +77,9 @@ struct CompileReport {
   std::vector<StageReport> stages;
   uint64_t weightBytes = 0;
   unsigned packingThreads = 0; ///< 0: no weights were packed
-  /// Positions that the program reserves, and bytes of its caches for each: from stage `kernels`
-  /// on.
-  int64_t maxSeq = 0, cacheBytesPerToken = 0;
+  /// Positions that the program reserves, bytes of its caches for each, and for all of them, of
+  /// which windows keep the last ones only: from stage `kernels` on.
+  int64_t maxSeq = 0, cacheBytesPerToken = 0, cacheBytes = 0;
   /// The precision of weights without a block format and of caches.
   Precision weights = Precision::F32, kv = Precision::F32;
   /// How prompts multiply weights in blocks: from stage `kernels` on.

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/lowering/Passes.h"
 #include "backends/cpu/target/CpuDialect.h"
+#include "backends/runtime/abi/Manifest.h"
 #include "ir/Mica/EntrySignature.h"
 #include "passes/support/Phases.h"
 #include "passes/support/Weights.h"
@@ -18,6 +19,10 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 using nlohmann::json;
+
+/// Of a turn of a conversation: a longer one that is edited where layers have windows is read anew
+/// from the beginning.
+static constexpr int64_t kRewindPositions = 2048;
 
 /// Any attribute of `mica.model` as JSON.
 static json toJson(Attribute attribute) {
@@ -70,6 +75,8 @@ static json describeCaches(func::FuncOp entry) {
                       {"element", nameOf(precisionOf(state.getElementType())).str()},
                       {"shape", shapeOf(state)},
                       {"bytes_per_token", state.getBytesPerPosition()}});
+    if (state.getWindow() > 0)
+      caches.back()["window"] = state.getWindow();
   }
   return caches;
 }
@@ -211,6 +218,7 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
       {"max_seq", maxSeq},
       {"target", {{"cpu", target.cpu}, {"features", target.features}}},
       {"position_block", block},
+      {"rewind_positions", kRewindPositions},
       {"bos", config.contains("bos") ? config["bos"] : json()},
       {"eos", config.value("eos", json::array())},
       {"generation", config.value("generation", json::object())},
@@ -232,6 +240,19 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
   manifest["cost"] = describeCost(module, caches);
   manifest["caches"] = std::move(caches);
   return manifest;
+}
+
+int64_t mica::cpu::cacheBytesOf(const json &manifest) {
+  rt::Manifest sizes;
+  sizes.maxSeq = manifest["max_seq"];
+  sizes.positionBlock = manifest["position_block"];
+  sizes.rewindPositions = manifest["rewind_positions"];
+  for (const json &cache : manifest["caches"]) {
+    sizes.caches.emplace_back();
+    sizes.caches.back().bytesPerToken = cache["bytes_per_token"];
+    sizes.caches.back().window = cache.value("window", int64_t(0));
+  }
+  return static_cast<int64_t>(rt::cacheBytesPerSequence(sizes, rt::kMaxPromptRows));
 }
 
 void mica::cpu::describeCode(json &manifest, ModuleOp module) {

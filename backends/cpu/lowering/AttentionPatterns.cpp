@@ -221,10 +221,9 @@ private:
   /// The cache that values would have beside the keys that they are in.
   static KvCacheType transposedValues(AttentionOp op, KvCacheType keys) {
     KvLayoutAttr layout = keys.getLayout();
-    return KvCacheType::get(
-        op.getContext(), keys.getLayers(), keys.getHeads(),
-        cast<ShapedType>(op.getV().getType()).getDimSize(3), keys.getElementType(),
-        KvLayoutAttr::get(op.getContext(), KvKind::Values, layout.getBlock(), layout.getDepth()));
+    return keys.withHeads(keys.getHeads(), cast<ShapedType>(op.getV().getType()).getDimSize(3))
+        .withLayout(KvLayoutAttr::get(op.getContext(), KvKind::Values, layout.getBlock(),
+                                      layout.getDepth()));
   }
 
   static LogicalResult checkTiling(AttentionOp op, const AttentionSpec &spec) {

@@ -103,12 +103,14 @@ void parseEntry(const Json &json, Manifest &m) {
 
 CacheSpec parseCache(const Json &json) {
   object(json, "caches");
-  CacheSpec cache{text(at(json, "name"), "name"), text(at(json, "element"), "element"), {}, 0};
+  CacheSpec cache{text(at(json, "name"), "name"), text(at(json, "element"), "element"), {}};
   if (cache.element != "f32" && cache.element != "bf16" && cache.element != "int8")
     bad("element", "of a cache is not one of f32, bf16 and int8");
   for (const Json &size : array(at(json, "shape"), "shape"))
     cache.shape.push_back(integer(size, "shape", CacheSpec::blockCount, maxDimension));
   cache.bytesPerToken = bytes(at(json, "bytes_per_token"), "bytes_per_token");
+  if (auto window = json.find("window"); window != json.end())
+    cache.window = integer(*window, "window", 1, maxToken);
   return cache;
 }
 
@@ -151,6 +153,8 @@ void parseModel(const Json &json, Manifest &m) {
   m.maxSeq = integer(at(json, "max_seq"), "max_seq", 1, maxToken);
   m.maxPositions = integer(at(json, "max_positions"), "max_positions", m.maxSeq, maxToken);
   m.positionBlock = integer(at(json, "position_block"), "position_block", 1, maxToken);
+  if (auto positions = json.find("rewind_positions"); positions != json.end())
+    m.rewindPositions = integer(*positions, "rewind_positions", 0, maxToken);
   for (const Json &cache : array(at(json, "caches"), "caches"))
     m.caches.push_back(parseCache(cache));
   parseEntry(at(json, "entry"), m);
@@ -232,6 +236,25 @@ uint64_t cacheBytesPerToken(const Manifest &manifest) {
   return bytes;
 }
 
+int64_t blocksOfCache(const Manifest &manifest, const CacheSpec &cache, int64_t rows) {
+  int64_t positions = manifest.maxSeq;
+  // A row's window must outlast the rows after it that are there already: those of its own call, or
+  // those that are taken back to it.
+  if (cache.window > 0)
+    positions = std::min(positions, cache.window + std::max({rows, manifest.batchInvariantRows,
+                                                             manifest.rewindPositions}));
+  return (positions + manifest.positionBlock - 1) / manifest.positionBlock;
+}
+
+uint64_t cacheBytesPerSequence(const Manifest &manifest, int64_t rows) {
+  uint64_t bytes = 0;
+  for (const CacheSpec &cache : manifest.caches)
+    bytes += cache.bytesPerToken *
+             static_cast<uint64_t>(std::min(manifest.maxSeq, blocksOfCache(manifest, cache, rows) *
+                                                                 manifest.positionBlock));
+  return bytes;
+}
+
 uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits) {
   return manifest.scratchBytesFixed + static_cast<uint64_t>(rows) * manifest.scratchBytesPerRow +
          static_cast<uint64_t>(withLogits) * static_cast<uint64_t>(manifest.vocab) * sizeof(float);
@@ -240,8 +263,8 @@ uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits)
 int64_t prefillChunkSize(std::optional<int64_t> asked, const Manifest &manifest, bool allLogits) {
   if (asked)
     return *asked;
-  constexpr int64_t most = 512, least = 16;
-  int64_t rows = most;
+  constexpr int64_t least = 16;
+  int64_t rows = kMaxPromptRows;
   while (rows > least && bytesOfCall(manifest, rows, allLogits ? rows : 0) > kMaxStepBytes)
     rows /= 2;
   return rows;

@@ -20,11 +20,12 @@ struct CacheSpec {
   std::vector<int64_t>
       shape; ///< Physical; `batchSize` and `blockCount` are placeholders for run-time sizes.
   uint64_t bytesPerToken = 0; ///< Of one sequence.
+  int64_t window = 0;         ///< The model reads so many positions up to a row's own; 0: all.
 
   uint64_t elementBytes() const { return element == "f32" ? 4 : element == "bf16" ? 2 : 1; }
 
   static constexpr int64_t batchSize = -1;  ///< The number of sequences.
-  static constexpr int64_t blockCount = -2; ///< ceil(maxSeq / positionBlock).
+  static constexpr int64_t blockCount = -2; ///< See blocksOfCache.
 };
 
 struct Manifest {
@@ -42,6 +43,8 @@ struct Manifest {
   std::vector<EntryRole> arguments;
   std::vector<CacheSpec> caches;
   int64_t positionBlock = 64;
+  /// Caches with a window keep enough to take back so many positions of a sequence.
+  int64_t rewindPositions = 0;
   uint64_t scratchBytesPerRow = 0, scratchBytesFixed = 0;
   uint64_t weightBytes = 0; ///< 0: not stated.
   uint64_t parameters = 0;  ///< Of the model as published; 0: not stated.
@@ -89,6 +92,14 @@ struct Manifest {
 /// Bytes that a position of a sequence takes in all caches.
 uint64_t cacheBytesPerToken(const Manifest &manifest);
 
+/// Blocks of positions of a sequence that a cache has memory for, where a call of the model has at
+/// most `rows` rows of a prompt, and of decoding at most batchInvariantRows of a sequence: those of
+/// the whole context, or, with a window, a ring of what the rows see and of what may be taken back.
+int64_t blocksOfCache(const Manifest &manifest, const CacheSpec &cache, int64_t rows);
+
+/// Bytes of the caches of a sequence, without padding.
+uint64_t cacheBytesPerSequence(const Manifest &manifest, int64_t rows);
+
 /// Bytes of a call's buffers: scratch memory for all rows and the logits of some.
 uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits);
 
@@ -96,7 +107,10 @@ uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits)
 /// a program takes besides weights and caches, code and sampling from 128 Ki tokens need a part.
 inline constexpr uint64_t kMaxStepBytes = uint64_t(40) << 20;
 
-/// Rows of a prompt per call: as requested, else 512, halved until
+/// Rows of a prompt per call, unless more are requested.
+inline constexpr int64_t kMaxPromptRows = 512;
+
+/// Rows of a prompt per call: as requested, else kMaxPromptRows, halved until
 /// the buffers, with the logits of every row if `allLogits`, take at most kMaxStepBytes.
 int64_t prefillChunkSize(std::optional<int64_t> asked, const Manifest &manifest,
                          bool allLogits = false);

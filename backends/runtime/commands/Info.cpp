@@ -66,6 +66,7 @@ Json describe(const program::ProgramFile &file, const Manifest &m, const CheckTa
           {"target", manifest["target"]},
           {"runs_here", bool(check(m.cpu, m.features))},
           {"cache_bytes_per_token", cacheBytesPerToken(m)},
+          {"cache_bytes", cacheBytesPerSequence(m, prefillChunkSize(std::nullopt, m))},
           {"file_bytes", file.layout().fileSize},
           {"sections", sectionsOf(file)},
           {"version", MICA_VERSION},
@@ -73,10 +74,26 @@ Json describe(const program::ProgramFile &file, const Manifest &m, const CheckTa
           {"manifest", manifest}};
 }
 
+/// Which layers keep less than the context.
+std::string windowWords(const Manifest &m, int64_t promptRows) {
+  std::string text;
+  for (const CacheSpec &cache : m.caches) {
+    int64_t kept = blocksOfCache(m, cache, promptRows) * m.positionBlock;
+    if (cache.window == 0 || kept >= m.maxSeq)
+      continue;
+    std::string words = "; layers with a window of " + std::to_string(cache.window) + " keep " +
+                        std::to_string(kept);
+    if (text.find(words) == text.npos)
+      text += words;
+  }
+  return text;
+}
+
 std::string size(uint64_t bytes) { return bytesText(static_cast<double>(bytes)); }
 
 std::string words(const program::ProgramFile &file, const Manifest &m, const CheckTarget &check) {
   std::string text;
+  int64_t promptRows = prefillChunkSize(std::nullopt, m);
   auto line = [&](const char *name, const std::string &value) {
     text += name + std::string(14 - std::char_traits<char>::length(name), ' ') + value + "\n";
   };
@@ -91,8 +108,9 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Che
   if (!rows.empty())
     line("rows", rows);
   line("vocabulary", std::to_string(m.vocab));
-  line("context",
-       std::to_string(m.maxSeq) + " positions, " + size(cacheBytesPerToken(m)) + " each");
+  line("context", std::to_string(m.maxSeq) + " positions, " + size(cacheBytesPerToken(m)) +
+                      " each, " + size(cacheBytesPerSequence(m, promptRows)) + " for all" +
+                      windowWords(m, promptRows));
   for (int64_t threshold : m.ropeLengthThresholds)
     if (threshold < m.maxSeq)
       line("frequencies", "of rope change beyond " + std::to_string(threshold) +

@@ -67,15 +67,17 @@ public:
     if (request.length > session.length(0))
       return Error{"cannot go back to " + std::to_string(request.length) + " positions of " +
                    std::to_string(session.length(0)) + "; feed the ids before them again"};
-    session.truncate(0, request.length);
-    auto end = request.length + static_cast<int64_t>(request.ids.size());
+    ids.resize(static_cast<size_t>(request.length));
+    ids.insert(ids.end(), request.ids.begin(), request.ids.end());
+    auto end = static_cast<int64_t>(ids.size());
+    // Where what the windows keep does not reach back, earlier ids are fed again.
+    int64_t kept = session.rewind(0, request.length);
     session.setTotalLength(0, std::max(end, request.total));
-    for (size_t i = 0; i < request.ids.size(); ++i) {
-      bool wanted = static_cast<int64_t>(i) >= request.first;
-      if (Status pushed = session.add(0, request.ids[i], role, wanted); !pushed)
+    for (int64_t i = kept; i < end; ++i) {
+      bool wanted = i >= request.length + request.first;
+      if (Status pushed = session.add(0, ids[static_cast<size_t>(i)], role, wanted); !pushed)
         return pushed;
-      if (session.queued() >= session.chunk() || session.atMemoryLimit() ||
-          i + 1 == request.ids.size())
+      if (session.queued() >= session.chunk() || session.atMemoryLimit() || i + 1 == end)
         if (Status done = run(); !done)
           return done;
     }
@@ -93,6 +95,7 @@ private:
   }
 
   Session &session;
+  Tokens ids; ///< Of all positions.
   RowRole role;
   ProbeListener *probes; ///< or null
   int out;

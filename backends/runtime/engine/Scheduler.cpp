@@ -185,7 +185,8 @@ std::optional<size_t> Scheduler::freeSlot(const Request &request, int64_t &reuse
     const Tokens &cached = slots[s].cached;
     auto differs = std::mismatch(request.prompt.begin(), request.prompt.begin() + most,
                                  cached.begin(), cached.end());
-    int64_t same = differs.first - request.prompt.begin();
+    int64_t same =
+        session->rewindable(static_cast<int64_t>(s), differs.first - request.prompt.begin());
     if (!best || same > reused || (same == reused && cached.size() < slots[*best].cached.size())) {
       best = s;
       reused = same;
@@ -346,9 +347,10 @@ bool Scheduler::queue(const Row &row) {
   return bool(pushed);
 }
 
-/// Forgets all positions of a slot but the first ones.
+/// Forgets all positions of a slot but the first ones, as many as Session::rewindable has said or
+/// all but a draft.
 void Scheduler::rewind(size_t s, int64_t length) {
-  session->truncate(static_cast<int64_t>(s), length);
+  session->rewind(static_cast<int64_t>(s), length);
   session->setTotalLength(static_cast<int64_t>(s), slots[s].task->totalLength());
 }
 
@@ -496,7 +498,7 @@ void Scheduler::end(size_t s, Finish finish) {
 
 /// What the slot has cached is not relied on any more.
 void Scheduler::fail(size_t s, const Error &error) {
-  session->truncate(static_cast<int64_t>(s), 0);
+  session->rewind(static_cast<int64_t>(s), 0);
   slots[s].task->result.error = error;
   end(s, Finish::Failed);
 }

@@ -47,7 +47,7 @@ Status Session::reserveCaches(int64_t sequences) {
       if (size == CacheSpec::batchSize)
         size = sequences;
       else if (size == CacheSpec::blockCount)
-        size = (m.maxSeq + m.positionBlock - 1) / m.positionBlock;
+        size = blocksOfCache(m, spec, maxRows);
     }
     std::optional<uint64_t> count = elementCount(shape);
     if (!count)
@@ -66,6 +66,7 @@ Result<std::unique_ptr<Session>> Session::create(const Model &model, int64_t seq
                                                  int64_t chunk) {
   std::unique_ptr<Session> session(new Session(model, chunk));
   session->lengths.resize(static_cast<size_t>(sequences));
+  session->written.resize(static_cast<size_t>(sequences));
   if (model.manifest().takesLengths())
     session->histories.resize(static_cast<size_t>(sequences));
   if (Status reserved = session->reserveCaches(sequences); !reserved)
@@ -101,7 +102,29 @@ Status Session::add(int64_t sequence, int32_t token, RowRole role, bool wantLogi
   return {};
 }
 
-void Session::truncate(int64_t sequence, int64_t length) {
+int64_t Session::rewindable(int64_t sequence, int64_t length) const {
+  const Manifest &m = model.manifest();
+  for (const CacheSpec &cache : m.caches) {
+    if (cache.window == 0)
+      continue;
+    // Positions before it are overwritten, or would be by those that have been computed already.
+    int64_t kept = written[sequence] - blocksOfCache(m, cache, maxRows) * m.positionBlock;
+    if (length + 1 - cache.window < kept && kept > 0)
+      return 0;
+  }
+  return length;
+}
+
+int64_t Session::rewind(int64_t sequence, int64_t length) {
+  length = rewindable(sequence, length);
+  if (length == 0)
+    written[sequence] = 0;
+  forget(sequence, length);
+  return length;
+}
+
+/// Forgets everything after the first `length` positions of a sequence.
+void Session::forget(int64_t sequence, int64_t length) {
   lengths[sequence] = length;
   if (histories.empty())
     return;
@@ -225,6 +248,10 @@ Status Session::call(const Rows &rows, RowRole role, size_t firstLogits) {
   if (profile)
     profile->beginCall(rows.sequences, rows.positions);
   model.forward(pointers.data(), role);
+  for (size_t row = 0; row < rows.tokens.size(); ++row) {
+    int64_t &end = written[static_cast<size_t>(rows.sequences[row])];
+    end = std::max<int64_t>(end, rows.positions[row] + 1);
+  }
   if (profile)
     profile->endCall(rows.count());
   return {};
@@ -256,6 +283,8 @@ Result<int64_t> Session::recompute(int64_t sequence, int64_t end, int64_t length
       rows.positions.push_back(static_cast<int32_t>(position));
       rows.lengths.push_back(static_cast<int32_t>(length));
     }
+    if (filled == 0)
+      written[sequence] = 0;
     if (Status called = call(rows, role, 0); !called)
       return called.error();
     filled += rows.count();
@@ -267,7 +296,7 @@ Result<int64_t> Session::recompute(int64_t sequence, int64_t end, int64_t length
 
 void Session::discardQueued() {
   for (size_t row = queue.tokens.size(); row-- > 0;)
-    truncate(queue.sequences[row], queue.positions[row]);
+    forget(queue.sequences[row], queue.positions[row]);
   queue.clear();
 }
 
@@ -295,7 +324,7 @@ Result<bool> Session::prepare(const ShouldContinue &shouldContinue) {
         discardQueued();
         // Before the first call all is as it was.
         if (*filled > 0) {
-          truncate(sequence, *filled);
+          forget(sequence, *filled);
           known.regime = regime;
         }
         return false;

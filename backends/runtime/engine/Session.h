@@ -14,6 +14,10 @@
 // Where the arithmetic of a row depends on its role, the session calls the model once for each role
 // that is queued, so that a row is computed alike whatever else is queued with it.
 //
+// A cache with a window has memory for a ring of blocks: position p is in block p / 64 mod R. What
+// has been computed there last is there. A sequence that goes back further than the ring allows
+// begins anew.
+//
 // Where frequencies follow the length, all rows of a sequence must be on one side of each
 // threshold. When a sequence crosses one, in either direction, the session reads its tokens again,
 // once, with the frequencies of the new length, each in the role that it had. Between thresholds
@@ -44,8 +48,13 @@ public:
   int64_t length(int64_t sequence) const { return lengths[sequence]; }
   /// Positions that are still free.
   int64_t room(int64_t sequence) const { return model.manifest().maxSeq - lengths[sequence]; }
-  /// Forgets everything after the first `length` positions of a sequence.
-  void truncate(int64_t sequence, int64_t length);
+  /// Goes back to the first `length` positions of a sequence, if all that the next row would see is
+  /// still there; otherwise to none. Returns how many positions are left: those after them must be
+  /// computed anew. No caller is disappointed who takes back at most Manifest::rewindPositions of
+  /// the positions that have been computed.
+  int64_t rewind(int64_t sequence, int64_t length);
+  /// How many positions rewind would leave.
+  int64_t rewindable(int64_t sequence, int64_t length) const;
   /// Rows of a sequence up to position `total` are read as parts of a text of that length. Without
   /// it, a row is read as the last one of its text.
   void setTotalLength(int64_t sequence, int64_t total);
@@ -57,7 +66,8 @@ public:
   double recomputeSeconds() const { return secondsRecomputing; }
 
   /// Queues the next row of a sequence. All rows of one sequence must be queued one after the
-  /// other, and all that are queued together are read on the last one's side of a threshold.
+  /// other, no more at once than blocksOfCache is told, and all that are queued together are read
+  /// on the last one's side of a threshold.
   /// Errors: a token outside the vocabulary, a full context.
   Status add(int64_t sequence, int32_t token, RowRole role, bool wantLogits);
   int64_t queued() const { return queue.count(); }
@@ -96,6 +106,7 @@ private:
 
   Session(const Model &model, int64_t chunk) : model(model), maxRows(chunk) {}
   Status reserveCaches(int64_t sequences);
+  void forget(int64_t sequence, int64_t length);
   Status growScratch(size_t rows);
   Status growLogits(size_t outputs);
   size_t ropeRegime(int64_t length) const;
@@ -110,6 +121,7 @@ private:
   const Model &model;
   int64_t maxRows; ///< Of a call, also while tokens are recomputed.
   std::vector<int64_t> lengths;
+  std::vector<int64_t> written; ///< Per sequence, after the last position that has been computed.
   std::vector<SequenceHistory> histories; ///< Empty where frequencies follow no length.
   Rows queue;
   int64_t numRecomputed = 0;

@@ -15,13 +15,9 @@ using namespace serve;
 namespace {
 constexpr int64_t maxDefaultSequences = 8, defaultChunk = 128;
 
-/// Of caches at their full length.
-uint64_t cacheBytesPerSequence(const Manifest &manifest) {
-  return cacheBytesPerToken(manifest) * static_cast<uint64_t>(manifest.maxSeq);
-}
-
-Result<int64_t> chooseSequences(const Manifest &manifest, const ServeArguments &arguments) {
-  uint64_t each = std::max<uint64_t>(cacheBytesPerSequence(manifest), 1);
+Result<int64_t> chooseSequences(const Manifest &manifest, const ServeArguments &arguments,
+                                int64_t chunk) {
+  uint64_t each = std::max<uint64_t>(cacheBytesPerSequence(manifest, chunk), 1);
   uint64_t budget = arguments.cacheBytes.value_or(availableMemory("") / 2);
   auto fitting = static_cast<int64_t>(std::min<uint64_t>(budget / each, 1 << 20));
   if (fitting < 1 || (arguments.sequences && *arguments.sequences > fitting))
@@ -85,7 +81,8 @@ Status serveCommand(const Model &model, const ServeArguments &arguments) {
   Result<std::vector<std::string>> keys = apiKeys(arguments);
   if (!keys)
     return keys.error();
-  Result<int64_t> sequences = chooseSequences(*manifest, arguments);
+  int64_t chunk = prefillChunkSize(arguments.prefillChunk.value_or(defaultChunk), *manifest);
+  Result<int64_t> sequences = chooseSequences(*manifest, arguments, chunk);
   if (!sequences)
     return sequences.error();
 
@@ -99,14 +96,13 @@ Status serveCommand(const Model &model, const ServeArguments &arguments) {
       Api::errorBody);
   if (!server)
     return server.error();
-  int64_t chunk = prefillChunkSize(arguments.prefillChunk.value_or(defaultChunk), *manifest);
   Result<std::unique_ptr<EngineThread>> engine = EngineThread::start(
       model, {.slots = *sequences, .promptRows = chunk}, static_cast<size_t>(arguments.queue));
   if (!engine)
     return engine.error();
   api = std::make_unique<Api>(
       std::move(served), **engine,
-      cacheBytesPerSequence(*manifest) * static_cast<uint64_t>(*sequences),
+      cacheBytesPerSequence(*manifest, chunk) * static_cast<uint64_t>(*sequences),
       Api::Options{.keys = *std::move(keys),
                    .requestTimeout = std::chrono::seconds(arguments.requestTimeout)});
   (*server)->onSignal([&](int count) {

@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s --cache 3x8 | FileCheck %s
-// CHECK: 10 of 10 functions stated what to expect and did it
+// CHECK: 11 of 11 functions stated what to expect and did it
 
 // One step of one layer: rope, append, attention over what is cached. Two query heads share one key head.
 func.func private @step(%x: tensor<?x4xf32>, %k: !mica.kv_cache<2 x 1 x 2 x f32>, %v: !mica.kv_cache<2 x 1 x 2 x f32>, %s: tensor<?xi32>, %p: tensor<?xi32>)
@@ -219,6 +219,30 @@ func.func @old_cache_fused(%k: !mica.kv_cache<2 x 1 x 2 x f32>, %v: !mica.kv_cac
   %q, %k2, %v2 = mica.qkv_append %qkv, %table, %k, %v[%layer] at(%s, %s : tensor<1xi32>, tensor<1xi32>) half
       : tensor<1x6xf32>, tensor<1x2x1xf32>, !mica.kv_cache<2 x 1 x 2 x f32>, !mica.kv_cache<2 x 1 x 2 x f32> -> tensor<1x1x2xf32>
   return %v2 : !mica.kv_cache<2 x 1 x 2 x f32>
+}
+
+// Two layer types: one has a cache for all positions, the other for those that its attention sees, and of another
+// number of layers. Both mean the same, whatever a program keeps.
+!whole = !mica.kv_cache<3 x 1 x 2 x f32>
+!kept = !mica.kv_cache<2 x 1 x 2 x f32 window(2)>
+func.func @window_of_a_cache(%c: !whole, %d: !kept) -> (tensor<?x1x2xf32>, tensor<?x1x2xf32>) attributes {mica.expect_pairs, mica.tolerance = 0.0} {
+  %last = arith.constant 2 : index
+  %layer = arith.constant 1 : index
+  %x = arith.constant dense<[[[1.0, -2.0]], [[0.5, 3.0]], [[2.0, 0.25]], [[-1.0, 1.0]]]> : tensor<4x1x2xf32>
+  %s = arith.constant dense<0> : tensor<4xi32>
+  %p = arith.constant dense<[0, 1, 2, 3]> : tensor<4xi32>
+  %xd = tensor.cast %x : tensor<4x1x2xf32> to tensor<?x1x2xf32>
+  %sd = tensor.cast %s : tensor<4xi32> to tensor<?xi32>
+  %pd = tensor.cast %p : tensor<4xi32> to tensor<?xi32>
+  %c1 = mica.kv_append %xd, %c[%last] at(%sd, %pd : tensor<?xi32>, tensor<?xi32>) : tensor<?x1x2xf32>, !whole
+  %d1 = mica.kv_append %xd, %d[%layer] at(%sd, %pd : tensor<?xi32>, tensor<?xi32>) : tensor<?x1x2xf32>, !kept
+  %ck = mica.kv_read %c1[%last] : !whole -> tensor<?x?x1x2xf32>
+  %dk = mica.kv_read %d1[%layer] : !kept -> tensor<?x?x1x2xf32>
+  %a = mica.attention %xd, %ck, %ck at(%sd, %pd : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) window(2)
+      : tensor<?x1x2xf32>, tensor<?x?x1x2xf32>, tensor<?x?x1x2xf32> -> tensor<?x1x2xf32>
+  %b = mica.attention %xd, %dk, %dk at(%sd, %pd : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) window(2)
+      : tensor<?x1x2xf32>, tensor<?x?x1x2xf32>, tensor<?x?x1x2xf32> -> tensor<?x1x2xf32>
+  return %a, %b : tensor<?x1x2xf32>, tensor<?x1x2xf32>
 }
 
 // The first elements of each head, with the scale of all of them.

@@ -110,6 +110,11 @@ func.func private @f(!mica.kv_cache<1 x 2 x 0 x f32>)
 
 // -----
 
+// expected-error @+1 {{the window of a cache is a number of positions, or 0 for all, got -1}}
+func.func private @f(!mica.kv_cache<1 x 2 x 4 x f32 window(-1)>)
+
+// -----
+
 // expected-error @+1 {{a cache holds f32, bf16 or !mica.int8, got 'f16'}}
 func.func private @f(!mica.kv_cache<1 x 2 x 4 x f16>)
 

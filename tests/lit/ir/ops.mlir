@@ -124,6 +124,16 @@ func.func @packed_caches(%keys: !packed_keys, %values: !packed_values) {
   return
 }
 
+// Caches of which the last positions are read, before and after their layout is chosen; 0 is none.
+// CHECK-LABEL: func.func @windows
+// CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x f32 window(128)>
+// CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x bf16 window(1), <keys, block = 64, depth = 2>>
+// CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x f32>
+func.func @windows(%a: !mica.kv_cache<3 x 2 x 4 x f32 window(128)>,
+    %b: !mica.kv_cache<3 x 2 x 4 x bf16 window(1), <keys, block = 64, depth = 2>>, %c: !mica.kv_cache<3 x 2 x 4 x f32 window(0)>) {
+  return
+}
+
 // Integers: rows of any width are quantized by the append; attention reads them with queries of f32.
 // CHECK-LABEL: func.func @integer_caches
 // CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x !mica.int8>

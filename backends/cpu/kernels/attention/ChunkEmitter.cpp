@@ -3,6 +3,7 @@
 #include "backends/cpu/kernels/attention/ChunkEmitter.h"
 
 #include "backends/cpu/features/InterleavedPages.h"
+#include "backends/cpu/kernels/attention/CacheBlock.h"
 #include "backends/cpu/kernels/attention/ValuesInKeys.h"
 #include "backends/cpu/kernels/matmul/AmxTile.h"
 #include "backends/cpu/kernels/matmul/Tile.h"
@@ -126,7 +127,9 @@ PositionBlock ChunkEmitter::blockAt(const RowRun &run, Value number) {
     needsMask = arith::OrIOp::create(b, needsMask,
                                      arith::CmpIOp::create(b, arith::CmpIPredicate::ult, first,
                                                            chunks.firstSeen(run.lastPosition)));
-  return {number, first, b.div(b.add(live, depth - 1), depth), needsMask};
+  Value inValues = spec.valuesInKeys ? Value() : indexOfBlock(b, vCache, spec.values, number);
+  return {indexOfBlock(b, kCache, spec.keys, number), inValues, first,
+          b.div(b.add(live, depth - 1), depth), needsMask};
 }
 
 Value ChunkEmitter::streamsAt(const RowRun &run, const PositionBlock &at, Value pair) {
@@ -233,7 +236,7 @@ void ChunkEmitter::accumulateWeights(const PackedPanel &scaled, Value pair, Arra
 }
 
 PackedPanel ChunkEmitter::panelOfKeys(const RowRun &run, const PositionBlock &at) {
-  PackedPanel panel = panelOf(b, kCache, {layer, run.sequence, run.head, at.number}, block,
+  PackedPanel panel = panelOf(b, kCache, {layer, run.sequence, run.head, at.inKeys}, block,
                               spec.keys.getLayout().getDepth());
   panel.streams = at.streams;
   return panel;
@@ -242,8 +245,8 @@ PackedPanel ChunkEmitter::panelOfKeys(const RowRun &run, const PositionBlock &at
 PackedPanel ChunkEmitter::panelOfValues(const RowRun &run, const PositionBlock &at) {
   if (spec.valuesInKeys)
     return {transposed, b.idx(0), valuesOf(spec), spec.values.getLayout().getDepth()};
-  PackedPanel panel = panelOf(b, vCache, {layer, run.sequence, run.head, at.number}, valuesOf(spec),
-                              spec.values.getLayout().getDepth());
+  PackedPanel panel = panelOf(b, vCache, {layer, run.sequence, run.head, at.inValues},
+                              valuesOf(spec), spec.values.getLayout().getDepth());
   panel.streams = at.streams;
   return panel;
 }

@@ -54,10 +54,10 @@ struct RowRun {
 
 /// A block of positions, as a run sees it.
 struct PositionBlock {
-  mlir::Value number;
-  mlir::Value first;        ///< position
-  mlir::Value liveGroups;   ///< groups of positions before those that no row of the run sees
-  mlir::Value needsMask;    ///< whether some row does not see all of it
+  mlir::Value inKeys, inValues; ///< its indices in the caches
+  mlir::Value first;            ///< position
+  mlir::Value liveGroups;       ///< groups of positions before those that no row of the run sees
+  mlir::Value needsMask;        ///< whether some row does not see all of it
   mlir::Value streams = {}; ///< whether its keys and values come from memory, with more after them
 };
 

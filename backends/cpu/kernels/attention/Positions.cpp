@@ -2,6 +2,7 @@
 
 #include "backends/cpu/kernels/attention/Positions.h"
 
+#include "backends/cpu/kernels/attention/CacheBlock.h"
 #include "backends/cpu/kernels/rows/Int8Row.h"
 
 #include <cmath>
@@ -250,37 +251,52 @@ Value headScale(KernelBuilder &b, const Head &head, int64_t headDim, double eps)
   return b.inverseRootOfMean(squares, headDim, eps);
 }
 
-/// One head at one position of a cache.
-struct CacheSlot {
-  Value cache, layer, sequence, head, position;
+/// One position of a cache.
+class CacheSlot {
+public:
+  CacheSlot(KernelBuilder &b, Value cache, KvCacheType type, Value layer, Value sequence,
+            Value position)
+      : cache(cache), type(type), inBlock(b.rem(position, type.getLayout().getBlock())),
+        layer(layer), sequence(sequence),
+        block(indexOfBlock(b, cache, type, b.div(position, type.getLayout().getBlock()))) {}
 
-  /// An element of the block.
-  SmallVector<Value> at(KernelBuilder &b, KvLayoutAttr layout, Value element) const {
-    return {layer, sequence, head, b.div(position, layout.getBlock()), element};
+  /// An element of the block that has the position.
+  SmallVector<Value> at(Value head, Value element) const {
+    return {layer, sequence, head, block, element};
   }
+
+  Value cache;
+  KvCacheType type;
+  Value inBlock; ///< the position's number in its block
+
+private:
+  Value layer, sequence, block;
 };
 
 /// Writes the elements of a head into their places; see #mica.kv_layout for the formulas.
-void scatterHead(KernelBuilder &b, const CacheSlot &slot, KvCacheType type,
+void scatterHead(KernelBuilder &b, const CacheSlot &slot, Value number,
                  llvm::function_ref<Value(Value)> element) {
+  KvCacheType type = slot.type;
   KvLayoutAttr layout = type.getLayout();
   int64_t block = layout.getBlock(), depth = layout.getDepth(),
           padded = roundUp(type.getHeadDim(), kHeadDimUnit);
   bool keys = layout.getKind() == KvKind::Keys;
-  Value inBlock = b.rem(slot.position, block);
+  Value inBlock = slot.inBlock;
   b.loop(type.getHeadDim(), [&](Value d) {
     Value group = b.div(keys ? d : inBlock, depth), lane = b.rem(keys ? d : inBlock, depth);
     Value column = keys ? inBlock : d;
     Value place = b.add(b.mul(b.add(b.mul(group, keys ? block : padded), column), depth), lane);
-    b.store(element(d), slot.cache, slot.at(b, layout, place));
+    b.store(element(d), slot.cache, slot.at(number, place));
   });
 }
 
-/// Writes a head, rounded to the elements of the cache, and the scale that its integers have.
-void appendHead(KernelBuilder &b, const CacheSlot &slot, KvCacheType type, const Head &head) {
+/// Writes head `number`, rounded to the elements of the cache, and the scale that its integers
+/// have.
+void appendHead(KernelBuilder &b, const CacheSlot &slot, Value number, const Head &head) {
+  KvCacheType type = slot.type;
   int64_t headDim = type.getHeadDim();
   if (!isQuantized(type.getElementType()))
-    return scatterHead(b, slot, type, [&](Value d) {
+    return scatterHead(b, slot, number, [&](Value d) {
       return b.fromF32(b.loadF32(head.buffer, head.at(b, d)), type.getElementType());
     });
   auto load = [&](Value column, Value live) { return head.load(b, column, live); };
@@ -291,10 +307,9 @@ void appendHead(KernelBuilder &b, const CacheSlot &slot, KvCacheType type, const
     b.storeVector(arith::TruncIOp::create(b, b.vec(i8), row.integers(column, live)), integers,
                   column);
   });
-  scatterHead(b, slot, type, [&](Value d) { return b.load(integers, d); });
-  KvLayoutAttr layout = type.getLayout();
-  Value scales = b.idx(type.getScaleOffset(0)), inBlock = b.rem(slot.position, layout.getBlock());
-  storeAsBytes(b, row.scale, slot.cache, slot.at(b, layout, b.add(scales, b.mul(inBlock, 4))));
+  scatterHead(b, slot, number, [&](Value d) { return b.load(integers, d); });
+  Value scales = b.idx(type.getScaleOffset(0));
+  storeAsBytes(b, row.scale, slot.cache, slot.at(number, b.add(scales, b.mul(slot.inBlock, 4))));
 }
 
 } // namespace
@@ -316,11 +331,10 @@ void mica::cpu::emitRope(KernelBuilder &b, ValueRange args, Pairing pairing) {
 void mica::cpu::emitKvAppend(KernelBuilder &b, ValueRange args, KvCacheType cache) {
   Value x = args[2], sequences = args[3], positions = args[4], layer = args[5], target = args[6];
   b.loop(args[0], args[1], 1, [&](Value row) {
-    Value sequence = b.loadIndex(sequences, row), position = b.loadIndex(positions, row);
-    b.loop(cache.getHeads(), [&](Value h) {
-      appendHead(b, {target, layer, sequence, h, position}, cache,
-                 Head{x, {row, h}, b.idx(0), {}, {}});
-    });
+    CacheSlot slot(b, target, cache, layer, b.loadIndex(sequences, row),
+                   b.loadIndex(positions, row));
+    b.loop(cache.getHeads(),
+           [&](Value h) { appendHead(b, slot, h, Head{x, {row, h}, b.idx(0), {}, {}}); });
   });
 }
 
@@ -353,6 +367,8 @@ void mica::cpu::emitQkvAppend(KernelBuilder &b, ValueRange args, const QkvAppend
   Value rotated = b.stackBuffer({headDim}, b.getF32Type());
   b.loop(args[0], args[1], 1, [&](Value row) {
     Value sequence = b.loadIndex(sequences, row), position = b.loadIndex(positions, row);
+    CacheSlot keys(b, kCache, spec.keys, layer, sequence, position),
+        values(b, vCache, spec.values, layer, sequence, position);
     b.loop(spec.heads, [&](Value h) {
       rotateHead(b, headAt(row, 0, h, qGain), headDim, table, row, spec.pairing,
                  [&](Value vector, Value column, Value live) {
@@ -365,11 +381,9 @@ void mica::cpu::emitQkvAppend(KernelBuilder &b, ValueRange args, const QkvAppend
                  [&](Value vector, Value column, Value live) {
                    b.storeVector(vector, rotated, column, live);
                  });
-      appendHead(b, {kCache, layer, sequence, g, position}, spec.keys,
-                 Head{rotated, {}, b.idx(0), {}, {}});
+      appendHead(b, keys, g, Head{rotated, {}, b.idx(0), {}, {}});
       auto [product, own] = partOf(spec.heads + groups);
-      appendHead(b, {vCache, layer, sequence, g, position}, spec.values,
-                 Head{product, {row}, b.mul(b.add(g, own), headDim), {}, {}});
+      appendHead(b, values, g, Head{product, {row}, b.mul(b.add(g, own), headDim), {}, {}});
     });
   });
 }

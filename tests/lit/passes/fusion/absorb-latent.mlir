@@ -7,8 +7,8 @@
 // CHECK: mica.weight @"1.keys" from [#mica.slice<"1.k_b", entry 0>, #mica.slice<"1.k_b", entry 1>] stack : tensor<2x16x8xf32>
 // CHECK: mica.weight @"1.values" from [#mica.slice<"1.values", rows 0 to 8 of 16>, #mica.slice<"1.values", rows 8 to 16 of 16>] stack : tensor<2x8x16xf32>
 // CHECK: func.func private @layer(%[[C:.*]]: tensor<?x16xf32>, %[[QA:.*]]: tensor<?x2x8xf32>, %[[QB:.*]]: tensor<?x2x4xf32>,
-// CHECK-SAME: %[[T:[a-z0-9]*]]: tensor<?x1x4xf32>, %[[CACHE:[a-z0-9]*]]: !mica.kv_cache<2 x 1 x 20 x f32>, %{{[a-z0-9]*}}: index
-// CHECK-SAME: %[[WK:[a-z0-9]*]]: tensor<2x16x8xf32>, %[[WV:[a-z0-9]*]]: tensor<2x8x16xf32>) -> (tensor<?x2x8xf32>, !mica.kv_cache<2 x 1 x 20 x f32>)
+// CHECK-SAME: %[[T:[a-z0-9]*]]: tensor<?x1x4xf32>, %[[CACHE:[a-z0-9]*]]: !mica.kv_cache<2 x 1 x 20 x f32 window(7)>, %{{[a-z0-9]*}}: index
+// CHECK-SAME: %[[WK:[a-z0-9]*]]: tensor<2x16x8xf32>, %[[WV:[a-z0-9]*]]: tensor<2x8x16xf32>) -> (tensor<?x2x8xf32>, !mica.kv_cache<2 x 1 x 20 x f32 window(7)>)
 // CHECK: %[[L:.*]] = mica.split_heads %[[C]] : tensor<?x16xf32> to tensor<?x1x16xf32>
 // CHECK: %[[K:.*]] = mica.concat_heads %[[L]], %[[T]]
 // CHECK: %[[NEXT:.*]] = mica.kv_append %[[K]], %[[CACHE]]
@@ -19,13 +19,13 @@
 // CHECK: %[[A:.*]] = mica.attention %[[Q]], %[[KEYS]], %[[VALUES]] {{.*}} causal scale(3.000000e-01) window(7) : {{.*}} -> tensor<?x2x16xf32>
 // CHECK: %[[Y:.*]] = mica.head_linear %[[A]], %[[WV]]
 // CHECK: return %[[Y]], %[[NEXT]]
-// CHECK: func.func @main({{.*}}, %[[MAIN:[a-z0-9]*]]: !mica.kv_cache<2 x 1 x 20 x f32> {mica.role = "cache"})
-// CHECK-SAME: -> (!mica.kv_cache<2 x 1 x 20 x f32> {mica.role = "cache"}, tensor<?x2x8xf32> {mica.role = "logits"})
+// CHECK: func.func @main({{.*}}, %[[MAIN:[a-z0-9]*]]: !mica.kv_cache<2 x 1 x 20 x f32 window(7)> {mica.role = "cache"})
+// CHECK-SAME: -> (!mica.kv_cache<2 x 1 x 20 x f32 window(7)> {mica.role = "cache"}, tensor<?x2x8xf32> {mica.role = "logits"})
 // CHECK: %[[ONE:.*]]:2 = call @layer({{.*}}, %[[MAIN]], {{.*}}) :
 // CHECK: %[[TWO:.*]]:2 = call @layer({{.*}}, %[[ONE]]#1, {{.*}}) :
 // CHECK: return %[[TWO]]#1, %[[TWO]]#0
-!k = !mica.kv_cache<2 x 2 x 12 x f32>
-!v = !mica.kv_cache<2 x 2 x 8 x f32>
+!k = !mica.kv_cache<2 x 2 x 12 x f32 window(7)>
+!v = !mica.kv_cache<2 x 2 x 8 x f32 window(7)>
 module {
   mica.weight @"0.keys" from [#mica.slice<"0.kv_b", rows 0 to 8 of 16>] : tensor<16x16xf32>
   mica.weight @"0.values" from [#mica.slice<"0.kv_b", rows 8 to 16 of 16>] : tensor<16x16xf32>

@@ -213,3 +213,39 @@ func.func @no_second_stream(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<
   return %d : tensor<?x32xf32>
 }
 func.func private @both(%x: tensor<?x32xf32>, %z: tensor<?x32xf32>, %layer: index, %w: tensor<32xf32>) -> tensor<?x32xf32>
+
+// -----
+
+// Layer types with caches of their own: each cache is carried, and each call takes the layer's number in the model and that
+// in its caches.
+!window = !mica.kv_cache<4 x 2 x 8 x f32 window(16)>
+!whole = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func private @near(%x: tensor<?x32xf32>, %c: !window, %layer: index, %cache_layer: index) -> (tensor<?x32xf32>, !window) {
+  return %x, %c : tensor<?x32xf32>, !window
+}
+func.func private @far(%x: tensor<?x32xf32>, %c: !whole, %layer: index, %cache_layer: index) -> (tensor<?x32xf32>, !whole) {
+  return %x, %c : tensor<?x32xf32>, !whole
+}
+// CHECK-LABEL: func @own_caches
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x32xf32>, %[[W:[a-z0-9]+]]: {{.*}}, %[[A:[a-z0-9]+]]: !mica.kv_cache<2 x
+func.func @own_caches(%x: tensor<?x32xf32>, %w: !window, %a: !whole) -> (tensor<?x32xf32>, !window, !whole) {
+  // CHECK: %[[R:.*]]:3 = scf.for %[[I:.*]] = {{.*}} iter_args(%[[XI:.*]] = %[[X]], %[[WI:.*]] = %[[W]], %[[AI:.*]] = %[[A]])
+  // CHECK: %[[FIRST:.*]]:2 = func.call @near(%[[XI]], %[[WI]], %{{.*}}, %{{.*}})
+  // CHECK: %[[SECOND:.*]]:2 = func.call @near(%[[FIRST]]#0, %[[FIRST]]#1, %{{.*}}, %{{.*}})
+  // CHECK: %[[THIRD:.*]]:2 = func.call @far(%[[SECOND]]#0, %[[AI]], %{{.*}}, %[[I]])
+  // CHECK: scf.yield %[[THIRD]]#0, %[[SECOND]]#1, %[[THIRD]]#1
+  // CHECK: return %[[R]]#0, %[[R]]#1, %[[R]]#2
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %2 = arith.constant 2 : index
+  %3 = arith.constant 3 : index
+  %4 = arith.constant 4 : index
+  %5 = arith.constant 5 : index
+  %x1, %w1 = call @near(%x, %w, %0, %0) : (tensor<?x32xf32>, !window, index, index) -> (tensor<?x32xf32>, !window)
+  %x2, %w2 = call @near(%x1, %w1, %1, %1) : (tensor<?x32xf32>, !window, index, index) -> (tensor<?x32xf32>, !window)
+  %x3, %a1 = call @far(%x2, %a, %2, %0) : (tensor<?x32xf32>, !whole, index, index) -> (tensor<?x32xf32>, !whole)
+  %x4, %w3 = call @near(%x3, %w2, %3, %2) : (tensor<?x32xf32>, !window, index, index) -> (tensor<?x32xf32>, !window)
+  %x5, %w4 = call @near(%x4, %w3, %4, %3) : (tensor<?x32xf32>, !window, index, index) -> (tensor<?x32xf32>, !window)
+  %x6, %a2 = call @far(%x5, %a1, %5, %1) : (tensor<?x32xf32>, !whole, index, index) -> (tensor<?x32xf32>, !whole)
+  return %x6, %w4, %a2 : tensor<?x32xf32>, !window, !whole
+}

@@ -4,12 +4,16 @@
 // violation with NaN; rows that see the token `poison` have such logits as well. With FOLLOWS_LENGTHS it is one
 // whose rows follow the length of their text, on two sides of a threshold: all that a row sees must
 // have been made on its own side. With DEPENDS_ON_ROLE the logits of a decoded row are those of the
-// next token but one.
+// next token but one. With HAS_WINDOW only the last positions count, in a cache that is a ring of
+// blocks, where each must be what has been computed there.
 #include "backends/runtime/abi/RuntimeTable.h"
 
 #include <stddef.h>
 
 enum { block = 4, threshold = 8, ofLongTexts = 1 << 20 };
+#ifdef HAS_WINDOW
+enum { window = 5, ofPosition = 64 };
+#endif
 
 // Places of the arguments, in no order that compiled models have: fakeManifest lists them.
 enum {
@@ -60,7 +64,34 @@ static int32_t at(const Vector *v, int64_t i) {
 
 static float *cell(const Cube *cache, int64_t sequence, int64_t position) {
   return (float *)cache->aligned + sequence * cache->strides[0] +
-         position / block * cache->strides[1] + position % block * cache->strides[2];
+         position / block % cache->sizes[1] * cache->strides[1] +
+         position % block * cache->strides[2];
+}
+
+/// The first position that a row sees.
+static int64_t firstSeen(int64_t position) {
+#ifdef HAS_WINDOW
+  return position < window ? 0 : position + 1 - window;
+#else
+  return 0;
+#endif
+}
+
+/// What is added to the token in the cache where positions take each other's places.
+static int32_t markOf(int64_t position) {
+#ifdef HAS_WINDOW
+  return (int32_t)position * ofPosition;
+#else
+  return 0;
+#endif
+}
+
+static int mayHold(const Cube *cache, int64_t position) {
+#ifdef HAS_WINDOW
+  return 1;
+#else
+  return position < cache->sizes[1] * block;
+#endif
 }
 
 /// What is added to the token in the cache: more than any vocabulary has.
@@ -79,12 +110,12 @@ static void append(Call *call) {
     for (int64_t earlier = 0; !follows && earlier < r; ++earlier)
       if (at(call->sequences, earlier) == sequence)
         call->broken = 1;
-    if (position >= call->cache->sizes[1] * block ||
+    if (!mayHold(call->cache, position) ||
         (position > 0 && *cell(call->cache, sequence, position - 1) == 0))
       call->broken = 1;
     if (call->lengths && at(call->lengths, r) <= position)
       call->broken = 1;
-    *cell(call->cache, sequence, position) = (float)(token + 1 + sideOf(call, r));
+    *cell(call->cache, sequence, position) = (float)(token + 1 + sideOf(call, r) + markOf(position));
   }
 }
 
@@ -105,8 +136,9 @@ static void head(void *context, int64_t begin, int64_t end) {
     int32_t row = at(call->outputs, o);
     int64_t next = 7 + call->shift;
     int broken = call->broken;
-    for (int64_t p = 0; p <= at(call->positions, row); ++p) {
-      int64_t seen = (int64_t)*cell(call->cache, at(call->sequences, row), p);
+    for (int64_t p = firstSeen(at(call->positions, row)); p <= at(call->positions, row); ++p) {
+      int64_t seen = (int64_t)*cell(call->cache, at(call->sequences, row), p) - markOf(p);
+      broken |= seen < 1 || (call->lengths ? 0 : seen > vocab);
       int64_t token = seen % ofLongTexts - 1;
       broken |= (seen > ofLongTexts) != (sideOf(call, row) > 0) || token == vocab - 1;
       next += token * (p + 1);

@@ -36,6 +36,15 @@ std::string fakeManifestOfLengths() {
   return manifest;
 }
 
+std::string fakeManifestOfWindows() {
+  std::string manifest = fakeManifest("", fakeVocab, 60);
+  std::string_view first = R"("bytes_per_token": 4)";
+  manifest.replace(manifest.find(first), first.size(),
+                   std::string(first) + R"(, "window": )" + std::to_string(fakeWindow));
+  manifest.insert(manifest.rfind('}'), R"(, "rewind_positions": )" + std::to_string(fakeRewind));
+  return manifest;
+}
+
 std::string withBytesPerRow(std::string manifest, uint64_t bytes) {
   std::string_view usual = "\"bytes_per_row\": 256";
   return manifest.replace(manifest.find(usual), usual.size(),
@@ -52,6 +61,7 @@ static const char *fakeModelOf(const std::string &manifest) {
   auto says = [&](const char *key) { return manifest.find(key) != manifest.npos; };
   return says("rope_length_thresholds") ? MICA_FAKE_MODEL_OF_LENGTHS
          : says("depends_on_role")      ? MICA_FAKE_MODEL_OF_ROLES
+         : says("rewind_positions")     ? MICA_FAKE_MODEL_OF_WINDOWS
                                         : MICA_FAKE_MODEL;
 }
 
@@ -83,6 +93,14 @@ int32_t fakeNext(const rt::Tokens &tokens, int64_t vocab) {
   for (size_t i = 0; i < tokens.size(); ++i)
     next += static_cast<int64_t>(tokens[i]) * static_cast<int64_t>(i + 1);
   return static_cast<int32_t>(next % vocab);
+}
+
+int32_t fakeNextInWindow(const rt::Tokens &tokens) {
+  int64_t next = 7;
+  size_t first = tokens.size() < fakeWindow ? 0 : tokens.size() - fakeWindow;
+  for (size_t i = first; i < tokens.size(); ++i)
+    next += static_cast<int64_t>(tokens[i]) * static_cast<int64_t>(i + 1);
+  return static_cast<int32_t>(next % fakeVocab);
 }
 
 rt::Tokens fakeContinuation(rt::Tokens prompt, int64_t count, int64_t vocab) {

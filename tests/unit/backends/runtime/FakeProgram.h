@@ -24,6 +24,10 @@ std::string fakeManifest(const std::string &features = "", int64_t vocab = fakeV
 /// That of the model whose rows follow the length of their text.
 std::string fakeManifestOfLengths();
 
+/// That of the model of which rows see the last positions only. Six of them can be taken back.
+std::string fakeManifestOfWindows();
+inline constexpr int64_t fakeWindow = 5, fakeRewind = 6;
+
 /// `manifest` of a model whose rows take so much scratch memory.
 std::string withBytesPerRow(std::string manifest, uint64_t bytes);
 
@@ -37,6 +41,8 @@ void writeFakeProgram(const std::string &path, const std::string &launcher,
 
 /// What the fake model computes after `tokens`.
 int32_t fakeNext(const rt::Tokens &tokens, int64_t vocab = fakeVocab);
+/// What that with the window does.
+int32_t fakeNextInWindow(const rt::Tokens &tokens);
 /// The first `count` tokens after `prompt`, regardless of end tokens.
 rt::Tokens fakeContinuation(rt::Tokens prompt, int64_t count, int64_t vocab = fakeVocab);
 

@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -201,6 +202,32 @@ TEST(Import, MixedLayersHaveTwoKinds) {
   ASSERT_TRUE(model);
   EXPECT_TRUE(model.function("dense_layer"));
   EXPECT_TRUE(model.function("sparse_layer"));
+}
+
+// Three layers with a window and one without.
+TEST(Import, LayerTypesHaveCachesOfTheirOwn) {
+  Imported model(golden("gemma3-text"));
+  ASSERT_TRUE(model);
+  std::vector<std::pair<int64_t, int64_t>> caches;
+  for (mlir::BlockArgument argument : model.function("main").getArguments())
+    if (auto cache = llvm::dyn_cast<KvCacheType>(argument.getType())) {
+      caches.emplace_back(cache.getLayers(), cache.getWindow());
+      EXPECT_THAT(nameOf(argument.getLoc()), HasSubstr(caches.size() > 2 ? "cache_1" : "_cache"));
+    }
+  EXPECT_THAT(caches, testing::ElementsAre(std::pair(3, 12), std::pair(3, 12), std::pair(1, 0),
+                                           std::pair(1, 0)));
+  // The layer of the model, and that of the caches.
+  std::vector<std::pair<int64_t, int64_t>> numbers;
+  for (mlir::func::CallOp call : model.ops<mlir::func::CallOp>("main")) {
+    llvm::APInt layer, ofCache;
+    ASSERT_TRUE(mlir::matchPattern(call.getOperand(3), mlir::m_ConstantInt(&layer)));
+    ASSERT_TRUE(mlir::matchPattern(call.getOperand(4), mlir::m_ConstantInt(&ofCache)));
+    numbers.emplace_back(layer.getSExtValue(), ofCache.getSExtValue());
+  }
+  EXPECT_THAT(numbers, testing::ElementsAre(std::pair(0, 0), std::pair(1, 1), std::pair(2, 0),
+                                            std::pair(3, 2)));
+  for (auto append : model.ops<KvAppendOp>("dense_sliding_layer"))
+    EXPECT_EQ(append.getLayer(), model.function("dense_sliding_layer").getArgument(4));
 }
 
 TEST(Import, RefusesNonModels) {

@@ -141,7 +141,7 @@ TEST_F(InterpreterTest, ArgumentsMustFit) {
               HasSubstr("tensor<2x3xf32> does not fit tensor<?x2xf32>"));
   EXPECT_THAT(errorOf(interpret(f, {interp::Value(1)})), HasSubstr("an integer does not fit"));
   EXPECT_THAT(errorOf(interpret(f, {})), HasSubstr("@f arguments: 0 values for 1 names"));
-  auto other = KvCacheType::get(&context, 2, 1, 2, Float32Type::get(&context), KvLayoutAttr());
+  auto other = KvCacheType::get(&context, 2, 1, 2, Float32Type::get(&context), 0, KvLayoutAttr());
   auto cache = interp::Value::makeCache(other, 1, 2);
   EXPECT_THAT(errorOf(interpret(parse(kAppend), {cache, cache, cache, cache})),
               HasSubstr("a cache of another type does not fit !mica.kv_cache<1 x 1 x 2 x f32>"));

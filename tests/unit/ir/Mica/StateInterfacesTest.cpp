@@ -29,6 +29,12 @@ TEST_F(StateInterfaces, DescribeReservations) {
   EXPECT_EQ(packed.getPhysicalType(), parseType("tensor<5x?x4x?x1024xbf16>", &context));
   EXPECT_EQ(packed.getContentName(), "values");
   EXPECT_TRUE(packed.getElementType().isBF16());
+  EXPECT_EQ(packed.getWindow(), 0) << "all positions are read";
+  SequenceState kept =
+      state("!mica.kv_cache<5 x 4 x 8 x bf16 window(100), <values, block = 64, depth = 2>>");
+  EXPECT_EQ(kept.getWindow(), 100);
+  EXPECT_EQ(kept.getPhysicalType(), packed.getPhysicalType()) << "the runtime makes it shorter";
+  EXPECT_EQ(kept.getBytesPerPosition(), packed.getBytesPerPosition());
   SequenceState bytes =
       state("!mica.kv_cache<5 x 4 x 8 x !mica.int8, <keys, block = 64, depth = 4>>");
   EXPECT_EQ(bytes.getPhysicalType(), parseType("tensor<5x?x4x?x1280xi8>", &context));

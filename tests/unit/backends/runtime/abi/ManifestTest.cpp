@@ -109,6 +109,11 @@ TEST(Manifest, ErrorsNameTheKey) {
               HasSubstr("is not one of f32, bf16 and int8"));
   EXPECT_THAT(errorAfter([](json &m) { m["caches"][0]["shape"][0] = -3; }),
               HasSubstr("'shape' is not an integer"));
+  EXPECT_EQ(errorAfter([](json &m) { m["caches"][0]["window"] = 1; }), "no error");
+  EXPECT_THAT(errorAfter([](json &m) { m["caches"][0]["window"] = 0; }),
+              HasSubstr("'window' is not an integer from 1"));
+  EXPECT_THAT(errorAfter([](json &m) { m["rewind_positions"] = -1; }),
+              HasSubstr("'rewind_positions' is not an integer from 0"));
   EXPECT_THAT(errorAfter([](json &m) { m["generation"]["top_p"] = "x"; }),
               HasSubstr("'top_p' is not a number"));
   EXPECT_THAT(errorAfter([](json &m) { m = json::array(); }),

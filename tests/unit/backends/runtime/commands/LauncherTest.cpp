@@ -537,9 +537,10 @@ TEST_F(LauncherTest, InfoDescribes) {
   EXPECT_EQ(json["tokenizer"], false);
   EXPECT_EQ(json["runs_here"], true);
   EXPECT_EQ(json["cache_bytes_per_token"], 16);
+  EXPECT_EQ(json["cache_bytes"], 320);
   EXPECT_EQ(json["check"], "ok");
   EXPECT_EQ(json["manifest"]["config"]["layers"], 1);
-  EXPECT_THAT(run("info").out, HasSubstr("20 positions"));
+  EXPECT_THAT(run("info").out, HasSubstr("20 positions, 16 bytes each, 320 bytes for all\n"));
 }
 
 TEST_F(LauncherTest, LicensesNameEverythingInside) {

@@ -247,7 +247,7 @@ TEST_F(RolesAndLengthsTest, RowsAreRecomputedInTheirRoles) {
   run();
   pushDecode(0, {7, 2});
   run();
-  session->truncate(0, 7);
+  session->rewind(0, 7);
   pushPrompt(0, {6});
   EXPECT_THAT(run(), ElementsAre(afterPrompt({5, 3, 9, 1, 4, 4, 7, 6})));
   fakeCalls.clear();

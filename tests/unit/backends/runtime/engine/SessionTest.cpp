@@ -63,7 +63,7 @@ TEST_F(SessionTest, RecomputesOnTheWayBack) {
   push(0, text);
   EXPECT_EQ(next(), fakeNext(text));
   EXPECT_EQ(session->recomputedTokens(), 0) << "all rows were queued together";
-  session->truncate(0, 4);
+  session->rewind(0, 4);
   push(0, {text[4]});
   EXPECT_EQ(next(), fakeNext(begin(5)));
   EXPECT_EQ(session->recomputedTokens(), 4);
@@ -118,7 +118,7 @@ TEST_F(SessionTest, AnEndBeforeTheFirstCallLosesTheQueuedRowsOnly) {
   EXPECT_EQ(session->length(1), 0);
   EXPECT_EQ(session->recomputedTokens(), 0);
   // The caches are as they were.
-  session->truncate(0, 7);
+  session->rewind(0, 7);
   push(0, {text[7]});
   EXPECT_EQ(next(), fakeNext(begin(8)));
   EXPECT_EQ(session->recomputedTokens(), 0);
@@ -140,7 +140,7 @@ TEST_F(SessionTest, AnEndBetweenCallsDropsTheRest) {
   EXPECT_EQ(next(), fakeNext(begin(9)));
   EXPECT_EQ(session->recomputedTokens(), 6);
   // ... or a short one.
-  session->truncate(0, 6);
+  session->rewind(0, 6);
   push(0, {text[6]});
   EXPECT_EQ(next(), fakeNext(begin(7)));
 }

@@ -136,7 +136,7 @@ struct Numbers {
     auto makeCache = [&](KvKind kind) {
       auto layout = KvLayoutAttr::get(context, kind, kBlock, shape.depth());
       auto type = KvCacheType::get(context, 2, kHeads, shape.headDim,
-                                   parseType(shape.element(), context), layout);
+                                   parseType(shape.element(), context), /*window=*/0, layout);
       interp::Value value = interp::Value::makeCache(type, kSequences, kPositions);
       fill(value.getCache()->cache->data, type.getElementType(), 1);
       return value;

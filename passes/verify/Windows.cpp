@@ -1,0 +1,34 @@
+//===- Windows.cpp - attention looks no further back than its caches ------===//
+//
+// A program overwrites what is outside of a cache's window, and its kernels do not check positions.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/support/CacheKinds.h"
+#include "passes/verify/Checks.h"
+
+using namespace mlir;
+using namespace mica;
+
+/// Of `read`, the keys or values of an attention.
+static LogicalResult verifyWindow(AttentionOp attention, Value read) {
+  Value cache = findCache(read);
+  int64_t kept = cache ? cast<SequenceState>(cache.getType()).getWindow() : 0;
+  if (kept == 0 || (attention.getWindow() && static_cast<int64_t>(*attention.getWindow()) <= kept))
+    return success();
+  InFlightDiagnostic diagnostic = attention.emitOpError("looks back ");
+  if (attention.getWindow())
+    diagnostic << static_cast<int64_t>(*attention.getWindow()) << " positions";
+  else
+    diagnostic << "to the first position";
+  return diagnostic << ", but its cache has window(" << kept
+                    << "): give the cache the largest window of its layers, or none";
+}
+
+LogicalResult mica::verifyWindows(ModuleOp module) {
+  WalkResult result = module.walk([](AttentionOp attention) -> WalkResult {
+    return failure(failed(verifyWindow(attention, attention.getK())) ||
+                   failed(verifyWindow(attention, attention.getV())));
+  });
+  return failure(result.wasInterrupted());
+}

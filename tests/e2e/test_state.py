@@ -1,0 +1,92 @@
+"""What programs keep of a sequence where layers have windows."""
+
+import json
+import pathlib
+import re
+
+import numpy as np
+
+import checkpoint
+import harness
+from harness import Case, execute, note
+
+MODELS = harness.ROOT / "tests/goldens/models"
+# Windows of 12 positions; 2048 that can be taken back: rings of 33 blocks of 64.
+RING, CONTEXT = 2112, 4096
+
+GEMMA3_12B = {"hidden_size": 3840, "intermediate_size": 15360, "num_attention_heads": 16, "num_key_value_heads": 8,
+              "head_dim": 256, "query_pre_attn_scalar": 256, "num_hidden_layers": 48, "sliding_window": 1024,
+              "max_position_embeddings": 131072, "vocab_size": 262208,
+              "layer_types": [f"{'full' if (i + 1) % 6 == 0 else 'sliding'}_attention" for i in range(48)]}
+GPT_OSS_20B = {"hidden_size": 2880, "intermediate_size": 2880, "num_attention_heads": 64, "num_key_value_heads": 8,
+               "head_dim": 64, "num_hidden_layers": 24, "sliding_window": 128, "max_position_embeddings": 131072,
+               "vocab_size": 201088, "num_local_experts": 32, "num_experts_per_tok": 4,
+               "layer_types": [f"{'full' if i % 2 else 'sliding'}_attention" for i in range(24)]}
+
+
+def with_long_context():
+    """gemma3-text's golden model, for texts that are longer than its rings."""
+    return harness.once("gemma3-long", lambda: checkpoint.edited(
+        MODELS / "gemma3-text", pathlib.Path(harness.folder("gemma3-long"), "model"),
+        lambda c: c.update(max_position_embeddings=CONTEXT)))
+
+
+class Windows(Case):
+    def test_published_shapes(self):
+        """Bytes of the caches at 32 Ki positions, of all that would be if every layer had all positions."""
+        for name, config, window, bound in (("gemma3-text", GEMMA3_12B, 40, 0.3), ("gpt-oss", GPT_OSS_20B, 12, 0.6)):
+            folder = pathlib.Path(harness.folder("config")) / "published"
+            folder.mkdir()
+            config = checkpoint.config_of(MODELS / name) | config
+            (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+            options = [folder, "--weights", "bf16", "--kv", "bf16"]
+            done = execute([harness.mica, "compile", *options, "--max-seq", 32768, "--emit", "kernels", "-o",
+                            folder / "out.mlir", "--json"])
+            said = json.loads(done.stdout)
+            row = 2 * 2 * config["num_key_value_heads"] * config["head_dim"]
+            self.assertEqual(said["cache_bytes_per_token"], config["num_hidden_layers"] * row)
+            share = said["cache_bytes"] / (said["max_seq"] * said["cache_bytes_per_token"])
+            note(self, f"{name}: {said['cache_bytes'] / 2 ** 20:.0f} MiB, {share:.3f} of all positions in all layers (bound {bound})")
+            self.assertLessEqual(share, bound)
+            facts = json.loads(execute([harness.mica, "inspect", *options, "--json"]).stdout)
+            self.assertEqual(facts["layers"], config["num_hidden_layers"])
+            self.assertEqual(facts["caches"], [
+                {"layers": facts["layers"] - window, "bytes_per_token": (facts["layers"] - window) * row},
+                {"layers": window, "bytes_per_token": window * row, "window": config["sliding_window"]}])
+
+    def pair(self, *options):
+        """A program whose windows save memory, and the same without."""
+        folder = with_long_context()
+        text = harness.emit(folder, "model")
+        whole = re.sub(r"( x f32) window\(12\)>", r"\1>", text)
+        self.assertIn("window(12)", whole, "of attention")
+        self.assertNotIn("f32 window", whole)
+        return [harness.compile_ir(t, folder, *options, "--max-seq", CONTEXT) for t in (text, whole)]
+
+    def test_rings_change_no_bit(self):
+        """Prompts and steps beyond the ring, whatever the chunk, two sequences together."""
+        ids = np.random.default_rng(0).integers(3, 64, 2600).tolist()
+        for chunks, *options in (((64, 512),), ((200,), "--weights", "bf16", "--kv", "bf16"), ((64,), "--kv", "int8")):
+            ring, whole = self.pair(*options)
+            sizes = [json.loads(p.run("info", "--json").stdout) for p in (ring, whole)]
+            per_token = sizes[0]["cache_bytes_per_token"]
+            self.assertEqual(sizes[1]["cache_bytes"], CONTEXT * per_token)
+            self.assertEqual(sizes[0]["cache_bytes"], (CONTEXT + 3 * RING) * per_token // 4, "3 of 4 layers have windows")
+            self.assertIn(f"; layers with a window of 12 keep {RING}\n", ring.run("info").stdout.decode())
+            for chunk in chunks:
+                arguments = ("--prefill-chunk", chunk)
+                got, expected = (p.generate([ids, ids[70:]], 4, *arguments) for p in (ring, whole))
+                self.assertEqual(got[0], expected[0])
+                for a, b in zip(got[1], expected[1]):
+                    self.assertTrue(np.array_equal(a, b), (options, chunk))
+
+    def test_going_back(self):
+        """A text is taken back by little, by a turn and by more than a ring has: the rows are those of the whole context."""
+        rng = np.random.default_rng(1)
+        first, other = (rng.integers(3, 64, 2700).tolist() for _ in range(2))
+        requests = [(0, first), (2600, other[2600:]), (700, other[700:760]), (2, other[2:300]), (290, first[290:300])]
+        lines = "".join(f"{length} 0 {' '.join(map(str, ids))}\n" for length, ids in requests).encode()
+        # Calls of so few rows that bits do not depend on how many.
+        rows = [p.run("score", "--prefill-chunk", 16, stdin=lines).stdout for p in self.pair()]
+        self.assertEqual(len(rows[0]), 4 * 64 * sum(len(ids) for _, ids in requests))
+        self.assertTrue(rows[0] == rows[1])
