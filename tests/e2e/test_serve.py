@@ -23,8 +23,8 @@ QUESTION = [{"role": "user", "content": "27 + 15"}]
 class Server:
     """A running server; `with` ends it."""
 
-    def __init__(self, *options, model=MODEL, env=None):
-        self.process = subprocess.Popen([program(model).path, "serve", *options] + ([] if "--unix-socket" in options else ["--port", "0"]),
+    def __init__(self, *options, model=MODEL, env=None, command=None):
+        self.process = subprocess.Popen([*(command or [program(model).path]), "serve", *options] + ([] if "--unix-socket" in options else ["--port", "0"]),
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                         env={**os.environ, **(env or {})})
         line = self.process.stderr.readline().decode()

@@ -9,6 +9,7 @@ import unittest
 import harness
 from harness import Case
 from test_serve import NAME, Server
+from test_serve_tools import FORMATS, model_of
 
 
 def client_python(*packages):
@@ -66,6 +67,82 @@ class Clients(Case):
             done = harness.execute([python, "-c", OPENAI, f"http://{server.host}:{server.port}/v1"])
             self.assertEqual(done.stdout.decode().strip(), NAME)
             self.assertEqual(server.terminate()[1], 0)
+
+
+# An agent of pydantic-ai: the model calls a tool, gets the result, and answers.
+AGENT = r"""
+import asyncio
+import sys
+from pydantic_ai import Agent
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.profiles.openai import OpenAIModelProfile
+from pydantic_ai.providers.openai import OpenAIProvider
+
+model = OpenAIChatModel(sys.argv[2], provider=OpenAIProvider(base_url=sys.argv[1], api_key="none"),
+                        profile=OpenAIModelProfile(openai_supports_strict_tool_definition=False))
+agent = Agent(model, model_settings={"temperature": 0})
+calls = []
+
+@agent.tool_plain
+def add(a: int, b: int) -> int:
+    'Adds.'
+    calls.append((a, b))
+    return a + b
+
+def kinds(messages):
+    return [part.part_kind for message in messages for part in message.parts if part.part_kind != "text" or part.content]
+
+async def streamed():
+    events = []
+    async def listen(_, stream):
+        async for event in stream:
+            events.append(event.event_kind)
+    run = await agent.run("27 + 15", event_stream_handler=listen)
+    assert events.count("part_delta") > 2, events
+    return run.output, run.all_messages()
+
+whole = agent.run_sync("27 + 15")
+text, messages = asyncio.run(streamed())
+assert calls == [(27, 15)] * 2, calls
+assert whole.output == text == "It is 42.", (whole.output, text)
+assert kinds(messages) == kinds(whole.all_messages()), messages
+print(*kinds(messages))
+"""
+
+# The deltas of a call, put together by openai's own client.
+TOOLS = r"""
+import sys
+import openai
+
+client = openai.OpenAI(base_url=sys.argv[1], api_key="none", max_retries=0)
+tools = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {
+    "a": {"type": "number"}, "b": {"type": "number"}}}}}]
+with client.chat.completions.stream(model=sys.argv[2], messages=[{"role": "user", "content": "27 + 15"}], tools=tools, temperature=0) as stream:
+    events = list(stream)
+    message = stream.get_final_completion().choices[0].message
+deltas = [event.arguments_delta for event in events if event.type == "tool_calls.function.arguments.delta"]
+[call] = message.tool_calls
+assert (call.function.name, call.function.arguments) == ("add", "".join(deltas)), message
+print(len([delta for delta in deltas if delta]), call.function.arguments)
+"""
+
+
+class Agents(Case):
+    def run_by(self, packages, script, family):
+        python = client_python(*packages)
+        with Server("--sequences", "1", model=model_of(family, FORMATS[family])) as server:
+            done = harness.execute([python, "-c", script, f"http://{server.host}:{server.port}/v1", family])
+            self.assertEqual(server.terminate()[1], 0)
+            return done.stdout.decode().strip()
+
+    def test_an_agent_calls_its_tool(self):
+        for family in FORMATS:
+            with self.subTest(family=family):
+                self.assertRegex(self.run_by(["pydantic-ai-slim[openai]"], AGENT, family),
+                                 "user-prompt (text )?tool-call tool-return text$")
+
+    def test_deltas_of_a_call(self):
+        self.assertEqual(self.run_by(["openai"], TOOLS, "qwen2"), '2 {"a": 27, "b": 15}')
 
 
 class Description(Case):

@@ -14,10 +14,12 @@ COUNT = int(os.environ.get("MICA_SCHEDULES", "4"))
 @for_each(("f32", "bf16", "int8", "int4"), "weights")
 class Schedules(Case):
     def weights(self, weights):
-        """To the bit: alone, and among 1 to 64 sequences that join, wait and are cancelled, with any chunk of prompts."""
+        """To the bit: alone, and among 1 to 64 sequences that join, wait and are cancelled, with any chunk of prompts; the second
+        turn of a conversation with its cache and without."""
         built = harness.program(BUNDLED / "minimind-dense", "--weights", weights)
         checker = pathlib.Path(harness.mica).with_name("mica-schedules")
         done = harness.execute([checker, built.path, "1", COUNT], seconds=harness.SECONDS * (1 + COUNT // 50))
-        found = re.match(r"(\d+) tokens compared, (\d+) requests cancelled\n$", done.stdout.decode())
+        found = re.match(r"(\d+) tokens compared, (\d+) requests cancelled, (\d+) tokens of second turns cached\n$", done.stdout.decode())
         self.assertGreater(int(found[1]), 100 * COUNT)
         self.assertGreater(int(found[2]), 0)
+        self.assertGreater(int(found[3]), 10 * COUNT)

@@ -17,14 +17,14 @@ START = ("{% if add_generation_prompt %}{{ '<|after|>' if messages[-1].role == '
          "else '<|think|>' if messages[-1].content == 'think' else '<|call|>' if tools else '<|plain|>' }}{% endif %}")
 PLAIN = {"<|plain|>": ["Forty", "-two"], "<|after|>": ["It is", " 42."]}
 FORMATS = {
-    "qwen2": {"<|call|>": ["Let me see.", "\n<tool", '_call>\n{"name": "add", "argu', 'ments": {"a": 27, "b": 15}}\n', "</tool_call>"],
+    "qwen2": {"<|call|>": ["Let me see.", "\n<tool", '_call>\n{"name": "add", "argu', 'ments": {"a": 27,', ' "b": 15}}\n', "</tool_call>"],
               "<|both|>": ['<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>\n',
                            '<tool_call>{"name": "now", "arguments": {}}</tool_call>'], **PLAIN},
-    "llama3": {"<|call|>": ["<|python_tag|>", '{"name": "add", "param', 'eters": {"a": 27, "b": 15}}'],
+    "llama3": {"<|call|>": ["<|python_tag|>", '{"name": "add", "param', 'eters": {"a": 27,', ' "b": 15}}'],
                "<|both|>": ['{"name": "add", "parameters": {"a": 1}}', '; {"name": "now", "parameters": {}}'], **PLAIN},
-    "mistral": {"<|call|>": ["[TOOL_CALLS]", ' [{"name": "add", "argu', 'ments": {"a": 27, "b": 15}}]'],
+    "mistral": {"<|call|>": ["[TOOL_CALLS]", ' [{"name": "add", "argu', 'ments": {"a": 27,', ' "b": 15}}]'],
                 "<|both|>": ['[TOOL_CALLS] [{"name": "add", "arguments": {"a": 1}}, ', '{"name": "now", "arguments": {}}]'], **PLAIN},
-    "smollm-tools": {"<|call|>": ["Let me see.", ' <tool_call>[{"name": "add", "argu', 'ments": {"a": 27, "b": 15}}]</tool_call>'],
+    "smollm-tools": {"<|call|>": ["Let me see.", ' <tool_call>[{"name": "add", "argu', 'ments": {"a": 27,', ' "b": 15}}]</tool_call>'],
                      "<|both|>": ['<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call> ',
                                   '<tool_call>{"name": "now", "arguments": {}}</tool_call>'], **PLAIN},
 }
@@ -45,8 +45,14 @@ def joined(events):
         reason = choice["finish_reason"]
         for key, value in choice["delta"].items():
             if key == "tool_calls":
-                for call in value:
-                    assert call.pop("index") == len(message["tool_calls"])
+                [call] = value
+                index = call.pop("index")
+                if index < len(message["tool_calls"]):
+                    # More of the arguments.
+                    assert index == len(message["tool_calls"]) - 1 and list(call) == ["function"] and list(call["function"]) == ["arguments"]
+                    message["tool_calls"][index]["function"]["arguments"] += call["function"]["arguments"]
+                else:
+                    assert index == len(message["tool_calls"]) and call["function"]["arguments"] == ""
                     message["tool_calls"].append(call)
             elif key != "role":
                 message[key] += value
@@ -83,12 +89,25 @@ class Tools(Case):
             both = {"messages": [{"role": "user", "content": "both"}], "tools": TOOLS, "temperature": 0, "stream": True}
             message, reason = joined(server.events(CHAT, both))
             self.assertEqual(([(call["function"]["name"], call["function"]["arguments"]) for call in message["tool_calls"]], reason),
-                             ([("add", '{"a":1}'), ("now", "{}")], "tool_calls"))
+                             ([("add", '{"a": 1}'), ("now", "{}")], "tool_calls"))
             message, reason = joined(server.events(CHAT, {**both, "parallel_tool_calls": False}))
             self.assertEqual(([call["function"]["name"] for call in message["tool_calls"]], reason), (["add"], "tool_calls"))
-            message, reason = joined(server.events(CHAT, {**both, "messages": QUESTION}))
+            events = server.events(CHAT, {**both, "messages": QUESTION})
+            pieces = [delta["function"]["arguments"] for event in events for delta in event["choices"][0]["delta"].get("tool_calls", [])]
+            self.assertEqual(pieces, ["", '{"a": 27,', ' "b": 15}'], "the name, then arguments as they come")
+            message, reason = joined(events)
             self.assertEqual((message["content"] or None, message["tool_calls"][0]["function"], reason),
                              (choice["message"]["content"], call["function"], "tool_calls"))
+            # What has been streamed of arguments that are cut.
+            length = next(number for number, piece in enumerate(FORMATS[family]["<|call|>"], 1) if '"a": 27' in piece)
+            for stream in (False, True):
+                asked = {"messages": QUESTION, "tools": TOOLS, "temperature": 0, "max_tokens": length}
+                if stream:
+                    message, reason = joined(server.events(CHAT, {**asked, "stream": True}))
+                else:
+                    [cut] = server.post(CHAT, asked)[1]["choices"]
+                    message, reason = cut["message"], cut["finish_reason"]
+                self.assertEqual((message["tool_calls"][0]["function"], reason), ({"name": "add", "arguments": '{"a": 27,'}, "length"))
 
             # The result goes back.
             turns = QUESTION + [choice["message"], {"role": "tool", "tool_call_id": call["id"], "content": "42"}]

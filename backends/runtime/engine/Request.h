@@ -14,7 +14,7 @@ struct Request {
   /// Distinguishes requests with the same seed.
   uint64_t stream = 0;
   /// How many positions at the beginning of the prompt may be taken from what a slot has cached
-  /// from the request before, at most; 0: the whole prompt is computed.
+  /// from the request before, at most; 0: the whole prompt is computed. Changes no token.
   int64_t maxReused = 0;
   /// Hand the logits of every position to the listener, not only of those that tokens follow.
   bool allLogits = false;

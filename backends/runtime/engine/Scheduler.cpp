@@ -489,9 +489,17 @@ void Scheduler::acceptDraft(Task &task, int64_t right) {
   counted.accepted += right;
 }
 
+/// The positions of a text that another request's prompt may begin with: those that hold what a
+/// prompt would make of them. Where the arithmetic depends on the role of a row, an answer's
+/// positions do not.
+int64_t Scheduler::reusablePositions(size_t s, const Task &task) const {
+  int64_t filled = session->length(static_cast<int64_t>(s));
+  return loaded.manifest().dependsOnRole ? std::min(filled, task.result.promptTokens) : filled;
+}
+
 void Scheduler::end(size_t s, Finish finish) {
   std::unique_ptr<Task> task = std::move(slots[s].task);
-  slots[s].cached = task->tokensUpTo(session->length(static_cast<int64_t>(s)));
+  slots[s].cached = task->tokensUpTo(reusablePositions(s, *task));
   task->result.finish = finish;
   task->listener.finished(task->result);
 }

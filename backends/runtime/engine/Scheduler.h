@@ -9,6 +9,10 @@
 // beyond that, a program may add in another order. So a text does not depend on other requests if
 // each prompt is computed in separate calls and no more slots than batchInvariantRows are used.
 //
+// For the same reason it does not depend on what is cached: where the arithmetic depends on the
+// role, a prompt reuses positions that were computed as a prompt's. The answer to an earlier turn
+// was decoded, and is computed again as a part of the next turn's prompt.
+//
 // submit and cancel may be called from any thread and from listeners, everything else from one
 // thread at a time. Listeners are called by step alone.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_SCHEDULER_H
@@ -75,7 +79,7 @@ private:
   struct Task;
   struct Slot {
     std::unique_ptr<Task> task; ///< Null: the slot is free.
-    Tokens cached;              ///< Of a free slot, the tokens of its positions.
+    Tokens cached;              ///< Of a free slot, the tokens of its reusable positions.
   };
   /// A row that has been queued in the session.
   struct Row {
@@ -111,6 +115,7 @@ private:
   bool accept(size_t slot, int32_t token, std::span<const float> logits, int64_t behind);
   std::optional<Finish> finishAfter(const Task &task, int32_t token, int64_t room) const;
   void acceptDraft(Task &task, int64_t right);
+  int64_t reusablePositions(size_t slot, const Task &task) const;
   void end(size_t slot, Finish finish);
   void fail(size_t slot, const Error &error);
   void failQueued(const Error &error);

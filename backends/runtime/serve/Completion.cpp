@@ -168,22 +168,25 @@ bool Completion::Choice::add(std::vector<AnswerReader::Part> parts) {
     case AnswerReader::Part::Kind::Call: {
       if (!completion.parallelCalls && !calls.empty())
         return false;
-      Json call = {
-          {"id", newCallId()},
-          {"type", "function"},
-          {"function",
-           {{"name", std::move(part.call.name)}, {"arguments", std::move(part.call.arguments)}}}};
+      Json call = {{"id", newCallId()},
+                   {"type", "function"},
+                   {"function", {{"name", std::move(part.text)}, {"arguments", ""}}}};
       Json numbered = {{"index", calls.size()}};
       numbered.update(call);
       delta["tool_calls"] = Json::array({std::move(numbered)});
       calls.push_back(std::move(call));
       break;
     }
+    case AnswerReader::Part::Kind::Arguments:
+      calls.back()["function"]["arguments"].get_ref<std::string &>() += part.text;
+      delta["tool_calls"] = Json::array(
+          {{{"index", calls.size() - 1}, {"function", {{"arguments", std::move(part.text)}}}}});
+      break;
     }
     if (completion.stream)
       send(delta, nullptr);
   }
-  return completion.parallelCalls || calls.empty();
+  return completion.parallelCalls || calls.empty() || reader.inArguments();
 }
 
 Result<bool> Completion::Choice::token(int32_t token, std::span<const float> logits) {

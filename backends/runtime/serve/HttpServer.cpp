@@ -1,5 +1,6 @@
 #include "backends/runtime/serve/HttpServer.h"
 
+#include <algorithm>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <deque>
 #include <sstream>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <unordered_set>
@@ -382,6 +384,17 @@ struct HttpServer::State {
   std::string address;
 };
 
+/// Every connection is a file descriptor, of which a process may often have 1024 unless it asks.
+static void allowConnections(size_t count) {
+  constexpr rlim_t others = 64;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count + others)
+    return;
+  limit.rlim_cur = std::min<rlim_t>(count + others, limit.rlim_max);
+  // Where it cannot be raised, connections wait until others are closed.
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 Status HttpServer::State::openTcp() {
   const HttpOptions &options = shared.options;
   std::string place = options.host + ":" + std::to_string(options.port);
@@ -474,6 +487,7 @@ HttpServer::~HttpServer() { stopAccepting(); }
 
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(const HttpOptions &options, Handler handler,
                                                        ErrorBody errorBody) {
+  allowConnections(options.maxConnections);
   auto state = std::make_unique<State>(options, std::move(handler), std::move(errorBody));
   if (Status open = options.unixSocket ? state->openUnix() : state->openTcp(); !open)
     return open.error();

@@ -67,11 +67,18 @@ std::optional<std::string> renderProbe(const RenderConversation &render) {
 
 bool isCallIn(const std::string &answer, const AnswerFormat &format) {
   AnswerReader reader(format, {probe.name}, /*reasons=*/false);
-  std::vector<AnswerReader::Part> parts = reader.push(answer);
-  for (AnswerReader::Part &part : reader.finish())
-    parts.push_back(std::move(part));
-  return std::any_of(parts.begin(), parts.end(),
-                     [](const AnswerReader::Part &part) { return part.call == probe; });
+  std::vector<ToolCall> calls;
+  for (AnswerReader::Part &part : reader.push(answer)) {
+    if (part.kind == AnswerReader::Part::Kind::Call)
+      calls.push_back({std::move(part.text), {}});
+    if (part.kind == AnswerReader::Part::Kind::Arguments)
+      calls.back().arguments += part.text;
+  }
+  const Json expected = Json::parse(probe.arguments);
+  return std::any_of(calls.begin(), calls.end(), [&](const ToolCall &call) {
+    std::string problem;
+    return parseNested<Json>(call.arguments, problem) == expected;
+  });
 }
 } // namespace
 
@@ -136,6 +143,12 @@ bool AnswerReader::advance(bool atEnd) {
     return readReasoning(atEnd);
   case State::Call:
     return readCall(atEnd);
+  case State::Arguments:
+    return readArguments();
+  case State::AfterArguments:
+    return readAfterArguments();
+  case State::BetweenCalls:
+    return readBetweenCalls();
   case State::AfterCall:
     return readAfterCall(atEnd);
   }
@@ -218,6 +231,12 @@ void AnswerReader::beginCall(size_t size) {
   inString = escaped = false;
 }
 
+void AnswerReader::emitCall(std::string name) {
+  parts.push_back({.kind = Part::Kind::Call, .text = std::move(name)});
+  ++calls;
+  space.clear();
+}
+
 /// Reads on to the end of the JSON in `held`. Whether it is there.
 bool AnswerReader::scanJson() {
   while (scanned < held.size()) {
@@ -243,6 +262,16 @@ bool AnswerReader::readCall(bool atEnd) {
     return false;
   bool isJson = begin != held.npos && (held[begin] == '{' || held[begin] == '[');
   if (isJson) {
+    if (auto start = findCallStart(std::string_view(held).substr(begin))) {
+      emitCall(std::move(start->name));
+      held.erase(0, begin + start->arguments);
+      inArray |= start->inArray;
+      scanned = 0;
+      depth = 0;
+      inString = escaped = false;
+      state = State::Arguments;
+      return true;
+    }
     scanned = std::max(scanned, begin);
     if (!scanJson()) {
       if (!atEnd)
@@ -251,12 +280,12 @@ bool AnswerReader::readCall(bool atEnd) {
     }
     auto found = parseCalls(std::string_view(held).substr(begin, scanned - begin));
     if (found) {
-      for (ToolCall &call : *found)
-        parts.push_back({.kind = Part::Kind::Call, .text = {}, .call = std::move(call)});
-      calls += found->size();
+      for (ToolCall &call : *found) {
+        emitCall(std::move(call.name));
+        emit(Part::Kind::Arguments, std::move(call.arguments));
+      }
       held.erase(0, scanned);
-      space.clear();
-      state = State::AfterCall;
+      state = inArray ? State::BetweenCalls : State::AfterCall;
       return true;
     }
   } else {
@@ -264,9 +293,54 @@ bool AnswerReader::readCall(bool atEnd) {
     scanned = std::max<size_t>(markSize, 1);
   }
   scanned = std::min(scanned, held.size());
+  inArray = false;
   state = State::Content;
   emitTrimmed(Part::Kind::Content, held.substr(0, scanned));
   held.erase(0, scanned);
+  return true;
+}
+
+bool AnswerReader::readArguments() {
+  bool whole = scanJson();
+  emit(Part::Kind::Arguments, held.substr(0, scanned));
+  held.erase(0, scanned);
+  scanned = 0;
+  if (whole)
+    state = State::AfterArguments;
+  return whole;
+}
+
+/// Passes over the rest of a call's object. A model that forgets its end has ended the call.
+bool AnswerReader::readAfterArguments() {
+  size_t begin = held.find_first_not_of(whitespace);
+  if (begin == held.npos)
+    return false;
+  if (held[begin] == ',' || held[begin] == '}') {
+    depth = 1;
+    scanned = begin;
+    inString = escaped = false;
+    if (!scanJson())
+      return false;
+    held.erase(0, scanned);
+  }
+  state = inArray ? State::BetweenCalls : State::AfterCall;
+  return true;
+}
+
+bool AnswerReader::readBetweenCalls() {
+  size_t begin = held.find_first_not_of(whitespace);
+  if (begin == held.npos)
+    return false;
+  if (held[begin] == ',') {
+    held.erase(0, begin + 1);
+    trimmed = false;
+    beginCall(/*markSize=*/0);
+    return true;
+  }
+  if (held[begin] == ']')
+    held.erase(0, begin + 1);
+  inArray = false;
+  state = State::AfterCall;
   return true;
 }
 
@@ -296,6 +370,56 @@ bool AnswerReader::readAfterCall(bool atEnd) {
   return true;
 }
 
+bool AnswerReader::isTool(std::string_view name) const {
+  return std::find(tools.begin(), tools.end(), name) != tools.end();
+}
+
+/// The beginning of a call up to its arguments. Absent: it is something else, it is not complete,
+/// or the model writes it in another order or with escapes, which parseCalls reads when it is
+/// complete.
+std::optional<AnswerReader::CallStart> AnswerReader::findCallStart(std::string_view text) const {
+  // It is looked for again with each piece.
+  constexpr size_t maxBytes = 1024;
+  text = text.substr(0, maxBytes);
+  size_t at = 0;
+  auto skip = [&](char expected) {
+    at = std::min(text.find_first_not_of(whitespace, at), text.size());
+    bool there = at < text.size() && text[at] == expected;
+    at += there;
+    return there;
+  };
+  auto string = [&]() -> std::optional<std::string_view> {
+    if (!skip('"'))
+      return std::nullopt;
+    size_t begin = at, end = text.find_first_of("\"\\", begin);
+    if (end == text.npos || text[end] != '"')
+      return std::nullopt;
+    at = end + 1;
+    return text.substr(begin, end - begin);
+  };
+  bool array = skip('[');
+  if (!skip('{'))
+    return std::nullopt;
+  std::optional<std::string_view> name;
+  for (;;) {
+    std::optional<std::string_view> key = string();
+    if (!key || !skip(':'))
+      return std::nullopt;
+    if (*key == format->argumentsKey) {
+      if (!name || !skip('{'))
+        return std::nullopt;
+      return CallStart{std::string(*name), at - 1, array};
+    }
+    std::optional<std::string_view> value = string();
+    if (!value || !skip(','))
+      return std::nullopt;
+    if (*key == "name" && !name && isTool(*value))
+      name = value;
+    else if (*key != "id" && *key != "type")
+      return std::nullopt;
+  }
+}
+
 /// The calls of an object or array; absent: it is something else.
 std::optional<std::vector<ToolCall>> AnswerReader::parseCalls(std::string_view text) const {
   std::string problem;
@@ -314,7 +438,7 @@ std::optional<std::vector<ToolCall>> AnswerReader::parseCalls(std::string_view t
       if (other != "name" && other != key && other != "id" && other != "type")
         return std::nullopt;
     auto name = each["name"].get<std::string>();
-    if (std::find(tools.begin(), tools.end(), name) == tools.end())
+    if (!isTool(name))
       return std::nullopt;
     found.push_back({std::move(name), each[key].dump()});
   }
@@ -327,7 +451,7 @@ void AnswerReader::emit(Part::Kind kind, std::string text) {
   if (!parts.empty() && parts.back().kind == kind)
     parts.back().text += text;
   else
-    parts.push_back({.kind = kind, .text = std::move(text), .call = {}});
+    parts.push_back({.kind = kind, .text = std::move(text)});
 }
 
 /// Leaves out the space between reasoning, content and calls: that at the end of `text` is kept

@@ -20,8 +20,6 @@ struct ReasoningFormat {
 struct ToolCall {
   std::string name;
   std::string arguments; ///< A JSON object.
-
-  bool operator==(const ToolCall &) const = default;
 };
 
 /// Calls are JSON objects with the name of a function and its arguments, or arrays of these.
@@ -58,13 +56,22 @@ using RenderConversation = std::function<std::optional<std::string>(
 AnswerFormat detectAnswerFormat(std::string_view source, const RenderConversation &render);
 
 /// Splits an answer, however its text comes in pieces.
+///
+/// A call begins as soon as the name of a function and the beginning of its arguments have come, if
+/// the model writes them in this order. Its arguments are then handed on as they come and as the
+/// model has written them: whether they are JSON is known when it is too late to make content of
+/// them.
 class AnswerReader {
 public:
   struct Part {
-    enum class Kind { Content, Reasoning, Call };
+    enum class Kind {
+      Content,
+      Reasoning,
+      Call,      ///< One begins; the text is the name of the function.
+      Arguments, ///< Of that call.
+    };
     Kind kind = Kind::Content;
-    std::string text; ///< Of a content or of reasoning: what it continues with.
-    ToolCall call;
+    std::string text; ///< What it continues with.
   };
 
   /// `tools` are the names of the functions that can be called; none: no calls are looked for.
@@ -72,22 +79,43 @@ public:
   AnswerReader(const AnswerFormat &format, std::vector<std::string> tools, bool reasons);
 
   std::vector<Part> push(std::string_view text);
-  /// The end of the answer. What has begun as a call without becoming one is content.
+  /// The end of the answer. What may have become a call and is none is content.
   std::vector<Part> finish();
-  size_t numCalls() const { return calls; }
+  /// Whether the arguments of a call have begun and not ended.
+  bool inArguments() const { return state == State::Arguments; }
 
 private:
-  enum class State { Start, Content, Reasoning, Call, AfterCall };
+  enum class State {
+    Start,
+    Content,
+    Reasoning,
+    Call, ///< May have begun.
+    Arguments,
+    AfterArguments, ///< Before the end of the call's object.
+    BetweenCalls,   ///< Of an array.
+    AfterCall,
+  };
+  struct CallStart {
+    std::string name;
+    size_t arguments; ///< Where they begin.
+    bool inArray;
+  };
 
   bool advance(bool atEnd);
   bool readStart(bool atEnd);
   bool readContent(bool atEnd);
   bool readReasoning(bool atEnd);
   bool readCall(bool atEnd);
+  bool readArguments();
+  bool readAfterArguments();
+  bool readBetweenCalls();
   bool readAfterCall(bool atEnd);
+  bool isTool(std::string_view name) const;
+  std::optional<CallStart> findCallStart(std::string_view json) const;
   std::optional<std::vector<ToolCall>> parseCalls(std::string_view json) const;
   bool scanJson();
   void beginCall(size_t markSize);
+  void emitCall(std::string name);
   void emit(Part::Kind kind, std::string text);
   void emitTrimmed(Part::Kind kind, std::string text);
 
@@ -102,6 +130,7 @@ private:
   size_t scanned = 0;   ///< Of the call in `held`.
   int depth = 0;        ///< Of the JSON there.
   bool inString = false, escaped = false;
+  bool inArray = false; ///< The call is an element of one.
   size_t calls = 0;
   std::vector<Part> parts;
 };

@@ -27,11 +27,16 @@ Result<std::unique_ptr<ProgramTokenizer>> ProgramTokenizer::load(const program::
     return table.error();
   if (table->empty())
     return std::unique_ptr<ProgramTokenizer>();
-  Result<Tokenizer> tokenizer = Tokenizer::load(*table, templateLiterals(manifest));
+  return fromTable(*std::move(table), manifest);
+}
+
+Result<std::unique_ptr<ProgramTokenizer>> ProgramTokenizer::fromTable(std::vector<std::byte> table,
+                                                                      const Manifest &manifest) {
+  Result<Tokenizer> tokenizer = Tokenizer::load(table, templateLiterals(manifest));
   if (!tokenizer)
     return tokenizer.error();
   return std::unique_ptr<ProgramTokenizer>(
-      new ProgramTokenizer(*std::move(table), *std::move(tokenizer)));
+      new ProgramTokenizer(std::move(table), *std::move(tokenizer)));
 }
 
 Tokenizer::Decoder ProgramTokenizer::decoderAfter(const Tokens &prompt) const {

@@ -23,6 +23,9 @@ public:
   /// Null where the program has no tokenizer. `manifest` is the program's.
   static Result<std::unique_ptr<ProgramTokenizer>> load(const program::ProgramFile &file,
                                                         const Manifest &manifest);
+  /// The same of a table that was read.
+  static Result<std::unique_ptr<ProgramTokenizer>> fromTable(std::vector<std::byte> table,
+                                                             const Manifest &manifest);
 
   /// Ids of a prompt, with the special tokens that the model expects around it.
   Result<Tokens> encode(std::string_view text) const { return tokenizer.encode(text, true); }

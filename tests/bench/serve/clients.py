@@ -3,10 +3,13 @@
 
     clients.py URL --clients 64 --seconds 60 --prompt 32:2048 --answer 16:256
     clients.py URL --garbage --clients 16 --seconds 120 --pid PID
+    clients.py URL --idle 5000 --clients 1 --seconds 20 --pid PID
 
 Each client sends a request when it has the answer to the one before: a prompt and an answer of random length (token ids, drawn
 by --seed), streamed. Written as JSON: tokens per second, time to first token and gaps between tokens (seconds, percentiles).
-With --long N, one more client sends prompts of N tokens, whose own figures do not count: what they cost others.
+With --long N, one more client sends prompts of N tokens, whose own figures do not count: what they cost others. With --idle N, half of
+the time N more connections are open that have had an answer and wait; "gaps_idle" are those of this half, and with --pid the memory of
+that process is noted before and after they were opened.
 
 --garbage: half-sent bodies, slow readers, bytes that are no HTTP, JSON that is no request, and clients that leave, beside good
 requests, all of which must be answered. With --pid, the memory of that process is noted after a third of the time and at the end.
@@ -16,6 +19,7 @@ import argparse
 import asyncio
 import json
 import random
+import resource
 import sys
 import time
 import urllib.parse
@@ -35,6 +39,7 @@ def arguments():
     parser.add_argument("--answer", type=span, default=(16, 64))
     parser.add_argument("--vocabulary", type=int, default=500, help="ids are below this")
     parser.add_argument("--long", type=int, help="tokens of the prompts of one more client")
+    parser.add_argument("--idle", type=int, help="connections that wait during the second half of the time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--garbage", action="store_true")
     parser.add_argument("--pid", type=int)
@@ -70,37 +75,37 @@ class Client:
         return json.dumps({"prompt": prompt, "max_tokens": self.random.randint(*self.options.answer), "ignore_eos": True,
                            "temperature": 0, "stream": True, **fields}).encode()
 
-    async def request(self, figures=None, body=None):
-        """One request to its end; its status."""
-        body = body or self.body()
+    async def stream(self, body, times):
+        """One request to its end; its status. `times` gets when its tokens have come."""
         reader, writer = await self.connect()
-        start = last = time.monotonic()
         writer.write(self.post(body))
         status = int((await reader.readline()).split()[1])
-        first, gaps = None, []
         ended = status != 200
         while line := await reader.readline():
             if line.startswith(b"data: "):
-                now = time.monotonic()
                 if line.startswith(b"data: [DONE]"):
                     ended = True
                 elif b'"error"' in line:
                     raise AssertionError(line.decode())
-                elif first is None:
-                    first = now - start
                 else:
-                    gaps.append(now - last)
-                last = now
+                    times.append(time.monotonic())
         writer.close()
         if not ended:
             raise AssertionError("a stream has no end")
+        if status == 200:
+            times.pop()  # the last event says how it ended
+        return status
+
+    async def request(self, figures=None):
+        body, times, start = self.body(), [], time.monotonic()
+        status = await self.stream(body, times)
         if figures and status == 200:
             asked = json.loads(body)
             figures.requests += 1
             figures.tokens += asked["max_tokens"]
             figures.prompt_tokens += len(asked["prompt"])
-            figures.first.append(first)
-            figures.gaps += gaps[:-1]  # the last event says how it ended
+            figures.first.append(times[0] - start)
+            figures.gaps += [(late, late - early) for early, late in zip(times, times[1:])]
         elif figures:
             figures.errors.append(status)
         return status
@@ -109,10 +114,38 @@ class Client:
         while time.monotonic() < end:
             await self.request(figures)
 
+    async def wait_idle(self, count, begin, end, notes):
+        """From `begin` to `end`, connections that have had an answer."""
+        await asyncio.sleep(begin - time.monotonic())
+        if self.options.pid:
+            notes["resident_bytes"] = [resident(self.options.pid)]
+        opened = []
+        for _ in range(count):
+            reader, writer = await self.connect()
+            opened.append((reader, writer))
+            writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            status = await reader.readline()
+            length = 0
+            while (line := await reader.readline()).strip():
+                if line.lower().startswith(b"content-length:"):
+                    length = int(line.split(b":")[1])
+            await reader.readexactly(length)
+            if not status.startswith(b"HTTP/1.1 200"):
+                raise AssertionError(f"connection {len(opened)} is answered with {status}")
+        notes["idle"], notes["opened_after"] = len(opened), round(time.monotonic() - begin, 2)
+        if self.options.pid:
+            notes["resident_bytes"].append(resident(self.options.pid))
+        await asyncio.sleep(max(0, end - time.monotonic()))
+        closed = sum(reader.at_eof() for reader, _ in opened)
+        if closed:
+            raise AssertionError(f"{closed} of {count} connections were closed")
+        for _, writer in opened:
+            writer.close()
+
     async def long(self, end):
         while time.monotonic() < end:
             prompt = [self.random.randrange(self.options.vocabulary) for _ in range(self.options.long)]
-            await self.request(body=json.dumps({"prompt": prompt, "max_tokens": 1, "temperature": 0, "stream": True}).encode())
+            await self.stream(self.body(prompt=prompt, max_tokens=1), [])
 
     # Misbehavior.
 
@@ -205,11 +238,18 @@ async def main():
         tasks = [client.loop(figures, end) for client in clients]
         if options.long:
             tasks.append(Client(options, "long").long(end))
+        notes, half = {}, start + options.seconds / 2
+        if options.idle:
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, options.idle + 200)), hard))
+            tasks.append(Client(options, "idle").wait_idle(options.idle, half, end, notes))
         await asyncio.gather(*tasks)
         seconds = time.monotonic() - start
         result = {"seconds": round(seconds, 1), "requests": figures.requests, "errors": figures.errors, "prompt_tokens": figures.prompt_tokens,
                   "tokens_per_second": round(figures.tokens / seconds, 1), "first_token": percentiles(figures.first),
-                  "gaps": percentiles(figures.gaps)}
+                  "gaps": percentiles([gap for when, gap in figures.gaps if not options.idle or when < half]), **notes}
+        if options.idle:
+            result["gaps_idle"] = percentiles([gap for when, gap in figures.gaps if when >= half])
     json.dump(result, sys.stdout)
     print()
 

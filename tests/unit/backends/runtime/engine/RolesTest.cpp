@@ -54,6 +54,29 @@ protected:
   static int32_t afterPrompt(const Tokens &tokens) { return fakeNext(tokens); }
   static int32_t afterDecode(const Tokens &tokens) { return (fakeNext(tokens) + 1) % fakeVocab; }
 
+  /// Two turns of a conversation, the second of which has the first one's prompt (two tokens) and
+  /// answer (four, of which the last is not computed) in its prompt. How many it finds cached; its
+  /// calls are in `fakeCalls`.
+  int64_t reusedBySecondTurn(int64_t lookup) {
+    fakeCalls.clear();
+    auto scheduler = Scheduler::create(*model, {.slots = 1});
+    if (!scheduler)
+      return -1;
+    Generation generation;
+    generation.settings.maxTokens = 4;
+    generation.settings.lookup = lookup;
+    generation.forcedTokens = {8, 9, 8, 9};
+    auto first = generate(**scheduler, generation.requests({{1, 5}}));
+    EXPECT_TRUE(first) << first.error().message;
+    expectRoles({2});
+    fakeCalls.clear();
+    auto requests = generation.requests({{1, 5, 8, 9, 8, 9, 7}});
+    requests[0].maxReused = 7;
+    auto second = generate(**scheduler, requests);
+    EXPECT_TRUE(second) << second.error().message;
+    return second ? second->texts[0].reusedTokens : -1;
+  }
+
   static std::vector<std::pair<RowRole, std::vector<Row>>> calls() {
     std::vector<std::pair<RowRole, std::vector<Row>>> all;
     for (const FakeCall &call : fakeCalls)
@@ -155,24 +178,15 @@ TEST_F(RolesTest, PromptsAreReadAsPromptsHoweverTheyAreCut) {
   }
 }
 
-TEST_F(RolesTest, AnAnswerInTheCacheStaysAsItWas) {
-  auto scheduler = Scheduler::create(*model, {.slots = 1});
-  ASSERT_TRUE(scheduler);
-  Generation generation;
-  generation.settings.maxTokens = 4;
-  generation.forcedTokens = {8, 9, 8, 9};
-  auto result = generate(**scheduler, generation.requests({{1, 5}}));
-  ASSERT_TRUE(result) << result.error().message;
-  expectRoles({2});
-  fakeCalls.clear();
-  // The next turn's prompt holds the answer, whose last token has not been fed.
-  auto requests = generation.requests({{1, 5, 8, 9, 8, 9, 7}});
-  requests[0].maxReused = 7;
-  result = generate(**scheduler, requests);
-  ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(result->texts[0].reusedTokens, 5);
-  EXPECT_EQ(calls().front(), std::pair(RowRole::Prompt, std::vector{Row{9, 0, 5}, Row{7, 0, 6}}));
-  expectRoles({7});
+TEST_F(RolesTest, AnAnswerInTheCacheIsReadAgainAsAPrompt) {
+  // With drafts, rows of which are decoded as well.
+  for (int64_t lookup : {0, 3}) {
+    EXPECT_EQ(reusedBySecondTurn(lookup), 2);
+    EXPECT_EQ(calls().front(),
+              std::pair(RowRole::Prompt, std::vector{Row{8, 0, 2}, Row{9, 0, 3}, Row{8, 0, 4},
+                                                     Row{9, 0, 5}, Row{7, 0, 6}}));
+    expectRoles({7});
+  }
 }
 
 TEST_F(RolesTest, BatchesReadPromptsAsPrompts) {
@@ -234,6 +248,11 @@ TEST_F(NoRolesTest, AllRowsShareACall) {
   pushPrompt(1, {2});
   EXPECT_THAT(run(), ElementsAre(afterPrompt({1, 5}), afterPrompt({1, 5, 3}), afterPrompt({2})));
   EXPECT_EQ(fakeCalls.size(), 1u);
+}
+
+TEST_F(NoRolesTest, AnAnswerInTheCacheIsReused) {
+  EXPECT_EQ(reusedBySecondTurn(0), 5);
+  EXPECT_EQ(calls().front(), std::pair(RowRole::Prompt, std::vector{Row{9, 0, 5}, Row{7, 0, 6}}));
 }
 
 /// Rows that follow the length of their text as well.

@@ -1,7 +1,8 @@
 // mica-schedules PROGRAM SEED COUNT: whether a request's logits are, to the bit, those that it has
 // alone, over COUNT random schedules: 1 to 64 sequences, any chunk of prompts, requests that join,
-// wait, are cancelled, and find a part of their prompt in a cache. Writes the first difference and
-// exits with 1, or how much was compared.
+// wait, are cancelled, and find a part of their prompt in a cache: the beginning of another's, or
+// the conversation up to an earlier turn's answer. Writes the first difference and exits with 1, or
+// how much was compared.
 #include "backends/cpu/device/CpuDevice.h"
 #include "backends/runtime/abi/KernelStack.h"
 #include "backends/runtime/engine/Scheduler.h"
@@ -27,11 +28,15 @@ struct Answer final : RequestListener {
         {reinterpret_cast<const char *>(logits.data()), logits.size_bytes()}));
     return true;
   }
-  void finished(const RequestResult &result) override { finish = result.finish; }
+  void finished(const RequestResult &result) override {
+    finish = result.finish;
+    reused = result.reusedTokens;
+  }
 
   Tokens tokens;
   std::vector<size_t> hashes; ///< Of the logits that each was chosen from.
   std::optional<Finish> finish;
+  int64_t reused = 0;
 };
 
 [[noreturn]] void die(const std::string &message) {
@@ -45,19 +50,23 @@ template <typename T> T orDie(Result<T> result) {
   return *std::move(result);
 }
 
+Tokens randomTokens(const Manifest &manifest, std::mt19937 &random, size_t count) {
+  Tokens tokens(count);
+  for (int32_t &token : tokens)
+    token = static_cast<int32_t>(random() % static_cast<uint64_t>(manifest.vocab));
+  return tokens;
+}
+
 /// Prompts that begin alike, so that some find each other's caches.
 std::vector<Request> makeRequests(const Manifest &manifest, std::mt19937 &random) {
-  Tokens shared(400);
-  for (int32_t &token : shared)
-    token = static_cast<int32_t>(random() % static_cast<uint64_t>(manifest.vocab));
+  const Tokens shared = randomTokens(manifest, random, 400);
   std::vector<Request> requests(numRequests);
   for (Request &request : requests) {
     size_t most = random() % 4 == 0 ? 400 : 60;
     size_t size = 1 + random() % most, same = random() % (size + 1);
     request.prompt.assign(shared.begin(), shared.begin() + static_cast<int64_t>(same));
-    while (request.prompt.size() < size)
-      request.prompt.push_back(
-          static_cast<int32_t>(random() % static_cast<uint64_t>(manifest.vocab)));
+    Tokens own = randomTokens(manifest, random, size - same);
+    request.prompt.insert(request.prompt.end(), own.begin(), own.end());
     request.maxReused = static_cast<int64_t>(size);
     request.settings.temperature = random() % 2;
     request.settings.seed = random();
@@ -65,6 +74,24 @@ std::vector<Request> makeRequests(const Manifest &manifest, std::mt19937 &random
     request.settings.ignoreEos = true;
   }
   return requests;
+}
+
+/// The turn of a conversation that follows `request` and its answer.
+Request nextTurn(Request request, const Tokens &answer, const Tokens &question) {
+  request.prompt.insert(request.prompt.end(), answer.begin(), answer.end());
+  request.prompt.insert(request.prompt.end(), question.begin(), question.end());
+  request.maxReused = static_cast<int64_t>(request.prompt.size());
+  return request;
+}
+
+/// What a request answers where nothing else is computed or cached.
+Answer answerAlone(const Model &model, const Request &request) {
+  Answer answer;
+  auto scheduler = orDie(Scheduler::create(model, {.slots = 1, .promptRows = chunkAlone}));
+  orDie(scheduler->submit(request, answer));
+  while (scheduler->step()) {
+  }
+  return answer;
 }
 } // namespace
 
@@ -76,15 +103,16 @@ int main(int argc, char **argv) {
   CpuDevice device;
   auto model = orDie(Model::load(orDie(mica::program::ProgramFile::open(argv[1])), device, 2));
   std::mt19937 random(static_cast<unsigned>(std::atoi(argv[2])));
-  const std::vector<Request> requests = makeRequests(model->manifest(), random);
-  std::vector<Answer> alone(requests.size());
-  for (size_t i = 0; i < requests.size(); ++i) {
-    auto scheduler = orDie(Scheduler::create(*model, {.slots = 1, .promptRows = chunkAlone}));
-    orDie(scheduler->submit(requests[i], alone[i]));
-    while (scheduler->step()) {
-    }
+  std::vector<Request> requests = makeRequests(model->manifest(), random);
+  std::vector<Answer> alone;
+  // After the first turns, the second of each.
+  for (size_t i = 0; i < 2 * numRequests; ++i) {
+    if (i >= numRequests)
+      requests.push_back(nextTurn(requests[i - numRequests], alone[i - numRequests].tokens,
+                                  randomTokens(model->manifest(), random, 1 + random() % 40)));
+    alone.push_back(answerAlone(*model, requests[i]));
   }
-  int64_t compared = 0, cancelled = 0;
+  int64_t compared = 0, cancelled = 0, reused = 0;
   for (int round = 0; round < std::atoi(argv[3]); ++round) {
     int64_t slots = random() % 2 ? 1 + static_cast<int64_t>(random() % 8)
                                  : 1 + static_cast<int64_t>(random() % 64);
@@ -96,11 +124,17 @@ int main(int argc, char **argv) {
       Scheduler::RequestId id;
     };
     std::deque<Sent> sent;
-    size_t count = 1 + random() % static_cast<uint64_t>(2 * slots);
+    size_t count = 8 + random() % static_cast<uint64_t>(2 * slots);
     do {
       while (sent.size() < count && random() % 3 > 0) {
+        // A first turn, or the one after a turn that has been answered.
+        size_t request = random() % numRequests;
+        if (!sent.empty() && random() % 2)
+          if (const Sent &earlier = sent[random() % sent.size()];
+              earlier.request < numRequests && earlier.answer.finish)
+            request = earlier.request + numRequests;
         Sent &next = sent.emplace_back();
-        next.request = random() % requests.size();
+        next.request = request;
         next.id = orDie(scheduler->submit(requests[next.request], next.answer));
       }
       if (!sent.empty() && random() % 12 == 0)
@@ -110,6 +144,8 @@ int main(int argc, char **argv) {
       const Answer &expected = alone[each.request];
       bool cut = each.answer.finish == Finish::Cancelled;
       cancelled += cut;
+      if (each.request >= numRequests)
+        reused += each.answer.reused;
       compared += static_cast<int64_t>(each.answer.tokens.size());
       if (!cut && each.answer.finish != expected.finish)
         die("round " + std::to_string(round) + ": a request has another end");
@@ -124,6 +160,7 @@ int main(int argc, char **argv) {
               std::to_string(requests[each.request].prompt.size()) + " tokens is another");
     }
   }
-  std::printf("%lld tokens compared, %lld requests cancelled\n", static_cast<long long>(compared),
-              static_cast<long long>(cancelled));
+  std::printf("%lld tokens compared, %lld requests cancelled, %lld tokens of second turns cached\n",
+              static_cast<long long>(compared), static_cast<long long>(cancelled),
+              static_cast<long long>(reused));
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <tuple>
 
 using namespace mica::rt;
 using Json = nlohmann::ordered_json;
@@ -34,18 +35,30 @@ AnswerFormat formatOf(const std::string &name) {
                             });
 }
 
-/// The parts of an answer that comes in pieces of `size` bytes: "content", "think: reasoning" and
+/// Parts as texts: "content", "think: reasoning", "NAME(" and arguments.
+std::vector<std::string> written(const std::vector<AnswerReader::Part> &parts) {
+  std::vector<std::string> texts;
+  for (const AnswerReader::Part &part : parts)
+    texts.push_back(part.kind == AnswerReader::Part::Kind::Reasoning ? "think: " + part.text
+                    : part.kind == AnswerReader::Part::Kind::Call    ? part.text + "("
+                                                                     : part.text);
+  return texts;
+}
+
+/// The parts of an answer that comes in pieces of `size` bytes, those of a kind joined, calls as
 /// "NAME(ARGUMENTS)".
 std::vector<std::string> partsOf(const AnswerFormat &format, const std::string &answer, size_t size,
                                  bool reasons = false) {
+  using Kind = AnswerReader::Part::Kind;
   AnswerReader reader(format, {"add", "now"}, reasons);
   std::vector<AnswerReader::Part> parts;
   auto take = [&](std::vector<AnswerReader::Part> more) {
     for (AnswerReader::Part &part : more) {
-      EXPECT_TRUE(part.kind == AnswerReader::Part::Kind::Call || !part.text.empty());
-      bool same = !parts.empty() && part.kind != AnswerReader::Part::Kind::Call &&
-                  parts.back().kind == part.kind;
-      if (same)
+      EXPECT_FALSE(part.text.empty());
+      if (part.kind == Kind::Arguments)
+        EXPECT_TRUE(!parts.empty() &&
+                    (parts.back().kind == Kind::Call || parts.back().kind == Kind::Arguments));
+      if (!parts.empty() && part.kind != Kind::Call && parts.back().kind == part.kind)
         parts.back().text += part.text;
       else
         parts.push_back(std::move(part));
@@ -54,13 +67,13 @@ std::vector<std::string> partsOf(const AnswerFormat &format, const std::string &
   for (size_t at = 0; at < answer.size(); at += size)
     take(reader.push(std::string_view(answer).substr(at, size)));
   take(reader.finish());
-  std::vector<std::string> written;
-  for (const AnswerReader::Part &part : parts)
-    written.push_back(part.kind == AnswerReader::Part::Kind::Call
-                          ? part.call.name + "(" + part.call.arguments + ")"
-                      : part.kind == AnswerReader::Part::Kind::Reasoning ? "think: " + part.text
-                                                                         : part.text);
-  return written;
+  std::vector<std::string> texts = written(parts);
+  for (size_t i = parts.size(); i-- > 0;)
+    if (parts[i].kind == Kind::Call) {
+      texts[i] += texts[i + 1] + ")";
+      texts.erase(texts.begin() + static_cast<int64_t>(i) + 1);
+    }
+  return texts;
 }
 
 using Parts = std::vector<std::string>;
@@ -89,14 +102,14 @@ TEST(AnswerFormat, IsThatOfTheTemplate) {
 TEST(AnswerReader, HermesCalls) {
   AnswerFormat format = formatOf("qwen2");
   std::string call = "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n</tool_call>";
-  expectParts(format, call, {R"(add({"a":1}))"});
+  expectParts(format, call, {R"(add({"a": 1}))"});
   expectParts(format, "Let me see.\n" + call + "\n" + call + "\n",
-              {"Let me see.", R"(add({"a":1}))", R"(add({"a":1}))"});
-  expectParts(format, call + " and so on", {R"(add({"a":1}))", "and so on"});
+              {"Let me see.", R"(add({"a": 1}))", R"(add({"a": 1}))"});
+  expectParts(format, call + " and so on", {R"(add({"a": 1}))", "and so on"});
   // Marks within a string are no marks.
   expectParts(format,
               R"(<tool_call>{"name": "add", "arguments": {"a": "\"}</tool_call>"}}</tool_call>)",
-              {R"(add({"a":"\"}</tool_call>"}))"});
+              {R"(add({"a": "\"}</tool_call>"}))"});
   // The end of a call is that of its JSON.
   expectParts(format, R"(<tool_call>{"name": "now", "arguments": {}})", {"now({})"});
 }
@@ -119,15 +132,77 @@ TEST(AnswerReader, WhatIsNoCallIsContent) {
 TEST(AnswerReader, Llama3Calls) {
   AnswerFormat format = formatOf("llama3");
   std::string call = R"({"name": "add", "parameters": {"a": 1}})";
-  expectParts(format, call, {R"(add({"a":1}))"});
-  expectParts(format, "\n" + call + "; " + call, {R"(add({"a":1}))", R"(add({"a":1}))"});
+  expectParts(format, call, {R"(add({"a": 1}))"});
+  expectParts(format, "\n" + call + "; " + call, {R"(add({"a": 1}))", R"(add({"a": 1}))"});
   expectParts(format, R"(<|python_tag|>{"type": "function", "name": "add", "parameters": {}})",
               {"add({})"});
   // An object that is an answer.
   for (std::string text : {R"({"name": "Ada", "parameters": {}})", R"({"a": [1, 2]} is JSON.)",
-                           R"({"name": "add", "parameters": {}, "more": 1})", "{", "{}"})
+                           R"({"more": 1, "name": "add", "parameters": {}})", "{", "{}"})
     expectParts(format, text, {text});
   expectParts(format, "The call " + call, {"The call " + call});
+}
+
+/// What comes of each piece of an answer, and of its end.
+std::vector<Parts> partsOfPieces(const AnswerFormat &format,
+                                 const std::vector<std::string> &pieces) {
+  AnswerReader reader(format, {"add", "now"}, /*reasons=*/false);
+  std::vector<Parts> parts;
+  parts.reserve(pieces.size() + 1);
+  for (const std::string &piece : pieces)
+    parts.push_back(written(reader.push(piece)));
+  parts.push_back(written(reader.finish()));
+  return parts;
+}
+
+TEST(AnswerReader, ACallComesInPieces) {
+  for (auto [name, before, key, after] :
+       {std::tuple("qwen2", "<tool_call>\n", "arguments", "\n</tool_call>"),
+        std::tuple("llama3", "", "parameters", ""),
+        std::tuple("llama3", "<|python_tag|>", "parameters", ""),
+        std::tuple("mistral", "[TOOL_CALLS] [", "arguments", "]"),
+        std::tuple("smollm-tools", "<tool_call>[", "arguments", "]</tool_call>")}) {
+    std::string begin = std::string(before) + R"({"name": "add", ")";
+    EXPECT_EQ(partsOfPieces(formatOf(name), {begin, key, "\": ", "{", R"("a": "x)", R"(y\"})",
+                                             "\", ", R"("b": {}})", "}", after}),
+              (std::vector<Parts>{{},
+                                  {},
+                                  {},
+                                  {"add(", "{"},
+                                  {R"("a": "x)"},
+                                  {R"(y\"})"},
+                                  {"\", "},
+                                  {R"("b": {}})"},
+                                  {},
+                                  {},
+                                  {}}))
+        << name;
+  }
+}
+
+TEST(AnswerReader, ACallThatDoesNotEndWell) {
+  AnswerFormat format = formatOf("qwen2");
+  std::string begin = R"(<tool_call>{"name": "add", "arguments": )";
+  // It is cut within its arguments, or after them.
+  EXPECT_EQ(partsOfPieces(format, {begin + R"({"a": "x)"}),
+            (std::vector<Parts>{{"add(", R"({"a": "x)"}, {}}));
+  EXPECT_EQ(partsOfPieces(format, {begin + "{}", R"(, "id": "}")"}),
+            (std::vector<Parts>{{"add(", "{}"}, {}, {}}));
+  // The end of its object is missing; of its array.
+  expectParts(format, begin + "{}</tool_call> and so on", {"add({})", "and so on"});
+  expectParts(format, R"(<tool_call>[{"name": "add", "arguments": {}}</tool_call>text)",
+              {"add({})", "text"});
+  // What follows its arguments is passed over.
+  expectParts(format, begin + R"({}, "more": {"a": "}"}}</tool_call>)", {"add({})"});
+  // After a call, an object that is none.
+  expectParts(format,
+              R"(<tool_call>[{"name": "add", "arguments": {}}, {"name": "other"}]</tool_call>)",
+              {"add({})", R"({"name": "other"}]</tool_call>)"});
+  // In another order, or with escapes, it comes as a whole.
+  expectParts(format, R"(<tool_call>{"arguments": {"a": 1}, "name": "add"}</tool_call>)",
+              {R"(add({"a":1}))"});
+  expectParts(format, R"(<tool_call>{"name": "\u0061dd", "arguments": {}}</tool_call>)",
+              {"add({})"});
 }
 
 TEST(AnswerReader, MistralCalls) {
@@ -135,7 +210,7 @@ TEST(AnswerReader, MistralCalls) {
   expectParts(format,
               R"([TOOL_CALLS] [{"name": "add", "arguments": {"a": 1}, "id": "abcdefghi"}, )"
               R"({"name": "now", "arguments": {}}])",
-              {R"(add({"a":1}))", "now({})"});
+              {R"(add({"a": 1}))", "now({})"});
   expectParts(format, "[TOOL_CALLS]add[ARGS]{}", {"[TOOL_CALLS]add[ARGS]{}"});
 }
 
@@ -144,10 +219,10 @@ TEST(AnswerReader, SmolLmCalls) {
   expectParts(
       format,
       R"(<tool_call>[{"name": "add", "arguments": {"a": 1}}, {"name": "now", "arguments": {}}]</tool_call>)",
-      {R"(add({"a":1}))", "now({})"});
+      {R"(add({"a": 1}))", "now({})"});
   // Its templates write no calls.
-  std::string written = format.calls->write({"add", R"({"a":1})"});
-  expectParts(format, written, {R"(add({"a":1}))"});
+  std::string written = format.calls->write({"add", R"({"a": 1})"});
+  expectParts(format, written, {R"(add({"a": 1}))"});
 }
 
 TEST(AnswerReader, Reasoning) {

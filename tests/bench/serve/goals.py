@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""Measures what a served program is to reach, beside llama-server with the same weights, and prints a table.
+
+    goals.py PROGRAM [--peer LLAMA_SERVER MODEL.gguf] [--only PATTERN] [--rounds 5] [--threads 2] [--json FILE]
+
+Every round starts each server anew, Mica first in one and last in the next; figures are medians over the rounds, ratios medians
+of the rounds' ratios. Clients run in this process, on the same machine. tests/bench/shapes.py makes programs and files with the same
+weights; the context of each sequence must hold --context tokens (`compile --max-seq`). --short makes all of it small: that it works.
+
+    streams   8 streams that decode, beside one
+    arrival   a prompt of 2048 tokens arrives beside 4 streams
+    loop      64 clients in a closed loop, prompts of 32 to 2048 tokens, answers of 16 to 256
+    turn      the second turn of a conversation of 4096 tokens
+    idle      5000 connections that wait, and a stream
+"""
+
+import argparse
+import asyncio
+import contextlib
+import http.client
+import json
+import pathlib
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import clients  # noqa: E402
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Mica:
+    name = "Mica"
+
+    def __init__(self, options):
+        self.program, self.options = options.program, options
+
+    def command(self, port, sequences):
+        return [self.program, "serve", "--port", str(port), "--threads", str(self.options.threads), "--sequences", str(sequences)]
+
+
+class LlamaServer:
+    name = "llama-server"
+
+    def __init__(self, options):
+        (self.server, self.model), self.options = options.peer, options
+
+    def command(self, port, sequences):
+        threads = str(self.options.threads)
+        return [self.server, "-m", self.model, "--host", "127.0.0.1", "--port", str(port), "-t", threads, "-tb", threads, "-np",
+                str(sequences), "-c", str(self.options.context * sequences), "--no-kv-unified", "--no-ui"]
+
+
+@contextlib.contextmanager
+def running(engine, sequences):
+    """(address, process) of a server that is ready."""
+    port = free_port()
+    process = subprocess.Popen(engine.command(port, sequences), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    try:
+        while True:
+            if process.poll() is not None:
+                sys.exit(f"mica: error: {engine.name} has ended with status {process.returncode}: {' '.join(engine.command(port, sequences))}")
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                if ask(port, "GET", "/health")[0] == 200:
+                    break
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}", process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def ask(port, method, path, body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=3600)
+    try:
+        connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def load(url, *options):
+    """What clients.py finds."""
+    done = subprocess.run([sys.executable, clients.__file__, url, *map(str, options)], stdin=subprocess.DEVNULL, capture_output=True,
+                          check=False, encoding="utf-8")
+    if done.returncode:
+        sys.exit(done.stderr)
+    found = json.loads(done.stdout)
+    if found.get("errors"):
+        sys.exit(f"mica: error: requests were refused: {found['errors']}")
+    return found
+
+
+# Each measures one engine once: figures by name.
+
+
+def streams(engine, size):
+    found = {}
+    for count in (1, 8):
+        with running(engine, 8) as (url, _):
+            found[f"tokens/s of {count}"] = load(url, "--clients", count, "--seconds", size(20), "--prompt", 16,
+                                                 "--answer", size(256))["tokens_per_second"]
+    found["8 over 1"] = found["tokens/s of 8"] / found["tokens/s of 1"]
+    return found
+
+
+def arrival(engine, size):
+    answer, prompt, early = size(512), size(2048), size(64)
+
+    async def run(url, decoding, arrives):
+        """(gaps of the streams' tokens with the time at which each has ended, when the prompt came and was read, seconds)."""
+        options = argparse.Namespace(url=url, seed=1, vocabulary=500, prompt=(16, 16), answer=(answer, answer))
+        start, times = time.monotonic(), [[] for _ in range(decoding)]
+        tasks = [asyncio.create_task(clients.Client(options, number).stream(clients.Client(options, number).body(), times[number]))
+                 for number in range(decoding)]
+        read = (0, 0)
+        if arrives:
+            while decoding and min(map(len, times)) < early:
+                await asyncio.sleep(0.005)
+            late = clients.Client(options, "late")
+            asked, first = time.monotonic(), []
+            await late.stream(late.body(prompt=[late.random.randrange(500) for _ in range(prompt)], max_tokens=1), first)
+            read = (asked, time.monotonic())
+        await asyncio.gather(*tasks)
+        gaps = [(after, after - before) for each in times for before, after in zip(each, each[1:])]
+        return gaps, read, time.monotonic() - start
+
+    found = {}
+    with running(engine, 5) as (url, _):
+        alone, _, seconds_streams = asyncio.run(run(url, 4, False))
+        _, _, seconds_prompt = asyncio.run(run(url, 0, True))
+        both, read, seconds = asyncio.run(run(url, 4, True))
+    p99 = lambda gaps: clients.percentiles([gap for _, gap in gaps])["p99"]
+    during = [(when, gap) for when, gap in both if read[0] <= when <= read[1]]
+    found["p99 gap undisturbed, ms"] = 1e3 * p99(alone)
+    found["p99 gap while it is read, ms"] = 1e3 * p99(during or both)
+    found["gaps over undisturbed"] = p99(both) / p99(alone)
+    found["gaps while it is read over undisturbed"] = p99(during or both) / p99(alone)
+    found["cost over one after the other"] = seconds / (seconds_streams + seconds_prompt)
+    return found
+
+
+def loop(engine, size):
+    with running(engine, 8) as (url, _):
+        found = load(url, "--clients", size(64, 4), "--seconds", size(60), "--prompt", f"32:{size(2048)}", "--answer", f"16:{size(256, 17)}")
+    return {"tokens/s": found["tokens_per_second"], "p99 first token, s": found["first_token"]["p99"]}
+
+
+def turn(engine, size):
+    """Of Mica alone: what is new is the first answer and the second question."""
+    options = argparse.Namespace(url="", seed=1, vocabulary=500, prompt=(0, 0), answer=(0, 0))
+    random = clients.Client(options, "turn").random
+    first, answer, question = ([random.randrange(500) for _ in range(length)] for length in (size(4096), size(256), size(64)))
+    seconds, usage = [], None
+    with running(engine, 1) as (url, _):
+        port = int(url.rpartition(":")[2])
+        for prompt in (first, first + answer + question):
+            start = time.monotonic()
+            status, text = ask(port, "POST", "/v1/completions", {"prompt": prompt, "max_tokens": 1, "temperature": 0})
+            seconds.append(time.monotonic() - start)
+            if status != 200:
+                sys.exit(f"mica: error: {engine.name}: {text.decode()}")
+            usage = json.loads(text)["usage"]
+    return {"computed over new": (usage["prompt_tokens"] - usage["prompt_tokens_details"]["cached_tokens"]) / len(answer + question),
+            "first turn, s": seconds[0], "second turn, s": seconds[1]}
+
+
+def idle(engine, size):
+    with running(engine, 2) as (url, process):
+        found = load(url, "--idle", size(5000), "--clients", 1, "--seconds", size(40), "--prompt", 16, "--answer", size(256), "--pid",
+                     process.pid)
+    before, after = found["resident_bytes"]
+    return {"MB more": (after - before) / 1e6, "gaps over undisturbed": found["gaps_idle"]["p99"] / found["gaps"]["p99"]}
+
+
+#: Measurements, whether the peer takes part, and goals: a figure, its least or most value, and whether of the ratio to the peer's.
+WORK = {
+    "streams": (streams, True, [("8 over 1", ">=", None, False), ("tokens/s of 8", ">=", 1.5, True)]),
+    "arrival": (arrival, True, [("gaps over undisturbed", "<=", 2, False), ("cost over one after the other", "<=", 1.15, False)]),
+    "loop": (loop, True, [("tokens/s", ">=", 1.5, True), ("p99 first token, s", "<=", 1, True)]),
+    "turn": (turn, False, [("computed over new", "<=", 1, False)]),
+    "idle": (idle, False, [("MB more", "<=", 50, False)]),
+}
+#: Of "8 over 1": where a step is bound by reading weights it gains more.
+STREAMS = {"bf16": 4, "int8": 4}
+STREAMS_OTHERWISE = 2.5
+
+
+def least_streams(program):
+    weights = json.loads(subprocess.run([program, "info", "--json"], stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout)["weights"]
+    return STREAMS.get(weights, STREAMS_OTHERWISE)
+
+
+def row(name, figure, ours, theirs, goal):
+    """One line of the table; `ours` and `theirs`: that figure of each round."""
+    ratio = statistics.median(mine / other for mine, other in zip(ours, theirs)) if theirs else None
+    line = {"work": name, "figure": figure, "mica": statistics.median(ours), "peer": statistics.median(theirs) if theirs else None,
+            "ratio": ratio, "goal": None, "reached": None}
+    if goal:
+        _, sign, value, of_peer = goal
+        reached = ratio if of_peer else line["mica"]
+        line["goal"] = f"{sign} {value:g}" + ("x" if of_peer else "")
+        if reached is not None:
+            line["reached"] = reached >= value if sign == ">=" else reached <= value
+    return line
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("--peer", nargs=2, metavar=("LLAMA_SERVER", "MODEL.gguf"))
+    parser.add_argument("--only", default="", help="a pattern of what to measure: " + ", ".join(WORK))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--context", type=int, default=8192, help="tokens that each sequence of the peer holds")
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--json", help="a file for all figures of all rounds")
+    options = parser.parse_args()
+    size = (lambda value, short=None: short or max(2, value // 20)) if options.short else lambda value, short=None: value
+    engines = [Mica(options)] + ([LlamaServer(options)] if options.peer else [])
+    lines, samples = [], {}
+    for name, (measure, with_peer, goals) in WORK.items():
+        if not re.search(options.only, name):
+            continue
+        taking_part = engines if with_peer else engines[:1]
+        rounds = {engine.name: [] for engine in taking_part}
+        for number in range(options.rounds):
+            for engine in taking_part if number % 2 == 0 else reversed(taking_part):
+                found = measure(engine, size)
+                rounds[engine.name].append(found)
+                print(f"{name}, round {number + 1}, {engine.name}: {found}", file=sys.stderr, flush=True)
+        samples[name] = rounds
+        for figure in rounds["Mica"][0]:
+            goal = next((goal for goal in goals if goal[0] == figure), None)
+            if goal and goal[2] is None:
+                goal = (*goal[:2], least_streams(options.program), goal[3])
+            lines.append(row(name, figure, [found[figure] for found in rounds["Mica"]],
+                             [found[figure] for found in rounds.get(LlamaServer.name, [])], goal))
+    print("| work | figure | Mica | llama-server | ratio | goal | |\n|---|---|---|---|---|---|---|")
+    text = lambda value: "-" if value is None else f"{value:.4g}"
+    for line in lines:
+        verdict = {None: "", True: "reached", False: "short"}[line["reached"]]
+        print(f"| {line['work']} | {line['figure']} | {text(line['mica'])} | {text(line['peer'])} | {text(line['ratio'])} | "
+              f"{line['goal'] or ''} | {verdict} |")
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps({"rounds": samples, "table": lines}, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

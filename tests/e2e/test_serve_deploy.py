@@ -1,0 +1,188 @@
+"""The files of docs/serve: a service of systemd, a proxy, an image."""
+
+import http.client
+import json
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+import unittest
+
+import harness
+from harness import Case, program
+from test_serve import MODEL, NAME, Server
+
+FILES = harness.ROOT / "docs/serve"
+ASKED = {"prompt": "27", "max_tokens": 400, "ignore_eos": True, "temperature": 0}
+
+
+def tool(name):
+    """A command, also of those for administrators; skips the test where it is missing."""
+    found = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
+    if not found:
+        raise unittest.SkipTest(f"needs {name}, which is not installed")
+    return found
+
+
+def changed(text, *changes):
+    """`text` with each of `changes`, (what, by what), which must be there."""
+    for what, by in changes:
+        assert what in text, what
+        text = text.replace(what, by)
+    return text
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Systemd(Case):
+    def unit(self):
+        return (FILES / "mica.service").read_text(encoding="utf-8")
+
+    def verify(self, text):
+        path = pathlib.Path(harness.folder("unit")) / "mica.service"
+        path.write_text(text, encoding="utf-8")
+        done = harness.execute([tool("systemd-analyze"), "verify", "--man=no", path], check=False)
+        # It also verifies what the unit refers to, which is the machine's.
+        return done.returncode, [line for line in done.stderr.decode().splitlines() if "mica" in line]
+
+    def test_unit(self):
+        built = program(MODEL).path
+        self.assertEqual(self.verify(changed(self.unit(), ("/opt/mica/model", str(built))))[1], [])
+        # It would say so.
+        self.assertRegex(self.verify(changed(self.unit(), ("Restart=on-failure", "Restart=perhaps")))[1][0], "restart specifier")
+
+    def test_command(self):
+        """The command of the unit serves."""
+        [line] = re.findall("^ExecStart=/opt/mica/model serve (.*)$", self.unit(), re.M)
+        keys = pathlib.Path(harness.folder("keys"))
+        (keys / "keys").write_text("secret\n")
+        options = changed(line, ("--port 8080 ", ""), ("${CREDENTIALS_DIRECTORY}", str(keys))).split()
+        with Server(*options) as server:
+            self.assertEqual(server.ask("GET", "/v1/models")[0], 401)
+            self.assertEqual(server.ask("GET", "/v1/models", headers={"Authorization": "Bearer secret"})[0], 200)
+            self.assertEqual(server.terminate()[1], 0)
+        drain, stop = (int(re.search(pattern, self.unit())[1]) for pattern in (r"--drain-seconds (\d+)", r"TimeoutStopSec=(\d+)"))
+        self.assertGreater(stop, drain)
+
+
+class Nginx:
+    """The example of docs, in front of a server; `with` ends it."""
+
+    def __init__(self, upstream):
+        nginx, openssl = tool("nginx"), tool("openssl")
+        place = pathlib.Path(harness.folder("nginx"))
+        self.certificate, self.port = place / "certificate.pem", free_port()
+        harness.execute([openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=models.example.org", "-addext",
+                         "subjectAltName=DNS:models.example.org", "-keyout", place / "key.pem", "-out", self.certificate])
+        example = changed((FILES / "nginx.conf").read_text(encoding="utf-8"), ("listen 443 ", f"listen 127.0.0.1:{self.port} "),
+                          ("server 127.0.0.1:8080;", f"server 127.0.0.1:{upstream};"),
+                          ("/etc/ssl/certs/models.example.org.pem", str(self.certificate)),
+                          ("/etc/ssl/private/models.example.org.key", str(place / "key.pem")))
+        paths = "".join(f"{kind}_temp_path {place}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        (place / "nginx.conf").write_text(f"daemon off; user {pwd.getpwuid(os.getuid()).pw_name}; pid {place}/pid; error_log stderr;\nevents {{}}\n"
+                                          f"http {{ access_log off;\n{paths}{example} }}\n", encoding="utf-8")
+        self.process = subprocess.Popen([nginx, "-p", place, "-c", place / "nginx.conf"], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        end = time.monotonic() + harness.SECONDS
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+                return
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > end:
+                    self.process.kill()
+                    raise AssertionError(self.process.stderr.read().decode()) from None
+                time.sleep(0.05)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        self.process.stderr.close()
+
+    def connection(self):
+        context = ssl.create_default_context(cafile=self.certificate)
+        made = http.client.HTTPSConnection("models.example.org", context=context, timeout=harness.SECONDS)
+        made.sock = context.wrap_socket(socket.create_connection(("127.0.0.1", self.port)), server_hostname="models.example.org")
+        return made
+
+    def ask(self, method, path, body=None, headers=None):
+        connection = self.connection()
+        connection.request(method, path, json.dumps(body) if body else None, headers or {})
+        answer = connection.getresponse()
+        result = answer.status, answer.read()
+        connection.close()
+        return result
+
+
+class Proxy(Case):
+    def test_nginx(self):
+        with Server("--sequences", "1", "--api-key", "secret") as server, Nginx(server.port) as nginx:
+            key = {"Authorization": "Bearer secret"}
+            self.assertEqual(nginx.ask("GET", "/v1/models")[0], 401)
+            status, models = nginx.ask("GET", "/v1/models", headers=key)
+            self.assertEqual((status, json.loads(models)["data"][0]["id"]), (200, NAME))
+            self.assertEqual(nginx.ask("GET", "/metrics", headers=key)[0], 403)
+            whole = json.loads(nginx.ask("POST", "/v1/completions", ASKED, key)[1])["choices"][0]["text"]
+            # A body larger than nginx's own default of 1 MiB, but no request.
+            status, error = nginx.ask("POST", "/v1/completions", {**ASKED, "prompt": "a" * (2 << 20)}, key)
+            self.assertEqual((status, json.loads(error)["error"]["code"]), (400, "context_length_exceeded"))
+
+            # Tokens come while others are computed.
+            connection = nginx.connection()
+            connection.request("POST", "/v1/completions", json.dumps({**ASKED, "stream": True}), key)
+            answer, text, running = connection.getresponse(), "", None
+            self.assertEqual(answer.getheader("Content-Type"), "text/event-stream")
+            while line := answer.readline():
+                if line.startswith(b"data: {"):
+                    text += json.loads(line[6:])["choices"][0]["text"]
+            self.assertEqual(text, whole)
+            connection.close()
+
+            # More tokens than fit between: the first of them are here before the last are made. A client that goes ends its request.
+            connection = nginx.connection()
+            connection.request("POST", "/v1/completions", json.dumps({**ASKED, "n": 128, "max_tokens": 900, "temperature": 1, "stream": True}),
+                               key)
+            answer = connection.getresponse()
+            self.assertTrue(answer.readline().startswith(b"data: {"))
+            running = re.search(r"^mica_requests_running (\S+)$", server.ask("GET", "/metrics", headers=key)[2], re.M)
+            self.assertGreater(float(running[1]), 0)
+            connection.sock.close()
+            connection.close()
+            end = time.monotonic() + harness.SECONDS
+            while not re.search("^mica_requests_running 0$", server.ask("GET", "/metrics", headers=key)[2], re.M):
+                self.assertLess(time.monotonic(), end, "the request goes on")
+                time.sleep(0.05)
+
+
+class Image(Case):
+    def test_root(self):
+        """The files of the image are enough to serve: nothing else is below its root."""
+        root = pathlib.Path(harness.folder("image")) / "root"
+        harness.execute([FILES / "image-root.sh", program(MODEL).path, root])
+        for line in (FILES / "Dockerfile").read_text().splitlines():
+            self.assertRegex(line, r"^#|^(FROM scratch|COPY root/ /|USER \d+:\d+|EXPOSE 8080|ENTRYPOINT \[\"/model\"\]|CMD \[\"serve\".*\])$")
+        # A root of its own, as a container has it.
+        apart = [tool("unshare"), "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", f"--mount-proc={root}/proc"]
+        allowed = harness.execute([*apart, "true"], check=False)
+        if allowed.returncode:
+            self.skipTest(f"needs namespaces, which this machine refuses: {allowed.stderr.decode().strip()}")
+        into = [*apart, tool("chroot"), root]
+        self.assertEqual(harness.execute([*into, "/model", "info", "--check"]).returncode, 0)
+        path = root / "socket"
+        with Server("--unix-socket", "/socket", command=[*into, "/model"]) as server:
+            server.path = str(path)
+            self.assertEqual(server.complete(**ASKED)["usage"]["completion_tokens"], ASKED["max_tokens"])
+        refused = harness.execute([*into, "/bin/sh", "-c", "true"], check=False)
+        self.assertNotEqual(refused.returncode, 0)
