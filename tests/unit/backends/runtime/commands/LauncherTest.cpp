@@ -570,7 +570,8 @@ TEST_F(LauncherTest, TruncatedProgramIsRefused) {
 }
 
 TEST_F(LauncherTest, BareLauncherIsRefused) {
-  expectError(shell(std::string(MICA_LAUNCHER) + " --tokens 1"), "is not a Mica program, or a truncated one");
+  expectError(shell(std::string(MICA_LAUNCHER) + " --tokens 1"),
+              "is not a Mica program, or a truncated one");
 }
 
 TEST_F(LauncherTest, MissingCpuFeatureIsRefusedInOneLine) {

@@ -135,8 +135,10 @@ TEST_F(ProgramFileTest, EveryTruncationIsRefused) {
 }
 
 TEST_F(ProgramFileTest, ForeignFilesAreRefused) {
-  EXPECT_THAT(errorOf(contents("/proc/self/exe")), HasSubstr("is not a Mica program, or a truncated one"));
-  EXPECT_THAT(errorOf(std::string(100000, 'x')), HasSubstr("is not a Mica program, or a truncated one"));
+  EXPECT_THAT(errorOf(contents("/proc/self/exe")),
+              HasSubstr("is not a Mica program, or a truncated one"));
+  EXPECT_THAT(errorOf(std::string(100000, 'x')),
+              HasSubstr("is not a Mica program, or a truncated one"));
   EXPECT_THAT(errorOf(""), HasSubstr("is not a Mica program, or a truncated one"));
 }
 

@@ -1,1 +1,2 @@
+// clang-format off
 #  include <ir/high/../high/Two.h>
