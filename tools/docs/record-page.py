@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Takes the pictures of the web page: docs/serve.png, and docs/serve-phone.png, dark.
 
     record-page.py PROGRAM

@@ -69,6 +69,7 @@ private:
   int64_t numTokens = 0;
   Json logprobs = Json::array();      ///< Of the tokens that no event has had.
   bool begun = false, opened = false; ///< There is a token; there was an event.
+  bool complete = false;              ///< A call has come that is not wanted.
   Clock::time_point last = Clock::now();
   const char *reason = "stop";
 };
@@ -154,6 +155,8 @@ std::string Completion::Choice::spelled(int32_t token) const {
 
 /// Takes what the answer continues with. False where it is to end with a call.
 bool Completion::Choice::add(std::vector<AnswerReader::Part> parts) {
+  if (complete)
+    return false;
   for (AnswerReader::Part &part : parts) {
     Json delta = Json::object();
     switch (part.kind) {
@@ -166,8 +169,10 @@ bool Completion::Choice::add(std::vector<AnswerReader::Part> parts) {
       delta["reasoning_content"] = std::move(part.text);
       break;
     case AnswerReader::Part::Kind::Call: {
-      if (!completion.parallelCalls && !calls.empty())
+      if (!completion.parallelCalls && !calls.empty()) {
+        complete = true;
         return false;
+      }
       Json call = {{"id", newCallId()},
                    {"type", "function"},
                    {"function", {{"name", std::move(part.text)}, {"arguments", ""}}}};
