@@ -199,7 +199,7 @@ class Storage(Case):
                                    lambda c: c.update(max_position_embeddings=256))
         compiled = [folder, "--emit", "kernels", "-o", os.path.join(folder, "out")]
         self.assertEqual(harness.compile_messages(*compiled),
-                         f"mica: warning: {folder}: the program takes 256 positions, but the model's rope scaling is made for 128; choose --max-seq 128\n")
+                         f"mica: warning: {folder}: the program supports 256 positions, but the model's rope scaling is made for 128; choose --max-seq 128\n")
         self.assertEqual(harness.compile_messages(*compiled, "--max-seq", 128), "")
 
     def test_what_has_no_influence_is_listed(self):

@@ -46,12 +46,12 @@ void mica::cpu::emitHeadProduct(KernelBuilder &b, ValueRange args, const WeightS
     auto panelsOf = [&](Value block) {
       return SmallVector<PackedPanel>{weightPanel(b, packed, {head, block}, weight)};
     };
-    emitBlockSums(
-        b, ofHead, weight, {from, to}, panelsOf,
-        [&](Value block, Value row, Value column, ArrayRef<Value> sums) {
-          Value target = b.add(b.mul(block, kBlockColumns), column);
-          b.storeVector(sums[0], y, {row, head, target}, liveColumns(b, target, weight.n));
-        });
+    emitBlockSums(b, ofHead, weight, {from, to}, panelsOf,
+                  [&](Value block, Value row, Value column, ArrayRef<Value> sums) {
+                    Value target = b.add(b.mul(block, kBlockColumns), column);
+                    b.storeVector(sums[0], y, {row, head, target},
+                                  liveColumns(b, target, weight.n));
+                  });
   });
 }
 
