@@ -89,7 +89,7 @@ class Lengths(Case):
     def tools(self, name):
         threshold, folder = THRESHOLDS[name], GOLDENS / "models" / name
         info = built(name).run("info").stdout.decode()
-        self.assertIn(f"more than {threshold} positions", info)
+        self.assertIn(f"change beyond {threshold} positions", info)
         # The scored rows are those of the whole window, in whatever pieces it is fed.
         prompt, _, logits = golden(name, "above")
         place = pathlib.Path(harness.folder("tools"))
