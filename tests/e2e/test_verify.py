@@ -195,7 +195,7 @@ class Verify(Case):
             self.assertGreater(got["near_ties"]["ops"], 0)
             self.assertGreater(got["near_ties"]["logits"], 0)
         table = verify(tied, "--weights", "f32", "--positions", 64).stdout.decode()
-        self.assertRegex(table, r"experts as good as equal, taken as the program chose: for \d+ rows of ops, \d+ of the logits\n")
+        self.assertRegex(table, r"near-tied routing, resolved as in the program: \d+ rows of ops, \d+ of the logits\n")
         # An expert that is wrong is found all the same.
         broken = spoilt(tied, "model.layers.1.mlp.experts.2.up_proj.weight")
         self.finds(broken, tied, "layer 1, moe_experts gate_up_proj", "--weights", "f32")
