@@ -194,7 +194,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> parseModelFile(MLIRContext &context, llvm:
   Block parsed;
   AsmParserState names;
   if (failed(parseAsmSourceFile(source, &parsed, ParserConfig(&context), &names)))
-    // No test: the parser says what is wrong, and these words stand in for silence.
+    // No test: a parser that fails reports why; these words are used only if it does not.
     return inputError(diagnostics.place(path),
                       withoutAdvice(diagnostics.message("is not an MLIR module")),
                       "correct the IR");

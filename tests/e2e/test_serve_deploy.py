@@ -75,7 +75,7 @@ class Systemd(Case):
 
 
 class Nginx:
-    """The example of docs, in front of a server; `with` ends it."""
+    """nginx with the configuration of the docs, as a proxy of a server; ends with its context."""
 
     def __init__(self, upstream):
         nginx, openssl = tool("nginx"), tool("openssl")
@@ -162,7 +162,7 @@ class Proxy(Case):
             connection.close()
             end = time.monotonic() + harness.SECONDS
             while not re.search("^mica_requests_running 0$", server.ask("GET", "/metrics", headers=key)[2], re.M):
-                self.assertLess(time.monotonic(), end, "the request goes on")
+                self.assertLess(time.monotonic(), end, "the request is still running")
                 time.sleep(0.05)
 
 

@@ -1,5 +1,6 @@
 //===- AssignLayouts.cpp - physical forms and places ----------------------===//
 
+#include "backends/cpu/dispatch/LaneDepth.h"
 #include "backends/cpu/dispatch/Passes.h"
 #include "passes/support/CacheKinds.h"
 #include "passes/support/Weights.h"
@@ -27,9 +28,7 @@ static constexpr int64_t kPositionBlock = 64;
 
 /// Values that a dot-product instruction consumes together: a 32-bit lane of them. Integers of 4
 /// bits are widened to 8 on the way.
-static int64_t getDepth(Type element) {
-  return isQuantized(element) ? 4 : 32 / element.getIntOrFloatBitWidth();
-}
+static int64_t getDepth(Type element) { return isQuantized(element) ? 4 : laneDepth(element); }
 
 /// BA16a64b of oneDNN for f32, BA16a64b2a for bf16, BA16a64b4a for integers: 16 groups of `depth`
 /// along K, 64 columns.

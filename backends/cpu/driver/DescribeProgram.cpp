@@ -20,8 +20,8 @@ using namespace mica;
 using namespace mica::cpu;
 using nlohmann::json;
 
-/// Of a turn of a conversation: a longer one that is edited where layers have windows is read anew
-/// from the beginning.
+/// How many positions can always be rewound where layers have windows; a conversation whose edited
+/// turn is longer is recomputed from its first position.
 static constexpr int64_t kRewindPositions = 2048;
 
 /// Any attribute of `mica.model` as JSON.

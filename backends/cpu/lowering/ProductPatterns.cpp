@@ -1,5 +1,6 @@
 //===- ProductPatterns.cpp - products with weights ------------------------===//
 
+#include "backends/cpu/dispatch/LaneDepth.h"
 #include "backends/cpu/kernels/matmul/BlockReader.h"
 #include "backends/cpu/kernels/matmul/Products.h"
 #include "backends/cpu/kernels/rows/Rows.h"

@@ -238,8 +238,8 @@ uint64_t cacheBytesPerToken(const Manifest &manifest) {
 
 int64_t blocksOfCache(const Manifest &manifest, const CacheSpec &cache, int64_t rows) {
   int64_t positions = manifest.maxSeq;
-  // A row's window must outlast the rows after it that are there already: those of its own call, or
-  // those that are taken back to it.
+  // The ring must not overwrite a row's window with later rows that are stored already: those of
+  // the same call, or those that a rewind drops.
   if (cache.window > 0)
     positions = std::min(positions, cache.window + std::max({rows, manifest.batchInvariantRows,
                                                              manifest.rewindPositions}));

@@ -14,9 +14,9 @@
 // Where the arithmetic of a row depends on its role, the session calls the model once for each role
 // that is queued, so that a row is computed alike whatever else is queued with it.
 //
-// A cache with a window has memory for a ring of blocks: position p is in block p / 64 mod R. What
-// has been computed there last is there. A sequence that goes back further than the ring allows
-// begins anew.
+// A cache with a window has memory for a ring of R blocks: position p is stored in block p / 64 mod
+// R, until a later position overwrites it. A sequence that is rewound further than the ring allows
+// is recomputed from its first position.
 //
 // Where frequencies follow the length, all rows of a sequence must be on one side of each
 // threshold. When a sequence crosses one, in either direction, the session reads its tokens again,
@@ -50,8 +50,7 @@ public:
   int64_t room(int64_t sequence) const { return model.manifest().maxSeq - lengths[sequence]; }
   /// Goes back to the first `length` positions of a sequence, if all that the next row would see is
   /// still there; otherwise to none. Returns how many positions are left: those after them must be
-  /// computed anew. No caller is disappointed who takes back at most Manifest::rewindPositions of
-  /// the positions that have been computed.
+  /// recomputed. The last Manifest::rewindPositions that have been computed can always be rewound.
   int64_t rewind(int64_t sequence, int64_t length);
   /// How many positions rewind would leave.
   int64_t rewindable(int64_t sequence, int64_t length) const;

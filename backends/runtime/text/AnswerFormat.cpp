@@ -226,8 +226,14 @@ bool AnswerReader::readReasoning(bool atEnd) {
 
 void AnswerReader::beginCall(size_t size) {
   state = State::Call;
-  markSize = scanned = size;
-  depth = 0;
+  markSize = size;
+  beginJson(size, /*openBrackets=*/0);
+}
+
+/// What scanJson reads next is in `held` from `at` on, within so many brackets.
+void AnswerReader::beginJson(size_t at, int openBrackets) {
+  scanned = at;
+  depth = openBrackets;
   inString = escaped = false;
 }
 
@@ -266,9 +272,7 @@ bool AnswerReader::readCall(bool atEnd) {
       emitCall(std::move(start->name));
       held.erase(0, begin + start->arguments);
       inArray |= start->inArray;
-      scanned = 0;
-      depth = 0;
-      inString = escaped = false;
+      beginJson(0, /*openBrackets=*/0);
       state = State::Arguments;
       return true;
     }
@@ -316,9 +320,7 @@ bool AnswerReader::readAfterArguments() {
   if (begin == held.npos)
     return false;
   if (held[begin] == ',' || held[begin] == '}') {
-    depth = 1;
-    scanned = begin;
-    inString = escaped = false;
+    beginJson(begin, /*openBrackets=*/1);
     if (!scanJson())
       return false;
     held.erase(0, scanned);

@@ -115,6 +115,7 @@ private:
   std::optional<std::vector<ToolCall>> parseCalls(std::string_view json) const;
   bool scanJson();
   void beginCall(size_t markSize);
+  void beginJson(size_t at, int openBrackets);
   void emitCall(std::string name);
   void emit(Part::Kind kind, std::string text);
   void emitTrimmed(Part::Kind kind, std::string text);

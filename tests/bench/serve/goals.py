@@ -3,7 +3,7 @@
 
     goals.py PROGRAM [--peer LLAMA_SERVER MODEL.gguf] [--only PATTERN] [--rounds 5] [--threads 2] [--json FILE]
 
-Every round starts each server anew, Mica first in one and last in the next; figures are medians over the rounds, ratios medians
+Every round restarts each server, Mica first in one and last in the next; figures are medians over the rounds, ratios medians
 of the rounds' ratios. Clients run in this process, on the same machine. tests/bench/shapes.py makes programs and files with the same
 weights; the context of each sequence must hold --context tokens (`compile --max-seq`). --short makes all of it small: that it works.
 

@@ -3,7 +3,7 @@
 
     mixed_step.py PROGRAM [--streams 1,4,8] [--chunks 32,128,512] [--rounds 5] [--threads 2]
 
-Rows have one role per call, so no call has both: the one call stands for itself as a chunk with as many rows more. It is what a shared
+Rows have one role per call, so no call has both: one call is simulated by a chunk with as many additional rows. It is what a shared
 call could cost at best, as rows that decode are then computed as those of prompts are. Written as Markdown: milliseconds, medians over
 rounds in alternation.
 """

@@ -1,6 +1,7 @@
 //===- BlockReader.cpp - packed blocks in registers -----------------------===//
 
 #include "backends/cpu/kernels/matmul/BlockReader.h"
+#include "backends/cpu/dispatch/LaneDepth.h"
 
 using namespace mlir;
 using namespace mica;

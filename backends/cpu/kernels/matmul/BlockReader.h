@@ -71,9 +71,6 @@ private:
   mlir::Value memory, offset;
 };
 
-/// Values of a float type that one 32-bit lane holds: a product takes them together along K.
-inline int64_t laneDepth(mlir::Type element) { return 32 / element.getIntOrFloatBitWidth(); }
-
 /// Elements along K of a row of `k` that was expanded to floats: whole groups of 16 lanes of
 /// `depth` neighbors, as oneDNN's BA16a64b (f32) and BA16a64b2a (bf16) have them.
 inline int64_t expandedColumns(int64_t k, int64_t depth) { return roundUp(k, kLanes * depth); }

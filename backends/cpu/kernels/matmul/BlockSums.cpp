@@ -1,6 +1,7 @@
 //===- BlockSums.cpp - products of rows with blocks of a weight -----------===//
 
 #include "backends/cpu/kernels/matmul/BlockSums.h"
+#include "backends/cpu/dispatch/LaneDepth.h"
 
 #include "backends/cpu/features/InterleavedPages.h"
 #include "backends/cpu/kernels/matmul/AmxTile.h"
