@@ -58,6 +58,14 @@ ExactRows exactRowsOn(const TargetDescription &target);
 /// Which kernel computes a product.
 KernelKind chooseKernel(const ProductShape &shape, const KernelCosts &costs);
 
+/// Values along K whose products are summed from zero, before the sum is added to that of the
+/// values before them; k where all are summed at once. For products in `type`, F32 or BF16, of any
+/// number of rows: generated kernels add as oneDNN does, so that a row's bits do not depend on
+/// which of them computes it. oneDNN's rule is that of compute_blocking_heuristic_avx512 in its
+/// brgemm_matmul_utils.cpp, release 3.7; MatmulTest compares the sums. Not covered: products of
+/// expanded blocks on a target with tile registers, which oneDNN adds in the order of AMX.
+int64_t sumSegment(Precision type, int64_t k, const TargetDescription &target);
+
 /// Attention of query heads that share a key/value head.
 struct AttentionShape {
   bool fewRows;  ///< a row or a few per call, as in decoding
