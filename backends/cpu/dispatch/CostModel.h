@@ -31,7 +31,7 @@ struct KernelCosts {
   /// The most rows for which generated kernels, which read weights once at the memory's bandwidth,
   /// are taken whatever the shape. At the shape of a Llama with 1 billion parameters, 2 threads of
   /// a Zen 4, they were 1.2 times as fast as oneDNN in bf16 at 17 rows and as fast at 32
-  /// (`bench --prompt N`). A constant: up to it a row's bits depend on no other row.
+  /// (`bench --prompt N`).
   int64_t gemmThreshold = PhaseRows().gemmThreshold;
   /// Rows that a call of a function for many rows is assumed to have.
   int64_t manyRows = 64;
