@@ -33,12 +33,16 @@ def shared(path):
     return full
 
 
+def has_cpu(flag):
+    """Whether the CPU has this flag of /proc/cpuinfo."""
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as f:
+        return flag in next((line.split() for line in f if line.startswith("flags")), [])
+
+
 def needs_cpu(*flags):
     """Skips the test on a CPU without these flags of /proc/cpuinfo."""
-    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as f:
-        known = next((line.split() for line in f if line.startswith("flags")), [])
     for flag in flags:
-        if flag not in known:
+        if not has_cpu(flag):
             raise unittest.SkipTest(f"needs a CPU with {flag}")
 
 

@@ -37,6 +37,13 @@ KernelKind mica::cpu::chooseKernel(const ProductShape &shape, const KernelCosts 
   return work < static_cast<double>(costs.minWork) ? KernelKind::Generated : KernelKind::OneDnn;
 }
 
+int64_t mica::cpu::sumSegment(Precision type, int64_t k, const TargetDescription &target) {
+  KernelCosts costs = KernelCosts::of(target);
+  bool byLibrary = type == Precision::F32 ? costs.onednnF32 : costs.onednnBf16 && !costs.tiles;
+  constexpr int64_t wide = 1024, narrow = 512;
+  return byLibrary ? std::min(k, k > wide ? wide : narrow) : k;
+}
+
 AttentionTilingAttr mica::cpu::chooseTiling(const AttentionShape &shape,
                                             mlir::MLIRContext *context) {
   // Both phases must agree on the chunks: they are part of how sums are rounded. A chunk of 512

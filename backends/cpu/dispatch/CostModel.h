@@ -31,7 +31,7 @@ struct KernelCosts {
   /// The most rows for which generated kernels, which read weights once at the memory's bandwidth,
   /// are taken whatever the shape. At the shape of a Llama with 1 billion parameters, 2 threads of
   /// a Zen 4, they were 1.2 times as fast as oneDNN in bf16 at 17 rows and as fast at 32
-  /// (`bench --prompt N`). A constant: up to it a row's bits depend on no other row.
+  /// (`bench --prompt N`).
   int64_t gemmThreshold = PhaseRows().gemmThreshold;
   /// Rows that a call of a function for many rows is assumed to have.
   int64_t manyRows = 64;
@@ -57,6 +57,14 @@ ExactRows exactRowsOn(const TargetDescription &target);
 
 /// Which kernel computes a product.
 KernelKind chooseKernel(const ProductShape &shape, const KernelCosts &costs);
+
+/// Values along K whose products are summed from zero, before the sum is added to that of the
+/// values before them; k where all are summed at once. For products in `type`, F32 or BF16, of any
+/// number of rows: generated kernels add as oneDNN does, so that a row's bits do not depend on
+/// which of them computes it. oneDNN's rule is that of compute_blocking_heuristic_avx512 in its
+/// brgemm_matmul_utils.cpp, release 3.7; MatmulTest compares the sums. Not covered: products of
+/// expanded blocks on a target with tile registers, which oneDNN adds in the order of AMX.
+int64_t sumSegment(Precision type, int64_t k, const TargetDescription &target);
 
 /// Attention of query heads that share a key/value head.
 struct AttentionShape {

@@ -48,7 +48,8 @@ struct Manifest {
   uint64_t scratchBytesPerRow = 0, scratchBytesFixed = 0;
   uint64_t weightBytes = 0; ///< 0: not stated.
   uint64_t parameters = 0;  ///< Of the model as published; 0: not stated.
-  /// Up to this many rows in a call, a row's results are bit-identical whatever the other rows are.
+  /// Up to this many rows in a call, a row's results are bit-identical whatever the other rows are
+  /// and whatever the processor is.
   int64_t batchInvariantRows = 1;
   /// Rows of prompts are computed in different arithmetic than those of decoding.
   bool dependsOnRole = false;

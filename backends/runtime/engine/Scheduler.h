@@ -4,10 +4,10 @@
 // after it.
 //
 // What a row's arithmetic depends on is the role of its position, prompt or decode (RowRole.h), so
-// rows of prompts and rows that decode never share a call of the model. Up to
-// Manifest::batchInvariantRows rows, a row's results do not depend on the others of its call;
-// beyond that, a program may add in another order. So a text does not depend on other requests if
-// each prompt is computed in separate calls and no more slots than batchInvariantRows are used.
+// rows of prompts and rows that decode never share a call of the model. A row's results do not
+// depend on the others of its call, so a text does not depend on other requests. Beyond
+// Manifest::batchInvariantRows rows that holds unless oneDNN multiplies in AMX tiles; each prompt
+// computed in separate calls keeps it there as well.
 //
 // For the same reason it does not depend on what is cached: where the arithmetic depends on the
 // role, a prompt reuses positions that were computed as a prompt's. The answer to an earlier turn
@@ -36,7 +36,7 @@ public:
     /// The row budget of a step for prompts, and the most rows of a prompt in one call of the
     /// model, see prefillChunkSize. Prompts in progress take turns at it, but with promptsFirst.
     int64_t promptRows = 512;
-    /// One call may compute rows of several prompts. Fewer calls, but see above.
+    /// One call may compute rows of several prompts. Fewer calls, but see above on AMX.
     bool promptsShareCalls = false;
     /// Texts wait as long as prompts can be computed: a step then is one call for prompts, or
     /// decodes. Otherwise each step decodes first and then computes prompts within the row budget.

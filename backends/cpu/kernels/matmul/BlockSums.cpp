@@ -1,6 +1,7 @@
 //===- BlockSums.cpp - products of rows with blocks of a weight -----------===//
 
 #include "backends/cpu/kernels/matmul/BlockSums.h"
+#include "backends/cpu/dispatch/CostModel.h"
 #include "backends/cpu/dispatch/LaneDepth.h"
 
 #include "backends/cpu/features/InterleavedPages.h"
@@ -27,6 +28,8 @@ namespace {
 /// Weights in blocks that rows of floats multiply are expanded into floats step by step, on the
 /// stack: a step is a block along K then, and more rows share it. So are those that rows of
 /// integers multiply where there is a LevelPanel.
+///
+/// Sums of floats are added in segments along K, as oneDNN's are (sumSegment).
 class BlockSums {
 public:
   static constexpr int64_t kTogether = 16; ///< rows whose sums are in memory
@@ -36,6 +39,11 @@ public:
       : b(b), rows(rows), weight(weight), expands(weight.blocks() && weight.limbs == 0),
         together(expands || hasLevels() ? kTogetherExpanded : kTogether),
         memory(b.stackBuffer({panels, together, kBlockColumns}, b.getF32Type())) {
+    if (weight.limbs == 0)
+      segment = sumSegment(b.elementOf(rows.x).isBF16() ? Precision::BF16 : Precision::F32,
+                           weight.k, b.target);
+    if (hasSegments())
+      totals = b.stackBuffer({panels, together, kBlockColumns}, b.getF32Type());
     if (expands)
       expanded = b.stackBuffer({expandedSize()}, b.elementOf(rows.x));
     if (hasLevels()) {
@@ -131,7 +139,8 @@ private:
         if (b.target.prefetchPages)
           tile.panel.streams =
               b.isEqual(arith::OrIOp::create(b, b.sub(first, rows.from), column), b.idx(0));
-        llvm::append_range(sums, emitProductTile(b, tile));
+        llvm::append_range(sums, hasSegments() ? emitInSegments(tile, steps.groups)
+                                               : emitProductTile(b, tile));
       }
       for (int64_t r = 0; r < count; ++r)
         for (int64_t v = 0; v < vectors; ++v)
@@ -139,6 +148,48 @@ private:
               b.add(first, r), b.add(column, v * kLanes), panels.size(),
               [&](size_t panel) { return sums[(panel * count + r) * vectors + v]; }, store);
     });
+  }
+
+  bool hasSegments() const { return segment != 0 && segment < weight.k; }
+
+  /// A tile of all `groups` along K, segment by segment.
+  SmallVector<Value> emitInSegments(ProductTile tile, int64_t groups) {
+    int64_t step = segment / tile.panel.depth;
+    // A value that follows the groups belongs to the last segment.
+    int64_t alike = tile.partial ? groups / step * step : groups;
+    auto add = [&](Value from, Value to, bool partial, ValueRange totals) {
+      tile.from = from;
+      tile.groups = to;
+      tile.partial = partial;
+      return llvm::map_to_vector(
+          llvm::zip_equal(totals, emitProductTile(b, tile)),
+          [&](auto sums) { return b.addf(std::get<0>(sums), std::get<1>(sums)); });
+    };
+    SmallVector<Value> totals(tile.rows.size() * tile.vectors, b.splat(0));
+    totals = b.carry(b.idx(0), b.idx(alike), step, totals, [&](Value from, ValueRange carried) {
+      Value to = arith::MinSIOp::create(b, b.add(from, step), b.idx(alike));
+      return add(from, to, /*partial=*/false, carried);
+    });
+    return tile.partial ? add(b.idx(alike), b.idx(groups), /*partial=*/true, totals) : totals;
+  }
+
+  /// Where a segment ends after `values` along K, the sums of rows [first, end) with panel `number`
+  /// are added to their totals, and those of the next segment begin.
+  void endSegment(Value values, Value first, Value end, size_t number) {
+    if (!hasSegments())
+      return;
+    b.when(b.isEqual(b.rem(values, segment), b.idx(0)), [&] {
+      eachSum(first, end, [&](Value row, Value column) {
+        SmallVector<Value> at = place(number, b.sub(row, first), column);
+        vector::StoreOp::create(b, sumAt(at), totals, at);
+        vector::StoreOp::create(b, b.splat(0), memory, at);
+      });
+    });
+  }
+
+  /// The sum of all segments so far.
+  Value sumAt(ValueRange at) {
+    return hasSegments() ? b.addf(b.loadRaw(totals, at, kLanes), load(at)) : load(at);
   }
 
   /// Elements along K of a block, and floats of 64 columns of it.
@@ -164,6 +215,7 @@ private:
             emitStep(first, end, floats, number, {b.idx(groups), b.idx(groups), /*partial=*/true},
                      {});
           });
+        endSegment(b.mul(b.add(block, 1), elements), first, end, number);
       });
     storeSums(first, end, panels, store);
   }
@@ -171,7 +223,9 @@ private:
   void clearSums(Value first, Value end, ArrayRef<PackedPanel> panels) {
     eachSum(first, end, [&](Value row, Value column) {
       for (size_t panel = 0; panel < panels.size(); ++panel)
-        vector::StoreOp::create(b, b.splat(0), memory, place(panel, b.sub(row, first), column));
+        for (Value sums : {memory, totals})
+          if (sums)
+            vector::StoreOp::create(b, b.splat(0), sums, place(panel, b.sub(row, first), column));
     });
   }
 
@@ -179,7 +233,7 @@ private:
     eachSum(first, end, [&](Value row, Value column) {
       finish(
           row, column, panels.size(),
-          [&](size_t panel) { return load(place(panel, b.sub(row, first), column)); }, store);
+          [&](size_t panel) { return sumAt(place(panel, b.sub(row, first), column)); }, store);
     });
   }
 
@@ -194,6 +248,8 @@ private:
     b.loop(b.idx(0), groups, steps.each, [&](Value from) {
       Value to = arith::MinSIOp::create(b, b.add(from, steps.each), groups);
       emitSteps(first, end, panels, {from, to, /*partial=*/false}, ahead);
+      for (size_t number = 0; number < panels.size(); ++number)
+        endSegment(b.mul(to, panels.front().depth), first, end, number);
     });
     if (steps.partial)
       emitSteps(first, end, panels, {groups, groups, /*partial=*/true}, {});
@@ -325,8 +381,10 @@ private:
   const ProductRows &rows;
   const WeightSpec &weight;
   bool expands;
-  int64_t together; ///< rows whose sums are in memory
-  Value memory;     ///< [panels][together][64]
+  int64_t together;    ///< rows whose sums are in memory
+  int64_t segment = 0; ///< values along K of a segment; 0: none
+  Value memory;        ///< [panels][together][64] of the current segment
+  Value totals;        ///< of those before; null where there is one segment
   Value expanded;   ///< a block along K of a panel as floats
   std::optional<LevelPanel> levels;
   SmallVector<TileShape> shapes; ///< of tiles, the fewest rows first

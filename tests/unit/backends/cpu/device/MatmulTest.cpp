@@ -180,6 +180,33 @@ TEST_P(MatmulTest, ThreadsChangeNoBit) {
   }
 }
 
+/// The order that generated kernels follow (sumSegment in backends/cpu/dispatch): another release
+/// of oneDNN may add in another.
+TEST(Matmul, AddsInSegmentsAlongK) {
+  if (!multipliesWith(dnnl::cpu_isa::avx512_core))
+    GTEST_SKIP() << "oneDNN has no AVX-512 here";
+  Pool pool(2);
+  Matmul matmul(pool);
+  for (auto [m, n, k] : {std::tuple(33, 64, 512), std::tuple(33, 70, 520), std::tuple(300, 64, 1024),
+                         std::tuple(64, 1024, 1040), std::tuple(33, 576, 1536),
+                         std::tuple(512, 64, 8192), std::tuple(100, 96, 3000)}) {
+    Problem problem({m, n, k, k, n, MatmulFormat::F32, false});
+    std::vector<float> sums = problem.run(matmul);
+    int64_t segment = k > 1024 ? 1024 : 512;
+    for (int64_t row : {0, m - 1})
+      for (int64_t column : {0, n - 1}) {
+        float total = 0;
+        for (int64_t from = 0; from < k; from += segment) {
+          float sum = 0;
+          for (int64_t j = from; j < std::min<int64_t>(k, from + segment); ++j)
+            sum = std::fma(problem.a[row * k + j], problem.w[problem.packedIndex(j, column)], sum);
+          total += sum;
+        }
+        EXPECT_EQ(sums[row * n + column], total) << m << " x " << n << " x " << k;
+      }
+  }
+}
+
 TEST_P(MatmulTest, RunsInlineInsideABody) {
   Problem problem({8, 64, 64, 64, 64, GetParam(), false});
   struct Context {

@@ -43,6 +43,21 @@ TEST(CostModel, TargetsDecideWhatTheLibraryIsFastIn) {
   EXPECT_TRUE(rapids.onednnF32 && rapids.onednnBf16 && rapids.tiles);
 }
 
+TEST(CostModel, SumsHaveTheSegmentsOfTheLibrary) {
+  auto segment = [](Precision type, int64_t k, llvm::StringRef name) {
+    return sumSegment(type, k, llvm::cantFail(cpu::describeTarget(name)));
+  };
+  for (Precision type : {Precision::F32, Precision::BF16}) {
+    EXPECT_EQ(segment(type, 500, "znver5"), 500);
+    EXPECT_EQ(segment(type, 1024, "znver5"), 512);
+    EXPECT_EQ(segment(type, 1025, "znver5"), 1024);
+    EXPECT_EQ(segment(type, 4096, "x86-64-v3"), 4096) << "generated kernels take all products";
+  }
+  EXPECT_EQ(segment(Precision::BF16, 4096, "x86-64-v4"), 4096) << "not by oneDNN";
+  EXPECT_EQ(segment(Precision::BF16, 4096, "sapphirerapids"), 4096) << "by tiles";
+  EXPECT_EQ(segment(Precision::F32, 4096, "sapphirerapids"), 1024);
+}
+
 TEST(CostModel, FewRowsAreGenerated) {
   EXPECT_EQ(chooseKernel({32, 2048, 2048, Precision::F32}, {}), KernelKind::Generated);
   EXPECT_EQ(chooseKernel({33, 2048, 2048, Precision::F32}, {}), KernelKind::OneDnn);

@@ -158,6 +158,9 @@ void KernelChecks::checkNumbers(const KernelCase &row) {
     for (auto [index, a, b] : llvm::enumerate(actual, *expected))
       EXPECT_EQ(findDifference(a, b, row.tolerance, sizesOfRows(function, arguments)), "")
           << "result " << index << " of " << rows << " rows";
+    if (row.equalResults && rows > 1)
+      for (const interp::Value &other : ArrayRef(actual).drop_front())
+        EXPECT_TRUE(areSame(actual.front(), other)) << "results of " << rows << " rows";
   }
 }
 
