@@ -24,6 +24,7 @@ public:
 
 private:
   llvm::Error deriveSizes();
+  llvm::Error readAttentionLayers();
   llvm::Error readLayerTypes();
   llvm::Error readType(ModelConfig &model) const;
   llvm::Error checkQuantization() const;
@@ -53,6 +54,7 @@ private:
   llvm::StringRef path;
   Activation activation = Activation::Silu;
   std::vector<bool> usesSlidingWindow; ///< per layer, whether it has the window
+  std::vector<bool> usesConv;          ///< per layer, whether it has a convolution, no attention
 };
 
 /// transformers has several names for some functions, which differ in rounding alone; "gelu" is the
@@ -113,8 +115,26 @@ llvm::Error ModelBuilder::deriveSizes() {
   return llvm::Error::success();
 }
 
+/// The indices of the layers with attention; the others have a convolution.
+llvm::Error ModelBuilder::readAttentionLayers() {
+  usesConv.assign(*h.layers, h.attentionLayers != nullptr);
+  if (!h.attentionLayers)
+    return llvm::Error::success();
+  for (const llvm::json::Value &index : *h.attentionLayers) {
+    std::optional<int64_t> layer = index.getAsInteger();
+    if (!layer || *layer < 0 || *layer >= *h.layers)
+      return wrong("has " + shown(index) +
+                   " among the layers with attention, expected indices of " +
+                   llvm::Twine(*h.layers) + " layers");
+    usesConv[*layer] = false;
+  }
+  return llvm::Error::success();
+}
+
 /// transformers 5 writes a type for every layer; older files have a rule instead.
 llvm::Error ModelBuilder::readLayerTypes() {
+  if (llvm::Error error = readAttentionLayers())
+    return error;
   bool hasWindow =
       h.window.value_or(0) > 0 && h.useWindow.value_or(true) && family.traits.usesSlidingWindow;
   usesSlidingWindow.resize(*h.layers);
@@ -128,12 +148,15 @@ llvm::Error ModelBuilder::readLayerTypes() {
                  "name one for each layer");
   for (auto [layer, type] : llvm::enumerate(*h.layerTypes)) {
     usesSlidingWindow[layer] = type == llvm::json::Value("sliding_attention") && hasWindow;
-    if (!usesSlidingWindow[layer] && type != llvm::json::Value("full_attention"))
-      return wrong(
-          "has the layer type " + shown(type) + " in \"layer_types\", only " +
-              (hasWindow ? "full_attention and sliding_attention are" : "full_attention is") +
-              " supported",
-          hints::otherModel);
+    usesConv[layer] = type == llvm::json::Value("conv") && family.traits.convLayers;
+    if (!usesSlidingWindow[layer] && !usesConv[layer] &&
+        type != llvm::json::Value("full_attention"))
+      return wrong("has the layer type " + shown(type) + " in \"layer_types\", only " +
+                       (hasWindow                  ? "full_attention and sliding_attention are"
+                        : family.traits.convLayers ? "full_attention and conv are"
+                                                   : "full_attention is") +
+                       " supported",
+                   hints::otherModel);
   }
   return llvm::Error::success();
 }
@@ -284,6 +307,8 @@ llvm::Expected<LayerKind> ModelBuilder::layerKind(int64_t layer) const {
   std::string name = hasExperts ? "sparse" : "dense";
   if (usesSlidingWindow[layer])
     name += "_sliding";
+  if (usesConv[layer])
+    name += "_conv";
   if (h.scalesByLayer.value_or(false))
     name += "_" + std::to_string(layer);
   LayerKind kind{name, *attention, dense(*h.inner, h.mlpBias.value_or(false))};
@@ -293,14 +318,17 @@ llvm::Expected<LayerKind> ModelBuilder::layerKind(int64_t layer) const {
       return experts.takeError();
     kind.ffn = *experts;
   }
+  if (usesConv[layer])
+    kind.conv = ShortConvConfig{*h.convTaps, h.convBias.value_or(false)};
   return kind;
 }
 
 llvm::Error ModelBuilder::addLayers(ModelConfig &model) const {
-  std::map<std::tuple<bool, bool, int64_t>, unsigned> kinds;
+  std::map<std::tuple<bool, bool, bool, int64_t>, unsigned> kinds;
   for (int64_t layer = 0; layer < *h.layers; ++layer) {
     auto [entry, isNew] = kinds.try_emplace(
-        {isSparse(layer), usesSlidingWindow[layer], scoreDivisor(layer)}, model.kinds.size());
+        {isSparse(layer), usesSlidingWindow[layer], usesConv[layer], scoreDivisor(layer)},
+        model.kinds.size());
     if (isNew) {
       auto kind = layerKind(layer);
       if (!kind)

@@ -108,6 +108,7 @@ struct FamilyTraits {
   bool rope = true, learnedPositions = false, alibi = false, sinks = false;
   std::optional<int64_t> sinusoidOffset = std::nullopt;
   bool embeddingNorm = false;
+  bool convLayers = false; ///< whether layers may have a short convolution in place of attention
   Scoring scoring = Scoring::Softmax;
   GroupScoring groupScoring = GroupScoring::Best;
   bool correctionBias = false, routerBias = false;

@@ -18,7 +18,11 @@ namespace mica {
 /// the file was read.
 struct Hyperparameters {
   std::optional<int64_t> hidden, layers, heads, kvHeads, headDim, vocab, inner, maxPositions;
-  std::optional<int64_t> innerMultiple; ///< the inner size is rounded up to a multiple of it
+  std::optional<int64_t> innerMultiple;  ///< the inner size is rounded up to a multiple of it
+  std::optional<double> innerMultiplier; ///< what it is multiplied with before
+  std::optional<bool> adjustsInner;      ///< whether it is two thirds of what the config says
+  std::optional<int64_t> convTaps;       ///< of short convolutions
+  std::optional<bool> convBias;
   std::optional<int64_t> experts, expertsPerToken, expertInner, sharedExperts;
   std::optional<int64_t> sparseStep;  ///< every how many layers one has experts
   std::optional<int64_t> sharedInner; ///< of all shared experts together
@@ -55,7 +59,8 @@ struct Hyperparameters {
   const llvm::json::Object *ropeParameters = nullptr; ///< transformers 5's name
   const KeySource *ropeKeys = nullptr;                ///< in place of both, of a GGUF file
   const llvm::json::Array *layerTypes = nullptr;
-  const llvm::json::Object *quantization = nullptr; ///< how weights are stored
+  const llvm::json::Array *attentionLayers = nullptr; ///< indices; without layerTypes
+  const llvm::json::Object *quantization = nullptr;   ///< how weights are stored
 };
 
 } // namespace mica

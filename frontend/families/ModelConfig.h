@@ -125,6 +125,13 @@ struct AttentionConfig {
   std::optional<LatentConfig> latent;
 };
 
+/// A gated causal convolution in place of attention: out(c * conv(b * x)) with b, c and x made of
+/// the stream.
+struct ShortConvConfig {
+  int64_t taps = 0;  ///< positions that a filter covers, the own one included
+  bool bias = false; ///< of the filters and of the products
+};
+
 /// Bounds of what passes a gate, see mica.moe_experts.
 struct ClampConfig {
   double alpha, limit;
@@ -157,9 +164,10 @@ struct SparseConfig {
 
 /// Structure that layers share. Layers of one kind differ in their weights only.
 struct LayerKind {
-  std::string name; ///< "dense", "sparse_sliding", ...: the layer function's name
-  AttentionConfig attention;
+  std::string name;          ///< "dense", "sparse_sliding", ...: the layer function's name
+  AttentionConfig attention; ///< of a kind with a convolution, that of the other layers
   std::variant<DenseConfig, SparseConfig> ffn;
+  std::optional<ShortConvConfig> conv = std::nullopt; ///< in place of attention
 };
 
 /// A table of positions that is added to the embeddings.

@@ -23,6 +23,8 @@ struct NamingTable {
   llvm::StringLiteral postAttentionNorm = "", postFfnNorm = ""; ///< of what is added to the stream
   llvm::StringLiteral qkv = "", gateUp = "";
   llvm::StringLiteral embeddingNorm = "", sinks = "";
+  /// Of layers with a convolution; `convIn` holds the rows of b, c and x, whose own names follow.
+  llvm::StringLiteral convIn = "", conv = "", convOut = "";
   /// Latents: what makes them, their norms, and what makes heads of them. `queryDown` holds the
   /// queries' latent, where there is one; else `query` makes heads of the stream.
   llvm::StringLiteral queryDown = "", queryDownNorm = "", queryUp = "", latentDown = "",

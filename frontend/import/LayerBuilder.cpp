@@ -38,6 +38,15 @@ Value buildScale(OpBuilder &builder, Location loc, Value x, double factor) {
   return ScaleOp::create(builder, loc, x.getType(), x, builder.getF64FloatAttr(factor));
 }
 
+llvm::ArrayRef<llvm::StringLiteral> stateNames(const LayerKind &kind) {
+  static constexpr llvm::StringLiteral caches[] = {"k_cache", "v_cache"}, conv[] = {"conv_state"};
+  return kind.conv ? llvm::ArrayRef(conv) : llvm::ArrayRef(caches);
+}
+
+bool followsLength(const LayerKind &kind) {
+  return !kind.conv && kind.attention.rope.followsLength();
+}
+
 namespace {
 
 class LayerBuilder {
@@ -59,6 +68,7 @@ private:
   Heads projected(Value x);
   Heads ofLatents(Value x);
   Value attention(Value x);
+  Value conv(Value x);
   Value ffn(Value x);
   Value added(Value stream, Value result, llvm::StringRef postNorm, Location loc);
   Value dense(Value x, const llvm::Twine &gate, const llvm::Twine &up, const llvm::Twine &down,
@@ -93,26 +103,28 @@ private:
   bool numbered;
   func::FuncOp function;
   llvm::StringMap<Value> weights; // null where the kind has no such weight
-  Value x, kCache, vCache, sequences, positions;
-  Value cacheLayer; // index of the layer in its caches
-  Value lengths;    // null where the kind's rope follows none
+  Value x, sequences, positions;
+  llvm::SmallVector<Value> states; // those that stateNames names
+  Value stateLayer;                // index of the layer in its states
+  Value lengths;                   // null where the kind's rope follows none
 };
 
 void LayerBuilder::takeArguments() {
   Block *body = function.addEntryBlock();
+  llvm::SmallVector<llvm::StringRef> argumentNames = {"x"};
+  llvm::append_range(argumentNames, stateNames(kind));
   x = body->getArgument(0);
-  kCache = body->getArgument(1);
-  vCache = body->getArgument(2);
-  llvm::SmallVector<llvm::StringRef> argumentNames = {"x", "k_cache", "v_cache", "layer"};
+  llvm::append_range(states, body->getArguments().slice(1, stateNames(kind).size()));
+  argumentNames.push_back("layer");
   if (numbered)
-    argumentNames.push_back("cache_layer");
+    argumentNames.push_back(kind.conv ? "state_layer" : "cache_layer");
   size_t taken = argumentNames.size();
-  cacheLayer = body->getArgument(taken - 1);
+  stateLayer = body->getArgument(taken - 1);
   sequences = body->getArgument(taken++);
   positions = body->getArgument(taken++);
   argumentNames.append({"sequences", "positions"});
   nameArguments(function, argumentNames);
-  if (kind.attention.rope.followsLength()) {
+  if (followsLength(kind)) {
     lengths = body->getArgument(taken++);
     lengths.setLoc(nameWithin(function.getLoc(), "lengths"));
   }
@@ -188,7 +200,7 @@ Value LayerBuilder::headsOf(Value rows, int64_t count, llvm::StringRef module,
 
 Value LayerBuilder::append(Value heads, Value &cache) {
   cache = KvAppendOp::create(builder, at(attentionModule() + ".kv_append"), cache.getType(), heads,
-                             cache, cacheLayer, sequences, positions);
+                             cache, stateLayer, sequences, positions);
   return read(cache);
 }
 
@@ -202,7 +214,7 @@ Value LayerBuilder::read(Value cache) {
         type.getElementType());
   };
   Location loc = at(attentionModule() + ".repeat_kv");
-  Value cached = KvReadOp::create(builder, loc, typeOf(a.kvHeads), cache, cacheLayer);
+  Value cached = KvReadOp::create(builder, loc, typeOf(a.kvHeads), cache, stateLayer);
   if (a.heads == a.kvHeads)
     return cached;
   return RepeatKvOp::create(builder, loc, typeOf(a.heads), cached,
@@ -247,7 +259,7 @@ LayerBuilder::Heads LayerBuilder::ofLatents(Value x) {
 Value LayerBuilder::attention(Value x) {
   const AttentionConfig &a = kind.attention;
   Heads made = a.latent ? ofLatents(x) : projected(x);
-  Value keys = append(made.keys, kCache), values = append(made.values, vCache);
+  Value keys = append(made.keys, states[0]), values = append(made.values, states[1]);
   Location loc = at(attentionModule());
   auto window = a.window ? builder.getI64IntegerAttr(*a.window) : IntegerAttr();
   auto softcap = a.softcap ? builder.getF64FloatAttr(*a.softcap) : FloatAttr();
@@ -262,6 +274,19 @@ Value LayerBuilder::attention(Value x) {
                           /*tiling=*/AttentionTilingAttr());
   Value merged = MergeHeadsOp::create(builder, loc, rowsType(builder, a.heads * a.valueDim), seen);
   return linear(merged, names.out);
+}
+
+/// out(c * conv(b * x))
+Value LayerBuilder::conv(Value x) {
+  auto part = [&](const char *name) { return linear(x, names.convIn + name); };
+  Value b = part("_b"), c = part("_c"), value = part("_x");
+  Location loc = at(names.conv);
+  Value inputs = MulOp::create(builder, loc, b, value);
+  auto filtered = CausalConv1dOp::create(
+      builder, loc, inputs.getType(), states[0].getType(), inputs, weight(names.conv + ".weight"),
+      states[0], stateLayer, sequences, positions, weight(names.conv + ".bias"));
+  states[0] = filtered.getNext();
+  return linear(MulOp::create(builder, loc, c, filtered.getResult()), names.convOut);
 }
 
 /// The stream with the result of a block, through its norm and its multiplier.
@@ -358,26 +383,31 @@ void LayerBuilder::build() {
     return block.preNorms ? norm(stream, module, model.norm) : stream;
   };
   Value entered = before(x, names.attentionNorm);
-  Value stream = added(x, attention(entered), names.postAttentionNorm, at(attentionModule()));
+  Value mixed = kind.conv ? conv(entered) : attention(entered);
+  Value stream = added(x, mixed, names.postAttentionNorm,
+                       kind.conv ? at(names.convOut) : at(attentionModule()));
   if (block.parallel != Parallel::SharedNorm)
     entered = before(block.parallel == Parallel::No ? stream : x, names.ffnNorm);
   Value result = added(stream, ffn(entered), names.postFfnNorm, at(ffnModule()));
-  func::ReturnOp::create(builder, function.getLoc(), ValueRange{result, kCache, vCache});
+  states.insert(states.begin(), result);
+  func::ReturnOp::create(builder, function.getLoc(), states);
 }
 
 } // namespace
 
 func::FuncOp buildLayer(OpBuilder &builder, llvm::StringRef name, const ModelConfig &model,
-                        const LayerKind &kind, KvCacheType keys, KvCacheType values, bool numbered,
+                        const LayerKind &kind, llvm::ArrayRef<Type> states, bool numbered,
                         llvm::ArrayRef<Type> weightTypes) {
   Type rows = rowsType(builder, model.hidden), indices = indexRowsType(builder);
-  llvm::SmallVector<Type> inputs = {rows, keys, values};
+  llvm::SmallVector<Type> results = {rows};
+  llvm::append_range(results, states);
+  llvm::SmallVector<Type> inputs(results);
   inputs.append(numbered ? 2 : 1, builder.getIndexType());
   inputs.append(2, indices);
-  if (kind.attention.rope.followsLength())
+  if (followsLength(kind))
     inputs.push_back(indices);
   llvm::append_range(inputs, weightTypes);
-  auto type = builder.getFunctionType(inputs, {rows, keys, values});
+  auto type = builder.getFunctionType(inputs, results);
   Location loc = NameLoc::get(builder.getStringAttr(model.names->layers + ".*"));
   auto function = func::FuncOp::create(builder, loc, name, type);
   function.setPrivate();

@@ -9,14 +9,21 @@
 
 namespace mica {
 
-/// Builds `name`(x, k_cache, v_cache, layer, sequences, positions, weights...) -> (x, k_cache,
-/// v_cache) at the insertion point, with lengths after the positions where the kind's rope follows
-/// them. With `numbered`, the layer's index in its caches is another one than in the model and
-/// follows it. `weightTypes` are the types of layerWeights(model, kind), in that order.
+/// Builds `name`(x, states..., layer, sequences, positions, weights...) -> (x, states...) at the
+/// insertion point, with lengths after the positions where the kind's rope follows them. The states
+/// are those that stateNames(kind) names. With `numbered`, the layer's index in its states is
+/// another one than in the model and follows it. `weightTypes` are the types of layerWeights(model,
+/// kind), in that order.
 mlir::func::FuncOp buildLayer(mlir::OpBuilder &builder, llvm::StringRef name,
-                              const ModelConfig &model, const LayerKind &kind, KvCacheType keys,
-                              KvCacheType values, bool numbered,
+                              const ModelConfig &model, const LayerKind &kind,
+                              llvm::ArrayRef<mlir::Type> states, bool numbered,
                               llvm::ArrayRef<mlir::Type> weightTypes);
+
+/// What a layer keeps between calls: keys and values, or the inputs of its convolution.
+llvm::ArrayRef<llvm::StringLiteral> stateNames(const LayerKind &kind);
+
+/// Whether a layer of that kind has a rope whose frequencies follow the length.
+bool followsLength(const LayerKind &kind);
 
 /// The norm of `x`; `bias` is null where it has none.
 mlir::Value buildNorm(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x,

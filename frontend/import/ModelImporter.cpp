@@ -4,7 +4,7 @@
 #include "ir/Mica/EntrySignature.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <map>
 #include <tuple>
@@ -29,29 +29,38 @@ private:
   void buildLayers();
   void buildMain();
   Value get(const PlannedWeight &weight);
-  Value callLayers(Value x, const EntrySignature &main, llvm::MutableArrayRef<Value> caches);
+  Value callLayers(Value x, const EntrySignature &main, llvm::MutableArrayRef<Value> states);
   Value embed(const EntrySignature &main, Value table);
   Value projectOut(Value x, Value outputs, Value table);
   DictionaryAttr modelAttr();
   DictionaryAttr generationAttr();
   Location at(llvm::StringRef name) { return NameLoc::get(builder.getStringAttr(name)); }
 
-  /// Layers whose keys and values have the same shapes and windows share a pair of caches.
-  using CacheShape = std::tuple<int64_t, int64_t, int64_t, int64_t>;
-  static CacheShape cacheShapeOf(const AttentionConfig &attention) {
-    return {attention.kvHeads, attention.headDim, attention.valueDim, attention.window.value_or(0)};
+  /// Layers whose keys and values have the same shapes and windows share a pair of caches; those
+  /// whose convolutions have the same filters, a state of their inputs.
+  struct StateGroup {
+    std::tuple<bool, int64_t, int64_t, int64_t, int64_t> shape;
+    const LayerKind *kind; ///< one of those that share it
+    int64_t layers = 0;
+    size_t first = 0; ///< of its states among those of the model
+  };
+  static decltype(StateGroup::shape) stateShapeOf(const LayerKind &kind) {
+    const AttentionConfig &a = kind.attention;
+    if (kind.conv)
+      return {true, kind.conv->taps, 0, 0, 0};
+    return {false, a.kvHeads, a.headDim, a.valueDim, a.window.value_or(0)};
   }
   const LayerKind &kindOf(size_t layer) const { return model.kinds[model.layers[layer]]; }
-  void planCaches();
-  KvCacheType cacheType(const CacheShape &shape, bool ofValues);
-  llvm::SmallVector<Type> cacheTypes();
+  StateGroup &groupOf(const LayerKind &kind);
+  void planStates();
+  llvm::SmallVector<Type> stateTypes(const StateGroup &group);
 
   OpBuilder builder;
   const ModelConfig &model;
   const WeightPlan &plan;
-  llvm::MapVector<CacheShape, int64_t> layersOfCaches; // in the order of their first layers
-  std::vector<int64_t> cacheLayers;                    // per layer, its index in its caches
-  std::vector<func::FuncOp> functions;                 // per layer
+  std::vector<StateGroup> stateGroups; // in the order of their first layers
+  std::vector<int64_t> stateLayers;    // per layer, its index in its states
+  std::vector<func::FuncOp> functions; // per layer
 };
 
 Type ModelImporter::elementOf(StoredType type) {
@@ -64,24 +73,36 @@ RankedTensorType ModelImporter::typeOf(const PlannedWeight &weight) {
   return RankedTensorType::get(weight.shape, elementOf(weight.type));
 }
 
-void ModelImporter::planCaches() {
-  for (size_t layer = 0; layer < model.layers.size(); ++layer)
-    cacheLayers.push_back(layersOfCaches[cacheShapeOf(kindOf(layer).attention)]++);
+ModelImporter::StateGroup &ModelImporter::groupOf(const LayerKind &kind) {
+  return *llvm::find_if(stateGroups,
+                        [&](const StateGroup &group) { return group.shape == stateShapeOf(kind); });
 }
 
-KvCacheType ModelImporter::cacheType(const CacheShape &shape, bool ofValues) {
-  auto [heads, headDim, valueDim, window] = shape;
-  return KvCacheType::get(builder.getContext(), layersOfCaches.lookup(shape), heads,
-                          ofValues ? valueDim : headDim, builder.getF32Type(), window,
-                          KvLayoutAttr());
+void ModelImporter::planStates() {
+  size_t states = 0;
+  for (size_t layer = 0; layer < model.layers.size(); ++layer) {
+    const LayerKind &kind = kindOf(layer);
+    if (llvm::none_of(stateGroups,
+                      [&](const StateGroup &group) { return group.shape == stateShapeOf(kind); })) {
+      stateGroups.push_back({stateShapeOf(kind), &kind, 0, states});
+      states += stateNames(kind).size();
+    }
+    stateLayers.push_back(groupOf(kind).layers++);
+  }
 }
 
-/// Keys and values, for each shape.
-llvm::SmallVector<Type> ModelImporter::cacheTypes() {
-  llvm::SmallVector<Type> types;
-  for (const auto &[shape, layers] : layersOfCaches)
-    types.append({cacheType(shape, false), cacheType(shape, true)});
-  return types;
+/// In the order of their names.
+llvm::SmallVector<Type> ModelImporter::stateTypes(const StateGroup &group) {
+  MLIRContext *context = builder.getContext();
+  Type f32 = builder.getF32Type();
+  if (const std::optional<ShortConvConfig> &conv = group.kind->conv)
+    return {RollingStateType::get(context, group.layers, model.hidden, f32, conv->taps)};
+  const AttentionConfig &a = group.kind->attention;
+  auto cache = [&](int64_t headDim) {
+    return KvCacheType::get(context, group.layers, a.kvHeads, headDim, f32, a.window.value_or(0),
+                            KvLayoutAttr());
+  };
+  return {cache(a.headDim), cache(a.valueDim)};
 }
 
 void ModelImporter::declare(const PlannedWeight &weight) {
@@ -138,9 +159,8 @@ void ModelImporter::buildLayers() {
       std::string name = structure.name + "_layer";
       if (unsigned number = functionsOfKind[kind]++)
         name += "_" + std::to_string(number);
-      CacheShape shape = cacheShapeOf(structure.attention);
-      function = buildLayer(builder, name, model, structure, cacheType(shape, false),
-                            cacheType(shape, true), /*numbered=*/layersOfCaches.size() > 1, types);
+      function = buildLayer(builder, name, model, structure, stateTypes(groupOf(structure)),
+                            /*numbered=*/stateGroups.size() > 1, types);
     }
     functions.push_back(function);
   }
@@ -151,27 +171,26 @@ Value ModelImporter::get(const PlannedWeight &weight) {
 }
 
 Value ModelImporter::callLayers(Value x, const EntrySignature &main,
-                                llvm::MutableArrayRef<Value> caches) {
+                                llvm::MutableArrayRef<Value> states) {
   Value sequences = main.argument(EntryRole::Sequences),
         positions = main.argument(EntryRole::Positions);
   for (auto [index, function] : llvm::enumerate(functions)) {
     Location loc = at((model.names->layers + "." + llvm::Twine(index)).str());
-    const AttentionConfig &attention = kindOf(index).attention;
-    auto pair = std::distance(layersOfCaches.begin(), layersOfCaches.find(cacheShapeOf(attention)));
-    Value &kCache = caches[2 * pair], &vCache = caches[2 * pair + 1];
-    llvm::SmallVector<Value> operands = {x, kCache, vCache,
-                                         arith::ConstantIndexOp::create(builder, loc, index)};
-    if (layersOfCaches.size() > 1)
-      operands.push_back(arith::ConstantIndexOp::create(builder, loc, cacheLayers[index]));
+    const LayerKind &kind = kindOf(index);
+    auto own = states.slice(groupOf(kind).first, stateNames(kind).size());
+    llvm::SmallVector<Value> operands = {x};
+    llvm::append_range(operands, own);
+    operands.push_back(arith::ConstantIndexOp::create(builder, loc, index));
+    if (stateGroups.size() > 1)
+      operands.push_back(arith::ConstantIndexOp::create(builder, loc, stateLayers[index]));
     llvm::append_values(operands, sequences, positions);
-    if (attention.rope.followsLength())
+    if (followsLength(kind))
       operands.push_back(main.argument(EntryRole::Lengths));
     for (const PlannedWeight &weight : plan.layers[index])
       operands.push_back(get(weight));
     auto call = func::CallOp::create(builder, loc, function, operands);
     x = call.getResult(0);
-    kCache = call.getResult(1);
-    vCache = call.getResult(2);
+    llvm::copy(call.getResults().drop_front(), own.begin());
   }
   return x;
 }
@@ -217,32 +236,36 @@ Value ModelImporter::embed(const EntrySignature &main, Value table) {
 }
 
 /// @main(tokens, sequences, positions, logit_indices, k_cache, v_cache, k_cache_1...) -> (logits,
-/// k_cache, v_cache...), with lengths before the caches where a rope follows them.
+/// k_cache, v_cache...), with lengths before the states where a rope follows them.
 void ModelImporter::buildMain() {
   Type indices = indexRowsType(builder);
-  llvm::SmallVector<Type> caches = cacheTypes();
+  llvm::SmallVector<Type> states;
   llvm::SmallVector<EntryRole> roles = {EntryRole::Tokens, EntryRole::Sequences,
                                         EntryRole::Positions, EntryRole::LogitIndices};
-  if (llvm::any_of(model.kinds,
-                   [](const LayerKind &kind) { return kind.attention.rope.followsLength(); }))
+  if (llvm::any_of(model.kinds, followsLength))
     roles.push_back(EntryRole::Lengths);
   llvm::SmallVector<Type> inputs(roles.size(), indices), results{rowsType(builder, model.vocab)};
   auto argumentNames =
       llvm::map_to_vector(roles, [](EntryRole role) { return std::string(infoOf(role).name); });
-  roles.append(caches.size(), EntryRole::Cache);
-  llvm::append_range(inputs, caches);
-  llvm::append_range(results, caches);
-  for (size_t pair = 0; pair < layersOfCaches.size(); ++pair)
-    for (const char *name : {"k_cache", "v_cache"})
-      argumentNames.push_back(pair == 0 ? name : name + ("_" + std::to_string(pair)));
+  llvm::StringMap<unsigned> counts;
+  for (const StateGroup &group : stateGroups) {
+    llvm::append_range(states, stateTypes(group));
+    for (llvm::StringRef name : stateNames(*group.kind)) {
+      unsigned count = counts[name]++;
+      argumentNames.push_back((count == 0 ? name : name + "_" + llvm::Twine(count)).str());
+    }
+  }
+  roles.append(states.size(), EntryRole::Cache);
+  llvm::append_range(inputs, states);
+  llvm::append_range(results, states);
   auto type = builder.getFunctionType(inputs, results);
   auto main = func::FuncOp::create(builder, at("model"), "main", type);
   EntrySignature signature(main);
   for (auto [index, role] : llvm::enumerate(roles))
     signature.setArgumentRole(index, role);
   signature.setResultRole(0, EntryRole::Logits);
-  for (size_t cache = 1; cache <= caches.size(); ++cache)
-    signature.setResultRole(cache, EntryRole::Cache);
+  for (size_t state = 1; state <= states.size(); ++state)
+    signature.setResultRole(state, EntryRole::Cache);
   Block &body = *main.addEntryBlock();
   nameArguments(main, llvm::to_vector_of<llvm::StringRef>(argumentNames));
   OpBuilder::InsertionGuard guard(builder);
@@ -299,7 +322,7 @@ OwningOpRef<ModuleOp> ModelImporter::import(llvm::StringRef name) {
   (*module)->setAttr("mica.model", modelAttr());
   builder.setInsertionPointToEnd(module->getBody());
   declareAll();
-  planCaches();
+  planStates();
   buildLayers();
   buildMain();
   return module;

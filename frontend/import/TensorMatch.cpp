@@ -192,7 +192,7 @@ llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::
     return inputError(weights.folder(),
                       "tensor " + inQuotes(name) + " " + shown(shape) + " is missing",
                       "fetch the weights again");
-  if (shape != llvm::ArrayRef<int64_t>(tensor->shape))
+  if (!isStoredAs(tensor->shape, shape))
     return inputError(weights.pathOf(*tensor),
                       "tensor " + inQuotes(name) + " has the shape " + shown(tensor->shape) +
                           ", expected " + shown(shape),

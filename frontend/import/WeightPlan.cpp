@@ -68,6 +68,7 @@ private:
     return source;
   }
   void attention();
+  void conv(const ShortConvConfig &conv);
   void projections();
   void qkNorms();
   void latent();
@@ -162,9 +163,25 @@ void LayerLister::joinedHeads(llvm::StringRef suffix, int64_t rows, llvm::String
        .joined = a.heads});
 }
 
+/// The three products of the stream, a filter per channel, and what makes the result.
+void LayerLister::conv(const ShortConvConfig &conv) {
+  int64_t first = 0;
+  for (const char *part : {"_b", "_c", "_x"}) {
+    linear(names.convIn + part, hidden, hidden, conv.bias,
+           Rows{names.convIn, first, first + hidden, 3 * hidden});
+    first += hidden;
+  }
+  weights.push_back({(names.conv + ".weight").str(), {hidden, conv.taps}});
+  if (conv.bias)
+    weights.push_back({(names.conv + ".bias").str(), {hidden}});
+  linear(names.convOut, hidden, hidden, conv.bias);
+}
+
 void LayerLister::attention() {
   const AttentionConfig &a = kind.attention;
   blockNorms(names.attentionNorm, names.postAttentionNorm, [&] {
+    if (kind.conv)
+      return conv(*kind.conv);
     if (a.latent) {
       latent();
     } else {

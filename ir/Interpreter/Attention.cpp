@@ -96,13 +96,15 @@ CacheVersion consume(const CacheVersion &version) {
   return {version.cache, std::make_shared<bool>(false)};
 }
 
-void write(Cache &cache, const Slots &slots, int64_t t, ArrayRef<double> heads) {
-  int64_t begin = cache.offset(slots.layer, slots.sequences[t], slots.positions[t]);
+void write(Cache &cache, const Slots &slots, int64_t t, ArrayRef<double> row) {
+  int64_t slot = cache.slot(slots.layer, slots.sequences[t], slots.positions[t]),
+          begin = slot * cache.rowSize();
   Type element = cache.type.getElementType();
-  for (auto [i, value] : llvm::enumerate(heads))
+  cache.isWritten[slot] = true;
+  for (auto [i, value] : llvm::enumerate(row))
     cache.data[begin + i] = roundTo(element, value);
   // Integers have a scale per head.
-  int64_t headDim = cache.type.getHeadDim(), end = begin + static_cast<int64_t>(heads.size());
+  int64_t headDim = cache.type.getRowShape().back(), end = begin + static_cast<int64_t>(row.size());
   for (int64_t head = begin; head < end; head += headDim)
     roundRow(element, MutableArrayRef(cache.data).slice(head, headDim));
 }
@@ -132,9 +134,10 @@ static llvm::Expected<Value> evalKvRead(KvReadOp op, Scope &scope) {
   int64_t layer = scope.scalar(op.getLayer());
   if (llvm::Error error = checkSlots(op, version, {layer, {}, {}}))
     return error;
-  int64_t headDim = cache.type.getHeadDim(), width = op.getType().getDimSize(3);
-  Tensor y = Tensor::zeros(cache.type.getElementType(),
-                           {cache.batch, cache.positions, cache.type.getHeads(), width});
+  KvCacheType type = op.getCache().getType();
+  int64_t headDim = type.getHeadDim(), width = op.getType().getDimSize(3);
+  Tensor y =
+      Tensor::zeros(type.getElementType(), {cache.batch, cache.positions, type.getHeads(), width});
   auto from = cache.data.begin() + cache.offset(layer, 0, 0);
   for (int64_t head = 0; head < y.getNumElements() / width; ++head)
     std::copy_n(from + head * headDim, width, y.floats.begin() + head * width);

@@ -20,8 +20,9 @@ llvm::Error checkSlots(mlir::Operation *op, const CacheVersion &version, const S
 /// Consumes `version` and yields the next one; checkSlots must have succeeded.
 CacheVersion consume(const CacheVersion &version);
 
-/// Writes `heads` [G, D] to the slot of row `t`, rounded to the cache's type.
-void write(Cache &cache, const Slots &slots, int64_t t, llvm::ArrayRef<double> heads);
+/// Writes `row`, all that the cache holds of a position, to the slot of row `t`, rounded to the
+/// cache's type.
+void write(Cache &cache, const Slots &slots, int64_t t, llvm::ArrayRef<double> row);
 
 } // namespace mica::interp
 

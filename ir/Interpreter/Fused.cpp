@@ -100,8 +100,8 @@ static llvm::Expected<SmallVector<Value>> evalQkvAppend(QkvAppendOp op, Scope &s
   SmallVector<const Tensor *> products{&scope.tensor(op.getQkv())};
   for (mlir::Value part : op.getParts())
     products.push_back(&scope.tensor(part));
-  int64_t rows = products.front()->shape[0], groups = keys.cache->type.getHeads(),
-          headDim = keys.cache->type.getHeadDim();
+  int64_t rows = products.front()->shape[0], groups = op.getKCache().getType().getHeads(),
+          headDim = op.getKCache().getType().getHeadDim();
   Tensor q = Tensor::zerosOf(op.getQ().getType(), rows);
   int64_t heads = q.shape[1];
   for (int64_t t = 0; t < rows; ++t) {

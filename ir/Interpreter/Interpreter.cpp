@@ -133,6 +133,7 @@ const OpTable &OpTable::get() {
     addLinearOps(result);
     addMoeOps(result);
     addNormOps(result);
+    addStateOps(result);
     addWeightOps(result);
     return result;
   }();

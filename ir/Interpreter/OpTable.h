@@ -89,6 +89,7 @@ void addFusedOps(OpTable &table);
 void addLinearOps(OpTable &table);
 void addMoeOps(OpTable &table);
 void addNormOps(OpTable &table);
+void addStateOps(OpTable &table);
 void addWeightOps(OpTable &table);
 
 } // namespace mica::interp

@@ -79,9 +79,18 @@ ArrayRef<float> Tensor::row(int64_t index) const {
   return ArrayRef(floats).slice(index * size, size);
 }
 
-Value Value::makeCache(KvCacheType type, int64_t batch, int64_t positions) {
-  auto cache = std::make_shared<Cache>(Cache{type, batch, positions, {}});
+SmallVector<int64_t> extentsOf(SequenceState type, int64_t batch, int64_t positions) {
+  SmallVector<int64_t> extents{type.getLayers(), batch, positions};
+  llvm::append_range(extents, type.getRowShape());
+  return extents;
+}
+
+int64_t Cache::rowSize() const { return product(type.getRowShape()); }
+
+Value Value::makeCache(SequenceState type, int64_t batch, int64_t positions) {
+  auto cache = std::make_shared<Cache>(Cache{type, batch, positions, {}, {}});
   cache->data.resize(cache->offset(type.getLayers(), 0, 0));
+  cache->isWritten.resize(cache->slot(type.getLayers(), 0, 0));
   return CacheVersion{std::move(cache), std::make_shared<bool>(false)};
 }
 
@@ -97,12 +106,10 @@ Value Value::flattened() const {
   if (!version)
     return *this;
   const Cache &cache = *version->cache;
-  KvCacheType type = cache.type;
-  return Tensor{
-      {type.getLayers(), cache.batch, cache.positions, type.getHeads(), type.getHeadDim()},
-      type.getElementType(),
-      cache.data,
-      {}};
+  return Tensor{extentsOf(cache.type, cache.batch, cache.positions),
+                cache.type.getElementType(),
+                cache.data,
+                {}};
 }
 
 Value Value::clone() const {

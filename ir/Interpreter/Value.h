@@ -62,19 +62,27 @@ struct Tensor {
   void roundRows();
 };
 
-/// Keys or values of every layer, sequence and position: [layers, batch, positions, heads,
-/// headDim].
+/// [layers, batch, positions, ...]: what a state holds of all positions.
+llvm::SmallVector<int64_t> extentsOf(SequenceState type, int64_t batch, int64_t positions);
+
+/// What a state holds of every layer, sequence and position, also where a program keeps less:
+/// [layers, batch, positions, ...], the row shape of the state last.
 struct Cache {
-  KvCacheType type;
+  SequenceState type;
   int64_t batch;
   int64_t positions;
   std::vector<float> data;
+  std::vector<bool> isWritten; ///< per layer, sequence and position
 
-  /// Index of element 0 of head 0.
-  int64_t offset(int64_t layer, int64_t sequence, int64_t position) const {
-    int64_t slot = (layer * batch + sequence) * positions + position;
-    return slot * type.getHeads() * type.getHeadDim();
+  /// Index of a layer's row.
+  int64_t slot(int64_t layer, int64_t sequence, int64_t position) const {
+    return (layer * batch + sequence) * positions + position;
   }
+  /// Index of its first element.
+  int64_t offset(int64_t layer, int64_t sequence, int64_t position) const {
+    return slot(layer, sequence, position) * rowSize();
+  }
+  int64_t rowSize() const;
 };
 
 /// One version of a cache. An append happens in place: it marks the version that it consumes and
@@ -92,9 +100,9 @@ public:
   Value(int64_t scalar) : data(scalar) {}
   Value(CacheVersion cache) : data(std::move(cache)) {}
 
-  /// An empty (zeroed) cache for `batch` sequences of at most `positions` positions. checkSize of
+  /// An empty (zeroed) state for `batch` sequences of at most `positions` positions. checkSize of
   /// its extents must have succeeded.
-  static Value makeCache(KvCacheType type, int64_t batch, int64_t positions);
+  static Value makeCache(SequenceState type, int64_t batch, int64_t positions);
 
   /// Null where the value is something else.
   const Tensor *getTensor() const;
@@ -104,7 +112,7 @@ public:
   bool isScalar() const { return std::holds_alternative<int64_t>(data); }
   int64_t getScalar() const { return std::get<int64_t>(data); }
 
-  /// A cache as a tensor [layers, batch, positions, heads, headDim]; anything but a cache as it is.
+  /// A cache as a tensor [layers, batch, positions, ...]; anything but a cache as it is.
   Value flattened() const;
 
   /// The same value that shares no memory with this one and, if a cache, has not been consumed.

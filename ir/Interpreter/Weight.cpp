@@ -189,6 +189,8 @@ llvm::Expected<Value> Interpreter::weight(WeightOp op) {
     return error;
   Tensor result = composed(op, sources);
   result.elementType = op.getTensorType().getElementType();
+  if (isStoredAs(result.shape, op.getTensorType().getShape()))
+    result.shape.assign(op.getTensorType().getShape());
   // Weights in the blocks of a file are what their sources hold.
   auto quantized = dyn_cast<QuantizedElementType>(result.elementType);
   if (!quantized || !quantized.isOfFiles()) {

@@ -162,6 +162,24 @@ int64_t KvCacheType::getBytesPerPosition() {
   return getLayers() * getHeads() * ofHead;
 }
 
+LogicalResult RollingStateType::verify(EmitError emitError, int64_t layers, int64_t channels,
+                                       Type elementType, int64_t window) {
+  if (layers <= 0 || channels <= 0)
+    return emitError() << "a rolling state needs at least one layer and one channel";
+  if (!elementType.isF32())
+    return emitError() << "a rolling state holds f32, got " << elementType;
+  // A ring must keep what drafts can take back besides the window.
+  if (window < 2 || window > kSlots / 2)
+    return emitError() << "the window of a rolling state is 2 to " << kSlots / 2
+                       << " positions, got " << window;
+  return success();
+}
+
+RankedTensorType RollingStateType::getPhysicalType() {
+  return RankedTensorType::get({getLayers(), ShapedType::kDynamic, kSlots, getChannels()},
+                               getElementType());
+}
+
 static double scaleYarn(double frequency, int64_t i, int64_t rotaryDim, double theta,
                         YarnScalingAttr yarn) {
   auto dimOf = [&](double beta) {

@@ -318,8 +318,38 @@ def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache", [Mica_SequenceState]> {
     int64_t getScaleOffset(int64_t inBlock);
     // See SequenceState.
     ::mlir::RankedTensorType getPhysicalType();
+    ::llvm::SmallVector<int64_t> getRowShape() { return {getHeads(), getHeadDim()}; }
     int64_t getBytesPerPosition();
+    int64_t getSlots() { return 0; }
     ::llvm::StringRef getContentName();
+  }];
+}
+
+def Mica_RollingStateType : TypeDef<Mica_Dialect, "RollingState", [Mica_SequenceState]> {
+  let mnemonic = "rolling_state";
+  let summary = "the last inputs of a causal convolution";
+  let description = [{
+    `!mica.rolling_state<10 x 64 x f32 window(3)>` holds, of 10 layers, rows of 64 channels. An op that updates it reads
+    the rows of the last 3 positions, its own included; those further back have no influence on what follows. As a
+    tensor that kept all positions it would be `tensor<10x?x?x64xf32>`, which is what the interpreter has. It is always
+    f32.
+
+    In memory it is a ring, `tensor<10x?x64x64xf32>`: layers, sequences, 64 slots, channels. The row of position p is in
+    slot p mod 64, so that a sequence takes the same memory however long it is, and its last `64 - window + 1`
+    positions can be taken back, see [state.md](state.md).
+  }];
+  let parameters = (ins "int64_t":$layers, "int64_t":$channels, "::mlir::Type":$elementType, "int64_t":$window);
+  let assemblyFormat = "`<` $layers `x` $channels `x` $elementType `window` `(` $window `)` `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Slots of the ring of a sequence.
+    static constexpr int64_t kSlots = 64;
+    // See SequenceState.
+    ::mlir::RankedTensorType getPhysicalType();
+    ::llvm::SmallVector<int64_t> getRowShape() { return {getChannels()}; }
+    int64_t getBytesPerPosition() { return 0; }
+    int64_t getSlots() { return kSlots; }
+    ::llvm::StringRef getContentName() { return "conv_state"; }
   }];
 }
 

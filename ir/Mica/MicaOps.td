@@ -39,6 +39,8 @@ def Mica_Vectors : RankedTensorOf<[Mica_Float],
 def Mica_Weight : AnyTypeOf<[Mica_Float, Mica_Block], "f32, bf16, f16 or !mica.block">;
 def Mica_Gain : RankedTensorOf<[Mica_Float],
     [HasStaticShapePred, HasAnyRankOfPred<[1, 2]>], "a gain [N], or one for each head [H, D]">;
+def Mica_Filters : RankedTensorOf<[Mica_Float],
+    [HasStaticShapePred, HasAnyRankOfPred<[2]>], "a filter for each channel [C, K]">;
 def Mica_Matrix : RankedTensorOf<[Mica_Weight], [HasStaticShapePred, HasAnyRankOfPred<[2]>], "a weight matrix [N, K]">;
 def Mica_Matrices : RankedTensorOf<[Mica_Weight],
     [HasStaticShapePred, HasAnyRankOfPred<[3]>], "weight matrices [E, N, K]">;
@@ -60,6 +62,7 @@ include "ElementwiseOps.td"
 include "NormOps.td"
 include "LinearOps.td"
 include "AttentionOps.td"
+include "StateOps.td"
 include "MoeOps.td"
 include "FusedOps.td"
 

@@ -18,8 +18,12 @@ def Mica_SequenceState : TypeInterface<"SequenceState"> {
     InterfaceMethod<"The type of its numbers.", "::mlir::Type", "getElementType">,
     InterfaceMethod<"Its buffer, with the element type in which it is addressed; null before its layout is chosen.",
                     "::mlir::RankedTensorType", "getPhysicalType">,
-    InterfaceMethod<"Bytes that one position of one sequence takes over all layers, without padding.",
+    InterfaceMethod<"The shape of what one layer holds of one position.",
+                    "::llvm::SmallVector<int64_t>", "getRowShape">,
+    InterfaceMethod<"Bytes that one position of one sequence adds over all layers, without padding.",
                     "int64_t", "getBytesPerPosition">,
+    InterfaceMethod<"How many positions of a sequence its buffer holds whatever the length; 0: it grows with the "
+                    "context.", "int64_t", "getSlots">,
     InterfaceMethod<"How many positions before a row, its own included, an op may read; 0: all. Of those before them "
                     "nothing has to be kept.", "int64_t", "getWindow">,
     InterfaceMethod<"What it holds, as manifests name it; needs a layout.", "::llvm::StringRef", "getContentName">,

@@ -48,6 +48,10 @@ struct TensorPart {
   }
 };
 
+/// Whether a tensor of shape `stored` is a matrix of `shape`: as it is, or with an axis of one in
+/// between, as filters [C, K] of a channel each are stored [C, 1, K].
+bool isStoredAs(llvm::ArrayRef<int64_t> stored, llvm::ArrayRef<int64_t> shape);
+
 } // namespace mica
 
 #endif // MICA_IR_MICA_TENSORPART_H

@@ -32,6 +32,9 @@ WeightUse mica::classifyWeightUse(OpOperand &operand) {
       .Case([&](LayerNormOp op) {
         return when(oneOf({op.getWeight(), op.getBias()}), WeightUse::Vector);
       })
+      .Case([&](CausalConv1dOp op) {
+        return when(oneOf({op.getWeight(), op.getBias()}), WeightUse::Vector);
+      })
       .Case([&](QkvAppendOp op) {
         return when(oneOf({op.getQNorm(), op.getKNorm()}), WeightUse::Vector);
       })

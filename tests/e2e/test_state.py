@@ -90,3 +90,62 @@ class Windows(Case):
         rows = [p.run("score", "--prefill-chunk", 16, stdin=lines).stdout for p in self.pair()]
         self.assertEqual(len(rows[0]), 4 * 64 * sum(len(ids) for _, ids in requests))
         self.assertTrue(rows[0] == rows[1])
+
+
+class ShortConvolutions(Case):
+    """Layers with a convolution keep a ring of 64 rows; those with attention, all positions."""
+
+    STATE = 2 * 64 * 24 * 4
+
+    def program(self, *options):
+        folder = harness.once("lfm2-long", lambda: checkpoint.edited(
+            MODELS / "lfm2", pathlib.Path(harness.folder("lfm2-long"), "model"),
+            lambda c: c.update(max_position_embeddings=CONTEXT)))
+        return harness.program(folder, *options, "--max-seq", CONTEXT)
+
+    def test_what_is_kept(self):
+        """Bytes per token of two layers with attention, and a state that does not grow."""
+        program = self.program()
+        said = json.loads(program.run("info", "--json").stdout)
+        self.assertEqual(said["cache_bytes_per_token"], 2 * 2 * 8 * 4)
+        self.assertEqual(said["state_bytes"], self.STATE)
+        self.assertEqual(said["cache_bytes"], CONTEXT * said["cache_bytes_per_token"] + self.STATE)
+        self.assertIn("state         12.00 KiB per sequence, of any length\n", program.run("info").stdout.decode())
+        facts = json.loads(execute([harness.mica, "inspect", MODELS / "lfm2", "--json"]).stdout)
+        self.assertEqual((facts["layers"], facts["state_bytes"]), (4, self.STATE))
+        self.assertEqual(facts["caches"], [{"layers": 2, "bytes_per_token": 128}])
+        self.assertIn("state         12.00 KiB per sequence of any length\n",
+                      execute([harness.mica, "inspect", MODELS / "lfm2"]).stdout.decode())
+        file = pathlib.Path(harness.folder("graph"), "lfm2.dot")
+        execute([harness.mica, "inspect", MODELS / "lfm2", "--graph", file])
+        graph = file.read_text(encoding="utf-8")
+        self.assertIn("2 x 24 f32, window 4", graph)
+
+    def test_cuts(self):
+        """Two sequences of uneven lengths, cut into chunks that do not divide anything."""
+        ids = np.random.default_rng(2).integers(3, 64, 300).tolist()
+        program = self.program()
+        whole = program.generate([ids, ids[70:]], 4)
+        for chunk in (1, 7, 63, 64, 65, 200):
+            got = program.generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
+            self.assertEqual(got[0], whole[0])
+            for a, b in zip(got[1], whole[1]):
+                self.close(a, b, 1e-5, f"chunks of {chunk}")
+
+    def test_going_back(self):
+        """A text is taken back by a draft and by more than the ring has: the rows are those of a text read at once."""
+        rng = np.random.default_rng(3)
+        text, requests, texts = rng.integers(3, 64, 300).tolist(), [], []
+        for length, count in ((0, 300), (292, 30), (261, 5), (205, 100), (100, 20), (3, 200), (200, 1)):
+            ids = text if length == 0 else rng.integers(3, 64, count).tolist()
+            text = text[:length] + ids
+            requests.append(f"{length} 0 {' '.join(map(str, ids))}\n")
+            texts.append((length, text))
+        # Calls of so few rows that bits do not depend on how many.
+        program, arguments = self.program(), ("score", "--prefill-chunk", 16)
+        got = program.run(*arguments, stdin="".join(requests).encode()).stdout
+        expected = b"".join(
+            program.run(*arguments, stdin=f"0 {length} {' '.join(map(str, ids))}\n".encode()).stdout
+            for length, ids in texts)
+        self.assertEqual(len(got), 4 * 64 * sum(len(ids) - length for length, ids in texts))
+        self.assertTrue(got == expected)

@@ -79,6 +79,16 @@ def older_gemma3(config):
     return config
 
 
+def older_lfm2(config):
+    rope = config.pop("rope_parameters")
+    config["rope_theta"] = rope["rope_theta"]
+    config["full_attn_idxs"] = [i for i, t in enumerate(config.pop("layer_types")) if t == "full_attention"]
+    config["block_ff_dim"] = config.pop("intermediate_size")
+    config["tie_embedding"] = config.pop("tie_word_embeddings")
+    config["torch_dtype"] = config.pop("dtype")
+    return config
+
+
 def older_gpt_neox(config):
     rope = config.pop("rope_parameters")
     config["rotary_emb_base"] = rope["rope_theta"]
@@ -502,5 +512,20 @@ CASES = {
         | {"n_shared_experts": 1, "num_hidden_layers": 2, "mlp_bias": True, "norm_topk_prob": True},
         THETA,
         margin_of=group_margin,
+    ),
+    "lfm2": Case(
+        "lfm2",
+        {key: value for key, value in SMALL.items() if key != "pad_token_id"}
+        | {
+            "num_hidden_layers": 4,
+            "layer_types": ["conv", "full_attention", "conv", "full_attention"],
+            "conv_L_cache": 4,
+            "conv_bias": True,
+            "intermediate_size": 61,
+            "block_ffn_dim_multiplier": 1.1,
+            "block_multiple_of": 8,
+        },
+        THETA | {"eps": {"norm_eps": 1e-2}},
+        older=older_lfm2,
     ),
 }

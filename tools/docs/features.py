@@ -102,6 +102,10 @@ def no_norms_in_front(model):
     return any(layer.source(layer.of("linear")[0]) is None for layer in model.layers)
 
 
+def with_attention(model):
+    return [layer for layer in model.layers if layer.of("attention")]
+
+
 def behind_attention(layer, *names):
     start = layer.of("attention")[0].place
     return [op for op in layer.of(*names) if op.place > start]
@@ -111,7 +115,7 @@ def parallel(name):
     """The network reads what was there before attention, by a norm of its own or by attention's."""
 
     def test(model):
-        for layer in model.layers:
+        for layer in with_attention(model):
             start = layer.of("attention")[0].place
             for op in behind_attention(layer, *name):
                 source = layer.source(op)
@@ -132,7 +136,7 @@ def own_scale(model):
 
 def biases(behind):
     def test(model):
-        for layer in model.layers:
+        for layer in with_attention(model):
             last = next(user for user in layer.users(layer.of("merge_heads")[0]))
             if any("bias(" in op.text and (op.place > last.place) == behind for op in layer.of("linear")):
                 return True
@@ -242,6 +246,7 @@ FEATURES = list(by_topic((
     ("attention softcapping", "`attention .. softcap(..)`", has("attention", word="softcap(")),
     ("scale other than 1 / sqrt(D)", "`attention .. scale(s)`, s not 1 / sqrt(D)", own_scale),
     ("attention sinks", "`attention .. sinks(..)`", has("attention", word="sinks(")),
+    ("short convolution in place of attention, some layers", "`causal_conv1d`", has("causal_conv1d")),
     "MLP and residuals",
     ("parallel residual, shared norm", "`linear` of what attention reads", parallel(("linear",))),
     ("parallel residual, two norms", "a norm of the stream before attention", parallel(NORMS)),

@@ -34,15 +34,14 @@ struct Options {
 };
 
 /// An empty cache of the size that --cache says, BATCHxPOSITIONS.
-llvm::Expected<interp::Value> makeCache(KvCacheType type, StringRef size) {
+llvm::Expected<interp::Value> makeCache(SequenceState type, StringRef size) {
   auto [batchText, positionsText] = size.split('x');
   int64_t batch, positions;
   if (batchText.getAsInteger(10, batch) || positionsText.getAsInteger(10, positions) || batch < 1 ||
       positions < 1)
     return llvm::createStringError("--cache " + size +
                                    ": write BATCHxPOSITIONS, for instance 2x64");
-  if (llvm::Error error = interp::checkSize(
-          {type.getLayers(), batch, positions, type.getHeads(), type.getHeadDim()}))
+  if (llvm::Error error = interp::checkSize(interp::extentsOf(type, batch, positions)))
     return llvm::createStringError("--cache " + size + ": " + llvm::toString(std::move(error)));
   return interp::Value::makeCache(type, batch, positions);
 }
@@ -65,7 +64,7 @@ llvm::Expected<SmallVector<interp::Value>> makeArguments(func::FuncOp function,
   SmallVector<interp::Value> args;
   ArrayRef<std::string> inputs = options.inputs;
   for (Type type : function.getArgumentTypes()) {
-    auto cache = dyn_cast<KvCacheType>(type);
+    auto cache = dyn_cast<SequenceState>(type);
     if (!cache && inputs.empty())
       return llvm::createStringError("@" + function.getSymName() +
                                      " has more arguments than there are --input");
@@ -190,7 +189,7 @@ llvm::Expected<SmallVector<func::FuncOp>> chooseFunctions(ModuleOp module, Strin
   SmallVector<func::FuncOp> chosen;
   for (auto function : module.getOps<func::FuncOp>())
     if (function.isPublic() &&
-        llvm::all_of(function.getArgumentTypes(), llvm::IsaPred<KvCacheType>))
+        llvm::all_of(function.getArgumentTypes(), llvm::IsaPred<SequenceState>))
       chosen.push_back(function);
   if (chosen.empty())
     return llvm::createStringError(

@@ -26,12 +26,14 @@ namespace {
 /// "T x 64": rows are T.
 std::string shapeOf(Type type) {
   std::string text;
-  if (auto cache = dyn_cast<KvCacheType>(type)) {
+  if (auto state = dyn_cast<SequenceState>(type)) {
     llvm::raw_string_ostream stream(text);
-    stream << cache.getLayers() << " x " << cache.getHeads() << " x " << cache.getHeadDim() << " "
-           << cache.getElementType();
-    if (cache.getWindow() > 0)
-      stream << ", window " << cache.getWindow();
+    stream << state.getLayers();
+    for (int64_t extent : state.getRowShape())
+      stream << " x " << extent;
+    stream << " " << state.getElementType();
+    if (state.getWindow() > 0)
+      stream << ", window " << state.getWindow();
     return text;
   }
   auto shaped = dyn_cast<ShapedType>(type);
@@ -84,7 +86,7 @@ public:
 private:
   /// Weights are static tensors; the rows' indices are i32.
   static bool isDrawn(Type type) {
-    if (isa<KvCacheType>(type))
+    if (isa<SequenceState>(type))
       return true;
     auto tensor = dyn_cast<RankedTensorType>(type);
     return tensor && !tensor.hasStaticShape() && !tensor.getElementType().isInteger();
@@ -95,7 +97,10 @@ private:
       bool tokens = EntrySignature::roleOf(argument) == EntryRole::Tokens;
       if (!tokens && !isDrawn(argument.getType()))
         continue;
-      StringRef title = tokens ? "tokens" : isa<KvCacheType>(argument.getType()) ? "cache" : "rows";
+      StringRef title = tokens                                   ? "tokens"
+                        : isa<KvCacheType>(argument.getType())   ? "cache"
+                        : isa<SequenceState>(argument.getType()) ? "state"
+                                                                 : "rows";
       nodeOf[argument] = graph.add({title.str(), shapeOf(argument.getType()), NodeClass::Value});
     }
   }

@@ -52,7 +52,9 @@ static void readShape(ModuleOp module, ModelFacts &facts) {
   // What is wrong with the caches, the passes will say.
   if (failed(kinds.infer(module)))
     return;
-  for (BlockArgument argument : main.getArguments())
+  for (BlockArgument argument : main.getArguments()) {
+    if (auto state = dyn_cast<RollingStateType>(argument.getType()))
+      facts.layers += state.getLayers();
     if (auto cache = dyn_cast<KvCacheType>(argument.getType());
         cache && kinds.get(argument) == KvKind::Keys) {
       facts.layers += cache.getLayers();
@@ -60,6 +62,16 @@ static void readShape(ModuleOp module, ModelFacts &facts) {
       facts.kvHeads = cache.getHeads();
       facts.headDim = cache.getHeadDim();
     }
+  }
+}
+
+/// Bytes of a sequence of any length.
+static int64_t stateBytes(SequenceState state) {
+  RankedTensorType type = state.getPhysicalType();
+  int64_t elements = 1;
+  for (int64_t extent : type.getShape())
+    elements *= ShapedType::isDynamic(extent) ? 1 : extent;
+  return elements * type.getElementTypeBitWidth() / 8;
 }
 
 static void readKernels(ModuleOp module, ModelFacts &facts) {
@@ -74,10 +86,14 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
           selects ? selects.getKernel().value_or(KernelKind::Generated) : KernelKind::Generated);
       ++facts.kernels[function.getName().str()][(op->getName().stripDialect() + " " + kind).str()];
     });
-    if (!function.isPublic() || facts.cachePerToken != 0)
+    if (!function.isPublic() || facts.cachePerToken + facts.statePerSequence != 0)
       continue;
     for (Type type : function.getArgumentTypes())
       if (auto state = dyn_cast<SequenceState>(type)) {
+        if (state.getSlots() > 0) {
+          facts.statePerSequence += stateBytes(state);
+          continue;
+        }
         facts.cachePerToken += state.getBytesPerPosition();
         facts.caches[state.getWindow()].perToken += state.getBytesPerPosition();
         facts.kv = nameOf(precisionOf(state.getElementType())).str();
@@ -163,6 +179,7 @@ llvm::json::Object toJson(const ModelFacts &facts) {
                             {"kv", facts.kv},
                             {"cache_bytes_per_token", facts.cachePerToken},
                             {"caches", cachesJson(facts)},
+                            {"state_bytes", facts.statePerSequence},
                             {"target", facts.target.cpu},
                             {"target_features", llvm::json::Array(facts.target.features)},
                             {"vector_bits", facts.target.vectorBits},
@@ -221,6 +238,9 @@ std::string toText(const ModelFacts &facts) {
       line("window", llvm::Twine(cache.layers) + " layers keep the last " + llvm::Twine(window) +
                          " positions, " + rt::bytesText(static_cast<double>(cache.perToken)) +
                          " of that cache");
+  if (facts.statePerSequence > 0)
+    line("state", rt::bytesText(static_cast<double>(facts.statePerSequence)) +
+                      " per sequence of any length");
   for (const auto &[role, type] : facts.rows)
     line(role, "rows are " + type + " where multiplied by preserved blocks" +
                    (role == kPromptRole ? " (" + facts.promptRows + ")" : ""));

@@ -21,8 +21,9 @@ struct ModelFacts {
   std::string stored; ///< how a GGUF file stores most numbers; empty for others
   int64_t context = 0, vocab = 0, hidden = 0, layers = 0, heads = 0, kvHeads = 0, headDim = 0;
   int64_t tensors = 0, parameters = 0;
-  uint64_t storedBytes = 0;  ///< of the weights in a program
-  int64_t cachePerToken = 0; ///< bytes, of one sequence
+  uint64_t storedBytes = 0;     ///< of the weights in a program
+  int64_t cachePerToken = 0;    ///< bytes, of one sequence
+  int64_t statePerSequence = 0; ///< bytes, of states of fixed size
   struct Caches {
     int64_t layers = 0, perToken = 0; ///< bytes, as above
   };

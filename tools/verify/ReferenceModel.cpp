@@ -94,11 +94,10 @@ Expected<std::vector<interp::Value>> ReferenceModel::makeInputs(mlir::func::Func
       inputs.push_back(numbers([&](int64_t) { return count; }));
       break;
     case EntryRole::Cache: {
-      auto cache = cast<KvCacheType>(type);
-      if (Error error = interp::checkSize(
-              {cache.getLayers(), 1, count, cache.getHeads(), cache.getHeadDim()}))
+      auto state = cast<SequenceState>(type);
+      if (Error error = interp::checkSize(interp::extentsOf(state, 1, count)))
         return std::move(error);
-      inputs.push_back(interp::Value::makeCache(cache, 1, count));
+      inputs.push_back(interp::Value::makeCache(state, 1, count));
       break;
     }
     case EntryRole::Weights:

@@ -77,6 +77,8 @@ static json describeCaches(func::FuncOp entry) {
                       {"bytes_per_token", state.getBytesPerPosition()}});
     if (state.getWindow() > 0)
       caches.back()["window"] = state.getWindow();
+    if (state.getSlots() > 0)
+      caches.back()["slots"] = state.getSlots();
   }
   return caches;
 }
@@ -250,7 +252,9 @@ int64_t mica::cpu::cacheBytesOf(const json &manifest) {
   for (const json &cache : manifest["caches"]) {
     sizes.caches.emplace_back();
     sizes.caches.back().bytesPerToken = cache["bytes_per_token"];
+    sizes.caches.back().shape = cache["shape"].get<std::vector<int64_t>>();
     sizes.caches.back().window = cache.value("window", int64_t(0));
+    sizes.caches.back().slots = cache.value("slots", int64_t(0));
   }
   return static_cast<int64_t>(rt::cacheBytesPerSequence(sizes, rt::kMaxPromptRows));
 }

@@ -178,6 +178,7 @@ private:
     populateProductPatterns(patterns, converter, kernels);
     populateAttentionPatterns(patterns, converter, kernels);
     populateMoePatterns(patterns, converter, kernels);
+    populateStatePatterns(patterns, converter, kernels);
     populateWeightPatterns(patterns, converter, kernels);
     populateFunctionOpInterfaceTypeConversionPattern<func::FuncOp>(patterns, converter);
     populateCallOpTypeConversionPattern(patterns, converter);

@@ -122,6 +122,8 @@ void populateAttentionPatterns(mlir::RewritePatternSet &patterns,
                                const mlir::TypeConverter &converter, KernelLibrary &kernels);
 void populateMoePatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter,
                          KernelLibrary &kernels);
+void populateStatePatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter,
+                           KernelLibrary &kernels);
 void populateWeightPatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter,
                             KernelLibrary &kernels);
 

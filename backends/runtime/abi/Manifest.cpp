@@ -111,6 +111,11 @@ CacheSpec parseCache(const Json &json) {
   cache.bytesPerToken = bytes(at(json, "bytes_per_token"), "bytes_per_token");
   if (auto window = json.find("window"); window != json.end())
     cache.window = integer(*window, "window", 1, maxToken);
+  if (auto slots = json.find("slots"); slots != json.end()) {
+    cache.slots = integer(*slots, "slots", 1, maxToken);
+    if (cache.window == 0 || cache.window > cache.slots)
+      bad("slots", "of a state are fewer than its window");
+  }
   return cache;
 }
 
@@ -246,12 +251,32 @@ int64_t blocksOfCache(const Manifest &manifest, const CacheSpec &cache, int64_t 
   return (positions + manifest.positionBlock - 1) / manifest.positionBlock;
 }
 
-uint64_t cacheBytesPerSequence(const Manifest &manifest, int64_t rows) {
+int64_t positionsOfCache(const Manifest &manifest, const CacheSpec &cache, int64_t rows) {
+  return cache.slots > 0 ? cache.slots
+                         : blocksOfCache(manifest, cache, rows) * manifest.positionBlock;
+}
+
+uint64_t stateBytes(const CacheSpec &cache) {
+  uint64_t bytes = cache.slots > 0 ? cache.elementBytes() : 0;
+  for (int64_t size : cache.shape)
+    if (size > 0)
+      bytes *= static_cast<uint64_t>(size);
+  return bytes;
+}
+
+uint64_t stateBytesPerSequence(const Manifest &manifest) {
   uint64_t bytes = 0;
   for (const CacheSpec &cache : manifest.caches)
-    bytes += cache.bytesPerToken *
-             static_cast<uint64_t>(std::min(manifest.maxSeq, blocksOfCache(manifest, cache, rows) *
-                                                                 manifest.positionBlock));
+    bytes += stateBytes(cache);
+  return bytes;
+}
+
+uint64_t cacheBytesPerSequence(const Manifest &manifest, int64_t rows) {
+  uint64_t bytes = stateBytesPerSequence(manifest);
+  for (const CacheSpec &cache : manifest.caches)
+    bytes +=
+        cache.bytesPerToken *
+        static_cast<uint64_t>(std::min(manifest.maxSeq, positionsOfCache(manifest, cache, rows)));
   return bytes;
 }
 

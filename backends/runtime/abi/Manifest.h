@@ -21,6 +21,8 @@ struct CacheSpec {
       shape; ///< Physical; `batchSize` and `blockCount` are placeholders for run-time sizes.
   uint64_t bytesPerToken = 0; ///< Of one sequence.
   int64_t window = 0;         ///< The model reads so many positions up to a row's own; 0: all.
+  int64_t slots =
+      0; ///< Positions that the ring of a state of fixed size holds; 0: see blocksOfCache.
 
   uint64_t elementBytes() const { return element == "f32" ? 4 : element == "bf16" ? 2 : 1; }
 
@@ -97,6 +99,13 @@ uint64_t cacheBytesPerToken(const Manifest &manifest);
 /// most `rows` rows of a prompt, and of decoding at most batchInvariantRows of a sequence: those of
 /// the whole context, or, with a window, a ring of what the rows see and of what may be taken back.
 int64_t blocksOfCache(const Manifest &manifest, const CacheSpec &cache, int64_t rows);
+
+/// Positions of a sequence that a cache has memory for.
+int64_t positionsOfCache(const Manifest &manifest, const CacheSpec &cache, int64_t rows);
+
+/// Bytes that a sequence of any length takes in a state of fixed size; 0 for others.
+uint64_t stateBytes(const CacheSpec &cache);
+uint64_t stateBytesPerSequence(const Manifest &manifest);
 
 /// Bytes of the caches of a sequence, without padding.
 uint64_t cacheBytesPerSequence(const Manifest &manifest, int64_t rows);

@@ -67,6 +67,7 @@ Json describe(const program::ProgramFile &file, const Manifest &m, const CheckTa
           {"runs_here", bool(check(m.cpu, m.features))},
           {"cache_bytes_per_token", cacheBytesPerToken(m)},
           {"cache_bytes", cacheBytesPerSequence(m, prefillChunkSize(std::nullopt, m))},
+          {"state_bytes", stateBytesPerSequence(m)},
           {"file_bytes", file.layout().fileSize},
           {"sections", sectionsOf(file)},
           {"version", MICA_VERSION},
@@ -78,8 +79,8 @@ Json describe(const program::ProgramFile &file, const Manifest &m, const CheckTa
 std::string windowWords(const Manifest &m, int64_t promptRows) {
   std::string text;
   for (const CacheSpec &cache : m.caches) {
-    int64_t kept = blocksOfCache(m, cache, promptRows) * m.positionBlock;
-    if (cache.window == 0 || kept >= m.maxSeq)
+    int64_t kept = positionsOfCache(m, cache, promptRows);
+    if (cache.window == 0 || cache.slots > 0 || kept >= m.maxSeq)
       continue;
     std::string words = "; layers with a window of " + std::to_string(cache.window) + " keep " +
                         std::to_string(kept);
@@ -111,6 +112,8 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Che
   line("context", std::to_string(m.maxSeq) + " positions, " + size(cacheBytesPerToken(m)) +
                       " each, " + size(cacheBytesPerSequence(m, promptRows)) + " for all" +
                       windowWords(m, promptRows));
+  if (uint64_t bytes = stateBytesPerSequence(m))
+    line("state", size(bytes) + " per sequence, of any length");
   for (int64_t threshold : m.ropeLengthThresholds)
     if (threshold < m.maxSeq)
       line("frequencies", "of rope change beyond " + std::to_string(threshold) +

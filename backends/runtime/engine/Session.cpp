@@ -108,7 +108,7 @@ int64_t Session::rewindable(int64_t sequence, int64_t length) const {
     if (cache.window == 0)
       continue;
     // Positions before it are overwritten, or would be by those that have been computed already.
-    int64_t kept = written[sequence] - blocksOfCache(m, cache, maxRows) * m.positionBlock;
+    int64_t kept = written[sequence] - positionsOfCache(m, cache, maxRows);
     if (length + 1 - cache.window < kept && kept > 0)
       return 0;
   }

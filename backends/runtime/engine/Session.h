@@ -15,8 +15,9 @@
 // that is queued, so that a row is computed alike whatever else is queued with it.
 //
 // A cache with a window has memory for a ring of R blocks: position p is stored in block p / 64 mod
-// R, until a later position overwrites it. A sequence that is rewound further than the ring allows
-// is recomputed from its first position.
+// R, until a later position overwrites it. A state of fixed size is a ring as well, of as many
+// slots as the manifest says: position p is in slot p mod slots. A sequence that is rewound further
+// than the rings allow is recomputed from its first position.
 //
 // Where frequencies follow the length, all rows of a sequence must be on one side of each
 // threshold. When a sequence crosses one, in either direction, the session reads its tokens again,
@@ -50,7 +51,8 @@ public:
   int64_t room(int64_t sequence) const { return model.manifest().maxSeq - lengths[sequence]; }
   /// Goes back to the first `length` positions of a sequence, if all that the next row would see is
   /// still there; otherwise to none. Returns how many positions are left: those after them must be
-  /// recomputed. The last Manifest::rewindPositions that have been computed can always be rewound.
+  /// recomputed. The last Manifest::rewindPositions that have been computed can always be rewound,
+  /// or, where a state has slots, as many positions as these are more than its window.
   int64_t rewind(int64_t sequence, int64_t length);
   /// How many positions rewind would leave.
   int64_t rewindable(int64_t sequence, int64_t length) const;

@@ -3,7 +3,7 @@
 
     run_op_examples.py [--mica-interpret PATH] FOLDER FILE.td...
 
-Dynamic extents are 4, numbers are those of make_npy.py, indices of any kind count from 0. Each example must compute its
+Dynamic extents are 4, numbers are those of make_npy.py, indices of any kind count from 0, but all rows are of sequence 0. Each example must compute its
 op, and that finite numbers. Symbols, which are not computed, and functions of integers with scales, which no .npy file
 holds, are left out and named. FOLDER is for the inputs.
 """
@@ -29,6 +29,8 @@ def write_argument(folder, name, kind, shape, element):
     extents = [EXTENT if n == "?" else int(n) for n in shape.split("x")] if shape else []
     if kind == "index":
         make_npy.write(path, name, "i32:0")
+    elif name == "sequences":
+        make_npy.write(path, name, "i32:" + ",".join(["0"] * extents[0]), shape=tuple(extents))
     elif element == "i32":
         count = extents[-1] if len(extents) > 1 else EXTENT
         rows = ",".join(str(i % count) for i in range(extents[0] * (count if len(extents) > 1 else 1)))

@@ -281,6 +281,33 @@ TEST(Windows, AreRefusedWhereTheFamilyHasNone) {
   EXPECT_THAT(llvm::toString(sliding.takeError()), HasSubstr("only full_attention is supported"));
 }
 
+TEST(Lfm2, HasConvolutionsAndAttention) {
+  auto readAs = [](llvm::StringRef more) {
+    return asFamily("lfm2", "Lfm2ForCausalLM", (R"("rms_norm_eps": "absent", )" + more).str());
+  };
+  auto older = readAs(R"("full_attn_idxs": [1, 3], "conv_L_cache": 4)");
+  ASSERT_TRUE(bool(older)) << llvm::toString(older.takeError());
+  EXPECT_EQ(older->layers, (std::vector<unsigned>{0, 1, 0, 1, 0}));
+  ASSERT_TRUE(older->kinds[0].conv);
+  EXPECT_EQ(older->kinds[0].name, "dense_conv");
+  EXPECT_EQ(older->kinds[0].conv->taps, 4);
+  EXPECT_FALSE(older->kinds[1].conv);
+  EXPECT_EQ(std::get<DenseConfig>(older->kinds[0].ffn).inner, 256)
+      << "two thirds of 172, rounded up";
+  auto exact = readAs(R"("block_auto_adjust_ff_dim": false)");
+  ASSERT_TRUE(bool(exact)) << llvm::toString(exact.takeError());
+  EXPECT_EQ(std::get<DenseConfig>(exact->kinds[0].ffn).inner, 172);
+  EXPECT_EQ(exact->kinds.size(), 1u) << "without any rule all layers have attention";
+  EXPECT_FALSE(exact->kinds[0].conv);
+  auto problem = [&](llvm::StringRef more) { return llvm::toString(readAs(more).takeError()); };
+  EXPECT_THAT(problem(R"("full_attn_idxs": [5])"),
+              HasSubstr("has 5 among the layers with attention, expected indices of 5 layers"));
+  EXPECT_THAT(problem(R"("conv_L_cache": 33)"), HasSubstr("conv_L_cache"));
+  EXPECT_THAT(problem(R"("layer_types": ["conv", "conv", "mamba", "conv", "conv"])"),
+              HasSubstr("has the layer type \"mamba\" in \"layer_types\", only full_attention and "
+                        "conv are supported"));
+}
+
 TEST(Qwen3, MayHaveAWindow) {
   constexpr llvm::StringLiteral window =
       R"("use_sliding_window": true, "sliding_window": 16, "max_window_layers": 3)";

@@ -28,7 +28,7 @@ llvm::Expected<std::vector<float>> logitsOf(const ModelInput &model, llvm::Array
   EntrySignature signature(main);
   for (BlockArgument state : signature.states())
     caches.push_back(
-        interp::Value::makeCache(llvm::cast<KvCacheType>(state.getType()), 1, tokens.size()));
+        interp::Value::makeCache(llvm::cast<SequenceState>(state.getType()), 1, tokens.size()));
   std::vector<float> logits;
   for (size_t first = 0; first < tokens.size(); first += chunk) {
     llvm::ArrayRef<int64_t> part = tokens.slice(first, std::min(chunk, tokens.size() - first));

@@ -39,6 +39,12 @@ TEST_F(StateInterfaces, DescribeReservations) {
       state("!mica.kv_cache<5 x 4 x 8 x !mica.int8, <keys, block = 64, depth = 4>>");
   EXPECT_EQ(bytes.getPhysicalType(), parseType("tensor<5x?x4x?x1280xi8>", &context));
   EXPECT_EQ(bytes.getBytesPerPosition(), 5 * 4 * (8 + 4));
+  SequenceState rolling = state("!mica.rolling_state<5 x 24 x f32 window(4)>");
+  EXPECT_EQ(rolling.getPhysicalType(), parseType("tensor<5x?x64x24xf32>", &context));
+  EXPECT_EQ(rolling.getSlots(), 64);
+  EXPECT_EQ(rolling.getWindow(), 4);
+  EXPECT_EQ(rolling.getBytesPerPosition(), 0) << "whatever the length";
+  EXPECT_EQ(kept.getSlots(), 0) << "its ring is as long as the runtime likes";
   EXPECT_FALSE(isa<SequenceState>(parseType("tensor<5x?x4x?x1024xf32>", &context)));
 }
 

@@ -56,6 +56,20 @@ std::vector<int64_t> randomIntegers(DictionaryAttr hints, const std::string &nam
   return integers;
 }
 
+/// A state whose rows are alike where they share a slot: all of it can be what a ring holds.
+interp::Value randomRing(SequenceState type, const std::string &name) {
+  interp::Value value = interp::Value::makeCache(type, std::size(kDepths), kPositions);
+  interp::Cache &cache = *value.getCache()->cache;
+  cache.data = randomNumbers(name, cache.data.size());
+  cache.isWritten.assign(cache.isWritten.size(), true);
+  int64_t size = cache.rowSize();
+  for (int64_t part = 0; part < type.getLayers() * cache.batch; ++part)
+    for (int64_t position = type.getSlots(); position < kPositions; ++position)
+      std::copy_n(cache.data.begin() + (part * kPositions + position % type.getSlots()) * size,
+                  size, cache.data.begin() + (part * kPositions + position) * size);
+  return value;
+}
+
 interp::Value randomCache(KvCacheType type, const std::string &name) {
   interp::Value value = interp::Value::makeCache(type, std::size(kDepths), kPositions);
   interp::Cache &cache = *value.getCache()->cache;
@@ -93,6 +107,10 @@ SmallVector<interp::Value> randomArguments(func::FuncOp function, int64_t rows) 
     std::string name = (function.getSymName() + ":" + llvm::Twine(index)).str();
     if (auto cache = dyn_cast<KvCacheType>(type)) {
       arguments.push_back(randomCache(cache, name));
+      continue;
+    }
+    if (auto state = dyn_cast<SequenceState>(type)) {
+      arguments.push_back(randomRing(state, name));
       continue;
     }
     auto own = hints.getAs<IntegerAttr>("test.rows");

@@ -11,7 +11,7 @@
 //   any tensor     {test.rows = N}        so many rows, whatever the step has
 //   floats         {test.uneven}          what makeUneven makes of rows, for rows with scales
 //                  {test.extreme}         one magnitude: all positive, all negative, signs in turn
-//   a cache                               filled: what lies behind a row's position is stale
+//   a cache or another state              filled: what lies behind a row's position is stale
 //
 //===----------------------------------------------------------------------===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_ARGUMENTS_H

@@ -102,7 +102,7 @@ KernelCall KernelModule::prepare(StringRef function, ArrayRef<interp::Value> arg
       continue;
     }
     const interp::Cache &cache = *argument.getCache()->cache;
-    auto type = cast<KvCacheType>(signature.arguments[index]);
+    auto type = cast<SequenceState>(signature.arguments[index]);
     SmallVector<int64_t> shape = physicalShapeOf(cache, type);
     KernelCall::Buffer &buffer =
         call.add(place++, name, shape, bytesOf(type.getElementType(), shape), kProgramAlignment);
@@ -150,10 +150,10 @@ llvm::Error KernelModule::runPasses(StringRef goal, llvm::function_ref<void(OpPa
 static void giveRoles(func::FuncOp function) {
   EntrySignature signature(function);
   for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
-    if (isa<KvCacheType>(type))
+    if (isa<SequenceState>(type))
       signature.setArgumentRole(index, EntryRole::Cache);
   for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
-    if (isa<KvCacheType>(type))
+    if (isa<SequenceState>(type))
       signature.setResultRole(index, EntryRole::Cache);
   signature.setResultRole(0, EntryRole::Logits);
 }

@@ -44,7 +44,7 @@ private:
     std::string name;
     std::vector<uint8_t> given; ///< what the memory of an argument was filled with
     interp::Value cache;        ///< what the memory of a cache was filled with
-    KvCacheType type;           ///< of a cache, else null
+    SequenceState type;         ///< of a cache, else null
   };
 
   KernelCall(const LoadedModel &model, size_t descriptors);

@@ -106,11 +106,23 @@ interp::Tensor loadTensor(Type elementType, ArrayRef<int64_t> shape, ArrayRef<ui
   return tensor;
 }
 
-SmallVector<int64_t> physicalShapeOf(const interp::Cache &cache, KvCacheType type) {
-  SmallVector<int64_t> shape = type.getPhysicalShape();
+SmallVector<int64_t> physicalShapeOf(const interp::Cache &cache, SequenceState type) {
+  SmallVector<int64_t> shape(type.getPhysicalType().getShape());
   shape[1] = cache.batch;
-  shape[3] = cache.positions / type.getLayout().getBlock();
+  if (auto blocks = dyn_cast<KvCacheType>(type))
+    shape[3] = cache.positions / blocks.getLayout().getBlock();
   return shape;
+}
+
+/// Calls `visit(logical, physical)` for the numbers of a state of fixed size, by position.
+static void eachOfRing(const interp::Cache &cache, SequenceState type,
+                       llvm::function_ref<void(int64_t, int64_t)> visit) {
+  int64_t size = cache.rowSize(), slots = type.getSlots();
+  for (int64_t part = 0; part < type.getLayers() * cache.batch; ++part)
+    for (int64_t position = 0; position < cache.positions; ++position)
+      for (int64_t i = 0; i < size; ++i)
+        visit((part * cache.positions + position) * size + i,
+              (part * slots + position % slots) * size + i);
 }
 
 namespace {
@@ -167,8 +179,15 @@ static float encode(ArrayRef<float> head, MutableArrayRef<int8_t> q) {
   return scale;
 }
 
-void storeCache(const interp::Cache &cache, KvCacheType type, MutableArrayRef<uint8_t> bytes) {
+void storeCache(const interp::Cache &cache, SequenceState state, MutableArrayRef<uint8_t> bytes) {
   std::memset(bytes.data(), 0, bytes.size());
+  if (state.getSlots() > 0) {
+    Floats floats(state.getElementType(), bytes.data());
+    return eachOfRing(cache, state, [&](int64_t logical, int64_t physical) {
+      floats.store(physical, cache.data[logical]);
+    });
+  }
+  auto type = cast<KvCacheType>(state);
   std::vector<int64_t> places = placesOfHead(type);
   if (isQuantized(type.getElementType())) {
     SmallVector<int8_t> q(places.size());
@@ -187,7 +206,14 @@ void storeCache(const interp::Cache &cache, KvCacheType type, MutableArrayRef<ui
   });
 }
 
-void loadCache(interp::Cache &cache, KvCacheType type, ArrayRef<uint8_t> bytes) {
+void loadCache(interp::Cache &cache, SequenceState state, ArrayRef<uint8_t> bytes) {
+  if (state.getSlots() > 0) {
+    Floats floats(state.getElementType(), bytes.data());
+    return eachOfRing(cache, state, [&](int64_t logical, int64_t physical) {
+      cache.data[logical] = floats.load(physical);
+    });
+  }
+  auto type = cast<KvCacheType>(state);
   std::vector<int64_t> places = placesOfHead(type);
   if (isQuantized(type.getElementType()))
     return eachHead(cache, type, [&](const CachedHead &at) {

@@ -38,11 +38,13 @@ interp::Tensor loadTensor(mlir::Type elementType, llvm::ArrayRef<int64_t> shape,
                           llvm::ArrayRef<uint8_t> bytes);
 
 /// The extents of `cache` in the layout of `type`; the number of positions is one of whole blocks.
-llvm::SmallVector<int64_t> physicalShapeOf(const interp::Cache &cache, KvCacheType type);
+llvm::SmallVector<int64_t> physicalShapeOf(const interp::Cache &cache, SequenceState type);
 
-/// A cache in the layout of `type`, zero where it is padded.
-void storeCache(const interp::Cache &cache, KvCacheType type, llvm::MutableArrayRef<uint8_t> bytes);
-void loadCache(interp::Cache &cache, KvCacheType type, llvm::ArrayRef<uint8_t> bytes);
+/// A cache in the layout of `type`, zero where it is padded. Of a state of fixed size the last
+/// positions are stored, and each slot is loaded to all positions that are in it.
+void storeCache(const interp::Cache &cache, SequenceState type,
+                llvm::MutableArrayRef<uint8_t> bytes);
+void loadCache(interp::Cache &cache, SequenceState type, llvm::ArrayRef<uint8_t> bytes);
 
 } // namespace mica::test
 

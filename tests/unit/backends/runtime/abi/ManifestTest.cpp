@@ -52,6 +52,24 @@ TEST(Manifest, ReadsEverything) {
   EXPECT_EQ(m->cost.flopsPerLogits, 500);
 }
 
+TEST(Manifest, StatesOfFixedSizeHaveSlots) {
+  json manifest = json::parse(fakeManifest());
+  manifest["caches"][1].update(
+      {{"shape", {3, -1, 8, 5}}, {"bytes_per_token", 0}, {"window", 4}, {"slots", 8}});
+  auto m = parseManifest(manifest.dump());
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_EQ(positionsOfCache(*m, m->caches[1], 1000), 8) << "whatever the rows of a call";
+  EXPECT_EQ(stateBytes(m->caches[0]), 0u);
+  EXPECT_EQ(stateBytesPerSequence(*m), 3u * 8 * 5 * 2);
+  EXPECT_EQ(cacheBytesPerSequence(*m, 1), cacheBytesPerToken(*m) * 20 + 3u * 8 * 5 * 2);
+  auto errorOf = [&](int64_t slots, int64_t window) {
+    return errorAfter(
+        [&](json &wrong) { wrong["caches"][1].update({{"window", window}, {"slots", slots}}); });
+  };
+  EXPECT_EQ(errorOf(4, 4), "no error");
+  EXPECT_THAT(errorOf(3, 4), HasSubstr("'slots' of a state are fewer than its window"));
+}
+
 TEST(Manifest, OptionalKeysMayBeAbsentOrNull) {
   EXPECT_EQ(errorAfter([](json &m) {
               for (const char *key :

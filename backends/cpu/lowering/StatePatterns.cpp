@@ -1,0 +1,44 @@
+//===- StatePatterns.cpp - ops on states of fixed size --------------------===//
+
+#include "backends/cpu/kernels/rows/CausalConv.h"
+#include "backends/cpu/lowering/Lowering.h"
+
+using namespace mlir;
+using namespace mica;
+using namespace mica::cpu;
+
+namespace {
+
+struct LowerCausalConv1d : Lowering<CausalConv1dOp> {
+  using Lowering::Lowering;
+  LogicalResult matchAndRewrite(CausalConv1dOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    Launcher launch(rewriter, op.getLoc(), kernels);
+    auto type = cast<RankedTensorType>(op.getX().getType());
+    int64_t channels = type.getDimSize(1), taps = op.getState().getType().getWindow();
+    bool bias = !!op.getBias();
+    SmallVector<Value> inputs{operands.getX(), operands.getWeight()};
+    if (bias)
+      inputs.push_back(operands.getBias());
+    llvm::append_values(inputs, operands.getSequences(), operands.getPositions(),
+                        operands.getLayer());
+    Value result = launch.empty(type, launch.rowsOf(operands.getX())),
+          blocks = launch.constant(llvm::divideCeil(channels, kConvChannels));
+    int64_t ofRow = channels * static_cast<int64_t>(sizeof(float));
+    rewriter.replaceOp(
+        op, launch("causal_conv1d", launch.parameters(bias), blocks, inputs,
+                   {result, operands.getState()},
+                   [&](KernelBuilder &b, ValueRange args) { emitCausalConv1d(b, args, bias); },
+                   {.weightBytes = sizeInBytes({operands.getWeight(), operands.getBias()}),
+                    .rowCacheBytes = taps * ofRow,
+                    .rowFlops = 2 * taps * channels}));
+    return success();
+  }
+};
+
+} // namespace
+
+void mica::cpu::populateStatePatterns(RewritePatternSet &patterns, const TypeConverter &converter,
+                                      KernelLibrary &kernels) {
+  patterns.add<LowerCausalConv1d>(converter, patterns.getContext(), kernels);
+}

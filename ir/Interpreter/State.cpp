@@ -1,0 +1,53 @@
+//===- State.cpp - ops on states of fixed size ----------------------------===//
+
+#include "ir/Interpreter/Caches.h"
+
+using namespace mlir;
+
+namespace mica::interp {
+
+/// Fails unless the row before each, in its sequence, is one of the rows before it or of earlier
+/// steps: a filter would read what was never there.
+static llvm::Error checkIsKnown(Operation *op, const Cache &cache, const Slots &slots, int64_t t) {
+  int64_t sequence = slots.sequences[t], position = slots.positions[t];
+  if (position == 0 || cache.isWritten[cache.slot(slots.layer, sequence, position - 1)])
+    return llvm::Error::success();
+  return opError(op, "reads position " + llvm::Twine(position - 1) + " of sequence " +
+                         llvm::Twine(sequence) + ", which was never written");
+}
+
+// y[t, c] = bias[c] + sum_j weight[c, j] z[p - K + 1 + j, c] with z[p] = x[t], p = positions[t].
+static llvm::Expected<SmallVector<Value>> evalCausalConv1d(CausalConv1dOp op, Scope &scope) {
+  if (llvm::Error error =
+          checkSameRows(op, scope, {op.getX(), op.getSequences(), op.getPositions()}))
+    return std::move(error);
+  const Tensor &x = scope.tensor(op.getX()), &weight = scope.tensor(op.getWeight());
+  const Tensor *bias = op.getBias() ? &scope.tensor(op.getBias()) : nullptr;
+  const CacheVersion &version = scope.cache(op.getState());
+  Slots slots{scope.scalar(op.getLayer()), scope.tensor(op.getSequences()).ints,
+              scope.tensor(op.getPositions()).ints};
+  if (llvm::Error error = checkSlots(op, version, slots))
+    return std::move(error);
+  CacheVersion next = consume(version);
+  Cache &state = *next.cache;
+  int64_t channels = x.shape[1], taps = weight.shape[1];
+  Tensor y = Tensor::zeros(x.elementType, x.shape);
+  for (int64_t t = 0; t < x.shape[0]; ++t) {
+    if (llvm::Error error = checkIsKnown(op, state, slots, t))
+      return std::move(error);
+    write(state, slots, t, SmallVector<double>(x.row(t)));
+    for (int64_t c = 0; c < channels; ++c) {
+      double sum = bias ? bias->floats[c] : 0;
+      for (int64_t j = 0; j < taps; ++j)
+        if (int64_t position = slots.positions[t] - taps + 1 + j; position >= 0)
+          sum += double(weight.floats[c * taps + j]) *
+                 state.data[state.offset(slots.layer, slots.sequences[t], position) + c];
+      y.set(t * channels + c, sum);
+    }
+  }
+  return SmallVector<Value>{Value(std::move(y)), Value(next)};
+}
+
+void addStateOps(OpTable &table) { table.add(evalCausalConv1d); }
+
+} // namespace mica::interp

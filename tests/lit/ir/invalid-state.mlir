@@ -1,0 +1,67 @@
+// RUN: mica-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{a rolling state needs at least one layer and one channel}}
+func.func private @f(!mica.rolling_state<0 x 4 x f32 window(3)>)
+
+// -----
+
+// expected-error @+1 {{a rolling state holds f32, got 'bf16'}}
+func.func private @f(!mica.rolling_state<2 x 4 x bf16 window(3)>)
+
+// -----
+
+// expected-error @+1 {{the window of a rolling state is 2 to 32 positions, got 1}}
+func.func private @f(!mica.rolling_state<2 x 4 x f32 window(1)>)
+
+// -----
+
+// expected-error @+1 {{the window of a rolling state is 2 to 32 positions, got 33}}
+func.func private @f(!mica.rolling_state<2 x 4 x f32 window(33)>)
+
+// -----
+
+func.func @f(%x: tensor<?x5xf32>, %w: tensor<5x3xf32>, %c: !mica.rolling_state<2 x 4 x f32 window(3)>, %l: index, %s: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.causal_conv1d' op x has size 5, expected 4 (channels of the state)}}
+  %y, %n = mica.causal_conv1d %x, %w, %c[%l] at(%s, %s : tensor<?xi32>, tensor<?xi32>) : tensor<?x5xf32>, tensor<5x3xf32>, !mica.rolling_state<2 x 4 x f32 window(3)>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<5x3xf32>, %c: !mica.rolling_state<2 x 4 x f32 window(3)>, %l: index, %s: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.causal_conv1d' op weight has size 5, expected 4 (a filter per channel)}}
+  %y, %n = mica.causal_conv1d %x, %w, %c[%l] at(%s, %s : tensor<?xi32>, tensor<?xi32>) : tensor<?x4xf32>, tensor<5x3xf32>, !mica.rolling_state<2 x 4 x f32 window(3)>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<4x2xf32>, %c: !mica.rolling_state<2 x 4 x f32 window(3)>, %l: index, %s: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.causal_conv1d' op a filter has size 2, expected 3 (window of the state)}}
+  %y, %n = mica.causal_conv1d %x, %w, %c[%l] at(%s, %s : tensor<?xi32>, tensor<?xi32>) : tensor<?x4xf32>, tensor<4x2xf32>, !mica.rolling_state<2 x 4 x f32 window(3)>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<4x3xf32>, %b: tensor<3xf32>, %c: !mica.rolling_state<2 x 4 x f32 window(3)>, %l: index, %s: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.causal_conv1d' op bias has size 3, expected 4 (a number per channel)}}
+  %y, %n = mica.causal_conv1d %x, %w, %c[%l] at(%s, %s : tensor<?xi32>, tensor<?xi32>) bias(%b : tensor<3xf32>) : tensor<?x4xf32>, tensor<4x3xf32>, !mica.rolling_state<2 x 4 x f32 window(3)>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<4x3xf32>, %c: !mica.rolling_state<2 x 4 x f32 window(3)>, %l: index, %s: tensor<5xi32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.causal_conv1d' op operands and results differ in their number of rows: 'tensor<?x4xf32>' and 'tensor<5xi32>'}}
+  %y, %n = mica.causal_conv1d %x, %w, %c[%l] at(%s, %p : tensor<5xi32>, tensor<?xi32>) : tensor<?x4xf32>, tensor<4x3xf32>, !mica.rolling_state<2 x 4 x f32 window(3)>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<4x3xf32>, %c: !mica.rolling_state<2 x 4 x f32 window(3)>, %l: index, %s: tensor<?xi32>, %p: tensor<5xi32>) {
+  // expected-error @+1 {{'mica.causal_conv1d' op operands and results differ in their number of rows: 'tensor<?x4xf32>' and 'tensor<5xi32>'}}
+  %y, %n = mica.causal_conv1d %x, %w, %c[%l] at(%s, %p : tensor<?xi32>, tensor<5xi32>) : tensor<?x4xf32>, tensor<4x3xf32>, !mica.rolling_state<2 x 4 x f32 window(3)>
+  return
+}
