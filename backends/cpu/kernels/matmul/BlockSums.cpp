@@ -161,9 +161,9 @@ private:
       tile.from = from;
       tile.groups = to;
       tile.partial = partial;
-      return llvm::map_to_vector(
-          llvm::zip_equal(totals, emitProductTile(b, tile)),
-          [&](auto sums) { return b.addf(std::get<0>(sums), std::get<1>(sums)); });
+      return llvm::map_to_vector(llvm::zip_equal(totals, emitProductTile(b, tile)), [&](auto sums) {
+        return b.addf(std::get<0>(sums), std::get<1>(sums));
+      });
     };
     SmallVector<Value> totals(tile.rows.size() * tile.vectors, b.splat(0));
     totals = b.carry(b.idx(0), b.idx(alike), step, totals, [&](Value from, ValueRange carried) {
@@ -385,7 +385,7 @@ private:
   int64_t segment = 0; ///< values along K of a segment; 0: none
   Value memory;        ///< [panels][together][64] of the current segment
   Value totals;        ///< of those before; null where there is one segment
-  Value expanded;   ///< a block along K of a panel as floats
+  Value expanded;      ///< a block along K of a panel as floats
   std::optional<LevelPanel> levels;
   SmallVector<TileShape> shapes; ///< of tiles, the fewest rows first
 };

@@ -187,9 +187,10 @@ TEST(Matmul, AddsInSegmentsAlongK) {
     GTEST_SKIP() << "oneDNN has no AVX-512 here";
   Pool pool(2);
   Matmul matmul(pool);
-  for (auto [m, n, k] : {std::tuple(33, 64, 512), std::tuple(33, 70, 520), std::tuple(300, 64, 1024),
-                         std::tuple(64, 1024, 1040), std::tuple(33, 576, 1536),
-                         std::tuple(512, 64, 8192), std::tuple(100, 96, 3000)}) {
+  for (auto [m, n, k] :
+       {std::tuple(33, 64, 512), std::tuple(33, 70, 520), std::tuple(300, 64, 1024),
+        std::tuple(64, 1024, 1040), std::tuple(33, 576, 1536), std::tuple(512, 64, 8192),
+        std::tuple(100, 96, 3000)}) {
     Problem problem({m, n, k, k, n, MatmulFormat::F32, false});
     std::vector<float> sums = problem.run(matmul);
     int64_t segment = k > 1024 ? 1024 : 512;

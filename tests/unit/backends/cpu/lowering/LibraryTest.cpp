@@ -98,7 +98,8 @@ TEST_P(KernelTest, GeneratedKernelsAddAsTheLibraryDoes) {
       Words words = wordsOf(format);
       llvm::append_range(words, Words{{"K", k}, {"N", 70}, {"both", 256}});
       // Three products, one of them gated, are added.
-      Tolerance gated = toleranceOfGatedProduct(k), sumTolerance{2 * gated.most, 2 * gated.usual, gated.size};
+      Tolerance gated = toleranceOfGatedProduct(k),
+                sumTolerance{2 * gated.most, 2 * gated.usual, gated.size};
       KernelCase row = makeCase("segments_{format}_{K}", R"(
   mica.weight @{name}.w : tensor<{N}x{K}x{weight}>
   mica.weight @{name}.b : tensor<{N}xf32>
