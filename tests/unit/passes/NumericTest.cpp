@@ -130,7 +130,7 @@ TEST_P(GoldenPassTest, KernelsKeepTheLogits) {
 }
 
 /// Models with something between what fusion puts together: norms of all heads or of layers,
-/// multipliers, norms after blocks, plain networks, gates of shared experts.
+/// multipliers, norms after blocks, plain networks, gates of shared experts or of convolutions.
 bool staysApart(StringRef name) {
   return llvm::is_contained({"bloom",
                              "cohere",
@@ -148,6 +148,7 @@ bool staysApart(StringRef name) {
                              "xglm",
                              "xglm-padding",
                              "granite",
+                             "lfm2",
                              "olmo2",
                              "qwen2-moe",
                              "stablelm",
