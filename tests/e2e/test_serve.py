@@ -387,7 +387,7 @@ class Serve(Case):
     def test_time_that_a_request_may_take(self):
         with Server("--sequences", "1", "--request-timeout", "1") as own:
             # More tokens than any machine computes in a second.
-            status, answer = own.post("/v1/completions", {"prompt": "27", "max_tokens": 100, "n": 128, "ignore_eos": True, "temperature": 1})
+            status, answer = own.post("/v1/completions", {"prompt": "27", "max_tokens": 900, "n": 128, "ignore_eos": True, "temperature": 1})
             self.assertEqual((status, answer["error"]["type"]), (504, "server_error"))
             own.wait_for_metric("mica_requests_running", 0)
 
