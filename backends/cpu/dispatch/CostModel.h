@@ -17,7 +17,7 @@ struct ProductShape {
   /// neither a library nor tile registers can.
   bool blocks = false;
   /// Whether blocks are expanded to floats: a library reads those of all rows from the cache,
-  /// generated kernels expand them again for every 64 rows and have no tile registers.
+  /// generated kernels expand them again for every 64 rows.
   bool expands = false;
 };
 
@@ -62,8 +62,8 @@ KernelKind chooseKernel(const ProductShape &shape, const KernelCosts &costs);
 /// values before them; k where all are summed at once. For products in `type`, F32 or BF16, of any
 /// number of rows: generated kernels add as oneDNN does, so that a row's bits do not depend on
 /// which of them computes it. oneDNN's rule is that of compute_blocking_heuristic_avx512 in its
-/// brgemm_matmul_utils.cpp, release 3.7; MatmulTest compares the sums. Not covered: products of
-/// expanded blocks on a target with tile registers, which oneDNN adds in the order of AMX.
+/// brgemm_matmul_utils.cpp, release 3.7; MatmulTest compares the sums. In bf16 on a target with
+/// tile registers all add in the order of tdpbf16ps, from the first to the last value.
 int64_t sumSegment(Precision type, int64_t k, const TargetDescription &target);
 
 /// Attention of query heads that share a key/value head.
