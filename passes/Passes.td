@@ -13,14 +13,20 @@ class Mica_PrecisionOption<string name, string what> : Option<name, name, "::mic
 def VerifyModel : Pass<"mica-verify-model", "::mlir::ModuleOp"> {
   let summary = "verify the boundary of stage `model`";
   let description = [{
-    Only ops of `mica`, `func` and `arith`, none of them made by fusion; `mica.model` says how many positions the model
-    has, which token begins and which end a text and how to sample, and nothing else; `@main` takes, by their
-    `mica.role` and in any order, `tokens, sequences, positions, logit_indices : tensor<?xi32>` (and, for ropes that
-    depend on them, `lengths : tensor<?xi32>`) and caches, and returns `logits : tensor<?xVxf32>` of the rows that
-    `mica.select_rows` takes by `logit_indices`, and the caches in their order; every op takes the arguments that it is
-    made for; calls are not recursive; layer indices are within their caches, and no layer is appended to twice; no
-    attention looks further back than the window of its caches; and a cache is a value that one op consumes: an append,
-    a call or a loop. Any use after that is an error:
+    Checks that
+    - all ops are of `mica`, `func` and `arith`, and none of them is created by fusion;
+    - `mica.model` defines the number of positions, the begin and end tokens and the sampling settings, and nothing
+      else;
+    - `@main` takes, identified by `mica.role` and in any order, `tokens, sequences, positions, logit_indices :
+      tensor<?xi32>` (and `lengths : tensor<?xi32>` for ropes that depend on it) and caches, and returns `logits :
+      tensor<?xVxf32>` of the rows that `mica.select_rows` selects with `logit_indices`, and the caches in order;
+    - ops use the arguments of the right role;
+    - calls are not recursive;
+    - layer indices are within their caches, no layer is appended to twice, and no attention looks further back than
+      the window of its caches;
+    - a cache is consumed by a single op: an append, a call or a loop.
+
+    Any use of a cache after it has been consumed is an error:
 
     ```mlir
     !cache = !mica.kv_cache<2 x 2 x 8 x f32>
@@ -48,8 +54,8 @@ def VerifyModel : Pass<"mica-verify-model", "::mlir::ModuleOp"> {
 def VerifyFused : Pass<"mica-verify-fused", "::mlir::ModuleOp"> {
   let summary = "verify the boundary of stage `fused`";
   let description = [{
-    As `mica-verify-model`, with the ops that fusion makes; and no `mica.repeat_kv` of a cache is left, because it would
-    copy the cache once per layer and step:
+    Like `mica-verify-model`, but ops created by fusion are allowed, and no `mica.repeat_kv` of a cache is left, because
+    it would copy the cache once per layer and step:
 
     ```mlir
     !cache = !mica.kv_cache<2 x 2 x 8 x f32>
@@ -69,12 +75,12 @@ def VerifyFused : Pass<"mica-verify-fused", "::mlir::ModuleOp"> {
 def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
   let summary = "store latents in caches instead of keys and values (MLA)";
   let description = [{
-    Where the keys (but a part that all heads share) and the values of each head are products of one latent c, scores
-    and sums can be taken of latents (DeepSeek-AI 2024, arXiv:2405.04434): `q_h (A_h c)^T = (q_h A_h) c^T` and
-    `sum_p w_p (B_h c_p) = B_h sum_p w_p c_p`. Of each position the cache then holds c and the shared part, one
-    key/value head instead of keys and values of H heads, whose first elements are the values. The matrices A_h and B_h
-    become those of `mica.head_linear` on both sides of attention, A_h read transposed, and the cache of the values
-    disappears from all functions:
+    If the keys (except for a part that all heads share) and the values of each head are projections of one latent c,
+    attention can be computed on latents (DeepSeek-AI 2024, arXiv:2405.04434): `q_h (A_h c)^T = (q_h A_h) c^T` and
+    `sum_p w_p (B_h c_p) = B_h sum_p w_p c_p`. The cache then holds c and the shared part for each position: one
+    key/value head, whose first elements are the values, instead of the keys and values of H heads. The matrices A_h
+    and B_h become weights of `mica.head_linear` before and after attention, A_h transposed, and the cache of the values
+    is removed from all functions:
 
     ```mlir
     // mica-opt --mica-absorb-latent
@@ -117,12 +123,13 @@ def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
       return %y, %kn : tensor<?x4x8xf32>, !k
     }
     ```
-    What calls pass as the matrices becomes a stack of parts of the same tensor: of the keys'
-    `[#mica.slice<"kv_b", rows 0 to 8 of 16>]` the stack of `#mica.slice<"kv_b", rows 0 to 8 of 64, as_columns>`,
-    `#mica.slice<"kv_b", rows 16 to 24 of 64, as_columns>` and so on. What a step reads of the caches shrinks with them,
-    9 times for DeepSeek-V2-Lite, 71 times for V3; a score and its part of the sum cost more, 1088 multiply-adds instead
-    of 320 there, which long prompts feel. Layers share their caches: where one attention is of another kind, or a
-    latent is no smaller than what is made of it, all stays as it is.
+    The matrices that calls pass become a stack of slices of the same tensor: the keys'
+    `[#mica.slice<"kv_b", rows 0 to 8 of 16>]` becomes the stack of `#mica.slice<"kv_b", rows 0 to 8 of 64,
+    as_columns>`, `#mica.slice<"kv_b", rows 16 to 24 of 64, as_columns>` and so on. The caches, and with them the bytes
+    that a step reads, become 9 times smaller for DeepSeek-V2-Lite, 71 times for V3. The cost per score and position
+    increases, for V3 from 320 to 1088 multiply-adds, which matters for long prompts. Because layers share their caches,
+    nothing is changed if one attention has another form, or if a latent is not smaller than the keys and values that
+    are projected from it.
   }];
   let dependentDialects = ["::mica::MicaDialect"];
 }
@@ -130,13 +137,13 @@ def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
 def PreserveBlocks : Pass<"mica-preserve-blocks", "::mlir::ModuleOp"> {
   let summary = "keep block-quantized weights in their formats";
   let description = [{
-    A weight whose sources are stored in blocks (`stored`) takes that type, so that the program computes with what the
-    checkpoint holds, bit for bit. Layers whose weights are stored in different formats are of different types: a
-    function that is called with both is copied for each. A weight keeps none, and a warning says what it becomes (f32,
-    or `weights` where a product or a table reads it), where its rows are not whole blocks, where it is read transposed,
-    where it is no matrix of a product or a table, or where it is the same value as another one that is stored
-    otherwise. Experts share a kernel: either all three matrices keep their blocks, gate and up those of one format, or
-    none does.
+    A weight whose sources are stored in blocks (`stored`) gets that type, so that the program uses the blocks of the
+    checkpoint bit for bit. Layers whose weights are stored in different formats have different types: a function that
+    is called with several is copied for each. Blocks are not preserved, with a warning that states the new type (f32,
+    or `weights` if a matmul or a table reads the weight), if the rows are not whole blocks, if the weight is read
+    transposed, if it is not the matrix of a matmul or a table, or if it is the same value as another weight that is
+    stored differently. Experts share a kernel: either all three matrices preserve their blocks, with gate and up in the
+    same format, or none does.
 
     ```mlir
     mica.weight @q {stored = !mica.block<q8_0>} : tensor<16x32xf32>
@@ -163,13 +170,13 @@ def PreserveBlocks : Pass<"mica-preserve-blocks", "::mlir::ModuleOp"> {
 def EqualizeChannels : Pass<"mica-equalize-channels", "::mlir::ModuleOp"> {
   let summary = "equalize channels across layers before quantization";
   let description = [{
-    Says with `mica.equalize` where one side of a product may be divided, channel by channel, by what the other one
-    is multiplied with: the gains of a norm that only products (and gates of experts) read, and their columns; the
-    rows of `up` and the columns of `down` in `linear(mul(a, linear(x, up)), down)`, expert by expert in
-    `mica.moe_experts`. A weight with another use is left alone, as an embedding table that is the last product's
-    matrix as well, and one that keeps its blocks. A norm's `weight_offset` is added where its gains are read, in f32 as
-    the norm would, for all its calls or none. The model's numbers stay the same bit by bit; what is rounded to
-    integers later loses less. It runs where weights become integers.
+    Adds `mica.equalize` where one side of a matmul can be divided, channel by channel, by a factor that the other side
+    is multiplied by: the weights of a norm that only matmuls (and expert routers) read, and the columns of these
+    matmuls; the rows of `up` and the columns of `down` in `linear(mul(a, linear(x, up)), down)`, expert by expert in
+    `mica.moe_experts`. Weights with other uses, such as an embedding table tied to lm_head, and weights with preserved
+    blocks are not changed. A norm's `weight_offset` is added when its weights are read, in f32 as the norm would, for
+    all its calls or none. The model's values are bit-identical; later rounding to integers loses less. The pass runs
+    if weights are quantized to integers.
 
     ```mlir
     mica.weight @"norm.weight" : tensor<32xf32>
@@ -202,13 +209,13 @@ def EqualizeChannels : Pass<"mica-equalize-channels", "::mlir::ModuleOp"> {
 def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
   let summary = "assign the precision of weights and caches";
   let description = [{
-    Matrices that rows are multiplied with or gathered from get the precision `weights`, caches the precision `kv`;
-    gains, biases and the gates of experts are f32. `int8` is `!mica.block<int8_g32>`, `int4` is `int4_g32` with
-    `int6_g32` for tables and the product with the vocabulary. Weights that keep their blocks have a type already. Rows
-    that multiply blocks become `!mica.int_rows` of two limbs where they enter the product. A cache of `int8` quantizes
-    keys and values where they are appended, a head at a position with a scale of its own; `int4` is for weights only.
-    Residual stream, norms, softmax and accumulation stay f32: a value is rounded once, where it enters a product or a
-    cache (or the queries meet keys of bf16), and all products of a value share the cast.
+    Matrices of matmuls and tables get the precision `weights`, caches the precision `kv`; norm weights, biases and
+    expert routers are f32. `int8` is `!mica.block<int8_g32>`; `int4` is `int4_g32`, with `int6_g32` for tables and
+    lm_head. Weights with preserved blocks already have a type. Activations multiplied by blocks become `!mica.int_rows`
+    of two limbs at the input of the matmul. An `int8` cache quantizes keys and values when they are appended, with a
+    scale per head and position; `int4` is for weights only. Residual stream, norms, softmax and accumulation stay f32:
+    a value is rounded once, at the input of a matmul or a cache (queries also if keys are bf16), and all matmuls of a
+    value share the cast.
 
     ```mlir
     // mica-opt --mica-assign-precision=weights=bf16
@@ -243,7 +250,7 @@ def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
 def FoldRepeatKv : Pass<"mica-fold-repeat-kv", "::mlir::func::FuncOp"> {
   let summary = "fold repeated key/value heads into attention";
   let description = [{
-    `attention(q, repeat_kv(k), repeat_kv(v)) => attention(q, k, v)`: query head h reads key head h / R anyway.
+    `attention(q, repeat_kv(k), repeat_kv(v)) => attention(q, k, v)`: in attention, query head h reads key head h / R.
 
     ```mlir
     func.func @f(%q: tensor<?x4x8xf32>, %k: tensor<?x?x2x8xf32>, %v: tensor<?x?x2x8xf32>,
@@ -272,7 +279,7 @@ def FuseGatedLinear : Pass<"mica-fuse-gated-linear", "::mlir::ModuleOp"> {
   let description = [{
     `mul(activation(linear(x, g)), linear(x, u)) => gated_linear(x, gu)`, where gu holds g and u in alternating blocks
     of 64 rows; `moe_experts(x, g, up(u)) => moe_experts(x, gu)` likewise, expert by expert. g and u are arguments of
-    the function; at every call the two weights become one:
+    the function; the two weights are combined at every call:
 
     ```mlir
     mica.weight @gate_proj.weight : tensor<72x32xf32>
@@ -312,7 +319,7 @@ def MergeLinears : Pass<"mica-merge-linears", "::mlir::ModuleOp"> {
   let summary = "merge matmuls of the same rows";
   let description = [{
     `linear(x, a), linear(x, b), ... => split(linear(x, [a; b; ...]))` for weights that are arguments of the function,
-    all with bias or all without; at every call the weights become one:
+    all with bias or all without; the weights are combined at every call:
 
     ```mlir
     mica.weight @q_proj.weight : tensor<32x32xf32>
@@ -352,7 +359,7 @@ def MergeLinears : Pass<"mica-merge-linears", "::mlir::ModuleOp"> {
 def FuseResidual : Pass<"mica-fuse-residual", "::mlir::func::FuncOp"> {
   let summary = "fuse residual additions into matmuls";
   let description = [{
-    `add(r, linear(x, w)) => linear(x, w) residual(r)`, likewise for `moe_experts`. Several products are chained:
+    `add(r, linear(x, w)) => linear(x, w) residual(r)`, likewise for `moe_experts`. Several matmuls are chained:
     `add(r, add(a, b)) => b residual(a residual(r))`, which changes the order of f32 additions (within 1e-5 relative).
 
     ```mlir
@@ -415,8 +422,8 @@ def FuseQkvAppend : Pass<"mica-fuse-qkv-append", "::mlir::func::FuncOp"> {
 def HoistRopeTables : Pass<"mica-hoist-rope-tables", "::mlir::ModuleOp"> {
   let summary = "compute rope tables once per step, not once per layer";
   let description = [{
-    `f(positions) { rope_table(positions) } => f(positions, table)`, and the callers compute the table: one per distinct
-    (positions, lengths, rotary_dim, theta, scaling), until it is in a function that is not called itself.
+    `f(positions) { rope_table(positions) } => f(positions, table)`: the callers compute the table, one per distinct
+    (positions, lengths, rotary_dim, theta, scaling), up to a function that is not called itself.
 
     ```mlir
     func.func private @layer(%positions: tensor<?xi32>) -> tensor<?x2x4xf32> {
@@ -470,9 +477,9 @@ def FuseCasts : Pass<"mica-fuse-casts", "::mlir::func::FuncOp"> {
 def InsertProbes : Pass<"mica-insert-probes", "::mlir::ModuleOp"> {
   let summary = "insert a probe after every op";
   let description = [{
-    A `mica.probe` after every op of f32 or bf16 rows, called by the op and its weight, numbered where an op of that
-    name is before it in the function; in functions of layers with the layer's number. With `of=product-rows` probes
-    show instead the rows that matrices are multiplied with, called by the first op that multiplies them.
+    Inserts a `mica.probe` after every op with a result of f32 or bf16 rows. Probes are named after the op and its
+    weight, with a number if that name is already used in the function, and have the layer index in layer functions.
+    With `of=product-rows`, probes record the input rows of matmuls instead, named after the first op that uses them.
 
     ```mlir
     func.func private @layer(%x: tensor<?x32xf32>, %layer: index) -> tensor<?x32xf32> {
@@ -502,16 +509,17 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
   let summary = "specialize functions for decode, small batches and prefill";
   let description = [{
     `f => f_few, f_several, f_many` for every function: decode, small batch and prefill. `f_few` has the attribute
-    `mica.max_rows = few_rows`: it is called for at most that many rows, as in decoding. `f_several` has `mica.max_rows
-    = gemm_threshold`: mostly rows of one prompt, but so few that generated kernels multiply them faster. `f_many` is
+    `mica.max_rows = few_rows`: it is called for at most that many rows, as in decode. `f_several` has `mica.max_rows
+    = gemm_threshold`: mostly rows of one prompt, but few enough that generated kernels are faster. `f_many` is
     for more. The pass records both limits on the module (`mica.few_rows`, `mica.gemm_threshold`); limits that a module
-    already has take precedence. Where the GEMM threshold is not larger than `few_rows`, both are the threshold and
+    already has take precedence. If the GEMM threshold is not larger than `few_rows`, both are set to the threshold and
     there is no `f_several`.
 
-    A row's arithmetic follows its role, never the number of rows in its call. In modules with block-quantized weights
-    the roles are computed differently, so each has its own functions: `f => f_decode_few, f_decode_several,
-    f_decode_many` with `mica.row_role = "decode"` for sampled and drafted tokens, and `f_prompt_several, f_prompt_many`
-    with `mica.row_role = "prompt"`, of which `f_prompt_several` takes short prompts as well.
+    The arithmetic of a row depends on its role, never on the number of rows in its call. In modules with
+    block-quantized weights the roles are computed differently, so each has its own functions: `f => f_decode_few,
+    f_decode_several, f_decode_many` with `mica.row_role = "decode"` for sampled and drafted tokens, and
+    `f_prompt_several, f_prompt_many` with `mica.row_role = "prompt"`, where `f_prompt_several` also handles short
+    prompts.
 
     ```mlir
     func.func private @layer(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
@@ -550,21 +558,21 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"gemmThreshold", "gemm-threshold", "int64_t", "PhaseRows().gemmThreshold",
-                        "the most rows that generated kernels multiply, where the module does not say">,
+                        "maximum number of rows for generated kernels, unless set by the module">,
                  Option<"fewRows", "few-rows", "int64_t", "PhaseRows().few",
-                        "the most rows that `_few` functions are called for, where the module does not say">];
+                        "maximum number of rows of `_few` functions, unless set by the module">];
 }
 
 def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
   let summary = "assign the activation type of prompts";
   let description = [{
-    Rows that multiply weights in blocks are `!mica.int_rows`, which suits decoding: memory binds there, so precision
-    costs next to nothing. Prompts are bound by arithmetic: in functions whose `mica.row_role` is `prompt` these rows
-    become bf16, or f32 where the target's products of bf16 are slow (`exact=f32`), and kernels expand the blocks to the
-    same type. Where integers of 16 bits are multiplied faster than f32, they stay what they are (`exact=int16`). The
-    pipelines of a backend choose by the module's target, unless an option does. In a module that says
-    `mica.prompt_rows = "int8"` (`compile --rows int8`) they become integers of one limb. Run `mica-fuse-casts`
-    afterwards: more ops round their own result to bf16.
+    Activations multiplied by block-quantized weights are `!mica.int_rows`, which suits decode: it is memory-bound, so
+    the precision costs almost nothing. Prefill is compute-bound: in functions whose `mica.row_role` is `prompt`, these
+    activations become bf16, or f32 if bf16 matmuls are slow on the target (`exact=f32`), and kernels expand the blocks
+    to the same type. If 16-bit integers are multiplied faster than f32, the type is unchanged (`exact=int16`). The
+    pipelines of a backend select the type by the module's target, unless an option does. In a module with
+    `mica.prompt_rows = "int8"` (`compile --rows int8`) activations become integers of one limb. Run `mica-fuse-casts`
+    afterwards, because more ops can then round their result to bf16.
 
     ```mlir
     // mica-opt --mica-assign-prompt-rows
@@ -593,16 +601,16 @@ def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
 def RollLayers : Pass<"mica-roll-layers", "::mlir::ModuleOp"> {
   let summary = "roll the calls of layers into a loop";
   let description = [{
-    Consecutive calls of one layer function, for layers i, i + 1, ..., become a loop that carries what one call hands to
-    the next; `mica.select_weight` picks the weights of an iteration. Where functions alternate, as those of layers with
-    and without a window do, an iteration of the loop calls each of them once more: of the periods up to 16 that which
-    rolls the most calls, the shortest of those.
+    Consecutive calls of one layer function, for layers i, i + 1, ..., become a loop that carries the values passed from
+    one call to the next; `mica.select_weight` selects the weights of an iteration. If functions alternate, such as
+    those of layers with and without a window, an iteration calls a whole period of them. Among periods of up to 16
+    calls, the pass selects the one that rolls the most calls, and the shortest of these.
 
-    Functions that follow no such pattern, as those of layers whose matrices are stored in one format or another, become
-    a loop of rounds where periods would leave more than four calls of each: a round calls every function, in a loop of
-    its own, for as many layers as come one after the other. `mica.index_table` says from which to which, and where
-    each is in its cache. So what is written does not grow with the layers, only with their kinds. A second tensor
-    that layers hand on keeps them from being rolled.
+    If functions follow no such pattern, such as those of layers whose matrices are stored in different formats, and
+    periods would leave more than four calls of each, the calls become a loop of rounds: a round calls every function,
+    in an inner loop, for as many consecutive layers as use it. `mica.index_table` gives the first and last layer, and
+    their indices in the cache. The size of the IR then depends on the number of layer types, not of layers. Layers that
+    pass on a second tensor are not rolled.
 
     ```mlir
     mica.weight @w0 : tensor<32xf32>

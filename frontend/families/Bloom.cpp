@@ -35,7 +35,7 @@ static llvm::Error refuseSlices(const FamilyEvidence &evidence) {
       "set \"slow_but_exact\" to false");
 }
 
-// ALiBi in place of position embeddings; a norm of the embeddings.
+// ALiBi instead of position embeddings; embedding norm.
 llvm::Expected<const Family *> chooseBloom(const FamilyEvidence &evidence) {
   if (llvm::Error error = refuseSlices(evidence))
     return std::move(error);

@@ -55,7 +55,7 @@ static llvm::Error checkLatent(const Hyperparameters &h, llvm::StringRef path) {
                     "set it to " + llvm::Twine(*h.heads));
 }
 
-// Leading dense layers, then many small experts beside shared ones, which are one MLP.
+// Leading dense layers, then many small experts and shared experts, which form one MLP.
 llvm::Expected<const Family *> chooseDeepSeek(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"DeepseekForCausalLM"};
   static constexpr KeyRule own[] = {
@@ -89,8 +89,8 @@ static llvm::Error checkV2(const Hyperparameters &h, llvm::StringRef path) {
   return checkLatent(h, path);
 }
 
-// Latent attention: keys, values and mostly queries are projected from latents. Experts are chosen
-// within the best groups.
+// Latent attention (MLA): keys, values and usually queries are projected from latents. Experts are
+// selected within the best groups.
 llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"DeepseekV2ForCausalLM"};
   static constexpr KeyRule own[] = {
@@ -125,7 +125,7 @@ llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
   return &family;
 }
 
-// DeepSeek V2 with a sigmoid router, whose choice is corrected by e_score_correction_bias.
+// DeepSeek V2 with a sigmoid router, whose selection uses e_score_correction_bias.
 llvm::Expected<const Family *> chooseDeepSeekV3(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"DeepseekV3ForCausalLM"};
   static constexpr KeyRule own[] = {

@@ -23,8 +23,8 @@ static constexpr NamingTable namesOf2And3 = changed(transformersNames, [](Naming
   names.postFfnNorm = "post_feedforward_layernorm";
 });
 
-// Norm weights are stored as an offset from 1, embeddings are scaled by the root of their size. The
-// first files say "gelu" and mean its tanh approximation.
+// Norm weights are stored as an offset from 1; embeddings are scaled by the square root of their
+// size. "gelu" in the first published files means its tanh approximation.
 llvm::Expected<const Family *> chooseGemma(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"GemmaForCausalLM"};
   static constexpr KeyRule own[] = {
@@ -79,7 +79,7 @@ llvm::Expected<const Family *> chooseGemma2(const FamilyEvidence &) {
   return &family;
 }
 
-// Gemma 2 with q/k norms in place of softcapping; layers with a window have a rope of their own.
+// Gemma 2 with q/k norms instead of softcapping; layers with a window have a separate rope.
 llvm::Expected<const Family *> chooseGemma3Text(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Gemma3ForCausalLM"};
   static constexpr KeyRule own[] = {

@@ -30,7 +30,7 @@ static void deriveInner(Hyperparameters &h) {
   h.inner = (scaled + *h.innerMultiple - 1) / *h.innerMultiple * *h.innerMultiple;
 }
 
-// Gated short convolutions with some layers of attention among them; q/k norms per head.
+// Gated short convolutions and some attention layers; q/k norms per head.
 llvm::Expected<const Family *> chooseLfm2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Lfm2ForCausalLM"};
   // No other keys: its class has names of its own for some of the common ones.

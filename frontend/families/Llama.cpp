@@ -4,7 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// The decoder that the others are described against: RMS pre-norms, rope, GQA, a gated MLP.
+// The base architecture of the other descriptions: RMS pre-norms, rope, GQA, a gated MLP.
 llvm::Expected<const Family *> chooseLlama(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"LlamaForCausalLM"};
   static constexpr KeyRule own[] = {

@@ -34,7 +34,7 @@ llvm::Expected<const Family *> chooseQwen3(const FamilyEvidence &) {
   return &qwen3;
 }
 
-// Qwen3 with experts in every so many layers; a sliding window applies to all layers.
+// Qwen3 with experts in every n-th layer; a sliding window applies to all layers.
 llvm::Expected<const Family *> chooseQwen3Moe(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3MoeForCausalLM"};
   static constexpr KeyRule expertKeys[] = {

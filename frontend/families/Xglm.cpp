@@ -24,7 +24,7 @@ static llvm::Error checkPadding(const Hyperparameters &h, llvm::StringRef path) 
   return check(*h.maxPositions + firstPosition, "its positions");
 }
 
-// Sinusoidal positions, the first of which is number 2; the row of the padding id is zero.
+// Sinusoidal positions, starting at 2; the row of the padding id is zero.
 llvm::Expected<const Family *> chooseXglm(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"XGLMForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {

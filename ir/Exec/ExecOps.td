@@ -1,4 +1,4 @@
-// The `exec` dialect: what a model becomes when every op has its kernel, before and after bufferization.
+// The `exec` dialect: a model as launches of kernels, before and after bufferization.
 
 #ifndef MICA_EXEC_OPS
 #define MICA_EXEC_OPS
@@ -12,12 +12,12 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Exec_Dialect : Dialect {
   let name = "exec";
   let cppNamespace = "::mica::exec";
-  let summary = "Launches of generated kernels and products by oneDNN, in destination-passing style";
+  let summary = "Launches of generated kernels and oneDNN matmuls, in destination-passing style";
   let description = [{
     On tensors, each op returns the new value of its destinations; bufferization turns that into writes in place.
-    The bodies of the kernels are functions on memrefs beside it, made of vector, scf and memref ops. A kernel's
-    attribute `exec.kernel` says what it was made from, `exec.cost` what a launch of it costs: `bench --profile` of the
-    program divides by the time.
+    The bodies of the kernels are functions on memrefs in the same module, consisting of vector, scf and memref ops. The
+    attribute `exec.kernel` of a kernel is its specification; `exec.cost` is the cost of a launch, from which `bench
+    --profile` computes rates.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
@@ -27,10 +27,10 @@ def Exec_KernelAttr : AttrDef<Exec_Dialect, "Kernel"> {
   let mnemonic = "kernel";
   let summary = "the specification of a generated kernel";
   let description = [{
-    `exec.kernel` marks a function as a kernel and identifies it: what it computes, and all that its body depends on
-    besides the types of its arguments and the target, as attributes in an order that is the kernel's own. Launches that
-    need the same one share it; functions whose names had to be made unique (`linear_172x64_0`) differ here or in their
-    types.
+    `exec.kernel` marks a function as a kernel and identifies it: what it computes, and everything else that its body
+    depends on besides the types of its arguments and the target, as attributes in a kernel-specific order. Launches
+    with the same specification share a kernel; functions whose names had to be made unique (`linear_172x64_0`) differ
+    in their specification or in their types.
 
     Example:
     ```mlir
@@ -50,9 +50,9 @@ def Exec_CostAttr : AttrDef<Exec_Dialect, "Cost"> {
   let mnemonic = "cost";
   let summary = "the memory traffic and FLOPs of one kernel launch";
   let description = [{
-    Each count is multiplied by what is known when the program runs: rows of the launch, positions that these rows
-    see (of each sequence once), and pairs of a row and a position that it sees. With `window`, a row sees so many
-    positions at most. Of `experts`, as many are read as the rows choose, `row_experts` each, at most all.
+    At run time, each count is multiplied by the number of rows of the launch, of positions that these rows attend to
+    (counted once per sequence), or of pairs of a row and a position that it attends to. With `window`, a row attends to
+    at most that many positions. The number of `experts` that are read is `row_experts` per row, at most all.
 
     Example:
     ```mlir
@@ -61,20 +61,20 @@ def Exec_CostAttr : AttrDef<Exec_Dialect, "Cost"> {
     ```
   }];
   let parameters = (ins
-    Exec_Count<"bytes of weights that are read whole">:$weight_bytes,
+    Exec_Count<"bytes of weights read completely">:$weight_bytes,
     Exec_Count<"bytes of weights read per row">:$row_weight_bytes,
     Exec_Count<"bytes of one expert">:$expert_bytes,
     Exec_Count<"number of experts">:$experts,
-    Exec_Count<"experts that a row chooses">:$row_experts,
+    Exec_Count<"experts selected per row">:$row_experts,
     Exec_Count<"bytes of caches written per row">:$row_cache_bytes,
     Exec_Count<"bytes of caches read per position">:$position_cache_bytes,
     Exec_Count<"multiplications and additions per row">:$row_flops,
     Exec_Count<"multiplications and additions per row and position">:$pair_flops,
-    Exec_Count<"positions that a row sees at most; 0: all">:$window);
+    Exec_Count<"maximum number of positions that a row attends to; 0: all">:$window);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// All parameters in their order: a row of a program's table of kernels.
+    /// All parameters in order: a row of a program's table of kernels.
     std::array<int64_t, 10> getCounts() const {
       return {getWeightBytes(),   getRowWeightBytes(),     getExpertBytes(), getExperts(),   getRowExperts(),
               getRowCacheBytes(), getPositionCacheBytes(), getRowFlops(),    getPairFlops(), getWindow()};
@@ -88,8 +88,8 @@ def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments, DestinationStyl
     DeclareOpInterfaceMethods<SymbolUserOpInterface>, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "a generated kernel over a range of tasks";
   let description = [{
-    Runs `kernel(begin, end, inputs..., outputs...)` for parts of [0, tasks) on the pool. Tasks are independent: how
-    they are cut must not change any result. One task runs on the calling thread.
+    Runs `kernel(begin, end, inputs..., outputs...)` for parts of [0, tasks) on the thread pool. Tasks are independent:
+    results must not depend on how they are split. A single task runs on the calling thread.
 
     Example:
     ```mlir
@@ -116,7 +116,7 @@ def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments, DestinationStyl
 
 def Exec_MatmulOp : Exec_Op<"matmul", [DestinationStyleOpInterface,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "a matmul by oneDNN with a packed weight";
+  let summary = "a oneDNN matmul with a packed weight";
   let description = [{
     `output = x W^T`, or `output += x W^T` with `accumulate`. x is [T, K] of f32 or bf16, the weight is packed as [N /
     64][K / depth][64][depth] (see `#mica.packed`), the output [T, N] of f32. `k` and `n` are the unpadded extents.
@@ -147,8 +147,8 @@ def Exec_MatmulOp : Exec_Op<"matmul", [DestinationStyleOpInterface,
 def Exec_ProbeOp : Exec_Op<"probe", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "records rows for debugging";
   let description = [{
-    Hands the rows of x [T, ...], of f32, bf16 or i32, to the runtime, with the probe's name and the layer that it
-    is in, -1 where it is in none. The runtime writes them down where `score --probes` asks for that.
+    Passes the rows of x [T, ...], of f32, bf16 or i32, to the runtime, with the probe's name and its layer index, or -1
+    outside of layers. The runtime records them if `score --probes` is given.
 
     Example:
     ```mlir

@@ -3,13 +3,13 @@
 def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
   let summary = "rotary position embedding";
   let description = [{
-    `inv_freq[i] = theta^(-2 i / rotary_dim)`, changed by `scaling`; each pair (a, b) of the first `rotary_dim` elements
-    of a head becomes `(a cos - b sin, b cos + a sin)` of the angle `positions[t] * inv_freq[i]` (Su et al. 2021,
-    arXiv:2104.09864). Frequencies and angles are rounded to f32, as models were trained: at position 8000 that moves an
-    angle by 2e-4. The pairing is part of the op, because a wrong one gives fluent nonsense and never an error: `half`
-    rotates element i with i + rotary_dim / 2, `interleaved` rotates 2 i with 2 i + 1. Without `rotary_dim` the whole
-    head turns. Scalings that follow the length of a sequence need `lengths`, and only they: for each row the number of
-    positions, those to come included, for which its sequence is read.
+    `inv_freq[i] = theta^(-2 i / rotary_dim)`, modified by `scaling`; each pair (a, b) of the first `rotary_dim`
+    elements of a head becomes `(a cos - b sin, b cos + a sin)` of the angle `positions[t] * inv_freq[i]` (Su et al.
+    2021, arXiv:2104.09864). Frequencies and angles are rounded to f32, as in training: at position 8000 this changes an
+    angle by 2e-4. The pairing is an explicit attribute, because a wrong one causes fluent nonsense and not an error:
+    `half` rotates elements i and i + rotary_dim / 2, `interleaved` rotates 2 i and 2 i + 1. Without `rotary_dim` the
+    whole head is rotated. `lengths` is required by scalings that depend on the sequence length, and allowed only for
+    them: for each row, the total length of its sequence, including positions that are still to be computed.
 
     Example:
     ```mlir
@@ -49,7 +49,7 @@ def Mica_SinusoidOp : Mica_PureOp<"sinusoid"> {
   let description = [{
     With `n = C / 2` and `f[i] = 10000^(-i / (n - 1))`: `y[t, i] = sin((positions[t] + offset) f[i])` and
     `y[t, n + i] = cos(...)` for i in [0, n). Frequencies and angles are rounded to f32, as for `mica.rope`.
-    With `padding_idx(p)` the row of the position `p - offset` is zero, as in a table whose row `p` belongs to padding.
+    With `padding_idx(p)`, the row of position `p - offset` is zero, like the padding row `p` of an embedding table.
 
     Example:
     ```mlir
@@ -69,10 +69,10 @@ def Mica_SinusoidOp : Mica_PureOp<"sinusoid"> {
 }
 
 def Mica_ConcatHeadsOp : Mica_PureOp<"concat_heads"> {
-  let summary = "the concatenation of the parts of heads";
+  let summary = "concatenation of parts of heads";
   let description = [{
-    `y[t, h] = [a[t, h], b[t, h]]`: D of the result is the sum of both. A part with a single head is that of all heads,
-    as the rotated part of keys that come from a latent.
+    `y[t, h] = [a[t, h], b[t, h]]`: D of the result is the sum of both. A part with a single head is shared by all
+    heads, like the rotated part of MLA keys.
 
     Example:
     ```mlir
@@ -92,9 +92,8 @@ def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"
   let summary = "the cache with the keys or values of new tokens";
   let description = [{
     Writes `x[t]` at layer `layer`, sequence `sequences[t]`, position `positions[t]`. The op consumes the cache: using
-    the old value afterwards is an error, so that the append can always happen in place. A wider x is rounded to the
-    cache's type: where that is `!mica.int8`, each head with a scale of its own. Sequences and positions must be inside
-    of the cache.
+    the old value afterwards is an error, so the append can always be done in place. A wider x is rounded to the
+    cache's type; for `!mica.int8`, with one scale per head. Sequences and positions must be within the cache.
 
     Example:
     ```mlir
@@ -123,10 +122,10 @@ def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"
 def Mica_KvReadOp : Mica_PureOp<"kv_read", [Mica_ReadsState]> {
   let summary = "the cached keys or values of one layer";
   let description = [{
-    A view [B, P, G, D] of the first D elements of each head of layer `layer` of the cache; never a copy. P is the
-    extent of the cache, not the number of tokens seen so far: positions that were never appended hold zeros. Integers
-    stay what they are, of `!mica.int8`: attention reads them with their scales. D is the cache's head_dim, or less
-    where the values of attention are a part of its keys: latents then are in one cache (see `mica-absorb-latent`).
+    A view [B, P, G, D] of the first D elements of each head of layer `layer` of the cache, never a copy. P is the
+    extent of the cache, not the number of tokens so far: positions that were never appended are zero. Elements of
+    `!mica.int8` are not converted; attention reads them with their scales. D is the cache's head_dim, or less
+    if the values of attention are a part of its keys, as for latents, which share one cache (see `mica-absorb-latent`).
 
     Example:
     ```mlir
@@ -147,10 +146,10 @@ def Mica_KvReadOp : Mica_PureOp<"kv_read", [Mica_ReadsState]> {
 }
 
 def Mica_RepeatKvOp : Mica_PureOp<"repeat_kv"> {
-  let summary = "each key/value head repeated next to itself";
+  let summary = "repetition of each key/value head (GQA)";
   let description = [{
-    [B, P, G, D] becomes [B, P, G * n, D]: head h of the result is head h / n of x. The op says what a model means;
-    it is folded into attention, and no copy is ever made for it.
+    [B, P, G, D] becomes [B, P, G * n, D]: head h of the result is head h / n of x. The op expresses the semantics of
+    GQA; it is folded into attention and never causes a copy.
 
     Example:
     ```mlir
@@ -171,12 +170,13 @@ def Mica_AttentionOp : Mica_PureOp<"attention", [AttrSizedOperandSegments]> {
   let summary = "scaled dot-product attention of new tokens over all cached positions";
   let description = [{
     `y[t, h] = softmax(scale q[t, h] k[s, :, h / R]^T + mask) v[s, :, h / R]` with s = sequences[t] and R = H / G (R = 1
-    until repeat_kv is folded), the softmax in f32. With mask `causal` token t sees the positions 0 .. positions[t] of
-    its sequence, with `full` all of them; `window` keeps only the last so many, its own included; `key_mask` [B, P]
-    hides the keys where it is 0; `softcap` c replaces a scaled score x by `c tanh(x / c)`, before the mask. With slopes
-    in `alibi`, one per query head, a key at distance d counts `slope d` less (Press et al. 2021, arXiv:2108.12409). A
-    number per query head in `sinks` is one more score, of no key: it takes its share of the softmax and adds no value.
-    A token that sees nothing gets zero. `tiling` says how the work is cut; stage `kernels` adds it.
+    until repeat_kv is folded); the softmax is computed in f32. With mask `causal`, token t attends to the positions
+    0 .. positions[t] of its sequence, with `full` to all of them; `window` limits this to the last `window` positions,
+    including its own; keys are masked where `key_mask` [B, P] is 0; `softcap` c replaces a scaled score x by
+    `c tanh(x / c)`, before the mask. With slopes in `alibi`, one per query head, `slope d` is subtracted from the score
+    of a key at distance d (Press et al. 2021, arXiv:2108.12409). `sinks` has one additional score per query head that
+    takes part in the softmax but has no value (attention sink). The result of a token that attends to nothing is zero.
+    `tiling` defines how the work is split into tasks; stage `kernels` adds it.
 
     Example:
     ```mlir

@@ -1,4 +1,4 @@
-// Elementwise arithmetic, activations, rounding and changes of shape.
+// Elementwise arithmetic, activations, rounding and reshapes.
 
 class Mica_UnaryOp<string mnemonic> : Mica_PureOp<mnemonic, [SameOperandsAndResultType]> {
   let arguments = (ins Mica_RowsOrHeads:$x);
@@ -135,8 +135,8 @@ def Mica_QuickGeluOp : Mica_UnaryOp<"quick_gelu"> {
 def Mica_ScaleOp : Mica_PureOp<"scale", [SameOperandsAndResultType]> {
   let summary = "multiplication by a constant of the model";
   let description = [{
-    `y = factor * x`: what a family multiplies its embeddings, the results of its blocks or its logits by. A model that
-    divides by n says `by(1 / n)`.
+    `y = factor * x`, for families that scale their embeddings, the results of their blocks or their logits. Division by
+    n is written as `by(1 / n)`.
 
     Example:
     ```mlir
@@ -155,8 +155,8 @@ def Mica_ScaleOp : Mica_PureOp<"scale", [SameOperandsAndResultType]> {
 def Mica_SoftcapOp : Mica_PureOp<"softcap", [SameOperandsAndResultType]> {
   let summary = "soft capping";
   let description = [{
-    `y = cap tanh(x / cap)`: nearly x where x is small, never beyond `cap`. Attention caps its scores by an attribute of
-    its own; this op is for logits.
+    `y = cap tanh(x / cap)`: approximately x for small x, with a magnitude of at most `cap`. This op is for logits;
+    `mica.attention` has an attribute for softcapping of its scores.
 
     Example:
     ```mlir
@@ -173,9 +173,9 @@ def Mica_SoftcapOp : Mica_PureOp<"softcap", [SameOperandsAndResultType]> {
 }
 
 def Mica_SigmoidGateOp : Mica_PureOp<"sigmoid_gate", [AllTypesMatch<["x", "result"]>]> {
-  let summary = "rows times the logistic function of one number each";
+  let summary = "rows multiplied by the sigmoid of a gate per row";
   let description = [{
-    `y[t, c] = x[t, c] / (1 + exp(-gate[t, 0]))`: how much a shared expert counts for a token.
+    `y[t, c] = x[t, c] / (1 + exp(-gate[t, 0]))`: the gate of a shared expert.
 
     Example:
     ```mlir
@@ -194,8 +194,8 @@ def Mica_SigmoidGateOp : Mica_PureOp<"sigmoid_gate", [AllTypesMatch<["x", "resul
 def Mica_CastOp : Mica_PureOp<"cast", [SameOperandsAndResultShape]> {
   let summary = "a change of precision";
   let description = [{
-    Rounds to nearest, ties to even, when the result is narrower. It marks the place where a value enters a product
-    or a cache of lower precision; everything else stays in f32.
+    Rounds to nearest, ties to even, if the result is narrower. It marks where a value is passed to a matmul or a cache
+    of lower precision; everything else stays in f32.
 
     Example:
     ```mlir
@@ -214,7 +214,7 @@ def Mica_CastOp : Mica_PureOp<"cast", [SameOperandsAndResultShape]> {
 def Mica_SplitHeadsOp : Mica_PureOp<"split_heads"> {
   let summary = "rows split into heads";
   let description = [{
-    [T, H * D] seen as [T, H, D].
+    A view of [T, H * D] as [T, H, D].
 
     Example:
     ```mlir
@@ -234,7 +234,7 @@ def Mica_SplitHeadsOp : Mica_PureOp<"split_heads"> {
 def Mica_MergeHeadsOp : Mica_PureOp<"merge_heads"> {
   let summary = "heads merged into rows";
   let description = [{
-    [T, H, D] seen as [T, H * D].
+    A view of [T, H, D] as [T, H * D].
 
     Example:
     ```mlir
@@ -252,11 +252,11 @@ def Mica_MergeHeadsOp : Mica_PureOp<"merge_heads"> {
 }
 
 def Mica_ProbeOp : Mica_PureOp<"probe", [AllTypesMatch<["x", "result"]>]> {
-  let summary = "its operand, which a running program records on request";
+  let summary = "identity that records its operand";
   let description = [{
-    `y = x`. A program with probes writes what they see, in the order in which it computes, to the file of
-    `PROGRAM score --probes FILE`; `mica verify` compares that with what the interpreter has at the same probes. `layer`
-    is the index of the layer that the probe is in.
+    `y = x`. A program with probes writes their operands, in order of execution, to the file given by
+    `PROGRAM score --probes FILE`; `mica verify` compares them with the values of the interpreter at the same probes.
+    `layer` is the index of the layer that contains the probe.
 
     Example:
     ```mlir
@@ -274,7 +274,7 @@ def Mica_ProbeOp : Mica_PureOp<"probe", [AllTypesMatch<["x", "result"]>]> {
 def Mica_SelectRowsOp : Mica_PureOp<"select_rows"> {
   let summary = "a gather of rows";
   let description = [{
-    `y[i] = x[rows[i]]`. Only the last token of a prompt needs logits: the others are left out here.
+    `y[i] = x[rows[i]]`. Used to drop rows before the logits, because only the last token of a prompt needs them.
 
     Example:
     ```mlir

@@ -1,9 +1,9 @@
-// What fusion makes of several ops. Each stays whole until the lowering that carries its name.
+// Ops created by fusion. Each is lowered as a whole by the pattern of its name.
 
 def Mica_SplitOp : Mica_PureOp<"split", [Mica_MadeByFusion]> {
-  let summary = "the parts of a merged matmul's columns";
+  let summary = "splits the columns of a merged matmul";
   let description = [{
-    [T, N1 + N2 + ...] as [T, N1], [T, N2], ...: views, never copies.
+    Splits [T, N1 + N2 + ...] into [T, N1], [T, N2], ...: views, never copies.
 
     Example:
     ```mlir
@@ -22,8 +22,9 @@ def Mica_SplitOp : Mica_PureOp<"split", [Mica_MadeByFusion]> {
 def Mica_RopeTableOp : Mica_PureOp<"rope_table", [Mica_MadeByFusion]> {
   let summary = "cosines and sines of rope for the positions of a step";
   let description = [{
-    `y[t, 0, i] = a cos(positions[t] * inv_freq[i])`, `y[t, 1, i] = a sin(...)` for i in [0, rotary_dim / 2), a the
-    attention factor of the scaling; computed once per step and shared by all layers. `lengths` as in `mica.rope`.
+    `y[t, 0, i] = a cos(positions[t] * inv_freq[i])`, `y[t, 1, i] = a sin(...)` for i in [0, rotary_dim / 2), where a is
+    the attention factor of the scaling. Computed once per step and shared by all layers. `lengths` is as in
+    `mica.rope`.
 
     Example:
     ```mlir
@@ -48,12 +49,12 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
     AllTypesMatch<["k_cache", "k_next"]>, AllTypesMatch<["v_cache", "v_next"]>, Mica_UpdatesState, Mica_MadeByFusion]> {
   let summary = "q/k norms, rope and both cache appends in one pass over a merged q/k/v matmul";
   let description = [{
-    qkv is [T, (H + 2 G) D]: H query heads, G key heads, G value heads; or, where their weights are stored in different
-    formats, only the first of several products that have these columns together (`parts`). Queries and keys are
-    normalized over D where `q_norm` and `k_norm` are given (formula of `mica.rmsnorm`, with its `weight_offset`),
-    rotated by `table` (formula of `mica.rope`), the keys and the values appended to the caches, the queries returned.
-    Everything in between is f32: keys and values are rounded once, to the caches' type, and queries once, to the type
-    of `q`. The caches are consumed (see `mica.kv_append`).
+    qkv is [T, (H + 2 G) D]: H query heads, G key heads, G value heads. If their weights are stored in different
+    formats, qkv is the first of several matmuls, which have these columns together with `parts`. Queries and keys are
+    normalized over D if `q_norm` and `k_norm` are given (formula of `mica.rmsnorm`, with its `weight_offset`) and
+    rotated by `table` (formula of `mica.rope`); keys and values are appended to the caches, and the queries are
+    returned. Intermediate values are f32: keys and values are rounded once, to the caches' type, and queries once, to
+    the type of `q`. The caches are consumed (see `mica.kv_append`).
 
     Example:
     ```mlir
@@ -95,9 +96,9 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
 def Mica_GatedLinearOp : Mica_PureOp<"gated_linear", [Mica_MultipliesRows, Mica_SelectsKernel, Mica_MadeByFusion]> {
   let summary = "gate and up projection, activation and multiplication in one op";
   let description = [{
-    `y = activation(x G^T) * (x U^T)` [T, inner]; the weight holds G and U in alternating blocks of 64 rows, padded with
-    zero rows (`mica.weight ... interleave`), so that one kernel has both halves of a result at hand: row i of G is row
-    `i / 64 * 128 + i mod 64` of the weight, row i of U is 64 rows below. Rounded once, to the type of the result.
+    `y = activation(x G^T) * (x U^T)` [T, inner]. The weight holds G and U in alternating blocks of 64 rows, padded with
+    zero rows (`mica.weight ... interleave`), so that one kernel computes both factors of a result: row i of G is row
+    `i / 64 * 128 + i mod 64` of the weight, row i of U is 64 rows below. The result is rounded once, to its type.
 
     Example:
     ```mlir

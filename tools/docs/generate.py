@@ -61,8 +61,8 @@ REFUSED = [
 
 
 FAMILIES = """\
-<!-- Made from frontend/families, tests/goldens/models and their IR (tools/docs/features.py) by `ninja mica-docs`:
-edit there. -->
+<!-- Generated from frontend/families, tests/goldens/models and their IR (tools/docs/features.py) by `ninja mica-docs`;
+do not edit. -->
 
 # Model families
 
@@ -75,45 +75,45 @@ edit there. -->
 
 ## Families
 
-Each value of `model_type` that is supported, with the architecture in GGUF files and the goldens that verify it: small models in
-tests/goldens/models whose logits the compiled program reproduces within 1e-5 in f32, and whose greedy text it reproduces exactly.
+The supported values of `model_type`, with the architecture name in GGUF files and the goldens that verify the family: small models in
+tests/goldens/models for which the compiled program reproduces the logits within 1e-5 in f32, and the greedy output exactly.
 
-| model_type | the family | GGUF | verified by |
+| model_type | description | GGUF | verified by |
 |---|---|---|---|
 {families}
 
 ## Features
 
-An x means that the IR of at least one golden of the family has the feature, so that it is verified end to end. Many features depend on
-keys of the configuration; a family without an x may accept the key.
+An x means that the IR of at least one golden of the family has the feature, so it is verified end to end. Many features depend on
+configuration keys, which a family without an x may also accept.
 
 {matrices}
 ## Sequence length: rope scaling and windows
 
 Linear, YaRN, Llama 3, LongRoPE and dynamic scaling are supported. LongRoPE and dynamic scaling depend on the sequence length: LongRoPE
 has one set of factors up to the original length and another one for longer sequences; dynamic scaling changes theta beyond
-`max_position_embeddings` (`--max-seq` may exceed it). A prompt uses the frequencies of its whole length. When a sequence crosses the
-threshold (shown by `info`), its KV cache is recomputed once with the new frequencies; `-v` reports it. Past the threshold each new token
-uses the frequencies of its own position, as in transformers' cached generation.
+`max_position_embeddings` (`--max-seq` may exceed it). A prompt uses the frequencies for its total length. When a sequence crosses the
+threshold (shown by `info`), its KV cache is recomputed once with the new frequencies; `-v` reports it. Past the threshold, each new token
+uses the frequencies for its own position, as in transformers' cached generation.
 
-A layer with a sliding window keeps its window and what a rewind of a turn needs, not the whole context ([state.md](state.md)); `info` and
-`compile -v` show the cache of a whole sequence.
+Layers with a sliding window cache the window and the positions needed to rewind a turn, not the whole context ([state.md](state.md));
+`info` and `compile -v` show the cache size of a full-length sequence.
 
 ## Rejected keys
 
-A key that is neither read nor known to be irrelevant is rejected by name, and so is a value that is not implemented. These are rejected
-although their meaning could be guessed:
+Keys that are neither supported nor known to be irrelevant are rejected by name, as are values that are not implemented. The following are
+rejected although their meaning could be guessed:
 
-| model_type | rejected | why |
+| model_type | rejected | reason |
 |---|---|---|
 {refused}
 
 ## Ignored keys
 
 These keys are accepted with any value and ignored: as in transformers, whose classes may store them, they have no effect. `compile -v`
-lists those that a model has, with the reason, and those that are irrelevant for every family.
+lists the ignored keys of a model with the reason, including keys that are irrelevant for every family.
 
-| model_type | key | why |
+| model_type | key | reason |
 |---|---|---|
 {unread}
 
@@ -136,7 +136,7 @@ def generate(tblgen, include, source, generator):
 
 
 def made_from(*sources):
-    return f"<!-- Made from {', '.join(sources)} by `ninja mica-docs`: edit there. -->\n\n"
+    return f"<!-- Generated from {', '.join(sources)} by `ninja mica-docs`; do not edit. -->\n\n"
 
 
 def link(title):
@@ -262,7 +262,7 @@ def command_line(mica):
     text = (ROOT / CLI_TEMPLATE).read_text(encoding="utf-8")
     if text.count(CLI_PLACE) != 1:
         sys.exit(f"{CLI_TEMPLATE}: the line {CLI_PLACE!r} must stand in it once")
-    return (f"<!-- Made from {CLI_TEMPLATE} and the command line of mica and of programs by `ninja mica-docs`: edit there. -->\n\n"
+    return (f"<!-- Generated from {CLI_TEMPLATE} and the command line of mica and of programs by `ninja mica-docs`; do not edit. -->\n\n"
             + text.replace(CLI_PLACE, reference))
 
 

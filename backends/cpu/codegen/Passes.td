@@ -9,13 +9,13 @@ def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
   let summary = "build mica_forward, which dispatches on the role and number of rows";
   let description = [{
     The public functions of stage `loops` take the arguments of the program's ABI as memrefs. Those with
-    `mica.max_rows = N` serve up to N rows, the one without serves any number. The pass adds `mica_forward`, which
+    `mica.max_rows = N` handle up to N rows, the one without it any number. The pass adds `mica_forward`, which
     takes an array of pointers to memref descriptors, one per argument, and the role of all rows (0 decode, 1 prompt);
-    `cpu-lower-exec` appends the runtime's table.
-    It calls the function with the smallest limit that is enough: one with that `mica.row_role`, where functions have
-    roles. The descriptors are those of the arguments, in their order, which the manifest lists by their `mica.role`.
-    All other functions become internal: the object defines one symbol for others. The symbols of the weights are
-    dropped: their places are constants in the code.
+    `cpu-lower-exec` appends the runtime table.
+    `mica_forward` calls the function with the smallest sufficient limit, and with the given `mica.row_role` if
+    functions have roles. The descriptors are in the order of the arguments, which the manifest lists by their
+    `mica.role`. All other functions become internal, so that the object exports a single symbol. The weight symbols
+    are dropped: their offsets are constants in the code.
 
     ```mlir
     func.func @main_few(%tokens: memref<?xi32> {mica.role = "tokens"}) attributes {mica.max_rows = 16 : i64} {
@@ -51,9 +51,9 @@ def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
 def LowerTilesPass : Pass<"cpu-lower-tiles", "::mlir::ModuleOp"> {
   let summary = "lower AMX tiles, and the branches that carry them, to the LLVM dialect";
   let description = [{
-    Operations of `amx` become calls of LLVM's intrinsics, which LLVM gives tile registers and their configuration;
-    branches of `cf` become those of LLVM, whose blocks may have tiles as arguments. A module without tiles stays as it
-    is.
+    Operations of `amx` become calls of LLVM intrinsics, for which LLVM allocates and configures tile registers;
+    branches of `cf` become those of the LLVM dialect, whose blocks may have tiles as arguments. A module without tiles
+    is not changed.
 
     ```mlir
     func.func @sum(%x: memref<16x32xbf16>, %w: memref<16x32xbf16>, %more: i1, %y: memref<16x16xf32>) {
@@ -94,19 +94,18 @@ def LowerTilesPass : Pass<"cpu-lower-tiles", "::mlir::ModuleOp"> {
 def LowerExecPass : Pass<"cpu-lower-exec", "::mlir::ModuleOp"> {
   let summary = "lower launches, matmuls and probes to runtime calls";
   let description = [{
-    A kernel, that is a function which `exec.launch` names, becomes an `llvm.func` that takes of each memref only
-    the pointer and what its type leaves open, with `llvm.noalias` where the argument said so; and a `.task`
-    function that reads these from a context in memory, which is once per function, on its stack: launches
-    follow one another.
+    A kernel (a function that `exec.launch` refers to) becomes an `llvm.func` that takes only the pointer and the
+    dynamic sizes of each memref, with `llvm.noalias` if the argument has it, and a `.task` function that reads these
+    arguments from a context in memory. A function has one context on its stack, because its launches are sequential.
 
     The runtime is called through a table of its functions (`backends/runtime/abi/RuntimeTable.h`): `exec.launch` calls
     `parallelFor`, `exec.matmul` calls `matmul`, `exec.probe` calls `probe`. The table becomes the last argument of
-    `mica_forward`, of functions that call the runtime and of those that call such functions; kernels may not.
-    `mica_runtime_bytes` says how large a table the code needs.
+    `mica_forward`, of functions that call the runtime and of those that call such functions; kernels must not call it.
+    `mica_runtime_bytes` is the size of the table that the code requires.
 
-    Three more tables, `mica_kernel_tasks`, `mica_kernel_names` and `mica_kernel_costs`, say of each task function which
-    kernel it is, where its context holds the rows of the launch, and its `exec.cost`: a program that measures itself
-    needs no other code than one that does not.
+    Three more tables, `mica_kernel_tasks`, `mica_kernel_names` and `mica_kernel_costs`, describe each task function:
+    its kernel, the location of the number of rows in its context, and its `exec.cost`. Programs can therefore be
+    profiled without generating different code.
 
     ```mlir
     func.func private @scale(%begin: index, %end: index, %x: memref<?x64xf32>, %y: memref<?x64xf32>) {
@@ -144,7 +143,7 @@ def ExpandMathPass : Pass<"cpu-expand-math"> {
   let summary = "expand exp, tanh, sin, ... into polynomials";
   let description = [{
     Replaces functions that would become calls of libm by polynomials on scalars and vectors of f32, and `rsqrt` by a
-    square root and a division. Fails, naming the op, if one is left that no instruction computes.
+    square root and a division. Fails with the name of the op if one is left that has no instruction.
 
     ```mlir
     func.func @inverse_root(%x: vector<16xf32>) -> vector<16xf32> {
@@ -161,7 +160,7 @@ def ExpandMathPass : Pass<"cpu-expand-math"> {
       return %y : vector<16xf32>
     }
     ```
-    Sine and cosine reduce their argument by three parts of pi/2 with fused multiply-adds, as the angles of rope reach
+    Sine and cosine reduce their argument by three parts of pi/2 with fused multiply-adds, because RoPE angles reach
     thousands; up to 2^17 their error is below 2^-22.
   }];
   let dependentDialects = ["::mlir::math::MathDialect", "::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect"];
@@ -170,8 +169,8 @@ def ExpandMathPass : Pass<"cpu-expand-math"> {
 def ExpandBf16Pass : Pass<"cpu-expand-bf16"> {
   let summary = "expand conversions between f32 and bf16 into integer instructions";
   let description = [{
-    Where the module's `cpu.target` has no `bf16_dot`, LLVM would call a function per element; elsewhere nothing
-    changes. Rounds to nearest even, keeps NaN.
+    Only for a `cpu.target` without `bf16_dot`, for which LLVM would call a function per element. Rounds to nearest
+    even and preserves NaN.
 
     ```mlir
     func.func @widen(%x: vector<16xbf16>) -> vector<16xf32> {
@@ -197,9 +196,9 @@ def ExpandBf16Pass : Pass<"cpu-expand-bf16"> {
 def Bf16AsIntegersPass : Pass<"cpu-bf16-as-integers", "::mlir::ModuleOp"> {
   let summary = "replace the type bf16 by i16";
   let description = [{
-    Runs in the LLVM dialect after `cpu-expand-bf16`, for the same targets: values of bf16 are only moved there, but
-    LLVM would take the elements of a masked store through f32 and round them back by a function call. Fails, naming the
-    op, where something still computes with bf16.
+    Runs in the LLVM dialect after `cpu-expand-bf16`, for the same targets. At that point bf16 values are only moved,
+    but LLVM would convert the elements of a masked store to f32 and round them back with a function call. Fails with
+    the name of the op if something still computes in bf16.
 
     ```mlir
     llvm.func @copy(%from: !llvm.ptr, %to: !llvm.ptr) {
@@ -222,9 +221,9 @@ def Bf16AsIntegersPass : Pass<"cpu-bf16-as-integers", "::mlir::ModuleOp"> {
 def HoistAllocasPass : Pass<"cpu-hoist-allocas"> {
   let summary = "move stack buffers to their function's entry";
   let description = [{
-    A `memref.alloca` inside a loop would take new stack in every iteration. Fails, naming the op, on one whose size is
-    not constant and on any `memref.alloc`: memory is planned before this stage. A function may take 2 MiB, which
-    programs make sure of at their start.
+    A `memref.alloca` in a loop would allocate stack memory in every iteration. Fails with the name of the op if its
+    size is not constant, and on any `memref.alloc`, because memory has been planned before this stage. The limit is
+    2 MiB per function; programs ensure this stack size when they start.
 
     ```mlir
     func.func @kernel(%n: index) {
@@ -254,8 +253,9 @@ def HoistAllocasPass : Pass<"cpu-hoist-allocas"> {
 def CheckLlvmPass : Pass<"cpu-check-llvm", "::mlir::ModuleOp"> {
   let summary = "check that only the LLVM dialect is left and only the runtime is called";
   let description = [{
-    Fails, naming the op and its place, on ops of other dialects, on calls of functions that a program does not have,
-    of pointers that do not come from a slot of the runtime's table, and on intrinsics that LLVM turns into calls.
+    Fails with the name and location of the op on ops of other dialects, on calls of functions that a program does not
+    have or of pointers that are not loaded from a slot of the runtime table, and on intrinsics that LLVM turns into
+    calls.
 
     ```mlir
     llvm.func @f(%x: f32) -> f32 {

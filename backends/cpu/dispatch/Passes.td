@@ -1,4 +1,4 @@
-// The passes from stage `fused` to stage `kernels` that know the processor.
+// The passes from stage `fused` to stage `kernels` that depend on the processor.
 
 #ifndef MICA_BACKENDS_CPU_DISPATCH_PASSES
 #define MICA_BACKENDS_CPU_DISPATCH_PASSES
@@ -8,13 +8,13 @@ include "mlir/Pass/PassBase.td"
 def SelectKernels : Pass<"cpu-select-kernels", "::mlir::func::FuncOp"> {
   let summary = "select kernels and attention tilings";
   let description = [{
-    Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and `tiling` on
-    `attention`, and nothing else. Products are generated for few rows (`mica.max_rows`), where memory is the limit, for
-    integer rows, for bf16 where tile registers take it, and where they are so small that a library call would cost more
-    than it saves; oneDNN otherwise, where it is fast in that format on the module's target. Mostly one row of a prompt,
-    its last, reaches an `lm_head`: it is generated.
-    Attention of few rows is cut into single rows and chunks of positions, that of many rows and of prompts into tiles
-    of rows. `backends/cpu/dispatch/CostModel.h` has the rules.
+    Sets `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and `tiling` on
+    `attention`, and nothing else. Generated kernels are selected for few rows (`mica.max_rows`), where memory is the
+    limit, for integer rows, for bf16 if the target has AMX tiles, and for matmuls so small that a library call
+    would cost more than it saves; otherwise oneDNN, if it is fast in that format on the module's target. `lm_head`
+    usually has one row per prompt, its last, and uses a generated kernel.
+    Attention of few rows is split into single rows and chunks of positions, that of many rows and of prompts into tiles
+    of rows. The rules are in `backends/cpu/dispatch/CostModel.h`.
 
     ```mlir
     func.func @few(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32>
@@ -55,20 +55,20 @@ def SelectKernels : Pass<"cpu-select-kernels", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"manyRows", "many-rows", "int64_t", "KernelCosts().manyRows",
-           "rows that a call of a `_many` function is assumed to have">,
+           "assumed number of rows of a call to a `_many` function">,
     Option<"minWork", "min-work", "int64_t", "KernelCosts().minWork",
-           "multiply-adds below which a library call does not pay">];
+           "minimum number of multiply-adds for a library call">];
 }
 
 def AssignLayouts : Pass<"cpu-assign-layouts", "::mlir::ModuleOp"> {
   let summary = "assign the layouts of weights and caches, and the offsets of weights";
   let description = [{
-    A matrix that rows are multiplied with is packed: the encoding of its type says so (`#mica.packed`), in the symbol
-    and in all values that carry the weight; one that is the embedding table at the same time is packed as well; gains,
-    biases and a table that is only gathered from stay plain. Offsets are multiples of 64 bytes, of 4096 for weights of
-    64 KiB and more (and of all that one operation takes, if one of them is so large, for the first), in the order in
-    which the calls use the weights, so that the same weight of neighboring layers of a kind lies at a constant
-    distance.
+    Matrices of matmuls are packed, which is expressed by the encoding of the type (`#mica.packed`) of the symbol
+    and of all values that hold the weight. This includes an embedding table tied to lm_head; norm weights, biases and
+    tables that are only gathered from are not packed. Offsets are multiples of 64 bytes, or of 4096 for weights of at
+    least 64 KiB (if an op uses several weights, one of them this large, only the first is aligned to 4096). Weights are
+    stored in the order in which calls use them, so that the same weight of consecutive layers of one type is at a
+    constant distance.
 
     ```mlir
     mica.weight @norm : tensor<64xf32>
@@ -101,9 +101,9 @@ def AssignLayouts : Pass<"cpu-assign-layouts", "::mlir::ModuleOp"> {
 def VerifyKernels : Pass<"cpu-verify-kernels", "::mlir::ModuleOp"> {
   let summary = "verify the boundary of stage `kernels`";
   let description = [{
-    The matrices of every product are packed. Products that a library can compute (`linear`, `lm_head`, `gated_linear`)
-    say which kernel does, `attention` how it is cut, every weight where the program stores it, every cache which
-    physical form it has. `scf.for` over layers is allowed.
+    Checks that the matrices of all matmuls are packed, that matmuls that a library can compute (`linear`, `lm_head`,
+    `gated_linear`) have a kernel, `attention` has a tiling, every weight has an offset in the program, and every cache
+    has a layout. `scf.for` over layers is allowed.
 
     ```mlir
     #packed = #mica.packed<columns = 64, depth = 1, k_block = 16>

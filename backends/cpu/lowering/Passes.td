@@ -8,10 +8,10 @@ include "mlir/Pass/PassBase.td"
 def LowerToExec : Pass<"cpu-lower-to-exec", "::mlir::ModuleOp"> {
   let summary = "lower mica ops to launches of generated kernels and oneDNN matmuls";
   let description = [{
-    Every op becomes an `exec.launch` of a kernel that is generated beside it for the module's `cpu.target`, or an
+    Every op becomes an `exec.launch` of a kernel that is generated for the module's `cpu.target`, or an
     `exec.matmul`; caches and packed weights become tensors of their physical shapes. Entry functions get arguments with
     the roles `weights`, `scratch` and `logits`. The rows that a loop over layers carries stay in one buffer: a layer's
-    result is copied there unless the layer writes it there itself.
+    result is copied there unless the layer writes to it directly.
 
     ```mlir
     func.func private @layer(%x: tensor<?x32xf32>, %y: tensor<?x32xf32>) -> tensor<?x32xf32> {
@@ -48,10 +48,10 @@ def VerifyInPlace : Pass<"cpu-verify-in-place", "::mlir::ModuleOp"> {
   let summary = "verify that no cache is copied";
   let description = [{
     Follows every argument of the entry functions with the role `cache` through views, calls, loops and launches. A
-    `memref.copy` from or to one of its buffers is an error that names the append which caused it, and so is any other
-    buffer of a cache's shape, newly allocated or cut from scratch memory: without one there is nowhere to copy a cache
-    to. Entry functions must return the caches that they received, each in its own place; the results are dropped. What
-    a kernel does inside the buffers that it is given is not looked into.
+    `memref.copy` from or to one of its buffers is an error that names the append that caused it, and so is any other
+    buffer of a cache's shape, newly allocated or part of the scratch memory, because a cache could be copied to it.
+    Entry functions must return the caches that they received, in order; the results are dropped. The bodies of kernels
+    are not checked.
 
     ```mlir
     !cache = memref<2x?x2x?x512xf32>
@@ -76,8 +76,8 @@ def VerifyInPlace : Pass<"cpu-verify-in-place", "::mlir::ModuleOp"> {
 def PlanBuffers : Pass<"cpu-plan-buffers", "::mlir::ModuleOp"> {
   let summary = "place all allocations in one scratch buffer";
   let description = [{
-    Buffers of a function that are not alive at the same time share memory; functions that are called one after another
-    share theirs, so that a result is copied out before the next call. Sizes are linear in the number of rows: the
+    Buffers of a function that are not live at the same time share memory. Functions that are called one after another
+    share memory as well, so results are copied before the next call. Sizes are linear in the number of rows: the
     module gets `mica.scratch_per_row` and `mica.scratch_fixed` in bytes.
 
     ```mlir
@@ -117,10 +117,10 @@ def PlanBuffers : Pass<"cpu-plan-buffers", "::mlir::ModuleOp"> {
 def VerifyLoops : Pass<"cpu-verify-loops", "::mlir::ModuleOp"> {
   let summary = "verify the boundary of stage `loops`";
   let description = [{
-    Last of the passes to stage `loops` and first of those that start there. Only `exec`, `func`, `scf`, `arith`,
-    `math`, `memref`, `vector`, `x86vector`, `amx`, the symbols of weights and calls of LLVM's intrinsics are alive;
-    nothing is a tensor and no memory is taken while the model runs; calls have an end; and there is no copy of a cache
-    (see `cpu-verify-in-place`):
+    The last pass before stage `loops` and the first after it. Checks that only `exec`, `func`, `scf`, `arith`,
+    `math`, `memref`, `vector`, `x86vector`, `amx`, weight symbols and calls of LLVM intrinsics are left; that there
+    are no tensors and no allocations; that calls are not recursive; and that no cache is copied (see
+    `cpu-verify-in-place`):
 
     ```mlir
     !cache = memref<2x?x2x?x512xf32>

@@ -11,9 +11,9 @@ def Cpu_Dialect : Dialect {
   let cppNamespace = "::mica::cpu";
   let summary = "The x86-64 processor that a module is compiled for";
   let description = [{
-    The attribute `cpu.target` of a module names the processor once, from stage `kernels` on; every pass of the backend
-    reads it there. A module without it is compiled for `x86-64-v4`. `cpu-set-target` writes it. Stages `model` and
-    `fused` are the same for every processor, so passes below `passes/` never read it.
+    The attribute `cpu.target` of a module defines the processor, from stage `kernels` on; all passes of the backend
+    read it. A module without it is compiled for `x86-64-v4`. `cpu-set-target` sets it. Stages `model` and
+    `fused` are the same for every processor, so passes in `passes/` never read it.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
@@ -25,9 +25,10 @@ def Cpu_TargetAttr : AttrDef<Cpu_Dialect, "Target"> {
   let mnemonic = "target";
   let summary = "a processor: available and preferred features";
   let description = [{
-    `features` lists, sorted, LLVM's names of the instruction sets that code may use; a program checks them when it
-    starts. They include x86-64-v3. The other parameters say which of them kernels use, and follow from `features` and
-    the name of the processor (`describeTarget`); each needs its features. False ones are left out.
+    `features` is the sorted list of LLVM's names of the instruction sets that code may use; a program checks them when
+    it starts. They include x86-64-v3. The other parameters define which of them kernels use. They are derived from
+    `features` and the name of the processor (`describeTarget`); each requires its features. Parameters that are false
+    are not printed.
 
     Example:
     ```mlir

@@ -1,4 +1,4 @@
-// The pass that names the processor.
+// The pass that sets the target processor.
 
 #ifndef MICA_BACKENDS_CPU_TARGET_PASSES
 #define MICA_BACKENDS_CPU_TARGET_PASSES
@@ -8,8 +8,8 @@ include "mlir/Pass/PassBase.td"
 def SetTarget : Pass<"cpu-set-target", "::mlir::ModuleOp"> {
   let summary = "set the target processor of a module";
   let description = [{
-    Sets the attribute `cpu.target` of the module, in place of one that it has. The compiler runs it first on the way
-    to stage `kernels`, with the processor of `--target`; all later passes read the attribute.
+    Sets the attribute `cpu.target` of the module, replacing an existing one. It is the first pass from stage `fused` to
+    `kernels`, with the processor of `--target`; all later passes read the attribute.
 
     ```mlir
     // mica-opt --cpu-set-target=cpu=znver4
