@@ -30,7 +30,12 @@ std::map<std::string, std::string> rowsOfRoles(mlir::ModuleOp module);
 /// Bytes of the caches of one sequence at its full length.
 int64_t cacheBytesOf(const nlohmann::json &manifest);
 
-/// Adds what only stage `loops` knows: the arguments of the code and its scratch memory.
+/// At stage `loops`: each kernel and each product of oneDNN, by the name that a profile gives it,
+/// with the places in the model of what runs it.
+nlohmann::json describeKernels(mlir::ModuleOp module);
+
+/// Adds what only stage `loops` knows: the arguments of the code, its scratch memory and its
+/// kernels.
 void describeCode(nlohmann::json &manifest, mlir::ModuleOp module);
 
 } // namespace mica::cpu
