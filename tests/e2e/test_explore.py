@@ -283,6 +283,83 @@ class ExplorePage(Case):
             page.key("t")
             self.assertNotEqual(page.run("return document.documentElement.dataset.theme"), theme)
 
+            self.graph(browser, page)
+            self.memory(browser, page)
+            self.time(browser, case)
+
+    def graph(self, browser, page):
+        """Nodes, edges with shapes and bytes; folding; layers as one node that opens."""
+        page.run("window.page.go({view: 'graph', graph: null, fold: null, op: null})")
+        titles = page.run("return [...document.querySelectorAll('#graph .node')].map(each => each.textContent)")
+        self.assertTrue(any("rmsnorm" in title for title in titles), titles)
+        layer = page.run("""const view = window.page.views.graph, chosen = view.choices.find(each => each.stage.name === 'model' && each.name !== 'main');
+                            window.page.go({graph: chosen.key}); return chosen.name""")
+        self.assertRegex(page.run("return document.querySelector('#graph').textContent"), r"T×\d+ f32, [\d.]+ (Ki)?B per row")
+        count = page.run("return document.querySelectorAll('#graph .node').length")
+        page.run("document.querySelector('#graph .fold').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        self.assertLess(page.run("return document.querySelectorAll('#graph .node').length"), count)
+        page.run("document.querySelector('#graph .node[data-name^=group]').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        self.assertEqual(page.run("return document.querySelectorAll('#graph .node').length"), count)
+        page.run("document.querySelector('#graph .node[data-op][role=button]').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        self.assertEqual(page.run("return document.querySelectorAll('#graph .node.selected').length"), 1)
+        self.assertIn("mica.", page.run("return document.querySelector('#op-text').textContent"))
+        self.assertGreater(page.run("return document.querySelector('#op-docs').textContent.length"), 20)
+        # Layers that are alike are one node with their number, which opens.
+        page.run("window.page.go({graph: window.page.views.graph.choices.find(each => each.stage.name === 'model' && each.name === 'main').key})")
+        self.assertTrue(any("×" in title for title in page.run("return [...document.querySelectorAll('#graph .node')].map(each => each.textContent)")))
+        page.run("""[...document.querySelectorAll('#graph .node[role=button]')].find(each => each.getAttribute('aria-label').startsWith('@'))
+                    .dispatchEvent(new MouseEvent('dblclick', {bubbles: true}))""")
+        self.assertIn(layer, page.run("return document.querySelector('#graph-choice').selectedOptions[0].textContent"))
+
+    def memory(self, browser, page):
+        """A rectangle of the map leads to its op; buffers that live at the same time do not overlap."""
+        page.run("window.page.go({view: 'memory', op: null})")
+        self.assertGreater(page.run("return document.querySelectorAll('.buffers rect').length"), 2)
+        overlaps = page.run("""return window.page.data.memory.flatMap(({buffers}) => buffers.flatMap((a, i) => buffers.slice(0, i).filter(b =>
+                               a[3] === b[3] && a[4] <= b[5] && b[4] <= a[5] && a[1] < b[1] + b[2] && b[1] < a[1] + a[2]).map(b => [a, b])))""")
+        self.assertEqual(overlaps, [])
+        page.run("document.querySelector('.buffers rect').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        self.assertEqual(page.run("return window.page.state.view"), "stages")
+        self.assertIn("memref.view", page.rows("selected")[0][1])
+        self.assertGreater(page.run("return window.page.data.weights.length"), 10)
+
+    def time(self, browser, case):
+        """Colors, the roofline and the bytes per token of a profile."""
+        page = Shown(browser, explore(case, "--profile", profile_of(case)), "#view=time&test=tg8&color=time")
+        kernels = page.run("return window.page.views.time.current.kernels.length")
+        self.assertEqual(page.run("return document.querySelectorAll('#kernels tbody tr').length"), kernels)
+        self.assertGreater(page.run("return document.querySelectorAll('#roofline circle').length"), 2)
+        self.assertGreater(page.run("return document.querySelectorAll('#bytes-bar button').length"), 2)
+        page.run("document.querySelector('#roofline circle').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        self.assertIn("func.func", page.rows("selected")[0][1])
+        self.assertIn("time per token", page.run("return document.querySelector('#op-cost').textContent"))
+        for color in ("time", "bytes", "roofline"):
+            page.run("window.page.go({view: 'stages', panes: [1], color: arguments[0], op: null})", color)
+            colored = page.run("return [...document.querySelectorAll('.row')].filter(row => row.style.boxShadow).map(row => row.textContent).join()")
+            page.click_row(0, "mica.linear")
+            colored += page.run("return [...document.querySelectorAll('.row')].filter(row => row.style.boxShadow).map(row => row.textContent).join()")
+            self.assertIn("mica.linear", colored)
+        # Whatever is executed has a kernel: all time of kernels is that of ops of the model.
+        self.assertEqual(page.run("""const view = window.page.views.time, known = view.kernels;
+                                     return view.current.kernels.filter(each => !known.get(each.kernel)?.launches.length).map(each => each.kernel)"""), [])
+
+    def test_accessibility(self):
+        """axe-core finds nothing in any view, light and dark."""
+        axe = (pathlib.Path(__file__).parent / "third_party/axe/axe.min.js").read_text(encoding="utf-8")
+        found = []
+        with Browser() as browser:
+            page = Shown(browser, explore("dense", "--profile", profile_of("dense")))
+            page.run(axe)
+            for theme in ("light", "dark"):
+                page.run("window.page.setTheme(arguments[0])", theme == "dark")
+                for view in ("stages", "passes", "graph", "time", "memory"):
+                    page.run("window.page.go({view: arguments[0], op: [1, 40]})", view)
+                    page.run("""window.found = null;
+                                axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']}).then(result => window.found = result.violations.flatMap(
+                                    each => each.nodes.slice(0, 3).map(node => `${each.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`)), error => window.found = [String(error)])""")
+                    found += [f"{view}, {theme}: {each}" for each in browser.wait("return window.found && {found: window.found}", "axe")["found"]]
+        self.assertEqual(found, [])
+
     def test_loads_in_a_second(self):
         with Browser() as browser:
             times = [int(Shown(browser, explore("dense")).run("return document.documentElement.dataset.ready")) for _ in range(10)]

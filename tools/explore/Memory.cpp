@@ -3,6 +3,7 @@
 #include "tools/explore/Memory.h"
 
 #include "backends/cpu/lowering/Passes.h"
+#include "ir/Exec/Exec.h"
 #include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/Mica.h"
 #include "tools/explore/Provenance.h"
@@ -10,6 +11,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
 using namespace mlir;
@@ -62,16 +64,46 @@ static std::optional<Linear> linearOf(Value value) {
   return Linear{a->rows * b->rest + b->rows * a->rest, a->rest * b->rest};
 }
 
-/// The first and the last op that uses `view` or a view of it.
-static void extend(Value view, uint32_t &first, uint32_t &last) {
-  for (Operation *user : view.getUsers()) {
-    uint32_t number = numberOf(user);
-    first = std::min(first, number);
-    last = std::max(last, number);
-    if (isa<ViewLikeOpInterface>(user))
+/// An op that uses a buffer, by itself or through views.
+struct Use {
+  uint32_t op;
+  bool reads;
+};
+
+static void collectUses(Value view, std::vector<Use> &uses) {
+  for (OpOperand &use : view.getUses()) {
+    Operation *user = use.getOwner();
+    if (isa<ViewLikeOpInterface>(user)) {
       for (Value result : user->getResults())
-        extend(result, first, last);
+        collectUses(result, uses);
+      continue;
+    }
+    auto destination = dyn_cast<DestinationStyleOpInterface>(user);
+    auto product = dyn_cast<exec::MatmulOp>(user);
+    bool adds = product && product.getAccumulate();
+    uses.push_back({numberOf(user), !destination || adds || !destination.isDpsInit(&use)});
   }
+}
+
+/// The lives of the buffers that are behind one view: CSE has made one of the views of buffers that
+/// have the same type and place. A life begins with a write after the last one was read.
+static std::vector<std::pair<uint32_t, uint32_t>> livesOf(Value view) {
+  std::vector<Use> uses;
+  collectUses(view, uses);
+  llvm::sort(uses, [](const Use &a, const Use &b) { return a.op < b.op; });
+  std::vector<std::pair<uint32_t, uint32_t>> lives;
+  bool wasRead = true;
+  for (size_t i = 0; i < uses.size();) {
+    uint32_t op = uses[i].op;
+    bool reads = false;
+    for (; i < uses.size() && uses[i].op == op; ++i)
+      reads |= uses[i].reads;
+    if (lives.empty() || (wasRead && !reads))
+      lives.emplace_back(op, op);
+    lives.back().second = op;
+    wasRead = reads;
+  }
+  return lives;
 }
 
 /// The scratch memory of a function that has some.
@@ -98,13 +130,9 @@ std::vector<FunctionMemory> recordMemory(ModuleOp module) {
       for (int64_t extent : type.getShape())
         size *= ShapedType::isDynamic(extent) ? 1 : extent;
       bool perRow = !type.hasStaticShape();
-      BufferRecord buffer{numberOf(view), perRow ? offset->rows : offset->rest,
-                          size,           perRow,
-                          numberOf(view), numberOf(view)};
-      buffer.first = UINT32_MAX;
-      extend(view, buffer.first, buffer.last);
-      buffer.first = std::min(buffer.first, buffer.last);
-      memory.buffers.push_back(buffer);
+      for (auto [first, last] : livesOf(view))
+        memory.buffers.push_back(
+            {numberOf(view), perRow ? offset->rows : offset->rest, size, perRow, first, last});
     });
     if (!memory.buffers.empty())
       all.push_back(std::move(memory));

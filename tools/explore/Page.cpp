@@ -64,6 +64,16 @@ static void writeStage(json::OStream &out, const StageRecord &stage) {
       numbers.push_back(entry->second);
     }
     writeWords(out, "places", places);
+    out.attributeArray("operands", [&] {
+      for (const std::vector<OperandRecord> &operands : stage.operands)
+        out.array([&] {
+          for (const OperandRecord &operand : operands) {
+            out.value(static_cast<int64_t>(operand.from));
+            out.value(static_cast<int64_t>(operand.type));
+          }
+        });
+    });
+    writeWords(out, "types", stage.types);
     writeNumbers(out, "place", numbers, [](int64_t number) { return number; });
   });
 }

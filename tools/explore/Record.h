@@ -22,6 +22,12 @@ struct OpRecord {
   int32_t parent;   ///< the op that it is in; -1: none
 };
 
+/// A value that an op takes.
+struct OperandRecord {
+  int32_t from;  ///< the op that makes it; -2 - N: argument N of the function
+  uint32_t type; ///< index into StageRecord::types
+};
+
 struct StageRecord {
   std::string name, help;
   std::string text;
@@ -30,6 +36,9 @@ struct StageRecord {
   std::vector<OpRecord> ops;       ///< in the order of the text
   std::vector<Origins> origins;    ///< each once; the first is empty
   std::vector<std::string> places; ///< of each op: its modules of the model, separated by spaces
+  /// Up to stage `kernels`, of each op the values that it takes.
+  std::vector<std::vector<OperandRecord>> operands;
+  std::vector<std::string> types; ///< of values, each once
 };
 
 /// How often a pass has applied a pattern.

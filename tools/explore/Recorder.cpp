@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/IR/DebugInfo.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
@@ -38,6 +39,51 @@ private:
 };
 
 } // namespace
+
+/// Where a value comes from: through loops, which pass on what they are given.
+static Value sourceOf(Value value) {
+  while (true) {
+    auto result = dyn_cast<OpResult>(value);
+    auto loop = result ? dyn_cast<LoopLikeOpInterface>(result.getOwner()) : LoopLikeOpInterface();
+    if (loop) {
+      std::optional<MutableArrayRef<OpOperand>> yielded = loop.getYieldedValuesMutable();
+      if (!yielded)
+        return value;
+      value = (*yielded)[result.getResultNumber()].get();
+      continue;
+    }
+    auto argument = dyn_cast<BlockArgument>(value);
+    auto outer = argument ? dyn_cast<LoopLikeOpInterface>(argument.getOwner()->getParentOp())
+                          : LoopLikeOpInterface();
+    OpOperand *init = outer ? outer.getTiedLoopInit(argument) : nullptr;
+    if (!init)
+      return value;
+    value = init->get();
+  }
+}
+
+/// What each op takes, for the page's graph.
+static void recordOperands(StageRecord &made, ModuleOp module,
+                           const llvm::DenseMap<Operation *, int32_t> &numbers) {
+  Kinds types;
+  module->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op == module)
+      return;
+    std::vector<OperandRecord> &all = made.operands.emplace_back();
+    for (Value operand : op->getOperands()) {
+      Value source = sourceOf(operand);
+      std::string type;
+      llvm::raw_string_ostream(type) << operand.getType();
+      auto argument = dyn_cast<BlockArgument>(source);
+      bool isFunctions = argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
+      int32_t from = isFunctions ? -2 - static_cast<int32_t>(argument.getArgNumber())
+                     : argument  ? numbers.lookup(argument.getOwner()->getParentOp())
+                                 : numbers.lookup(source.getDefiningOp());
+      all.push_back({from, types.indexOf(type)});
+    }
+  });
+  made.types = std::move(types.names);
+}
 
 /// Kernels are made for the first op that launches them, and belong to all that do.
 static llvm::StringMap<Origins> originsOfKernels(ModuleOp module) {
@@ -107,6 +153,8 @@ void Recorder::recordStage(Stage stage, ModuleOp module) {
     made.places.push_back(placesOf(op->getLoc()));
     op->setLoc(numbered(op->getLoc(), number));
   });
+  if (stage <= Stage::Kernels)
+    recordOperands(made, module, numbers);
   made.kinds = std::move(kinds.names);
   made.origins = table.take();
   record.stages.push_back(std::move(made));

@@ -269,7 +269,7 @@ static void addPlaces(json &kernels, const std::string &kernel, Location locatio
     if (!name)
       return WalkResult::advance();
     std::string place = name.getName().str();
-    if (!llvm::is_contained(places, place))
+    if (llvm::find(places, place) == places.end())
       places.push_back(std::move(place));
     return WalkResult::skip();
   });

@@ -5,13 +5,7 @@ class Page {
   constructor(data) {
     this.data = data;
     this.state = {view: "stages", panes: [0, 1, 2], op: null, value: null, query: "", allPasses: false};
-    this.views = {stages: new StagesView(this), passes: new PassesView(this)};
-    if (typeof GraphView !== "undefined")
-      this.views.graph = new GraphView(this);
-    if (typeof TimeView !== "undefined")
-      this.views.time = new TimeView(this);
-    if (typeof MemoryView !== "undefined")
-      this.views.memory = new MemoryView(this);
+    this.views = {stages: new StagesView(this), passes: new PassesView(this), graph: new GraphView(this), time: new TimeView(this), memory: new MemoryView(this)};
     this.matches = [];
     this.main = document.getElementById("main");
     document.getElementById("model").textContent = data.model;
@@ -68,7 +62,8 @@ class Page {
     const isOp = named(stage) >= 0 && /^\d+$/.test(op) && Number(op) < stages[named(stage)].line.length;
     this.state = {view: words.get("view") in this.views ? words.get("view") : "stages", panes: panes.length ? panes : [0, 1, 2].filter(each => each < stages.length),
                   op: isOp ? [named(stage), Number(op)] : null, value: words.get("value"), query: words.get("query") ?? "", allPasses: words.has("all"),
-                  color: words.get("color"), test: words.get("test"), graph: words.get("graph"), fold: words.get("fold")};
+                  color: words.get("color"), test: words.get("test"), buffers: words.get("buffers"),
+                  graph: words.get("graph"), fold: words.get("fold")};
     this.apply(true);
   }
 
@@ -154,9 +149,9 @@ class Page {
   }
 
   /** The color of an op by what is asked for; null: none. */
-  heatOf(stage, op) { return this.views.time?.heatOf(stage, op) ?? null; }
+  heatOf(stage, op) { return this.views.time.heatOf(stage, op); }
   /** What is known of the cost of an op, as elements. */
-  costOf(stage, op) { return this.views.time?.costOf(stage, op) ?? []; }
+  costOf(stage, op) { return this.views.time.costOf(stage, op); }
 }
 
 readData().then(data => {
