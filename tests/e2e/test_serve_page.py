@@ -71,12 +71,8 @@ class Browser:
         self.call("POST", f"/element/{element}/click", {})
 
     def wait(self, script, what):
-        end = time.monotonic() + harness.SECONDS
-        while not (value := self.run(script)):
-            if time.monotonic() > end:
-                raise AssertionError(f"{what} does not come: {self.run('return document.body.innerText')!r}")
-            time.sleep(0.05)
-        return value
+        return harness.until(lambda: self.run(script),
+                             lambda: f"{what} does not come: {self.run('return document.body.innerText')!r}")
 
     def messages(self):
         return self.run("return [...document.querySelectorAll('.message')].map(each => [each.className, each.textContent.trim()])")
