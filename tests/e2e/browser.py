@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import subprocess
-import time
 import unittest
 
 import harness
@@ -65,9 +64,5 @@ class Browser:
         self.call("POST", f"/element/{element}/click", {})
 
     def wait(self, script, what):
-        end = time.monotonic() + harness.SECONDS
-        while not (value := self.run(script)):
-            if time.monotonic() > end:
-                raise AssertionError(f"{what} does not come: {self.run('return document.body.innerText')!r}")
-            time.sleep(0.05)
-        return value
+        return harness.until(lambda: self.run(script),
+                             lambda: f"{what} does not come: {self.run('return document.body.innerText')!r}")
