@@ -30,7 +30,8 @@ static void deriveInner(Hyperparameters &h) {
   h.inner = (scaled + *h.innerMultiple - 1) / *h.innerMultiple * *h.innerMultiple;
 }
 
-// The keys of both families. The common keys do not apply: their configurations rename some of them.
+// The keys of both families. The common keys do not apply: their configurations rename some of
+// them.
 static constexpr KeyRule sharedKeys[] = {
     {"hidden_size", &H::hidden, ranges::width},
     {"num_hidden_layers", &H::layers, ranges::layers},

@@ -9,8 +9,8 @@ Status CpuDevice::check(const std::string &target, const std::vector<std::string
   return checkCpu(target, features);
 }
 
-Result<std::unique_ptr<Runtime>>
-CpuDevice::start(unsigned threads, const std::vector<std::string> &features) const {
+Result<std::unique_ptr<Runtime>> CpuDevice::start(unsigned threads,
+                                                  const std::vector<std::string> &features) const {
   limitInstructions(features);
   return CpuRuntime::create(threads);
 }

@@ -102,12 +102,10 @@ private:
   /// The last of `steps` steps, whose end expandBlocks leaves alone: what follows K must be a
   /// number.
   void clearExpanded(int64_t steps) {
-    Value zeros =
-        arith::ConstantOp::create(b, b.getZeroAttr(b.vec(b.getBF16Type(), kStep)));
+    Value zeros = arith::ConstantOp::create(b, b.getZeroAttr(b.vec(b.getBF16Type(), kStep)));
     int64_t end = steps * kStep * kBlockColumns;
-    b.loop(b.idx(end - kStep * kBlockColumns), b.idx(end), kStep, [&](Value at) {
-      vector::StoreOp::create(b, zeros, expanded, ValueRange{at});
-    });
+    b.loop(b.idx(end - kStep * kBlockColumns), b.idx(end), kStep,
+           [&](Value at) { vector::StoreOp::create(b, zeros, expanded, ValueRange{at}); });
   }
 
   KernelBuilder &b;
