@@ -101,7 +101,7 @@ class Calibrate(Case):
         """Few ids are used, and a warning says how many."""
         short, enough = file_of("ab"), file_of(bundled_text())
         self.assertRegex(self.said("--calibrate", short),
-                         re.escape(f"warning: {short}: statistics are of ") + "[23] ids only; give a text of at least 1024")
+                         re.escape(f"warning: {short}: statistics cover only ") + "[23] tokens; give a text of at least 1024")
         self.assertNotIn("ids only", self.said("--calibrate", enough))
 
     def test_an_interrupted_calibration_leaves_nothing(self):

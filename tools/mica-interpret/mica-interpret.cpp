@@ -77,7 +77,7 @@ llvm::Expected<SmallVector<interp::Value>> makeArguments(func::FuncOp function,
     args.push_back(std::move(*arg));
   }
   if (!inputs.empty())
-    return llvm::createStringError("--input " + inputs.front() + " is one too many for @" +
+    return llvm::createStringError("--input " + inputs.front() + " has no argument in @" +
                                    function.getSymName());
   return args;
 }
@@ -230,7 +230,7 @@ llvm::Error run(const Options &options, MLIRContext &context) {
   size_t compared = options.expected.empty() ? llvm::count_if(*functions, interp::hasExpectation)
                                              : functions->size();
   llvm::outs() << compared << " of " << functions->size()
-               << " functions stated what to expect and did it\n";
+               << " functions checked, all as expected\n";
   return llvm::Error::success();
 }
 
@@ -238,18 +238,18 @@ llvm::Error run(const Options &options, MLIRContext &context) {
 
 static int runMain(int argc, char **argv) {
   Options options;
-  CLI::App app("Runs functions of the mica dialect op by op: the meaning of a model, slowly.",
+  CLI::App app("Run functions of the mica dialect op by op with the reference interpreter.",
                "mica-interpret");
   app.formatter(rt::helpFormatter());
   app.set_version_flag("--version", "mica " MICA_VERSION);
   app.add_option("FILE", options.file, "IR, or - for standard input")->required();
   app.add_option(
       "--function", options.function,
-      "The function to run; without it, every public one that has no arguments but caches");
+      "Function to run (default: every public function without arguments other than caches)");
   app.add_option("--input", options.inputs,
-                 "A .npy file for each argument that is no cache, in order");
+                 "A .npy file for each argument that is not a cache, in order");
   app.add_option("--cache", options.cache,
-                 "Size of the empty caches to begin with, BATCHxPOSITIONS (default 1x16)");
+                 "Size of the initial, empty caches: BATCHxPOSITIONS (default: 1x16)");
   app.add_option("--weights", options.weights,
                  "Folder with the checkpoint: safetensors files, or NAME.npy for every tensor");
   app.add_option("--output-prefix", options.outputPrefix,
@@ -257,9 +257,9 @@ static int runMain(int argc, char **argv) {
                  "x. for x.0.npy")
       ->type_name("PREFIX");
   app.add_option("--expect", options.expected,
-                 "A .npy file for each result, which must equal it within --tolerance");
+                 "A .npy file for each result, which must match within --tolerance");
   app.add_option("--tolerance", options.tolerance,
-                 "How far results may be off, max |a - b| / max |b| (default 1e-6)")
+                 "Maximum error of results, max |a - b| / max |b| (default: 1e-6)")
       ->check(rt::numberBetween(0, 1e30));
   app.add_flag("--print", options.print, "Print the results with 6 significant digits");
   app.add_flag("--trace", options.trace, "Print the results of every op to standard error");

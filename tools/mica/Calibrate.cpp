@@ -156,7 +156,7 @@ private:
     if (!opened)
       return opened.takeError();
     if (!opened->text)
-      return inputError(arguments.model, "has no tokenizer, so that no text can be computed",
+      return inputError(arguments.model, "has no tokenizer, which --calibrate needs",
                         "put tokenizer.json into the folder, or give --imatrix");
     if (Error error = idsOfText(text, *opened->text).moveInto(ids))
       return error;
@@ -168,7 +168,7 @@ private:
     constexpr size_t fewIds = 1024;
     if (size_t used = windows.size() * windows.front().length; used < fewIds)
       rt::reportWarning(
-          llvm::formatv("{0}: statistics are of {1} ids only; give a text of at least {2}", text,
+          llvm::formatv("{0}: statistics cover only {1} tokens; give a text of at least {2}", text,
                         used, fewIds)
               .str());
     vocab = static_cast<size_t>(opened->manifest.vocab);
@@ -279,7 +279,7 @@ static void reportCoverage(StringRef model, mlir::ModuleOp module,
   auto place = places.find(missing.front().tensor);
   const std::string &name = place == places.end() ? missing.front().tensor : place->second.tensor;
   rt::reportWarning(message + ", but not for " + inQuotes(name) +
-                    ": its columns weigh by the weights alone");
+                    ", which is quantized without statistics");
 }
 
 Expected<cpu::ColumnImportance> importanceOfImatrix(StringRef model, const ModelInput &input,
@@ -291,7 +291,7 @@ Expected<cpu::ColumnImportance> importanceOfImatrix(StringRef model, const Model
   if (!imatrix)
     return imatrix.takeError();
   if (!input.config)
-    return inputError(model, "does not say what GGUF files call its tensors",
+    return inputError(model, "has no mapping of tensor names to those of GGUF files",
                       "give --calibrate, or the folder or GGUF file that it came from");
   cpu::ColumnImportance importance(path);
   StringMap<GgufPlace> places = ggufPlaces(*input.config);

@@ -128,7 +128,7 @@ static void warnOfSurplus(mlir::ModuleOp module, const TokenizerTable &table, St
   if (count > 0)
     rt::reportWarning(
         formatv("{0}: the tokenizer has {1} added token{2} beyond the model's {3} ids, "
-                "the first is \"{4}\": prompts with {5} will be refused",
+                "the first is \"{4}\": prompts with {5} will be rejected",
                 folder, count, count > 1 ? "s" : "", vocabulary,
                 find_if(table.addedTokens, isSurplus)->content, count > 1 ? "one of them" : "it")
             .str());
@@ -152,7 +152,7 @@ static Expected<bool> addChat(StringRef folder, cpu::CompileOptions &options, bo
     return isUsable;
   if (!(*chat)->unusable.empty())
     rt::reportWarning((*chat)->file + ": the chat template cannot be run (" + (*chat)->unusable +
-                      "): `chat` and --chat of the program will refuse");
+                      "): `chat` and --chat of the program will not work");
   if (forTools && !forTools->unusable.empty())
     rt::reportWarning(forTools->file + ": the chat template for tools cannot be run (" +
                       forTools->unusable + "): the program will not accept tools");
@@ -424,7 +424,7 @@ static std::string whyNotCalibrated(const CompileArguments &arguments,
   if (arguments.calibrate.empty() && arguments.imatrix.empty())
     return {};
   if (options.weights.value_or(Precision::F32) < Precision::Int8)
-    return option + " needs --weights int8 or int4: no other weights are rounded to a grid";
+    return option + " needs --weights int8 or int4: other weights are not quantized";
   return options.emit == Stage::Exe ? ""
                                     : option + " needs --emit exe: weights are in programs only";
 }
@@ -463,8 +463,7 @@ int runCompile(CompileArguments arguments, const char *argv0) {
   if (output.empty())
     return usage("--emit " + arguments.emit + " needs -o FILE", "mica compile");
   if (output == "-" && (!text || arguments.json))
-    return usage(text ? "--json needs -o FILE, as both would go to stdout"
-                      : "a binary needs -o FILE",
+    return usage(text ? "--json needs -o FILE: both would go to stdout" : "a binary needs -o FILE",
                  "mica compile");
   Expected<cpu::CompileOptions> options = arguments.model.resolve();
   if (!options)

@@ -57,7 +57,7 @@ static Error inspectModel(const InspectArguments &arguments) {
     return facts.takeError();
   if (input->storage)
     facts->stored =
-        formatv("{0}, {1:f2} bits a number", input->storage->type, input->storage->bits);
+        formatv("{0}, {1:f2} bits per weight", input->storage->type, input->storage->bits);
   reportRemarks(arguments.model.model, *input, facts->remarks);
   rt::Status written = rt::writeOut(
       arguments.json ? formatv("{0}\n", json::Value(toJson(*facts))).str() : toText(*facts));

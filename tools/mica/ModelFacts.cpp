@@ -235,14 +235,14 @@ std::string toText(const ModelFacts &facts) {
                       " of cache per token (" + facts.kv + ")");
   for (const auto &[window, cache] : facts.caches)
     if (window > 0)
-      line("window", llvm::Twine(cache.layers) + " layers keep the last " + llvm::Twine(window) +
+      line("window", llvm::Twine(cache.layers) + " layers store the last " + llvm::Twine(window) +
                          " positions, " + rt::bytesText(static_cast<double>(cache.perToken)) +
                          " of that cache");
   if (facts.statePerSequence > 0)
     line("state", rt::bytesText(static_cast<double>(facts.statePerSequence)) +
                       " per sequence of any length");
   for (const auto &[role, type] : facts.rows)
-    line(role, "rows are " + type + " where multiplied by preserved blocks" +
+    line(role, "activations are " + type + " for preserved blocks" +
                    (role == kPromptRole ? " (" + facts.promptRows + ")" : ""));
   line("target", targetText(facts.target));
   // Names of functions may be longer than the words above.

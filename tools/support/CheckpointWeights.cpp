@@ -62,7 +62,7 @@ llvm::Expected<interp::Tensor> storedTensor(const WeightFiles &files, StringRef 
     return interp::toTensor(array, Float16Type::get(context));
   default:
     return llvm::createStringError(files.pathOf(*info) + ": tensor '" + name + "' is of type " +
-                                   nameOf(info->type) + ", which holds no weights");
+                                   nameOf(info->type) + ", which is not a type of weights");
   }
 }
 

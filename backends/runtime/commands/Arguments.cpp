@@ -654,23 +654,24 @@ Parsed parseArguments(int argc, const char *const *argv) {
     parsed.exit = print(**helpText);
   else if (auto commands = app.get_subcommands(); !commands.empty()) {
     if (std::string option = misplacedOption(app); !option.empty())
-      parsed.exit = usageError(app, option + " goes with generating text, not with " +
-                                        commands.front()->get_name());
+      parsed.exit =
+          usageError(app, option + " is an option for generating text, not for the command " +
+                              commands.front()->get_name());
   } else if (std::string mistake = misspelledCommand(app, arguments.run); !mistake.empty())
     parsed.exit = usageError(app, mistake);
   if (parsed.exit)
     return parsed;
   if (std::string option = unusableWithBatch(arguments.run); !option.empty()) {
-    parsed.exit = usageError(app, option + " does not go with --batch");
+    parsed.exit = usageError(app, option + " cannot be combined with --batch");
     return parsed;
   }
   const RunArguments &run = arguments.run;
   if (run.chatTemplate.special && !run.chat && !run.batch)
     parsed.exit =
-        usageError(app, "--special goes with --chat or --batch: a text of -p may spell special "
-                        "tokens in any case");
+        usageError(app, "--special needs --chat or --batch: special tokens in a text of -p are "
+                        "always parsed");
   else if (run.templateFile && !run.chat && !run.batch)
-    parsed.exit = usageError(app, "--chat-template goes with --chat or --batch");
+    parsed.exit = usageError(app, "--chat-template needs --chat or --batch");
   if (parsed.exit)
     return parsed;
   using Command = Arguments::Command;

@@ -104,9 +104,10 @@ private:
       usage.resize(std::max<size_t>(usage.size(), 20), ' ');
       text += usage + command.help + "\n";
     }
-    text += "A line that ends with a backslash continues on the next; lines between \"\"\" and "
-            "\"\"\" are\none turn, and so is what is pasted. Ctrl-C stops an answer, or abandons a "
-            "turn. A\nturn that begins with a slash is written with two.\n";
+    text +=
+        "A backslash at the end of a line continues the message on the next line. Lines between\n"
+        "\"\"\" and \"\"\", and pasted lines, are one message. Ctrl-C stops an answer or discards "
+        "the\ninput. To send a message that begins with a slash, type two slashes.\n";
     return writeTo(STDERR_FILENO, text);
   }
 

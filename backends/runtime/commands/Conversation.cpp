@@ -170,8 +170,8 @@ Result<Tokens> Conversation::prompt(const Message &message) {
   Result<Tokens> other = chatTemplate.encode(said, true);
   said.back() = message;
   if (other && *other == *with)
-    return Error{"the chat template leaves out what the role '" + message.role +
-                 "' says; say it as yourself"};
+    return Error{"the chat template ignores messages of the role '" + message.role +
+                 "'; send it as a user message"};
   return with;
 }
 

@@ -57,7 +57,7 @@ private:
   size_t searched = 0;
 };
 
-/// Feeds requests to one sequence.
+/// Answers requests with one sequence.
 class Scorer {
 public:
   Scorer(Session &session, RowRole role, ProbeListener *probes, int out)
@@ -66,7 +66,7 @@ public:
   Status answer(const ScoreRequest &request) {
     if (request.length > session.length(0))
       return Error{"cannot go back to " + std::to_string(request.length) + " positions of " +
-                   std::to_string(session.length(0)) + "; feed the ids before them again"};
+                   std::to_string(session.length(0)) + "; send the ids before them again"};
     ids.resize(static_cast<size_t>(request.length));
     ids.insert(ids.end(), request.ids.begin(), request.ids.end());
     auto end = static_cast<int64_t>(ids.size());
@@ -128,7 +128,7 @@ Result<ScoreRequest> parseScoreRequest(std::string_view line) {
       total = parseNumber(text.substr(slash + 1));
     if (!number || !total)
       return Error{"'" + std::string(text.substr(0, 40)) +
-                   "' is not a number that can be fed; write LENGTH[/TOTAL] FIRST ID ID ..."};
+                   "' is not a valid number; write LENGTH[/TOTAL] FIRST ID ID ..."};
     line.remove_prefix(end);
     if (word == 0) {
       request.length = *number;

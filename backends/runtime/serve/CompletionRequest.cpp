@@ -337,7 +337,7 @@ Json RequestReader::toolCall(const Json &value) {
 /// A message as templates take it.
 Json RequestReader::message(const Json &value) {
   if (!value.is_object() || !value.contains("role") || !value["role"].is_string())
-    fail("'messages' holds something that is not an object with a \"role\"");
+    fail("an element of 'messages' is not an object with a \"role\"");
   auto role = value["role"].get<std::string>();
   Json message = {{"role", role}, {"content", ""}};
   bool hasContent = false, hasCalls = false;
@@ -361,7 +361,7 @@ Json RequestReader::message(const Json &value) {
       if (!entry.is_string())
         fail("the \"" + key + "\" of a message is not a string");
       if (key != "name" && !model.answers.reasoning)
-        fail("the chat template knows no reasoning, leave \"reasoning_content\" out");
+        fail("the chat template does not support reasoning, leave \"reasoning_content\" out");
       message[key] = entry;
     } else {
       fail("the \"" + key + "\" of a message of the role \"" + role +
@@ -399,8 +399,7 @@ void RequestReader::readTools(const Json &value) {
                 tool.contains("function") && tool["function"].is_object() &&
                 tool["function"].contains("name") && tool["function"]["name"].is_string();
     if (!good)
-      fail("'tools' hold something that is not {\"type\": \"function\", \"function\": {\"name\": "
-           "...}}");
+      fail("an element of 'tools' is not {\"type\": \"function\", \"function\": {\"name\": ...}}");
     Json function = Json::object();
     for (const auto &[key, entry] : tool["function"].items()) {
       if (key == "strict" && (entry.is_null() || entry == false))
@@ -440,10 +439,10 @@ void RequestReader::requireAllRead(const ChatTemplate &chat, const std::string &
       return;
     Result<std::string> other = chat.renderJson(changed.dump());
     if (other && *other == text)
-      fail("the chat template leaves out " + what);
+      fail("the chat template ignores " + what);
   };
   auto extend = [](Json &value) { value = value.get<std::string>() + "x"; };
-  requireRead("what other roles than system, user and assistant say", [&](Json &each) {
+  requireRead("messages of roles other than system, user and assistant", [&](Json &each) {
     bool other = each["role"] != "system" && each["role"] != "user" && each["role"] != "assistant";
     if (other)
       extend(each["content"]);
@@ -477,8 +476,8 @@ void RequestReader::encodeMessages() {
       std::string known;
       for (const ToolCallFormat &format : toolCallFormats())
         known += (known.empty() ? "" : ", ") + std::string(format.name);
-      fail("'tools' are not implemented for this model, whose chat template writes calls in none "
-           "of the known formats: " +
+      fail("'tools' are not supported for this model: its chat template uses none of the supported "
+           "call formats: " +
            known);
     }
     Result<ChatTemplate> changed = model.chatTemplate->withTools(tools.dump());
@@ -535,7 +534,7 @@ void RequestReader::readPrompt(const Json &value) {
 
 void RequestReader::readStop(const Json &value) {
   if (!model.text)
-    fail("the program has no tokenizer, so that no text can be looked for");
+    fail("the program has no tokenizer, which 'stop' needs");
   Json list = value.is_array() ? value : Json::array({value});
   if (list.size() > maxStops)
     fail("'stop' has more than " + std::to_string(maxStops) + " strings");

@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 15 of 15 functions stated what to expect and did it
+// CHECK: 15 of 15 functions checked, all as expected
 
 // Three tokens of one sequence, one head of two elements.
 func.func private @operands() -> (tensor<3x1x2xf32>, tensor<1x3x1x2xf32>, tensor<1x3x1x2xf32>, tensor<3xi32>, tensor<3xi32>) {

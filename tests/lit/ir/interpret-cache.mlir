@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s --cache 3x8 | FileCheck %s
-// CHECK: 11 of 11 functions stated what to expect and did it
+// CHECK: 11 of 11 functions checked, all as expected
 
 // One step of one layer: rope, append, attention over what is cached. Two query heads share one key head.
 func.func private @step(%x: tensor<?x4xf32>, %k: !mica.kv_cache<2 x 1 x 2 x f32>, %v: !mica.kv_cache<2 x 1 x 2 x f32>, %s: tensor<?xi32>, %p: tensor<?xi32>)

@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 4 of 4 functions stated what to expect and did it
+// CHECK: 4 of 4 functions checked, all as expected
 
 // What is between the ops of the dialect: calls, loops, conditions, extents.
 

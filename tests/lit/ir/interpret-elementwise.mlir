@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 15 of 15 functions stated what to expect and did it
+// CHECK: 15 of 15 functions checked, all as expected
 
 func.func @add() -> tensor<1x3xf32> attributes {mica.expect = [dense<[[1.5, -1.0, 3.0]]> : tensor<1x3xf32>]} {
   %a = arith.constant dense<[[1.0, -2.0, 0.0]]> : tensor<1x3xf32>

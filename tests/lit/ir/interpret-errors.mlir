@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s --cache 2x4 | FileCheck %s
-// CHECK: 20 of 20 functions stated what to expect and did it
+// CHECK: 20 of 20 functions checked, all as expected
 
 // What types cannot rule out is an error with a name and a place, never a crash.
 

@@ -1,6 +1,6 @@
 // RUN: %python %S/Inputs/make_npy.py %t q=8x6 k=4x6 v=4x6 gate=70x6 up=70x6 q_norm=4 k_norm=4 x=3x6
 // RUN: mica-interpret %s --weights %t --cache 2x4 | FileCheck %s
-// CHECK: 6 of 6 functions stated what to expect and did it
+// CHECK: 6 of 6 functions checked, all as expected
 
 // What fusion makes of several ops means the same as they did.
 

@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 7 of 7 functions stated what to expect and did it
+// CHECK: 7 of 7 functions checked, all as expected
 
 func.func @embedding() -> tensor<3x2xf32> attributes {mica.expect = [dense<[[5.0, 6.0], [1.0, 2.0], [5.0, 6.0]]> : tensor<3x2xf32>]} {
   %tokens = arith.constant dense<[2, 0, 2]> : tensor<3xi32>

@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 9 of 9 functions stated what to expect and did it
+// CHECK: 9 of 9 functions checked, all as expected
 
 func.func @rmsnorm() -> tensor<1x4xf32> attributes {mica.expect = [dense<[[0.534522, -1.603565, 0.0, 1.924278]]> : tensor<1x4xf32>]} {
   %x = arith.constant dense<[[1.0, -2.0, 0.0, 3.0]]> : tensor<1x4xf32>

@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 12 of 12 functions stated what to expect and did it
+// CHECK: 12 of 12 functions checked, all as expected
 
 func.func @half() -> tensor<1x1x4xf32> attributes {mica.expect = [dense<[[[-0.198411, 0.195990, 0.246238, 0.401980]]]> : tensor<1x1x4xf32>], mica.tolerance = 2.0e-06} {
   %q = arith.constant dense<[[[0.1, 0.2, 0.3, 0.4]]]> : tensor<1x1x4xf32>

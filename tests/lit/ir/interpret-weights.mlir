@@ -1,6 +1,6 @@
 // RUN: %python %S/Inputs/make_npy.py %t a=2x3 b=2x3 c=1x3 e=2x4x3 r=2x3 s=4x3 gains=3 q=2x3 t=4x3 bias_a=2 bias_b=1
 // RUN: mica-interpret %s --weights %t | FileCheck %s
-// CHECK: 19 of 19 functions stated what to expect and did it
+// CHECK: 19 of 19 functions checked, all as expected
 
 mica.weight @a : tensor<2x3xf32>
 mica.weight @b : tensor<2x3xf32>

@@ -4,7 +4,7 @@
 // RUN: mica-interpret %s --function product --input %t/x.npy --weights %t --print --output-prefix %t/out. | FileCheck %s
 // CHECK: @product
 // CHECK-NEXT: tensor<2x2xf32> {{\[\[}}0.144028, -0.00907898], [-0.288284, -0.162903]]
-// CHECK-NEXT: 0 of 1 functions stated what to expect
+// CHECK-NEXT: 0 of 1 functions checked
 // RUN: mica-interpret %s --function identity --input %t/out.0.npy --print | FileCheck %s --check-prefix=BACK
 // BACK: tensor<2x2xf32> {{\[\[}}0.144028, -0.00907898], [-0.288284, -0.162903]]
 
@@ -23,7 +23,7 @@
 // RUN: not mica-interpret %s --function identity --input %t/out.0.npy --expect %t/x.npy 2>&1 | FileCheck %s --check-prefix=OFF-SHAPE
 // OFF-SHAPE: @identity result 0 is off by
 // RUN: mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy | FileCheck %s --check-prefix=DID
-// DID: 1 of 1 functions stated what to expect and did it
+// DID: 1 of 1 functions checked, all as expected
 // RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance nan 2>&1 | FileCheck %s --check-prefix=BOUND
 // RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance inf 2>&1 | FileCheck %s --check-prefix=BOUND
 // RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance -1 2>&1 | FileCheck %s --check-prefix=BOUND
@@ -37,7 +37,7 @@
 // RUN: not mica-interpret %s --function product --weights %t 2>&1 | FileCheck %s --check-prefix=FEW
 // FEW: @product has more arguments than there are --input
 // RUN: not mica-interpret %s --function empty --input %t/x.npy 2>&1 | FileCheck %s --check-prefix=MANY
-// MANY: --input {{.*}}x.npy is one too many for @empty
+// MANY: --input {{.*}}x.npy has no argument in @empty
 // RUN: not mica-interpret %s --function empty --cache 2by3 2>&1 | FileCheck %s --check-prefix=SIZE
 // SIZE: --cache 2by3: write BATCHxPOSITIONS, for instance 2x64
 // RUN: not mica-interpret %s --function empty --cache 99999999x99999999 2>&1 | FileCheck %s --check-prefix=LARGE
@@ -52,7 +52,7 @@
 // RUN: not mica-interpret %s --function wrong 2>&1 | FileCheck %s --check-prefix=WRONG
 // WRONG: @wrong result 0 is off by 5.000000e-01, allowed is 1.000000e-06: it is tensor<1x1xf32> {{\[\[}}1]], expected is tensor<1x1xf32> {{\[\[}}2]]
 // RUN: mica-interpret --help | FileCheck %s --check-prefix=HELP
-// HELP: Runs functions of the mica dialect op by op
+// HELP: Run functions of the mica dialect op by op
 // HELP: --output-prefix PREFIX {{.*}} PREFIXN.npy:
 // HELP-NEXT: out/ for out/0.npy
 // RUN: not mica-interpret 2>&1 | FileCheck %s --check-prefix=NO-FILE

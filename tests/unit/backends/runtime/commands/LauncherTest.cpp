@@ -261,12 +261,15 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("info a 'b\nc'", "unexpected arguments 'a', 'b\\nc'");
   expectUsageError("a b", "unexpected argument 'b'");
   expectUsageError("a -p b", "--prompt excludes PROMPT");
-  expectUsageError("a info", "PROMPT goes with generating text, not with info");
+  expectUsageError("a info", "PROMPT is an option for generating text, not for the command info");
   expectUsageError("bnech", "there is no command 'bnech' (write a prompt after -p); did you mean "
                             "'bench'? See");
-  expectUsageError("-p a bench", "--prompt goes with generating text, not with bench");
-  expectUsageError("--seed 1 info", "--seed goes with generating text, not with info");
-  expectUsageError("--json score", "--json goes with generating text, not with score");
+  expectUsageError("-p a bench",
+                   "--prompt is an option for generating text, not for the command bench");
+  expectUsageError("--seed 1 info",
+                   "--seed is an option for generating text, not for the command info");
+  expectUsageError("--json score",
+                   "--json is an option for generating text, not for the command score");
   expectUsageError("chat --top-k -1", "; see " + program + " chat --help");
   expectUsageError("--temperatur 0.2",
                    "unexpected argument '--temperatur'; did you mean '--temperature'? See " +
@@ -517,10 +520,10 @@ TEST_F(LauncherTest, ScoreRefusesInvalidRequests) {
   };
   expectError(score("0 0\n"), "fewer than three words");
   expectError(score("\n"), "fewer than three words");
-  expectError(score("0 0 x\n"), "'x' is not a number that can be fed");
-  expectError(score("0/x 0 1\n"), "'0/x' is not a number that can be fed");
-  expectError(score("0 0/8 1\n"), "'0/8' is not a number that can be fed");
-  expectError(score("0 0 -1\n"), "'-1' is not a number that can be fed");
+  expectError(score("0 0 x\n"), "'x' is not a valid number");
+  expectError(score("0/x 0 1\n"), "'0/x' is not a valid number");
+  expectError(score("0 0/8 1\n"), "'0/8' is not a valid number");
+  expectError(score("0 0 -1\n"), "'-1' is not a valid number");
   expectError(score("0 0 32\n"), "token 32 is not in the model's vocabulary");
   expectError(score("1 0 3\n"), "cannot go back to 1 positions of 0");
   expectError(shell("printf '0 0 1\n' | " + program + " score >/dev/full"),

@@ -189,7 +189,7 @@ TEST_F(ConversationTest, NoTextEndsItsTurn) {
             (std::vector<int32_t>{begin, end, begin, end, begin}));
   Outcome alone = runShell(folder, program + " --special -p hi");
   EXPECT_EQ(alone.status, 2);
-  EXPECT_THAT(alone.err, HasSubstr("--special goes with --chat or --batch"));
+  EXPECT_THAT(alone.err, HasSubstr("--special needs --chat or --batch"));
 }
 
 TEST_F(ConversationTest, NeitherInBatchesNorInChat) {
