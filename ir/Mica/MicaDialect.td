@@ -26,7 +26,7 @@ def Mica_Dialect : Dialect {
     | `tokens`, `sequences`, `positions` | arguments `tensor<?xi32>` | of each row |
     | `logit_indices` | an argument `tensor<?xi32>` | the rows whose logits are computed |
     | `lengths` | an argument `tensor<?xi32>` | of each row, for how many positions its sequence is read |
-    | `cache` | arguments and results `!mica.kv_cache`, `!mica.rolling_state` | what a program keeps between calls |
+    | `cache` | arguments and results `!mica.kv_cache`, `!mica.rolling_state`, `!mica.recurrent_state` | what a program keeps between calls |
     | `logits` | a result `tensor<?xVxf32>` | of each output |
     | `weights`, `scratch`, `logits` | arguments from stage `loops` on | memory that a program provides |
 
