@@ -48,6 +48,54 @@ static llvm::Expected<SmallVector<Value>> evalCausalConv1d(CausalConv1dOp op, Sc
   return SmallVector<Value>{Value(std::move(y)), Value(next)};
 }
 
-void addStateOps(OpTable &table) { table.add(evalCausalConv1d); }
+// S[p] = decay[t] S[p - 1] + k[t] v[t]^T, y[t] = S[p]^T q[t], p = positions[t].
+static llvm::Expected<SmallVector<Value>> evalLinearAttention(LinearAttentionOp op, Scope &scope) {
+  if (llvm::Error error = checkSameRows(
+          op, scope,
+          {op.getQ(), op.getK(), op.getV(), op.getDecay(), op.getSequences(), op.getPositions()}))
+    return std::move(error);
+  const Tensor &q = scope.tensor(op.getQ()), &k = scope.tensor(op.getK()),
+               &v = scope.tensor(op.getV()), &decay = scope.tensor(op.getDecay());
+  const CacheVersion &version = scope.cache(op.getState());
+  Slots slots{scope.scalar(op.getLayer()), scope.tensor(op.getSequences()).ints,
+              scope.tensor(op.getPositions()).ints};
+  if (llvm::Error error = checkSlots(op, version, slots))
+    return std::move(error);
+  CacheVersion next = consume(version);
+  Cache &state = *next.cache;
+  int64_t heads = v.shape[1], keys = q.shape[2], values = v.shape[2], perGroup = heads / q.shape[1];
+  Tensor y = Tensor::zeros(v.elementType, v.shape);
+  for (int64_t t = 0; t < v.shape[0]; ++t) {
+    if (llvm::Error error = checkIsKnown(op, state, slots, t))
+      return std::move(error);
+    SmallVector<double> matrices(state.rowSize());
+    if (int64_t position = slots.positions[t]; position > 0)
+      llvm::copy(
+          ArrayRef(state.data)
+              .slice(state.offset(slots.layer, slots.sequences[t], position - 1), state.rowSize()),
+          matrices.begin());
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t i = 0; i < keys; ++i)
+        for (int64_t j = 0; j < values; ++j) {
+          double &s = matrices[(h * keys + i) * values + j];
+          s = s * decay.floats[t * heads + h] +
+              double(k.row(t)[h / perGroup * keys + i]) * v.row(t)[h * values + j];
+        }
+    write(state, slots, t, matrices);
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t j = 0; j < values; ++j) {
+        double sum = 0;
+        for (int64_t i = 0; i < keys; ++i)
+          sum += q.row(t)[h / perGroup * keys + i] * matrices[(h * keys + i) * values + j];
+        y.set((t * heads + h) * values + j, sum);
+      }
+  }
+  return SmallVector<Value>{Value(std::move(y)), Value(next)};
+}
+
+void addStateOps(OpTable &table) {
+  table.add(evalCausalConv1d);
+  table.add(evalLinearAttention);
+}
 
 } // namespace mica::interp

@@ -180,6 +180,25 @@ RankedTensorType RollingStateType::getPhysicalType() {
                                getElementType());
 }
 
+LogicalResult RecurrentStateType::verify(EmitError emitError, int64_t layers, int64_t heads,
+                                         int64_t keyDim, int64_t valueDim, Type elementType) {
+  if (layers <= 0 || heads <= 0 || keyDim <= 0 || valueDim <= 0)
+    return emitError() << "a recurrent state needs at least one layer, head, key and value";
+  if (!elementType.isF32())
+    return emitError() << "a recurrent state holds f32, got " << elementType;
+  constexpr int64_t most = 4096;
+  if (keyDim > most || valueDim > most)
+    return emitError() << "a matrix of a recurrent state is at most " << most << " x " << most
+                       << ", got " << keyDim << " x " << valueDim;
+  return success();
+}
+
+RankedTensorType RecurrentStateType::getPhysicalType() {
+  return RankedTensorType::get(
+      {getLayers(), ShapedType::kDynamic, getHeads(), getDecaysOffset() + kSlots},
+      getElementType());
+}
+
 static double scaleYarn(double frequency, int64_t i, int64_t rotaryDim, double theta,
                         YarnScalingAttr yarn) {
   auto dimOf = [&](double beta) {

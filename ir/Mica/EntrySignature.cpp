@@ -58,7 +58,8 @@ static StringRef describeTypes(EntryKind kind) {
   case EntryKind::OutputVector:
     return "tensor<?xi32> or memref<?xi32>";
   case EntryKind::State:
-    return "!mica.kv_cache, !mica.rolling_state or a buffer with a static number of layers";
+    return "!mica.kv_cache, !mica.rolling_state, !mica.recurrent_state or a buffer with a "
+           "static number of layers";
   case EntryKind::Memory:
     return "memref<?xi8>";
   case EntryKind::OutputRows:

@@ -36,3 +36,43 @@ def Mica_CausalConv1dOp : Mica_PureOp<"causal_conv1d", [
   }];
   let hasVerifier = 1;
 }
+
+def Mica_LinearAttentionOp : Mica_PureOp<"linear_attention", [
+    AllTypesMatch<["q", "k"]>, AllTypesMatch<["v", "result"]>, AllTypesMatch<["state", "next"]>, Mica_UpdatesState]> {
+  let summary = "linear attention with a decay per head: the recurrence of Mamba 2";
+  let description = [{
+    Of every head, `S[p] = decay[t] S[p - 1] + k[t] v[t]^T` and `y[t] = S[p]^T q[t]`: p is `positions[t]`, `S[p - 1]` is
+    what the sequence had before the row, zero before position 0. Heads of v and of `decay` are a multiple of those of q
+    and k; neighbors share one. The op leaves `S[p]` in the state at layer `layer`, and consumes it (see
+    `mica.kv_append`). The rows of a sequence come in the order of their positions, and without a gap: the row before
+    each must be known.
+
+    Mamba 2 (Dao and Gu 2024, arXiv:2405.21060) has C for q, B for k, dt x for v and exp(dt A) for the decay.
+
+    Example:
+    ```mlir
+    func.func @linear_attention(%q: tensor<?x2x16xf32>, %k: tensor<?x2x16xf32>, %v: tensor<?x8x12xf32>,
+        %decay: tensor<?x8xf32>, %state: !mica.recurrent_state<10 x 8 x 16 x 12 x f32>,
+        %layer: index, %sequences: tensor<?xi32>, %positions: tensor<?xi32>) {
+      %y, %next = mica.linear_attention %q, %k, %v decay(%decay : tensor<?x8xf32>), %state[%layer]
+          at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>)
+          : tensor<?x2x16xf32>, tensor<?x8x12xf32>, !mica.recurrent_state<10 x 8 x 16 x 12 x f32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Mica_Heads:$q, Mica_Heads:$k, Mica_Heads:$v, Mica_Rows32:$decay,
+                       Mica_RecurrentStateType:$state, Index:$layer, Mica_RowIndex:$sequences,
+                       Mica_RowIndex:$positions);
+  let results = (outs Mica_Heads:$result, Mica_RecurrentStateType:$next);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v `decay` `(` $decay `:` type($decay) `)` `,` $state `[` $layer `]`
+    `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
+    attr-dict `:` type($q) `,` type($v) `,` type($state)
+  }];
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mica::StateUpdate> getStateUpdates() { return {{getState(), getNext(), getLayer()}}; }
+    ::mlir::Value getWrittenRows() { return getV(); }
+  }];
+  let hasVerifier = 1;
+}

@@ -8,7 +8,8 @@ import numpy as np
 
 import checkpoint
 import harness
-from harness import Case, execute, note
+from harness import Case, execute, note, program
+from test_handwritten import interpreted
 
 MODELS = harness.ROOT / "tests/goldens/models"
 # Windows of 12 positions; 2048 that can be taken back: rings of 33 blocks of 64.
@@ -146,6 +147,128 @@ class ShortConvolutions(Case):
         got = program.run(*arguments, stdin="".join(requests).encode()).stdout
         expected = b"".join(
             program.run(*arguments, stdin=f"0 {length} {' '.join(map(str, ids))}\n".encode()).stdout
+            for length, ids in texts)
+        self.assertEqual(len(got), 4 * 64 * sum(len(ids) - length for length, ids in texts))
+        self.assertTrue(got == expected)
+
+
+# Heads of q and k, heads of v, keys and values of a head: of less than a vector, of no whole vectors, of Mamba 2.
+SCANS = {"odd": (1, 3, 5, 7), "groups": (2, 8, 16, 12), "own-keys": (4, 4, 17, 33), "wide": (1, 2, 128, 64)}
+
+
+def scan(name):
+    """A model of two layers of linear attention, with a decay per token and head from 0 to 1."""
+    return harness.once(("scan", name), lambda: write_scan(harness.folder(f"scan-{name}"), *SCANS[name]))
+
+
+def write_scan(folder, groups, heads, keys, values):
+    weights = {"embed.weight": (64, 24), "decay.weight": (64, heads), "norm.weight": (24,)}
+    own = {"norm": (24,), "q": (groups * keys, 24), "k": (groups * keys, 24), "v": (heads * values, 24), "o": (24, heads * values)}
+    weights |= {f"layers.{i}.{name}.weight": shape for i in range(2) for name, shape in own.items()}
+
+    def tensor(*shape):
+        return f"tensor<{'x'.join(map(str, shape))}xf32>"
+
+    state, rows, tokens = f"!mica.recurrent_state<2 x {heads} x {keys} x {values} x f32>", tensor("?", 24), "tensor<?xi32>"
+    q, v, decay = tensor("?", groups, keys), tensor("?", heads, values), tensor("?", heads)
+    flat_q, flat_v = tensor("?", groups * keys), tensor("?", heads * values)
+    arguments = ", ".join(f"%{name}: {tensor(*shape)}" for name, shape in own.items())
+    types = ", ".join([rows, decay, state, "index", tokens, tokens, *(tensor(*shape) for shape in own.values())])
+    roles = ", ".join(f'%{role}: {tokens} {{mica.role = "{role}"}}' for role in ("tokens", "sequences", "positions", "logit_indices"))
+    text = [f"""module @scan attributes {{mica.model = {{max_positions = {CONTEXT} : i64, bos = 1 : i64, eos = [2 : i64]}}}} {{
+  {chr(10).join(f'mica.weight @"{name}" : {tensor(*shape)}' for name, shape in weights.items())}
+  func.func private @layer(%x: {rows}, %decay: {decay}, %state: {state}, %layer: index, %s: {tokens}, %p: {tokens}, {arguments})
+      -> ({rows}, {state}) {{
+    %n = mica.rmsnorm %x, %norm eps(1.0e-05) : {rows}, tensor<24xf32> -> {rows}
+    %q1 = mica.linear %n, %q : {rows}, {tensor(*own["q"])} -> {flat_q}
+    %k1 = mica.linear %n, %k : {rows}, {tensor(*own["k"])} -> {flat_q}
+    %v1 = mica.linear %n, %v : {rows}, {tensor(*own["v"])} -> {flat_v}
+    %q2 = mica.split_heads %q1 : {flat_q} to {q}
+    %k2 = mica.split_heads %k1 : {flat_q} to {q}
+    %v2 = mica.split_heads %v1 : {flat_v} to {v}
+    %y, %next = mica.linear_attention %q2, %k2, %v2 decay(%decay : {decay}), %state[%layer]
+        at(%s, %p : {tokens}, {tokens}) : {q}, {v}, {state}
+    %y1 = mica.merge_heads %y : {v} to {flat_v}
+    %y2 = mica.linear %y1, %o : {flat_v}, {tensor(*own["o"])} -> {rows}
+    %sum = mica.add %x, %y2 : {rows}
+    return %sum, %next : {rows}, {state}
+  }}
+  func.func @main({roles}, %state0: {state} {{mica.role = "cache"}})
+      -> ({tensor("?", 64)} {{mica.role = "logits"}}, {state} {{mica.role = "cache"}}) {{
+    %table = mica.get_weight @"embed.weight" : {tensor(64, 24)}
+    %decays = mica.get_weight @"decay.weight" : {tensor(64, heads)}
+    %x0 = mica.embedding %tokens, %table : {tokens}, {tensor(64, 24)} -> {rows}
+    %decay = mica.embedding %tokens, %decays : {tokens}, {tensor(64, heads)} -> {decay}"""]
+    for i in range(2):
+        text += [f'%{name}_{i} = mica.get_weight @"layers.{i}.{name}.weight" : {tensor(*shape)}' for name, shape in own.items()]
+        text += [f"%layer{i} = arith.constant {i} : index",
+                 f"%x{i + 1}, %state{i + 1} = func.call @layer(%x{i}, %decay, %state{i}, %layer{i}, %sequences, %positions, "
+                 + ", ".join(f"%{name}_{i}" for name in own) + f") : ({types}) -> ({rows}, {state})"]
+    text += [f"""%chosen = mica.select_rows %x2, %logit_indices : {rows}, {tokens} -> {rows}
+    %gain = mica.get_weight @"norm.weight" : tensor<24xf32>
+    %n = mica.rmsnorm %chosen, %gain eps(1.0e-05) : {rows}, tensor<24xf32> -> {rows}
+    %logits = mica.lm_head %n, %table : {rows}, {tensor(64, 24)} -> {tensor("?", 64)}
+    return %logits, %state2 : {tensor("?", 64)}, {state}
+  }}
+}}
+"""]
+    rng, tensors = np.random.default_rng(5), {}
+    for name, shape in weights.items():
+        x = rng.standard_normal(shape)
+        tensors[name] = (1 + 0.2 * x if len(shape) == 1 else x / np.sqrt(shape[-1])).astype("<f4")
+    # Mostly near one, as trained models have them; one token forgets everything, another nothing.
+    decays = 1 - 10 ** rng.uniform(-4, -0.1, (64, heads))
+    decays[3], decays[4] = 0, 1
+    tensors["decay.weight"] = decays.astype("<f4")
+    checkpoint.write_tensors(pathlib.Path(folder) / "model.safetensors", tensors)
+    path = pathlib.Path(folder) / "model.mlir"
+    path.write_text("\n".join(text), encoding="utf-8")
+    return str(path)
+
+
+@harness.for_each(SCANS, "equals_the_interpreter")
+class LinearAttention(Case):
+    """A matrix per head at multiples of 32 positions, and a ring of 64 rows."""
+
+    def equals_the_interpreter(self, name):
+        """Over two generations of matrices and of the ring, in one call and in steps of one row."""
+        prompt = np.random.default_rng(6).integers(3, 64, 150).tolist()
+        (ids,), (rows,) = program(scan(name), "--weights", "f32").generate([prompt], 20)
+        self.close(rows, interpreted(scan(name), prompt + ids[:-1]), 1e-5, f"logits of {name}")
+
+    def test_cuts(self):
+        """Two sequences of uneven lengths, in chunks around those of the matrices."""
+        ids = np.random.default_rng(7).integers(3, 64, 300).tolist()
+        built = program(scan("groups"), "--weights", "f32")
+        whole = built.generate([ids, ids[70:]], 4)
+        for chunk in (1, 7, 31, 32, 33, 63, 64, 65, 200):
+            got = built.generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
+            self.assertEqual(got[0], whole[0])
+            for a, b in zip(got[1], whole[1]):
+                self.close(a, b, 1e-5, f"chunks of {chunk}")
+
+    def test_what_is_kept(self):
+        """Bytes of two layers of eight heads, whatever the length."""
+        said = json.loads(program(scan("groups"), "--weights", "f32").run("info", "--json").stdout)
+        state = 2 * 8 * (2 * 16 * 12 + 64 * (16 + 12 + 1)) * 4
+        self.assertEqual((said["cache_bytes_per_token"], said["state_bytes"], said["cache_bytes"]), (0, state, state))
+        facts = json.loads(execute([harness.mica, "inspect", scan("groups"), "--json"]).stdout)
+        self.assertEqual((facts["layers"], facts["state_bytes"]), (2, state))
+
+    def test_going_back(self):
+        """A text is taken back by a draft, by all that the ring has and by more: the rows are those of a text read at once."""
+        rng = np.random.default_rng(8)
+        text, requests, texts = rng.integers(3, 64, 300).tolist(), [], []
+        for length, count in ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (96, 1), (64, 90), (3, 200)):
+            ids = text if length == 0 else rng.integers(3, 64, count).tolist()
+            text = text[:length] + ids
+            requests.append(f"{length} 0 {' '.join(map(str, ids))}\n")
+            texts.append((length, text))
+        # Calls of so few rows that bits do not depend on how many.
+        built, arguments = program(scan("groups"), "--weights", "f32"), ("score", "--prefill-chunk", 16)
+        got = built.run(*arguments, stdin="".join(requests).encode()).stdout
+        expected = b"".join(
+            built.run(*arguments, stdin=f"0 {length} {' '.join(map(str, ids))}\n".encode()).stdout
             for length, ids in texts)
         self.assertEqual(len(got), 4 * 64 * sum(len(ids) - length for length, ids in texts))
         self.assertTrue(got == expected)

@@ -52,9 +52,13 @@ static void readShape(ModuleOp module, ModelFacts &facts) {
   // What is wrong with the caches, the passes will say.
   if (failed(kinds.infer(module)))
     return;
+  // A layer with a matrix per head mostly has a convolution before it: it counts once.
+  int64_t rolling = 0, recurrent = 0;
   for (BlockArgument argument : main.getArguments()) {
     if (auto state = dyn_cast<RollingStateType>(argument.getType()))
-      facts.layers += state.getLayers();
+      rolling += state.getLayers();
+    if (auto state = dyn_cast<RecurrentStateType>(argument.getType()))
+      recurrent += state.getLayers();
     if (auto cache = dyn_cast<KvCacheType>(argument.getType());
         cache && kinds.get(argument) == KvKind::Keys) {
       facts.layers += cache.getLayers();
@@ -63,6 +67,7 @@ static void readShape(ModuleOp module, ModelFacts &facts) {
       facts.headDim = cache.getHeadDim();
     }
   }
+  facts.layers += std::max(rolling, recurrent);
 }
 
 /// Bytes of a sequence of any length.

@@ -1,6 +1,7 @@
 //===- StatePatterns.cpp - ops on states of fixed size --------------------===//
 
 #include "backends/cpu/kernels/rows/CausalConv.h"
+#include "backends/cpu/kernels/rows/LinearAttention.h"
 #include "backends/cpu/lowering/Lowering.h"
 
 using namespace mlir;
@@ -36,9 +37,35 @@ struct LowerCausalConv1d : Lowering<CausalConv1dOp> {
   }
 };
 
+struct LowerLinearAttention : Lowering<LinearAttentionOp> {
+  using Lowering::Lowering;
+  LogicalResult matchAndRewrite(LinearAttentionOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    Launcher launch(rewriter, op.getLoc(), kernels);
+    auto type = cast<RankedTensorType>(op.getV().getType());
+    RecurrentStateType state = op.getState().getType();
+    Value result = launch.empty(type, launch.rowsOf(operands.getV())),
+          heads = launch.constant(state.getHeads());
+    int64_t ofMatrix = state.getKeyDim() * state.getValueDim(),
+            ofRow = state.getKeyDim() + state.getValueDim(),
+            rows = RecurrentStateType::kChunk / 2; // of the ring, on average
+    int64_t numbers = state.getHeads() * (ofMatrix + rows * ofRow);
+    rewriter.replaceOp(
+        op,
+        launch("linear_attention", launch.parameters(state.getKeyDim(), state.getValueDim()), heads,
+               {operands.getQ(), operands.getK(), operands.getV(), operands.getDecay(),
+                operands.getSequences(), operands.getPositions(), operands.getLayer()},
+               {result, operands.getState()},
+               [&](KernelBuilder &b, ValueRange args) { emitLinearAttention(b, args, state); },
+               {.rowCacheBytes = numbers * static_cast<int64_t>(sizeof(float)),
+                .rowFlops = 2 * numbers}));
+    return success();
+  }
+};
+
 } // namespace
 
 void mica::cpu::populateStatePatterns(RewritePatternSet &patterns, const TypeConverter &converter,
                                       KernelLibrary &kernels) {
-  patterns.add<LowerCausalConv1d>(converter, patterns.getContext(), kernels);
+  patterns.add<LowerCausalConv1d, LowerLinearAttention>(converter, patterns.getContext(), kernels);
 }

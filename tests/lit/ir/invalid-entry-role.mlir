@@ -51,7 +51,7 @@ func.func @scalar(%o: index {mica.role = "logit_indices"}) { return }
 
 // -----
 
-// expected-error @+1 {{argument #0 has mica.role = "cache" and the type 'tensor<?x8xf32>', expected !mica.kv_cache, !mica.rolling_state or a buffer with a static number of layers}}
+// expected-error @+1 {{argument #0 has mica.role = "cache" and the type 'tensor<?x8xf32>', expected !mica.kv_cache, !mica.rolling_state, !mica.recurrent_state or a buffer with a static number of layers}}
 func.func @rows(%k: tensor<?x8xf32> {mica.role = "cache"}) { return }
 
 // -----

@@ -15,3 +15,15 @@ func.func @causal_conv1d(%x: tensor<?x64xf32>, %weight: tensor<64x3xbf16>, %bias
       bias(%bias : tensor<64xf32>) : tensor<?x64xf32>, tensor<64x3xbf16>, !state
   return %last : !state
 }
+
+!matrices = !mica.recurrent_state<10 x 8 x 16 x 12 x f32>
+
+// CHECK-LABEL: func.func @linear_attention
+// CHECK-SAME: !mica.recurrent_state<10 x 8 x 16 x 12 x f32>
+func.func @linear_attention(%q: tensor<?x2x16xf32>, %k: tensor<?x2x16xf32>, %v: tensor<?x8x12xf32>, %decay: tensor<?x8xf32>,
+    %state: !matrices, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !matrices {
+  // CHECK: mica.linear_attention %{{.*}}, %{{.*}}, %{{.*}} decay(%{{.*}} : tensor<?x8xf32>), %{{.*}}[%{{.*}}] at(%{{.*}}, %{{.*}} : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x16xf32>, tensor<?x8x12xf32>, <10 x 8 x 16 x 12 x f32>
+  %y, %next = mica.linear_attention %q, %k, %v decay(%decay : tensor<?x8xf32>), %state[%layer]
+      at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x16xf32>, tensor<?x8x12xf32>, !matrices
+  return %next : !matrices
+}

@@ -44,6 +44,12 @@ TEST_F(StateInterfaces, DescribeReservations) {
   EXPECT_EQ(rolling.getSlots(), 64);
   EXPECT_EQ(rolling.getWindow(), 4);
   EXPECT_EQ(rolling.getBytesPerPosition(), 0) << "whatever the length";
+  SequenceState recurrent = state("!mica.recurrent_state<5 x 3 x 16 x 12 x f32>");
+  EXPECT_EQ(recurrent.getPhysicalType(), parseType("tensor<5x?x3x2240xf32>", &context));
+  EXPECT_EQ(recurrent.getRowShape(), (llvm::SmallVector<int64_t>{3, 16, 12}));
+  EXPECT_EQ(recurrent.getSlots(), 64);
+  EXPECT_EQ(recurrent.getWindow(), 32);
+  EXPECT_EQ(recurrent.getBytesPerPosition(), 0) << "whatever the length";
   EXPECT_EQ(kept.getSlots(), 0) << "its ring is as long as the runtime likes";
   EXPECT_FALSE(isa<SequenceState>(parseType("tensor<5x?x4x?x1024xf32>", &context)));
 }

@@ -1,0 +1,211 @@
+//===- LinearAttention.cpp - linear attention -----------------------------===//
+//
+// With p in the chunk that begins at position c, the recurrence unrolled is
+//
+//   y[p] = sum_{i = c..p} w[i] (q . k[i]) v[i] + w[c - 1] q^T S[c - 1],   w[i] = decay[i + 1..p]
+//
+// where w is a product of decays, made from p downward: no exponentials, and no logarithms whose
+// sums cancel. The matrix of the next chunk is the same sum of k[i] v[i]^T.
+//
+//===----------------------------------------------------------------------===//
+
+#include "backends/cpu/kernels/rows/LinearAttention.h"
+
+using namespace mlir;
+using namespace mica;
+using namespace mica::cpu;
+
+namespace {
+
+constexpr int64_t kChunk = RecurrentStateType::kChunk, kSlots = RecurrentStateType::kSlots;
+
+/// Neighboring columns, in vectors of which each has so many live lanes; null for all.
+struct Block {
+  Value column;
+  SmallVector<Value> lives;
+
+  /// Where vector `index` is in a row of columns that begins at `offset`.
+  Value at(KernelBuilder &b, Value offset, size_t index) const {
+    return b.add(b.add(offset, column), static_cast<int64_t>(index) * kLanes);
+  }
+};
+
+/// What the rows of a call share.
+class Scan {
+public:
+  Scan(KernelBuilder &b, ValueRange args, RecurrentStateType type)
+      : b(b), type(type), q(args[2]), k(args[3]), v(args[4]), decay(args[5]), sequences(args[6]),
+        positions(args[7]), layer(args[8]), y(args[9]), state(args[10]), keys(type.getKeyDim()),
+        values(type.getValueDim()),
+        headsOfGroup(type.getHeads() / cast<MemRefType>(q.getType()).getDimSize(1)),
+        weights(b.stackBuffer({kChunk + 1}, b.getF32Type())),
+        scores(b.stackBuffer({kChunk}, b.getF32Type())) {}
+
+  void head(Value index);
+
+private:
+  Value at(Value offset) { return b.load(state, place(offset)); }
+  SmallVector<Value> place(Value offset) { return {layer, sequence, ofHead, offset}; }
+  Value matrix(Value chunk) { return b.mul(b.rem(chunk, 2), keys * values); }
+  Value slot(Value position) { return b.rem(position, kSlots); }
+  Value keysAt(Value position) { return b.add(b.mul(slot(position), keys), type.getKeysOffset()); }
+  Value valuesAt(Value position) {
+    return b.add(b.mul(slot(position), values), type.getValuesOffset());
+  }
+  Value decayAt(Value position) { return b.add(slot(position), type.getDecaysOffset()); }
+
+  void keep(Value row, Value position);
+  void weigh(Value first, Value count);
+  void closeChunk(Value chunk);
+  void score(Value row, Value first, Value count);
+  void read(Value row, Value position);
+  Value keysBefore(Value chunk);
+  void eachBlock(llvm::function_ref<void(const Block &)> body);
+  SmallVector<Value> addScaled(const Block &block, Value scale, Value offset, ValueRange sums);
+
+  KernelBuilder &b;
+  RecurrentStateType type;
+  Value q, k, v, decay, sequences, positions, layer, y, state;
+  int64_t keys, values, headsOfGroup;
+  Value weights, scores; // [0] is of the matrix, [1 + i] of position i of the chunk; of positions
+  Value ofHead, group, sequence;
+};
+
+/// The row enters the ring.
+void Scan::keep(Value row, Value position) {
+  Value toKeys = keysAt(position), toValues = valuesAt(position);
+  b.eachVector(keys, [&](Value column, Value live) {
+    b.storeVector(b.loadVector(k, {row, group, column}, live), state, place(b.add(toKeys, column)),
+                  live);
+  });
+  b.eachVector(values, [&](Value column, Value live) {
+    b.storeVector(b.loadVector(v, {row, ofHead, column}, live), state,
+                  place(b.add(toValues, column)), live);
+  });
+  b.store(b.load(decay, {row, ofHead}), state, place(decayAt(position)));
+}
+
+/// Weights of the `count` positions from `first` on as the last of them sees them, and of the
+/// matrix before them.
+void Scan::weigh(Value first, Value count) {
+  Value all = b.carry(b.idx(0), count, 1, b.f32(1), [&](Value step, ValueRange carried) {
+    Value i = b.sub(count, step); // counted from 1
+    b.store(carried[0], weights, i);
+    Value position = b.add(first, b.sub(i, b.idx(1)));
+    return SmallVector<Value>{b.mulf(carried[0], at(decayAt(position)))};
+  })[0];
+  b.store(all, weights, b.idx(0));
+}
+
+/// Calls `body` for blocks of the columns of values, as many as make sums that are independent.
+void Scan::eachBlock(llvm::function_ref<void(const Block &)> body) {
+  int64_t most = b.isWide() ? 8 : 4, width = most * kLanes, whole = values / width * width;
+  if (whole > 0)
+    b.loop(b.idx(0), b.idx(whole), width,
+           [&](Value column) { body({column, SmallVector<Value>(most)}); });
+  if (whole == values)
+    return;
+  SmallVector<Value> lives(llvm::divideCeil(values - whole, kLanes));
+  if (int64_t live = values % kLanes)
+    lives.back() = b.idx(live);
+  body({b.idx(whole), lives});
+}
+
+/// sums + scale * the numbers of the state from `offset` on, of the columns of a block.
+SmallVector<Value> Scan::addScaled(const Block &block, Value scale, Value offset, ValueRange sums) {
+  SmallVector<Value> result;
+  Value factor = b.broadcast(scale);
+  for (auto [index, live, sum] : llvm::enumerate(block.lives, sums))
+    result.push_back(
+        b.fma(factor, b.loadVector(state, place(block.at(b, offset, index)), live), sum));
+  return result;
+}
+
+/// How many keys the matrix before `chunk` has: before the first chunk there is nothing, whatever
+/// its place has of an earlier text.
+Value Scan::keysBefore(Value chunk) {
+  Value hasMatrix = arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, chunk, b.idx(0));
+  return arith::SelectOp::create(b, hasMatrix, b.idx(keys), b.idx(0));
+}
+
+/// The matrix before `chunk`, of that before the last chunk and the rows since.
+void Scan::closeChunk(Value chunk) {
+  Value last = b.sub(chunk, b.idx(1)), first = b.mul(last, kChunk);
+  weigh(first, b.idx(kChunk));
+  Value from = matrix(last), to = matrix(chunk);
+  Value hasMatrix = arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, last, b.idx(0));
+  Value kept = b.load(weights, b.idx(0));
+  b.loop(keys, [&](Value key) {
+    Value row = b.mul(key, values);
+    eachBlock([&](const Block &block) {
+      SmallVector<Value> zeros(block.lives.size(), b.splat(0));
+      SmallVector<Value> sums = addScaled(block, kept, b.add(from, row), zeros);
+      for (Value &sum : sums)
+        sum = arith::SelectOp::create(b, hasMatrix, sum, b.splat(0));
+      sums = b.carry(b.idx(0), b.idx(kChunk), 1, sums, [&](Value i, ValueRange carried) {
+        Value position = b.add(first, i);
+        Value factor = b.mulf(b.load(weights, b.add(i, 1)), at(b.add(keysAt(position), key)));
+        return addScaled(block, factor, valuesAt(position), carried);
+      });
+      for (auto [index, live, sum] : llvm::enumerate(block.lives, sums))
+        b.storeVector(sum, state, place(block.at(b, b.add(to, row), index)), live);
+    });
+  });
+}
+
+/// Scores of the positions of the chunk up to the row's own.
+void Scan::score(Value row, Value first, Value count) {
+  b.loop(b.idx(0), count, 1, [&](Value i) {
+    Value from = keysAt(b.add(first, i));
+    Value sums = b.eachVector(keys, b.splat(0), [&](Value column, Value live, Value sums) {
+      return b.fma(b.loadVector(q, {row, group, column}, live),
+                   b.loadVector(state, place(b.add(from, column)), live), sums);
+    });
+    b.store(b.mulf(b.reduceAdd(sums), b.load(weights, b.add(i, 1))), scores, i);
+  });
+}
+
+void Scan::read(Value row, Value position) {
+  Value chunk = b.div(position, kChunk), first = b.mul(chunk, kChunk),
+        count = b.add(b.sub(position, first), 1);
+  weigh(first, count);
+  score(row, first, count);
+  Value from = matrix(chunk), before = keysBefore(chunk),
+        kept = b.broadcast(b.load(weights, b.idx(0)));
+  eachBlock([&](const Block &block) {
+    SmallVector<Value> sums(block.lives.size(), b.splat(0));
+    sums = b.carry(b.idx(0), before, 1, sums, [&](Value key, ValueRange carried) {
+      return addScaled(block, b.loadF32(q, {row, group, key}), b.add(from, b.mul(key, values)),
+                       carried);
+    });
+    for (Value &sum : sums)
+      sum = b.mulf(kept, sum);
+    sums = b.carry(b.idx(0), count, 1, sums, [&](Value i, ValueRange carried) {
+      return addScaled(block, b.load(scores, i), valuesAt(b.add(first, i)), carried);
+    });
+    for (auto [index, live, sum] : llvm::enumerate(block.lives, sums))
+      b.storeVector(sum, y, {row, ofHead, block.at(b, b.idx(0), index)}, live);
+  });
+}
+
+void Scan::head(Value index) {
+  ofHead = index;
+  group = b.div(index, headsOfGroup);
+  b.loop(b.idx(0), memref::DimOp::create(b, positions, 0), 1, [&](Value row) {
+    sequence = b.loadIndex(sequences, row);
+    Value position = b.loadIndex(positions, row);
+    Value isFirst = b.isEqual(b.rem(position, kChunk), b.idx(0));
+    Value hasBefore = arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, position, b.idx(0));
+    b.when(arith::AndIOp::create(b, isFirst, hasBefore),
+           [&] { closeChunk(b.div(position, kChunk)); });
+    keep(row, position);
+    read(row, position);
+  });
+}
+
+} // namespace
+
+void mica::cpu::emitLinearAttention(KernelBuilder &b, ValueRange args, RecurrentStateType type) {
+  Scan scan(b, args, type);
+  b.loop(args[0], args[1], 1, [&](Value index) { scan.head(index); });
+}
