@@ -1,4 +1,4 @@
-//===- KeySource.h - where the facts about a model are read from -*- C++ -*-===//
+//===- KeySource.h - sources of a model's hyperparameters -------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FAMILIES_KEYSOURCE_H
 #define MICA_FRONTEND_FAMILIES_KEYSOURCE_H
 
@@ -15,38 +15,36 @@
 
 namespace mica {
 
-/// What to do about a model that asks for arithmetic that Mica does not have.
+/// Hints for models that require unsupported arithmetic.
 namespace hints {
 inline constexpr llvm::StringLiteral otherModel = "choose a model without it";
 } // namespace hints
 
-/// The numbers that a key may have, both ends included. Integers only where the slot holds
-/// integers.
+/// The range of a key, inclusive. Integers only if the field holds integers.
 struct Range {
   double least = -std::numeric_limits<double>::max();
   double most = std::numeric_limits<double>::max();
 };
 
-/// The keys of a file and their values, each one scalar or a list, null, or of config.json an
-/// object. What reads a source asks by the names of its tables of keys; diagnostics speak of keys
-/// by the names that the file has.
+/// The keys of a file and their values: scalars, lists, null or, in config.json, objects. Readers
+/// use the names of their tables of keys; diagnostics use the names in the file.
 class KeySource {
 public:
-  /// `path` names the file and must outlive the source, as whatever its values are views of.
+  /// `path` names the file. It must outlive the source, as must the data that its values refer to.
   explicit KeySource(llvm::StringRef path) : itsPath(path) {}
   virtual ~KeySource();
 
   llvm::StringRef path() const { return itsPath; }
-  /// All keys, sorted, so that of several wrong ones the same is named every time.
+  /// All keys, sorted, so that errors are deterministic.
   virtual std::vector<llvm::StringRef> keys() const = 0;
-  /// The value of a key; null where the file has no such key.
+  /// The value of a key; null if the file does not have it.
   virtual const llvm::json::Value *find(llvm::StringRef key) const = 0;
   /// The name that `key` has in the file, or would have.
   virtual std::string named(llvm::StringRef key) const = 0;
-  /// Whether people correct such a file by hand: what a diagnostic advises depends on it.
+  /// Whether users can edit such a file, which determines the hints of diagnostics.
   virtual bool isText() const = 0;
 
-  /// `has "KEY": VALUE, expected EXPECTED`, for a key that there is.
+  /// `has "KEY": VALUE, expected EXPECTED`, for a key that is present.
   llvm::Error wrongValue(llvm::StringRef key, const llvm::Twine &expected,
                          llvm::StringRef hint = hints::correct) const;
   /// `has no key "KEY", WHY`.
@@ -72,8 +70,8 @@ private:
   std::string prefix;
 };
 
-/// Parameters that a GGUF file has in keys and tensors of unlike names, for a reader that asks for
-/// them by the names of transformers.
+/// Parameters that a GGUF file has in keys and tensors of different names, for a reader that uses
+/// the names of transformers.
 class NamedParameters final : public KeySource {
 public:
   using KeySource::KeySource;
@@ -82,7 +80,7 @@ public:
   void add(llvm::StringRef key, llvm::json::Value value, llvm::StringRef name) {
     entries.insert_or_assign(key.str(), Entry{std::move(value), name.str()});
   }
-  /// Tells by which name the file would have a parameter that it lacks. The first name counts.
+  /// Sets the name that a missing parameter would have in the file. The first name applies.
   void expect(llvm::StringRef key, llvm::StringRef name) {
     expected.try_emplace(key.str(), name.str());
   }
@@ -101,13 +99,13 @@ private:
   std::map<std::string, std::string> expected;
 };
 
-/// `value` of the key that the file calls `name`, a finite number within `range`. Errors name file,
-/// key and value.
+/// `value` of the key `name` of the file as a finite number within `range`. Errors name file, key
+/// and value.
 llvm::Expected<double> readNumber(llvm::StringRef path, llvm::StringRef name,
                                   const llvm::json::Value &value, Range range);
 llvm::Expected<int64_t> readInteger(llvm::StringRef path, llvm::StringRef name,
                                     const llvm::json::Value &value, Range range);
-/// The same of each element of a list; a number alone is a list of one.
+/// The same for each element of a list; a single number is a list of one.
 llvm::Expected<std::vector<int64_t>> readIntegers(llvm::StringRef path, llvm::StringRef name,
                                                   const llvm::json::Value &value, Range range);
 

@@ -1,8 +1,8 @@
-//===- EntryRoles.h - what the arguments of a model are for -----*- C++ -*-===//
+//===- EntryRoles.h - roles of the arguments of a model ---------*- C++ -*-===//
 //
-// One row per role that an argument or a result of a model's entry function has. The compiler
-// writes it there as `mica.role`, the manifest of a program lists those of its code in their order,
-// and the runtime passes the listed arguments, never by position.
+// One row per role of an argument or a result of a model's entry function. The compiler sets it as
+// `mica.role`, a program's manifest lists the roles of its code in order, and the runtime passes
+// the listed arguments; their positions have no meaning.
 //
 // Free of LLVM and MLIR.
 //
@@ -21,18 +21,18 @@ namespace mica {
 /// In the order of kEntryRoles.
 enum class EntryRole : uint8_t {
   Tokens,       ///< ids
-  Sequences,    ///< which sequence a row belongs to, from 0
-  Positions,    ///< at which position of it, from 0
+  Sequences,    ///< the sequence of a row, from 0
+  Positions,    ///< the position of a row in its sequence, from 0
   LogitIndices, ///< rows whose logits are computed
-  Lengths,      ///< for how many positions the sequence of a row is read
+  Lengths,      ///< the total length of a row's sequence
   Cache,        ///< keys or values of all positions
-  Weights,      ///< as the program stores them
-  Scratch,      ///< anything, before the call and after it
+  Weights,      ///< in the program's layout
+  Scratch,      ///< contents undefined before and after the call
   Logits,       ///< of each output
 };
 
-/// How an entry function takes or returns what has a role. T: rows of a call, O: outputs among
-/// them, V: tokens that the model knows.
+/// How an entry function takes or returns a value with a role. T: rows of a call, O: outputs among
+/// them, V: vocabulary size.
 enum class EntryKind : uint8_t {
   RowVector,    ///< argument, i32[T]
   OutputVector, ///< argument, i32[O]
@@ -45,7 +45,7 @@ struct EntryRoleInfo {
   EntryRole role;
   std::string_view name;
   EntryKind kind;
-  bool isOptional = false; ///< an entry may do without
+  bool isOptional = false; ///< an entry may omit it
   bool isRepeated = false; ///< any number of arguments may have it
 };
 
@@ -61,9 +61,8 @@ inline constexpr std::array<EntryRoleInfo, 9> kEntryRoles{{
     {EntryRole::Logits, "logits", EntryKind::OutputRows},
 }};
 
-/// Raised whenever what a role stands for changes, so that a program whose code expects something
-/// else is refused. A new role needs no other number: a runtime refuses names that it does not
-/// know.
+/// Raised whenever the meaning of a role changes, so that a program that expects another one is
+/// rejected. A new role needs no new version, because a runtime rejects unknown names.
 inline constexpr int64_t kEntryAbi = 1;
 
 constexpr const EntryRoleInfo &infoOf(EntryRole role) {

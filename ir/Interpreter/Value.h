@@ -1,8 +1,8 @@
-//===- Value.h - what the interpreter computes with -------------*- C++ -*-===//
+//===- Value.h - values of the interpreter ----------------------*- C++ -*-===//
 //
-// Tensors, index scalars and key/value caches. Floats are stored in f32 whatever their type, but a
-// tensor of bf16 or f16 holds only numbers of that type, and one of rows of integers what these
-// stand for, so that every rounding of the IR happens exactly where its types say so.
+// Tensors, index scalars and key/value caches. Floats are always stored in f32, but a tensor of
+// bf16 or f16 holds only values of that type, and a quantized tensor only values that its integers
+// can represent, so that values are rounded exactly where the types of the IR require it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,15 +19,15 @@
 
 namespace mica::interp {
 
-/// `value` rounded to f32 and then, ties to even, to `type` (f32, bf16 or f16). Integers with a
-/// scale are rounded by rows, later: they stay f32 here.
+/// `value` rounded to f32 and then, ties to even, to `type` (f32, bf16 or f16). Quantized types are
+/// rounded later, row by row (roundRow): they stay f32 here.
 float roundTo(mlir::Type type, double value);
 
-/// Rounds a row along the last axis, of numbers that roundTo made, to integers where `type` is
-/// !mica.int8, !mica.int_rows or !mica.block: to the numbers that these stand for.
+/// Rounds a row along the last axis, of results of roundTo, to the quantized values of `type` if it
+/// is !mica.int8, !mica.int_rows or !mica.block.
 void roundRow(mlir::Type type, llvm::MutableArrayRef<float> row);
 
-/// Fails where a value of so many elements would be more than the interpreter takes memory for.
+/// Fails if a value with that many elements would exceed the interpreter's memory limit.
 llvm::Error checkSize(llvm::ArrayRef<int64_t> extents);
 
 /// A dense tensor in row-major order.
@@ -58,15 +58,15 @@ struct Tensor {
   /// Writes a float at a flat index, rounded to the element type.
   void set(int64_t index, double value) { floats[index] = roundTo(elementType, value); }
 
-  /// roundRow of all rows: what completes a tensor whose elements were set.
+  /// Applies roundRow to all rows; required after setting elements.
   void roundRows();
 };
 
-/// [layers, batch, positions, ...]: what a state holds of all positions.
+/// [layers, batch, positions, ...]: a state with all positions.
 llvm::SmallVector<int64_t> extentsOf(SequenceState type, int64_t batch, int64_t positions);
 
-/// What a state holds of every layer, sequence and position, also where a program keeps less:
-/// [layers, batch, positions, ...], the row shape of the state last.
+/// A state with every layer, sequence and position, even if a program would keep fewer:
+/// [layers, batch, positions, ...], followed by the row shape of the state.
 struct Cache {
   SequenceState type;
   int64_t batch;
@@ -85,14 +85,14 @@ struct Cache {
   int64_t rowSize() const;
 };
 
-/// One version of a cache. An append happens in place: it marks the version that it consumes and
-/// yields the next one.
+/// One version of a cache. An append is done in place: it marks the version that it consumes and
+/// returns the next one.
 struct CacheVersion {
   std::shared_ptr<Cache> cache;
   std::shared_ptr<bool> consumed;
 };
 
-/// A value of the program. Copies share what they hold.
+/// A value of the program. Copies share their data.
 class Value {
 public:
   Value() : data(int64_t(0)) {}
@@ -104,21 +104,21 @@ public:
   /// its extents must have succeeded.
   static Value makeCache(SequenceState type, int64_t batch, int64_t positions);
 
-  /// Null where the value is something else.
+  /// Null if the value is something else.
   const Tensor *getTensor() const;
   const CacheVersion *getCache() const;
 
-  /// An integer or index; only valid where the value is one.
+  /// An integer or index; only valid if the value is one.
   bool isScalar() const { return std::holds_alternative<int64_t>(data); }
   int64_t getScalar() const { return std::get<int64_t>(data); }
 
-  /// A cache as a tensor [layers, batch, positions, ...]; anything but a cache as it is.
+  /// A cache as a tensor [layers, batch, positions, ...]; other values unchanged.
   Value flattened() const;
 
   /// The same value that shares no memory with this one and, if a cache, has not been consumed.
   Value clone() const;
 
-  /// Fails unless the value can stand for an SSA value of `type`.
+  /// Fails unless the value is a valid value of `type`.
   llvm::Error checkFits(mlir::Type type) const;
 
   /// Numbers with 6 significant digits, nested in brackets as in a dense attribute, after the type.

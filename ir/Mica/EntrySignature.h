@@ -12,40 +12,40 @@ namespace mica {
 /// On an argument or a result of an entry function: the name of its role.
 inline constexpr llvm::StringLiteral kEntryRoleAttr = "mica.role";
 
-/// The arguments and results of an entry function, which are found by their roles and never by
-/// their numbers. A view of the function: nothing is stored.
+/// The arguments and results of an entry function, identified by their roles and never by their
+/// index. A view of the function: nothing is stored.
 class EntrySignature {
 public:
   explicit EntrySignature(mlir::FunctionOpInterface entry) : entry(entry) {}
 
-  /// Nothing where there is no role, or none that is known.
+  /// None if there is no role or an unknown one.
   std::optional<EntryRole> argumentRole(unsigned index) const;
   std::optional<EntryRole> resultRole(unsigned index) const;
-  /// The role of an argument of an entry function; nothing for other values.
+  /// The role of an argument of an entry function; none for other values.
   static std::optional<EntryRole> roleOf(mlir::Value value);
 
   /// The first argument of that role, or null. The function must have a body.
   mlir::BlockArgument argument(EntryRole role) const;
-  /// The first argument with a number of each row of a call, or null.
+  /// The first argument that has one number per row of a call, or null.
   mlir::BlockArgument rowVector() const;
-  /// The number of the first result of that role.
+  /// The index of the first result of that role.
   std::optional<unsigned> result(EntryRole role) const;
-  /// What the program keeps between calls: the arguments, and the numbers of the results that are
-  /// their next values, both in the same order.
+  /// The state that a program keeps between calls: the arguments, and the indices of the results
+  /// that are their next values, in the same order.
   llvm::SmallVector<mlir::BlockArgument> states() const;
   llvm::SmallVector<unsigned> stateResults() const;
-  /// The tokens that the model knows: columns of the logits. 0 where it returns none.
+  /// The size of the vocabulary (columns of the logits); 0 if there are no logits.
   int64_t vocabulary() const;
 
   void setArgumentRole(unsigned index, EntryRole role);
   void setResultRole(unsigned index, EntryRole role);
-  /// Leaves the function without roles, as private ones are.
+  /// Removes all roles, for functions that become private.
   void eraseRoles();
 
   /// Fails at the function unless every argument and every result has a role.
   mlir::LogicalResult verifyComplete() const;
-  /// Verify that `role`, kEntryRoleAttr of argument or result `index` of `function`, is known, is
-  /// that of no earlier one, and fits the type.
+  /// Verifies that `role`, kEntryRoleAttr of argument or result `index` of `function`, is known,
+  /// does not repeat that of an earlier one, and matches the type.
   static mlir::LogicalResult verifyArgument(mlir::Operation *function, unsigned index,
                                             mlir::Attribute role);
   static mlir::LogicalResult verifyResult(mlir::Operation *function, unsigned index,

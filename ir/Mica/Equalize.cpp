@@ -57,7 +57,8 @@ SmallVector<float> mica::equalizationFactors(ArrayRef<float> rows, ArrayRef<floa
   SmallVector<double> ratios = llvm::map_to_vector(llvm::zip_equal(rows, columns), [](auto pair) {
     return double(std::get<0>(pair)) / std::get<1>(pair);
   });
-  // Most channels are alike: an edge between them would tear neighbors apart by a factor of two.
+  // Most channels have similar ratios: a rounding boundary among them would scale similar channels
+  // differently by a factor of two.
   double usual = median(ratios).value_or(1);
   return llvm::map_to_vector(ratios, [usual](double ratio) -> float {
     if (!counts(ratio))

@@ -25,7 +25,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace mica {
-/// A trait of the ops that fusion makes of several, and that no frontend builds.
+/// A trait of ops that are created by fusion and never built by a frontend.
 template <typename ConcreteOp>
 class MadeByFusion : public mlir::OpTrait::TraitBase<ConcreteOp, MadeByFusion> {};
 } // namespace mica
@@ -55,15 +55,15 @@ inline constexpr int64_t roundUp(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-/// The element type of rows of activations that are integers of 8 bits for each limb.
+/// The element type of activations quantized to integers with 8 bits per limb.
 mlir::Type integerRowType(mlir::MLIRContext *context, int64_t limbs);
-/// How many limbs such rows have; 0 of other rows.
+/// The number of limbs of such rows; 0 for other rows.
 int64_t limbsOf(mlir::Type rows);
 
-/// The format of the blocks in which rows of `element` are stored; null where they are not.
+/// The block format of `element`; null if it is not block-quantized.
 const BlockFormat *blockFormatOf(mlir::Type element);
 
-/// Where the parts of a row of activations of !mica.int_rows with `k` elements are, in bytes.
+/// The layout of a row of !mica.int_rows with `k` elements, in bytes.
 struct IntegerRowLayout {
   static constexpr int64_t group = 32, sumGroup = 16;
 
@@ -78,27 +78,27 @@ struct IntegerRowLayout {
   int64_t sums;   ///< i32, minus the sum of q of each 16 elements
   int64_t bytes;  ///< of the row
 
-  /// The largest integer of a row of so many limbs.
+  /// The largest integer of a row with `limbs` limbs.
   static constexpr float limitOf(int64_t limbs) { return limbs == 1 ? 127.0f : 32639.0f; }
 };
 
-/// Bytes of a packed matrix [n, k] in blocks.
+/// The size in bytes of a packed block-quantized matrix [n, k].
 int64_t bytesOfMatrix(const BlockFormat &format, int64_t n, int64_t k);
 
-/// Bytes of a weight of that type as a program stores it, packed where its encoding says so.
+/// The size in bytes of a weight of that type in a program, packed if its encoding says so.
 int64_t getStoredBytes(mlir::RankedTensorType type);
 
 /// Frequencies of mica.sinusoid: 10000^(-i / (count - 1)).
 llvm::SmallVector<float> sinusoidFrequencies(int64_t count);
 
 /// Frequencies of rope, [rotaryDim / 2], after scaling (a rope scaling attribute or null), in a
-/// sequence of `length` positions, which matters to scalings that follow it. `amplitude` receives
-/// the factor of cosine and sine. Formulas: see the ops and attributes in MicaOps.td.
+/// sequence of `length` positions, on which some scalings depend. `amplitude` receives the factor
+/// of cosine and sine. For the formulas see the ops and attributes in MicaOps.td.
 llvm::SmallVector<float> ropeFrequencies(int64_t rotaryDim, double theta, mlir::Attribute scaling,
                                          int64_t length, float &amplitude);
 
-/// Of a scaling that follows the length of a sequence: up to how many positions it is that of short
-/// ones. None for other scalings and null.
+/// For a scaling that depends on the sequence length, the number of positions up to which the
+/// frequencies of short sequences apply. None for other scalings and null.
 std::optional<int64_t> ropeLengthThreshold(mlir::Attribute scaling);
 
 /// The thresholds of all ropes of a module, ascending.

@@ -1,4 +1,4 @@
-//===- ModelDescription.cpp - what a program knows and no op says ---------===//
+//===- ModelDescription.cpp - properties of a model besides its ops -------===//
 
 #include "ir/Mica/ModelDescription.h"
 

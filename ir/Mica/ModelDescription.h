@@ -1,7 +1,7 @@
-//===- ModelDescription.h - what a program knows and no op says -*- C++ -*-===//
+//===- ModelDescription.h - properties of a model besides its ops -*- C++ -*-===//
 //
-// The attribute `mica.model` of a module, as a value. Code that reads or writes one of its numbers
-// takes the bounds from here.
+// The attribute `mica.model` of a module, as a value. All code that reads or writes one of its
+// numbers uses these bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 namespace mica {
 
-/// What a number of `mica.model` may be, both ends included.
+/// The ranges of the numbers of `mica.model`, inclusive.
 struct NumberBounds {
   llvm::StringLiteral name;
   double least, most;
@@ -32,7 +32,7 @@ inline constexpr NumberBounds repetitionPenalty{"repetition_penalty", 1e-3, 1e3}
 inline constexpr NumberBounds topK{"top_k", 0, 1 << 24};
 } // namespace bounds
 
-/// What a model proposes for sampling.
+/// The sampling settings that a model recommends.
 struct SamplingDefaults {
   std::optional<double> temperature, topP, minP, typicalP, repetitionPenalty;
   std::optional<int64_t> topK;
@@ -47,8 +47,8 @@ struct ModelDescription {
   SamplingDefaults generation;
 };
 
-/// Reads `model`, the attribute `mica.model` of a model with that many tokens. What it has no place
-/// for or what is out of bounds is an error.
+/// Reads `model`, the attribute `mica.model` of a model with that vocabulary size. Unknown entries
+/// and numbers out of bounds are errors.
 llvm::FailureOr<ModelDescription>
 readModelDescription(mlir::Attribute model, int64_t vocabulary,
                      llvm::function_ref<mlir::InFlightDiagnostic()> emitError);

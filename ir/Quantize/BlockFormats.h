@@ -1,9 +1,9 @@
-//===- BlockFormats.h - numbers stored in blocks ----------------*- C++ -*-===//
+//===- BlockFormats.h - block quantization formats --------------*- C++ -*-===//
 //
-// One description per format, from which everything else follows: the numbers of a block, the
+// One description per format, from which everything else is derived: the values of a block, the
 // packed layout of a weight, the kernels that read it, the type !mica.block<NAME> and its
-// documentation. A format is code bits in planes, a rule that makes levels of codes, a scale and
-// perhaps an offset for the block, and perhaps integers that scale them group by group.
+// documentation. A format consists of code bits in planes, a mapping of codes to levels, a scale
+// and optionally an offset per block, and optionally integer sub-scales and sub-offsets per group.
 //
 // Free of LLVM and MLIR.
 //
@@ -19,7 +19,7 @@
 namespace mica {
 
 /// `width` bits of every code of a block. With n = 8 / width, those of element i are in byte
-/// `at + i / (stripe * n) * stripe + i % stripe`, `width * (i / stripe % n)` bits up.
+/// `at + i / (stripe * n) * stripe + i % stripe`, shifted left by `width * (i / stripe % n)`.
 struct CodePlane {
   int32_t at = 0;
   int32_t width = 0; ///< 1, 2, 4 or 8; 0: there is no such plane
@@ -33,19 +33,19 @@ enum class ScaleType : uint8_t {
   E8M0Half, ///< one byte e: 2^(e - 127) / 2
 };
 
-/// How the integers that scale a group are packed in a program.
+/// How the sub-scales of a group are packed in a program.
 enum class SubScaleType : uint8_t {
   None,
   Bytes,   ///< a signed byte for the scale, another one for the offset
   Nibbles, ///< 4 bits for the scale, in the same byte 4 bits for the offset
 };
 
-/// The most elements of a block, and the most groups.
+/// The maximum number of elements and of groups of a block.
 inline constexpr int32_t kMaxBlockElements = 256, kMaxBlockGroups = 16;
 
-/// A block taken apart. Element i is
+/// An unpacked block. Element i is
 /// `scale * scales[i / group] * level(codes[i]) + sign * offset * offsets[i / group]`; without
-/// sub-scales both factors are 1, without offsets the sum ends early.
+/// sub-scales both factors are 1, without offsets the second term is omitted.
 struct BlockParts {
   uint8_t codes[kMaxBlockElements]; ///< unsigned: codes with a sign have 128 added
   uint16_t scale, offset;           ///< the bits as stored
@@ -68,7 +68,8 @@ struct BlockFormat {
   SubScaleType subScaleType = SubScaleType::None;
   /// Fills scales and offsets of the groups; null without sub-scales.
   void (*readSubScales)(const uint8_t *block, BlockParts &parts) = nullptr;
-  /// Whether it is Mica's own: quantized from numbers, and the last block of a row may be padded.
+  /// Whether it is one of Mica's own formats, which are quantized from floats and may pad the last
+  /// block of a row.
   bool isOwn = false;
 
   bool hasOffsets() const { return offsetAt >= 0; }
@@ -82,13 +83,14 @@ struct BlockFormat {
   int32_t unsignedBias() const { return levels ? 128 : bias; }
 };
 
-/// Where the parts of a packed matrix in blocks stand, in bytes. 64 rows of the matrix are packed
+/// The layout of a packed block-quantized matrix, in bytes. 64 rows of the matrix are packed
 /// together: for each block along K a header, scale [64] and offset [64] as the format stores them,
 /// then for every 32 elements of it a chunk: sub-scales [groups][64], sub-offsets [groups][64], the
-/// lines of both planes. A plane of w bits has w lines of [64][4] bytes; four neighbors along K, a
-/// quad, are the bytes of a lane: quad q of the chunk is in line q / (8 / w), w * (q % (8 / w))
-/// bits up. Lines are in the order in which a kernel that takes quad after quad needs them, those
-/// of the high plane first: hardware prefetchers follow addresses that ascend.
+/// lines of both planes. A plane of w bits has w lines of [64][4] bytes; four adjacent elements
+/// along K, a quad, are the bytes of a lane: quad q of the chunk is in line q / (8 / w), shifted
+/// left by w * (q % (8 / w)). Lines are in the order in which a kernel that processes quad after
+/// quad needs them, those of the high plane first, because hardware prefetchers follow ascending
+/// addresses.
 struct PackedBlocks {
   static constexpr int64_t kColumns = 64, kChunk = 32, kQuads = kChunk / 4,
                            kLineBytes = 4 * kColumns;
@@ -108,7 +110,7 @@ struct PackedBlocks {
   int64_t lowLineAt(int64_t line) const;
   int64_t highLineAt(int64_t line) const;
 
-  /// Of 64 columns with `k` elements, the last block of which may end early, with a whole chunk.
+  /// The size of 64 columns with `k` elements; the last block may be shorter, in whole chunks.
   int64_t bytesOf(int64_t k) const;
 
 private:
@@ -118,24 +120,24 @@ private:
 
 /// All formats.
 std::span<const BlockFormat> blockFormats();
-/// The format of that name; null where there is none.
+/// The format of that name, or null.
 const BlockFormat *blockFormatNamed(std::string_view name);
 
-/// Takes a block apart. `block` need not be aligned.
+/// Unpacks a block. `block` need not be aligned.
 void splitBlock(const BlockFormat &format, const uint8_t *block, BlockParts &parts);
 
-/// The way back, of Mica's own formats.
+/// The inverse, for Mica's own formats.
 void joinBlock(const BlockFormat &format, const BlockParts &parts, uint8_t *block);
 
-/// Whether all numbers of the block are finite, whatever its codes: scale and offset are, and so is
-/// the largest product with them.
+/// Whether all values of the block are finite for any codes: scale, offset and the largest products
+/// with them are.
 bool hasFiniteScales(const BlockFormat &format, const BlockParts &parts);
 
-/// The f32 of bits as the format's scales have them.
+/// Converts the bits of a scale of the format to f32.
 float scaleOf(const BlockFormat &format, uint16_t bits);
 
-/// The numbers of a block, bit for bit those of the package `gguf` where the format is of GGUF:
-/// products first, then the sum, each rounded to f32.
+/// The values of a block, for GGUF formats bit-identical to those of the package `gguf`: products
+/// first, then the sum, each rounded to f32.
 void decodeBlock(const BlockFormat &format, const uint8_t *block, float *values);
 
 } // namespace mica

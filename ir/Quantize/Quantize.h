@@ -1,8 +1,8 @@
-//===- Quantize.h - rows of integers ----------------------------*- C++ -*-===//
+//===- Quantize.h - quantization of rows ------------------------*- C++ -*-===//
 //
-// How numbers become !mica.int8, !mica.int_rows and Mica's own block formats: one formula for the
-// interpreter, which computes with what the integers stand for, and for the packer, which stores
-// them. Results are the same on every CPU.
+// Quantization to !mica.int8, !mica.int_rows and Mica's own block formats: one formula for the
+// interpreter, which computes with the quantized values, and for the packer, which stores the
+// integers. Results are the same on every CPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,13 +19,13 @@
 
 namespace mica {
 
-/// Rows and groups whose largest magnitude is below have scales without an inverse and count as
-/// zero.
+/// Rows and groups whose largest magnitude is below this are treated as zero, because the inverse
+/// of their scale would overflow.
 inline constexpr float kSmallestMagnitude = 0x1p-100f;
 
-/// The largest magnitude in a row; infinite or NaN where it holds such a number. Inlined, so that
-/// it is compiled for the processors of its caller; a maximum of integers, as one of numbers
-/// has an order that keeps several from being looked at together.
+/// The largest magnitude in a row; infinite or NaN if the row contains such a value. Inlined, so
+/// that it is compiled for the processors of its caller. Compares integers, because the order of
+/// floating-point comparisons would prevent vectorization.
 [[gnu::always_inline]] inline float largestMagnitude(const float *row, int64_t count) {
   int32_t largest = 0;
   for (int64_t i = 0; i < count; ++i)
@@ -36,14 +36,13 @@ inline float largestMagnitude(llvm::ArrayRef<float> row) {
   return largestMagnitude(row.data(), static_cast<int64_t>(row.size()));
 }
 
-/// row[i] ~ scale * q[i] with q in [-127, 127]. Returns the scale: 0 where the row is zero,
-/// infinite or NaN where the row holds such a number, and then q is zero.
+/// row[i] ~ scale * q[i] with q in [-127, 127]. Returns the scale: 0 if the row is zero; infinite
+/// or NaN if the row contains such a value, in which case q is zero.
 float quantizeInt8(llvm::ArrayRef<float> row, llvm::MutableArrayRef<int8_t> q);
 
-/// Quantizes a row to blocks of one of Mica's own formats, the last of which is padded. `blocks`
-/// has room for all of them. `importance` says how much the error of each element counts, as the
-/// mean square of what it is multiplied with; empty where that is not known. False where a number
-/// is not finite.
+/// Quantizes a row to blocks of one of Mica's own formats; the last block is padded. `blocks` has
+/// room for all of them. `importance` weights the error of each element by the mean square of the
+/// activations that it is multiplied by; empty if unknown. Returns false if a value is not finite.
 bool quantizeBlocks(const BlockFormat &format, llvm::ArrayRef<float> row,
                     llvm::ArrayRef<float> importance, llvm::MutableArrayRef<uint8_t> blocks);
 

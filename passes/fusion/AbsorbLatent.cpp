@@ -20,7 +20,7 @@ static int64_t dimOf(Value value, unsigned axis) {
 }
 
 namespace {
-/// A product that makes the heads of a latent, [H * D, R], and where its matrix comes from.
+/// A matmul that projects a latent to heads, [H * D, R], and the source of its matrix.
 struct HeadsOfLatent {
   SplitHeadsOp split;
   LinearOp product;
@@ -127,7 +127,7 @@ static StringRef findWeights(HeadsOfLatent &made, ArrayRef<func::CallOp> calls,
   return {};
 }
 
-/// Finds the parts of an attention over latents; says why it is none.
+/// Finds the parts of an attention over latents; returns the reason if it is not one.
 static StringRef findParts(AttentionOp attention, LatentAttention &found) {
   if (StringRef reason = findCached(attention.getK(), found.keys); !reason.empty())
     return reason;

@@ -59,7 +59,7 @@ InterleavedLayers InterleavedLayers::find(ArrayRef<func::CallOp> calls,
   return mix;
 }
 
-/// Whether no chain hands on what is needed after the mix.
+/// Whether `result` is needed after the calls but not carried by a chain.
 bool InterleavedLayers::isLiveAfter(OpResult result) const {
   std::optional<unsigned> chain = flow->of(result);
   if (chain && chains.find(*chain)->second.now == result)
@@ -104,7 +104,7 @@ bool InterleavedLayers::append(func::CallOp call) {
     entry->second.now = result;
     entry->second.isReplaced = true;
   }
-  // A second tensor would need a buffer of its own while the first is made.
+  // A second tensor would need a separate buffer while the first is computed.
   if (llvm::count_if(next, [](const auto &chain) {
         return chain.second.isReplaced && isa<RankedTensorType>(chain.second.now.getType());
       }) > 1)

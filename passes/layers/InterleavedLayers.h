@@ -11,16 +11,16 @@
 
 namespace mica {
 
-/// What calls hand from one to the next, each in a chain of its own: the stream of rows, each
-/// cache. An operand and a result are in the same chain where some call takes what another one
-/// gives.
+/// The values that calls pass from one to the next, each in a separate chain: the residual stream
+/// and each cache. An operand and a result are in the same chain if some call takes as that operand
+/// what another call returns as that result.
 class CarriedChains {
 public:
   explicit CarriedChains(llvm::ArrayRef<mlir::func::CallOp> calls);
 
-  /// Nothing where no call gives it.
+  /// None if no call returns it.
   std::optional<unsigned> of(mlir::OpOperand &operand) const;
-  /// Nothing where no call takes it.
+  /// None if no call takes it.
   std::optional<unsigned> of(mlir::OpResult result) const;
 
 private:
@@ -33,13 +33,13 @@ private:
   llvm::BitVector isJoined; ///< by node
 };
 
-/// Consecutive calls of several functions, in any order. A loop makes them in rounds: in each it
-/// calls every function for as many layers as come one after the other.
-/// Each does so in a loop within the loop, not in a branch of a switch: what a loop carries stays
-/// in its buffer, and verifiers know how to follow a cache through it.
+/// Consecutive calls of several functions, in any order. A loop makes them in rounds: each round
+/// calls every function for as many consecutive layers as use it.
+/// It uses an inner loop for each function, not a branch of a switch, because values carried by a
+/// loop stay in their buffers, and verifiers can follow a cache through loops.
 class InterleavedLayers {
 public:
-  /// The longest at the beginning of `calls`, or an empty one.
+  /// The longest such sequence at the beginning of `calls`, possibly empty.
   static InterleavedLayers find(llvm::ArrayRef<mlir::func::CallOp> calls,
                                 const CarriedChains &chains);
 
@@ -51,8 +51,8 @@ public:
 private:
   using Calls = llvm::SmallVector<mlir::func::CallOp>;
   struct Chain {
-    mlir::OpOperand *first; ///< the operand with which the mix begins
-    mlir::Value now;        ///< what is in the chain after the last call
+    mlir::OpOperand *first; ///< the first operand of the chain
+    mlir::Value now;        ///< the value of the chain after the last call
     bool isReplaced = false;
   };
   friend class InterleavedRoller;

@@ -115,8 +115,8 @@ static bool isCarriable(const Run &run) {
   return true;
 }
 
-/// Whether the run carries one tensor beside the caches, and needs it nowhere else: a second one
-/// would need a buffer of its own while the first is made.
+/// Whether the run carries one tensor besides the caches, and uses it nowhere else: a second one
+/// would need a separate buffer while the first is computed.
 static bool carriesOneTensor(const Run &run) {
   std::optional<Provenance> stream;
   auto isTensor = [&](const Provenance &provenance) {

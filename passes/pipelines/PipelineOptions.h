@@ -9,8 +9,8 @@
 
 namespace mica {
 
-/// The options of a named pipeline, which are those of its parts. A part is made from the options
-/// that it registers itself with.
+/// The options of a named pipeline, which consist of those of its parts. A part is constructed with
+/// the options object that it registers itself with.
 template <typename... Parts>
 struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions<Parts...>>, Parts... {
   PipelineOptions() : Parts(static_cast<mlir::detail::PassOptions &>(*this))... {}
@@ -18,7 +18,7 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions<Parts...>>, P
 
 template <typename T> using PipelineOption = mlir::detail::PassOptions::Option<T>;
 
-/// What leads from stage `model` to `fused` can be told.
+/// Options of the pipeline from stage `model` to `fused`.
 struct FusionOptions {
   explicit FusionOptions(mlir::detail::PassOptions &options)
       : weights(options, "weights", llvm::cl::desc("precision of matrices"),
@@ -39,7 +39,7 @@ struct FusionOptions {
   PipelineOption<bool> preserveBlocks;
 };
 
-/// What specializes functions for prompts and for decoding can be told.
+/// Options of the passes that specialize functions for prefill and decode.
 struct PhaseOptions {
   explicit PhaseOptions(mlir::detail::PassOptions &options)
       : exactRows(options, "exact-rows",

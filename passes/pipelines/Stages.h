@@ -1,8 +1,7 @@
 //===- Stages.h - the stages of compilation and the way between them -*- C++ -*-===//
 //
-// Where the order of passes lives. Each stage is reached from the one before it by a builder, which
-// ends with the verifier of the stage boundary. This library knows how to reach `fused`; backends
-// add the rest.
+// The order of passes. A builder leads from each stage to the next and ends with the verifier of
+// the stage boundary. This library has the builder of `fused`; backends add the others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,41 +32,41 @@ const StageInfo &getStageInfo(Stage stage);
 /// The stage of that name, or nothing.
 std::optional<Stage> parseStage(llvm::StringRef name);
 
-/// What the pipelines can be told. Defaults are those of the passes.
+/// The options of the pipelines. Defaults are those of the passes.
 struct StageOptions {
   Precision weights = Precision::F32;
   Precision kv = Precision::F32;
-  /// The numbers of rows that functions are made for.
+  /// The numbers of rows for which functions are specialized.
   PhaseRows phases = {};
-  /// Whether channels are balanced; where it does not say, they are for integers.
+  /// Whether channels are equalized; default: if weights are quantized to integers.
   std::optional<bool> equalize = {};
-  /// Whether matrices that are stored in blocks keep their format, whatever the precision.
+  /// Whether matrices that are stored in blocks are preserved, independently of the precision.
   bool preserveBlocks = false;
-  /// What rows of prompts that multiply weights in blocks are where they are exact; where it does
-  /// not say, the backend does.
+  /// The type of exact activations multiplied by block-quantized weights in prefill; default: the
+  /// backend's choice.
   std::optional<ExactRows> exactRows = {};
-  /// What probes show, where there are any.
+  /// What probes record, if there are any.
   std::optional<Probed> probes = {};
 };
 
-/// Adds to a pipeline over a module what leads from the stage before to a stage.
+/// Adds the passes from the previous stage to a stage to a pipeline over a module.
 using StageBuilder = std::function<void(mlir::OpPassManager &, const StageOptions &)>;
 
-/// How each stage is reached from the one before it.
+/// The builders of all stages.
 class StageTable {
 public:
-  /// The stages that know no processor: `fused`.
+  /// The stages that do not depend on the processor: `fused`.
   static StageTable graphStages();
 
-  /// Says how `stage` is reached.
+  /// Sets the builder of `stage`.
   void set(Stage stage, StageBuilder builder) {
     builders[static_cast<size_t>(stage)] = std::move(builder);
   }
   /// Whether `stage` can be reached by a pipeline of passes.
   bool has(Stage stage) const { return static_cast<bool>(builders[static_cast<size_t>(stage)]); }
 
-  /// Adds what leads from `from` to `to`; fails, with nothing added, when `to` is before `from` or
-  /// a stage on the way has no builder.
+  /// Adds the passes from `from` to `to`; fails without adding any if `to` is before `from` or a
+  /// stage in between has no builder.
   llvm::Error buildPipeline(mlir::OpPassManager &pm, Stage from, Stage to,
                             const StageOptions &options) const;
 
@@ -79,13 +78,13 @@ private:
 /// frontend built.
 void buildModelToFused(mlir::OpPassManager &pm, const StageOptions &options);
 
-/// The first passes after `fused`: a function for each phase, which computes what rows of
-/// its role do. The interpreter runs what comes out; no kernel is chosen yet. `exactRowsOf` is the
-/// backend's choice where the options make none; without it they are bf16.
+/// The first passes after `fused`: functions for each phase, with the arithmetic of its role. The
+/// interpreter can run the result; no kernels are selected yet. `exactRowsOf` is the backend's
+/// choice if the options make none; without it, exact rows are bf16.
 void buildPhases(mlir::OpPassManager &pm, const StageOptions &options,
                  const ExactRowsOf &exactRowsOf = {});
 
-/// Makes `--mica-to-fused` known to mica-opt.
+/// Registers the pipeline `--mica-to-fused`.
 void registerPipelines();
 
 } // namespace mica

@@ -25,7 +25,7 @@ static Type chooseType(WeightUse use, Operation *user, Precision matrices) {
                                                         : weightTypeOf(context, matrices);
 }
 
-/// What rows are rounded to where they meet `element`, or null where they stay.
+/// The type to which rows are rounded for matmuls with `element`, or null if they are not rounded.
 static Type rowsFor(Type element) {
   if (element.isBF16())
     return element;
@@ -79,8 +79,8 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
     return failure(result.wasInterrupted());
   }
 
-  /// Rows are rounded where they enter a product with a narrow matrix, queries where they meet
-  /// narrow keys; integers meet them as they are.
+  /// Rows are rounded at the input of a matmul with a narrow matrix, queries for narrow keys; for
+  /// integer keys they are not rounded.
   void insertCasts() {
     SharedCasts casts;
     getOperation().walk([&](Operation *op) {

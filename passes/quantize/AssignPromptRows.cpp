@@ -39,7 +39,7 @@ private:
     };
     function.walk([&](Block *block) { llvm::for_each(block->getArguments(), convertValue); });
     function.walk([&](Operation *op) { llvm::for_each(op->getResults(), convertValue); });
-    // A cast that rounds nothing is none.
+    // A cast that does not change the type is removed.
     function.walk([](CastOp cast) {
       if (cast.getX().getType() != cast.getType())
         return;

@@ -14,10 +14,10 @@ using namespace mlir;
 using namespace mica;
 
 namespace {
-/// Weights of a function whose rows only meet the columns of other ones.
+/// Weights of a function whose rows are multiplied only by the columns of others.
 struct Meeting {
   SmallVector<Value> rows, columns;
-  bool byEntry = false; ///< stacks of matrices: those of an expert meet each other alone
+  bool byEntry = false; ///< stacks of matrices, which are equalized separately for each expert
   RmsNormOp norm = {};  ///< that adds an offset to its gains, `rows`
 };
 

@@ -9,26 +9,25 @@
 
 namespace mica {
 
-/// The calls of a private function that nothing but calls refers to; nothing when it may be called
-/// from elsewhere.
+/// The calls of a private function that is only referenced by calls; none if it may have other
+/// users.
 std::optional<llvm::SmallVector<mlir::func::CallOp>> findCalls(mlir::func::FuncOp function);
 
-/// Adds an argument before argument `index`; `values` holds what each of `calls` passes.
+/// Adds an argument before argument `index`; `values` are the operands that each of `calls` passes.
 mlir::BlockArgument insertArgument(mlir::RewriterBase &rewriter, mlir::func::FuncOp function,
                                    unsigned index, mlir::Type type, mlir::Location loc,
                                    llvm::ArrayRef<mlir::func::CallOp> calls,
                                    mlir::ValueRange values);
 
-/// Removes unused arguments, and at the calls their operands where these have no other use.
+/// Removes unused arguments, and the ops of their operands at the calls if they have no other use.
 void eraseArguments(mlir::RewriterBase &rewriter, mlir::func::FuncOp function,
                     const llvm::BitVector &indices, llvm::ArrayRef<mlir::func::CallOp> calls);
 
-/// Makes the type of `function` agree with its body after the types of arguments or results have
-/// changed.
+/// Updates the type of `function` after the types of its arguments or results have changed.
 void updateFunctionType(mlir::func::FuncOp function);
 
-/// Applies `convert` to every cache type in the module: values, function types and what is read
-/// from caches.
+/// Applies `convert` to every cache type in the module: values, function types and results of
+/// reads.
 void convertCaches(mlir::ModuleOp module, llvm::function_ref<KvCacheType(mlir::Value)> convert);
 
 } // namespace mica

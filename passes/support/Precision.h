@@ -9,8 +9,8 @@
 
 namespace mica {
 
-/// What weights or caches are stored as: integers of weights are blocks of Mica's own formats,
-/// those of caches !mica.int8.
+/// The precision of weights or caches: integer weights use Mica's own block formats, integer caches
+/// !mica.int8.
 enum class Precision { F32, BF16, Int8, Int4 };
 
 /// The name on the command line: "f32", "bf16", "int8" or "int4".
@@ -19,20 +19,20 @@ llvm::StringRef nameOf(Precision precision);
 std::optional<Precision> precisionNamed(llvm::StringRef name);
 /// The element type of a matrix of that precision.
 mlir::Type weightTypeOf(mlir::MLIRContext *context, Precision precision);
-/// The element type of the matrix that chooses a token, and of the table that often is the same
-/// matrix: where others have 4 bits it keeps 6.
+/// The element type of lm_head, and of the embedding table that is often tied to it: 6 bits if
+/// other matrices have 4.
 mlir::Type vocabularyTypeOf(mlir::MLIRContext *context, Precision precision);
 /// The element type of a cache of that precision, which is not Int4.
 mlir::Type cacheTypeOf(mlir::MLIRContext *context, Precision precision);
-/// The precision of a matrix or a cache with that element type; of blocks the nearest in bits.
+/// The precision of a matrix or a cache with that element type; for blocks, the nearest in bits.
 Precision precisionOf(mlir::Type element);
 
-/// How rows of prompts multiply weights in blocks: as ExactRows says, or rounded to integers of 8
-/// bits with a scale per 32.
+/// The activations multiplied by block-quantized weights in prefill: those of ExactRows, or 8-bit
+/// integers with a scale per 32.
 enum class PromptRows { Exact, Int8 };
 
-/// What rows of prompts that multiply weights in blocks are where they are exact: floats, to which
-/// the blocks are expanded, or the integers of 16 bits that rows of decoding are.
+/// The type of exact activations multiplied by block-quantized weights in prefill: floats, to which
+/// the blocks are expanded, or 16-bit integers as in decode.
 enum class ExactRows { F32, BF16, Int16 };
 
 /// On a module: its PromptRows by name. Without it they are exact.
@@ -40,21 +40,21 @@ inline constexpr llvm::StringLiteral kPromptRowsAttr = "mica.prompt_rows";
 
 /// The name on the command line and in the attribute: "exact" or "int8".
 llvm::StringRef nameOf(PromptRows rows);
-/// The choice of that name, or nothing.
+/// The choice of that name, or none.
 std::optional<PromptRows> promptRowsNamed(llvm::StringRef name);
-/// What the module states; an error at the module where that is neither.
+/// The choice of the module; emits an error at the module if it is invalid.
 mlir::FailureOr<PromptRows> promptRowsOf(mlir::ModuleOp module);
 void setPromptRows(mlir::ModuleOp module, PromptRows rows);
 
-/// The element type of rows of prompts that multiply weights in blocks.
+/// The element type of activations multiplied by block-quantized weights in prefill.
 mlir::Type promptRowType(mlir::MLIRContext *context, PromptRows rows, ExactRows exact);
 /// The rows of prompts whose element type has that name (nameOfRows); nothing where none have.
 std::optional<std::pair<PromptRows, ExactRows>> promptRowsOfType(mlir::MLIRContext *context,
                                                                  llvm::StringRef name);
-/// An element type of rows as people read it: "f32", "bf16" or "int16 per 32".
+/// The display name of an element type of rows: "f32", "bf16" or "int16 per 32".
 std::string nameOfRows(mlir::Type element);
 
-/// What probes show: every op's result, or the rows that matrices are multiplied with.
+/// What probes record: every op's result, or the input rows of matmuls.
 enum class Probed { Results, ProductRows };
 
 /// What a command line option for a precision accepts.

@@ -13,32 +13,32 @@ namespace mica {
 /// How an op uses a weight operand.
 enum class WeightUse {
   None,    ///< no weight
-  Product, ///< a matrix that rows are multiplied with
+  Product, ///< the matrix of a matmul
   Table,   ///< a matrix that rows are gathered from
-  Vector,  ///< a gain or a bias: small, and kept in f32
-  Router,  ///< the matrix of a gate of experts: multiplied, small, and kept in f32
+  Vector,  ///< a norm weight or a bias: small, and kept in f32
+  Router,  ///< the matrix of an expert router: multiplied, small, and kept in f32
 };
 
-/// What `operand` is for its owner.
+/// How the owner of `operand` uses it.
 WeightUse classifyWeightUse(mlir::OpOperand &operand);
 
-/// The rows that `weight`, a product's matrix, is multiplied with; null where no value holds them,
-/// as those between the two matrices of an expert.
+/// The rows that `weight`, the matrix of a matmul, is multiplied by; null if they are not a value,
+/// such as those between the two matrices of an expert.
 mlir::Value multipliedRows(mlir::OpOperand &weight);
 
-/// A property that all values have that are the same weight: what a use needs spreads through calls
-/// to the symbol and from there to all other values.
+/// A property shared by all values that are the same weight: the requirement of a use is propagated
+/// through calls to the symbol and from there to all other values.
 class WeightProperty {
 public:
   /// `what` names the property in errors, e.g. "elements of".
   WeightProperty(mlir::ModuleOp module, llvm::StringRef what);
 
-  /// `value` needs `property` for `user`; fails when another use needs another one.
+  /// Requires `property` of `value` for `user`; fails if another use requires a different one.
   llvm::LogicalResult require(mlir::Value value, mlir::Attribute property, mlir::Operation *user);
 
   /// All values that are the same weight as `value`, itself among them.
   llvm::SetVector<mlir::Value> sameAs(mlir::Value value);
-  /// The symbol that `value` is got from, or null.
+  /// The symbol of `value`, or null.
   WeightOp symbolOf(mlir::Value value);
 
   /// Changes the types of all values that have the property, of their symbols and of functions.
@@ -56,22 +56,22 @@ private:
   llvm::MapVector<mlir::Value, mlir::Attribute> properties;
 };
 
-/// How several weights become one, in the words of `mica.weight`.
+/// How several weights are composed into one; see `mica.weight`.
 enum class Composition {
   Concat,          ///< rows one after the other
   Interleave,      ///< blocks of 64 rows that alternate
-  StackInterleave, ///< stacks of matrices, entry by entry interleaved
+  StackInterleave, ///< stacks of matrices, interleaved entry by entry
 };
 
-/// Replaces weight arguments of private functions by arguments that are composed of them, and the
-/// weights at every call as well. One composer serves one pass over one module.
+/// Replaces weight arguments of private functions, and the weights at every call, by composed ones.
+/// A composer is used for one pass over one module.
 class WeightComposer {
 public:
   explicit WeightComposer(mlir::ModuleOp module) : symbols(module) {}
 
-  /// Why `weights` cannot become one argument; empty when they can. They must be arguments of one
-  /// private function, each used once, and every call must pass weights that are not composed in
-  /// another way already.
+  /// Why `weights` cannot be composed into one argument; empty if they can. They must be arguments
+  /// of one private function, each used once, and no call may pass weights that are already
+  /// composed differently.
   llvm::StringRef rejectionReason(mlir::ValueRange weights, Composition composition);
 
   /// Adds the composed argument before the first of `weights`; at the calls a composed weight
@@ -79,10 +79,10 @@ public:
   mlir::BlockArgument compose(mlir::RewriterBase &rewriter, mlir::ValueRange weights,
                               Composition composition, mlir::RankedTensorType type);
 
-  /// Removes arguments that have been composed and have no use any more.
+  /// Removes arguments that have been composed and are no longer used.
   void eraseArguments(mlir::RewriterBase &rewriter, mlir::ValueRange weights);
 
-  /// Removes the composed weights that nothing refers to any more.
+  /// Removes weights that have been composed and are no longer referenced.
   void eraseUnusedWeights(mlir::ModuleOp module);
 
 private:
@@ -99,7 +99,7 @@ private:
   llvm::SetVector<mlir::Operation *> parts;
 };
 
-/// A legible name for the composition: a.q_proj.weight, a.k_proj.weight => a.qk_proj.weight; gate,
+/// A readable name for the composition: a.q_proj.weight, a.k_proj.weight => a.qk_proj.weight; gate,
 /// up => gate_up.
 std::string composeNames(llvm::ArrayRef<llvm::StringRef> names);
 

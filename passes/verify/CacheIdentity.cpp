@@ -68,7 +68,7 @@ private:
     return {};
   }
 
-  /// A loop must hand the cache of an iteration to the same place of the next iteration.
+  /// A loop must pass the cache of an iteration to the same argument of the next iteration.
   Value followLoop(scf::ForOp loop, unsigned index) {
     BlockArgument carried = loop.getRegionIterArg(index);
     return originOf(loop.getYieldedValues()[index]) == carried ? loop.getInitArgs()[index]
@@ -258,7 +258,7 @@ private:
     return diagnostic;
   }
 
-  /// No loop over layers has so many iterations one after the other that write nothing.
+  /// No loop over layers has that many consecutive iterations that write nothing.
   static constexpr int64_t kMaxEmptyIterations = 1000;
 
   ModuleOp module;

@@ -14,8 +14,8 @@
 using namespace mlir;
 using namespace mica;
 
-/// Whether the owner of `use` takes the cache away: appends, calls and what hands it on. Only
-/// reading leaves it.
+/// Whether the owner of `use` consumes the cache: appends, calls and terminators. Only reads do
+/// not.
 static bool isConsumed(OpOperand &use) { return !isa<ReadsState>(use.getOwner()); }
 
 static InFlightDiagnostic reportUse(Operation *user, Operation *consumer, StringRef how) {

@@ -19,7 +19,7 @@ static LogicalResult verifyNothingIsFused(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
-/// The rope after the keys that `attention` reads, where they were appended beside it.
+/// The rope of the keys that `attention` reads, if they are appended in the same function.
 static RopeOp findRopeOfKeys(AttentionOp attention) {
   Value keys = attention.getK();
   if (auto repeat = keys.getDefiningOp<RepeatKvOp>())

@@ -116,8 +116,8 @@ static void addTokens(mlir::ModuleOp module, const TokenizerTable &table) {
   module->setAttr("mica.model", entries.getDictionary(module.getContext()));
 }
 
-/// Says which tokens of the tokenizer the model has no row for: published models come with such,
-/// and a prompt that has one is refused only when it is fed.
+/// Warns about tokens of the tokenizer that are outside the model's vocabulary: some published
+/// models have them, and a prompt with one is rejected only when it is processed.
 static void warnOfSurplus(mlir::ModuleOp module, const TokenizerTable &table, StringRef folder) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   int64_t vocabulary = main ? EntrySignature(main).vocabulary() : 0;
@@ -179,8 +179,7 @@ static void warnAboutLength(StringRef model, const cpu::CompileReport &report) {
                           .str());
 }
 
-/// A program without a tokenizer takes ids alone. What a .mlir file has beside it is its writer's
-/// choice.
+/// A program without a tokenizer accepts only ids. For a .mlir file this is the author's choice.
 static void warnAboutNoTokenizer(const ModelInput &input, StringRef model) {
   if (input.folder == model)
     rt::reportWarning(input.folder + ": " + reasonForNoTokenizer(input.folder) +

@@ -55,7 +55,8 @@ std::vector<FooterPart> footerParts(StringRef footer) {
   for (StringRef line : lines) {
     bool isExample = line.starts_with("  ");
     line = line.ltrim();
-    // An empty line, an example and what follows it begin anew; lines of an example stay together.
+    // An empty line, an example and the text after it start a paragraph; lines of an example do
+    // not.
     if (line.empty() || line == "Example:" || line == "Examples:") {
       isNew = true;
       continue;

@@ -80,7 +80,7 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
       if (!isa<MicaDialect>(op->getDialect()) ||
           isa<GetWeightOp, SelectWeightOp, IndexTableOp, ReadsState, MergeHeadsOp>(op))
         return;
-      // Where no choice is written there is none: all but some products are generated.
+      // Only some matmuls have a choice of kernels; all other kernels are generated.
       auto selects = dyn_cast<SelectsKernel>(op);
       StringRef kind = stringifyKernelKind(
           selects ? selects.getKernel().value_or(KernelKind::Generated) : KernelKind::Generated);

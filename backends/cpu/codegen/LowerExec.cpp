@@ -301,7 +301,7 @@ void ExecLowering::callRuntime(OpBuilder &builder, Operation *op, RuntimeCall ca
   LLVM::CallOp::create(builder, loc, slot.type, operands);
 }
 
-/// The byte of the context at which the rows stand, or -1.
+/// The byte offset of the number of rows in the context, or -1.
 int64_t ExecLowering::rowsOffset(const Kernel &kernel) const {
   if (!kernel.rows)
     return -1;

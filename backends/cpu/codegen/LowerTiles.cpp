@@ -20,8 +20,8 @@ namespace mica::cpu {
 
 namespace {
 
-/// Upstream's conversion of branches does not know the type of tiles, its conversion of vectors
-/// does not touch branches: a loop that carries tiles needs both at once.
+/// Upstream's conversion of branches does not support the tile type, and its conversion of vectors
+/// does not handle branches: a loop that carries tiles needs both at once.
 struct LowerTiles : mica::cpu::impl::LowerTilesPassBase<LowerTiles> {
   void runOnOperation() override {
     WalkResult tiles = getOperation().walk([](Operation *op) {

@@ -59,8 +59,8 @@ static void addTargetAttributes(Module &module, const TargetDescription &target)
 
 Expected<std::unique_ptr<Module>> translateToLlvmIr(mlir::ModuleOp module, LLVMContext &context,
                                                     TargetMachine &machine) {
-  // What a loop says of itself is carried over to the branch back to its begin as an attribute that
-  // translation does not know.
+  // Loop annotations are attached to the back edge as an attribute that the translation does not
+  // support.
   module.walk([](mlir::LLVM::BrOp branch) {
     using mlir::LLVM::LoopAnnotationAttr;
     if (auto annotation =
@@ -79,7 +79,7 @@ Expected<std::unique_ptr<Module>> translateToLlvmIr(mlir::ModuleOp module, LLVMC
   addTargetAttributes(*translated, targetOf(module));
   std::string broken;
   raw_string_ostream stream(broken);
-  // No test: MLIR's own verifier has refused everything that is known to come here.
+  // Not tested: MLIR's verifier rejects all known invalid modules earlier.
   if (verifyModule(*translated, &stream))
     return createStringError("stage ll is broken: " + broken);
   return translated;

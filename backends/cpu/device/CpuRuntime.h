@@ -11,7 +11,7 @@ namespace mica::rt {
 
 class CpuRuntime final : public Runtime {
 public:
-  /// With so many threads, the caller counted. Error: fewer can be started.
+  /// With that many threads, including the caller. Error: they cannot all be started.
   static Result<std::unique_ptr<Runtime>> create(unsigned threads);
 
   const RuntimeTable &table() const override { return calls; }

@@ -156,8 +156,8 @@ MICA_PRODUCT_LOOP(productInt8By32, "avx2,avxvnni", __m256i, _mm256_setzero_si256
                   sum = _mm256_dpbusd_avx_epi32(sum, __m256i{}, __m256i{}))
 #undef MICA_PRODUCT_LOOP
 
-/// Products of tiles on four accumulators, 16 steps of them for each of `count`. Linux gives a
-/// process tiles when it asks for them.
+/// Products of tiles on four accumulators, 16 steps per iteration. On Linux a process must request
+/// permission to use tiles.
 #define MICA_TILE_LOOP(name, features, step)                                                       \
   __attribute__((target(features))) void name(int64_t count) {                                     \
     struct alignas(64) {                                                                           \
@@ -190,7 +190,7 @@ struct ProductLoop {
   double flops; ///< Of one instruction.
 };
 
-/// The best of those that the program's own code, or oneDNN beside it, may use.
+/// The fastest loop whose instructions the program's own code or oneDNN may use.
 ProductLoop bestProductLoop(const Manifest &m) {
   auto has = [&](std::string_view feature) {
     return std::find(m.features.begin(), m.features.end(), feature) != m.features.end();

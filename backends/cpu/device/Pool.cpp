@@ -84,7 +84,7 @@ Pool::Pool(unsigned threads) : pending(std::make_unique<Pending>()) {
   bool crowded = threads > processorsAllowed();
   forkSpin = crowded ? std::chrono::microseconds(0) : spinTime;
   joinSpin = crowded ? std::chrono::microseconds(0) : joinSpinTime;
-  // No exception may leave a thread behind that has been started.
+  // Threads that have been started must be joined if an exception is thrown.
   try {
     workers.reserve(threads - 1);
     for (unsigned i = 1; i < threads; ++i) {

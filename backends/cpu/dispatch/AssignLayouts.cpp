@@ -111,8 +111,8 @@ private:
     return groups;
   }
 
-  /// Groups of the same types are laid out alike, wherever they begin. The symbols move into the
-  /// order of their offsets, so that they read as they are stored.
+  /// Groups of the same types have the same layout relative to their beginning. The symbols are
+  /// sorted by offset, so that the IR lists them in storage order.
   void assignOffsets() {
     Builder builder(&getContext());
     Block &body = *getOperation().getBody();

@@ -46,8 +46,8 @@ int64_t mica::cpu::sumSegment(Precision type, int64_t k, const TargetDescription
 
 AttentionTilingAttr mica::cpu::chooseTiling(const AttentionShape &shape,
                                             mlir::MLIRContext *context) {
-  // Both phases must agree on the chunks: they are part of how sums are rounded. A chunk of 512
-  // positions is work for some microseconds, against which a task of its own costs little.
+  // Both phases must use the same chunks, because these affect how sums are rounded. A chunk of 512
+  // positions takes some microseconds, compared with which the overhead of a task is small.
   constexpr int64_t chunk = 512;
   // Where very many query heads share keys and values, a task takes some of them: enough that what
   // it does with a block costs more than its loads, and few enough for all threads to have work and

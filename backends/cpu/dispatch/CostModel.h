@@ -9,61 +9,63 @@
 
 namespace mica::cpu {
 
-/// A product of `rows` rows with a weight [n, k].
+/// A matmul of `rows` rows and a weight [n, k].
 struct ProductShape {
   int64_t rows, n, k;
-  Precision weights = Precision::F32; ///< as they are multiplied
-  /// Whether integers have a scale for each group along K, which must be applied inside the sum:
-  /// neither a library nor tile registers can.
+  Precision weights = Precision::F32; ///< in which they are multiplied
+  /// Whether integers have a scale for each group along K, which must be applied within the sum:
+  /// neither libraries nor tile registers support this.
   bool blocks = false;
-  /// Whether blocks are expanded to floats: a library reads those of all rows from the cache,
-  /// generated kernels expand them again for every 64 rows and have no tile registers.
+  /// Whether blocks are expanded to floats: a library reads the expanded weights from the cache for
+  /// all rows; generated kernels expand them again for every 64 rows and do not use tile registers.
   bool expands = false;
 };
 
-/// Whether tile registers multiply rows with weights of that precision and k columns: pairs of
-/// bf16, none left over.
+/// Whether tile registers can multiply rows by weights of that precision and k columns: pairs of
+/// bf16, without a remainder.
 bool tilesSupport(Precision weights, int64_t k);
 
-/// What the choice depends on besides the shape. The defaults of the passes' options are these, of
-/// what is not the target's.
+/// Parameters of the choice besides the shape. Those that do not depend on the target are the
+/// defaults of the passes' options.
 struct KernelCosts {
-  /// The most rows for which generated kernels, which read weights once at the memory's bandwidth,
-  /// are taken whatever the shape. At the shape of a Llama with 1 billion parameters, 2 threads of
-  /// a Zen 4, they were 1.2 times as fast as oneDNN in bf16 at 17 rows and as fast at 32
-  /// (`bench --prompt N`).
+  /// The maximum number of rows for which generated kernels, which read weights once at memory
+  /// bandwidth, are selected for all shapes. For the shape of a Llama with 1 billion parameters on
+  /// 2 threads of a Zen 4, they were 1.2 times as fast as oneDNN in bf16 at 17 rows and equally
+  /// fast at 32 (`bench --prompt N`).
   int64_t gemmThreshold = PhaseRows().gemmThreshold;
-  /// Rows that a call of a function for many rows is assumed to have.
+  /// The assumed number of rows of a call of a function for many rows.
   int64_t manyRows = 64;
-  /// Whether generated kernels multiply pairs of bf16 in tile registers, which beat oneDNN's at the
-  /// numbers of rows that prompts are read in: at the shape of a Llama with 1 billion parameters, 2
-  /// threads of a Xeon with AMX, 512 rows at once took 1/1.2 of the time (`bench --prompt N`).
+  /// Whether generated kernels multiply pairs of bf16 in tile registers. They are faster than
+  /// oneDNN's for the numbers of rows in prefill: for the shape of a Llama with 1 billion
+  /// parameters on 2 threads of a Xeon with AMX, 512 rows took 1/1.2 of the time (`bench --prompt
+  /// N`).
   bool tiles = false;
-  /// Multiply-adds below which a library call does not pay. A call costs about 5 us (descriptors,
-  /// waking the pool), generated kernels reach about 100 GFLOP/s at these sizes where oneDNN
-  /// reaches 500: 5 us * 2 / (1/100 - 1/500) per GFLOP/s is 0.6 MFLOP, hence a quarter of a million
-  /// multiply-adds.
+  /// Multiply-adds below which a library call does not pay off. A call costs about 5 us
+  /// (descriptors, waking the pool), generated kernels reach about 100 GFLOP/s at these sizes where
+  /// oneDNN reaches 500: 5 us * 2 / (1/100 - 1/500) per GFLOP/s is 0.6 MFLOP, hence a quarter of a
+  /// million multiply-adds.
   int64_t minWork = 262144;
   /// Whether the target's oneDNN is fast in a format: on AVX2 without AVX-512 its bf16 path is not.
   bool onednnF32 = true;
   bool onednnBf16 = true;
 
-  /// The costs on `target`; what does not depend on it has the defaults.
+  /// The costs on `target`; defaults for everything that does not depend on it.
   static KernelCosts of(const TargetDescription &target);
 };
 
-/// What exact rows of prompts are on `target` where they multiply weights in blocks.
+/// The type of exact activations multiplied by block-quantized weights in prefill on `target`.
 ExactRows exactRowsOn(const TargetDescription &target);
 
-/// Which kernel computes a product.
+/// Selects the kernel of a matmul.
 KernelKind chooseKernel(const ProductShape &shape, const KernelCosts &costs);
 
-/// Values along K whose products are summed from zero, before the sum is added to that of the
-/// values before them; k where all are summed at once. For products in `type`, F32 or BF16, of any
-/// number of rows: generated kernels add as oneDNN does, so that a row's bits do not depend on
-/// which of them computes it. oneDNN's rule is that of compute_blocking_heuristic_avx512 in its
-/// brgemm_matmul_utils.cpp, release 3.7; MatmulTest compares the sums. Not covered: products of
-/// expanded blocks on a target with tile registers, which oneDNN adds in the order of AMX.
+/// The length of the segments along K whose products are summed from zero before the sum is added
+/// to that of the previous segments; k if there is only one. For matmuls in `type`, F32 or BF16,
+/// with any number of rows: generated kernels use the same segments as oneDNN, so that a row's bits
+/// do not depend on which of them computes it. oneDNN's rule is that of
+/// compute_blocking_heuristic_avx512 in its brgemm_matmul_utils.cpp, release 3.7; MatmulTest
+/// compares the sums. Not covered: matmuls with expanded blocks on a target with tile registers,
+/// which oneDNN adds in the order of AMX.
 int64_t sumSegment(Precision type, int64_t k, const TargetDescription &target);
 
 /// Attention of query heads that share a key/value head.
@@ -72,7 +74,7 @@ struct AttentionShape {
   int64_t group; ///< query heads per key/value head
 };
 
-/// How attention is cut.
+/// Selects the tiling of attention.
 AttentionTilingAttr chooseTiling(const AttentionShape &shape, mlir::MLIRContext *context);
 
 } // namespace mica::cpu

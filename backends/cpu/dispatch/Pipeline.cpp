@@ -23,7 +23,7 @@ void mica::cpu::buildFusedToKernels(OpPassManager &pm, const StageOptions &optio
 }
 
 namespace {
-/// What chooses kernels can be told.
+/// Options of kernel selection.
 struct KernelOptions {
   explicit KernelOptions(mlir::detail::PassOptions &options)
       : manyRows(options, "many-rows", llvm::cl::desc("rows assumed of a `_many` function"),

@@ -24,11 +24,11 @@
 
 namespace mica::cpu {
 
-/// How far a compilation has come.
+/// The progress of a compilation.
 struct CompileProgress {
-  Stage stage;              ///< the one that is being reached
-  bool isReached = false;   ///< and has been written
-  uint64_t packedBytes = 0; ///< of weights, on the way to stage `exe`
+  Stage stage;              ///< the current stage
+  bool isReached = false;   ///< whether it has been written
+  uint64_t packedBytes = 0; ///< bytes of weights packed so far, before stage `exe`
   uint64_t bytesToPack = 0; ///< 0: not known yet
 };
 
@@ -36,32 +36,31 @@ struct CompileOptions {
   TargetDescription target;
   /// Default: the checkpoint's own precision, f16 as bf16.
   std::optional<Precision> weights;
-  /// Whether matrices that are stored in blocks keep their format.
+  /// Whether matrices that are stored in blocks are preserved.
   bool preserveBlocks = false;
-  /// How rows of prompts multiply weights in blocks; default: as the module states.
+  /// The activations multiplied by block-quantized weights in prefill; default: set by the module.
   std::optional<PromptRows> promptRows;
-  /// Default: bf16, and f32 where the weights are f32.
+  /// Default: bf16, or f32 if the weights are f32.
   std::optional<Precision> kv;
   /// Positions that a program reserves; default: the model's own length, at most 8192.
   std::optional<int64_t> maxSeq;
-  /// What probes of the program show, where it has any (`mica-insert-probes`).
+  /// What the program's probes record, if it has any (`mica-insert-probes`).
   std::optional<Probed> probes = {};
-  /// What errors of quantized weights weigh; null: those of all columns alike.
+  /// The weights of quantization errors by column; null: all columns have the same weight.
   const ColumnImportance *importance = nullptr;
   /// The last stage to reach.
   Stage emit = Stage::Exe;
-  /// Where not empty, a folder for the text of every stage.
+  /// If not empty, a folder for the text of every stage.
   std::string dumpFolder;
   /// The launcher's file; needed for stage `exe`.
   std::string launcher;
-  /// What to do where the program cannot be written, for errors.
+  /// The hint of errors if the program cannot be written.
   std::string outputHint = "choose another -o";
   /// The tokenizer's table; may be empty.
   llvm::ArrayRef<std::byte> tokenizer;
-  /// What the program puts conversations into words with: a template and the special tokens that it
-  /// names (abi/Manifest.h); may be empty.
+  /// The chat template and the special tokens that it refers to (abi/Manifest.h); may be empty.
   std::string chatTemplate;
-  std::string toolTemplate; ///< Of conversations with tools; empty: the same.
+  std::string toolTemplate; ///< For conversations with tools; empty: the same.
   std::vector<std::pair<std::string, std::string>> specialTokens;
   /// Called as the work advances.
   std::function<void(const CompileProgress &)> progress;
@@ -77,37 +76,37 @@ struct CompileReport {
   std::vector<StageReport> stages;
   uint64_t weightBytes = 0;
   unsigned packingThreads = 0; ///< 0: no weights were packed
-  /// Positions that the program reserves, bytes of its caches for each, and for all of them, of
-  /// which windows keep the last ones only: from stage `kernels` on.
+  /// The program's maximum sequence length, and the bytes of its caches per position and for a
+  /// sequence of that length, of which caches with a window store only a part: from stage `kernels`
+  /// on.
   int64_t maxSeq = 0, cacheBytesPerToken = 0, cacheBytes = 0;
   /// The precision of weights without a block format and of caches.
   Precision weights = Precision::F32, kv = Precision::F32;
-  /// How prompts multiply weights in blocks: from stage `kernels` on.
+  /// The activations multiplied by block-quantized weights in prefill: from stage `kernels` on.
   PromptRows promptRows = PromptRows::Exact;
   /// Block formats of the checkpoint that are preserved: from stage `kernels` on.
   std::map<std::string, int64_t> preservedBlocks;
-  /// How long texts may be that the scaling of rope was made for, where one says so.
+  /// The sequence length for which the rope scaling was made, if known.
   std::optional<int64_t> scaledFor;
-  /// What passes could not do, such as preserving blocks, and why.
+  /// Remarks of passes about missed transformations, such as blocks that are not preserved.
   std::vector<PassRemark> remarks;
 };
 
-/// A file that compiling writes, and the option that has named it.
+/// A file that a compilation writes, and the option that names it.
 struct OutputFile {
   std::string path;
   llvm::StringRef option;
 };
 
-/// All that `compile` would write.
+/// All files that `compile` would write.
 std::vector<OutputFile> outputsOf(const CompileOptions &options, llvm::StringRef output);
 
-/// Registers everything that compiling needs.
+/// Registers all required dialects, interfaces and translations.
 void registerCompilerDialects(mlir::DialectRegistry &registry);
 
-/// Takes `module` from stage `model` to `options.emit` and writes the result to `output`: text for
-/// the stages up to `asm`, an object, or the program. `weights` may be null below stage `exe`.
-/// Errors name the op, its place in the model and the hint; after one, nothing is at `output`
-/// that was not there before.
+/// Lowers `module` from stage `model` to `options.emit` and writes the result to `output`: text for
+/// the stages up to `asm`, an object, or the program. `weights` may be null before stage `exe`.
+/// Errors name the op, its location in the model and a hint; `output` is unchanged after an error.
 llvm::Expected<CompileReport> compile(mlir::ModuleOp module, const WeightSource *weights,
                                       const CompileOptions &options, llvm::StringRef output);
 
@@ -115,18 +114,18 @@ llvm::Expected<CompileReport> compile(mlir::ModuleOp module, const WeightSource 
 /// `loops` and `llvm`.
 StageTable stagesFor(const TargetDescription &target);
 
-/// What the passes up to stage `kernels` are told, for a model whose matrices have the precision
+/// The options of the passes up to stage `kernels`, for a model whose matrices have the precision
 /// `weights`.
 StageOptions stageOptionsOf(const CompileOptions &options, Precision weights);
 
-/// Chooses the precision of weights where none was asked for and the checkpoint is stored in
-/// blocks, most of whose numbers take so many bits.
+/// Chooses the precision of weights if none was requested and the checkpoint is block-quantized,
+/// by the number of bits of most of its weights.
 void chooseWeights(CompileOptions &options, double bits);
 
 /// The precision of the checkpoint's matrices: f32 where any is f32, else bf16.
 Precision checkpointPrecision(mlir::ModuleOp module);
 
-/// Elements of all weights: at stage `model` what people call the model's parameters.
+/// The number of elements of all weights: at stage `model` the model's number of parameters.
 int64_t countParameters(mlir::ModuleOp module);
 
 } // namespace mica::cpu

@@ -54,8 +54,8 @@ static func::FuncOp firstEntry(ModuleOp module) {
   return {};
 }
 
-/// Extents as the runtime reads them: -1 stands for the number of sequences, -2 for that of blocks
-/// of positions.
+/// Extents as the runtime reads them: -1 is the number of sequences, -2 that of blocks of
+/// positions.
 static json shapeOf(SequenceState state) {
   std::vector<int64_t> shape = state.getPhysicalType().getShape().vec();
   int64_t next = -1;

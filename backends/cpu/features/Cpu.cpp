@@ -22,7 +22,7 @@ struct Feature {
   Register reg;
   uint8_t bit;
   State state;
-  std::string_view base = {}; ///< The feature without which this one never comes.
+  std::string_view base = {}; ///< The feature that this one implies.
 };
 
 // Intel SDM volume 2A (CPUID) and AMD APM volume 3 (appendix E).

@@ -23,8 +23,8 @@ bool cpuHas(std::string_view name);
 /// The CPU's brand string, such as "AMD EPYC 9755", or "this CPU".
 std::string cpuName();
 
-/// Succeeds if everything in `features` is there; else an error naming the target and the features
-/// missing, without those that only come with another one that is missing.
+/// Succeeds if all `features` are available; else an error that names the target and the missing
+/// features, without those that imply another missing one.
 Status checkCpu(const std::string &target, const std::vector<std::string> &features);
 
 } // namespace mica::rt

@@ -1,9 +1,9 @@
 // In which order memory is asked for ahead of a loop that reads it from front to back.
 //
 // A hardware prefetcher follows a stream to the end of its page and starts over on the next one; it
-// follows several pages at once. So the loop asks, unit by unit as it goes, for the units of the
-// next 8 pages in turn: one of the first page, one of the second, and so on. In bits of an address:
-// [chunk][page of 8][unit of 16][byte of 256] is asked for when [chunk - 1][unit of 16][page of
+// follows several pages at once. Therefore the loop prefetches, unit by unit, the units of the next
+// 8 pages alternately: one of the first page, one of the second, and so on. In bits of an address:
+// [chunk][page of 8][unit of 16][byte of 256] is prefetched when [chunk - 1][unit of 16][page of
 // 8][byte of 256] is read.
 #ifndef MICA_BACKENDS_CPU_FEATURES_INTERLEAVEDPAGES_H
 #define MICA_BACKENDS_CPU_FEATURES_INTERLEAVEDPAGES_H

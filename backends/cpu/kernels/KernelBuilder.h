@@ -158,7 +158,7 @@ public:
   /// sums [16 x i32] + products of four neighboring bytes, a unsigned and b signed.
   mlir::Value dotBytes(mlir::Value sums, mlir::ArrayRef<mlir::Value> a,
                        mlir::ArrayRef<mlir::Value> b);
-  /// Whether integer rows of so many limbs are words, stored and multiplied as such.
+  /// Whether integer rows with that many limbs are stored and multiplied as words.
   bool hasWords(int64_t limbs) const { return limbs == 2 && target.usesWords(); }
   /// The even and the odd bytes of [64 x i8] as unsigned words, each as [32 x i16].
   mlir::SmallVector<mlir::Value> splitWords(mlir::Value bytes);
@@ -186,8 +186,8 @@ public:
   /// A loop that carries values.
   llvm::SmallVector<mlir::Value> carry(mlir::Value from, mlir::Value to, int64_t step,
                                        mlir::ValueRange inits, CarryBody body);
-  /// The same for a body that fills the registers: LLVM, which would spread the values of several
-  /// iterations over memory, is told not to unroll it.
+  /// The same for a body that uses all registers: disables unrolling by LLVM, which would spill the
+  /// values of several iterations.
   llvm::SmallVector<mlir::Value> carryRolled(mlir::Value from, mlir::Value to, int64_t step,
                                              mlir::ValueRange inits, CarryBody body);
   /// Calls `body(at)` for at = from, then for what it returned, while that is below `to`.

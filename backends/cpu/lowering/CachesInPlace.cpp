@@ -18,7 +18,7 @@ SmallVector<BlockArgument> mica::cpu::cachesOf(func::FuncOp entry) {
 
 namespace {
 
-/// Follows the caches forward through everything that may stand for the same memory.
+/// Follows the caches forward through all values that may refer to the same memory.
 class CacheFlow {
 public:
   explicit CacheFlow(ModuleOp module) : module(module) {}

@@ -211,7 +211,7 @@ private:
     return failure(result.wasInterrupted());
   }
 
-  /// What the loops that `value` comes out of began with.
+  /// The initial value of the loops that return `value`.
   static Value firstOf(Value value) {
     while (auto loop = value.getDefiningOp<scf::ForOp>())
       value = loop.getInitArgs()[cast<OpResult>(value).getResultNumber()];

@@ -97,9 +97,9 @@ private:
     return MemRefType::get(ShapedType::kDynamic, Builder(&getContext()).getI8Type());
   }
 
-  /// What a function returns lies in the scratch memory that the next call uses again: the caller
-  /// copies it to a buffer of its own, unless the only use is such a copy, made before other calls.
-  /// In a loop that buffer is one that the call has read for the last time.
+  /// The results of a function are in scratch memory that the next call reuses: the caller copies
+  /// them to a separate buffer, unless the only use is such a copy before any other call. In a
+  /// loop, that buffer is one that the call has read for the last time.
   static void keepResults(func::FuncOp function) {
     function.walk([](func::CallOp call) {
       OpBuilder builder(call->getContext());
@@ -146,7 +146,7 @@ private:
         if (!place || !call->isBeforeInBlock(place))
           return;
         auto copy = dyn_cast<memref::CopyOp>(user);
-        // A copy to itself is what keeps a result that lies there already.
+        // A copy to itself preserves a result that is already there.
         if (!copy || place != user || copy.getTarget() != operand || copy.getSource() == operand)
           read = true;
         else if (!written || user->isBeforeInBlock(written))

@@ -163,7 +163,7 @@ struct Product {
     Value target = residual ? residual : launch.empty(result, launch.rowsOf(x));
     if (*kernel == KernelKind::Generated)
       return lowerGenerated(launch, target);
-    // oneDNN adds its sums to a residual itself; it knows neither blocks nor the bias.
+    // oneDNN can add its sums to a residual, but supports neither blocks nor a bias.
     bool panels = bias || spec.blocks();
     return panels ? lowerPanels(launch, target) : lowerOneDnn(launch, target);
   }

@@ -22,8 +22,8 @@ struct VerifyInPlacePass : mica::cpu::impl::VerifyInPlaceBase<VerifyInPlacePass>
   }
 
 private:
-  /// An entry hands its caches back, each in the memory in which it received it, so that there is
-  /// nothing to return.
+  /// An entry returns its caches in the memory in which it received them, so the results are not
+  /// needed.
   LogicalResult dropResults(func::FuncOp function) {
     auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
     SmallVector<BlockArgument> caches = cachesOf(function);

@@ -45,7 +45,7 @@ static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofR
     }
     return largest;
   };
-  // Waking a thread takes as long as reading some ten KiB.
+  // Waking a thread takes as long as reading some tens of KiB.
   constexpr int64_t partBytes = 1 << 18;
   int64_t parts = std::clamp<int64_t>(rows * rowBytes / partBytes, 1,
                                       std::min<int64_t>(pool.getMaxConcurrency(), rows));

@@ -108,7 +108,7 @@ public:
   }
 
 private:
-  /// Looks once more for what was not finite: packing knows rows, but not whose they are.
+  /// Finds the source of a value that is not finite: packing works on rows, not on sources.
   llvm::Error notFinite() const {
     WeightType to = plan.blocks() ? WeightType::F32 : plan.to;
     StringRef beyond =

@@ -10,11 +10,11 @@
 
 namespace mica::rt {
 
-/// The peak rates of a machine, which kernels are compared with.
+/// The peak rates of a machine, for comparison with kernels.
 struct Peaks {
-  double bytesPerSecond = 0; ///< Reading memory that no cache holds.
+  double bytesPerSecond = 0; ///< Reading memory that is not in a cache.
   double flopsPerSecond =
-      0; ///< Of matrix products, with the best instruction that the program may use.
+      0; ///< For matrix products, with the best instruction that the program may use.
   std::string instruction; ///< Its name, or "given".
 };
 

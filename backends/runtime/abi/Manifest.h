@@ -20,9 +20,8 @@ struct CacheSpec {
   std::vector<int64_t>
       shape; ///< Physical; `batchSize` and `blockCount` are placeholders for run-time sizes.
   uint64_t bytesPerToken = 0; ///< Of one sequence.
-  int64_t window = 0;         ///< The model reads so many positions up to a row's own; 0: all.
-  int64_t slots =
-      0; ///< Positions that the ring of a state of fixed size holds; 0: see blocksOfCache.
+  int64_t window = 0;         ///< Positions up to a row's own that the model reads; 0: all.
+  int64_t slots = 0; ///< Positions in the ring of a state of fixed size; 0: see blocksOfCache.
 
   uint64_t elementBytes() const { return element == "f32" ? 4 : element == "bf16" ? 2 : 1; }
 
@@ -34,26 +33,26 @@ struct Manifest {
   std::string name, weights, kv;
   int64_t vocab = 0;
   int64_t maxSeq = 0;       ///< Positions per sequence.
-  int64_t maxPositions = 0; ///< The most that `maxSeq` could be.
+  int64_t maxPositions = 0; ///< The upper limit of `maxSeq`.
   std::string cpu;
   std::vector<std::string> features; ///< LLVM's names.
-  /// Formats of preserved blocks with their number of tensors, as text.
+  /// Formats of preserved blocks with the number of tensors of each, as text.
   std::vector<std::string> preservedBlocks;
-  /// Types of the rows that multiply them, by role.
+  /// Types of the activations multiplied by them, by role.
   std::vector<std::pair<std::string, std::string>> rows;
-  /// What the forward function takes, in this order; as many caches as `caches` has.
+  /// The arguments of the forward function in order; with as many caches as `caches` has.
   std::vector<EntryRole> arguments;
   std::vector<CacheSpec> caches;
   int64_t positionBlock = 64;
-  /// Caches with a window keep enough to take back so many positions of a sequence.
+  /// The number of positions of a sequence that can be rewound in caches with a window.
   int64_t rewindPositions = 0;
   uint64_t scratchBytesPerRow = 0, scratchBytesFixed = 0;
   uint64_t weightBytes = 0; ///< 0: not stated.
   uint64_t parameters = 0;  ///< Of the model as published; 0: not stated.
-  /// Up to this many rows in a call, a row's results are bit-identical whatever the other rows are
-  /// and whatever the processor is.
+  /// Up to this many rows in a call, a row's results are bit-identical for any other rows and on
+  /// any processor.
   int64_t batchInvariantRows = 1;
-  /// Rows of prompts are computed in different arithmetic than those of decoding.
+  /// Prefill and decode use different arithmetic.
   bool dependsOnRole = false;
   /// If the forward function takes lengths: the
   /// sequence lengths beyond which rope has different frequencies, ascending.
@@ -67,7 +66,7 @@ struct Manifest {
     std::optional<bool> doSample;
   } generation;
 
-  /// How a conversation becomes a text (runtime/text/jinja).
+  /// The chat template (runtime/text/jinja).
   struct Chat {
     std::string chatTemplate;
     std::vector<std::pair<std::string, std::string>> specialTokens; ///< Variables of the template.
@@ -82,28 +81,28 @@ struct Manifest {
   bool takesLengths() const;
 
   struct Cost {
-    double weightBytesPerToken = 0; ///< Bytes of weights that one decoded token reads.
-    /// Floating-point operations in products with weights, and those that the logits of a row add.
+    double weightBytesPerToken = 0; ///< Bytes of weights read per decoded token.
+    /// Floating-point operations of matmuls with weights, and those that the logits of a row add.
     double flopsPerToken = 0, flopsPerLogits = 0;
-    double kvBytesPerPosition =
-        0; ///< Bytes of cache that one decoded token reads per position before it.
+    double kvBytesPerPosition = 0; ///< Bytes of cache read per decoded token and previous position.
   } cost;
 
   std::string json; ///< The whole text, for `info --json`.
 };
 
-/// Bytes that a position of a sequence takes in all caches.
+/// Bytes per position of a sequence in all caches.
 uint64_t cacheBytesPerToken(const Manifest &manifest);
 
-/// Blocks of positions of a sequence that a cache has memory for, where a call of the model has at
-/// most `rows` rows of a prompt, and of decoding at most batchInvariantRows of a sequence: those of
-/// the whole context, or, with a window, a ring of what the rows see and of what may be taken back.
+/// The number of blocks of positions per sequence in a cache, if a call of the model has at most
+/// `rows` rows of a prompt, and at most batchInvariantRows decoded rows of a sequence: enough for
+/// the whole context or, with a window, a ring for the positions that rows attend to and those that
+/// can be rewound.
 int64_t blocksOfCache(const Manifest &manifest, const CacheSpec &cache, int64_t rows);
 
-/// Positions of a sequence that a cache has memory for.
+/// The number of positions per sequence in a cache.
 int64_t positionsOfCache(const Manifest &manifest, const CacheSpec &cache, int64_t rows);
 
-/// Bytes that a sequence of any length takes in a state of fixed size; 0 for others.
+/// Bytes per sequence in a state of fixed size; 0 for others.
 uint64_t stateBytes(const CacheSpec &cache);
 uint64_t stateBytesPerSequence(const Manifest &manifest);
 
@@ -113,8 +112,8 @@ uint64_t cacheBytesPerSequence(const Manifest &manifest, int64_t rows);
 /// Bytes of a call's buffers: scratch memory for all rows and the logits of some.
 uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits);
 
-/// Their limit, as far as rows can be split into calls: of the 64 MB that
-/// a program takes besides weights and caches, code and sampling from 128 Ki tokens need a part.
+/// Their limit, as far as rows can be split into calls. A program should need at most 64 MB besides
+/// weights and caches, which includes code and sampling from 128 Ki tokens.
 inline constexpr uint64_t kMaxStepBytes = uint64_t(40) << 20;
 
 /// Rows of a prompt per call, unless more are requested.

@@ -25,7 +25,7 @@ int64_t maxTokensOf(const GenerationSettings &settings) {
   return settings.maxTokens.value_or(GenerationSettings::defaultMaxTokens);
 }
 
-/// Of all that decides every text beside its request: the program and the options.
+/// A hash of everything that affects all results besides the requests: the program and the options.
 uint64_t hashOfSettings(const Model &model, const RunArguments &arguments) {
   const GenerationSettings &settings = arguments.settings;
   SamplingOptions sampling = samplingOptions(settings, model.manifest());

@@ -123,7 +123,7 @@ private:
     request.settings.maxTokens = maxTokens;
     request.settings.ignoreEos = true;
     request.settings.lookup = test.lookup;
-    // Drafts come from a text, with whose prompt they begin each time.
+    // Drafts depend on the text, so every run must start with its prompt.
     request.maxReused = test.lookup > 0 ? 0 : test.depth;
     request.totalLength = positionsBefore(test) + test.tokens;
     return request;

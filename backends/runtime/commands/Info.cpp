@@ -21,7 +21,7 @@ Json sectionsOf(const program::ProgramFile &file) {
   return sections;
 }
 
-/// What tokens are drawn by unless told otherwise.
+/// The default sampling settings.
 SamplingOptions defaultSampling(const Manifest &m) {
   GenerationSettings none;
   none.seed = 0;

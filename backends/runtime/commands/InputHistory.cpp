@@ -45,7 +45,7 @@ Result<std::vector<std::string>> InputHistory::read(size_t most) const {
     return turns;
   if (S_ISDIR(about.st_mode))
     return refused(path, "read", "it is a folder");
-  // Of a pipe or a device the end might never come.
+  // Reading a pipe or a device might never end.
   if (!S_ISREG(about.st_mode) && about.st_mode != 0)
     return refused(path, "read", "it is not a regular file");
   errno = 0;

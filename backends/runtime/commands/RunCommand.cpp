@@ -27,7 +27,7 @@ bool hasInput() {
          (S_ISFIFO(input.st_mode) || S_ISREG(input.st_mode) || S_ISSOCK(input.st_mode));
 }
 
-/// The text to continue; nothing where there is none. `reads`: whether stdin may say it.
+/// The prompt, or none. `reads`: whether it may be read from stdin.
 Result<std::optional<std::string>> promptText(const RunArguments &arguments, bool reads) {
   if (arguments.prompt)
     return arguments.prompt;

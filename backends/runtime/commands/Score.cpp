@@ -142,7 +142,7 @@ Result<ScoreRequest> parseScoreRequest(std::string_view line) {
 }
 
 Status scoreCommand(const Model &model, const ScoreArguments &arguments) {
-  // The answers, and the file about them, are of no use once the tool that asks is gone.
+  // The results are of no use if the calling tool has exited.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   // Whatever else is printed, such as a log of oneDNN, must not get between the rows.
   int out = dup(STDOUT_FILENO);

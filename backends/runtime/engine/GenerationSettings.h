@@ -14,7 +14,7 @@
 
 namespace mica::rt {
 
-/// An absent setting is the model's own (from its manifest), else a default.
+/// An absent setting has the model's own value (from its manifest), else a default.
 struct GenerationSettings {
   /// See SamplingOptions.
   std::optional<double> temperature, topP, minP, typicalP;
@@ -29,8 +29,8 @@ struct GenerationSettings {
   std::vector<LogitBias> logitBias;
   std::optional<uint64_t> seed;     ///< Absent: a random one.
   std::optional<int64_t> maxTokens; ///< New tokens; absent: defaultMaxTokens.
-  /// Tokens drafted from the text so far and verified in one call of the model, at most; absent or
-  /// 0: none. Changes no token.
+  /// The maximum number of tokens drafted from the text so far and verified in one call of the
+  /// model; absent or 0: none. Does not change the output.
   std::optional<int64_t> lookup;
   Tokens endTokens; ///< Tokens that end a text besides those of the manifest.
   bool ignoreEos = false;
@@ -41,7 +41,7 @@ struct GenerationSettings {
   static constexpr int64_t defaultMaxTokens = 256;
   static std::vector<std::string> defaultDryBreakers() { return {"\n", ":", "\"", "*"}; }
 
-  /// These settings, and those of `base` where these are absent.
+  /// These settings; absent ones are taken from `base`.
   GenerationSettings orElse(const GenerationSettings &base) const;
 };
 
@@ -51,7 +51,7 @@ template <typename T> struct SettingRange {
   constexpr bool contains(T value) const { return value >= min && value <= max; }
 };
 
-/// The values that each setting may have: parsers and checkSettings have them from here.
+/// The ranges of all settings, used by parsers and checkSettings.
 namespace setting_range {
 inline constexpr int64_t maxCount = std::numeric_limits<int32_t>::max();
 inline constexpr SettingRange<double> temperature{0, 1e6}, topP{0, 1}, minP{0, 1},
@@ -74,11 +74,11 @@ SamplingOptions samplingOptions(const GenerationSettings &settings, const Manife
 /// A seed that differs from run to run.
 uint64_t drawSeed();
 
-/// The names and values of the options that a model may propose.
+/// The names and values of the options that a model may recommend.
 std::vector<std::pair<std::string, double>> describeSampling(const SamplingOptions &options);
 
-/// The values of all settings in texts, by the names of their options without dashes: those that a
-/// generation with `settings` uses, wherever they come from.
+/// The effective values of all settings as text, by the names of their options without dashes, for
+/// a generation with `settings`.
 std::vector<std::pair<std::string, std::string>>
 describeSettings(const GenerationSettings &settings, const Manifest &manifest);
 

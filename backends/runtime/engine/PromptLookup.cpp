@@ -11,8 +11,8 @@ constexpr int64_t maxMatch = 32;
 constexpr int maxPlaces = 256;
 /// The least match length of each record.
 constexpr std::array<int64_t, 8> minLength{1, 2, 3, 4, 6, 9, 14, 32};
-/// What records say before they know anything: so many tokens right, the longer the match the more,
-/// of a text beside this one more after a token that both have than after others.
+/// The initial number of accepted tokens of each record: more for longer matches, and for an
+/// aligned text more after a common token than after differing ones.
 constexpr std::array<double, 10> priorRight{0.7, 1, 2, 3, 4, 5, 6, 8, 0.6, 2};
 constexpr double priorWrong = 1;
 /// How far after what differs a token is looked for that the text beside has as well.
@@ -41,8 +41,7 @@ void PromptLookup::observe(int32_t token) {
   text.push_back(token);
 }
 
-/// The first token of the text beside that is the same counts: a skipped one may be there again
-/// soon.
+/// The first equal token of the aligned text is used, because a skipped one may occur again soon.
 void PromptLookup::followAdjacent(int32_t token) {
   if (beside < 0)
     return;

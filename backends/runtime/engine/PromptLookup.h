@@ -10,39 +10,39 @@
 
 namespace mica::rt {
 
-/// Prompt lookup decoding (Saxena 2023): where the end of the text occurred before, what followed
-/// there is drafted. The text runs beside that earlier one from then on: a token that was another
-/// there, as the names in a list are, is skipped on both sides, and the next one that both have
-/// says where they continue together. A draft costs rows of the model, so its length follows from
-/// how often such drafts have been right: short matches and long ones are counted apart, in a text
-/// that does not repeat itself only rare trials are left, and in a template what varies ends the
-/// draft. The same text gives the same drafts everywhere: no clock is involved.
+/// Prompt lookup decoding (Saxena 2023): if the end of the text has occurred before, the tokens
+/// that followed that occurrence are drafted. From then on the text is aligned with the earlier
+/// occurrence: a token that differs, such as a name in a list, is skipped on both sides, and the
+/// next token that both have in common shows where they continue together. A draft costs rows of
+/// the model, so its length depends on the acceptance rate of similar drafts. Short and long
+/// matches are counted separately; in a text without repetitions only rare trials remain, and in a
+/// template the draft ends where the text varies. Drafts depend on the text alone, not on timing.
 class PromptLookup {
 public:
   using Tokens = std::vector<int32_t>;
 
   /// A row is drafted if its probability of acceptance is at least this.
   explicit PromptLookup(double minAcceptance);
-  /// For a model with weights of that size. One more row costs 0.01 to 0.05 rows of its own where
-  /// weights come from memory, up to 0.3 for a small model in the caches.
+  /// For a model with weights of that size. An additional row costs 0.01 to 0.05 of a single row if
+  /// weights are read from memory, up to 0.3 for a small model in the caches.
   static double defaultMinAcceptance(uint64_t weightBytes);
 
-  /// The text grows by a token.
+  /// Appends a token to the text.
   void observe(int32_t token);
-  /// At most `most` tokens that may follow; empty where no draft is likely to pay.
+  /// Drafts at most `most` tokens; empty if no draft is likely to pay off.
   Tokens draft(int64_t most);
-  /// How many tokens at the beginning of the last draft were right.
+  /// Reports how many tokens of the last draft were accepted.
   void learn(int64_t drafted, int64_t accepted);
 
 private:
   struct Match {
-    int64_t last = -1;  ///< where the matching text ends
+    int64_t last = -1;  ///< the last position of the matching text
     int64_t length = 0; ///< at most maxMatch
   };
-  /// Where drafts come from: matches by their length, or the text beside which this one runs, after
-  /// tokens that differ and after one that is the same.
+  /// The sources of drafts: matches by their length, or the aligned text, after differing tokens
+  /// and after an equal token.
   static constexpr size_t matchRecords = 8, differingRecord = 8, adjacentRecord = 9;
-  /// How drafts after matches of some length have done; old news counts less.
+  /// The acceptance of drafts from a source; older results have less weight.
   struct Record {
     double right = 0, wrong = 0;
     int64_t when = 0; ///< the length of the text when it was written
@@ -55,12 +55,12 @@ private:
 
   double minAcceptance;
   Tokens text;
-  std::vector<int32_t> before; ///< of each token, where the same one occurred last; -1
-  std::unordered_map<int32_t, int32_t> newest; ///< of each token, where it occurs last
-  int64_t beside = -1; ///< what follows the last token that the text beside has; -1: there is none
-  int64_t differing = 0; ///< tokens since then
+  std::vector<int32_t> before; ///< per position, the previous occurrence of its token, or -1
+  std::unordered_map<int32_t, int32_t> newest; ///< per token, its last occurrence
+  int64_t beside = -1;   ///< the position in the aligned text after the last common token; -1: none
+  int64_t differing = 0; ///< differing tokens since then
   std::array<Record, adjacentRecord + 1> records;
-  size_t used = 0; ///< the record that the last draft relied on
+  size_t used = 0; ///< the record of the last draft's source
 };
 
 } // namespace mica::rt

@@ -13,7 +13,7 @@
 
 namespace mica::rt {
 
-/// What is added to a token's logit; -inf bans it.
+/// A value added to a token's logit; -inf bans it.
 struct LogitBias {
   int32_t token;
   float bias;
@@ -25,7 +25,7 @@ struct LogitBias {
 /// typical, XTC. With Mirostat, nothing follows the temperature but Mirostat. DRY, XTC and Mirostat
 /// have llama.cpp's meaning.
 struct SamplingOptions {
-  double temperature = 0.8; ///< 0: greedy, the lowest index of the largest logit.
+  double temperature = 0.8; ///< 0: greedy, lowest index among equal logits.
   int64_t topK = 0;         ///< Keep logits not below the k-th largest; 0: all.
   double topP = 0.95;       ///< Keep the most likely tokens until their mass reaches this; 1: all.
   double minP = 0;          ///< Drop tokens less likely than this times the most likely one.
@@ -35,16 +35,16 @@ struct SamplingOptions {
   /// Keep the tokens whose information is nearest to the expected one until their mass reaches this
   /// (Meister et al. 2022); 1: all.
   double typicalP = 1;
-  double presencePenalty = 0;  ///< Taken from the logits of tokens that were generated before.
+  double presencePenalty = 0;  ///< Subtracted from the logits of generated tokens.
   double frequencyPenalty = 0; ///< The same, times how often each was generated.
   std::vector<LogitBias> logitBias = {};
-  /// DRY: a token that would continue a repetition of n tokens loses multiplier * base ^ (n -
-  /// allowed length), where n is at least the allowed length. 0: off.
+  /// DRY: subtracts multiplier * base ^ (n - allowed length) from the logit of a token that would
+  /// continue a repetition of n tokens, where n is at least the allowed length. 0: off.
   double dryMultiplier = 0;
   double dryBase = 1.75;
   int64_t dryAllowedLength = 2;
-  int64_t dryPenaltyLastN = -1; ///< Looks at so many tokens, those of the prompt included; -1: all.
-  std::vector<Tokens> dryBreakers = {}; ///< No repetition reaches over one of these sequences.
+  int64_t dryPenaltyLastN = -1; ///< The number of tokens to scan, including the prompt; -1: all.
+  std::vector<Tokens> dryBreakers = {}; ///< Repetitions do not extend across these sequences.
   /// XTC: with this probability, drop all tokens that have at least the threshold's probability (at
   /// temperature 1), but for the least likely of them. 0, or a threshold above 0.5: off.
   double xtcProbability = 0;
@@ -56,8 +56,7 @@ struct SamplingOptions {
   double mirostatEta = 0.1; ///< The learning rate.
 };
 
-/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers everywhere, whatever the C++ library
-/// does.
+/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers with every C++ library.
 class Random {
 public:
   explicit Random(uint64_t seed) : state(seed) {}
@@ -69,25 +68,25 @@ private:
   uint64_t state;
 };
 
-/// One sequence's sampler: it remembers that sequence's tokens and has random numbers of its own,
-/// so a sequence's text does not depend on the batch around it.
+/// The sampler of one sequence: it records that sequence's tokens and has its own random numbers,
+/// so the text does not depend on other sequences.
 class Sampler {
 public:
   struct Candidate {
     int32_t token;
-    double weight; ///< Proportional to its probability, the likeliest has 1.
+    double weight; ///< Proportional to its probability; 1 for the most likely token.
   };
 
-  /// `stream` tells sequences with the same seed apart.
+  /// `stream` distinguishes sequences with the same seed.
   Sampler(const SamplingOptions &options, int64_t vocab, uint64_t stream = 0);
 
-  /// Tells of a token of the prompt.
+  /// Records a token of the prompt.
   void observe(int32_t token);
-  /// Tells of a token that the text continues with.
+  /// Records a generated token.
   void append(int32_t token);
-  /// The next token. Errors: a logit is NaN or +inf, or all are -inf, by themselves or by biases.
+  /// Samples the next token. Errors: a logit is NaN or +inf, or all are -inf, possibly by biases.
   Result<int32_t> sample(std::span<const float> logits);
-  /// The tokens that may be drawn, in no order. Draws a random number where XTC is on.
+  /// The tokens that may be sampled, unordered. Uses a random number if XTC is on.
   Result<std::vector<Candidate>> candidates(std::span<const float> logits);
 
 private:
@@ -97,7 +96,7 @@ private:
   void applyDry(std::span<float> logits) const;
   void applyXtc(std::vector<Candidate> &all);
   void applyMirostat(std::vector<Candidate> &all) const;
-  /// The largest of `logits`, which `given` have become. Errors as sample.
+  /// The largest of `logits`, which were computed from `given`. Errors as for sample.
   static Result<int32_t> best(std::span<const float> given, std::span<const float> logits);
 
   SamplingOptions options;
@@ -106,7 +105,7 @@ private:
   std::unordered_set<int32_t> seen;
   std::map<int32_t, int64_t> generated; ///< How often each token was.
   Tokens history;                       ///< All tokens; empty without DRY.
-  double mu; ///< Of Mirostat: the most information that a token may have, in bits.
+  double mu; ///< For Mirostat: the maximum information of a token, in bits.
 };
 
 /// The lowest index of the largest logit. Errors as Sampler::sample.

@@ -385,7 +385,7 @@ bool Scheduler::prepare() {
   return false;
 }
 
-/// Computes the queued rows and hands their logits on. How many there were.
+/// Computes the queued rows and passes on their logits. Returns how many there were.
 int64_t Scheduler::run() {
   if (!prepare())
     return 0;
@@ -436,8 +436,8 @@ bool Scheduler::choose(const Row &row, std::span<const float> logits) {
   return false;
 }
 
-/// The text of a slot continues with `token`, where `behind` drafted rows follow the row that it
-/// was chosen from. Whether the first of these holds it and the text is not finished; otherwise
+/// Appends `token` to the text of a slot; `behind` drafted rows follow the row that it was sampled
+/// from. Returns whether the first of these has that token and the text is not finished; otherwise
 /// they are discarded.
 bool Scheduler::accept(size_t s, int32_t token, std::span<const float> logits, int64_t behind) {
   Task &task = *slots[s].task;

@@ -3,18 +3,17 @@
 // then each step computes the newest token of every text in progress and what has been drafted
 // after it.
 //
-// What a row's arithmetic depends on is the role of its position, prompt or decode (RowRole.h), so
-// rows of prompts and rows that decode never share a call of the model. A row's results do not
-// depend on the others of its call, so a text does not depend on other requests. Beyond
-// Manifest::batchInvariantRows rows that holds unless oneDNN multiplies in AMX tiles; each prompt
-// computed in separate calls keeps it there as well.
+// The arithmetic of a row depends on the role of its position, prefill or decode (RowRole.h), so
+// the two never share a call of the model. The results of a row do not depend on the other rows of
+// its call, so a text does not depend on other requests. Beyond Manifest::batchInvariantRows rows
+// this does not hold if oneDNN uses AMX tiles, unless each prompt is computed in separate calls.
 //
-// For the same reason it does not depend on what is cached: where the arithmetic depends on the
-// role, a prompt reuses positions that were computed as a prompt's. The answer to an earlier turn
-// was decoded, and is computed again as a part of the next turn's prompt.
+// For the same reason a text does not depend on the state of the cache: if the arithmetic depends
+// on the role, a prompt reuses only positions that were computed in prefill. The answer to an
+// earlier turn was decoded, and is recomputed as part of the next turn's prompt.
 //
 // submit and cancel may be called from any thread and from listeners, everything else from one
-// thread at a time. Listeners are called by step alone.
+// thread at a time. Listeners are called only from step.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_SCHEDULER_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_SCHEDULER_H
 
@@ -33,25 +32,25 @@ class Scheduler {
 public:
   struct Options {
     int64_t slots = 1;
-    /// The row budget of a step for prompts, and the most rows of a prompt in one call of the
-    /// model, see prefillChunkSize. Prompts in progress take turns at it, but with promptsFirst.
+    /// The row budget of a step for prompts, and the maximum number of rows of a prompt in one call
+    /// of the model, see prefillChunkSize. Without promptsFirst, prompts share it round-robin.
     int64_t promptRows = 512;
-    /// One call may compute rows of several prompts. Fewer calls, but see above on AMX.
+    /// Allows one call to compute rows of several prompts. Fewer calls, but see above on AMX.
     bool promptsShareCalls = false;
-    /// Texts wait as long as prompts can be computed: a step then is one call for prompts, or
-    /// decodes. Otherwise each step decodes first and then computes prompts within the row budget.
+    /// Decodes only if there is no prompt to compute: a step is one call for prompts, or decodes.
+    /// Otherwise each step decodes first and then computes prompts within the row budget.
     bool promptsFirst = false;
   };
   using RequestId = uint64_t;
 
   /// What has been computed so far.
   struct Totals {
-    int64_t promptTokens = 0, decodeTokens = 0; ///< Positions; of drafts, those that were right.
-    int64_t promptCalls = 0, decodeCalls = 0;   ///< Of the model.
-    int64_t drafted = 0, accepted = 0;          ///< Tokens drafted, and those that were right.
+    int64_t promptTokens = 0, decodeTokens = 0; ///< Positions; of drafts, accepted ones only.
+    int64_t promptCalls = 0, decodeCalls = 0;   ///< Calls of the model.
+    int64_t drafted = 0, accepted = 0;          ///< Drafted and accepted tokens.
     int64_t recomputedTokens = 0;               ///< See Session::recomputedTokens.
     double promptSeconds = 0, decodeSeconds = 0;
-    double recomputeSeconds = 0; ///< No part of the others.
+    double recomputeSeconds = 0; ///< Not included in the others.
 
     Totals operator-(const Totals &before) const;
   };
@@ -64,7 +63,7 @@ public:
   /// Queues a request. `listener` must outlive it. Errors are those of checkRequest.
   Result<RequestId> submit(Request request, RequestListener &listener);
   /// Ends a request at the beginning of the next step, or before the next call of the model that
-  /// recomputes its positions. Nothing happens where it is finished already.
+  /// recomputes its positions. Does nothing if the request is already finished.
   void cancel(RequestId id);
   /// Advances all requests. Returns whether any is unfinished afterwards.
   bool step();
@@ -79,17 +78,17 @@ private:
   struct Task;
   struct Slot {
     std::unique_ptr<Task> task; ///< Null: the slot is free.
-    Tokens cached;              ///< Of a free slot, the tokens of its reusable positions.
+    Tokens cached;              ///< If the slot is free, the tokens of its reusable positions.
   };
   /// A row that has been queued in the session.
   struct Row {
     size_t slot;
     int32_t token;
     RowRole role;
-    bool logits;        ///< Wanted, for whatever reason.
-    bool sample;        ///< The next token is chosen from its logits.
-    bool ends;          ///< The last row of a prompt that no token is to follow.
-    int64_t behind = 0; ///< Drafted rows that follow it.
+    bool logits;        ///< Its logits are needed.
+    bool sample;        ///< The next token is sampled from its logits.
+    bool ends;          ///< The last row of a prompt after which nothing is generated.
+    int64_t behind = 0; ///< The number of drafted rows that follow it.
   };
 
   Scheduler(const Model &model, const Options &options, std::unique_ptr<Session> session);
@@ -125,11 +124,11 @@ private:
   std::unique_ptr<Session> session;
   std::vector<Slot> slots;
   std::deque<std::unique_ptr<Task>> waiting;
-  std::vector<Row> rows; ///< Queued in the session, in its order.
+  std::vector<Row> rows; ///< The rows queued in the session, in order.
   Totals counted;
-  uint64_t turns = 0; ///< Of prompts, given so far.
+  uint64_t turns = 0; ///< Chunks given to prompts so far, for the round-robin order.
 
-  /// What other threads hand over.
+  /// Requests and cancellations from other threads.
   struct Inbox {
     std::mutex mutex;
     std::vector<std::unique_ptr<Task>> submitted;

@@ -379,8 +379,8 @@ static void reorderRows(float *values, size_t width, std::vector<size_t> order) 
     }
 }
 
-/// Calls the model for the queued rows, once for each role where it depends on them. Prompts come
-/// first: a sequence has its prompt before what follows.
+/// Calls the model for the queued rows, once for each role if the model depends on it. Prompts are
+/// first, because a sequence's prompt precedes its decoded rows.
 Status Session::callByRole() {
   if (Status grown = growLogits(queue.outputs.size()); !grown)
     return grown;

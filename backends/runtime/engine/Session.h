@@ -2,27 +2,26 @@
 //
 // mica_forward takes an array of pointers to memref descriptors, the role of all rows
 // (abi/RowRole.h), and the functions of the runtime (abi/RuntimeTable.h). The descriptors are
-// {allocated, aligned, offset, sizes[R], strides[R]}, all words of 8 bytes, row-major. Which they
-// are, and in which order, the manifest says (T rows, O outputs, V vocabulary; see
-// ir/Entry/EntryRoles.h):
+// {allocated, aligned, offset, sizes[R], strides[R]}, all words of 8 bytes, row-major. The manifest
+// lists them in order (T rows, O outputs, V vocabulary; see ir/Entry/EntryRoles.h):
 //   tokens i32[T], sequences i32[T], positions i32[T], outputs i32[O], lengths i32[T], each cache
 //   as in the manifest, weights u8[bytes], scratch u8[bytes], logits f32[O, V]
-// Row t holds token tokens[t] of sequence sequences[t] at position positions[t]; lengths[t] is how
-// many positions that sequence is read for, which its frequencies follow. Rows of one sequence are
-// contiguous and in increasing position. Row outputs[o] is the one whose logits are logits[o].
+// Row t holds token tokens[t] of sequence sequences[t] at position positions[t]; lengths[t] is the
+// total length of that sequence, on which its rope frequencies depend. Rows of one sequence are
+// contiguous and in increasing position. logits[o] are the logits of row outputs[o].
 //
-// Where the arithmetic of a row depends on its role, the session calls the model once for each role
-// that is queued, so that a row is computed alike whatever else is queued with it.
+// If the arithmetic of a row depends on its role, the session calls the model once for each role
+// that is queued, so that a row's results do not depend on the other queued rows.
 //
 // A cache with a window has memory for a ring of R blocks: position p is stored in block p / 64 mod
 // R, until a later position overwrites it. A state of fixed size is a ring as well, of as many
 // slots as the manifest says: position p is in slot p mod slots. A sequence that is rewound further
 // than the rings allow is recomputed from its first position.
 //
-// Where frequencies follow the length, all rows of a sequence must be on one side of each
-// threshold. When a sequence crosses one, in either direction, the session reads its tokens again,
-// once, with the frequencies of the new length, each in the role that it had. Between thresholds
-// rows keep what they were made with.
+// If frequencies depend on the length, all rows of a sequence must be on the same side of each
+// threshold. When a sequence crosses one, in either direction, the session recomputes its tokens
+// once with the frequencies of the new length, each in its original role. Between thresholds rows
+// are not recomputed.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_SESSION_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_SESSION_H
 
@@ -39,7 +38,7 @@ Status checkToken(const Manifest &manifest, int32_t token);
 class Session {
 public:
   /// Reserves caches for `sequences` sequences of the model's max_seq positions. `model` must
-  /// outlive the session. `chunk` is how many rows of a prompt a call of the model has at most.
+  /// outlive the session. `chunk` is the maximum number of rows of a prompt per call of the model.
   static Result<std::unique_ptr<Session>> create(const Model &model, int64_t sequences,
                                                  int64_t chunk);
 
@@ -49,44 +48,41 @@ public:
   int64_t length(int64_t sequence) const { return lengths[sequence]; }
   /// Positions that are still free.
   int64_t room(int64_t sequence) const { return model.manifest().maxSeq - lengths[sequence]; }
-  /// Goes back to the first `length` positions of a sequence, if all that the next row would see is
-  /// still there; otherwise to none. Returns how many positions are left: those after them must be
-  /// recomputed. The last Manifest::rewindPositions that have been computed can always be rewound,
-  /// or, where a state has slots, as many positions as these are more than its window.
+  /// Keeps the first `length` positions of a sequence if everything that the next row attends to is
+  /// still stored; otherwise none. Returns how many positions remain: those after them must be
+  /// recomputed. The last Manifest::rewindPositions computed positions can always be rewound or,
+  /// for a state with slots, as many positions as it has slots beyond its window.
   int64_t rewind(int64_t sequence, int64_t length);
-  /// How many positions rewind would leave.
+  /// How many positions rewind would keep.
   int64_t rewindable(int64_t sequence, int64_t length) const;
-  /// Rows of a sequence up to position `total` are read as parts of a text of that length. Without
-  /// it, a row is read as the last one of its text.
+  /// Rows of a sequence up to position `total` are computed as parts of a text of that length. By
+  /// default, a row is computed as the last one of its text.
   void setTotalLength(int64_t sequence, int64_t total);
-  /// How many rows may be queued at once without one of them crossing a threshold, from the next
-  /// on.
+  /// How many more rows can be queued at once without crossing a threshold.
   int64_t positionsUntilThreshold(int64_t sequence) const;
-  /// Tokens that were recomputed, and the time that took.
+  /// The number of recomputed tokens, and the time spent on them.
   int64_t recomputedTokens() const { return numRecomputed; }
   double recomputeSeconds() const { return secondsRecomputing; }
 
-  /// Queues the next row of a sequence. All rows of one sequence must be queued one after the
-  /// other, no more at once than blocksOfCache is told, and all that are queued together are read
-  /// on the last one's side of a threshold.
-  /// Errors: a token outside the vocabulary, a full context.
+  /// Queues the next row of a sequence. All rows of one sequence must be queued consecutively, at
+  /// most as many as were passed to blocksOfCache; all rows queued together are computed on the
+  /// side of a threshold of the last one. Errors: a token outside the vocabulary, a full context.
   Status add(int64_t sequence, int32_t token, RowRole role, bool wantLogits);
   int64_t queued() const { return queue.count(); }
-  /// Forgets the queued rows.
+  /// Discards the queued rows.
   void discardQueued();
-  /// Whether buffers for one more row with logits would take more than kMaxStepBytes: a caller that
-  /// queues rows of many sequences runs what is queued first. A few rows with logits are always
-  /// taken.
+  /// Whether buffers for one more row with logits would exceed kMaxStepBytes, so that a caller that
+  /// queues rows of many sequences should run the queued rows first. A few rows with logits are
+  /// always accepted.
   bool atMemoryLimit() const;
-  /// Whether the session shall continue to recompute a sequence's tokens.
+  /// Whether to continue recomputing a sequence's tokens.
   using ShouldContinue = std::function<bool(int64_t sequence)>;
-  /// Recomputes the rows before the queued ones where they are in another regime;
-  /// `shouldContinue` is asked before each call of the model. False where it has said no: the
-  /// queued rows are discarded then, as are the positions of that sequence that have not been
-  /// recomputed.
+  /// Recomputes the rows before the queued ones if they are in another regime; `shouldContinue` is
+  /// called before each call of the model. If it returns false, so does this function, and the
+  /// queued rows and the positions of that sequence that have not been recomputed are discarded.
   Result<bool> prepare(const ShouldContinue &shouldContinue);
   /// Runs the queued rows, prepared or not. The logits, f32[outputs, vocab] in the order of the
-  /// rows that wanted them, are valid until the next run.
+  /// rows that requested them, are valid until the next run.
   Result<std::span<const float>> decode();
 
 private:

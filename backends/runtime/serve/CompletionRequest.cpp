@@ -428,7 +428,7 @@ void RequestReader::readToolChoice(const Json &value) {
   usesTools = value == "auto";
 }
 
-/// Many templates pass over what they do not know: the text then stays as it is where that changes.
+/// Many templates ignore what they do not support: changing it then does not change the text.
 void RequestReader::requireAllRead(const ChatTemplate &chat, const std::string &text) const {
   auto requireRead = [&](const std::string &what, auto change) {
     Json changed = messages;

@@ -21,8 +21,8 @@ public:
   ~EngineThread();
 
   using Submission = std::pair<Request, std::shared_ptr<RequestListener>>;
-  /// Submits all or none, from any thread. A listener is kept until its request is finished, and
-  /// hears of it on the engine's thread. Absent: so many requests may not wait. Errors are those of
+  /// Submits all or none, from any thread. A listener is kept until its request is finished, and is
+  /// called on the engine's thread. Absent: too many requests are waiting. Errors are those of
   /// Scheduler::submit.
   Result<std::optional<std::vector<Scheduler::RequestId>>>
   submit(std::vector<Submission> submissions);

@@ -221,7 +221,7 @@ void Connection::watch() {
                                                  number = exchangeNumber](error_code error) {
     if (error || !self->inExchange || self->exchangeNumber != number || self->closed)
       return;
-    // Readable without bytes: the end. With bytes the next request has come early.
+    // Readable without bytes: the connection is closed. With bytes: a pipelined request.
     char byte = 0;
     ssize_t got = ::recv(self->stream.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK))

@@ -29,8 +29,8 @@ bool isIgnored(int signal) noexcept {
 
 struct Handled {
   int signal;
-  /// At the start of the process: LLVM's handlers, which may come before ours, take the place of
-  /// SIG_IGN as well, and leave it behind when they have run.
+  /// At the start of the process: LLVM's handlers, which may be installed before ours, also replace
+  /// SIG_IGN, and restore it when they have run.
   bool ignored = isIgnored(signal);
   struct sigaction before = {}; ///< What was to happen without us.
 };

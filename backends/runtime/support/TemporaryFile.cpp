@@ -67,8 +67,8 @@ std::string cannotBeWritten(int error, std::string_view another) {
   }
 }
 
-/// The folder of the system that `path` is in: whoever writes there wants a device or what the
-/// kernel makes of it, and a file that takes the name would hide that. Empty: none.
+/// The system folder that contains `path`: writing there is meant for a device or a kernel
+/// interface, which a regular file of that name would hide. Empty: none.
 static std::string_view systemFolderOf(std::string_view path) {
   for (std::string_view folder : {"/dev", "/proc", "/sys"})
     if (path.starts_with(folder) && path.substr(folder.size()).starts_with("/") &&

@@ -1,4 +1,4 @@
-// A file that gets its name only when it is complete.
+// A file that appears under its name only when it is complete.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_TEMPORARYFILE_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_TEMPORARYFILE_H
 
@@ -23,7 +23,7 @@ struct Replaceable {
 };
 
 /// "cannot be written (REASON); HINT", to follow the path. REASON and the beginning of
-/// HINT follow from `error`, an errno; `another` is the general hint, such as "choose another -o".
+/// HINT depend on `error`, an errno; `another` is the general hint, such as "choose another -o".
 std::string cannotBeWritten(int error, std::string_view another);
 
 /// Whether `target` may be written: rejects, with the message of cannotBeWritten, anything
@@ -32,17 +32,16 @@ std::string cannotBeWritten(int error, std::string_view another);
 Status checkTarget(const std::string &target, const Replaceable &replaceable,
                    std::string_view another);
 
-/// The name of the file that the temporary file or folder `name` was to become; empty: it is no
-/// such name.
+/// The target of the temporary file or folder `name`; empty if it is not such a name.
 std::string_view targetOfTemporary(std::string_view name);
 
-/// Every file that the tools and programs write goes through this class. It is beside its
-/// target until `commit`. Destroyed before that, or when a signal ends the process (see
-/// SignalCleanup.h), it leaves nothing behind; what a killed process has left is removed by the
-/// next that writes to the same target.
+/// All files that tools and programs write use this class. The file is in the folder of its target
+/// until `commit`. It is removed if it is destroyed before that, or if a signal ends the process
+/// (see SignalCleanup.h); a file left by a killed process is removed by the next process that
+/// writes to the same target.
 class TemporaryFile {
 public:
-  /// Readable and writable. Refuses what checkTarget refuses, and a missing folder.
+  /// Readable and writable. Rejects what checkTarget rejects, and a missing folder.
   static Result<std::unique_ptr<TemporaryFile>>
   create(std::string target, const Replaceable &replaceable, std::string_view another);
   ~TemporaryFile();
@@ -68,12 +67,12 @@ private:
   bool isCreated = false; ///< and not another process's
 };
 
-/// A folder for files that are only needed now. Removed with its files when destroyed; by a signal
-/// as well, where its files are protected themselves. What a killed process has left is removed by
-/// the next that makes a folder for the same purpose.
+/// A folder for temporary files. It is removed with its files when destroyed, and on a signal if
+/// its files are registered for cleanup themselves. A folder left by a killed process is removed by
+/// the next process that creates a folder for the same purpose.
 class TemporaryFolder {
 public:
-  /// In `parent`; `purpose` becomes part of the name. Errors: why the system makes none.
+  /// In `parent`; `purpose` becomes part of the name. Errors: the system cannot create it.
   static Result<std::unique_ptr<TemporaryFolder>> create(const std::string &parent,
                                                          std::string_view purpose);
   ~TemporaryFolder();

@@ -261,8 +261,8 @@ Value ChunkEmitter::factorOf(Value weight, const PackedPanel &scaled, int64_t fi
   Type element = spec.values.getElementType();
   if (isQuantized(element))
     return b.mulf(weight, loadScales(scaled, spec.valuesInKeys ? spec.keys : spec.values, first));
-  // Rounded to what they meet, however they are stored: targets differ in the order of sums
-  // alone.
+  // Rounded to the type of the values, however they are stored, so that targets differ only in the
+  // order of sums.
   return b.toF32(b.fromF32(weight, element));
 }
 

@@ -9,13 +9,14 @@
 
 namespace mica::cpu {
 
-/// Pairs of a row and a query head that meet a block together: 4 times 4 vectors of scores.
+/// Pairs of a row and a query head that are multiplied by a block together: 4 times 4 vectors of
+/// scores.
 inline constexpr int64_t kPairsOfTile = 4;
 
-/// Emits the softmax of one chunk for all pairs of a row and a query head of a run. A pair's
-/// numbers are added in an order that is the same in any run: all its operations are its own, and
-/// blocks that only other rows see do not change them, because hidden scores have weights of
-/// exactly zero.
+/// Emits the softmax of one chunk for all pairs of a row and a query head of a run. The order of a
+/// pair's sums does not depend on the run: its operations are separate from those of other pairs,
+/// and blocks that only other rows attend to do not change them, because masked scores have weights
+/// of exactly zero.
 class ChunkEmitter {
 public:
   ChunkEmitter(KernelBuilder &b, mlir::ValueRange args, const AttentionSpec &spec);
@@ -27,7 +28,8 @@ public:
 
   mlir::Value positionOf(mlir::Value row) { return b.loadIndex(positions, row); }
 
-  /// Begins with the rows [first, first + rows): loads their queries of part `part` of all heads.
+  /// Starts a run of the rows [first, first + rows): loads their queries of part `part` of all
+  /// heads.
   RowRun begin(mlir::Value part, mlir::Value first, mlir::Value rows);
 
   /// Calls `body(pair, row, query head)` for all pairs of a run.
@@ -37,26 +39,26 @@ public:
   /// Whether a row belongs to the run of the row before it.
   mlir::Value continuesRun(mlir::Value row);
 
-  /// `states` become those of chunk `number`.
+  /// Stores `states` as those of chunk `number`.
   void emit(const RowRun &run, mlir::Value number);
 
 private:
   /// Whether tile registers could multiply by both caches: pairs of bf16 in whole steps.
   bool fitsTiles() const;
 
-  /// What queries and weights of the softmax are stored as, where they meet a cache of `element`:
-  /// as the cache's elements, if the target multiplies pairs of those fast, else as f32.
+  /// The type in which queries and softmax weights are stored for products with a cache of
+  /// `element`: that of the cache if the target multiplies pairs of it fast, else f32.
   mlir::Type factorType(mlir::Type element) const;
 
-  /// Whether the integers of a cache are multiplied as such; else they become f32.
+  /// Whether the integers of a cache are multiplied directly; else they are converted to f32.
   bool usesInt8Dot(KvCacheType cache) const {
     return isQuantized(cache.getElementType()) && b.target.int8Dot;
   }
 
   PositionBlock blockAt(const RowRun &run, mlir::Value number);
 
-  /// Single rows read a cache once; the first pairs of a block bring it from memory. Null where the
-  /// target does not ask ahead.
+  /// Single rows read a cache once; the first pairs of a block prefetch it. Null if the target does
+  /// not prefetch.
   mlir::Value streamsAt(const RowRun &run, const PositionBlock &at, mlir::Value pair);
 
   /// Calls `body(first pair, pairs)` for tiles of the run's pairs.
@@ -92,7 +94,7 @@ private:
   /// The scales of 16 positions from `first` on of a block of integers.
   mlir::Value loadScales(const PackedPanel &block, KvCacheType cache, int64_t first);
 
-  // The two places where a block of a cache meets the registers.
+  // The two products with a block of a cache.
 
   /// How many vectors `count` rows of a product may have: accumulators leave half of the registers
   /// for what is multiplied, or a quarter where the two values of a pair are summed apart.
@@ -116,12 +118,12 @@ private:
   bool inTiles;     ///< whether those do
   int64_t pairs;    ///< the most of a run, with room for whole tiles
   // On the stack.
-  mlir::Value seen; ///< the last position that a pair sees
+  mlir::Value seen; ///< the last position that a pair attends to
   Scores shaping;
   mlir::Value queries, weights;    ///< where they are multiplied as floats
   mlir::Value scores, corrections; ///< f32 [pairs, block], [pairs]; with tiles
   mlir::Value transposed;          ///< a block of values that are cached in the keys
-  std::optional<LimbRows> queryLimbs, weightLimbs; ///< where they meet bytes
+  std::optional<LimbRows> queryLimbs, weightLimbs; ///< for products with bytes
 
 public:
   SoftmaxStates states; ///< of the current chunk, one per pair

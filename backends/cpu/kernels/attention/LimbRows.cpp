@@ -1,4 +1,4 @@
-//===- LimbRows.cpp - rows of f32 that meet bytes -------------------------===//
+//===- LimbRows.cpp - f32 rows as integers for byte products --------------===//
 
 #include "backends/cpu/kernels/attention/LimbRows.h"
 

@@ -1,4 +1,4 @@
-//===- LimbRows.h - rows of f32 that meet bytes -----------------*- C++ -*-===//
+//===- LimbRows.h - f32 rows as integers for byte products ------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_LIMBROWS_H
 #define MICA_BACKENDS_CPU_KERNELS_ATTENTION_LIMBROWS_H
@@ -7,21 +7,20 @@
 
 namespace mica::cpu {
 
-/// Rows on the stack that are multiplied by panels of signed bytes, as integers of 15 or 16 bits:
-/// each number is `scale * (high + low / ratio)` in two limbs of 8 bits, with one scale per row.
-/// Sums of products of integers are exact, in whatever order they are taken, and cost half of what
-/// products of f32 do.
+/// Rows on the stack that are multiplied by panels of signed bytes, as 15-bit or 16-bit integers:
+/// each value is `scale * (high + low / ratio)` in two 8-bit limbs, with one scale per row.
+/// Sums of integer products are exact in any order, and cost half as much as products in f32.
 /// Only for targets with int8Dot.
 class LimbRows {
 public:
-  /// Whether numbers have signs: their limbs are signed then, and the panel's bytes are shifted to
-  /// [0, 255]. (One side of the instruction is signed, the other one not.)
+  /// Whether values are signed: their limbs are signed then, and the panel's bytes are shifted to
+  /// [0, 255]. (The instruction multiplies unsigned by signed bytes.)
   enum class Signs { None, Both };
 
   /// `k` is a multiple of 16.
   LimbRows(KernelBuilder &b, int64_t rows, int64_t k, Signs signs);
 
-  /// Makes a row of k / 16 vectors. A number that is none makes none of the whole row.
+  /// Converts a row of k / 16 vectors. A NaN makes the whole row NaN.
   void store(mlir::Value row, llvm::ArrayRef<mlir::Value> numbers);
 
   /// Products of the rows [first, first + count) with 16 `vectors` columns of `panel` over its
@@ -34,18 +33,18 @@ public:
   static constexpr int64_t kLimbs = 2;
 
 private:
-  /// Four bytes of a limb of a row, as often as fit a vector.
+  /// Four bytes of a limb of a row, repeated to fill a vector.
   mlir::Value loadQuad(mlir::Value row, int64_t limb, mlir::Value group);
-  /// How many units of the high limb's the largest magnitude of a row is.
+  /// The largest magnitude of a row in units of the high limb.
   float unit() const { return signs == Signs::Both ? 127.0f : 65535.0f / 256; }
-  /// Units of the low limb in one of the high limb: the most that a byte has room for.
+  /// Units of the low limb per unit of the high limb: the maximum that fits in a byte.
   float ratio() const { return signs == Signs::Both ? 254.0f : 256.0f; }
 
   KernelBuilder &b;
   int64_t k;
   Signs signs;
   mlir::Value bytes, scales; ///< [rows][limbs * k], [rows]
-  mlir::Value starts;        ///< i32 [rows][limbs]: what sums start from where panels are shifted
+  mlir::Value starts;        ///< i32 [rows][limbs]: initial values of sums if panels are shifted
 };
 
 } // namespace mica::cpu

@@ -241,7 +241,7 @@ private:
     });
   }
 
-  /// Which panel it is, and how far from the end of a piece of it lies what is read next.
+  /// The index of a panel, and the distance from the end of a piece of it to the next one.
   struct Place {
     Value number, jump;
   };

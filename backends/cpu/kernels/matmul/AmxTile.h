@@ -11,8 +11,8 @@ namespace mica::cpu {
 /// bf16, none left over.
 bool multipliesInTiles(KernelBuilder &b, mlir::Value x, const WeightSpec &weight);
 
-/// How many panels tile registers should meet at once: what is copied of the rows serves all of
-/// them, and with 256 rows their part of K and their sums fit a second-level cache of 2 MiB.
+/// How many panels tile registers should multiply at once: they share the copied rows, and with 256
+/// rows their part of K and their sums fit in a second-level cache of 2 MiB.
 inline constexpr int64_t kPanelsTogether = 8;
 
 /// Neighboring blocks of a weight, at least one.

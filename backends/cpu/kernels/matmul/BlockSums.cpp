@@ -19,11 +19,11 @@ using namespace mica::cpu;
 using StoreSums = llvm::function_ref<void(Value name, Value column, ArrayRef<Value>)>;
 
 namespace {
-/// Sums of rows with the 64 columns of each panel of a block, by vectors. Where a tile holds all
-/// rows, it reads the panels from end to end. Else the sums are kept in memory while the rows meet
-/// a step along K of the panels: the first tile reads whole lines of it, in order, as processors
-/// expect it, and the others find it in the first-level cache. Lest memory rests meanwhile, each
-/// asks for its share of the next step.
+/// Sums of rows with the 64 columns of each panel of a block, using vectors. If a tile holds all
+/// rows, it reads the panels from end to end. Otherwise the sums are kept in memory while the rows
+/// are multiplied by a step of the panels along K: the first tile reads whole lines of it in order,
+/// which suits hardware prefetchers, and the others find it in the first-level cache. To keep
+/// memory busy meanwhile, each tile prefetches its share of the next step.
 ///
 /// Weights in blocks that rows of floats multiply are expanded into floats step by step, on the
 /// stack: a step is a block along K then, and more rows share it. So are those that rows of
@@ -48,9 +48,9 @@ public:
       expanded = b.stackBuffer({expandedSize()}, b.elementOf(rows.x));
     if (hasLevels()) {
       levels.emplace(b, weight);
-      // One row takes all columns, whose lines memory sends in order; several rows share what is
-      // loaded of them. 32 registers hold their sums of integers beside those in f32. Of 16 a
-      // vector takes two, so that they hold few columns.
+      // One row takes all columns, whose lines are then read in order; several rows share the
+      // loaded columns. 32 registers hold both integer and f32 sums. With 16 registers, a vector
+      // takes two, so there is room for few columns.
       if (b.isWide())
         shapes.assign({TileShape{1, kVectors}, {2, kVectors}, {3, kVectors}});
       else
@@ -278,8 +278,9 @@ private:
     return {groups, std::max<int64_t>(1, kStepBytes / bytes), elements, bytes, partial};
   }
 
-  /// What a tile of `count` rows from `row` on asks for in the step from `from` on, with all rows
-  /// from `first` on. `ahead` says how far the next step is and what a row asks for.
+  /// The lines that a tile of `count` rows from `row` on prefetches in the step from `from` on,
+  /// where the rows begin at `first`. `ahead` has the distance of the next step and the share of a
+  /// row.
   LinesAhead sharedBy(Value row, int64_t count, Value first, Value from, const PackedPanel &panel,
                       const LinesAhead &ahead) {
     Steps steps = stepsOf(panel);
@@ -402,7 +403,7 @@ static void emitByVectors(KernelBuilder &b, const ProductRows &rows, const Weigh
   });
 }
 
-/// By tile registers, which meet all rows with several blocks.
+/// With tile registers, which multiply all rows by several blocks.
 static void emitByTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                         BlockSpan blocks, PanelsOfBlock panelsOf, StoreBlockSums store) {
   int64_t most = kPanelsTogether / blocks.panels;

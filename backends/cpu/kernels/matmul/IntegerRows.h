@@ -10,8 +10,8 @@ namespace mica::cpu {
 
 /// Which element of a row of two limbs is word `i` of it, where kernels multiply words
 /// (TargetDescription::usesWords): the two planes of IntegerRowLayout are one plane of words then,
-/// the integers themselves. Of four neighbors the first and the third are beside each other, then
-/// the others, as the even and the odd bytes of a quad of codes become words.
+/// the integers themselves. Of four consecutive elements, the first and the third are adjacent,
+/// then the other two, because the even and the odd bytes of a quad of codes become words.
 inline int64_t wordOfRow(int64_t i) {
   constexpr int64_t order[] = {0, 2, 1, 3};
   return i / 4 * 4 + order[i % 4];
@@ -30,7 +30,7 @@ public:
   mlir::Value loadScale(Row row, mlir::Value chunk) const;
   /// Minus the sum of the integers in group `group` of the `groups` of a chunk, i32.
   mlir::Value loadNegativeSum(Row row, mlir::Value chunk, int64_t group, int64_t groups) const;
-  /// What integers with that negative sum stand for in total, f32 in every lane.
+  /// The sum of the values of integers with that negative sum, f32 in every lane.
   mlir::Value sumOf(mlir::Value negative, mlir::Value scale) const;
   /// Four bytes [64 x i8] in every lane: quad `quad` of a limb of a chunk, high limbs first.
   mlir::Value loadQuad(Row row, mlir::Value chunk, int64_t limb, mlir::Value quad) const;

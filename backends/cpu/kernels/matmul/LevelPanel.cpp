@@ -1,10 +1,11 @@
 //===- LevelPanel.cpp - blocks expanded for products with integer rows ----===//
 //
-// Rows of two limbs are words, and so become the levels: vpmaddwd, vpdpwssd. Rows of one limb are
-// bytes, which come here where there is no vpdpbusd.
-// Levels of few bits multiply them as they are (vpmaddubsw), and what several quads make is summed
-// in words before it becomes part of a sum. Of levels with 8 bits two products would not fit in a
-// word: their magnitudes, up to 128, multiply the row with the signs of the levels, up to 127.
+// Rows of two limbs are words, and levels are converted to words: vpmaddwd, vpdpwssd. Rows of one
+// limb are bytes; they are handled here if there is no vpdpbusd.
+// Levels with few bits are multiplied directly (vpmaddubsw), and the results of several quads are
+// summed in words before they are added to a sum. For 8-bit levels, two products would not fit in a
+// word: instead, the magnitudes of the levels, up to 128, are multiplied by the row with the signs
+// of the levels applied, up to 127.
 //
 //===----------------------------------------------------------------------===//
 

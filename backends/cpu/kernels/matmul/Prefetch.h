@@ -7,22 +7,22 @@
 
 namespace mica::cpu {
 
-/// Lines of a panel that a tile asks for while it computes: each of its groups for the `lines` from
-/// its own place on, the first group from `begin` on.
+/// Lines of a panel that a tile prefetches while it computes: each of its groups prefetches `lines`
+/// lines from its own offset on; the first group starts at `begin`.
 struct LinesAhead {
   static constexpr int64_t kParts = 64;
   mlir::Value begin;    ///< in elements of the panel's memory
-  mlir::Value perGroup; ///< from a group's place to the next one's, in elements / kParts
-  int64_t lines = 0;    ///< 0: none are asked for
+  mlir::Value perGroup; ///< the distance between the offsets of two groups, in elements / kParts
+  int64_t lines = 0;    ///< 0: no prefetches
 };
 
-/// Where the target gains by it and the panel `streams`, asks for lines 32 KiB after the `count`
-/// elements that are `offset` after the panel's first.
+/// If the target benefits and the panel `streams`, prefetches lines 32 KiB after the `count`
+/// elements at `offset` in the panel.
 void prefetchAhead(KernelBuilder &b, const PackedPanel &panel, mlir::Value offset, int64_t count);
 
-/// Asks for lines on behalf of group `group` of a panel, which has `count` elements for each: those
-/// `ahead`, of groups from `from` on, and where the target gains by it and the panel streams those
-/// 32 KiB after the group.
+/// Prefetches lines for group `group` of a panel with `count` elements per group: those of `ahead`,
+/// for groups from `from` on, and, if the target benefits and the panel streams, those 32 KiB after
+/// the group.
 void prefetchForGroup(KernelBuilder &b, const PackedPanel &panel, const LinesAhead &ahead,
                       mlir::Value from, mlir::Value group, int64_t count);
 

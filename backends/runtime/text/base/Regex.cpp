@@ -124,8 +124,8 @@ Regex::Searcher::Outcome Regex::Searcher::run(std::string_view text, size_t end,
     if (compiled.jit)
       found = pcre2_jit_match(compiled.code, subject, end, from, partial, scratch->data,
                               scratch->limits);
-    // The interpreter stands in without executable memory, and where the machine stack did not
-    // suffice.
+    // The interpreter is the fallback without executable memory, or if the machine stack was too
+    // small.
     if (found == PCRE2_ERROR_JIT_BADOPTION || found == PCRE2_ERROR_JIT_STACKLIMIT)
       found =
           pcre2_match(compiled.code, subject, end, from,
