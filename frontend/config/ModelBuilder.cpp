@@ -24,6 +24,7 @@ public:
 
 private:
   llvm::Error deriveSizes();
+  llvm::Error deriveKvHeads();
   llvm::Error readAttentionLayers();
   llvm::Error readLayerTypes();
   llvm::Error readType(ModelConfig &model) const;
@@ -88,12 +89,35 @@ llvm::Error ModelBuilder::readActivation() {
                hints::otherModel);
 }
 
+/// What layers with attention have, from the numbers of all layers.
+llvm::Error ModelBuilder::deriveKvHeads() {
+  if (h.kvHeadsOfLayers.size() == 1)
+    h.kvHeadsOfLayers.assign(*h.layers, h.kvHeadsOfLayers.front());
+  if (h.kvHeadsOfLayers.empty())
+    return llvm::Error::success();
+  if (static_cast<int64_t>(h.kvHeadsOfLayers.size()) != *h.layers)
+    return wrong("has " + llvm::Twine(h.kvHeadsOfLayers.size()) +
+                 " numbers of key/value heads for " + llvm::Twine(*h.layers) + " layers");
+  for (int64_t heads : h.kvHeadsOfLayers) {
+    if (heads == 0)
+      continue;
+    if (h.kvHeads.value_or(heads) != heads)
+      return wrong("has layers with " + llvm::Twine(*h.kvHeads) + " and with " +
+                       llvm::Twine(heads) + " key/value heads, only one number is supported",
+                   hints::otherModel);
+    h.kvHeads = heads;
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error ModelBuilder::deriveSizes() {
   if (family.check)
     if (llvm::Error error = family.check(h, path))
       return error;
   if (family.derive)
     family.derive(h);
+  if (llvm::Error error = deriveKvHeads())
+    return error;
   if (!h.kvHeads)
     h.kvHeads = h.heads;
   if (*h.heads % *h.kvHeads != 0)
@@ -115,9 +139,12 @@ llvm::Error ModelBuilder::deriveSizes() {
   return llvm::Error::success();
 }
 
-/// The indices of the layers with attention; the others have a convolution.
+/// The layers with attention, by their indices or their key/value heads; the others have a
+/// convolution.
 llvm::Error ModelBuilder::readAttentionLayers() {
   usesConv.assign(*h.layers, h.attentionLayers != nullptr);
+  for (auto [layer, heads] : llvm::enumerate(h.kvHeadsOfLayers))
+    usesConv[layer] = heads == 0;
   if (!h.attentionLayers)
     return llvm::Error::success();
   for (const llvm::json::Value &index : *h.attentionLayers) {
@@ -281,7 +308,7 @@ llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
   sparse.sharedGate = family.traits.sharedGate;
   sparse.scoring = family.traits.scoring;
   sparse.routerBias = family.traits.routerBias;
-  sparse.correctionBias = family.traits.correctionBias;
+  sparse.correctionBias = h.correctsChoice.value_or(family.traits.correctionBias);
   sparse.multiplier = h.routedMultiplier.value_or(1);
   if (h.groups) {
     sparse.groups = *h.groups;

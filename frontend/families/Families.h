@@ -23,7 +23,8 @@
   GGUF_FAMILY("gpt_neox", GptNeoX)                                                                 \
   GGUF_FAMILY("gpt_oss", GptOss)                                                                   \
   GGUF_FAMILY("granite", Granite)                                                                  \
-  FAMILY("lfm2", Lfm2)                                                                             \
+  GGUF_FAMILY("lfm2", Lfm2)                                                                        \
+  GGUF_FAMILY("lfm2_moe", Lfm2Moe)                                                                 \
   GGUF_FAMILY("llama", Llama)                                                                      \
   FAMILY("minimind", MiniMind)                                                                     \
   FAMILY("mistral", Mistral)                                                                       \

@@ -74,8 +74,9 @@ struct GgufArchitecture {
   llvm::ArrayRef<FixedKey> fixed = {};
   llvm::ArrayRef<IgnoredKeyRow> ignoredKeys = {};
   llvm::ArrayRef<GgufFlag> flags = {};
-  llvm::ArrayRef<GgufRopeKey> ropeKeys = {}; ///< beside those of all architectures
-  llvm::ArrayRef<GgufModule> modules = {};   ///< of layers, before those of all architectures
+  llvm::ArrayRef<GgufRopeKey> ropeKeys = {};    ///< beside those of all architectures
+  llvm::ArrayRef<GgufModule> modules = {};      ///< of layers, before those of all architectures
+  llvm::ArrayRef<GgufModule> modelModules = {}; ///< the same of those that count from nowhere
   /// How the rows of q and k are stored, where not as the family has them. For llama and its kin
   /// the converter reorders them so that neighbors are rotated together: read as they are with the
   /// interleaved pairing, they compute the same.

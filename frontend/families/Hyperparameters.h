@@ -23,6 +23,7 @@ struct Hyperparameters {
   std::optional<bool> adjustsInner;      ///< whether it is two thirds of what the config says
   std::optional<int64_t> convTaps;       ///< of short convolutions
   std::optional<bool> convBias;
+  std::optional<bool> correctsChoice; ///< whether experts are chosen by corrected scores
   std::optional<int64_t> experts, expertsPerToken, expertInner, sharedExperts;
   std::optional<int64_t> sparseStep;  ///< every how many layers one has experts
   std::optional<int64_t> sharedInner; ///< of all shared experts together
@@ -51,7 +52,8 @@ struct Hyperparameters {
   std::optional<bool> outBias; ///< where it differs from attentionBias
   std::optional<bool> useWindow, qkNorm, parallelResidual, interleaved, scalesEmbedding;
   std::optional<std::string> type, activation;
-  std::vector<int64_t> denseLayers; ///< layers without experts, whatever the step says
+  std::vector<int64_t> kvHeadsOfLayers; ///< none where it has a convolution; or one for all
+  std::vector<int64_t> denseLayers;     ///< layers without experts, whatever the step says
   std::vector<int64_t> eos;
   std::optional<int64_t> bos;
   std::optional<int64_t> padding;                     ///< where what is computed depends on it

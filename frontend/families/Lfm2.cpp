@@ -30,29 +30,33 @@ static void deriveInner(Hyperparameters &h) {
   h.inner = (scaled + *h.innerMultiple - 1) / *h.innerMultiple * *h.innerMultiple;
 }
 
+// The keys of both families. The common keys do not apply: their configurations rename some of
+// them.
+static constexpr KeyRule sharedKeys[] = {
+    {"hidden_size", &H::hidden, ranges::width},
+    {"num_hidden_layers", &H::layers, ranges::layers},
+    {"num_attention_heads", &H::heads, ranges::heads},
+    optionalKey("head_dim", &H::headDim, ranges::headDim),
+    {"vocab_size", &H::vocab, ranges::vocab},
+    {"rope_theta", &H::theta, ranges::theta, Unset()},
+    optionalKey("rope_scaling", &H::ropeScaling),
+    optionalKey("rope_parameters", &H::ropeParameters),
+    optionalKey("layer_types", &H::layerTypes),
+    {"num_key_value_heads", &H::kvHeads, ranges::heads, int64_t(8)},
+    {"max_position_embeddings", &H::maxPositions, ranges::positions, int64_t(128000)},
+    {"norm_eps", &H::eps, ranges::eps, 1e-5},
+    {"tie_embedding", &H::tiedHead, {}, Unset()},
+    {"tie_word_embeddings", &H::tiedHead, {}, true},
+    {"conv_L_cache", &H::convTaps, {2, 32}, int64_t(3)},
+    {"conv_bias", &H::convBias, {}, false},
+};
+
 // Gated short convolutions and some attention layers; q/k norms per head.
 llvm::Expected<const Family *> chooseLfm2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Lfm2ForCausalLM"};
-  // No other keys: its class has names of its own for some of the common ones.
   static constexpr KeyRule own[] = {
-      {"hidden_size", &H::hidden, ranges::width},
-      {"num_hidden_layers", &H::layers, ranges::layers},
-      {"num_attention_heads", &H::heads, ranges::heads},
-      optionalKey("head_dim", &H::headDim, ranges::headDim),
-      {"vocab_size", &H::vocab, ranges::vocab},
-      {"rope_theta", &H::theta, ranges::theta, Unset()},
-      optionalKey("rope_scaling", &H::ropeScaling),
-      optionalKey("rope_parameters", &H::ropeParameters),
-      optionalKey("layer_types", &H::layerTypes),
       {"block_ff_dim", &H::inner, ranges::width, Unset()},
       {"intermediate_size", &H::inner, ranges::width, int64_t(12288)},
-      {"num_key_value_heads", &H::kvHeads, ranges::heads, int64_t(8)},
-      {"max_position_embeddings", &H::maxPositions, ranges::positions, int64_t(128000)},
-      {"norm_eps", &H::eps, ranges::eps, 1e-5},
-      {"tie_embedding", &H::tiedHead, {}, Unset()},
-      {"tie_word_embeddings", &H::tiedHead, {}, true},
-      {"conv_L_cache", &H::convTaps, {2, 32}, int64_t(3)},
-      {"conv_bias", &H::convBias, {}, false},
       {"block_auto_adjust_ff_dim", &H::adjustsInner, {}, true},
       {"block_ffn_dim_multiplier", &H::innerMultiplier, ranges::multiplier, 1.0, Null::Allowed},
       {"block_multiple_of", &H::innerMultiple, ranges::width, int64_t(256)},
@@ -73,7 +77,7 @@ llvm::Expected<const Family *> chooseLfm2(const FamilyEvidence &) {
       {"conv_use_xavier_init", "only affects training"},
       {"num_heads", "is overridden by num_attention_heads"},
   };
-  static const llvm::ArrayRef<KeyRule> keys[] = {own};
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, sharedKeys};
   static const Family family = {
       .name = "lfm2",
       .architectures = architectures,
@@ -86,5 +90,88 @@ llvm::Expected<const Family *> chooseLfm2(const FamilyEvidence &) {
   };
   return &family;
 }
+
+// LFM2 with experts after the first layers, selected by sigmoids with a correction bias.
+llvm::Expected<const Family *> chooseLfm2Moe(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"Lfm2MoeForCausalLM"};
+  static constexpr NamingTable namesOfMoe = changed(names, [](NamingTable &names) {
+    names.router = "feed_forward.gate";
+    names.correctionBias = "feed_forward.expert_bias";
+    names.expert = "feed_forward.experts.*";
+    names.expertGate = "w1";
+    names.expertUp = "w3";
+    names.expertDown = "w2";
+  });
+  static constexpr KeyRule own[] = {
+      {"intermediate_size", &H::inner, ranges::width, int64_t(7168)},
+      {"num_experts", &H::experts, ranges::experts, int64_t(32)},
+      {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(4)},
+      {"moe_intermediate_size", &H::expertInner, ranges::width, int64_t(1792)},
+      {"num_dense_layers", &H::firstDense, {0, 4096}, int64_t(2)},
+      // transformers adds 1e-6 to the sum that weights are divided by, Mica only 1e-20: of
+      // sigmoids, whose sum is near 1, this is within rounding.
+      {"norm_topk_prob", &H::normalizeGate, {}, true},
+      {"routed_scaling_factor", &H::routedMultiplier, ranges::multiplier, 1.0},
+      {"use_expert_bias", &H::correctsChoice, {}, true},
+  };
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, sharedKeys};
+  static const Family family = {
+      .name = "lfm2_moe",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = {},
+      .traits = {.qkNorm = QkNorm::PerHead,
+                 .convLayers = true,
+                 .scoring = Scoring::Sigmoid,
+                 .correctionBias = true,
+                 .defaultTheta = 1e6},
+      .names = &namesOfMoe,
+      .derive = [](Hyperparameters &h) { h.sparse = true; },
+  };
+  return &family;
+}
+
+static constexpr KeyRule ggufOwn[] = {
+    {"attention.head_count_kv", &H::kvHeadsOfLayers, {0, ranges::heads.most}},
+    {"shortconv.l_cache", &H::convTaps, {2, 32}},
+    gguf::thetaKey,
+};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, gguf::decoderKeys,
+                                                       gguf::rmsNormKeys};
+// The name says what is not so: this norm precedes the head.
+static constexpr GgufModule ggufModelModules[] = {{"token_embd_norm", &NamingTable::finalNorm}};
+
+/// Files have the inner size as it is computed.
+static llvm::Error deriveGguf(const GgufKeys &, Hyperparameters &h) {
+  h.adjustsInner = false;
+  return llvm::Error::success();
+}
+
+constexpr GgufArchitecture ggufLfm2 = {
+    .name = "lfm2", .keys = ggufKeys, .modelModules = ggufModelModules, .derive = deriveGguf};
+
+// The weights of experts are divided by their sum, whatever a file says.
+static constexpr KeyRule ggufOwnOfMoe[] = {
+    {"leading_dense_block_count", &H::firstDense, {0, 4096}},
+    {"expert_count", &H::experts, ranges::experts},
+    {"expert_used_count", &H::expertsPerToken, ranges::experts},
+    {"expert_feed_forward_length", &H::expertInner, ranges::width},
+    {"expert_weights_scale", &H::routedMultiplier, ranges::multiplier, 1.0},
+};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfMoe[] = {ggufOwnOfMoe, ggufOwn, gguf::sizeKeys,
+                                                            gguf::decoderKeys, gguf::rmsNormKeys};
+static constexpr FixedKey ggufFixedOfMoe[] = {{"expert_gating_func", "[2]"}, // sigmoid
+                                              {"expert_weights_norm", "[true]"}};
+
+constexpr GgufArchitecture ggufLfm2Moe = {
+    .name = "lfm2moe",
+    .keys = ggufKeysOfMoe,
+    .fixed = ggufFixedOfMoe,
+    .modelModules = ggufModelModules,
+    .derive = [](const GgufKeys &, Hyperparameters &h) -> llvm::Error {
+      h.normalizeGate = true;
+      return llvm::Error::success();
+    },
+};
 
 } // namespace mica

@@ -2,6 +2,7 @@
 
 #include "ir/Mica/Names.h"
 
+#include "mlir/IR/AsmState.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringExtras.h"
@@ -46,7 +47,7 @@ static void rename(Block &block, bool keep) {
 
 // MLIR takes the names of values from all places or from none. Those of ops are modules, which
 // would hide how values follow each other, so that a copy is printed that has lost them.
-void printNamed(ModuleOp module, llvm::raw_ostream &os) {
+static OwningOpRef<ModuleOp> cloneWithNames(ModuleOp module) {
   OwningOpRef<ModuleOp> copy = module.clone();
   copy->walk([&](Operation *op) {
     op->setLoc(UnknownLoc::get(op->getContext()));
@@ -54,7 +55,23 @@ void printNamed(ModuleOp module, llvm::raw_ostream &os) {
       for (Block &block : region)
         rename(block, /*keep=*/isa<FunctionOpInterface>(op) && block.isEntryBlock());
   });
-  copy->print(os, OpPrintingFlags().printNameLocAsPrefix());
+  return copy;
+}
+
+void printNamed(ModuleOp module, llvm::raw_ostream &os) {
+  cloneWithNames(module)->print(os, OpPrintingFlags().printNameLocAsPrefix());
+}
+
+SmallVector<unsigned> printWithLines(ModuleOp module, llvm::raw_ostream &os, bool isNamed) {
+  OwningOpRef<ModuleOp> copy = isNamed ? cloneWithNames(module) : OwningOpRef<ModuleOp>();
+  ModuleOp printed = isNamed ? *copy : module;
+  AsmState::LocationMap places;
+  AsmState state(printed, OpPrintingFlags().printNameLocAsPrefix(isNamed), &places);
+  printed.print(os, state);
+  SmallVector<unsigned> lines;
+  printed->walk<WalkOrder::PreOrder>(
+      [&](Operation *op) { lines.push_back(places.lookup(op).first); });
+  return lines;
 }
 
 } // namespace mica

@@ -21,6 +21,11 @@ mlir::Location nameWithin(mlir::Location place, llvm::StringRef word);
 /// %positions, %k_cache, %q_proj. What has no place in a model stays a number.
 void printNamed(mlir::ModuleOp module, llvm::raw_ostream &os);
 
+/// Prints `module`, by `printNamed` where `isNamed`. Returns the line of each op, from 1 on, in
+/// pre-order from the module on; 0: of an op whose printer does not print it by itself.
+llvm::SmallVector<unsigned> printWithLines(mlir::ModuleOp module, llvm::raw_ostream &os,
+                                           bool isNamed);
+
 } // namespace mica
 
 #endif // MICA_IR_MICA_NAMES_H

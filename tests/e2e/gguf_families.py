@@ -7,7 +7,7 @@ import numpy as np
 
 import checkpoint
 import gguf_file
-from gguf_file import BOOL, F32, STRING, U32
+from gguf_file import BOOL, F32, I32, STRING, U32
 
 # Keys after the architecture's name, and the config's; or a function of the config.
 SIZES = {"context_length": "max_position_embeddings", "embedding_length": "hidden_size",
@@ -60,6 +60,16 @@ HEADS_OF_V3 = {"attention.key_length_mla": HEADS_OF_V2["attention.key_length"],
                "attention.key_length": lambda c: c["kv_lora_rank"] + c["qk_rope_head_dim"],
                "attention.head_count_kv": lambda c: 1, "expert_gating_func": lambda c: 2}
 
+LFM2 = SIZES | THETA | {
+    "attention.layer_norm_rms_epsilon": "norm_eps", "shortconv.l_cache": "conv_L_cache", "vocab_size": "vocab_size",
+    "attention.head_count_kv": lambda c: [0 if t == "conv" else c["num_key_value_heads"] for t in c["layer_types"]]}
+
+
+def inner_of_lfm2(c):
+    inner = int(c["block_ffn_dim_multiplier"] * int(2 * c["intermediate_size"] / 3))
+    return inner + -inner % c["block_multiple_of"]
+
+
 ARCHITECTURES = {
     "bloom": ("bloom", BLOOM),
     "cohere": ("command-r", SIZES | THETA | {"attention.layer_norm_epsilon": "layer_norm_eps",
@@ -79,6 +89,11 @@ ARCHITECTURES = {
     "gpt_oss": ("gpt-oss", SIZES | HEADS | RMS | THETA | YARN | {
         "attention.sliding_window": "sliding_window", "expert_count": "num_local_experts",
         "expert_used_count": "num_experts_per_tok", "expert_feed_forward_length": "intermediate_size"}),
+    "lfm2": ("lfm2", LFM2 | {"feed_forward_length": inner_of_lfm2}),
+    "lfm2_moe": ("lfm2moe", LFM2 | {
+        "leading_dense_block_count": "num_dense_layers", "expert_count": "num_experts", "expert_gating_func": lambda c: 2,
+        "expert_used_count": "num_experts_per_tok", "expert_feed_forward_length": "moe_intermediate_size",
+        "expert_weights_scale": "routed_scaling_factor"}),
     "stablelm": ("stablelm", SIZES | THETA | {"attention.layer_norm_epsilon": "layer_norm_eps",
                                               "use_parallel_residual": "use_parallel_residual",
                                               "rope.dimension_count": rotated}),
@@ -88,7 +103,7 @@ ARCHITECTURES = {
 TOP = gguf_file.TOP | {"wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm",
                        "word_embeddings": "token_embd", "word_embeddings_layernorm": "token_embd_norm",
                        "gpt_neox.embed_in": "token_embd", "gpt_neox.final_layer_norm": "output_norm",
-                       "embed_out": "output"}
+                       "embed_out": "output", "model.embedding_norm": "token_embd_norm"}
 LAYER = gguf_file.LAYER | {
     "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output",
     "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down", "self_attention.query_key_value": "attn_qkv",
@@ -98,14 +113,19 @@ LAYER = gguf_file.LAYER | {
     "self_attn.kv_b_proj": "attn_kv_b", "mlp.shared_experts.gate_proj": "ffn_gate_shexp",
     "mlp.shared_experts.up_proj": "ffn_up_shexp", "mlp.shared_experts.down_proj": "ffn_down_shexp",
     "mlp.router": "ffn_gate_inp", "post_self_attn_layernorm": "post_attention_norm",
-    "post_mlp_layernorm": "post_ffw_norm",
+    "post_mlp_layernorm": "post_ffw_norm", "operator_norm": "attn_norm", "self_attn.out_proj": "attn_output",
+    "self_attn.q_layernorm": "attn_q_norm", "self_attn.k_layernorm": "attn_k_norm", "feed_forward.gate": "ffn_gate_inp",
+    "ffn_norm": "ffn_norm", "feed_forward.w1": "ffn_gate", "feed_forward.w2": "ffn_down", "feed_forward.w3": "ffn_up",
 }
+LAYER |= {f"conv.{name}": f"shortconv.{name}" for name in ("in_proj", "conv", "out_proj")}
 BEHIND = {"post_attention_layernorm": "post_attention_norm"}
 OWN = {"gemma3_text": BEHIND, "gpt_oss": BEHIND}  # the latter is before the network all the same
 # Tensors whose names have no part after the module, at the end of a layer's name.
-TENSORS = {"self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias"}
+TENSORS = {"self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
+           "feed_forward.expert_bias": "exp_probs_b.bias"}
 
 STACKED = {("mlp.experts", f"{name}_proj.weight"): f"ffn_{name}_exps" for name in ("gate", "up", "down")}
+STACKED |= {("feed_forward.experts", f"w{i + 1}.weight"): f"ffn_{n}_exps" for i, n in enumerate(("gate", "down", "up"))}
 STACKED |= {(f"self_attn.{name}_layernorm.norms", "weight"): f"attn_{name}_norm" for name in "qk"}
 
 
@@ -154,6 +174,8 @@ def relaid(name, values, c):
         return parts.swapaxes(0, 1).reshape(values.shape)
     if c["model_type"] == "deepseek" and (".q_proj." in name or ".k_proj." in name):
         return gguf_file.interleaved(values, c["num_attention_heads" if ".q_proj." in name else "num_key_value_heads"])
+    if ".conv.conv." in name:  # without the axis between channels and taps
+        return values.squeeze(1)
     if c["model_type"] == "gemma3_text" and values.ndim == 1:
         return values + np.float32(1)
     return values
@@ -179,6 +201,9 @@ def convert(folder):
     file.key("general.architecture", STRING, architecture)
     for key, source in keys.items():
         value = source(c) if callable(source) else c[source]
+        if isinstance(value, list):
+            file.list(f"{architecture}.{key}", I32, value)
+            continue
         kind = {str: STRING, bool: BOOL, int: U32, float: F32}[type(value)]
         file.key(f"{architecture}.{key}", kind, value)
     tensors = {name: gguf_file.to_f32(array) for name, array in checkpoint.read(folder).items()}

@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 import numpy as np
@@ -60,6 +61,17 @@ def execute(command, env=None, stdin=None, check=True, seconds=SECONDS, cwd=None
         raise AssertionError(f"{' '.join(map(str, command))[:300]}\nexit status {done.returncode}\n"
                              f"{done.stderr.decode('utf-8', 'replace')[-2000:]}")
     return done
+
+
+def until(holds, problem, seconds=SECONDS):
+    """Waits for what other processes do: returns the first value of `holds()` that counts as true. `problem`, a text or what makes
+    one, is the error after that time."""
+    end = time.monotonic() + seconds
+    while not (value := holds()):
+        if time.monotonic() > end:
+            raise AssertionError(problem if isinstance(problem, str) else problem())
+        time.sleep(0.01)
+    return value
 
 
 def once(key, make):

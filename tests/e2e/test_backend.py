@@ -139,13 +139,13 @@ class Backend(Case):
                             f"{threads} threads: {harness.difference(rows[threads], rows[1]):.1e}")
 
     def tiles_512(self, weights):
-        """Tile registers take any number of rows, without oneDNN: equal to the last bit for any piece of a prompt and any
-        number of threads."""
+        """Tile registers take any number of rows of bf16, without oneDNN, which multiplies many rows by blocks that were expanded:
+        equal to the last bit for any piece of a prompt and any number of threads."""
         harness.needs_cpu("amx_tile", "amx_bf16", "amx_int8")
         built = program(random_model(CONFIG, 2, "bf16"), "--weights", weights)
         log = built.run("--tokens", prompt(512), "-n", 4, "--temperature", 0, "--print-tokens",
                         env={"ONEDNN_VERBOSE": "all"}).stdout
-        self.assertEqual(calls(log)[1], [])
+        self.assertEqual(bool(calls(log)[1]), weights != "bf16")
         ids = [int(i) for i in prompt(530).split(",")]
         rows = built.generate([ids], 1, "--prefill-chunk", 1)[1][0]
         for options in (("--prefill-chunk", c) for c in (4, 5, 16, 17, 33, 250, 256, 257, 530)):

@@ -6,20 +6,10 @@ import re
 import signal
 import struct
 import subprocess
-import time
 
 import harness
 from harness import BUNDLED, Case, note, program
 from test_eval import bundled_text, evaluate, file_of
-
-
-def until(holds, what):
-    """Waits for something that other processes do, for a minute at the most."""
-    for _ in range(600):
-        if holds():
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"{what} within a minute")
 
 
 def compile_failing(*arguments):
@@ -120,12 +110,12 @@ class Calibrate(Case):
         for number in (signal.SIGINT, signal.SIGTERM):
             process = subprocess.Popen([harness.mica, "compile", BUNDLED / "minimind-dense", "--weights", "int4", "--calibrate", text,
                                         "-o", scratch + "/out"], env={**os.environ, "TMPDIR": scratch}, stderr=subprocess.DEVNULL)
-            until(lambda: any("mica-column-sums" in name for name in os.listdir(scratch)) or process.poll() is not None,
-                  "no statistics are begun")
+            harness.until(lambda: any("mica-column-sums" in name for name in os.listdir(scratch)) or process.poll() is not None,
+                          "no statistics are begun")
             self.assertIsNone(process.poll(), "it was to be interrupted")
             process.send_signal(number)
             self.assertEqual(process.wait(timeout=harness.SECONDS), -number)
-            until(lambda: not os.listdir(scratch), "not everything is removed")
+            harness.until(lambda: not os.listdir(scratch), "not everything is removed")
 
     def test_refusals(self):
         model, text = BUNDLED / "minimind-dense", file_of(bundled_text()[:4000])

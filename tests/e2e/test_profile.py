@@ -110,6 +110,41 @@ class Profile(Case):
                 self.assertTrue(any(w["ts"] <= event["ts"] and event["ts"] + event["dur"] <= w["ts"] + w["dur"] + 1e-2
                                     for w in whole), event)
 
+    def test_file(self):
+        """`--profile-json`: the program by the hash of its code, and of each kernel its place in the model."""
+        built = program(BUNDLED / "minimind-dense")
+        path = os.path.join(harness.folder("profile"), "profile.json")
+        built.run("bench", "--prompt", 64, "--gen", 4, "--repeat", 1, "--profile-json", path, *LIMITS)
+        with open(path, encoding="utf-8") as f:
+            file = json.load(f)
+        self.assertEqual(file["mica_profile"], 1)
+        self.assertEqual(file["program"]["model"], "minimind-dense")
+        self.assertRegex(file["program"]["code"], r"^[0-9a-f]{16}$")
+        self.assertEqual([t["test"] for t in file["tests"]], ["pp64", "tg4"])
+        for test in file["tests"]:
+            parts = sum(k["seconds"] for k in test["kernels"]) + test["rest_seconds"]
+            self.assertAlmostEqual(parts, test["seconds"], delta=1e-6)
+            for kernel in test["kernels"]:
+                self.assertTrue(kernel["location"], kernel)
+        places = {k["kernel"]: k["location"] for k in file["tests"][1]["kernels"]}
+        # A fused product has the places of all that went into it.
+        joined = [set(p) for k, p in places.items() if k.startswith("gated_linear")]
+        self.assertEqual(len(joined), 1)
+        self.assertTrue({"model.layers.*.mlp.gate_proj", "model.layers.*.mlp.up_proj"} <= joined[0], joined)
+        # The same code has the same hash, other code another one.
+        again = program(BUNDLED / "minimind-dense", "--weights", "f32")
+        other = os.path.join(harness.folder("profile"), "other.json")
+        again.run("bench", "--prompt", 0, "--gen", 1, "--repeat", 1, "--profile-json", other, *LIMITS)
+        with open(other, encoding="utf-8") as f:
+            self.assertNotEqual(json.load(f)["program"]["code"], file["program"]["code"])
+        # No other file is replaced.
+        kept = os.path.join(harness.folder("profile"), "notes.txt")
+        with open(kept, "w", encoding="utf-8") as f:
+            f.write("mine")
+        done = built.run("bench", "--gen", 1, "--prompt", 0, "--repeat", 1, "--profile-json", kept, *LIMITS, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"is not a profile of a program", done.stderr)
+
     def test_table(self):
         built = program(BUNDLED / "minimind-dense")
         out = built.run("bench", "--prompt", 0, "--gen", 4, "--repeat", 1, "--profile").stdout.decode()

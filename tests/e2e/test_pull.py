@@ -191,9 +191,8 @@ class Pull(Case):
         for signal_ in (signal.SIGKILL, signal.SIGINT):
             process = subprocess.Popen([harness.mica, "pull", NAME], env={**os.environ, **self.env}, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            end = time.monotonic() + harness.SECONDS
-            while not (unfinished.exists() and unfinished.stat().st_size > reached) and time.monotonic() < end:
-                time.sleep(0.01)
+            start = reached
+            harness.until(lambda: unfinished.exists() and unfinished.stat().st_size > start, "no byte is written")
             process.send_signal(signal_)
             self.assertEqual((process.communicate(timeout=harness.SECONDS), process.returncode), ((b"", b""), -signal_))
             self.assertGreater(unfinished.stat().st_size, reached)
@@ -384,9 +383,7 @@ class Pull(Case):
         self.hub.pause = lambda path, sent: time.sleep(0.05)
         process = subprocess.Popen([harness.mica, "pull", NAME], env={**os.environ, **self.env}, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        end = time.monotonic() + harness.SECONDS
-        while not self.hub.sent and time.monotonic() < end:
-            time.sleep(0.01)
+        harness.until(lambda: self.hub.sent, "nothing is sent")
         self.refused("is being pulled", arguments=("rm", NAME))
         self.hub.pause = lambda path, sent: None
         process.communicate(timeout=harness.SECONDS)

@@ -10,12 +10,11 @@ import shutil
 import socket
 import ssl
 import subprocess
-import time
 import unittest
 
 import harness
 from harness import Case, program
-from test_serve import MODEL, NAME, Server
+from test_serve import MODEL, NAME, Server, ask
 
 FILES = harness.ROOT / "docs/serve"
 ASKED = {"prompt": "27", "max_tokens": 400, "ignore_eos": True, "temperature": 0}
@@ -41,6 +40,15 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def accepts(port):
+    """Whether something listens."""
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 class Systemd(Case):
@@ -92,16 +100,9 @@ class Nginx:
                                           f"http {{ access_log off;\n{paths}{example} }}\n", encoding="utf-8")
         self.process = subprocess.Popen([nginx, "-p", place, "-c", place / "nginx.conf"], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        end = time.monotonic() + harness.SECONDS
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port)).close()
-                return
-            except OSError:
-                if self.process.poll() is not None or time.monotonic() > end:
-                    self.process.kill()
-                    raise AssertionError(self.process.stderr.read().decode()) from None
-                time.sleep(0.05)
+        harness.until(lambda: self.process.poll() is not None or accepts(self.port), "nginx does not listen")
+        if self.process.poll() is not None:
+            raise AssertionError(self.process.stderr.read().decode())
 
     def __enter__(self):
         return self
@@ -118,12 +119,9 @@ class Nginx:
         return made
 
     def ask(self, method, path, body=None, headers=None):
-        connection = self.connection()
-        connection.request(method, path, json.dumps(body) if body else None, headers or {})
-        answer = connection.getresponse()
-        result = answer.status, answer.read()
-        connection.close()
-        return result
+        """(status, text) of one request."""
+        status, _, text = ask(self.connection(), method, path, body, headers)
+        return status, text
 
 
 class Proxy(Case):
@@ -142,7 +140,7 @@ class Proxy(Case):
             # Tokens come while others are computed.
             connection = nginx.connection()
             connection.request("POST", "/v1/completions", json.dumps({**ASKED, "stream": True}), key)
-            answer, text, running = connection.getresponse(), "", None
+            answer, text = connection.getresponse(), ""
             self.assertEqual(answer.getheader("Content-Type"), "text/event-stream")
             while line := answer.readline():
                 if line.startswith(b"data: {"):
@@ -156,14 +154,10 @@ class Proxy(Case):
                                key)
             answer = connection.getresponse()
             self.assertTrue(answer.readline().startswith(b"data: {"))
-            running = re.search(r"^mica_requests_running (\S+)$", server.ask("GET", "/metrics", headers=key)[2], re.M)
-            self.assertGreater(float(running[1]), 0)
+            self.assertGreater(server.metric("mica_requests_running", key), 0)
             connection.sock.close()
             connection.close()
-            end = time.monotonic() + harness.SECONDS
-            while not re.search("^mica_requests_running 0$", server.ask("GET", "/metrics", headers=key)[2], re.M):
-                self.assertLess(time.monotonic(), end, "the request is still running")
-                time.sleep(0.05)
+            server.wait_for_metric("mica_requests_running", 0, key)
 
 
 class Image(Case):

@@ -1,83 +1,18 @@
 """The web page of `PROGRAM serve`, in headless Chromium by WebDriver."""
 
-import http.client
-import json
-import re
-import shutil
-import subprocess
 import time
-import unittest
 
-import harness
+import browser
 from harness import Case
 from test_serve import NAME, Server
 
-ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 #: Texts that would run, load or leave the page if they became markup.
 HOSTILE = ["<script>window.hacked = 1</script>", "<img src=x onerror='window.hacked = 1'>", "[a](javascript:window.hacked=1)",
            "**<svg/onload=window.hacked=1>**", "```\n<iframe src='javascript:window.hacked=1'></iframe>\n```",
            "# <a href='javascript:window.hacked=1' id=a>x</a>", "- <b onmouseover=window.hacked=1>x</b>", "`<i>x</i>`"]
 
 
-class Browser:
-    """A session of Chromium; skips the test where there is none."""
-
-    def __init__(self):
-        driver = shutil.which("chromedriver")
-        if not driver or not shutil.which("chromium"):
-            raise unittest.SkipTest("needs Debian's chromium and chromium-driver, which are not installed")
-        self.process = subprocess.Popen([driver, "--port=0"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        port = None
-        while port is None:
-            line = self.process.stdout.readline().decode()
-            if not line:
-                raise AssertionError("chromedriver ended")
-            port = re.search(r"started successfully on port (\d+)", line)
-        self.connection = http.client.HTTPConnection("127.0.0.1", int(port[1]), timeout=harness.SECONDS)
-        options = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=900,700"]}
-        self.path = ""
-        self.path = "/session/" + self.call("POST", "/session", {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}})["sessionId"]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        try:
-            self.call("DELETE", "")
-        finally:
-            self.process.kill()
-            self.process.wait()
-            self.process.stdout.close()
-
-    def call(self, method, path, body=None):
-        self.connection.request(method, self.path + path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"})
-        value = json.loads(self.connection.getresponse().read())["value"]
-        if isinstance(value, dict) and "error" in value:
-            raise AssertionError(f"{path}: {value['message']}")
-        return value
-
-    def open(self, address):
-        self.call("POST", "/url", {"url": address})
-
-    def run(self, script, *arguments):
-        return self.call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
-
-    def type(self, name, text):
-        element = self.call("POST", "/element", {"using": "css selector", "value": "#" + name})[ELEMENT]
-        self.call("POST", f"/element/{element}/value", {"text": text})
-
-    def click(self, name):
-        element = self.call("POST", "/element", {"using": "css selector", "value": "#" + name})[ELEMENT]
-        self.call("POST", f"/element/{element}/click", {})
-
-    def wait(self, script, what):
-        end = time.monotonic() + harness.SECONDS
-        while not (value := self.run(script)):
-            if time.monotonic() > end:
-                raise AssertionError(f"{what} does not come: {self.run('return document.body.innerText')!r}")
-            time.sleep(0.05)
-        return value
-
+class Browser(browser.Browser):
     def messages(self):
         return self.run("return [...document.querySelectorAll('.message')].map(each => [each.className, each.textContent.trim()])")
 

@@ -117,6 +117,13 @@ def group_margin(module, inputs, _output):
     return torch.minimum(clear, ordered[:, module.top_k - 1] - ordered[:, module.top_k])
 
 
+def corrected_margin(module, inputs, output):
+    """Of a router that chooses by sigmoids that a correction is added to."""
+    scores = output[0].float().sigmoid() + inputs[1]
+    ordered = scores.sort(-1, descending=True).values
+    return ordered[:, module.top_k - 1] - ordered[:, module.top_k]
+
+
 LATENT = {
     "kv_lora_rank": 12,
     "q_lora_rank": 10,
@@ -527,5 +534,22 @@ CASES = {
         },
         THETA | {"eps": {"norm_eps": 1e-2}},
         older=older_lfm2,
+    ),
+    "lfm2-moe": Case(
+        "lfm2_moe",
+        SMALL
+        | {
+            "num_hidden_layers": 4,
+            "layer_types": ["conv", "conv", "full_attention", "conv"],
+            "num_dense_layers": 1,
+            "num_experts": 6,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 8,
+            "routed_scaling_factor": 1.7,
+        },
+        THETA
+        | {"eps": {"norm_eps": 1e-2}, "scaling": {"routed_scaling_factor": 1.0}, "normalize": {"norm_topk_prob": False}},
+        margin_of=corrected_margin,
+        older=older,
     ),
 }

@@ -74,11 +74,17 @@ def kind_of(name):
     return re.sub(r"\.\d+\.", ".*.", re.sub(r"\.\d+\.", ".*.", name))
 
 
+def tensors_of(model):
+    """The parameters, and the corrections of gates."""
+    corrections = ("correction_bias", "expert_bias")
+    return list(model.named_parameters()) + [(n, b) for n, b in model.named_buffers() if n.endswith(corrections)]
+
+
 def without(model, kind, offset):
     """The model whose tensors of a kind have no values: gains are one, all else is zero."""
     model = copy.deepcopy(model)
     with torch.no_grad():
-        for name, value in model.named_parameters():
+        for name, value in tensors_of(model):
             if kind_of(name) == kind:
                 gain = value.dim() == 1 and not name.endswith("bias") or "norm" in name and name.endswith("weight")
                 value.fill_(1.0 - offset if gain and "sinks" not in name else 0.0)
@@ -103,10 +109,7 @@ def fill(model, seed, offset):
     """Random values for all parameters, and for the corrections of gates."""
     rng = np.random.default_rng(seed)
     with torch.no_grad():
-        tensors = list(model.named_parameters()) + [
-            (n, b) for n, b in model.named_buffers() if "correction" in n
-        ]
-        for name, value in sorted(tensors):
+        for name, value in sorted(tensors_of(model)):
             value.copy_(torch.from_numpy(randomize(name, tuple(value.shape), rng, offset)))
 
 
@@ -149,7 +152,7 @@ def attempt(case, seed, where):
             return f"badly conditioned: {report['against_f64']:.1e}", None
     for name, changes in case.mutants.items():
         report["mutants"][name] = folder.difference(run(with_changes(changes), prompt), logits)
-    kinds = {kind_of(n) for n, _ in model.named_parameters()}
+    kinds = {kind_of(n) for n, _ in tensors_of(model)}
     for kind in sorted(kinds - set(case.without_effect)):
         report["mutants"]["no " + kind] = folder.difference(
             run(without(model, kind, case.weight_offset), prompt), logits

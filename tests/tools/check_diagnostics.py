@@ -9,8 +9,10 @@ those that later statements add to a diagnostic that has a name. A message witho
 
 Every createStringError or inputError with words of its own, and every call with such words of a function that hands its message to one
 (`fail("has no rows")`), must be met by one text that a test below a FOLDER has: an expected-error or mica.expect_error, a
-line of FileCheck's whose prefix a RUN line names, a string of a unit test or of an end-to-end test, with what is added to it
-by `+`. Comments and docstrings are no such texts, nor is what lies in a folder `Inputs`. Of `condition ? "one" : "other"` both are wanted. checkIndex (whose message is
+line of FileCheck's whose prefix a RUN line names, or a string of a unit test or of an end-to-end test, with what is added to it
+by `+`. Such a string counts where it is expected of something: in a statement with an assertion, a matcher or a function that is
+named after errors, or in a table or constant that such a statement reads; not where it is given to what is tested. Comments
+and docstrings are no such texts, nor is what lies in a folder `Inputs`. Of `condition ? "one" : "other"` both are wanted. checkIndex (whose message is
 `WHAT i is outside of [0, SIZE)`) and refuse (with refuseAt and its like) are among them. Left out is what a comment `// No test: REASON` before the statement says.
 Prints what is missing.
 """
@@ -40,6 +42,11 @@ RUN = re.compile(r"RUN: ?(.*)")
 CHECKED = re.compile(r"^\W*([A-Z][A-Z0-9_-]*?)(?:-(?:NEXT|SAME|DAG|LABEL|COUNT-\d+))?: (.*)$", re.M)
 # A comment, or a string, in which there is none.
 COMMENT = re.compile(ANY_LITERAL.pattern + r"|//[^\n]*", re.S)
+# What a statement of a unit test has that expects something, a name that a statement defines, and the same of Python's calls.
+EXPECTS = re.compile(r"\b(?:(?:EXPECT|ASSERT|ADD)_\w+|INSTANTIATE_TEST_SUITE_P|HasSubstr|StartsWith|"
+                     r"\w*(?:[eE]xpect|[rR]efus|[rR]eject|[fF]ails|[eE]rror|[mM]essage)\w*)\b")
+DEFINES = re.compile(r"(\w+)(?:\[\w*\])? =\s")
+EXPECTS_IN_PYTHON = re.compile(r"assert|expect|refuse|reject|fail|error|message|warn", re.I)
 CHOICE = re.compile(r"[\w.()>*!-]+\s*\?\s*((?:" + LITERAL.pattern + r"\s*)+):\s*((?:" + LITERAL.pattern + r"\s*)+)")
 
 
@@ -174,9 +181,8 @@ def expected_of_lit(text):
     yield from (line for prefix, line in CHECKED.findall(text) if prefix in prefixes)
 
 
-def expected_of_unit_test(text):
-    """The string literals of the test, adjacent and concatenated ones joined."""
-    text = COMMENT.sub(lambda match: "" if match[0].startswith("//") else match[0], text)
+def literals_of(text):
+    """The string literals of a statement, adjacent and concatenated ones joined."""
     whole, end = [], 0
     for literal in ANY_LITERAL.finditer(text):
         between = text[end : literal.start()].strip()
@@ -188,19 +194,75 @@ def expected_of_unit_test(text):
     yield "".join(whole)
 
 
+def statements_of(text):
+    """Yields the statements of a C++ file as (text, code without what is between quotes); a lambda is part of its statement if
+    it is an argument."""
+    code = ANY_LITERAL.sub(lambda match: '"' + " " * (len(match[0]) - 2) + '"', text)
+    begin, depth = 0, 0
+    for index, character in enumerate(code):
+        depth = max(0, depth + {"(": 1, ")": -1}.get(character, 0))
+        if character == ";" and not depth:
+            yield text[begin:index], code[begin:index]
+            begin = index + 1
+    yield text[begin:], code[begin:]
+
+
+def expected_of_unit_test(text):
+    """The string literals of statements that expect something, and of the definitions that those name."""
+    text = COMMENT.sub(lambda match: "" if match[0].startswith("//") else match[0], text)
+    statements = list(statements_of(text))
+    chosen = [each for each in statements if EXPECTS.search(each[1])]
+    rest = {DEFINES.search(code)[1]: (own, code) for own, code in statements if DEFINES.search(code)}
+    while chosen:
+        own, code = chosen.pop()
+        yield from literals_of(own)
+        chosen += [rest.pop(name) for name in set(re.findall(r"\w+", code)) if name in rest]
+
+
+def name_of(function):
+    """The last name of what is called."""
+    return getattr(function, "attr", getattr(function, "id", ""))
+
+
+def names_in(node):
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def is_expected(node, parents, compared):
+    """Whether a string of Python is compared with something, returned for that, gone through, or assigned to a name in `compared`."""
+    while node in parents:
+        child, node = node, parents[node]
+        if isinstance(node, (ast.Compare, ast.Return)) or isinstance(node, ast.Call) and EXPECTS_IN_PYTHON.search(name_of(node.func)):
+            return True
+        if isinstance(node, (ast.For, ast.comprehension)) and child is node.iter:
+            return True
+        if isinstance(node, ast.Assign):
+            return any(names_in(target) & compared for target in node.targets)
+        if isinstance(node, ast.stmt):
+            return False
+    return False
+
+
 def expected_of_python(text):
-    """The literals of strings and bytes of the test except docstrings; the values that f-strings insert are left out."""
+    """The literals of strings and bytes that the test expects; the values that f-strings insert are left out."""
     tree = ast.parse(text)
-    left_out = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    compared = set()
     for node in ast.walk(tree):
-        if node in left_out:
-            continue
+        if isinstance(node, (ast.For, ast.comprehension)):
+            compared |= names_in(node.iter)
+        elif isinstance(node, ast.Compare) or isinstance(node, ast.Call) and EXPECTS_IN_PYTHON.search(name_of(node.func)):
+            compared |= names_in(node)
+    for node in ast.walk(tree):
+        value = None
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
+            value = node.value
         elif isinstance(node, ast.Constant) and isinstance(node.value, bytes):
-            yield node.value.decode("utf-8", "replace")
+            value = node.value.decode("utf-8", "replace")
         elif isinstance(node, ast.JoinedStr):
-            yield "".join(part.value for part in node.values if isinstance(part, ast.Constant))
+            value = "".join(part.value for part in node.values if isinstance(part, ast.Constant))
+        if value is not None and is_expected(node, parents, compared):
+            yield value
 
 
 def tests_below(folder):

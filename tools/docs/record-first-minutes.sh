@@ -12,7 +12,7 @@ package=$(realpath "$1") wheel=$(realpath "$2")
 cd "$(dirname "$0")/../.."
 out=${3:-docs/first-ten-minutes.txt}
 work=$(mktemp -d)
-tmux=(tmux -L "mica-record-$$" -f /dev/null)
+. tools/docs/recorder.sh
 trap '"${tmux[@]}" kill-server 2> /dev/null || true; rm -rf "$work"' EXIT
 
 if [ -z "${ROOT-}" ]; then
@@ -29,26 +29,6 @@ PROFILE
 # As root of another tree and no more; /proc is needed by programs that find themselves.
 "${tmux[@]}" new-session -d -x 110 -y 400 "env -i HOME=/root TERM=\$TERM PATH=/usr/sbin:/usr/bin:/sbin:/bin unshare --mount bash -c \
   'mount --make-rprivate / && mount -t proc proc $ROOT/proc && mount --rbind /dev $ROOT/dev && exec chroot $ROOT bash --rcfile /root/.profile'"
-
-screen() { "${tmux[@]}" capture-pane -p | sed -e 's/[[:space:]]*$//' | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'; }
-# Waits, at most so many seconds, until the last line of the screen is as given.
-await() {
-  for ((i = 0; i < $2 * 5; i++)); do
-    [[ $(screen | tail -n 1) == "$1" ]] && return
-    sleep 0.2
-  done
-  echo "record-first-minutes.sh: '$1' does not come on the screen:" >&2
-  screen >&2
-  exit 1
-}
-# Types a line and waits for the prompt after its output.
-enter() {
-  "${tmux[@]}" send-keys -l -- "$1"
-  sleep 0.3
-  "${tmux[@]}" send-keys Enter
-  sleep 0.3
-  await "${2-\$}" "${3:-300}"
-}
 
 await '$' 10
 enter 'cat /etc/debian_version'

@@ -95,6 +95,24 @@ static void addInspect(CLI::App &app, InspectArguments &arguments) {
   command->footer("Example:\n  mica inspect model.gguf --graph model.svg");
 }
 
+static void addExplore(CLI::App &app, ExploreArguments &arguments) {
+  CLI::App *command = app.add_subcommand(
+      "explore",
+      "Write a web page that shows what the compiler did, from the model to the machine code");
+  arguments.model.addTo(*command, std::string(modelHelp) + hubHelp);
+  rt::addGroup(*command, outputGroup, [&] {
+    command->add_option("-o,--output", arguments.output, "The page; it needs no network")
+        ->type_name("FILE.html");
+    command
+        ->add_option("--profile", arguments.profile,
+                     "Show the times of this file of `PROGRAM bench --profile-json`; the program "
+                     "must have been compiled from MODEL with the same options")
+        ->type_name("FILE");
+    command->add_flag("--open", arguments.open, "Open the page in the browser");
+  });
+  command->footer("Example:\n  mica explore model.gguf -o model.html --open");
+}
+
 static void addEvalText(CLI::App &command, EvalArguments &arguments) {
   CLI::Option *text = command.add_option("--text", arguments.text, "Text file in UTF-8");
   CLI::Option *tokens = command.add_option("--tokens-file", arguments.tokensFile,
@@ -245,6 +263,7 @@ void addCommands(CLI::App &app, ToolArguments &arguments) {
   addCompile(app, arguments.compile);
   addRun(app, arguments.run);
   addInspect(app, arguments.inspect);
+  addExplore(app, arguments.explore);
   addEval(app, arguments.eval);
   addVerify(app, arguments.verify);
   addPull(app, arguments.pull);

@@ -11,6 +11,7 @@ struct ToolArguments {
   CompileArguments compile;
   RunArguments run;
   InspectArguments inspect;
+  ExploreArguments explore;
   EvalArguments eval;
   VerifyArguments verify;
   PullArguments pull;

@@ -57,6 +57,12 @@ struct InspectArguments {
   bool json = false;
 };
 
+struct ExploreArguments {
+  ModelArguments model;
+  std::string output, profile; ///< files, or empty
+  bool open = false;
+};
+
 struct EvalArguments {
   std::string program, text, tokensFile, reference;
   int64_t context = 0, windows = 0; ///< 0: not given
@@ -92,6 +98,7 @@ struct ReferenceArguments {
 int runCompile(CompileArguments arguments, const char *argv0);
 int runRun(const RunArguments &arguments, const char *argv0);
 int runInspect(InspectArguments arguments);
+int runExplore(ExploreArguments arguments);
 int runEval(const EvalArguments &arguments);
 int runVerify(VerifyArguments arguments, const char *argv0);
 int runPull(const PullArguments &arguments);

@@ -75,6 +75,8 @@ static int runMain(int argc, char **argv) {
     return runRun(arguments.run, argv[0]);
   if (command == "inspect")
     return runInspect(arguments.inspect);
+  if (command == "explore")
+    return runExplore(arguments.explore);
   if (command == "eval")
     return runEval(arguments.eval);
   if (command == "verify")

@@ -130,7 +130,10 @@ struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
     if (failed(checkEntries(getOperation(), entries)))
       return signalPassFailure();
     OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
-    Location loc = getOperation().getLoc();
+    SmallVector<Location> places;
+    for (func::FuncOp entry : entries)
+      places.push_back(entry.getLoc());
+    Location loc = FusedLoc::get(&getContext(), places);
     Type pointer = LLVM::LLVMPointerType::get(&getContext());
     auto forward = func::FuncOp::create(
         builder, loc, kForwardSymbol, builder.getFunctionType({pointer, builder.getI64Type()}, {}));

@@ -9,7 +9,9 @@ Status CpuDevice::check(const std::string &target, const std::vector<std::string
   return checkCpu(target, features);
 }
 
-Result<std::unique_ptr<Runtime>> CpuDevice::start(unsigned threads) const {
+Result<std::unique_ptr<Runtime>> CpuDevice::start(unsigned threads,
+                                                  const std::vector<std::string> &features) const {
+  limitInstructions(features);
   return CpuRuntime::create(threads);
 }
 

@@ -9,7 +9,8 @@ namespace mica::rt {
 class CpuDevice final : public Device {
 public:
   Status check(const std::string &target, const std::vector<std::string> &features) const override;
-  Result<std::unique_ptr<Runtime>> start(unsigned threads) const override;
+  Result<std::unique_ptr<Runtime>> start(unsigned threads,
+                                         const std::vector<std::string> &features) const override;
   Peaks measurePeaks(WorkPool &pool, const Manifest &manifest) const override;
 };
 

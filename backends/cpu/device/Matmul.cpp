@@ -138,6 +138,16 @@ struct Matmul::State {
   std::map<MatmulShape, std::list<Entry>::iterator> index;
 };
 
+void limitInstructions(const std::vector<std::string> &features) {
+  auto has = [&](const char *name) {
+    return std::find(features.begin(), features.end(), name) != features.end();
+  };
+  if (has("amx-bf16") || !has("avx512f"))
+    return;
+  dnnl::set_max_cpu_isa(has("avx512bf16") ? dnnl::cpu_isa::avx512_core_bf16
+                                          : dnnl::cpu_isa::avx512_core);
+}
+
 Matmul::Matmul(Pool &pool) {
   // Ours is the cache; a second one inside oneDNN would keep what ours has dropped.
   dnnl::set_primitive_cache_capacity(0);

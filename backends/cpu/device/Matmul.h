@@ -7,6 +7,8 @@
 #include "backends/runtime/support/Result.h"
 
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace mica::rt {
 
@@ -17,6 +19,11 @@ namespace mica::rt {
 /// fewer (unit test ThreadsChangeNoBit; oneDNN promises nothing). Products that are as deep and
 /// that Mica's own tiles do not take are rare.
 int expectedThreads(const MatmulShape &shape, int threads, bool tileRegisters);
+
+/// Makes oneDNN use no instructions beyond LLVM's `features`: which ones multiply decides the order
+/// of a sum. Holds for the process, from the first call on that precedes all products; later ones
+/// have no effect.
+void limitInstructions(const std::vector<std::string> &features);
 
 /// Creates a oneDNN primitive per shape, once, and keeps the most recently used ones.
 class Matmul {

@@ -17,7 +17,7 @@ struct ProductShape {
   /// neither libraries nor tile registers support this.
   bool blocks = false;
   /// Whether blocks are expanded to floats: a library reads the expanded weights from the cache for
-  /// all rows; generated kernels expand them again for every 64 rows and do not use tile registers.
+  /// all rows; generated kernels expand them again for every 64 rows.
   bool expands = false;
 };
 
@@ -64,8 +64,8 @@ KernelKind chooseKernel(const ProductShape &shape, const KernelCosts &costs);
 /// with any number of rows: generated kernels use the same segments as oneDNN, so that a row's bits
 /// do not depend on which of them computes it. oneDNN's rule is that of
 /// compute_blocking_heuristic_avx512 in its brgemm_matmul_utils.cpp, release 3.7; MatmulTest
-/// compares the sums. Not covered: matmuls with expanded blocks on a target with tile registers,
-/// which oneDNN adds in the order of AMX.
+/// compares the sums. In bf16 on a target with tile registers, both add in the order of tdpbf16ps,
+/// from the first value to the last.
 int64_t sumSegment(Precision type, int64_t k, const TargetDescription &target);
 
 /// Attention of query heads that share a key/value head.

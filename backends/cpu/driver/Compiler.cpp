@@ -121,6 +121,8 @@ public:
       if (llvm::Error failed = reach(stage))
         return failed;
       std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+      if (llvm::Error failed = observe(stage))
+        return failed;
       if (llvm::Error failed = leave(stage, seconds.count()))
         return failed;
     }
@@ -161,6 +163,17 @@ private:
     llvm_unreachable("all stages are handled above");
   }
 
+  llvm::Error observe(Stage stage) {
+    if (!options.observer)
+      return llvm::Error::success();
+    if (stage <= Stage::Llvm)
+      return options.observer->onModule(stage, module);
+    if (stage == Stage::Ll)
+      return options.observer->onCode(*code, *machine);
+    return stage == Stage::Obj ? options.observer->onObject(object, manifest.dump())
+                               : llvm::Error::success();
+  }
+
   /// What leads to `stage` from the one before it.
   llvm::Error runPasses(Stage stage) {
     PassManager pm(module.getContext());
@@ -168,6 +181,8 @@ private:
     if (llvm::Error failed =
             stages.buildPipeline(pm, before, stage, stageOptionsOf(options, precision)))
       return failed;
+    if (options.observer)
+      options.observer->onPipeline(stage, pm);
     if (succeeded(pm.run(module)))
       return llvm::Error::success();
     std::string place = diagnostic.place("");
@@ -334,7 +349,7 @@ private:
   /// Writes what was asked for of a stage, and notes what it cost.
   llvm::Error leave(Stage stage, double seconds) {
     uint64_t bytes = 0;
-    bool emitted = stage == options.emit && stage != Stage::Exe;
+    bool emitted = stage == options.emit && stage != Stage::Exe && !output.empty();
     if (emitted || (!options.dumpFolder.empty() && stage != Stage::Exe)) {
       std::string printed = print(stage);
       bytes = printed.size();
@@ -374,6 +389,8 @@ private:
 };
 
 } // namespace
+
+CompileObserver::~CompileObserver() = default;
 
 void mica::cpu::registerCompilerDialects(DialectRegistry &registry) {
   registerAllDialects(registry);

@@ -13,6 +13,7 @@
 #include "passes/pipelines/Stages.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
 
@@ -22,6 +23,11 @@
 #include <string>
 #include <vector>
 
+namespace llvm {
+class Module;
+class TargetMachine;
+} // namespace llvm
+
 namespace mica::cpu {
 
 /// The progress of a compilation.
@@ -30,6 +36,20 @@ struct CompileProgress {
   bool isReached = false;   ///< whether it has been written
   uint64_t packedBytes = 0; ///< bytes of weights packed so far, before stage `exe`
   uint64_t bytesToPack = 0; ///< 0: not known yet
+};
+
+/// Watches a compilation, stage by stage.
+class CompileObserver {
+public:
+  virtual ~CompileObserver();
+  /// Before the passes that lead to `stage` run.
+  virtual void onPipeline(Stage stage, mlir::PassManager &passes) = 0;
+  /// At each stage from `model` to `llvm`. May change locations.
+  virtual llvm::Error onModule(Stage stage, mlir::ModuleOp module) = 0;
+  /// At stage `ll`. May remove debug information.
+  virtual llvm::Error onCode(llvm::Module &code, llvm::TargetMachine &machine) = 0;
+  /// At stage `obj`: the object, and the manifest, as far as it is known without weights.
+  virtual llvm::Error onObject(llvm::StringRef object, llvm::StringRef manifest) = 0;
 };
 
 struct CompileOptions {
@@ -62,6 +82,8 @@ struct CompileOptions {
   std::string chatTemplate;
   std::string toolTemplate; ///< For conversations with tools; empty: the same.
   std::vector<std::pair<std::string, std::string>> specialTokens;
+  /// Null: nobody watches.
+  CompileObserver *observer = nullptr;
   /// Called as the work advances.
   std::function<void(const CompileProgress &)> progress;
 };
@@ -105,7 +127,8 @@ std::vector<OutputFile> outputsOf(const CompileOptions &options, llvm::StringRef
 void registerCompilerDialects(mlir::DialectRegistry &registry);
 
 /// Lowers `module` from stage `model` to `options.emit` and writes the result to `output`: text for
-/// the stages up to `asm`, an object, or the program. `weights` may be null before stage `exe`.
+/// the stages up to `asm`, an object, or the program. With an empty `output`, allowed before stage
+/// `exe`, nothing is written. `weights` may be null before stage `exe`.
 /// Errors name the op, its location in the model and a hint; `output` is unchanged after an error.
 llvm::Expected<CompileReport> compile(mlir::ModuleOp module, const WeightSource *weights,
                                       const CompileOptions &options, llvm::StringRef output);

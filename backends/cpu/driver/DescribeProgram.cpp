@@ -5,6 +5,8 @@
 #include "backends/cpu/lowering/Passes.h"
 #include "backends/cpu/target/CpuDialect.h"
 #include "backends/runtime/abi/Manifest.h"
+#include "backends/runtime/abi/MatmulShape.h"
+#include "ir/Exec/Exec.h"
 #include "ir/Mica/EntrySignature.h"
 #include "passes/support/Phases.h"
 #include "passes/support/Weights.h"
@@ -259,6 +261,34 @@ int64_t mica::cpu::cacheBytesOf(const json &manifest) {
   return static_cast<int64_t>(rt::cacheBytesPerSequence(sizes, rt::kMaxPromptRows));
 }
 
+/// The places in the model of what launches `kernel`, without the numbers of layers.
+static void addPlaces(json &kernels, const std::string &kernel, Location location) {
+  json &places = kernels.emplace(kernel, json::array()).first.value();
+  location->walk([&](Location part) {
+    auto name = dyn_cast<NameLoc>(part);
+    if (!name)
+      return WalkResult::advance();
+    std::string place = name.getName().str();
+    if (llvm::find(places, place) == places.end())
+      places.push_back(std::move(place));
+    return WalkResult::skip();
+  });
+}
+
+json mica::cpu::describeKernels(ModuleOp module) {
+  json kernels = json::object();
+  module.walk([&](exec::LaunchOp launch) {
+    addPlaces(kernels, launch.getKernel().str(), launch.getLoc());
+  });
+  module.walk([&](exec::MatmulOp product) {
+    addPlaces(kernels,
+              rt::matmulName(static_cast<int64_t>(product.getN()),
+                             static_cast<int64_t>(product.getK()), product.getAccumulate()),
+              product.getLoc());
+  });
+  return kernels;
+}
+
 void mica::cpu::describeCode(json &manifest, ModuleOp module) {
   func::FuncOp entry = firstEntry(module);
   json arguments = json::array();
@@ -268,4 +298,5 @@ void mica::cpu::describeCode(json &manifest, ModuleOp module) {
   auto number = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
   manifest["scratch"] = {{"bytes_per_row", number("mica.scratch_per_row")},
                          {"bytes_fixed", number("mica.scratch_fixed")}};
+  manifest["kernels"] = describeKernels(module);
 }

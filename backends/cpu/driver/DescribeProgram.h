@@ -30,7 +30,12 @@ std::map<std::string, std::string> rowsOfRoles(mlir::ModuleOp module);
 /// Bytes of the caches of one sequence at its full length.
 int64_t cacheBytesOf(const nlohmann::json &manifest);
 
-/// Adds what is only known at stage `loops`: the arguments of the code and its scratch memory.
+/// At stage `loops`: every kernel and oneDNN matmul, by the name that a profile uses, with the
+/// locations in the model of the ops that run it.
+nlohmann::json describeKernels(mlir::ModuleOp module);
+
+/// Adds what is only known at stage `loops`: the arguments of the code, its scratch memory and its
+/// kernels.
 void describeCode(nlohmann::json &manifest, mlir::ModuleOp module);
 
 } // namespace mica::cpu

@@ -24,8 +24,11 @@ public:
   /// Succeeds if code compiled for `target` that uses these features can run.
   virtual Status check(const std::string &target,
                        const std::vector<std::string> &features) const = 0;
-  /// A runtime with a pool of this many threads, including the caller. Error: fewer can be started.
-  virtual Result<std::unique_ptr<Runtime>> start(unsigned threads) const = 0;
+  /// A runtime with a pool of this many threads, including the caller, for code that uses these
+  /// features: libraries use no others, so that a program computes the same bits on every machine
+  /// that can run it. Error: fewer threads can be started.
+  virtual Result<std::unique_ptr<Runtime>>
+  start(unsigned threads, const std::vector<std::string> &features) const = 0;
   /// Measures the peak rates of these threads,
   /// with the best instruction that the program may use.
   virtual Peaks measurePeaks(WorkPool &pool, const Manifest &manifest) const = 0;

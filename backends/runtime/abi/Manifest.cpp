@@ -144,6 +144,12 @@ Manifest::Chat parseChat(const Json &json) {
   return chat;
 }
 
+void parseKernels(const Json &json, Manifest &m) {
+  for (const auto &[kernel, places] : object(json, "kernels").items())
+    for (const Json &place : array(places, "kernels"))
+      m.kernels[kernel].push_back(text(place, "kernels"));
+}
+
 void parseModel(const Json &json, Manifest &m) {
   m.name = text(at(json, "name"), "name");
   m.weights = text(at(json, "weights"), "weights");
@@ -182,6 +188,8 @@ void parseModel(const Json &json, Manifest &m) {
       m.ropeLengthThresholds.push_back(integer(threshold, "rope_length_thresholds", 1, maxToken));
     std::sort(m.ropeLengthThresholds.begin(), m.ropeLengthThresholds.end());
   }
+  if (auto kernels = json.find("kernels"); kernels != json.end())
+    parseKernels(*kernels, m);
 }
 
 void parseTokens(const Json &json, Manifest &m) {

@@ -6,6 +6,7 @@
 #include "ir/Entry/EntryRoles.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,6 +58,9 @@ struct Manifest {
   /// If the forward function takes lengths: the
   /// sequence lengths beyond which rope has different frequencies, ascending.
   std::vector<int64_t> ropeLengthThresholds;
+  /// By the names that profiles give them, kernels and products of oneDNN with the places in the
+  /// model of what runs them; empty: not stated.
+  std::map<std::string, std::vector<std::string>> kernels;
   std::optional<int32_t> bos;
   std::vector<int32_t> eos;
 

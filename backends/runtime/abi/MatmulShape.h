@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <string>
 
 namespace mica::rt {
 
@@ -24,6 +25,11 @@ struct MatmulShape {
 
   auto operator<=>(const MatmulShape &) const = default;
 };
+
+/// What profiles call a product, whatever its rows.
+inline std::string matmulName(int64_t n, int64_t k, bool accumulate) {
+  return "onednn_" + std::to_string(n) + "x" + std::to_string(k) + (accumulate ? "_residual" : "");
+}
 
 } // namespace mica::rt
 

@@ -436,6 +436,10 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
                 "Print time, bytes and operations of each kernel, from one more run per test "
                 "without drafts; kernels whose data is in the processor's caches exceed 100 % of "
                 "the limit, which is that of memory");
+  sub->add_option("--profile-json", bench.profileJson,
+                  "Write the profile, with the program's identity and the places of its kernels in "
+                  "the model, for `mica explore --profile`")
+      ->type_name("FILE");
   sub->add_option("--trace", bench.trace,
                   "Write the profiled run as a trace for chrome://tracing or ui.perfetto.dev")
       ->type_name("FILE.json");

@@ -50,8 +50,8 @@ struct BenchArguments {
   int64_t lookup = 0;
   Tokens text; ///< What tests with lookup generate, after its first `depth` ids; empty: a period.
   bool profile = false;
-  std::optional<std::string> trace;
-  std::optional<double> peakGb, peakGflop; ///< Limits for the profile; measured if absent.
+  std::optional<std::string> trace, profileJson; ///< files
+  std::optional<double> peakGb, peakGflop;       ///< Limits for the profile; measured if absent.
   bool json = false;
 };
 

@@ -298,6 +298,13 @@ nlohmann::ordered_json describe(const BenchResult &result) {
   return json;
 }
 
+ProfiledProgram programOf(const Model &model) {
+  const Manifest &m = model.manifest();
+  return {m.name,    m.weights,
+          m.kv,      model.file().layout().find(program::SectionKind::Code)->hash,
+          m.kernels, model.runtime().pool().threads()};
+}
+
 /// What a command writes, test by test.
 class BenchReport {
 public:
@@ -316,6 +323,13 @@ public:
         return made.error();
       trace = *std::move(made);
     }
+    if (arguments.profileJson) {
+      Result<std::unique_ptr<ProfileFile>> made =
+          ProfileFile::create(*arguments.profileJson, programOf(model));
+      if (!made)
+        return made.error();
+      profiles = *std::move(made);
+    }
     return print(m.name + ", weights " + m.weights + ", " +
                  std::to_string(model.runtime().pool().threads()) +
                  " threads\ntest               tokens/s      GB/s   GFLOP/s\n");
@@ -323,7 +337,7 @@ public:
 
   Status run(const BenchTest &test) {
     // A test with lookup has a prompt, whose time is not the test's.
-    if (test.lookup > 0 || !(arguments.profile || trace))
+    if (test.lookup > 0 || !(arguments.profile || trace || profiles))
       return add(runBench(model, test, arguments));
     Peaks peaks = limits();
     Profile profile([this](const char *name) { return model.symbol(name); }, model.runtime(),
@@ -337,6 +351,8 @@ public:
       if (Status done = print(profileTable(run)); !done)
         return done;
     }
+    if (profiles)
+      profiles->add(run);
     return trace ? trace->add(run) : Status();
   }
 
@@ -344,6 +360,9 @@ public:
     json["weights_in_huge_pages"] = model.weightsInHugePages();
     if (trace)
       if (Status done = trace->commit(); !done)
+        return done;
+    if (profiles)
+      if (Status done = profiles->commit(); !done)
         return done;
     return arguments.json ? writeOut(toJsonText(json) + "\n") : Status();
   }
@@ -381,6 +400,7 @@ private:
   const BenchArguments &arguments;
   nlohmann::ordered_json json;
   std::unique_ptr<TraceWriter> trace;
+  std::unique_ptr<ProfileFile> profiles;
 };
 } // namespace
 

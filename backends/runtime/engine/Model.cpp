@@ -123,7 +123,7 @@ Status Model::verifyWeights() const {
 }
 
 Status Model::start(const Device &device, unsigned threads) {
-  Result<std::unique_ptr<Runtime>> started = device.start(threads);
+  Result<std::unique_ptr<Runtime>> started = device.start(threads, manifest().features);
   if (!started)
     return started.error();
   ownRuntime = *std::move(started);

@@ -130,8 +130,7 @@ void Profile::launch(WorkPool::Body body, void *context, int64_t tasks) {
 }
 
 Status Profile::product(const MatmulShape &shape, const std::function<Status()> &run) {
-  int32_t index = entryOf("onednn_" + std::to_string(shape.n) + "x" + std::to_string(shape.k) +
-                          (shape.accumulate ? "_residual" : ""));
+  int32_t index = entryOf(matmulName(shape.n, shape.k, shape.accumulate));
   Clock::time_point begin = Clock::now();
   Status done = run();
   record(index, begin, shape.m, workOf(shape));

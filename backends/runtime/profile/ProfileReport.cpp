@@ -145,6 +145,51 @@ nlohmann::ordered_json profileJson(const ProfiledRun &run) {
           {"roofline", limitShare(run, all)}};
 }
 
+std::string codeHashText(uint64_t hash) {
+  return format("%016llx", static_cast<unsigned long long>(hash));
+}
+
+static constexpr std::string_view kProfileOpening = "{\"mica_profile\":";
+
+ProfileFile::ProfileFile(std::unique_ptr<NewFile> file, ProfiledProgram program)
+    : file(std::move(file)), program(std::move(program)) {
+  json = {{"mica_profile", kProfileVersion},
+          {"program",
+           {{"model", this->program.model},
+            {"weights", this->program.weights},
+            {"kv", this->program.kv},
+            {"code", codeHashText(this->program.codeHash)}}},
+          {"threads", this->program.threads},
+          {"tests", Json::array()}};
+}
+
+Result<std::unique_ptr<ProfileFile>> ProfileFile::create(std::string path,
+                                                         ProfiledProgram program) {
+  Result<std::unique_ptr<NewFile>> file =
+      NewFile::create(std::move(path), {"the profile", "profile of a program", kProfileOpening});
+  if (!file)
+    return file.error();
+  return std::unique_ptr<ProfileFile>(new ProfileFile(*std::move(file), std::move(program)));
+}
+
+void ProfileFile::add(const ProfiledRun &run) {
+  Json test = {{"test", run.test}, {"tokens", run.tokens}};
+  test.update(profileJson(run));
+  for (Json &kernel : test["kernels"]) {
+    auto places = program.kernels.find(kernel["kernel"].get<std::string>());
+    kernel["location"] =
+        places != program.kernels.end() ? Json(places->second) : Json(Json::array());
+  }
+  json["tests"].push_back(std::move(test));
+}
+
+Status ProfileFile::commit() {
+  std::string text = toJsonText(json) + "\n";
+  if (Status written = file->writeAt(text.data(), text.size(), 0); !written)
+    return written;
+  return file->commit();
+}
+
 Result<std::unique_ptr<TraceWriter>> TraceWriter::create(std::string path) {
   constexpr std::string_view opening = "{\"traceEvents\":[\n";
   Result<std::unique_ptr<NewFile>> file =

@@ -6,7 +6,8 @@
 #include "backends/runtime/profile/Roofline.h"
 #include "backends/runtime/support/NewFile.h"
 
-#include <nlohmann/json_fwd.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
 
 namespace mica::rt {
 
@@ -22,6 +23,36 @@ struct ProfiledRun {
 /// Kernels by their time, then what is left, then all together.
 std::string profileTable(const ProfiledRun &run);
 nlohmann::ordered_json profileJson(const ProfiledRun &run);
+
+/// The program that a profile is of.
+struct ProfiledProgram {
+  std::string model, weights, kv;
+  uint64_t codeHash;                                       ///< The XXH3-64 of its code.
+  std::map<std::string, std::vector<std::string>> kernels; ///< Their places: see Manifest.
+  unsigned threads;
+};
+
+/// The version of the format of profile files.
+inline constexpr int kProfileVersion = 1;
+
+/// What `codeHash` is in the file: 16 hexadecimal digits.
+std::string codeHashText(uint64_t hash);
+
+/// A file of profiles, for `mica explore --profile`: the version, the program, and for each test
+/// what `profileJson` says of it, with the places of each kernel in the model (`location`).
+class ProfileFile {
+public:
+  static Result<std::unique_ptr<ProfileFile>> create(std::string path, ProfiledProgram program);
+  void add(const ProfiledRun &run);
+  Status commit();
+
+private:
+  ProfileFile(std::unique_ptr<NewFile> file, ProfiledProgram program);
+
+  std::unique_ptr<NewFile> file;
+  ProfiledProgram program;
+  nlohmann::ordered_json json;
+};
 
 /// A trace in Chrome's format (chrome://tracing, ui.perfetto.dev): a process per test, in it the
 /// calling thread's launches and the parts that each thread has run.

@@ -248,8 +248,10 @@ llvm::Error ConfigReader::checkShape(const ModelConfig &config) const {
   llvm::SmallVector<std::pair<llvm::StringLiteral, Sizes>> wanted = {
       {"attention.key_length", keySizes},
       {"attention.value_length", valueSizes},
-      {"attention.head_count_kv", heads},
       {"rope.dimension_count", {attention.rope.dimensions}}};
+  // Where layers differ, they were counted one by one.
+  if (llvm::none_of(config.kinds, [](const LayerKind &kind) { return kind.conv; }))
+    wanted.push_back({"attention.head_count_kv", heads});
   if (auto *dense = std::get_if<DenseConfig>(&kind.ffn))
     wanted.push_back({"feed_forward_length", {dense->inner}});
   for (const auto &[name, sizes] : wanted)

@@ -42,8 +42,8 @@ std::optional<TensorName> parse(llvm::StringRef name) {
 /// come first. A folder has none: there those of any architecture follow.
 llvm::SmallVector<GgufModule> modulesOf(const ModelConfig &config, bool ofLayers) {
   llvm::SmallVector<GgufModule> modules;
-  if (ofLayers && config.gguf)
-    llvm::append_range(modules, config.gguf->modules);
+  if (config.gguf)
+    llvm::append_range(modules, ofLayers ? config.gguf->modules : config.gguf->modelModules);
   llvm::append_range(modules, ofLayers ? ggufLayerModules() : ggufModules());
   if (ofLayers && !config.gguf)
     for (const FamilyEntry &entry : familyEntries())

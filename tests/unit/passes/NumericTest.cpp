@@ -149,6 +149,7 @@ bool staysApart(StringRef name) {
                              "xglm-padding",
                              "granite",
                              "lfm2",
+                             "lfm2-moe",
                              "olmo2",
                              "qwen2-moe",
                              "stablelm",

@@ -7,6 +7,7 @@
 #include "backends/cpu/features/InterleavedPages.h"
 #include "backends/cpu/kernels/matmul/AmxTile.h"
 #include "backends/cpu/kernels/matmul/BlockReader.h"
+#include "backends/cpu/kernels/matmul/ExpandedTiles.h"
 #include "backends/cpu/kernels/matmul/LevelPanel.h"
 #include "backends/cpu/kernels/matmul/Tile.h"
 #include "ir/Mica/Mica.h"
@@ -417,6 +418,8 @@ void mica::cpu::emitBlockSums(KernelBuilder &b, const ProductRows &rows, const W
                               BlockSpan blocks, PanelsOfBlock panelsOf, StoreBlockSums store) {
   if (multipliesInTiles(b, rows.x, weight))
     emitByTiles(b, rows, weight, blocks, panelsOf, store);
+  else if (expandsForTiles(b, rows.x, weight))
+    emitSumsOfExpandedTiles(b, rows, weight, blocks, panelsOf, store);
   else
     emitByVectors(b, rows, weight, blocks, panelsOf, store);
 }

@@ -34,3 +34,10 @@ Error choice(bool first) {
   return createStringError(first ? "is the first of two" : "is the second of two");
 }
 Error foreign(StringRef path) { return inputError(path, "a foreign file", hint); }
+Error given(StringRef path) {
+  return inputError(path, "has words that are only given to what is tested", "remove it");
+}
+Error givenByScript(StringRef path) {
+  return inputError(path, "has words that a script only gives", "remove it");
+}
+Error named(StringRef path) { return inputError(path, "is what a name stands for", "remove it"); }

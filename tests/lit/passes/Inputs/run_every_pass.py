@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs every pass of mica-opt on the files of every stage and holds what happens against verdicts.txt.
+"""Runs every pass of mica-opt on the files of every stage and compares the outcomes with verdicts.txt.
 
     run_every_pass.py MICA-OPT MICA MODEL.mlir [--write]
 
-A pass accepts a file, and what it makes of it parses and verifies, or it refuses it with the error in the table, which is
-cut where it grows long. `--write` rewrites the table: read the difference before it is kept.
+A pass changes a file or leaves it unchanged, and the result parses and verifies, or it rejects the file with the error in the
+table. `--write` rewrites the table: read the difference before you keep it.
 """
 
 import os
@@ -15,9 +15,11 @@ import tempfile
 
 STAGES = ("model", "fused", "kernels", "loops", "llvm")
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "verdicts.txt")
-ACCEPTED, LONGEST = "accepted", 80
-# What no table makes right.
-FAULTS = ("status ", "makes what is refused: ")
+# So that the files are the same on every machine.
+OPTIONS = ("--target", "sapphirerapids", "--weights", "bf16")
+CHANGED, UNCHANGED = "changed", "unchanged"
+# Outcomes that are wrong whatever the table says.
+FAULTS = ("status ", "result is rejected: ")
 
 
 def run(command):
@@ -26,18 +28,21 @@ def run(command):
 
 
 def error_of(done):
-    """The first error that was printed, cut; "status N" where it ended otherwise than by an error."""
+    """The first error that was printed; "status N" where it ended otherwise than by an error."""
     said = re.search(r"error: (.*)", done.stderr.decode())
-    return said[1][:LONGEST].rstrip() if done.returncode == 1 and said else f"{FAULTS[0]}{done.returncode}"
+    return said[1].rstrip() if done.returncode == 1 and said else f"{FAULTS[0]}{done.returncode}"
 
 
 def verdict(opt, name, path, made):
-    """What the pass `name` does with the file at `path`."""
+    """What the pass `name` does with the file at `path`, which mica-opt has written."""
     done = run([opt, path, "--" + name, "-o", made])
     if done.returncode:
         return error_of(done)
     again = run([opt, made, "-o", os.devnull])
-    return ACCEPTED if again.returncode == 0 else FAULTS[1] + error_of(again)
+    if again.returncode:
+        return FAULTS[1] + error_of(again)
+    with open(path, "rb") as before, open(made, "rb") as after:
+        return UNCHANGED if before.read() == after.read() else CHANGED
 
 
 def read_table():
@@ -65,7 +70,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         paths = {stage: os.path.join(folder, stage + ".mlir") for stage in STAGES}
         for stage, path in paths.items():
-            subprocess.run([mica, "compile", model, "--emit", stage, "-o", path], check=True)
+            written = os.path.join(folder, "written.mlir")
+            subprocess.run([mica, "compile", model, *OPTIONS, "--emit", stage, "-o", written], check=True)
+            subprocess.run([opt, written, "-o", path], check=True)
         for name in sorted(names):
             for stage, path in paths.items():
                 verdicts[name, stage] = verdict(opt, name, path, os.path.join(folder, "made.mlir"))

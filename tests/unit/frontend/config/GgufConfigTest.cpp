@@ -348,6 +348,42 @@ TEST_F(GgufConfig, RefusesKeysByTheirOwnNames) {
   EXPECT_THAT(problem(), HasSubstr("has \"general.sampling.temp\": -1, expected a number"));
 }
 
+TEST_F(GgufConfig, LayersWithoutKeysHaveConvolutions) {
+  auto withHeads = [&](std::vector<int32_t> heads) {
+    file = GgufWriter();
+    file.string("general.architecture", "lfm2");
+    file.u32("lfm2.context_length", 128).u32("lfm2.embedding_length", 32);
+    file.u32("lfm2.block_count", 4).u32("lfm2.feed_forward_length", 64);
+    file.u32("lfm2.attention.head_count", 4).u32("lfm2.shortconv.l_cache", 3);
+    file.list<int32_t>("lfm2.attention.head_count_kv", GgufKind::I32, heads);
+    file.f32("lfm2.attention.layer_norm_rms_epsilon", 1e-5f).f32("lfm2.rope.freq_base", 1e6f);
+    file.floats("token_embd.weight", {64, 32}, std::vector<float>(64 * 32));
+  };
+  withHeads({0, 2, 0, 2});
+  auto config = read();
+  ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
+  EXPECT_EQ(config->layers, (std::vector<unsigned>{0, 1, 0, 1}));
+  ASSERT_TRUE(config->kinds[0].conv);
+  EXPECT_EQ(config->kinds[0].conv->taps, 3);
+  EXPECT_FALSE(config->kinds[0].conv->bias);
+  EXPECT_FALSE(config->kinds[1].conv);
+  EXPECT_EQ(config->kinds[1].attention.kvHeads, 2);
+  EXPECT_EQ(std::get<DenseConfig>(config->kinds[0].ffn).inner, 64) << "as the file has it";
+  withHeads({2, 2, 2, 2});
+  EXPECT_EQ(problem(), "") << "all have attention";
+  withHeads({0, 2, 0});
+  EXPECT_THAT(problem(), HasSubstr("has 3 numbers of key/value heads for 4 layers"));
+  withHeads({0, 2, 4, 0});
+  EXPECT_THAT(problem(), HasSubstr("has layers with 2 and with 4 key/value heads, only one number "
+                                   "is supported; choose"));
+  withHeads({0, 2, -1, 0});
+  EXPECT_THAT(problem(),
+              HasSubstr("has \"lfm2.attention.head_count_kv\": -1, expected an integer"));
+  withHeads({0, 2, 0, 2});
+  file.u32("lfm2.attention.sliding_window", 16);
+  EXPECT_THAT(problem(), HasSubstr("has the key \"lfm2.attention.sliding_window\""));
+}
+
 TEST_F(GgufConfig, RefusesValuesByTheirOwnNames) {
   auto spoil = [&](const std::string &key, uint32_t value) {
     GgufWriter spoilt = keysOf("llama");

@@ -102,6 +102,13 @@ const std::map<std::string, Sample> samples = {
        {"residual_scale", 0.5f},
        {"logit_scale", 4.f},
        {"rope.scaling.finetuned", true}}}},
+    {"lfm2", {"lfm2", {{"shortconv.l_cache", 3u}}}},
+    {"lfm2moe",
+     {"lfm2moe", experts + Keys{{"shortconv.l_cache", 3u},
+                                {"leading_dense_block_count", 1u},
+                                {"expert_feed_forward_length", 16u},
+                                {"expert_gating_func", 2u},
+                                {"expert_weights_scale", 1.5f}}}},
     {"llama", {"llama", {{"attention.key_length", 16u}}}},
     {"llama with experts", {"llama", experts}},
     {"llama with linear", {"llama", linear}},
@@ -206,6 +213,7 @@ double embeddingScaleOf(const ModelConfig &config) { return config.embeddingMult
 double residualScaleOf(const ModelConfig &config) { return config.block.residualMultiplier; }
 double isParallel(const ModelConfig &config) { return config.block.parallel != Parallel::No; }
 double normalizes(const ModelConfig &config) { return expertsOf(config).normalize; }
+double expertMultiplierOf(const ModelConfig &config) { return expertsOf(config).multiplier; }
 double groupsOf(const ModelConfig &config) { return static_cast<double>(expertsOf(config).groups); }
 double isSigmoid(const ModelConfig &config) {
   return expertsOf(config).scoring == Scoring::Sigmoid;
@@ -313,6 +321,9 @@ std::vector<Row> rows() {
       required("granite", "logit_scale"),
       absent("granite", "embedding_scale", embeddingScaleOf, 1),
       absent("granite", "residual_scale", residualScaleOf, 1),
+      required("lfm2", "attention.head_count_kv"),
+      required("lfm2", "shortconv.l_cache"),
+      required("lfm2", "rope.freq_base"), // 1e4, or 1e6
       absent("phi3", "attention.sliding_window", windowOf, 0),
       absent("phi3", "rope.dimension_count", turnedOf, 8),
       required("qwen3", "attention.layer_norm_rms_epsilon"),
@@ -337,6 +348,13 @@ std::vector<Row> rows() {
       required("deepseek2 of V3", "expert_weights_scale"),
       required("gpt-oss", "attention.sliding_window"),
       required("gpt-oss", "rope.freq_base"),
+      required("lfm2moe", "leading_dense_block_count"),
+      required("lfm2moe", "expert_feed_forward_length"),
+      absent("lfm2moe", "expert_weights_scale", expertMultiplierOf, 1),
+      refused("lfm2moe", "expert_weights_norm", false, "false",
+              "one of [true] (nothing else is supported); choose a model without it"),
+      refused("lfm2moe", "expert_gating_func", 1u, "1",
+              "one of [2] (nothing else is supported); choose a model without it"),
       absent("qwen2moe", "expert_weights_norm", normalizes, 0),
       absent("qwen2moe", "expert_feed_forward_length", expertInnerOf, inner / 2),
       absent("qwen2moe", "expert_shared_feed_forward_length", sharedInnerOf, inner),

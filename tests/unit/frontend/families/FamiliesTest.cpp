@@ -308,6 +308,34 @@ TEST(Lfm2, HasConvolutionsAndAttention) {
                         "conv are supported"));
 }
 
+TEST(Lfm2, HasExpertsBehindDenseLayers) {
+  auto readAs = [](llvm::StringRef more) {
+    return asFamily("lfm2_moe", "Lfm2MoeForCausalLM",
+                    (R"("rms_norm_eps": "absent", "layer_types": ["conv", "conv", "full_attention",
+                        "conv", "full_attention"], )" +
+                     more)
+                        .str());
+  };
+  auto model = readAs(R"("num_experts": 8)");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 0, 1, 2, 1}));
+  EXPECT_EQ(model->kinds[2].name, "sparse_conv");
+  const auto &sparse = std::get<SparseConfig>(model->kinds[2].ffn);
+  EXPECT_EQ(sparse.experts, 8);
+  EXPECT_EQ(sparse.expert.inner, 1792);
+  EXPECT_EQ(sparse.scoring, Scoring::Sigmoid);
+  EXPECT_TRUE(sparse.normalize && sparse.correctionBias);
+  auto plain = readAs(R"("num_experts": 8, "use_expert_bias": false, "norm_topk_prob": false)");
+  ASSERT_TRUE(bool(plain)) << llvm::toString(plain.takeError());
+  const auto &uncorrected = std::get<SparseConfig>(plain->kinds[2].ffn);
+  EXPECT_FALSE(uncorrected.normalize || uncorrected.correctionBias);
+  EXPECT_THAT(llvm::toString(readAs(R"("num_experts": 3)").takeError()),
+              HasSubstr("chooses 4 experts per token of 3"));
+  EXPECT_THAT(llvm::toString(readAs(R"("full_attn_idxs": [1])").takeError()),
+              HasSubstr("\"full_attn_idxs\""))
+      << "a key of the dense size alone";
+}
+
 TEST(Qwen3, MayHaveAWindow) {
   constexpr llvm::StringLiteral window =
       R"("use_sliding_window": true, "sliding_window": 16, "max_window_layers": 3)";

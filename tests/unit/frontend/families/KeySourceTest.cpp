@@ -102,7 +102,7 @@ TEST(Registry, OneFamilyOfAnArchitectureIsWhatItIsOtherwise) {
     }
   }
   EXPECT_EQ(names, defaults);
-  EXPECT_EQ(names.size(), 21u);
+  EXPECT_EQ(names.size(), 23u);
 }
 
 } // namespace

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <thread>
 
 using namespace mica::tool;
@@ -154,24 +155,45 @@ TEST_F(ProgramCacheTest, AFailureIsReportedAndRetried) {
   EXPECT_TRUE(get(cache, "a", 10));
 }
 
+/// How many descriptors of this process are open files of this path.
+int numOpen(llvm::StringRef path) {
+  int count = 0;
+  std::error_code error;
+  for (llvm::sys::fs::directory_iterator it("/proc/self/fd", error), end; it != end && !error;
+       it.increment(error)) {
+    llvm::SmallString<128> target;
+    count += !llvm::sys::fs::real_path(it->path(), target) && target == path;
+  }
+  return count;
+}
+
 TEST_F(ProgramCacheTest, ASecondCallerWaitsForTheFirst) {
   ProgramCache first(folder.str().str(), 1000), second(folder.str().str(), 1000);
-  std::atomic<int> made = 0;
-  std::atomic<bool> begun = false;
+  llvm::SmallString<128> lockFile;
+  ASSERT_FALSE(llvm::sys::fs::real_path(folder, lockFile));
+  lockFile += "/a.lock";
+  std::promise<void> begun;
+  std::atomic<bool> written = false;
+  // It ends once the second caller has come as far as the lock, and later still.
   auto make = [&](llvm::StringRef target) {
-    begun = true;
-    ++made;
+    begun.set_value();
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (numOpen(lockFile) < 2 && std::chrono::steady_clock::now() < end)
+      std::this_thread::yield();
+    EXPECT_EQ(numOpen(lockFile), 2);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    written = true;
     return write(target, 10);
   };
-  std::thread other([&] { llvm::cantFail(first.get("a", always, make)); });
-  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!begun && std::chrono::steady_clock::now() < end)
-    std::this_thread::yield();
-  EXPECT_TRUE(begun);
-  EXPECT_EQ(llvm::cantFail(second.get("a", always, make)), path("a"));
+  std::thread other([&] { EXPECT_EQ(llvm::cantFail(first.get("a", always, make)), path("a")); });
+  begun.get_future().wait();
+  auto makeAgain = [&](llvm::StringRef target) {
+    ADD_FAILURE() << "the second caller did not wait, or did not see the program";
+    return write(target, 20);
+  };
+  EXPECT_EQ(llvm::cantFail(second.get("a", always, makeAgain)), path("a"));
+  EXPECT_TRUE(written);
   other.join();
-  EXPECT_EQ(made, 1);
 }
 
 TEST_F(ProgramCacheTest, TheKeyDependsOnFilesAndOptions) {

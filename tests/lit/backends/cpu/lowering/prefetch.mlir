@@ -17,16 +17,16 @@
 // CHECK-LABEL: func.func private @linear_192x64
 // VECTORS: scf.for %[[ROW:.*]] = %c0 to %{{.*}} step
 // VECTORS: %[[FIRST:.*]] = arith.cmpi eq, %[[ROW]], %c0
-// VECTORS: scf.if %[[FIRST]] {
-// VECTORS-NOT: }
+// VECTORS: {{^}}[[INDENT: +]]scf.if %[[FIRST]] {
+// VECTORS-NOT: {{^}}[[INDENT]]}
 // VECTORS: memref.prefetch {{.*}}, read, locality<2>, data
-// VECTORS-NOT: }
+// VECTORS-NOT: {{^}}[[INDENT]]}
 // VECTORS: memref.prefetch
-// VECTORS-NOT: }
+// VECTORS-NOT: {{^}}[[INDENT]]}
 // VECTORS: memref.prefetch
-// VECTORS-NOT: }
+// VECTORS-NOT: {{^}}[[INDENT]]}
 // VECTORS: memref.prefetch
-// VECTORS-NEXT: }
+// VECTORS-NEXT: {{^}}[[INDENT]]}{{$}}
 // More rows than a tile has ask for the next step instead (steps.mlir).
 // VECTORS: scf.for %{{.*}} = %[[ROW]] to
 // VECTORS-NOT: scf.if
@@ -34,9 +34,9 @@
 // A step of tiles takes 16 pairs, 16 units: half of them are asked for before each of two tiles.
 // TILES: scf.for %[[ROW:.*]] = %c0 to %{{.*}} step
 // TILES: %[[FIRST:.*]] = arith.cmpi eq, %[[ROW]], %c0
-// TILES: scf.if %[[FIRST]] {
+// TILES: {{^}}[[INDENT: +]]scf.if %[[FIRST]] {
 // TILES-COUNT-4: memref.prefetch
-// TILES: }
+// TILES-NEXT: {{^}}[[INDENT]]}{{$}}
 // Rows that are copied in pieces are asked for one by one.
 // TILES: memref.prefetch %arg2
 // TILES: scf.for %[[COLUMN:.*]] = %c0 to %c64 step %c32
@@ -45,12 +45,14 @@
 // TILES: %[[ZERO:.*]] = arith.cmpi eq, %[[OR]], %c0
 // TILES: %[[BRINGS:.*]] = arith.andi %[[FIRST]], %[[ZERO]]
 // TILES: scf.if %[[BRINGS]] {
-// TILES: scf.for %{{.*}} = %c0 to %c1024 step %c128
+// TILES-NEXT: {{^}}[[INDENT: +]]scf.for %{{.*}} = %c0 to %c1024 step %c128
 // TILES-COUNT-4: memref.prefetch
-// TILES: }
+// TILES-NEXT: {{^}}[[INDENT]]}{{$}}
 // TILES-COUNT-2: amx.tile_mulf
-// TILES: scf.for %{{.*}} = %c0 to %c1024 step %c128
+// TILES: scf.if %[[BRINGS]] {
+// TILES-NEXT: {{^}}[[INDENT]]scf.for %{{.*}} = %c0 to %c1024 step %c128
 // TILES-COUNT-4: memref.prefetch
+// TILES-NEXT: {{^}}[[INDENT]]}{{$}}
 // TILES-COUNT-2: amx.tile_mulf
 func.func private @pairs(%x: tensor<?x64xbf16>, %w: tensor<192x64xbf16, #bf16>) -> tensor<?x192xf32> {
   %y = mica.linear %x, %w kernel(generated) : tensor<?x64xbf16>, tensor<192x64xbf16, #bf16> -> tensor<?x192xf32>
@@ -60,9 +62,9 @@ func.func private @pairs(%x: tensor<?x64xbf16>, %w: tensor<192x64xbf16, #bf16>) 
 // CHECK-LABEL: func.func private @linear_172x288
 // CHECK: scf.if
 // CHECK: arith.addi %{{.*}}, %c255
-// CHECK: scf.for %{{.*}} step %c256
+// CHECK: {{^}}[[INDENT: +]]scf.for %{{.*}} step %c256
 // CHECK-COUNT-4: memref.prefetch
-// CHECK: }
+// CHECK-NEXT: {{^}}[[INDENT]]}{{$}}
 func.func private @four_bits(%x: tensor<?x288x!rows>, %w: tensor<172x288x!mica.block<q4_0>, #bytes>) -> tensor<?x172xf32> {
   %y = mica.linear %x, %w kernel(generated)
       : tensor<?x288x!rows>, tensor<172x288x!mica.block<q4_0>, #bytes> -> tensor<?x172xf32>

@@ -82,6 +82,20 @@ TEST(Manifest, OptionalKeysMayBeAbsentOrNull) {
             "no error");
 }
 
+TEST(Manifest, KernelsHavePlaces) {
+  json manifest = json::parse(fakeManifest());
+  manifest["kernels"] = {{"linear_8x8", {"model.q_proj", "model.o_proj"}}};
+  auto m = parseManifest(manifest.dump());
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_THAT(m->kernels["linear_8x8"], ElementsAre("model.q_proj", "model.o_proj"));
+  EXPECT_THAT(errorAfter([](json &m) { m["kernels"] = 1; }),
+              HasSubstr("'kernels' is not an object"));
+  EXPECT_THAT(errorAfter([](json &m) { m["kernels"] = {{"k", "a"}}; }),
+              HasSubstr("'kernels' is not an array"));
+  EXPECT_THAT(errorAfter([](json &m) { m["kernels"] = {{"k", {1}}}; }),
+              HasSubstr("'kernels' is not a string"));
+}
+
 TEST(Manifest, NamesALargerContextWhereThereIsOne) {
   auto m = parseManifest(fakeManifest());
   ASSERT_TRUE(m) << m.error().message;

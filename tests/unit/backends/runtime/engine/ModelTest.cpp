@@ -114,7 +114,8 @@ class EarlierDevice final : public Device {
 
 public:
   Status check(const std::string &, const std::vector<std::string> &) const override { return {}; }
-  Result<std::unique_ptr<Runtime>> start(unsigned) const override {
+  Result<std::unique_ptr<Runtime>> start(unsigned,
+                                         const std::vector<std::string> &) const override {
     return std::unique_ptr<Runtime>(new EarlierRuntime);
   }
   Peaks measurePeaks(WorkPool &, const Manifest &) const override { return {}; }

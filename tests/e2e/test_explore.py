@@ -1,0 +1,389 @@
+"""`mica explore`: its data lead from every op to the model, and its page shows them, in headless Chromium."""
+
+import base64
+import collections
+import json
+import os
+import pathlib
+import re
+import statistics
+import zlib
+
+import harness
+from browser import Browser
+from harness import BUNDLED, Case, emit, note, program
+
+#: The models: a dense one, a mixture of experts, a quantized one.
+MODELS = {"dense": ("minimind-dense",), "moe": ("minimind-moe",), "int8": ("minimind-dense", "--weights", "int8")}
+STAGES = ["model", "fused", "kernels", "loops", "ll", "asm"]
+#: Text that would run, load or leave the page if it became markup.
+HOSTILE = "</script><img src=x onerror=window.hacked=1><!--style--><!--data-->"
+
+
+def explore(case, *options):
+    """The path of the page of a model, written once per run."""
+    model, *own = MODELS[case]
+
+    def write():
+        path = os.path.join(harness.folder("explore"), "page.html")
+        harness.execute([harness.mica, "explore", BUNDLED / model, *own, "-o", path, *options])
+        return path
+
+    return harness.once(("explore", case, options), write)
+
+
+def profile_of(case):
+    """A profile of the model's program."""
+    model, *own = MODELS[case]
+
+    def write():
+        path = os.path.join(harness.folder("explore"), "profile.json")
+        program(BUNDLED / model, *own).run("bench", "--prompt", 48, "--gen", 8, "--repeat", 1, "--peak-gb", 50, "--peak-gflop", 500,
+                                           "--profile-json", path)
+        return path
+
+    return harness.once(("explore profile", case), write)
+
+
+def data_of(path):
+    text = pathlib.Path(path).read_text(encoding="utf-8")
+    packed = re.search(r'<script type="text/plain" id="data">([^<]*)</script>', text)[1]
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
+
+
+def origins(stage, op):
+    return stage["origins"][stage["origin"][op]]
+
+
+def in_model(stages, index, op):
+    """The ops of stage `model` that the op was made of."""
+    ops, at = {op}, index
+    while stages[at]["from"] >= 0:
+        ops = {origin for each in ops for origin in origins(stages[at], each)}
+        at = stages[at]["from"]
+    return ops
+
+
+def kind(stage, op):
+    return stage["kinds"][stage["kind"][op]]
+
+
+def places(stage, op):
+    return set(stage["places"][stage["place"][op]].split())
+
+
+@harness.for_each(MODELS, "provenance")
+class Provenance(Case):
+    def provenance(self, case):
+        """No op of any stage lacks a way to the model, and at least 99 % of the instructions of each kernel have one."""
+        stages = data_of(explore(case))["stages"]
+        self.assertEqual([s["name"] for s in stages], STAGES)
+        for index, stage in enumerate(stages[:4]):
+            self.assertGreater(len(stage["line"]), 50)
+            for op in range(len(stage["line"])):
+                self.assertTrue(in_model(stages, index, op), f"{stage['name']}, line {stage['line'][op]}: {kind(stage, op)}")
+        for index, stage in enumerate(stages[4:], 4):
+            found, all_of = collections.Counter(), collections.Counter()
+            for op, parent in enumerate(stage["parent"]):
+                if parent >= 0:
+                    name = stage["places"][stage["place"][parent]]
+                    all_of[name] += 1
+                    found[name] += bool(in_model(stages, index, op))
+            self.assertGreater(len(all_of), 10)
+            for name, count in all_of.items():
+                self.assertGreaterEqual(found[name], 0.99 * count, f"{stage['name']}: {name}")
+            note(self, f"{stage['name']}: {sum(found.values())} of {sum(all_of.values())} instructions lead to an op")
+        self.lines_are_of_their_ops(stages)
+
+    def lines_are_of_their_ops(self, stages):
+        for stage in stages:
+            lines = stage["text"].split("\n")
+            for op, line in enumerate(stage["line"]):
+                name = kind(stage, op)
+                if line and name != "function":
+                    self.assertIn(name.split(".")[-1], lines[line - 1], f"{stage['name']}:{line}")
+
+    def test_fused_ops_lead_to_all_parents(self):
+        stages = data_of(explore("dense"))["stages"]
+        fused, expected = stages[1], {
+            "mica.gated_linear": {"mica.linear", "mica.silu", "mica.mul"},
+            "mica.qkv_append": {"mica.rope", "mica.rmsnorm", "mica.kv_append"},
+        }
+        for op in range(len(fused["line"])):
+            wanted = expected.pop(kind(fused, op), None)
+            if wanted:
+                self.assertLessEqual(wanted, {kind(stages[0], each) for each in origins(fused, op)})
+            if kind(fused, op) == "mica.gated_linear":
+                made_of = set().union(*(places(stages[0], each) for each in origins(fused, op)))
+                self.assertLessEqual({"model.layers.*.mlp.gate_proj", "model.layers.*.mlp.up_proj"}, made_of)
+        self.assertEqual(expected, {})
+
+    def test_kernels_lead_to_all_that_launch_them(self):
+        stages = data_of(explore("dense"))["stages"]
+        loops = stages[3]
+        launched = collections.defaultdict(set)
+        lines = loops["text"].split("\n")
+        for op in range(len(loops["line"])):
+            if kind(loops, op) == "exec.launch":
+                launched[re.search(r"exec\.launch @(\w+)", lines[loops["line"][op] - 1])[1]] |= set(origins(loops, op))
+        shared = 0
+        for op in range(len(loops["line"])):
+            if kind(loops, op) == "func.func":
+                name = re.search(r"@(\w+)\(", lines[loops["line"][op] - 1])[1]
+                if name in launched:
+                    self.assertLessEqual(launched[name], set(origins(loops, op)), name)
+                    shared += len(launched[name]) > 1
+        self.assertGreater(shared, 0)
+
+    def test_recording_changes_nothing(self):
+        """The code is that of the program: assembly and the hash of a profile are the same."""
+        data = data_of(explore("dense"))
+        without_comments = lambda text: [re.sub(r"\s*#.*", "", line) for line in text.split("\n") if re.sub(r"\s*#.*", "", line).strip()]
+        of_debug = re.compile(r"\.Lfunc_begin|\t\.file\t|\t\.ident")
+        got, wanted = ([line for line in without_comments(text) if not of_debug.match(line)]
+                       for text in (data["stages"][5]["text"], emit(BUNDLED / "minimind-dense", "asm")))
+        self.assertEqual(got, wanted)
+        with open(profile_of("dense"), encoding="utf-8") as f:
+            self.assertEqual(json.load(f)["program"]["code"], data["code"])
+
+    def test_passes(self):
+        """Each pass with the ops that it changed and the patterns that it applied."""
+        passes = {p["argument"]: p for p in data_of(explore("dense"))["passes"]}
+        fuse = passes["mica-fuse-gated-linear"]
+        self.assertIn(["mica.gated_linear", 0, 1], fuse["ops"])
+        (name, count, reason), = fuse["patterns"]
+        self.assertEqual((name, count), ("GateAndUpShareOneProduct", 1))
+        self.assertIn(" => gated_linear(", reason)
+        self.assertTrue(fuse["changed"])
+        self.assertFalse(passes["mica-verify-fused"]["changed"])
+        self.assertIn("gated_linear", fuse["docs"])
+
+    def test_size(self):
+        for case in MODELS:
+            self.assertLess(os.path.getsize(explore(case)), 5_000_000)
+
+
+class Refused(Case):
+    def refused(self, *arguments):
+        done = harness.execute([harness.mica, "explore", *arguments], check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
+        return done.stderr.decode()
+
+    def test_profiles(self):
+        folder = pathlib.Path(harness.folder("explore"))
+        page, file = folder / "page.html", folder / "profile.json"
+        model = BUNDLED / "minimind-dense"
+        with open(profile_of("dense"), encoding="utf-8") as f:
+            profile = json.load(f)
+        self.assertIn("is a profile of another program (model minimind-dense, weights bf16, code ",
+                      self.refused(model, "--weights", "f32", "-o", page, "--profile", profile_of("dense")))
+        for text, said in (("{", "is not JSON"), ("[]", "is not a profile of a program"), ('{"mica_profile": 7}', "is a profile of version 7, expected 1"),
+                           ('{"mica_profile": 1}', "lacks `program` or `tests`")):
+            file.write_text(text, encoding="utf-8")
+            self.assertIn(said, self.refused(model, "-o", page, "--profile", file))
+        for damage, said in ((lambda t: t.pop("limits"), "a test lacks `test`, `seconds`, `tokens` or `limits`"), (lambda t: t.pop("kernels"), "a test lacks `kernels`"),
+                             (lambda t: t["kernels"][0].pop("kernel"), "a kernel has no name"), (lambda t: t["kernels"][0].update(seconds=-1), "lacks `seconds`")):
+            wrong = json.loads(json.dumps(profile))
+            damage(wrong["tests"][0])
+            file.write_text(json.dumps(wrong), encoding="utf-8")
+            self.assertIn(said, self.refused(model, "-o", page, "--profile", file))
+        self.assertIn("cannot be read", self.refused(model, "-o", page, "--profile", folder / "nothing"))
+        self.assertFalse(page.exists())
+
+    def test_programs_and_outputs(self):
+        built = program(BUNDLED / "minimind-dense")
+        page = os.path.join(harness.folder("explore"), "page.html")
+        self.assertIn("is not a model: a program has no stages; give the model that it was compiled from", self.refused(built.path, "-o", page))
+        self.assertIn("explore needs -o FILE.html", self.refused(BUNDLED / "minimind-dense"))
+
+
+class Shown:
+    """A page in a browser."""
+
+    def __init__(self, browser, path, fragment=""):
+        self.browser = browser
+        browser.open("about:blank")
+        browser.open(f"file://{path}{fragment}")
+        browser.wait("return document.documentElement.dataset.ready", "the page")
+
+    def run(self, script, *arguments):
+        return self.browser.run(script, *arguments)
+
+    def key(self, key):
+        self.run("document.activeElement.blur(); document.body.dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0], bubbles: true}))", key)
+
+    def rows(self, kind):
+        """(pane, text) of the rows of that class."""
+        return self.run("""return [...document.querySelectorAll('.pane')].flatMap((pane, at) =>
+                           [...pane.querySelectorAll('.row.' + arguments[0])].map(row => [at, row.textContent]))""", kind)
+
+    def click_row(self, pane, text):
+        """Scrolls to the first row of an op of the pane that contains `text`, and clicks on it."""
+        self.run("""const pane = window.page.views.stages.panes[arguments[0]];
+                    const line = pane.stage.lines.findIndex((line, at) => pane.stage.opAt[at + 1] >= 0 && line.includes(arguments[1])) + 1;
+                    pane.show(line);
+                    pane.element.querySelector(`.row[data-line="${line}"]`).click()""", pane, text)
+
+
+@harness.for_each(MODELS, "page")
+class ExplorePage(Case):
+    def page(self, case):
+        """Selects an op of the model and follows it through all stages, and an instruction back; views, search, keys."""
+        with Browser() as browser:
+            page = Shown(browser, explore(case))
+            # An op of the model in fused and kernels.
+            page.run("window.page.go({panes: [0, 1, 2]})")
+            page.click_row(0, "mica.rmsnorm")
+            self.assertEqual(len(page.rows("selected")), 1)
+            self.assertTrue(any(pane == 1 for pane, _ in page.rows("result")))
+            # On to loops, LLVM IR and assembly.
+            for stage in (3, 4, 5):
+                page.run("window.page.go({panes: [0, arguments[0]]})", stage)
+                self.assertTrue(any(pane == 1 for pane, _ in page.rows("result")), STAGES[stage])
+            # From an instruction back to the model.
+            page.run("window.page.go({op: null, panes: [0, 5]})")
+            data = data_of(explore(case))
+            asm = data["stages"][5]
+            op = next(op for op, parent in enumerate(asm["parent"]) if parent >= 0 and kind(asm, op).startswith("vfmadd"))
+            page.run("window.page.go({op: [5, arguments[0]]})", op)
+            self.assertTrue(any(pane == 0 for pane, _ in page.rows("origin")))
+            self.assertIn("From model", page.run("return document.querySelector('aside').textContent"))
+            # A value leads to its op.
+            page.run("window.page.go({op: null, panes: [1]})")
+            page.click_row(0, "mica.linear")
+            page.run("document.querySelector('.row.selected').querySelectorAll('.value')[1].click()")
+            self.assertEqual(len(page.rows("selected")), 1)
+            self.assertGreater(page.run("return document.querySelectorAll('.value.same').length"), 1)
+            # The state is in the fragment.
+            fragment = page.run("return location.hash")
+            again = Shown(browser, explore(case), fragment)
+            self.assertEqual(again.run("return location.hash"), fragment)
+            self.assertEqual(len(again.rows("selected")), 1)
+            # Search.
+            page.run("""document.getElementById('query').value = 'o_proj';
+                        document.getElementById('search').requestSubmit()""")
+            self.assertRegex(browser.wait("return document.getElementById('matches').textContent", "matches"), r"^1 of \d+$")
+            page.key("n")
+            self.assertRegex(page.run("return document.getElementById('matches').textContent"), r"^2 of \d+$")
+            page.key("Escape")
+            self.assertEqual(page.rows("selected"), [])
+            # Passes.
+            page.key("2")
+            self.assertEqual(page.run("return window.page.state.view"), "passes")
+            text = page.run("return document.querySelector('main').textContent")
+            self.assertIn("ProductAddsItsResidual", text)
+            self.assertIn("add(r, product(...)) => product(...) residual(r)", text)
+            # Panes, theme.
+            page.key("1")
+            before = page.run("return document.querySelectorAll('.pane').length")
+            page.key("-" if before > 1 else "+")
+            self.assertNotEqual(page.run("return document.querySelectorAll('.pane').length"), before)
+            theme = page.run("return document.documentElement.dataset.theme")
+            page.key("t")
+            self.assertNotEqual(page.run("return document.documentElement.dataset.theme"), theme)
+
+            self.graph(browser, page)
+            self.memory(browser, page)
+            self.time(browser, case)
+
+    def graph(self, browser, page):
+        """Nodes, edges with shapes and bytes; folding; layers as one node that opens."""
+        page.run("window.page.go({view: 'graph', graph: null, fold: null, op: null})")
+        titles = page.run("return [...document.querySelectorAll('#graph .node')].map(each => each.textContent)")
+        self.assertTrue(any("rmsnorm" in title for title in titles), titles)
+        layer = page.run("""const view = window.page.views.graph, chosen = view.choices.find(each => each.stage.name === 'model' && each.name !== 'main');
+                            window.page.go({graph: chosen.key}); return chosen.name""")
+        self.assertRegex(page.run("return document.querySelector('#graph').textContent"), r"T×\d+ f32, [\d.]+ (Ki)?B per row")
+        count = page.run("return document.querySelectorAll('#graph .node').length")
+        page.run("document.querySelector('#graph .fold').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        self.assertLess(page.run("return document.querySelectorAll('#graph .node').length"), count)
+        page.run("document.querySelector('#graph .node[data-name^=group]').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        self.assertEqual(page.run("return document.querySelectorAll('#graph .node').length"), count)
+        page.run("document.querySelector('#graph .node[data-op][role=button]').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        self.assertEqual(page.run("return document.querySelectorAll('#graph .node.selected').length"), 1)
+        self.assertIn("mica.", page.run("return document.querySelector('#op-text').textContent"))
+        self.assertGreater(page.run("return document.querySelector('#op-docs').textContent.length"), 20)
+        # Layers that are alike are one node with their number, which opens.
+        page.run("window.page.go({graph: window.page.views.graph.choices.find(each => each.stage.name === 'model' && each.name === 'main').key})")
+        self.assertTrue(any("×" in title for title in page.run("return [...document.querySelectorAll('#graph .node')].map(each => each.textContent)")))
+        page.run("""[...document.querySelectorAll('#graph .node[role=button]')].find(each => each.getAttribute('aria-label').startsWith('@'))
+                    .dispatchEvent(new MouseEvent('dblclick', {bubbles: true}))""")
+        self.assertIn(layer, page.run("return document.querySelector('#graph-choice').selectedOptions[0].textContent"))
+
+    def memory(self, browser, page):
+        """A rectangle of the map leads to its op; buffers that live at the same time do not overlap."""
+        page.run("window.page.go({view: 'memory', op: null})")
+        self.assertGreater(page.run("return document.querySelectorAll('.buffers rect').length"), 2)
+        overlaps = page.run("""return window.page.data.memory.flatMap(({buffers}) => buffers.flatMap((a, i) => buffers.slice(0, i).filter(b =>
+                               a[3] === b[3] && a[4] <= b[5] && b[4] <= a[5] && a[1] < b[1] + b[2] && b[1] < a[1] + a[2]).map(b => [a, b])))""")
+        self.assertEqual(overlaps, [])
+        page.run("document.querySelector('.buffers rect').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        self.assertEqual(page.run("return window.page.state.view"), "stages")
+        self.assertIn("memref.view", page.rows("selected")[0][1])
+        self.assertGreater(page.run("return window.page.data.weights.length"), 10)
+
+    def time(self, browser, case):
+        """Colors, the roofline and the bytes per token of a profile."""
+        page = Shown(browser, explore(case, "--profile", profile_of(case)), "#view=time&test=tg8&color=time")
+        kernels = page.run("return window.page.views.time.current.kernels.length")
+        self.assertEqual(page.run("return document.querySelectorAll('#kernels tbody tr').length"), kernels)
+        self.assertGreater(page.run("return document.querySelectorAll('#roofline circle').length"), 2)
+        self.assertGreater(page.run("return document.querySelectorAll('#bytes-bar button').length"), 2)
+        page.run("document.querySelector('#roofline circle').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        self.assertIn("func.func", page.rows("selected")[0][1])
+        self.assertIn("time per token", page.run("return document.querySelector('#op-cost').textContent"))
+        for color in ("time", "bytes", "roofline"):
+            page.run("window.page.go({view: 'stages', panes: [1], color: arguments[0], op: null})", color)
+            colored = page.run("return [...document.querySelectorAll('.row')].filter(row => row.style.boxShadow).map(row => row.textContent).join()")
+            page.click_row(0, "mica.linear")
+            colored += page.run("return [...document.querySelectorAll('.row')].filter(row => row.style.boxShadow).map(row => row.textContent).join()")
+            self.assertIn("mica.linear", colored)
+        # Whatever is executed has a kernel: all time of kernels is that of ops of the model.
+        self.assertEqual(page.run("""const view = window.page.views.time, known = view.kernels;
+                                     return view.current.kernels.filter(each => !known.get(each.kernel)?.launches.length).map(each => each.kernel)"""), [])
+
+    def test_accessibility(self):
+        """axe-core finds nothing in any view, light and dark."""
+        axe = (pathlib.Path(__file__).parent / "third_party/axe/axe.min.js").read_text(encoding="utf-8")
+        found = []
+        with Browser() as browser:
+            page = Shown(browser, explore("dense", "--profile", profile_of("dense")))
+            page.run(axe)
+            for theme in ("light", "dark"):
+                page.run("window.page.setTheme(arguments[0])", theme == "dark")
+                for view in ("stages", "passes", "graph", "time", "memory"):
+                    page.run("window.page.go({view: arguments[0], op: [1, 40]})", view)
+                    page.run("""window.found = null;
+                                axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']}).then(result => window.found = result.violations.flatMap(
+                                    each => each.nodes.slice(0, 3).map(node => `${each.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`)), error => window.found = [String(error)])""")
+                    found += [f"{view}, {theme}: {each}" for each in browser.wait("return window.found && {found: window.found}", "axe")["found"]]
+        self.assertEqual(found, [])
+
+    def test_loads_in_a_second(self):
+        with Browser() as browser:
+            times = [int(Shown(browser, explore("dense")).run("return document.documentElement.dataset.ready")) for _ in range(10)]
+        note(self, f"interactive after {statistics.median(times):.0f} ms, median of 10")
+        self.assertLessEqual(statistics.median(times), 1000)
+
+    def test_text_is_never_markup(self):
+        """Names of the model are text, in the page's file and in the browser."""
+        folder = pathlib.Path(harness.folder("hostile"))
+        text = emit(BUNDLED / "minimind-dense", "model")
+        text = re.sub(r'module @"[^"]*"', lambda _: f'module @"{HOSTILE}"', text, count=1).replace("model.norm.weight", "model.norm<svg/onload=window.hacked=1>")
+        text = re.sub(r"@(model\.norm<[^>]*>)", r'@"\1"', text)
+        (folder / "edited.mlir").write_text(text, encoding="utf-8")
+        page = folder / "page.html"
+        harness.execute([harness.mica, "explore", folder / "edited.mlir", "-o", page])
+        html = page.read_text(encoding="utf-8")
+        self.assertEqual(len(re.findall("<title>", html)), 1)
+        self.assertNotIn("<img", html)
+        with Browser() as browser:
+            shown = Shown(browser, page)
+            self.assertEqual(shown.run("return document.querySelector('h1').textContent"), HOSTILE)
+            for view in ("stages", "passes", "graph", "time", "memory"):
+                shown.run("if (arguments[0] in window.page.views) window.page.go({view: arguments[0]})", view)
+            shown.run("window.page.go({view: 'stages', query: 'onload'})")
+            browser.wait("return document.querySelectorAll('.row.match').length > 0", "the hostile name")
+            self.assertIsNone(shown.run("return window.hacked ?? null"))
+            self.assertEqual(shown.run("return document.querySelectorAll('img, iframe').length"), 0)

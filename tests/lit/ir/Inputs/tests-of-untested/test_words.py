@@ -1,0 +1,1 @@
+run("has words that a script only gives; remove it")

@@ -1,0 +1,202 @@
+//===- Code.cpp - LLVM IR and assembly with their lines -------------------===//
+
+#include "tools/explore/Code.h"
+
+#include "passes/pipelines/Stages.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/IR/AssemblyAnnotationWriter.h"
+#include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/Support/FormattedStream.h"
+
+using namespace llvm;
+
+namespace mica::explore {
+
+namespace {
+
+/// Takes down ops of one stage of code.
+class CodeRecord {
+public:
+  explicit CodeRecord(Stage stage) {
+    made.name = getStageInfo(stage).name.str();
+    made.help = getStageInfo(stage).help.str();
+  }
+
+  void beginFunction(StringRef name, uint32_t line, uint32_t origins) {
+    function = static_cast<int32_t>(made.ops.size());
+    add("function", line, origins, -1, name);
+  }
+  void addInstruction(StringRef kind, uint32_t line, uint32_t origins) {
+    add(kind, line, origins, function, {});
+  }
+
+  StageRecord made;
+
+private:
+  void add(StringRef kind, uint32_t line, uint32_t origins, int32_t parent, StringRef place) {
+    auto [known, isNew] = kinds.try_emplace(kind, static_cast<uint32_t>(made.kinds.size()));
+    if (isNew)
+      made.kinds.push_back(kind.str());
+    made.ops.push_back({line, known->second, origins, parent});
+    made.places.push_back(place.str());
+  }
+
+  StringMap<uint32_t> kinds;
+  int32_t function = -1;
+};
+
+/// Is told by LLVM's writer what it is about to print.
+class LineWriter final : public AssemblyAnnotationWriter {
+public:
+  LineWriter(CodeRecord &code, const StringMap<uint32_t> &functions, ArrayRef<uint32_t> lines)
+      : code(code), functions(functions), lines(lines) {}
+
+  void emitFunctionAnnot(const Function *function, formatted_raw_ostream &os) override {
+    if (function->isDeclaration())
+      return;
+    code.beginFunction(function->getName(), os.getLine() + 1,
+                       functions.lookup(function->getName()));
+  }
+  void emitInstructionAnnot(const Instruction *instruction, formatted_raw_ostream &os) override {
+    code.addInstruction(instruction->getOpcodeName(), os.getLine() + 1, lines[next++]);
+  }
+
+private:
+  CodeRecord &code;
+  const StringMap<uint32_t> &functions;
+  ArrayRef<uint32_t> lines;
+  size_t next = 0;
+};
+
+} // namespace
+
+static uint32_t originsOfLine(unsigned line) { return line > 0 ? line - 1 : 0; }
+
+static bool hasLine(const Instruction &instruction) {
+  return instruction.getDebugLoc() && instruction.getDebugLoc().getLine() > 0;
+}
+
+/// The location of a neighbor of `instruction` in the graph of values.
+static DebugLoc neighborsLine(const Instruction &instruction) {
+  for (const User *user : instruction.users())
+    if (const auto *other = dyn_cast<Instruction>(user); other && hasLine(*other))
+      return other->getDebugLoc();
+  for (const Value *operand : instruction.operands())
+    if (const auto *other = dyn_cast<Instruction>(operand); other && hasLine(*other))
+      return other->getDebugLoc();
+  return {};
+}
+
+void inferLines(Module &code) {
+  for (Function &function : code) {
+    DISubprogram *scope = function.getSubprogram();
+    if (!scope)
+      continue;
+    SmallVector<Instruction *> open;
+    for (BasicBlock &block : function)
+      for (Instruction &instruction : block)
+        if (!hasLine(instruction))
+          open.push_back(&instruction);
+    // Backwards: what uses an instruction is after it.
+    std::reverse(open.begin(), open.end());
+    for (size_t before = 0; before != open.size();) {
+      before = open.size();
+      erase_if(open, [](Instruction *instruction) {
+        DebugLoc line = neighborsLine(*instruction);
+        if (line)
+          instruction->setDebugLoc(line);
+        return static_cast<bool>(line);
+      });
+    }
+    for (Instruction *instruction : open)
+      instruction->setDebugLoc(DILocation::get(code.getContext(), scope->getLine(), 0, scope));
+  }
+}
+
+StringMap<uint32_t> linesOfFunctions(const Module &code) {
+  StringMap<uint32_t> lines;
+  for (const Function &function : code)
+    if (const DISubprogram *scope = function.getSubprogram())
+      lines[function.getName()] = originsOfLine(scope->getLine());
+  return lines;
+}
+
+StageRecord recordIr(Module &code) {
+  StringMap<uint32_t> functions = linesOfFunctions(code);
+  std::vector<uint32_t> lines;
+  for (const Function &function : code)
+    for (const BasicBlock &block : function)
+      for (const Instruction &instruction : block)
+        lines.push_back(
+            instruction.getDebugLoc() ? originsOfLine(instruction.getDebugLoc().getLine()) : 0);
+  StripDebugInfo(code);
+  CodeRecord record(Stage::Ll);
+  LineWriter writer(record, functions, lines);
+  raw_string_ostream stream(record.made.text);
+  code.print(stream, &writer);
+  return std::move(record.made);
+}
+
+/// Whether the line is there only because of debug information.
+static bool isOfDebugInformation(StringRef line) {
+  if (line.starts_with("\t.file\t") && line.contains("md5"))
+    return true;
+  if (line.consume_front(".Ltmp") || line.consume_front(".Lfunc_begin"))
+    return line.ends_with(":");
+  return line.starts_with("\t.file\t0") || line.starts_with("\t.file\t1") ||
+         line.starts_with("\t.cfi_");
+}
+
+/// Instructions without origins have those of the next one of their function, else of the one
+/// before.
+static void fillGaps(std::vector<OpRecord> &ops) {
+  auto fill = [](OpRecord &op, const OpRecord &from) {
+    if (op.origins == 0 && op.parent == from.parent)
+      op.origins = from.origins;
+  };
+  for (size_t i = ops.size(); i-- > 1;)
+    fill(ops[i - 1], ops[i]);
+  for (size_t i = 1; i < ops.size(); ++i)
+    fill(ops[i], ops[i - 1]);
+}
+
+StageRecord recordAssembly(StringRef text, const StringMap<uint32_t> &functions) {
+  CodeRecord record(Stage::Asm);
+  std::string &kept = record.made.text;
+  uint32_t number = 0, origins = 0;
+  bool isInDebugSection = false;
+  while (!text.empty()) {
+    StringRef line;
+    std::tie(line, text) = text.split('\n');
+    if (line.starts_with("\t.section\t"))
+      isInDebugSection = line.starts_with("\t.section\t.debug_");
+    if (line.starts_with("\t.loc\t")) {
+      // .loc FILE LINE COLUMN ...
+      StringRef place = line.substr(6).split(' ').second;
+      unsigned at = 0;
+      place.take_while(isDigit).getAsInteger(10, at);
+      origins = originsOfLine(at);
+      continue;
+    }
+    if (isInDebugSection || isOfDebugInformation(line))
+      continue;
+    ++number;
+    kept += line;
+    kept += '\n';
+    StringRef label = line.split(':').first;
+    if (auto function = functions.find(label);
+        function != functions.end() && line.size() > label.size()) {
+      origins = function->second;
+      record.beginFunction(label, number, origins);
+    } else if (line.size() > 1 && line[0] == '\t' && isAlpha(line[1])) {
+      record.addInstruction(line.substr(1).take_until([](char c) { return isSpace(c); }), number,
+                            origins);
+    }
+  }
+  fillGaps(record.made.ops);
+  return std::move(record.made);
+}
+
+} // namespace mica::explore

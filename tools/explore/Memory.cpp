@@ -1,0 +1,143 @@
+//===- Memory.cpp - weights and buffers -----------------------------------===//
+
+#include "tools/explore/Memory.h"
+
+#include "backends/cpu/lowering/Passes.h"
+#include "ir/Exec/Exec.h"
+#include "ir/Mica/EntrySignature.h"
+#include "ir/Mica/Mica.h"
+#include "tools/explore/Provenance.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+using namespace mlir;
+
+namespace mica::explore {
+
+static uint32_t numberOf(Operation *op) {
+  Origins numbers = originsOf(op->getLoc());
+  return numbers.empty() ? 0 : numbers.front();
+}
+
+std::vector<WeightRecord> recordWeights(ModuleOp module) {
+  std::vector<WeightRecord> weights;
+  for (auto weight : module.getOps<WeightOp>()) {
+    std::string type;
+    llvm::raw_string_ostream(type) << weight.getTensorType();
+    auto number = [&](StringRef name) {
+      auto attribute = weight->getAttrOfType<IntegerAttr>(name);
+      return attribute ? attribute.getInt() : 0;
+    };
+    weights.push_back({weight.getSymName().str(), std::move(type), numberOf(weight),
+                       number("offset"), number("bytes")});
+  }
+  llvm::sort(weights, [](const auto &a, const auto &b) { return a.offset < b.offset; });
+  return weights;
+}
+
+/// An index as a multiple of the call's rows and a rest; nothing where it is no such sum.
+struct Linear {
+  int64_t rows = 0, rest = 0;
+};
+
+static std::optional<Linear> linearOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return std::nullopt;
+  if (auto constant = dyn_cast<arith::ConstantIndexOp>(op))
+    return Linear{0, constant.value()};
+  if (isa<memref::DimOp>(op))
+    return Linear{1, 0};
+  if (!isa<arith::AddIOp, arith::MulIOp>(op))
+    return std::nullopt;
+  std::optional<Linear> a = linearOf(op->getOperand(0)), b = linearOf(op->getOperand(1));
+  if (!a || !b)
+    return std::nullopt;
+  if (isa<arith::AddIOp>(op))
+    return Linear{a->rows + b->rows, a->rest + b->rest};
+  if (a->rows != 0 && b->rows != 0)
+    return std::nullopt;
+  return Linear{a->rows * b->rest + b->rows * a->rest, a->rest * b->rest};
+}
+
+/// An op that uses a buffer, by itself or through views.
+struct Use {
+  uint32_t op;
+  bool reads;
+};
+
+static void collectUses(Value view, std::vector<Use> &uses) {
+  for (OpOperand &use : view.getUses()) {
+    Operation *user = use.getOwner();
+    if (isa<ViewLikeOpInterface>(user)) {
+      for (Value result : user->getResults())
+        collectUses(result, uses);
+      continue;
+    }
+    auto destination = dyn_cast<DestinationStyleOpInterface>(user);
+    auto product = dyn_cast<exec::MatmulOp>(user);
+    bool adds = product && product.getAccumulate();
+    uses.push_back({numberOf(user), !destination || adds || !destination.isDpsInit(&use)});
+  }
+}
+
+/// The lives of the buffers that are behind one view: CSE has made one of the views of buffers that
+/// have the same type and place. A life begins with a write after the last one was read.
+static std::vector<std::pair<uint32_t, uint32_t>> livesOf(Value view) {
+  std::vector<Use> uses;
+  collectUses(view, uses);
+  llvm::sort(uses, [](const Use &a, const Use &b) { return a.op < b.op; });
+  std::vector<std::pair<uint32_t, uint32_t>> lives;
+  bool wasRead = true;
+  for (size_t i = 0; i < uses.size();) {
+    uint32_t op = uses[i].op;
+    bool reads = false;
+    for (; i < uses.size() && uses[i].op == op; ++i)
+      reads |= uses[i].reads;
+    if (lives.empty() || (wasRead && !reads))
+      lives.emplace_back(op, op);
+    lives.back().second = op;
+    wasRead = reads;
+  }
+  return lives;
+}
+
+/// The scratch memory of a function that has some.
+static Value scratchOf(func::FuncOp function) {
+  if (cpu::isEntry(function))
+    return EntrySignature(function).argument(EntryRole::Scratch);
+  auto arguments = function.getArguments();
+  auto type = arguments.empty() ? MemRefType() : dyn_cast<MemRefType>(arguments.back().getType());
+  return type && type.getElementType().isInteger(8) ? Value(arguments.back()) : Value();
+}
+
+std::vector<FunctionMemory> recordMemory(ModuleOp module) {
+  std::vector<FunctionMemory> all;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    Value scratch = function.isExternal() ? Value() : scratchOf(function);
+    FunctionMemory memory{function.getName().str(), {}};
+    function.walk([&](memref::ViewOp view) {
+      MemRefType type = view.getType();
+      std::optional<Linear> offset = linearOf(view.getByteShift());
+      // Views of bytes are what is left for functions that are called.
+      if (view.getSource() != scratch || !offset || type.getElementType().isInteger(8))
+        return;
+      int64_t size = (type.getElementTypeBitWidth() + 7) / 8;
+      for (int64_t extent : type.getShape())
+        size *= ShapedType::isDynamic(extent) ? 1 : extent;
+      bool perRow = !type.hasStaticShape();
+      for (auto [first, last] : livesOf(view))
+        memory.buffers.push_back(
+            {numberOf(view), perRow ? offset->rows : offset->rest, size, perRow, first, last});
+    });
+    if (!memory.buffers.empty())
+      all.push_back(std::move(memory));
+  }
+  return all;
+}
+
+} // namespace mica::explore

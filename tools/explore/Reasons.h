@@ -1,0 +1,15 @@
+//===- Reasons.h - what patterns say that they do ---------------*- C++ -*-===//
+#ifndef MICA_TOOLS_EXPLORE_REASONS_H
+#define MICA_TOOLS_EXPLORE_REASONS_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace mica::explore {
+
+/// "add(r, product(...)) => product(...) residual(r)", the comment of the pattern of that name;
+/// empty where it has none with an arrow.
+llvm::StringRef reasonOf(llvm::StringRef pattern);
+
+} // namespace mica::explore
+
+#endif // MICA_TOOLS_EXPLORE_REASONS_H

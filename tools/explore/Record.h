@@ -1,0 +1,95 @@
+//===- Record.h - what a compilation was, stage by stage --------*- C++ -*-===//
+#ifndef MICA_TOOLS_EXPLORE_RECORD_H
+#define MICA_TOOLS_EXPLORE_RECORD_H
+
+#include "llvm/ADT/SmallVector.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace mica::explore {
+
+/// Indices of ops of an earlier stage, ascending, each once.
+using Origins = std::vector<uint32_t>;
+
+/// An op of a stage, or an instruction.
+struct OpRecord {
+  uint32_t line;    ///< of the stage's text, from 1 on; 0: it has none of its own
+  uint32_t kind;    ///< index into StageRecord::kinds
+  uint32_t origins; ///< index into StageRecord::origins
+  int32_t parent;   ///< the op that it is in; -1: none
+};
+
+/// A value that an op takes.
+struct OperandRecord {
+  int32_t from;  ///< the op that makes it; -2 - N: argument N of the function
+  uint32_t type; ///< index into StageRecord::types
+};
+
+struct StageRecord {
+  std::string name, help;
+  std::string text;
+  int from = -1;                   ///< the stage that origins are ops of; -1: none
+  std::vector<std::string> kinds;  ///< "mica.linear", "vfmadd231ps"
+  std::vector<OpRecord> ops;       ///< in the order of the text
+  std::vector<Origins> origins;    ///< each once; the first is empty
+  std::vector<std::string> places; ///< of each op: its modules of the model, separated by spaces
+  /// Up to stage `kernels`, of each op the values that it takes.
+  std::vector<std::vector<OperandRecord>> operands;
+  std::vector<std::string> types; ///< of values, each once
+};
+
+/// How often a pass has applied a pattern.
+struct PatternRecord {
+  std::string name;
+  uint64_t count = 0;
+};
+
+/// A pass, over all functions that it ran on.
+struct PassRecord {
+  std::string name, argument, summary;
+  int to; ///< the stage that it leads to
+  double seconds = 0;
+  bool changed = false;
+  /// Ops before and after, of those kinds whose number has changed.
+  std::map<std::string, std::pair<int64_t, int64_t>> ops;
+  int64_t before = 0, after = 0;
+  std::vector<PatternRecord> patterns;
+};
+
+/// A buffer of scratch memory.
+struct BufferRecord {
+  uint32_t op;          ///< of stage `loops`
+  int64_t offset, size; ///< in bytes, per row where `perRow`
+  bool perRow;
+  uint32_t first, last; ///< ops of stage `loops` between which it is alive
+};
+
+/// A function of stage `loops` with buffers.
+struct FunctionMemory {
+  std::string name;
+  std::vector<BufferRecord> buffers;
+};
+
+/// A weight as it is in memory.
+struct WeightRecord {
+  std::string name, type;
+  uint32_t op; ///< of stage `kernels`
+  int64_t offset, bytes;
+};
+
+struct Record {
+  std::string model;
+  std::vector<StageRecord> stages;
+  std::vector<PassRecord> passes;
+  std::vector<FunctionMemory> memory;
+  std::vector<WeightRecord> weights;
+  std::string manifest; ///< JSON
+  uint64_t codeHash = 0;
+};
+
+} // namespace mica::explore
+
+#endif // MICA_TOOLS_EXPLORE_RECORD_H

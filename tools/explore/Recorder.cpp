@@ -1,0 +1,225 @@
+//===- Recorder.cpp - records a compilation -------------------------------===//
+
+#include "tools/explore/Recorder.h"
+
+#include "backends/cpu/codegen/NativeCode.h"
+#include "backends/runtime/support/Hash.h"
+#include "ir/Exec/Exec.h"
+#include "ir/Mica/Names.h"
+#include "tools/explore/Code.h"
+#include "tools/explore/Memory.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/IR/DebugInfo.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+using namespace mlir;
+using llvm::Error;
+
+namespace mica::explore {
+
+namespace {
+
+/// The numbers of kinds of ops.
+class Kinds {
+public:
+  uint32_t indexOf(StringRef kind) {
+    auto [place, isNew] = known.try_emplace(kind, static_cast<uint32_t>(names.size()));
+    if (isNew)
+      names.push_back(kind.str());
+    return place->second;
+  }
+  std::vector<std::string> names;
+
+private:
+  llvm::StringMap<uint32_t> known;
+};
+
+} // namespace
+
+/// Where a value comes from: through loops, which pass on what they are given.
+static Value sourceOf(Value value) {
+  while (true) {
+    auto result = dyn_cast<OpResult>(value);
+    auto loop = result ? dyn_cast<LoopLikeOpInterface>(result.getOwner()) : LoopLikeOpInterface();
+    if (loop) {
+      std::optional<MutableArrayRef<OpOperand>> yielded = loop.getYieldedValuesMutable();
+      if (!yielded)
+        return value;
+      value = (*yielded)[result.getResultNumber()].get();
+      continue;
+    }
+    auto argument = dyn_cast<BlockArgument>(value);
+    auto outer = argument ? dyn_cast<LoopLikeOpInterface>(argument.getOwner()->getParentOp())
+                          : LoopLikeOpInterface();
+    OpOperand *init = outer ? outer.getTiedLoopInit(argument) : nullptr;
+    if (!init)
+      return value;
+    value = init->get();
+  }
+}
+
+/// What each op takes, for the page's graph.
+static void recordOperands(StageRecord &made, ModuleOp module,
+                           const llvm::DenseMap<Operation *, int32_t> &numbers) {
+  Kinds types;
+  module->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op == module)
+      return;
+    std::vector<OperandRecord> &all = made.operands.emplace_back();
+    for (Value operand : op->getOperands()) {
+      Value source = sourceOf(operand);
+      std::string type;
+      llvm::raw_string_ostream(type) << operand.getType();
+      auto argument = dyn_cast<BlockArgument>(source);
+      bool isFunctions = argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
+      int32_t from = isFunctions ? -2 - static_cast<int32_t>(argument.getArgNumber())
+                     : argument  ? numbers.lookup(argument.getOwner()->getParentOp())
+                                 : numbers.lookup(source.getDefiningOp());
+      all.push_back({from, types.indexOf(type)});
+    }
+  });
+  made.types = std::move(types.names);
+}
+
+/// Kernels are made for the first op that launches them, and belong to all that do.
+static llvm::StringMap<Origins> originsOfKernels(ModuleOp module) {
+  llvm::StringMap<Origins> kernels;
+  module.walk([&](exec::LaunchOp launch) {
+    Origins &all = kernels[launch.getKernel()];
+    Origins own = originsOf(launch.getLoc());
+    all.insert(all.end(), own.begin(), own.end());
+  });
+  return kernels;
+}
+
+static Origins joined(Origins a, const Origins &b) {
+  a.insert(a.end(), b.begin(), b.end());
+  llvm::sort(a);
+  a.erase(llvm::unique(a), a.end());
+  return a;
+}
+
+/// Of an op that has none of its own: a constant that folding has made for several ops belongs to
+/// all that use it.
+static Origins originsOfUsers(Operation *op) {
+  Origins all;
+  for (Operation *user : op->getUsers())
+    all = joined(std::move(all), originsOf(user->getLoc()));
+  return all;
+}
+
+void Recorder::recordStage(Stage stage, ModuleOp module) {
+  StageRecord made;
+  const StageInfo &info = getStageInfo(stage);
+  made.name = info.name.str();
+  made.help = info.help.str();
+  made.from = static_cast<int>(record.stages.size()) - 1;
+  llvm::raw_string_ostream stream(made.text);
+  SmallVector<unsigned> printed = printWithLines(module, stream, stage <= Stage::Kernels);
+  Kinds kinds;
+  OriginTable table;
+  llvm::StringMap<Origins> kernels = originsOfKernels(module);
+  llvm::DenseMap<Operation *, int32_t> numbers;
+  // Before locations are numbered anew.
+  llvm::DenseMap<Operation *, Origins> ofUsers;
+  if (made.from >= 0)
+    module->walk([&](Operation *op) {
+      if (op->hasTrait<OpTrait::ConstantLike>() && originsOf(op->getLoc()).empty())
+        ofUsers[op] = originsOfUsers(op);
+    });
+  size_t at = 0;
+  module->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    size_t line = printed[at++];
+    if (op == module)
+      return;
+    Origins origins = made.from < 0 ? Origins() : originsOf(op->getLoc());
+    if (origins.empty())
+      origins = ofUsers.lookup(op);
+    auto function =
+        isa<func::FuncOp>(op) ? cast<func::FuncOp>(op) : op->getParentOfType<func::FuncOp>();
+    if (function)
+      if (auto kernel = kernels.find(function.getName()); kernel != kernels.end())
+        origins = joined(std::move(origins), kernel->second);
+    auto number = static_cast<uint32_t>(made.ops.size());
+    auto known = numbers.find(op->getParentOp());
+    int32_t parent = known == numbers.end() ? -1 : known->second;
+    numbers[op] = static_cast<int32_t>(number);
+    made.ops.push_back({static_cast<uint32_t>(line), kinds.indexOf(op->getName().getStringRef()),
+                        table.indexOf(std::move(origins)), parent});
+    made.places.push_back(placesOf(op->getLoc()));
+    op->setLoc(numbered(op->getLoc(), number));
+  });
+  if (stage <= Stage::Kernels)
+    recordOperands(made, module, numbers);
+  made.kinds = std::move(kinds.names);
+  made.origins = table.take();
+  record.stages.push_back(std::move(made));
+}
+
+void Recorder::onPipeline(Stage stage, PassManager &manager) {
+  passes.watch(manager, static_cast<int>(stage));
+}
+
+Error Recorder::onModule(Stage stage, ModuleOp module) {
+  if (stage == Stage::Llvm)
+    return numberCode(module);
+  recordStage(stage, module);
+  if (stage == Stage::Kernels)
+    record.weights = recordWeights(module);
+  if (stage == Stage::Loops)
+    record.memory = recordMemory(module);
+  return Error::success();
+}
+
+Error Recorder::numberCode(ModuleOp module) {
+  auto file = StringAttr::get(module.getContext(), "loops");
+  module->walk([&](Operation *op) {
+    Origins origins = originsOf(op->getLoc());
+    unsigned line = origins.empty() ? 0 : lines.indexOf(std::move(origins)) + 1;
+    op->setLoc(FileLineColLoc::get(file, line, 0));
+  });
+  PassManager scopes(module.getContext());
+  scopes.addPass(LLVM::createDIScopeForLLVMFuncOpPass());
+  if (failed(scopes.run(module)))
+    return llvm::createStringError("stage llvm cannot be given lines");
+  return Error::success();
+}
+
+Error Recorder::onCode(llvm::Module &code, llvm::TargetMachine &machine) {
+  int loops = static_cast<int>(record.stages.size()) - 1;
+  inferLines(code);
+  llvm::StringMap<uint32_t> functions = linesOfFunctions(code);
+  std::unique_ptr<llvm::Module> copy = llvm::CloneModule(code);
+  llvm::Expected<SmallString<0>> assembly =
+      cpu::emit(*copy, machine, llvm::CodeGenFileType::AssemblyFile);
+  if (!assembly)
+    return assembly.takeError();
+  StageRecord ir = recordIr(code), assembled = recordAssembly(*assembly, functions);
+  std::vector<Origins> all = lines.take();
+  for (StageRecord *made : {&ir, &assembled}) {
+    made->from = loops;
+    made->origins = all;
+    record.stages.push_back(std::move(*made));
+  }
+  return Error::success();
+}
+
+Error Recorder::onObject(StringRef object, StringRef manifest) {
+  llvm::Expected<llvm::SmallVector<char, 0>> shared = cpu::linkSharedObject(object);
+  if (!shared)
+    return shared.takeError();
+  record.codeHash = rt::hashBytes(shared->data(), shared->size());
+  record.manifest = manifest.str();
+  return Error::success();
+}
+
+Record Recorder::take() {
+  record.passes = passes.take();
+  return std::move(record);
+}
+
+} // namespace mica::explore

@@ -1,0 +1,123 @@
+"use strict";
+// The data of the page, and how the ops of one stage belong to those of another.
+
+/** Reads the data: base64 of a zlib stream of JSON. */
+async function readData() {
+  const bytes = Uint8Array.from(atob(document.getElementById("data").textContent), each => each.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const data = await new Response(stream).json();
+  if (data.version !== 1)
+    throw new Error(`the data has version ${data.version}, which this page does not know`);
+  data.stages.forEach((stage, index) => prepareStage(stage, index));
+  return data;
+}
+
+function prepareStage(stage, index) {
+  stage.index = index;
+  stage.lines = stage.text.split("\n");
+  stage.opAt = new Int32Array(stage.lines.length + 1).fill(-1);
+  for (let op = stage.line.length - 1; op >= 0; --op)
+    stage.opAt[stage.line[op]] = op;
+  stage.opAt[0] = -1;
+}
+
+/** Of each set of origins, the ops that have it. */
+function opsBySet(stage) {
+  if (!stage.bySet) {
+    stage.bySet = stage.origins.map(() => []);
+    stage.origin.forEach((set, op) => stage.bySet[set].push(op));
+  }
+  return stage.bySet;
+}
+
+/** Of each op of the stage that `stage` is made from, the sets of origins that contain it. */
+function setsByOrigin(stage) {
+  if (!stage.setsOf) {
+    stage.setsOf = new Map();
+    stage.origins.forEach((ops, set) => ops.forEach(op => {
+      if (!stage.setsOf.has(op))
+        stage.setsOf.set(op, []);
+      stage.setsOf.get(op).push(set);
+    }));
+  }
+  return stage.setsOf;
+}
+
+/** `op` and all that is inside of it. */
+function withBody(stage, op) {
+  const ops = new Set([op]);
+  for (let inner = op + 1; inner < stage.parent.length && ops.has(stage.parent[inner]); ++inner)
+    ops.add(inner);
+  return ops;
+}
+
+function originsOf(stage, ops) {
+  const all = new Set();
+  for (const op of ops)
+    for (const origin of stage.origins[stage.origin[op]])
+      all.add(origin);
+  return all;
+}
+
+function resultsOf(stage, ops) {
+  const all = new Set();
+  for (const op of ops)
+    for (const set of setsByOrigin(stage).get(op) ?? [])
+      for (const result of opsBySet(stage)[set])
+        all.add(result);
+  return all;
+}
+
+/** Of each stage the ops that `op` of stage `index` was made of, or has become; its own and its body at its stage. */
+function relatedTo(stages, index, op) {
+  const related = stages.map(() => new Set());
+  related[index] = withBody(stages[index], op);
+  for (let at = index, ops = new Set([op]); stages[at].from >= 0; at = stages[at].from)
+    related[stages[at].from] = ops = originsOf(stages[at], ops);
+  for (const stage of stages) {
+    if (stage.index > index && stage.from >= index)
+      related[stage.index] = resultsOf(stage, related[stage.from]);
+    // Two stages that are made of the same one: LLVM IR and assembly.
+    else if (stage.index !== index && stage.from >= 0 && stage.from === stages[index].from)
+      for (const own of related[index])
+        if (stages[index].origin[own] !== 0 || stages[index].origins[0].length)
+          for (const other of opsBySet(stage)[stages[index].origin[own]] ?? [])
+            related[stage.index].add(other);
+  }
+  return related;
+}
+
+const kindOf = (stage, op) => stage.kinds[stage.kind[op]];
+const placeOf = (stage, op) => stage.places[stage.place[op]];
+
+/** "mica.linear model.layers.*.mlp.down_proj" */
+function titleOf(stage, op) {
+  return `${kindOf(stage, op)} ${placeOf(stage, op)}`.trim();
+}
+
+/** The op that `op` is in that no other one is around. */
+function outermost(stage, op) {
+  while (stage.parent[op] >= 0)
+    op = stage.parent[op];
+  return op;
+}
+
+/** An element with attributes, listeners (`onclick`) and children; text is never markup. */
+function make(tag, attributes = {}, ...children) {
+  const element = tag.startsWith("svg:") ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4)) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes))
+    if (name.startsWith("on"))
+      element.addEventListener(name.slice(2), value);
+    else if (value !== undefined && value !== false)
+      element.setAttribute(name, value);
+  element.append(...children.filter(each => each !== null && each !== undefined));
+  return element;
+}
+
+function bytesText(bytes) {
+  for (const unit of ["B", "KiB", "MiB", "GiB"]) {
+    if (Math.abs(bytes) < 1024 || unit === "GiB")
+      return `${unit === "B" ? bytes : bytes.toFixed(2)} ${unit}`;
+    bytes /= 1024;
+  }
+}

@@ -1,0 +1,215 @@
+"use strict";
+// Stages side by side, and the op that is selected.
+
+const ROW = 18;
+
+/** The text of one stage, of which only the rows that can be seen are elements. */
+class Pane {
+  constructor(page, number) {
+    this.page = page;
+    this.number = number;
+    this.choice = make("select", {"aria-label": `Stage of pane ${number + 1}`, onchange: () => page.go({panes: page.state.panes.with(number, Number(this.choice.value))})},
+                       ...page.data.stages.map(stage => make("option", {value: stage.index}, stage.name)));
+    this.help = make("span", {class: "help"});
+    this.window = make("div", {class: "window"});
+    this.space = make("div", {class: "space"});
+    this.text = make("div", {class: "text", tabindex: 0, role: "region", onscroll: () => this.draw(), onclick: event => this.click(event),
+                             onkeydown: event => this.key(event)}, this.space, this.window);
+    this.element = make("section", {class: "pane"}, make("div", {class: "head"}, this.choice, this.help), this.text);
+  }
+
+  get stage() { return this.page.data.stages[this.page.state.panes[this.number]]; }
+
+  update() {
+    this.choice.value = this.stage.index;
+    this.help.textContent = this.stage.help;
+    this.help.title = this.stage.help;
+    this.text.setAttribute("aria-label", `Text of stage ${this.stage.name}`);
+    this.space.style.height = `${this.stage.lines.length * ROW}px`;
+    this.draw();
+  }
+
+  draw() {
+    const first = Math.max(0, Math.floor(this.text.scrollTop / ROW) - 5);
+    const count = Math.ceil((this.text.clientHeight || 800) / ROW) + 10;
+    this.window.style.top = `${first * ROW}px`;
+    this.window.replaceChildren(...this.stage.lines.slice(first, first + count).map((line, at) => this.row(line, first + at + 1)));
+  }
+
+  row(line, number) {
+    const {stage, page} = this, op = stage.opAt[number] ?? -1, related = page.related?.[stage.index];
+    let kind = "row";
+    if (op >= 0 && page.state.op?.[0] === stage.index && page.state.op[1] === op)
+      kind += " selected";
+    else if (op >= 0 && related?.has(op))
+      kind += stage.index < page.state.op[0] ? " origin" : " result";
+    if (page.isMatch(stage.index, number))
+      kind += " match";
+    const row = make("div", {class: kind, "data-line": number, "data-op": op >= 0 ? op : undefined}, make("span", {class: "number"}, String(number)));
+    const heat = op >= 0 ? page.heatOf(stage, op) : null;
+    if (heat)
+      row.style.boxShadow = `inset 6px 0 0 ${heat}`;
+    // Values of IR; registers of assembly are no values.
+    if (stage.name === "asm")
+      row.append(line);
+    else
+      for (const [part, at] of line.split(/(%[\w.$-]+)/).map((part, at) => [part, at]))
+        row.append(at % 2 ? make("span", {class: part === page.state.value && this.isInScope(number) ? "value same" : "value"}, part) : part);
+    return row;
+  }
+
+  /** Whether the line is in the function of the selected value. */
+  isInScope(number) {
+    const {state} = this.page;
+    if (!state.op || state.op[0] !== this.stage.index)
+      return false;
+    const [begin, end] = this.functionOf(this.stage.line[state.op[1]]);
+    return begin <= number && number < end;
+  }
+
+  /** The lines of the function that `number` is in. */
+  functionOf(number) {
+    const {stage} = this;
+    let op = -1;
+    for (let at = number; at > 0 && op < 0; --at)
+      op = stage.opAt[at];
+    if (op < 0)
+      return [1, stage.lines.length + 1];
+    const root = outermost(stage, op);
+    let next = root + 1;
+    while (next < stage.parent.length && stage.parent[next] >= 0)
+      ++next;
+    return [stage.line[root], next < stage.line.length ? stage.line[next] : stage.lines.length + 1];
+  }
+
+  click(event) {
+    const row = event.target.closest(".row");
+    if (!row)
+      return;
+    const number = Number(row.dataset.line);
+    if (event.target.classList.contains("value"))
+      this.selectValue(event.target.textContent, number);
+    else if (row.dataset.op)
+      this.page.go({op: [this.stage.index, Number(row.dataset.op)], value: null});
+  }
+
+  /** Selects what has made a value: the nearest op before `number` of whose results it is one, else the op that has it as an argument. */
+  selectValue(value, number) {
+    const [begin] = this.functionOf(number), {stage} = this;
+    for (let at = number; at >= begin; --at) {
+      const line = stage.lines[at - 1], op = stage.opAt[at];
+      const results = line.split(" = ")[0];
+      const isResult = line.includes(" = ") && (results.match(/%[\w.$-]+/g) ?? []).includes(value);
+      if (op >= 0 && (isResult || (at === begin && line.includes(value)))) {
+        this.page.go({op: [stage.index, op], value});
+        return;
+      }
+    }
+  }
+
+  key(event) {
+    const step = {ArrowDown: 1, ArrowUp: -1, j: 1, k: -1}[event.key];
+    if (step === undefined || event.ctrlKey || event.metaKey || event.altKey)
+      return;
+    event.preventDefault();
+    const {stage, page} = this;
+    let at = page.state.op?.[0] === stage.index ? stage.line[page.state.op[1]] : Math.floor(this.text.scrollTop / ROW);
+    do
+      at += step;
+    while (at > 0 && at < stage.opAt.length && stage.opAt[at] < 0);
+    if (at > 0 && at < stage.opAt.length)
+      page.go({op: [stage.index, stage.opAt[at]], value: null});
+  }
+
+  /** Scrolls to the line unless it can be seen. */
+  show(number) {
+    const top = (number - 1) * ROW, {scrollTop, clientHeight} = this.text;
+    if (top < scrollTop || top > scrollTop + clientHeight - 2 * ROW)
+      this.text.scrollTop = Math.max(0, top - clientHeight / 3);
+    this.draw();
+  }
+
+  /** Scrolls to the first op that belongs to the selected one. */
+  follow() {
+    const related = this.page.related?.[this.stage.index];
+    if (!related?.size)
+      return this.draw();
+    const isOwn = this.page.state.op[0] === this.stage.index;
+    const lines = [...related].map(op => this.stage.line[op]).filter(line => line > 0);
+    this.show(isOwn ? this.stage.line[this.page.state.op[1]] : lines.reduce((a, b) => Math.min(a, b), Infinity));
+  }
+}
+
+class StagesView {
+  constructor(page) {
+    this.page = page;
+    this.title = "Stages";
+    this.panes = [0, 1, 2].map(number => new Pane(page, number));
+    this.element = make("div", {class: "panes"});
+    this.detail = make("aside", {"aria-label": "Selected op", tabindex: 0});
+  }
+
+  show(main) {
+    main.replaceChildren(this.element, this.detail);
+    this.update();
+  }
+
+  update() {
+    const {page} = this, count = page.state.panes.length;
+    if (this.element.children.length !== count)
+      this.element.replaceChildren(...this.panes.slice(0, count).map(pane => pane.element));
+    const panes = this.panes.slice(0, count);
+    panes.forEach(pane => pane.update());
+    if (page.state.op)
+      panes.forEach(pane => pane.follow());
+    if (page.current)
+      panes.find(pane => pane.stage.index === page.current[0])?.show(page.current[1]);
+    showDetail(this.detail, page);
+  }
+}
+
+/** Links to the first ops of `ops`, alike ones once. */
+function linksTo(page, stage, ops) {
+  const most = 12, byTitle = new Map();
+  for (const op of ops) {
+    const title = titleOf(stage, op);
+    byTitle.set(title, [...(byTitle.get(title) ?? []), op]);
+  }
+  const links = [...byTitle].slice(0, most).map(([title, alike]) => make("li", {}, make("button", {class: "link", type: "button",
+    onclick: () => page.go({op: [stage.index, alike[0]], value: null, panes: page.panesWith(stage.index)})}, alike.length > 1 ? `${title} (${alike.length})` : title)));
+  if (byTitle.size > most)
+    links.push(make("li", {class: "quiet"}, `and ${byTitle.size - most} more`));
+  return make("ul", {class: "links"}, ...links);
+}
+
+/** Attributes with what the documentation says of them. */
+function attributesOf(docs) {
+  const rows = [...docs.matchAll(/<tr><td><code>(\w+)<\/code><\/td><td>([^<]*)<\/td><td>([^<]*)<\/td><\/tr>/g)];
+  if (!rows.length)
+    return [];
+  return [make("h3", {}, "Attributes"), make("table", {}, make("tbody", {}, ...rows.map(([, name, , meaning]) => make("tr", {}, make("th", {scope: "row"}, name), make("td", {}, meaning)))))];
+}
+
+function showDetail(place, page) {
+  const {state, data} = page;
+  if (!state.op) {
+    place.replaceChildren(make("h2", {}, "Nothing selected"),
+      make("p", {}, "Select a line: what it was made of and what it became is highlighted in the other stages. Select a value to find the op that makes it."),
+      make("p", {class: "quiet"}, "Keys: / search, n and N next and previous match, arrows or j and k the next op, 1 to 9 views, + and − panes, t theme, Escape nothing."));
+    return;
+  }
+  const [index, op] = state.op, stage = data.stages[index], kind = kindOf(stage, op), docs = data.docs[kind];
+  const parts = [make("h2", {}, kind), make("p", {class: "quiet"}, `stage ${stage.name}, line ${stage.line[op]}`)];
+  if (placeOf(stage, op))
+    parts.push(make("p", {}, placeOf(stage, op)));
+  parts.push(make("pre", {id: "op-text"}, (stage.lines[stage.line[op] - 1] ?? "").trim()));
+  parts.push(...page.costOf(stage, op));
+  page.related.forEach((ops, other) => {
+    if (other === index || !ops.size)
+      return;
+    parts.push(make("h3", {}, other < index ? `From ${data.stages[other].name}` : `In ${data.stages[other].name}`), linksTo(page, data.stages[other], ops));
+  });
+  if (docs)
+    parts.push(...attributesOf(docs), make("h3", {}, "Documentation"), make("pre", {id: "op-docs"}, docs.split("##### ")[0].replace(/\nTraits:[\s\S]*/, "").trim()));
+  place.replaceChildren(...parts);
+}

@@ -1,0 +1,186 @@
+"use strict";
+// Times of a profile: a table, a roofline plot, bytes per token, and the colors of ops.
+
+/** Of the ways to color ops: by time, by bytes, by the distance from the roofline. */
+const COLORS = {time: "time", bytes: "bytes", roofline: "distance from the roofline"};
+
+class TimeView {
+  constructor(page) {
+    this.page = page;
+    this.title = "Time";
+    const {profile} = page.data;
+    this.tests = profile?.tests ?? [];
+    this.loops = page.data.stages.findIndex(stage => stage.name === "loops");
+    this.kernels = this.findKernels();
+    this.costs = new Map();
+    this.test = make("select", {id: "test", "aria-label": "Test", onchange: () => page.go({test: this.test.value})}, ...this.tests.map(test => make("option", {value: test.test}, test.test)));
+    this.color = make("select", {id: "color", "aria-label": "Color of ops in all stages", onchange: () => page.go({color: this.color.value})},
+      make("option", {value: ""}, "no colors"), ...Object.entries(COLORS).map(([name, text]) => make("option", {value: name}, `color ops by ${text}`)));
+    this.body = make("div", {});
+    this.element = make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Time"},
+      this.tests.length ? make("div", {class: "bar"}, this.test, this.color) : null, this.body);
+  }
+
+  /** Of each kernel and product of oneDNN, by its name: its function and what launches it, as ops of stage `loops`. */
+  findKernels() {
+    const kernels = new Map(), stage = this.page.data.stages[this.loops];
+    const of = name => kernels.get(name) ?? kernels.set(name, {body: -1, launches: []}).get(name);
+    stage?.line.forEach((line, op) => {
+      const kind = kindOf(stage, op), text = stage.lines[line - 1] ?? "";
+      const launch = text.match(/exec\.launch @([\w.$-]+)/), product = text.match(/exec\.matmul (accumulate )?k\((\d+)\) n\((\d+)\)/);
+      if (kind === "func.func" && stage.parent[op] < 0)
+        of(text.match(/@([\w.$-]+)/)?.[1]).body = op;
+      else if (kind === "exec.launch" && launch)
+        of(launch[1]).launches.push(op);
+      else if (kind === "exec.matmul" && product)
+        of(`onednn_${product[3]}x${product[2]}${product[1] ? "_residual" : ""}`).launches.push(op);
+    });
+    return kernels;
+  }
+
+  get current() { return this.tests.find(test => test.test === this.page.state.test) ?? this.tests.at(-1); }
+
+  /** Of each stage: op => {seconds, bytes, flops} of the kernels that it takes part in. What several ops launch is divided evenly. */
+  costsOf(test) {
+    if (this.costs.has(test.test))
+      return this.costs.get(test.test);
+    const {stages} = this.page.data, all = stages.map(() => new Map());
+    const add = (stage, op, kernel, share) => {
+      const cost = all[stage].get(op) ?? {seconds: 0, bytes: 0, flops: 0};
+      for (const key of ["seconds", "bytes", "flops"])
+        cost[key] += kernel[key] * share;
+      all[stage].set(op, cost);
+    };
+    for (const kernel of test.kernels) {
+      const {body, launches} = this.kernels.get(kernel.kernel) ?? {body: -1, launches: []};
+      for (const launch of launches) {
+        add(this.loops, launch, kernel, 1 / launches.length);
+        for (let at = this.loops, ops = new Set([launch]); stages[at].from >= 0; at = stages[at].from) {
+          ops = originsOf(stages[at], ops);
+          for (const op of ops)
+            add(stages[at].from, op, kernel, 1 / launches.length);
+        }
+      }
+      if (body < 0)
+        continue;
+      const inside = withBody(stages[this.loops], body);
+      for (const op of inside)
+        add(this.loops, op, kernel, 1);
+      stages.filter(stage => stage.from === this.loops).forEach(stage => resultsOf(stage, inside).forEach(op => add(stage.index, op, kernel, 1)));
+    }
+    this.costs.set(test.test, all);
+    return all;
+  }
+
+  roofline(test, cost) {
+    const reading = cost.bytes / (test.limits.gb_per_s * 1e9), computing = cost.flops / (test.limits.gflop_per_s * 1e9);
+    return cost.seconds > 0 ? Math.max(reading || 0, computing || 0) / cost.seconds : 0;
+  }
+
+  heatOf(stage, op) {
+    const {color} = this.page.state, test = this.current;
+    if (!test || !(color in COLORS))
+      return null;
+    const costs = this.costsOf(test)[stage.index], cost = costs.get(op);
+    if (!cost)
+      return null;
+    if (color === "roofline")
+      return cost.bytes || cost.flops ? `hsl(${Math.round(120 * Math.min(1, this.roofline(test, cost)))} 75% 45%)` : null;
+    const key = color === "time" ? "seconds" : "bytes", most = costs[key] ??= Math.max(...[...costs.values()].map(each => each[key]));
+    return `hsl(12 85% 48% / ${(0.12 + 0.88 * cost[key] / most).toFixed(3)})`;
+  }
+
+  costOf(stage, op) {
+    const test = this.current, cost = test && this.costsOf(test)[stage.index].get(op);
+    if (!cost)
+      return [];
+    const row = (name, value) => make("tr", {}, make("th", {scope: "row"}, name), make("td", {class: "number"}, value));
+    return [make("h3", {}, `Kernels of this op, ${test.test}`), make("table", {id: "op-cost"}, make("tbody", {},
+      row("time per token", `${(1e6 * cost.seconds / test.tokens).toFixed(2)} µs`), row("bytes per token", bytesText(Math.round(cost.bytes / test.tokens))),
+      row("of the roofline", cost.bytes || cost.flops ? `${(100 * this.roofline(test, cost)).toFixed(0)} %` : "–")))];
+  }
+
+  show(main) {
+    main.replaceChildren(this.element);
+    this.update();
+  }
+
+  update() {
+    const test = this.current;
+    if (!test) {
+      this.body.replaceChildren(make("h2", {}, "No profile"), make("p", {}, "Write one by PROGRAM bench --profile-json FILE, and this page again with --profile FILE."), ...this.weightBar());
+      return;
+    }
+    this.test.value = test.test;
+    this.color.value = this.page.state.color ?? "";
+    this.body.replaceChildren(make("h2", {}, "Roofline"), this.plot(test), make("h2", {}, "Bytes per token"), ...this.bytesBar(test), make("h2", {}, "Kernels"), this.table(test));
+  }
+
+  /** Selects the body of a kernel, else what runs it. */
+  choose(name) {
+    const {body, launches} = this.kernels.get(name) ?? {body: -1, launches: []};
+    const op = body >= 0 ? body : launches[0];
+    if (op !== undefined)
+      this.page.go({view: "stages", op: [this.loops, op], value: null, panes: this.page.panesWith(this.loops)});
+  }
+
+  plot(test) {
+    const {gb_per_s: gb, gflop_per_s: gflop} = test.limits, width = 720, height = 320, left = 60, bottom = 30;
+    const points = test.kernels.filter(each => each.bytes > 0 && each.flops > 0 && each.seconds > 0)
+      .map(each => ({name: each.kernel, x: each.flops / each.bytes, y: each.flops / each.seconds * 1e-9, share: each.seconds / test.seconds}));
+    const xs = points.map(each => each.x).concat(gflop / gb), ys = points.map(each => each.y).concat(gflop);
+    const low = values => Math.floor(Math.log10(Math.min(...values))), high = values => Math.ceil(Math.log10(Math.max(...values)) + 0.01);
+    const [x0, x1, y0, y1] = [low(xs), high(xs) + 1, low(ys), high(ys)];
+    const x = value => left + (width - left - 30) * (Math.log10(value) - x0) / (x1 - x0), y = value => height - bottom - (height - bottom - 10) * (Math.log10(value) - y0) / (y1 - y0);
+    const parts = [];
+    for (let at = x0; at <= x1; ++at)
+      parts.push(make("svg:text", {x: x(10 ** at), y: height - 12, "text-anchor": "middle"}, String(Number(`1e${at}`))));
+    for (let at = y0; at <= y1; ++at)
+      parts.push(make("svg:text", {x: left - 6, y: y(10 ** at) + 4, "text-anchor": "end"}, String(Number(`1e${at}`))));
+    const ridge = gflop / gb, start = Math.max(10 ** x0, 10 ** y0 / gb);
+    parts.push(make("svg:polyline", {class: "axis", fill: "none", points: `${x(start)},${y(start * gb)} ${x(ridge)},${y(gflop)} ${x(10 ** x1)},${y(gflop)}`}));
+    parts.push(make("svg:text", {x: width - 14, y: y(gflop) - 5, "text-anchor": "end"}, `${gflop.toFixed(0)} GFLOP/s`), make("svg:text", {x: x(start) + 8, y: y(start * gb) - 2}, `${gb.toFixed(1)} GB/s`));
+    for (const point of points) {
+      const text = `${point.name}: ${point.y.toFixed(1)} GFLOP/s at ${point.x.toFixed(2)} operations per byte, ${(100 * point.share).toFixed(1)} % of the time`;
+      parts.push(make("svg:circle", {cx: x(point.x), cy: y(point.y), r: 4 + 16 * Math.sqrt(point.share), fill: "var(--accent)", "fill-opacity": 0.55, tabindex: 0, role: "button", "aria-label": text,
+        "data-kernel": point.name, onclick: () => this.choose(point.name), onkeydown: event => (event.key === "Enter" || event.key === " ") && this.choose(point.name)}, make("svg:title", {}, text)));
+    }
+    parts.push(make("svg:text", {x: width / 2, y: height, "text-anchor": "middle"}, "operations per byte"));
+    return make("svg:svg", {id: "roofline", viewBox: `0 0 ${width} ${height + 4}`, width, height: height + 4, role: "group", "aria-label": "Rate of each kernel over its operations per byte, below the limits of the machine"}, ...parts);
+  }
+
+  /** A bar of parts, [name, bytes, onclick]. */
+  stack(parts, id) {
+    const sum = parts.reduce((all, [, bytes]) => all + bytes, 0);
+    const color = at => `hsl(${(at * 137) % 360} 45% 60%)`;
+    return [make("div", {class: "stack", id}, ...parts.map(([name, bytes, onclick], at) => make("button", {type: "button", style: `width:${100 * bytes / sum}%;background:${color(at)}`,
+              title: `${name}: ${bytesText(Math.round(bytes))}`, "aria-label": `${name}: ${bytesText(Math.round(bytes))}`, onclick}))),
+            make("p", {class: "quiet"}, `${bytesText(Math.round(sum))}: `, parts.slice(0, 8).map(([name, bytes]) => `${name} ${(100 * bytes / sum).toFixed(0)} %`).join(", "))];
+  }
+
+  bytesBar(test) {
+    const parts = test.kernels.filter(each => each.bytes > 0).map(each => [each.kernel, each.bytes / test.tokens, () => this.choose(each.kernel)]).sort((a, b) => b[1] - a[1]);
+    return parts.length ? this.stack(parts, "bytes-bar") : [];
+  }
+
+  /** Without a profile: the weights, by their last word. */
+  weightBar() {
+    const sums = new Map();
+    for (const [name, , op, , bytes] of this.page.data.weights) {
+      const word = name.replace(/\.(weight|bias)$/, "").split(".").at(-1), known = sums.get(word) ?? [0, op];
+      sums.set(word, [known[0] + bytes, known[1]]);
+    }
+    const kernels = this.page.data.stages.findIndex(stage => stage.name === "kernels");
+    const parts = [...sums].map(([word, [bytes, op]]) => [word, bytes, () => this.page.go({view: "stages", op: [kernels, op], value: null, panes: this.page.panesWith(kernels)})]);
+    return parts.length ? [make("h2", {}, "Bytes of weights"), ...this.stack(parts.sort((a, b) => b[1] - a[1]), "bytes-bar")] : [];
+  }
+
+  table(test) {
+    const cell = text => make("td", {class: "number"}, text), heads = ["kernel", "launches", "ms", "%", "GB/s", "GFLOP/s", "roofline %", "location"];
+    return make("table", {id: "kernels"}, make("thead", {}, make("tr", {}, ...heads.map((head, at) => make("th", {scope: "col", class: at && at < 7 ? "number" : ""}, head)))),
+      make("tbody", {}, ...test.kernels.map(each => make("tr", {}, make("td", {}, make("button", {class: "link", type: "button", onclick: () => this.choose(each.kernel)}, each.kernel)),
+        cell(String(each.launches)), cell((1e3 * each.seconds).toFixed(3)), cell((100 * each.seconds / test.seconds).toFixed(1)),
+        cell(each.bytes && each.seconds ? (each.bytes / each.seconds * 1e-9).toFixed(1) : "–"), cell(each.flops && each.seconds ? (each.flops / each.seconds * 1e-9).toFixed(1) : "–"),
+        cell(each.bytes || each.flops ? (100 * this.roofline(test, each)).toFixed(0) : "–"), make("td", {}, (each.location ?? []).join(", "))))));
+  }
+}
