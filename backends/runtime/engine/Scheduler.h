@@ -5,8 +5,7 @@
 //
 // The arithmetic of a row depends on the role of its position, prefill or decode (RowRole.h), so
 // the two never share a call of the model. The results of a row do not depend on the other rows of
-// its call, so a text does not depend on other requests. Beyond Manifest::batchInvariantRows rows
-// this does not hold if oneDNN uses AMX tiles, unless each prompt is computed in separate calls.
+// its call, so a text does not depend on other requests.
 //
 // For the same reason a text does not depend on the state of the cache: if the arithmetic depends
 // on the role, a prompt reuses only positions that were computed in prefill. The answer to an
@@ -35,7 +34,7 @@ public:
     /// The row budget of a step for prompts, and the maximum number of rows of a prompt in one call
     /// of the model, see prefillChunkSize. Without promptsFirst, prompts share it round-robin.
     int64_t promptRows = 512;
-    /// Allows one call to compute rows of several prompts. Fewer calls, but see above on AMX.
+    /// Allows one call to compute rows of several prompts, which needs fewer calls.
     bool promptsShareCalls = false;
     /// Decodes only if there is no prompt to compute: a step is one call for prompts, or decodes.
     /// Otherwise each step decodes first and then computes prompts within the row budget.
