@@ -180,6 +180,10 @@ RankedTensorType RollingStateType::getPhysicalType() {
                                getElementType());
 }
 
+int64_t RollingStateType::getBytesPerSequence() {
+  return getLayers() * kSlots * getChannels() * getElementType().getIntOrFloatBitWidth() / 8;
+}
+
 static double scaleYarn(double frequency, int64_t i, int64_t rotaryDim, double theta,
                         YarnScalingAttr yarn) {
   auto dimOf = [&](double beta) {

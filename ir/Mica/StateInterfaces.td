@@ -24,6 +24,12 @@ def Mica_SequenceState : TypeInterface<"SequenceState"> {
                     "int64_t", "getBytesPerPosition">,
     InterfaceMethod<"How many positions of a sequence its buffer holds whatever the length; 0: it grows with the "
                     "context.", "int64_t", "getSlots">,
+    InterfaceMethod<"Bytes that a sequence takes over all layers whatever its length; 0 where it grows with the context.",
+                    "int64_t", "getBytesPerSequence">,
+    InterfaceMethod<"How many positions a block of a buffer that grows with the context holds, of others 0; needs a layout.",
+                    "int64_t", "getPositionBlock">,
+    InterfaceMethod<"The same state with elements of another type; itself where its elements have one type only.",
+                    "::mlir::Type", "withElementType", (ins "::mlir::Type":$elementType)>,
     InterfaceMethod<"How many positions before a row, its own included, an op may read; 0: all. Of those before them "
                     "nothing has to be kept.", "int64_t", "getWindow">,
     InterfaceMethod<"What it holds, as manifests name it; needs a layout.", "::llvm::StringRef", "getContentName">,
@@ -37,7 +43,8 @@ def Mica_UpdatesState : OpInterface<"UpdatesState"> {
   }];
   let methods = [
     InterfaceMethod<"The states that the op consumes.", "::llvm::SmallVector<::mica::StateUpdate>", "getStateUpdates">,
-    InterfaceMethod<"What it writes, for each token [T, ...].", "::mlir::Value", "getWrittenRows">,
+    InterfaceMethod<"Its operands that have a row for each token: what it writes, and of what that is computed.",
+                    "::llvm::SmallVector<::mlir::Value>", "getTokenRows">,
     InterfaceMethod<"The sequence of each row [T].", "::mlir::Value", "getSequences">,
     InterfaceMethod<"The position of each row [T].", "::mlir::Value", "getPositions">,
   ];

@@ -27,9 +27,10 @@ void eraseArguments(mlir::RewriterBase &rewriter, mlir::func::FuncOp function,
 /// changed.
 void updateFunctionType(mlir::func::FuncOp function);
 
-/// Applies `convert` to every cache type in the module: values, function types and what is read
-/// from caches.
-void convertCaches(mlir::ModuleOp module, llvm::function_ref<KvCacheType(mlir::Value)> convert);
+/// Gives every state of the module the type that `convert` returns, and makes the types of
+/// functions and of what is read from states agree.
+void convertStates(mlir::ModuleOp module,
+                   llvm::function_ref<mlir::Type(SequenceState, mlir::Value)> convert);
 
 } // namespace mica
 

@@ -53,25 +53,17 @@ static void readShape(ModuleOp module, ModelFacts &facts) {
   if (failed(kinds.infer(module)))
     return;
   for (BlockArgument argument : main.getArguments()) {
-    if (auto state = dyn_cast<RollingStateType>(argument.getType()))
-      facts.layers += state.getLayers();
-    if (auto cache = dyn_cast<KvCacheType>(argument.getType());
-        cache && kinds.get(argument) == KvKind::Keys) {
-      facts.layers += cache.getLayers();
-      facts.caches[cache.getWindow()].layers += cache.getLayers();
-      facts.kvHeads = cache.getHeads();
-      facts.headDim = cache.getHeadDim();
-    }
+    auto state = dyn_cast<SequenceState>(argument.getType());
+    // Layers that cache values have keys as well.
+    if (!state || kinds.get(argument) == KvKind::Values)
+      continue;
+    facts.layers += state.getLayers();
+    if (state.getSlots() > 0)
+      continue;
+    facts.caches[state.getWindow()].layers += state.getLayers();
+    if (SmallVector<int64_t> heads = state.getRowShape(); heads.size() == 2)
+      std::tie(facts.kvHeads, facts.headDim) = std::pair(heads[0], heads[1]);
   }
-}
-
-/// Bytes of a sequence of any length.
-static int64_t stateBytes(SequenceState state) {
-  RankedTensorType type = state.getPhysicalType();
-  int64_t elements = 1;
-  for (int64_t extent : type.getShape())
-    elements *= ShapedType::isDynamic(extent) ? 1 : extent;
-  return elements * type.getElementTypeBitWidth() / 8;
 }
 
 static void readKernels(ModuleOp module, ModelFacts &facts) {
@@ -91,7 +83,7 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
     for (Type type : function.getArgumentTypes())
       if (auto state = dyn_cast<SequenceState>(type)) {
         if (state.getSlots() > 0) {
-          facts.statePerSequence += stateBytes(state);
+          facts.statePerSequence += state.getBytesPerSequence();
           continue;
         }
         facts.cachePerToken += state.getBytesPerPosition();
