@@ -28,7 +28,7 @@ std::vector<std::string> describeBlocks(mlir::ModuleOp module);
 std::map<std::string, std::string> rowsOfRoles(mlir::ModuleOp module);
 
 /// Bytes of the caches of one sequence at its full length.
-int64_t cacheBytesOf(const nlohmann::json &manifest);
+llvm::Expected<int64_t> cacheBytesOf(const nlohmann::json &manifest);
 
 /// Adds what only stage `loops` knows: the arguments of the code and its scratch memory.
 void describeCode(nlohmann::json &manifest, mlir::ModuleOp module);
