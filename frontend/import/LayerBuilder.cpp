@@ -47,6 +47,22 @@ bool followsLength(const LayerKind &kind) {
   return !kind.conv && kind.attention.rope.followsLength();
 }
 
+llvm::StringRef stateLayerName(const LayerKind &kind, bool numbered) {
+  return !numbered ? "layer" : kind.conv ? "state_layer" : "cache_layer";
+}
+
+llvm::SmallVector<llvm::StringRef> layerArguments(const LayerKind &kind, bool numbered) {
+  llvm::SmallVector<llvm::StringRef> names = {"x"};
+  llvm::append_range(names, stateNames(kind));
+  names.push_back("layer");
+  if (numbered)
+    names.push_back(stateLayerName(kind, numbered));
+  names.append({"sequences", "positions"});
+  if (followsLength(kind))
+    names.push_back("lengths");
+  return names;
+}
+
 namespace {
 
 class LayerBuilder {
@@ -111,25 +127,20 @@ private:
 
 void LayerBuilder::takeArguments() {
   Block *body = function.addEntryBlock();
-  llvm::SmallVector<llvm::StringRef> argumentNames = {"x"};
-  llvm::append_range(argumentNames, stateNames(kind));
-  x = body->getArgument(0);
-  llvm::append_range(states, body->getArguments().slice(1, stateNames(kind).size()));
-  argumentNames.push_back("layer");
-  if (numbered)
-    argumentNames.push_back(kind.conv ? "state_layer" : "cache_layer");
-  size_t taken = argumentNames.size();
-  stateLayer = body->getArgument(taken - 1);
-  sequences = body->getArgument(taken++);
-  positions = body->getArgument(taken++);
-  argumentNames.append({"sequences", "positions"});
+  llvm::SmallVector<llvm::StringRef> argumentNames = layerArguments(kind, numbered);
   nameArguments(function, argumentNames);
-  if (followsLength(kind)) {
-    lengths = body->getArgument(taken++);
-    lengths.setLoc(nameWithin(function.getLoc(), "lengths"));
-  }
-  for (auto [weight, argument] :
-       llvm::zip_equal(layerWeights(model, kind), body->getArguments().drop_front(taken))) {
+  llvm::StringMap<Value> given;
+  for (auto [name, argument] : llvm::zip(argumentNames, body->getArguments()))
+    given[name] = argument;
+  x = given.at("x");
+  for (llvm::StringRef name : stateNames(kind))
+    states.push_back(given.at(name));
+  stateLayer = given.at(stateLayerName(kind, numbered));
+  sequences = given.at("sequences");
+  positions = given.at("positions");
+  lengths = given.lookup("lengths");
+  for (auto [weight, argument] : llvm::zip_equal(
+           layerWeights(model, kind), body->getArguments().drop_front(argumentNames.size()))) {
     weights[weight.name] = argument;
     argument.setLoc(at(weight.name));
   }
@@ -398,14 +409,16 @@ void LayerBuilder::build() {
 func::FuncOp buildLayer(OpBuilder &builder, llvm::StringRef name, const ModelConfig &model,
                         const LayerKind &kind, llvm::ArrayRef<Type> states, bool numbered,
                         llvm::ArrayRef<Type> weightTypes) {
-  Type rows = rowsType(builder, model.hidden), indices = indexRowsType(builder);
-  llvm::SmallVector<Type> results = {rows};
+  llvm::SmallVector<Type> results = {rowsType(builder, model.hidden)};
   llvm::append_range(results, states);
-  llvm::SmallVector<Type> inputs(results);
-  inputs.append(numbered ? 2 : 1, builder.getIndexType());
-  inputs.append(2, indices);
-  if (followsLength(kind))
-    inputs.push_back(indices);
+  llvm::StringMap<Type> types{{"x", results.front()},
+                              {"layer", builder.getIndexType()},
+                              {stateLayerName(kind, numbered), builder.getIndexType()}};
+  for (auto [stateName, state] : llvm::zip_equal(stateNames(kind), states))
+    types[stateName] = state;
+  llvm::SmallVector<Type> inputs;
+  for (llvm::StringRef argument : layerArguments(kind, numbered))
+    inputs.push_back(types.try_emplace(argument, indexRowsType(builder)).first->second);
   llvm::append_range(inputs, weightTypes);
   auto type = builder.getFunctionType(inputs, results);
   Location loc = NameLoc::get(builder.getStringAttr(model.names->layers + ".*"));

@@ -9,11 +9,17 @@
 
 namespace mica {
 
-/// Builds `name`(x, states..., layer, sequences, positions, weights...) -> (x, states...) at the
-/// insertion point, with lengths after the positions where the kind's rope follows them. The states
-/// are those that stateNames(kind) names. With `numbered`, the layer's index in its states is
-/// another one than in the model and follows it. `weightTypes` are the types of layerWeights(model,
-/// kind), in that order.
+/// What a layer's function takes before its weights, in order: x, the states that stateNames(kind)
+/// names, the layer's index in the model, with `numbered` the one in its states, sequences,
+/// positions, and lengths where the kind's rope follows them.
+llvm::SmallVector<llvm::StringRef> layerArguments(const LayerKind &kind, bool numbered);
+
+/// The name of the layer's index in its states: that of its index in the model but with `numbered`.
+llvm::StringRef stateLayerName(const LayerKind &kind, bool numbered);
+
+/// Builds `name`(layerArguments..., weights...) -> (x, states...) at the insertion point. With
+/// `numbered`, the layer's index in its states is another one than in the model. `weightTypes` are
+/// the types of layerWeights(model, kind), in that order.
 mlir::func::FuncOp buildLayer(mlir::OpBuilder &builder, llvm::StringRef name,
                               const ModelConfig &model, const LayerKind &kind,
                               llvm::ArrayRef<mlir::Type> states, bool numbered,

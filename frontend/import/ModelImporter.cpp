@@ -172,20 +172,24 @@ Value ModelImporter::get(const PlannedWeight &weight) {
 
 Value ModelImporter::callLayers(Value x, const EntrySignature &main,
                                 llvm::MutableArrayRef<Value> states) {
-  Value sequences = main.argument(EntryRole::Sequences),
-        positions = main.argument(EntryRole::Positions);
   for (auto [index, function] : llvm::enumerate(functions)) {
     Location loc = at((model.names->layers + "." + llvm::Twine(index)).str());
     const LayerKind &kind = kindOf(index);
     auto own = states.slice(groupOf(kind).first, stateNames(kind).size());
-    llvm::SmallVector<Value> operands = {x};
-    llvm::append_range(operands, own);
-    operands.push_back(arith::ConstantIndexOp::create(builder, loc, index));
-    if (stateGroups.size() > 1)
-      operands.push_back(arith::ConstantIndexOp::create(builder, loc, stateLayers[index]));
-    llvm::append_values(operands, sequences, positions);
-    if (followsLength(kind))
-      operands.push_back(main.argument(EntryRole::Lengths));
+    bool numbered = stateGroups.size() > 1;
+    llvm::StringMap<Value> given{{"x", x},
+                                 {"layer", arith::ConstantIndexOp::create(builder, loc, index)},
+                                 {"sequences", main.argument(EntryRole::Sequences)},
+                                 {"positions", main.argument(EntryRole::Positions)},
+                                 {"lengths", main.argument(EntryRole::Lengths)}};
+    if (numbered)
+      given[stateLayerName(kind, numbered)] =
+          arith::ConstantIndexOp::create(builder, loc, stateLayers[index]);
+    for (auto [name, state] : llvm::zip_equal(stateNames(kind), own))
+      given[name] = state;
+    llvm::SmallVector<Value> operands;
+    for (llvm::StringRef name : layerArguments(kind, numbered))
+      operands.push_back(given.at(name));
     for (const PlannedWeight &weight : plan.layers[index])
       operands.push_back(get(weight));
     auto call = func::CallOp::create(builder, loc, function, operands);

@@ -114,7 +114,7 @@ def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"
   }];
   let extraClassDeclaration = [{
     ::llvm::SmallVector<::mica::StateUpdate> getStateUpdates() { return {{getCache(), getResult(), getLayer()}}; }
-    ::mlir::Value getWrittenRows() { return getX(); }
+    ::llvm::SmallVector<::mlir::Value> getTokenRows() { return {getX()}; }
   }];
   let hasVerifier = 1;
 }
@@ -166,7 +166,7 @@ def Mica_RepeatKvOp : Mica_PureOp<"repeat_kv"> {
   let hasFolder = 1;
 }
 
-def Mica_AttentionOp : Mica_PureOp<"attention", [AttrSizedOperandSegments]> {
+def Mica_AttentionOp : Mica_PureOp<"attention", [AttrSizedOperandSegments, Mica_ReadsVectors, Mica_RoundsResult]> {
   let summary = "scaled dot-product attention of new tokens over all cached positions";
   let description = [{
     `y[t, h] = softmax(scale q[t, h] k[s, :, h / R]^T + mask) v[s, :, h / R]` with s = sequences[t] and R = H / G (R = 1
@@ -200,6 +200,9 @@ def Mica_AttentionOp : Mica_PureOp<"attention", [AttrSizedOperandSegments]> {
     custom<Word>($mask) `scale` `(` $scale `)` (`window` `(` $window^ `)`)? (`softcap` `(` $softcap^ `)`)?
     (`alibi` `(` $alibi^ `)`)? (`tiling` `(` $tiling^ `)`)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `->` type($result)
+  }];
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mlir::Value> getVectors() { return {getSinks()}; }
   }];
   let hasVerifier = 1;
 }

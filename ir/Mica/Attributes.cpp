@@ -199,6 +199,15 @@ RankedTensorType RecurrentStateType::getPhysicalType() {
       getElementType());
 }
 
+int64_t RecurrentStateType::getBytesPerSequence() {
+  int64_t ofHead = getDecaysOffset() + kSlots;
+  return getLayers() * getHeads() * ofHead * getElementType().getIntOrFloatBitWidth() / 8;
+}
+
+int64_t RollingStateType::getBytesPerSequence() {
+  return getLayers() * kSlots * getChannels() * getElementType().getIntOrFloatBitWidth() / 8;
+}
+
 static double scaleYarn(double frequency, int64_t i, int64_t rotaryDim, double theta,
                         YarnScalingAttr yarn) {
   auto dimOf = [&](double beta) {

@@ -32,6 +32,14 @@ LogicalResult RopeTableOp::verify() {
   return requireSameRows(*this, getPositions(), getResult());
 }
 
+SmallVector<Value> QkvAppendOp::getTokenRows() {
+  SmallVector<Value> rows{getQkv(), getTable()};
+  llvm::append_range(rows, getParts());
+  return rows;
+}
+
+Value QkvAppendOp::getRoundedResult() { return getQ(); }
+
 LogicalResult QkvAppendOp::verify() {
   KvCacheType keys = getKCache().getType(), values = getVCache().getType();
   RankedTensorType q = shapeOf(getQ());

@@ -46,7 +46,8 @@ def Mica_RopeTableOp : Mica_PureOp<"rope_table", [Mica_MadeByFusion]> {
 }
 
 def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
-    AllTypesMatch<["k_cache", "k_next"]>, AllTypesMatch<["v_cache", "v_next"]>, Mica_UpdatesState, Mica_MadeByFusion]> {
+    AllTypesMatch<["k_cache", "k_next"]>, AllTypesMatch<["v_cache", "v_next"]>, Mica_UpdatesState, Mica_ReadsVectors,
+    DeclareOpInterfaceMethods<Mica_RoundsResult, ["getRoundedResult"]>, Mica_MadeByFusion]> {
   let summary = "q/k norms, rope and both cache appends in one pass over a merged q/k/v matmul";
   let description = [{
     qkv is [T, (H + 2 G) D]: H query heads, G key heads, G value heads. If their weights are stored in different
@@ -86,14 +87,15 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
   }];
   let extraClassDeclaration = [{
     ::llvm::SmallVector<::mica::StateUpdate> getStateUpdates() {
-      return {{getKCache(), getKNext(), getLayer()}, {getVCache(), getVNext(), getLayer()}};
+      return {{getKCache(), getKNext(), getLayer(), KvKind::Keys}, {getVCache(), getVNext(), getLayer(), KvKind::Values}};
     }
-    ::mlir::Value getWrittenRows() { return getQkv(); }
+    ::llvm::SmallVector<::mlir::Value> getTokenRows();
+    ::llvm::SmallVector<::mlir::Value> getVectors() { return {getQNorm(), getKNorm()}; }
   }];
   let hasVerifier = 1;
 }
 
-def Mica_GatedLinearOp : Mica_PureOp<"gated_linear", [Mica_MultipliesRows, Mica_SelectsKernel, Mica_MadeByFusion]> {
+def Mica_GatedLinearOp : Mica_PureOp<"gated_linear", [Mica_MultipliesRows, Mica_SelectsKernel, Mica_RoundsResult, Mica_MadeByFusion]> {
   let summary = "gate and up projection, activation and multiplication in one op";
   let description = [{
     `y = activation(x G^T) * (x U^T)` [T, inner]. The weight holds G and U in alternating blocks of 64 rows, padded with

@@ -47,7 +47,7 @@ def Mica_LinearOp : Mica_PureOp<"linear", [AttrSizedOperandSegments,
   let hasVerifier = 1;
 }
 
-def Mica_HeadLinearOp : Mica_PureOp<"head_linear", [Mica_MultipliesRows]> {
+def Mica_HeadLinearOp : Mica_PureOp<"head_linear", [Mica_MultipliesRows, Mica_RoundsResult]> {
   let summary = "matmul with a weight matrix per head";
   let description = [{
     `y[t, h] = x[t, h] W[h]^T` with W of shape [H, N, K], accumulated in f32. Latent attention (MLA) multiplies queries

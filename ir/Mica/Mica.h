@@ -7,6 +7,7 @@
 #ifndef MICA_IR_MICA_MICA_H
 #define MICA_IR_MICA_MICA_H
 
+#include "ir/Mica/Enums.h"
 #include "ir/Mica/QuantizedInterface.h"
 #include "ir/Mica/Renamed.h"
 #include "ir/Mica/StateInterfaces.h"
@@ -31,7 +32,6 @@ class MadeByFusion : public mlir::OpTrait::TraitBase<ConcreteOp, MadeByFusion> {
 } // namespace mica
 
 #include "ir/Mica/MicaDialect.h.inc"
-#include "ir/Mica/MicaEnums.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "ir/Mica/MicaAttrs.h.inc"
@@ -39,6 +39,7 @@ class MadeByFusion : public mlir::OpTrait::TraitBase<ConcreteOp, MadeByFusion> {
 #include "ir/Mica/MicaTypes.h.inc"
 
 #include "ir/Mica/ProductOpInterfaces.h.inc"
+#include "ir/Mica/RowOpInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "ir/Mica/MicaOps.h.inc"
 

@@ -308,9 +308,6 @@ def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache", [Mica_SequenceState]> {
     KvCacheType withLayout(::mica::KvLayoutAttr layout) {
       return get(getContext(), getLayers(), getHeads(), getHeadDim(), getElementType(), getWindow(), layout);
     }
-    KvCacheType withElementType(::mlir::Type elementType) {
-      return get(getContext(), getLayers(), getHeads(), getHeadDim(), elementType, getWindow(), getLayout());
-    }
     KvCacheType withHeads(int64_t heads, int64_t headDim) {
       return get(getContext(), getLayers(), heads, headDim, getElementType(), getWindow(), getLayout());
     }
@@ -324,6 +321,11 @@ def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache", [Mica_SequenceState]> {
     ::llvm::SmallVector<int64_t> getRowShape() { return {getHeads(), getHeadDim()}; }
     int64_t getBytesPerPosition();
     int64_t getSlots() { return 0; }
+    int64_t getBytesPerSequence() { return 0; }
+    int64_t getPositionBlock() { return getLayout().getBlock(); }
+    ::mlir::Type withElementType(::mlir::Type elementType) {
+      return get(getContext(), getLayers(), getHeads(), getHeadDim(), elementType, getWindow(), getLayout());
+    }
     ::llvm::StringRef getContentName();
   }];
 }
@@ -351,6 +353,9 @@ def Mica_RollingStateType : TypeDef<Mica_Dialect, "RollingState", [Mica_Sequence
     ::llvm::SmallVector<int64_t> getRowShape() { return {getChannels()}; }
     int64_t getBytesPerPosition() { return 0; }
     int64_t getSlots() { return kSlots; }
+    int64_t getBytesPerSequence();
+    int64_t getPositionBlock() { return 0; }
+    ::mlir::Type withElementType(::mlir::Type) { return *this; }
     ::llvm::StringRef getContentName() { return "conv_state"; }
   }];
 }
@@ -385,6 +390,9 @@ def Mica_RecurrentStateType : TypeDef<Mica_Dialect, "RecurrentState", [Mica_Sequ
     ::llvm::SmallVector<int64_t> getRowShape() { return {getHeads(), getKeyDim(), getValueDim()}; }
     int64_t getBytesPerPosition() { return 0; }
     int64_t getSlots() { return kSlots; }
+    int64_t getBytesPerSequence();
+    int64_t getPositionBlock() { return 0; }
+    ::mlir::Type withElementType(::mlir::Type) { return *this; }
     int64_t getWindow() { return kChunk; }
     ::llvm::StringRef getContentName() { return "recurrent_state"; }
   }];

@@ -5,6 +5,7 @@
 
 include "MicaAttrs.td"
 include "ProductInterfaces.td"
+include "RowInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/Interfaces/InferIntRangeInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"

@@ -1,6 +1,6 @@
 // Mixtures of experts.
 
-def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments]> {
+def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments, Mica_ReadsVectors]> {
   let summary = "expert routing: the top-k experts of each token and their weights";
   let description = [{
     `scores = scoring(x W^T + bias)` over E experts in f32. The `k` experts with the highest scores are selected; ties
@@ -40,6 +40,9 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments]> {
     (`groups` `(` $groups^ `keep` $topk_group `by` custom<Word>($group_scoring) `)`)? (`normalize` $normalize^)?
     attr-dict
     `:` type($x) `,` type($gate) `->` type($weights) `,` type($experts)
+  }];
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mlir::Value> getVectors() { return {getBias(), getEScoreCorrectionBias()}; }
   }];
   let hasVerifier = 1;
 }

@@ -30,3 +30,7 @@ LogicalResult LayerNormOp::verify() {
                          << ", expected that of the gain";
   return verifyNorm(*this, getX(), getWeight(), getResult(), getEps().convertToDouble());
 }
+
+// They make all of a row at a time.
+bool RmsNormOp::canQuantizeResult() { return true; }
+bool LayerNormOp::canQuantizeResult() { return true; }

@@ -1,6 +1,7 @@
 // Normalization.
 
-def Mica_RmsNormOp : Mica_PureOp<"rmsnorm"> {
+def Mica_RmsNormOp : Mica_PureOp<"rmsnorm", [Mica_ReadsVectors,
+    DeclareOpInterfaceMethods<Mica_RoundsResult, ["canQuantizeResult"]>]> {
   let summary = "root mean square normalization over the last axis";
   let description = [{
     `y = (weight_offset + w) * (x * rsqrt(mean(x^2, last axis) + eps))` (Zhang and Sennrich 2019, arXiv:1910.07467). The
@@ -21,6 +22,9 @@ def Mica_RmsNormOp : Mica_PureOp<"rmsnorm"> {
                        DefaultValuedAttr<Mica_NormRoundingAttr, "::mica::NormRounding::BeforeGain">:$rounding,
                        DefaultValuedAttr<F64Attr, "0.0">:$weight_offset);
   let results = (outs Mica_RowsOrHeads:$result);
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mlir::Value> getVectors() { return {getWeight()}; }
+  }];
   let assemblyFormat = [{
     $x `,` $weight `eps` `(` $eps `)` (`rounding` `(` custom<Word>($rounding)^ `)`)?
     (`weight_offset` `(` $weight_offset^ `)`)? custom<OldKeyword>("\"gain_offset\"")
@@ -29,7 +33,8 @@ def Mica_RmsNormOp : Mica_PureOp<"rmsnorm"> {
   let hasVerifier = 1;
 }
 
-def Mica_LayerNormOp : Mica_PureOp<"layernorm"> {
+def Mica_LayerNormOp : Mica_PureOp<"layernorm", [Mica_ReadsVectors,
+    DeclareOpInterfaceMethods<Mica_RoundsResult, ["canQuantizeResult"]>]> {
   let summary = "layer normalization over the last axis";
   let description = [{
     `y = w * (x - mean(x)) * rsqrt(variance(x) + eps) + b` (Ba et al. 2016, arXiv:1607.06450), with the variance without
@@ -46,6 +51,9 @@ def Mica_LayerNormOp : Mica_PureOp<"layernorm"> {
   }];
   let arguments = (ins Mica_RowsOrHeads:$x, Mica_Gain:$weight, Optional<Mica_Gain>:$bias, F64Attr:$eps);
   let results = (outs Mica_RowsOrHeads:$result);
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mlir::Value> getVectors() { return {getWeight(), getBias()}; }
+  }];
   let assemblyFormat = [{
     $x `,` $weight (`bias` `(` $bias^ `:` type($bias) `)`)? `eps` `(` $eps `)`
     attr-dict `:` type($x) `,` type($weight) `->` type($result)

@@ -3,6 +3,8 @@
 #ifndef MICA_IR_MICA_STATEINTERFACES_H
 #define MICA_IR_MICA_STATEINTERFACES_H
 
+#include "ir/Mica/Enums.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
 
@@ -11,6 +13,7 @@ namespace mica {
 /// A state that an op consumes, its next value, and the index of the layer that is written.
 struct StateUpdate {
   mlir::Value state, next, layer;
+  std::optional<KvKind> kind = std::nullopt; ///< where the op says what it writes
 };
 
 } // namespace mica

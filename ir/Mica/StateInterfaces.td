@@ -24,6 +24,12 @@ def Mica_SequenceState : TypeInterface<"SequenceState"> {
                     "int64_t", "getBytesPerPosition">,
     InterfaceMethod<"The fixed number of positions that the buffer holds per sequence; 0: it grows with the "
                     "context.", "int64_t", "getSlots">,
+    InterfaceMethod<"Bytes that a sequence takes over all layers if they do not depend on its length; else 0.",
+                    "int64_t", "getBytesPerSequence">,
+    InterfaceMethod<"Positions per block of a buffer that grows with the context, else 0; needs a layout.",
+                    "int64_t", "getPositionBlock">,
+    InterfaceMethod<"The same state with another element type; unchanged if it supports only one.",
+                    "::mlir::Type", "withElementType", (ins "::mlir::Type":$elementType)>,
     InterfaceMethod<"How many positions up to and including a row's own an op may read; 0: all. Earlier positions do "
                     "not have to be kept.", "int64_t", "getWindow">,
     InterfaceMethod<"The name of the content in manifests; needs a layout.", "::llvm::StringRef", "getContentName">,
@@ -37,7 +43,8 @@ def Mica_UpdatesState : OpInterface<"UpdatesState"> {
   }];
   let methods = [
     InterfaceMethod<"The states that the op consumes.", "::llvm::SmallVector<::mica::StateUpdate>", "getStateUpdates">,
-    InterfaceMethod<"The rows that are written, [T, ...].", "::mlir::Value", "getWrittenRows">,
+    InterfaceMethod<"The operands with a row per token: the rows that are written, and those that they are computed from.",
+                    "::llvm::SmallVector<::mlir::Value>", "getTokenRows">,
     InterfaceMethod<"The sequence of each row [T].", "::mlir::Value", "getSequences">,
     InterfaceMethod<"The position of each row [T].", "::mlir::Value", "getPositions">,
   ];

@@ -1,7 +1,7 @@
 // Ops with a state of fixed size.
 
 def Mica_CausalConv1dOp : Mica_PureOp<"causal_conv1d", [
-    AllTypesMatch<["x", "result"]>, AllTypesMatch<["state", "next"]>, Mica_UpdatesState]> {
+    AllTypesMatch<["x", "result"]>, AllTypesMatch<["state", "next"]>, Mica_UpdatesState, Mica_ReadsVectors]> {
   let summary = "causal depthwise convolution over the positions of a sequence";
   let description = [{
     `y[t, c] = bias[c] + sum_j weight[c, j] z[p - K + 1 + j, c]` for j in [0, K), where p is `positions[t]`, `z[p]` is
@@ -32,7 +32,8 @@ def Mica_CausalConv1dOp : Mica_PureOp<"causal_conv1d", [
   }];
   let extraClassDeclaration = [{
     ::llvm::SmallVector<::mica::StateUpdate> getStateUpdates() { return {{getState(), getNext(), getLayer()}}; }
-    ::mlir::Value getWrittenRows() { return getX(); }
+    ::llvm::SmallVector<::mlir::Value> getTokenRows() { return {getX()}; }
+    ::llvm::SmallVector<::mlir::Value> getVectors() { return {getWeight(), getBias()}; }
   }];
   let hasVerifier = 1;
 }
@@ -72,7 +73,7 @@ def Mica_LinearAttentionOp : Mica_PureOp<"linear_attention", [
   }];
   let extraClassDeclaration = [{
     ::llvm::SmallVector<::mica::StateUpdate> getStateUpdates() { return {{getState(), getNext(), getLayer()}}; }
-    ::mlir::Value getWrittenRows() { return getV(); }
+    ::llvm::SmallVector<::mlir::Value> getTokenRows() { return {getQ(), getK(), getV(), getDecay()}; }
   }];
   let hasVerifier = 1;
 }

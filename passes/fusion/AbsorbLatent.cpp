@@ -242,9 +242,9 @@ struct AbsorbLatent : mica::impl::AbsorbLatentBase<AbsorbLatent> {
       return signalPassFailure();
     LatentAttention &first = all.front();
     int64_t width = first.width();
-    convertCaches(getOperation(), [&](Value value) -> KvCacheType {
-      auto type = cast<KvCacheType>(value.getType());
-      return caches.isOfValues(value) ? type : type.withHeads(/*heads=*/1, width);
+    convertStates(getOperation(), [&](SequenceState state, Value value) -> Type {
+      auto cache = dyn_cast<KvCacheType>(state);
+      return !cache || caches.isOfValues(value) ? state : cache.withHeads(/*heads=*/1, width);
     });
     for (LatentAttention &found : all)
       rewrite(found);

@@ -18,19 +18,13 @@ static bool isOnlyCastTo(Value value, Type type) {
   });
 }
 
-/// Whether the op that makes `value` can round it to `element` itself: it computes in f32 and
-/// writes each element once. Integer rows have a scale for each group, which is known when all of
-/// the group is: ops that work row by row can quantize. A gated product, which makes two groups at
-/// a time, could as well; it is left to a pass over rows all the same, whose cost is `quantize` of
-/// a program's `bench --profile`.
+/// Whether the op that makes `value` can round it to `element` itself. A gated product, which makes
+/// two groups at a time, could round to integers as well; it is left to a pass over rows all the
+/// same, whose cost is `quantize` of a program's `bench --profile`.
 static bool canRound(Value value, Type element) {
-  Operation *producer = value.getDefiningOp();
-  if (isQuantized(element))
-    return isa_and_nonnull<RmsNormOp, LayerNormOp>(producer);
-  if (auto append = dyn_cast_or_null<QkvAppendOp>(producer))
-    return value == append.getQ();
-  return isa_and_nonnull<RmsNormOp, LayerNormOp, AttentionOp, GatedLinearOp, HeadLinearOp>(
-      producer);
+  auto producer = value.getDefiningOp<RoundsResult>();
+  return producer && producer.getRoundedResult() == value &&
+         (!isQuantized(element) || producer.canQuantizeResult());
 }
 
 namespace {

@@ -38,8 +38,7 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createAbsorbLatent());
   if (options.preserveBlocks)
     pm.addPass(createPreserveBlocks({options.weights}));
-  bool integers = options.weights == Precision::Int8 || options.weights == Precision::Int4;
-  if (options.equalize.value_or(integers))
+  if (options.equalize.value_or(isInteger(options.weights)))
     pm.addPass(createEqualizeChannels());
   pm.addPass(createAssignPrecision({options.weights, options.kv}));
   pm.addNestedPass<func::FuncOp>(createFoldRepeatKv());

@@ -98,14 +98,13 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
   void runOnOperation() override {
     if (failed(assignWeights()))
       return signalPassFailure();
-    if (kv == Precision::Int4) {
+    if (!isCachePrecision(kv)) {
       getOperation().emitError("caches of 4-bit integers are not known: use f32, bf16 or int8");
       return signalPassFailure();
     }
     Type cache = cacheTypeOf(&getContext(), kv);
-    convertCaches(getOperation(), [&](Value value) {
-      return cast<KvCacheType>(value.getType()).withElementType(cache);
-    });
+    convertStates(getOperation(),
+                  [&](SequenceState state, Value) { return state.withElementType(cache); });
     insertCasts();
   }
 };

@@ -18,19 +18,17 @@ Value mica::findCache(Value keys) {
 
 LogicalResult CacheKinds::infer(ModuleOp module) {
   WalkResult result = module.walk([&](Operation *op) -> WalkResult {
-    Value keys, values;
     if (auto attention = dyn_cast<AttentionOp>(op)) {
-      keys = findCache(attention.getK());
-      values = findCache(attention.getV());
+      Value keys = findCache(attention.getK()), values = findCache(attention.getV());
       // Values that are part of keys are stored as keys.
-      if (values == keys)
-        values = {};
-    } else if (auto append = dyn_cast<QkvAppendOp>(op)) {
-      keys = append.getKCache();
-      values = append.getVCache();
+      return failure((keys && failed(spread(keys, KvKind::Keys, op))) ||
+                     (values && values != keys && failed(spread(values, KvKind::Values, op))));
     }
-    return failure((keys && failed(spread(keys, KvKind::Keys, op))) ||
-                   (values && failed(spread(values, KvKind::Values, op))));
+    if (auto update = dyn_cast<UpdatesState>(op))
+      for (const StateUpdate &written : update.getStateUpdates())
+        if (written.kind && failed(spread(written.state, *written.kind, op)))
+          return failure();
+    return success();
   });
   return failure(result.wasInterrupted());
 }

@@ -61,10 +61,10 @@ void mica::updateFunctionType(func::FuncOp function) {
       FunctionType::get(function.getContext(), function.front().getArgumentTypes(), resultTypes));
 }
 
-void mica::convertCaches(ModuleOp module, llvm::function_ref<KvCacheType(Value)> convert) {
+void mica::convertStates(ModuleOp module, llvm::function_ref<Type(SequenceState, Value)> convert) {
   auto convertValue = [&](Value value) {
-    if (isa<KvCacheType>(value.getType()))
-      value.setType(convert(value));
+    if (auto state = dyn_cast<SequenceState>(value.getType()))
+      value.setType(convert(state, value));
   };
   module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     for (Region &region : op->getRegions())

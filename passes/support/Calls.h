@@ -26,9 +26,10 @@ void eraseArguments(mlir::RewriterBase &rewriter, mlir::func::FuncOp function,
 /// Updates the type of `function` after the types of its arguments or results have changed.
 void updateFunctionType(mlir::func::FuncOp function);
 
-/// Applies `convert` to every cache type in the module: values, function types and results of
+/// Applies `convert` to every state type in the module: values, function types and results of
 /// reads.
-void convertCaches(mlir::ModuleOp module, llvm::function_ref<KvCacheType(mlir::Value)> convert);
+void convertStates(mlir::ModuleOp module,
+                   llvm::function_ref<mlir::Type(SequenceState, mlir::Value)> convert);
 
 } // namespace mica
 

@@ -6,22 +6,36 @@ using namespace mlir;
 using namespace mica;
 
 namespace {
+/// The element type of floats.
+template <typename FloatType> Type floats(MLIRContext *context) { return FloatType::get(context); }
+
 struct Entry {
   Precision precision;
   StringLiteral name, help;
+  Type (*floatType)(MLIRContext *); ///< null: integers
+  /// The blocks of matrices, and of the one that chooses a token; empty for floats.
+  StringLiteral blocks, vocabularyBlocks;
+  bool isOfCaches;
+  int significantBits;
+  double storedBits;
 };
 } // namespace
 
 static constexpr Entry kPrecisions[] = {
-    {Precision::F32, "f32", "32 bits"},
-    {Precision::BF16, "bf16", "the upper 16 bits of f32"},
-    {Precision::Int8, "int8", "8-bit integers, a scale per 32"},
-    {Precision::Int4, "int4", "4-bit integers, a scale and an offset per 32"},
+    {Precision::F32, "f32", "32 bits", floats<Float32Type>, "", "", true, 24, 32},
+    {Precision::BF16, "bf16", "the upper 16 bits of f32", floats<BFloat16Type>, "", "", true, 9,
+     16},
+    {Precision::Int8, "int8", "8-bit integers, a scale per 32", nullptr, "int8_g32", "int8_g32",
+     true, 8, 8.3},
+    {Precision::Int4, "int4", "4-bit integers, a scale and an offset per 32", nullptr, "int4_g32",
+     "int6_g32", false, 4, 4.8},
 };
 
-StringRef mica::nameOf(Precision precision) {
-  return kPrecisions[static_cast<size_t>(precision)].name;
+static const Entry &entryOf(Precision precision) {
+  return kPrecisions[static_cast<size_t>(precision)];
 }
+
+StringRef mica::nameOf(Precision precision) { return entryOf(precision).name; }
 
 std::optional<Precision> mica::precisionNamed(StringRef name) {
   for (const Entry &entry : kPrecisions)
@@ -30,28 +44,43 @@ std::optional<Precision> mica::precisionNamed(StringRef name) {
   return std::nullopt;
 }
 
+std::vector<std::string> mica::precisionNames() {
+  std::vector<std::string> names;
+  for (const Entry &entry : kPrecisions)
+    names.push_back(entry.name.str());
+  return names;
+}
+
+std::vector<std::string> mica::cachePrecisionNames() {
+  std::vector<std::string> names;
+  for (const Entry &entry : kPrecisions)
+    if (entry.isOfCaches)
+      names.push_back(entry.name.str());
+  return names;
+}
+
+bool mica::isInteger(Precision precision) { return !entryOf(precision).floatType; }
+bool mica::isCachePrecision(Precision precision) { return entryOf(precision).isOfCaches; }
+double mica::significantBitsOf(Precision precision) { return entryOf(precision).significantBits; }
+double mica::storedBitsOf(Precision precision) { return entryOf(precision).storedBits; }
+
+static Type typeOf(MLIRContext *context, const Entry &entry, StringRef blocks) {
+  return entry.floatType ? entry.floatType(context)
+                         : Type(BlockType::get(context, blockFormatNamed(blocks)));
+}
+
 Type mica::weightTypeOf(MLIRContext *context, Precision precision) {
-  switch (precision) {
-  case Precision::F32:
-    return Float32Type::get(context);
-  case Precision::BF16:
-    return BFloat16Type::get(context);
-  case Precision::Int8:
-    return BlockType::get(context, blockFormatNamed("int8_g32"));
-  case Precision::Int4:
-    return BlockType::get(context, blockFormatNamed("int4_g32"));
-  }
-  llvm_unreachable("all precisions are handled above");
+  const Entry &entry = entryOf(precision);
+  return typeOf(context, entry, entry.blocks);
 }
 
 Type mica::vocabularyTypeOf(MLIRContext *context, Precision precision) {
-  return precision == Precision::Int4 ? Type(BlockType::get(context, blockFormatNamed("int6_g32")))
-                                      : weightTypeOf(context, precision);
+  const Entry &entry = entryOf(precision);
+  return typeOf(context, entry, entry.vocabularyBlocks);
 }
 
 Type mica::cacheTypeOf(MLIRContext *context, Precision precision) {
-  return precision == Precision::Int8 ? Type(Int8Type::get(context))
-                                      : weightTypeOf(context, precision);
+  return isInteger(precision) ? Type(Int8Type::get(context)) : weightTypeOf(context, precision);
 }
 
 Precision mica::precisionOf(Type element) {
@@ -74,6 +103,10 @@ llvm::cl::ValuesClass mica::exactRowsValues() {
 }
 
 StringRef mica::nameOf(PromptRows rows) { return rows == PromptRows::Int8 ? "int8" : "exact"; }
+
+std::vector<std::string> mica::promptRowsNames() {
+  return {nameOf(PromptRows::Exact).str(), nameOf(PromptRows::Int8).str()};
+}
 
 std::optional<PromptRows> mica::promptRowsNamed(StringRef name) {
   for (PromptRows rows : {PromptRows::Exact, PromptRows::Int8})

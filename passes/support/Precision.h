@@ -17,12 +17,23 @@ enum class Precision { F32, BF16, Int8, Int4 };
 llvm::StringRef nameOf(Precision precision);
 /// The precision of that name, or nothing.
 std::optional<Precision> precisionNamed(llvm::StringRef name);
+/// The names of all precisions, and of those that caches may have.
+std::vector<std::string> precisionNames();
+std::vector<std::string> cachePrecisionNames();
+/// Whether numbers are integers with scales; else floats.
+bool isInteger(Precision precision);
+/// Whether caches may have that precision.
+bool isCachePrecision(Precision precision);
+/// Bits that a number is exact to.
+double significantBitsOf(Precision precision);
+/// About how many bits a weight takes, with its part of the scales.
+double storedBitsOf(Precision precision);
 /// The element type of a matrix of that precision.
 mlir::Type weightTypeOf(mlir::MLIRContext *context, Precision precision);
 /// The element type of lm_head, and of the embedding table that is often tied to it: 6 bits if
 /// other matrices have 4.
 mlir::Type vocabularyTypeOf(mlir::MLIRContext *context, Precision precision);
-/// The element type of a cache of that precision, which is not Int4.
+/// The element type of a cache of that precision, which is one of caches.
 mlir::Type cacheTypeOf(mlir::MLIRContext *context, Precision precision);
 /// The precision of a matrix or a cache with that element type; for blocks, the nearest in bits.
 Precision precisionOf(mlir::Type element);
@@ -42,6 +53,8 @@ inline constexpr llvm::StringLiteral kPromptRowsAttr = "mica.prompt_rows";
 llvm::StringRef nameOf(PromptRows rows);
 /// The choice of that name, or none.
 std::optional<PromptRows> promptRowsNamed(llvm::StringRef name);
+/// The names of all choices.
+std::vector<std::string> promptRowsNames();
 /// The choice of the module; emits an error at the module if it is invalid.
 mlir::FailureOr<PromptRows> promptRowsOf(mlir::ModuleOp module);
 void setPromptRows(mlir::ModuleOp module, PromptRows rows);

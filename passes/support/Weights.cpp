@@ -10,34 +10,22 @@ using namespace mica;
 
 WeightUse mica::classifyWeightUse(OpOperand &operand) {
   Value value = operand.get();
-  auto oneOf = [&](std::initializer_list<Value> values) {
-    return llvm::is_contained(values, value);
-  };
   auto when = [](bool condition, WeightUse use) { return condition ? use : WeightUse::None; };
+  auto vectorOf = [&](ArrayRef<Value> vectors) {
+    return when(llvm::is_contained(vectors, value), WeightUse::Vector);
+  };
   return TypeSwitch<Operation *, WeightUse>(operand.getOwner())
       .Case([&](EmbeddingOp op) { return when(value == op.getTable(), WeightUse::Table); })
       .Case([&](MultipliesRows op) {
         return llvm::is_contained(op.getMatrices(), value) ||
                        llvm::is_contained(op.getInnerMatrices(), value)
                    ? WeightUse::Product
-                   : when(llvm::is_contained(op.getBiases(), value), WeightUse::Vector);
+                   : vectorOf(op.getBiases());
       })
       .Case([&](MoeGateOp op) {
-        return value == op.getGate()
-                   ? WeightUse::Router
-                   : when(oneOf({op.getBias(), op.getEScoreCorrectionBias()}), WeightUse::Vector);
+        return value == op.getGate() ? WeightUse::Router : vectorOf(op.getVectors());
       })
-      .Case([&](AttentionOp op) { return when(value == op.getSinks(), WeightUse::Vector); })
-      .Case([&](RmsNormOp op) { return when(value == op.getWeight(), WeightUse::Vector); })
-      .Case([&](LayerNormOp op) {
-        return when(oneOf({op.getWeight(), op.getBias()}), WeightUse::Vector);
-      })
-      .Case([&](CausalConv1dOp op) {
-        return when(oneOf({op.getWeight(), op.getBias()}), WeightUse::Vector);
-      })
-      .Case([&](QkvAppendOp op) {
-        return when(oneOf({op.getQNorm(), op.getKNorm()}), WeightUse::Vector);
-      })
+      .Case([&](ReadsVectors op) { return vectorOf(op.getVectors()); })
       .Default(WeightUse::None);
 }
 

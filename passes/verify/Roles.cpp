@@ -138,11 +138,7 @@ public:
         })
         .Case([&](RopeTableOp table) { return verifyRotated(table); })
         .Case([&](SinusoidOp made) { return needs(op, made.getPositions(), Role::Positions); })
-        .Case([&](UpdatesState update) {
-          auto fused = dyn_cast<QkvAppendOp>(op);
-          return failure(failed(verifyPlaced(update, update.getWrittenRows())) ||
-                         (fused && failed(needs(op, fused.getTable(), Role::TokenRows))));
-        })
+        .Case([&](UpdatesState update) { return verifyPlaced(update, update.getTokenRows()); })
         .Case([&](AttentionOp attention) { return verifyPlaced(attention, attention.getQ()); })
         .Case([&](SelectRowsOp select) {
           return failure(failed(needs(op, select.getX(), Role::TokenRows)) ||
@@ -178,9 +174,11 @@ private:
                    (op.getLengths() && failed(needs(op, op.getLengths(), Role::Lengths))));
   }
 
-  template <typename Op> LogicalResult verifyPlaced(Op op, Value rows) const {
-    return failure(failed(needs(op, rows, Role::TokenRows)) ||
-                   failed(needs(op, op.getSequences(), Role::Sequences)) ||
+  template <typename Op> LogicalResult verifyPlaced(Op op, ArrayRef<Value> tokenRows) const {
+    for (Value rows : tokenRows)
+      if (failed(needs(op, rows, Role::TokenRows)))
+        return failure();
+    return failure(failed(needs(op, op.getSequences(), Role::Sequences)) ||
                    failed(needs(op, op.getPositions(), Role::Positions)));
   }
 

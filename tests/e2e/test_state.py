@@ -112,6 +112,9 @@ class ShortConvolutions(Case):
         self.assertEqual(said["state_bytes"], self.STATE)
         self.assertEqual(said["cache_bytes"], CONTEXT * said["cache_bytes_per_token"] + self.STATE)
         self.assertIn("state         12.00 KiB per sequence, of any length\n", program.run("info").stdout.decode())
+        written = json.loads(execute([harness.mica, "compile", MODELS / "lfm2", "-o", pathlib.Path(harness.folder("lfm2-json"), "out"),
+                                      "--json"]).stdout)
+        self.assertEqual(written["cache_bytes"], written["max_seq"] * written["cache_bytes_per_token"] + self.STATE)
         facts = json.loads(execute([harness.mica, "inspect", MODELS / "lfm2", "--json"]).stdout)
         self.assertEqual((facts["layers"], facts["state_bytes"]), (4, self.STATE))
         self.assertEqual(facts["caches"], [{"layers": 2, "bytes_per_token": 128}])

@@ -57,18 +57,18 @@ void ModelArguments::addPrecision(CLI::App &app) {
                  "(default: the checkpoint's own, f16 becomes bf16, blocks of GGUF files are "
                  "preserved; int8 and int4 requantize blocks, which loses precision)")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember({"f32", "bf16", "int8", "int4"}));
+      ->check(CLI::IsMember(precisionNames()));
   app.add_option("--kv", kv,
                  "KV cache format: int8 has a scale per head and position (default: f32 for f32 "
                  "weights, else bf16)")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember({"f32", "bf16", "int8"}));
+      ->check(CLI::IsMember(cachePrecisionNames()));
   app.add_option("--rows", rows,
                  "Activations multiplied by preserved blocks in prompts: exact uses bf16; int8 "
                  "quantizes them to 8 bits per 32, which is faster and less precise (default: "
                  "exact)")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember({"exact", "int8"}));
+      ->check(CLI::IsMember(promptRowsNames()));
 }
 
 std::string ModelArguments::givenOption() const {
@@ -190,7 +190,7 @@ static void warnAboutNoTokenizer(const ModelInput &input, StringRef model) {
 static bool isRequantized(const ModelInput &input, const ModelArguments &arguments) {
   std::optional<Precision> asked = precisionNamed(arguments.weights);
   mlir::ModuleOp module = input.module.get();
-  return input.storage && asked && *asked >= Precision::Int8 &&
+  return input.storage && asked && isInteger(*asked) &&
          any_of(module.getOps<WeightOp>(), [](WeightOp weight) { return !!weight.getStored(); });
 }
 
@@ -264,9 +264,8 @@ static double expectedBytes(const ModelInput &input, const cpu::CompileOptions &
   auto parameters = static_cast<double>(cpu::countParameters(module));
   if (options.preserveBlocks && input.storage)
     return parameters * input.storage->bits / 8;
-  constexpr double bits[] = {32, 16, 8.3, 4.8}; // of Precision, with scales
   Precision weights = options.weights.value_or(cpu::checkpointPrecision(module));
-  return parameters * bits[static_cast<int>(weights)] / 8;
+  return parameters * storedBitsOf(weights) / 8;
 }
 
 static void listIgnored(const ModelInput &input, const cpu::CompileOptions &options) {
@@ -423,7 +422,7 @@ static std::string whyNotCalibrated(const CompileArguments &arguments,
   std::string option = arguments.calibrate.empty() ? "--imatrix" : "--calibrate";
   if (arguments.calibrate.empty() && arguments.imatrix.empty())
     return {};
-  if (options.weights.value_or(Precision::F32) < Precision::Int8)
+  if (!isInteger(options.weights.value_or(Precision::F32)))
     return option + " needs --weights int8 or int4: other weights are not quantized";
   return options.emit == Stage::Exe ? ""
                                     : option + " needs --emit exe: weights are in programs only";
@@ -438,7 +437,7 @@ static std::string lastLine(const CompileArguments &arguments, const CompileResu
     return rt::printable(formatv("wrote {0} ({1}, stage {2})", arguments.output,
                                  rt::bytesText(static_cast<double>(last.bytes)), arguments.emit)
                              .str());
-  bool hasBlocks = !report.preservedBlocks.empty() || report.weights >= Precision::Int8;
+  bool hasBlocks = !report.preservedBlocks.empty() || isInteger(report.weights);
   return CompileSummary{.output = arguments.output,
                         .bytes = last.bytes,
                         .preservedBlocks = report.preservedBlocks,

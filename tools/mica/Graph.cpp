@@ -97,10 +97,11 @@ private:
       bool tokens = EntrySignature::roleOf(argument) == EntryRole::Tokens;
       if (!tokens && !isDrawn(argument.getType()))
         continue;
-      StringRef title = tokens                                   ? "tokens"
-                        : isa<KvCacheType>(argument.getType())   ? "cache"
-                        : isa<SequenceState>(argument.getType()) ? "state"
-                                                                 : "rows";
+      auto state = dyn_cast<SequenceState>(argument.getType());
+      StringRef title = tokens                  ? "tokens"
+                        : !state                ? "rows"
+                        : state.getSlots() == 0 ? "cache"
+                                                : "state";
       nodeOf[argument] = graph.add({title.str(), shapeOf(argument.getType()), NodeClass::Value});
     }
   }

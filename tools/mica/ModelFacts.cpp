@@ -52,31 +52,25 @@ static void readShape(ModuleOp module, ModelFacts &facts) {
   // What is wrong with the caches, the passes will say.
   if (failed(kinds.infer(module)))
     return;
-  // A layer with a matrix per head mostly has a convolution before it: it counts once.
-  int64_t rolling = 0, recurrent = 0;
+  // A layer may have several states of a fixed size, such as a convolution's and a matrix per head:
+  // it counts once.
+  llvm::SmallDenseMap<TypeID, int64_t> fixed;
   for (BlockArgument argument : main.getArguments()) {
-    if (auto state = dyn_cast<RollingStateType>(argument.getType()))
-      rolling += state.getLayers();
-    if (auto state = dyn_cast<RecurrentStateType>(argument.getType()))
-      recurrent += state.getLayers();
-    if (auto cache = dyn_cast<KvCacheType>(argument.getType());
-        cache && kinds.get(argument) == KvKind::Keys) {
-      facts.layers += cache.getLayers();
-      facts.caches[cache.getWindow()].layers += cache.getLayers();
-      facts.kvHeads = cache.getHeads();
-      facts.headDim = cache.getHeadDim();
+    auto state = dyn_cast<SequenceState>(argument.getType());
+    // Layers that cache values have keys as well.
+    if (!state || kinds.get(argument) == KvKind::Values)
+      continue;
+    if (state.getSlots() > 0) {
+      fixed[argument.getType().getTypeID()] += state.getLayers();
+      continue;
     }
+    facts.layers += state.getLayers();
+    facts.caches[state.getWindow()].layers += state.getLayers();
+    if (SmallVector<int64_t> heads = state.getRowShape(); heads.size() == 2)
+      std::tie(facts.kvHeads, facts.headDim) = std::pair(heads[0], heads[1]);
   }
-  facts.layers += std::max(rolling, recurrent);
-}
-
-/// Bytes of a sequence of any length.
-static int64_t stateBytes(SequenceState state) {
-  RankedTensorType type = state.getPhysicalType();
-  int64_t elements = 1;
-  for (int64_t extent : type.getShape())
-    elements *= ShapedType::isDynamic(extent) ? 1 : extent;
-  return elements * type.getElementTypeBitWidth() / 8;
+  facts.layers +=
+      fixed.empty() ? 0 : llvm::max_element(fixed, llvm::less_second())->second;
 }
 
 static void readKernels(ModuleOp module, ModelFacts &facts) {
@@ -96,7 +90,7 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
     for (Type type : function.getArgumentTypes())
       if (auto state = dyn_cast<SequenceState>(type)) {
         if (state.getSlots() > 0) {
-          facts.statePerSequence += stateBytes(state);
+          facts.statePerSequence += state.getBytesPerSequence();
           continue;
         }
         facts.cachePerToken += state.getBytesPerPosition();

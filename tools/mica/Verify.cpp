@@ -87,21 +87,6 @@ Error Verification::makeProgram() {
       .takeError();
 }
 
-/// Bits that a number of `precision` is exact to.
-static double bitsOf(Precision precision) {
-  switch (precision) {
-  case Precision::F32:
-    return 24;
-  case Precision::BF16:
-    return 9;
-  case Precision::Int8:
-    return 8;
-  case Precision::Int4:
-    return 4;
-  }
-  llvm_unreachable("a precision without bits");
-}
-
 /// How most numbers of a GGUF file are stored; empty for others.
 static Expected<ModelInput::Storage> storageOf(const std::string &model) {
   mlir::MLIRContext context(ReferenceModel::registry());
@@ -130,7 +115,7 @@ Error Verification::openReferences() {
         std::tie(promptRows, stages.exactRows) = *rows;
   // The ops of the program, in f32 as well: balanced where its channels are, and its weights that
   // keep blocks apart from others, so that values can be compared.
-  stages.equalize = stages.weights == Precision::Int8 || stages.weights == Precision::Int4;
+  stages.equalize = isInteger(stages.weights);
   // From fine to coarse. Rows that multiply weights in blocks are bf16 at the coarsest, also where
   // all else is f32.
   for (const Bounds &row : kBounds)
@@ -151,7 +136,7 @@ Error Verification::openReferences() {
       // Weights that keep blocks are not equalized; the reference has others.
       stages.equalize = *stages.equalize && (!asked.empty() || own->type.empty());
       asked = nameOf(Precision::F32);
-      allowForStorage({bitsOf(stages.weights), own->bits, other->bits});
+      allowForStorage({significantBitsOf(stages.weights), own->bits, other->bits});
     }
   }
   using Roles = ReferenceModel::Roles;

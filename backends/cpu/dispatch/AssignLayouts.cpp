@@ -62,11 +62,12 @@ struct AssignLayouts : mica::cpu::impl::AssignLayoutsBase<AssignLayouts> {
     CacheKinds kinds(module);
     if (failed(kinds.infer(module)))
       return signalPassFailure();
-    convertCaches(module, [&](Value value) {
-      auto type = cast<KvCacheType>(value.getType());
-      auto layout = KvLayoutAttr::get(type.getContext(), kinds.get(value), kPositionBlock,
-                                      getDepth(type.getElementType()));
-      return type.withLayout(layout);
+    convertStates(module, [&](SequenceState state, Value value) -> Type {
+      auto cache = dyn_cast<KvCacheType>(state);
+      if (!cache)
+        return state; // it has one layout
+      return cache.withLayout(KvLayoutAttr::get(module.getContext(), kinds.get(value),
+                                                kPositionBlock, getDepth(cache.getElementType())));
     });
   }
 

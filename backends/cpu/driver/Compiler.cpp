@@ -218,7 +218,10 @@ private:
     report.promptRows = *promptRowsOf(module);
     report.preservedBlocks = preservedBlocks(module);
     report.cacheBytesPerToken = manifest["cost"]["kv_bytes_per_position"].get<int64_t>();
-    report.cacheBytes = cacheBytesOf(manifest);
+    llvm::Expected<int64_t> cacheBytes = cacheBytesOf(manifest);
+    if (!cacheBytes)
+      return error(llvm::toString(cacheBytes.takeError()));
+    report.cacheBytes = *cacheBytes;
     if (!options.chatTemplate.empty())
       manifest["chat"] = {
           {"template", options.chatTemplate},

@@ -6,6 +6,7 @@
 #include "backends/cpu/target/CpuDialect.h"
 #include "backends/runtime/abi/Manifest.h"
 #include "backends/runtime/abi/MatmulShape.h"
+#include "backends/runtime/abi/ParseCaches.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/EntrySignature.h"
 #include "passes/support/Phases.h"
@@ -211,9 +212,9 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
   auto model = module->getAttrOfType<DictionaryAttr>("mica.model");
   json config = toJson(model), caches = describeCaches(entry);
   int64_t block = 64;
-  for (Type type : entry.getArgumentTypes())
-    if (auto cache = dyn_cast<KvCacheType>(type))
-      block = cache.getLayout().getBlock();
+  for (BlockArgument argument : EntrySignature(entry).states())
+    if (int64_t own = cast<SequenceState>(argument.getType()).getPositionBlock(); own > 0)
+      block = own;
   json manifest = {
       {"name", module.getName().value_or("model").str()},
       {"weights", nameOf(weights).str()},
@@ -246,19 +247,11 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
   return manifest;
 }
 
-int64_t mica::cpu::cacheBytesOf(const json &manifest) {
-  rt::Manifest sizes;
-  sizes.maxSeq = manifest["max_seq"];
-  sizes.positionBlock = manifest["position_block"];
-  sizes.rewindPositions = manifest["rewind_positions"];
-  for (const json &cache : manifest["caches"]) {
-    sizes.caches.emplace_back();
-    sizes.caches.back().bytesPerToken = cache["bytes_per_token"];
-    sizes.caches.back().shape = cache["shape"].get<std::vector<int64_t>>();
-    sizes.caches.back().window = cache.value("window", int64_t(0));
-    sizes.caches.back().slots = cache.value("slots", int64_t(0));
-  }
-  return static_cast<int64_t>(rt::cacheBytesPerSequence(sizes, rt::kMaxPromptRows));
+llvm::Expected<int64_t> mica::cpu::cacheBytesOf(const json &manifest) {
+  rt::Result<rt::Manifest> caches = rt::parseCaches(manifest);
+  if (!caches)
+    return llvm::createStringError(caches.error().message);
+  return static_cast<int64_t>(rt::cacheBytesPerSequence(*caches, rt::kMaxPromptRows));
 }
 
 /// The places in the model of what launches `kernel`, without the numbers of layers.

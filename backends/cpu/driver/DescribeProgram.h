@@ -28,7 +28,7 @@ std::vector<std::string> describeBlocks(mlir::ModuleOp module);
 std::map<std::string, std::string> rowsOfRoles(mlir::ModuleOp module);
 
 /// Bytes of the caches of one sequence at its full length.
-int64_t cacheBytesOf(const nlohmann::json &manifest);
+llvm::Expected<int64_t> cacheBytesOf(const nlohmann::json &manifest);
 
 /// At stage `loops`: every kernel and oneDNN matmul, by the name that a profile uses, with the
 /// locations in the model of the ops that run it.

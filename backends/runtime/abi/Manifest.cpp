@@ -1,4 +1,5 @@
 #include "backends/runtime/abi/Manifest.h"
+#include "backends/runtime/abi/ParseCaches.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,7 +10,7 @@ namespace mica::rt {
 namespace {
 using Json = nlohmann::json;
 
-/// Thrown inside this file only and caught by parseManifest.
+/// Thrown inside this file only and caught by parseManifest and parseCaches.
 struct Bad {
   std::string message;
 };
@@ -150,6 +151,18 @@ void parseKernels(const Json &json, Manifest &m) {
       m.kernels[kernel].push_back(text(place, "kernels"));
 }
 
+/// The values that determine the memory of caches.
+void parseReservations(const Json &json, Manifest &m) {
+  m.maxSeq = integer(at(json, "max_seq"), "max_seq", 1, maxToken);
+  m.positionBlock = integer(at(json, "position_block"), "position_block", 1, maxToken);
+  if (auto positions = json.find("rewind_positions"); positions != json.end())
+    m.rewindPositions = integer(*positions, "rewind_positions", 0, maxToken);
+  if (auto rows = json.find("batch_invariant_rows"); rows != json.end())
+    m.batchInvariantRows = integer(*rows, "batch_invariant_rows", 1, maxToken);
+  for (const Json &cache : array(at(json, "caches"), "caches"))
+    m.caches.push_back(parseCache(cache));
+}
+
 void parseModel(const Json &json, Manifest &m) {
   m.name = text(at(json, "name"), "name");
   m.weights = text(at(json, "weights"), "weights");
@@ -161,13 +174,8 @@ void parseModel(const Json &json, Manifest &m) {
     for (const auto &[role, type] : object(*rows, "rows").items())
       m.rows.emplace_back(role, text(type, "rows"));
   m.vocab = integer(at(json, "vocab"), "vocab", 1, maxToken);
-  m.maxSeq = integer(at(json, "max_seq"), "max_seq", 1, maxToken);
+  parseReservations(json, m);
   m.maxPositions = integer(at(json, "max_positions"), "max_positions", m.maxSeq, maxToken);
-  m.positionBlock = integer(at(json, "position_block"), "position_block", 1, maxToken);
-  if (auto positions = json.find("rewind_positions"); positions != json.end())
-    m.rewindPositions = integer(*positions, "rewind_positions", 0, maxToken);
-  for (const Json &cache : array(at(json, "caches"), "caches"))
-    m.caches.push_back(parseCache(cache));
   parseEntry(at(json, "entry"), m);
   const Json &scratch = object(at(json, "scratch"), "scratch");
   m.scratchBytesPerRow = bytes(at(scratch, "bytes_per_row"), "bytes_per_row");
@@ -176,8 +184,6 @@ void parseModel(const Json &json, Manifest &m) {
     m.weightBytes = bytes(*size, "weight_bytes");
   if (auto count = json.find("parameters"); count != json.end())
     m.parameters = bytes(*count, "parameters");
-  if (auto rows = json.find("batch_invariant_rows"); rows != json.end())
-    m.batchInvariantRows = integer(*rows, "batch_invariant_rows", 1, maxToken);
   if (auto depends = json.find("depends_on_role"); depends != json.end()) {
     if (!depends->is_boolean())
       bad("depends_on_role", "is not true or false");
@@ -231,6 +237,16 @@ Result<Manifest> parseManifest(std::string_view text) {
     return Error{bad.message};
   } catch (const Json::exception &) {
     return Error{"the program's manifest is not JSON; compile it again"};
+  }
+}
+
+Result<Manifest> parseCaches(const Json &json) {
+  try {
+    Manifest manifest;
+    parseReservations(json, manifest);
+    return manifest;
+  } catch (const Bad &bad) {
+    return Error{bad.message};
   }
 }
 

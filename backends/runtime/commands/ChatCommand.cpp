@@ -6,6 +6,7 @@
 #include "backends/runtime/support/CommandLine.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Report.h"
+#include "backends/runtime/text/ProgramText.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -325,18 +326,15 @@ private:
 } // namespace
 
 Status chatCommand(const Model &model, const ChatArguments &arguments) {
-  Result<Manifest> manifest = withChatTemplate(model.manifest(), arguments.run.templateFile);
-  if (!manifest)
-    return manifest.error();
-  Result<std::unique_ptr<ProgramTokenizer>> text = ProgramTokenizer::load(model.file(), *manifest);
+  Result<ProgramText> text =
+      ProgramText::load(model.file(), model.manifest(), arguments.run.templateFile);
   if (!text)
     return text.error();
-  Result<ChatTemplate> chatTemplate =
-      ChatTemplate::load(*manifest, text->get(), arguments.run.chatTemplate);
+  Result<ChatTemplate> chatTemplate = text->chatTemplate(arguments.run.chatTemplate);
   if (!chatTemplate)
     return chatTemplate.error();
   Result<GenerationSettings> usable =
-      usableSettings(arguments.run.settings, model.manifest(), text->get());
+      usableSettings(arguments.run.settings, model.manifest(), text->tokenizer.get());
   if (!usable)
     return usable.error();
   GenerationSettings settings = *std::move(usable);
@@ -344,13 +342,13 @@ Status chatCommand(const Model &model, const ChatArguments &arguments) {
   if (!settings.maxTokens)
     settings.maxTokens = model.manifest().maxSeq;
   Conversation conversation(
-      model, **text, *chatTemplate,
+      model, *text->tokenizer, *chatTemplate,
       {.settings = std::move(settings),
        .promptRows = prefillChunkSize(arguments.run.prefillChunk, model.manifest()),
        .system = arguments.run.system,
        .contextShift = arguments.contextShift});
   std::unique_ptr<ChatInput> input = openChatInput(arguments.history);
-  return Chat(arguments, conversation, *input, model, **text).run();
+  return Chat(arguments, conversation, *input, model, *text->tokenizer).run();
 }
 
 } // namespace mica::rt

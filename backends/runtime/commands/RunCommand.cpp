@@ -7,7 +7,7 @@
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/TextFile.h"
-#include "backends/runtime/text/ChatTemplate.h"
+#include "backends/runtime/text/ProgramText.h"
 #include "backends/runtime/text/TextStream.h"
 
 #include <cstdio>
@@ -263,29 +263,26 @@ Result<GenerateResult> generateAll(const Model &model, const RunArguments &argum
 
 Status runCommand(const Model &model, const RunArguments &given) {
   RunArguments arguments = given;
-  Result<Manifest> manifest = withChatTemplate(model.manifest(), arguments.templateFile);
-  if (!manifest)
-    return manifest.error();
-  Result<std::unique_ptr<ProgramTokenizer>> text = ProgramTokenizer::load(model.file(), *manifest);
+  Result<ProgramText> text =
+      ProgramText::load(model.file(), model.manifest(), arguments.templateFile);
   if (!text)
     return text.error();
   Result<GenerationSettings> usable =
-      usableSettings(std::move(arguments.settings), model.manifest(), text->get());
+      usableSettings(std::move(arguments.settings), model.manifest(), text->tokenizer.get());
   if (!usable)
     return usable.error();
   arguments.settings = *std::move(usable);
   if (arguments.batch)
-    return batchCommand(model, *manifest, text->get(), arguments);
+    return batchCommand(model, text->manifest, text->tokenizer.get(), arguments);
   std::optional<ChatTemplate> chatTemplate;
   if (arguments.chat) {
-    Result<ChatTemplate> loaded =
-        ChatTemplate::load(*manifest, text->get(), arguments.chatTemplate);
+    Result<ChatTemplate> loaded = text->chatTemplate(arguments.chatTemplate);
     if (!loaded)
       return loaded.error();
     chatTemplate.emplace(*std::move(loaded));
   }
-  Result<std::vector<Tokens>> sequences =
-      prompts(arguments, model.manifest(), text->get(), chatTemplate ? &*chatTemplate : nullptr);
+  Result<std::vector<Tokens>> sequences = prompts(
+      arguments, model.manifest(), text->tokenizer.get(), chatTemplate ? &*chatTemplate : nullptr);
   if (!sequences)
     return sequences.error();
   std::unique_ptr<NpyWriter> logits;
@@ -298,7 +295,7 @@ Status runCommand(const Model &model, const RunArguments &given) {
   std::deque<Writer> writers;
   bool streaming = sequences->size() == 1 && !arguments.json;
   for (const Tokens &prompt : *sequences)
-    writers.emplace_back(arguments, text->get(), prompt, streaming, logits.get(),
+    writers.emplace_back(arguments, text->tokenizer.get(), prompt, streaming, logits.get(),
                          static_cast<int64_t>(writers.size()));
   Result<GenerateResult> result =
       generateAll(model, arguments, *sequences, chatTemplate ? chatTemplate->endOfTurn() : Tokens(),

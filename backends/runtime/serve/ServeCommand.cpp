@@ -3,6 +3,7 @@
 #include "backends/runtime/support/AvailableMemory.h"
 #include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/TextFile.h"
+#include "backends/runtime/text/ProgramText.h"
 
 #include <algorithm>
 #include <csignal>
@@ -61,17 +62,18 @@ void stopWhenIdle(HttpServer &server, std::chrono::steady_clock::time_point dead
 Status serveCommand(const Model &model, const ServeArguments &arguments) {
   // A client that goes away while it is written to ends its connection alone.
   std::signal(SIGPIPE, SIG_IGN);
-  Result<Manifest> manifest = withChatTemplate(model.manifest(), arguments.templateFile);
-  if (!manifest)
-    return manifest.error();
-  Result<std::unique_ptr<ProgramTokenizer>> text = ProgramTokenizer::load(model.file(), *manifest);
+  Result<ProgramText> text =
+      ProgramText::load(model.file(), model.manifest(), arguments.templateFile);
   if (!text)
     return text.error();
+  const Manifest &manifest = text->manifest;
   std::optional<ChatTemplate> chatTemplate;
-  ServedModel served{
-      .name = manifest->name, .manifest = *manifest, .text = text->get(), .chatTemplate = nullptr};
-  if (manifest->chat) {
-    Result<ChatTemplate> loaded = ChatTemplate::load(*manifest, text->get(), {});
+  ServedModel served{.name = manifest.name,
+                     .manifest = manifest,
+                     .text = text->tokenizer.get(),
+                     .chatTemplate = nullptr};
+  if (manifest.chat) {
+    Result<ChatTemplate> loaded = text->chatTemplate({});
     if (!loaded)
       return loaded.error();
     chatTemplate.emplace(*std::move(loaded));
@@ -81,8 +83,8 @@ Status serveCommand(const Model &model, const ServeArguments &arguments) {
   Result<std::vector<std::string>> keys = apiKeys(arguments);
   if (!keys)
     return keys.error();
-  int64_t chunk = prefillChunkSize(arguments.prefillChunk.value_or(defaultChunk), *manifest);
-  Result<int64_t> sequences = chooseSequences(*manifest, arguments, chunk);
+  int64_t chunk = prefillChunkSize(arguments.prefillChunk.value_or(defaultChunk), manifest);
+  Result<int64_t> sequences = chooseSequences(manifest, arguments, chunk);
   if (!sequences)
     return sequences.error();
 
@@ -102,7 +104,7 @@ Status serveCommand(const Model &model, const ServeArguments &arguments) {
     return engine.error();
   api = std::make_unique<Api>(
       std::move(served), **engine,
-      cacheBytesPerSequence(*manifest, chunk) * static_cast<uint64_t>(*sequences),
+      cacheBytesPerSequence(manifest, chunk) * static_cast<uint64_t>(*sequences),
       Api::Options{.keys = *std::move(keys),
                    .requestTimeout = std::chrono::seconds(arguments.requestTimeout)});
   (*server)->onSignal([&](int count) {
@@ -115,8 +117,8 @@ Status serveCommand(const Model &model, const ServeArguments &arguments) {
     stopWhenIdle(**server,
                  std::chrono::steady_clock::now() + std::chrono::seconds(arguments.drainSeconds));
   });
-  reportNote("serving " + manifest->name + " at " + (*server)->address() + " (" +
-             std::to_string(*sequences) + " sequences of " + std::to_string(manifest->maxSeq) +
+  reportNote("serving " + manifest.name + " at " + (*server)->address() + " (" +
+             std::to_string(*sequences) + " sequences of " + std::to_string(manifest.maxSeq) +
              " positions)");
   (*server)->run();
   return {};

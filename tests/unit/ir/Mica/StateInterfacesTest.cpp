@@ -51,7 +51,19 @@ TEST_F(StateInterfaces, DescribeReservations) {
   EXPECT_EQ(recurrent.getWindow(), 32);
   EXPECT_EQ(recurrent.getBytesPerPosition(), 0) << "whatever the length";
   EXPECT_EQ(kept.getSlots(), 0) << "its ring is as long as the runtime likes";
+  EXPECT_EQ(rolling.getBytesPerSequence(), 5 * 64 * 24 * 4);
+  EXPECT_EQ(kept.getBytesPerSequence(), 0) << "it grows with the context";
+  EXPECT_EQ(packed.getPositionBlock(), 64);
+  EXPECT_EQ(rolling.getPositionBlock(), 0);
   EXPECT_FALSE(isa<SequenceState>(parseType("tensor<5x?x4x?x1024xf32>", &context)));
+}
+
+TEST_F(StateInterfaces, ChangeTheirElements) {
+  Type bf16 = BFloat16Type::get(&context);
+  EXPECT_EQ(state("!mica.kv_cache<5 x 4 x 8 x f32 window(100)>").withElementType(bf16),
+            state("!mica.kv_cache<5 x 4 x 8 x bf16 window(100)>"));
+  SequenceState rolling = state("!mica.rolling_state<5 x 24 x f32 window(4)>");
+  EXPECT_EQ(rolling.withElementType(bf16), rolling) << "it is always f32";
 }
 
 TEST_F(StateInterfaces, PairStatesWithTheirNextValues) {
@@ -74,8 +86,10 @@ func.func @f(%qkv: tensor<?x128xf32>, %table: tensor<?x2x4xf32>, %k: !cache, %v:
   EXPECT_FALSE(update.getStateBefore(append.getQ())) << "the queries are no state";
   EXPECT_EQ(update.getStateAfter(append.getVCache()), append.getVNext());
   EXPECT_FALSE(update.getStateAfter(append.getQkv()));
-  EXPECT_EQ(update.getWrittenRows(), append.getQkv());
+  EXPECT_THAT(update.getTokenRows(), testing::ElementsAre(append.getQkv(), append.getTable()));
   ASSERT_EQ(update.getStateUpdates().size(), 2u) << "keys and values";
+  EXPECT_EQ(update.getStateUpdates()[0].kind, KvKind::Keys);
+  EXPECT_EQ(update.getStateUpdates()[1].kind, KvKind::Values);
   for (const StateUpdate &each : update.getStateUpdates())
     EXPECT_EQ(each.layer, append.getLayer());
   EXPECT_FALSE(isa<UpdatesState>((*function.getOps<MergeHeadsOp>().begin()).getOperation()));

@@ -1,0 +1,25 @@
+// What a command needs to read and write text.
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_PROGRAMTEXT_H
+#define MICA_BACKENDS_RUNTIME_TEXT_PROGRAMTEXT_H
+
+#include "backends/runtime/text/ChatTemplate.h"
+
+namespace mica::rt {
+
+struct ProgramText {
+  Manifest manifest;                           ///< With the chat template that is used.
+  std::unique_ptr<ProgramTokenizer> tokenizer; ///< Null where the program has none.
+
+  /// That of a program whose manifest is `manifest`, with the chat template in `templateFile` if
+  /// one is given. Errors: as withChatTemplate and ProgramTokenizer::load.
+  static Result<ProgramText> load(const program::ProgramFile &file, const Manifest &manifest,
+                                  const std::optional<std::string> &templateFile);
+  /// See ChatTemplate::load. It refers to the tokenizer.
+  Result<ChatTemplate> chatTemplate(const ChatTemplate::Options &options) const {
+    return ChatTemplate::load(manifest, tokenizer.get(), options);
+  }
+};
+
+} // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_PROGRAMTEXT_H

@@ -1,0 +1,66 @@
+#include "ir/Mica/Mica.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gmock/gmock.h>
+
+using namespace mlir;
+using namespace mica;
+using testing::ElementsAre;
+
+namespace {
+
+class RowInterfaces : public testing::Test {
+protected:
+  RowInterfaces() {
+    context.loadDialect<MicaDialect, func::FuncDialect>();
+    module = parseSourceString<ModuleOp>(R"(
+!cache = !mica.kv_cache<5 x 4 x 8 x f32>
+func.func @f(%x: tensor<?x64xf32>, %w: tensor<64xf32>, %b: tensor<64xf32>, %gate: tensor<4x64xf32>, %c: tensor<4xf32>,
+    %qkv: tensor<?x128xf32>, %table: tensor<?x2x4xf32>, %k: !cache, %v: !cache, %n: tensor<8xf32>, %layer: index,
+    %s: tensor<?xi32>, %p: tensor<?xi32>) {
+  %0 = mica.layernorm %x, %w bias(%b : tensor<64xf32>) eps(1.0e-5)
+      : tensor<?x64xf32>, tensor<64xf32> -> tensor<?x64xf32>
+  %weights, %experts = mica.moe_gate %x, %gate e_score_correction_bias(%c : tensor<4xf32>) sigmoid k(2)
+      : tensor<?x64xf32>, tensor<4x64xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  %q, %k1, %v1 = mica.qkv_append %qkv, %table, %k, %v[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>)
+      norms(%n, %n : tensor<8xf32>, tensor<8xf32>) half eps(1.0e-5)
+      : tensor<?x128xf32>, tensor<?x2x4xf32>, !cache, !cache -> tensor<?x8x8xf32>
+  %4 = mica.add %x, %0 : tensor<?x64xf32>
+  return
+})",
+                                         &context);
+  }
+
+  void SetUp() override {
+    ASSERT_TRUE(module);
+    for (Operation &op : module->lookupSymbol<func::FuncOp>("f").front())
+      ops.push_back(&op);
+  }
+  Value argument(unsigned index) {
+    return module->lookupSymbol<func::FuncOp>("f").getArgument(index);
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  std::vector<Operation *> ops;
+};
+
+TEST_F(RowInterfaces, NameVectors) {
+  EXPECT_THAT(cast<ReadsVectors>(ops[0]).getVectors(), ElementsAre(argument(1), argument(2)));
+  EXPECT_THAT(cast<ReadsVectors>(ops[1]).getVectors(), ElementsAre(Value(), argument(4)));
+  EXPECT_THAT(cast<ReadsVectors>(ops[2]).getVectors(), ElementsAre(argument(9), argument(9)));
+  EXPECT_FALSE(isa<ReadsVectors>(ops[3]));
+}
+
+TEST_F(RowInterfaces, NameTheResultThatIsRounded) {
+  auto norm = cast<RoundsResult>(ops[0]), append = cast<RoundsResult>(ops[2]);
+  EXPECT_EQ(norm.getRoundedResult(), ops[0]->getResult(0));
+  EXPECT_TRUE(norm.canQuantizeResult());
+  EXPECT_EQ(append.getRoundedResult(), cast<QkvAppendOp>(ops[2]).getQ());
+  EXPECT_FALSE(append.canQuantizeResult()) << "it has a part of a row at a time";
+  EXPECT_FALSE(isa<RoundsResult>(ops[1]) || isa<RoundsResult>(ops[3]));
+}
+
+} // namespace
