@@ -387,3 +387,51 @@ class ExplorePage(Case):
             browser.wait("return document.querySelectorAll('.row.match').length > 0", "the hostile name")
             self.assertIsNone(shown.run("return window.hacked ?? null"))
             self.assertEqual(shown.run("return document.querySelectorAll('img, iframe').length"), 0)
+
+
+class Diff(Case):
+    def diff(self, *arguments, check=True):
+        return harness.execute([harness.mica, "diff", *arguments], check=check)
+
+    def test_models(self):
+        """Formats, bytes, kernels and stages of two formats of one model; nothing of the same."""
+        model = BUNDLED / "minimind-dense"
+        diff = json.loads(self.diff(model, model, "--weights", "bf16,int8", "--json").stdout)
+        self.assertFalse(diff["identical"])
+        self.assertEqual({each["key"]: (each["a"], each["b"]) for each in diff["config"]}["weights"], ("bf16", "int8"))
+        kernels = {each["kernel"]: each for each in diff["kernels"]}
+        self.assertGreater(kernels["linear_1024x256"]["a"]["instructions"], 10)
+        weights = {each["weight"]: each for each in diff["weights"]}["model.embed_tokens.weight"]
+        self.assertEqual(weights["a"]["bytes"], 512 * 256 * 2)
+        self.assertLess(weights["b"]["bytes"], weights["a"]["bytes"])
+        self.assertEqual([each["stage"] for each in diff["stages"]], STAGES[1:])
+        total = {each["of"]: each for each in diff["bytes"]}["weights"]
+        self.assertLess(total["b"], total["a"])
+        text = self.diff(model, model, "--weights", "bf16,int8").stdout.decode()
+        self.assertIn("  weights: bf16 -> int8\n", text)
+        self.assertRegex(text, r"\nstage fused: \d+ lines only in a, \d+ only in b\n")
+        same = self.diff(model, model).stdout.decode()
+        self.assertEqual(same, f"a: {model}\nb: {model}\nno difference\n")
+
+    def test_programs(self):
+        """Manifests, and by request KL divergence and speed."""
+        a, b = program(BUNDLED / "minimind-dense").path, program(BUNDLED / "minimind-dense", "--weights", "int8").path
+        text = pathlib.Path(harness.folder("diff")) / "text.txt"
+        text.write_text("1 + 2\n" * 40, encoding="utf-8")
+        diff = json.loads(self.diff(a, b, "--json", "--text", text, "--bench").stdout)
+        self.assertNotIn("stages", diff)
+        total = {each["of"]: each for each in diff["bytes"]}["weights"]
+        self.assertLess(total["b"], total["a"])
+        self.assertGreater(diff["kl"]["mean"], 0)
+        self.assertTrue(all(each["a"] > 0 and each["b"] > 0 for each in diff["speed"]))
+        self.assertGreater(len(diff["speed"]), 1)
+        self.assertTrue(json.loads(self.diff(a, a, "--json").stdout)["identical"])
+
+    def test_refused(self):
+        model, built = BUNDLED / "minimind-dense", program(BUNDLED / "minimind-dense").path
+        for arguments, said in (((model, built, "--bench"), "--bench needs two programs"), ((model, model, "--text", "x"), "--text needs two programs"),
+                                ((model, "/nothing"), "/nothing"), ((model, __file__), "test_explore.py")):
+            done = self.diff(*arguments, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
+            self.assertIn(said, done.stderr.decode())

@@ -113,6 +113,48 @@ static void addExplore(CLI::App &app, ExploreArguments &arguments) {
   command->footer("Example:\n  mica explore model.gguf -o model.html --open");
 }
 
+/// `name` for both sides, or for one each: --weights bf16,int8.
+static void addForBoth(CLI::App &app, const char *name, std::string ModelArguments::*member,
+                       DiffArguments &arguments, std::vector<std::string> known,
+                       const std::string &what) {
+  app.add_option_function<std::vector<std::string>>(
+         name,
+         [&arguments, member](const std::vector<std::string> &values) {
+           arguments.a.*member = values.front();
+           arguments.b.*member = values.back();
+         },
+         what + "; two, separated by a comma: of A and of B")
+      ->type_name("FORMAT")
+      ->delimiter(',')
+      ->expected(1, 2)
+      ->check(CLI::IsMember(std::move(known)));
+}
+
+static void addDiff(CLI::App &app, DiffArguments &arguments) {
+  CLI::App *command = app.add_subcommand(
+      "diff", "Compare two models or programs: config, bytes, kernels and stages");
+  command->add_option("A", arguments.a.model, "Model or program")->required();
+  command->add_option("B", arguments.b.model, "Model or program")->required();
+  rt::addGroup(*command, kPrecisionGroup, [&] {
+    addForBoth(*command, "--weights", &ModelArguments::weights, arguments,
+               {"f32", "bf16", "int8", "int4"}, "Weight format of models");
+    addForBoth(*command, "--kv", &ModelArguments::kv, arguments, {"f32", "bf16", "int8"},
+               "KV cache format of models");
+    addForBoth(*command, "--rows", &ModelArguments::rows, arguments, {"exact", "int8"},
+               "Activations of models that are multiplied by preserved blocks in prompts");
+  });
+  rt::addGroup(*command, outputGroup, [&] {
+    command
+        ->add_option("--text", arguments.text,
+                     "Also report the KL divergence of program B from program A on this text")
+        ->type_name("FILE");
+    command->add_flag("--bench", arguments.bench, "Also measure the speed of both programs");
+    addJson(*command, arguments.json);
+  });
+  command->footer("Examples:\n  mica diff model model --weights bf16,int8\n  mica diff old-program "
+                  "new-program --text text.txt --bench");
+}
+
 static void addEvalText(CLI::App &command, EvalArguments &arguments) {
   CLI::Option *text = command.add_option("--text", arguments.text, "Text file in UTF-8");
   CLI::Option *tokens = command.add_option("--tokens-file", arguments.tokensFile,
@@ -264,6 +306,7 @@ void addCommands(CLI::App &app, ToolArguments &arguments) {
   addRun(app, arguments.run);
   addInspect(app, arguments.inspect);
   addExplore(app, arguments.explore);
+  addDiff(app, arguments.diff);
   addEval(app, arguments.eval);
   addVerify(app, arguments.verify);
   addPull(app, arguments.pull);

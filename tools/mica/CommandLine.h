@@ -12,6 +12,7 @@ struct ToolArguments {
   RunArguments run;
   InspectArguments inspect;
   ExploreArguments explore;
+  DiffArguments diff;
   EvalArguments eval;
   VerifyArguments verify;
   PullArguments pull;

@@ -4,6 +4,9 @@
 
 #include "backends/cpu/driver/Compiler.h"
 #include "frontend/import/ModelInput.h"
+#include "tools/explore/Record.h"
+
+#include "llvm/Support/JSON.h"
 
 #include <functional>
 #include <string>
@@ -63,6 +66,12 @@ struct ExploreArguments {
   bool open = false;
 };
 
+struct DiffArguments {
+  ModelArguments a, b; ///< or programs
+  std::string text;    ///< a file, or empty
+  bool bench = false, json = false;
+};
+
 struct EvalArguments {
   std::string program, text, tokensFile, reference;
   int64_t context = 0, windows = 0; ///< 0: not given
@@ -99,6 +108,7 @@ int runCompile(CompileArguments arguments, const char *argv0);
 int runRun(const RunArguments &arguments, const char *argv0);
 int runInspect(InspectArguments arguments);
 int runExplore(ExploreArguments arguments);
+int runDiff(DiffArguments arguments);
 int runEval(const EvalArguments &arguments);
 int runVerify(VerifyArguments arguments, const char *argv0);
 int runPull(const PullArguments &arguments);
@@ -106,6 +116,12 @@ int runList(const ListArguments &arguments);
 int runRemove(const RemoveArguments &arguments);
 int runCompletion(const std::string &shell);
 int runReference(const ReferenceArguments &arguments);
+
+/// What `mica eval --json` prints.
+llvm::Expected<llvm::json::Object> evaluate(const EvalArguments &arguments);
+
+/// Compiles MODEL to an object, of which nothing but the record is kept.
+llvm::Expected<explore::Record> recordModel(const ModelArguments &arguments);
 
 /// MODEL as a path: itself, if it exists or cannot be OWNER/NAME; else that model of the hub, which
 /// is pulled, with a progress bar, if it is not there yet.

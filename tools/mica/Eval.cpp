@@ -301,6 +301,13 @@ std::string Evaluation::toText() const {
 
 } // namespace
 
+Expected<json::Object> evaluate(const EvalArguments &arguments) {
+  Evaluation evaluation(arguments);
+  if (Error error = evaluation.run())
+    return error;
+  return evaluation.toJson();
+}
+
 int runEval(const EvalArguments &arguments) {
   if (arguments.text.empty() && arguments.tokensFile.empty())
     return usage("--text FILE or --tokens-file FILE is required", "mica eval");

@@ -22,7 +22,6 @@ using namespace llvm;
 
 namespace mica::tool {
 
-/// Compiles MODEL to an object, of which nothing but the record is kept.
 Expected<explore::Record> recordModel(const ModelArguments &arguments) {
   Expected<cpu::CompileOptions> options = arguments.resolve();
   if (!options)

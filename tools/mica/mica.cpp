@@ -77,6 +77,8 @@ static int runMain(int argc, char **argv) {
     return runInspect(arguments.inspect);
   if (command == "explore")
     return runExplore(arguments.explore);
+  if (command == "diff")
+    return runDiff(arguments.diff);
   if (command == "eval")
     return runEval(arguments.eval);
   if (command == "verify")

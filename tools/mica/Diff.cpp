@@ -1,0 +1,143 @@
+//===- Diff.cpp - mica diff -----------------------------------------------===//
+
+#include "tools/explore/Diff.h"
+
+#include "backends/runtime/program/ProgramFile.h"
+#include "frontend/formats/gguf/GgufModel.h"
+#include "frontend/support/InputError.h"
+#include "tools/mica/Commands.h"
+#include "tools/support/Support.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+
+using namespace llvm;
+
+namespace mica::tool {
+
+static bool isProgram(StringRef path) {
+  return sys::fs::is_regular_file(path) && !path.ends_with(".mlir") && !isGguf(path);
+}
+
+static Expected<explore::DiffSide> readSide(const ModelArguments &model) {
+  explore::DiffSide side{model.model, {}, std::nullopt};
+  std::string manifest;
+  if (isProgram(model.model)) {
+    rt::Result<program::ProgramFile> file = program::ProgramFile::open(model.model);
+    if (!file)
+      return createStringError(model.model + ": " + file.error().message);
+    auto bytes = file->read(program::SectionKind::Manifest);
+    if (!bytes)
+      return createStringError(model.model + ": " + bytes.error().message);
+    manifest.assign(reinterpret_cast<const char *>(bytes->data()), bytes->size());
+  } else {
+    Expected<explore::Record> record = recordModel(model);
+    if (!record)
+      return record.takeError();
+    manifest = record->manifest;
+    side.record = std::move(*record);
+  }
+  Expected<json::Object> parsed = explore::parseManifestJson(manifest, model.model);
+  if (!parsed)
+    return parsed.takeError();
+  side.manifest = std::move(*parsed);
+  return side;
+}
+
+/// Tokens per second of each test of `PROGRAM bench`.
+static Expected<json::Object> measureSpeed(const std::string &program) {
+  SmallString<128> output;
+  if (std::error_code failed = sys::fs::createTemporaryFile("mica-diff", "json", output))
+    return inputError("--bench", "no temporary file can be made (" + failed.message() + ")",
+                      "set TMPDIR to a folder with room");
+  FileRemover remover(output);
+  std::string message;
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(output), std::nullopt};
+  SmallString<128> path(program);
+  sys::fs::make_absolute(path);
+  if (sys::ExecuteAndWait(path, {path, "bench", "--json", "--repeat", "3"}, std::nullopt, redirects,
+                          0, 0, &message) != 0)
+    return inputError(program, "cannot be measured" + Twine(message.empty() ? "" : ": ") + message,
+                      "run its `bench`");
+  ErrorOr<std::unique_ptr<MemoryBuffer>> text = MemoryBuffer::getFile(output);
+  Expected<json::Value> parsed = json::parse(text ? (*text)->getBuffer() : StringRef());
+  if (!parsed)
+    return parsed.takeError();
+  json::Object speeds;
+  if (const json::Object *report = parsed->getAsObject())
+    if (const json::Array *results = report->getArray("results"))
+      for (const json::Value &each : *results)
+        if (const json::Object *test = each.getAsObject())
+          speeds[test->getString("test").value_or("")] =
+              test->getNumber("tokens_per_s").value_or(0);
+  return speeds;
+}
+
+static Error addSpeed(json::Object &diff, const DiffArguments &arguments) {
+  Expected<json::Object> a = measureSpeed(arguments.a.model);
+  if (!a)
+    return a.takeError();
+  Expected<json::Object> b = measureSpeed(arguments.b.model);
+  if (!b)
+    return b.takeError();
+  json::Array speeds;
+  for (const auto &[test, value] : *a)
+    if (std::optional<double> other = b->getNumber(test))
+      speeds.push_back(json::Object{{"test", test.str()}, {"a", value}, {"b", *other}});
+  diff["speed"] = std::move(speeds);
+  return Error::success();
+}
+
+static Error addDivergence(json::Object &diff, const DiffArguments &arguments) {
+  EvalArguments eval;
+  eval.program = arguments.b.model;
+  eval.reference = arguments.a.model;
+  eval.text = arguments.text;
+  Expected<json::Object> result = evaluate(eval);
+  if (!result)
+    return result.takeError();
+  diff["kl"] = *result->get("kl");
+  diff["same_top"] = *result->get("same_top");
+  return Error::success();
+}
+
+static Error writeDiff(const DiffArguments &arguments) {
+  Expected<explore::DiffSide> a = readSide(arguments.a);
+  if (!a)
+    return a.takeError();
+  Expected<explore::DiffSide> b = readSide(arguments.b);
+  if (!b)
+    return b.takeError();
+  json::Object diff = explore::diffOf(*a, *b);
+  if (!arguments.text.empty())
+    if (Error error = addDivergence(diff, arguments))
+      return error;
+  if (arguments.bench)
+    if (Error error = addSpeed(diff, arguments))
+      return error;
+  std::string text = arguments.json ? formatv("{0}\n", json::Value(std::move(diff))).str()
+                                    : explore::diffText(diff);
+  return print(text) == kDone ? Error::success() : createStringError("the diff was not printed");
+}
+
+int runDiff(DiffArguments arguments) {
+  for (ModelArguments *side : {&arguments.a, &arguments.b}) {
+    Expected<std::string> path = modelPath(side->model);
+    if (!path)
+      return report(side->model, path.takeError());
+    side->model = std::move(*path);
+  }
+  bool programs = isProgram(arguments.a.model) && isProgram(arguments.b.model);
+  if (!programs && (!arguments.text.empty() || arguments.bench))
+    return usage((arguments.bench ? "--bench" : "--text") + Twine(" needs two programs"),
+                 "mica diff");
+  if (Error error = writeDiff(arguments))
+    return report(arguments.a.model, std::move(error),
+                  {arguments.b.model, arguments.text, "--bench"});
+  return kDone;
+}
+
+} // namespace mica::tool
