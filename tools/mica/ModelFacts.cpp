@@ -69,8 +69,7 @@ static void readShape(ModuleOp module, ModelFacts &facts) {
     if (SmallVector<int64_t> heads = state.getRowShape(); heads.size() == 2)
       std::tie(facts.kvHeads, facts.headDim) = std::pair(heads[0], heads[1]);
   }
-  facts.layers +=
-      fixed.empty() ? 0 : llvm::max_element(fixed, llvm::less_second())->second;
+  facts.layers += fixed.empty() ? 0 : llvm::max_element(fixed, llvm::less_second())->second;
 }
 
 static void readKernels(ModuleOp module, ModelFacts &facts) {
