@@ -87,7 +87,8 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
   }];
   let extraClassDeclaration = [{
     ::llvm::SmallVector<::mica::StateUpdate> getStateUpdates() {
-      return {{getKCache(), getKNext(), getLayer(), KvKind::Keys}, {getVCache(), getVNext(), getLayer(), KvKind::Values}};
+      return {{getKCache(), getKNext(), getLayer(), KvKind::Keys},
+              {getVCache(), getVNext(), getLayer(), KvKind::Values}};
     }
     ::llvm::SmallVector<::mlir::Value> getTokenRows();
     ::llvm::SmallVector<::mlir::Value> getVectors() { return {getQNorm(), getKNorm()}; }
@@ -95,7 +96,8 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
   let hasVerifier = 1;
 }
 
-def Mica_GatedLinearOp : Mica_PureOp<"gated_linear", [Mica_MultipliesRows, Mica_SelectsKernel, Mica_RoundsResult, Mica_MadeByFusion]> {
+def Mica_GatedLinearOp : Mica_PureOp<"gated_linear", [
+    Mica_MultipliesRows, Mica_SelectsKernel, Mica_RoundsResult, Mica_MadeByFusion]> {
   let summary = "gate and up projection, activation and multiplication in one op";
   let description = [{
     `y = activation(x G^T) * (x U^T)` [T, inner]. The weight holds G and U in alternating blocks of 64 rows, padded with

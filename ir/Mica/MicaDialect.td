@@ -26,7 +26,7 @@ def Mica_Dialect : Dialect {
     | `tokens`, `sequences`, `positions` | arguments `tensor<?xi32>` | token, sequence and position of each row |
     | `logit_indices` | an argument `tensor<?xi32>` | the rows whose logits are computed |
     | `lengths` | an argument `tensor<?xi32>` | for each row, the total length of its sequence |
-    | `cache` | arguments and results `!mica.kv_cache`, `!mica.rolling_state`, `!mica.recurrent_state` | state that is kept between calls |
+    | `cache` | arguments, results `!mica.kv_cache`, `!mica.rolling_state`, `!mica.recurrent_state` | sequence state |
     | `logits` | a result `tensor<?xVxf32>` | the logits of each row in `logit_indices` |
     | `weights`, `scratch`, `logits` | arguments from stage `loops` on | memory that a program provides |
 

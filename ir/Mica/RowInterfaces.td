@@ -8,8 +8,8 @@ include "mlir/IR/OpBase.td"
 def Mica_ReadsVectors : OpInterface<"ReadsVectors"> {
   let cppNamespace = "::mica";
   let description = [{
-    An op that reads weights that are no matrices of a product: gains, biases, sinks and filters. They are small and stay
-    in f32. Biases of a product are what `MultipliesRows` says they are.
+    An op that reads weights that are no matrices of a product: gains, biases, sinks and filters. They are small and
+    stay in f32. Biases of a product are what `MultipliesRows` says they are.
   }];
   let methods = [
     InterfaceMethod<"These operands; null: an optional one that is absent.", "::llvm::SmallVector<::mlir::Value>",
@@ -26,8 +26,8 @@ def Mica_RoundsResult : OpInterface<"RoundsResult"> {
   let methods = [
     InterfaceMethod<"That result.", "::mlir::Value", "getRoundedResult", (ins),
                     /*methodBody=*/"", /*defaultImplementation=*/"return $_op.getResult();">,
-    InterfaceMethod<"Whether it can round to integers: whose scale is known when all of a group is, as in an op that works "
-                    "row by row.", "bool", "canQuantizeResult", (ins), "", "return false;">,
+    InterfaceMethod<"Whether it can round to integers: whose scale is known when all of a group is, as in an op that "
+                    "works row by row.", "bool", "canQuantizeResult", (ins), "", "return false;">,
   ];
 }
 

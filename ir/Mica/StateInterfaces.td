@@ -43,7 +43,8 @@ def Mica_UpdatesState : OpInterface<"UpdatesState"> {
   }];
   let methods = [
     InterfaceMethod<"The states that the op consumes.", "::llvm::SmallVector<::mica::StateUpdate>", "getStateUpdates">,
-    InterfaceMethod<"The operands with a row per token: the rows that are written, and those that they are computed from.",
+    InterfaceMethod<"The operands with a row per token: the rows that are written, and those that they are "
+                    "computed from.",
                     "::llvm::SmallVector<::mlir::Value>", "getTokenRows">,
     InterfaceMethod<"The sequence of each row [T].", "::mlir::Value", "getSequences">,
     InterfaceMethod<"The position of each row [T].", "::mlir::Value", "getPositions">,

@@ -79,7 +79,7 @@ Expected<std::unique_ptr<Module>> translateToLlvmIr(mlir::ModuleOp module, LLVMC
   addTargetAttributes(*translated, targetOf(module));
   std::string broken;
   raw_string_ostream stream(broken);
-  // Not tested: MLIR's verifier rejects all known invalid modules earlier.
+  // No test: MLIR's verifier rejects all known invalid modules earlier.
   if (verifyModule(*translated, &stream))
     return createStringError("stage ll is broken: " + broken);
   return translated;

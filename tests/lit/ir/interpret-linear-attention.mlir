@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s --cache 2x4 | FileCheck %s
-// CHECK: 5 of 5 functions stated what to expect and did it
+// CHECK: 5 of 5 functions checked, all as expected
 
 !state = !mica.recurrent_state<2 x 2 x 2 x 2 x f32>
 
