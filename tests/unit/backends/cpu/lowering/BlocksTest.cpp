@@ -348,7 +348,8 @@ TEST_P(LibraryKernelTest, Products) {
     cases.back().equalResults = true;
   }
   for (KernelCase &row : cases) {
-    row.exactRows = !row.equalResults; // a single deep row of oneDNN's
+    row.exactRows =
+        !native.tiles && !row.equalResults; // a single deep row of oneDNN, or any by AMX
     row.tolerance.most = 1e-5;
   }
   check();
