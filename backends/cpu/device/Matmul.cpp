@@ -1,5 +1,4 @@
 #include "backends/cpu/device/Matmul.h"
-#include "backends/cpu/features/Cpu.h"
 #include "backends/runtime/support/Memory.h"
 
 #include <algorithm>
@@ -94,6 +93,13 @@ Primitive create(const dnnl::engine &engine, const MatmulShape &s) {
 }
 } // namespace
 
+/// Whether oneDNN multiplies bf16 in tile registers: the CPU has them and limitInstructions leaves
+/// them.
+static bool multipliesInTiles() {
+  auto amx = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_amx);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & amx) == amx;
+}
+
 int expectedThreads(const MatmulShape &shape, int threads, bool tileRegisters) {
   if (shape.format == MatmulFormat::Bf16 && shape.k > 1024 && tileRegisters)
     return std::min(threads, 15);
@@ -120,7 +126,7 @@ struct Matmul::State {
     }
     // The setting belongs to this thread.
     dnnl_threadpool_interop_set_max_concurrency(
-        expectedThreads(shape, adapter.get_num_threads(), cpuHas("amx-bf16")));
+        expectedThreads(shape, adapter.get_num_threads(), multipliesInTiles()));
     recent.emplace_front(shape, std::make_shared<Primitive>(create(engine, shape)));
     index[shape] = recent.begin();
     if (recent.size() > capacity) {
