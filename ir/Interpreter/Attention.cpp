@@ -116,8 +116,7 @@ static llvm::Expected<Value> evalKvAppend(KvAppendOp op, Scope &scope) {
     return error;
   const Tensor &x = scope.tensor(op.getX());
   const CacheVersion &version = scope.cache(op.getCache());
-  Slots slots{scope.scalar(op.getLayer()), scope.tensor(op.getSequences()).ints,
-              scope.tensor(op.getPositions()).ints};
+  Slots slots = slotsOf(op, scope);
   if (llvm::Error error = checkSlots(op, version, slots))
     return error;
   CacheVersion next = consume(version);

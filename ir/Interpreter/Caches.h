@@ -14,6 +14,12 @@ struct Slots {
   llvm::ArrayRef<int64_t> positions; ///< [T]
 };
 
+/// Those that the operands of an op which updates caches name.
+template <typename Op> Slots slotsOf(Op op, Scope &scope) {
+  return {scope.scalar(op.getLayer()), scope.tensor(op.getSequences()).ints,
+          scope.tensor(op.getPositions()).ints};
+}
+
 /// Fails, in the name of `op`, unless the cache may still be used and every slot is inside it.
 llvm::Error checkSlots(mlir::Operation *op, const CacheVersion &version, const Slots &slots);
 

@@ -90,8 +90,7 @@ static llvm::Expected<SmallVector<Value>> evalQkvAppend(QkvAppendOp op, Scope &s
   if (llvm::Error error = checkSameRows(op, scope, rowOperands))
     return error;
   const CacheVersion &keys = scope.cache(op.getKCache()), &values = scope.cache(op.getVCache());
-  Slots slots{scope.scalar(op.getLayer()), scope.tensor(op.getSequences()).ints,
-              scope.tensor(op.getPositions()).ints};
+  Slots slots = slotsOf(op, scope);
   for (const CacheVersion *version : {&keys, &values})
     if (llvm::Error error = checkSlots(op, *version, slots))
       return error;

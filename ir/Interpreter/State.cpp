@@ -24,8 +24,7 @@ static llvm::Expected<SmallVector<Value>> evalCausalConv1d(CausalConv1dOp op, Sc
   const Tensor &x = scope.tensor(op.getX()), &weight = scope.tensor(op.getWeight());
   const Tensor *bias = op.getBias() ? &scope.tensor(op.getBias()) : nullptr;
   const CacheVersion &version = scope.cache(op.getState());
-  Slots slots{scope.scalar(op.getLayer()), scope.tensor(op.getSequences()).ints,
-              scope.tensor(op.getPositions()).ints};
+  Slots slots = slotsOf(op, scope);
   if (llvm::Error error = checkSlots(op, version, slots))
     return std::move(error);
   CacheVersion next = consume(version);
@@ -57,8 +56,7 @@ static llvm::Expected<SmallVector<Value>> evalLinearAttention(LinearAttentionOp 
   const Tensor &q = scope.tensor(op.getQ()), &k = scope.tensor(op.getK()),
                &v = scope.tensor(op.getV()), &decay = scope.tensor(op.getDecay());
   const CacheVersion &version = scope.cache(op.getState());
-  Slots slots{scope.scalar(op.getLayer()), scope.tensor(op.getSequences()).ints,
-              scope.tensor(op.getPositions()).ints};
+  Slots slots = slotsOf(op, scope);
   if (llvm::Error error = checkSlots(op, version, slots))
     return std::move(error);
   CacheVersion next = consume(version);

@@ -199,14 +199,17 @@ RankedTensorType RecurrentStateType::getPhysicalType() {
       getElementType());
 }
 
-int64_t RecurrentStateType::getBytesPerSequence() {
-  int64_t ofHead = getDecaysOffset() + kSlots;
-  return getLayers() * getHeads() * ofHead * getElementType().getIntOrFloatBitWidth() / 8;
+/// Bytes of a buffer of one sequence, the only dynamic extent.
+static int64_t bytesPerSequence(RankedTensorType physical) {
+  int64_t elements = 1;
+  for (int64_t extent : physical.getShape())
+    elements *= ShapedType::isDynamic(extent) ? 1 : extent;
+  return elements * physical.getElementTypeBitWidth() / 8;
 }
 
-int64_t RollingStateType::getBytesPerSequence() {
-  return getLayers() * kSlots * getChannels() * getElementType().getIntOrFloatBitWidth() / 8;
-}
+int64_t RecurrentStateType::getBytesPerSequence() { return bytesPerSequence(getPhysicalType()); }
+
+int64_t RollingStateType::getBytesPerSequence() { return bytesPerSequence(getPhysicalType()); }
 
 static double scaleYarn(double frequency, int64_t i, int64_t rotaryDim, double theta,
                         YarnScalingAttr yarn) {

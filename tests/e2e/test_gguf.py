@@ -43,7 +43,7 @@ LAID |= {
     "lfm2-moe": {},
     "starcoder2": {"sliding_window": None},
 }
-# Tensors that these have no places for.
+# Tensors that GGUF files of these families cannot contain.
 WITHOUT = {"lfm2": r"\.conv\..*bias"}
 PROMPTS = [[1, 5, 9, 33, 2, 60, 17, 8], [4, 4, 31]]
 

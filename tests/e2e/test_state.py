@@ -93,7 +93,29 @@ class Windows(Case):
         self.assertTrue(rows[0] == rows[1])
 
 
-class ShortConvolutions(Case):
+class Rewinding(Case):
+    """A text of which parts are taken back."""
+
+    def check_rewinds(self, built, seed, cuts):
+        """After each cut to `length` positions, `count` new tokens have the rows of a text read at once."""
+        rng = np.random.default_rng(seed)
+        text, requests, texts = rng.integers(3, 64, 300).tolist(), [], []
+        for length, count in cuts:
+            ids = text if length == 0 else rng.integers(3, 64, count).tolist()
+            text = text[:length] + ids
+            requests.append(f"{length} 0 {' '.join(map(str, ids))}\n")
+            texts.append((length, text))
+        # Calls of so few rows that bits do not depend on how many.
+        arguments = ("score", "--prefill-chunk", 16)
+        got = built.run(*arguments, stdin="".join(requests).encode()).stdout
+        expected = b"".join(
+            built.run(*arguments, stdin=f"0 {length} {' '.join(map(str, ids))}\n".encode()).stdout
+            for length, ids in texts)
+        self.assertEqual(len(got), 4 * 64 * sum(len(ids) - length for length, ids in texts))
+        self.assertTrue(got == expected)
+
+
+class ShortConvolutions(Rewinding):
     """Layers with a convolution keep a ring of 64 rows; those with attention, all positions."""
 
     STATE = 2 * 64 * 24 * 4
@@ -138,21 +160,7 @@ class ShortConvolutions(Case):
 
     def test_going_back(self):
         """A text is taken back by a draft and by more than the ring has: the rows are those of a text read at once."""
-        rng = np.random.default_rng(3)
-        text, requests, texts = rng.integers(3, 64, 300).tolist(), [], []
-        for length, count in ((0, 300), (292, 30), (261, 5), (205, 100), (100, 20), (3, 200), (200, 1)):
-            ids = text if length == 0 else rng.integers(3, 64, count).tolist()
-            text = text[:length] + ids
-            requests.append(f"{length} 0 {' '.join(map(str, ids))}\n")
-            texts.append((length, text))
-        # Calls of so few rows that bits do not depend on how many.
-        program, arguments = self.program(), ("score", "--prefill-chunk", 16)
-        got = program.run(*arguments, stdin="".join(requests).encode()).stdout
-        expected = b"".join(
-            program.run(*arguments, stdin=f"0 {length} {' '.join(map(str, ids))}\n".encode()).stdout
-            for length, ids in texts)
-        self.assertEqual(len(got), 4 * 64 * sum(len(ids) - length for length, ids in texts))
-        self.assertTrue(got == expected)
+        self.check_rewinds(self.program(), 3, ((0, 300), (292, 30), (261, 5), (205, 100), (100, 20), (3, 200), (200, 1)))
 
 
 # Heads of q and k, heads of v, keys and values of a head: of less than a vector, of no whole vectors, of Mamba 2.
@@ -230,7 +238,7 @@ def write_scan(folder, groups, heads, keys, values):
 
 
 @harness.for_each(SCANS, "equals_the_interpreter")
-class LinearAttention(Case):
+class LinearAttention(Rewinding):
     """A matrix per head at multiples of 32 positions, and a ring of 64 rows."""
 
     def equals_the_interpreter(self, name):
@@ -260,18 +268,5 @@ class LinearAttention(Case):
 
     def test_going_back(self):
         """A text is taken back by a draft, by all that the ring has and by more: the rows are those of a text read at once."""
-        rng = np.random.default_rng(8)
-        text, requests, texts = rng.integers(3, 64, 300).tolist(), [], []
-        for length, count in ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (96, 1), (64, 90), (3, 200)):
-            ids = text if length == 0 else rng.integers(3, 64, count).tolist()
-            text = text[:length] + ids
-            requests.append(f"{length} 0 {' '.join(map(str, ids))}\n")
-            texts.append((length, text))
-        # Calls of so few rows that bits do not depend on how many.
-        built, arguments = program(scan("groups"), "--weights", "f32"), ("score", "--prefill-chunk", 16)
-        got = built.run(*arguments, stdin="".join(requests).encode()).stdout
-        expected = b"".join(
-            built.run(*arguments, stdin=f"0 {length} {' '.join(map(str, ids))}\n".encode()).stdout
-            for length, ids in texts)
-        self.assertEqual(len(got), 4 * 64 * sum(len(ids) - length for length, ids in texts))
-        self.assertTrue(got == expected)
+        self.check_rewinds(program(scan("groups"), "--weights", "f32"), 8,
+                           ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (96, 1), (64, 90), (3, 200)))

@@ -103,8 +103,8 @@ static Origins joined(Origins a, const Origins &b) {
   return a;
 }
 
-/// Of an op that has none of its own: a constant that folding has made for several ops belongs to
-/// all that use it.
+/// For an op without a location: a constant that folding created for several ops originates from
+/// all of its users.
 static Origins originsOfUsers(Operation *op) {
   Origins all;
   for (Operation *user : op->getUsers())
@@ -124,7 +124,7 @@ void Recorder::recordStage(Stage stage, ModuleOp module) {
   OriginTable table;
   llvm::StringMap<Origins> kernels = originsOfKernels(module);
   llvm::DenseMap<Operation *, int32_t> numbers;
-  // Before locations are numbered anew.
+  // Computed before the locations are renumbered.
   llvm::DenseMap<Operation *, Origins> ofUsers;
   if (made.from >= 0)
     module->walk([&](Operation *op) {

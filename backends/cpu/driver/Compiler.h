@@ -82,7 +82,7 @@ struct CompileOptions {
   std::string chatTemplate;
   std::string toolTemplate; ///< For conversations with tools; empty: the same.
   std::vector<std::pair<std::string, std::string>> specialTokens;
-  /// Null: nobody watches.
+  /// Optional; receives the stages of the compilation.
   CompileObserver *observer = nullptr;
   /// Called as the work advances.
   std::function<void(const CompileProgress &)> progress;

@@ -50,18 +50,18 @@ private:
   void multiply(Value first, Value count, ArrayRef<PackedPanel> panels) {
     Value tiles = b.div(b.add(count, kTileRows - 1), kTileRows);
     clear(tiles);
-    int64_t blocks = llvm::divideCeil(weight.k, elements), whole = weight.k / elements;
+    int64_t whole = weight.k / elements, rest = weight.k % elements;
     b.loop(b.idx(0), b.idx(whole), 1,
            [&](Value block) { addBlock(first, count, tiles, panels, block, elements); });
-    if (whole != blocks)
-      addBlock(first, count, tiles, panels, b.idx(whole), weight.k % elements);
+    if (rest != 0)
+      addBlock(first, count, tiles, panels, b.idx(whole), rest);
   }
 
   /// Block `block` along K, of which `live` values are of the rows.
   void addBlock(Value first, Value count, Value tiles, ArrayRef<PackedPanel> panels, Value block,
                 int64_t live) {
     int64_t steps = llvm::divideCeil(live, kStep);
-    copyRows(first, count, b.mul(block, elements), live, steps * kStep);
+    copyRows(first, count, b.mul(block, elements), live);
     for (auto [panel, ofPanel] : llvm::zip_equal(panels, sums)) {
       if (live % kStep != 0)
         clearExpanded(steps);
@@ -71,8 +71,8 @@ private:
     }
   }
 
-  /// x[row, 0 .. live) = the rows from `at` along K on, zeros up to `end`.
-  void copyRows(Value first, Value count, Value at, int64_t live, int64_t end) {
+  /// x[row, 0 .. live) = the rows from `at` along K on, and zeros up to a whole step.
+  void copyRows(Value first, Value count, Value at, int64_t live) {
     b.loop(b.idx(0), count, 1, [&](Value row) {
       SmallVector<Value> source = rows.indicesOf(rows.nameOf(b.add(first, row)));
       source.push_back({});
@@ -86,7 +86,7 @@ private:
       if (whole == live)
         return;
       Value zeros = arith::ConstantOp::create(b, b.getZeroAttr(b.vec(b.getBF16Type(), kStep)));
-      vector::StoreOp::create(b, zeros, x, ValueRange{row, b.idx(end - kStep)});
+      vector::StoreOp::create(b, zeros, x, ValueRange{row, b.idx(whole)});
       copy(b.idx(whole), live - whole);
     });
   }

@@ -40,4 +40,4 @@ Error given(StringRef path) {
 Error givenByScript(StringRef path) {
   return inputError(path, "has words that a script only gives", "remove it");
 }
-Error named(StringRef path) { return inputError(path, "is what a name stands for", "remove it"); }
+Error named(StringRef path) { return inputError(path, "is a symbolic link", "remove it"); }
