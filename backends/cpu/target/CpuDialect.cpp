@@ -68,7 +68,8 @@ static LogicalResult verifyFeatures(function_ref<InFlightDiagnostic()> emitError
 
 LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef cpu,
                                  int64_t vectorBits, bool bf16Dot, bool fastBf16Dot, bool int8Dot,
-                                 bool tiles, bool /*prefetchPages*/, ArrayAttr features) {
+                                 bool tiles, bool /*prefetchPages*/, int64_t prefetchBytes,
+                                 ArrayAttr features) {
   if (!isKnownCpu(cpu))
     return emitError() << "unknown processor '" << cpu << "'";
   if (failed(verifyFeatures(emitError, features)))
@@ -80,6 +81,9 @@ LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError, S
     return emitError() << "lacks " << missing << " of x86-64-v3, which every target has";
   if (vectorBits != 256 && vectorBits != 512)
     return emitError() << "has vectors of " << vectorBits << " bits, expected 256 or 512";
+  if (prefetchBytes < 0 || prefetchBytes % 64 != 0)
+    return emitError() << "has prefetch_bytes = " << prefetchBytes
+                       << ", expected a multiple of 64, at least 0";
   bool wide = vectorBits == 512;
   struct Need {
     bool wanted;
@@ -120,6 +124,7 @@ TargetDescription mica::cpu::targetOf(Operation *op) {
   target.int8Dot = attribute.getInt8Dot();
   target.tiles = attribute.getTiles();
   target.prefetchPages = attribute.getPrefetchPages();
+  target.prefetchBytes = attribute.getPrefetchBytes();
   return target;
 }
 
@@ -129,6 +134,6 @@ void mica::cpu::setTarget(ModuleOp module, const TargetDescription &target) {
   SmallVector<StringRef> features(target.features.begin(), target.features.end());
   module->setAttr(kTargetAttr, TargetAttr::get(context, target.cpu, target.vectorBits,
                                                target.bf16Dot, target.fastBf16Dot, target.int8Dot,
-                                               target.tiles, target.prefetchPages,
+                                               target.tiles, target.prefetchPages, target.prefetchBytes,
                                                Builder(context).getStrArrayAttr(features)));
 }

@@ -28,7 +28,7 @@ def Cpu_TargetAttr : AttrDef<Cpu_Dialect, "Target"> {
     `features` is the sorted list of LLVM's names of the instruction sets that code may use; a program checks them when
     it starts. They include x86-64-v3. The other parameters define which of them kernels use. They are derived from
     `features` and the name of the processor (`describeTarget`); each requires its features. Parameters that are false
-    are not printed.
+    or 0 are not printed.
 
     Example:
     ```mlir
@@ -46,6 +46,7 @@ def Cpu_TargetAttr : AttrDef<Cpu_Dialect, "Target"> {
     Cpu_Flag<"dot products of bytes in vectors of `vector_bits`">:$int8_dot,
     Cpu_Flag<"products of bf16 in tile registers (AMX)">:$tiles,
     Cpu_Flag<"whether prefetches of several pages in turn make memory faster">:$prefetch_pages,
+    DefaultValuedParameter<"int64_t", "0", "how many bytes ahead loops over weights in blocks prefetch">:$prefetch_bytes,
     AttrParameter<"::mlir::ArrayAttr", "the instruction sets that code may use">:$features);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;

@@ -102,6 +102,13 @@ static bool isIntels(StringRef cpu) {
   return llvm::none_of(others, [&](StringRef other) { return cpu.starts_with(other); });
 }
 
+/// AMD's cores with 256-bit units spend more time on a line of blocks than their prefetchers look
+/// ahead: on a Zen 3, decoding a model of 1.2 billion weights in int4 blocks is 1.4 times as fast
+/// with prefetches 2 KiB ahead; 1 to 4 KiB differ little.
+static bool hasShortPrefetchers(StringRef cpu) {
+  return cpu == "znver1" || cpu == "znver2" || cpu == "znver3";
+}
+
 /// Everything that follows from the feature list and the name.
 static void deriveFacts(TargetDescription &target) {
   // The kernels' masks and 32-lane bf16 need all four of AVX-512's basic parts.
@@ -116,6 +123,7 @@ static void deriveFacts(TargetDescription &target) {
   target.tiles =
       target.bf16Dot && target.int8Dot && target.has("amx-bf16") && target.has("amx-int8");
   target.prefetchPages = isIntels(target.cpu);
+  target.prefetchBytes = hasShortPrefetchers(target.cpu) ? 2048 : 0;
 }
 
 std::string missingForLevel3(const TargetDescription &target) {

@@ -26,6 +26,9 @@ struct TargetDescription {
   /// Whether memory is read faster if lines of several pages are prefetched alternately, ahead of
   /// the loop that reads them.
   bool prefetchPages = false;
+  /// How many bytes ahead of itself a loop over weights in blocks prefetches, a multiple of 64; 0:
+  /// the hardware prefetchers keep up with it.
+  unsigned prefetchBytes = 0;
 
   /// Whether rows of 16-bit integers are stored and multiplied as words (vpmaddwd, vpdpwssd), with
   /// twice as many products per instruction as f32 multiply-adds. bf16 dot products have the same

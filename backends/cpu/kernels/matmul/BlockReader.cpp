@@ -2,6 +2,7 @@
 
 #include "backends/cpu/kernels/matmul/BlockReader.h"
 #include "backends/cpu/dispatch/LaneDepth.h"
+#include "backends/cpu/kernels/matmul/Prefetch.h"
 
 using namespace mlir;
 using namespace mica;
@@ -16,6 +17,14 @@ Value BlockReader::blockAt(Value block) const {
 
 Value BlockReader::chunkAt(Value block, Value chunk) const {
   return b.add(b.add(block, packed.headerBytes), b.mul(chunk, packed.chunkBytes));
+}
+
+void BlockReader::prefetchHeader(Value block) const {
+  prefetchBlocks(b, memory, block, packed.headerBytes);
+}
+
+void BlockReader::prefetchChunk(Value chunk) const {
+  prefetchBlocks(b, memory, chunk, packed.chunkBytes);
 }
 
 Value BlockReader::load(Value at, Type element) const {

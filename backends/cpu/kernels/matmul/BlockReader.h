@@ -22,6 +22,11 @@ public:
   mlir::Value blockAt(mlir::Value block) const;
   mlir::Value chunkAt(mlir::Value block, mlir::Value chunk) const;
 
+  /// Prefetches for the header of the block that begins at byte `block`, and for the planes of the
+  /// chunk that begins at byte `chunk`.
+  void prefetchHeader(mlir::Value block) const;
+  void prefetchChunk(mlir::Value chunk) const;
+
   /// Scales of the columns from `column` on as f32, of the block that begins at byte `block`; and,
   /// with their sign, what levels times steps are added to. Null without offsets.
   mlir::Value loadScales(mlir::Value block, mlir::Value column) const;

@@ -33,6 +33,8 @@ public:
     return b.carry(tile.from, tile.groups, 1, tile.inits, [&](Value block, ValueRange sums) {
       prefetchForGroup(b, tile.panel, tile.ahead, tile.from, block, reader.packed.blockBytes);
       Value begin = reader.blockAt(block);
+      if (prefetches())
+        reader.prefetchHeader(begin);
       SmallVector<Columns> columns = loadColumns(begin);
       if (perBlock == 1)
         return addChunk(begin, b.idx(0), block, columns, sums);
@@ -47,6 +49,13 @@ public:
 
 private:
   static constexpr int64_t kQuads = PackedBlocks::kQuads;
+
+  /// Whether the tile prefetches blocks: a single row that reads all columns of the panel is slower
+  /// than memory if it unpacks codes; 8-bit codes need no prefetches.
+  bool prefetches() const {
+    return tile.rows.size() == 1 && tile.vectors * kLanes == PackedBlocks::kColumns &&
+           reader.format.codeBits() < 8;
+  }
 
   /// What a block has of 16 columns.
   struct Columns {
@@ -148,6 +157,8 @@ private:
     for (ArrayRef<Value> leading : tile.rows)
       x.push_back(loadRow(leading, chunk));
     Value at = reader.chunkAt(block, inBlock);
+    if (prefetches())
+      reader.prefetchChunk(at);
     SmallVector<BlockReader::Lines> lines;
     for (const Columns &column : columns)
       lines.push_back(reader.linesOf(at, column.first));

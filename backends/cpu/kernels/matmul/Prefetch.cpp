@@ -77,3 +77,9 @@ void mica::cpu::prefetchForGroup(KernelBuilder &b, const PackedPanel &panel,
   Value passed = arith::MulIOp::create(b, b.sub(group, from), ahead.perGroup);
   Ahead(b, panel.memory).lines(b.add(ahead.begin, b.div(passed, LinesAhead::kParts)), ahead.lines);
 }
+
+void mica::cpu::prefetchBlocks(KernelBuilder &b, Value memory, Value at, int64_t count) {
+  if (b.target.prefetchBytes != 0)
+    Ahead(b, memory).lines(b.add(at, b.target.prefetchBytes),
+                           llvm::divideCeil(count, interleaved::line));
+}

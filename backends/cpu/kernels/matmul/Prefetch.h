@@ -26,6 +26,10 @@ void prefetchAhead(KernelBuilder &b, const PackedPanel &panel, mlir::Value offse
 void prefetchForGroup(KernelBuilder &b, const PackedPanel &panel, const LinesAhead &ahead,
                       mlir::Value from, mlir::Value group, int64_t count);
 
+/// If the target's prefetchers do not keep up with loops over blocks, prefetches the lines that
+/// begin `prefetch_bytes` after byte `at` of the memory of a weight in blocks, for `count` bytes.
+void prefetchBlocks(KernelBuilder &b, mlir::Value memory, mlir::Value at, int64_t count);
+
 } // namespace mica::cpu
 
 #endif // MICA_BACKENDS_CPU_KERNELS_MATMUL_PREFETCH_H

@@ -55,6 +55,16 @@ module attributes {cpu.target = #cpu.target<cpu = "x86-64-v3", vector_bits = 256
 
 // -----
 
+// expected-error @+1 {{has prefetch_bytes = 96, expected a multiple of 64, at least 0}}
+module attributes {cpu.target = #cpu.target<cpu = "x86-64-v3", vector_bits = 256, prefetch_bytes = 96, features = ["avx", "avx2", "bmi", "bmi2", "cmov", "crc32", "cx16", "cx8", "f16c", "fma", "fxsr", "lzcnt", "mmx", "movbe", "popcnt", "sahf", "sse", "sse2", "sse3", "sse4.1", "sse4.2", "ssse3", "x87"]>} {}
+
+// -----
+
+// expected-error @+1 {{has prefetch_bytes = -64, expected a multiple of 64, at least 0}}
+module attributes {cpu.target = #cpu.target<cpu = "x86-64-v3", vector_bits = 256, prefetch_bytes = -64, features = ["avx", "avx2", "bmi", "bmi2", "cmov", "crc32", "cx16", "cx8", "f16c", "fma", "fxsr", "lzcnt", "mmx", "movbe", "popcnt", "sahf", "sse", "sse2", "sse3", "sse4.1", "sse4.2", "ssse3", "x87"]>} {}
+
+// -----
+
 // expected-error @+1 {{has a cpu.target that is not a #cpu.target: "znver4"}}
 module attributes {cpu.target = "znver4"} {}
 

@@ -30,11 +30,12 @@ void expectSame(const TargetDescription &got, const TargetDescription &expected)
   EXPECT_EQ(got.int8Dot, expected.int8Dot);
   EXPECT_EQ(got.tiles, expected.tiles);
   EXPECT_EQ(got.prefetchPages, expected.prefetchPages);
+  EXPECT_EQ(got.prefetchBytes, expected.prefetchBytes);
 }
 
 TEST_F(CpuDialectTest, AModuleKeepsAllOfATarget) {
   for (llvm::StringRef name : {"native", "x86-64-v3", "x86-64-v4", "znver5", "skylake-avx512",
-                               "cooperlake", "sapphirerapids", "alderlake"}) {
+                               "cooperlake", "sapphirerapids", "alderlake", "znver3"}) {
     SCOPED_TRACE(name.str());
     llvm::Expected<TargetDescription> target = describeTarget(name);
     if (!target) {
@@ -50,7 +51,8 @@ TEST_F(CpuDialectTest, AModuleKeepsAllOfATarget) {
                                        attribute.getCpu(), attribute.getVectorBits(),
                                        attribute.getBf16Dot(), attribute.getFastBf16Dot(),
                                        attribute.getInt8Dot(), attribute.getTiles(),
-                                       attribute.getPrefetchPages(), attribute.getFeatures()));
+                                       attribute.getPrefetchPages(), attribute.getPrefetchBytes(),
+                                       attribute.getFeatures()));
   }
 }
 

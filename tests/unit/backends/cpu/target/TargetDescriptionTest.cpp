@@ -47,6 +47,13 @@ TEST(TargetDescription, OnlyIntelsAreAskedForInterleavedPages) {
     EXPECT_FALSE(llvm::cantFail(describeTarget(name)).prefetchPages) << name.str();
 }
 
+TEST(TargetDescription, AmdsWith256BitUnitsPrefetchBlocks) {
+  for (llvm::StringRef name : {"znver1", "znver2", "znver3"})
+    EXPECT_EQ(llvm::cantFail(describeTarget(name)).prefetchBytes, 2048u) << name.str();
+  for (llvm::StringRef name : {"x86-64-v3", "x86-64-v4", "haswell", "alderlake", "znver4"})
+    EXPECT_EQ(llvm::cantFail(describeTarget(name)).prefetchBytes, 0u) << name.str();
+}
+
 TEST(TargetDescription, AProgramAsksOnlyForWhatItsCodeCanUse) {
   TargetDescription rapids = llvm::cantFail(describeTarget("sapphirerapids"));
   for (const char *used :
