@@ -142,6 +142,10 @@ class Serve(Case):
         self.assertEqual(server().ask("GET", "/health")[::2], (200, '{"status":"ready"}'))
         [model] = json.loads(server().ask("GET", "/v1/models")[2])["data"]
         self.assertEqual((model["id"], model["object"]), (NAME, "model"))
+        status, _, text = server().ask("GET", f"/v1/models/{NAME}")
+        self.assertEqual((status, json.loads(text)), (200, model))
+        status, _, text = server().ask("GET", "/v1/models/another")
+        self.assertEqual((status, json.loads(text)["error"]["code"]), (404, "model_not_found"))
         self.assertEqual(server().ask("GET", "/nothing")[0], 404)
         status, headers, _ = server().ask("GET", "/v1/completions")
         self.assertEqual((status, headers["Allow"]), (405, "POST"))
@@ -285,8 +289,27 @@ class Serve(Case):
         self.assertRegex(raw(b"nonsense\r\n\r\n"), rb"^HTTP/1.1 400 ")
         self.assertRegex(raw(b"GET /health HTTP/1.1\r\nX: " + b"a" * 20000), rb"^HTTP/1.1 431 ")
         self.assertRegex(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n"), rb"^HTTP/1.1 413 ")
+        # One that sends all of a body that is too large before it reads the reply.
+        many = 20 << 20
+        self.assertRegex(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % many + b"a" * many, half=True),
+                         rb'^HTTP/1.1 413 [^{]*\{"error":')
         self.assertEqual(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{", half=True), b"")
         self.assertRegex(raw(b"GET /health HTTP/1.0\r\n\r\n"), rb'^HTTP/1.1 200 [^{]*\{"status":"ready"\}$')
+        # What stays open is said to a client that expects its connection to be closed.
+        kept = raw(b"GET /health HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /health HTTP/1.0\r\n\r\n")
+        self.assertRegex(kept, rb"(?s)^HTTP/1.1 200 .*Connection: keep-alive\r\n.*HTTP/1.1 200 .*Connection: close\r\n")
+        self.assertNotIn(b"Connection: keep-alive", raw(b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n"))
+        # HEAD has the header of GET.
+        head, body = raw(b"HEAD /health HTTP/1.1\r\nConnection: close\r\n\r\n").split(b"\r\n\r\n")
+        whole, text = raw(b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n").split(b"\r\n\r\n")
+        self.assertEqual((head, body, text), (whole, b"", b'{"status":"ready"}'))
+        # Targets as proxies and careful clients write them.
+        for target in (b"http://localhost/health?x=/", b"HTTP://localhost:80/%68ealt%68", b"/health?a=b?c"):
+            self.assertRegex(raw(b"GET " + target + b" HTTP/1.1\r\nConnection: close\r\n\r\n"), rb"^HTTP/1.1 200 ", target)
+        for target in (b"http://localhost", b"http://localhost?x=/health"):
+            self.assertRegex(raw(b"GET " + target + b" HTTP/1.1\r\nConnection: close\r\n\r\n"), rb"(?s)^HTTP/1.1 200 .*<html", target)
+        for target in (b"/health%2", b"/health%zz", b"http://localhost/x/health", b"*"):
+            self.assertRegex(raw(b"GET " + target + b" HTTP/1.1\r\nConnection: close\r\n\r\n"), rb"^HTTP/1.1 404 ", target)
         body = b'{"prompt": "27", "max_tokens": 2, "stream": true}'
         old = raw(b"POST /v1/completions HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         self.assertRegex(old, rb"\r\n\r\ndata: ")
@@ -383,6 +406,53 @@ class Serve(Case):
             self.assertTrue(text.endswith("data: [DONE]\n\n"), text[-200:])
             self.assertEqual(own.process.wait(harness.SECONDS), 0)
             self.assertIn(b"shutting down", own.process.stderr.read())
+
+    def test_terminated_before_it_has_answered(self):
+        endless = {"prompt": "27", "max_tokens": 900, "n": 128, "ignore_eos": True, "temperature": 1}
+        for stream in (False, True):
+            with Server("--sequences", "1", "--drain-seconds", "0") as own:
+                connection = own.connection()
+                connection.request("POST", "/v1/completions", json.dumps({**endless, "stream": stream}))
+                own.wait_for_metric("mica_requests_running", 1)
+                own.process.send_signal(signal.SIGTERM)
+                answer = connection.getresponse()
+                text = answer.read().decode()
+                error = json.loads(text.strip().split("\n\n")[-1].removeprefix("data: "))["error"]
+                self.assertEqual((error["type"], error["message"]), ("server_error", "the server is shutting down"), text[-300:])
+                self.assertEqual(answer.status, 200 if stream and text.startswith("data: {\"id") else 503)
+                self.assertEqual(own.process.wait(harness.SECONDS), 0)
+
+    def test_slow_clients(self):
+        with Server("--receive-timeout", "1", "--idle-timeout", "600") as own:
+            for earlier in (b"", b"GET /health HTTP/1.1\r\n\r\n"):
+                with own.connect() as connection:
+                    if earlier:
+                        connection.sendall(earlier)
+                        self.assertRegex(connection.recv(4096), rb"^HTTP/1.1 200 ")
+                    connection.sendall(b"GET /health HTTP/1.1\r\nX: ")
+                    self.assertEqual(connection.recv(4096), b"", "the time for a header is over")
+        with Server("--receive-timeout", "600", "--idle-timeout", "1") as own, own.connect() as connection:
+            connection.sendall(b"GET /health HTTP/1.1\r\n\r\n")
+            self.assertRegex(connection.recv(4096), rb"^HTTP/1.1 200 ")
+            self.assertEqual(connection.recv(4096), b"", "the connection has been idle")
+
+    def test_large_bodies(self):
+        """They are read beside the server's thread: every kind of answer, and a client that does not wait for one."""
+        words = "count from 7 to 12: " * 5000
+        status, tokens = server().post("/tokenize", {"content": words})
+        self.assertEqual(status, 200)
+        self.assertEqual(server().post("/detokenize", tokens)[1]["content"].strip(), words.strip())
+        self.refused(400, "'tokens' is not an array of token ids", "/detokenize", {"tokens": [1 << 40] * 20000}, "tokens")
+        self.refused(400, "more than the context", "/v1/completions", {"prompt": words}, "prompt")
+        self.refused(400, "the body is not JSON", "/v1/completions", "[" + "1," * 50000)
+        # Most of the body is white space.
+        padded = json.dumps({"prompt": "count from 7 to 12:", "max_tokens": 12, "temperature": 0}) + " " * 100000
+        self.assertEqual(server().post("/v1/completions", padded)[1]["choices"], server().complete("count from 7 to 12:", max_tokens=12)["choices"])
+        with Server("--sequences", "1") as own:
+            with own.connect() as connection:
+                connection.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(padded) + padded.encode())
+            own.wait_for_metric("mica_requests_running", 0)
+            self.assertEqual(own.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[0], 200)
 
     def test_time_that_a_request_may_take(self):
         with Server("--sequences", "1", "--request-timeout", "1") as own:

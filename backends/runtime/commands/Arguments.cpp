@@ -368,6 +368,14 @@ void addServeLimits(CLI::App &app, ServeArguments &serve) {
                  "Maximum number of open connections")
       ->capture_default_str()
       ->transform(wholeNumber(1, 1 << 20));
+  app.add_option("--receive-timeout", serve.receiveTimeout,
+                 "Seconds for a request's header to arrive, and for its body")
+      ->capture_default_str()
+      ->transform(wholeNumber(1, maxCount));
+  app.add_option("--idle-timeout", serve.idleTimeout,
+                 "Seconds until a connection without a request is closed")
+      ->capture_default_str()
+      ->transform(wholeNumber(1, maxCount));
   app.add_option("--request-timeout", serve.requestTimeout,
                  "Time limit of a request in seconds; 0: none")
       ->capture_default_str()

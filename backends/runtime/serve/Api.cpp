@@ -14,9 +14,10 @@ static void replyError(const std::shared_ptr<Exchange> &exchange, const ApiError
       {.status = error.status, .body = toJsonText(error.toJson()), .headers = std::move(headers)});
 }
 
-Api::Api(ServedModel model, EngineThread &engine, uint64_t cacheBytes, Options options)
-    : model(std::move(model)), engine(engine), cacheBytes(cacheBytes), options(std::move(options)),
-      started(unixSeconds()) {}
+Api::Api(ServedModel model, EngineThread &engine, TaskThread &reader, uint64_t cacheBytes,
+         Options options)
+    : model(std::move(model)), engine(engine), reader(reader), cacheBytes(cacheBytes),
+      options(std::move(options)), started(unixSeconds()) {}
 
 /// A schema of an object that has one field; null is the same as no field.
 static Json objectWith(const char *name, Json schema) {
@@ -26,13 +27,16 @@ static Json objectWith(const char *name, Json schema) {
           {"additionalProperties", {{"type", "null"}}}};
 }
 
+/// As OpenAPI writes it; requests have a name instead of the part in braces.
+static constexpr std::string_view kModelPath = "/v1/models/{model}", kModelPrefix = "/v1/models/";
+
 const std::map<std::string_view, Api::Route> &Api::routes() {
   using M = const ServedModel &;
   static constexpr const char *html = "text/html; charset=utf-8",
                               *script = "text/javascript; charset=utf-8",
                               *style = "text/css; charset=utf-8";
-  // 400, 401 and 413 are of all routes with a body or a key.
-  const std::vector<unsigned> ofCompletions = {404, 429, 500, 503, 504};
+  // 400, 401 and 413 are of all routes with a body or a key, 500 of those with a body.
+  const std::vector<unsigned> ofCompletions = {404, 429, 503, 504};
   static const std::map<std::string_view, Route> table = {
       {"/", {"GET", &Api::page, "The web page", nullptr, html, {}, /*open=*/true}},
       {"/app.js", {"GET", &Api::page, "Its script", nullptr, script, {}, /*open=*/true}},
@@ -50,6 +54,8 @@ const std::map<std::string_view, Api::Route> &Api::routes() {
         "text/plain; version=0.0.4"}},
       {"/openapi.json", {"GET", &Api::openApi, "This description"}},
       {"/v1/models", {"GET", &Api::models, "The model"}},
+      {kModelPath,
+       {"GET", &Api::oneModel, "The model of that name", nullptr, "application/json", {404}}},
       {"/v1/chat/completions",
        {"POST", &Api::chatCompletions, "An answer in a conversation",
         [](M model) { return requestSchema(Endpoint::ChatCompletions, model); }, "application/json",
@@ -88,8 +94,13 @@ void Api::openApi(const HttpRequest &, std::shared_ptr<Exchange> exchange) {
     if (route.body) {
       operation["requestBody"] = {
           {"required", true}, {"content", {{"application/json", {{"schema", route.body(model)}}}}}};
-      statuses.insert(statuses.end(), {400, 413});
+      statuses.insert(statuses.end(), {400, 413, 500});
     }
+    if (path == kModelPath)
+      operation["parameters"] = Json::array({{{"name", "model"},
+                                              {"in", "path"},
+                                              {"required", true},
+                                              {"schema", {{"type", "string"}}}}});
     if (!route.open && !options.keys.empty()) {
       operation["security"] = Json::array({{{"key", Json::array()}}});
       statuses.push_back(401);
@@ -145,7 +156,9 @@ std::string Api::errorBody(unsigned status, const std::string &message) {
 }
 
 void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
-  auto found = routes().find(request.path);
+  bool namesModel =
+      request.path.starts_with(kModelPrefix) && request.path.size() > kModelPrefix.size();
+  auto found = routes().find(namesModel ? kModelPath : std::string_view(request.path));
   if (found == routes().end())
     return replyError(exchange, {.status = 404, .message = "there is no " + request.path});
   const Route &route = found->second;
@@ -165,20 +178,46 @@ void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
   (this->*route.handler)(request, std::move(exchange));
 }
 
+template <std::invocable<const std::string &> Read, typename Act>
+void Api::readBody(const HttpRequest &request, const std::shared_ptr<Exchange> &exchange, Read read,
+                   Act act) {
+  constexpr size_t kLargeBody = 64 << 10; // about a millisecond to parse and to tokenize
+  if (request.body.size() <= kLargeBody)
+    return act(read(request.body));
+  reader.add([body = request.body, exchange, read = std::move(read), act = std::move(act)] {
+    try {
+      auto result = std::make_shared<std::invoke_result_t<Read, const std::string &>>(read(body));
+      exchange->post([result, act] { act(std::move(*result)); });
+    } catch (const std::exception &failure) {
+      exchange->reply({.status = 500, .body = errorBody(500, failure.what())});
+    }
+  });
+}
+
 void Api::complete(Endpoint endpoint, const HttpRequest &request,
                    std::shared_ptr<Exchange> exchange) {
-  if (draining)
-    return replyError(exchange, {.status = 503, .message = "the server is shutting down"},
-                      {{"Retry-After", "5"}});
-  auto parsed = parseCompletionRequest(endpoint, request.body, model);
-  if (const auto *error = std::get_if<ApiError>(&parsed)) {
-    metrics.countRequest("refused");
-    return replyError(exchange, *error);
-  }
-  auto &wanted = std::get<CompletionRequest>(parsed);
-  auto completion =
-      std::make_shared<Completion>(wanted, model, engine, metrics, std::move(exchange));
-  completion->start(std::move(wanted.prompts), options.requestTimeout);
+  auto read = [this, endpoint](const std::string &body) {
+    return parseCompletionRequest(endpoint, body, model);
+  };
+  readBody(request, exchange, read, [this, exchange](auto parsed) {
+    if (draining)
+      return replyError(exchange, shuttingDown(), {{"Retry-After", "5"}});
+    if (const auto *error = std::get_if<ApiError>(&parsed)) {
+      metrics.countRequest("refused");
+      return replyError(exchange, *error);
+    }
+    auto &wanted = std::get<CompletionRequest>(parsed);
+    auto completion = std::make_shared<Completion>(wanted, model, engine, metrics, exchange);
+    std::erase_if(unfinished, [](const auto &each) { return each.expired(); });
+    unfinished.push_back(completion);
+    completion->start(std::move(wanted.prompts), options.requestTimeout);
+  });
+}
+
+void Api::abort() {
+  for (const std::weak_ptr<Completion> &each : unfinished)
+    if (std::shared_ptr<Completion> completion = each.lock())
+      completion->stop(Completion::StopReason::ShuttingDown);
 }
 
 /// The web page, which may run and load what the server itself gives, and nothing else.
@@ -196,18 +235,28 @@ void Api::page(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
                                {"Cache-Control", "no-cache"}}});
 }
 
+Json Api::modelEntry() const {
+  return {{"id", model.name},
+          {"object", "model"},
+          {"created", started},
+          {"owned_by", "mica"},
+          {"meta",
+           {{"weights", model.manifest.weights},
+            {"context_length", model.manifest.maxSeq},
+            {"vocabulary_size", model.manifest.vocab},
+            {"chat", model.chatTemplate != nullptr}}}};
+}
+
 void Api::models(const HttpRequest &, std::shared_ptr<Exchange> exchange) {
-  Json entry = {{"id", model.name},
-                {"object", "model"},
-                {"created", started},
-                {"owned_by", "mica"},
-                {"meta",
-                 {{"weights", model.manifest.weights},
-                  {"context_length", model.manifest.maxSeq},
-                  {"vocabulary_size", model.manifest.vocab},
-                  {"chat", model.chatTemplate != nullptr}}}};
   exchange->reply(
-      {.body = toJsonText({{"object", "list"}, {"data", Json::array({std::move(entry)})}})});
+      {.body = toJsonText({{"object", "list"}, {"data", Json::array({modelEntry()})}})});
+}
+
+void Api::oneModel(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
+  std::string name = request.path.substr(kModelPrefix.size());
+  if (name != model.name)
+    return replyError(exchange, unknownModel(name, model));
+  exchange->reply({.body = toJsonText(modelEntry())});
 }
 
 void Api::health(const HttpRequest &, std::shared_ptr<Exchange> exchange) {
@@ -238,42 +287,60 @@ static std::variant<Json, ApiError> onlyField(const std::string &body, const cha
   return Json((*json)[name]);
 }
 
-void Api::tokenize(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
-  auto content = onlyField(request.body, "content");
-  if (auto *error = std::get_if<ApiError>(&content))
+static void replyResult(const std::shared_ptr<Exchange> &exchange,
+                        const std::variant<Json, ApiError> &result) {
+  if (const auto *error = std::get_if<ApiError>(&result))
     return replyError(exchange, *error);
+  exchange->reply({.body = toJsonText(std::get<Json>(result))});
+}
+
+void Api::tokenize(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
+  auto read = [this](const std::string &body) { return tokensOf(body); };
+  readBody(request, exchange, read,
+           [exchange](const auto &result) { replyResult(exchange, result); });
+}
+
+std::variant<Json, ApiError> Api::tokensOf(const std::string &body) const {
+  auto content = onlyField(body, "content");
+  if (std::holds_alternative<ApiError>(content))
+    return content;
   if (!std::get<Json>(content).is_string())
-    return replyError(exchange, {.message = "'content' is not a string", .param = "content"});
+    return ApiError{.message = "'content' is not a string", .param = "content"};
   if (!model.text)
-    return replyError(exchange, {.message = "the program has no tokenizer"});
+    return ApiError{.message = "the program has no tokenizer"};
   Result<Tokens> tokens = model.text->encode(std::get<Json>(content).get<std::string>());
   if (!tokens)
-    return replyError(exchange, {.message = tokens.error().message, .param = "content"});
-  exchange->reply({.body = toJsonText({{"tokens", *tokens}})});
+    return ApiError{.message = tokens.error().message, .param = "content"};
+  return Json{{"tokens", *tokens}};
 }
 
 void Api::detokenize(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
-  auto tokens = onlyField(request.body, "tokens");
-  if (auto *error = std::get_if<ApiError>(&tokens))
-    return replyError(exchange, *error);
+  auto read = [this](const std::string &body) { return textOf(body); };
+  readBody(request, exchange, read,
+           [exchange](const auto &result) { replyResult(exchange, result); });
+}
+
+std::variant<Json, ApiError> Api::textOf(const std::string &body) const {
+  auto tokens = onlyField(body, "tokens");
+  if (std::holds_alternative<ApiError>(tokens))
+    return tokens;
   if (!model.text)
-    return replyError(exchange, {.message = "the program has no tokenizer"});
+    return ApiError{.message = "the program has no tokenizer"};
   const Json &list = std::get<Json>(tokens);
   auto isToken = [&](const Json &each) {
     return each.is_number_unsigned() &&
            each.get<uint64_t>() < static_cast<uint64_t>(model.manifest.vocab);
   };
   if (!list.is_array() || !std::all_of(list.begin(), list.end(), isToken))
-    return replyError(exchange,
-                      {.message = "'tokens' is not an array of token ids, which are below " +
-                                  std::to_string(model.manifest.vocab),
-                       .param = "tokens"});
+    return ApiError{.message = "'tokens' is not an array of token ids, which are below " +
+                               std::to_string(model.manifest.vocab),
+                    .param = "tokens"};
   Tokenizer::Decoder decoder = model.text->decoderAfter({});
   std::string text;
   for (const Json &token : list)
     text += decoder.push(token.get<int32_t>());
   text += decoder.finish();
-  exchange->reply({.body = toJsonText({{"content", text}})});
+  return Json{{"content", text}};
 }
 
 } // namespace mica::rt::serve

@@ -6,10 +6,14 @@
 #include "backends/runtime/serve/EngineThread.h"
 #include "backends/runtime/serve/HttpServer.h"
 #include "backends/runtime/serve/Metrics.h"
+#include "backends/runtime/serve/TaskThread.h"
 
+#include <concepts>
 #include <map>
 
 namespace mica::rt::serve {
+
+class Completion;
 
 class Api {
 public:
@@ -18,8 +22,10 @@ public:
     std::chrono::milliseconds requestTimeout{}; ///< 0: none
   };
 
-  /// `engine` must outlive it.
-  Api(ServedModel model, EngineThread &engine, uint64_t cacheBytes, Options options);
+  /// `engine` and `reader`, which reads large requests, must live until the last request has been
+  /// handled.
+  Api(ServedModel model, EngineThread &engine, TaskThread &reader, uint64_t cacheBytes,
+      Options options);
 
   /// Answers a request, now or later.
   void handle(HttpRequest request, std::shared_ptr<Exchange> exchange);
@@ -27,6 +33,8 @@ public:
   static std::string errorBody(unsigned status, const std::string &message);
   /// From now on no request for completions is accepted, and /health says so.
   void drain() { draining = true; }
+  /// Ends the completions in progress with an error.
+  void abort();
 
 private:
   using Handler = void (Api::*)(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
@@ -43,6 +51,12 @@ private:
   static const std::map<std::string_view, Route> &routes();
 
   bool isAllowed(const std::string &authorization) const;
+  /// Calls `act` with what `read` makes of a request's body, on the server's thread. `read` is
+  /// called on another thread where the body is so large that others' answers would wait for it; it
+  /// may use what does not change after construction.
+  template <std::invocable<const std::string &> Read, typename Act>
+  void readBody(const HttpRequest &request, const std::shared_ptr<Exchange> &exchange, Read read,
+                Act act);
   void complete(Endpoint endpoint, const HttpRequest &request, std::shared_ptr<Exchange> exchange);
 
   void chatCompletions(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
@@ -51,7 +65,12 @@ private:
   void completions(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
     complete(Endpoint::Completions, request, std::move(exchange));
   }
+  Json modelEntry() const;
+  /// {"tokens": [...]} and {"content": TEXT} of the bodies of /tokenize and /detokenize.
+  std::variant<Json, ApiError> tokensOf(const std::string &body) const;
+  std::variant<Json, ApiError> textOf(const std::string &body) const;
   void models(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
+  void oneModel(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
   void health(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
   void metricsText(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
   void tokenize(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
@@ -61,11 +80,13 @@ private:
 
   ServedModel model;
   EngineThread &engine;
+  TaskThread &reader;
   uint64_t cacheBytes;
   Options options;
   Metrics metrics;
   const int64_t started;
   bool draining = false;
+  std::vector<std::weak_ptr<Completion>> unfinished; ///< In progress, and a few that have ended.
 };
 
 } // namespace mica::rt::serve

@@ -15,6 +15,8 @@ static const char *typeOf(unsigned status) {
   }
 }
 
+ApiError shuttingDown() { return {.status = 503, .message = "the server is shutting down"}; }
+
 Json ApiError::toJson() const {
   return {{"error",
            {{"message", message},

@@ -20,6 +20,9 @@ struct ApiError {
   Json toJson() const;
 };
 
+/// A request that the server does not answer any more.
+ApiError shuttingDown();
+
 } // namespace mica::rt::serve
 
 #endif // MICA_BACKENDS_RUNTIME_SERVE_APIERROR_H

@@ -45,7 +45,7 @@ public:
   }
 
   Result<bool> token(int32_t token, std::span<const float> logits) override;
-  bool shouldContinue() override { return !completion.gone; }
+  bool shouldContinue() override { return !completion.isStopped(); }
   void finished(const RequestResult &result) override;
 
   /// The choice as a whole.
@@ -214,7 +214,7 @@ Result<bool> Completion::Choice::token(int32_t token, std::span<const float> log
   }
   if (completion.stream && !opened)
     send(Json::object(), nullptr);
-  return !completion.gone && more;
+  return !completion.isStopped() && more;
 }
 
 void Completion::Choice::finished(const RequestResult &result) {
@@ -222,7 +222,7 @@ void Completion::Choice::finished(const RequestResult &result) {
     add(reader.push(decoded->finish()));
   add(reader.finish());
   reason = finishReason(result.finish, !calls.empty());
-  if (completion.stream && result.finish != Finish::Failed && !completion.gone)
+  if (completion.stream && result.finish != Finish::Failed && !completion.isStopped())
     send(isChat() ? Json::object() : Json{{"content", ""}}, reason);
   completion.choiceEnded(result);
 }
@@ -257,9 +257,9 @@ Completion::Completion(const CompletionRequest &request, const ServedModel &mode
 Completion::~Completion() = default;
 
 void Completion::start(std::vector<Tokens> prompts, std::chrono::milliseconds timeout) {
-  exchange->onDisconnect([self = shared_from_this()] { self->stop(/*timeout=*/false); });
+  exchange->onDisconnect([self = shared_from_this()] { self->stop(StopReason::Disconnected); });
   if (timeout.count() > 0)
-    exchange->onTimeout(timeout, [self = shared_from_this()] { self->stop(/*timeout=*/true); });
+    exchange->onTimeout(timeout, [self = shared_from_this()] { self->stop(StopReason::TimedOut); });
   submit(std::move(prompts));
 }
 
@@ -291,9 +291,11 @@ void Completion::submit(std::vector<Tokens> prompts) {
   ids = std::move(**submitted);
 }
 
-void Completion::stop(bool timeout) {
-  timedOut = timeout;
-  gone = true;
+void Completion::stop(StopReason reason) {
+  // The first reason is the one that counts.
+  StopReason none = StopReason::None;
+  if (!stopped.compare_exchange_strong(none, reason))
+    return;
   for (Scheduler::RequestId id : ids)
     engine.cancel(id);
 }
@@ -344,12 +346,17 @@ void Completion::choiceEnded(const RequestResult &result) {
 }
 
 void Completion::finish() {
-  if (timedOut)
-    return fail({.status = 504, .message = "the request took longer than the server allows"},
-                "timeout");
-  if (gone) {
+  switch (stopped) {
+  case StopReason::None:
+    break;
+  case StopReason::Disconnected:
     metrics.countRequest("cancelled");
     return;
+  case StopReason::TimedOut:
+    return fail({.status = 504, .message = "the request took longer than the server allows"},
+                "timeout");
+  case StopReason::ShuttingDown:
+    return fail(shuttingDown(), "aborted");
   }
   if (failure)
     return fail({.status = 500, .message = failure->message}, "failed");

@@ -26,11 +26,16 @@ public:
   /// are generated. Does not wait.
   void start(std::vector<Tokens> prompts, std::chrono::milliseconds timeout);
 
+  enum class StopReason : uint8_t { None, Disconnected, TimedOut, ShuttingDown };
+  /// Cancels all choices; unless the client has disconnected, it gets an error. On the server's
+  /// thread.
+  void stop(StopReason reason);
+
 private:
   class Choice;
 
   void submit(std::vector<Tokens> prompts);
-  void stop(bool timeout);
+  bool isStopped() const { return stopped != StopReason::None; }
   Json envelope(bool chunk) const;
   Json usage() const;
   void sendEvent(const Json &event);
@@ -55,9 +60,8 @@ private:
 
   std::vector<std::unique_ptr<Choice>> choices; ///< Of all prompts, before they are submitted.
   std::vector<Scheduler::RequestId> ids;        ///< For the server's thread alone.
-  std::atomic<bool> gone = false;               ///< The client has disconnected, or the time is up.
-  std::atomic<bool> timedOut = false;           ///< The latter.
-  std::mutex mutex;                             ///< Of what follows.
+  std::atomic<StopReason> stopped = StopReason::None;
+  std::mutex mutex; ///< Of what follows.
   size_t unended = 0;
   bool answered = false;
   std::optional<Error> failure;

@@ -288,11 +288,11 @@ Json RequestReader::schema(Endpoint endpoint, const ServedModel &model) {
 }
 
 void RequestReader::readModel(const Json &value) {
-  if (std::string name = string(value); name != model.name)
-    throw Bad{{.status = 404,
-               .message = "the model '" + name + "' is not served, '" + model.name + "' is",
-               .param = field,
-               .code = "model_not_found"}};
+  if (std::string name = string(value); name != model.name) {
+    Bad bad{unknownModel(name, model)};
+    bad.error.param = field;
+    throw bad;
+  }
 }
 
 /// A string, or parts of text as one.
@@ -660,6 +660,12 @@ parseCompletionRequest(Endpoint endpoint, std::string_view body, const ServedMod
   } catch (Bad &bad) {
     return std::move(bad.error);
   }
+}
+
+ApiError unknownModel(const std::string &name, const ServedModel &model) {
+  return {.status = 404,
+          .message = "the model '" + name + "' is not served, '" + model.name + "' is",
+          .code = "model_not_found"};
 }
 
 } // namespace mica::rt::serve

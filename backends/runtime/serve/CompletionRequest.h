@@ -49,6 +49,9 @@ Json requestSchema(Endpoint endpoint, const ServedModel &model);
 /// The object that `body` is, without fields that are null.
 std::variant<Json, ApiError> parseObject(std::string_view body);
 
+/// The error about a model of another name than the one that is served.
+ApiError unknownModel(const std::string &name, const ServedModel &model);
+
 } // namespace mica::rt::serve
 
 #endif // MICA_BACKENDS_RUNTIME_SERVE_COMPLETIONREQUEST_H

@@ -58,7 +58,14 @@ public:
   void beginStream(const std::string &contentType);
   void send(std::string bytes);
   void endStream();
-  void setOnDisconnect(std::function<void()> callback) { onDisconnect = std::move(callback); }
+  /// The exchange is in progress.
+  bool isOpen() const { return inExchange; }
+  void setOnDisconnect(std::function<void()> callback) {
+    if (closed)
+      callback();
+    else
+      onDisconnect = std::move(callback);
+  }
   void setOnTimeout(std::chrono::milliseconds time, std::function<void()> callback);
 
   /// Of the exchange in progress; every exchange has another one.
@@ -66,6 +73,7 @@ public:
   asio::any_io_executor executor() { return stream.get_executor(); }
 
 private:
+  void readHeader();
   void readBody();
   void handle();
   void replyError(unsigned status, const std::string &message);
@@ -75,6 +83,7 @@ private:
   void queue(std::string bytes);
   void write();
   void finish();
+  void linger();
   void disconnect();
 
   Stream stream;
@@ -86,6 +95,10 @@ private:
   size_t pendingBytes = 0;
   uint64_t exchangeNumber = 0;
   bool inExchange = false, keepAlive = false, chunked = false, ended = false, closed = false;
+  bool headOnly = false; ///< The reply is sent without its body.
+  bool isUnread = false; ///< The client may still be sending the request that is replied to.
+  bool isOld = false;    ///< The client speaks HTTP/1.0.
+  size_t discarded = 0;  ///< Bytes that came after the reply.
   std::function<void()> onDisconnect;
 };
 
@@ -96,30 +109,36 @@ public:
       : connection(std::move(connection)), number(this->connection->number()) {}
 
   void reply(HttpReply reply) override {
-    post([reply = std::move(reply)](Connection &c) mutable { c.reply(std::move(reply)); });
+    act([reply = std::move(reply)](Connection &c) mutable { c.reply(std::move(reply)); });
   }
   void beginStream(std::string contentType) override {
-    post([type = std::move(contentType)](Connection &c) { c.beginStream(type); });
+    act([type = std::move(contentType)](Connection &c) { c.beginStream(type); });
   }
   void send(std::string bytes) override {
-    post([bytes = std::move(bytes)](Connection &c) mutable { c.send(std::move(bytes)); });
+    act([bytes = std::move(bytes)](Connection &c) mutable { c.send(std::move(bytes)); });
   }
   void endStream() override {
-    post([](Connection &c) { c.endStream(); });
+    act([](Connection &c) { c.endStream(); });
+  }
+  void post(std::function<void()> callback) override {
+    act([callback = std::move(callback)](Connection &c) {
+      if (c.isOpen())
+        callback();
+    });
   }
   void onDisconnect(std::function<void()> callback) override {
-    post([callback = std::move(callback)](Connection &c) mutable {
+    act([callback = std::move(callback)](Connection &c) mutable {
       c.setOnDisconnect(std::move(callback));
     });
   }
   void onTimeout(std::chrono::milliseconds time, std::function<void()> callback) override {
-    post([time, callback = std::move(callback)](Connection &c) mutable {
+    act([time, callback = std::move(callback)](Connection &c) mutable {
       c.setOnTimeout(time, std::move(callback));
     });
   }
 
 private:
-  template <typename Action> void post(Action action) {
+  template <typename Action> void act(Action action) {
     asio::post(connection->executor(),
                [connection = connection, number = number, action = std::move(action)]() mutable {
                  if (connection->number() == number)
@@ -135,8 +154,22 @@ void Connection::read() {
   parser.emplace();
   parser->body_limit(shared.options.maxBodyBytes);
   parser->header_limit(shared.options.maxHeaderBytes);
-  stream.expires_after(exchangeNumber == 0 ? shared.options.receiveTimeout
-                                           : shared.options.idleTimeout);
+  if (exchangeNumber == 0 || buffer.size() != 0)
+    return readHeader();
+  // The time for a header counts from its first byte.
+  constexpr size_t firstBytes = 512;
+  stream.expires_after(shared.options.idleTimeout);
+  stream.async_read_some(buffer.prepare(firstBytes),
+                         [self = shared_from_this()](error_code error, size_t count) {
+                           if (error)
+                             return self->disconnect();
+                           self->buffer.commit(count);
+                           self->readHeader();
+                         });
+}
+
+void Connection::readHeader() {
+  stream.expires_after(shared.options.receiveTimeout);
   http::async_read_header(stream, buffer, *parser,
                           [self = shared_from_this()](error_code error, size_t) {
                             if (error)
@@ -184,6 +217,8 @@ void Connection::fail(error_code error) {
 void Connection::replyError(unsigned status, const std::string &message) {
   beginExchange();
   keepAlive = false;
+  headOnly = false;
+  isUnread = true;
   reply({.status = status, .body = shared.errorBody(status, message)});
 }
 
@@ -194,16 +229,45 @@ void Connection::beginExchange() {
   ended = false;
 }
 
+static int hexDigit(char c) {
+  return c >= '0' && c <= '9'   ? c - '0'
+         : c >= 'a' && c <= 'f' ? c - 'a' + 10
+         : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                : -1;
+}
+
+/// The path of a request's target, which is a path with a query or, as proxies get it, a whole URL
+/// (RFC 9112, 3.2). A percent sign without two digits stands for itself.
+static std::string pathOf(std::string_view target) {
+  for (std::string_view scheme : {"http://", "https://"})
+    if (beast::iequals(target.substr(0, scheme.size()), scheme)) {
+      size_t begin = target.find_first_of("/?", scheme.size());
+      target = begin == target.npos || target[begin] == '?' ? "/" : target.substr(begin);
+    }
+  target = target.substr(0, target.find('?'));
+  std::string path;
+  for (size_t i = 0; i < target.size(); ++i) {
+    bool encoded = target[i] == '%' && i + 2 < target.size() && hexDigit(target[i + 1]) >= 0 &&
+                   hexDigit(target[i + 2]) >= 0;
+    path += encoded ? static_cast<char>(16 * hexDigit(target[i + 1]) + hexDigit(target[i + 2]))
+                    : target[i];
+    i += encoded ? 2 : 0;
+  }
+  return path;
+}
+
 void Connection::handle() {
   http::request<http::string_body> got = parser->release();
   beginExchange();
   keepAlive = got.keep_alive();
-  chunked = got.version() >= 11;
+  isOld = got.version() < 11;
+  chunked = !isOld;
+  headOnly = got.method() == http::verb::head;
   stream.expires_never();
   watch();
-  std::string target(got.target());
-  HttpRequest request{.method = std::string(got.method_string()),
-                      .path = target.substr(0, target.find('?')),
+  std::string_view target(got.target().data(), got.target().size());
+  HttpRequest request{.method = headOnly ? "GET" : std::string(got.method_string()),
+                      .path = pathOf(target),
                       .authorization = std::string(got[http::field::authorization]),
                       .contentType = std::string(got[http::field::content_type]),
                       .body = std::move(got.body())};
@@ -253,10 +317,15 @@ void Connection::reply(HttpReply reply) {
     response.set(name, value);
   keepAlive = keepAlive && shared.accepting;
   response.keep_alive(keepAlive);
+  if (keepAlive && isOld) // the default of HTTP/1.0 is to close
+    response.set(http::field::connection, "keep-alive");
   response.body() = std::move(reply.body);
   response.prepare_payload();
   std::ostringstream text;
-  text << response;
+  if (headOnly)
+    text << response.base();
+  else
+    text << response;
   ended = true;
   chunked = false;
   queue(std::move(text).str());
@@ -335,9 +404,32 @@ void Connection::finish() {
   --shared.exchanges;
   onDisconnect = nullptr;
   timer.cancel();
-  if (!keepAlive)
-    return disconnect();
-  read();
+  if (keepAlive)
+    return read();
+  if (isUnread)
+    return linger();
+  disconnect();
+}
+
+/// Closes only the sending direction, and discards what the client is still sending: closing a
+/// connection that has unread bytes may take the reply from the client before it is read.
+void Connection::linger() {
+  constexpr size_t bytes = 16 << 10, limit = size_t(64) << 20;
+  if (discarded == 0) {
+    error_code ignored;
+    stream.socket().shutdown(Socket::shutdown_send, ignored);
+    stream.expires_after(
+        std::min<std::chrono::seconds>(shared.options.receiveTimeout, std::chrono::seconds(2)));
+  }
+  buffer.clear();
+  stream.async_read_some(buffer.prepare(bytes),
+                         [self = shared_from_this()](error_code error, size_t count) {
+                           self->discarded += count;
+                           if (error || self->discarded > limit)
+                             self->disconnect();
+                           else
+                             self->linger();
+                         });
 }
 
 void Connection::disconnect() {

@@ -16,8 +16,8 @@
 namespace mica::rt::serve {
 
 struct HttpRequest {
-  std::string method; ///< "GET"
-  std::string path;   ///< Without query.
+  std::string method; ///< "GET", also for HEAD, whose reply is sent without its body.
+  std::string path;   ///< Without scheme, host and query, percent-decoded.
   std::string authorization, contentType;
   std::string body;
 };
@@ -39,7 +39,10 @@ public:
   /// A client that does not read what waits for it is disconnected.
   virtual void send(std::string bytes) = 0;
   virtual void endStream() = 0;
-  /// Calls `callback` on the server's thread if the client goes before the exchange is over.
+  /// Calls `callback` on the server's thread, unless the client has gone.
+  virtual void post(std::function<void()> callback) = 0;
+  /// Calls `callback` on the server's thread if the client goes, or has gone, before the exchange
+  /// is over.
   virtual void onDisconnect(std::function<void()> callback) = 0;
   /// Calls `callback` on the server's thread if the exchange is not over after `time`.
   virtual void onTimeout(std::chrono::milliseconds time, std::function<void()> callback) = 0;
@@ -54,7 +57,8 @@ struct HttpOptions {
   size_t maxConnections = 8192;
   /// Bytes that wait for a client to read them.
   size_t maxPendingBytes = size_t(4) << 20;
-  /// For a request's header and body to arrive, for bytes to be taken, and between requests.
+  /// For a request's header and for its body to arrive, for bytes to be taken, and between
+  /// requests.
   std::chrono::seconds receiveTimeout{30}, sendTimeout{30}, idleTimeout{300};
 };
 

@@ -50,12 +50,18 @@ Result<std::vector<std::string>> apiKeys(const ServeArguments &arguments) {
   return keys;
 }
 
-/// Ends the server when no exchange is in progress any more, or the time is up.
-void stopWhenIdle(HttpServer &server, std::chrono::steady_clock::time_point deadline) {
-  if (server.exchanges() == 0 || std::chrono::steady_clock::now() >= deadline)
+/// Ends the server when no exchange is in progress any more. When the time is up, those that are
+/// left end with an error.
+void stopWhenIdle(HttpServer &server, Api &api, std::chrono::steady_clock::time_point deadline) {
+  // For the errors to be written.
+  constexpr std::chrono::seconds grace{5};
+  auto now = std::chrono::steady_clock::now();
+  if (server.exchanges() == 0 || now >= deadline + grace)
     return server.stop();
+  if (now >= deadline)
+    api.abort();
   server.after(std::chrono::milliseconds(20),
-               [&server, deadline] { stopWhenIdle(server, deadline); });
+               [&server, &api, deadline] { stopWhenIdle(server, api, deadline); });
 }
 } // namespace
 
@@ -90,20 +96,24 @@ Status serveCommand(const Model &model, const ServeArguments &arguments) {
 
   // Destroyed in the opposite order: requests in progress refer to the server and to the API.
   std::unique_ptr<Api> api;
+  HttpOptions http = arguments.http;
+  http.receiveTimeout = std::chrono::seconds(arguments.receiveTimeout);
+  http.idleTimeout = std::chrono::seconds(arguments.idleTimeout);
   Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(
-      arguments.http,
+      http,
       [&api](HttpRequest request, std::shared_ptr<Exchange> exchange) {
         api->handle(std::move(request), std::move(exchange));
       },
       Api::errorBody);
   if (!server)
     return server.error();
+  TaskThread reader;
   Result<std::unique_ptr<EngineThread>> engine = EngineThread::start(
       model, {.slots = *sequences, .promptRows = chunk}, static_cast<size_t>(arguments.queue));
   if (!engine)
     return engine.error();
   api = std::make_unique<Api>(
-      std::move(served), **engine,
+      std::move(served), **engine, reader,
       cacheBytesPerSequence(manifest, chunk) * static_cast<uint64_t>(*sequences),
       Api::Options{.keys = *std::move(keys),
                    .requestTimeout = std::chrono::seconds(arguments.requestTimeout)});
@@ -114,7 +124,7 @@ Status serveCommand(const Model &model, const ServeArguments &arguments) {
                std::to_string(arguments.drainSeconds) + " s to finish");
     api->drain();
     (*server)->stopAccepting();
-    stopWhenIdle(**server,
+    stopWhenIdle(**server, *api,
                  std::chrono::steady_clock::now() + std::chrono::seconds(arguments.drainSeconds));
   });
   reportNote("serving " + manifest.name + " at " + (*server)->address() + " (" +

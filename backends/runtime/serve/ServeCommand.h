@@ -14,8 +14,9 @@ struct ServeArguments {
   std::optional<int64_t> prefillChunk; ///< See prefillChunkSize; default 128.
   int64_t queue = 256;                 ///< Requests that may wait.
   std::optional<std::string> apiKey, apiKeyFile;
-  std::optional<std::string> templateFile; ///< --chat-template
-  int64_t requestTimeout = 0;              ///< Seconds; 0: none.
+  std::optional<std::string> templateFile;        ///< --chat-template
+  int64_t receiveTimeout = 30, idleTimeout = 300; ///< Seconds, see HttpOptions.
+  int64_t requestTimeout = 0;                     ///< Seconds; 0: none.
   int64_t drainSeconds = 30;
 };
 
