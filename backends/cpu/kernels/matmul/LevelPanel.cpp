@@ -62,6 +62,8 @@ void LevelPanel::expand(const PackedPanel &panel, Value from, Value to) const {
   b.loop(from, to, 1, [&](Value chunk) {
     Value block = reader.blockAt(b.div(chunk, perBlock)),
           at = reader.chunkAt(block, b.rem(chunk, perBlock)), inPanel = b.sub(chunk, from);
+    if (perBlock == 1) // headers of larger blocks are few
+      reader.prefetchHeader(block);
     reader.prefetchChunk(at);
     b.loop(b.idx(0), b.idx(kColumns), kLanes, [&](Value column) {
       Value scales = reader.loadScales(block, column), shifts = reader.loadOffsets(block, column);
