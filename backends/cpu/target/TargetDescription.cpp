@@ -103,8 +103,8 @@ static bool isIntels(StringRef cpu) {
 }
 
 /// AMD's cores with 256-bit units spend more time on a line of blocks than their prefetchers look
-/// ahead: on a Zen 3, decoding a model of 1.2 billion weights in int4 blocks is 1.4 times as fast
-/// with prefetches 2 KiB ahead; 1 to 4 KiB differ little.
+/// ahead: on a Zen 3, decoding with int4 or Q4_1 blocks is 1.1 to 1.5 times as fast with prefetches
+/// 2 KiB ahead; 1 to 4 KiB differ little.
 static bool hasShortPrefetchers(StringRef cpu) {
   return cpu == "znver1" || cpu == "znver2" || cpu == "znver3";
 }
