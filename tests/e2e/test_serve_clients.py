@@ -154,7 +154,7 @@ class Description(Case):
             described = json.loads(text)
             schema = lambda path: described["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
             self.assertEqual(set(described["paths"]), {"/", "/app.js", "/style.css", "/health", "/metrics", "/openapi.json", "/v1/models",
-                                                       "/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize"})
+                                                       "/v1/models/{model}", "/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize"})
             for path, required in (("/v1/chat/completions", {"messages": [{"role": "user", "content": "27 + 15"}]}),
                                    ("/v1/completions", {"prompt": "a"})):
                 fields = schema(path)["properties"]
