@@ -58,9 +58,9 @@ static llvm::Expected<Tensor> evalSigmoidGate(SigmoidGateOp op, Scope &scope) {
   return y;
 }
 
-template <typename OpT, Activation kind>
-static llvm::Expected<Tensor> evalActivation(OpT op, Scope &scope) {
-  return mapped(scope.tensor(op.getX()), [](double x) { return activate(kind, x); });
+template <typename OpT> static llvm::Expected<Tensor> evalActivation(OpT op, Scope &scope) {
+  return mapped(scope.tensor(op.getX()),
+                [](double x) { return activate(OpT::getActivation(), x); });
 }
 
 static llvm::Expected<Tensor> evalCast(CastOp op, Scope &scope) {
@@ -109,12 +109,12 @@ void addElementwiseOps(OpTable &table) {
   table.add(evalScale);
   table.add(evalSoftcap);
   table.add(evalSigmoidGate);
-  table.add(evalActivation<SiluOp, Activation::Silu>);
-  table.add(evalActivation<GeluOp, Activation::Gelu>);
-  table.add(evalActivation<GeluTanhOp, Activation::GeluTanh>);
-  table.add(evalActivation<ReluOp, Activation::Relu>);
-  table.add(evalActivation<Relu2Op, Activation::Relu2>);
-  table.add(evalActivation<QuickGeluOp, Activation::QuickGelu>);
+  table.add(evalActivation<SiluOp>);
+  table.add(evalActivation<GeluOp>);
+  table.add(evalActivation<GeluTanhOp>);
+  table.add(evalActivation<ReluOp>);
+  table.add(evalActivation<Relu2Op>);
+  table.add(evalActivation<QuickGeluOp>);
   table.add(evalCast);
   table.add(evalSplitHeads);
   table.add(evalMergeHeads);

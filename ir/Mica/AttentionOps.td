@@ -1,6 +1,6 @@
 // Positions, caches and attention.
 
-def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
+def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>, Mica_RotatesByPosition]> {
   let summary = "rotary position embedding";
   let description = [{
     `inv_freq[i] = theta^(-2 i / rotary_dim)`, modified by `scaling`; each pair (a, b) of the first `rotary_dim`
@@ -145,7 +145,7 @@ def Mica_KvReadOp : Mica_PureOp<"kv_read", [Mica_ReadsState]> {
   let hasVerifier = 1;
 }
 
-def Mica_RepeatKvOp : Mica_PureOp<"repeat_kv"> {
+def Mica_RepeatKvOp : Mica_PureOp<"repeat_kv", [SameOperandsAndResultElementType]> {
   let summary = "repetition of each key/value head (GQA)";
   let description = [{
     [B, P, G, D] becomes [B, P, G * n, D]: head h of the result is head h / n of x. The op expresses the semantics of

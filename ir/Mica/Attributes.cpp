@@ -270,12 +270,9 @@ std::optional<int64_t> mica::ropeLengthThreshold(Attribute scaling) {
 
 SmallVector<int64_t> mica::ropeLengthThresholds(ModuleOp module) {
   SmallVector<int64_t> thresholds;
-  module.walk([&](Operation *op) {
-    auto add = [&](auto rope) {
-      if (std::optional<int64_t> threshold = ropeLengthThreshold(rope.getScalingAttr()))
-        thresholds.push_back(*threshold);
-    };
-    TypeSwitch<Operation *>(op).Case<RopeOp, RopeTableOp>(add);
+  module.walk([&](RotatesByPosition rope) {
+    if (std::optional<int64_t> threshold = ropeLengthThreshold(rope.getScalingAttr()))
+      thresholds.push_back(*threshold);
   });
   llvm::sort(thresholds);
   thresholds.erase(llvm::unique(thresholds), thresholds.end());

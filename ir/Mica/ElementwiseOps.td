@@ -1,9 +1,16 @@
 // Elementwise arithmetic, activations, rounding and reshapes.
 
-class Mica_UnaryOp<string mnemonic> : Mica_PureOp<mnemonic, [SameOperandsAndResultType]> {
+class Mica_UnaryOp<string mnemonic, list<Trait> traits = []>
+    : Mica_PureOp<mnemonic, !listconcat(traits, [SameOperandsAndResultType])> {
   let arguments = (ins Mica_RowsOrHeads:$x);
   let results = (outs Mica_RowsOrHeads:$result);
   let assemblyFormat = "$x attr-dict `:` type($x)";
+}
+
+class Mica_ActivationOp<string mnemonic, string function> : Mica_UnaryOp<mnemonic, [Mica_AppliesActivation]> {
+  let extraClassDeclaration = [{
+    static constexpr Activation getActivation() { return Activation::}] # function # [{; }
+  }];
 }
 
 class Mica_BinaryOp<string mnemonic> : Mica_PureOp<mnemonic, [SameOperandsAndResultType, Commutative]> {
@@ -42,7 +49,7 @@ def Mica_MulOp : Mica_BinaryOp<"mul"> {
   }];
 }
 
-def Mica_SiluOp : Mica_UnaryOp<"silu"> {
+def Mica_SiluOp : Mica_ActivationOp<"silu", "Silu"> {
   let summary = "SiLU: x times its logistic function";
   let description = [{
     `y = x / (1 + exp(-x))`.
@@ -57,7 +64,7 @@ def Mica_SiluOp : Mica_UnaryOp<"silu"> {
   }];
 }
 
-def Mica_GeluOp : Mica_UnaryOp<"gelu"> {
+def Mica_GeluOp : Mica_ActivationOp<"gelu", "Gelu"> {
   let summary = "the Gaussian error linear unit";
   let description = [{
     `y = x / 2 (1 + erf(x / sqrt 2))`.
@@ -72,7 +79,7 @@ def Mica_GeluOp : Mica_UnaryOp<"gelu"> {
   }];
 }
 
-def Mica_GeluTanhOp : Mica_UnaryOp<"gelu_tanh"> {
+def Mica_GeluTanhOp : Mica_ActivationOp<"gelu_tanh", "GeluTanh"> {
   let summary = "the tanh approximation of gelu";
   let description = [{
     `y = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`.
@@ -87,7 +94,7 @@ def Mica_GeluTanhOp : Mica_UnaryOp<"gelu_tanh"> {
   }];
 }
 
-def Mica_ReluOp : Mica_UnaryOp<"relu"> {
+def Mica_ReluOp : Mica_ActivationOp<"relu", "Relu"> {
   let summary = "ReLU";
   let description = [{
     `y = max(x, 0)`.
@@ -102,7 +109,7 @@ def Mica_ReluOp : Mica_UnaryOp<"relu"> {
   }];
 }
 
-def Mica_Relu2Op : Mica_UnaryOp<"relu2"> {
+def Mica_Relu2Op : Mica_ActivationOp<"relu2", "Relu2"> {
   let summary = "squared ReLU";
   let description = [{
     `y = max(x, 0)^2`.
@@ -117,7 +124,7 @@ def Mica_Relu2Op : Mica_UnaryOp<"relu2"> {
   }];
 }
 
-def Mica_QuickGeluOp : Mica_UnaryOp<"quick_gelu"> {
+def Mica_QuickGeluOp : Mica_ActivationOp<"quick_gelu", "QuickGelu"> {
   let summary = "the sigmoid approximation of gelu";
   let description = [{
     `y = x / (1 + exp(-1.702 x))`.

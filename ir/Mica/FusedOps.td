@@ -19,7 +19,7 @@ def Mica_SplitOp : Mica_PureOp<"split", [Mica_MadeByFusion]> {
   let hasVerifier = 1;
 }
 
-def Mica_RopeTableOp : Mica_PureOp<"rope_table", [Mica_MadeByFusion]> {
+def Mica_RopeTableOp : Mica_PureOp<"rope_table", [Mica_MadeByFusion, Mica_RotatesByPosition]> {
   let summary = "cosines and sines of rope for the positions of a step";
   let description = [{
     `y[t, 0, i] = a cos(positions[t] * inv_freq[i])`, `y[t, 1, i] = a sin(...)` for i in [0, rotary_dim / 2), where a is

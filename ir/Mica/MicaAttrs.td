@@ -326,6 +326,9 @@ def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache", [Mica_SequenceState]> {
     ::mlir::Type withElementType(::mlir::Type elementType) {
       return get(getContext(), getLayers(), getHeads(), getHeadDim(), elementType, getWindow(), getLayout());
     }
+    ::mlir::Type withLayout(::mica::KvKind kind, int64_t positions, int64_t depth) {
+      return withLayout(KvLayoutAttr::get(getContext(), kind, positions, depth));
+    }
     ::llvm::StringRef getContentName();
   }];
 }

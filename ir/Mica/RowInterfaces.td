@@ -31,4 +31,27 @@ def Mica_RoundsResult : OpInterface<"RoundsResult"> {
   ];
 }
 
+def Mica_AppliesActivation : OpInterface<"AppliesActivation"> {
+  let cppNamespace = "::mica";
+  let description = [{
+    An op that applies one of the functions of `Activation` to each element. In fused ops the function is an attribute.
+  }];
+  let methods = [
+    StaticInterfaceMethod<"The function.", "::mica::Activation", "getActivation">,
+  ];
+}
+
+def Mica_RotatesByPosition : OpInterface<"RotatesByPosition"> {
+  let cppNamespace = "::mica";
+  let description = [{
+    An op that computes rotary embeddings, or their cosines and sines.
+  }];
+  let methods = [
+    InterfaceMethod<"The position of each row.", "::mlir::Value", "getPositions">,
+    InterfaceMethod<"The total length of each row's sequence; null: no frequency depends on it.", "::mlir::Value",
+                    "getLengths">,
+    InterfaceMethod<"The scaling of frequencies, or null.", "::mlir::Attribute", "getScalingAttr">,
+  ];
+}
+
 #endif // MICA_ROW_INTERFACES

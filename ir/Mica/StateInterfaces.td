@@ -30,6 +30,10 @@ def Mica_SequenceState : TypeInterface<"SequenceState"> {
                     "int64_t", "getPositionBlock">,
     InterfaceMethod<"The same state with another element type; unchanged if it supports only one.",
                     "::mlir::Type", "withElementType", (ins "::mlir::Type":$elementType)>,
+    InterfaceMethod<"The same state stored in blocks of `positions`, of which an instruction takes `depth` values at "
+                    "once; unchanged if its type determines its layout.", "::mlir::Type", "withLayout",
+                    (ins "::mica::KvKind":$kind, "int64_t":$positions, "int64_t":$depth),
+                    /*methodBody=*/"", /*defaultImplementation=*/"return $_type;">,
     InterfaceMethod<"How many positions up to and including a row's own an op may read; 0: all. Earlier positions do "
                     "not have to be kept.", "int64_t", "getWindow">,
     InterfaceMethod<"The name of the content in manifests; needs a layout.", "::llvm::StringRef", "getContentName">,

@@ -182,9 +182,7 @@ public:
     return success();
   }
 
-  bool isOfValues(Value value) const {
-    return isa<KvCacheType>(value.getType()) && kinds.get(value) == KvKind::Values;
-  }
+  bool isOfValues(Value value) const { return kinds.get(value) == KvKind::Values; }
 
   void erase() {
     for (auto &[op, indices] : operands) {
@@ -330,7 +328,7 @@ private:
     append.getXMutable().assign(cached);
     auto read = [&](Location loc, int64_t size) {
       auto type = RankedTensorType::get({ShapedType::kDynamic, ShapedType::kDynamic, 1, size},
-                                        cast<KvCacheType>(append.getType()).getElementType());
+                                        append.getResult().getType().getElementType());
       return KvReadOp::create(builder, loc, type, append.getResult(), append.getLayer());
     };
     Value keys = read(found.keys.read.getLoc(), width),

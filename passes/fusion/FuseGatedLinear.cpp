@@ -12,18 +12,6 @@ namespace mica {
 using namespace mlir;
 using namespace mica;
 
-/// The kind of activation that `op` is, if it is one.
-static std::optional<Activation> getActivation(Operation *op) {
-  return TypeSwitch<Operation *, std::optional<Activation>>(op)
-      .Case([](SiluOp) { return Activation::Silu; })
-      .Case([](GeluOp) { return Activation::Gelu; })
-      .Case([](GeluTanhOp) { return Activation::GeluTanh; })
-      .Case([](ReluOp) { return Activation::Relu; })
-      .Case([](Relu2Op) { return Activation::Relu2; })
-      .Case([](QuickGeluOp) { return Activation::QuickGelu; })
-      .Default(std::nullopt);
-}
-
 /// The type of gate and up in alternating blocks, each padded to whole blocks.
 static RankedTensorType getInterleavedType(RankedTensorType gate) {
   SmallVector<int64_t> shape(gate.getShape());
@@ -46,14 +34,11 @@ struct GateAndUpShareOneProduct : OpRewritePattern<MulOp> {
 
   LogicalResult matchAndRewrite(MulOp mul, PatternRewriter &rewriter) const override {
     Value activated = mul.getLhs(), other = mul.getRhs();
-    auto isActivation = [](Value value) {
-      return value.getDefiningOp() && getActivation(value.getDefiningOp());
-    };
-    if (!isActivation(activated))
+    if (!activated.getDefiningOp<AppliesActivation>())
       std::swap(activated, other);
-    if (!isActivation(activated))
+    auto activation = activated.getDefiningOp<AppliesActivation>();
+    if (!activation)
       return rewriter.notifyMatchFailure(mul, "no factor is an activation");
-    Operation *activation = activated.getDefiningOp();
     if (!activation->hasOneUse())
       return rewriter.notifyMatchFailure(mul, "the activation has another use");
     auto gate = activation->getOperand(0).getDefiningOp<LinearOp>();
@@ -72,7 +57,7 @@ struct GateAndUpShareOneProduct : OpRewritePattern<MulOp> {
     Value weight = weights.compose(rewriter, parts, Composition::Interleave, type);
     Location loc =
         rewriter.getFusedLoc({gate.getLoc(), up.getLoc(), activation->getLoc(), mul.getLoc()});
-    auto kind = ActivationAttr::get(getContext(), *getActivation(activation));
+    auto kind = ActivationAttr::get(getContext(), activation.getActivation());
     auto fused = GatedLinearOp::create(rewriter, loc, mul.getType(), gate.getX(), weight, kind,
                                        KernelKindAttr());
     rewriter.replaceOp(mul, fused);

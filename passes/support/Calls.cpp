@@ -71,15 +71,15 @@ void mica::convertStates(ModuleOp module, llvm::function_ref<Type(SequenceState,
       for (Block &block : region)
         llvm::for_each(block.getArguments(), convertValue);
     llvm::for_each(op->getResults(), convertValue);
-    if (auto read = dyn_cast<ReadsState>(op)) {
-      Type element = cast<SequenceState>(read.getState().getType()).getElementType();
-      Value view = op->getResult(0);
-      view.setType(cast<RankedTensorType>(view.getType()).clone(element));
-    }
-    if (auto repeat = dyn_cast<RepeatKvOp>(op))
-      repeat.getResult().setType(
-          cast<RankedTensorType>(repeat.getType())
-              .clone(cast<RankedTensorType>(repeat.getX().getType()).getElementType()));
+    // Views, and what only rearranges them, have the elements of the state.
+    Type element;
+    if (auto read = dyn_cast<ReadsState>(op))
+      element = cast<SequenceState>(read.getState().getType()).getElementType();
+    else if (op->hasTrait<OpTrait::SameOperandsAndResultElementType>())
+      element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
+    if (element)
+      for (Value result : op->getResults())
+        result.setType(cast<RankedTensorType>(result.getType()).clone(element));
   });
   module.walk(updateFunctionType);
 }

@@ -9,58 +9,63 @@ namespace {
 /// The element type of floats.
 template <typename FloatType> Type floats(MLIRContext *context) { return FloatType::get(context); }
 
+/// What the compiler knows of a precision beyond its PrecisionInfo.
 struct Entry {
-  Precision precision;
-  StringLiteral name, help;
+  StringLiteral help;
   Type (*floatType)(MLIRContext *); ///< null: integers
   /// The blocks of matrices, and of the one that chooses a token; empty for floats.
   StringLiteral blocks, vocabularyBlocks;
-  bool isOfCaches;
   int significantBits;
   double storedBits;
+  PrecisionCosts costs;
 };
 } // namespace
 
-static constexpr Entry kPrecisions[] = {
-    {Precision::F32, "f32", "32 bits", floats<Float32Type>, "", "", true, 24, 32},
-    {Precision::BF16, "bf16", "the upper 16 bits of f32", floats<BFloat16Type>, "", "", true, 9,
-     16},
-    {Precision::Int8, "int8", "8-bit integers, a scale per 32", nullptr, "int8_g32", "int8_g32",
-     true, 8, 8.3},
-    {Precision::Int4, "int4", "4-bit integers, a scale and an offset per 32", nullptr, "int4_g32",
-     "int6_g32", false, 4, 4.8},
+/// In the order of kPrecisions.
+static constexpr Entry kEntries[] = {
+    {"32 bits", floats<Float32Type>, "", "", 24, 32, {"", "", ""}},
+    {"the upper 16 bits of f32", floats<BFloat16Type>, "", "", 9, 16, {"", "", ""}},
+    {"8-bit integers, a scale per 32",
+     nullptr,
+     "int8_g32",
+     "int8_g32",
+     8,
+     8.3,
+     {".0016", "", ".0009"}},
+    {"4-bit integers, a scale and an offset per 32",
+     nullptr,
+     "int4_g32",
+     "int6_g32",
+     4,
+     4.8,
+     {".084", ".020", ""}},
 };
+static_assert(std::size(kEntries) == kPrecisions.size());
 
 static const Entry &entryOf(Precision precision) {
-  return kPrecisions[static_cast<size_t>(precision)];
+  return kEntries[static_cast<size_t>(precision)];
 }
 
-StringRef mica::nameOf(Precision precision) { return entryOf(precision).name; }
-
-std::optional<Precision> mica::precisionNamed(StringRef name) {
-  for (const Entry &entry : kPrecisions)
-    if (entry.name == name)
-      return entry.precision;
-  return std::nullopt;
-}
+StringRef mica::nameOf(Precision precision) { return infoOf(precision).name; }
 
 std::vector<std::string> mica::precisionNames() {
   std::vector<std::string> names;
-  for (const Entry &entry : kPrecisions)
-    names.push_back(entry.name.str());
+  for (const PrecisionInfo &info : kPrecisions)
+    names.emplace_back(info.name);
   return names;
 }
 
 std::vector<std::string> mica::cachePrecisionNames() {
   std::vector<std::string> names;
-  for (const Entry &entry : kPrecisions)
-    if (entry.isOfCaches)
-      names.push_back(entry.name.str());
+  for (const PrecisionInfo &info : kPrecisions)
+    if (isCachePrecision(info.precision))
+      names.emplace_back(info.name);
   return names;
 }
 
-bool mica::isInteger(Precision precision) { return !entryOf(precision).floatType; }
-bool mica::isCachePrecision(Precision precision) { return entryOf(precision).isOfCaches; }
+bool mica::isInteger(Precision precision) { return infoOf(precision).isInteger; }
+bool mica::isCachePrecision(Precision precision) { return infoOf(precision).cacheBytes > 0; }
+const PrecisionCosts &mica::costsOf(Precision precision) { return entryOf(precision).costs; }
 double mica::significantBitsOf(Precision precision) { return entryOf(precision).significantBits; }
 double mica::storedBitsOf(Precision precision) { return entryOf(precision).storedBits; }
 
@@ -91,8 +96,8 @@ Precision mica::precisionOf(Type element) {
 
 llvm::cl::ValuesClass mica::precisionValues() {
   SmallVector<llvm::cl::OptionEnumValue> values;
-  for (const Entry &entry : kPrecisions)
-    values.push_back({entry.name, static_cast<int>(entry.precision), entry.help});
+  for (const PrecisionInfo &info : kPrecisions)
+    values.push_back({info.name, static_cast<int>(info.precision), entryOf(info.precision).help});
   return llvm::cl::ValuesClass({values[0], values[1], values[2], values[3]});
 }
 

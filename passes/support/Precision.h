@@ -3,20 +3,15 @@
 #ifndef MICA_PASSES_SUPPORT_PRECISION_H
 #define MICA_PASSES_SUPPORT_PRECISION_H
 
+#include "ir/Entry/Precision.h"
 #include "ir/Mica/Mica.h"
 
 #include "llvm/Support/CommandLine.h"
 
 namespace mica {
 
-/// The precision of weights or caches: integer weights use Mica's own block formats, integer caches
-/// !mica.int8.
-enum class Precision { F32, BF16, Int8, Int4 };
-
 /// The name on the command line: "f32", "bf16", "int8" or "int4".
 llvm::StringRef nameOf(Precision precision);
-/// The precision of that name, or nothing.
-std::optional<Precision> precisionNamed(llvm::StringRef name);
 /// The names of all precisions, and of those that caches may have.
 std::vector<std::string> precisionNames();
 std::vector<std::string> cachePrecisionNames();
@@ -28,6 +23,13 @@ bool isCachePrecision(Precision precision);
 double significantBitsOf(Precision precision);
 /// About how many bits a weight takes, with its part of the scales.
 double storedBitsOf(Precision precision);
+
+/// The KL divergence that a precision costs on SmolLM2-135M-Instruct: figures of docs/quality.md;
+/// empty where none was measured.
+struct PrecisionCosts {
+  llvm::StringLiteral weights, calibratedWeights, cache;
+};
+const PrecisionCosts &costsOf(Precision precision);
 /// The element type of a matrix of that precision.
 mlir::Type weightTypeOf(mlir::MLIRContext *context, Precision precision);
 /// The element type of lm_head, and of the embedding table that is often tied to it: 6 bits if

@@ -169,7 +169,7 @@ private:
                                         "of logits of rows of tokens";
   }
 
-  template <typename Op> LogicalResult verifyRotated(Op op) const {
+  LogicalResult verifyRotated(RotatesByPosition op) const {
     return failure(failed(needs(op, op.getPositions(), Role::Positions)) ||
                    (op.getLengths() && failed(needs(op, op.getLengths(), Role::Lengths))));
   }

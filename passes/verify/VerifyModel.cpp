@@ -1,5 +1,6 @@
 //===- VerifyModel.cpp - verify stage model -------------------------------===//
 
+#include "passes/support/CacheKinds.h"
 #include "passes/verify/Checks.h"
 
 namespace mica {
@@ -21,11 +22,8 @@ static LogicalResult verifyNothingIsFused(ModuleOp module) {
 
 /// The rope of the keys that `attention` reads, if they are appended in the same function.
 static RopeOp findRopeOfKeys(AttentionOp attention) {
-  Value keys = attention.getK();
-  if (auto repeat = keys.getDefiningOp<RepeatKvOp>())
-    keys = repeat.getX();
-  auto read = keys.getDefiningOp<ReadsState>();
-  auto append = read ? read.getState().getDefiningOp<KvAppendOp>() : KvAppendOp();
+  Value cache = findCache(attention.getK());
+  auto append = cache ? cache.getDefiningOp<KvAppendOp>() : KvAppendOp();
   return append ? append.getX().getDefiningOp<RopeOp>() : RopeOp();
 }
 

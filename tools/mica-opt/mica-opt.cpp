@@ -4,9 +4,11 @@
 #include "backends/cpu/dispatch/Passes.h"
 #include "backends/cpu/lowering/Passes.h"
 #include "backends/cpu/target/Passes.h"
+#include "backends/runtime/support/TemporaryFile.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
 #include "passes/pipelines/Stages.h"
+#include "tools/support/ScratchFile.h"
 #include "tools/support/Support.h"
 
 #include "mlir/InitAllDialects.h"
@@ -14,7 +16,56 @@
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <cerrno>
+#include <span>
+
+/// Gives `file` the text of the file `result`; its permissions stay, and it is replaced at once.
+static llvm::Error replaceText(llvm::StringRef file, llvm::StringRef result) {
+  namespace fs = llvm::sys::fs;
+  auto text = llvm::MemoryBuffer::getFile(result);
+  if (!text)
+    return llvm::createFileError(result, text.getError());
+  // The file that a symbolic link stands for is replaced, not the link.
+  llvm::SmallString<128> target;
+  if (std::error_code error = fs::real_path(file, target))
+    return llvm::createFileError(file, error);
+  llvm::ErrorOr<fs::perms> permissions = fs::getPermissions(target);
+  if (!permissions)
+    return llvm::createFileError(file, permissions.getError());
+  constexpr const char *another = "choose another -o";
+  auto written = mica::rt::TemporaryFile::create(target.str().str(), {}, another);
+  if (!written)
+    return llvm::createStringError(file + ": " + written.error().message);
+  mica::rt::TemporaryFile &temporary = **written;
+  llvm::StringRef content = (*text)->getBuffer();
+  if (fs::setPermissions(temporary.descriptor(), *permissions) ||
+      !temporary.writeAt(std::as_bytes(std::span(content.data(), content.size())), 0) ||
+      !temporary.commit())
+    return llvm::createStringError(file + ": " + mica::rt::cannotBeWritten(errno, another));
+  return llvm::Error::success();
+}
+
+/// mlir-opt with `file` as input and output. mlir-opt itself truncates the output before it has
+/// read the input, and removes it where a pass fails: here the file stays as it is unless there is
+/// a result.
+static llvm::Expected<int> runInPlace(int argc, char **argv, llvm::StringRef file,
+                                      mlir::DialectRegistry &registry) {
+  mica::tool::ScratchFile scratch;
+  if (llvm::Error error = scratch.create("opt"))
+    return std::move(error);
+  int status =
+      mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, file, scratch.path(), registry));
+  uint64_t size = 0;
+  if (status != mica::tool::kDone || llvm::sys::fs::file_size(scratch.path(), size) || size == 0)
+    return status;
+  if (llvm::Error error = replaceText(file, scratch.path()))
+    return std::move(error);
+  return mica::tool::kDone;
+}
 
 static int runMain(int argc, char **argv) {
   llvm::cl::SetVersionPrinter([](llvm::raw_ostream &out) { out << "mica " MICA_VERSION "\n"; });
@@ -30,7 +81,14 @@ static int runMain(int argc, char **argv) {
   mlir::registerAllExtensions(registry);
   registry.insert<mica::MicaDialect, mica::exec::ExecDialect, mica::cpu::CpuDialect>();
   mica::exec::registerBufferization(registry);
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Mica optimizer driver\n", registry));
+  auto [input, output] =
+      mlir::registerAndParseCLIOptions(argc, argv, "Mica optimizer driver\n", registry);
+  // "-" is stdin and stdout; devices are never replaced.
+  if (input == "-" || !llvm::sys::fs::is_regular_file(input) ||
+      !llvm::sys::fs::equivalent(input, output))
+    return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));
+  llvm::Expected<int> status = runInPlace(argc, argv, input, registry);
+  return status ? *status : mica::tool::report(status.takeError());
 }
 
 int main(int argc, char **argv) {

@@ -196,8 +196,7 @@ static bool isRequantized(const ModelInput &input, const ModelArguments &argumen
 
 /// Blocks that are quantized a second time lose precision.
 static void warnAboutRequantizing(const ModelInput &input, Precision asked, bool calibrated) {
-  StringRef plain = FormatCosts::ofWeights(asked, false),
-            weighted = FormatCosts::ofWeights(asked, true);
+  StringRef plain = costsOf(asked).weights, weighted = costsOf(asked).calibratedWeights;
   std::string cost = plain.str();
   if (calibrated)
     cost = weighted.empty() ? (plain + " without calibration").str() : weighted.str();

@@ -14,18 +14,8 @@ using namespace llvm;
 
 namespace mica::tool {
 
-StringRef FormatCosts::ofWeights(Precision weights, bool calibrated) {
-  switch (weights) {
-  case Precision::F32:
-  case Precision::BF16:
-    return {};
-  case Precision::Int8:
-    return calibrated ? "" : ".0016";
-  case Precision::Int4:
-    return calibrated ? ".020" : ".084";
-  }
-  llvm_unreachable("all precisions are handled above");
-}
+/// As PrecisionCosts, of int8 rows in prompts.
+static constexpr StringLiteral kCostOfInt8Rows = ".003";
 
 /// "Q4_K and Q6_K", those with the most tensors first.
 static std::string formatNames(const std::map<std::string, int64_t> &formats) {
@@ -55,8 +45,8 @@ static std::string formatsText(const CompileSummary &summary) {
   }
   if (summary.hasInt8Rows)
     text += ", int8 rows in prompts";
-  if (summary.kv == Precision::Int8)
-    text += ", int8 cache";
+  if (isInteger(summary.kv))
+    text += ", " + nameOf(summary.kv).str() + " cache";
   return text;
 }
 
@@ -64,16 +54,14 @@ static std::string formatsText(const CompileSummary &summary) {
 static std::string costText(const CompileSummary &summary) {
   SmallVector<std::string> costs;
   if (summary.preservedBlocks.empty()) {
-    StringRef cost = FormatCosts::ofWeights(summary.weights, summary.isCalibrated);
-    if (cost.empty())
-      cost = FormatCosts::ofWeights(summary.weights, /*calibrated=*/false);
-    if (!cost.empty())
-      costs.push_back(cost.str());
+    const PrecisionCosts &known = costsOf(summary.weights);
+    bool isCalibrated = summary.isCalibrated && !known.calibratedWeights.empty();
+    costs.push_back((isCalibrated ? known.calibratedWeights : known.weights).str());
   }
   if (summary.hasInt8Rows)
-    costs.push_back(FormatCosts::ofInt8Rows.str());
-  if (summary.kv == Precision::Int8)
-    costs.push_back(FormatCosts::ofInt8Cache.str());
+    costs.push_back(kCostOfInt8Rows.str());
+  costs.push_back(costsOf(summary.kv).cache.str());
+  llvm::erase(costs, "");
   return costs.empty() ? "" : "; KL divergence on SmolLM2-135M: " + join(costs, " + ");
 }
 

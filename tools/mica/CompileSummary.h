@@ -10,14 +10,6 @@
 
 namespace mica::tool {
 
-/// The KL divergence that a choice costs on SmolLM2-135M-Instruct: figures of docs/quality.md.
-struct FormatCosts {
-  /// Of weights; with `calibrated`, those of `--calibrate` where it makes a difference. Empty where
-  /// none was measured.
-  static llvm::StringRef ofWeights(Precision weights, bool calibrated);
-  static constexpr llvm::StringLiteral ofInt8Rows = ".003", ofInt8Cache = ".0009";
-};
-
 /// The result of compiling a model.
 struct CompileSummary {
   std::string output;

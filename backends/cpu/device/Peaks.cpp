@@ -1,8 +1,9 @@
 #include "backends/cpu/device/Peaks.h"
-#include "backends/cpu/features/InterleavedPages.h"
 
 #include "backends/cpu/features/Cpu.h"
+#include "backends/cpu/features/InterleavedPages.h"
 #include "backends/runtime/support/Seconds.h"
+#include "ir/Entry/Precision.h"
 
 #include <algorithm>
 #include <immintrin.h>
@@ -195,20 +196,21 @@ ProductLoop bestProductLoop(const Manifest &m) {
   auto has = [&](std::string_view feature) {
     return std::find(m.features.begin(), m.features.end(), feature) != m.features.end();
   };
-  bool integers = m.weights.starts_with("int");
+  std::optional<Precision> weights = precisionNamed(m.weights);
+  bool integers = weights && infoOf(*weights).isInteger, bf16 = weights == Precision::BF16;
   // oneDNN asks the processor, whatever the program was compiled for, but is called for processors
   // with AVX-512 only.
   if (has("avx512f")) {
     if (integers && cpuHas("amx-int8"))
       return {"tdpbusd", tilesInt8, 2 * 16 * 16 * 64};
-    if (m.weights == "bf16" && cpuHas("amx-bf16"))
+    if (bf16 && cpuHas("amx-bf16"))
       return {"tdpbf16ps", tilesBf16, 2 * 16 * 16 * 32};
   }
   if (integers && has("avx512vnni"))
     return {"vpdpbusd", productInt8, 128};
   if (integers && has("avxvnni") && !has("avx512f"))
     return {"vpdpbusd, 256 bits", productInt8By32, 64};
-  if (m.weights == "bf16" && has("avx512bf16"))
+  if (bf16 && has("avx512bf16"))
     return {"vdpbf16ps", productBf16, 64};
   if (has("avx512f"))
     return {"vfmadd, 512 bits", productFma512, 32};

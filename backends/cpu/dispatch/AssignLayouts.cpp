@@ -62,12 +62,8 @@ struct AssignLayouts : mica::cpu::impl::AssignLayoutsBase<AssignLayouts> {
     CacheKinds kinds(module);
     if (failed(kinds.infer(module)))
       return signalPassFailure();
-    convertStates(module, [&](SequenceState state, Value value) -> Type {
-      auto cache = dyn_cast<KvCacheType>(state);
-      if (!cache)
-        return state; // it has one layout
-      return cache.withLayout(KvLayoutAttr::get(module.getContext(), kinds.get(value),
-                                                kPositionBlock, getDepth(cache.getElementType())));
+    convertStates(module, [&](SequenceState state, Value value) {
+      return state.withLayout(kinds.get(value), kPositionBlock, getDepth(state.getElementType()));
     });
   }
 

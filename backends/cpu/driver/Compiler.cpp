@@ -60,14 +60,11 @@ static std::optional<int64_t> lengthScaledFor(ModuleOp module) {
 /// looked up in a table.
 static bool goesBeyondItsLength(ModuleOp module) {
   bool grows = false, looksUp = false;
-  module.walk([&](Operation *op) {
-    if (auto table = dyn_cast<RopeTableOp>(op))
-      grows |= isa_and_nonnull<DynamicScalingAttr>(table.getScalingAttr());
-    if (auto rope = dyn_cast<RopeOp>(op))
-      grows |= isa_and_nonnull<DynamicScalingAttr>(rope.getScalingAttr());
-    if (auto embedding = dyn_cast<EmbeddingOp>(op)) {
-      looksUp |= EntrySignature::roleOf(embedding.getTokens()) != EntryRole::Tokens;
-    }
+  module.walk([&](RotatesByPosition rope) {
+    grows |= isa_and_nonnull<DynamicScalingAttr>(rope.getScalingAttr());
+  });
+  module.walk([&](EmbeddingOp embedding) {
+    looksUp |= EntrySignature::roleOf(embedding.getTokens()) != EntryRole::Tokens;
   });
   return grows && !looksUp;
 }

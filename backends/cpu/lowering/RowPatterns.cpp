@@ -178,8 +178,14 @@ struct LowerSplit : Lowering<SplitOp> {
   }
 };
 
-template <Activation kind> Value activate(KernelBuilder &b, ArrayRef<Value> values, float) {
-  return emitActivation(b, values[0], kind);
+template <typename... Ops>
+void addActivations(RewritePatternSet &patterns, const TypeConverter &converter,
+                    KernelLibrary &kernels) {
+  (patterns.add<LowerElementwise<Ops>>(converter, patterns.getContext(), kernels,
+                                       [](KernelBuilder &b, ArrayRef<Value> v, float) {
+                                         return emitActivation(b, v[0], Ops::getActivation());
+                                       }),
+   ...);
 }
 
 } // namespace
@@ -213,12 +219,6 @@ void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConve
       [](KernelBuilder &b, ArrayRef<Value> v, float) { return b.mulf(v[0], v[1]); });
   patterns.add<LowerElementwise<CastOp>>(
       converter, context, kernels, [](KernelBuilder &, ArrayRef<Value> v, float) { return v[0]; });
-  patterns.add<LowerElementwise<SiluOp>>(converter, context, kernels, activate<Activation::Silu>);
-  patterns.add<LowerElementwise<GeluOp>>(converter, context, kernels, activate<Activation::Gelu>);
-  patterns.add<LowerElementwise<GeluTanhOp>>(converter, context, kernels,
-                                             activate<Activation::GeluTanh>);
-  patterns.add<LowerElementwise<ReluOp>>(converter, context, kernels, activate<Activation::Relu>);
-  patterns.add<LowerElementwise<Relu2Op>>(converter, context, kernels, activate<Activation::Relu2>);
-  patterns.add<LowerElementwise<QuickGeluOp>>(converter, context, kernels,
-                                              activate<Activation::QuickGelu>);
+  addActivations<SiluOp, GeluOp, GeluTanhOp, ReluOp, Relu2Op, QuickGeluOp>(patterns, converter,
+                                                                           kernels);
 }

@@ -1,5 +1,6 @@
 #include "backends/runtime/abi/Manifest.h"
 #include "backends/runtime/abi/ParseCaches.h"
+#include "ir/Entry/Precision.h"
 
 #include <algorithm>
 #include <limits>
@@ -105,7 +106,7 @@ void parseEntry(const Json &json, Manifest &m) {
 CacheSpec parseCache(const Json &json) {
   object(json, "caches");
   CacheSpec cache{text(at(json, "name"), "name"), text(at(json, "element"), "element"), {}};
-  if (cache.element != "f32" && cache.element != "bf16" && cache.element != "int8")
+  if (cache.elementBytes() == 0)
     bad("element", "of a cache is not one of f32, bf16 and int8");
   for (const Json &size : array(at(json, "shape"), "shape"))
     cache.shape.push_back(integer(size, "shape", CacheSpec::blockCount, maxDimension));
@@ -278,6 +279,11 @@ int64_t blocksOfCache(const Manifest &manifest, const CacheSpec &cache, int64_t 
 int64_t positionsOfCache(const Manifest &manifest, const CacheSpec &cache, int64_t rows) {
   return cache.slots > 0 ? cache.slots
                          : blocksOfCache(manifest, cache, rows) * manifest.positionBlock;
+}
+
+uint64_t CacheSpec::elementBytes() const {
+  std::optional<Precision> precision = precisionNamed(element);
+  return precision ? static_cast<uint64_t>(infoOf(*precision).cacheBytes) : 0;
 }
 
 uint64_t stateBytes(const CacheSpec &cache) {

@@ -17,14 +17,14 @@ namespace mica::rt {
 /// One cache argument of the forward function.
 struct CacheSpec {
   std::string name;
-  std::string element; ///< "f32", "bf16" or "int8", whose scales are among the elements.
+  std::string element; ///< A precision of caches; the scales of integers are among the elements.
   std::vector<int64_t>
       shape; ///< Physical; `batchSize` and `blockCount` are placeholders for run-time sizes.
   uint64_t bytesPerToken = 0; ///< Of one sequence.
   int64_t window = 0;         ///< Positions up to a row's own that the model reads; 0: all.
   int64_t slots = 0; ///< Positions in the ring of a state of fixed size; 0: see blocksOfCache.
 
-  uint64_t elementBytes() const { return element == "f32" ? 4 : element == "bf16" ? 2 : 1; }
+  uint64_t elementBytes() const;
 
   static constexpr int64_t batchSize = -1;  ///< The number of sequences.
   static constexpr int64_t blockCount = -2; ///< See blocksOfCache.

@@ -163,6 +163,14 @@ func.func @f(%c: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index) {
 // -----
 
 func.func @f(%x: tensor<?x?x2x4xf32>) {
+  // expected-error @+1 {{'mica.repeat_kv' op requires the same element type for all operands and results}}
+  %0 = mica.repeat_kv %x times 2 : tensor<?x?x2x4xf32> -> tensor<?x?x4x4xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x?x2x4xf32>) {
   // expected-error @+1 {{'mica.repeat_kv' op repeats at least once, got 0}}
   %0 = mica.repeat_kv %x times 0 : tensor<?x?x2x4xf32> -> tensor<?x?x2x4xf32>
   return

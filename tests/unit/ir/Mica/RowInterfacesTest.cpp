@@ -28,6 +28,10 @@ func.func @f(%x: tensor<?x64xf32>, %w: tensor<64xf32>, %b: tensor<64xf32>, %gate
       norms(%n, %n : tensor<8xf32>, tensor<8xf32>) half eps(1.0e-5)
       : tensor<?x128xf32>, tensor<?x2x4xf32>, !cache, !cache -> tensor<?x8x8xf32>
   %4 = mica.add %x, %0 : tensor<?x64xf32>
+  %5 = mica.relu2 %x : tensor<?x64xf32>
+  %6 = mica.rope_table %p lengths(%s : tensor<?xi32>) rotary_dim(8) theta(1.0e+04)
+      scaling(#mica.dynamic_scaling<factor = 4.0, original_context = 2048>) : tensor<?xi32> -> tensor<?x2x4xf32>
+  %7 = mica.rope %q, %p half theta(1.0e+04) : tensor<?x8x8xf32>, tensor<?xi32>
   return
 })",
                                          &context);
@@ -61,6 +65,29 @@ TEST_F(RowInterfaces, NameTheResultThatIsRounded) {
   EXPECT_EQ(append.getRoundedResult(), cast<QkvAppendOp>(ops[2]).getQ());
   EXPECT_FALSE(append.canQuantizeResult()) << "it has a part of a row at a time";
   EXPECT_FALSE(isa<RoundsResult>(ops[1]) || isa<RoundsResult>(ops[3]));
+}
+
+TEST_F(RowInterfaces, NameActivations) {
+  EXPECT_EQ(cast<AppliesActivation>(ops[4]).getActivation(), Activation::Relu2);
+  EXPECT_FALSE(isa<AppliesActivation>(ops[3]));
+  // Each op is called as its function is.
+  auto isNamedAlike = [](auto op) {
+    using Op = decltype(op);
+    return Op::getOperationName() == ("mica." + stringifyActivation(Op::getActivation())).str();
+  };
+  EXPECT_TRUE(isNamedAlike(SiluOp()) && isNamedAlike(GeluOp()) && isNamedAlike(GeluTanhOp()) &&
+              isNamedAlike(ReluOp()) && isNamedAlike(Relu2Op()) && isNamedAlike(QuickGeluOp()));
+}
+
+TEST_F(RowInterfaces, NameWhatRopeDependsOn) {
+  auto table = cast<RotatesByPosition>(ops[5]), rope = cast<RotatesByPosition>(ops[6]);
+  EXPECT_EQ(table.getPositions(), argument(12));
+  EXPECT_EQ(table.getLengths(), argument(11));
+  EXPECT_TRUE(isa<DynamicScalingAttr>(table.getScalingAttr()));
+  EXPECT_EQ(rope.getPositions(), argument(12));
+  EXPECT_FALSE(rope.getLengths());
+  EXPECT_FALSE(rope.getScalingAttr());
+  EXPECT_FALSE(isa<RotatesByPosition>(ops[3]));
 }
 
 } // namespace

@@ -66,6 +66,15 @@ TEST_F(StateInterfaces, ChangeTheirElements) {
   EXPECT_EQ(rolling.withElementType(bf16), rolling) << "it is always f32";
 }
 
+TEST_F(StateInterfaces, TakeALayout) {
+  EXPECT_EQ(state("!mica.kv_cache<5 x 4 x 8 x bf16 window(100)>")
+                .withLayout(KvKind::Values, /*positions=*/64, /*depth=*/2),
+            state("!mica.kv_cache<5 x 4 x 8 x bf16 window(100), <values, block = 64, depth = 2>>"));
+  SequenceState rolling = state("!mica.rolling_state<5 x 24 x f32 window(4)>");
+  EXPECT_EQ(rolling.withLayout(KvKind::Keys, /*positions=*/64, /*depth=*/1), rolling)
+      << "it has one layout";
+}
+
 TEST_F(StateInterfaces, PairStatesWithTheirNextValues) {
   auto module = parseSourceString<ModuleOp>(R"(
 !cache = !mica.kv_cache<5 x 4 x 8 x f32>
