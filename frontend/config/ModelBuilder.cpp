@@ -25,6 +25,7 @@ public:
 private:
   llvm::Error deriveSizes();
   llvm::Error deriveKvHeads();
+  llvm::Error checkMamba();
   llvm::Error readAttentionLayers();
   llvm::Error readLayerTypes();
   llvm::Error readType(ModelConfig &model) const;
@@ -33,6 +34,7 @@ private:
   BlockConfig block() const;
   double scoreScale() const;
   llvm::Expected<AttentionConfig> attention(int64_t layer) const;
+  MambaConfig mamba() const;
   llvm::Expected<SparseConfig> sparse() const;
   llvm::Expected<LayerKind> layerKind(int64_t layer) const;
   llvm::Error addLayers(ModelConfig &model) const;
@@ -55,7 +57,7 @@ private:
   llvm::StringRef path;
   Activation activation = Activation::Silu;
   std::vector<bool> usesSlidingWindow; ///< per layer, whether it has the window
-  std::vector<bool> usesConv;          ///< per layer, whether it has a convolution, no attention
+  std::vector<Mixer> mixers;           ///< per layer
 };
 
 /// transformers has several names for some functions, which differ in rounding alone; "gelu" is the
@@ -110,12 +112,31 @@ llvm::Error ModelBuilder::deriveKvHeads() {
   return llvm::Error::success();
 }
 
+llvm::Error ModelBuilder::checkMamba() {
+  double inner = *h.mambaMultiple * static_cast<double>(*h.hidden);
+  if (!h.mambaHeadDim)
+    h.mambaHeadDim = static_cast<int64_t>(inner) / *h.mambaHeads;
+  if (static_cast<int64_t>(inner) != *h.mambaHeads * *h.mambaHeadDim)
+    return wrong("has " + llvm::Twine(*h.mambaHeads) + " Mamba heads of size " +
+                 llvm::Twine(*h.mambaHeadDim) + ", expected a size of " +
+                 llvm::Twine(static_cast<int64_t>(inner)) + " in all");
+  if (*h.mambaHeads % *h.mambaGroups == 0)
+    return llvm::Error::success();
+  return wrong("has " + llvm::Twine(*h.mambaHeads) + " Mamba heads, not a multiple of its " +
+               llvm::Twine(*h.mambaGroups) + " groups");
+}
+
 llvm::Error ModelBuilder::deriveSizes() {
   if (family.check)
     if (llvm::Error error = family.check(h, path))
       return error;
   if (family.derive)
     family.derive(h);
+  if (family.traits.otherMixer == Mixer::Mamba)
+    if (llvm::Error error = checkMamba())
+      return error;
+  if (!h.heads) // no layer has attention
+    return llvm::Error::success();
   if (llvm::Error error = deriveKvHeads())
     return error;
   if (!h.kvHeads)
@@ -139,12 +160,14 @@ llvm::Error ModelBuilder::deriveSizes() {
   return llvm::Error::success();
 }
 
-/// The layers with attention, by their indices or their key/value heads; the others have a
-/// convolution.
+/// The layers with attention, by their indices or their key/value heads. Without either, all layers
+/// have Mamba where the family has it, and attention where others have a convolution.
 llvm::Error ModelBuilder::readAttentionLayers() {
-  usesConv.assign(*h.layers, h.attentionLayers != nullptr);
+  Mixer other = family.traits.otherMixer;
+  bool needsRule = other == Mixer::ShortConv && !h.attentionLayers;
+  mixers.assign(*h.layers, needsRule ? Mixer::Attention : other);
   for (auto [layer, heads] : llvm::enumerate(h.kvHeadsOfLayers))
-    usesConv[layer] = heads == 0;
+    mixers[layer] = heads == 0 ? other : Mixer::Attention;
   if (!h.attentionLayers)
     return llvm::Error::success();
   for (const llvm::json::Value &index : *h.attentionLayers) {
@@ -153,9 +176,42 @@ llvm::Error ModelBuilder::readAttentionLayers() {
       return wrong("has " + shown(index) +
                    " among the layers with attention, expected indices of " +
                    llvm::Twine(*h.layers) + " layers");
-    usesConv[*layer] = false;
+    mixers[*layer] = Mixer::Attention;
   }
   return llvm::Error::success();
+}
+
+/// What transformers 5 and older versions call layers of a family.
+static llvm::ArrayRef<std::pair<llvm::StringLiteral, Mixer>> layerTypesOf(Mixer otherMixer) {
+  using Row = std::pair<llvm::StringLiteral, Mixer>;
+  static constexpr Row full[] = {{"full_attention", Mixer::Attention}};
+  static constexpr Row conv[] = {{"full_attention", Mixer::Attention}, {"conv", Mixer::ShortConv}};
+  static constexpr Row mamba[] = {{"full_attention", Mixer::Attention},
+                                  {"attention", Mixer::Attention},
+                                  {"linear_attention", Mixer::Mamba},
+                                  {"mamba", Mixer::Mamba}};
+  switch (otherMixer) {
+  case Mixer::Attention:
+    return full;
+  case Mixer::ShortConv:
+    return conv;
+  case Mixer::Mamba:
+    return mamba;
+  }
+  llvm_unreachable("all mixers are handled above");
+}
+
+/// For messages: "A is", "A and B are", "A, B and C are".
+static std::string listOf(llvm::ArrayRef<std::pair<llvm::StringLiteral, Mixer>> rows,
+                          bool hasWindow) {
+  llvm::SmallVector<llvm::StringRef> names;
+  for (const auto &[name, mixer] : rows)
+    names.push_back(name);
+  if (hasWindow)
+    names.push_back("sliding_attention");
+  llvm::StringRef last = names.pop_back_val();
+  return names.empty() ? (last + " is").str()
+                       : (llvm::join(names, ", ") + " and " + last + " are").str();
 }
 
 /// transformers 5 writes a type for every layer; older files have a rule instead.
@@ -173,16 +229,18 @@ llvm::Error ModelBuilder::readLayerTypes() {
     return wrong("has " + llvm::Twine(h.layerTypes->size()) + " \"layer_types\" for " +
                      llvm::Twine(*h.layers) + " layers",
                  "name one for each layer");
+  auto names = layerTypesOf(family.traits.otherMixer);
   for (auto [layer, type] : llvm::enumerate(*h.layerTypes)) {
     usesSlidingWindow[layer] = type == llvm::json::Value("sliding_attention") && hasWindow;
-    usesConv[layer] = type == llvm::json::Value("conv") && family.traits.convLayers;
-    if (!usesSlidingWindow[layer] && !usesConv[layer] &&
-        type != llvm::json::Value("full_attention"))
+    const auto *known =
+        llvm::find_if(names, [&](const auto &row) { return type == llvm::json::Value(row.first); });
+    if (known != names.end())
+      mixers[layer] = known->second;
+    else if (usesSlidingWindow[layer])
+      mixers[layer] = Mixer::Attention;
+    else
       return wrong("has the layer type " + shown(type) + " in \"layer_types\", only " +
-                       (hasWindow                  ? "full_attention and sliding_attention are"
-                        : family.traits.convLayers ? "full_attention and conv are"
-                                                   : "full_attention is") +
-                       " supported",
+                       listOf(names, hasWindow) + " supported",
                    hints::otherModel);
   }
   return llvm::Error::success();
@@ -270,7 +328,7 @@ llvm::Expected<AttentionConfig> ModelBuilder::attention(int64_t layer) const {
   attention.softcap = h.scoreSoftcap;
   if (usesSlidingWindow[layer])
     attention.window = h.window;
-  if (!traits.rope)
+  if (!traits.rope || !h.usesRope.value_or(true))
     return attention;
   auto rope =
       readRope(h, traits, h.qkRopeHeadDim.value_or(*h.headDim), usesSlidingWindow[layer], keyNames);
@@ -281,8 +339,19 @@ llvm::Expected<AttentionConfig> ModelBuilder::attention(int64_t layer) const {
   return attention;
 }
 
+MambaConfig ModelBuilder::mamba() const {
+  return {.heads = *h.mambaHeads,
+          .headDim = *h.mambaHeadDim,
+          .groups = *h.mambaGroups,
+          .stateDim = *h.stateDim,
+          .taps = *h.convTaps,
+          .bias = h.mambaBias.value_or(false),
+          .convBias = h.convBias.value_or(false),
+          .eps = *h.eps};
+}
+
 llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
-  if (*h.expertsPerToken > *h.experts)
+  if (*h.expertsPerToken == 0 || *h.expertsPerToken > *h.experts)
     return wrong("chooses " + llvm::Twine(*h.expertsPerToken) + " experts per token of " +
                  llvm::Twine(*h.experts));
   // Every expert is a tensor with a name: published models have some ten thousand.
@@ -327,34 +396,45 @@ bool ModelBuilder::isSparse(int64_t layer) const {
 }
 
 llvm::Expected<LayerKind> ModelBuilder::layerKind(int64_t layer) const {
-  auto attention = this->attention(layer);
-  if (!attention)
-    return attention.takeError();
-  bool hasExperts = isSparse(layer);
-  std::string name = hasExperts ? "sparse" : "dense";
-  if (usesSlidingWindow[layer])
-    name += "_sliding";
-  if (usesConv[layer])
-    name += "_conv";
-  if (h.scalesByLayer.value_or(false))
-    name += "_" + std::to_string(layer);
-  LayerKind kind{name, *attention, dense(*h.inner, h.mlpBias.value_or(false))};
-  if (hasExperts) {
+  LayerKind kind;
+  if (h.heads) {
+    auto attention = this->attention(layer);
+    if (!attention)
+      return attention.takeError();
+    kind.attention = std::move(*attention);
+  }
+  kind.ffn = std::monostate();
+  if (isSparse(layer)) {
     auto experts = sparse();
     if (!experts)
       return experts.takeError();
     kind.ffn = *experts;
+    kind.name = "sparse";
+  } else if (h.inner) {
+    kind.ffn = dense(*h.inner, h.mlpBias.value_or(false));
+    kind.name = "dense";
   }
-  if (usesConv[layer])
+  llvm::StringRef separator = kind.name.empty() ? "" : "_";
+  if (usesSlidingWindow[layer])
+    kind.name += "_sliding";
+  if (mixers[layer] == Mixer::ShortConv) {
     kind.conv = ShortConvConfig{*h.convTaps, h.convBias.value_or(false)};
+    kind.name += "_conv";
+  }
+  if (mixers[layer] == Mixer::Mamba) {
+    kind.mamba = mamba();
+    kind.name += (separator + "mamba").str();
+  }
+  if (h.scalesByLayer.value_or(false))
+    kind.name += "_" + std::to_string(layer);
   return kind;
 }
 
 llvm::Error ModelBuilder::addLayers(ModelConfig &model) const {
-  std::map<std::tuple<bool, bool, bool, int64_t>, unsigned> kinds;
+  std::map<std::tuple<bool, bool, Mixer, int64_t>, unsigned> kinds;
   for (int64_t layer = 0; layer < *h.layers; ++layer) {
     auto [entry, isNew] = kinds.try_emplace(
-        {isSparse(layer), usesSlidingWindow[layer], usesConv[layer], scoreDivisor(layer)},
+        {isSparse(layer), usesSlidingWindow[layer], mixers[layer], scoreDivisor(layer)},
         model.kinds.size());
     if (isNew) {
       auto kind = layerKind(layer);

@@ -10,6 +10,7 @@
 /// FAMILY(model_type, the name after `choose`), sorted by model_type; GGUF_FAMILY of those whose
 /// file has a row for GGUF files as well, of the same name after `gguf`.
 #define MICA_FAMILIES(FAMILY, GGUF_FAMILY)                                                         \
+  FAMILY("bamba", Bamba)                                                                           \
   GGUF_FAMILY("bloom", Bloom)                                                                      \
   GGUF_FAMILY("cohere", Cohere)                                                                    \
   GGUF_FAMILY("deepseek", DeepSeek)                                                                \
@@ -23,9 +24,11 @@
   GGUF_FAMILY("gpt_neox", GptNeoX)                                                                 \
   GGUF_FAMILY("gpt_oss", GptOss)                                                                   \
   GGUF_FAMILY("granite", Granite)                                                                  \
+  FAMILY("granitemoehybrid", GraniteMoeHybrid)                                                     \
   GGUF_FAMILY("lfm2", Lfm2)                                                                        \
   GGUF_FAMILY("lfm2_moe", Lfm2Moe)                                                                 \
   GGUF_FAMILY("llama", Llama)                                                                      \
+  FAMILY("mamba2", Mamba2)                                                                         \
   FAMILY("minimind", MiniMind)                                                                     \
   FAMILY("mistral", Mistral)                                                                       \
   GGUF_FAMILY("mixtral", Mixtral)                                                                  \
@@ -49,6 +52,33 @@ namespace mica {
 MICA_FAMILIES(MICA_DECLARE, MICA_DECLARE_GGUF)
 #undef MICA_DECLARE_GGUF
 #undef MICA_DECLARE
+
+/// The names of Mamba 2 in layers that may have attention instead.
+constexpr void nameMamba(NamingTable &names) {
+  names.conv = "mamba.conv1d";
+  names.mambaIn = "mamba.in_proj";
+  names.mambaNorm = "mamba.norm";
+  names.mambaOut = "mamba.out_proj";
+  names.timeStepBias = "mamba.dt_bias";
+  names.rates = "mamba.A_log";
+  names.skip = "mamba.D";
+}
+
+/// The keys of Mamba 2 in hybrids.
+inline constexpr KeyRule mambaKeys[] = {
+    {"mamba_n_heads", &Hyperparameters::mambaHeads, ranges::heads, int64_t(128)},
+    {"mamba_d_head", &Hyperparameters::mambaHeadDim, ranges::headDim, Unset()},
+    {"mamba_n_groups", &Hyperparameters::mambaGroups, ranges::heads, int64_t(1)},
+    {"mamba_d_state", &Hyperparameters::stateDim, ranges::headDim, int64_t(256)},
+    {"mamba_d_conv", &Hyperparameters::convTaps, ranges::taps, int64_t(4)},
+    {"mamba_expand", &Hyperparameters::mambaMultiple, ranges::multiplier, 2.0},
+    {"mamba_conv_bias", &Hyperparameters::convBias, {}, true},
+    {"mamba_proj_bias", &Hyperparameters::mambaBias, {}, false},
+};
+
+/// Time steps that a limit would change are not supported.
+inline constexpr FixedKey timeStepLimit = {
+    "time_step_limit", R"([[0, "Infinity"], [0, {"__float__": "Infinity"}], null])"};
 
 /// As GPT-2 and what follows it: biases everywhere, and unless the config says otherwise inner rows
 /// four times as wide as the others.

@@ -45,6 +45,7 @@ inline constexpr Range heads = {1, 4096};
 inline constexpr Range headDim = {2, 4096};
 inline constexpr Range vocab = {1, 1 << 24};
 inline constexpr Range positions = {bounds::maxPositions.least, bounds::maxPositions.most};
+inline constexpr Range taps = {2, 32};
 inline constexpr Range experts = {1, 4096};
 inline constexpr Range maybeExperts = {0, 4096}; ///< 0 for none
 inline constexpr Range eps = {1e-15, 0.1};
@@ -94,6 +95,9 @@ struct OwnYarn {
   llvm::Error (*check)(const YarnScaling &yarn, llvm::StringRef path) = nullptr;
 };
 
+/// What mixes the positions of a sequence in a layer.
+enum class Mixer { Attention, ShortConv, Mamba };
+
 /// Properties of the family's code that do not depend on the config.
 struct FamilyTraits {
   Pairing pairing = Pairing::Half;
@@ -107,7 +111,7 @@ struct FamilyTraits {
   bool rope = true, learnedPositions = false, alibi = false, sinks = false;
   std::optional<int64_t> sinusoidOffset = std::nullopt;
   bool embeddingNorm = false;
-  bool convLayers = false; ///< whether layers may have a short convolution instead of attention
+  Mixer otherMixer = Mixer::Attention; ///< of layers without attention
   Scoring scoring = Scoring::Softmax;
   GroupScoring groupScoring = GroupScoring::Best;
   bool correctionBias = false, routerBias = false;

@@ -23,7 +23,12 @@ struct Hyperparameters {
   std::optional<bool> adjustsInner;      ///< whether it is two thirds of what the config says
   std::optional<int64_t> convTaps;       ///< of short convolutions
   std::optional<bool> convBias;
-  std::optional<bool> correctsChoice; ///< whether experts are chosen by corrected scores
+  std::optional<int64_t> mambaHeads, mambaHeadDim, mambaGroups, stateDim;
+  std::optional<double> mambaMultiple; ///< the size of all heads of Mamba over the hidden size
+  std::optional<bool> mambaBias;
+  std::optional<std::string> positionEmbedding; ///< of hybrids: "rope" or none
+  std::optional<bool> usesRope;                 ///< where the config decides it
+  std::optional<bool> correctsChoice;           ///< whether experts are chosen by corrected scores
   std::optional<int64_t> experts, expertsPerToken, expertInner, sharedExperts;
   std::optional<int64_t> sparseStep;  ///< every how many layers one has experts
   std::optional<int64_t> sharedInner; ///< of all shared experts together

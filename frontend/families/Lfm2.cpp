@@ -47,7 +47,7 @@ static constexpr KeyRule sharedKeys[] = {
     {"norm_eps", &H::eps, ranges::eps, 1e-5},
     {"tie_embedding", &H::tiedHead, {}, Unset()},
     {"tie_word_embeddings", &H::tiedHead, {}, true},
-    {"conv_L_cache", &H::convTaps, {2, 32}, int64_t(3)},
+    {"conv_L_cache", &H::convTaps, ranges::taps, int64_t(3)},
     {"conv_bias", &H::convBias, {}, false},
 };
 
@@ -83,7 +83,7 @@ llvm::Expected<const Family *> chooseLfm2(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = fixed,
-      .traits = {.qkNorm = QkNorm::PerHead, .convLayers = true, .defaultTheta = 1e6},
+      .traits = {.qkNorm = QkNorm::PerHead, .otherMixer = Mixer::ShortConv, .defaultTheta = 1e6},
       .names = &names,
       .derive = deriveInner,
       .ignoredKeys = ignoredKeys,
@@ -121,7 +121,7 @@ llvm::Expected<const Family *> chooseLfm2Moe(const FamilyEvidence &) {
       .keys = keys,
       .fixed = {},
       .traits = {.qkNorm = QkNorm::PerHead,
-                 .convLayers = true,
+                 .otherMixer = Mixer::ShortConv,
                  .scoring = Scoring::Sigmoid,
                  .correctionBias = true,
                  .defaultTheta = 1e6},
@@ -133,7 +133,7 @@ llvm::Expected<const Family *> chooseLfm2Moe(const FamilyEvidence &) {
 
 static constexpr KeyRule ggufOwn[] = {
     {"attention.head_count_kv", &H::kvHeadsOfLayers, {0, ranges::heads.most}},
-    {"shortconv.l_cache", &H::convTaps, {2, 32}},
+    {"shortconv.l_cache", &H::convTaps, ranges::taps},
     gguf::thetaKey,
 };
 static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, gguf::decoderKeys,

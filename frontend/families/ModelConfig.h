@@ -132,6 +132,22 @@ struct ShortConvConfig {
   bool bias = false; ///< of the filters and of the products
 };
 
+/// Mamba 2 in place of attention: linear attention over what a causal convolution makes of x, B and
+/// C, with a time step per row and head that sets the decay.
+struct MambaConfig {
+  int64_t heads = 0, headDim = 0; ///< of x
+  int64_t groups = 0;             ///< of B and C, and of the norm; divides the heads
+  int64_t stateDim = 0;           ///< of a group of B and C
+  int64_t taps = 0;               ///< positions that a filter covers, the own one included
+  bool bias = false;              ///< of the products
+  bool convBias = false;
+  double eps = 0; ///< of the norm
+
+  int64_t inner() const { return heads * headDim; }
+  /// Of x, B and C.
+  int64_t channels() const { return inner() + 2 * groups * stateDim; }
+};
+
 /// Bounds of what passes a gate, see mica.moe_experts.
 struct ClampConfig {
   double alpha, limit;
@@ -165,9 +181,12 @@ struct SparseConfig {
 /// Structure that layers share. Layers of one kind differ in their weights only.
 struct LayerKind {
   std::string name;          ///< "dense", "sparse_sliding", ...: the layer function's name
-  AttentionConfig attention; ///< of a kind with a convolution, that of the other layers
-  std::variant<DenseConfig, SparseConfig> ffn;
-  std::optional<ShortConvConfig> conv = std::nullopt; ///< in place of attention
+  AttentionConfig attention; ///< of a kind without, that of the other layers
+  std::variant<DenseConfig, SparseConfig, std::monostate> ffn; ///< none: monostate
+  std::optional<ShortConvConfig> conv = std::nullopt;          ///< in place of attention
+  std::optional<MambaConfig> mamba = std::nullopt;             ///< in place of attention
+
+  bool hasAttention() const { return !conv && !mamba; }
 };
 
 /// A table of positions that is added to the embeddings.

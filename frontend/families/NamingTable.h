@@ -25,6 +25,10 @@ struct NamingTable {
   llvm::StringLiteral embeddingNorm = "", sinks = "";
   /// Of layers with a convolution; `convIn` holds the rows of b, c and x, whose own names follow.
   llvm::StringLiteral convIn = "", conv = "", convOut = "";
+  /// Of Mamba 2; `mambaIn` holds the rows of the gate, of the convolution's inputs and of the time
+  /// steps, whose own names follow. The time steps' bias, A_log and D are tensors, not modules.
+  llvm::StringLiteral mambaIn = "", mambaNorm = "", mambaOut = "", timeStepBias = "", rates = "",
+                      skip = "";
   /// Latents: what makes them, their norms, and what makes heads of them. `queryDown` holds the
   /// queries' latent, where there is one; else `query` makes heads of the stream.
   llvm::StringLiteral queryDown = "", queryDownNorm = "", queryUp = "", latentDown = "",
@@ -34,9 +38,11 @@ struct NamingTable {
   llvm::StringLiteral latentUpKeys = "", latentUpValues = "";
   llvm::StringLiteral correctionBias = ""; ///< a tensor, not a module
   /// Where set, `expert` has no star, and these are tensors of all experts, with "_bias" after for
-  /// biases and `stackedSuffix` for matrices. The first holds the rows of gate and up in turn.
+  /// biases and `stackedSuffix` for matrices. The first holds the rows of gate and up, in turn or
+  /// one after the other.
   llvm::StringLiteral stackedGateUp = "", stackedDown = "", stackedSuffix = "";
   bool stackedTransposed = false; ///< the matrices are stored as [E, K, N]
+  bool stackedInTurn = true;
   QkvOrder qkvOrder = QkvOrder::Consecutive;
   bool transposed = false; ///< matrices of layers are stored as [K, N]
 

@@ -39,16 +39,19 @@ Value buildScale(OpBuilder &builder, Location loc, Value x, double factor) {
 }
 
 llvm::ArrayRef<llvm::StringLiteral> stateNames(const LayerKind &kind) {
-  static constexpr llvm::StringLiteral caches[] = {"k_cache", "v_cache"}, conv[] = {"conv_state"};
-  return kind.conv ? llvm::ArrayRef(conv) : llvm::ArrayRef(caches);
+  static constexpr llvm::StringLiteral caches[] = {"k_cache", "v_cache"}, conv[] = {"conv_state"},
+                                       mamba[] = {"conv_state", "recurrent_state"};
+  return kind.conv    ? llvm::ArrayRef(conv)
+         : kind.mamba ? llvm::ArrayRef(mamba)
+                      : llvm::ArrayRef(caches);
 }
 
 bool followsLength(const LayerKind &kind) {
-  return !kind.conv && kind.attention.rope.followsLength();
+  return kind.hasAttention() && kind.attention.rope.followsLength();
 }
 
 llvm::StringRef stateLayerName(const LayerKind &kind, bool numbered) {
-  return !numbered ? "layer" : kind.conv ? "state_layer" : "cache_layer";
+  return !numbered ? "layer" : kind.hasAttention() ? "cache_layer" : "state_layer";
 }
 
 llvm::SmallVector<llvm::StringRef> layerArguments(const LayerKind &kind, bool numbered) {
@@ -85,6 +88,10 @@ private:
   Heads ofLatents(Value x);
   Value attention(Value x);
   Value conv(Value x);
+  Value filtered(Value inputs);
+  Value mamba(Value x);
+  Value mix(Value x);
+  Location mixerLocation() const;
   Value ffn(Value x);
   Value added(Value stream, Value result, llvm::StringRef postNorm, Location loc);
   Value dense(Value x, const llvm::Twine &gate, const llvm::Twine &up, const llvm::Twine &down,
@@ -109,6 +116,7 @@ private:
   std::string attentionModule() const {
     return llvm::StringRef(names.query).rsplit('.').first.str();
   }
+  std::string mambaModule() const { return llvm::StringRef(names.mambaIn).rsplit('.').first.str(); }
   std::string ffnModule() const { return llvm::StringRef(names.up).rsplit('.').first.str(); }
   Value weight(const llvm::Twine &name) const { return weights.lookup(name.str()); }
 
@@ -293,11 +301,56 @@ Value LayerBuilder::conv(Value x) {
   Value b = part("_b"), c = part("_c"), value = part("_x");
   Location loc = at(names.conv);
   Value inputs = MulOp::create(builder, loc, b, value);
-  auto filtered = CausalConv1dOp::create(
-      builder, loc, inputs.getType(), states[0].getType(), inputs, weight(names.conv + ".weight"),
-      states[0], stateLayer, sequences, positions, weight(names.conv + ".bias"));
-  states[0] = filtered.getNext();
-  return linear(MulOp::create(builder, loc, c, filtered.getResult()), names.convOut);
+  return linear(MulOp::create(builder, loc, c, filtered(inputs)), names.convOut);
+}
+
+/// The layer's convolution of its inputs.
+Value LayerBuilder::filtered(Value inputs) {
+  auto result =
+      CausalConv1dOp::create(builder, at(names.conv), inputs.getType(), states[0].getType(), inputs,
+                             weight(names.conv + ".weight"), states[0], stateLayer, sequences,
+                             positions, weight(names.conv + ".bias"));
+  states[0] = result.getNext();
+  return result.getResult();
+}
+
+/// out(norm(silu(gate) * (scan + D x))) with x, B and C made by a convolution, and the scan linear
+/// attention with C for q, B for k and dt x for v.
+Value LayerBuilder::mamba(Value x) {
+  const MambaConfig &m = *kind.mamba;
+  std::string in = names.mambaIn.str();
+  Value gate = linear(x, in + "_gate"), inputs = linear(x, in + "_xbc"), dt = linear(x, in + "_dt");
+  Location loc = at(names.conv);
+  Type ofHeads = rowsType(builder, m.inner()), ofGroups = rowsType(builder, m.groups * m.stateDim);
+  auto parts = SplitOp::create(builder, loc, TypeRange{ofHeads, ofGroups, ofGroups},
+                               SiluOp::create(builder, loc, filtered(inputs)));
+  Value values = heads(parts.getResult(0), m.heads, m.headDim, names.conv),
+        keys = heads(parts.getResult(1), m.groups, m.stateDim, names.conv),
+        queries = heads(parts.getResult(2), m.groups, m.stateDim, names.conv);
+  dt = SoftplusOp::create(builder, at(names.timeStepBias), dt, weight(names.timeStepBias));
+  Value decay = DecayOp::create(builder, at(names.rates), dt, weight(names.rates));
+  loc = at(mambaModule());
+  auto scan =
+      LinearAttentionOp::create(builder, loc, values.getType(), states[1].getType(), queries, keys,
+                                ScaleHeadsOp::create(builder, loc, values, dt), decay, states[1],
+                                stateLayer, sequences, positions, /*beta=*/Value());
+  states[1] = scan.getNext();
+  Value skipped = ScaleHeadsOp::create(builder, at(names.skip), values, weight(names.skip));
+  Value sum = AddOp::create(builder, at(names.skip), scan.getResult(), skipped);
+  Value merged = MergeHeadsOp::create(builder, loc, ofHeads, sum);
+  loc = at(names.mambaNorm);
+  Value gated = MulOp::create(builder, loc, SiluOp::create(builder, loc, gate), merged);
+  Value grouped = heads(gated, m.groups, m.inner() / m.groups, names.mambaNorm);
+  Value normal = norm(grouped, names.mambaNorm, {.kind = NormKind::Rms, .eps = m.eps});
+  return linear(MergeHeadsOp::create(builder, loc, ofHeads, normal), names.mambaOut);
+}
+
+Value LayerBuilder::mix(Value x) {
+  return kind.conv ? conv(x) : kind.mamba ? mamba(x) : attention(x);
+}
+
+Location LayerBuilder::mixerLocation() const {
+  return kind.conv ? at(names.convOut) : kind.mamba ? at(names.mambaOut) : at(attentionModule());
 }
 
 /// The stream with the result of a block, through its norm and its multiplier.
@@ -394,13 +447,13 @@ void LayerBuilder::build() {
     return block.preNorms ? norm(stream, module, model.norm) : stream;
   };
   Value entered = before(x, names.attentionNorm);
-  Value mixed = kind.conv ? conv(entered) : attention(entered);
-  Value stream = added(x, mixed, names.postAttentionNorm,
-                       kind.conv ? at(names.convOut) : at(attentionModule()));
-  if (block.parallel != Parallel::SharedNorm)
-    entered = before(block.parallel == Parallel::No ? stream : x, names.ffnNorm);
-  Value result = added(stream, ffn(entered), names.postFfnNorm, at(ffnModule()));
-  states.insert(states.begin(), result);
+  Value stream = added(x, mix(entered), names.postAttentionNorm, mixerLocation());
+  if (!std::holds_alternative<std::monostate>(kind.ffn)) {
+    if (block.parallel != Parallel::SharedNorm)
+      entered = before(block.parallel == Parallel::No ? stream : x, names.ffnNorm);
+    stream = added(stream, ffn(entered), names.postFfnNorm, at(ffnModule()));
+  }
+  states.insert(states.begin(), stream);
   func::ReturnOp::create(builder, function.getLoc(), states);
 }
 

@@ -37,9 +37,10 @@ private:
   Location at(llvm::StringRef name) { return NameLoc::get(builder.getStringAttr(name)); }
 
   /// Layers whose keys and values have the same shapes and windows share a pair of caches; those
-  /// whose convolutions have the same filters, a state of their inputs.
+  /// whose convolutions have the same filters, a state of their inputs; and those with Mamba, a
+  /// state of both kinds.
   struct StateGroup {
-    std::tuple<bool, int64_t, int64_t, int64_t, int64_t> shape;
+    std::tuple<llvm::StringRef, int64_t, int64_t, int64_t, int64_t> shape;
     const LayerKind *kind; ///< one of those that share it
     int64_t layers = 0;
     size_t first = 0; ///< of its states among those of the model
@@ -47,8 +48,10 @@ private:
   static decltype(StateGroup::shape) stateShapeOf(const LayerKind &kind) {
     const AttentionConfig &a = kind.attention;
     if (kind.conv)
-      return {true, kind.conv->taps, 0, 0, 0};
-    return {false, a.kvHeads, a.headDim, a.valueDim, a.window.value_or(0)};
+      return {"conv", kind.conv->taps, 0, 0, 0};
+    if (const std::optional<MambaConfig> &m = kind.mamba)
+      return {"mamba", m->taps, m->channels(), m->heads, m->stateDim};
+    return {"attention", a.kvHeads, a.headDim, a.valueDim, a.window.value_or(0)};
   }
   const LayerKind &kindOf(size_t layer) const { return model.kinds[model.layers[layer]]; }
   StateGroup &groupOf(const LayerKind &kind);
@@ -97,6 +100,9 @@ llvm::SmallVector<Type> ModelImporter::stateTypes(const StateGroup &group) {
   Type f32 = builder.getF32Type();
   if (const std::optional<ShortConvConfig> &conv = group.kind->conv)
     return {RollingStateType::get(context, group.layers, model.hidden, f32, conv->taps)};
+  if (const std::optional<MambaConfig> &m = group.kind->mamba)
+    return {RollingStateType::get(context, group.layers, m->channels(), f32, m->taps),
+            RecurrentStateType::get(context, group.layers, m->heads, m->stateDim, m->headDim, f32)};
   const AttentionConfig &a = group.kind->attention;
   auto cache = [&](int64_t headDim) {
     return KvCacheType::get(context, group.layers, a.kvHeads, headDim, f32, a.window.value_or(0),

@@ -13,6 +13,8 @@ public:
 
   std::vector<LayerWeight> list() {
     attention();
+    if (std::holds_alternative<std::monostate>(kind.ffn))
+      return std::move(weights);
     blockNorms(model.block.parallel == Parallel::SharedNorm ? "" : names.ffnNorm, names.postFfnNorm,
                [&] {
                  if (auto *dense = std::get_if<DenseConfig>(&kind.ffn))
@@ -69,13 +71,16 @@ private:
   }
   void attention();
   void conv(const ShortConvConfig &conv);
+  void filters(int64_t channels, int64_t taps, bool bias);
+  void mamba(const MambaConfig &mamba);
   void projections();
   void qkNorms();
   void latent();
   void joinedHeads(llvm::StringRef suffix, int64_t rows, llvm::StringRef module, bool transposed);
   void dense(const DenseConfig &dense);
   void sparse(const SparseConfig &sparse);
-  void expert(const llvm::Twine &prefix, const DenseConfig &config);
+  std::optional<Rows> rowsOfGateUp(int64_t index, const DenseConfig &config);
+  void expert(const llvm::Twine &prefix, const DenseConfig &config, bool isShared);
   void stackedExperts(const SparseConfig &sparse);
 
   const ModelConfig &model;
@@ -171,10 +176,32 @@ void LayerLister::conv(const ShortConvConfig &conv) {
            Rows{names.convIn, first, first + hidden, 3 * hidden});
     first += hidden;
   }
-  weights.push_back({(names.conv + ".weight").str(), {hidden, conv.taps}});
-  if (conv.bias)
-    weights.push_back({(names.conv + ".bias").str(), {hidden}});
+  filters(hidden, conv.taps, conv.bias);
   linear(names.convOut, hidden, hidden, conv.bias);
+}
+
+void LayerLister::filters(int64_t channels, int64_t taps, bool bias) {
+  weights.push_back({(names.conv + ".weight").str(), {channels, taps}});
+  if (bias)
+    weights.push_back({(names.conv + ".bias").str(), {channels}});
+}
+
+/// The three products of the stream, a filter per channel, three numbers per head, the norm, and
+/// what makes the result.
+void LayerLister::mamba(const MambaConfig &mamba) {
+  int64_t first = 0, all = mamba.inner() + mamba.channels() + mamba.heads;
+  for (auto [part, rows] :
+       {std::pair("_gate", mamba.inner()), {"_xbc", mamba.channels()}, {"_dt", mamba.heads}}) {
+    linear(names.mambaIn + part, rows, hidden, mamba.bias,
+           Rows{names.mambaIn, first, first + rows, all});
+    first += rows;
+  }
+  filters(mamba.channels(), mamba.taps, mamba.convBias);
+  for (llvm::StringRef name : {names.timeStepBias, names.rates, names.skip})
+    weights.push_back({name.str(), {mamba.heads}});
+  weights.push_back(
+      {(names.mambaNorm + ".weight").str(), {mamba.groups, mamba.inner() / mamba.groups}});
+  linear(names.mambaOut, hidden, mamba.inner(), mamba.bias);
 }
 
 void LayerLister::attention() {
@@ -182,6 +209,8 @@ void LayerLister::attention() {
   blockNorms(names.attentionNorm, names.postAttentionNorm, [&] {
     if (kind.conv)
       return conv(*kind.conv);
+    if (kind.mamba)
+      return mamba(*kind.mamba);
     if (a.latent) {
       latent();
     } else {
@@ -194,21 +223,25 @@ void LayerLister::attention() {
   });
 }
 
+/// The rows of `index`, gate or up, in the tensor of both; none where each has one of its own.
+std::optional<LayerLister::Rows> LayerLister::rowsOfGateUp(int64_t index,
+                                                           const DenseConfig &config) {
+  if (names.gateUp.empty())
+    return std::nullopt;
+  return Rows{names.gateUp, index * config.inner, (index + 1) * config.inner, 2 * config.inner};
+}
+
 void LayerLister::dense(const DenseConfig &dense) {
-  std::optional<Rows> gate, up;
-  if (!names.gateUp.empty()) {
-    gate = {names.gateUp, 0, dense.inner, 2 * dense.inner};
-    up = {names.gateUp, dense.inner, 2 * dense.inner, 2 * dense.inner};
-  }
   if (dense.gated)
-    linear(names.gate, dense.inner, hidden, dense.bias, gate);
-  linear(names.up, dense.inner, hidden, dense.bias, up);
+    linear(names.gate, dense.inner, hidden, dense.bias, rowsOfGateUp(0, dense));
+  linear(names.up, dense.inner, hidden, dense.bias, rowsOfGateUp(1, dense));
   linear(names.down, hidden, dense.inner, dense.bias);
 }
 
-void LayerLister::expert(const llvm::Twine &prefix, const DenseConfig &config) {
-  linear(prefix + "." + names.expertGate, config.inner, hidden, config.bias);
-  linear(prefix + "." + names.expertUp, config.inner, hidden, config.bias);
+void LayerLister::expert(const llvm::Twine &prefix, const DenseConfig &config, bool isShared) {
+  auto rows = [&](int64_t index) { return isShared ? rowsOfGateUp(index, config) : std::nullopt; };
+  linear(prefix + "." + names.expertGate, config.inner, hidden, config.bias, rows(0));
+  linear(prefix + "." + names.expertUp, config.inner, hidden, config.bias, rows(1));
   linear(prefix + "." + names.expertDown, hidden, config.inner, config.bias);
 }
 
@@ -229,7 +262,9 @@ void LayerLister::stackedExperts(const SparseConfig &sparse) {
     if (sparse.expert.bias)
       add(name + ".bias", {experts, rows}, tensor + "_bias", /*transposed=*/false, part);
   };
-  TensorPart gate{.first = 0, .last = 1, .period = 2}, up{.first = 1, .last = 2, .period = 2};
+  int64_t run = names.stackedInTurn ? 1 : inner;
+  TensorPart gate{.first = 0, .last = run, .period = 2 * run},
+      up{.first = run, .last = 2 * run, .period = 2 * run};
   product(names.expertGate, names.stackedGateUp, inner, hidden, gate);
   product(names.expertUp, names.stackedGateUp, inner, hidden, up);
   product(names.expertDown, names.stackedDown, hidden, inner, {});
@@ -243,7 +278,7 @@ void LayerLister::sparse(const SparseConfig &sparse) {
   if (!names.stackedGateUp.empty())
     stackedExperts(sparse);
   else
-    expert(names.expert, sparse.expert);
+    expert(names.expert, sparse.expert, /*isShared=*/false);
   for (LayerWeight &weight : llvm::MutableArrayRef(weights).drop_front(first)) {
     if (weight.stacked)
       continue;
@@ -251,7 +286,7 @@ void LayerLister::sparse(const SparseConfig &sparse) {
     weight.shape.insert(weight.shape.begin(), sparse.experts);
   }
   for (int64_t i = 0; i < sparse.sharedExperts; ++i)
-    expert(sharedExpertName(names, i), sparse.shared);
+    expert(sharedExpertName(names, i), sparse.shared, /*isShared=*/true);
   if (sparse.sharedGate)
     linear(names.sharedExpertGate, 1, hidden, false);
 }

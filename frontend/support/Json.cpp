@@ -114,6 +114,25 @@ bool Builder::parse_error(std::size_t position, const std::string &,
                 llvm::Twine(column) + where() + ")");
 }
 
+/// Python writes infinity as a bare word, which JSON lacks: as a string, it is the value of a key
+/// that may have it.
+std::string quoteInfinity(llvm::StringRef text) {
+  std::string quoted;
+  bool inString = false;
+  while (!text.empty()) {
+    if (!inString && text.consume_front("Infinity")) {
+      bool isNegative = llvm::StringRef(quoted).ends_with("-");
+      quoted += isNegative ? "Infinity" : "\"Infinity\"";
+      continue;
+    }
+    size_t length = inString && text.starts_with("\\") ? std::min<size_t>(2, text.size()) : 1;
+    inString ^= text.front() == '"';
+    quoted += text.take_front(length);
+    text = text.drop_front(length);
+  }
+  return quoted;
+}
+
 } // namespace
 
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text, llvm::StringRef file,
@@ -138,7 +157,11 @@ llvm::Expected<llvm::json::Object> readJsonObject(llvm::StringRef path, const Js
   auto file = MappedFile::open(path);
   if (!file)
     return file.takeError();
-  auto value = parseJson(llvm::toStringRef(file->bytes()), path, limits);
+  llvm::StringRef text = llvm::toStringRef(file->bytes());
+  std::string quoted;
+  if (text.size() <= limits.bytes && text.contains("Infinity"))
+    text = quoted = quoteInfinity(text);
+  auto value = parseJson(text, path, limits);
   if (!value)
     return value.takeError();
   llvm::json::Object *object = value->getAsObject();

@@ -89,9 +89,25 @@ static llvm::Expected<Tensor> evalMergeHeads(MergeHeadsOp op, Scope &scope) {
   return reshaped(scope.tensor(op.getX()), op.getType());
 }
 
-// y[i] = x[rows[i]].
+// [T, N1 + N2 + ...] => [T, N1], [T, N2], ...
+static llvm::Expected<SmallVector<Value>> evalSplit(SplitOp op, Scope &scope) {
+  const Tensor &x = scope.tensor(op.getX());
+  SmallVector<Value> parts;
+  int64_t begin = 0;
+  for (mlir::Type type : op.getResultTypes()) {
+    Tensor part = Tensor::zerosOf(type, x.shape[0]);
+    int64_t width = part.shape[1];
+    for (int64_t t = 0; t < x.shape[0]; ++t)
+      llvm::copy(x.row(t).slice(begin, width), part.floats.begin() + t * width);
+    begin += width;
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
 static llvm::Expected<Value> evalProbe(ProbeOp op, Scope &scope) { return scope.get(op.getX()); }
 
+// y[i] = x[rows[i]].
 static llvm::Expected<Tensor> evalSelectRows(SelectRowsOp op, Scope &scope) {
   const Tensor &x = scope.tensor(op.getX()), &rows = scope.tensor(op.getRows());
   Tensor y = Tensor::zerosOf(op.getType(), rows.shape);
@@ -118,6 +134,7 @@ void addElementwiseOps(OpTable &table) {
   table.add(evalCast);
   table.add(evalSplitHeads);
   table.add(evalMergeHeads);
+  table.add(evalSplit);
   table.add(evalProbe);
   table.add(evalSelectRows);
 }

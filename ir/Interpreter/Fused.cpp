@@ -8,22 +8,6 @@ using namespace mlir;
 
 namespace mica::interp {
 
-// [T, N1 + N2 + ...] => [T, N1], [T, N2], ...
-static llvm::Expected<SmallVector<Value>> evalSplit(SplitOp op, Scope &scope) {
-  const Tensor &x = scope.tensor(op.getX());
-  SmallVector<Value> parts;
-  int64_t begin = 0;
-  for (mlir::Type type : op.getResultTypes()) {
-    Tensor part = Tensor::zerosOf(type, x.shape[0]);
-    int64_t width = part.shape[1];
-    for (int64_t t = 0; t < x.shape[0]; ++t)
-      llvm::copy(x.row(t).slice(begin, width), part.floats.begin() + t * width);
-    begin += width;
-    parts.push_back(std::move(part));
-  }
-  return parts;
-}
-
 // y[t, 0, i] = a cos(positions[t] * inv_freq[i]), y[t, 1, i] = a sin(...).
 static llvm::Expected<Tensor> evalRopeTable(RopeTableOp op, Scope &scope) {
   if (op.getLengths())
@@ -132,7 +116,6 @@ static llvm::Expected<Tensor> evalGatedLinear(GatedLinearOp op, Scope &scope) {
 }
 
 void addFusedOps(OpTable &table) {
-  table.add(evalSplit);
   table.add(evalRopeTable);
   table.add(evalQkvAppend);
   table.add(evalGatedLinear);

@@ -2,6 +2,8 @@
 
 #include "ir/Interpreter/Caches.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace mica::interp {
@@ -47,14 +49,56 @@ static llvm::Expected<SmallVector<Value>> evalCausalConv1d(CausalConv1dOp op, Sc
   return SmallVector<Value>{Value(std::move(y)), Value(next)};
 }
 
-// S[p] = decay[t] S[p - 1] + k[t] v[t]^T, y[t] = S[p]^T q[t], p = positions[t].
+// y[t, h] = log(1 + exp(x[t, h] + bias[h])).
+static llvm::Expected<Tensor> evalSoftplus(SoftplusOp op, Scope &scope) {
+  const Tensor &x = scope.tensor(op.getX()), &bias = scope.tensor(op.getBias());
+  Tensor y = Tensor::zeros(x.elementType, x.shape);
+  for (int64_t i = 0; i < y.getNumElements(); ++i) {
+    double sum = double(x.floats[i]) + bias.floats[i % x.rowSize()];
+    y.set(i, std::max(sum, 0.0) + std::log1p(std::exp(-std::abs(sum))));
+  }
+  return y;
+}
+
+// y[t, h] = exp(-exp(a_log[h]) dt[t, h]).
+static llvm::Expected<Tensor> evalDecay(DecayOp op, Scope &scope) {
+  const Tensor &dt = scope.tensor(op.getDt()), &rates = scope.tensor(op.getALog());
+  Tensor y = Tensor::zeros(dt.elementType, dt.shape);
+  for (int64_t i = 0; i < y.getNumElements(); ++i)
+    y.set(i, std::exp(-std::exp(double(rates.floats[i % dt.rowSize()])) * dt.floats[i]));
+  return y;
+}
+
+// y[t, h, d] = factors[t, h] x[t, h, d], or factors[h] x[t, h, d].
+static llvm::Expected<Tensor> evalScaleHeads(ScaleHeadsOp op, Scope &scope) {
+  if (!op.hasWeight())
+    if (llvm::Error error = checkSameRows(op, scope, {op.getX(), op.getFactors()}))
+      return error;
+  const Tensor &x = scope.tensor(op.getX()), &factors = scope.tensor(op.getFactors());
+  Tensor y = Tensor::zeros(x.elementType, x.shape);
+  for (int64_t i = 0; i < y.getNumElements(); ++i)
+    y.set(i, double(factors.floats[i / x.shape[2] % factors.getNumElements()]) * x.floats[i]);
+  return y;
+}
+
+/// u += scale * S^T x of a matrix S [keys, values].
+static void addProduct(ArrayRef<double> matrix, ArrayRef<float> x, double scale,
+                       llvm::MutableArrayRef<double> u) {
+  for (auto [i, factor] : llvm::enumerate(x))
+    for (auto [j, sum] : llvm::enumerate(u))
+      sum += scale * factor * matrix[i * u.size() + j];
+}
+
+// S[p] = decay[t] S[p - 1] + k[t] u[t]^T, y[t] = S[p]^T q[t], p = positions[t], where u[t] = v[t]
+// or, with beta, beta[t] (v[t] - decay[t] S[p - 1]^T k[t]).
 static llvm::Expected<SmallVector<Value>> evalLinearAttention(LinearAttentionOp op, Scope &scope) {
-  if (llvm::Error error = checkSameRows(
-          op, scope,
-          {op.getQ(), op.getK(), op.getV(), op.getDecay(), op.getSequences(), op.getPositions()}))
+  SmallVector<mlir::Value> rows = op.getTokenRows();
+  llvm::append_values(rows, op.getSequences(), op.getPositions());
+  if (llvm::Error error = checkSameRows(op, scope, rows))
     return std::move(error);
   const Tensor &q = scope.tensor(op.getQ()), &k = scope.tensor(op.getK()),
                &v = scope.tensor(op.getV()), &decay = scope.tensor(op.getDecay());
+  const Tensor *beta = op.getBeta() ? &scope.tensor(op.getBeta()) : nullptr;
   const CacheVersion &version = scope.cache(op.getState());
   Slots slots = slotsOf(op, scope);
   if (llvm::Error error = checkSlots(op, version, slots))
@@ -72,27 +116,35 @@ static llvm::Expected<SmallVector<Value>> evalLinearAttention(LinearAttentionOp 
           ArrayRef(state.data)
               .slice(state.offset(slots.layer, slots.sequences[t], position - 1), state.rowSize()),
           matrices.begin());
-    for (int64_t h = 0; h < heads; ++h)
-      for (int64_t i = 0; i < keys; ++i)
-        for (int64_t j = 0; j < values; ++j) {
-          double &s = matrices[(h * keys + i) * values + j];
-          s = s * decay.floats[t * heads + h] +
-              double(k.row(t)[h / perGroup * keys + i]) * v.row(t)[h * values + j];
-        }
-    write(state, slots, t, matrices);
-    for (int64_t h = 0; h < heads; ++h)
-      for (int64_t j = 0; j < values; ++j) {
-        double sum = 0;
-        for (int64_t i = 0; i < keys; ++i)
-          sum += q.row(t)[h / perGroup * keys + i] * matrices[(h * keys + i) * values + j];
-        y.set((t * heads + h) * values + j, sum);
+    for (int64_t h = 0; h < heads; ++h) {
+      auto matrix = llvm::MutableArrayRef(matrices).slice(h * keys * values, keys * values);
+      ArrayRef<float> key = k.row(t).slice(h / perGroup * keys, keys),
+                      value = v.row(t).slice(h * values, values);
+      for (double &s : matrix)
+        s *= decay.floats[t * heads + h];
+      SmallVector<double> u(value);
+      if (beta) {
+        addProduct(matrix, key, -1, u);
+        for (double &number : u)
+          number *= beta->floats[t * heads + h];
       }
+      for (int64_t i = 0; i < keys * values; ++i)
+        matrix[i] += key[i / values] * u[i % values];
+      SmallVector<double> sums(values);
+      addProduct(matrix, q.row(t).slice(h / perGroup * keys, keys), 1, sums);
+      for (int64_t j = 0; j < values; ++j)
+        y.set((t * heads + h) * values + j, sums[j]);
+    }
+    write(state, slots, t, matrices);
   }
   return SmallVector<Value>{Value(std::move(y)), Value(next)};
 }
 
 void addStateOps(OpTable &table) {
   table.add(evalCausalConv1d);
+  table.add(evalSoftplus);
+  table.add(evalDecay);
+  table.add(evalScaleHeads);
   table.add(evalLinearAttention);
 }
 

@@ -73,6 +73,16 @@ OpFoldResult MergeHeadsOp::fold(FoldAdaptor) {
   return {};
 }
 
+LogicalResult SplitOp::verify() {
+  int64_t columns = 0;
+  for (Value part : getParts()) {
+    if (failed(requireSameRows(*this, getX(), part)))
+      return failure();
+    columns += lastDim(part);
+  }
+  return requireSize(*this, "a row of x", lastDim(getX()), columns, "columns of all parts");
+}
+
 LogicalResult SelectRowsOp::verify() {
   if (shapeOf(getX()).getElementType() != shapeOf(getResult()).getElementType())
     return emitOpError("does not change the element type");

@@ -258,6 +258,26 @@ def Mica_MergeHeadsOp : Mica_PureOp<"merge_heads"> {
   let hasFolder = 1;
 }
 
+def Mica_SplitOp : Mica_PureOp<"split"> {
+  let summary = "rows split into their columns";
+  let description = [{
+    Splits [T, N1 + N2 + ...] into [T, N1], [T, N2], ...: views, never copies. Models split what a convolution makes of
+    several inputs; fusion, a merged matmul.
+
+    Example:
+    ```mlir
+    func.func @split(%qkv: tensor<?x128xf32>) {
+      %q, %k, %v = mica.split %qkv : tensor<?x128xf32> -> tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Mica_Rows32:$x);
+  let results = (outs Variadic<Mica_Rows32>:$parts);
+  let assemblyFormat = "$x attr-dict `:` type($x) `->` type($parts)";
+  let hasVerifier = 1;
+}
+
 def Mica_ProbeOp : Mica_PureOp<"probe", [AllTypesMatch<["x", "result"]>]> {
   let summary = "identity that records its operand";
   let description = [{

@@ -5,16 +5,6 @@
 using namespace mlir;
 using namespace mica;
 
-LogicalResult SplitOp::verify() {
-  int64_t columns = 0;
-  for (Value part : getParts()) {
-    if (failed(requireSameRows(*this, getX(), part)))
-      return failure();
-    columns += lastDim(part);
-  }
-  return requireSize(*this, "a row of x", lastDim(getX()), columns, "columns of all parts");
-}
-
 LogicalResult RopeTableOp::verify() {
   int64_t width = getRotaryDim();
   if (width < 2 || width % 2 != 0)

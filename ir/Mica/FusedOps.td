@@ -1,24 +1,5 @@
 // Ops created by fusion. Each is lowered as a whole by the pattern of its name.
 
-def Mica_SplitOp : Mica_PureOp<"split", [Mica_MadeByFusion]> {
-  let summary = "splits the columns of a merged matmul";
-  let description = [{
-    Splits [T, N1 + N2 + ...] into [T, N1], [T, N2], ...: views, never copies.
-
-    Example:
-    ```mlir
-    func.func @split(%qkv: tensor<?x128xf32>) {
-      %q, %k, %v = mica.split %qkv : tensor<?x128xf32> -> tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>
-      return
-    }
-    ```
-  }];
-  let arguments = (ins Mica_Rows32:$x);
-  let results = (outs Variadic<Mica_Rows32>:$parts);
-  let assemblyFormat = "$x attr-dict `:` type($x) `->` type($parts)";
-  let hasVerifier = 1;
-}
-
 def Mica_RopeTableOp : Mica_PureOp<"rope_table", [Mica_MadeByFusion, Mica_RotatesByPosition]> {
   let summary = "cosines and sines of rope for the positions of a step";
   let description = [{

@@ -35,6 +35,7 @@ def Mica_RowIndex : RankedTensorOf<[I32], [HasAnyRankOfPred<[1]>], "one number p
 def Mica_Keys : RankedTensorOf<[Mica_Compute, Mica_Int8],
     [HasAnyRankOfPred<[4]>, Mica_StaticFrom<2>], "keys or values [B, P, G, D]">;
 def Mica_Vector : RankedTensorOf<[Mica_Float], [HasStaticShapePred, HasAnyRankOfPred<[1]>], "a weight vector [N]">;
+def Mica_HeadFactors : AnyTypeOf<[Mica_Rows32, Mica_Vector], "numbers [T, H] in f32 or a weight vector [H]">;
 def Mica_Vectors : RankedTensorOf<[Mica_Float],
     [HasStaticShapePred, HasAnyRankOfPred<[2]>], "a weight vector for each expert [E, N]">;
 def Mica_Weight : AnyTypeOf<[Mica_Float, Mica_Block], "f32, bf16, f16 or !mica.block">;

@@ -22,6 +22,21 @@ LogicalResult CausalConv1dOp::verify() {
   return requireSameRows(*this, getX(), getPositions());
 }
 
+LogicalResult SoftplusOp::verify() {
+  return requireSize(*this, "bias", lastDim(getBias()), lastDim(getX()), "a number per column");
+}
+
+LogicalResult DecayOp::verify() {
+  return requireSize(*this, "a_log", lastDim(getALog()), lastDim(getDt()), "a number per head");
+}
+
+LogicalResult ScaleHeadsOp::verify() {
+  if (failed(requireSize(*this, "factors", lastDim(getFactors()), shapeOf(getX()).getDimSize(1),
+                         "a number per head")))
+    return failure();
+  return hasWeight() ? success() : requireSameRows(*this, getX(), getFactors());
+}
+
 LogicalResult LinearAttentionOp::verify() {
   RecurrentStateType state = getState().getType();
   RankedTensorType q = shapeOf(getQ()), v = shapeOf(getV());
@@ -36,8 +51,12 @@ LogicalResult LinearAttentionOp::verify() {
   if (groups == 0 || heads % groups != 0)
     return emitOpError() << heads << " heads of v are not a multiple of the " << groups
                          << " heads of q and k";
-  for (Value rows : {Value(getK()), Value(getV()), Value(getDecay()), Value(getSequences()),
-                     Value(getPositions())})
+  if (getBeta() &&
+      failed(requireSize(*this, "beta", lastDim(getBeta()), heads, "a number per head of v")))
+    return failure();
+  SmallVector<Value> others = getTokenRows();
+  llvm::append_values(others, getSequences(), getPositions());
+  for (Value rows : others)
     if (failed(requireSameRows(*this, getQ(), rows)))
       return failure();
   return success();

@@ -70,8 +70,12 @@ llvm::SmallVector<int64_t> TensorPart::shapeAround(llvm::ArrayRef<int64_t> shape
 }
 
 bool isStoredAs(llvm::ArrayRef<int64_t> stored, llvm::ArrayRef<int64_t> shape) {
-  return stored == shape || (stored.size() == 3 && shape.size() == 2 && stored[0] == shape[0] &&
-                             stored[1] == 1 && stored[2] == shape[1]);
+  if (stored == shape)
+    return true;
+  if (shape.size() != 2)
+    return false;
+  return (stored.size() == 3 && stored[0] == shape[0] && stored[1] == 1 && stored[2] == shape[1]) ||
+         (stored.size() == 1 && stored[0] == shape[0] * shape[1]);
 }
 
 } // namespace mica

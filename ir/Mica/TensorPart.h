@@ -48,8 +48,9 @@ struct TensorPart {
   }
 };
 
-/// Whether a tensor of shape `stored` is a matrix of `shape`: as it is, or with an axis of one in
-/// between, as filters [C, K] of a channel each are stored [C, 1, K].
+/// Whether a tensor of shape `stored` is a matrix of `shape`: as it is, with an axis of one in
+/// between, as filters [C, K] of a channel each are stored [C, 1, K], or as a vector, as gains
+/// [G, D] of groups are stored.
 bool isStoredAs(llvm::ArrayRef<int64_t> stored, llvm::ArrayRef<int64_t> shape);
 
 } // namespace mica

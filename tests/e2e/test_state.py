@@ -163,17 +163,22 @@ class ShortConvolutions(Rewinding):
         self.check_rewinds(self.program(), 3, ((0, 300), (292, 30), (261, 5), (205, 100), (100, 20), (3, 200), (200, 1)))
 
 
-# Heads of q and k, heads of v, keys and values of a head: of less than a vector, of no whole vectors, of Mamba 2.
-SCANS = {"odd": (1, 3, 5, 7), "groups": (2, 8, 16, 12), "own-keys": (4, 4, 17, 33), "wide": (1, 2, 128, 64)}
+# Heads of q and k, heads of v, keys and values of a head: of less than a vector, of no whole vectors, of Mamba 2; with
+# the delta rule as well.
+SIZES = {"odd": (1, 3, 5, 7), "groups": (2, 8, 16, 12), "own-keys": (4, 4, 17, 33), "wide": (1, 2, 128, 64)}
+SCANS = SIZES | {f"{name}-delta": sizes for name, sizes in SIZES.items()}
 
 
 def scan(name):
     """A model of two layers of linear attention, with a decay per token and head from 0 to 1."""
-    return harness.once(("scan", name), lambda: write_scan(harness.folder(f"scan-{name}"), *SCANS[name]))
+    return harness.once(("scan", name), lambda: write_scan(harness.folder(f"scan-{name}"), name.endswith("-delta"), *SCANS[name]))
 
 
-def write_scan(folder, groups, heads, keys, values):
+def write_scan(folder, delta, groups, heads, keys, values):
+    """Shares of the delta rule are given per token as well; its keys are small, since only short ones keep a state bounded."""
     weights = {"embed.weight": (64, 24), "decay.weight": (64, heads), "norm.weight": (24,)}
+    if delta:
+        weights["beta.weight"] = (64, heads)
     own = {"norm": (24,), "q": (groups * keys, 24), "k": (groups * keys, 24), "v": (heads * values, 24), "o": (24, heads * values)}
     weights |= {f"layers.{i}.{name}.weight": shape for i in range(2) for name, shape in own.items()}
 
@@ -184,11 +189,11 @@ def write_scan(folder, groups, heads, keys, values):
     q, v, decay = tensor("?", groups, keys), tensor("?", heads, values), tensor("?", heads)
     flat_q, flat_v = tensor("?", groups * keys), tensor("?", heads * values)
     arguments = ", ".join(f"%{name}: {tensor(*shape)}" for name, shape in own.items())
-    types = ", ".join([rows, decay, state, "index", tokens, tokens, *(tensor(*shape) for shape in own.values())])
+    types = ", ".join([rows, decay, *[decay] * delta, state, "index", tokens, tokens, *(tensor(*shape) for shape in own.values())])
     roles = ", ".join(f'%{role}: {tokens} {{mica.role = "{role}"}}' for role in ("tokens", "sequences", "positions", "logit_indices"))
     text = [f"""module @scan attributes {{mica.model = {{max_positions = {CONTEXT} : i64, bos = 1 : i64, eos = [2 : i64]}}}} {{
   {chr(10).join(f'mica.weight @"{name}" : {tensor(*shape)}' for name, shape in weights.items())}
-  func.func private @layer(%x: {rows}, %decay: {decay}, %state: {state}, %layer: index, %s: {tokens}, %p: {tokens}, {arguments})
+  func.func private @layer(%x: {rows}, %decay: {decay}, {f"%beta: {decay}, " if delta else ""}%state: {state}, %layer: index, %s: {tokens}, %p: {tokens}, {arguments})
       -> ({rows}, {state}) {{
     %n = mica.rmsnorm %x, %norm eps(1.0e-05) : {rows}, tensor<24xf32> -> {rows}
     %q1 = mica.linear %n, %q : {rows}, {tensor(*own["q"])} -> {flat_q}
@@ -197,7 +202,7 @@ def write_scan(folder, groups, heads, keys, values):
     %q2 = mica.split_heads %q1 : {flat_q} to {q}
     %k2 = mica.split_heads %k1 : {flat_q} to {q}
     %v2 = mica.split_heads %v1 : {flat_v} to {v}
-    %y, %next = mica.linear_attention %q2, %k2, %v2 decay(%decay : {decay}), %state[%layer]
+    %y, %next = mica.linear_attention %q2, %k2, %v2 decay(%decay : {decay}) {f"beta(%beta : {decay})" if delta else ""}, %state[%layer]
         at(%s, %p : {tokens}, {tokens}) : {q}, {v}, {state}
     %y1 = mica.merge_heads %y : {v} to {flat_v}
     %y2 = mica.linear %y1, %o : {flat_v}, {tensor(*own["o"])} -> {rows}
@@ -210,10 +215,14 @@ def write_scan(folder, groups, heads, keys, values):
     %decays = mica.get_weight @"decay.weight" : {tensor(64, heads)}
     %x0 = mica.embedding %tokens, %table : {tokens}, {tensor(64, 24)} -> {rows}
     %decay = mica.embedding %tokens, %decays : {tokens}, {tensor(64, heads)} -> {decay}"""]
+    if delta:
+        text += [f"""%betas = mica.get_weight @"beta.weight" : {tensor(64, heads)}
+    %beta = mica.embedding %tokens, %betas : {tokens}, {tensor(64, heads)} -> {decay}"""]
+    factors = "%decay, %beta" if delta else "%decay"
     for i in range(2):
         text += [f'%{name}_{i} = mica.get_weight @"layers.{i}.{name}.weight" : {tensor(*shape)}' for name, shape in own.items()]
         text += [f"%layer{i} = arith.constant {i} : index",
-                 f"%x{i + 1}, %state{i + 1} = func.call @layer(%x{i}, %decay, %state{i}, %layer{i}, %sequences, %positions, "
+                 f"%x{i + 1}, %state{i + 1} = func.call @layer(%x{i}, {factors}, %state{i}, %layer{i}, %sequences, %positions, "
                  + ", ".join(f"%{name}_{i}" for name in own) + f") : ({types}) -> ({rows}, {state})"]
     text += [f"""%chosen = mica.select_rows %x2, %logit_indices : {rows}, {tokens} -> {rows}
     %gain = mica.get_weight @"norm.weight" : tensor<24xf32>
@@ -231,6 +240,10 @@ def write_scan(folder, groups, heads, keys, values):
     decays = 1 - 10 ** rng.uniform(-4, -0.1, (64, heads))
     decays[3], decays[4] = 0, 1
     tensors["decay.weight"] = decays.astype("<f4")
+    if delta:
+        tensors["beta.weight"] = rng.uniform(0, 1, (64, heads)).astype("<f4")
+        for i in range(2):
+            tensors[f"layers.{i}.k.weight"] /= np.float32(np.sqrt(keys))
     checkpoint.write_tensors(pathlib.Path(folder) / "model.safetensors", tensors)
     path = pathlib.Path(folder) / "model.mlir"
     path.write_text("\n".join(text), encoding="utf-8")
@@ -250,13 +263,14 @@ class LinearAttention(Rewinding):
     def test_cuts(self):
         """Two sequences of uneven lengths, in chunks around those of the matrices."""
         ids = np.random.default_rng(7).integers(3, 64, 300).tolist()
-        built = program(scan("groups"), "--weights", "f32")
-        whole = built.generate([ids, ids[70:]], 4)
-        for chunk in (1, 7, 31, 32, 33, 63, 64, 65, 200):
-            got = built.generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
-            self.assertEqual(got[0], whole[0])
-            for a, b in zip(got[1], whole[1]):
-                self.close(a, b, 1e-5, f"chunks of {chunk}")
+        for name in ("groups", "groups-delta"):
+            built = program(scan(name), "--weights", "f32")
+            whole = built.generate([ids, ids[70:]], 4)
+            for chunk in (1, 7, 31, 32, 33, 63, 64, 65, 200):
+                got = built.generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
+                self.assertEqual(got[0], whole[0])
+                for a, b in zip(got[1], whole[1]):
+                    self.close(a, b, 1e-5, f"{name} in chunks of {chunk}")
 
     def test_what_is_kept(self):
         """Bytes of two layers of eight heads, whatever the length."""
@@ -268,5 +282,34 @@ class LinearAttention(Rewinding):
 
     def test_going_back(self):
         """A text is taken back by a draft, by all that the ring has and by more: the rows are those of a text read at once."""
-        self.check_rewinds(program(scan("groups"), "--weights", "f32"), 8,
-                           ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (96, 1), (64, 90), (3, 200)))
+        for name in ("groups", "groups-delta"):
+            self.check_rewinds(program(scan(name), "--weights", "f32"), 8,
+                               ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (96, 1), (64, 90), (3, 200)))
+
+
+class Mamba(Rewinding):
+    """Two states per layer, and no cache that grows."""
+
+    STATE = 3 * (64 * (48 + 2 * 2 * 10) + 6 * (2 * 10 * 8 + 64 * (10 + 8 + 1))) * 4
+
+    def test_what_is_kept(self):
+        """A ring of the convolution and matrices of six heads in each of three layers."""
+        said = json.loads(program(MODELS / "mamba2").run("info", "--json").stdout)
+        self.assertEqual((said["cache_bytes_per_token"], said["state_bytes"], said["cache_bytes"]), (0, self.STATE, self.STATE))
+        facts = json.loads(execute([harness.mica, "inspect", MODELS / "mamba2", "--json"]).stdout)
+        self.assertEqual((facts["layers"], facts["state_bytes"]), (3, self.STATE))
+
+    def test_cuts(self):
+        """Two sequences of uneven lengths, in chunks around those of the matrices."""
+        ids = np.random.default_rng(9).integers(3, 64, 300).tolist()
+        whole = program(MODELS / "mamba2").generate([ids, ids[70:]], 4)
+        for chunk in (1, 7, 63, 64, 65, 200):
+            got = program(MODELS / "mamba2").generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
+            self.assertEqual(got[0], whole[0])
+            for a, b in zip(got[1], whole[1]):
+                self.close(a, b, 1e-5, f"chunks of {chunk}")
+
+    def test_going_back(self):
+        """A text is taken back by a draft, by all that the rings have and by more: the rows are those of a text read at once."""
+        self.check_rewinds(program(MODELS / "mamba2"), 10,
+                           ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (64, 90), (3, 200)))

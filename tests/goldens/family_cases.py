@@ -89,6 +89,59 @@ def older_lfm2(config):
     return config
 
 
+MAMBA2 = {
+    "hidden_size": 24,
+    "num_hidden_layers": 3,
+    "num_heads": 6,
+    "head_dim": 8,
+    "state_size": 10,
+    "n_groups": 2,
+    "vocab_size": 64,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": None,
+}
+
+
+MAMBA = {
+    "mamba_n_heads": 6,
+    "mamba_d_head": 8,
+    "mamba_d_state": 10,
+    "mamba_n_groups": 2,
+}
+MULTIPLIERS = {
+    "embedding_multiplier": 7.0,
+    "residual_multiplier": 0.3,
+    "attention_multiplier": 0.25,
+    "logits_scaling": 3.0,
+}
+
+
+def older_hybrid(config):
+    config["time_step_limit"] = [0.0, float("inf")]
+    rope = config.pop("rope_parameters")
+    config["rope_theta"] = rope["rope_theta"]
+    config["torch_dtype"] = config.pop("dtype")
+    return config
+
+
+def older_granite_hybrid(config):
+    """As published: other names of the layer types."""
+    config["layer_types"] = ["attention" if t == "full_attention" else "mamba" for t in config["layer_types"]]
+    config["normalization_function"] = "rmsnorm"
+    config["init_method"] = "mup"
+    return older_hybrid(config)
+
+
+def older_mamba2(config):
+    """transformers 4 writes the limit of the time steps as Python's json has it, and a norm that it never leaves out."""
+    config["time_step_limit"] = [0.0, float("inf")]
+    config["rms_norm"] = True
+    config["norm_before_gate"] = False
+    config["torch_dtype"] = config.pop("dtype")
+    return config
+
+
 def older_gpt_neox(config):
     rope = config.pop("rope_parameters")
     config["rotary_emb_base"] = rope["rope_theta"]
@@ -551,5 +604,60 @@ CASES = {
         | {"eps": {"norm_eps": 1e-2}, "scaling": {"routed_scaling_factor": 1.0}, "normalize": {"norm_topk_prob": False}},
         margin_of=corrected_margin,
         older=older,
+    ),
+    "mamba2": Case(
+        "mamba2",
+        MAMBA2 | {"use_bias": True},
+        {"eps": {"layer_norm_epsilon": 1e-2}, "limit": {"time_step_limit": (0.0, 0.1)}},
+        older=older_mamba2,
+    ),
+    "mamba2-tied": Case(
+        "mamba2",
+        MAMBA2 | {"n_groups": 1, "use_conv_bias": False, "conv_kernel": 3, "tie_word_embeddings": True},
+        {"eps": {"layer_norm_epsilon": 1e-2}},
+    ),
+    "bamba": Case(
+        "bamba",
+        SMALL | MAMBA | {"attn_layer_indices": [1], "attention_bias": True, "mlp_bias": True, "mamba_proj_bias": True},
+        THETA | EPS | {"layers": {"time_step_limit": (0.0, 0.1)}},
+        older=older_hybrid,
+    ),
+    "granite-hybrid": Case(
+        "granitemoehybrid",
+        SMALL
+        | MAMBA
+        | MULTIPLIERS
+        | {
+            "num_hidden_layers": 4,
+            "layer_types": ["linear_attention", "full_attention", "linear_attention", "linear_attention"],
+            "position_embedding_type": "rope",
+            "num_local_experts": 5,
+            "num_experts_per_tok": 2,
+            "intermediate_size": 8,
+            "shared_intermediate_size": 12,
+            "attention_bias": True,
+            "tie_word_embeddings": True,
+        },
+        {"embedding": {"embedding_multiplier": 1.0}, "residual": {"residual_multiplier": 1.0},
+         "attention": {"attention_multiplier": 1.0}, "logits": {"logits_scaling": 1.0},
+         "positions": {"position_embedding_type": None}}
+        | THETA
+        | EPS,
+        older=older_granite_hybrid,
+    ),
+    "granite-hybrid-dense": Case(
+        "granitemoehybrid",
+        SMALL
+        | MAMBA
+        | MULTIPLIERS
+        | {
+            "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+            "position_embedding_type": "nope",
+            "num_local_experts": 0,
+            "num_experts_per_tok": 0,
+            "shared_intermediate_size": 28,
+            "mamba_conv_bias": False,
+        },
+        {"positions": {"position_embedding_type": "rope"}} | EPS,
     ),
 }

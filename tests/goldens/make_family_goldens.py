@@ -28,8 +28,11 @@ AGAINST_F64 = 2e-6
 
 
 def randomize(name, shape, rng, offset):
-    """Gains 1 + 0.2 N (without the 1 where the family adds it), biases 0.1 N, embeddings 0.1 N, others N / sqrt(fan in)."""
+    """Gains 1 + 0.2 N (without the 1 where the family adds it), biases 0.1 N, embeddings 0.1 N, others N / sqrt(fan in).
+    Mamba's A_log, dt_bias and D are N."""
     x = rng.standard_normal(shape, dtype=np.float32)
+    if name.endswith((".A_log", ".dt_bias", ".D")):
+        return x
     if name.endswith("bias") or "sinks" in name:
         return np.float32(0.1 if name.endswith("bias") else 1) * x
     if len(shape) == 1 or "norm" in name or "ln_" in name:
@@ -86,7 +89,8 @@ def without(model, kind, offset):
     with torch.no_grad():
         for name, value in tensors_of(model):
             if kind_of(name) == kind:
-                gain = value.dim() == 1 and not name.endswith("bias") or "norm" in name and name.endswith("weight")
+                gain = "norm" in name and name.endswith("weight") or value.dim() == 1 and not name.endswith(
+                    ("bias", ".A_log", ".D"))
                 value.fill_(1.0 - offset if gain and "sinks" not in name else 0.0)
     return model
 

@@ -80,8 +80,11 @@ def result_of(op):
 
 
 def head_norms(model, shared):
-    """Of heads, that is of tensors of three dimensions; a gain of one dimension is that of all heads."""
-    for _, op in model.pairs(*NORMS):
+    """Of heads, that is of tensors of three dimensions; a gain of one dimension is that of all heads. Mamba's norm is of the
+    groups of a row."""
+    for layer, op in model.pairs(*NORMS):
+        if any(user.name == "merge_heads" for user in layer.users(op)):
+            continue
         row, gain = re.findall(r"tensor<([^>]*)x[^x>]*>", op.text.rpartition(" : ")[2])[:2]
         if row.count("x") == 2 and ("x" not in gain) == shared:
             return True
@@ -154,8 +157,18 @@ def two_ropes(model):
 
 
 def activation(name, gated):
-    """Of dense networks; a gate's values are multiplied."""
-    return lambda model: any(any(user.name == "mul" for user in layer.users(op)) == gated for layer, op in model.pairs(name))
+    """Of dense networks; a gate's values are multiplied, and the product is what the last matrix multiplies."""
+
+    def test(model):
+        for layer, op in model.pairs(name):
+            products = [user for user in layer.users(op) if user.name == "mul"]
+            if not gated and not products:
+                return True
+            if gated and any(user.name == "linear" for product in products for user in layer.users(product)):
+                return True
+        return False
+
+    return test
 
 
 def scaled(*makers):
@@ -241,12 +254,14 @@ FEATURES = list(by_topic((
     ("ALiBi", "`attention .. alibi(..)`", has("attention", word="alibi(")),
     "Attention",
     ("sliding window, all layers", "`attention .. window(..)`",
-     lambda m: all("window(" in op.text for op in m.ops("attention"))),
+     lambda m: has("attention")(m) and all("window(" in op.text for op in m.ops("attention"))),
     ("sliding window, some layers", "`attention` with `window(..)` and without", some_without("attention", "window(")),
     ("attention softcapping", "`attention .. softcap(..)`", has("attention", word="softcap(")),
     ("scale other than 1 / sqrt(D)", "`attention .. scale(s)` with s not 1 / sqrt(D)", own_scale),
     ("attention sinks", "`attention .. sinks(..)`", has("attention", word="sinks(")),
-    ("short convolution instead of attention, some layers", "`causal_conv1d`", has("causal_conv1d")),
+    ("short convolution instead of attention, some layers", "`causal_conv1d` without `linear_attention`",
+     lambda m: any(layer.of("causal_conv1d") and not layer.of("linear_attention") for layer in m.layers)),
+    ("Mamba 2 instead of attention, some or all layers", "`causal_conv1d`, `decay`, `linear_attention`", has("decay")),
     "MLP and residuals",
     ("parallel residual, shared norm", "`linear` of the input of attention", parallel(("linear",))),
     ("parallel residual, two norms", "a norm of the residual stream before attention", parallel(NORMS)),

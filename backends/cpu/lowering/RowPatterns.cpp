@@ -113,21 +113,23 @@ struct LowerProbe : Lowering<ProbeOp> {
   }
 };
 
-/// An op whose kernel its types describe in full: a task per row of the last operand.
+/// An op whose kernel its types describe in full: a task per row of the operand `counted`.
 template <typename Op> struct LowerRows : Lowering<Op> {
   using Emit = void (*)(KernelBuilder &, ValueRange);
-  LowerRows(const TypeConverter &converter, MLIRContext *context, KernelLibrary &kernels, Emit emit)
-      : Lowering<Op>(converter, context, kernels), emit(emit) {}
+  LowerRows(const TypeConverter &converter, MLIRContext *context, KernelLibrary &kernels, Emit emit,
+            unsigned counted = 0)
+      : Lowering<Op>(converter, context, kernels), emit(emit), counted(counted) {}
   LogicalResult matchAndRewrite(Op op, typename Op::Adaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), this->kernels);
-    Value rows = launch.rowsOf(operands.getOperands().back());
+    Value rows = launch.rowsOf(operands.getOperands()[counted]);
     StringRef name = Op::getOperationName().drop_front(strlen("mica."));
     rewriter.replaceOp(op, launch(name, launch.parameters(), rows, operands.getOperands(),
                                   launch.empty(op.getType(), rows), emit));
     return success();
   }
   Emit emit;
+  unsigned counted;
 };
 
 // split_heads => expand_shape
@@ -195,9 +197,12 @@ void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConve
   MLIRContext *context = patterns.getContext();
   patterns.add<LowerRmsNorm, LowerLayerNorm, LowerQuantize, LowerProbe, LowerSplitHeads,
                LowerMergeHeads, LowerSplit>(converter, context, kernels);
-  patterns.add<LowerRows<SelectRowsOp>>(converter, context, kernels, emitSelectRows);
+  patterns.add<LowerRows<SelectRowsOp>>(converter, context, kernels, emitSelectRows, 1);
   patterns.add<LowerRows<SigmoidGateOp>>(converter, context, kernels, emitSigmoidGate);
   patterns.add<LowerRows<ConcatHeadsOp>>(converter, context, kernels, emitConcatHeads);
+  patterns.add<LowerRows<SoftplusOp>>(converter, context, kernels, emitSoftplus);
+  patterns.add<LowerRows<DecayOp>>(converter, context, kernels, emitDecay);
+  patterns.add<LowerRows<ScaleHeadsOp>>(converter, context, kernels, emitScaleHeads);
   patterns.add<LowerElementwise<ScaleOp>>(
       converter, context, kernels,
       [](KernelBuilder &b, ArrayRef<Value> v, float factor) {

@@ -50,15 +50,21 @@ struct LowerLinearAttention : Lowering<LinearAttentionOp> {
             ofRow = state.getKeyDim() + state.getValueDim(),
             rows = RecurrentStateType::kChunk / 2; // of the ring, on average
     int64_t numbers = state.getHeads() * (ofMatrix + rows * ofRow);
+    bool beta = !!op.getBeta();
+    SmallVector<Value> inputs{operands.getQ(), operands.getK(), operands.getV(),
+                              operands.getDecay()};
+    if (beta)
+      inputs.push_back(operands.getBeta());
+    llvm::append_values(inputs, operands.getSequences(), operands.getPositions(),
+                        operands.getLayer());
     rewriter.replaceOp(
         op,
-        launch("linear_attention", launch.parameters(state.getKeyDim(), state.getValueDim()), heads,
-               {operands.getQ(), operands.getK(), operands.getV(), operands.getDecay(),
-                operands.getSequences(), operands.getPositions(), operands.getLayer()},
-               {result, operands.getState()},
-               [&](KernelBuilder &b, ValueRange args) { emitLinearAttention(b, args, state); },
-               {.rowCacheBytes = numbers * static_cast<int64_t>(sizeof(float)),
-                .rowFlops = 2 * numbers}));
+        launch(
+            "linear_attention", launch.parameters(state.getKeyDim(), state.getValueDim(), beta),
+            heads, inputs, {result, operands.getState()},
+            [&](KernelBuilder &b, ValueRange args) { emitLinearAttention(b, args, state, beta); },
+            {.rowCacheBytes = numbers * static_cast<int64_t>(sizeof(float)) * (beta ? 2 : 1),
+             .rowFlops = 2 * numbers * (beta ? 2 : 1)}));
     return success();
   }
 };

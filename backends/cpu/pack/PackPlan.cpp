@@ -113,8 +113,10 @@ private:
     for (int64_t extent : tensor->shape)
       if (extent < 0 || llvm::MulOverflow(elements, extent, elements))
         return fail("is made of \"" + name + "\", whose shape is invalid");
-    bool fits =
-        plan_.columns == 1 || (!tensor->shape.empty() && tensor->shape.back() == plan_.columns);
+    // A vector may hold several rows, see isStoredAs.
+    ArrayRef<int64_t> shape = tensor->shape;
+    bool fits = plan_.columns == 1 || (!shape.empty() && shape.back() == plan_.columns) ||
+                (shape.size() == 1 && shape.front() % plan_.columns == 0);
     if (!fits || plan_.columns % tensor->blocks.elements() != 0 ||
         tensor->bytes.size() != size_t(tensor->stored().bytesOf(elements)))
       return fail("has rows of " + llvm::Twine(plan_.columns) + " elements, but \"" + name +

@@ -128,3 +128,51 @@ func.func private @f(!mica.recurrent_state<2 x 4 x 3 x 5 x bf16>)
 
 // expected-error @+1 {{a matrix of a recurrent state is at most 4096 x 4096, got 3 x 4097}}
 func.func private @f(!mica.recurrent_state<2 x 4 x 3 x 4097 x f32>)
+
+// -----
+
+func.func @f(%q: tensor<?x2x3xf32>, %v: tensor<?x4x5xf32>, %d: tensor<?x4xf32>, %b: tensor<?x2xf32>, %c: !mica.recurrent_state<2 x 4 x 3 x 5 x f32>, %l: index, %s: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.linear_attention' op beta has size 2, expected 4 (a number per head of v)}}
+  %y, %x = mica.linear_attention %q, %q, %v decay(%d : tensor<?x4xf32>) beta(%b : tensor<?x2xf32>), %c[%l] at(%s, %s : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x3xf32>, tensor<?x4x5xf32>, !mica.recurrent_state<2 x 4 x 3 x 5 x f32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<?x2x3xf32>, %v: tensor<?x4x5xf32>, %d: tensor<?x4xf32>, %b: tensor<7x4xf32>, %c: !mica.recurrent_state<2 x 4 x 3 x 5 x f32>, %l: index, %s: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.linear_attention' op operands and results differ in their number of rows: 'tensor<?x2x3xf32>' and 'tensor<7x4xf32>'}}
+  %y, %x = mica.linear_attention %q, %q, %v decay(%d : tensor<?x4xf32>) beta(%b : tensor<7x4xf32>), %c[%l] at(%s, %s : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x3xf32>, tensor<?x4x5xf32>, !mica.recurrent_state<2 x 4 x 3 x 5 x f32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %b: tensor<5xf32>) {
+  // expected-error @+1 {{'mica.softplus' op bias has size 5, expected 4 (a number per column)}}
+  %y = mica.softplus %x bias(%b) : tensor<?x4xf32>, tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %a: tensor<5xf32>) {
+  // expected-error @+1 {{'mica.decay' op a_log has size 5, expected 4 (a number per head)}}
+  %y = mica.decay %x, %a : tensor<?x4xf32>, tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4x3xf32>, %f: tensor<3xf32>) {
+  // expected-error @+1 {{'mica.scale_heads' op factors has size 3, expected 4 (a number per head)}}
+  %y = mica.scale_heads %x by(%f) : tensor<?x4x3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4x3xf32>, %f: tensor<5x4xf32>) {
+  // expected-error @+1 {{'mica.scale_heads' op operands and results differ in their number of rows: 'tensor<?x4x3xf32>' and 'tensor<5x4xf32>'}}
+  %y = mica.scale_heads %x by(%f) : tensor<?x4x3xf32>, tensor<5x4xf32>
+  return
+}

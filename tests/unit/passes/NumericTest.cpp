@@ -132,7 +132,8 @@ TEST_P(GoldenPassTest, KernelsKeepTheLogits) {
 /// Models with something between what fusion puts together: norms of all heads or of layers,
 /// multipliers, norms after blocks, plain networks, gates of shared experts or of convolutions.
 bool staysApart(StringRef name) {
-  return llvm::is_contained({"bloom",
+  return llvm::is_contained({"bamba",
+                             "bloom",
                              "cohere",
                              "deepseek-v2",
                              "deepseek-v2-biases",
@@ -148,8 +149,12 @@ bool staysApart(StringRef name) {
                              "xglm",
                              "xglm-padding",
                              "granite",
+                             "granite-hybrid",
+                             "granite-hybrid-dense",
                              "lfm2",
                              "lfm2-moe",
+                             "mamba2",
+                             "mamba2-tied",
                              "olmo2",
                              "qwen2-moe",
                              "stablelm",

@@ -2,10 +2,12 @@
 //
 // With p in the chunk that begins at position c, the recurrence unrolled is
 //
-//   y[p] = sum_{i = c..p} w[i] (q . k[i]) v[i] + w[c - 1] q^T S[c - 1],   w[i] = decay[i + 1..p]
+//   y[p] = sum_{i = c..p} w[i] (q . k[i]) u[i] + w[c - 1] q^T S[c - 1],   w[i] = decay[i + 1..p]
 //
 // where w is a product of decays, made from p downward: no exponentials, and no logarithms whose
-// sums cancel. The matrix of the next chunk is the same sum of k[i] v[i]^T.
+// sums cancel. The matrix of the next chunk is the same sum of k[i] u[i]^T. Without beta, u is v;
+// of the delta rule it is beta (v - what the same sum up to p - 1 gives for k instead of q). The
+// ring has u as the values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,13 +35,19 @@ struct Block {
 /// What the rows of a call share.
 class Scan {
 public:
-  Scan(KernelBuilder &b, ValueRange args, RecurrentStateType type)
-      : b(b), type(type), q(args[2]), k(args[3]), v(args[4]), decay(args[5]), sequences(args[6]),
-        positions(args[7]), layer(args[8]), y(args[9]), state(args[10]), keys(type.getKeyDim()),
-        values(type.getValueDim()),
+  Scan(KernelBuilder &b, ValueRange args, RecurrentStateType type, bool hasBeta)
+      : b(b), type(type), q(args[2]), k(args[3]), v(args[4]), decay(args[5]),
+        beta(hasBeta ? args[6] : Value()), keys(type.getKeyDim()), values(type.getValueDim()),
         headsOfGroup(type.getHeads() / cast<MemRefType>(q.getType()).getDimSize(1)),
         weights(b.stackBuffer({kChunk + 1}, b.getF32Type())),
-        scores(b.stackBuffer({kChunk}, b.getF32Type())) {}
+        scores(b.stackBuffer({kChunk}, b.getF32Type())) {
+    ValueRange rest = args.drop_front(hasBeta ? 7 : 6);
+    sequences = rest[0];
+    positions = rest[1];
+    layer = rest[2];
+    y = rest[3];
+    state = rest[4];
+  }
 
   void head(Value index);
 
@@ -57,31 +65,34 @@ private:
   void keep(Value row, Value position);
   void weigh(Value first, Value count);
   void closeChunk(Value chunk);
-  void score(Value row, Value first, Value count);
-  void read(Value row, Value position);
+  using Store = llvm::function_ref<void(Value column, Value live, Value sum)>;
+  void score(Value rows, Value row, Value first, Value count);
+  void read(Value rows, Value row, Value position, Value count, Store store);
+  void correct(Value row, Value position, Value count);
   Value keysBefore(Value chunk);
   void eachBlock(llvm::function_ref<void(const Block &)> body);
   SmallVector<Value> addScaled(const Block &block, Value scale, Value offset, ValueRange sums);
 
   KernelBuilder &b;
   RecurrentStateType type;
-  Value q, k, v, decay, sequences, positions, layer, y, state;
+  Value q, k, v, decay, beta, sequences, positions, layer, y, state; // beta may be null
   int64_t keys, values, headsOfGroup;
   Value weights, scores; // [0] is of the matrix, [1 + i] of position i of the chunk; of positions
   Value ofHead, group, sequence;
 };
 
-/// The row enters the ring.
+/// The row enters the ring; its values only if they are v.
 void Scan::keep(Value row, Value position) {
   Value toKeys = keysAt(position), toValues = valuesAt(position);
   b.eachVector(keys, [&](Value column, Value live) {
     b.storeVector(b.loadVector(k, {row, group, column}, live), state, place(b.add(toKeys, column)),
                   live);
   });
-  b.eachVector(values, [&](Value column, Value live) {
-    b.storeVector(b.loadVector(v, {row, ofHead, column}, live), state,
-                  place(b.add(toValues, column)), live);
-  });
+  if (!beta)
+    b.eachVector(values, [&](Value column, Value live) {
+      b.storeVector(b.loadVector(v, {row, ofHead, column}, live), state,
+                    place(b.add(toValues, column)), live);
+    });
   b.store(b.load(decay, {row, ofHead}), state, place(decayAt(position)));
 }
 
@@ -153,29 +164,28 @@ void Scan::closeChunk(Value chunk) {
   });
 }
 
-/// Scores of the positions of the chunk up to the row's own.
-void Scan::score(Value row, Value first, Value count) {
+/// Scores of the first `count` positions of the chunk for a row of q or k.
+void Scan::score(Value rows, Value row, Value first, Value count) {
   b.loop(b.idx(0), count, 1, [&](Value i) {
     Value from = keysAt(b.add(first, i));
     Value sums = b.eachVector(keys, b.splat(0), [&](Value column, Value live, Value sums) {
-      return b.fma(b.loadVector(q, {row, group, column}, live),
+      return b.fma(b.loadVector(rows, {row, group, column}, live),
                    b.loadVector(state, place(b.add(from, column)), live), sums);
     });
     b.store(b.mulf(b.reduceAdd(sums), b.load(weights, b.add(i, 1))), scores, i);
   });
 }
 
-void Scan::read(Value row, Value position) {
-  Value chunk = b.div(position, kChunk), first = b.mul(chunk, kChunk),
-        count = b.add(b.sub(position, first), 1);
-  weigh(first, count);
-  score(row, first, count);
+/// Stores what a row of q or k reads of the matrix and of the first `count` positions of the chunk.
+void Scan::read(Value rows, Value row, Value position, Value count, Store store) {
+  Value chunk = b.div(position, kChunk), first = b.mul(chunk, kChunk);
+  score(rows, row, first, count);
   Value from = matrix(chunk), before = keysBefore(chunk),
         kept = b.broadcast(b.load(weights, b.idx(0)));
   eachBlock([&](const Block &block) {
     SmallVector<Value> sums(block.lives.size(), b.splat(0));
     sums = b.carry(b.idx(0), before, 1, sums, [&](Value key, ValueRange carried) {
-      return addScaled(block, b.loadF32(q, {row, group, key}), b.add(from, b.mul(key, values)),
+      return addScaled(block, b.loadF32(rows, {row, group, key}), b.add(from, b.mul(key, values)),
                        carried);
     });
     for (Value &sum : sums)
@@ -184,7 +194,17 @@ void Scan::read(Value row, Value position) {
       return addScaled(block, b.load(scores, i), valuesAt(b.add(first, i)), carried);
     });
     for (auto [index, live, sum] : llvm::enumerate(block.lives, sums))
-      b.storeVector(sum, y, {row, ofHead, block.at(b, b.idx(0), index)}, live);
+      store(block.at(b, b.idx(0), index), live, sum);
+  });
+}
+
+/// The row's values: a share beta of what v has and the state before the row does not. `count`
+/// positions of the chunk precede it.
+void Scan::correct(Value row, Value position, Value count) {
+  Value share = b.broadcast(b.loadF32(beta, {row, ofHead})), to = valuesAt(position);
+  read(k, row, position, count, [&](Value column, Value live, Value sum) {
+    Value missing = b.subf(b.loadVector(v, {row, ofHead, column}, live), sum);
+    b.storeVector(b.mulf(share, missing), state, place(b.add(to, column)), live);
   });
 }
 
@@ -199,13 +219,20 @@ void Scan::head(Value index) {
     b.when(arith::AndIOp::create(b, isFirst, hasBefore),
            [&] { closeChunk(b.div(position, kChunk)); });
     keep(row, position);
-    read(row, position);
+    Value inChunk = b.rem(position, kChunk), count = b.add(inChunk, 1);
+    weigh(b.sub(position, inChunk), count);
+    if (beta)
+      correct(row, position, inChunk);
+    read(q, row, position, count, [&](Value column, Value live, Value sum) {
+      b.storeVector(sum, y, {row, ofHead, column}, live);
+    });
   });
 }
 
 } // namespace
 
-void mica::cpu::emitLinearAttention(KernelBuilder &b, ValueRange args, RecurrentStateType type) {
-  Scan scan(b, args, type);
+void mica::cpu::emitLinearAttention(KernelBuilder &b, ValueRange args, RecurrentStateType type,
+                                    bool hasBeta) {
+  Scan scan(b, args, type, hasBeta);
   b.loop(args[0], args[1], 1, [&](Value index) { scan.head(index); });
 }

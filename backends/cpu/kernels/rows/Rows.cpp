@@ -203,6 +203,45 @@ void mica::cpu::emitSigmoidGate(KernelBuilder &b, ValueRange args) {
   });
 }
 
+/// y[t, h] = compute(x[t, h], vector[h]).
+static void emitWithVector(KernelBuilder &b, ValueRange args,
+                           llvm::function_ref<Value(Value, Value)> compute) {
+  Value x = args[2], vector = args[3], y = args[4];
+  b.loop(args[0], args[1], 1, [&](Value row) {
+    b.eachVector(columnsOf(y), [&](Value column, Value live) {
+      Value values = b.loadVector(x, {row, column}, live);
+      b.storeVector(compute(values, b.loadVector(vector, column, live)), y, {row, column}, live);
+    });
+  });
+}
+
+void mica::cpu::emitSoftplus(KernelBuilder &b, ValueRange args) {
+  emitWithVector(b, args, [&](Value x, Value bias) {
+    // log(1 + exp(s)) = max(s, 0) + log(1 + exp(-|s|)), which does not overflow.
+    Value sum = b.addf(x, bias), negative = b.subf(b.splat(0), sum);
+    Value small = b.exp(b.minf(sum, negative));
+    return b.addf(b.maxf(sum, b.splat(0)), math::Log1pOp::create(b, small));
+  });
+}
+
+void mica::cpu::emitDecay(KernelBuilder &b, ValueRange args) {
+  emitWithVector(b, args, [&](Value dt, Value rate) {
+    return b.exp(b.subf(b.splat(0), b.mulf(b.exp(rate), dt)));
+  });
+}
+
+void mica::cpu::emitScaleHeads(KernelBuilder &b, ValueRange args) {
+  Value x = args[2], factors = args[3], y = args[4];
+  bool ofRows = cast<MemRefType>(factors.getType()).getRank() == 2;
+  eachInnerRow(b, args, x, [&](ArrayRef<Value> row) {
+    Value factor = b.broadcast(b.loadF32(factors, ofRows ? row : row.drop_front()));
+    b.eachVector(columnsOf(y), [&](Value column, Value live) {
+      b.storeVector(b.mulf(factor, b.loadVector(x, at(row, column), live)), y, at(row, column),
+                    live);
+    });
+  });
+}
+
 void mica::cpu::emitSelectRows(KernelBuilder &b, ValueRange args) {
   Value x = args[2], rows = args[3], y = args[4];
   b.loop(args[0], args[1], 1, [&](Value row) {

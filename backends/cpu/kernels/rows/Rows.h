@@ -36,6 +36,13 @@ void emitSelectRows(KernelBuilder &b, mlir::ValueRange args);
 /// y = x times the logistic function of the row's own number.
 void emitSigmoidGate(KernelBuilder &b, mlir::ValueRange args);
 
+/// x [T, H], bias [H], y: formula of mica.softplus. A task is a row.
+void emitSoftplus(KernelBuilder &b, mlir::ValueRange args);
+/// dt [T, H], a_log [H], y: formula of mica.decay. A task is a row.
+void emitDecay(KernelBuilder &b, mlir::ValueRange args);
+/// x [T, H, D], factors [T, H] or [H], y: formula of mica.scale_heads. A task is a row.
+void emitScaleHeads(KernelBuilder &b, mlir::ValueRange args);
+
 /// tokens i32 [T], table [V, C] or packed, y [T, C]. A task is a row.
 void emitEmbedding(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &table);
 

@@ -308,6 +308,102 @@ TEST(Lfm2, HasConvolutionsAndAttention) {
                         "conv are supported"));
 }
 
+/// A config of mamba2, changed.
+llvm::Expected<ModelConfig> asMamba2(llvm::StringRef changes) {
+  return configOf(R"({"model_type": "mamba2", "hidden_size": 24, "num_hidden_layers": 3,
+                      "num_heads": 6, "head_dim": 8, "state_size": 10, "n_groups": 2,
+                      "vocab_size": 64})",
+                  changes);
+}
+
+TEST(Mamba2, HasNeitherAttentionNorMlp) {
+  auto model = asMamba2(R"({"use_conv_bias": false})");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  ASSERT_EQ(model->kinds.size(), 1u);
+  const LayerKind &kind = model->kinds[0];
+  EXPECT_EQ(kind.name, "mamba");
+  EXPECT_FALSE(kind.hasAttention());
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(kind.ffn));
+  ASSERT_TRUE(kind.mamba);
+  EXPECT_EQ(kind.mamba->inner(), 48);
+  EXPECT_EQ(kind.mamba->channels(), 48 + 2 * 2 * 10);
+  EXPECT_EQ(kind.mamba->taps, 4);
+  EXPECT_FALSE(kind.mamba->convBias || kind.mamba->bias);
+  EXPECT_EQ(model->maxPositions, 1 << 20) << "nothing limits it";
+}
+
+TEST(Mamba2, RefusesSizesThatDisagree) {
+  auto problem = [](llvm::StringRef changes) {
+    return llvm::toString(asMamba2(changes).takeError());
+  };
+  EXPECT_THAT(problem(R"({"num_heads": 5})"),
+              HasSubstr("has 5 Mamba heads of size 8, expected a size of 48 in all"));
+  EXPECT_THAT(problem(R"({"n_groups": 4})"),
+              HasSubstr("has 6 Mamba heads, not a multiple of its 4 groups"));
+  EXPECT_THAT(problem(R"({"conv_kernel": 33})"), HasSubstr("conv_kernel"));
+  EXPECT_THAT(problem(R"({"time_step_limit": [0.001, 0.1]})"), HasSubstr("\"time_step_limit\""));
+  EXPECT_THAT(problem(R"({"rms_norm": false})"), HasSubstr("\"rms_norm\""));
+  EXPECT_EQ(problem(R"({"time_step_limit": [0.0, "Infinity"]})"), "");
+}
+
+/// The sizes of Mamba in a hybrid of 64 columns.
+constexpr const char *mambaSizes =
+    R"("mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_state": 10, "mamba_n_groups": 2, )";
+
+TEST(Bamba, HasMambaAndAttention) {
+  auto readAs = [](llvm::StringRef more) {
+    return asFamily("bamba", "BambaForCausalLM", (mambaSizes + more).str());
+  };
+  auto model = readAs(R"("attn_layer_indices": [1, 3])");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 0, 1, 0}));
+  EXPECT_EQ(model->kinds[0].name, "dense_mamba");
+  ASSERT_TRUE(model->kinds[0].mamba);
+  EXPECT_EQ(model->kinds[0].mamba->channels(), 128 + 2 * 2 * 10);
+  EXPECT_TRUE(model->kinds[0].mamba->convBias);
+  EXPECT_TRUE(model->kinds[1].hasAttention());
+  EXPECT_EQ(model->kinds[1].attention.rope.dimensions, 4) << "half of each head";
+  auto all = readAs(R"("attn_layer_indices": null)");
+  ASSERT_TRUE(bool(all)) << llvm::toString(all.takeError());
+  EXPECT_EQ(all->kinds.size(), 1u);
+  EXPECT_FALSE(all->kinds[0].hasAttention()) << "without any rule all layers have Mamba";
+  EXPECT_THAT(llvm::toString(readAs(R"("mamba_n_heads": 9)").takeError()),
+              HasSubstr("has 9 Mamba heads of size 16, expected a size of 128 in all"));
+}
+
+TEST(GraniteMoeHybrid, HasASharedNetworkAndPerhapsExperts) {
+  auto readAs = [](llvm::StringRef more) {
+    return asFamily("granitemoehybrid", "GraniteMoeHybridForCausalLM",
+                    (mambaSizes + llvm::Twine(R"("shared_intermediate_size": 96, "layer_types": [
+                        "mamba", "attention", "linear_attention", "full_attention", "mamba"], )") +
+                     more)
+                        .str());
+  };
+  auto model = readAs(R"("num_local_experts": 4, "position_embedding_type": "rope")");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 0, 1, 0}));
+  EXPECT_EQ(model->kinds[0].name, "sparse_mamba");
+  EXPECT_EQ(model->kinds[1].attention.rope.dimensions, 8);
+  const auto &sparse = std::get<SparseConfig>(model->kinds[1].ffn);
+  EXPECT_EQ(sparse.expert.inner, 172);
+  EXPECT_EQ(sparse.shared.inner, 96);
+  EXPECT_TRUE(sparse.normalize) << "the softmax is of the chosen scores";
+  auto dense = readAs(R"("num_local_experts": 0, "num_experts_per_tok": 0)");
+  ASSERT_TRUE(bool(dense)) << llvm::toString(dense.takeError());
+  EXPECT_EQ(dense->kinds[0].name, "dense_mamba");
+  EXPECT_EQ(std::get<DenseConfig>(dense->kinds[0].ffn).inner, 96);
+  EXPECT_EQ(dense->kinds[1].attention.rope.dimensions, 0) << "no positions";
+  auto problem = [&](llvm::StringRef more) { return llvm::toString(readAs(more).takeError()); };
+  EXPECT_THAT(problem(R"("num_experts_per_tok": 0)"),
+              HasSubstr("chooses 0 experts per token of 8"));
+  EXPECT_THAT(problem(R"("position_embedding_type": "alibi")"),
+              HasSubstr("has the position_embedding_type \"alibi\", only rope and nope are "
+                        "supported"));
+  EXPECT_THAT(problem(R"("layer_types": ["mamba", "conv", "mamba", "mamba", "mamba"])"),
+              HasSubstr("only full_attention, attention, linear_attention and mamba are "
+                        "supported"));
+}
+
 TEST(Lfm2, HasExpertsBehindDenseLayers) {
   auto readAs = [](llvm::StringRef more) {
     return asFamily("lfm2_moe", "Lfm2MoeForCausalLM",

@@ -81,6 +81,18 @@ TEST(Json, FileMustHoldAnObject) {
   EXPECT_EQ(messageOf(readJsonObject(path)), path + ": does not hold a JSON object; correct it");
 }
 
+/// Python writes infinity as a bare word.
+TEST(Json, FilesMayHoldInfinity) {
+  TestFolder folder;
+  auto value = readJsonObject(
+      folder.write("a.json", R"({"a": [0, Infinity], "\\\"Infinity": "an Infinity\\"})"));
+  ASSERT_TRUE(bool(value)) << llvm::toString(value.takeError());
+  EXPECT_EQ(shown(llvm::json::Value(std::move(*value))),
+            R"({"\\\"Infinity":"an Infinity\\","a":[0,"Infinity"]})");
+  EXPECT_THAT(messageOf(readJsonObject(folder.write("b.json", R"({"a": -Infinity})"))),
+              HasSubstr("near key \"a\""));
+}
+
 TEST(InputError, StaysOnOneLine) {
   EXPECT_EQ(messageOf(inputError("a\nb", "is\twrong", "do\rit")), "a?b: is?wrong; do?it");
   EXPECT_EQ(inQuotes("a\n\"\x80"), "\"a\\0A\\22\\80\"");

@@ -14,6 +14,16 @@ func.func private @scan(%q: tensor<?x2x16xf32>, %v: tensor<?x8x12xf32>, %d: tens
   return %y, %next : tensor<?x8x12xf32>, !state
 }
 
+// Shares of the delta rule follow the decays; they have a kernel of their own.
+// CHECK-LABEL: func.func private @delta
+// CHECK: exec.launch @linear_attention_0 tasks(%{{.*}}) ins(%{{.*}}, %{{.*}}, %{{.*}}, %[[SHARES:[^,]*]], %[[SHARES]], {{.*}} : tensor<?x2x16xf32>, {{.*}}) outs(%{{.*}}, %{{.*}} : tensor<?x8x12xf32>, tensor<10x?x8x2240xf32>)
+func.func private @delta(%q: tensor<?x2x16xf32>, %v: tensor<?x8x12xf32>, %d: tensor<?x8xf32>, %state: !state, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
+    -> (tensor<?x8x12xf32>, !state) {
+  %y, %next = mica.linear_attention %q, %q, %v decay(%d : tensor<?x8xf32>) beta(%d : tensor<?x8xf32>), %state[%layer]
+      at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x16xf32>, tensor<?x8x12xf32>, !state
+  return %y, %next : tensor<?x8x12xf32>, !state
+}
+
 // A matrix is made at multiples of 32 positions only; the row enters the ring before it is read.
 // CHECK-LABEL: func.func private @linear_attention(
 // CHECK-SAME: cost = #exec.cost<{{.*}}row_cache_bytes = 20480

@@ -114,6 +114,38 @@ TEST_P(KernelTest, SigmoidGate) {
   check(cases);
 }
 
+TEST_P(KernelTest, TimeSteps) {
+  std::vector<KernelCase> cases;
+  for (const char *op : {"softplus %x bias(%w)", "decay %x, %w"})
+    for (int columns : {1, 17, 64})
+      cases.push_back(makeCase(
+          "{op}_{N}", R"(
+  mica.weight @{name}.w : tensor<{N}xf32>
+  func.func @{name}(%x: tensor<?x{N}xf32>) -> tensor<?x{N}xf32> {
+    %w = mica.get_weight @{name}.w : tensor<{N}xf32>
+    %y = mica.{text} : tensor<?x{N}xf32>, tensor<{N}xf32>
+    return %y : tensor<?x{N}xf32>
+  })",
+          {{"op", llvm::StringRef(op).split(' ').first.str()}, {"text", op}, {"N", columns}},
+          1e-6));
+  check(cases);
+}
+
+TEST_P(KernelTest, ScaleHeads) {
+  std::vector<KernelCase> cases;
+  for (int size : {2, 20, 64})
+    cases.push_back(makeCase("scale_heads_{D}", R"(
+  mica.weight @{name}.w : tensor<3xf32>
+  func.func @{name}(%x: tensor<?x3x{D}xf32>, %f: tensor<?x3xf32>) -> tensor<?x3x{D}xf32> {
+    %w = mica.get_weight @{name}.w : tensor<3xf32>
+    %y = mica.scale_heads %x by(%f) : tensor<?x3x{D}xf32>, tensor<?x3xf32>
+    %z = mica.scale_heads %y by(%w) : tensor<?x3x{D}xf32>, tensor<3xf32>
+    return %z : tensor<?x3x{D}xf32>
+  })",
+                             {{"D", size}}, 1e-6));
+  check(cases);
+}
+
 /// A gain for each head.
 TEST_P(KernelTest, NormsOfHeads) {
   std::vector<KernelCase> cases;

@@ -1,0 +1,45 @@
+#include "frontend/families/Families.h"
+
+namespace mica {
+
+using H = Hyperparameters;
+
+// Mamba 2 in most layers, attention in the others; half of each head is rotated.
+llvm::Expected<const Family *> chooseBamba(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"BambaForCausalLM"};
+  static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
+    names.finalNorm = "model.final_layernorm";
+    names.ffnNorm = "pre_ff_layernorm";
+    names.gate = "feed_forward.gate_proj";
+    names.up = "feed_forward.up_proj";
+    names.down = "feed_forward.down_proj";
+    nameMamba(names);
+  });
+  static constexpr KeyRule own[] = {
+      {"rms_norm_eps", &H::eps, ranges::eps, 1e-5},
+      {"num_key_value_heads", &H::kvHeads, ranges::heads, int64_t(8), Null::Allowed},
+      optionalKey("attn_layer_indices", &H::attentionLayers),
+      {"attention_bias", &H::attentionBias, {}, false},
+      {"mlp_bias", &H::mlpBias, {}, false},
+  };
+  static constexpr FixedKey fixed[] = {{"hidden_act", R"(["silu", "swish"])"}, timeStepLimit};
+  static constexpr IgnoredKeyRow ignoredKeys[] = {
+      {"attn_rotary_emb", "is overridden by the share of a head that is rotated"},
+      {"mamba_chunk_size", "does not change results"},
+      {"num_logits_to_keep", "selects outputs of Python code"},
+      {"z_loss_coefficient", "only affects training"},
+  };
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, mambaKeys, commonKeys()};
+  static const Family family = {
+      .name = "bamba",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = fixed,
+      .traits = {.otherMixer = Mixer::Mamba, .partialRotary = 0.5},
+      .names = &names,
+      .ignoredKeys = ignoredKeys,
+  };
+  return &family;
+}
+
+} // namespace mica
