@@ -46,7 +46,8 @@ def Cpu_TargetAttr : AttrDef<Cpu_Dialect, "Target"> {
     Cpu_Flag<"dot products of bytes in vectors of `vector_bits`">:$int8_dot,
     Cpu_Flag<"products of bf16 in tile registers (AMX)">:$tiles,
     Cpu_Flag<"whether prefetches of several pages in turn make memory faster">:$prefetch_pages,
-    DefaultValuedParameter<"int64_t", "0", "how many bytes ahead loops over weights in blocks prefetch">:$prefetch_bytes,
+    DefaultValuedParameter<"int64_t", "0", "how many bytes ahead loops over weights in blocks prefetch">
+        :$prefetch_bytes,
     AttrParameter<"::mlir::ArrayAttr", "the instruction sets that code may use">:$features);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
