@@ -91,7 +91,7 @@ def older_lfm2(config):
 
 MAMBA2 = {
     "hidden_size": 24,
-    "num_hidden_layers": 3,
+    "num_hidden_layers": 2,
     "num_heads": 6,
     "head_dim": 8,
     "state_size": 10,

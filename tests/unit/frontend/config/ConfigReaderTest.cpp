@@ -79,9 +79,9 @@ TEST(ConfigReader, AcceptsFixedKeysWithTheirValuesOnly) {
 
 TEST(ConfigReader, RefusesUnknownModelTypes) {
   EXPECT_THAT(
-      llamaProblem(R"({"model_type": "mamba"})"),
-      MatchesRegex("config.json: has the model_type \"mamba\", which is unknown; choose a model of "
-                   "one of the types .*, llama, minimind, .*qwen3, qwen3_moe.*"));
+      llamaProblem(R"({"model_type": "rwkv7"})"),
+      MatchesRegex("config.json: has the model_type \"rwkv7\", which is unknown; choose a model of "
+                   "one of the types .*, llama, mamba2, .*qwen3, qwen3_moe.*"));
   for (auto [type, nearest] : std::initializer_list<std::pair<llvm::StringRef, llvm::StringRef>>{
            {"qwen3_5", "qwen3"},
            {"qwen3_next", "qwen3"},
@@ -91,7 +91,7 @@ TEST(ConfigReader, RefusesUnknownModelTypes) {
            {"phi", "phi3"},
            {"olmo3", "olmo2"},
            {"GPT2", "gpt2"},
-           {"granitemoehybrid", "granite"}})
+           {"granitemoe", "granite"}})
     EXPECT_THAT(
         llamaProblem(("{\"model_type\": \"" + type + "\"}").str()),
         HasSubstr(("has the model_type \"" + type + "\", which is unknown (the nearest is \"" +

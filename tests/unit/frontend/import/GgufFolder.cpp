@@ -34,6 +34,8 @@ std::string GgufFolder::architecture() const {
       config.family == "gemma2" && attention.scale != 1 / std::sqrt(double(attention.headDim));
   // Nor of the activation, which is that of the architecture.
   bool hasOwnActivation = is([](const LayerKind &kind) {
+    if (std::holds_alternative<std::monostate>(kind.ffn))
+      return false;
     auto *dense = std::get_if<DenseConfig>(&kind.ffn);
     Activation own = (dense ? *dense : std::get<SparseConfig>(kind.ffn).expert).activation;
     return own == Activation::Relu2 || own == Activation::QuickGelu;
