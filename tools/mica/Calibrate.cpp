@@ -106,6 +106,7 @@ Expected<std::map<ProbePlace, std::vector<float>>> readMeanSquares(StringRef pat
     Expected<std::vector<double>> sums = reader->take<double>(1, (*record)->columns);
     if (!sums)
       return sums.takeError();
+    // No test: programs write no such sums.
     if ((*record)->rows <= 0)
       return inputError(path, "has column sums of no rows", "run the program again");
     std::vector<float> &means = all[{(*record)->layer, (*record)->name.str()}];
@@ -221,6 +222,7 @@ private:
     for (auto &[place, columns] : *means)
       if (const std::set<std::string> *sources = products.find(place))
         for (const std::string &source : *sources)
+          // No test: the program reports logits that are not finite first.
           if (!importance.add(source, columns))
             return inputError(arguments.model,
                               "has activations that are not finite on this text ('" + place.second +

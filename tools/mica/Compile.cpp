@@ -57,18 +57,18 @@ void ModelArguments::addPrecision(CLI::App &app) {
                  "(default: the checkpoint's own, f16 becomes bf16, blocks of GGUF files are "
                  "preserved; int8 and int4 requantize blocks, which loses precision)")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember(precisionNames()));
+      ->check(rt::oneOf(precisionNames()));
   app.add_option("--kv", kv,
                  "KV cache format: int8 has a scale per head and position (default: f32 for f32 "
                  "weights, else bf16)")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember(cachePrecisionNames()));
+      ->check(rt::oneOf(cachePrecisionNames()));
   app.add_option("--rows", rows,
                  "Activations multiplied by preserved blocks in prompts: exact uses bf16; int8 "
                  "quantizes them to 8 bits per 32, which is faster and less precise (default: "
                  "exact)")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember(promptRowsNames()));
+      ->check(rt::oneOf(promptRowsNames()));
 }
 
 std::string ModelArguments::givenOption() const {
@@ -287,6 +287,8 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
   for (const cpu::OutputFile &file : cpu::outputsOf(options, output))
     if (Error error = protectModel(arguments.model, file.path, file.option))
       return error;
+  if (Error error = cpu::checkOutput(options, output))
+    return error;
   mlir::DialectRegistry registry;
   cpu::registerCompilerDialects(registry);
   mlir::MLIRContext context(registry);

@@ -31,6 +31,7 @@ static Expected<std::string> cacheHome() {
   SmallString<128> folder;
   if (const char *base = std::getenv("XDG_CACHE_HOME"); base && *base == '/')
     return base;
+  // No test: without HOME, the user database names one.
   if (!sys::path::home_directory(folder))
     return createStringError("neither XDG_CACHE_HOME nor HOME is set; set one of them");
   sys::path::append(folder, ".cache");
@@ -91,6 +92,7 @@ Expected<std::string> ProgramCache::get(StringRef key,
   std::string path = folder + "/" + key.str();
   std::string lockFile = lockFileOf(path);
   std::optional<FileLock> held = FileLock::take(lockFile, FileLock::Wait::Yes);
+  // No test: a file in a folder that can be written can be locked.
   if (!held)
     return createStringError(lockFile + ": cannot be locked (" + std::strerror(errno) +
                              "); set XDG_CACHE_HOME to another folder");
@@ -162,6 +164,7 @@ Error ProgramCache::remove(const CachedProgram &program) const {
   if (!lock)
     return createStringError(program.path + ": is in use by `mica run` (" + std::strerror(errno) +
                              "); try again later");
+  // No test: root, as which tests may run, can remove everything.
   if (std::error_code error = sys::fs::remove(program.path))
     return createStringError(program.path + ": cannot be removed (" + error.message() +
                              "); check its permissions");
