@@ -155,11 +155,11 @@ std::vector<std::string> longNames(const CLI::App &app) {
   return names;
 }
 
-/// CLI11's error about how many values an option has, in Mica's words.
+/// CLI11's error about the number of values; one about a missing value is reworded.
 std::string describe(const CLI::ArgumentMismatch &error) {
-  std::string_view text = error.what();
-  std::string option(text.substr(0, text.find_first_of(": ")));
-  return option + (text.ends_with(" missing") ? " needs a value" : " takes no value");
+  std::string_view text = trimmed(error.what());
+  return text.ends_with(" missing") ? std::string(text.substr(0, text.find(':'))) + " needs a value"
+                                    : std::string(text);
 }
 
 /// Visits the options among words that their command does not have.
