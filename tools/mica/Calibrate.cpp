@@ -33,7 +33,7 @@ namespace mica::tool {
 
 namespace {
 
-/// A probe and the layer that it speaks of; -1 outside of layers.
+/// A probe and its layer; -1: outside of layers.
 using ProbePlace = std::pair<int64_t, std::string>;
 
 /// The sources of the matrices that multiply the rows of each probe of a module at stage `fused`.
@@ -115,7 +115,7 @@ Expected<std::map<ProbePlace, std::vector<float>>> readMeanSquares(StringRef pat
   }
 }
 
-/// Has a program computed on a text.
+/// Runs a program on a text.
 class Calibration {
 public:
   Calibration(const ModelArguments &given, const ModelInput &input, StringRef launcher,
@@ -178,7 +178,7 @@ private:
     return Error::success();
   }
 
-  /// The head sees the last rows of each window only: logits are not needed, and many.
+  /// lm_head is computed for the last rows of each window only: logits are not needed, and large.
   Error compute() {
     constexpr size_t headRows = 32;
     Expected<std::unique_ptr<ScoringProcess>> process = ScoringProcess::start(
@@ -266,7 +266,7 @@ static std::vector<TensorPart> multipliedMatrices(mlir::ModuleOp module) {
   return matrices;
 }
 
-/// Says how many matrices have statistics. One that has few may be of another model.
+/// Reports how many matrices have statistics. A file with few may belong to another model.
 static void reportCoverage(StringRef model, mlir::ModuleOp module,
                            const StringMap<GgufPlace> &places,
                            const cpu::ColumnImportance &importance) {
