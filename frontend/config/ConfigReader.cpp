@@ -21,9 +21,9 @@ static std::string knownTypes() {
       ", ");
 }
 
-/// The known type whose name is the closest to `type`, which may be a later or a larger relative of
-/// it; empty where none is close. A name that continues as `type` does, as gemma3_text for gemma3,
-/// is closer than others.
+/// The known type with the name closest to `type`, which may be a newer or a larger relative of it;
+/// empty: none is close. A name that extends `type`, as gemma3_text extends gemma3, is closer than
+/// others.
 static llvm::StringRef nearestType(llvm::StringRef type) {
   llvm::StringRef nearest;
   std::pair<bool, unsigned> least;
@@ -33,7 +33,7 @@ static llvm::StringRef nearestType(llvm::StringRef type) {
     bool continues = !type.empty() && known.starts_with((type + "_").str());
     if (!continues && !type.starts_with(known) && 3 * distance > type.size())
       continue;
-    // Of equals the last: generations are sorted.
+    // The last of equally close ones: generations are sorted.
     std::pair<bool, unsigned> rank = {!continues, distance};
     if (nearest.empty() || rank <= least) {
       nearest = known;
@@ -59,8 +59,8 @@ static llvm::Expected<const FamilyEntry *> findEntry(const llvm::json::Object &c
                     "choose a model of one of the types " + knownTypes());
 }
 
-/// The class says what is on top of the decoder: anything but a language model's head computes
-/// something else.
+/// The class determines the head on top of the decoder: only that of a language model is
+/// supported.
 static llvm::Error checkArchitectures(const llvm::json::Object &config, const Family &family,
                                       llvm::StringRef path) {
   const llvm::json::Value *value = config.get("architectures");
@@ -107,7 +107,7 @@ llvm::Expected<ModelConfig> modelConfigFrom(const llvm::json::Object &config, ll
   return model;
 }
 
-/// Adds what `folder`/generation_config.json proposes, where there is one.
+/// Adds the settings of `folder`/generation_config.json, if it exists.
 static llvm::Error addGeneration(llvm::StringRef folder, ModelConfig &model) {
   llvm::SmallString<128> path(folder);
   llvm::sys::path::append(path, "generation_config.json");

@@ -10,7 +10,7 @@ namespace {
 
 using G = GenerationDefaults;
 
-/// The keys are named as the entries of `mica.model`.
+/// Keys have the names of the entries of `mica.model`.
 struct NumberKey {
   NumberBounds bounds;
   std::optional<double> G::*slot;
@@ -24,7 +24,7 @@ constexpr NumberKey numberKeys[] = {
     {bounds::repetitionPenalty, &G::repetitionPenalty},
 };
 
-/// What transformers, vLLM and llama.cpp have beside these.
+/// Further settings of transformers, vLLM and llama.cpp.
 struct OtherChoice {
   llvm::StringLiteral name;
   std::optional<double> neutral = {}; ///< the number that changes nothing
@@ -64,7 +64,7 @@ constexpr OtherChoice otherChoices[] = {
     {"xtc_probability", 0, "--xtc-probability"},
 };
 
-/// Whether a value of `choice` changes nothing.
+/// Whether a value of `choice` has no effect.
 bool isNeutral(const OtherChoice &choice, const llvm::json::Value &value) {
   if (auto number = value.getAsNumber())
     return choice.neutral && *number == *choice.neutral;
@@ -75,7 +75,7 @@ bool isNeutral(const OtherChoice &choice, const llvm::json::Value &value) {
   return (list && list->empty()) || (object && object->empty());
 }
 
-/// Why `key`, which is none of a program's defaults, is passed over.
+/// The reason for ignoring `key`, which is not a default of programs.
 IgnoredKey ignoredKey(const KeySource &source, llvm::StringRef key) {
   const llvm::json::Value &value = *source.find(key);
   std::string path = source.path().str(), name = source.named(key);
@@ -128,12 +128,12 @@ llvm::Error readKey(const KeySource &source, llvm::StringRef key, GenerationDefa
   return llvm::Error::success();
 }
 
-/// What transformers samples by where a file says that it samples and no more.
+/// The defaults of transformers for a file that only enables sampling.
 constexpr double defaultTemperature = 1, defaultTopP = 1;
 constexpr int64_t defaultTopK = 50;
 
-/// Says what the file leaves to transformers: numbers alone do not make it sample, and numbers that
-/// are not there are its own. A file that says nothing of either leaves the choice to the program.
+/// Applies the defaults of transformers: numbers alone do not enable sampling, and missing numbers
+/// have its defaults. A file without either leaves the choice to the program.
 void complete(GenerationDefaults &g, llvm::StringRef path, std::vector<IgnoredKey> &ignored) {
   if (!g.doSample) {
     const char *first = nullptr;

@@ -12,7 +12,7 @@ namespace {
 /// Stores values of one key into its slot; one call operator per type of slot.
 class Store {
 public:
-  /// `twin` is another key of the same slot that the file has; empty where there is none.
+  /// `twin` is another key of the same slot that is present; empty: none.
   Store(Hyperparameters &h, const KeySource &source, const KeyRule &rule, llvm::StringRef twin)
       : h(h), source(source), rule(rule), value(*source.find(rule.name)), twin(twin) {}
 
@@ -76,7 +76,7 @@ llvm::Error Store::operator()(std::vector<int64_t> Hyperparameters::*slot) const
   return llvm::Error::success();
 }
 
-/// Puts the default of `rule` where no key filled its slot.
+/// Stores the default of `rule` if no key has filled its slot.
 class StoreDefault {
 public:
   StoreDefault(Hyperparameters &h, const KeyRule &rule) : h(h), rule(rule) {}
@@ -94,7 +94,7 @@ private:
   const KeyRule &rule;
 };
 
-/// The file while its keys are read.
+/// A file whose keys are being read.
 class KeyReader {
 public:
   KeyReader(const KeySource &source, const KeyTables &tables)
@@ -117,7 +117,7 @@ private:
   Hyperparameters h;
 };
 
-/// The row of a key; null where `rows` have none.
+/// The row of a key; null: none.
 template <typename Row> const Row *findRow(llvm::ArrayRef<Row> rows, llvm::StringRef key) {
   auto found = llvm::find_if(rows, [&](const Row &row) { return row.name == key; });
   return found == rows.end() ? nullptr : found;
@@ -130,7 +130,7 @@ const KeyRule *KeyReader::findRule(llvm::StringRef key) const {
   return nullptr;
 }
 
-/// Another key that fills the slot of `rule` and that the file has, as dtype for torch_dtype.
+/// Another present key that fills the slot of `rule`, such as dtype for torch_dtype.
 llvm::StringRef KeyReader::findTwin(const KeyRule &rule) const {
   for (llvm::ArrayRef<KeyRule> list : lists)
     for (const KeyRule &other : list)
@@ -147,8 +147,8 @@ llvm::Error KeyReader::checkFixed(const FixedKey &fixed) const {
                            source.isText() ? hints::correct : hints::otherModel);
 }
 
-/// The method that quantized a checkpoint, nothing where it cannot be told. Older configs imply it:
-/// only compressed-tensors wrote compression_config, only bitsandbytes has load_in_8bit.
+/// The quantization method of a checkpoint; nothing: unknown. Older configs imply it: only
+/// compressed-tensors wrote compression_config, only bitsandbytes has load_in_8bit.
 std::optional<llvm::StringRef> quantizationMethod(llvm::StringRef key,
                                                   const llvm::json::Value &quantization) {
   const llvm::json::Object *object = quantization.getAsObject();

@@ -39,7 +39,7 @@ private:
   llvm::Expected<LayerKind> layerKind(int64_t layer) const;
   llvm::Error addLayers(ModelConfig &model) const;
   bool isSparse(int64_t layer) const;
-  /// What scores of the layer are divided by, beside the scale of all layers.
+  /// The divisor of the layer's attention scores, in addition to the scale of all layers.
   int64_t scoreDivisor(int64_t layer) const {
     return h.scalesByLayer.value_or(false) ? layer + 1 : 1;
   }
@@ -60,7 +60,7 @@ private:
   std::vector<Mixer> mixers;           ///< per layer
 };
 
-/// transformers has several names for some functions, which differ in rounding alone; "gelu" is the
+/// transformers has several names for some functions, which differ only in rounding; "gelu" is the
 /// exact one.
 llvm::Error ModelBuilder::readActivation() {
   constexpr std::pair<llvm::StringLiteral, Activation> names[] = {
@@ -91,7 +91,7 @@ llvm::Error ModelBuilder::readActivation() {
                hints::otherModel);
 }
 
-/// What layers with attention have, from the numbers of all layers.
+/// The properties of layers with attention, from those of all layers.
 llvm::Error ModelBuilder::deriveKvHeads() {
   if (h.kvHeadsOfLayers.size() == 1)
     h.kvHeadsOfLayers.assign(*h.layers, h.kvHeadsOfLayers.front());
@@ -214,7 +214,7 @@ static std::string listOf(llvm::ArrayRef<std::pair<llvm::StringLiteral, Mixer>> 
                        : (llvm::join(names, ", ") + " and " + last + " are").str();
 }
 
-/// transformers 5 writes a type for every layer; older files have a rule instead.
+/// transformers 5 writes a type per layer; older files have a rule instead.
 llvm::Error ModelBuilder::readLayerTypes() {
   if (llvm::Error error = readAttentionLayers())
     return error;
@@ -286,8 +286,8 @@ BlockConfig ModelBuilder::block() const {
   return block;
 }
 
-/// Powers of a base that depends on the number of heads; where that is no power of two, every other
-/// power of the next one follows.
+/// Powers of a base that depends on the number of heads; if that is not a power of two, every other
+/// power for the next power of two follows.
 static std::vector<double> alibiSlopes(int64_t heads) {
   auto whole = int64_t(1) << static_cast<int64_t>(std::floor(std::log2(double(heads))));
   auto baseOf = [](int64_t count) {
@@ -323,7 +323,7 @@ llvm::Expected<AttentionConfig> ModelBuilder::attention(int64_t layer) const {
   attention.outBias = h.outBias.value_or(attention.qkvBias);
   attention.qkNorm = h.qkNorm.value_or(true) ? traits.qkNorm : QkNorm::None;
   attention.norm = norm();
-  // Norms of heads never have a bias, whatever the others have.
+  // Head norms never have a bias, even if the others do.
   attention.norm.bias = false;
   attention.softcap = h.scoreSoftcap;
   if (usesSlidingWindow[layer])
@@ -354,7 +354,7 @@ llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
   if (*h.expertsPerToken == 0 || *h.expertsPerToken > *h.experts)
     return wrong("chooses " + llvm::Twine(*h.expertsPerToken) + " experts per token of " +
                  llvm::Twine(*h.experts));
-  // Every expert is a tensor with a name: published models have some ten thousand.
+  // Every expert is a named tensor: published models have some ten thousand.
   if (*h.experts * *h.layers > maxExpertsInAll)
     return wrong("has " + llvm::Twine(*h.experts) + " experts in each of " +
                      llvm::Twine(*h.layers) + " layers, at most " + llvm::Twine(maxExpertsInAll) +
@@ -473,7 +473,7 @@ llvm::Expected<ModelConfig> ModelBuilder::build() {
   if (family.traits.learnedPositions)
     model.positions = LearnedPositions{*h.maxPositions};
   model.sinusoidOffset = family.traits.sinusoidOffset;
-  // Rows before the offset belong to no position.
+  // Rows before the offset are not positions.
   if (model.sinusoidOffset && h.padding.value_or(0) >= *model.sinusoidOffset)
     model.paddingIdx = h.padding;
   model.embeddingNorm = family.traits.embeddingNorm;

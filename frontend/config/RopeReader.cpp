@@ -14,7 +14,7 @@ namespace {
 constexpr Range positive = {1e-6, 1e6};
 constexpr Range factors = {1, 1e6};
 
-/// The first error among `values`; the others are dropped, for an error is one line.
+/// The first error among `values`; the others are dropped, because an error is one line.
 template <typename... T> llvm::Error firstError(llvm::Expected<T> &...values) {
   llvm::Error first = llvm::Error::success();
   auto take = [&](llvm::Error error) {
@@ -27,8 +27,8 @@ template <typename... T> llvm::Error firstError(llvm::Expected<T> &...values) {
   return first;
 }
 
-/// The parameters of rope while they are read: a dictionary of config.json, or keys of a GGUF file.
-/// Remembers which entries were asked for: what is left is unknown.
+/// The rope parameters being read: a dictionary of config.json, or keys of a GGUF file. Records
+/// which entries are read, so that the rest can be reported as unknown.
 class RopeReader {
 public:
   RopeReader(const Hyperparameters &h, const FamilyTraits &traits, int64_t headDim,
@@ -75,7 +75,7 @@ private:
   double scoreMultiplier = 1;
 };
 
-/// The value of `key`, null where it is absent or null.
+/// The value of `key`; null: absent or null.
 const llvm::json::Value *RopeReader::get(llvm::StringRef key) {
   asked.push_back(key);
   const llvm::json::Value *value = parameters ? parameters->find(key) : nullptr;
@@ -104,9 +104,9 @@ llvm::Expected<int64_t> RopeReader::original(std::optional<int64_t> absent) {
   return missing(key);
 }
 
-/// Finds the one dictionary there is. transformers 5 may nest it under the types of layers; what
-/// transformers 4 called rope_scaling is for layers without a window, where these differ, and so
-/// are the keys of a GGUF file.
+/// Finds the dictionary. transformers 5 may nest it under layer types; rope_scaling of transformers
+/// 4 and the keys of a GGUF file apply to layers without a window, if layers with a window have
+/// different parameters.
 llvm::Error RopeReader::chooseDictionary() {
   if (h.ropeKeys) {
     parameters = isLocal ? nullptr : h.ropeKeys;
@@ -155,8 +155,8 @@ llvm::Error RopeReader::readTheta(double &theta) {
   return llvm::Error::success();
 }
 
-/// int(head_dim * partial_rotary_factor), or as many as the file says. Code that rotates whole
-/// heads ignores a smaller factor where rope is not scaled, and fails where it is.
+/// int(head_dim * partial_rotary_factor), or the number in the file. Implementations that rotate
+/// whole heads ignore a smaller factor if rope is not scaled, and fail if it is.
 llvm::Expected<int64_t> RopeReader::readDimensions() {
   if (h.rotatedDim) {
     std::string key = inQuotes(names.keyOf(&Hyperparameters::rotatedDim).value_or(""));
@@ -214,7 +214,7 @@ llvm::Expected<RopeScaling> RopeReader::readDynamic() {
   auto factor = number("factor", factors, std::nullopt);
   if (!factor)
     return factor.takeError();
-  // A single pair does not rotate slower with a larger theta.
+  // The frequency of a single pair does not depend on theta.
   if (dimensions <= 2)
     return RopeScaling();
   return DynamicScaling{*factor, *h.maxPositions};
@@ -241,8 +241,8 @@ llvm::Expected<RopeScaling> RopeReader::readLlama3() {
   return Llama3Scaling{*factor, *low, *high, *length};
 }
 
-/// transformers: given, or 0.1 m ln(factor) + 1 for m = mscale over the same for m =
-/// mscale_all_dim.
+/// As in transformers: the given value, or 0.1 m ln(factor) + 1 for m = mscale, divided by the same
+/// for m = mscale_all_dim.
 llvm::Expected<double> RopeReader::yarnAttentionFactor(double factor) {
   auto scaleOf = [&](double m) { return factor <= 1 ? 1.0 : 0.1 * m * std::log(factor) + 1; };
   auto mscale = number("mscale", {0, 1e3}, 0.0);
@@ -305,7 +305,7 @@ llvm::Expected<RopeScaling> RopeReader::readOwnYarn() {
   return yarn;
 }
 
-/// A number for each pair.
+/// One number per pair.
 llvm::Expected<std::vector<double>> RopeReader::factorList(llvm::StringRef key) {
   const llvm::json::Value *value = get(key);
   const llvm::json::Array *list = value ? value->getAsArray() : nullptr;
@@ -354,8 +354,8 @@ llvm::Expected<RopeScaling> RopeReader::readScaling() {
                       "keep one");
   if (!parameters)
     return flag ? readOwnYarn() : RopeScaling();
-  // Code with a yarn of its own takes every rope_scaling for it; other types would mean something
-  // else to each reader.
+  // Code with its own yarn applies it to every rope_scaling; other types would be
+  // ambiguous.
   bool isOwn = traits.ownYarn;
   if (*type == "yarn" || (isOwn && !isRopeParameters && type->empty()))
     return isOwn ? readOwnYarn() : readYarn();

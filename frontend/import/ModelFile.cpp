@@ -55,7 +55,7 @@ llvm::Error checkText(llvm::StringRef path, llvm::StringRef text) {
   return llvm::Error::success();
 }
 
-/// The stage after `model` that the module bears marks of; empty where it bears none.
+/// The stage after `model` that the module has attributes of; empty: none.
 llvm::StringRef laterStageOf(ModuleOp module) {
   auto holds = [&](llvm::function_ref<bool(Operation *)> test) {
     auto stop = [&](Operation *op) {
@@ -78,8 +78,8 @@ llvm::StringRef laterStageOf(ModuleOp module) {
   return holds([](Operation *op) { return op->hasTrait<MadeByFusion>(); }) ? "fused" : "";
 }
 
-/// MLIR advises an option of mlir-opt where it meets a foreign dialect; nothing of it can be
-/// compiled.
+/// For unregistered dialects, MLIR suggests an option of mlir-opt, which would not help: they
+/// cannot be compiled.
 std::string withoutAdvice(llvm::StringRef message) {
   auto [fact, advice] = message.split(". If this is intended");
   if (advice.empty())
@@ -99,7 +99,7 @@ llvm::Error checkStage(ModuleOp module, llvm::StringRef path) {
   return llvm::Error::success();
 }
 
-/// The text calls its arguments something, which is how they are printed again: see
+/// Records the names of arguments in the text, so that they are printed with the same names: see
 /// ir/Mica/Names.h.
 void nameArguments(func::FuncOp function, const AsmParserState &text) {
   const AsmParserState::BlockDefinition *entry =
@@ -119,8 +119,8 @@ llvm::StringRef storedNameOf(Type element) {
   return element.isF32() ? "F32" : element.isBF16() ? "BF16" : "F16";
 }
 
-/// Rows of the source that the weight needs are known only for one source, stacks and, up to their
-/// sum, joins.
+/// The required number of rows of each source is known only for a single source and for stacks;
+/// for concatenations, only the sum is known.
 llvm::Error matchSource(WeightOp weight, const WeightFiles &weights, const TensorPart &source,
                         llvm::ArrayRef<int64_t> shape) {
   auto tensor = findSource(weights, source, shape);

@@ -30,8 +30,8 @@ private:
   llvm::StringSet<> needed;
 };
 
-/// Of a tied model the embedding may be stored as the head alone, and any tensor without the name
-/// of the module below the head, from which the files were saved.
+/// The embedding of a tied model may only be stored as the head, and any tensor without the name of
+/// the base module, if the files were saved from that.
 void Matcher::findOtherNames() {
   llvm::StringRef base = model.names->baseModel();
   std::string head = (model.names->head + ".weight").str();
@@ -140,13 +140,13 @@ llvm::Expected<std::vector<IgnoredTensor>> Matcher::match() {
   return ignored;
 }
 
-/// A tensor that tells the method by which a matrix was quantized.
+/// A tensor that identifies the quantization method of a matrix.
 struct QuantizedForm {
   std::string tensor;
   llvm::StringRef method;
 };
 
-/// What a quantized checkpoint has in place of NAME.weight or beside it, if anything.
+/// The tensors that a quantized checkpoint has instead of NAME.weight or in addition to it.
 std::optional<QuantizedForm> quantizedForm(const WeightFiles &weights, llvm::StringRef name) {
   static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> forms[] = {
       {".qweight", "GPTQ or AWQ"},
@@ -162,7 +162,7 @@ std::optional<QuantizedForm> quantizedForm(const WeightFiles &weights, llvm::Str
     return std::nullopt;
   for (const auto &[ending, method] : forms) {
     std::string tensor = (name + ending).str();
-    // Of the two only GPTQ reorders columns.
+    // Only GPTQ reorders columns.
     if (weights.find(tensor))
       return QuantizedForm{tensor, weights.find((name + ".g_idx").str()) ? "GPTQ" : method};
   }
@@ -207,7 +207,7 @@ llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::
         "tensor " + inQuotes(name) + " has the type " + storedNameOf(*tensor) + ", only " +
             (tensor->blocks ? readableTypeNames() : "F64, F32, BF16 and F16") + " are read",
         "convert the weights to one of them");
-  // Rows of a vector would be parts of blocks.
+  // Rows of a vector would be parts of a block.
   if (tensor->blocks && shape.size() < 2)
     return inputError(weights.pathOf(*tensor),
                       "tensor " + inQuotes(name) + " is a vector of type " + storedNameOf(*tensor) +

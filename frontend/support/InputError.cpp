@@ -14,8 +14,8 @@ static std::string escaped(llvm::StringRef text) {
   return result;
 }
 
-/// Replaces what would break the line or the terminal; UTF-8 passes, for paths are shown as they
-/// are.
+/// Replaces characters that would break the line or the terminal; UTF-8 is kept, because paths are
+/// shown unchanged.
 static std::string onOneLine(llvm::StringRef text) {
   std::string result = text.str();
   for (char &c : result)

@@ -13,7 +13,7 @@
 namespace mica {
 namespace {
 
-/// Builds a value from the events of nlohmann's parser, which itself keeps no stack of calls.
+/// Builds a value from the events of nlohmann's parser, which is not recursive.
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
 public:
   Builder(llvm::StringRef text, const JsonLimits &limits) : text(text), limits(limits) {}
@@ -34,7 +34,7 @@ public:
   bool parse_error(std::size_t position, const std::string &token,
                    const nlohmann::detail::exception &error) override;
 
-  /// What is wrong, empty where nothing is, and what to do about it.
+  /// The problem, empty if there is none, and a hint.
   std::string problem, hint;
   llvm::json::Value root = nullptr;
 
@@ -63,7 +63,7 @@ bool Builder::refuse(const llvm::Twine &why, llvm::StringRef otherHint) {
   return false;
 }
 
-/// The innermost key under way, for messages.
+/// The innermost current key, for messages.
 std::string Builder::where() const {
   for (const Level &level : llvm::reverse(levels))
     if (!level.key.empty())

@@ -91,7 +91,8 @@ class Hub:
         request.send_response(status)
         for key, value in dict(headers).items():
             request.send_header(key, value)
-        request.send_header("Content-Length", str(len(body)))
+        if dict(headers).get("Connection") != "close":  # else the body ends with the connection
+            request.send_header("Content-Length", str(len(body)))
         request.end_headers()
         request.wfile.write(body)
 

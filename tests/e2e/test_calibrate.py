@@ -124,17 +124,26 @@ class Calibrate(Case):
         for name in os.listdir(model):
             if not name.startswith("tokenizer"):
                 os.symlink(os.path.join(model, name), os.path.join(emptied, name))
+        written = os.path.join(harness.folder("written"), "model.mlir")
+        harness.execute([harness.mica, "compile", model, "--emit", "model", "-o", written])
+        os.symlink(model / "model.safetensors", os.path.join(os.path.dirname(written), "model.safetensors"))
+        experts = imatrix({"blk.0.ffn_gate_exps.weight": [1, 2, 3]})
         for status, arguments, words in (
+                (1, (BUNDLED / "minimind-moe", "--weights", "int4", "--imatrix", experts),
+                 f'{experts}: has 3 numbers for 4 matrices ("blk.0.ffn_gate_exps.weight"); give the statistics of this model'),
                 (2, (model, "--calibrate", text), "--calibrate needs --weights int8 or int4"),
                 (2, (model, "--weights", "bf16", "--imatrix", foreign), "--imatrix needs --weights int8 or int4"),
                 (2, (model, "--weights", "int4", "--calibrate", text, "--emit", "obj"), "--calibrate needs --emit exe"),
                 (1, (model, "--weights", "int4", "--calibrate", "/nowhere"), "/nowhere"),
-                (1, (model, "--weights", "int4", "--calibrate", short), "give a longer text"),
+                (1, (model, "--weights", "int4", "--calibrate", short), f"{short}: has 1 ids; give a longer text"),
                 (1, (model, "--weights", "int4", "--calibrate", emptied), "is a directory where a file is expected; name a file"),
                 (1, (model, "--weights", "int4", "--imatrix", emptied), "is a directory where a file is expected; name a file"),
-                (1, (emptied, "--weights", "int4", "--calibrate", text), "has no tokenizer"),
+                (1, (emptied, "--weights", "int4", "--calibrate", text),
+                 f"{emptied}: has no tokenizer, which --calibrate needs; put tokenizer.json into the folder, or give --imatrix"),
                 (1, (model, "--weights", "int4", "--imatrix", text), "is not a llama-imatrix file"),
-                (1, (model, "--weights", "int4", "--imatrix", foreign), "has no statistics for any matrix")):
+                (1, (model, "--weights", "int4", "--imatrix", foreign), f"{foreign}: has no statistics for any matrix of {model}; give those of this model"),
+                (1, (written, "--weights", "int4", "--imatrix", foreign), f"{written}: has no mapping of tensor names to those of GGUF files; "
+                                                                         "give --calibrate, or the folder or GGUF file that it came from")):
             code, error = compile_failing(*arguments)
             self.assertEqual((code, error.count("\n")), (status, 1), error)
             self.assertTrue(error.startswith("mica: error: "), error)

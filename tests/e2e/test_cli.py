@@ -204,7 +204,8 @@ class Cli(Case):
         said = harness.compile_messages(model, "-o", output)
         self.assertEqual(said, f"mica: warning: {model}: has no tokenizer (tokenizer.json, tokenizer.model, vocab.json with merges.txt "
                                "or a *.tiktoken file): the program only accepts token ids (--tokens), no text and no chat\n")
-        why = "the program has no tokenizer, as the model had none when it was compiled: compile it with its tokenizer's files"
+        why = ("the program has no tokenizer; put the tokenizer's files into the model's folder and compile it again, "
+               "or give ids with --tokens")
         for arguments in (["-p", "ab"], ["--chat", "-p", "ab"], ["chat"]):
             self.refused(1, arguments, why, path=output)
         info = execute([output, "info"]).stdout.decode()
@@ -438,3 +439,13 @@ class Cli(Case):
                          f"unexpected argument '--bogus'; see mica run {GOLDENS / 'models/llama-gqa'} --help\n"))
         kept = [n for n in os.listdir(os.path.join(cache, "mica")) if not n.endswith(".lock")]
         self.assertEqual(len(kept), 1, "compiled once")
+        kept = os.path.join(cache, "mica", kept[0])
+        os.chmod(kept, 0o644)
+        file = os.path.join(cache, "file")
+        pathlib.Path(file).touch()
+        for env, why in (({"XDG_CACHE_HOME": cache}, f"{kept}: cannot be started (Permission denied); remove it and run again"),
+                         ({"XDG_CACHE_HOME": file}, f"{file}/mica: cannot be created (Not a directory); set XDG_CACHE_HOME to a folder that exists"),
+                         ({"MICA_CACHE_BYTES": "1 GB"}, 'MICA_CACHE_BYTES is not a number of bytes: "1 GB"; set it to one')):
+            done = execute([harness.mica, "run", GOLDENS / "models/llama-gqa", "info"], env=env, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(why, done.stderr.decode())

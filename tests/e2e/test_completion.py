@@ -114,7 +114,7 @@ class Completion(Case):
         for command in ([harness.mica], [program(GOLDENS / "models/llama-gqa").path]):
             done = execute([*command, "completion", "tcsh"], check=False)
             self.assertEqual(done.returncode, 2)
-            self.assertIn("tcsh not in {bash,zsh,fish}", done.stderr.decode())
+            self.assertIn("SHELL: 'tcsh' is not one of bash, zsh, fish", done.stderr.decode())
         done = execute([harness.mica, "run", GOLDENS / "models/llama-gqa", "completion", "bash"], check=False)
         self.assertEqual((done.returncode, done.stdout), (1, b""))
         self.assertIn("`mica completion bash` completes `mica run` as well", done.stderr.decode())

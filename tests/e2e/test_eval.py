@@ -199,8 +199,8 @@ class Eval(Case):
         self.refused(1, [built.path, "--text", text], built.path, "has no tokenizer", "--tokens-file")
         self.refused(1, [other.path, "--text", "/nonexistent.txt"], "/nonexistent.txt")
         self.refused(1, [built.path, "--tokens-file", file_of("1 2 64")], "64", "from 0 to 63")
-        self.refused(1, [built.path, "--tokens-file", file_of("1 x")], '"x"')
-        self.refused(1, [built.path, "--tokens-file", file_of("7")], "has 1 ids")
+        self.refused(1, [built.path, "--tokens-file", file_of("1 x")], '"x" is no id from 0 to 63 (after 1 ids); write such ids')
+        self.refused(1, [built.path, "--tokens-file", file_of("7")], "has 1 ids, but scoring needs at least two; give a longer text")
         self.refused(1, [built.path, "--tokens-file", ids, "--context", 200], "128 positions", "--context")
         self.refused(1, [built.path, "--tokens-file", ids, "--reference", other.path], other.path, "512", "64")
 
@@ -211,7 +211,14 @@ class Eval(Case):
         copy = os.path.join(harness.folder("copy"), "program")
         shutil.copy(built.path, copy)
         os.chmod(copy, 0o644)
-        self.refused(1, [copy, "--tokens-file", ids], copy, "cannot be started")
+        self.refused(1, [copy, "--tokens-file", ids], f"{copy}: cannot be started (Permission denied); give an executable program")
+        for script, why in (("kill -KILL $$", f"{copy}: was terminated by signal 9 (Killed) while it computed logits"),
+                            ("exit 3", f"{copy}: exited without an answer")):
+            with open(copy, "r+b") as f:
+                f.write(f"#!/bin/sh\n{script}\n".encode())
+            os.chmod(copy, 0o755)
+            self.refused(1, [copy, "--tokens-file", ids], why)
+        shutil.copy(built.path, copy)
         foreign = program(GOLDENS / "models/llama-gqa", "--target", "sapphirerapids").path
         if execute([foreign, "--tokens", "1", "-n", 1], check=False).returncode:
             self.refused(1, [foreign, "--tokens-file", ids], foreign, "compiled for sapphirerapids")

@@ -101,12 +101,12 @@ class Pull(Case):
         text = self.mica("list").stdout.decode()
         for words in (NAME, built["program"], str(self.home / "hub"), "of 16.00 GiB"):
             self.assertIn(words, text)
-        self.refused("mini: is not a compiled program", arguments=("rm", "mini"))
+        self.refused(f"mini: is not a compiled program in {self.env['XDG_CACHE_HOME']}/mica; see `mica list`", arguments=("rm", "mini"))
         self.assertIn(built["path"].encode(), self.mica("rm", "mini_mind_1").stderr)
         self.assertEqual(os.listdir(os.path.dirname(built["path"])), [])
         self.assertIn(str(self.place).encode(), self.mica("rm", NAME).stderr)
         self.assertFalse(self.place.exists())
-        self.refused("not among the pulled models", arguments=("rm", NAME))
+        self.refused(f"{NAME}: is not among the pulled models in {self.home}/hub; see `mica list`", arguments=("rm", NAME))
 
     def test_run_pulls_what_is_missing(self):
         expected = program(MODEL).run(*PROMPT).stdout
@@ -133,21 +133,22 @@ class Pull(Case):
         self.assertEqual(self.mica("run", NAME, *PROMPT).stdout, program(MODEL).run(*PROMPT).stdout)
         self.assertEqual(self.hub.requests, [])
         os.unlink(snapshot / "model.safetensors")
-        self.refused("is neither a path nor among the pulled models", arguments=("run", NAME), env={"HF_HUB_OFFLINE": "1"})
-        self.refused("HF_HUB_OFFLINE", env={"HF_HUB_OFFLINE": "true"})
+        self.refused(f"{NAME}: is neither a path nor among the pulled models in {self.home}/hub; unset HF_HUB_OFFLINE to pull it",
+                     arguments=("run", NAME), env={"HF_HUB_OFFLINE": "1"})
+        self.refused(f"{NAME}: HF_HUB_OFFLINE is set; unset it to pull", env={"HF_HUB_OFFLINE": "true"})
         self.assertEqual(self.hub.requests, [])
 
     def test_the_token_goes_to_the_hub_only(self):
         self.hub.token = "hf_secret"
-        self.refused(f"{NAME}: does not exist at {self.hub.endpoint} or is private", "HF_TOKEN")
-        self.refused("is not accessible with this token", env={"HF_TOKEN": "hf_other"})
+        self.refused(f"{NAME}: does not exist at {self.hub.endpoint} or is private; check the name, or set HF_TOKEN")
+        self.refused(f"{NAME}: is not accessible with this token at {self.hub.endpoint}; check the name and HF_TOKEN", env={"HF_TOKEN": "hf_other"})
         (self.home / "token").write_text("hf_secret\n")
         self.hub.requests.clear()
         self.check_whole(self.pull())
         for host, path, headers in self.hub.requests:
             self.assertEqual(headers.get("authorization"), "Bearer hf_secret" if host == "hub" else None, path)
         self.assertEqual(len(self.large_requests()), 1)
-        self.refused("holds no token", env={"HF_TOKEN": "a\r\nX-Other: b"})
+        self.refused("HF_TOKEN: holds no token of the Hugging Face hub; correct or remove it", env={"HF_TOKEN": "a\r\nX-Other: b"})
 
     def test_redirects_within_the_hub_keep_the_token(self):
         """As for repositories that were renamed."""
@@ -178,7 +179,7 @@ class Pull(Case):
 
     def test_a_server_that_only_cuts_is_given_up(self):
         self.hub.cut = lambda path, start: 0
-        self.refused("model.safetensors", "try again later")
+        self.refused("model.safetensors", "; try again later")
         self.assertEqual(len(self.large_requests()), 5)
         self.assertFalse((self.place / "refs").exists())
 
@@ -245,18 +246,46 @@ class Pull(Case):
                 if entry["path"] == "model.safetensors":
                     entry["lfs"]["size"] += more
             self.hub.listing = lambda _, entries=entries: entries
-            self.refused("model.safetensors", "bytes, but the hub's listing says")
+            size = len(self.repository.files["model.safetensors"])
+            self.refused(f"model.safetensors: has {size} bytes, but the hub's listing says {size + more}; try again, or check HF_ENDPOINT")
             (unfinished,) = (self.place / "blobs").glob("*.incomplete")
             self.assertEqual(unfinished.stat().st_size, 0)
+
+    def test_another_part_is_refused(self):
+        size = len(self.repository.files["config.json"])
+        self.hub.respond = lambda path, headers: ((206, {"Content-Range": f"bytes 3-{size + 2}/{size + 3}"}, b" " * size)
+                                                  if path.endswith("/config.json") else None)
+        self.refused("config.json: is not the part that was requested; try again, or check HF_ENDPOINT")
+
+    def test_answers_that_are_too_long(self):
+        longer = self.repository.files["config.json"] + b" "
+        self.hub.respond = lambda path, headers: (200, {"Connection": "close"}, longer) if path.endswith("/config.json") else None
+        self.refused("config.json: has more bytes than the hub's listing says; try again, or check HF_ENDPOINT")
+        self.hub.respond = lambda path, headers: (200, {}, b" " * ((32 << 20) + 1)) if "/revision/" in path else None
+        self.refused(f"{self.hub.endpoint}/api/models/{NAME}/revision/main: answers with too many bytes; check HF_ENDPOINT")
+
+    def test_a_model_that_is_larger_than_the_disk(self):
+        self.hub.listing = lambda entries: [entry | {"lfs": entry["lfs"] | {"size": 1 << 45}} if entry["path"] == "model.safetensors" else entry
+                                            for entry in entries]
+        error = self.refused(f"mica: error: {NAME}: {self.home}/hub: has ")
+        free, needed = re.search(r"has (.*) free of the (.*) that", error).groups()
+        self.assertIn(f"has {free} free of the {needed} that {NAME} needs; free space or set HF_HOME to a folder with room", error)
+        self.assertIn("32.00 TiB", needed)
+
+    def test_a_home_that_is_a_file(self):
+        file = self.home / "file"
+        file.touch()
+        locks = f"{file}/hub/.locks/models--mica-test--mini.mind_1"
+        self.refused(f"{locks}: cannot be created (Not a directory); set HF_HOME to another folder", env={"HF_HOME": str(file)})
 
     def test_statuses(self):
         answers = []
         self.hub.respond = lambda path, headers: answers.pop(0) if answers else None
-        for answer, *words in (((403,), "is gated", f"{self.hub.endpoint}/{NAME}", "HF_TOKEN"),
+        for answer, *words in (((403,), f"{NAME}: is gated, or the token may not read it; accept its terms at {self.hub.endpoint}/{NAME} and set HF_TOKEN"),
                                ((401, {"X-Error-Code": "GatedRepo"}), "is gated"),
                                ((404,), f"{NAME}: does not exist at {self.hub.endpoint}; check the name"),
-                               ((400,), "answers with status 400"),
-                               ((429, {"Retry-After": "3600"}), "status 429", "try again in 3600 seconds")):
+                               ((400,), "answers with status 400; check HF_ENDPOINT"),
+                               ((429, {"Retry-After": "3600"}), "status 429", "; try again in 3600 seconds")):
             answers[:] = [answer]
             self.refused(*words)
         # Gated repositories can be listed, but not read.
@@ -274,24 +303,29 @@ class Pull(Case):
         self.assertGreater(time.monotonic() - start, 1)
 
     def test_a_hub_that_is_not_there(self):
-        self.refused("mica-test/none: is not a path, and as a model on the hub:", "127.0.0.1:9", "check the network and HF_ENDPOINT",
-                     arguments=("compile", "mica-test/none", "-o", self.home / "out"), env={"HF_ENDPOINT": "http://127.0.0.1:9"})
-        self.refused("HF_ENDPOINT", env={"HF_ENDPOINT": "file:///etc"})
+        error = self.refused("mica-test/none: is not a path, and as a model on the hub:", "127.0.0.1:9",
+                             arguments=("compile", "mica-test/none", "-o", self.home / "out"), env={"HF_ENDPOINT": "http://127.0.0.1:9"})
+        reason = re.search(r"cannot be read [(](.*)[)];", error)[1]
+        self.assertIn(f"cannot be read ({reason}); check the network and HF_ENDPOINT", error)
+        self.refused('HF_ENDPOINT: is "file:///etc", which is not an http(s) address; set it to one such as https://huggingface.co',
+                     env={"HF_ENDPOINT": "file:///etc"})
+        self.refused('HF_HUB_DOWNLOAD_TIMEOUT: is "0", which is not a number of seconds; set it to a whole number from 1',
+                     env={"HF_HUB_DOWNLOAD_TIMEOUT": "0"})
 
     def test_redirects_elsewhere_are_refused(self):
         for target in ("file:///etc/passwd", "ftp://127.0.0.1/x", "gopher://127.0.0.1/x"):
             self.hub.respond = lambda path, headers, target=target: (302, {"Location": target})
-            self.refused("redirects to", "which is not followed")
+            self.refused(f'redirects to "{target}", which is not followed; check HF_ENDPOINT')
         self.hub.respond = lambda path, headers: (302, {"Location": path})
         self.hub.requests.clear()
-        self.refused("redirects too often")
+        self.refused("redirects too often; check HF_ENDPOINT")
         self.assertLess(len(self.hub.requests), 20)
 
     def test_hostile_listings(self):
         good = {"type": "file", "path": "config.json", "size": 2, "oid": "a" * 40}
-        for change, *words in (({"path": "../../../evil"}, '"../../../evil"'), ({"path": "/etc/evil"}, '"/etc/evil"'), ({"path": "a//b"}, '"a//b"'),
+        for change, *words in (({"path": "../../../evil"}, 'lists "../../../evil"; do not use this repository'), ({"path": "/etc/evil"}, '"/etc/evil"'), ({"path": "a//b"}, '"a//b"'),
                                ({"path": "a/.."}, '"a/.."'), ({"path": "a\\b"}, "lists"), ({"path": "a\nb"}, "lists"), ({"path": ""}, "lists"),
-                               ({"path": 3}, "without a path"), ({"path": "x" * 300}, "lists"), ({"size": -1}, "without a size and a hash"),
+                               ({"path": 3}, "without a path"), ({"path": "x" * 300}, "lists"), ({"size": -1}, 'lists "config.json" without a size and a hash; try again, or check HF_ENDPOINT'),
                                ({"size": 1 << 60}, "without a size"), ({"size": "2"}, "without a size"), ({"oid": "../x"}, "and a hash"),
                                ({"oid": "A" * 40}, "and a hash"), ({"lfs": {"oid": "a" * 40, "size": 2}}, "and a hash")):
             self.hub.listing = lambda entries, change=change: [good | change]
@@ -302,13 +336,14 @@ class Pull(Case):
             self.hub.respond = lambda path, headers, body=body: (200, {}, body) if "/revision/" in path else None
             self.refused("/revision/main")
         self.hub.respond = lambda path, headers: (200, {"Link": f'<{self.hub.endpoint}{path}>; rel="next"'}, b"[]") if "/tree/" in path else None
-        self.refused("has too many files")
+        self.refused(f"{NAME}: has too many files; choose another repository")
         self.assertEqual(self.blobs(), [])
         self.assertEqual([p.name for p in self.home.rglob("*evil*")], [])
 
     def test_names_are_validated(self):
         for name in ("model", "a/b/c", "../x", "a/..", "a/.b", "a/b--c", "a/b c", "a/b:", "a/b:../c", "a/b:/c", "/a/b", "a/", "a/b:c\n"):
             self.refused("write OWNER/NAME", arguments=("pull", name))
+        self.refused("a/b:../c: does not name a file of a/b; write OWNER/NAME:FILE or, for instance, OWNER/NAME:Q4_K_M", arguments=("pull", "a/b:../c"))
         self.assertEqual(self.hub.requests, [])
         # As before where it cannot be such a name.
         for path in ("a/b/c", "./a/b", "a/b.gguf", "a/b.mlir", "/a/b"):
@@ -335,8 +370,8 @@ class Pull(Case):
         self.assertEqual(self.mica("run", f"{name}:Q8_0", *tokens).stdout, expected)
         self.assertEqual(self.mica("run", f"{name}:F32", *tokens).stdout, expected)
         self.assertEqual(len(list((self.home / "hub/models--mica-test--mini-GGUF/snapshots").rglob("*F32*.gguf"))), len(parts))
-        for selection, *words in ((":Q4_K_XL", "could be any of mini-UD-Q4_K_XL.gguf, mini-Q4_K_XL.gguf; choose one with"),
-                                  (":Q9", "choose one of mini-Q8_0.gguf"), ("", "could be any of mini-Q8_0.gguf"), (":8_0", "choose one of"),
+        for selection, *words in ((":Q4_K_XL", f"could be any of mini-UD-Q4_K_XL.gguf, mini-Q4_K_XL.gguf; choose one with {name}:FILE"),
+                                  (":Q9", "is not a file of the repository, nor the end of a GGUF file's name; choose one of mini-Q8_0.gguf"), ("", "could be any of mini-Q8_0.gguf"), (":8_0", "choose one of"),
                                   (":mini-Q3.gguf", "choose one of"), (":F16", "choose one of")):
             self.refused(*words, arguments=("pull", name + selection))
         self.assertEqual(self.pull(f"{name}:README.md").name, "README.md")
@@ -348,7 +383,8 @@ class Pull(Case):
         self.assertEqual(gone, {hub_server.blob_name("x.gguf", part.read_bytes()) for part in parts})
         self.assertNotIn("mini-F32", self.mica("list").stdout.decode())
         self.assertIn(f"{name}:mini-Q8_0.gguf", self.mica("list").stdout.decode())
-        self.refused("not among the pulled files", arguments=("rm", f"{name}:F32"))
+        folder = self.home / "hub/models--mica-test--mini-GGUF"
+        self.refused(f"{name}:F32: is not among the pulled files in {folder}; see `mica list`", arguments=("rm", f"{name}:F32"))
 
     def test_shards(self):
         files = model_files()
@@ -364,9 +400,11 @@ class Pull(Case):
         before = len(self.hub.requests)
         self.assertEqual(self.mica("run", NAME, *PROMPT).stdout, expected)
         self.assertGreater(len(self.hub.requests), before, "a missing shard is noticed")
-        files["model.safetensors.index.json"] = b'{"weight_map": {"a": "../x.safetensors"}}'
-        self.hub.repositories[NAME] = hub_server.Repository(files)
-        self.refused("model.safetensors.index.json")
+        for shard, why in (("../x.safetensors", "model.safetensors.index.json"),
+                           ("x.safetensors", f'{NAME}: names "x.safetensors", which is not in the repository; choose another repository')):
+            files["model.safetensors.index.json"] = json.dumps({"weight_map": {"a": shard}}).encode()
+            self.hub.repositories[NAME] = hub_server.Repository(files)
+            self.refused(why)
 
     def test_two_at_once(self):
         """The second waits, and fetches nothing twice."""
@@ -384,7 +422,7 @@ class Pull(Case):
         process = subprocess.Popen([harness.mica, "pull", NAME], env={**os.environ, **self.env}, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         harness.until(lambda: self.hub.sent, "nothing is sent")
-        self.refused("is being pulled", arguments=("rm", NAME))
+        self.refused(f"{NAME}: is being pulled; try again later", arguments=("rm", NAME))
         self.hub.pause = lambda path, sent: None
         process.communicate(timeout=harness.SECONDS)
         self.assertEqual(process.returncode, 0)

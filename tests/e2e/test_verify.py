@@ -155,7 +155,8 @@ class Verify(Case):
         done = verify(broken, "--against", model, *options, "--positions", 48, "--json", check=False)
         self.assertEqual(done.returncode, 1, done.stderr.decode())
         got = json.loads(done.stdout)
-        self.assertIn(f"first at {got['fault']}: check that layer's weights and kernels", done.stderr.decode())
+        self.assertIn(f"exceeds the error that its precision explains, first at {got['fault']}: check that layer's weights and kernels",
+                      done.stderr.decode())
         # Where prompts and decoding are computed differently, it says in which.
         self.assertEqual(re.sub(r" \((prompt|decode)\)$", "", got["fault"]), place)
         over = [(op["layer"], op["op"]) for op in got["ops"] if op["nmse"] > got["bounds"]["op_nmse"]]
@@ -232,7 +233,16 @@ class Verify(Case):
     def test_models_must_fit(self):
         done = verify(BUNDLED / "minimind-dense", "--against", BUNDLED / "minimind-moe", check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("give a model of the same shape to --against", done.stderr.decode())
+        op = re.search("has no op '(.*)' of", done.stderr.decode())[1]
+        self.assertIn(f"has no op '{op}' of the program's shape; give a model of the same shape to --against", done.stderr.decode())
+
+    def test_texts_must_fit(self):
+        short = file_of("a")
+        for model, text, why in ((BUNDLED / "minimind-dense", short, f"{short}: has fewer than two tokens; give a longer text"),
+                                 (GOLDENS / "models/llama-gqa", short, "has no tokenizer, which --text needs; leave --text out")):
+            done = verify(model, "--text", text, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(why, done.stderr.decode())
 
     def test_nothing_stays_behind(self):
         place = harness.folder("temporary")
@@ -241,4 +251,4 @@ class Verify(Case):
         shutil.rmtree(place)
         done = execute([harness.mica, "verify", BUNDLED / "minimind-dense"], env={**os.environ, "TMPDIR": place}, check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("set TMPDIR to a folder with room", done.stderr.decode())
+        self.assertIn("cannot create a temporary file (No such file or directory); set TMPDIR to a folder with room", done.stderr.decode())

@@ -25,6 +25,8 @@ import sys
 
 CALL = re.compile(r"\b(?P<name>emit(?:Op)?Error|requireSize)\(")
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
+# What llvm::formatv replaces: {0}, {2:e}.
+INSERTED = re.compile(r"\{\d+[^{}]*\}")
 NAMED = re.compile(r"InFlightDiagnostic (\w+) =\s*$")
 METHOD = re.compile(r"^LogicalResult (?:\w+::)*(\w+)Op::\w+\(", re.M)
 EXPECTED = re.compile(r"expected-(?:error|warning)(?:-re)?\s*(?:@[^{]*)?\{\{(.*)\}\}")
@@ -120,7 +122,7 @@ def plain(text):
 
 def words_of(text):
     """The literals that every message of an expression has, without those that say nothing."""
-    return [plain(word) for word in LITERAL.findall(CONDITIONAL.sub("()", text)) if re.search(r"[A-Za-z]", word)]
+    return [part for word in LITERAL.findall(CONDITIONAL.sub("()", text)) for part in INSERTED.split(plain(word)) if re.search(r"[A-Za-z]", part)]
 
 
 def speakers_of(text):

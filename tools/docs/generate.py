@@ -226,7 +226,7 @@ def passes(tblgen, include):
     if left:
         sys.exit(f"docs/passes.md: no pipeline runs {', '.join(left)}")
     return (made_from(*PASSES) + "# Passes\n\nIn the order in which they run. MLIR's own passes between them, such as bufferization, are in "
-            "`Pipeline.cpp` of each folder.\n`mica-opt --help` lists all passes and the pipelines of the stages; every example is run by a test.\n\n"
+            "`Pipeline.cpp` of each folder.\n`mica-opt --help` lists these passes and the pipelines of the stages; every example is run by a test.\n\n"
             "## Contents\n\n" + "\n".join(contents) + "\n\n" + "\n".join(page))
 
 

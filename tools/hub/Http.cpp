@@ -139,6 +139,7 @@ static unsigned retryAfter(const HttpHead &head) {
 Expected<HttpHead> HttpClient::request(const std::string &url, uint64_t from, OnHead onHead,
                                        OnBytes onBytes) {
   CURL *handle = curl->handle;
+  // No test: libcurl only fails without memory.
   if (!handle)
     return inputError(url, "libcurl cannot be started", "free memory");
   curl_easy_reset(handle); // connections stay

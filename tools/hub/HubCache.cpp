@@ -273,11 +273,13 @@ Error HubCache::remove(const HubName &name, const Removal &removal) const {
   append_range(paths, removal.blobs);
   std::string model = modelFolder(name);
   for (const std::string &path : paths)
+    // No test: root, as which tests may run, can remove everything.
     if (std::error_code error = sys::fs::remove(path))
       return inputError(path, "cannot be removed (" + error.message() + ")",
                         "check its permissions");
   // Also refs, and links that lead nowhere.
   if (removal.isWhole)
+    // No test: as above.
     if (std::error_code error = sys::fs::remove_directories(model, /*IgnoreErrors=*/false))
       return inputError(model, "cannot be removed (" + error.message() + ")",
                         "check its permissions");

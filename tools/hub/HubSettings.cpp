@@ -43,6 +43,7 @@ static Expected<std::string> homeOfHub() {
   if (StringRef caches = variable({"XDG_CACHE_HOME"}); !caches.empty())
     return in(pathOf(caches), "huggingface");
   SmallString<128> home;
+  // No test: without HOME, the user database names one.
   if (!sys::path::home_directory(home))
     return createStringError("neither HF_HOME nor HOME is set; set one of them");
   return in(home, ".cache/huggingface");

@@ -148,9 +148,10 @@ static Expected<Selection> selectFile(ArrayRef<std::string> paths, const HubName
     copy_if(models, std::back_inserter(matching), byQuantization);
   if (!matching.empty())
     return selectGguf(paths, matching, name);
-  return inputError(
-      name.text(), "is not a file of the repository, nor the end of a GGUF file's name",
-      models.empty() ? "leave out :" + name.selection : "choose one of " + listed(models));
+  std::string hint =
+      models.empty() ? "leave out :" + name.selection : "choose one of " + listed(models);
+  return inputError(name.text(),
+                    "is not a file of the repository, nor the end of a GGUF file's name", hint);
 }
 
 Expected<Selection> selectFiles(ArrayRef<std::string> paths, const HubName &name) {

@@ -59,12 +59,12 @@ Error Puller::refusal(const HttpHead &head, StringRef url) const {
   if (code == "GatedRepo" || head.status == 403)
     return inputError(name.text(), "is gated, or the token may not read it",
                       "accept its terms at " + page + " and set HF_TOKEN");
+  if (head.status == 401 && settings.token.empty())
+    return inputError(name.text(), "does not exist at " + settings.endpoint + " or is private",
+                      "check the name, or set HF_TOKEN");
   if (head.status == 401)
-    return inputError(
-        name.text(),
-        settings.token.empty() ? "does not exist at " + settings.endpoint + " or is private"
-                               : "is not accessible with this token at " + settings.endpoint,
-        settings.token.empty() ? "check the name, or set HF_TOKEN" : "check the name and HF_TOKEN");
+    return inputError(name.text(), "is not accessible with this token at " + settings.endpoint,
+                      "check the name and HF_TOKEN");
   if (head.status == 404)
     return inputError(name.text(), "does not exist at " + settings.endpoint, "check the name");
   return inputError(url, "answers with status " + Twine(head.status), "check HF_ENDPOINT");

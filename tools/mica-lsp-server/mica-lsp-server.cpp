@@ -1,14 +1,28 @@
 //===- mica-lsp-server.cpp - for editors ----------------------------------===//
 
 #include "backends/cpu/driver/Compiler.h"
+#include "tools/support/DriverHelp.h"
 #include "tools/support/Support.h"
 
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 
+static mica::tool::DriverHelp helpOfServer() {
+  return {.tool = "mica-lsp-server",
+          .description =
+              "Serve IR of Mica's dialects to an editor by the language server protocol, "
+              "on standard input and output.",
+          .groups = {{"Log and tests",
+                      {{"--log LEVEL", "Log error, info or verbose messages to standard error"},
+                       {"--pretty", "Indent the JSON of answers"},
+                       {"--lit-test", "Read messages separated by `// -----`, and log all"}}}}};
+}
+
 static int runMain(int argc, char **argv) {
   llvm::cl::SetVersionPrinter([](llvm::raw_ostream &out) { out << "mica " MICA_VERSION "\n"; });
+  if (mica::tool::asksForHelp(argc, argv))
+    return mica::tool::print(helpOfServer().toText());
   mlir::DialectRegistry registry;
   mica::cpu::registerCompilerDialects(registry);
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));

@@ -8,6 +8,7 @@
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
 #include "passes/pipelines/Stages.h"
+#include "tools/support/DriverHelp.h"
 #include "tools/support/ScratchFile.h"
 #include "tools/support/Support.h"
 
@@ -67,15 +68,46 @@ static llvm::Expected<int> runInPlace(int argc, char **argv, llvm::StringRef fil
   return mica::tool::kDone;
 }
 
-static int runMain(int argc, char **argv) {
-  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &out) { out << "mica " MICA_VERSION "\n"; });
-  mlir::registerAllPasses();
+static void registerMicaPasses() {
   mica::cpu::registerCodegenPasses();
   mica::cpu::registerLoweringPasses();
   mica::registerPasses();
   mica::registerPipelines();
   mica::cpu::registerDispatchPasses();
   mica::cpu::registerMicaCpuTargetPasses();
+}
+
+/// Called while only Mica's passes are registered.
+static mica::tool::DriverHelp helpOfMicaOpt() {
+  mica::tool::RegisteredPasses registered = mica::tool::registeredPasses();
+  return {
+      .tool = "mica-opt",
+      .description = "Run passes and pipelines on IR, in the order in which they are given.",
+      .file = "MLIR file (default: standard input)",
+      .footer = "Examples:\n"
+                "  mica compile model.gguf --dump-stages stages --emit model\n"
+                "  mica-opt stages/0-model.mlir --mica-to-fused",
+      .groups = {{"Pipelines", std::move(registered.pipelines)},
+                 {"Passes", std::move(registered.passes)},
+                 {"Input and output",
+                  {{"-o FILE", "Output file (default: standard output)"},
+                   {"--pass-pipeline PIPELINE", "Passes with their options and nesting, for "
+                                                "instance builtin.module(mica-to-fused,cse)"},
+                   {"--split-input-file", "Process each part between lines `// -----` separately"},
+                   {"--verify-diagnostics", "Compare diagnostics with expected-error comments"},
+                   {"--mlir-print-ir-before-all", "Print the IR before each pass"},
+                   {"--mlir-print-ir-after-all", "Print the IR after each pass"},
+                   {"--mlir-print-debuginfo", "Print locations"},
+                   {"--mlir-timing", "Print the time of each pass"}}}},
+  };
+}
+
+static int runMain(int argc, char **argv) {
+  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &out) { out << "mica " MICA_VERSION "\n"; });
+  registerMicaPasses();
+  if (mica::tool::asksForHelp(argc, argv))
+    return mica::tool::print(helpOfMicaOpt().toText());
+  mlir::registerAllPasses();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);

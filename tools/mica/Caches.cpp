@@ -155,7 +155,7 @@ int runList(const ListArguments &arguments) {
   return print(arguments.json ? formatv("{0}\n", jsonList(*caches)).str() : textList(*caches));
 }
 
-/// Says what goes, then removes it.
+/// Prints what is removed, then removes it.
 static Error removePrograms(const ProgramCache &cache, ArrayRef<CachedProgram> programs) {
   for (const CachedProgram &program : programs) {
     errs() << "removing " << program.path << " (" << sizeText(program.bytes) << ")\n";
@@ -189,7 +189,7 @@ static Error removeModel(const hub::HubCache &cache, StringRef text) {
   std::optional<FileLock> lock = FileLock::take(lockFile, FileLock::Wait::No);
   if (!lock)
     return createStringError(text + ": is being pulled; try again later");
-  // What was found before the lock was taken may have changed.
+  // The cache may have changed before the lock was taken.
   Expected<hub::Removal> removal = cache.findRemoval(*name);
   if (!removal)
     return removal.takeError();

@@ -33,7 +33,7 @@ namespace mica::tool {
 
 namespace {
 
-/// A probe and the layer that it speaks of; -1 outside of layers.
+/// A probe and its layer; -1: outside of layers.
 using ProbePlace = std::pair<int64_t, std::string>;
 
 /// The sources of the matrices that multiply the rows of each probe of a module at stage `fused`.
@@ -106,6 +106,7 @@ Expected<std::map<ProbePlace, std::vector<float>>> readMeanSquares(StringRef pat
     Expected<std::vector<double>> sums = reader->take<double>(1, (*record)->columns);
     if (!sums)
       return sums.takeError();
+    // No test: programs write no such sums.
     if ((*record)->rows <= 0)
       return inputError(path, "has column sums of no rows", "run the program again");
     std::vector<float> &means = all[{(*record)->layer, (*record)->name.str()}];
@@ -114,7 +115,7 @@ Expected<std::map<ProbePlace, std::vector<float>>> readMeanSquares(StringRef pat
   }
 }
 
-/// Has a program computed on a text.
+/// Runs a program on a text.
 class Calibration {
 public:
   Calibration(const ModelArguments &given, const ModelInput &input, StringRef launcher,
@@ -177,7 +178,7 @@ private:
     return Error::success();
   }
 
-  /// The head sees the last rows of each window only: logits are not needed, and many.
+  /// lm_head is computed for the last rows of each window only: logits are not needed, and large.
   Error compute() {
     constexpr size_t headRows = 32;
     Expected<std::unique_ptr<ScoringProcess>> process = ScoringProcess::start(
@@ -221,6 +222,7 @@ private:
     for (auto &[place, columns] : *means)
       if (const std::set<std::string> *sources = products.find(place))
         for (const std::string &source : *sources)
+          // No test: the program reports logits that are not finite first.
           if (!importance.add(source, columns))
             return inputError(arguments.model,
                               "has activations that are not finite on this text ('" + place.second +
@@ -264,7 +266,7 @@ static std::vector<TensorPart> multipliedMatrices(mlir::ModuleOp module) {
   return matrices;
 }
 
-/// Says how many matrices have statistics. One that has few may be of another model.
+/// Reports how many matrices have statistics. A file with few may belong to another model.
 static void reportCoverage(StringRef model, mlir::ModuleOp module,
                            const StringMap<GgufPlace> &places,
                            const cpu::ColumnImportance &importance) {

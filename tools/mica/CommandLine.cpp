@@ -50,7 +50,7 @@ static void addCompileOutput(CLI::App &command, CompileArguments &arguments) {
       ->type_name("FILE");
   command.add_option("--emit", arguments.emit, "Stop at this stage")
       ->type_name("STAGE")
-      ->check(CLI::IsMember(stages))
+      ->check(rt::oneOf(stages))
       ->capture_default_str();
   command.add_option("--dump-stages", arguments.dumpFolder, "Write every stage to this folder")
       ->type_name("DIR");
@@ -127,7 +127,7 @@ static void addForBoth(CLI::App &app, const char *name, std::string ModelArgumen
       ->type_name("FORMAT")
       ->delimiter(',')
       ->expected(1, 2)
-      ->check(CLI::IsMember(std::move(known)));
+      ->check(rt::oneOf(std::move(known)));
 }
 
 static void addDiff(CLI::App &app, DiffArguments &arguments) {

@@ -57,18 +57,18 @@ void ModelArguments::addPrecision(CLI::App &app) {
                  "(default: the checkpoint's own, f16 becomes bf16, blocks of GGUF files are "
                  "preserved; int8 and int4 requantize blocks, which loses precision)")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember(precisionNames()));
+      ->check(rt::oneOf(precisionNames()));
   app.add_option("--kv", kv,
                  "KV cache format: int8 has a scale per head and position (default: f32 for f32 "
                  "weights, else bf16)")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember(cachePrecisionNames()));
+      ->check(rt::oneOf(cachePrecisionNames()));
   app.add_option("--rows", rows,
                  "Activations multiplied by preserved blocks in prompts: exact uses bf16; int8 "
                  "quantizes them to 8 bits per 32, which is faster and less precise (default: "
                  "exact)")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember(promptRowsNames()));
+      ->check(rt::oneOf(promptRowsNames()));
 }
 
 std::string ModelArguments::givenOption() const {
@@ -134,8 +134,8 @@ static void warnOfSurplus(mlir::ModuleOp module, const TokenizerTable &table, St
             .str());
 }
 
-/// Takes over the chat template; returns whether the program will be able to run it. One that
-/// cannot be run is no reason to refuse the model.
+/// Adds the chat template; returns whether the program will be able to run it. A template that
+/// cannot be run is not a reason to reject the model.
 static Expected<bool> addChat(StringRef folder, cpu::CompileOptions &options, bool speaks) {
   Expected<std::optional<ChatDescription>> chat = readChat(folder);
   if (!chat)
@@ -163,14 +163,14 @@ static Expected<bool> addChat(StringRef folder, cpu::CompileOptions &options, bo
   return isUsable;
 }
 
-/// What the makers of the model wanted and the program will not do.
+/// Warns about settings of the model that the program will not apply.
 static void warnUnsupported(const ModelInput &input) {
   for (const IgnoredKey &key : input.ignoredKeys)
     if (key.missed)
       rt::reportWarning(formatv("{0}: \"{1}\" {2}", key.file, key.key, key.reason).str());
 }
 
-/// Frequencies are right, and attention was trained, up to some length only.
+/// Frequencies are correct, and attention was trained, only up to some length.
 static void warnAboutLength(StringRef model, const cpu::CompileReport &report) {
   if (report.scaledFor && report.maxSeq > *report.scaledFor)
     rt::reportWarning(formatv("{0}: the program supports {1} positions, but the model's rope "
@@ -218,7 +218,7 @@ static bool isStoredInHalves(mlir::ModuleOp module) {
          none_of(module.getOps<WeightOp>(), [](WeightOp weight) { return !!weight.getStored(); });
 }
 
-/// Halves become bf16 where nobody asks for another precision.
+/// F16 becomes bf16 unless another precision is requested.
 static void warnOfRounding(const ModelInput &input) {
   rt::reportWarning(input.folder + ": weights in F16 are rounded to bf16, which has 8 of their 11 "
                                    "bits: --weights f32 keeps all, at twice the size");
@@ -286,6 +286,8 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
   for (const cpu::OutputFile &file : cpu::outputsOf(options, output))
     if (Error error = protectModel(arguments.model, file.path, file.option))
       return error;
+  if (Error error = cpu::checkOutput(options, output))
+    return error;
   mlir::DialectRegistry registry;
   cpu::registerCompilerDialects(registry);
   mlir::MLIRContext context(registry);
@@ -401,7 +403,7 @@ static void printStages(const cpu::CompileReport &result, uint64_t peak) {
   errs() << formatv("peak of anonymous memory: {0} MiB\n", peak >> 20);
 }
 
-/// How to find what errors of the weights are to weigh; null where nobody asked for it.
+/// How to compute the importance of columns; null: not requested.
 static FindImportance importanceFor(const CompileArguments &arguments, std::string launcher) {
   if (!arguments.calibrate.empty())
     return [&arguments, launcher = std::move(launcher)](const ModelInput &input) {
@@ -414,8 +416,8 @@ static FindImportance importanceFor(const CompileArguments &arguments, std::stri
   return nullptr;
 }
 
-/// Why weights will not be rounded by statistics of activations, which were given; empty where they
-/// will.
+/// Why the given activation statistics will not be used; empty: they will be
+/// used.
 static std::string whyNotCalibrated(const CompileArguments &arguments,
                                     const cpu::CompileOptions &options) {
   std::string option = arguments.calibrate.empty() ? "--imatrix" : "--calibrate";
@@ -427,7 +429,7 @@ static std::string whyNotCalibrated(const CompileArguments &arguments,
                                     : option + " needs --emit exe: weights are in programs only";
 }
 
-/// What is said when all is done.
+/// The final message.
 static std::string lastLine(const CompileArguments &arguments, const CompileResult &result,
                             const cpu::TargetDescription &target) {
   const cpu::CompileReport &report = result.report;

@@ -22,7 +22,7 @@ namespace mica::tool {
 namespace {
 
 constexpr int64_t kDefaultContext = 512;
-/// Logits that are asked for at once.
+/// The number of logits requested at once.
 constexpr size_t kPieceBytes = 16 << 20;
 
 /// Computes the figures of one call of the command.
@@ -134,7 +134,7 @@ Expected<std::unique_ptr<ScoringProcess>> Evaluation::start(const Candidate &can
   };
   add("--prefill-chunk", arguments.prefillChunk);
   add("--threads", arguments.threads);
-  // Programs that compute all rows alike may be older than the option.
+  // Programs that compute all rows in the same way may be older than the option.
   if (arguments.asDecode && candidate.manifest.dependsOnRole)
     options.emplace_back("--as-decode");
   return ScoringProcess::start(candidate.path, std::move(options));
@@ -262,7 +262,7 @@ json::Object Evaluation::toJson() const {
   return result;
 }
 
-/// So that it fits its column, however bad it is.
+/// Formats the value so that it fits its column, whatever its size.
 std::string shown(double value) {
   return std::abs(value) < 1e5 ? formatv("{0:f4}", value) : formatv("{0:e4}", value);
 }

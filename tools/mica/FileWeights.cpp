@@ -25,14 +25,16 @@ static std::optional<cpu::WeightType> computedType(const TensorInfo &info) {
 
 Expected<cpu::SourceTensor> FileWeights::find(StringRef name) const {
   const TensorInfo *info = files.find(name);
+  // No test: reading the model has found all tensors, and refused unsupported types.
   if (!info)
     return createStringError("the weight files have no tensor " + inQuotes(name));
   std::optional<cpu::WeightType> type = computedType(*info);
+  // No test: as above.
   if (!type)
     return inputError(files.pathOf(*info),
                       "tensor " + inQuotes(name) + " is " + storedNameOf(*info) +
                           ", which is not supported",
-                      "convert the weights to one of them");
+                      "convert the weights to F32, BF16 or F16");
   cpu::SourceTensor tensor{*type, info->shape, files.bytes(*info)};
   if (const TensorType *blocks = info->blocks)
     tensor.blocks = {blocks->format};

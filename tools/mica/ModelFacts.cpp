@@ -124,6 +124,7 @@ llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOpt
   if (llvm::Error error = cpu::stagesFor(options.target)
                               .buildPipeline(passes, Stage::Model, Stage::Kernels, stages))
     return std::move(error);
+  // No test: no model is known that is valid and that the passes refuse.
   if (failed(passes.run(module)))
     return inputError(first.place(facts.name), first.message("cannot be taken to stage kernels"),
                       "correct the IR");

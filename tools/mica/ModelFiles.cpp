@@ -14,7 +14,7 @@ using namespace llvm;
 
 namespace mica::tool {
 
-/// Of what the readers of folders open: configs, weights, tokenizers, chat templates.
+/// Files that the readers of folders open: configs, weights, tokenizers, chat templates.
 static constexpr StringLiteral kExtensions[] = {".json", ".safetensors", ".bin",  ".model",
                                                 ".txt",  ".tiktoken",    ".jinja"};
 

@@ -31,6 +31,7 @@ static Expected<std::string> cacheHome() {
   SmallString<128> folder;
   if (const char *base = std::getenv("XDG_CACHE_HOME"); base && *base == '/')
     return base;
+  // No test: without HOME, the user database names one.
   if (!sys::path::home_directory(folder))
     return createStringError("neither XDG_CACHE_HOME nor HOME is set; set one of them");
   sys::path::append(folder, ".cache");
@@ -53,7 +54,7 @@ Expected<ProgramCache> ProgramCache::open() {
   Expected<ProgramCache> cache = locate();
   if (!cache)
     return cache;
-  // Two folders at most: what is above is the user's home, or was mistyped.
+  // At most two folders are created: the one above is the user's home, or was mistyped.
   std::error_code error = sys::fs::create_directory(sys::path::parent_path(cache->folder));
   if (!error)
     error = sys::fs::create_directory(cache->folder);
@@ -65,7 +66,8 @@ Expected<ProgramCache> ProgramCache::open() {
 
 constexpr StringLiteral lockEnding = ".lock";
 
-/// The program that the file of this path was to become; empty: it is no temporary file.
+/// The program that the temporary file at this path was meant to become; empty: not a temporary
+/// file.
 static std::string targetOf(StringRef path) {
   StringRef target = rt::targetOfTemporary(sys::path::filename(path));
   return target.empty() ? "" : (sys::path::parent_path(path) + "/" + target).str();
@@ -91,6 +93,7 @@ Expected<std::string> ProgramCache::get(StringRef key,
   std::string path = folder + "/" + key.str();
   std::string lockFile = lockFileOf(path);
   std::optional<FileLock> held = FileLock::take(lockFile, FileLock::Wait::Yes);
+  // No test: a file in a folder that can be written can be locked.
   if (!held)
     return createStringError(lockFile + ": cannot be locked (" + std::strerror(errno) +
                              "); set XDG_CACHE_HOME to another folder");
@@ -103,15 +106,15 @@ Expected<std::string> ProgramCache::get(StringRef key,
   if (!present)
     if (Error error = make(path))
       return std::move(error);
-  // Its time of modification says when a program was used.
+  // The modification time of a program is the time of its last use.
   ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
   evict(path);
   return path;
 }
 
-/// What compilers left behind that did not end by themselves: temporary files, and lock files
-/// without a program. Whoever is at work holds the lock of its program; `held` is the one whose
-/// lock the caller has.
+/// Removes files left by compilers that were killed: temporary files, and lock files without a
+/// program. A running compiler holds the lock of its program; the caller holds the lock of
+/// `held`.
 void ProgramCache::removeLeftovers(StringRef held) const {
   std::set<std::string> programs;
   std::error_code error;
@@ -162,6 +165,7 @@ Error ProgramCache::remove(const CachedProgram &program) const {
   if (!lock)
     return createStringError(program.path + ": is in use by `mica run` (" + std::strerror(errno) +
                              "); try again later");
+  // No test: root, as which tests may run, can remove everything.
   if (std::error_code error = sys::fs::remove(program.path))
     return createStringError(program.path + ": cannot be removed (" + error.message() +
                              "); check its permissions");

@@ -18,7 +18,7 @@ using namespace llvm;
 
 namespace mica::tool {
 
-/// Everything that decides the program besides files.
+/// Everything that determines the program besides files.
 static std::string optionsText(const ModelArguments &arguments,
                                const cpu::CompileOptions &options) {
   std::string text;

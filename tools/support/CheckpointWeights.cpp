@@ -61,6 +61,7 @@ llvm::Expected<interp::Tensor> storedTensor(const WeightFiles &files, StringRef 
     array.descr = "<f2";
     return interp::toTensor(array, Float16Type::get(context));
   default:
+    // No test: blocks are decoded, and no other type is stored in a file of weights.
     return llvm::createStringError(files.pathOf(*info) + ": tensor '" + name + "' is of type " +
                                    nameOf(info->type) + ", which is not a type of weights");
   }

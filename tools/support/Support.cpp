@@ -28,6 +28,7 @@ static constexpr const char *noThreads =
 /// LLVM cannot continue.
 static void exitOnFatalError(void * /*data*/, const char *reason, bool /*crash*/) {
   bool threads = StringRef(reason).contains("pthread_create");
+  // No test: a bug of LLVM.
   report(createStringError(threads ? noThreads
                                    : std::string("LLVM has failed (") + reason + "); report this"));
   rt::removeTemporaries();
@@ -92,7 +93,7 @@ Expected<std::string> launcherPath(const char *argv0) {
   sys::path::append(path, "lib", "mica", "mica-launcher");
   if (!sys::fs::exists(path))
     return createStringError(Twine(path) +
-                             ": is missing, build the target mica-launcher or install Mica again");
+                             ": is missing; build the target mica-launcher or install Mica again");
   return path.str().str();
 }
 

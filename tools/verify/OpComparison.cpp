@@ -114,6 +114,7 @@ Error OpComparison::compareOps(const ProgramRun &run, const ReferenceModel &alik
       other = other.empty() ? name : other;
   if (!other.empty())
     return otherShape(other);
+  // No test: an op of another shape is found first.
   if (rows->size() != run.logits.size())
     return inputError(reference, "has another vocabulary than the program",
                       "give a model of the same shape to --against");
@@ -157,8 +158,9 @@ Error OpComparison::compareWithF32(const ProgramRun &run, const ReferenceModel &
     if (!findings.quality.add(ArrayRef(run.logits).slice(row * vocab, vocab),
                               ArrayRef(*rows).slice(row * vocab, vocab),
                               run.text[std::min(row + 1, run.text.size() - 1)]))
+      // No test: the program reports such logits first.
       return createStringError(findings.model +
-                               ": computes logits that are not finite, compile it with --weights "
+                               ": computes logits that are not finite; compile it with --weights "
                                "f32 or check the checkpoint");
   return Error::success();
 }

@@ -28,6 +28,7 @@ StringRef ProbeReader::rest() const {
 }
 
 Error ProbeReader::broken() const {
+  // No test: programs write complete files.
   return inputError(path, "is not a complete " + kind + " (byte " + Twine(at) + ")",
                     "run the program again");
 }

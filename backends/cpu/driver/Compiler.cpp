@@ -90,6 +90,17 @@ std::vector<OutputFile> mica::cpu::outputsOf(const CompileOptions &options, Stri
   return files;
 }
 
+llvm::Error mica::cpu::checkOutput(const CompileOptions &options, StringRef output) {
+  if (output.empty() || output == "-")
+    return llvm::Error::success();
+  // What is created is removed again.
+  auto file = options.emit == Stage::Exe
+                  ? program::ProgramWriter::createFile(output.str(), options.outputHint)
+                  : rt::TemporaryFile::create(output.str(), {}, options.outputHint);
+  return file ? llvm::Error::success()
+              : llvm::createStringError(output + ": " + file.error().message);
+}
+
 namespace {
 
 /// One run through the stages.
@@ -262,7 +273,6 @@ private:
   llvm::Error writeProgram() {
     if (!weights)
       return error("a program needs the model's weights, but the folder has none");
-    // First of all, so that a target that cannot be written is found before the work is done.
     auto created = program::ProgramWriter::create(output, options.launcher, options.outputHint);
     if (!created)
       return error(output + ": " + created.error().message);

@@ -123,6 +123,9 @@ struct OutputFile {
 /// All files that `compile` would write.
 std::vector<OutputFile> outputsOf(const CompileOptions &options, llvm::StringRef output);
 
+/// Whether `output` can be written, to be asked before the work is done.
+llvm::Error checkOutput(const CompileOptions &options, llvm::StringRef output);
+
 /// Registers all required dialects, interfaces and translations.
 void registerCompilerDialects(mlir::DialectRegistry &registry);
 

@@ -40,8 +40,8 @@ public:
   explicit BlockPacker(const BlockFormat &format)
       : format(format), packed(format), parts(kTileRows) {}
 
-  /// Packs a block of 64 rows, of which `chunks` chunks are written. Null rows are zeros. Returns
-  /// false where a scale is not finite.
+  /// Packs a block of 64 rows and writes `chunks` chunks of it. Null rows are zeros. Returns
+  /// false if a scale is not finite.
   bool pack(ArrayRef<const uint8_t *> blocks, int64_t chunks, uint8_t *out) {
     bool finite = true;
     for (auto [part, block] : llvm::zip_equal(parts, blocks)) {
@@ -100,13 +100,13 @@ private:
   std::vector<BlockParts> parts; ///< of 64 rows
 };
 
-/// The importance of columns of rows whose elements are multiplied with factors: what multiplies
-/// them was divided by these.
+/// The importance of columns whose elements are multiplied by factors: their activations were
+/// divided by these.
 class ScaledImportance {
 public:
   explicit ScaledImportance(int64_t columns) : columns(columns) {}
 
-  /// Valid until the next question.
+  /// Valid until the next call.
   ArrayRef<float> of(const SourceRow &row) {
     if (!row.importance || !row.factors)
       return {row.importance, row.importance ? static_cast<size_t>(columns) : 0};
@@ -135,7 +135,7 @@ bool packBlocks(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t 
   std::array<SourceRow, kTileRows> rows{};
   for (int64_t row = 0; row < std::min(kTileRows, plan.rows - firstRow); ++row)
     rows[row] = plan.rowOf(matrix, firstRow + row);
-  // Rows of numbers are quantized to whole blocks first.
+  // Unquantized rows are first quantized to whole blocks.
   int64_t blocks = llvm::divideCeil(plan.columns, format.elements),
           rowBytes = blocks * format.bytes;
   bool finite = true;

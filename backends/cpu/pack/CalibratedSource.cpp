@@ -13,10 +13,10 @@ bool ColumnImportance::add(llvm::StringRef name, std::vector<float> meanSquares)
       return false;
     sum += square;
   }
-  // Nothing was seen: all columns weigh alike.
+  // Without statistics, all columns have the same weight.
   if (sum == 0)
     return true;
-  // Columns that the text left at zero are not to become anything.
+  // Columns that were zero on the text must keep some weight.
   constexpr double least = 1e-3;
   double mean = sum / static_cast<double>(meanSquares.size());
   for (float &square : meanSquares)

@@ -28,8 +28,8 @@ uint32_t fromBf16(uint16_t bits) { return uint32_t(bits) << 16; }
 
 uint16_t toBf16(uint32_t bits) { return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16); }
 
-/// The f32 of each source element by `widen`, stored by `narrow`. Returns whether all that is
-/// stored is finite: the largest magnitude is, as `narrow` keeps the order.
+/// Converts each source element to f32 by `widen`, and stores it by `narrow`. Returns whether all
+/// stored elements are finite; `narrow` is monotonic, so it is sufficient to check the largest.
 template <typename From, typename To, typename Widen, typename Narrow>
 bool convert(const uint8_t *source, uint8_t *target, int64_t count, Widen widen, Narrow narrow) {
   uint32_t largest = 0;

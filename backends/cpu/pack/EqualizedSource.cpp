@@ -22,8 +22,8 @@ static void raiseTo(MutableArrayRef<float> largest, ArrayRef<float> values) {
     channel = std::max(channel, value);
 }
 
-/// The largest magnitude of each entry of the first axis, or the largest share of its row's largest
-/// that an entry of the last axis has.
+/// The largest magnitude per entry of the first axis, or, per entry of the last axis, the largest
+/// magnitude relative to the largest of its row.
 static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofRows,
                                             llvm::ThreadPoolInterface &pool) {
   int64_t width = ofRows && tensor.shape.size() == 1 ? 1 : tensor.shape.back(),
@@ -62,7 +62,7 @@ static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofR
   return largest;
 }
 
-/// The largest over several tensors.
+/// The maximum over several tensors.
 static llvm::Expected<SmallVector<float>> largestMagnitudes(const PartSource &source, EqualizeOp op,
                                                             bool ofRows,
                                                             llvm::ThreadPoolInterface &pool) {

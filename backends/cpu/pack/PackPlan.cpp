@@ -15,7 +15,7 @@ int64_t PackPlan::panelRows() const {
     return kBlockColumns;
   if (layout)
     return layout.getColumns();
-  // About the size of a packed panel, so that panels are work of one size.
+  // About the size of a packed panel, so that all panels are similar amounts of work.
   constexpr int64_t bytes = 512 << 10;
   return std::clamp<int64_t>(bytes / (columns * int64_t(sizeOf(to))), 1, rows);
 }
@@ -134,7 +134,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// Weights in blocks are made of such blocks alone.
+  /// Weights in blocks consist of such blocks only.
   llvm::Error checkBlocks(StringRef name, const SourceTensor &tensor) {
     const BlockFormat *format = plan_.blocks();
     if (!format || format->isOwn)
@@ -169,7 +169,7 @@ private:
     next += count;
   }
 
-  /// Of an entry of a stack of matrices; vectors are stacked as well, a row each.
+  /// The same for an entry of a stack of matrices; vectors are stacked as one row each.
   int64_t rowsOfEntry() { return weight.getTensorType().getRank() == 2 ? 1 : plan_.rows; }
 
   llvm::Error compose() {

@@ -33,14 +33,14 @@ uint64_t packedBytes(ModuleOp module) {
 }
 
 /// The first element of a tensor that is not finite in type `to`, or the first element of its
-/// block; nothing where all are finite.
+/// block; nothing: all are finite.
 static std::optional<int64_t> findNotFinite(const SourceTensor &tensor, WeightType to) {
   constexpr int64_t piece = 256;
   float values[piece];
   uint8_t converted[piece * sizeof(float)];
   StoredAs stored = tensor.stored();
   static_assert(piece % kMaxBlockElements == 0, "whole blocks");
-  // Blocks may hold fewer elements than a piece: each is looked at by itself.
+  // Blocks may have fewer elements than a piece: each is checked separately.
   int64_t step = tensor.blocks ? tensor.blocks.elements() : piece;
   int64_t count = int64_t(tensor.bytes.size()) * piece / stored.bytesOf(piece);
   for (int64_t i = 0; i < count; i += step) {
@@ -64,7 +64,7 @@ static llvm::Error fail(WeightOp weight, const llvm::Twine &message) {
 }
 
 int64_t panelsPerBatch(int64_t panelBytes, unsigned threads) {
-  // Large enough that handing work to threads does not count, small enough to stay in the
+  // Large enough that the cost of dispatching to threads is negligible, small enough to stay in the
   // last-level cache.
   constexpr int64_t usual = 4 << 20;
   int64_t each = std::max<int64_t>(2 * int64_t(threads), usual / panelBytes);
@@ -82,7 +82,8 @@ struct Batch {
   std::atomic<bool> finite = true;
 };
 
-/// Packs on the threads of a pool while the batch before is being written. Two buffers alternate.
+/// Packs on the threads of a pool while the previous batch is being written, in alternating
+/// buffers.
 class WeightPacker {
 public:
   WeightPacker(WeightOp weight, const PackPlan &plan, const PartSource &source,
@@ -108,7 +109,7 @@ public:
   }
 
 private:
-  /// Finds the source of a value that is not finite: packing works on rows, not on sources.
+  /// Finds the source of a value that is not finite, because packing processes rows, not sources.
   llvm::Error notFinite() const {
     WeightType to = plan.blocks() ? WeightType::F32 : plan.to;
     StringRef beyond =
@@ -133,12 +134,12 @@ private:
     return fail(weight, message({}));
   }
 
-  /// The matrix of a panel, and its first row of it.
+  /// The matrix of a panel, and the panel's first row in it.
   std::pair<int64_t, int64_t> placeOf(int64_t panel) const {
     return {panel / plan.panelsPerMatrix(), panel % plan.panelsPerMatrix() * plan.panelRows()};
   }
 
-  /// Has the panels from `first` on packed: those of a batch, of `panels` in all.
+  /// Packs the panels of a batch, starting at `first` of `panels`.
   void start(Batch &batch, int64_t first, int64_t panels) {
     batch.first = first;
     batch.count = std::min(perBatch, panels - first);
@@ -148,7 +149,7 @@ private:
     batch.bytes.resize(batch.offsets.back());
     batch.next = 0;
     batch.finite = true;
-    // A single panel gains nothing from a thread.
+    // A single panel does not need threads.
     if (panels == 1)
       return pack(batch);
     for (int64_t i = 0, all = std::min<int64_t>(pool.getMaxConcurrency(), batch.count); i < all;
@@ -174,7 +175,7 @@ private:
   llvm::ThreadPoolTaskGroup packing; ///< last: it waits for what uses the others
 };
 
-/// Writes weight after weight.
+/// Writes all weights in order.
 class Stream {
 public:
   Stream(const PartSource &source, const PackOptions &options, llvm::ThreadPoolInterface &pool,

@@ -11,7 +11,7 @@
 
 namespace mica::cpu {
 
-/// A panel of numbers in the layout of the plan.
+/// Packs a panel of numbers in the layout of the plan.
 static bool packBlock(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out) {
   int64_t depth = plan.layout.getDepth(),
           lanes = roundUp(plan.columns, plan.layout.getKBlock()) / depth;

@@ -35,7 +35,7 @@ static std::vector<uint8_t> copyPart(const SourceTensor &tensor, const TensorPar
   return bytes;
 }
 
-/// The same of blocks whose scales are apart: whole ones.
+/// The same for blocks with separate scales: whole blocks.
 static std::vector<uint8_t> joinPart(const SourceTensor &tensor, const TensorPart &part,
                                      llvm::ArrayRef<int64_t> shape) {
   int64_t inRow = shape.back() / tensor.blocks.elements(), size = tensor.blocks.bytes(),
@@ -52,7 +52,7 @@ static std::vector<uint8_t> joinPart(const SourceTensor &tensor, const TensorPar
   return bytes;
 }
 
-/// The same of blocks, which run along rows, as numbers that can be read along columns.
+/// The same for blocks, which are along rows: dequantized, so that they can be read along columns.
 static std::vector<uint8_t> copyDecoded(const SourceTensor &tensor, const TensorPart &part,
                                         llvm::ArrayRef<int64_t> shape) {
   size_t blocks = tensor.bytes.size() / tensor.blocks.bytes();

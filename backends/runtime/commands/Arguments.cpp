@@ -15,7 +15,7 @@ namespace mica::rt {
 namespace {
 constexpr int64_t maxCount = setting_range::maxCount;
 constexpr uint64_t maxThreads = 1024;
-/// Sequences that a measurement may have: more take hours, and memory without an end.
+/// The maximum number of sequences of a measurement: more would take hours and too much memory.
 constexpr int64_t maxBatch = 1024;
 constexpr int64_t maxLogprobs = 1000;
 
@@ -25,7 +25,7 @@ std::string_view trimmed(std::string_view text) {
                             : text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
-/// A list of --tokens; one that is none is a usage error.
+/// Parses a list of --tokens; an invalid list is a usage error.
 Tokens tokensOf(const std::string &list) {
   Result<Tokens> parsed = parseTokenList(list);
   if (!parsed)
@@ -33,7 +33,7 @@ Tokens tokensOf(const std::string &list) {
   return *std::move(parsed);
 }
 
-/// Accepts the values that a setting may have.
+/// Accepts the valid values of a setting.
 CLI::Validator within(const SettingRange<double> &range) {
   return numberBetween(range.min, range.max);
 }
@@ -218,7 +218,7 @@ constexpr const char *machineGroup = "Machine";
 /// The text to continue as a positional argument.
 constexpr const char *promptWord = "PROMPT";
 
-/// -f, which others need.
+/// -f, which other options need.
 CLI::Option *addPrompt(CLI::App &app, RunArguments &run) {
   auto *prompt = app.add_option("-p,--prompt", run.prompt, "Prompt")->type_name("TEXT");
   auto *file =
@@ -300,7 +300,7 @@ void addMachineOptions(CLI::App &app, Arguments &arguments) {
                "unnoticed otherwise");
 }
 
-/// What goes with every command that computes.
+/// Options of every command that runs the model.
 void addMachine(CLI::App &app, Arguments &arguments) {
   addGroup(app, machineGroup, [&] { addMachineOptions(app, arguments); });
 }
@@ -499,7 +499,7 @@ int usageError(const CLI::App &app, const std::string &message) {
   return 2;
 }
 
-/// Hints for options of llama.cpp that have another name here, or that a program cannot have.
+/// Hints for options of llama.cpp that have another name here or are not supported.
 const std::vector<ForeignOption> &foreignOptions() {
   static const std::vector<ForeignOption> options = {
       {{"-c", "--ctx-size"},
@@ -523,7 +523,7 @@ const std::vector<ForeignOption> &foreignOptions() {
   return options;
 }
 
-/// Help or version: a full disk is an error there as well.
+/// Prints help or version; a full disk is an error.
 int print(const std::string &text) {
   Status written = writeOut(text);
   if (!written)
@@ -531,7 +531,7 @@ int print(const std::string &text) {
   return written ? 0 : 1;
 }
 
-/// What --batch has no meaning for; empty where there is nothing.
+/// The options that do not apply to --batch; empty: none.
 std::string unusableWithBatch(const RunArguments &run) {
   if (!run.batch)
     return {};
@@ -541,7 +541,7 @@ std::string unusableWithBatch(const RunArguments &run) {
                                                : "";
 }
 
-/// An option of generating text that was given to another command; empty where there is none.
+/// An option of text generation that was given to another command; empty: none.
 std::string misplacedOption(const CLI::App &app) {
   for (const CLI::Option *option : app.get_options())
     if (option->count() > 0 && !option->check_name("--threads") &&

@@ -37,10 +37,10 @@ uint64_t hashOfSettings(const Model &model, const RunArguments &arguments) {
                                  {"stops", settings.stops},
                                  {"ignore_eos", settings.ignoreEos},
                                  {"tokens", arguments.printTokens}};
-  // A seed that is drawn is another one each time; results say theirs.
+  // A random seed differs from run to run; results contain theirs.
   if (settings.seed)
     json["seed"] = *settings.seed;
-  // What is off is left out, so that results from before these settings existed are found.
+  // Disabled settings are omitted, so that results from before these settings existed are found.
   if (sampling.dryMultiplier > 0)
     json["dry"] = {sampling.dryMultiplier, sampling.dryBase, sampling.dryAllowedLength,
                    sampling.dryPenaltyLastN, sampling.dryBreakers};
@@ -64,21 +64,21 @@ std::string digestOf(uint64_t settings, const BatchRequest &request) {
   return digest;
 }
 
-/// The texts that requests ask for, one after the other.
+/// The texts of all requests, in order.
 class BatchTexts {
 public:
   BatchTexts(BatchRequests &requests, uint64_t settings)
       : requests(requests), settings(settings), place(requests.place()) {}
 
-  /// The next text; none after the last one.
+  /// The next text; nothing after the last one.
   Result<std::optional<BatchText>> next();
 
-  /// From where on texts can be asked for once more.
+  /// A position to which the sequence of texts can be rewound.
   struct Mark {
     BatchRequests::Place place; ///< of the request
     int64_t sample;
   };
-  /// Of the text that `next` gave last.
+  /// The position of the last text returned by `next`.
   Mark mark() const { return {place, sample - 1}; }
   Status goTo(Mark mark);
 
@@ -146,7 +146,7 @@ private:
   std::optional<TextStream> decoded;
 };
 
-/// Hands the scheduler as many texts as it has slots for, the next one when one is done.
+/// Submits as many texts to the scheduler as it has slots, and another one whenever one is done.
 class Batch {
 public:
   Batch(Scheduler &scheduler, size_t slots, const ProgramTokenizer *text,
@@ -187,8 +187,8 @@ private:
   std::list<Writing> inProgress;
 };
 
-/// The seed with which the program alone makes this text. Those that are not the user's have 53
-/// bits, which every reader of JSON takes as they are.
+/// The seed with which the program generates this text on its own. Random seeds have 53 bits, which
+/// every JSON parser reads exactly.
 uint64_t Batch::seedOf(const BatchText &wanted) const {
   auto derived = [](uint64_t seed, int64_t number) {
     return Random(seed ^ Random(static_cast<uint64_t>(number)).next()).next() >> 11;
@@ -202,7 +202,7 @@ Status Batch::start() {
   Result<std::optional<BatchText>> found = texts.next();
   if (!found)
     return found.error();
-  // The file has become shorter meanwhile.
+  // The file has been truncated in the meantime.
   if (!*found) {
     total = next;
     return {};
@@ -275,7 +275,8 @@ Status batchCommand(const Model &model, const Manifest &manifest, const ProgramT
   auto results = BatchResults::open(arguments.output);
   if (!results)
     return results.error();
-  // All are read once before anything is computed: what is wrong with the last one is said first.
+  // All requests are read before anything is computed, so that an error in the last one is reported
+  // first.
   BatchTexts texts(**requests, hashOfSettings(model, arguments));
   BatchTexts::Mark first{};
   size_t total = 0;
@@ -301,7 +302,7 @@ Status batchCommand(const Model &model, const Manifest &manifest, const ProgramT
   if (Status ready = texts.goTo(first); !ready)
     return ready;
   int64_t slots = std::min(*arguments.batch, left);
-  // Each prompt is computed as if it were alone, so that its text does not depend on others.
+  // Each prompt is computed independently, so that its text does not depend on others.
   Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::create(
       model, {.slots = slots,
               .promptRows = prefillChunkSize(arguments.prefillChunk, model.manifest()),

@@ -46,8 +46,8 @@ public:
 private:
   Tokens idsOf(const Json &ids) const;
   Tokens textOf(const Json &text) const;
-  /// What `messages` are in the tokens of the model, with the tools of a request or null. Also says
-  /// what ends an answer.
+  /// The tokens of `messages`, with the tools of a request or null, and the tokens that end an
+  /// answer.
   Tokens conversationOf(const Json &messages, const Json *tools, Tokens &endTokens);
   /// A prompt as one turn of a user.
   Json turnOf(const Json &prompt) const;

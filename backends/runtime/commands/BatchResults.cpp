@@ -14,7 +14,7 @@
 namespace mica::rt {
 
 namespace {
-/// How every line begins that this program has written.
+/// The beginning of every line written by this program.
 constexpr std::string_view opening = "{\"line\":";
 
 /// Whether `line` is a result of `text`.
@@ -85,7 +85,7 @@ Result<std::string_view> BatchResults::nextLine() {
   if (!line || line->empty())
     return line;
   if (!line->ends_with('\n')) {
-    // What was interrupted is made again; nothing else is cut off.
+    // An incomplete line is removed and computed again; nothing else is cut off.
     if (!line->starts_with(opening) && !opening.starts_with(*line))
       return refused("is not a result of a batch");
     cut = true;
@@ -110,7 +110,7 @@ Result<bool> BatchResults::holds(const BatchText &text) {
   return true;
 }
 
-/// The file has not been there a while ago.
+/// The file did not exist a moment ago.
 Status BatchResults::make() {
   fd = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   struct stat state;

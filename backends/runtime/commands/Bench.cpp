@@ -25,15 +25,15 @@ Tokens randomTokens(Random &random, int64_t count, int64_t vocab) {
   return tokens;
 }
 
-/// Tokens after which a text that was not given begins again.
+/// The period of the default text in tokens.
 constexpr int64_t period = 32;
 
-/// Positions that a test needs before those that it fills.
+/// The number of positions that a test needs before those that it fills.
 int64_t positionsBefore(const BenchTest &test) {
   return test.lookup > 0 ? std::max(test.depth, test.isGiven ? 1 : period) : test.depth;
 }
 
-/// The prompt of a test with lookup and what the text continues with.
+/// The prompt of a test with lookup, and its continuation.
 struct Script {
   Tokens prompt, rest;
 };
@@ -43,7 +43,7 @@ Script givenScript(const Tokens &text, int64_t prompt) {
   return {Tokens(text.begin(), middle), Tokens(middle, text.end())};
 }
 
-/// The prompt's end is the end of the period, which the script continues with.
+/// The prompt ends at the end of a period, and the continuation starts the next one.
 Script repeatingScript(int64_t prompt, int64_t vocab) {
   Random random(2);
   Script script{{}, randomTokens(random, period, vocab)};
@@ -53,14 +53,14 @@ Script repeatingScript(int64_t prompt, int64_t vocab) {
   return script;
 }
 
-/// What one run of a test took.
+/// The measurements of one run of a test.
 struct Run {
   double seconds = 0;
   int64_t calls = 0; ///< Of the model.
   int64_t drafted = 0, accepted = 0;
 };
 
-/// The sequences of a test, in which it is run again and again.
+/// The sequences of a test, reused by all of its runs.
 class BenchSequences {
 public:
   static Result<std::unique_ptr<BenchSequences>> create(const Model &model, const BenchTest &test,
@@ -115,7 +115,7 @@ private:
     return filled ? Status() : filled.error();
   }
 
-  /// A text that continues with `forced`, whatever the model makes of it.
+  /// A text that continues with `forced`, independently of the model's predictions.
   Request request(const Tokens &prompt, int64_t maxTokens, const Tokens &forced) const {
     Request request;
     request.prompt = prompt;
@@ -129,7 +129,7 @@ private:
     return request;
   }
 
-  /// Of one run. The last token of a text is not computed.
+  /// The number of computed tokens of one run. The last token of a text is not computed.
   std::vector<Request> requests() {
     std::vector<Request> all;
     if (!test.generate) {
@@ -158,8 +158,8 @@ private:
   std::vector<Tokens> prompts; ///< What fills the depth.
 };
 
-/// Bytes that the test must read at least: all weights once per call of the model, and of the
-/// caches what each call's newest rows see.
+/// The minimum number of bytes that the test must read: all weights once per call of the model, and
+/// the part of the caches that the rows of each call attend to.
 double bytesOf(const BenchTest &t, const Manifest::Cost &cost, int64_t calls) {
   double seen = static_cast<double>(positionsBefore(t)) + static_cast<double>(t.tokens) / 2;
   // Of a step, each sequence's once, in however many calls it is made.
@@ -170,7 +170,7 @@ double bytesOf(const BenchTest &t, const Manifest::Cost &cost, int64_t calls) {
          newest * seen * cost.kvBytesPerPosition;
 }
 
-/// In products with weights. Of a prompt, the last row alone has logits.
+/// Operations of matmuls with weights. Only the last row of a prompt has logits.
 double flopsOf(const BenchTest &t, const Manifest::Cost &cost) {
   double rows = static_cast<double>(t.tokens * t.batch),
          withLogits = t.generate ? rows : static_cast<double>(t.batch);
@@ -202,7 +202,7 @@ void addTests(std::vector<BenchTest> &tests, const BenchArguments &arguments, co
         tests.push_back({true, gen, batch, arguments.depth, arguments.lookup, isGiven});
 }
 
-/// Whether the text that was given is long enough for its tests, and one of this model.
+/// Whether the given text is long enough for the tests, and valid for this model.
 Status checkText(const std::vector<BenchTest> &tests, const BenchArguments &arguments,
                  const Manifest &m) {
   if (arguments.lookup == 0)
@@ -305,7 +305,7 @@ ProfiledProgram programOf(const Model &model) {
           m.kernels, model.runtime().pool().threads()};
 }
 
-/// What a command writes, test by test.
+/// The output of the command, test by test.
 class BenchReport {
 public:
   BenchReport(const Model &model, const Device &device, const BenchArguments &arguments)
@@ -368,7 +368,7 @@ public:
   }
 
 private:
-  /// Writes to stdout unless that is for JSON.
+  /// Writes to stdout unless stdout is for JSON.
   Status print(const std::string &text) const { return arguments.json ? Status() : writeOut(text); }
 
   Status add(const Result<BenchResult> &result) {
@@ -381,7 +381,7 @@ private:
     return print(line);
   }
 
-  /// Measured now, as the machine's change from minute to minute.
+  /// Measured now, because the machine's limits change from minute to minute.
   Peaks limits() const {
     Peaks peaks{0, 0, "given"};
     if (!arguments.peakGb || !arguments.peakGflop)

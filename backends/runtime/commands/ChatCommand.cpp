@@ -17,7 +17,7 @@
 namespace mica::rt {
 
 namespace {
-/// The share of the context, in percent, from which on it is said to be almost full.
+/// The share of the context, in percent, from which the user is told that it is almost full.
 constexpr int64_t almostFull = 90;
 
 class Chat {
@@ -66,7 +66,7 @@ private:
     return all;
   }
 
-  /// A command or something said.
+  /// A command or a message.
   Status take(const std::string &turn) {
     if (turn.find_first_not_of(" \t\r\n") == turn.npos)
       return {};
@@ -244,8 +244,8 @@ private:
     return {};
   }
 
-  /// What has gone wrong with one turn does not end a conversation, in which something else is said
-  /// next.
+  /// An error in one turn does not end the conversation, because the next turn may be
+  /// valid.
   Status refuse(const Error &error, const char *hint = "") {
     if (!input.interactive()) {
       refused = true;
@@ -256,7 +256,7 @@ private:
     return {};
   }
 
-  /// Each refusal has been reported when it happened.
+  /// Each error has already been reported.
   Status end() const { return refused ? Status(Error{}) : Status(); }
 
   void note(const Conversation::Answer &answer) {
@@ -287,7 +287,7 @@ private:
 
   int64_t percent(int64_t used) const { return used * 100 / positions; }
 
-  /// Before the context is full, and once.
+  /// Once, before the context is full.
   void warnAboutContext(const Conversation::Answer &answer) {
     int64_t used = conversation.length();
     if (warned || answer.finish == Finish::ContextFull || percent(used) < almostFull)

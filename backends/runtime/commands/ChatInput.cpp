@@ -21,7 +21,7 @@ Result<std::optional<std::string>> ChatInput::readTurn(std::string text) {
       text.resize(text.size() - fence.size());
     else if (!fenced && !ends)
       text.pop_back();
-    // A fence alone on its line is no line of the turn.
+    // A line with only a fence is not part of the turn.
     if (fenced && ends && text.empty() && turn.ends_with('\n'))
       turn.pop_back();
     turn += text;

@@ -20,8 +20,8 @@
 namespace mica::rt {
 
 namespace {
-/// The weights are read through a mapping: a failing disk or a program file that is cut while it
-/// runs arrives as SIGBUS.
+/// Weights are memory-mapped: a failing disk, or a program file that is truncated while it runs,
+/// causes SIGBUS.
 void onBusError(int) {
   static constexpr char message[] =
       "mica: error: the program file could not be read while running (bad disk, or the "
@@ -32,13 +32,13 @@ void onBusError(int) {
 }
 
 void setUpSignals() {
-  // A reader that goes away ends the program quietly, even where a parent has ignored the signal.
+  // A closed pipe ends the program silently, even if a parent process ignores the signal.
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGBUS, onBusError);
 }
 
-/// What a program does that is started without arguments on a terminal: a conversation where its
-/// model has a chat template, else it prints its help.
+/// Without arguments on a terminal, a program starts a chat if its model has a chat template, else
+/// it prints its help.
 Result<const char *> argumentForNone(const char *program) {
   Result<program::ProgramFile> file = program::ProgramFile::open(program);
   if (!file)
@@ -80,7 +80,7 @@ Status dispatch(const Device &device, const char *program, const Arguments &argu
           return device.check(target, features);
         },
         arguments.info);
-  // Of the threads that the model starts as well.
+  // Also applies to the threads of the model.
   if (Status stacks = ensureStackSize(threadStackBytes); !stacks)
     return stacks;
   unsigned threads = arguments.threads ? *arguments.threads : defaultThreads();

@@ -18,7 +18,7 @@ public:
     return wanted && !decoded.stopped();
   }
   bool shouldContinue() override {
-    // Nothing new is delivered, but the listener may have had enough.
+    // No new text, but the listener may stop the answer.
     if (wanted)
       if (Status delivered = deliver(""); !delivered)
         wanted = false;
@@ -87,8 +87,8 @@ Status Conversation::reserve() {
   return {};
 }
 
-/// From the first message that is not a system prompt to the next one of a user. False where only
-/// one turn is left.
+/// Removes the messages from the first one that is not a system prompt up to the next one of a
+/// user. False: only one turn is left.
 bool Conversation::dropOldestTurn() {
   auto begin = said.begin() + beginsWithSystem();
   if (begin == said.end())
@@ -165,7 +165,7 @@ Result<Tokens> Conversation::prompt(const Message &message) {
   Result<Tokens> with = chatTemplate.encode(said, true);
   if (message.role == "user" || !with)
     return with;
-  // Many templates pass over the roles that they do not know.
+  // Many templates ignore unknown roles.
   said.back().content += ".";
   Result<Tokens> other = chatTemplate.encode(said, true);
   said.back() = message;
@@ -189,7 +189,7 @@ Result<Conversation::Answer> Conversation::ask(Message message, const Listener &
   } else {
     said = std::move(before);
   }
-  // The next turn draws other numbers.
+  // The next turn uses another seed.
   ++*options.settings.seed;
   return result;
 }

@@ -75,7 +75,7 @@ Json describe(const program::ProgramFile &file, const Manifest &m, const CheckTa
           {"manifest", manifest}};
 }
 
-/// Which layers keep less than the context.
+/// The layers that cache less than the context.
 std::string windowWords(const Manifest &m, int64_t promptRows) {
   std::string text;
   for (const CacheSpec &cache : m.caches) {
@@ -123,7 +123,7 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Che
   bool forTools = m.chat && m.chat->toolTemplate;
   line("chat", forTools ? "yes, with a separate template for tools, see `chat --help`"
                : m.chat ? "yes, see `chat --help`"
-               // Without a tokenizer no template is kept, whether the model has one or not.
+               // Programs without a tokenizer have no template, even if the model has one.
                : tokenizer ? "no, the model has no chat template"
                            : "no, the program has no tokenizer");
   line("sampling", samplingWords(m));

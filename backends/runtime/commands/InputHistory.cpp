@@ -10,7 +10,7 @@
 namespace mica::rt {
 
 namespace {
-/// Far more than is recalled: of a larger file the last part is read.
+/// Much larger than any history in use: only the last part of a larger file is read.
 constexpr off_t maxBytes = off_t(1) << 26;
 
 std::string escaped(const std::string &turn) {
@@ -45,7 +45,7 @@ Result<std::vector<std::string>> InputHistory::read(size_t most) const {
     return turns;
   if (S_ISDIR(about.st_mode))
     return refused(path, "read", "it is a folder");
-  // Reading a pipe or a device might never end.
+  // Reading a pipe or a device might not end.
   if (!S_ISREG(about.st_mode) && about.st_mode != 0)
     return refused(path, "read", "it is not a regular file");
   errno = 0;
@@ -67,7 +67,7 @@ Result<std::vector<std::string>> InputHistory::read(size_t most) const {
 Status InputHistory::append(const std::string &turn) const {
   int file = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
   std::string line = escaped(turn);
-  // Another program's last line, or one that a full disk has cut, may have no end.
+  // The last line may lack a newline if another program wrote it or the disk was full.
   off_t size = file < 0 ? 0 : lseek(file, 0, SEEK_END);
   if (char last = '\n'; size > 0 && pread(file, &last, 1, size - 1) == 1 && last != '\n')
     line.insert(line.begin(), '\n');

@@ -14,14 +14,14 @@ namespace mica::rt {
 namespace {
 constexpr int maxHistory = 1000;
 
-/// What terminals put around what is pasted, once they are asked to (xterm's bracketed paste).
+/// The markers around pasted text in terminals with bracketed paste (xterm).
 constexpr const char *pasteBegins = "\033[200~";
 constexpr std::wstring_view pasteEnds = L"\033[201~";
 
 class TerminalInput final : public ChatInput {
 public:
   explicit TerminalInput(const std::optional<std::string> &file) {
-    // libedit counts columns of characters; nothing else of the locale is wanted.
+    // libedit needs the locale to compute the width of characters, and for nothing else.
     std::setlocale(LC_CTYPE, "");
     if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
       std::setlocale(LC_CTYPE, "C.UTF-8");
@@ -86,8 +86,8 @@ private:
     return self->abandoned ? CC_NEWLINE : CC_REFRESH;
   }
 
-  /// What is pasted becomes part of the line whole: its newlines end no turn, and nothing in it is
-  /// a key. One newline at its end is that of the last line.
+  /// Pasted text is inserted as a whole: its newlines do not end the turn, and nothing in it is a
+  /// key. A newline at its end belongs to the last line.
   static unsigned char paste(EditLine *editor, int /*key*/) {
     std::wstring text;
     wchar_t letter = 0;
@@ -104,7 +104,7 @@ private:
     return taken ? CC_REFRESH : CC_ERROR;
   }
 
-  /// Terminals that can then mark what is pasted; others pass over it.
+  /// Terminals that support it then mark pasted text; others ignore the request.
   void markPastes(bool on) {
     std::fputs(on ? "\033[?2004h" : "\033[?2004l", screen);
     std::fflush(screen);
@@ -129,7 +129,7 @@ private:
     abandoned |= interrupted;
     markPastes(false);
     bool ended = !text || size <= 0;
-    // The prompt's line has no end of its own then.
+    // The line of the prompt has not been ended then.
     if (abandoned || ended)
       std::fputs("\n", screen);
     if (abandoned || (ended && continued))

@@ -20,7 +20,7 @@ namespace mica::rt {
 
 namespace {
 
-/// Whether stdin is something that text was put into: no terminal, and not /dev/null.
+/// Whether stdin is a source of text: neither a terminal nor /dev/null.
 bool hasInput() {
   struct stat input;
   return fstat(STDIN_FILENO, &input) == 0 &&
@@ -37,13 +37,13 @@ Result<std::optional<std::string>> promptText(const RunArguments &arguments, boo
   Result<std::string> text = readTextFile(piped ? "-" : *arguments.file, "prompt", "-f");
   if (!text)
     return text.error();
-  // What `echo` puts after a line is not meant.
+  // The final newline, as written by `echo`, is not part of the prompt.
   if (piped && text->ends_with('\n'))
     text->pop_back();
   return piped && text->empty() ? std::nullopt : std::optional(*std::move(text));
 }
 
-/// The token sequences that the arguments ask for.
+/// The token sequences of the arguments.
 Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifest &m,
                                     const ProgramTokenizer *text,
                                     const ChatTemplate *chatTemplate) {
@@ -69,8 +69,8 @@ Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifes
   return std::vector<Tokens>{*ids};
 }
 
-/// Receives one of the texts. A single one is streamed; several are written one after the other at
-/// the end.
+/// Receives one of the texts. A single text is streamed; several texts are written in order at the
+/// end.
 class Writer final : public RequestListener {
 public:
   Writer(const RunArguments &arguments, const ProgramTokenizer *text, const Tokens &prompt,
@@ -114,7 +114,7 @@ public:
   std::string text() const { return ids ? "" : written; }
 
 private:
-  /// What a model writes may not move the cursor or set a terminal's colors and title.
+  /// The output of a model must not move the cursor or change the terminal's colors and title.
   std::string shown(const std::string &text) const {
     return terminal ? sanitizeForTerminal(text) : text;
   }

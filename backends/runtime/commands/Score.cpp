@@ -70,7 +70,7 @@ public:
     ids.resize(static_cast<size_t>(request.length));
     ids.insert(ids.end(), request.ids.begin(), request.ids.end());
     auto end = static_cast<int64_t>(ids.size());
-    // Where what the windows keep does not reach back, earlier ids are fed again.
+    // If cached windows do not reach back far enough, earlier ids are recomputed.
     int64_t kept = session.rewind(0, request.length);
     session.setTotalLength(0, std::max(end, request.total));
     for (int64_t i = kept; i < end; ++i) {
@@ -144,7 +144,7 @@ Result<ScoreRequest> parseScoreRequest(std::string_view line) {
 Status scoreCommand(const Model &model, const ScoreArguments &arguments) {
   // The results are of no use if the calling tool has exited.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  // Whatever else is printed, such as a log of oneDNN, must not get between the rows.
+  // Other output, such as a log of oneDNN, must not be mixed with the rows.
   int out = dup(STDOUT_FILENO);
   if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
     return Error{std::string("cannot write to the standard output: ") + std::strerror(errno)};

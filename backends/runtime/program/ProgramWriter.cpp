@@ -33,10 +33,14 @@ ProgramWriter::ProgramWriter(std::unique_ptr<rt::TemporaryFile> file, std::strin
   buffer.reserve(bufferSize);
 }
 
+Result<std::unique_ptr<rt::TemporaryFile>> ProgramWriter::createFile(std::string target,
+                                                                     std::string_view another) {
+  return rt::TemporaryFile::create(std::move(target), {"Mica program", endsAsProgram}, another);
+}
+
 Result<std::unique_ptr<ProgramWriter>>
 ProgramWriter::create(std::string target, const std::string &launcher, std::string another) {
-  auto file =
-      rt::TemporaryFile::create(std::move(target), {"Mica program", endsAsProgram}, another);
+  auto file = createFile(std::move(target), another);
   if (!file)
     return file.error();
   std::unique_ptr<ProgramWriter> writer(new ProgramWriter(*std::move(file), std::move(another)));

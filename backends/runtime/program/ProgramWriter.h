@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mica::program {
@@ -27,6 +28,9 @@ public:
   static rt::Result<std::unique_ptr<ProgramWriter>>
   create(std::string target, const std::string &launcher,
          std::string another = "choose another -o");
+  /// The file that `create` writes to, for a check before the work is done.
+  static rt::Result<std::unique_ptr<rt::TemporaryFile>> createFile(std::string target,
+                                                                   std::string_view another);
   ProgramWriter(const ProgramWriter &) = delete;
   ProgramWriter &operator=(const ProgramWriter &) = delete;
 

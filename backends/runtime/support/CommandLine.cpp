@@ -155,6 +155,13 @@ std::vector<std::string> longNames(const CLI::App &app) {
   return names;
 }
 
+/// CLI11's error about the number of values; one about a missing value is reworded.
+std::string describe(const CLI::ArgumentMismatch &error) {
+  std::string_view text = trimmed(error.what());
+  return text.ends_with(" missing") ? std::string(text.substr(0, text.find(':'))) + " needs a value"
+                                    : std::string(text);
+}
+
 /// Visits the options among words that their command does not have.
 class UnknownOptions {
 public:
@@ -256,6 +263,19 @@ CLI::Validator numberBetween(double least, double most) {
       range);
 }
 
+CLI::Validator oneOf(std::vector<std::string> known) {
+  std::string listed = "{" + CLI::detail::join(known, ",") + "}"; // read by describeOption
+  return CLI::Validator(
+      [known = std::move(known)](const std::string &text) -> std::string {
+        if (std::find(known.begin(), known.end(), text) != known.end())
+          return {};
+        std::string closest = closestWord(text, known);
+        return "'" + printable(text) + "' is not one of " + CLI::detail::join(known, ", ") +
+               didYouMean(closest);
+      },
+      listed);
+}
+
 Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::string> words,
                                               const std::vector<ForeignOption> &foreign) {
   UnknownOptions(app, foreign).rewrite(words);
@@ -270,6 +290,8 @@ Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::st
     return std::optional(text.str());
   } catch (const CLI::ExtrasError &) {
     what = unexpected(app.remaining(/*recurse=*/true));
+  } catch (const CLI::ArgumentMismatch &error) {
+    what = describe(error);
   } catch (const CLI::ParseError &error) {
     what = trimmed(error.what());
   }

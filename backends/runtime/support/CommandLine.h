@@ -23,6 +23,9 @@ CLI::Validator wholeNumber(uint64_t least, uint64_t most = std::numeric_limits<i
 /// Accepts finite decimal numbers in [least, most].
 CLI::Validator numberBetween(double least, double most);
 
+/// Accepts the words `known`; another word is refused with the closest of them.
+CLI::Validator oneOf(std::vector<std::string> known);
+
 /// The environment variable with the command that a user has typed to start a program, where it is
 /// not the program itself: --help and errors of usage name it.
 inline constexpr const char *commandVariable = "MICA_COMMAND";

@@ -319,7 +319,7 @@ CLI::App *addCompletionCommand(CLI::App &app, std::string &shell) {
   CLI::App *command = app.add_subcommand(
       "completion", "Print a script that completes options and values in a shell");
   std::vector<std::string> names(kShells.begin(), kShells.end());
-  command->add_option("SHELL", shell, "The shell")->required()->check(CLI::IsMember(names));
+  command->add_option("SHELL", shell, "The shell")->required()->check(oneOf(names));
   const std::string &name = app.get_name();
   command->footer("Example:\n  source <(" + name + " completion bash)\n  " + name +
                   " completion fish | source");

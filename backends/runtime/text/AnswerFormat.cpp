@@ -57,7 +57,7 @@ std::optional<std::string> renderProbe(const RenderConversation &render) {
     return std::nullopt;
   auto [expected, answered] =
       std::mismatch(before->begin(), before->end(), with->begin(), with->end());
-  // Marks may begin alike.
+  // Markers may have a common prefix.
   if (expected != before->end())
     while (answered != with->begin() &&
            std::string_view(">] \n").find(answered[-1]) == std::string_view::npos)
@@ -98,7 +98,7 @@ AnswerFormat detectAnswerFormat(std::string_view source, const RenderConversatio
       found.reasoning = &format;
   std::optional<std::string> answer = renderProbe(render);
   for (const ToolCallFormat &format : callFormats) {
-    // What the template tells the model, as it writes no call.
+    // The description that the template gives to the model, because it writes no call.
     bool told = source.find(format.begin) != source.npos &&
                 source.find(format.argumentsKey) != source.npos &&
                 source.find("<function=") == source.npos;
@@ -126,13 +126,13 @@ std::vector<AnswerReader::Part> AnswerReader::push(std::string_view text) {
 std::vector<AnswerReader::Part> AnswerReader::finish() {
   while (advance(/*atEnd=*/true)) {
   }
-  // The space before the end of an answer that is text alone is part of it.
+  // White space at the end of an answer that is only text is part of it.
   if (state == State::Content && calls == 0)
     emit(Part::Kind::Content, std::exchange(space, {}));
   return std::exchange(parts, {});
 }
 
-/// Reads on in `held`. Whether there may be more to read.
+/// Parses more of `held`. Returns whether there may be more to parse.
 bool AnswerReader::advance(bool atEnd) {
   switch (state) {
   case State::Start:
@@ -155,12 +155,12 @@ bool AnswerReader::advance(bool atEnd) {
   return false;
 }
 
-/// Whether `text` may become `mark`, or begins with it.
+/// Whether `text` begins with `mark`, or is a prefix of it.
 static bool mayBegin(std::string_view text, std::string_view mark) {
   return !mark.empty() && text.substr(0, mark.size()) == mark.substr(0, text.size());
 }
 
-/// Before anything but space has come: reasoning, a call without a mark, or content.
+/// At the start, before anything but white space: reasoning, a call without a marker, or content.
 bool AnswerReader::readStart(bool atEnd) {
   size_t begin = held.find_first_not_of(whitespace);
   bool looks = reasoning || (format && format->bare);
@@ -230,7 +230,7 @@ void AnswerReader::beginCall(size_t size) {
   beginJson(size, /*openBrackets=*/0);
 }
 
-/// What scanJson reads next is in `held` from `at` on, within so many brackets.
+/// The position of scanJson in `held`, and the number of open brackets there.
 void AnswerReader::beginJson(size_t at, int openBrackets) {
   scanned = at;
   depth = openBrackets;
@@ -243,7 +243,7 @@ void AnswerReader::emitCall(std::string name) {
   space.clear();
 }
 
-/// Reads on to the end of the JSON in `held`. Whether it is there.
+/// Scans to the end of the JSON in `held`. Returns whether it is complete.
 bool AnswerReader::scanJson() {
   while (scanned < held.size()) {
     char c = held[scanned++];
@@ -293,7 +293,7 @@ bool AnswerReader::readCall(bool atEnd) {
       return true;
     }
   } else {
-    // The mark alone is text.
+    // A marker alone is text.
     scanned = std::max<size_t>(markSize, 1);
   }
   scanned = std::min(scanned, held.size());
@@ -314,7 +314,7 @@ bool AnswerReader::readArguments() {
   return whole;
 }
 
-/// Passes over the rest of a call's object. A model that forgets its end has ended the call.
+/// Skips the rest of a call's object. If the model omits the end of it, the call has ended.
 bool AnswerReader::readAfterArguments() {
   size_t begin = held.find_first_not_of(whitespace);
   if (begin == held.npos)
@@ -346,7 +346,7 @@ bool AnswerReader::readBetweenCalls() {
   return true;
 }
 
-/// After a call, or after reasoning that a call without a mark may follow.
+/// After a call, or after reasoning that may be followed by a call without a marker.
 bool AnswerReader::readAfterCall(bool atEnd) {
   size_t begin = held.find_first_not_of(calls > 0 && format->end.empty() ? " \t\r\n;" : whitespace);
   if (begin == held.npos) {
@@ -376,11 +376,11 @@ bool AnswerReader::isTool(std::string_view name) const {
   return std::find(tools.begin(), tools.end(), name) != tools.end();
 }
 
-/// The beginning of a call up to its arguments. Absent: it is something else, it is not complete,
-/// or the model writes it in another order or with escapes, which parseCalls reads when it is
+/// The beginning of a call up to its arguments. Absent: it is not a call, it is incomplete,
+/// or the model writes it in another order or with escapes, which parseCalls handles when it is
 /// complete.
 std::optional<AnswerReader::CallStart> AnswerReader::findCallStart(std::string_view text) const {
-  // It is looked for again with each piece.
+  // Searched again with each piece.
   constexpr size_t maxBytes = 1024;
   text = text.substr(0, maxBytes);
   size_t at = 0;
@@ -422,7 +422,7 @@ std::optional<AnswerReader::CallStart> AnswerReader::findCallStart(std::string_v
   }
 }
 
-/// The calls of an object or array; absent: it is something else.
+/// The calls in an object or array; absent: there are none.
 std::optional<std::vector<ToolCall>> AnswerReader::parseCalls(std::string_view text) const {
   std::string problem;
   Json json = parseNested<Json>(text, problem);
@@ -456,8 +456,8 @@ void AnswerReader::emit(Part::Kind kind, std::string text) {
     parts.push_back({.kind = kind, .text = std::move(text)});
 }
 
-/// Leaves out the space between reasoning, content and calls: that at the end of `text` is kept
-/// until more of the same follows.
+/// Removes white space between reasoning, content and calls: white space at the end of `text` is
+/// held until more text of the same kind follows.
 void AnswerReader::emitTrimmed(Part::Kind kind, std::string text) {
   if (!trimmed)
     text.erase(0, std::min(text.find_first_not_of(whitespace), text.size()));

@@ -37,7 +37,7 @@ Result<Manifest> withChatTemplate(const Manifest &manifest,
 
 Result<ChatTemplate> ChatTemplate::load(const Manifest &manifest, const ProgramTokenizer *text,
                                         const Options &options) {
-  // Without a tokenizer no template is kept, whether the model has one or not.
+  // Programs without a tokenizer have no template, even if the model has one.
   if (!text)
     return Error{std::string(noTokenizer) + "with --tokens"};
   if (!manifest.chat)

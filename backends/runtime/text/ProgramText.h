@@ -1,4 +1,4 @@
-// What a command needs to read and write text.
+// Tokenizer and chat template of a program, for its commands.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_PROGRAMTEXT_H
 #define MICA_BACKENDS_RUNTIME_TEXT_PROGRAMTEXT_H
 
@@ -10,8 +10,8 @@ struct ProgramText {
   Manifest manifest;                           ///< With the chat template that is used.
   std::unique_ptr<ProgramTokenizer> tokenizer; ///< Null where the program has none.
 
-  /// That of a program whose manifest is `manifest`, with the chat template in `templateFile` if
-  /// one is given. Errors: as withChatTemplate and ProgramTokenizer::load.
+  /// Loads both; `templateFile`, if given, replaces the program's chat template. Errors: as for
+  /// withChatTemplate and ProgramTokenizer::load.
   static Result<ProgramText> load(const program::ProgramFile &file, const Manifest &manifest,
                                   const std::optional<std::string> &templateFile);
   /// See ChatTemplate::load. It refers to the tokenizer.

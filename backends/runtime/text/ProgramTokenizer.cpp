@@ -6,7 +6,7 @@
 
 namespace mica::rt {
 
-/// All that the chat templates write by themselves.
+/// The literal texts of the chat templates.
 static std::vector<std::string> templateLiterals(const Manifest &manifest) {
   if (!manifest.chat)
     return {};
@@ -40,7 +40,7 @@ Result<std::unique_ptr<ProgramTokenizer>> ProgramTokenizer::fromTable(std::vecto
 }
 
 Tokenizer::Decoder ProgramTokenizer::decoderAfter(const Tokens &prompt) const {
-  // After special tokens only, such as BOS, the text begins with the first new token.
+  // If all tokens so far are special, such as BOS, the text begins with the first new token.
   return Tokenizer::Decoder(tokenizer, !tokenizer.decode(prompt).empty());
 }
 
@@ -68,7 +68,7 @@ ProgramTokenizer::sequencesWriting(const std::vector<std::string> &texts) const 
         Tokens sequence = {id};
         if (Result<Tokens> rest = tokenizer.encode(std::string_view(text).substr(size), false))
           sequence.insert(sequence.end(), rest->begin(), rest->end());
-        // Some tokenizers put a space before what they encode.
+        // Some tokenizers add a space before the text.
         std::string spelled;
         for (int32_t token : sequence)
           spelled += textOf(token);

@@ -14,34 +14,34 @@ namespace mica::rt {
 
 /// The error of a program without a tokenizer for text input, up to its hint.
 inline constexpr const char *noTokenizer =
-    "the program has no tokenizer, as the model had none when it was compiled: compile it with its "
-    "tokenizer's files beside it, or give ids ";
+    "the program has no tokenizer; put the tokenizer's files into the model's folder and compile "
+    "it again, or give ids ";
 
 /// A tokenizer together with the table that it reads.
 class ProgramTokenizer {
 public:
-  /// Null where the program has no tokenizer. `manifest` is the program's.
+  /// Null if the program has no tokenizer. `manifest` is the program's.
   static Result<std::unique_ptr<ProgramTokenizer>> load(const program::ProgramFile &file,
                                                         const Manifest &manifest);
-  /// The same of a table that was read.
+  /// The same for a table that has been read.
   static Result<std::unique_ptr<ProgramTokenizer>> fromTable(std::vector<std::byte> table,
                                                              const Manifest &manifest);
 
-  /// Ids of a prompt, with the special tokens that the model expects around it.
+  /// The ids of a prompt, including the special tokens that the model expects around it.
   Result<Tokens> encode(std::string_view text) const { return tokenizer.encode(text, true); }
-  /// Ids of a text that spells its special tokens out, as chat templates do; in `untrusted` ranges
-  /// such a spelling is text.
+  /// The ids of a text in which special tokens are spelled out, as by chat templates; in
+  /// `untrusted` ranges they are ordinary text.
   Result<Tokens> encodeWithSpecialTokens(std::string_view text,
                                          const ByteRanges &untrusted = {}) const {
     return tokenizer.encode(text, false, untrusted);
   }
   bool isSpecial(int32_t id) const { return tokenizer.isSpecial(id); }
-  /// The text of one token; a part of a character becomes U+FFFD.
+  /// The text of one token; an incomplete character becomes U+FFFD.
   std::string textOf(int32_t id) const;
-  /// The sequences of tokens that write one of `texts`, as part of what they write: a token that
-  /// contains it, and a token that ends with its beginning before those of its rest.
+  /// The token sequences whose text contains one of `texts`: a single token that contains it, or a
+  /// token that ends with its beginning, followed by the tokens of the rest.
   std::vector<Tokens> sequencesWriting(const std::vector<std::string> &texts) const;
-  /// A decoder for what follows `prompt`.
+  /// A decoder for the continuation of `prompt`.
   Tokenizer::Decoder decoderAfter(const Tokens &prompt) const;
 
 private:

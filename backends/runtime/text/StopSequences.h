@@ -1,4 +1,4 @@
-// Ends a text before the first of some strings, wherever the tokens of such a string begin and end.
+// Ends a text before the first stop string, independently of token boundaries.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_STOPSEQUENCES_H
 #define MICA_BACKENDS_RUNTIME_TEXT_STOPSEQUENCES_H
 
@@ -8,20 +8,20 @@
 
 namespace mica::rt {
 
-/// How many bytes at the end of `text` begin `string`, which is not empty, without completing it.
+/// The length of the longest suffix of `text` that is a proper prefix of `string` (not empty).
 size_t begunAtEnd(std::string_view text, std::string_view string);
 
 class StopSequences {
 public:
-  /// No string may be empty.
+  /// Strings must not be empty.
   explicit StopSequences(std::vector<std::string> strings) : strings(std::move(strings)) {}
 
-  /// Takes what the text continues with and gives what can be printed: nothing of a stop string,
-  /// and nothing that may yet become one.
+  /// Appends to the text and returns what can be printed: no part of a stop string, and nothing
+  /// that may still become one.
   std::string push(std::string_view text);
-  /// The text's end: what was held back.
+  /// Ends the text and returns what was held back.
   std::string finish();
-  /// Whether a stop string has come; nothing is printed from then on.
+  /// Whether a stop string was found; nothing is printed from then on.
   bool stopped() const { return found; }
 
 private:

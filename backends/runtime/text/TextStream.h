@@ -1,4 +1,4 @@
-// The tokens of a request as text that ends before a stop string.
+// Decodes the tokens of a request to text that ends before a stop string.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_TEXTSTREAM_H
 #define MICA_BACKENDS_RUNTIME_TEXT_TEXTSTREAM_H
 
@@ -9,20 +9,20 @@ namespace mica::rt {
 
 class TextStream {
 public:
-  /// No stop string may be empty.
+  /// Stop strings must not be empty.
   TextStream(Tokenizer::Decoder decoder, std::vector<std::string> stops)
       : decoder(std::move(decoder)), stop(std::move(stops)) {}
 
-  /// What the text continues with: whole characters, and nothing of a stop string.
+  /// The next part of the text: whole characters, and no part of a stop string.
   std::string push(int32_t token) { return stop.push(decoder.push(token)); }
-  /// The same for a text that is not a single token.
+  /// The same for text that is not a single token.
   std::string pushText(std::string_view text) { return stop.push(text); }
-  /// The end of the text.
+  /// Ends the text.
   std::string finish() {
     std::string rest = stop.push(decoder.finish());
     return rest + stop.finish();
   }
-  /// Whether a stop string has come; no text follows.
+  /// Whether a stop string was found; no text follows.
   bool stopped() const { return stop.stopped(); }
 
 private:

@@ -18,8 +18,8 @@ namespace {
 constexpr llvm::StringLiteral architectureKey = "general.architecture";
 constexpr llvm::StringLiteral tokenEmbedding = "token_embd.weight";
 
-/// A setting that llama.cpp samples by: its key, transformers' name or the name that the reader of
-/// settings has for it, and what llama.cpp takes where it is absent, unless that changes nothing.
+/// A sampling setting of llama.cpp: its key, its name in transformers or in the reader of settings,
+/// and llama.cpp's default, unless that has no effect.
 struct SamplingKey {
   llvm::StringLiteral name, parameter;
   std::optional<double> absent = std::nullopt;
@@ -39,12 +39,12 @@ constexpr SamplingKey samplingKeys[] = {
     {"general.sampling.sequence", "sequence"},
 };
 
-/// Ids at which a text ends: of the text, of a turn, of a message.
+/// Ids that end a text, a turn, a message.
 constexpr llvm::StringLiteral endKeys[] = {
     "tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
 constexpr llvm::StringLiteral beginKey = "tokenizer.ggml.bos_token_id";
 
-/// The architecture of a file and the family that computes it.
+/// The architecture of a file and the family that implements it.
 struct Architecture {
   const GgufArchitecture &row;
   const Family &family;
@@ -60,7 +60,7 @@ std::string knownArchitectures() {
   return llvm::join(names, ", ");
 }
 
-/// Of several families whose files say the same name, the one that the keys mean.
+/// Chooses among families with the same architecture name by the keys of the file.
 llvm::Expected<Architecture> chooseArchitecture(const GgufModel &model) {
   const GgufValue *value = model.find(architectureKey);
   auto name = value ? value->string() : std::nullopt;
@@ -117,7 +117,7 @@ llvm::Error ConfigReader::refuse(llvm::StringRef name, const llvm::json::Value &
                     hints::otherModel);
 }
 
-/// A key without the architecture in front.
+/// A key without the prefix of the architecture.
 llvm::Error ConfigReader::checkGeneral(llvm::StringRef key, const GgufValue &value) {
   if (key.starts_with("tokenizer."))
     return llvm::Error::success(); // its reader judges it
@@ -151,7 +151,7 @@ llvm::Error ConfigReader::checkGeneral() {
   return llvm::Error::success();
 }
 
-/// What the tensors alone tell: the vocabulary, whether the head is the embedding, and flags.
+/// Facts that only the tensors contain: vocabulary size, tied embeddings, and flags.
 llvm::Error ConfigReader::readTensors(Hyperparameters &h) const {
   const GgufTensor *embedding = model.findTensor(tokenEmbedding);
   if (!embedding || embedding->shape.size() != 2)
@@ -207,7 +207,7 @@ llvm::Expected<Hyperparameters> ConfigReader::readFacts(const KeyTables &tables)
   return h;
 }
 
-/// What scales rope has no meaning for a family without it.
+/// Keys of rope scaling have no meaning for families without rope.
 llvm::Error ConfigReader::checkRope(const NamedParameters &rope) const {
   constexpr llvm::StringLiteral type = "rope_type";
   if (family.traits.rope || *rope.find(type) == llvm::json::Value("default"))
@@ -222,7 +222,7 @@ llvm::Error ConfigReader::readSampling(ModelConfig &config) const {
   for (const SamplingKey &key : samplingKeys)
     if (const GgufValue *value = model.find(key.name))
       sampling.add(key.parameter, valueOf(*value), key.name);
-  // Numbers are there only to be sampled by.
+  // Numbers only occur as sampling settings.
   if (!sampling.keys().empty()) {
     config.generation.doSample = true;
     for (const SamplingKey &key : samplingKeys)
@@ -232,8 +232,8 @@ llvm::Error ConfigReader::readSampling(ModelConfig &config) const {
   return readGeneration(sampling, config.generation, config.ignored);
 }
 
-/// Numbers that follow from others. Of latents, newer files say how large heads are that read them
-/// without making keys and values of them.
+/// Numbers that follow from others. For MLA, newer files give the sizes of heads that read latents
+/// directly, without expanded keys and values.
 llvm::Error ConfigReader::checkShape(const ModelConfig &config) const {
   using Sizes = llvm::SmallVector<int64_t, 2>;
   const LayerKind &kind = config.kinds.front();
@@ -249,7 +249,7 @@ llvm::Error ConfigReader::checkShape(const ModelConfig &config) const {
       {"attention.key_length", keySizes},
       {"attention.value_length", valueSizes},
       {"rope.dimension_count", {attention.rope.dimensions}}};
-  // Where layers differ, they were counted one by one.
+  // If layers differ, the value is an array with one entry per layer.
   if (llvm::none_of(config.kinds, [](const LayerKind &kind) { return kind.conv; }))
     wanted.push_back({"attention.head_count_kv", heads});
   if (auto *dense = std::get_if<DenseConfig>(&kind.ffn))
@@ -263,7 +263,7 @@ llvm::Error ConfigReader::checkShape(const ModelConfig &config) const {
   return llvm::Error::success();
 }
 
-/// What the converter did to rows of q and k and to gains.
+/// Changes by the converter to rows of q and k and to norm weights.
 void ConfigReader::applyConversion(ModelConfig &config) const {
   config.gguf = &row;
   if (row.names)
@@ -282,7 +282,7 @@ void ConfigReader::applyConversion(ModelConfig &config) const {
 llvm::Expected<ModelConfig> ConfigReader::read() {
   if (llvm::Error error = checkGeneral())
     return std::move(error);
-  // What scales rope is read apart from other facts.
+  // Rope scaling is read separately.
   llvm::SmallVector<IgnoredKeyRow> ignoredKeys(row.ignoredKeys);
   for (llvm::ArrayRef<GgufRopeKey> ropeKeys : {ggufCommonRopeKeys(), row.ropeKeys})
     for (const GgufRopeKey &key : ropeKeys)

@@ -17,7 +17,7 @@ constexpr llvm::StringLiteral factorTensor = "rope_freqs.weight",
                               shortTensor = "rope_factors_short.weight",
                               longTensor = "rope_factors_long.weight";
 
-/// The factors of Llama 3 that all published models share.
+/// The parameters of Llama 3's scaling in all published models.
 constexpr double lowFactor = 1, highFactor = 4;
 
 class RopeScalingReader {
@@ -51,7 +51,7 @@ private:
   NamedParameters parameters;
 };
 
-/// Where the file has a factor and no type, the scaling is linear; a factor of 0 or 1 is none.
+/// A factor without a type means linear scaling; a factor of 0 or 1 means none.
 llvm::Expected<std::string> RopeScalingReader::readType() const {
   if (const llvm::json::Value *value = keys.find(typeKey)) {
     auto text = value->getAsString();
@@ -95,7 +95,7 @@ llvm::Error RopeScalingReader::readKey(const GgufRopeKey &key) {
   return llvm::Error::success();
 }
 
-/// A key beside a scaling of a type that it does not belong to.
+/// A key that does not belong to this type of scaling.
 llvm::Error RopeScalingReader::checkUnused(const GgufRopeKey &key,
                                            const llvm::json::Value &value) const {
   if (type == "none" && key.mayBeUnused)
@@ -142,8 +142,8 @@ bool RopeScalingReader::matches(llvm::ArrayRef<double> factors, double largest,
   return true;
 }
 
-/// Every factor between 1 and the largest tells how long the original context was; where there is
-/// none, all between the two limits mean the same.
+/// The original context length follows from any factor between 1 and the largest; without such a
+/// factor, all lengths between the two limits are equivalent.
 std::optional<int64_t> RopeScalingReader::fitContext(llvm::ArrayRef<double> factors,
                                                      double largest) const {
   llvm::SmallVector<double> candidates = {8192};
@@ -183,7 +183,7 @@ RopeScalingReader::factorsOf(const GgufTensor &tensor) const {
   return factors;
 }
 
-/// The factors of short and of long texts.
+/// The factors for short and for long texts.
 llvm::Error RopeScalingReader::readLongRope() {
   for (auto [name, entry] :
        {std::pair(shortTensor, "short_factor"), std::pair(longTensor, "long_factor")}) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr llvm::StringLiteral layerPrefix = "blk.";
 
-/// A name in its parts: of "blk.3.attn_q.weight" layer 3, "attn_q" and ".weight".
+/// The parts of a name: layer 3, "attn_q" and ".weight" for "blk.3.attn_q.weight".
 struct TensorName {
   std::optional<int64_t> layer;
   llvm::StringRef module, part;
@@ -22,7 +22,7 @@ std::optional<TensorName> parse(llvm::StringRef name) {
   if (name.consume_front(layerPrefix)) {
     auto [number, rest] = name.split('.');
     int64_t layer;
-    // Another spelling of the number would be another tensor.
+    // A number with another spelling would be another tensor.
     if (number.getAsInteger(10, layer) || layer < 0 || std::to_string(layer) != number)
       return std::nullopt;
     result.layer = layer;
@@ -38,8 +38,8 @@ std::optional<TensorName> parse(llvm::StringRef name) {
   return result;
 }
 
-/// The modules that models of `config` have, of layers or of the model; those of the architecture
-/// come first. A folder has none: there those of any architecture follow.
+/// The modules of models of `config`, in layers or outside of them. Those of the architecture come
+/// first; for folders, which have no architecture, those of all architectures follow.
 llvm::SmallVector<GgufModule> modulesOf(const ModelConfig &config, bool ofLayers) {
   llvm::SmallVector<GgufModule> modules;
   if (config.gguf)
@@ -53,7 +53,7 @@ llvm::SmallVector<GgufModule> modulesOf(const ModelConfig &config, bool ofLayers
   return modules;
 }
 
-/// The one of `modules` that `name` is; null where it is none.
+/// The module named `name` among `modules`; null: none.
 const GgufModule *findModule(llvm::ArrayRef<GgufModule> modules, const TensorName &name) {
   auto found = llvm::find_if(modules, [&](const GgufModule &module) {
     return module.name == name.module && (module.part.empty() || module.part == name.part);
@@ -68,7 +68,7 @@ std::string productOf(llvm::StringRef owner, int64_t index, llvm::StringRef prod
   return (before + number + after + "." + product).str();
 }
 
-/// The family's name of a module of a layer; `expert` counts for those of experts.
+/// The family's name of a layer's module; `expert` is used for modules of experts.
 std::string layerName(const NamingTable &names, int64_t layer, const GgufModule &module,
                       int64_t expert = 0) {
   llvm::StringRef own = names.*module.module;
@@ -93,8 +93,8 @@ TensorInfo infoOf(const GgufTensor &tensor) {
   return info;
 }
 
-/// The experts of a tensor [experts, rows, columns] or, of biases, [experts, rows], each of its
-/// own.
+/// The experts of a tensor [experts, rows, columns] or, for biases, [experts, rows], one
+/// by one.
 void splitExperts(const NamingTable &names, const TensorName &name, const GgufModule &module,
                   const TensorInfo &all, std::vector<TensorInfo> &tensors) {
   int64_t experts = all.shape.front();

@@ -14,7 +14,7 @@
 
 namespace mica {
 
-/// What a folder's weights may be, and their reader.
+/// A format of a folder's weights, and its reader.
 struct FolderForm {
   WeightForm names;
   decltype(&readSafetensorsHeader) readHeader;
@@ -28,7 +28,7 @@ static std::string pathIn(llvm::StringRef folder, llvm::StringRef name) {
   return path.str().str();
 }
 
-/// Why a folder without safetensors files has none, as far as its other files tell.
+/// Explains a folder without safetensors files, based on its other files.
 static llvm::Error noWeights(llvm::StringRef folder) {
   if (!llvm::sys::fs::exists(folder))
     return inputError(folder, "does not exist", "name a model folder");
@@ -78,8 +78,8 @@ llvm::Error WeightFiles::addShards(llvm::StringRef indexPath, llvm::StringRef ex
   return llvm::Error::success();
 }
 
-/// NAME_blocks of bytes [..., 16] beside NAME_scales of bytes [...]: 32 numbers of MXFP4 each,
-/// along the last axis, of one scale. Such a pair is one tensor of these numbers.
+/// NAME_blocks with bytes [..., 16] and NAME_scales with bytes [...]: 32 MXFP4 numbers per block,
+/// along the last axis, with one scale. Such a pair is one tensor.
 void WeightFiles::joinScales() {
   constexpr llvm::StringLiteral blocks = "_blocks", scales = "_scales";
   constexpr int64_t numbers = 32, bytes = 16;
@@ -154,7 +154,7 @@ const TensorInfo *WeightFiles::find(llvm::StringRef name) const {
   return entry == byName.end() ? nullptr : &infos[entry->second];
 }
 
-/// The elements of `tensor`, which lie in `stored`, row-major and in its type.
+/// The elements of `tensor`, which are in `stored`, row-major and in its type.
 static std::vector<uint8_t> plainCopy(const TensorInfo &tensor, llvm::ArrayRef<uint8_t> stored) {
   size_t rank = tensor.shape.size(), made = bitsOf(tensor.type) / 8,
          width = tensor.isF64 ? sizeof(double) : made;
@@ -174,7 +174,7 @@ static std::vector<uint8_t> plainCopy(const TensorInfo &tensor, llvm::ArrayRef<u
     } else {
       std::memcpy(to, from, width);
     }
-    // The next element in the order of the copy.
+    // Advances to the next element in the order of the copy.
     for (size_t axis = rank; axis-- > 0;) {
       from += strides[axis] * static_cast<int64_t>(width);
       if (++index[axis] < tensor.shape[axis])

@@ -17,14 +17,14 @@ constexpr unsigned maxArrayDepth = 4;
 constexpr uint64_t maxAlignment = 1 << 16;
 constexpr GgufKind lastKind = GgufKind::F64;
 
-/// Bytes of a value of a fixed size; 0 for strings and arrays.
+/// The size of a value in bytes; 0 for strings and arrays.
 uint64_t sizeOf(GgufKind kind) {
   constexpr uint8_t sizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
   return sizes[static_cast<uint32_t>(kind)];
 }
 
-/// The bytes of the file after what has been read. A read beyond the end fails, and so does every
-/// one that follows.
+/// The unread bytes of the file. A read beyond the end fails, and so do all reads
+/// after it.
 class Cursor {
 public:
   explicit Cursor(llvm::ArrayRef<uint8_t> bytes) : all(bytes) {}
@@ -118,14 +118,14 @@ llvm::Expected<GgufKind> HeaderReader::readKind(llvm::StringRef key) {
   return static_cast<GgufKind>(number);
 }
 
-/// Walks over the elements, so that every later look at the array stays inside it.
+/// Checks all elements, so that later accesses to the array stay within it.
 llvm::Expected<GgufValue> HeaderReader::readArray(llvm::StringRef key, unsigned depth) {
   uint64_t where = cursor.place();
   auto kind = readKind(key);
   if (!kind)
     return kind.takeError();
   auto count = cursor.number<uint64_t>();
-  // The least that an element takes: a string its length, an array kind and count.
+  // The minimum size of an element: the length of a string, type and count of an array.
   uint64_t least = *kind == GgufKind::String  ? sizeof(uint64_t)
                    : *kind == GgufKind::Array ? sizeof(uint32_t) + sizeof(uint64_t)
                                               : sizeOf(*kind);
@@ -195,7 +195,7 @@ llvm::Error HeaderReader::readAlignment() {
   return llvm::Error::success();
 }
 
-/// The file has the fastest dimension first.
+/// In the file, the fastest dimension comes first.
 llvm::Error HeaderReader::readShape(GgufTensor &tensor) {
   auto rank = cursor.number<uint32_t>();
   if (rank > maxRank)
@@ -268,9 +268,9 @@ llvm::Error HeaderReader::readTensors(uint64_t count) {
   return llvm::Error::success();
 }
 
-/// Offsets count from the first aligned byte after the header. A tensor follows the one before it
-/// at the next aligned byte: where it does not, the type or the shape of one of them is not that of
-/// its bytes.
+/// Offsets are relative to the first aligned byte after the header. Each tensor starts at the next
+/// aligned byte after the previous one; otherwise, the type or the shape of one of them does not
+/// match its bytes.
 llvm::Error HeaderReader::place() {
   uint64_t start = llvm::alignTo(cursor.place(), alignment), end = start;
   llvm::StringRef before;

@@ -42,7 +42,7 @@ std::string partPath(llvm::StringRef prefix, unsigned number, unsigned count) {
   return text;
 }
 
-/// The value of `key`, which must be a number from `least` to `most`; nothing where it is absent.
+/// The value of `key`, which must be a number from `least` to `most`; nothing: absent.
 llvm::Expected<std::optional<unsigned>> count(const GgufHeader &header, llvm::StringRef path,
                                               llvm::StringRef key, unsigned least, unsigned most) {
   auto entry = header.metadata.find(key);

@@ -14,7 +14,7 @@ template <typename T> static T load(llvm::ArrayRef<uint8_t> bytes) {
   return llvm::support::endian::read<T, llvm::endianness::little>(bytes.data());
 }
 
-/// Bytes of an element of an array; 0 where they are not all alike.
+/// The size of an array's elements in bytes; 0: not all the same.
 static uint64_t widthOf(GgufKind kind) {
   switch (kind) {
   case GgufKind::U8:

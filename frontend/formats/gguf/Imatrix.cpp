@@ -26,7 +26,7 @@ llvm::Error checkNumbers(llvm::StringRef path, llvm::StringRef name, llvm::Array
   return llvm::Error::success();
 }
 
-/// Numbers of a tensor of f32; nothing where it is none.
+/// The numbers of an f32 tensor; nothing: another type.
 std::optional<std::vector<float>> floatsOf(const GgufTensor &tensor,
                                            llvm::ArrayRef<uint8_t> bytes) {
   if (tensor.type->name != "F32")
@@ -69,7 +69,7 @@ llvm::Expected<Imatrix> readGgufImatrix(llvm::ArrayRef<uint8_t> bytes, llvm::Str
   return imatrix;
 }
 
-/// Takes numbers and texts off the front of a file.
+/// Reads numbers and texts from the front of a file.
 class Reader {
 public:
   explicit Reader(llvm::ArrayRef<uint8_t> bytes) : rest(bytes) {}
@@ -94,8 +94,8 @@ private:
   llvm::ArrayRef<uint8_t> rest;
 };
 
-/// The count of entries; then of each the length of its name, the name, how many means were added
-/// up, the count of sums, the sums. What follows is not needed.
+/// The format is: the number of entries; for each entry the length of its name, the name, the
+/// number of accumulated means, the number of sums, the sums. The rest is not needed.
 llvm::Expected<Imatrix> readOldImatrix(llvm::ArrayRef<uint8_t> bytes, llvm::StringRef path) {
   Reader reader(bytes);
   std::optional<int32_t> entries = reader.count();

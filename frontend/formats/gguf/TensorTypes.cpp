@@ -6,7 +6,7 @@
 namespace mica {
 namespace {
 
-/// Of a format that is read: it has the type's name in lower case, and says how large blocks are.
+/// The type of a supported format, which has its name in lower case and gives the size of blocks.
 TensorType blocksOf(uint32_t number, llvm::StringLiteral name) {
   const BlockFormat *format = blockFormatNamed(name.lower());
   return {number, name, static_cast<uint32_t>(format->elements),

@@ -11,18 +11,18 @@
 namespace mica {
 namespace {
 
-/// The format's own bound on the header, and bounds that no real model comes near.
+/// The format's limit for the header, and limits far beyond those of real models.
 constexpr uint64_t maxHeaderBytes = 100'000'000;
 constexpr size_t maxRank = 8;
 constexpr JsonLimits headerLimits = {maxHeaderBytes, 2u << 20, 4, hints::fetch};
 
-/// One entry of the header while it is checked; every error names it.
+/// An entry of the header being checked; every error names it.
 class EntryReader {
 public:
   EntryReader(llvm::StringRef path, llvm::StringRef name, const llvm::json::Object &entry)
       : path(path), name(name), entry(entry) {}
 
-  /// Reads the entry; its offset counts from the start of the data, which has `dataBytes`.
+  /// Reads the entry; its offset is relative to the start of the data, which has `dataBytes`.
   llvm::Expected<TensorInfo> read(uint64_t dataBytes);
 
 private:
@@ -119,8 +119,8 @@ llvm::Expected<TensorInfo> EntryReader::read(uint64_t dataBytes) {
   return tensor;
 }
 
-/// The format promises that the data follow each other without gaps: anything else is a damaged or
-/// a crafted file.
+/// The format guarantees that there are no gaps in the data: anything else is a damaged or a
+/// crafted file.
 llvm::Error checkContiguous(llvm::ArrayRef<TensorInfo> sorted, uint64_t dataBytes,
                             llvm::StringRef path) {
   uint64_t end = 0;
@@ -166,7 +166,7 @@ llvm::Expected<llvm::StringRef> headerText(llvm::ArrayRef<uint8_t> bytes, llvm::
                           " follow; it is truncated or not a safetensors file",
                       hints::fetch);
   llvm::StringRef text = llvm::toStringRef(bytes.slice(8, length));
-  // The format has padding after the object, and nothing before it.
+  // The format allows padding after the object, and nothing before it.
   if (!text.starts_with("{"))
     return inputError(path, "has a header that does not begin with \"{\"", hints::fetch);
   return text;

@@ -17,7 +17,7 @@ static bool isPlainName(llvm::StringRef name, llvm::StringRef extension) {
          name.find_first_of(llvm::StringRef("/\\\0", 3)) == llvm::StringRef::npos;
 }
 
-/// The distinct names of `map`, sorted, so that nothing depends on the order in the file.
+/// The distinct names of `map`, sorted, so that the order in the file has no effect.
 static llvm::Expected<std::vector<std::string>>
 collectFiles(const llvm::json::Object &map, llvm::StringRef path, llvm::StringRef extension) {
   std::vector<std::string> files;

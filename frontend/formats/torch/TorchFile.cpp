@@ -11,7 +11,7 @@
 
 namespace mica {
 
-/// The folder in the archive that holds the pickle; whatever it is called, all else is in it.
+/// The folder in the archive that contains the pickle and everything else, whatever its name.
 static llvm::Expected<std::string> folderOf(const llvm::StringMap<ZipEntry> &entries,
                                             llvm::StringRef path) {
   constexpr llvm::StringLiteral pickle = "/data.pkl";
@@ -24,7 +24,7 @@ static llvm::Expected<std::string> folderOf(const llvm::StringMap<ZipEntry> &ent
   return found.str();
 }
 
-/// Where the bytes of a storage lie in the file.
+/// The position of a storage's bytes in the file.
 struct StorageBytes {
   uint64_t offset = 0, size = 0;
 };
@@ -33,8 +33,8 @@ static llvm::Expected<TensorInfo> place(const TorchTensor &tensor,
                                         std::optional<StorageBytes> storage, llvm::StringRef path) {
   if (!storage)
     return inputError(path, "lacks the data of tensor " + inQuotes(tensor.name), hints::fetch);
-  // Neither elements nor places are beyond what the pickle says of the storage, which may lie: all
-  // is compared as numbers of elements.
+  // Elements and offsets must be within the storage's size as stated in the pickle, which may be
+  // wrong: all are compared as numbers of elements.
   uint64_t element = bitsOf(tensor.type) / 8, held = storage->size / element;
   if (tensor.span > held || tensor.first > held - tensor.span)
     return inputError(path, "holds too little data of tensor " + inQuotes(tensor.name),
@@ -66,7 +66,7 @@ static llvm::Error bigEndian(llvm::StringRef path) {
   return inputError(path, "comes from a big-endian machine", "convert the model to safetensors");
 }
 
-/// After the pickles come the storages, each with the number of its elements in front.
+/// The storages follow the pickles, each preceded by its number of elements.
 static llvm::Expected<std::vector<TensorInfo>> readLegacyFile(llvm::ArrayRef<uint8_t> bytes,
                                                               llvm::StringRef path) {
   auto pickles = readLegacyPickles(bytes, path);
@@ -99,7 +99,7 @@ static llvm::Expected<std::vector<TensorInfo>> readLegacyFile(llvm::ArrayRef<uin
 
 llvm::Expected<std::vector<TensorInfo>> readTorchFile(llvm::ArrayRef<uint8_t> bytes,
                                                       llvm::StringRef path) {
-  // The first byte of a pickle, which no archive begins with.
+  // The first byte of a pickle; no archive begins with it.
   if (!bytes.empty() && bytes.front() == 0x80)
     return readLegacyFile(bytes, path);
   auto entries = readZipEntries(bytes, path);
@@ -115,7 +115,7 @@ llvm::Expected<std::vector<TensorInfo>> readTorchFile(llvm::ArrayRef<uint8_t> by
   if (llvm::StringRef order = llvm::toStringRef(bytesOf("byteorder")); order == "big")
     return bigEndian(path);
   llvm::ArrayRef<uint8_t> pickle = bytesOf("data.pkl");
-  // torch may be told to compute none, and leaves 0 then.
+  // torch can be configured not to compute checksums, and then writes 0.
   uint32_t crc = entries->lookup(*folder + "/data.pkl").crc;
   if (crc != 0 && crc != llvm::crc32(pickle))
     return inputError(path, "has a pickle that its checksum does not agree with", hints::fetch);

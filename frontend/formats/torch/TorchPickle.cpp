@@ -17,7 +17,7 @@ namespace {
 constexpr llvm::StringLiteral unpickled = "convert the model to safetensors";
 constexpr size_t maxRank = 8, maxPickleBytes = 16 << 20, maxObjects = 2 << 20, maxTextBytes = 4096;
 
-/// The instructions by the names that Python has for them.
+/// The opcodes, with Python's names.
 enum Opcode : uint8_t {
   Mark = '(',
   Stop = '.',
@@ -57,8 +57,8 @@ enum Opcode : uint8_t {
 
 enum class Kind { None, Bool, Integer, Text, Name, List, Dict, Storage, Tensor, Mark };
 
-/// Something that the machine has made. Lists and tuples are alike; entries of dictionaries stand
-/// one after the other, each key before its value.
+/// An object created by the machine. Lists and tuples are equivalent; dictionaries are stored as
+/// alternating keys and values.
 struct Object {
   Kind kind = Kind::None;
   int64_t number = 0;        ///< of integers and truths; of storages how many elements they have
@@ -74,11 +74,11 @@ public:
     stack.reserve(64);
   }
 
-  /// Runs a pickle to its end and gives what it makes; `unread` is what follows it.
+  /// Runs a pickle to its end and returns its object; `unread` is the data after it.
   llvm::Expected<const Object *> run();
   llvm::Expected<std::vector<TorchTensor>> tensorsOf(const Object &dict);
   llvm::Expected<std::vector<llvm::StringRef>> textsOf(const Object &list) const;
-  /// Of the entry `key` whether it is true; true as well where there is none.
+  /// Whether the entry `key` is true or absent.
   bool isTrue(const Object &dict, llvm::StringRef key) const;
   llvm::ArrayRef<uint8_t> unread() const { return rest; }
 
@@ -134,7 +134,7 @@ private:
     rest = rest.drop_front(end + 1);
     return text.take_front(end);
   }
-  /// The objects above the last mark, which goes with them.
+  /// Removes and returns the objects above the last mark, and the mark.
   std::optional<std::vector<uint32_t>> popToMark() {
     for (size_t i = stack.size(); i-- > 0;)
       if (objects[stack[i]].kind == Kind::Mark) {
@@ -152,7 +152,7 @@ private:
   llvm::DenseMap<uint64_t, uint32_t> memo;
 };
 
-/// The names that a dictionary of tensors needs.
+/// The globals that a dictionary of tensors needs.
 constexpr std::pair<llvm::StringLiteral, StoredType> storages[] = {
     {"torch.FloatStorage", StoredType::F32},     {"torch.HalfStorage", StoredType::F16},
     {"torch.BFloat16Storage", StoredType::BF16}, {"torch.DoubleStorage", StoredType::F64},
@@ -182,8 +182,8 @@ llvm::Error Machine::makeGlobal(llvm::StringRef module, llvm::StringRef name) {
   return wrong("has a pickle that uses " + inQuotes(full) + ", which is not part of a tensor");
 }
 
-/// ("storage", type, file, device, elements), and None after it before 1.6, where something else
-/// would make it a part of another.
+/// ("storage", type, file, device, elements); before 1.6 followed by None, or by something else if
+/// it is a view of another storage.
 llvm::Error Machine::makeStorage() {
   Object *id = top();
   bool isOld = id && id->kind == Kind::List && id->items.size() == 6 &&
@@ -232,7 +232,7 @@ llvm::Error Machine::rebuildTensor(llvm::ArrayRef<uint32_t> arguments) {
         llvm::AddOverflow(last, way, last))
       return wrong("has a pickle with an impossibly large tensor");
   }
-  // Elements that several places share would be more than there are.
+  // If several positions shared elements, there would be more elements than stored.
   int64_t span = elements == 0 ? 0 : last + 1;
   if (elements > storage.number || span > storage.number || *first > storage.number - span)
     return wrong("has a pickle with a tensor beyond its storage");
@@ -283,7 +283,7 @@ llvm::Error Machine::makeTuple(std::optional<size_t> size) {
   return push(std::move(tuple));
 }
 
-/// To the list or dictionary below them: what is above the mark, or the last item or entry.
+/// Appends the objects above the mark, or the last item or entry, to the list or dictionary below.
 llvm::Error Machine::addItems(bool isDict, bool single) {
   std::vector<uint32_t> items;
   size_t size = isDict ? 2 : 1;
@@ -309,7 +309,7 @@ llvm::Error Machine::step(uint8_t opcode) {
     object.kind = kind;
     return push(std::move(object));
   };
-  // The sizes of numbers that instructions have after them.
+  // The sizes of numeric arguments of opcodes.
   auto number = [&](uint64_t size) { return takeNumber(size); };
   switch (opcode) {
   case Proto:
@@ -384,7 +384,7 @@ llvm::Error Machine::step(uint8_t opcode) {
   case SetItems:
     return addItems(/*isDict=*/true, opcode == SetItem);
   case Build:
-    // What a dictionary remembers of its modules.
+    // The metadata of modules that a dictionary keeps.
     if (stack.size() < 2 || objects[stack[stack.size() - 2]].kind != Kind::Dict)
       return cut();
     stack.pop_back();
@@ -466,7 +466,7 @@ llvm::Expected<const Object *> Machine::run() {
   return cut();
 }
 
-/// The tensors of a pickle that makes a dictionary of them.
+/// The tensors of a pickle that contains a dictionary of tensors.
 llvm::Expected<std::vector<TorchTensor>> tensorsBy(Machine &machine, llvm::StringRef path) {
   auto result = machine.run();
   if (!result)
@@ -491,7 +491,7 @@ llvm::Expected<std::vector<TorchTensor>> readTorchPickle(llvm::ArrayRef<uint8_t>
 
 llvm::Expected<LegacyPickles> readLegacyPickles(llvm::ArrayRef<uint8_t> bytes,
                                                 llvm::StringRef path) {
-  // The magic number, of which the machine knows no such large ones, and version 1001.
+  // The magic number, which is too large for the machine, and version 1001.
   constexpr llvm::StringLiteral head("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
                                      "\x80\x02M\xe9\x03.");
   if (!llvm::toStringRef(bytes).starts_with(head))

@@ -12,14 +12,14 @@ namespace {
 
 using namespace llvm::support::endian;
 
-// The records by their signatures and the sizes of their fixed parts.
+// Signatures of records and sizes of their fixed parts.
 constexpr uint32_t endSignature = 0x06054b50, end64Signature = 0x06064b50,
                    locator64Signature = 0x07064b50, entrySignature = 0x02014b50,
                    localSignature = 0x04034b50;
 constexpr uint64_t endBytes = 22, end64Bytes = 56, locator64Bytes = 20, entryBytes = 46,
                    localBytes = 30, maxComment = 0xffff;
 constexpr uint16_t extra64 = 1;
-/// What is in a field whose number is in the 64-bit extension.
+/// The value of a field whose number is in the 64-bit extension.
 constexpr uint32_t elsewhere = 0xffffffff;
 
 class ZipReader {
@@ -36,7 +36,7 @@ private:
   llvm::Error broken(const llvm::Twine &what) const {
     return inputError(path, "is not a whole zip archive (" + what + ")", hints::fetch);
   }
-  /// Whether [offset, offset + size) lies in the archive.
+  /// Whether [offset, offset + size) is within the archive.
   bool has(uint64_t offset, uint64_t size) const {
     return offset <= bytes.size() && size <= bytes.size() - offset;
   }
@@ -49,7 +49,7 @@ private:
   llvm::StringRef path;
 };
 
-/// The last record, after which a comment may follow.
+/// The last record, which may be followed by a comment.
 std::optional<uint64_t> ZipReader::findEnd() const {
   if (bytes.size() < endBytes)
     return std::nullopt;
@@ -73,7 +73,7 @@ llvm::Expected<ZipReader::Directory> ZipReader::readDirectory() const {
   return Directory{read64le(at(offset + 48)), read64le(at(offset + 32))};
 }
 
-/// The numbers of an entry that are beyond 32 bits.
+/// The numbers of an entry that exceed 32 bits.
 static void readExtra(llvm::ArrayRef<uint8_t> extra, uint64_t &size, uint64_t &stored,
                       uint64_t &local) {
   while (extra.size() >= 4) {
@@ -126,7 +126,7 @@ llvm::Expected<llvm::StringMap<ZipEntry>> ZipReader::read() {
   if (!directory)
     return directory.takeError();
   llvm::StringMap<ZipEntry> entries;
-  // Each entry takes bytes of the directory, so that a count that lies ends with an error.
+  // Each entry consumes bytes of the directory, so a wrong count results in an error.
   for (uint64_t i = 0; i < directory->entries; ++i)
     if (llvm::Error error = readEntry(directory->offset, entries))
       return std::move(error);

@@ -28,14 +28,14 @@ std::string in(llvm::StringRef folder, llvm::StringRef name) {
   return path.str().str();
 }
 
-/// The object in a file; empty where there is no such file.
+/// The object in a file; empty if the file does not exist.
 llvm::Expected<llvm::json::Object> readOptional(llvm::StringRef path) {
   if (!llvm::sys::fs::exists(path))
     return llvm::json::Object();
   return readJsonObject(path, limits);
 }
 
-/// Special tokens that are not known yet: a string, or an object with `content`.
+/// Adds special tokens that are not known yet: a string, or an object with `content`.
 void addTokens(const llvm::json::Object &object, ChatDescription &chat) {
   for (llvm::StringRef key : tokenKeys) {
     auto same = [&](const auto &token) { return token.first == key; };
@@ -49,7 +49,7 @@ void addTokens(const llvm::json::Object &object, ChatDescription &chat) {
   }
 }
 
-/// Of several templates, as transformers uses them.
+/// Chooses among several templates like transformers.
 bool isUsed(llvm::StringRef name) { return name == "default" || name == "tool_use"; }
 
 void takeNamed(llvm::StringRef name, llvm::StringRef text, llvm::StringRef path,
@@ -62,7 +62,7 @@ void takeNamed(llvm::StringRef name, llvm::StringRef text, llvm::StringRef path,
     chat.leftOut.push_back(name.str());
 }
 
-/// `chat_template`: a text, or a list of objects with name and template.
+/// Reads `chat_template`: a text, or a list of objects with name and template.
 llvm::Error takeTemplate(const llvm::json::Object &config, llvm::StringRef path,
                          ChatDescription &chat) {
   const llvm::json::Value *value = config.get("chat_template");
@@ -105,7 +105,7 @@ llvm::Error takeFile(llvm::StringRef name, llvm::StringRef path, ChatDescription
   return llvm::Error::success();
 }
 
-/// The files of templates in a folder, by their names.
+/// The template files in a folder, by name.
 std::vector<std::string> templatesIn(llvm::StringRef folder) {
   std::vector<std::string> files;
   std::error_code error;
@@ -162,7 +162,7 @@ llvm::Error readGguf(llvm::StringRef path, ChatDescription &chat) {
   auto model = GgufModel::open(path);
   if (!model)
     return model.takeError();
-  // NAME has the default, NAME.tool_use that for tools.
+  // NAME is the default, NAME.tool_use the template for tools.
   std::vector<llvm::StringRef> keys;
   for (llvm::StringRef key : model->metadata().keys())
     if (llvm::StringRef rest = key;
@@ -198,7 +198,7 @@ llvm::Expected<std::optional<ChatDescription>> readChat(llvm::StringRef model) {
     return std::move(error);
   if (chat.file.empty())
     return std::nullopt;
-  // Tokens of a byte-level vocabulary may be no text; variables of the template have to be.
+  // Tokens of a byte-level vocabulary may be invalid text; variables of the template must be valid.
   llvm::erase_if(chat.specialTokens, [](const auto &token) {
     const auto *begin = reinterpret_cast<const llvm::UTF8 *>(token.second.data());
     return !llvm::isLegalUTF8String(&begin, begin + token.second.size());

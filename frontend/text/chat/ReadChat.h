@@ -12,32 +12,32 @@
 
 namespace mica {
 
-/// A template for one kind of conversations.
+/// A chat template and its file.
 struct NamedTemplate {
   std::string text;
   std::string file;     ///< its path
   std::string unusable; ///< Why it cannot be parsed, with its line; empty: it can.
 };
 
-/// What a program needs to put a conversation into words.
+/// What a program needs to render a conversation.
 struct ChatDescription {
   std::string chatTemplate;
   std::string file; ///< the path of the template
-  /// For conversations with tools ("tool_use"), where there is another for them.
+  /// The template for conversations with tools ("tool_use"), if there is a separate one.
   std::optional<NamedTemplate> forTools;
-  /// The names of templates that no program uses.
+  /// The names of unused templates.
   std::vector<std::string> leftOut;
-  /// The variables `bos_token`, `eos_token`, ... of the template.
+  /// The template's variables `bos_token`, `eos_token`, ...
   std::vector<std::pair<std::string, std::string>> specialTokens;
-  /// Why the template cannot be parsed, with its line; empty: it can.
+  /// The error of parsing the template, with its line; empty: none.
   std::string unusable;
 };
 
-/// The folder of templates in a model's folder, one file each.
+/// The subfolder of a model folder that contains templates, one per file.
 inline constexpr llvm::StringLiteral kNamedTemplates = "additional_chat_templates";
 
-/// Reads a model folder or a GGUF file; nullopt where it has no template. Errors: files that are
-/// not what they should be.
+/// Reads the chat templates of a model folder or a GGUF file; nullopt if there are none. Errors:
+/// invalid files.
 llvm::Expected<std::optional<ChatDescription>> readChat(llvm::StringRef model);
 
 } // namespace mica

@@ -10,12 +10,12 @@
 
 namespace mica {
 
-/// GPT-2's alphabet: a byte that prints in Latin-1 is itself, the others are U+0100 and up, in
-/// order.
+/// GPT-2's byte alphabet: bytes that are printable in Latin-1 represent themselves, the others are
+/// U+0100 and up, in order.
 uint32_t byteLevelCodePoint(uint8_t byte);
-/// The byte's character as UTF-8.
+/// The character of a byte, as UTF-8.
 std::string byteLevelChar(uint8_t byte);
-/// The bytes that `text` (UTF-8) writes; nothing when a character is not of the alphabet.
+/// The bytes that `text` (UTF-8) represents; nothing if a character is not in the alphabet.
 std::optional<std::string> byteLevelBytes(llvm::StringRef text);
 
 } // namespace mica

@@ -8,7 +8,7 @@ using namespace rt::tokenizer;
 
 namespace {
 
-/// Reads the steps in order; what the run time cannot follow is refused where it is.
+/// Reads the steps in order; unsupported steps are rejected with their location.
 class DecoderReader {
 public:
   DecoderReader(TokenizerTable &table, bool &bytePieces) : table(table), bytePieces(bytePieces) {}

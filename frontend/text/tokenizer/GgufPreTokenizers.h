@@ -9,18 +9,18 @@
 
 namespace mica {
 
-/// What a GGUF file says of a tokenizer by a name alone; the tokenizer.json that the name was given
-/// to has it in full.
+/// A pre-tokenizer that GGUF files only name, with the contents of the tokenizer.json for which the
+/// name was introduced.
 struct GgufPreTokenizer {
   llvm::StringLiteral name;
-  /// Patterns whose matches become words, one after the other, as tokenizer.json writes them.
+  /// Patterns whose matches become words, applied in order, as in tokenizer.json.
   llvm::ArrayRef<llvm::StringLiteral> patterns;
   bool composes = false;     ///< text is brought into form NFC
   bool takesPieces = false;  ///< a word that is a piece is not merged
   bool beginsPrompt = false; ///< the begin token comes first unless the file says otherwise
 };
 
-/// The pre-tokenizer of that name; null where there is none.
+/// The pre-tokenizer with this name; null: unknown.
 const GgufPreTokenizer *ggufPreTokenizerNamed(llvm::StringRef name);
 
 /// All names, for messages.

@@ -17,10 +17,10 @@ using namespace rt::tokenizer;
 
 namespace {
 
-/// Keys are called without what they begin with.
+/// The common prefix of the keys, which are named without it.
 constexpr llvm::StringLiteral prefix = "tokenizer.ggml.";
 
-/// Keys that are read here, and those that say nothing of how text becomes ids. A star stands for
+/// Keys that are read here, and those that do not affect encoding. A star matches
 /// anything.
 constexpr llvm::StringLiteral knownKeys[] = {
     "tokenizer.ggml.model",
@@ -37,7 +37,7 @@ constexpr llvm::StringLiteral knownKeys[] = {
     "tokenizer.ggml.add_sep_token",
     "tokenizer.ggml.add_space_prefix",
     "tokenizer.ggml.remove_extra_whitespaces",
-    // Of ends of turns config/gguf knows; the others serve other uses.
+    // Ends of turns are read by config/gguf; the others are for other uses.
     "tokenizer.ggml.eo?_token_id",
     "tokenizer.ggml.padding_token_id",
     "tokenizer.ggml.sep?rator_token_id",
@@ -127,7 +127,7 @@ std::optional<int32_t> VocabularyReader::id(llvm::StringRef name) {
   return std::nullopt;
 }
 
-/// A token without text gets one by which nothing is meant.
+/// A token without text gets a placeholder.
 void VocabularyReader::readTokens() {
   const GgufValue *value = find("tokens");
   auto list = value ? value->strings() : std::nullopt;
@@ -201,7 +201,7 @@ void VocabularyReader::addScoredPieces() {
     TokenType type = typeOf(index);
     if (!isUtf8(token) || token.find('\0') != std::string::npos)
       return at("tokens").refuse("token " + llvm::Twine(index) + " is not a text", hints::fetch);
-    // Only those of the type are bytes, however others are spelled.
+    // Only tokens of this type are bytes, however others are spelled.
     builder.bytePieces = type == TokenType::Byte;
     builder.addPiece(token, index, at("tokens"));
     if (problem.found())
@@ -218,7 +218,7 @@ void VocabularyReader::addScoredPieces() {
   }
 }
 
-/// As sentencepiece has it: spaces become visible, one is prepended.
+/// As in sentencepiece: spaces become visible, and one is prepended.
 void VocabularyReader::readSentencePiece() {
   readScores();
   if (problem.found())
@@ -246,8 +246,8 @@ void VocabularyReader::readSentencePiece() {
   place(/*beginsPrompt=*/true);
 }
 
-/// Tokens that text can name: those of chats, and what users have added. Sentencepiece finds the
-/// latter by itself.
+/// Tokens that are recognized in text: those of chats, and user-defined ones. Sentencepiece finds
+/// the latter by itself.
 void VocabularyReader::addSpecialTokens() {
   bool byScore = builder.table.kind == ModelKind::MergesByScore;
   for (auto [index, token] : llvm::enumerate(tokens)) {
@@ -260,7 +260,7 @@ void VocabularyReader::addSpecialTokens() {
   }
 }
 
-/// The ids around a prompt.
+/// Reads the ids around a prompt.
 void VocabularyReader::place(bool beginsPrompt) {
   TokenizerTable &table = builder.table;
   table.bosId = id("bos_token_id");

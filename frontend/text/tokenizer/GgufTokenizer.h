@@ -7,9 +7,9 @@
 
 namespace mica {
 
-/// Reads the keys `tokenizer.*`: byte-level BPE ("gpt2") with a pre-tokenizer that is known by
-/// name, or sentencepiece's BPE ("llama"). Nothing where the file has no tokenizer. Every other
-/// kind, and every key that is not known, is refused by name.
+/// Reads the keys `tokenizer.*`: byte-level BPE ("gpt2") with a known pre-tokenizer, or the BPE of
+/// sentencepiece ("llama"). Nothing if the file has no tokenizer. Other kinds and unknown keys are
+/// rejected by name.
 llvm::Expected<std::optional<TokenizerBuilder>> readGgufTokenizer(const GgufModel &model);
 
 } // namespace mica

@@ -7,28 +7,28 @@
 
 namespace mica {
 
-/// Each appends to `table` what the node says; null means nothing. Unknown types are refused by
-/// name.
+/// Each appends the component at the node to `table`; null means none. Unknown types are rejected
+/// by name.
 void readNormalizer(const JsonNode &node, TokenizerTable &table);
-/// Sets ModelFlags::byteLevel where the words reach the model as bytes.
+/// Sets ModelFlags::byteLevel if the words are passed to the model as bytes.
 void readPreTokenizer(const JsonNode &node, TokenizerTable &table);
-/// Refuses pieces that would be split where digits are looked for in the spelling of bytes.
+/// Rejects pieces that would be split if digits were matched in the spelling of bytes.
 void checkDigitsOfBytes(const JsonNode &node, const TokenizerTable &table);
-/// The ids around a prompt. Needs the table's pieces.
+/// Reads the ids around a prompt. Needs the pieces of the table.
 void readPostProcessor(const JsonNode &node, TokenizerTable &table);
-/// Needs the table's flags. `bytePieces` tells whether pieces spelled <0xAB> print as bytes.
+/// Needs the flags of the table. `bytePieces`: pieces spelled <0xAB> are printed as bytes.
 void readDecoder(const JsonNode &node, TokenizerTable &table, bool &bytePieces);
 
-/// The pattern at `node` as the run time takes it; refused here, where its place is known, if the
-/// run time would refuse it.
+/// The pattern at `node` for the runtime. It is rejected here, where its location is known, if the
+/// runtime would reject it.
 std::string readRegex(const JsonNode &node);
 
-/// GPT-2's pre-tokenizer pattern, which ByteLevel stands for, as PCRE2 reads it.
+/// GPT-2's pre-tokenizer pattern, which ByteLevel implies, in PCRE2's syntax.
 std::string gpt2Pattern();
-/// Qwen2's and Llama-3's kin: the pattern that the class Qwen2Tokenizer has built in.
+/// The built-in pattern of the class Qwen2Tokenizer, similar to Llama 3's.
 std::string qwen2Pattern();
 
-/// A step that makes every match of `pattern` a word.
+/// A step that splits every match of `pattern` off as a word.
 TokenizerTable::PreTokenizerStep isolate(std::string pattern);
 
 } // namespace mica

@@ -14,12 +14,12 @@
 
 namespace mica {
 
-/// The first problem found in a file. Readers continue with defaults after one, and the caller asks
-/// once at the end.
+/// The first problem found in a file. Readers continue with defaults after a problem, and the
+/// caller checks once at the end.
 class Problem {
 public:
   explicit Problem(llvm::StringRef file) : file(file) {}
-  /// `what` is wrong at `path`; `hint` says what to do about it.
+  /// Reports problem `what` at `path` with a hint.
   void report(llvm::StringRef path, const llvm::Twine &what, const llvm::Twine &hint);
   bool found() const { return !message.empty(); }
   llvm::Error take() const;
@@ -28,8 +28,8 @@ private:
   std::string file, message, hint;
 };
 
-/// A value and the path that leads to it, such as `pre_tokenizer.pretokenizers[0].type`. Every
-/// accessor reports what does not fit and returns a default.
+/// A value and its path, such as `pre_tokenizer.pretokenizers[0].type`. All accessors report values
+/// of the wrong type and return a default.
 class JsonNode {
 public:
   JsonNode(const llvm::json::Value *value, std::string path, Problem &problem)
@@ -45,28 +45,28 @@ public:
     return absent() ? fallback.str() : string();
   }
   bool boolean(bool fallback) const;
-  /// A whole number in [least, most].
+  /// An integer in [least, most].
   int64_t integer(int64_t least, int64_t most) const;
   const llvm::json::Array &array() const;
   const llvm::json::Object &object() const;
   bool isString() const { return value && value->kind() == llvm::json::Value::String; }
   bool isObject() const { return value && value->kind() == llvm::json::Value::Object; }
 
-  /// Reports keys that are not in `known`: they might change what the object means.
+  /// Reports keys that are not in `known`, because they might change the meaning of the object.
   void allowKeys(llvm::ArrayRef<llvm::StringRef> known) const;
   void refuse(const llvm::Twine &what, const llvm::Twine &hint = hints::correct) const {
     problem->report(path, what, hint);
   }
-  /// This is an option or a component that the run time cannot follow.
+  /// Reports an option or a component that the runtime does not support.
   void refuseUnsupported(const llvm::Twine &what) const {
     refuse(what + " is not supported", anotherTokenizer);
   }
-  /// A child that is about to be refused: paths of large arrays are built only then.
+  /// A child that is about to be rejected: only then, paths into large arrays are built.
   void refuseAt(size_t index, const llvm::Twine &what,
                 const llvm::Twine &hint = hints::correct) const {
     at(index).refuse(what, hint);
   }
-  /// This object is of a kind that is not supported: `type` says which.
+  /// Reports that the `type` of this object is not supported.
   void refuseType(llvm::StringRef type, llvm::StringRef what) const;
   const std::string &where() const { return path; }
 

@@ -28,7 +28,7 @@ static void readReplace(const JsonNode &node, TokenizerTable &table) {
   table.normalizer.push_back(std::move(step));
 }
 
-/// sentencepiece's character map, in base64.
+/// Reads a character map of sentencepiece, in base64.
 static void readPrecompiled(const JsonNode &node, TokenizerTable &table) {
   node.allowKeys({"type", "precompiled_charsmap"});
   JsonNode map = node["precompiled_charsmap"];
@@ -46,8 +46,8 @@ static void readPrecompiled(const JsonNode &node, TokenizerTable &table) {
 void readNormalizer(const JsonNode &node, TokenizerTable &table) {
   if (node.absent())
     return;
-  // What the run time reads; a Unicode form is a table of some 100 KB, of which a small file could
-  // ask for thousands.
+  // The limit of the runtime: a Unicode form is a table of some 100 KB, and a small file could
+  // request thousands.
   if (table.normalizer.size() == rt::tokenizer::maxSteps)
     return node.refuseUnsupported("a sequence of more than 64 normalizers");
   std::string type = node["type"].string();

@@ -81,8 +81,8 @@ void readMetaspace(const JsonNode &node, TokenizerTable &table) {
   table.preTokenizer.push_back(std::move(step));
 }
 
-/// Whether a pattern means the same for text and for the spelling of its bytes, where what is not
-/// ASCII looks otherwise and nothing is between characters.
+/// Whether a pattern has the same meaning for text and for the spelling of its bytes, in which
+/// characters outside ASCII are spelled differently.
 bool isOfDigits(llvm::StringRef pattern) {
   if (pattern.find_first_not_of("[]0123456789-{},+*?()|") != llvm::StringRef::npos)
     return false;
@@ -90,8 +90,8 @@ bool isOfDigits(llvm::StringRef pattern) {
   return compiled && compiled->minLength() > 0;
 }
 
-/// What follows ByteLevel sees the spelling of bytes: of digits those of ASCII, and the bytes
-/// that are spelled with letters which count as numbers (checkDigitsOfBytes).
+/// Steps after ByteLevel see the spelling of bytes: among digits, those of ASCII, and bytes
+/// spelled with letters that count as numbers (checkDigitsOfBytes).
 void readAfterBytes(llvm::StringRef type, const JsonNode &node, TokenizerTable &table) {
   if (type == "Digits") {
     node.allowKeys({"type", "individual_digits"});
@@ -107,15 +107,15 @@ void readAfterBytes(llvm::StringRef type, const JsonNode &node, TokenizerTable &
   node.refuseUnsupported("the pre-tokenizer " + inQuotes(type) + " after ByteLevel");
 }
 
-/// Whether the character that spells the byte counts as a number: U+00B2 and its like.
+/// Whether the character that represents the byte counts as a number, such as U+00B2.
 bool isSpelledAsNumber(char byte) {
   return llvm::StringRef("\xB2\xB3\xB9\xBC\xBD\xBE").contains(byte);
 }
 
 } // namespace
 
-/// Where no piece joins such a byte to another, as in vocabularies that were learned after such a
-/// pre-tokenizer, it makes no difference that these bytes are split off too.
+/// If no piece joins such a byte to another, as in vocabularies trained with such a pre-tokenizer,
+/// splitting these bytes off as well makes no difference.
 void checkDigitsOfBytes(const JsonNode &node, const TokenizerTable &table) {
   for (const TokenizerTable::Piece &piece : table.pieces)
     for (size_t i = 1; i < piece.bytes.size(); ++i)

@@ -18,7 +18,7 @@ using namespace rt::tokenizer;
 
 namespace {
 
-/// A special token and how far after the last rank its id is.
+/// A special token and the offset of its id from the last rank.
 struct SpecialToken {
   llvm::StringLiteral content;
   int32_t offset;
@@ -45,7 +45,7 @@ constexpr SpecialToken arcadeTokens[] = {
     {"<|reg4|>", 29},        {"<|reg5|>", 30},         {"<|reg6|>", 31},
     {"<|reg7|>", 32},        {"<|extra0|>", 33}};
 
-/// What the code beside a rank file does.
+/// The rules that are code beside a rank file.
 struct RankRules {
   llvm::StringLiteral className, fileName; ///< By which it is known; either may be empty.
   llvm::StringLiteral pattern;
@@ -72,7 +72,7 @@ const RankRules *rulesFor(llvm::StringRef className, llvm::StringRef file) {
   return nullptr;
 }
 
-/// The piece and rank of a line; nothing where it is no such line.
+/// The piece and rank of a line; nothing if the line is invalid.
 std::optional<std::pair<std::string, int64_t>> readLine(llvm::StringRef line) {
   auto [encoded, number] = line.split(' ');
   std::vector<char> piece;
@@ -86,7 +86,7 @@ std::optional<std::pair<std::string, int64_t>> readLine(llvm::StringRef line) {
   return std::pair(std::string(piece.begin(), piece.end()), rank);
 }
 
-/// Byte-level vocabularies are spelled in the alphabet of tokenizer.json.
+/// Byte-level vocabularies are spelled in the byte alphabet of tokenizer.json.
 std::string spelling(llvm::StringRef bytes) {
   std::string out;
   for (char byte : bytes)

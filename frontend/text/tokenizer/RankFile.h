@@ -9,16 +9,16 @@
 
 namespace mica {
 
-/// Reads a rank file: on each line a piece in base64, a space and its rank, which is its id. What
-/// splits text and which special tokens follow is code: the class that `config`
-/// (tokenizer_config.json; null: there is none) names decides, else the file's own name. Those that
-/// are not known are refused.
-/// `published`: also those that have not as many ranks as the published file.
+/// Reads a rank file: each line has a piece in base64, a space and its rank, which is its id.
+/// Pre-tokenizer and special tokens are code: they follow from the class named by `config`
+/// (tokenizer_config.json; null: there is none), else from the name of the file. Unknown classes
+/// and names are rejected.
+/// `published`: files whose number of ranks differs from the published file are rejected as well.
 llvm::Expected<TokenizerBuilder> readRankFile(llvm::StringRef text, llvm::StringRef file,
                                               const llvm::json::Value *config,
                                               bool published = true);
 
-/// Whether the file's name says how text is split before its ranks are used.
+/// Whether the name of the file determines the pre-tokenizer.
 bool isKnownRankFile(llvm::StringRef file);
 
 } // namespace mica

@@ -68,7 +68,7 @@ llvm::Expected<TokenizerBuilder> readRanks(llvm::StringRef path, llvm::StringRef
   return readRankFile(llvm::toStringRef(file->bytes()), path, config ? &*config : nullptr);
 }
 
-/// The rank file in `folder`: of several the one whose name is known; empty where there is none.
+/// The rank file in `folder`; of several, the one with a known name. Empty: none.
 llvm::Expected<std::string> rankFileIn(llvm::StringRef folder) {
   std::vector<std::string> found, known;
   std::error_code error;
@@ -98,8 +98,8 @@ llvm::Error applyConfig(llvm::StringRef path, TokenizerSource source, TokenizerB
   return root ? applyTokenizerConfig(&*root, path, source, builder) : root.takeError();
 }
 
-/// What the run time would refuse and no reader has found is an error now. The run time's own
-/// hint is for users of the program, not of the model.
+/// Anything that the runtime would reject and no reader has reported is an error now. The runtime's
+/// own hint is for users of the program, not of the model.
 llvm::Error check(const TokenizerTable &table, llvm::StringRef path) {
   std::vector<std::byte> bytes = table.serialize();
   auto opened = rt::Tokenizer::load(bytes);

@@ -11,12 +11,12 @@
 
 namespace mica {
 
-/// Reads tokenizer.json, else tokenizer.model, else vocab.json with merges.txt, and
-/// tokenizer_config.json beside it; or, where `model` is a GGUF file, its metadata. Nothing when
-/// there is none of them. The table is checked: the run time will open its bytes.
+/// Reads tokenizer.json, else tokenizer.model, else vocab.json with merges.txt, together with
+/// tokenizer_config.json; or, if `model` is a GGUF file, its metadata. Nothing if there is none of
+/// these. The table is valid: the runtime will accept its bytes.
 llvm::Expected<std::optional<TokenizerTable>> readTokenizer(llvm::StringRef model);
 
-/// What a model lacks that has no tokenizer: "has no ...".
+/// The problem of a model without a tokenizer: "has no ...".
 std::string reasonForNoTokenizer(llvm::StringRef model);
 
 } // namespace mica

@@ -9,13 +9,13 @@
 
 namespace mica {
 
-/// Rewrites what Oniguruma (the engine that tokenizer files are written for) and PCRE2 read
-/// differently: \s, \S, \w and
-/// \W become explicit classes. What has no equivalent is refused; the error is the problem alone,
-/// without a place.
+/// Translates a pattern from Oniguruma, the regex engine of tokenizer files, to PCRE2: \s, \S, \w
+/// and \W become explicit classes. Syntax without an equivalent is rejected.
+///
+/// The error contains only the problem, without its location.
 llvm::Expected<std::string> translateRegex(llvm::StringRef pattern);
 
-/// A pattern that matches exactly `text`.
+/// A pattern that matches `text` literally.
 std::string escapeRegex(llvm::StringRef text);
 
 } // namespace mica

@@ -15,8 +15,8 @@ namespace {
 
 constexpr llvm::StringLiteral visibleSpace = "\u2581";
 
-/// The fields of sentencepiece_model.proto that say how text becomes ids, with that file's
-/// defaults.
+/// The fields of sentencepiece_model.proto that affect encoding, with the defaults of that
+/// file.
 struct Spec {
   uint64_t modelType = 1; // 1 unigram, 2 BPE, 3 word, 4 char
   bool byteFallback = false, spaceAsSuffix = false;
@@ -68,7 +68,7 @@ bool readNormalizerSpec(llvm::StringRef message, Spec &spec) {
   return !reader.broken;
 }
 
-/// piece, score and type of a SentencePiece message become a piece of the table.
+/// Converts piece, score and type of a SentencePiece message to a piece of the table.
 bool readPiece(llvm::StringRef message, TokenizerBuilder &builder, const JsonNode &where) {
   std::string spelling;
   float score = 0;
@@ -164,7 +164,7 @@ void setDecoder(const Spec &spec, TokenizerTable &table) {
   table.decoder.count = 1;
 }
 
-/// What the message says must also make sense to the library that wrote it; empty: it does.
+/// The error of the sentencepiece library for the message; empty: none.
 std::string refusalOf(sentencepiece::SentencePieceProcessor &library, llvm::StringRef bytes) {
   // The library's trie throws at some pieces instead of returning a status.
   try {

@@ -6,13 +6,13 @@
 
 namespace mica {
 
-/// Reads the bytes of a tokenizer.model of type BPE or Unigram; `file` names it in errors. No ids
-/// are put around a prompt yet; bosId and eosId are set where the model has them.
+/// Reads the bytes of a tokenizer.model of type BPE or Unigram; `file` is its name in errors. The
+/// ids around a prompt are left empty; bosId and eosId are set if the model has them.
 llvm::Expected<TokenizerBuilder> readSentencePieceModel(llvm::StringRef bytes,
                                                         llvm::StringRef file);
 
-/// Takes a character map apart: u32 size of the trie, the trie, zero-terminated replacements.
-/// False: it is broken. None is none.
+/// Parses a character map: u32 size of the trie, the trie, zero-terminated replacements. False:
+/// it is invalid. An empty map is valid.
 bool setCharsMap(llvm::StringRef map, TokenizerTable::NormalizerStep &step);
 
 } // namespace mica

@@ -4,8 +4,8 @@
 
 #include "llvm/ADT/StringRef.h"
 
-/// Regular expressions of published tokenizers that files name without writing them down, as their
-/// tokenizer.json has them. A list is applied one after the other; matches become words.
+/// Regular expressions of published tokenizers that files only name, in the form of their
+/// tokenizer.json. The patterns of a list are applied in order; matches become words.
 namespace mica::split_patterns {
 
 using llvm::StringLiteral;
@@ -19,7 +19,7 @@ inline constexpr StringLiteral qwen2[] = {
 inline constexpr StringLiteral llama3[] = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
     R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
-/// tiktoken's cl100k_base: Llama 3's but for white space at the end of the text, which is one word.
+/// tiktoken's cl100k_base: Llama 3's, except that white space at the end of the text is one word.
 inline constexpr StringLiteral cl100k[] = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
     R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s+\z|\s*[\r\n]+|\s+(?!\S)|\s+)"};
@@ -37,7 +37,7 @@ inline constexpr StringLiteral gpt4o[] = {
 inline constexpr StringLiteral bloom[] = {R"( ?[^(\s|.,!?…。，、।۔،)]+)"};
 inline constexpr StringLiteral deepseekCoder[] = {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
                                                   R"([一-龥ࠀ-一가-퟿]+)", R"(\p{N})"};
-/// The letters are those with a case that the file lists one by one.
+/// The letters are the cased letters that the file enumerates.
 inline constexpr StringLiteral deepseekLlm[] = {
     R"([\r\n])",
     R"(\s?[\x{41}-\x{5A}\x{61}-\x{7A}\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA})"

@@ -11,7 +11,7 @@ using namespace rt::tokenizer;
 
 namespace {
 
-/// The byte of a spelling like <0x0A>.
+/// The byte of a spelling such as <0x0A>.
 std::optional<uint8_t> byteOfSpelling(llvm::StringRef spelling) {
   uint8_t byte = 0;
   if (spelling.size() != 6 || !spelling.consume_front("<0x") || !spelling.consume_back(">") ||
@@ -40,7 +40,7 @@ std::optional<int32_t> TokenizerBuilder::find(llvm::StringRef spelling) const {
 
 void TokenizerBuilder::addPiece(llvm::StringRef spelling, int64_t id, const JsonNode &where) {
   auto &pieces = table.pieces;
-  // Ids may leave gaps (added tokens often do), but not so many that the table becomes absurd.
+  // Ids may have gaps (those of added tokens often do), but only small ones.
   int64_t maxId = std::min<int64_t>(maxPieces, 4 * static_cast<int64_t>(spellings.size()) + 65536);
   if (id < 0 || id >= maxId)
     return where.refuse("the id " + llvm::Twine(id) + " of " + inQuotes(spelling) +

@@ -11,18 +11,18 @@ namespace mica {
 
 struct TokenizerBuilder {
   TokenizerTable table;
-  /// Every piece and added token as its file spells it -> id.
+  /// Maps every piece and added token, as spelled in its file, to its id.
   llvm::StringMap<int32_t> spellings;
-  /// Pieces spelled <0xAB> print as that byte.
+  /// Pieces spelled <0xAB> are printed as this byte.
   bool bytePieces = false;
 
   std::optional<int32_t> find(llvm::StringRef spelling) const;
-  /// Makes `spelling` the piece with `id`, reporting at `where` a spelling or an id that is taken.
+  /// Adds the piece `spelling` with `id`; reports duplicate spellings and ids at `where`.
   void addPiece(llvm::StringRef spelling, int64_t id, const JsonNode &where);
-  /// Adds a token; a piece of the same spelling must have the same id. A token that is there
-  /// already stays as it is.
+  /// Adds a token; a piece with the same spelling must have the same id. An existing token is
+  /// left unchanged.
   void addToken(TokenizerTable::AddedToken token, const JsonNode &where);
-  /// Reads the object of an added token, as tokenizer.json and tokenizer_config.json write it.
+  /// Reads an added token, an object of tokenizer.json or tokenizer_config.json.
   void readAddedToken(const JsonNode &node, int64_t id);
 };
 

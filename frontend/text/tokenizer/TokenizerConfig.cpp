@@ -32,7 +32,7 @@ public:
   }
 
 private:
-  /// The older files' classes have their rules as code.
+  /// The classes of the older format have their rules as code.
   void setClass(const std::string &family) {
     if (family == "Qwen2Tokenizer") {
       table.normalizer.push_back(unicodeFormStep(UnicodeForm::NFC));
@@ -62,7 +62,7 @@ private:
     llvm::sort(ids);
     for (const auto &[id, key] : ids)
       builder.readAddedToken(tokens[key], id);
-    // The named tokens are special even where the vocabulary does not mark them.
+    // The named tokens are special even if the vocabulary does not mark them.
     if (source == TokenizerSource::VocabAndMerges) {
       for (llvm::StringRef key : {"bos_token", "eos_token", "unk_token", "pad_token"})
         addNamed(key, root[key].absent() ? "" : spelling(key));
@@ -76,7 +76,7 @@ private:
       builder.addToken({*id, AddedTokenFlags::special, content.str()}, root[key]);
   }
 
-  /// A token is as a string or as an object with `content`.
+  /// Reads a token: a string or an object with `content`.
   std::string spelling(llvm::StringRef key) const {
     JsonNode node = root[key];
     return node.isObject() ? node["content"].string() : node.string();
@@ -91,8 +91,8 @@ private:
     return id;
   }
 
-  /// An explicit add_bos_token counts; the Llama classes add it by themselves; else the template
-  /// counts.
+  /// An explicit add_bos_token has priority; the Llama classes add BOS by default; otherwise, the
+  /// template decides.
   void placeBos(bool llama) {
     JsonNode node = root["add_bos_token"];
     if (node.absent() && !llama)

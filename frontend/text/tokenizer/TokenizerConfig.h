@@ -8,11 +8,11 @@
 
 namespace mica {
 
-/// Where the vocabulary came from: what the config's class adds by itself depends on it.
+/// The source of the vocabulary, on which the defaults of the config's class depend.
 enum class TokenizerSource { TokenizerJson, SentencePiece, VocabAndMerges, Ranks };
 
 /// Applies tokenizer_config.json (`root` null: there is none): added tokens, bosId and eosId, which
-/// of them are around a prompt, and for VocabAndMerges the normalizer and pre-tokenizer of the
+/// of these are added to a prompt, and for VocabAndMerges the normalizer and pre-tokenizer of the
 /// tokenizer's class.
 llvm::Error applyTokenizerConfig(const llvm::json::Value *root, llvm::StringRef file,
                                  TokenizerSource source, TokenizerBuilder &builder);

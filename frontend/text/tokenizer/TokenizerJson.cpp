@@ -21,7 +21,7 @@ void readVocab(const JsonNode &node, TokenizerBuilder &builder) {
   const llvm::json::Object &vocab = node.object();
   if (vocab.empty() || vocab.size() > maxPieces)
     return node.refuse("a vocabulary of " + llvm::Twine(vocab.size()) + " pieces", hints::fetch);
-  // In the order of ids, so that gaps are judged against what is there.
+  // In order of ids, so that gaps are detected correctly.
   std::vector<std::pair<int64_t, llvm::StringRef>> entries;
   for (const auto &entry : vocab) {
     auto id = entry.second.getAsInteger();
@@ -34,7 +34,7 @@ void readVocab(const JsonNode &node, TokenizerBuilder &builder) {
     builder.addPiece(spelling, id, node);
 }
 
-/// The merges under construction, with what repeats among them.
+/// The merges under construction, with a lookup of duplicates.
 class MergeList {
 public:
   MergeList(TokenizerBuilder &builder, const JsonNode &where) : builder(builder), where(where) {}
@@ -88,9 +88,9 @@ void readMerges(const JsonNode &node, TokenizerBuilder &builder) {
   }
 }
 
-/// `score` as the tokenizers package reads it from its shortest decimal form: all digits as one
-/// number, divided by a power of ten, where both round. The last bit decides between segmentations
-/// whose sums are equal.
+/// `score` as the tokenizers package parses it from its shortest decimal form: all digits as one
+/// number, divided by a power of ten, with both steps rounded. The last bit decides between
+/// segmentations with equal sums.
 double scoreOfPackage(double score) {
   char text[40];
   auto written =
@@ -112,7 +112,7 @@ double scoreOfPackage(double score) {
   return std::copysign(exponent < 0 ? value / scale : value * scale, score);
 }
 
-/// Pieces with scores, in the order of ids.
+/// Reads pieces with scores, in order of ids.
 void readScoredVocab(const JsonNode &node, TokenizerBuilder &builder) {
   const llvm::json::Array &list = node.array();
   if (list.empty() || list.size() > maxPieces)
@@ -206,7 +206,7 @@ llvm::Expected<TokenizerBuilder> readTokenizerJson(const llvm::json::Value &root
   Problem problem(file);
   JsonNode node(&root, "", problem);
   TokenizerBuilder builder;
-  // Truncation and padding serve batches in training; a prompt is neither cut nor filled.
+  // Truncation and padding are for batches in training; prompts are neither truncated nor padded.
   node.allowKeys({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
                   "post_processor", "decoder", "model"});
   readNormalizer(node["normalizer"], builder.table);

@@ -9,22 +9,22 @@
 
 namespace mica {
 
-/// Reads the root of a tokenizer.json; `file` names it in errors.
+/// Reads the root of a tokenizer.json; `file` is its name in errors.
 llvm::Expected<TokenizerBuilder> readTokenizerJson(const llvm::json::Value &root,
                                                    llvm::StringRef file);
 
-/// Reads the older pair: the root of vocab.json and the text of merges.txt. The result is a
-/// byte-level BPE with neither normalizer nor pre-tokenizer: those were code.
+/// Reads the older format: the root of vocab.json and the text of merges.txt. The result is a
+/// byte-level BPE without normalizer and pre-tokenizer, which are code in this format.
 llvm::Expected<TokenizerBuilder> readVocabAndMerges(const llvm::json::Value &vocab,
                                                     llvm::StringRef vocabFile,
                                                     llvm::StringRef merges,
                                                     llvm::StringRef mergesFile);
 
-/// Adds merges, each two pieces with a space between, in order of rank.
+/// Adds merges, each two pieces separated by a space, in order of rank.
 void addMergeLines(llvm::ArrayRef<llvm::StringRef> lines, TokenizerBuilder &builder,
                    const JsonNode &where);
 
-/// Gives every byte the piece that stands for it, where there is one.
+/// Assigns its piece to every byte, if there is one.
 void setByteIds(TokenizerBuilder &builder);
 
 } // namespace mica

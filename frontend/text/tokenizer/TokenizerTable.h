@@ -14,8 +14,8 @@
 
 namespace mica {
 
-/// Whatever a tokenizer was published as, reduced to what TableFormat.h can say; the fields mean
-/// what that header says.
+/// A tokenizer of any published format, in the terms of TableFormat.h, which documents the
+/// fields.
 struct TokenizerTable {
   struct Piece {
     std::string bytes;
@@ -66,10 +66,10 @@ struct TokenizerTable {
   std::vector<int32_t> prefixIds, suffixIds;
   Decoder decoder;
 
-  /// What the tokenizer's files name as start and end of a text; not part of the bytes.
+  /// Start and end of a text according to the tokenizer's files; not part of the bytes.
   std::optional<int32_t> bosId, eosId;
 
-  /// Digits are split after ByteLevel, which asks something of the pieces (checkDigitsOfBytes).
+  /// Digits are split after ByteLevel, which restricts the pieces (checkDigitsOfBytes).
   bool splitsDigitsOfBytes = false;
 
   std::vector<std::byte> serialize() const;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr UChar32 hangulFirst = 0xAC00, hangulLast = 0xD7A3; // composed by arithmetic at run time
 
-/// The code points of the decomposition that `lookUp` gives for `point`; empty when there is none.
+/// The decomposition of `point` returned by `lookUp`; empty if there is none.
 template <typename LookUp>
 std::vector<uint32_t> decomposition(LookUp lookUp, const UNormalizer2 *form, UChar32 point) {
   UChar units[64]; // the longest is 18 units
@@ -32,15 +32,15 @@ std::vector<uint32_t> decomposition(LookUp lookUp, const UNormalizer2 *form, UCh
   return out;
 }
 
-/// Whether `point` is in Unicode 9, by which the tokenizers package normalizes: what came later
-/// stays as it is.
+/// Whether `point` is in Unicode 9, the version used by the tokenizers package: later code points
+/// are left unchanged.
 bool isKnown(UChar32 point) {
   UVersionInfo age;
   u_charAge(point, age);
   return age[0] <= 9;
 }
 
-/// Calls `visit` for the code points that decompose or have a combining class: few of very many.
+/// Calls `visit` for all code points that decompose or have a combining class.
 template <typename Visit> void forEachActive(const UNormalizer2 *decomposing, Visit visit) {
   for (UChar32 point = 0x80; point <= UCHAR_MAX_VALUE; ++point)
     if (!unorm2_isInert(decomposing, point) && isKnown(point))
@@ -76,7 +76,7 @@ void addCompositions(const UNormalizer2 *canonical, const UNormalizer2 *decompos
   });
 }
 
-/// What makes a class of numbers complete.
+/// The numbers that complete a character class.
 struct NumberSearch {
   rt::tokenizer::Regex known;
   rt::tokenizer::Regex::Searcher searcher{known};
@@ -90,7 +90,7 @@ struct NumberSearch {
   }
 };
 
-/// For u_enumCharTypes, which hands over ranges of one category.
+/// Callback of u_enumCharTypes, which passes ranges of one category.
 UBool addRange(const void *context, UChar32 start, UChar32 limit, UCharCategory category) {
   if (U_MASK(category) & U_GC_N_MASK)
     for (UChar32 point = start; point < limit; ++point)

@@ -8,14 +8,14 @@ namespace mica {
 
 enum class UnicodeForm { NFC, NFD, NFKC, NFKD };
 
-/// The normalizer step of a form, with its tables.
+/// The normalizer step of a Unicode form, with its tables.
 TokenizerTable::NormalizerStep unicodeFormStep(UnicodeForm form);
 
-/// The normalizer step that makes each character lower case, by itself: no sigma is a last one.
+/// The normalizer step that lower-cases each character in isolation: there is no final sigma.
 TokenizerTable::NormalizerStep lowercaseStep();
 
-/// The numbers that ICU knows and PCRE2, whose Unicode may be older, does not: what is beside
-/// \p{N} in a character class to make it complete.
+/// The numbers that are known to ICU but not to PCRE2, whose Unicode version may be older: they are
+/// added to \p{N} in character classes.
 const std::string &numbersBesidePcre2();
 
 } // namespace mica

@@ -9,7 +9,7 @@
 
 namespace mica {
 
-/// One field of a message. Which member counts depends on the field's type.
+/// One field of a message. The valid member depends on the type of the field.
 struct WireField {
   uint32_t number = 0;
   uint64_t integer = 0;  // varint, fixed32 and fixed64 bits
@@ -23,14 +23,14 @@ struct WireField {
   }
 };
 
-/// Walks the fields of a message. sentencepiece's library validates files, but its package ships no
-/// header for the message itself, which holds what its interface does not tell (character map,
-/// white space rules).
+/// Iterates over the fields of a message. The sentencepiece library validates files, but its
+/// package has no header for the message itself, which contains data that its interface does not
+/// provide (character map, white space rules).
 class WireReader {
 public:
   explicit WireReader(llvm::StringRef message) : rest(message) {}
 
-  /// The next field; false at the end and at the first byte that is not in order (then `broken`).
+  /// The next field; false at the end and at the first invalid byte (then `broken`).
   bool next(WireField &field);
   bool broken = false;
 

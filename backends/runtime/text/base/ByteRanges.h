@@ -1,4 +1,4 @@
-// Parts of a text, by the places of their bytes.
+// Parts of a text as byte ranges.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_BASE_BYTERANGES_H
 #define MICA_BACKENDS_RUNTIME_TEXT_BASE_BYTERANGES_H
 
@@ -32,7 +32,7 @@ public:
       ranges.push_back({begin, end});
   }
 
-  /// Adds what `others` have in [begin, end), which now starts at `offset`.
+  /// Adds the parts of `others` within [begin, end), shifted so that `begin` is at `offset`.
   void add(const ByteRanges &others, size_t begin, size_t end, size_t offset) {
     for (auto it = others.endingAfter(begin); it != others.ranges.end() && it->begin < end; ++it)
       add(std::max(it->begin, begin) - begin + offset, std::min(it->end, end) - begin + offset);
@@ -41,7 +41,7 @@ public:
   /// Whether a byte of [begin, end) is in a range.
   bool overlaps(size_t begin, size_t end) const { return next(begin) < end; }
 
-  /// The first byte from `at` on that is in a range; ~0: there is none.
+  /// The first byte at or after `at` that is in a range; ~0: none.
   size_t next(size_t at) const {
     auto it = endingAfter(at);
     return it == ranges.end() ? ~size_t(0) : std::max(it->begin, at);

@@ -9,7 +9,7 @@
 namespace mica::rt::tokenizer {
 
 namespace {
-/// A pattern as PCRE2 has it.
+/// A compiled pattern of PCRE2.
 struct Compiled {
   pcre2_code *code = nullptr;
   bool jit = false;
@@ -19,17 +19,17 @@ struct Compiled {
   ~Compiled() { pcre2_code_free(code); }
 };
 
-/// Searches look at so many bytes of a text first; PCRE2 says where that was not enough. Words are
-/// shorter, and however often a pattern looks back and forth in them takes no time.
+/// The number of bytes that a search first reads; PCRE2 reports if it needs more. Words are
+/// shorter, so even backtracking within this window is fast.
 constexpr size_t window = 256;
-/// Bytes that wider searches may look at: in all, and for each byte of the text.
+/// The number of bytes that wider searches may read: in total, and per byte of the text.
 constexpr size_t wideWork = size_t(1) << 26, wideWorkPerByte = 64;
-/// Limits of PCRE2's own count for a search, and for one that has exceeded the first, which counts
-/// as so much work.
+/// Match limits of PCRE2 for a search, and for its repetition when the first limit is exceeded; the
+/// repetition is counted as this number of bytes.
 constexpr uint32_t defaultSteps = 4096, maxSteps = 20'000'000;
 constexpr size_t workOfMaxSteps = size_t(1) << 22;
 
-/// The first place from `at` on where a character of `text` begins or the text ends.
+/// The first character boundary of `text` at or after `at`.
 size_t charStart(std::string_view text, size_t at) {
   while (at < text.size() && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80)
     ++at;
@@ -52,7 +52,7 @@ void Regex::Searcher::Free::operator()(Scratch *scratch) const {
   delete scratch;
 }
 
-/// What PCRE2 calls `status`.
+/// The error message of PCRE2 for `status`.
 static std::string messageOf(int status) {
   char text[256] = "";
   pcre2_get_error_message(status, reinterpret_cast<PCRE2_UCHAR *>(text), sizeof(text));
@@ -83,7 +83,7 @@ Result<Regex> Regex::compile(std::string_view pattern) {
         pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD) == 0;
   }
   uint32_t least = 0;
-  // What \K leaves out is looked at, not taken.
+  // Text before \K is read, but not part of the match.
   if (pattern.find("\\K") == pattern.npos)
     pcre2_pattern_info(code->anywhere.code, PCRE2_INFO_MINLENGTH, &least);
   return Regex(std::move(code), least);
@@ -170,7 +170,7 @@ bool Regex::Searcher::find(std::string_view text, size_t from, Match &match) {
       return false;
     if (outcome == Outcome::Match) // \K and lookbehind tricks match nothing
       return match.begin <= match.end && match.begin >= from;
-    // Where the window ends another begins; after a place that is decided, the next character.
+    // Continue in the next window, or at the next character after a decided position.
     if (start >= text.size())
       return false;
     at = start == end ? end : charStart(text, start + 1);

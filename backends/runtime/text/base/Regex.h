@@ -1,5 +1,5 @@
-// A compiled pattern of the pre-tokenizer (PCRE2, just-in-time compiled where the system allows
-// it).
+// A compiled pattern of the pre-tokenizer (PCRE2, with just-in-time compilation if the system
+// allows it).
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_BASE_REGEX_H
 #define MICA_BACKENDS_RUNTIME_TEXT_BASE_REGEX_H
 
@@ -18,21 +18,21 @@ public:
     size_t begin, end;
   };
 
-  /// The fewest characters that a match takes from the text, or fewer.
+  /// A lower bound of the number of characters of a match.
   size_t minLength() const { return least; }
 
-  /// Finds matches in one text. One scratch area per searcher: threads use one each.
+  /// Finds matches in one text. It has its own scratch memory, so each thread needs its own.
   class Searcher {
   public:
     explicit Searcher(const Regex &regex);
-    /// The first match in well-formed `text` at or after `from`; false: none, or `failure` says why
-    /// that is not known. What all searches of a searcher may cost grows with its texts, which are
-    /// searched from their beginnings on: a pattern that looks at the whole rest of a long text for
-    /// each of its characters fails.
+    /// Finds the first match in well-formed `text` at or after `from`. False: no match, or
+    /// `failure` says why this could not be determined. The number of steps allowed for all
+    /// searches is proportional to the lengths of the texts, so a pattern with quadratic cost
+    /// fails on a long text instead of running for hours.
     bool find(std::string_view text, size_t from, Match &match);
-    /// Success, unless a search has exceeded a limit of steps or memory.
+    /// An error if a search has exceeded a limit of steps or memory.
     const Status &failure() const { return failed; }
-    /// The text from where that search began; only where it failed, while that text is there.
+    /// The text from the start of the failed search; valid after a failure, while the text exists.
     std::string_view failedText() const { return failedAt; }
 
   private:
@@ -41,11 +41,11 @@ public:
       void operator()(Scratch *scratch) const;
     };
     enum class Outcome { Match, NoMatch, Undecided, Failed };
-    /// Matches in [0, end) of `text`, at `from` only or from there on. Undecided: what follows
-    /// `end` could change what happens at `start`.
+    /// Matches in [0, end) of `text`, only at `from` or from there on. Undecided: text after
+    /// `end` could change the result at `start`.
     Outcome run(std::string_view text, size_t end, size_t from, bool anchored, Match &match,
                 size_t &start);
-    /// Decides what happens at `start` alone, with as much text after it as that takes.
+    /// Decides whether there is a match at `start`, reading as much of the text as needed.
     Outcome decide(std::string_view text, size_t start, Match &match);
     bool spend(size_t work);
     Outcome fail(const std::string &why);

@@ -1,5 +1,5 @@
-// UTF-8 as the tokenizer needs it: lengths, repair of invalid text, and a stream that never emits
-// half a character.
+// UTF-8 for the tokenizer: lengths, repair of invalid text, and a stream that emits only whole
+// characters.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_BASE_UTF8_H
 #define MICA_BACKENDS_RUNTIME_TEXT_BASE_UTF8_H
 
@@ -10,7 +10,7 @@
 
 namespace mica::rt::tokenizer {
 
-/// What is at the start of some bytes.
+/// The kind of the first bytes of a text.
 struct Utf8Prefix {
   enum State {
     Valid,     ///< a character of `length` bytes
@@ -23,7 +23,7 @@ struct Utf8Prefix {
 /// Classifies the start of `text`, which is not empty.
 Utf8Prefix scanUtf8(std::string_view text);
 
-/// Whether all of `text` is well-formed.
+/// Whether `text` is well-formed.
 bool isUtf8(std::string_view text);
 
 /// `text` with every maximal ill-formed part replaced by U+FFFD: Python's
@@ -41,13 +41,13 @@ uint32_t decodeChar(std::string_view text);
 /// Appends a code point; surrogates and numbers above 0x10FFFF become U+FFFD.
 void appendChar(std::string &text, uint32_t codePoint);
 
-/// Collects bytes and hands out whole characters.
+/// Collects bytes and returns whole characters.
 class Utf8Stream {
 public:
-  /// Moves to `out` all of `bytes` that is decided; ill-formed parts become U+FFFD, one for each
-  /// part, or with `perByte` one for each byte of it.
+  /// Appends the complete characters of `bytes` to `out`; each ill-formed part becomes one U+FFFD,
+  /// or with `perByte` one per byte.
   void push(std::string_view bytes, std::string &out, bool perByte);
-  /// An unfinished character at the end becomes U+FFFD.
+  /// An incomplete character at the end becomes U+FFFD.
   void flush(std::string &out, bool perByte);
   bool empty() const { return pending.empty(); }
 

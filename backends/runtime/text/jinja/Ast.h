@@ -24,7 +24,7 @@ struct Statement {
 };
 struct Block {
   std::vector<std::unique_ptr<Statement>> statements;
-  /// Names that are undefined until the block sets them, though the conversation gives them.
+  /// Names that are undefined until the block sets them, even if the conversation defines them.
   std::vector<std::string> hidden;
 };
 
@@ -37,7 +37,7 @@ struct ArgumentList {
 
 using Filter = Value (*)(Interpreter &, const Value &, const Arguments &);
 using Test = bool (*)(Interpreter &, const Value &, const Arguments &);
-/// Null: there is none of that name.
+/// Null: no filter or test has this name.
 Filter findFilter(std::string_view name);
 Test findTest(std::string_view name);
 
@@ -81,7 +81,7 @@ struct SliceExpression final : Expression {
 struct CallExpression final : Expression {
   Expr callee;
   ArgumentList arguments;
-  /// `caller`: what a call block adds.
+  /// `caller`: the body of a call block.
   Value call(Interpreter &interpreter, const Value *caller) const;
   MICA_EXPRESSION;
 };
@@ -128,7 +128,7 @@ struct ConditionalExpression final : Expression {
 };
 #undef MICA_EXPRESSION
 
-/// What `set` and `for` assign to.
+/// The target of `set` and `for`.
 struct Target {
   std::string name;
   std::string attribute;     ///< of a namespace; empty: a variable
@@ -161,7 +161,7 @@ struct ForStatement final : Statement {
   Expr items, condition; ///< condition may be null
   bool recursive = false;
   Block body, otherwise;
-  /// The loop over `items`, at a depth of recursion.
+  /// Runs the loop over `items` at this recursion depth.
   Flow run(Interpreter &interpreter, const Value &items, int64_t depth) const;
   MICA_STATEMENT;
 };

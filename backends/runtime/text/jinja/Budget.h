@@ -1,5 +1,5 @@
-// What running a template may cost. Whatever walks, copies, searches or compares values counts its
-// work here, so that no foreign template takes more time or memory than the limits allow.
+// The cost limits of a template run. Everything that walks, copies, searches or compares values
+// counts its work here, so that no template exceeds the limits of time and memory.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_BUDGET_H
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_BUDGET_H
 
@@ -11,11 +11,11 @@ class Budget {
 public:
   explicit Budget(const Limits &limits) : limits(limits) {}
 
-  /// Counts work; errors where there was too much.
+  /// Counts work; fails if the limit is exceeded.
   void spend(uint64_t count);
-  /// Counts the bytes of what is about to be made, and the work of making it.
+  /// Counts bytes that are about to be allocated, and the work of filling them.
   void reserve(uint64_t count);
-  /// The same for so many values or texts beside each other.
+  /// The same for this number of values or texts.
   void reserveValues(uint64_t count);
 
 protected:

@@ -13,7 +13,7 @@ using tokenizer::decodeChar;
 namespace {
 bool isAscii(uint32_t c) { return c < 0x80; }
 
-/// Letters as PCRE2 and Python name them.
+/// Letter classes of PCRE2 and Python.
 enum Kind { Lower, Upper, Title, None };
 
 Kind kindOf(std::string_view character) {
@@ -29,7 +29,7 @@ Kind kindOf(std::string_view character) {
                                      : None;
 }
 
-/// What the search for a word's end passes over.
+/// Characters that are skipped when looking for the end of a word.
 bool isIgnored(std::string_view character) {
   static const CharClass ignored("[\\p{Mn}\\p{Me}\\p{Cf}\\p{Lm}\\p{Sk}'.:^`" +
                                  std::string(otherIgnored) + "]");
@@ -88,8 +88,8 @@ std::string foldOf(std::string_view character) {
   return result;
 }
 
-/// The lower case of the character there in `chars`: a capital sigma after a letter and before
-/// none ends a word.
+/// The lower case of this character of `chars`: a capital sigma that follows a letter and precedes
+/// none is at the end of a word.
 std::string lowerAt(const Chars &chars, Chars::Iterator place) {
   if (decodeChar(*place) != 0x3A3)
     return lowerOf(*place);
@@ -154,7 +154,7 @@ std::string caseFolded(std::string_view text) {
   return result;
 }
 
-/// Whether there are letters of a case, and all of them are of this one.
+/// Whether there are cased letters, all of this case.
 static bool isAll(std::string_view text, Kind wanted) {
   bool any = false;
   for (std::string_view character : charsOf(text)) {

@@ -1,4 +1,4 @@
-// The cases of letters and the kinds of numbers, as Python's strings know them.
+// Letter case and number classes, as in Python's strings.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_CASE_H
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_CASE_H
 
@@ -8,7 +8,7 @@
 namespace mica::rt::jinja {
 
 /// str.upper(), str.lower() and so on. A letter may become several; a sigma at the end of a word
-/// has a form of its own in lower case.
+/// has a separate lower-case form.
 std::string toUpper(std::string_view text);
 std::string toLower(std::string_view text);
 std::string capitalized(std::string_view text);
@@ -21,7 +21,7 @@ bool isLowerText(std::string_view text);
 bool isUpperText(std::string_view text);
 bool isTitleText(std::string_view text);
 
-/// Of one code point: str.isdigit(), str.isnumeric().
+/// str.isdigit() and str.isnumeric() of one code point.
 bool isDigit(std::string_view character);
 bool isNumeric(std::string_view character);
 

@@ -1,4 +1,4 @@
-// Strings as Python has them, sequences of code points, on UTF-8.
+// Python's strings, sequences of code points, stored as UTF-8.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_CHARACTERS_H
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_CHARACTERS_H
 
@@ -17,9 +17,9 @@ namespace mica::rt::jinja {
 
 /// The number of code points.
 int64_t countChars(std::string_view text);
-/// Bytes before the code point of that index; all, where there are fewer.
+/// The byte offset of the code point with this index; the size if there are fewer.
 size_t offsetOf(std::string_view text, int64_t index);
-/// The code points of a well-formed text, each as a piece of it.
+/// The code points of a well-formed text, each as a substring.
 class Chars {
 public:
   class Iterator {
@@ -54,7 +54,7 @@ public:
       return before;
     }
     bool operator==(const Iterator &other) const { return at == other.at; }
-    /// Bytes before it.
+    /// Its byte offset.
     size_t offset() const { return at; }
 
   private:
@@ -74,7 +74,7 @@ private:
 };
 inline Chars charsOf(std::string_view text) { return Chars(text); }
 
-/// A class of characters as PCRE2 knows it.
+/// A character class of PCRE2.
 class CharClass {
 public:
   explicit CharClass(std::string_view pattern);
@@ -86,18 +86,18 @@ private:
 
 /// str.isspace of one code point.
 bool isSpace(std::string_view character);
-/// Whether repr() shows the code point as it is.
+/// Whether repr() prints the code point unescaped.
 bool isPrintable(std::string_view character);
 bool isLetter(std::string_view character);
 /// A decimal digit of any script.
 bool isDecimal(std::string_view character);
-/// A number that is no decimal digit, such as a superscript.
+/// A number that is not a decimal digit, such as a superscript.
 bool isOtherNumber(std::string_view character);
 
-/// Without the characters of `set` at its ends, or without white space where `set` is null.
+/// Removes the characters of `set` from both ends, or white space if `set` is null.
 std::string_view stripped(std::string_view text, const std::string *set, bool left, bool right);
 
-/// str.splitlines(), one line after the other.
+/// str.splitlines(), line by line.
 void forEachLine(std::string_view text, bool keepEnds,
                  const std::function<void(std::string_view line)> &visit);
 

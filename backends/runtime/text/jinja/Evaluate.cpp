@@ -1,4 +1,4 @@
-// What expressions mean.
+// Evaluates expressions.
 #include "backends/runtime/text/jinja/Characters.h"
 #include "backends/runtime/text/jinja/Interpreter.h"
 
@@ -64,7 +64,7 @@ Value ItemExpression::evaluate(Interpreter &interpreter) const {
   return interpreter.item(holder, interpreter.evaluate(*index));
 }
 
-/// The bound of a slice: none, or an integer.
+/// A bound of a slice: none, or an integer.
 static std::optional<int64_t> boundOf(Interpreter &interpreter, const Expr &expression) {
   if (!expression)
     return std::nullopt;
@@ -77,7 +77,7 @@ static std::optional<int64_t> boundOf(Interpreter &interpreter, const Expr &expr
   fail("a slice needs integers, not " + typeName(value));
 }
 
-/// What Python's slice takes of `size` elements: `count` of them, from `first` on.
+/// The elements that Python's slice selects from `size`: `count` of them, starting at `first`.
 struct Taken {
   int64_t first = 0, step = 1, count = 0;
 };
@@ -91,7 +91,7 @@ static Taken takenBy(std::optional<int64_t> start, std::optional<int64_t> stop, 
                     : std::clamp<int64_t>(index, -1, size - 1);
   };
   int64_t from = clamped(start, step > 0 ? 0 : size - 1), to = clamped(stop, step > 0 ? size : -1);
-  // Steps beyond the size are alike; no sum overflows.
+  // Steps beyond the size are equivalent; clamping avoids overflow.
   step = std::clamp(step, -size - 1, size + 1);
   int64_t distance = step > 0 ? to - from : from - to, each = std::abs(step);
   return {from, step, distance > 0 ? (distance + each - 1) / each : 0};

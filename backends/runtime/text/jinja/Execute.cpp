@@ -1,4 +1,4 @@
-// What statements do.
+// Executes statements.
 #include "backends/runtime/text/jinja/Interpreter.h"
 
 #include <algorithm>
@@ -106,7 +106,7 @@ Value makeMacro(Interpreter &interpreter, const Procedure &procedure) {
   return std::shared_ptr<Object>(std::make_shared<Macro>(procedure, interpreter.scope));
 }
 
-/// The items of a loop, which a condition may let pass or not, and the variable `loop`.
+/// The items of a loop, optionally filtered by a condition, and the variable `loop`.
 class Loop final : public Object, public std::enable_shared_from_this<Loop> {
 public:
   Loop(Interpreter &interpreter, const ForStatement &statement, const Value &items, int64_t depth)
@@ -118,7 +118,7 @@ public:
   Value call(Interpreter &interpreter, Arguments &arguments) override;
   std::optional<Value> attribute(Interpreter &interpreter, std::string_view name) override;
 
-  /// Goes to the next item; false: there is none.
+  /// Advances to the next item; false: none.
   bool advance() {
     if (!pull(passed + 1))
       return false;
@@ -130,7 +130,7 @@ public:
   bool changed(Values values);
 
 private:
-  /// Whether there are `count` items.
+  /// Whether there are at least `count` items.
   bool pull(size_t count) {
     for (; items.size() < count && next < source.size(); ++next)
       if (passes(source[next]))
@@ -232,7 +232,7 @@ std::optional<Value> Loop::attribute(Interpreter &, std::string_view name) {
   return std::nullopt;
 }
 
-/// The chain of filters on a block's text.
+/// The chain of filters applied to the text of a block.
 Value filtered(Interpreter &interpreter, const std::vector<Expr> &filters, TrackedText text) {
   Value value = interpreter.text(std::move(text));
   for (const Expr &filter : filters)
@@ -260,7 +260,7 @@ Flow IfStatement::execute(Interpreter &interpreter) const {
 
 Flow ForStatement::run(Interpreter &interpreter, const Value &values, int64_t depth) const {
   auto loop = std::make_shared<Loop>(interpreter, *this, values, depth);
-  // As in Jinja2, `else` also counts turns that `break` or `continue` has cut as none.
+  // As in Jinja2, iterations ended by `break` or `continue` do not count for `else`.
   bool whole = false;
   while (loop->advance()) {
     Interpreter::Inner inner(interpreter, loop->scope());

@@ -72,7 +72,7 @@ std::string TokenStream::takeName() {
 }
 
 namespace {
-/// Counts how deep the parser's functions are nested.
+/// Counts the nesting of the parser's functions.
 class Nested {
 public:
   Nested(int &depth, const TokenStream &stream) : depth(depth) {
@@ -407,7 +407,7 @@ std::vector<Expr> ExpressionParser::filters(bool started) {
   return chain;
 }
 
-/// Filters and tests of other environments have dots in their names.
+/// Names of filters and tests of other environments may contain dots.
 std::string ExpressionParser::dottedName() {
   std::string name = stream.takeName();
   while (stream.skip("."))
@@ -499,7 +499,7 @@ void ExpressionParser::arguments(ArgumentList &list) {
   stream.expect(")");
 }
 
-/// None or several, which make a tuple.
+/// None or several, which form a tuple.
 Expr ExpressionParser::indices(Expr first) {
   int line = stream.current().line;
   auto node = std::make_unique<ListExpression>();

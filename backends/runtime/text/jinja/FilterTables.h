@@ -1,4 +1,4 @@
-// How filters are listed.
+// The tables of filters.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_FILTERTABLES_H
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_FILTERTABLES_H
 
@@ -18,10 +18,10 @@ FilterRows textFilters();
 FilterRows markupFilters();
 FilterRows sequenceFilters();
 
-/// Whether Jinja2 has a filter of that name, and this room has none.
+/// Whether Jinja2 has a filter of this name that is not implemented here.
 bool isRefusedFilter(std::string_view name);
 
-/// Python's float(text); none: it is not a number.
+/// Python's float(text); absent: not a number.
 std::optional<double> parseFloat(std::string_view text);
 
 } // namespace mica::rt::jinja

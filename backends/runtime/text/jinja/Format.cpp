@@ -1,4 +1,4 @@
-// Python's `format % values` and str.format, as far as templates use them.
+// The parts of Python's `format % values` and str.format that templates use.
 #include "backends/runtime/text/jinja/Characters.h"
 #include "backends/runtime/text/jinja/Interpreter.h"
 
@@ -9,10 +9,10 @@
 namespace mica::rt::jinja {
 
 namespace {
-/// Widths and precisions beyond are refused.
+/// The maximum width and precision.
 constexpr int maxWidth = 10000;
 
-/// Reads `format`, whose values come one after the other or from a dict.
+/// Reads `format`, whose values are given in order or by a dict.
 class Percent {
 public:
   Percent(Interpreter &interpreter, const TrackedText &format, const Value &values)
@@ -147,7 +147,7 @@ private:
 
 TrackedText formatPercent(Interpreter &interpreter, const TrackedText &format,
                           const Value &values) {
-  // Each directive may make maxWidth bytes.
+  // Each directive may write maxWidth bytes.
   interpreter.spend(format.size());
   return Percent(interpreter, format, values).run();
 }

@@ -8,7 +8,7 @@ namespace mica::rt::jinja {
 namespace {
 using Run = Value (*)(Interpreter &, Arguments &);
 
-/// The sandbox's bound on ranges.
+/// The sandbox's limit for ranges.
 constexpr int64_t maxRange = 100'000;
 
 class Function final : public Object {
@@ -102,7 +102,7 @@ Value strftimeNow(Interpreter &interpreter, Arguments &arguments) {
 
 Value unsupported(Interpreter &, Arguments &) { fail("the function 'lipsum' is not supported"); }
 
-/// Gives its values one after the other, and again.
+/// Returns its values in turn, cyclically.
 class Cycler final : public Object, public std::enable_shared_from_this<Cycler> {
 public:
   explicit Cycler(Values items) : items(std::move(items)) {}
@@ -153,7 +153,7 @@ Value makeCycler(Interpreter &, Arguments &arguments) {
   return std::shared_ptr<Object>(std::make_shared<Cycler>(std::move(arguments.positional)));
 }
 
-/// Gives nothing when it is first called, and its separator from then on.
+/// Returns an empty text on the first call, and its separator from then on.
 class Joiner final : public Object {
 public:
   explicit Joiner(Value separator) : separator(std::move(separator)) {}

@@ -65,7 +65,7 @@ TrackedText Interpreter::render(const Block &block) {
   return text;
 }
 
-/// What a text takes, marks included.
+/// The cost of a text, including its marks.
 static uint64_t sizeOf(const TrackedText &text) {
   return text.size() + text.untrusted.size() * sizeof(ByteRanges::Range);
 }
@@ -98,7 +98,7 @@ void Interpreter::write(std::string_view text) {
 }
 
 namespace {
-/// Adds up the bytes that a search looks at, many of which are a step.
+/// Counts the bytes that a search reads; many of them are one step.
 class SearchCost {
 public:
   explicit SearchCost(Budget &budget) : budget(budget) { budget.spend(1); }
@@ -113,7 +113,7 @@ private:
   uint64_t bytes = 0;
 };
 
-/// The bytes in which `part` and what is at `at` agree.
+/// The length of the common prefix of `part` and the text at `at`.
 size_t agreement(std::string_view text, std::string_view part, size_t at) {
   auto end = std::mismatch(part.begin(), part.end(), text.begin() + static_cast<ptrdiff_t>(at));
   return static_cast<size_t>(end.first - part.begin());
@@ -151,7 +151,7 @@ size_t findLastText(Budget &budget, std::string_view text, std::string_view part
   return text.npos;
 }
 
-/// A node that is being run: counts it, and gives a failure that passes its line.
+/// A node that is being run: counts it, and adds its line to errors.
 class Frame {
 public:
   explicit Frame(Interpreter &interpreter) : interpreter(interpreter) {
@@ -180,7 +180,7 @@ Value Interpreter::evaluate(const Expression &expression) {
 
 Flow Interpreter::execute(const Block &block) {
   spend(block.hidden.size());
-  // The scope is new, and what it has already are no names that are hidden.
+  // The scope is new: the names that it already has are not hidden.
   for (const std::string &name : block.hidden)
     scope->variables.emplace_back(name, Undefined{"'" + name + "' is undefined"});
   for (const std::unique_ptr<Statement> &statement : block.statements)
@@ -244,7 +244,7 @@ static Value missing(const Value &object, const std::string &name) {
   return Undefined{"a value of type " + typeName(object) + " has no attribute '" + name + "'"};
 }
 
-/// Of objects, and of the groups of groupby.
+/// Attributes of objects, and of the groups of groupby.
 static std::optional<Value> ownAttribute(Interpreter &interpreter, const Value &object,
                                          std::string_view name) {
   if (Object *other = object.object())

@@ -1,5 +1,5 @@
-// What running a template needs besides its tree: variables, output, and the bounds of what a
-// foreign template may cost.
+// The state of a template run besides its tree: variables, output, and the limits of what a
+// template may cost.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_INTERPRETER_H
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_INTERPRETER_H
 
@@ -8,7 +8,7 @@
 
 namespace mica::rt::jinja {
 
-/// Variables of a block. What surrounds it is searched after it.
+/// Variables of a block. Enclosing blocks are searched next.
 struct Scope {
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<std::string, Value>> variables;
@@ -21,43 +21,43 @@ class Interpreter : public Budget {
 public:
   /// `contexts`: mappings of variables.
   Interpreter(std::initializer_list<Value> contexts, const Limits &limits, const Clock &clock);
-  /// Takes apart what holds itself.
+  /// Breaks reference cycles.
   ~Interpreter();
 
   TrackedText render(const Block &block);
 
   Value evaluate(const Expression &expression);
   Flow execute(const Block &block);
-  /// What `run` writes, in a scope of its own within `parent`.
+  /// The output of `run`, executed in a new scope within `parent`.
   Flow capture(std::shared_ptr<Scope> parent, TrackedText &text, const std::function<Flow()> &run);
   Flow capture(const Block &block, TrackedText &text) {
     return capture(scope, text, [&] { return execute(block); });
   }
   void write(const TrackedText &text);
-  /// The template's own text.
+  /// Text of the template itself.
   void write(std::string_view text);
 
   Value lookUp(const std::string &name);
   void assign(const Target &target, const Value &value);
-  /// A new scope within the current one, for as long as the result lives.
+  /// A new scope within the current one, for the lifetime of the result.
   class Inner;
 
-  /// object.name, object[key] and a call as the sandbox of transformers has them.
+  /// object.name, object[key] and calls, as in the sandbox of transformers.
   Value attribute(const Value &object, const std::string &name);
   Value item(const Value &object, const Value &key);
   Value call(const Value &callee, Arguments &arguments);
-  /// The items of what can be looped over. Errors: a value that cannot.
+  /// The items of an iterable. Errors: the value is not iterable.
   Values items(const Value &value);
 
   /// The text as a value.
   Value text(TrackedText text);
   /// The text as a value, marked as escaped where `source` is.
   Value textLike(const Value &source, TrackedText text);
-  /// A text derived from `source`, the origin of whose characters is not known.
+  /// A text derived from `source`, without known origins of its characters.
   TrackedText madeOf(const Value &source, std::string bytes) const {
     return TrackedText::of(std::move(bytes), source.untrusted());
   }
-  /// To be taken apart at the end.
+  /// Cleared at the end.
   void keep(std::shared_ptr<Scope> scope) {
     reserveValues(4);
     kept.push_back(std::move(scope));
@@ -69,7 +69,7 @@ public:
 
 private:
   friend class Frame;
-  /// Errors: so many bytes more are too many.
+  /// Errors: this number of additional bytes exceeds the limit.
   void reserveOutput(size_t count);
   const Clock &clock;
   TrackedText *output = nullptr;
@@ -91,7 +91,7 @@ private:
   std::shared_ptr<Scope> before;
 };
 
-/// What `namespace` makes: the one value that changes.
+/// The result of `namespace`, the only mutable value.
 class Namespace final : public Object {
 public:
   explicit Namespace(std::shared_ptr<Scope> scope) : scope(std::move(scope)) {}
@@ -100,30 +100,30 @@ public:
   std::shared_ptr<Scope> scope; ///< Its attributes.
 };
 
-/// A function of the environment; null: there is none of that name.
+/// A function of the environment; null: none has this name.
 Value findGlobal(std::string_view name);
-/// A method bound to a string, a dict or a list; empty: it has none of that name.
+/// A method bound to a string, a dict or a list; empty: it has no method of this name.
 std::optional<Value> findMethod(const Value &object, std::string_view name);
 
 /// The entries of a dict as tuples.
 Values pairsOf(Interpreter &interpreter, const Mapping &mapping);
-/// Operators, but for those that do not evaluate both sides.
+/// Operators, except those that do not always evaluate both sides.
 Value combine(Interpreter &interpreter, std::string_view operation, const Value &left,
               const Value &right);
 /// Python's `needle in haystack`.
 bool contains(Interpreter &interpreter, const Value &needle, const Value &haystack);
 /// Python's `format % values`.
 TrackedText formatPercent(Interpreter &interpreter, const TrackedText &format, const Value &values);
-/// str.replace of the first `count` places; of all where that is negative.
+/// str.replace of the first `count` occurrences; of all if `count` is negative.
 TrackedText replaced(Interpreter &interpreter, const TrackedText &text, std::string_view before,
                      const TrackedText &after, int64_t count);
 /// Python's str.format.
 TrackedText formatBraces(Interpreter &interpreter, const TrackedText &format,
                          const Arguments &arguments);
-/// The first or the last place of `part` in `text` from `from` on; npos: there is none.
+/// The first or the last position of `part` in `text` at or after `from`; npos: none.
 size_t findText(Budget &budget, std::string_view text, std::string_view part, size_t from = 0);
 size_t findLastText(Budget &budget, std::string_view text, std::string_view part);
-/// Unsupported uses of an undefined value fail with its own message.
+/// Unsupported uses of an undefined value fail with the value's own message.
 void requireDefined(const Value &value);
 
 } // namespace mica::rt::jinja

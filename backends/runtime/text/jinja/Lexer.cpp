@@ -14,7 +14,7 @@ bool isDigit(char c) { return c >= '0' && c <= '9'; }
 bool isNameStart(char c) { return c == '_' || ((c | 32) >= 'a' && (c | 32) <= 'z'); }
 bool isNameChar(char c) { return isNameStart(c) || isDigit(c); }
 
-/// Newlines as \n, and one fewer at the end.
+/// Converts newlines to \n, and removes one at the end.
 std::string normalized(std::string_view source) {
   std::string text;
   for (size_t i = 0; i < source.size(); ++i) {
@@ -62,7 +62,7 @@ private:
       advance(charLength(source[at]));
   }
 
-  /// After a tag's end: `-` takes all white space, a block or a comment one newline.
+  /// After the end of a tag: `-` removes all white space, a block or a comment one newline.
   void endTag(char sign, bool trims) {
     if (sign == '-')
       skipSpace();
@@ -70,7 +70,7 @@ private:
       advance(1);
   }
 
-  /// The text up to a tag, without what the tag's beginning takes of it.
+  /// The text up to a tag, without the white space that the tag removes.
   void pushData(std::string_view text, char sign, bool strips) {
     if (sign == '-') {
       text = stripped(text, nullptr, false, true);
@@ -91,7 +91,7 @@ private:
     return source.npos;
   }
 
-  /// Reads text and the tag after it; false at the end.
+  /// Reads text and the tag after it; false at the end of the template.
   bool readData() {
     size_t tag = findTag();
     std::string_view text = rest().substr(0, tag == source.npos ? tag : tag - at);
@@ -174,7 +174,7 @@ private:
     }
   }
 
-  /// The words of a tag, up to its end.
+  /// The tokens of a tag, up to its end.
   void readTag(bool print) {
     push(print ? Token::PrintBegin : Token::BlockBegin, "");
     std::string_view close = print ? "}}" : "%}";
@@ -246,7 +246,7 @@ private:
     tokens.push_back({Token::String, std::move(value), {}, begin});
   }
 
-  /// As many digits as there are, with single underscores between them.
+  /// A sequence of digits, with single underscores between them.
   size_t digits(size_t from, bool (*isOne)(char)) const {
     size_t end = from;
     while (end < source.size() &&
@@ -323,7 +323,7 @@ private:
   std::vector<Token> tokens;
 };
 
-/// `count` digits to the base of 8 or 16.
+/// `count` digits in base 8 or 16.
 uint32_t codeOf(std::string_view text, size_t at, size_t count, int radix) {
   uint32_t value = 0;
   std::string_view digits = text.substr(std::min(at, text.size()), count);

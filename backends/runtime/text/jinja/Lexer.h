@@ -1,5 +1,5 @@
-// The words of a template, with white space controlled as transformers' environment does:
-// trim_blocks, lstrip_blocks, one newline at the end dropped.
+// The tokens of a template, with the white space control of transformers' environment:
+// trim_blocks, lstrip_blocks, one newline at the end removed.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_LEXER_H
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_LEXER_H
 
@@ -29,11 +29,11 @@ struct Token {
   bool isName(std::string_view name) const { return kind == Name && text == name; }
 };
 
-/// Errors: tags, comments and strings that do not end, characters that mean nothing.
+/// Errors: unterminated tags, comments and strings; unexpected characters.
 std::vector<Token> tokenize(std::string_view source);
 
-/// What Python's string literals mean by their backslashes. Errors: names of characters, half
-/// characters, codes that are cut.
+/// Decodes the escapes of Python's string literals. Errors: character names, surrogates,
+/// incomplete codes.
 std::string unescaped(std::string_view literal);
 
 } // namespace mica::rt::jinja

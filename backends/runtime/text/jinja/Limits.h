@@ -1,4 +1,4 @@
-// What running a template is given and may cost.
+// The limits and the clock of a template run.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_LIMITS_H
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_LIMITS_H
 
@@ -8,7 +8,7 @@
 
 namespace mica::rt::jinja {
 
-/// What a template may cost. Beyond any of these it is refused.
+/// A template run that exceeds one of these limits fails.
 struct Limits {
   uint64_t sourceBytes = uint64_t(1) << 20;
   uint64_t steps = 20'000'000;            ///< Expressions, statements, items, characters looked at.
@@ -17,7 +17,7 @@ struct Limits {
   int depth = 400; ///< Of nodes being run, macros within macros included.
 };
 
-/// The local time in a format of strftime.
+/// The local time, formatted by strftime.
 using Clock = std::function<std::string(const std::string &format)>;
 
 } // namespace mica::rt::jinja

@@ -1,4 +1,4 @@
-// Filters that write for HTML, addresses and people.
+// Filters for HTML, URLs and human-readable sizes.
 #include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/jinja/Characters.h"
 #include "backends/runtime/text/jinja/FilterTables.h"
@@ -26,7 +26,7 @@ Value safe(Interpreter &interpreter, const Value &value, const Arguments &argume
   return interpreter.textLike(Value::markup({}), *toText(interpreter, value));
 }
 
-/// The text without what is from each `begin` to the next `end`; what does not end stays.
+/// Removes everything from each `begin` to the next `end`; an unterminated part is kept.
 std::string without(std::string_view text, std::string_view begin, std::string_view end) {
   std::string result;
   for (;;) {
@@ -39,7 +39,7 @@ std::string without(std::string_view text, std::string_view begin, std::string_v
   }
 }
 
-/// The character of an entity between `&` and `;`. Errors: one that is not known here.
+/// The character of an entity between `&` and `;`. Errors: unknown entities.
 std::string entity(std::string_view name) {
   static constexpr std::pair<std::string_view, std::string_view> named[] = {
       {"amp", "&"}, {"lt", "<"}, {"gt", ">"}, {"quot", "\""}, {"apos", "'"}};
@@ -51,7 +51,7 @@ std::string entity(std::string_view name) {
   uint32_t point = 0;
   auto [end, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), point, hex ? 16 : 10);
-  // HTML reads others, such as those of control characters, in its own way.
+  // HTML has special rules for others, such as control characters.
   bool plain = (point >= 0x20 && point < 0x7F) || (point >= 0xA0 && point < 0xD800) ||
                (point >= 0xE000 && point < 0xFDD0);
   if (!name.starts_with("#") || error != std::errc() || end != digits.data() + digits.size() ||
@@ -95,7 +95,7 @@ Value striptags(Interpreter &interpreter, const Value &value, const Arguments &a
   return interpreter.text(interpreter.madeOf(value, unescaped(words)));
 }
 
-/// Quoted for a path, or for the query after it.
+/// Quotes for a path, or for a query.
 std::string quoted(Interpreter &interpreter, const Value &value, bool query) {
   std::string result;
   Text text = toText(interpreter, value);
@@ -167,7 +167,7 @@ Value filesizeformat(Interpreter &interpreter, const Value &value, const Argumen
   double bytes = *number;
   if (bytes == 1)
     return "1 Byte";
-  // All units are exact in these numbers.
+  // All units are exactly representable.
   long double base = binary ? 1024 : 1000, unit = base;
   if (bytes < static_cast<double>(base)) {
     if (!(bytes > -0x1p63))

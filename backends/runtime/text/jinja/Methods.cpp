@@ -11,7 +11,7 @@ namespace mica::rt::jinja {
 namespace {
 using Run = Value (*)(Interpreter &, const Value &, const Arguments &);
 
-/// What a method of strings makes of escaped ones.
+/// The result of a string method for escaped strings.
 enum class Markup {
   Plain,   ///< No markup.
   Marked,  ///< Markup, alone or in a list.
@@ -64,13 +64,13 @@ std::string_view textOf(const Value &object) { return *object.text(); }
 
 void takesNothing(const Arguments &arguments) { expectNoArguments("the method", arguments); }
 
-/// Pieces of a string, counted before they become values.
+/// Parts of a string, counted before they become values.
 class Pieces {
 public:
   Pieces(Interpreter &interpreter, const Value &object)
       : interpreter(interpreter), text(object.tracked()) {}
 
-  /// `part`: a piece of the string's bytes.
+  /// `part`: a substring of the string.
   void add(std::string_view part) {
     interpreter.spend(1);
     interpreter.reserveValues(valuesOfText);
@@ -90,7 +90,7 @@ private:
   Values values;
 };
 
-/// The methods that change a string's letters and take nothing else.
+/// The methods that change the letters of a string and take no arguments.
 template <std::string (*change)(std::string_view)>
 Value withLetters(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   takesNothing(arguments);
@@ -118,7 +118,7 @@ Value rstrip(Interpreter &interpreter, const Value &object, const Arguments &arg
   return stripEnds(interpreter, object, arguments, false, true);
 }
 
-/// Words between white space, from one end; `most` of them and the rest.
+/// Splits at white space, from one end; at most `most` times.
 Value wordsOf(Pieces pieces, int64_t most, bool fromRight) {
   std::string_view text = stripped(pieces.bytes(), nullptr, true, true);
   while (!text.empty()) {
@@ -210,8 +210,8 @@ Value rpartition(Interpreter &interpreter, const Value &object, const Arguments 
   return partitionAt(interpreter, object, arguments, true);
 }
 
-/// The part of a string between `start` and `end`, as slices have it; none: it begins after the
-/// string's end.
+/// The part of a string between `start` and `end`, as in slices; absent: `start` is after the end
+/// of the string.
 struct Part {
   std::string_view text;
   int64_t start; ///< In code points.
@@ -272,7 +272,7 @@ Value replace(Interpreter &interpreter, const Value &object, const Arguments &ar
                                    given.tracked(1, ""), given.integer(2, -1)));
 }
 
-/// Where a text is, in code points; -1: nowhere.
+/// The position of a text in code points; -1: not found.
 int64_t placeOf(Interpreter &interpreter, const Value &object, const Arguments &arguments,
                 bool last) {
   Parameters given("find", arguments, {"sub", "start", "end"}, 1);
@@ -351,7 +351,7 @@ Value formatMap(Interpreter &interpreter, const Value &object, const Arguments &
   return format(interpreter, object, named);
 }
 
-/// Whether all characters, and at least one, are of a kind.
+/// Whether all characters are of a kind, and there is at least one.
 template <bool (*isOne)(std::string_view)>
 Value all(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   takesNothing(arguments);
@@ -362,7 +362,7 @@ Value all(Interpreter &interpreter, const Value &object, const Arguments &argume
 bool isAlnumChar(std::string_view character) {
   return isLetter(character) || isDecimal(character) || isOtherNumber(character);
 }
-/// Whether the text, which may be empty, has nothing else.
+/// The same, also true for an empty text.
 template <bool (*isOne)(std::string_view)>
 Value allOrNone(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   takesNothing(arguments);
@@ -497,7 +497,7 @@ Value indexOfItem(Interpreter &interpreter, const Value &object, const Arguments
   return static_cast<int64_t>(found - values.begin());
 }
 
-// Where there is no function, Python has a method that is not supported or changes its object.
+// Without a function: methods of Python that are not supported or mutate their object.
 constexpr Row ofStrings[] = {
     {"upper", withLetters<toUpper>, Markup::Marked},
     {"lower", withLetters<toLower>, Markup::Marked},

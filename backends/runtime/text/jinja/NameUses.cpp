@@ -47,7 +47,7 @@ bool NameUses::Symbols::stores(const std::string &name) const {
   return false;
 }
 
-/// A name that not all parts set has before what is around; else what the last part says of it.
+/// A name that only some branches set is looked up outside; for others, the last branch decides.
 void NameUses::merge(std::vector<Symbols> &parts, Symbols &symbols) {
   for (const Symbols &part : parts)
     for (const std::string &name : part.stored)

@@ -1,4 +1,4 @@
-// Which names a block sets for itself: Jinja2 decides that before it runs a template.
+// Determines which names are local to a block; Jinja2 does so before it runs a template.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_NAMEUSES_H
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_NAMEUSES_H
 
@@ -9,9 +9,9 @@
 
 namespace mica::rt::jinja {
 
-/// Is told of every use of a name as the parser meets it, and returns at the end which names of a
-/// block are undefined until the block sets them, whatever the conversation calls so: those that it
-/// sets first, in all cases, and that no block around uses.
+/// Records every use of a name during parsing. At the end, it returns the names of each block that
+/// are undefined until the block sets them, even if the conversation defines them: those that are
+/// set first on all paths, and that no enclosing block uses.
 class NameUses {
 public:
   NameUses();
@@ -19,16 +19,16 @@ public:
   void store(const Target &target);
   void parameter(const std::string &name) { note(Use::Parameter, name); }
   void parameters(const Target &target);
-  /// A block with a scope of its own; entered twice, the second time continues with the first.
+  /// A block with its own scope; when entered again, it continues with the earlier state.
   /// Null: an expression with such a scope.
   void enter(Block *block);
   void leave() { path.pop_back(); }
-  /// Three parts of which at most one runs: open, divide, divide, close.
+  /// Three branches of which at most one runs: open, divide, divide, close.
   void open() { note(Use::Open, {}); }
   void divide() { note(Use::Divide, {}); }
   void close() { note(Use::Close, {}); }
 
-  /// Writes `hidden` of all blocks, that of the whole template being `root`.
+  /// Writes `hidden` of all blocks; `root` is that of the whole template.
   void resolve(Block &root);
 
 private:
@@ -41,7 +41,7 @@ private:
     std::vector<Use> uses = {};
     std::vector<std::unique_ptr<Scope>> inner = {};
   };
-  /// What is known of names in a scope, or in a part of one that may not run.
+  /// The uses of names in a scope, or in a branch of one.
   struct Symbols {
     const Symbols *whole;                   ///< What this is a part of; null: a scope.
     const Symbols *outer;                   ///< The scope around.
@@ -53,7 +53,7 @@ private:
   };
 
   void note(Use::Kind kind, const std::string &name) { path.back()->uses.push_back({kind, name}); }
-  /// Takes uses from `at` on, up to the end of a part.
+  /// Processes the uses from `at` on, up to the end of a branch.
   static void take(const std::vector<Use> &uses, size_t &at, Symbols &symbols);
   static void merge(std::vector<Symbols> &parts, Symbols &symbols);
   static void resolve(const Scope &scope, const Symbols *outer);

@@ -89,7 +89,7 @@ Value reals(std::string_view operation, double a, double b) {
   return quotient - whole > 0.5 ? whole + 1 : whole;
 }
 
-/// A string or a list, `count` times.
+/// A string or a list, repeated `count` times.
 Value repeated(Interpreter &interpreter, const Value &value, int64_t count) {
   auto times = static_cast<uint64_t>(std::max<int64_t>(count, 0));
   if (Text text = value.tracked()) {

@@ -20,11 +20,11 @@ public:
   }
 
 private:
-  /// Text and tags up to a tag that begins with one of `ends`, whose name is current then.
+  /// Text and tags up to a tag that begins with one of `ends`, which becomes the current token.
   Block body(Names ends);
-  /// The rest of a tag, and what is up to the end tag, whose name is taken.
+  /// The rest of a tag and its body up to the end tag, whose name is consumed.
   std::string bodyUntil(Block &block, Names ends);
-  /// The same of a block with a scope of its own, in which the names of `given` have values.
+  /// The same for a block with its own scope, in which the names of `given` are defined.
   std::string scopeUntil(Block &block, Names ends, const Target *given = nullptr);
   std::unique_ptr<Statement> statement();
   std::unique_ptr<Statement> ifStatement();
@@ -153,7 +153,7 @@ std::unique_ptr<Statement> Parser::ifStatement() {
   auto node = std::make_unique<IfStatement>();
   std::string end = "elif";
   while (end == "elif") {
-    // Jinja2 has the first condition's block, all other conditions, and `else` as three parts.
+    // Jinja2 treats the first block, all `elif` blocks, and `else` as three branches.
     bool isFirst = node->branches.empty();
     Expr condition = expressions.tuple(false);
     Block block;
@@ -173,7 +173,7 @@ std::unique_ptr<Statement> Parser::ifStatement() {
   return node;
 }
 
-/// A variable, or one in parentheses, or an attribute of a namespace.
+/// A variable, possibly in parentheses, or an attribute of a namespace.
 Target Parser::target() {
   Target result;
   if (stream.skip("(")) {
@@ -194,7 +194,7 @@ Target Parser::target() {
   return result;
 }
 
-/// What is before `in`, `=`, or the end of the tag.
+/// The target before `in`, `=`, or the end of the tag.
 Target Parser::targets(std::string_view end) {
   Target result;
   auto atEnd = [&] {
@@ -285,7 +285,7 @@ void Parser::parameters(Procedure &procedure) {
   stream.expect(")");
 }
 
-/// The parameters, where there are some, with what the names of a procedure are besides.
+/// The optional list of parameters, and the special names of a procedure.
 void Parser::procedureStart(Procedure &procedure) {
   names.enter(&procedure.body);
   for (const char *given : {"caller", "kwargs", "varargs"})
@@ -334,7 +334,7 @@ std::unique_ptr<Statement> Parser::filterStatement() {
   return node;
 }
 
-/// What transformers marks as the assistant's: a scope of its own, and nothing else.
+/// transformers' tag for text of the assistant: a new scope without other effects.
 std::unique_ptr<Statement> Parser::generationStatement() {
   auto node = std::make_unique<FilterBlockStatement>();
   int around = std::exchange(loops, 0);

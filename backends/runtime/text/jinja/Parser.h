@@ -1,4 +1,4 @@
-// Words to a tree: Jinja's grammar without inheritance and imports.
+// Parses tokens to a tree: Jinja's grammar without inheritance and imports.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_PARSER_H
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_PARSER_H
 
@@ -8,10 +8,10 @@
 
 namespace mica::rt::jinja {
 
-/// Statements and the expressions in them nest at most so deep.
+/// The maximum nesting of statements and expressions.
 inline constexpr int maxBlockDepth = 60, maxExpressionDepth = 150;
 
-/// The position in the words of a template, and what both parsers need of it.
+/// The position in the tokens of a template, shared by both parsers.
 class TokenStream {
 public:
   explicit TokenStream(std::vector<Token> tokens) : tokens(std::move(tokens)) {}
@@ -26,7 +26,7 @@ public:
   void expect(Token::Kind kind);
   std::string takeName();
   [[noreturn]] void fail(std::string message) const;
-  /// The current word is not what is here.
+  /// The current token is unexpected.
   [[noreturn]] void unexpected(std::string_view wanted) const;
 
 private:
@@ -39,13 +39,13 @@ public:
   explicit ExpressionParser(TokenStream &stream) : stream(stream) {}
 
   Expr expression(bool conditional = true);
-  /// One expression, or a tuple without parentheses, up to the end of the tag or the name `end`.
+  /// An expression, or a tuple without parentheses, up to the end of the tag or the name `end`.
   Expr tuple(bool conditional = true, std::string_view end = {});
-  /// `| a | b(c)`, beginning after a `|` where `started`; innermost first.
+  /// `| a | b(c)`, after the first `|` if `started`; innermost first.
   std::vector<Expr> filters(bool started);
   Expr primary();
 
-  /// Macros whose bodies are being read: a name in one may be a special one.
+  /// Macros whose bodies are being parsed: names in them may be special.
   std::vector<Procedure *> procedures;
   NameUses names;
 
@@ -83,7 +83,7 @@ private:
   int depth = 0;
 };
 
-/// Errors carry their line.
+/// Errors include the line.
 Block parse(std::string_view source);
 
 } // namespace mica::rt::jinja

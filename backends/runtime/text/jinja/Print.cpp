@@ -1,4 +1,4 @@
-// Values as text: str(), repr() and json.dumps().
+// Converts values to text: str(), repr() and json.dumps().
 #include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/jinja/Characters.h"
 #include "backends/runtime/text/jinja/StableSort.h"
@@ -19,7 +19,7 @@ std::string hex(const char *format, uint32_t value) {
   return text;
 }
 
-/// What both writers share: the text, and what it has cost.
+/// Shared by both writers: the text and its cost.
 class Writer {
 public:
   TrackedText out;
@@ -35,13 +35,13 @@ protected:
     budget.reserve(text.size());
     out.append(text);
   }
-  /// A piece of `text` as it is.
+  /// Appends a part of `text` verbatim.
   void copy(const TrackedText &text, std::string_view piece) { out.appendPiece(text, piece); }
 
   Budget &budget;
 };
 
-/// repr() of anything.
+/// repr() of any value.
 class ReprWriter final : public Writer {
 public:
   explicit ReprWriter(Budget &budget) : Writer(budget) {}
@@ -134,7 +134,7 @@ private:
   }
 };
 
-/// A float's shortest digits, with an exponent where Python writes one.
+/// The shortest digits of a float, with an exponent where Python writes one.
 std::string shortest(double value) {
   char buffer[64];
   auto end =

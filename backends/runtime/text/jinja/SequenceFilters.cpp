@@ -9,7 +9,7 @@ namespace mica::rt::jinja {
 namespace {
 Value generator(Values values) { return makeSequence(std::move(values), Sequence::Generator); }
 
-/// What `attribute` names in `value`: "a.b.0" goes through them all; null is the value itself.
+/// Looks up a path such as "a.b.0" in `value`; null is the value itself.
 Value reach(Interpreter &interpreter, const Value &value, const Value *attribute,
             const Value *fallback = nullptr) {
   if (!attribute || attribute->isNone())
@@ -34,7 +34,7 @@ Value reach(Interpreter &interpreter, const Value &value, const Value *attribute
   return current;
 }
 
-/// What is compared: strings without their case, unless that counts.
+/// The key for comparisons: strings are folded unless case is significant.
 Value keyOf(Interpreter &interpreter, Value value, bool caseCounts) {
   const std::string *text = value.text();
   if (!text || caseCounts)
@@ -43,7 +43,7 @@ Value keyOf(Interpreter &interpreter, Value value, bool caseCounts) {
   return interpreter.text(interpreter.madeOf(value, toLower(*text)));
 }
 
-/// The keys to sort by, of "a,b" one after the other.
+/// The sort keys; "a,b" is split at commas.
 Values sortKeys(Interpreter &interpreter, const Value &value, const Value *attribute,
                 bool caseCounts) {
   Values keys;
@@ -61,7 +61,7 @@ Values sortKeys(Interpreter &interpreter, const Value &value, const Value *attri
   return keys;
 }
 
-/// Stable, also in reverse.
+/// Stable, even if reversed.
 void sortPairs(Interpreter &interpreter, std::vector<std::pair<Value, Value>> &pairs,
                bool reverse) {
   interpreter.reserveValues(2 * pairs.size());
@@ -87,14 +87,14 @@ Value sort(Interpreter &interpreter, const Value &value, const Arguments &argume
   return makeSequence(secondsOf(std::move(pairs)));
 }
 
-/// One group of the items with one key: (grouper, list).
+/// A group of items with the same key: (grouper, list).
 Value groupOf(Value key, Values items) {
   Sequence group = *makeTuple({std::move(key), makeSequence(std::move(items))}).sequence();
   group.grouped = true;
   return std::make_shared<const Sequence>(std::move(group));
 }
 
-/// Where the case does not count, the key of a group is the first item's.
+/// If case is ignored, the key of a group is that of its first item.
 Value groupby(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   Parameters given("groupby", arguments, {"attribute", "default", "case_sensitive"}, 1);
   bool caseCounts = given.flag(2, false);
@@ -213,7 +213,7 @@ Value reverse(Interpreter &interpreter, const Value &value, const Arguments &arg
   return makeSequence(std::move(values), once ? Sequence::List : Sequence::Generator);
 }
 
-/// A filter or a test by its name, with the arguments after it.
+/// A filter or a test by name, with the arguments after the name.
 Arguments behind(const Arguments &arguments, size_t count) {
   Arguments rest = arguments;
   rest.positional.erase(rest.positional.begin(),
@@ -229,7 +229,7 @@ std::string nameOf(const Arguments &arguments, size_t index) {
 
 Value map(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   Values results;
-  // Nothing is asked of what is empty, whatever its type.
+  // Empty values are accepted, whatever their type.
   if (!truth(value))
     return generator({});
   if (arguments.positional.empty()) {
@@ -248,7 +248,7 @@ Value map(Interpreter &interpreter, const Value &value, const Arguments &argumen
   return generator(std::move(results));
 }
 
-/// The items that a test holds for, or does not; `attributed`: of an attribute of theirs.
+/// The items that pass a test, or fail it; `attributed`: the test applies to an attribute.
 Value chosen(Interpreter &interpreter, const Value &value, const Arguments &arguments,
              bool attributed, bool wanted) {
   if (!truth(value))

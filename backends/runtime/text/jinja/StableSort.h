@@ -1,4 +1,4 @@
-// Sorting by an order that may fail, or be none where NaN is compared.
+// Sorts by a comparison that may fail, or be inconsistent because of NaN.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_STABLESORT_H
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_STABLESORT_H
 
@@ -7,7 +7,7 @@
 
 namespace mica::rt::jinja {
 
-/// Merges ever longer runs; whatever `less` says, every item stays.
+/// Bottom-up merge sort; no item is lost, whatever `less` returns.
 template <typename T, typename Less> void stableSort(std::vector<T> &items, Less less) {
   std::vector<T> merged(items.size());
   for (size_t width = 1; width < items.size(); width *= 2) {

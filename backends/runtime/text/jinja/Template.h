@@ -1,4 +1,4 @@
-// Chat templates: Jinja as transformers runs it, from text to text.
+// Chat templates in Jinja, rendered as by transformers.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_TEMPLATE_H
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_TEMPLATE_H
 
@@ -17,19 +17,19 @@ namespace mica::rt::jinja {
 /// A Clock.
 std::string localTime(const std::string &format);
 
-/// The texts that a template spells: what is between its tags, and the values of its strings. Empty
-/// where its words cannot be read.
+/// The literal texts of a template: the text between its tags and its string literals. Empty if the
+/// template cannot be tokenized.
 std::vector<std::string> literalsOf(std::string_view source);
 
 class Template {
 public:
-  /// Errors begin with `line N: ` and name the construct that is wrong or not supported.
+  /// Errors begin with `line N: ` and name the construct that is invalid or unsupported.
   static Result<Template> parse(std::string_view source, const Limits &limits = {});
 
-  /// Runs the template with the entries of both objects as variables. The texts of `own` are as
-  /// trustworthy as the template; those of `conversation` are marked in the result, with all that
-  /// is made of them, but for the roles of its `messages` that are plain words: templates write
-  /// special tokens with them. Errors as in parse; those that the template raises say so.
+  /// Runs the template with the entries of both objects as variables. The texts of `own` are
+  /// trusted like the template; those of `conversation` and all text derived from them are marked
+  /// as untrusted in the result, except roles of `messages` that are plain words, with which
+  /// templates write special tokens. Errors as in parse; errors raised by the template say so.
   Result<TrackedText> render(const nlohmann::ordered_json &own,
                              const nlohmann::ordered_json &conversation,
                              const Clock &clock = localTime) const;

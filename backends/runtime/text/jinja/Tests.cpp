@@ -1,4 +1,4 @@
-// What follows `is`.
+// Tests, as in `x is defined`.
 #include "backends/runtime/text/jinja/Case.h"
 #include "backends/runtime/text/jinja/FilterTables.h"
 
@@ -11,7 +11,7 @@ const Value &only(const Arguments &arguments) {
   return *Parameters("the test", arguments, {"other"}, 1)[0];
 }
 
-/// Of the letters of a text, which classes of characters take a step each.
+/// A test of the letters of a text; each lookup of a character class is a step.
 template <bool (*holds)(std::string_view)>
 bool ofLetters(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   takesNothing(arguments);
@@ -38,7 +38,7 @@ bool isTrue(const Value &value) { return value.boolean() && *value.boolean(); }
 bool isFalse(const Value &value) { return value.boolean() && !*value.boolean(); }
 bool isMapping(const Value &value) { return value.mapping() != nullptr; }
 bool isCallable(const Value &value) {
-  // Jinja2's undefined values can be called, to say what they are.
+  // Jinja2's undefined values are callable, to raise their message.
   return value.isUndefined() || (value.object() && value.object()->callable());
 }
 bool isIterable(const Value &value) {
@@ -88,7 +88,7 @@ bool isIn(Interpreter &interpreter, const Value &value, const Arguments &argumen
   return contains(interpreter, value, only(arguments));
 }
 
-/// Python's `is`: sure for the constants and for what is one container.
+/// Python's `is`: defined for constants and for the same container.
 bool isSame(Interpreter &, const Value &value, const Arguments &arguments) {
   const Value &other = only(arguments);
   if (value.isNone() || other.isNone())

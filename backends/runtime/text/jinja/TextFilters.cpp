@@ -1,4 +1,4 @@
-// Filters that make text, numbers or JSON.
+// Filters that return text, numbers or JSON.
 #include "backends/runtime/text/jinja/Case.h"
 #include "backends/runtime/text/jinja/Characters.h"
 #include "backends/runtime/text/jinja/FilterTables.h"
@@ -25,7 +25,7 @@ TrackedText replaced(Interpreter &interpreter, const TrackedText &text, std::str
     at = found + before.size();
     if (!before.empty())
       continue;
-    // An empty text is before each character and at the end.
+    // An empty text occurs before each character and at the end.
     if (found == text.size())
       return result;
     result.appendPiece(text, *Chars::Iterator(text.bytes, found));
@@ -58,7 +58,7 @@ std::optional<double> parseFloat(std::string_view text) {
 }
 
 namespace {
-/// The text with the letters that `change` makes; classes of characters take a step each.
+/// Applies `change` to all letters; each lookup of a character class is a step.
 Value inCase(Interpreter &interpreter, const Value &value,
              std::string (*change)(std::string_view)) {
   Text text = toText(interpreter, value);
@@ -81,7 +81,7 @@ Value capitalize(Interpreter &interpreter, const Value &value, const Arguments &
   return inCase(interpreter, value, capitalized);
 }
 
-/// Words begin after white space, `-`, and opening brackets. Each has its case for itself.
+/// Words begin after white space, `-`, and opening brackets, and are capitalized separately.
 Value title(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   expectNoArguments("title", arguments);
   Text text = toText(interpreter, value);

@@ -1,5 +1,5 @@
-// Text that knows which of its characters a conversation has brought in, so that a tokenizer can
-// tell the special tokens that a template writes from those that a message only spells.
+// Text that tracks which of its characters come from a conversation, so that a tokenizer can
+// distinguish special tokens written by a template from the same spelling in a message.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_TRACKEDTEXT_H
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_TRACKEDTEXT_H
 
@@ -14,7 +14,7 @@ struct TrackedText {
   std::string bytes;
   ByteRanges untrusted; ///< What comes from the conversation, or is made of what comes from there.
 
-  /// Text whose origin is one.
+  /// Text of a single origin.
   static TrackedText of(std::string bytes, bool untrusted) {
     TrackedText text;
     text.bytes = std::move(bytes);
@@ -37,7 +37,7 @@ struct TrackedText {
     untrusted.add(other.untrusted, begin, end, bytes.size());
     bytes.append(other.bytes, begin, end - begin);
   }
-  /// A piece of `other.bytes`, where it is there.
+  /// A substring of `other.bytes`.
   void appendPiece(const TrackedText &other, std::string_view piece) {
     auto begin = static_cast<size_t>(piece.data() - other.bytes.data());
     append(other, begin, begin + piece.size());

@@ -83,7 +83,7 @@ const Value *Mapping::find(Budget &budget, const Value &key) const {
   return nullptr;
 }
 
-/// Whether two texts are equal; the length alone tells most that are not.
+/// Whether two texts are equal; most differ in length.
 static bool sameText(Budget &budget, std::string_view a, std::string_view b) {
   if (a.size() != b.size())
     return false;
@@ -185,7 +185,7 @@ Value fromJson(const nlohmann::ordered_json &json, bool untrusted) {
   }
 }
 
-/// A word such as "user" or "tool_response", which spells no special token by itself.
+/// A word such as "user" or "tool_response", which is not a special token by itself.
 static bool isPlainWord(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
     return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
@@ -282,7 +282,7 @@ bool truth(const Value &value) {
   return value.object() != nullptr;
 }
 
-/// Of two numbers: a - b as Python compares them, exactly.
+/// The sign of a - b for two numbers, exact as in Python.
 static long double difference(const Value &a, const Value &b) {
   auto wide = [](const Value &value) {
     auto integer = value.integer();
@@ -330,7 +330,7 @@ bool less(Budget &budget, const Value &a, const Value &b) {
   budget.spend(1);
   if (a.number() && b.number())
     return difference(a, b) < 0;
-  // The order of UTF-8 is the order of code points.
+  // The byte order of UTF-8 is the order of code points.
   if (a.text() && b.text()) {
     budget.spend(std::min(a.text()->size(), b.text()->size()) / 64);
     return *a.text() < *b.text();

@@ -1,5 +1,5 @@
-// What a template computes with: the values of Python that published templates need. Nothing but a
-// namespace changes once it is made, so values are shared freely.
+// The values of a template: those of Python that published templates need. Only namespaces are
+// mutable, so all other values are shared.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_VALUE_H
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_VALUE_H
 
@@ -22,7 +22,7 @@ class Interpreter;
 class Value;
 using Values = std::vector<Value>;
 
-/// Thrown inside this room only; Template turns it into an Error.
+/// Thrown within this folder only; Template converts it to an Error.
 struct Failure {
   std::string message;
   int line = 0; ///< 0: the innermost statement or expression that it passes fills it in.
@@ -34,22 +34,22 @@ struct Undefined {
 };
 struct None {};
 using Text = std::shared_ptr<const TrackedText>;
-/// What Jinja2 calls markup: a text that `escape` has made, which is not escaped again.
+/// Markup, in Jinja2's words: text returned by `escape`, which is not escaped again.
 struct Escaped {
   Text text;
 };
 
-/// Containers nest at most so deep, which bounds every recursion over values.
+/// The maximum nesting of containers, which bounds every recursion over values.
 inline constexpr int maxValueDepth = 100;
 
 struct Sequence;
 struct Mapping;
 
-/// What is neither data nor a number: macros, functions, bound methods, namespaces, loops.
+/// Macros, functions, bound methods, namespaces and loops.
 class Object {
 public:
   virtual ~Object() = default;
-  /// As Python calls the type in messages.
+  /// The name of the type in Python's messages.
   virtual std::string_view typeName() const = 0;
   virtual bool callable() const { return false; }
   virtual Value call(Interpreter &interpreter, struct Arguments &arguments);
@@ -68,12 +68,12 @@ public:
   Value(double value) : state(value) {}
   explicit Value(TrackedText text) : state(std::make_shared<const TrackedText>(std::move(text))) {}
   explicit Value(Text text) : state(std::move(text)) {}
-  /// A text that the template itself spells, or this engine.
+  /// A text from the template itself, or from this engine.
   Value(const char *text) : Value(own(text)) {}
   static Value own(std::string_view text) {
     return Value(TrackedText::of(std::string(text), /*untrusted=*/false));
   }
-  /// Of an escaped text.
+  /// An escaped text.
   static Value markup(TrackedText text);
   Value(Undefined value) : state(std::move(value)) {}
   Value(std::shared_ptr<const Sequence> value) : state(std::move(value)) {}
@@ -84,15 +84,15 @@ public:
   bool isNone() const { return std::holds_alternative<None>(state); }
   const bool *boolean() const { return std::get_if<bool>(&state); }
   const double *real() const { return std::get_if<double>(&state); }
-  /// The integer, or a boolean as one.
+  /// The integer, or a boolean as an integer.
   std::optional<int64_t> integer() const;
-  /// The number, whatever its type.
+  /// The number, of any type.
   std::optional<double> number() const;
   /// The bytes of the text, escaped or not.
   const std::string *text() const;
-  /// The text, escaped or not; null: it is none.
+  /// The text, escaped or not; null: not a text.
   Text tracked() const;
-  /// Whether something in it comes from the conversation.
+  /// Whether any part comes from the conversation.
   bool untrusted() const;
   bool escaped() const { return std::holds_alternative<Escaped>(state); }
   const Sequence *sequence() const;
@@ -105,7 +105,7 @@ private:
   State state;
 };
 
-/// What a text of its own takes besides its bytes, in values.
+/// The cost of a text besides its bytes, in values.
 inline constexpr uint64_t valuesOfText = 4;
 
 struct Sequence {
@@ -134,17 +134,17 @@ struct Mapping {
   const Value *named(Budget &budget, std::string_view key) const;
 };
 
-/// Errors: nested too deeply.
+/// Errors: nested too deep.
 Value makeSequence(Values items, Sequence::Kind kind = Sequence::List);
 inline Value makeTuple(Values items) { return makeSequence(std::move(items), Sequence::Tuple); }
-/// Later entries replace the values of earlier ones with the same key. Errors: nested too deeply, a
-/// key that cannot be one.
+/// Later entries replace earlier ones with the same key. Errors: nested too deep, an invalid
+/// key.
 Value makeMapping(Budget &budget, std::vector<std::pair<Value, Value>> entries);
-/// JSON as Python's json module reads it; keys keep their order, and numbers beyond 64 bits become
-/// floating. `untrusted`: its texts come from the conversation. Errors: as above.
+/// Reads JSON like Python's json module; keys keep their order, and integers beyond 64 bits become
+/// floats. `untrusted`: its texts come from the conversation. Errors: as above.
 Value fromJson(const nlohmann::ordered_json &json, bool untrusted = false);
-/// The variables that a conversation gives, whose texts are untrusted but for the roles of
-/// `messages` that are plain words.
+/// The variables of a conversation, whose texts are untrusted, except roles of `messages` that are
+/// plain words.
 Value fromConversation(const nlohmann::ordered_json &json);
 
 struct Arguments {
@@ -152,13 +152,13 @@ struct Arguments {
   std::vector<std::pair<std::string, Value>> named;
 };
 
-/// The arguments of a built-in function, filter, test or method, matched to the names of its
-/// parameters. Errors: too many, unknown, given twice, one of the first `required` missing.
+/// The arguments of a built-in function, filter, test or method, matched to its parameters.
+/// Errors: too many, unknown, given twice, one of the first `required` missing.
 class Parameters {
 public:
   Parameters(std::string_view function, const Arguments &arguments,
              std::initializer_list<std::string_view> names, size_t required = 0);
-  /// Null where the argument was not given.
+  /// Null if the argument was not given.
   const Value *operator[](size_t index) const { return values[index]; }
   bool flag(size_t index, bool fallback) const;
   int64_t integer(size_t index, int64_t fallback) const;
@@ -171,22 +171,22 @@ private:
   std::vector<const Value *> values;
 };
 
-/// Errors: there are some.
+/// Errors: there are arguments.
 void expectNoArguments(std::string_view function, const Arguments &arguments);
 
 bool truth(const Value &value);
 /// Python's ==.
 bool equal(Budget &budget, const Value &a, const Value &b);
-/// Python's <. Errors: types that have no order.
+/// Python's <. Errors: types without an order.
 bool less(Budget &budget, const Value &a, const Value &b);
-/// Whether a value can be a mapping's key.
+/// Whether a value can be a key of a mapping.
 bool hashable(Budget &budget, const Value &value);
-/// As Python calls the value's type.
+/// Python's name of the value's type.
 std::string typeName(const Value &value);
 
-/// str(value). Errors: a value that has no text of its own here, such as a generator.
+/// str(value). Errors: a value whose text is not supported, such as a generator.
 Text toText(Budget &budget, const Value &value);
-/// The text of a value with the signs of HTML as entities; markup as it is.
+/// The text of a value with HTML's special characters as entities; markup is unchanged.
 Value escape(Budget &budget, const Value &value);
 /// repr(value).
 TrackedText toRepr(Budget &budget, const Value &value);
@@ -199,7 +199,7 @@ struct JsonStyle {
   TrackedText itemSeparator = {", ", {}}, keySeparator = {": ", {}};
   bool sortKeys = false;
 };
-/// json.dumps(value). Errors: what JSON cannot hold.
+/// json.dumps(value). Errors: values that JSON cannot represent.
 TrackedText toJson(Budget &budget, const Value &value, const JsonStyle &style);
 
 } // namespace mica::rt::jinja

@@ -6,7 +6,7 @@
 namespace mica::rt::tokenizer {
 namespace {
 
-/// Tokens with one of these flags are none where a byte of them is untrusted.
+/// Tokens with one of these flags are not matched if one of their bytes is untrusted.
 constexpr uint8_t kGuarded = AddedTokenFlags::special | AddedTokenFlags::reserved;
 
 /// The start of the character that ends at `at` > 0.
@@ -99,7 +99,7 @@ bool AddedTokens::accept(std::string_view text, const AddedToken &token, size_t 
   return true;
 }
 
-/// The longest token at `at`; of the guarded ones, those that end before the next untrusted byte.
+/// The longest token at `at`; guarded tokens must end before the next untrusted byte.
 PrefixSearch::Match AddedTokens::find(std::string_view text, size_t at, bool normalized,
                                       const ByteRanges &untrusted) const {
   size_t boundary = untrusted.next(at);
@@ -133,10 +133,10 @@ std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text, bool no
       continue;
     if (done < begin)
       parts.push_back({done, begin, -1});
-    // One that strips on the left loses what was stripped on the right before it.
+    // Stripping on the left must not include what the previous token stripped on the right.
     if (begin < end)
       parts.push_back({begin, end, token.id});
-    // What is stripped on the right is searched all the same: the next token may begin in it.
+    // Text stripped on the right is searched as well: the next token may begin in it.
     done = end;
   }
   if (done < text.size())

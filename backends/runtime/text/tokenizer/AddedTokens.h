@@ -1,4 +1,4 @@
-// Finds the tokens that are beside the model's vocabulary (special and added ones) in text.
+// Finds added tokens, special ones included, in text.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_ADDEDTOKENS_H
 #define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_ADDEDTOKENS_H
 
@@ -23,11 +23,11 @@ public:
     size_t begin, end; // in the text
     int32_t id;        // -1: ordinary text
   };
-  /// Cuts `text` at the tokens that are looked for before (`normalized` false) or after the
-  /// normalizer: leftmost, then longest. No special or reserved token has a byte in `untrusted`.
+  /// Splits `text` at the tokens matched before (`normalized` false) or after the normalizer:
+  /// leftmost, then longest. Special and reserved tokens are not matched in `untrusted` ranges.
   std::vector<Part> split(std::string_view text, bool normalized,
                           const ByteRanges &untrusted) const;
-  /// Whether tokens for which trust matters are looked for after the normalizer.
+  /// Whether special or reserved tokens are matched after the normalizer.
   bool normalizedGuarded() const { return !guarded[1].empty(); }
 
 private:

@@ -1,5 +1,5 @@
-// BPE as the tokenizers package defines it: pairs of ids merge, the lowest rank first, then the
-// leftmost.
+// BPE of the tokenizers package: pairs of ids are merged in order of rank, then from left to
+// right.
 #include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/tokenizer/Lookup.h"
 #include "backends/runtime/text/tokenizer/MergeQueue.h"
@@ -33,19 +33,19 @@ public:
   }
 
 private:
-  /// Below this many symbols rescanning all pairs is faster than a queue.
+  /// Below this number of symbols, rescanning all pairs is faster than a queue.
   static constexpr size_t shortWord = 32;
 
   struct Symbol {
     int32_t id, previous, next; // id -1: merged into its left neighbor; positions -1: none
   };
-  /// Valid while the ids at `at` and after it are those of the merge, whose rank is the key. Small:
-  /// of a long word there is one per byte.
+  /// Valid as long as the ids at and after `at` are those of the merge, whose rank is the key. Kept
+  /// small: long words have one per byte.
   struct Candidate {
     int32_t at;
   };
 
-  /// What an unknown symbol becomes: pushed late, so that neighbors can fuse.
+  /// The id of unknown symbols, appended late so that adjacent ones can be fused.
   void flushUnknown(bool &unknown, std::vector<int32_t> &ids) const {
     if (unknown)
       ids.push_back(table.unknownId);

@@ -76,7 +76,7 @@ std::string Tokenizer::Decoder::push(int32_t id) {
     s.stream.push(s.table.piece(id), out, /*perByte=*/true);
     s.firstToken = false;
   } else {
-    // A piece of text ends a run of bytes.
+    // A text piece ends a sequence of bytes.
     s.stream.flush(out, /*perByte=*/true);
     s.atStart &= out.empty();
     s.stream.push(s.pieceText(id), out, /*perByte=*/true);

@@ -7,7 +7,7 @@
 namespace mica::rt::tokenizer {
 namespace {
 
-/// A multiply and a fold of both halves: every input bit reaches every output bit.
+/// Multiplies and folds both halves, so that every input bit affects every output bit.
 uint64_t mix(uint64_t a, uint64_t b) {
   unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
@@ -104,7 +104,7 @@ PrefixSearch::PrefixSearch(std::vector<std::pair<std::string_view, int32_t>> giv
 
 void PrefixSearch::narrow(size_t &first, size_t &last, size_t depth, char byte) const {
   auto at = static_cast<uint8_t>(byte);
-  // An entry that ends here sorts before every longer one.
+  // An entry that ends here sorts before all longer ones.
   auto key = [depth](const auto &entry) {
     return entry.first.size() == depth ? -1
                                        : static_cast<int>(static_cast<uint8_t>(entry.first[depth]));

@@ -1,4 +1,4 @@
-// The hash tables and the prefix search that encoding rests on, built once when a table is opened.
+// Hash tables and prefix search for encoding, built once when a table is opened.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_LOOKUP_H
 #define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_LOOKUP_H
 
@@ -14,11 +14,11 @@ struct Table;
 
 uint64_t hashBytes(std::string_view bytes);
 
-/// Bytes of a piece -> its id, for the pieces that the model may match.
+/// Maps the bytes of a piece to its id, for the pieces that the model may match.
 class PieceIndex {
 public:
-  /// Of two pieces with the same bytes the one with the lower id is found. Refers to `table`'s
-  /// bytes.
+  /// Of two pieces with the same bytes, the one with the lower id is found. Refers to the bytes of
+  /// `table`.
   explicit PieceIndex(const Table &table);
   /// -1: no such piece.
   int32_t find(std::string_view bytes) const;
@@ -29,7 +29,7 @@ private:
   uint32_t longest = 0;       // of a piece, in bytes
 };
 
-/// Pair of neighboring ids -> rank and id of what they merge to.
+/// Maps a pair of adjacent ids to the rank and the result of their merge.
 class PairIndex {
 public:
   explicit PairIndex(const Table &table);
@@ -47,11 +47,11 @@ private:
   std::vector<Slot> slots; // rank ~0u: empty; power of two, at most half full
 };
 
-/// A sorted set of strings with a value each, searched by walking the text.
+/// A sorted map from strings to values with prefix search.
 class PrefixSearch {
 public:
   PrefixSearch() = default;
-  /// Of equal strings the one with the lowest value counts. Empty strings are left out.
+  /// Of equal strings, the one with the lowest value is kept. Empty strings are dropped.
   explicit PrefixSearch(std::vector<std::pair<std::string_view, int32_t>> entries);
 
   bool empty() const { return entries.empty(); }
@@ -74,7 +74,7 @@ public:
   Match longest(std::string_view text) const;
 
 private:
-  /// Keeps of entries [first, last), which share `depth` bytes, those whose next byte is `byte`.
+  /// Narrows entries [first, last), which share `depth` bytes, to those whose next byte is `byte`.
   void narrow(size_t &first, size_t &last, size_t depth, char byte) const;
 
   std::vector<std::pair<std::string_view, int32_t>> entries;

@@ -1,4 +1,4 @@
-// The order in which merges happen: the lowest key first, then the leftmost.
+// The order of merges: lowest key first, then leftmost.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_MERGEQUEUE_H
 #define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_MERGEQUEUE_H
 
@@ -10,13 +10,13 @@
 
 namespace mica::rt::tokenizer {
 
-/// How many candidates this thread has queued so far: what the time of merging follows, for tests.
+/// The number of candidates queued by this thread so far, a measure of time for tests.
 inline thread_local uint64_t mergeSteps = 0;
 
-/// A priority queue for `Candidate`s (with a position `at`), of which most with one key arrive from
-/// left to right: a list per key is read and written in order, where one heap of all would be
-/// walked across memory. A megabyte of one letter is a few keys with some hundred thousand
-/// candidates each.
+/// A priority queue of `Candidate`s (with a position `at`). Most candidates with the same key are
+/// added from left to right, so each key has a list that is accessed in order; one heap of all
+/// candidates would access memory at random. A megabyte of one letter has a few keys with some
+/// hundred thousand candidates each.
 template <typename Candidate> class MergeQueue {
 public:
   void push(uint32_t key, const Candidate &candidate) {

@@ -1,4 +1,4 @@
-// From one pre-tokenized word to ids: the three algorithms that vocabularies are made for.
+// Encodes one pre-tokenized word: one algorithm per kind of vocabulary.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_MODEL_H
 #define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_MODEL_H
 
@@ -18,15 +18,15 @@ public:
   virtual void encode(std::string_view word, std::vector<int32_t> &ids) const = 0;
 };
 
-/// The algorithm of `table`, which must outlive the result.
+/// The model of `table`, which must outlive the result.
 std::unique_ptr<Model> makeModel(const Table &table);
 
 std::unique_ptr<Model> makeBpeModel(const Table &table);
 std::unique_ptr<Model> makeSentencePieceBpe(const Table &table);
 std::unique_ptr<Model> makeUnigramModel(const Table &table);
 
-/// Appends what stands for an unknown `text` under the rules of sentencepiece: the ids of its
-/// bytes, or the unknown id unless the id before was it (`afterUnknown`, updated).
+/// Appends the ids of an unknown `text` by the rules of sentencepiece: the ids of its bytes, or
+/// the unknown id unless the previous id is the unknown id (`afterUnknown`, updated).
 void encodeUnknown(const Table &table, std::string_view text, bool &afterUnknown,
                    std::vector<int32_t> &ids);
 

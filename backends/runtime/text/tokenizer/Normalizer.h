@@ -1,4 +1,4 @@
-// What happens to text before it is split: the steps that a tokenizer file lists.
+// Normalizes text before it is split, by the steps listed in the tokenizer file.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_NORMALIZER_H
 #define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_NORMALIZER_H
 
@@ -21,7 +21,7 @@ public:
   explicit Normalizer(const Table &table);
   ~Normalizer();
 
-  /// What happened to the places of a text's characters.
+  /// Where the characters of a text have moved.
   struct Trace {
     bool moved = false;   ///< what is now the first character comes from one that was not
     size_t failedAt = 0;  ///< where in the text an error is, or before it
@@ -29,8 +29,8 @@ public:
   };
 
   bool identity() const { return stages.empty(); }
-  /// Well-formed text in, well-formed text out; an error where a pattern exceeds its limits, or the
-  /// text grows beyond measure.
+  /// Takes and returns well-formed text. Errors: a pattern exceeds its limits, or the text becomes
+  /// too long.
   Result<std::string> apply(std::string_view text) const {
     Trace trace;
     return apply(text, trace);
@@ -48,7 +48,7 @@ public:
   virtual Result<std::string> apply(std::string text, Normalizer::Trace &trace) const = 0;
 };
 
-/// Carries the untrusted ranges of a step's text over to what the step makes of it.
+/// Maps the untrusted ranges of a step's input to its output.
 class RangesCarrier {
 public:
   explicit RangesCarrier(Normalizer::Trace &trace) : ranges(trace.untrusted) {}
@@ -56,17 +56,17 @@ public:
   RangesCarrier(const RangesCarrier &) = delete;
   RangesCarrier &operator=(const RangesCarrier &) = delete;
 
-  /// Bytes [begin, end) are from `out` on as they are.
+  /// Bytes [begin, end) are copied to `out`.
   void copied(size_t begin, size_t end, size_t out) {
     if (!ranges.empty())
       carried.add(ranges, begin, end, out);
   }
-  /// Bytes [begin, end) have become [outBegin, outEnd).
+  /// Bytes [begin, end) are replaced by [outBegin, outEnd).
   void changed(size_t begin, size_t end, size_t outBegin, size_t outEnd) {
     if (!ranges.empty() && ranges.overlaps(begin, end))
       carried.add(outBegin, outEnd);
   }
-  /// Text that was not UTF-8 and is again: where its bytes come from is not known any more.
+  /// For text that was repaired to be UTF-8: the origin of its bytes is unknown.
   std::string repaired(const std::string &broken);
 
 private:
@@ -74,8 +74,8 @@ private:
   ByteRanges carried;
 };
 
-/// Whether what begins the text has moved when `to` replaces `from` there: the tokenizers package
-/// counts a replacement as coming from the last character that it replaces.
+/// Whether the start of the text has moved when `to` replaces `from` there: in the tokenizers
+/// package, a replacement has the position of the last character that it replaces.
 bool replacedMovesStart(std::string_view from, std::string_view to);
 
 struct NormalizerStep;

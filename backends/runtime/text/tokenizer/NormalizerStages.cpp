@@ -1,4 +1,4 @@
-// The normalizer's steps that map characters, strip the ends, and replace what a pattern matches.
+// Steps of the normalizer that map characters, strip both ends, and replace matches of a pattern.
 #include "backends/runtime/text/base/Regex.h"
 #include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/tokenizer/Normalizer.h"
@@ -42,10 +42,10 @@ private:
   std::unordered_map<uint32_t, uint32_t> entries; // index into `list`
 };
 
-/// A pattern that the table's check has compiled before.
+/// Compiles a pattern that has been validated with the table.
 Regex compiled(std::string_view pattern) { return *Regex::compile(pattern); }
 
-/// White space as Unicode has it.
+/// Unicode's white space.
 constexpr std::string_view spaceBefore = "\\A[\\t-\\r\\x{85}\\p{Z}]+",
                            space = "[\\t-\\r\\x{85}\\p{Z}]";
 

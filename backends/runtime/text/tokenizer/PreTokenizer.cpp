@@ -73,7 +73,7 @@ void PreTokenizer::applySplit(size_t step, std::string_view text, bool atStart, 
   bool any = false;
   Regex::Searcher &searcher = scratch[steps[step].searcher];
   while (from <= text.size() && searcher.find(text, from, match)) {
-    // An empty match right after a match does not count, so that the search moves on.
+    // An empty match right after a match is ignored, so that the search advances.
     if (match.begin == match.end && any && match.end == done) {
       from = done + (done < text.size() ? charLength(text[done]) : 1);
       continue;
@@ -132,7 +132,7 @@ void PreTokenizer::applyMetaspace(size_t step, std::string_view text, bool atSta
     replaced.insert(0, rule.text);
   if (!rule.split)
     return apply(step + 1, replaced, atStart, scratch, sink);
-  // Every replacement begins a word.
+  // Every replacement character begins a word.
   std::string_view rest = replaced;
   for (bool first = atStart; !rest.empty(); first = false) {
     size_t next = std::min(rest.find(rule.text, rest.starts_with(rule.text) ? rule.text.size() : 0),

@@ -1,4 +1,4 @@
-// Splits text into the words that the model encodes one by one.
+// Splits text into words, which the model encodes one by one.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_PRETOKENIZER_H
 #define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_PRETOKENIZER_H
 
@@ -13,7 +13,7 @@ namespace mica::rt::tokenizer {
 
 class PreTokenizer {
 public:
-  /// Receives the words in order; a word's bytes live until the call returns.
+  /// Receives the words in order; a word is valid until the call returns.
   class Sink {
   public:
     virtual void word(std::string_view text) = 0;
@@ -22,17 +22,17 @@ public:
     ~Sink() = default;
   };
 
-  /// What the split patterns need while they search; one per thread.
+  /// Scratch memory of the split patterns; one per thread.
   using Scratch = std::vector<Regex::Searcher>;
 
-  /// Null, or a search of `split` that has failed: the words after it mean nothing.
+  /// Null, or a failed search of `split`, after which words are undefined.
   static const Regex::Searcher *failure(const Scratch &scratch);
 
   static Result<PreTokenizer> create(const Table &table);
   Scratch makeScratch() const;
 
-  /// Splits well-formed `text`, which is not empty; `atStart`: it begins where the whole input
-  /// begins.
+  /// Splits well-formed `text`, which must not be empty; `atStart`: it is at the start of the
+  /// input.
   void split(std::string_view text, bool atStart, Scratch &scratch, Sink &sink) const {
     apply(0, text, atStart, scratch, sink);
   }

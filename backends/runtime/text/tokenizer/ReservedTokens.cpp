@@ -1,4 +1,4 @@
-// The tokens that a chat template writes and no user's text may become.
+// Tokens that are written by a chat template and must not be produced from untrusted text.
 #include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/tokenizer/Table.h"
 
@@ -9,7 +9,7 @@ namespace {
 
 using Literals = std::span<const std::string>;
 
-/// ASCII, as roles are.
+/// ASCII only, like roles.
 bool isWordByte(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
@@ -26,8 +26,8 @@ bool marksNoStructure(std::string_view token) {
   return token.empty();
 }
 
-/// Whether the template may make `token` by putting a word such as a role between its literals:
-/// whether it is the end of a literal, a word and the beginning of a literal.
+/// Whether the template may write `token` with a word such as a role between two literals: whether
+/// it is the end of a literal, a word and the beginning of a literal.
 bool surroundsWord(std::string_view token, Literals literals) {
   auto any = [&](auto holds) { return std::any_of(literals.begin(), literals.end(), holds); };
   for (size_t begin = 1; begin < token.size(); ++begin) {

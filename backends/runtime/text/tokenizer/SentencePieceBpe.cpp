@@ -1,5 +1,5 @@
-// BPE as sentencepiece defines it: neighbors whose joined text is a piece merge, the highest score
-// first, then the leftmost. Pieces marked unused may be merged through and are split again at the
+// BPE of sentencepiece: adjacent symbols whose joined text is a piece are merged, highest score
+// first, then leftmost. Unused pieces can be intermediate results, and are split again at the
 // end.
 #include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/tokenizer/Lookup.h"
@@ -16,7 +16,7 @@ namespace {
 
 using Text = std::string_view;
 
-/// Small: of a long text there is one per character.
+/// Kept small: long texts have one per character.
 struct Symbol {
   uint32_t begin, length : 31, frozen : 1; // frozen: a user-defined piece
   int32_t previous, next;
@@ -28,7 +28,7 @@ struct Candidate {
   uint32_t length; // of the joined text: valid while the two symbols still have it
 };
 
-/// A number that is the lower, the higher the score.
+/// A number that decreases as the score increases.
 uint32_t keyOf(float score) {
   auto bits = std::bit_cast<uint32_t>(score + 0.0f); // -0 is 0
   return bits >> 31 ? bits : ~(bits | 1u << 31);
@@ -62,12 +62,12 @@ private:
       auto begins = [&](char byte) {
         return model.table.has(ModelFlags::byteLevel) || (byte & 0xC0) != 0x80;
       };
-      // Growing would copy the symbols of a long text over and over.
+      // Growing would copy the symbols of a long text repeatedly.
       symbols.reserve(std::count_if(word.begin(), word.end(), begins));
       for (size_t begin = 0; begin < word.size();) {
         Text ahead = word.substr(begin);
         auto found = model.kept.longest(ahead);
-        // A user-defined piece that ends inside a character leaves its rest to be met here.
+        // The rest of a character in which a user-defined piece has ended.
         size_t rest = std::min<size_t>(charLength(ahead[0]), ahead.size());
         if (model.table.has(ModelFlags::byteLevel))
           rest = 1;
@@ -116,7 +116,7 @@ private:
         halves[joined] = {text(symbols[left]), text(symbols[right])};
     }
 
-    /// Ids of `text`, an unused piece replaced by what it was merged from.
+    /// Appends the ids of `text`; an unused piece is split into the pieces that it was merged from.
     void emit(Text text, bool &afterUnknown, std::vector<int32_t> &ids) {
       rest.push_back(text);
       while (!rest.empty()) {

@@ -1,5 +1,5 @@
-// sentencepiece's normalizer: its compiled character map, and its rules for white space. The
-// tokenizers package reads the same map by rules of its own.
+// The normalizer of sentencepiece: its compiled character map and white space rules. The
+// tokenizers package applies the same map by different rules.
 #include "backends/runtime/text/base/Regex.h"
 #include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/tokenizer/Lookup.h"
@@ -88,7 +88,7 @@ public:
       out.resize(out.size() - space().size());
     if (dummy && asSuffix)
       out += space();
-    // A character map is foreign data: what it makes must be text again.
+    // Character maps are not trusted: their output must be valid text.
     return replacements.empty() || isUtf8(out) ? out : carrier.repaired(out);
   }
 
@@ -114,7 +114,7 @@ private:
             found.length}; // zero-terminated, as the table's check ensures
   }
 
-  /// `at`: where `rest` begins in the text.
+  /// `at`: the position of `rest` in the text.
   void appendParts(std::string_view rest, bool removeExtra, size_t at, RangesCarrier &carrier,
                    std::string &out) const {
     bool afterSpace = removeExtra;
@@ -144,9 +144,9 @@ private:
   PrefixSearch kept;
 };
 
-/// The map as the tokenizers package applies it: what the shortest entry at the start of a short
-/// grapheme becomes stands for all of the grapheme; where there is none, or the grapheme is not
-/// short, characters are mapped one by one.
+/// Applies the map like the tokenizers package: a short grapheme is replaced as a whole by the
+/// replacement of the shortest entry at its start; without such an entry, and in longer graphemes,
+/// characters are mapped individually.
 class CharsMapStage final : public NormalizerStage {
 public:
   explicit CharsMapStage(const NormalizerStep &step)
@@ -179,8 +179,8 @@ private:
     };
     if (isAscii(at) && isAscii(at + 1) && !text.substr(at).starts_with("\r\n"))
       return at + 1;
-    // The text begins here for the search: where flags follow each other it looks back to the
-    // first of them, which would take as long for each as all before it.
+    // The search only sees the text from here on: in a sequence of flags, it looks back to the
+    // first one, which would take quadratic time.
     Regex::Match match;
     bool found = searcher.find(text.substr(at), 0, match) && match.begin == 0 && match.end > 0;
     return at + (found ? match.end : charLength(text[at]));
@@ -196,7 +196,7 @@ private:
     }
   }
 
-  /// Appends what an entry at the start of `text` becomes; false: there is none.
+  /// Appends the replacement of the entry at the start of `text`; false: no entry.
   bool append(std::string_view text, std::string &out) const {
     auto found = darts.shortest(text.substr(0, text.find('\0')));
     if (found.length == 0 || found.value >= replacements.size())

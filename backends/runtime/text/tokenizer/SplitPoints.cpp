@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view space = "\xE2\x96\x81";
 
-/// Flags of pieces that the models do not look up, or take apart again.
+/// Flags of pieces that the models do not match, or split again.
 constexpr uint8_t outside =
     PieceFlags::unknown | PieceFlags::control | PieceFlags::byte | PieceFlags::unmatched;
 
@@ -19,7 +19,7 @@ bool hasKnownSpace(const Table &table) {
   return false;
 }
 
-/// Whether a space is in `piece` after something else.
+/// Whether `piece` contains a space that is not at its start.
 bool crosses(std::string_view piece) {
   for (size_t at = piece.find(space, 1); at != piece.npos; at = piece.find(space, at + 1))
     if (!piece.substr(0, at).ends_with(space))
@@ -29,7 +29,7 @@ bool crosses(std::string_view piece) {
 
 bool anyCrosses(const Table &table) {
   for (uint32_t id = 0; id < table.pieces(); ++id) {
-    // Where pieces are split again, how depends on all of the text.
+    // If pieces are split again, the result depends on the whole text.
     if (table.pieceFlags[id] & PieceFlags::unused)
       return true;
     if (!(table.pieceFlags[id] & outside) && crosses(table.piece(id)))

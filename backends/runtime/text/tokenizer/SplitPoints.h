@@ -1,4 +1,4 @@
-// Where a text falls into words although no pre-tokenizer splits it.
+// Splits a text into words that can be merged independently, without a pre-tokenizer.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_SPLITPOINTS_H
 #define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_SPLITPOINTS_H
 
@@ -8,14 +8,14 @@ namespace mica::rt::tokenizer {
 
 struct Table;
 
-/// The tokenizers of sentencepiece's kind merge over a whole text, but in most vocabularies nothing
-/// joins a character to the visible space after it, so that what is between is merged word by
-/// word to the same ids, and short words are fast.
+/// SentencePiece tokenizers merge across a whole text. In most vocabularies, however, no piece
+/// joins a character and the visible space after it, so merging word by word yields the same ids,
+/// and is faster.
 class SplitPoints {
 public:
   explicit SplitPoints(const Table &table);
 
-  /// Whether the table has any.
+  /// Whether the vocabulary allows any split.
   bool any() const { return present; }
 
   /// Calls `visit` for each part of `text`.

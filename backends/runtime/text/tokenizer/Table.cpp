@@ -8,8 +8,8 @@
 namespace mica::rt::tokenizer {
 namespace {
 
-/// Reads forward; after the first violation every read yields zeros and `failure` says what was
-/// wrong.
+/// Reads sequentially; after the first error, all reads return zeros and `failure` describes the
+/// error.
 class Reader {
 public:
   explicit Reader(std::span<const std::byte> bytes) : bytes(bytes) {}
@@ -154,7 +154,7 @@ void readPieces(Reader &reader, Table &table) {
       checkId(reader, table, id, "the byte ids");
 }
 
-/// A character map of sentencepiece.
+/// Checks a character map of sentencepiece.
 void readCharsMap(Reader &reader, NormalizerStep &step) {
   step.trie = reader.string("normalizer's trie", maxCharsMapBytes);
   step.replacements = reader.string("normalizer's replacements", maxCharsMapBytes);
@@ -162,7 +162,7 @@ void readCharsMap(Reader &reader, NormalizerStep &step) {
     reader.fail("a broken character map in the normalizer");
 }
 
-/// {code point, count, code points...}*: no run may pass the end.
+/// {code point, count, code points...}*: no sequence may exceed the end.
 void checkDecompositions(Reader &reader, const Array<uint32_t> &list) {
   for (size_t i = 0; i < list.size();) {
     if (list.size() - i < 2 || list[i + 1] > 32 || list[i + 1] > list.size() - i - 2)
@@ -222,11 +222,11 @@ NormalizerStep readNormalizerStep(Reader &reader) {
   return step;
 }
 
-/// Chained replacements can grow a text exponentially; published ones at most triple it, and begin
-/// it with three bytes more. What Unicode forms and character maps add is seen when they run
+/// Chained replacements can grow a text exponentially; published ones at most triple it, and add
+/// three bytes at its start. Growth by Unicode forms and character maps is checked when they run
 /// (Normalizer::apply).
 void checkGrowth(Reader &reader, const Table &table) {
-  // Where nothing is replaced, each byte stays and `to` is put beside it.
+  // If `from` is empty, each byte is kept and `to` is inserted beside it.
   auto grow = [&](double &growth, size_t from, size_t to) {
     auto added = static_cast<double>(to);
     growth *= from == 0 ? 1 + added : std::max(1.0, added / static_cast<double>(from));

@@ -1,4 +1,4 @@
-// A tokenizer table opened for reading: every offset, count, id and flag checked, nothing copied.
+// A tokenizer table opened for reading. All offsets, counts, ids and flags are checked.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TABLE_H
 #define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TABLE_H
 
@@ -15,7 +15,7 @@
 
 namespace mica::rt::tokenizer {
 
-/// Little-endian numbers at any address.
+/// Little-endian numbers at unaligned addresses.
 template <typename T> class Array {
   static_assert(std::is_trivially_copyable_v<T>);
 
@@ -39,7 +39,7 @@ struct Merge {
   uint32_t left, right, merged;
 };
 
-/// One step of the normalizer; which fields count depends on `kind` (TableFormat.h).
+/// One step of the normalizer; the fields that are used depend on `kind` (TableFormat.h).
 struct NormalizerStep {
   NormalizerKind kind = NormalizerKind::Prepend;
   std::string_view text, replacement; // Prepend, Replace, ReplacePattern
@@ -98,23 +98,23 @@ struct Table {
   bool has(uint32_t modelFlag) const { return (flags & modelFlag) != 0; }
 };
 
-/// How many times as long as it was a text may become: published normalizers reach 14, with
+/// The maximum growth of a text by normalization, as a factor; published normalizers reach 14, for
 /// U+FDFA.
 inline constexpr size_t kMaxGrowth = 64;
 
-/// Of each id, whether it belongs to an added token with one of these AddedTokenFlags.
+/// For each id, whether it belongs to an added token with one of these AddedTokenFlags.
 std::vector<bool> idsWith(const Table &table, uint8_t flags);
-/// Special tokens and reserved ones: no text that the models split becomes one, unless it is the
+/// Special and reserved tokens: the models never produce one from text, with the exception of the
 /// unknown id.
 std::vector<bool> specialIds(const Table &table);
 
-/// Reserves the added tokens and user-defined pieces that a chat template writes: those that one of
-/// its `literals` spells, and those made of a literal's end, a word such as a role and a literal's
-/// beginning. White space and single characters are never reserved, as they mark no structure.
-/// User-defined pieces that are reserved become added tokens, as the models know nothing of trust.
+/// Reserves the added tokens and user-defined pieces that a chat template writes: those contained
+/// in one of its `literals`, and those composed of the end of a literal, a word such as a role and
+/// the beginning of a literal. White space and single characters are never reserved. Reserved
+/// user-defined pieces become added tokens, because the models do not know which text is untrusted.
 void reserveTokens(Table &table, std::span<const std::string> literals);
 
-/// Opens `bytes`, which must outlive the result. Any table is either refused or safe to use.
+/// Opens `bytes`, which must outlive the result. Every table is either rejected or safe to use.
 Result<Table> openTable(std::span<const std::byte> bytes);
 
 } // namespace mica::rt::tokenizer

@@ -1,18 +1,18 @@
-// The tokenizer of a compiled program as bytes: what frontend/text/tokenizer writes and the run
-// time reads.
+// The tokenizer in a compiled program, written by frontend/text/tokenizer and read by the runtime.
 //
 // Everything is little-endian and unaligned, in this order; `str` is u32 length + bytes, `list<T>`
 // is u32 count + elements:
-//   header        u64 magic, u32 version, u32 bytes of the whole table
-//   model         u8 ModelKind, u32 ModelFlags, i32 unknown id (-1: none), i32[256] id of each byte
-//   pieces        list<u32> end offset of each piece's bytes (ascending), str all bytes, list<u8>
-//   PieceFlags scores        list<f32> one per piece, or empty (ModelKind::MergesByRank) merges
-//   list<{u32 left, u32 right, u32 merged}> in order of rank, or empty normalizer    list<{u8
-//   NormalizerKind, fields below}> pre-tokenizer list<{u8 PreTokenizerKind, fields below}> added
-//   tokens  list<{i32 id, u8 AddedTokenFlags, str content}> prompt        list<i32> ids before the
-//   text, list<i32> ids after it decoder       u8 DecoderStart, u32 count, str stripped, str
-//   unknown's text, list<{str from, str to}>
-// A piece's bytes are what it stands for: byte-level vocabularies are stored as plain bytes.
+// - header: u64 magic, u32 version, u32 bytes of the whole table
+// - model: u8 ModelKind, u32 ModelFlags, i32 unknown id (-1: none), i32[256] id of each byte
+// - pieces: list<u32> ascending end offsets of their bytes, str all bytes, list<u8> PieceFlags
+// - scores: list<f32> one per piece, or empty (ModelKind::MergesByRank)
+// - merges: list<{u32 left, u32 right, u32 merged}> in order of rank, or empty
+// - normalizer: list<{u8 NormalizerKind, fields below}>
+// - pre-tokenizer: list<{u8 PreTokenizerKind, fields below}>
+// - added tokens: list<{i32 id, u8 AddedTokenFlags, str content}>
+// - prompt: list<i32> ids before the text, list<i32> ids after it
+// - decoder: u8 DecoderStart, u32 count, str stripped, str unknown's text, list<{str from, str to}>
+// Pieces are stored as the bytes that they represent, also in byte-level vocabularies.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TABLEFORMAT_H
 #define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TABLEFORMAT_H
 
@@ -24,7 +24,7 @@ namespace mica::rt::tokenizer {
 constexpr uint64_t tableMagic = 0x314B4F544143494Dull; // "MICATOK1"
 constexpr uint32_t tableVersion = 1;
 
-/// Bounds that both sides enforce; published vocabularies stay below a tenth of them.
+/// Bounds enforced by writer and reader; published vocabularies are below a tenth of them.
 constexpr uint32_t maxPieces = 1u << 22;
 constexpr uint32_t maxMerges = 1u << 23;
 constexpr uint32_t maxPieceBytes = 1u << 16;
@@ -38,7 +38,7 @@ enum class ModelKind : uint8_t {
   MergesByScore = 2, ///< BPE; neighbors are merged when their text is a piece, highest score first
   Unigram = 3,       ///< the segmentation with the highest sum of scores (Viterbi)
   ExactUnigram = 4, ///< the same as the tokenizers package computes it: scores are list<f64>, every
-                    ///< piece may be matched, those of bytes by their spelling <0xNN>
+                    ///< piece can be matched, byte pieces by their spelling <0xNN>
 };
 constexpr uint8_t lastModelKind = 4;
 
@@ -112,12 +112,12 @@ constexpr uint8_t stripLeft = 4;   ///< takes the white space before it
 constexpr uint8_t stripRight = 8;  ///< takes the white space after it
 constexpr uint8_t normalized = 16; ///< looked for in normalized text
 constexpr uint8_t all = 31;
-/// Not in tables: the chat template writes it, see reserveTokens in Table.h.
+/// Not in tables: written by the chat template, see reserveTokens in Table.h.
 constexpr uint8_t reserved = 32;
 constexpr uint8_t piece = 64; ///< nor is this: a piece, spelled as normalized text has it
 } // namespace AddedTokenFlags
 
-/// What decoding removes at the start of the text; `count` and `stripped` say how much of what.
+/// What decoding removes at the start of the text: `count` times `stripped`.
 enum class DecoderStart : uint8_t {
   Nothing = 0,
   Stream = 1,     ///< up to `count` times `stripped` at the start of the text

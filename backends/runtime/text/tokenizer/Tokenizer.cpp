@@ -10,7 +10,7 @@ using namespace tokenizer;
 
 namespace {
 
-/// The ids of words met before: English text repeats a few thousand words. Direct-mapped, one cache
+/// A cache of the ids of words: English text repeats a few thousand words. Direct-mapped, one cache
 /// line per entry.
 class WordCache {
 public:
@@ -43,7 +43,7 @@ private:
   std::vector<Entry> table = std::vector<Entry>(entries);
 };
 
-/// `error`, which is found at this byte of a text.
+/// `error` at this byte of a text.
 Error at(size_t byte, const Error &error) {
   return {error.message + " from byte " + std::to_string(byte) +
           " of the text on; change the text there or split it"};
@@ -151,7 +151,7 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool addSp
                                   scratch, encoding);
     }
     if (const Regex::Searcher *failed = PreTokenizer::failure(scratch)) {
-      // Steps that change the text search in one of their own.
+      // Steps that change the text have their own range lookup.
       const char *place = failed->failedText().data();
       bool own =
           std::less<>()(place, text.data()) || std::less<>()(text.data() + text.size(), place);

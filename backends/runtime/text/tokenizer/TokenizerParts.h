@@ -1,4 +1,4 @@
-// What a Tokenizer is made of; shared by the files that implement it.
+// The parts of a Tokenizer, shared by the files that implement it.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TOKENIZERPARTS_H
 #define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TOKENIZERPARTS_H
 

@@ -1,5 +1,5 @@
-// Unicode normalization forms (Unicode 15, section 3.11) from tables that the compiler took from
-// ICU.
+// Unicode normalization forms (Unicode 15, section 3.11), with tables that the compiler extracts
+// from ICU.
 #include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/tokenizer/Normalizer.h"
 #include "backends/runtime/text/tokenizer/Table.h"
@@ -30,7 +30,7 @@ public:
   }
 
   Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
-    // Latin-1's letters decompose, but their composed form is the composed normal form.
+    // Letters of Latin-1 decompose, but are unchanged in composed forms.
     if (std::all_of(text.begin(), text.end(),
                     [](char c) { return static_cast<uint8_t>(c) < 0x80; }))
       return text;
@@ -134,8 +134,8 @@ private:
     return found == compositions.end() ? 0 : found->second;
   }
 
-  /// Joins each character with the last starter before it unless something between blocks it (D115,
-  /// D117).
+  /// Composes each character with the last starter before it unless a character between blocks it
+  /// (D115, D117).
   void recompose(std::vector<CodePoint> &points) const {
     size_t out = 0, starter = ~size_t(0);
     uint8_t previous = 0; // the class of the last character kept after the starter

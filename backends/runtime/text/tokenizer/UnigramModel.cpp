@@ -1,6 +1,6 @@
-// Unigram: the best path over all pieces, by dynamic programming, as two packages compute it. Which
-// of two equal paths wins depends on how their sums round: sentencepiece's are f32, the tokenizers
-// package's f64.
+// Unigram: the best path over all pieces, by dynamic programming, as in two packages. Which of two
+// equal paths is chosen depends on rounding: sums are f32 in sentencepiece, and f64 in the
+// tokenizers package.
 #include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/tokenizer/Lookup.h"
 #include "backends/runtime/text/tokenizer/Model.h"
@@ -54,7 +54,7 @@ private:
   static constexpr int32_t unreached = -2, unknown = -1;
   using Entries = std::vector<std::pair<std::string_view, int32_t>>;
 
-  /// Small: there is one per byte.
+  /// Kept small: there is one per byte.
   struct Node {
     double score = 0; // a float in all but ExactUnigram
     int32_t id = unreached;
@@ -77,8 +77,8 @@ private:
     return out;
   }
 
-  /// The tokenizers package matches every piece, those of bytes by their spelling. Special tokens
-  /// are found before words are; those that are left are meant as text.
+  /// The tokenizers package matches every piece, byte pieces by their spelling. Special tokens
+  /// are matched before words; the remaining ones are ordinary text.
   Entries exactEntries() {
     Entries out;
     std::vector<bool> special = specialIds(table);
@@ -104,7 +104,7 @@ private:
     return {'<', '0', 'x', digits[value >> 4], digits[value & 15], '>'};
   }
 
-  /// Where runs of unknown text are one, the spelling of the unknown piece is part of them.
+  /// If adjacent unknown texts are fused, the spelling of the unknown piece is part of them.
   bool isUnknown(int32_t id) const { return id == unknown || (exact && id == table.unknownId); }
 
   void encodeRun(std::string_view text, bool afterUnknown, std::vector<int32_t> &ids) const {
@@ -122,8 +122,8 @@ private:
       ids.push_back(table.unknownId);
   }
 
-  /// Sums of a long text grow until a float cannot tell paths apart: sentencepiece 0.2.3 starts
-  /// them again from 0.
+  /// In a long text, sums grow until floats cannot distinguish paths: sentencepiece 0.2.3 restarts
+  /// them from 0.
   static void keepSmall(std::vector<Node> &nodes, size_t at, size_t reached) {
     constexpr double most = 100000;
     double offset = nodes[at].score;
@@ -134,8 +134,8 @@ private:
         nodes[i].score = static_cast<float>(nodes[i].score - offset);
   }
 
-  /// Carries the best path that ends at `at` over every piece that starts there; `reached` is where
-  /// the longest path ends.
+  /// Extends the best path that ends at `at` by every piece that starts there; `reached` is the
+  /// end of the longest path.
   void extend(std::string_view word, size_t at, std::vector<Node> &nodes, size_t &reached) const {
     size_t charBytes = charLength(word[at]);
     double here = nodes[at].score;

@@ -19,9 +19,11 @@
 // Results compared with files.
 // RUN: mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance 0
 // RUN: not mica-interpret %s --function product --input %t/w.npy --weights %t --expect %t/out.0.npy 2>&1 | FileCheck %s --check-prefix=OFF
-// OFF: mica: error: {{.*}}tool.mlir: @product result 0 is off by {{.*}} from {{.*}}out.0.npy, allowed is
+// OFF: mica: error: {{.*}}tool.mlir: @product result 0 is off by {{.*}} from {{.*}}out.0.npy, allowed is {{.*}}
 // RUN: not mica-interpret %s --function identity --input %t/out.0.npy --expect %t/x.npy 2>&1 | FileCheck %s --check-prefix=OFF-SHAPE
 // OFF-SHAPE: @identity result 0 is off by
+// RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --expect %t/out.0.npy 2>&1 | FileCheck %s --check-prefix=SURPLUS
+// SURPLUS: --expect {{.*}}out.0.npy is one too many for @product
 // RUN: mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy | FileCheck %s --check-prefix=DID
 // DID: 1 of 1 functions checked, all as expected
 // RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance nan 2>&1 | FileCheck %s --check-prefix=BOUND
@@ -34,6 +36,10 @@
 // WEIGHTS: mica: error: {{.*}}tool.mlir: 'mica.weight' @w is needed, but no weights were given (at loc(
 // RUN: not mica-interpret %s --function nothing 2>&1 | FileCheck %s --check-prefix=NOTHING
 // NOTHING: mica: error: {{.*}}tool.mlir: there is no function @nothing
+// RUN: echo 'module {}' > %t/none.mlir && not mica-interpret %t/none.mlir 2>&1 | FileCheck %s --check-prefix=NONE
+// NONE: mica: error: {{.*}}none.mlir: no public function without arguments; name one with --function{{$}}
+// RUN: not mica-interpret %s --function foreign --weights %t 2>&1 | FileCheck %s --check-prefix=FOREIGN
+// FOREIGN: '../w' is not a name of a file
 // RUN: not mica-interpret %s --function product --weights %t 2>&1 | FileCheck %s --check-prefix=FEW
 // FEW: @product has more arguments than there are --input
 // RUN: not mica-interpret %s --function empty --input %t/x.npy 2>&1 | FileCheck %s --check-prefix=MANY
@@ -94,6 +100,13 @@ func.func @product(%x: tensor<?x3xf32>) -> tensor<?x2xf32> {
   %w = mica.get_weight @w : tensor<2x3xf32>
   %y = mica.linear %x, %w : tensor<?x3xf32>, tensor<2x3xf32> -> tensor<?x2xf32>
   return %y : tensor<?x2xf32>
+}
+
+mica.weight @"../w" : tensor<2x3xf32>
+
+func.func @foreign() -> tensor<2x3xf32> {
+  %w = mica.get_weight @"../w" : tensor<2x3xf32>
+  return %w : tensor<2x3xf32>
 }
 
 func.func @identity(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {

@@ -82,8 +82,9 @@ TEST(HubListing, RefusesPathsThatEscape) {
                                 "url"));
   };
   EXPECT_EQ(listed("a", "1", hash), "no error");
-  EXPECT_THAT(listed("../a", "1", hash), HasSubstr("url: lists \"../a\""));
-  EXPECT_THAT(listed("a", "-1", hash), HasSubstr("without a size and a hash"));
+  EXPECT_THAT(listed("../a", "1", hash),
+              HasSubstr("url: lists \"../a\"; do not use this repository"));
+  EXPECT_THAT(listed("a", "-1", hash), HasSubstr("lists \"a\" without a size and a hash"));
   EXPECT_THAT(listed("a", "1.5", hash), HasSubstr("without a size and a hash"));
   EXPECT_THAT(listed("a", "1", "../x"), HasSubstr("without a size and a hash"));
   EXPECT_THAT(failure(parseListing("{}", "url")), HasSubstr("url: is not a list of files"));
@@ -112,7 +113,9 @@ TEST(HubSelection, OfAFolder) {
               ElementsAre("config.json", "model.safetensors"));
   EXPECT_THAT(chosen({"config.json", "pytorch_model.bin"}, "a/b"),
               ElementsAre("config.json", "pytorch_model.bin"));
-  EXPECT_THAT(failure(selectFiles({"config.json"}, named("a/b"))), HasSubstr("a/b: has neither"));
+  EXPECT_THAT(failure(selectFiles({"config.json"}, named("a/b"))),
+              HasSubstr("a/b: has neither config.json with model.safetensors nor a GGUF file; "
+                        "choose another repository"));
   EXPECT_THAT(failure(selectFiles({"model.safetensors"}, named("a/b"))), HasSubstr("has neither"));
 }
 
@@ -131,7 +134,8 @@ TEST(HubSelection, OfGgufFiles) {
   EXPECT_THAT(chosen({"m.gguf"}, "a/b"), ElementsAre("m.gguf"));
   paths.pop_back();
   EXPECT_THAT(failure(selectFiles(paths, named("a/b:F16"))),
-              HasSubstr("s/m-F16-00002-of-00002.gguf is missing"));
+              HasSubstr("s/m-F16-00002-of-00002.gguf is missing among the parts of the model; "
+                        "choose another file"));
 }
 
 TEST(Http, PathsAreEscaped) {

@@ -141,7 +141,9 @@ TEST_F(ProgramCacheTest, AProgramAtWorkIsNotRemoved) {
   ProgramCache cache(folder.str().str(), 1000);
   llvm::cantFail(cache.get("a", always, [&](llvm::StringRef target) {
     llvm::Error refused = cache.remove({"a", path("a"), 0, {}});
-    EXPECT_THAT(llvm::toString(std::move(refused)), testing::HasSubstr("is in use"));
+    EXPECT_THAT(llvm::toString(std::move(refused)),
+                testing::HasSubstr(": is in use by `mica run` (Resource temporarily unavailable); "
+                                   "try again later"));
     return write(target, 10);
   }));
 }

@@ -309,8 +309,8 @@ TEST_F(LauncherTest, RefusesWrongInput) {
   expectError(run("--tokens 31 -n 1"), "not finite");
   expectError(
       run("-p hello"),
-      "the model had none when it was compiled: compile it with its tokenizer's files beside it, "
-      "or give ids with --tokens");
+      "the program has no tokenizer; put the tokenizer's files into the model's folder and compile "
+      "it again, or give ids with --tokens");
   expectError(run("--tokens 1 --logits /nowhere/l.npy"),
               "/nowhere/l.npy: cannot be written (its folder does not exist); make it or "
               "choose another file for the logits");
