@@ -132,8 +132,9 @@ void mica::cpu::setTarget(ModuleOp module, const TargetDescription &target) {
   MLIRContext *context = module.getContext();
   context->getOrLoadDialect<CpuDialect>();
   SmallVector<StringRef> features(target.features.begin(), target.features.end());
-  module->setAttr(kTargetAttr, TargetAttr::get(context, target.cpu, target.vectorBits,
-                                               target.bf16Dot, target.fastBf16Dot, target.int8Dot,
-                                               target.tiles, target.prefetchPages, target.prefetchBytes,
-                                               Builder(context).getStrArrayAttr(features)));
+  module->setAttr(kTargetAttr,
+                  TargetAttr::get(context, target.cpu, target.vectorBits, target.bf16Dot,
+                                  target.fastBf16Dot, target.int8Dot, target.tiles,
+                                  target.prefetchPages, target.prefetchBytes,
+                                  Builder(context).getStrArrayAttr(features)));
 }

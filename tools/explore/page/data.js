@@ -114,6 +114,16 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** The first symbol in the text of an op, such as the name of a function. */
+function symbolIn(stage, op) {
+  return (stage.lines[stage.line[op] - 1] ?? "").match(/@([\w.$-]+|"[^"]*")/)?.[1];
+}
+
+/** Listeners by which an element without a key of its own acts as a button. */
+function press(action) {
+  return {onclick: action, onkeydown: event => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), action())};
+}
+
 function bytesText(bytes) {
   for (const unit of ["B", "KiB", "MiB", "GiB"]) {
     if (Math.abs(bytes) < 1024 || unit === "GiB")

@@ -47,12 +47,11 @@ TEST_F(CpuDialectTest, AModuleKeepsAllOfATarget) {
     expectSame(targetOf(*module), *target);
     auto attribute = module.get()->getAttrOfType<TargetAttr>(kTargetAttr);
     // Once more with its verifier, which `get` leaves out.
-    EXPECT_TRUE(TargetAttr::getChecked([&] { return mlir::emitError(module->getLoc()); }, &context,
-                                       attribute.getCpu(), attribute.getVectorBits(),
-                                       attribute.getBf16Dot(), attribute.getFastBf16Dot(),
-                                       attribute.getInt8Dot(), attribute.getTiles(),
-                                       attribute.getPrefetchPages(), attribute.getPrefetchBytes(),
-                                       attribute.getFeatures()));
+    EXPECT_TRUE(TargetAttr::getChecked(
+        [&] { return mlir::emitError(module->getLoc()); }, &context, attribute.getCpu(),
+        attribute.getVectorBits(), attribute.getBf16Dot(), attribute.getFastBf16Dot(),
+        attribute.getInt8Dot(), attribute.getTiles(), attribute.getPrefetchPages(),
+        attribute.getPrefetchBytes(), attribute.getFeatures()));
   }
 }
 
