@@ -47,6 +47,11 @@ static void writeStage(json::OStream &out, const StageRecord &stage) {
     writeNumbers(out, "kind", stage.ops, [](const OpRecord &op) { return op.kind; });
     writeNumbers(out, "origin", stage.ops, [](const OpRecord &op) { return op.origins; });
     writeNumbers(out, "parent", stage.ops, [](const OpRecord &op) { return op.parent; });
+    out.attributeArray("inferred", [&] {
+      for (size_t op = 0; op < stage.ops.size(); ++op)
+        if (stage.ops[op].isInferred)
+          out.value(static_cast<int64_t>(op));
+    });
     out.attributeArray("origins", [&] {
       for (const Origins &origins : stage.origins)
         out.array([&] {

@@ -16,10 +16,11 @@ using Origins = std::vector<uint32_t>;
 
 /// An op of a stage, or an instruction.
 struct OpRecord {
-  uint32_t line;    ///< in the stage's text, counted from 1; 0: none
-  uint32_t kind;    ///< index into StageRecord::kinds
-  uint32_t origins; ///< index into StageRecord::origins
-  int32_t parent;   ///< the op that it is in; -1: none
+  uint32_t line;           ///< in the stage's text, counted from 1; 0: none
+  uint32_t kind;           ///< index into StageRecord::kinds
+  uint32_t origins;        ///< index into StageRecord::origins
+  int32_t parent;          ///< the op that it is in; -1: none
+  bool isInferred = false; ///< origins are those of an instruction nearby
 };
 
 /// A value that an op takes.

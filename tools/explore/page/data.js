@@ -19,6 +19,7 @@ function prepareStage(stage, index) {
   for (let op = stage.line.length - 1; op >= 0; --op)
     stage.opAt[stage.line[op]] = op;
   stage.opAt[0] = -1;
+  stage.isInferred = new Set(stage.inferred);
 }
 
 /** Of each set of origins, the ops that have it. */
@@ -90,9 +91,10 @@ function relatedTo(stages, index, op) {
 const kindOf = (stage, op) => stage.kinds[stage.kind[op]];
 const placeOf = (stage, op) => stage.places[stage.place[op]];
 
-/** "mica.linear model.layers.*.mlp.down_proj" */
+/** "mica.linear model.layers.*.mlp.down_proj"; of several modules the first, and how many more. */
 function titleOf(stage, op) {
-  return `${kindOf(stage, op)} ${placeOf(stage, op)}`.trim();
+  const [place, ...others] = placeOf(stage, op).split(" ");
+  return `${kindOf(stage, op)} ${place}${others.length ? ` and ${others.length} more` : ""}`.trim();
 }
 
 /** The op that `op` is in that no other one is around. */

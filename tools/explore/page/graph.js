@@ -52,9 +52,9 @@ class GraphView {
     showDetail(this.detail, this.page);
   }
 
-  /** The modules around the op's own, from outside: ["mlp", "experts"] of "model.layers.*.mlp.experts.up_proj". */
+  /** The op's module and those around it, from outside: ["mlp", "experts", "up_proj"] of "model.layers.*.mlp.experts.up_proj". */
   modulesOf(stage, op) {
-    return placeOf(stage, op).split(" ")[0].split(".").slice(0, -1).filter(word => !/^(\d+|\*|layers|model|)$/.test(word));
+    return placeOf(stage, op).split(" ")[0].split(".").filter(word => !/^(\d+|\*|layers|model|)$/.test(word));
   }
 
   /** Nodes by their names, edges between them with the types of the values, and boxes around them. */
@@ -67,9 +67,10 @@ class GraphView {
 
   isHidden(kind, isInner) { return /get_weight|select_weight|index_table|arith\.constant|scf\.|\.yield/.test(kind) || (isInner && kind === "func.return"); }
 
-  /** Of each op, the boxes that it is in, from outside. A box has several ops, and not all of the one around it. */
+  /** Of each op, the boxes that it is in, from outside: modules with modules in them. A box has several ops, and not all of the one around it. */
   groupsOf(stage, ops, prefix) {
-    const counts = new Map(), keysOf = op => this.modulesOf(stage, op).map((_, at, words) => prefix + words.slice(0, at + 1).join("."));
+    const all = new Map(ops.map(op => [op, this.modulesOf(stage, op).map((_, at, words) => prefix + words.slice(0, at + 1).join("."))]));
+    const outer = new Set([...all.values()].flatMap(keys => keys.slice(0, -1))), keysOf = op => all.get(op).filter(key => outer.has(key)), counts = new Map();
     for (const op of ops)
       for (const key of keysOf(op))
         counts.set(key, (counts.get(key) ?? 0) + 1);

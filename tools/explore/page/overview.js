@@ -51,7 +51,8 @@ class OverviewView {
       if (typeof value !== "object")
         add(`config: ${key}`, value);
     add("code", data.code);
-    return this.table("properties", ["property", "value"], rows.map(([name, value]) => [name, String(value)]));
+    return make("table", {id: "properties"}, make("tbody", {}, ...rows.map(([name, value]) => make("tr", {}, make("th", {scope: "row"}, name),
+      make("td", {}, typeof value === "number" && value >= 10000 ? value.toLocaleString("en") : String(value))))));
   }
 
   stages() {

@@ -206,6 +206,8 @@ function showDetail(place, page) {
   const parts = [make("h2", {}, kind), make("p", {class: "quiet"}, `stage ${stage.name}, line ${stage.line[op]}`)];
   if (placeOf(stage, op))
     parts.push(make("p", {}, placeOf(stage, op)));
+  if (stage.isInferred.has(op))
+    parts.push(make("p", {class: "quiet", id: "inferred"}, "This instruction has no line of its own; its origins are those of a neighbor."));
   parts.push(make("pre", {id: "op-text"}, (stage.lines[stage.line[op] - 1] ?? "").trim()));
   parts.push(...page.costOf(stage, op));
   page.related.forEach((ops, other) => {

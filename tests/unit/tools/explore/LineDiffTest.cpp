@@ -24,7 +24,7 @@ std::vector<std::string> linesOf(StringRef text) {
 }
 
 /// What hunks make of `a`; fails where they do not apply.
-std::vector<std::string> apply(const LineDiff &diff, const std::vector<std::string> &a) {
+std::vector<std::string> applyHunks(const LineDiff &diff, const std::vector<std::string> &a) {
   std::vector<std::string> made;
   size_t at = 0, removed = 0, added = 0;
   for (const Hunk &hunk : diff.hunks) {
@@ -99,7 +99,8 @@ TEST(LineDiff, HunksTurnOneTextIntoTheOther) {
       if (random() % 6)
         b += line;
     }
-    EXPECT_EQ(apply(diffLines(a, b, random() % 4), linesOf(a)), linesOf(b)) << a << "---\n" << b;
+    EXPECT_EQ(applyHunks(diffLines(a, b, random() % 4), linesOf(a)), linesOf(b)) << a << "---\n"
+                                                                                 << b;
   }
 }
 
