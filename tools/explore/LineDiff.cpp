@@ -23,7 +23,7 @@ static std::string withoutNumbers(StringRef line) {
       continue;
     StringRef name = rest.substr(1).take_while([](char c) { return isAlnum(c) || c == '_'; });
     for (char c : name)
-      if (!isDigit(c) && (!isLabel || c != '_'))
+      if (!isDigit(c) && c != '_')
         kept += c;
     i += name.size();
   }
