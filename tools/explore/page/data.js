@@ -3,7 +3,9 @@
 
 /** Reads the data: base64 of a zlib stream of JSON. */
 async function readData() {
-  const bytes = Uint8Array.from(atob(document.getElementById("data").textContent), each => each.charCodeAt(0));
+  const text = atob(document.getElementById("data").textContent), bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; ++at)
+    bytes[at] = text.charCodeAt(at);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   const data = await new Response(stream).json();
   if (data.version !== 1)

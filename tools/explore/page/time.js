@@ -11,7 +11,6 @@ class TimeView {
     const {profile} = page.data;
     this.tests = profile?.tests ?? [];
     this.loops = page.data.stages.findIndex(stage => stage.name === "loops");
-    this.kernels = this.findKernels();
     this.costs = new Map();
     this.test = make("select", {id: "test", "aria-label": "Test", onchange: () => page.go({test: this.test.value})}, ...this.tests.map(test => make("option", {value: test.test}, test.test)));
     this.color = make("select", {id: "color", "aria-label": "Color of ops in all stages", onchange: () => page.go({color: this.color.value})},
@@ -37,6 +36,8 @@ class TimeView {
     });
     return kernels;
   }
+
+  get kernels() { return this.known ??= this.findKernels(); }
 
   get current() { return this.tests.find(test => test.test === this.page.state.test) ?? this.tests.at(-1); }
 
