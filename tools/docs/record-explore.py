@@ -21,7 +21,7 @@ MODEL = ROOT / "tests/models/minimind-dense"
 #: Of each picture its size, the state of the page, and what is done before it is taken.
 PICTURES = {
     "stages": (1180, 460, "panes=model,kernels,asm&op=model:62", ""),
-    "graph": (1180, 620, "view=graph&open=dense_layer&fold=dense_layer/self_attn", "window.page.go({op: [0, 62]}); window.page.views.graph.element.scrollTop = 170"),
+    "graph": (1180, 620, "view=graph&open=dense_layer&fold=@dense_layer/self_attn", "window.page.go({op: [0, 62]}); window.page.views.graph.element.scrollTop = 170"),
     "time": (1180, 560, "view=time&test=tg32", ""),
     "memory": (1180, 700, "view=memory&buffers=dense_layer_few", ""),
 }
