@@ -122,3 +122,14 @@ def random(folder, config, dtype):
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
         json.dump({**config, "torch_dtype": {"f32": "float32", "bf16": "bfloat16"}[dtype]}, f)
     return folder
+
+
+def sparse(folder, config):
+    """A model folder in bf16 whose weights are zeros that take no room on the disk, for tools that read shapes only."""
+    path = os.path.join(folder, "model.safetensors")
+    shapes = list(_shapes(config))
+    _write(path, [(name, "<u2", shape) for name, shape in shapes], [])
+    os.truncate(path, os.path.getsize(path) + 2 * sum(math.prod(shape) for _, shape in shapes))
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
+        json.dump({**config, "torch_dtype": "bfloat16"}, f)
+    return folder

@@ -423,8 +423,7 @@ class Cli(Case):
                                       "choose another -o\n"))
 
     def test_inspect_refuses_what_does_not_apply_to_a_program(self):
-        for option, *value in (["--weights", "int8"], ["--max-seq", "3"], ["--kv", "f32"], ["--target", "native"],
-                               ["--graph", "x.svg"]):
+        for option, *value in (["--weights", "int8"], ["--max-seq", "3"], ["--kv", "f32"], ["--target", "native"]):
             self.refused(2, ["inspect", self.built.path, option, *value], f"{option} does not apply to a program",
                          path=harness.mica)
 

@@ -7,11 +7,16 @@ import os
 import pathlib
 import re
 import statistics
+import sys
 import zlib
 
+import checkpoint
 import harness
 from browser import Browser
 from harness import BUNDLED, Case, emit, note, program
+
+sys.path.insert(0, str(harness.ROOT / "tests/bench"))
+from shapes import SHAPES  # noqa: E402
 
 #: The models: a dense one, a mixture of experts, a quantized one.
 MODELS = {"dense": ("minimind-dense",), "moe": ("minimind-moe",), "int8": ("minimind-dense", "--weights", "int8")}
@@ -21,12 +26,13 @@ HOSTILE = "</script><img src=x onerror=window.hacked=1><!--style--><!--data-->"
 
 
 def explore(case, *options):
-    """The path of the page of a model, written once per run."""
-    model, *own = MODELS[case]
+    """The path of the page of a model, or of "1b", the shape of Llama 3.2 1B in int4; written once per run."""
 
     def write():
-        path = os.path.join(harness.folder("explore"), "page.html")
-        harness.execute([harness.mica, "explore", BUNDLED / model, *own, "-o", path, *options])
+        folder = harness.folder("explore")
+        path, (model, *own) = os.path.join(folder, "page.html"), MODELS.get(case, ("model", "--weights", "int4"))
+        model = BUNDLED / model if case in MODELS else checkpoint.sparse(folder, SHAPES["llama-3.2-1b"])
+        harness.execute([harness.mica, "explore", model, *own, "-o", path, *options])
         return path
 
     return harness.once(("explore", case, options), write)
@@ -83,7 +89,7 @@ class Provenance(Case):
             for op in range(len(stage["line"])):
                 self.assertTrue(in_model(stages, index, op), f"{stage['name']}, line {stage['line'][op]}: {kind(stage, op)}")
         for index, stage in enumerate(stages[4:], 4):
-            found, all_of = collections.Counter(), collections.Counter()
+            found, all_of, inferred = collections.Counter(), collections.Counter(), set(stage["inferred"])
             for op, parent in enumerate(stage["parent"]):
                 if parent >= 0:
                     name = stage["places"][stage["place"][parent]]
@@ -92,7 +98,10 @@ class Provenance(Case):
             self.assertGreater(len(all_of), 10)
             for name, count in all_of.items():
                 self.assertGreaterEqual(found[name], 0.99 * count, f"{stage['name']}: {name}")
-            note(self, f"{stage['name']}: {sum(found.values())} of {sum(all_of.values())} instructions lead to an op")
+            own = sum(parent >= 0 and op not in inferred for op, parent in enumerate(stage["parent"])) / sum(all_of.values())
+            self.assertTrue(all(stage["origin"][op] for op in inferred))
+            self.assertGreater(own, 0.8)
+            note(self, f"{stage['name']}: {sum(found.values())} of {sum(all_of.values())} instructions lead to an op, {100 * own:.1f} % by their own line")
         self.lines_are_of_their_ops(stages)
 
     def lines_are_of_their_ops(self, stages):
@@ -157,9 +166,14 @@ class Provenance(Case):
         self.assertTrue(fuse["changed"])
         self.assertFalse(passes["mica-verify-fused"]["changed"])
         self.assertIn("gated_linear", fuse["docs"])
+        for case in MODELS:
+            reasons = {name: reason for each in data_of(explore(case))["passes"] for name, _, reason in each["patterns"] if name.startswith("Lower")}
+            self.assertGreater(len(reasons), 8)
+            self.assertEqual([name for name, reason in reasons.items() if " => " not in reason], [])
 
     def test_size(self):
-        for case in MODELS:
+        for case in (*MODELS, "1b"):
+            note(self, f"{case}: {os.path.getsize(explore(case)) / 1e6:.2f} MB")
             self.assertLess(os.path.getsize(explore(case)), 5_000_000)
 
 
@@ -194,8 +208,14 @@ class Refused(Case):
     def test_programs_and_outputs(self):
         built = program(BUNDLED / "minimind-dense")
         page = os.path.join(harness.folder("explore"), "page.html")
-        self.assertIn("is not a model: a program has no stages; give the model that it was compiled from", self.refused(built.path, "-o", page))
+        self.assertIn("--weights does not apply to a program; give the model that it was compiled from", self.refused(built.path, "--weights", "int8", "-o", page))
+        self.assertIn("is a profile of another program", self.refused(built.path, "-o", page, "--profile", profile_of("int8")))
+        self.assertIn("is not a Mica program", self.refused(__file__, "-o", page))
+        damaged = pathlib.Path(harness.folder("explore")) / "damaged"
+        damaged.write_bytes(pathlib.Path(built.path).read_bytes()[:-4096])
+        self.assertIn(str(damaged), self.refused(damaged, "-o", page))
         self.assertIn("explore needs -o FILE.html", self.refused(BUNDLED / "minimind-dense"))
+        self.assertFalse(os.path.exists(page))
 
 
 class Shown:
@@ -212,6 +232,10 @@ class Shown:
 
     def key(self, key):
         self.run("document.activeElement.blur(); document.body.dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0], bubbles: true}))", key)
+
+    def click(self, selector):
+        """Clicks on the first element, also where another one is above it."""
+        self.run("document.querySelector(arguments[0]).dispatchEvent(new MouseEvent('click', {bubbles: true}))", selector)
 
     def rows(self, kind):
         """(pane, text) of the rows of that class."""
@@ -285,6 +309,8 @@ class ExplorePage(Case):
 
             self.graph(browser, page)
             self.memory(browser, page)
+            self.overview(page)
+            self.prints(browser, page)
             self.time(browser, case)
 
     def graph(self, browser, page):
@@ -295,19 +321,44 @@ class ExplorePage(Case):
         layer = page.run("""const view = window.page.views.graph, chosen = view.choices.find(each => each.stage.name === 'model' && each.name !== 'main');
                             window.page.go({graph: chosen.key}); return chosen.name""")
         self.assertRegex(page.run("return document.querySelector('#graph').textContent"), r"T×\d+ f32, [\d.]+ (Ki)?B per row")
-        count = page.run("return document.querySelectorAll('#graph .node').length")
-        page.run("document.querySelector('#graph .fold').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
-        self.assertLess(page.run("return document.querySelectorAll('#graph .node').length"), count)
-        page.run("document.querySelector('#graph .node[data-name^=group]').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
-        self.assertEqual(page.run("return document.querySelectorAll('#graph .node').length"), count)
-        page.run("document.querySelector('#graph .node[data-op][role=button]').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        nodes = "return document.querySelectorAll('#graph .node').length"
+        count = page.run(nodes)
+        # Nodes have the formats and bytes of their weights; a box has several ops.
+        self.assertRegex(page.run("return document.querySelector('#graph').textContent"), r"(bf16|int8) [\d.]+ [KM]iB")
+        boxes = page.run("return document.querySelectorAll('#graph .fold').length")
+        page.click("#graph .fold")
+        self.assertLess(page.run(nodes), count - 1)
+        self.assertEqual(page.run("return document.activeElement === document.body"), True)
+        page.click("#graph .node.group")
+        self.assertEqual((page.run(nodes), page.run("return document.querySelectorAll('#graph .fold').length")), (count, boxes))
+        page.click("#fold-all")
+        self.assertLess(page.run(nodes), count // 2)
+        page.click("#fold-all")
+        self.assertEqual(page.run(nodes), count)
+        # A selected op, by the keyboard, shows its text, attributes with values and meanings, and documentation.
+        page.run("""const node = [...document.querySelectorAll('#graph .node')].find(each => each.textContent.startsWith('rmsnorm'));
+                    node.focus(); node.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true}))""")
         self.assertEqual(page.run("return document.querySelectorAll('#graph .node.selected').length"), 1)
-        self.assertIn("mica.", page.run("return document.querySelector('#op-text').textContent"))
+        self.assertEqual(page.run("return document.activeElement.classList.contains('selected')"), True)
+        page.run("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowDown', bubbles: true}))")
+        self.assertEqual(page.run("return document.activeElement.matches('#graph .node:not(.selected)')"), True)
+        self.assertIn("mica.rmsnorm", page.run("return document.querySelector('#op-text').textContent"))
+        attributes = dict(page.run("return [...document.querySelectorAll('#op-attributes tbody tr')].map(row => [row.children[0].textContent, row.textContent])"))
+        self.assertRegex(attributes["eps"], r"^eps[\d.]+[eE]-\d+ : f64\S")
         self.assertGreater(page.run("return document.querySelector('#op-docs').textContent.length"), 20)
-        # Layers that are alike are one node with their number, which opens.
-        page.run("window.page.go({graph: window.page.views.graph.choices.find(each => each.stage.name === 'model' && each.name === 'main').key})")
-        self.assertTrue(any("×" in title for title in page.run("return [...document.querySelectorAll('#graph .node')].map(each => each.textContent)")))
-        page.run("""[...document.querySelectorAll('#graph .node[role=button]')].find(each => each.getAttribute('aria-label').startsWith('@'))
+        # Layers that are alike are one node with their number, which can be unfolded in place, and shown alone.
+        for stage in ("model", "kernels"):
+            page.run("window.page.go({graph: window.page.views.graph.choices.find(each => each.stage.name === arguments[0] && each.name.startsWith('main')).key, open: null})", stage)
+            titles = page.run("return [...document.querySelectorAll('#graph .node')].map(each => each.textContent)")
+            self.assertEqual(sum(title.startswith("@") and "×" in title for title in titles), 1, titles)
+            page.click("#graph .unfold")
+            self.assertGreater(page.run(nodes), len(titles) + 5)
+            self.assertIn("×", page.run("return document.querySelector('#graph .fold').textContent"))
+            self.assertEqual(page.run("return document.querySelectorAll('#graph .unfold').length"), 0)
+            page.click("#graph .fold")
+            self.assertEqual(page.run(nodes), len(titles))
+        page.run("""window.page.go({graph: null});
+                    [...document.querySelectorAll('#graph .node[role=button]')].find(each => each.getAttribute('aria-label').startsWith('@'))
                     .dispatchEvent(new MouseEvent('dblclick', {bubbles: true}))""")
         self.assertIn(layer, page.run("return document.querySelector('#graph-choice').selectedOptions[0].textContent"))
 
@@ -318,10 +369,59 @@ class ExplorePage(Case):
         overlaps = page.run("""return window.page.data.memory.flatMap(({buffers}) => buffers.flatMap((a, i) => buffers.slice(0, i).filter(b =>
                                a[3] === b[3] && a[4] <= b[5] && b[4] <= a[5] && a[1] < b[1] + b[2] && b[1] < a[1] + a[2]).map(b => [a, b])))""")
         self.assertEqual(overlaps, [])
-        page.run("document.querySelector('.buffers rect').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        page.run("""window.page.go({buffers: window.page.data.memory.find(each => each.buffers.some(a => each.buffers.some(
+                        b => a !== b && a[3] === b[3] && a[1] < b[1] + b[2] && b[1] < a[1] + a[2]))).function})""")
+        page.click(".buffers rect")
         self.assertEqual(page.run("return window.page.state.view"), "stages")
         self.assertIn("memref.view", page.rows("selected")[0][1])
+        # The selected buffer, and those that share its addresses.
+        page.run("history.back()")
+        browser.wait("return document.querySelector('.buffers rect')", "the map")
+        page.run("""const {buffers} = window.page.views.memory.chosen, shares = (a, b) => a !== b && a[3] === b[3] && a[1] < b[1] + b[2] && b[1] < a[1] + a[2];
+                    window.page.go({op: [3, buffers.find(a => buffers.some(b => shares(a, b)))[0]]})""")
+        self.assertGreater(page.run("return document.querySelectorAll('.buffers .chosen').length"), 0)
+        self.assertGreater(page.run("return document.querySelectorAll('.buffers .alias').length"), 0)
+        # Weights are read and caches written and read; a mark leads to its op.
+        lanes = page.run("return window.page.data.memory.find(each => each.function.includes('layer')).lanes")
+        self.assertTrue(all(kind == 1 for name, is_cache, _, uses in lanes if not is_cache for kind in uses[1::2]), lanes)
+        self.assertEqual({kind & 3 for _, is_cache, _, uses in lanes if is_cache for kind in uses[1::2]}, {1, 2})
+        self.assertTrue(any("o_proj" in name and size for name, _, size, _ in lanes))
+        page.run("window.page.go({buffers: window.page.data.memory.find(each => each.function.includes('layer')).function, op: null})")
+        self.assertGreater(page.run("return document.querySelectorAll('.lanes .read').length"), 5)
+        page.click(".lanes .write")
+        self.assertIn("exec.launch", page.rows("selected")[0][1])
         self.assertGreater(page.run("return window.page.data.weights.length"), 10)
+        # The bar has what the manifest says that a token reads.
+        page.run("window.page.go({view: 'time', op: null})")
+        read, cost = page.run("return window.page.data.weights.reduce((sum, each) => sum + each[5], 0)"), page.run("return window.page.data.manifest.cost")
+        self.assertEqual(round(read), cost["weight_bytes_per_token"])
+        self.assertGreater(page.run("return document.querySelectorAll('#token-bar button').length"), 4)
+        page.click("#token-bar button")
+        self.assertIn("mica.weight", page.rows("selected")[0][1])
+
+    def overview(self, page):
+        """Properties, formats and stages in numbers."""
+        page.key("6")
+        self.assertEqual(page.run("return window.page.state.view"), "overview")
+        text = page.run("return document.querySelector('main').innerText")
+        for part in ("parameters", "weights read per token", "target", "Formats of weights"):
+            self.assertIn(part, text)
+        self.assertEqual(page.run("return document.querySelectorAll('#stage-list tbody tr').length"), len(STAGES))
+        page.click("#stage-list tbody tr:last-child button")
+        self.assertIn(5, page.run("return window.page.state.panes"))
+
+    def prints(self, browser, page):
+        """On paper there are no controls, whatever is long is whole, and it is light."""
+        devtools = lambda command, **parameters: browser.call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+        page.run("window.page.setTheme(true); window.page.go({view: 'passes'})")
+        devtools("Emulation.setEmulatedMedia", media="print")
+        shown = page.run("""const css = element => getComputedStyle(document.querySelector(element));
+                            return [css('#views').display, css('#search').display, css('.scroll').overflow, css('body').backgroundColor]""")
+        self.assertEqual(shown, ["none", "none", "visible", "rgb(255, 255, 255)"])
+        self.assertGreater(page.run("return document.documentElement.scrollHeight"), 1000)
+        self.assertTrue(base64.b64decode(devtools("Page.printToPDF")["data"]).startswith(b"%PDF"))
+        devtools("Emulation.setEmulatedMedia", media="")
+        page.run("window.page.setTheme(false)")
 
     def time(self, browser, case):
         """Colors, the roofline and the bytes per token of a profile."""
@@ -343,26 +443,65 @@ class ExplorePage(Case):
         self.assertEqual(page.run("""const view = window.page.views.time, known = view.kernels;
                                      return view.current.kernels.filter(each => !known.get(each.kernel)?.launches.length).map(each => each.kernel)"""), [])
 
+    def test_program(self):
+        """The page of a program: what its manifest knows, what is missing, and its times."""
+        built, page = program(BUNDLED / "minimind-dense").path, os.path.join(harness.folder("explore"), "page.html")
+        harness.execute([harness.mica, "explore", built, "-o", page, "--profile", profile_of("dense")])
+        with Browser() as browser:
+            shown = Shown(browser, page)
+            self.assertEqual(shown.run("return Object.keys(window.page.views)"), ["time", "memory", "overview"])
+            self.assertIn("A program has no stages", shown.run("return document.querySelector('#missing').textContent"))
+            text = shown.run("return document.querySelector('main').textContent")
+            for part in ("mica.gated_linear", "linear_1024x256", "model.layers.*.self_attn.o_proj", "bf16"):
+                self.assertIn(part, text)
+            shown.key("1")
+            self.assertGreater(shown.run("return document.querySelectorAll('#roofline circle').length"), 2)
+            self.assertEqual(shown.run("return document.querySelectorAll('#token-bar button').length"), 2)
+            shown.click("#roofline circle")
+            shown.key("2")
+            self.assertIn("Scratch memory", shown.run("return document.querySelector('#sizes').textContent"))
+            self.assertGreater(shown.run("return document.querySelectorAll('#caches tbody tr').length"), 0)
+            shown.run("window.page.go({query: 'x'})")
+            self.assertEqual(shown.run("return document.getElementById('matches').textContent"), "0 lines")
+            self.assertEqual(self.violations(browser, shown, ("time", "memory", "overview")), [])
+
+    def test_open(self):
+        """--open gives the page to xdg-open, and says where that is missing or fails."""
+        folder = pathlib.Path(harness.folder("open"))
+        page, opener = folder / "page.html", folder / "bin/xdg-open"
+        command = [harness.mica, "explore", program(BUNDLED / "minimind-dense").path, "-o", page, "--open"]
+        opener.parent.mkdir()
+        for script, said in ((None, "--open needs xdg-open, which is not installed; open the page in a browser"), ("exit 3", "--open: xdg-open failed"), (f'echo "$1" > {folder}/opened', None)):
+            if script:
+                opener.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+                opener.chmod(0o755)
+            done = harness.execute(command, env={"PATH": str(opener.parent)}, check=False)
+            self.assertEqual(done.returncode, 1 if said else 0)
+            self.assertIn(said or "wrote ", done.stderr.decode())
+        self.assertEqual((folder / "opened").read_text(encoding="utf-8"), f"{page}\n")
+
     def test_accessibility(self):
         """axe-core finds nothing in any view, light and dark."""
-        axe = (pathlib.Path(__file__).parent / "third_party/axe/axe.min.js").read_text(encoding="utf-8")
-        found = []
         with Browser() as browser:
-            page = Shown(browser, explore("dense", "--profile", profile_of("dense")))
-            page.run(axe)
-            for theme in ("light", "dark"):
-                page.run("window.page.setTheme(arguments[0])", theme == "dark")
-                for view in ("stages", "passes", "graph", "time", "memory"):
-                    page.run("window.page.go({view: arguments[0], op: [1, 40]})", view)
-                    page.run("""window.found = null;
-                                axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']}).then(result => window.found = result.violations.flatMap(
-                                    each => each.nodes.slice(0, 3).map(node => `${each.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`)), error => window.found = [String(error)])""")
-                    found += [f"{view}, {theme}: {each}" for each in browser.wait("return window.found && {found: window.found}", "axe")["found"]]
-        self.assertEqual(found, [])
+            page = Shown(browser, explore("dense", "--profile", profile_of("dense")), "#op=fused:40")
+            self.assertEqual(self.violations(browser, page, ("stages", "passes", "graph", "time", "memory", "overview")), [])
+
+    def violations(self, browser, page, views):
+        page.run((pathlib.Path(__file__).parent / "third_party/axe/axe.min.js").read_text(encoding="utf-8"))
+        found = []
+        for theme in ("light", "dark"):
+            page.run("window.page.setTheme(arguments[0])", theme == "dark")
+            for view in views:
+                page.run("window.page.go({view: arguments[0]})", view)
+                page.run("""window.found = null;
+                            axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']}).then(result => window.found = result.violations.flatMap(
+                                each => each.nodes.slice(0, 3).map(node => `${each.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`)), error => window.found = [String(error)])""")
+                found += [f"{view}, {theme}: {each}" for each in browser.wait("return window.found && {found: window.found}", "axe")["found"]]
+        return found
 
     def test_loads_in_a_second(self):
         with Browser() as browser:
-            times = [int(Shown(browser, explore("dense")).run("return document.documentElement.dataset.ready")) for _ in range(10)]
+            times = [int(Shown(browser, explore("1b")).run("return document.documentElement.dataset.ready")) for _ in range(10)]
         note(self, f"interactive after {statistics.median(times):.0f} ms, median of 10")
         self.assertLessEqual(statistics.median(times), 1000)
 
@@ -381,8 +520,9 @@ class ExplorePage(Case):
         with Browser() as browser:
             shown = Shown(browser, page)
             self.assertEqual(shown.run("return document.querySelector('h1').textContent"), HOSTILE)
-            for view in ("stages", "passes", "graph", "time", "memory"):
-                shown.run("if (arguments[0] in window.page.views) window.page.go({view: arguments[0]})", view)
+            for view in ("stages", "passes", "graph", "time", "memory", "overview"):
+                shown.run("window.page.go({view: arguments[0]})", view)
+                self.assertEqual(shown.run("return window.page.state.view"), view)
             shown.run("window.page.go({view: 'stages', query: 'onload'})")
             browser.wait("return document.querySelectorAll('.row.match').length > 0", "the hostile name")
             self.assertIsNone(shown.run("return window.hacked ?? null"))
@@ -410,7 +550,18 @@ class Diff(Case):
         text = self.diff(model, model, "--weights", "bf16,int8").stdout.decode()
         self.assertIn("  weights: bf16 -> int8\n", text)
         self.assertRegex(text, r"\nstage fused: \d+ lines only in a, \d+ only in b\n")
-        same = self.diff(model, model).stdout.decode()
+        # The lines of a stage, as JSON and as a unified diff.
+        both = self.diff(model, model, "--weights", "bf16,int8", "--stage", "fused,kernels", "--json")
+        stages = {each["stage"]: each for each in json.loads(both.stdout)["stages"]}
+        self.assertEqual({name for name, each in stages.items() if "hunks" in each}, {"fused", "kernels"})
+        for count, sign in (("lines_only_in_a", "-"), ("lines_only_in_b", "+")):
+            self.assertEqual(sum(line.startswith(sign) for hunk in stages["fused"]["hunks"] for line in hunk["lines"]), stages["fused"][count])
+        lines = [line for hunk in stages["fused"]["hunks"] for line in hunk["lines"]]
+        self.assertIn("-  mica.weight @model.embed_tokens.weight : tensor<512x256xbf16>", lines)
+        self.assertIn("+  mica.weight @model.embed_tokens.weight : tensor<512x256x!mica.block<int8_g32>>", lines)
+        text = self.diff(model, model, "--weights", "bf16,int8", "--stage", "fused").stdout.decode()
+        self.assertRegex(text, r"\n--- a: fused\n\+\+\+ b: fused\n@@ -1,\d+ \+1,\d+ @@\n")
+        same = self.diff(model, model, "--stage", "asm").stdout.decode()
         self.assertEqual(same, f"a: {model}\nb: {model}\nno difference\n")
 
     def test_programs(self):
@@ -429,7 +580,8 @@ class Diff(Case):
 
     def test_refused(self):
         model, built = BUNDLED / "minimind-dense", program(BUNDLED / "minimind-dense").path
-        for arguments, said in (((model, built, "--bench"), "--bench needs two programs"), ((model, model, "--text", "x"), "--text needs two programs"),
+        for arguments, said in (((model, built, "--stage", "fused"), f"{built}: is a program, which has no stages; give the model that it was compiled from"),
+                                ((model, built, "--bench"), "--bench needs two programs"), ((model, model, "--text", "x"), "--text needs two programs"),
                                 ((model, "/nothing"), "/nothing"), ((model, __file__), "test_explore.py")):
             done = self.diff(*arguments, check=False)
             self.assertNotEqual(done.returncode, 0)

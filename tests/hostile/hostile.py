@@ -43,7 +43,7 @@ def compile_model(mica, path, output, limit=None, command="program"):
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
     words = {"program": ["compile", path, "-o", output], "text": ["compile", path, "--emit", "fused", "-o", output],
-             "graph": ["inspect", path, "--graph", output]}
+             "page": ["explore", path, "-o", output]}
     return run([mica, *words[command]], preexec_fn=bound if limit else None)
 
 
@@ -98,11 +98,10 @@ def refused_target(mica, scratch, kind, prepare, limit=None, reason="", hint="",
     path = os.path.join(work, "model")
     os.mkdir(work)
     model.Folder().write(path)
-    output = prepare(work, "target.svg")
+    output = prepare(work, "target.html")
     before = listing(work)
     result = compile_model(mica, path, output, limit, command)
-    option = "--graph" if command == "graph" else "-o"
-    mention = f"{output}: cannot be written ({reason}); {hint}choose another {option}\n" if reason else output
+    mention = f"{output}: cannot be written ({reason}); {hint}choose another -o\n" if reason else output
     faults = list(faults_of(result, mention))
     if listing(work) != before:
         faults.append("leaves something behind")
@@ -158,7 +157,7 @@ def in_folder(folder):
 
 
 NO_FILE, LINK = "it is not a regular file", "it is a symbolic link, which is not followed"
-TARGETS = [(kind, *row, command) for command in ("program", "text", "graph") for kind, *row in [
+TARGETS = [(kind, *row, command) for command in ("program", "text", "page") for kind, *row in [
     ("missing-folder", lambda work, name: os.path.join(work, "none", name), None, "its folder does not exist", "make it or "),
     ("directory", directory_target, None, "it is a directory", ""),
     ("full", lambda work, name: os.path.join(work, name), 512, "File too large", "raise the limit (ulimit -f) or "),

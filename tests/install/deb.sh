@@ -44,6 +44,8 @@ for file in man/man1/mica-compile.1 bash-completion/completions/mica zsh/vendor-
 done
 cd /tmp
 mica compile model -o program
+mica explore model -o page.html
+grep -q 'id="data"' page.html && grep -q dagre page.html || { echo "page.html lacks its data or its scripts" >&2; exit 1; }
 ./program -p 'count from 7 to 12:' --temperature 0 > text
 apt-get purge -q -y mica
 [ ! -e /usr/lib/mica ] || { echo "/usr/lib/mica is left" >&2; exit 1; }

@@ -40,11 +40,13 @@ for file in man/man1/mica.1 man/man1/mica-compile.1 man/man1/mica-program.1 bash
   fish/vendor_completions.d/mica.fish; do
   [ -s "$work/moved/share/$file" ] || fail "share/$file is missing"
 done
-for file in README.md LICENSE docs/dialect.md; do
+for file in README.md LICENSE copyright.dagre docs/dialect.md docs/explore-graph.png; do
   [ -s "$work/moved/share/doc/mica/$file" ] || fail "share/doc/mica/$file is missing"
 done
 
 "$work/moved/bin/mica" compile "$model" -o program
+"$work/moved/bin/mica" explore "$model" -o page.html
+grep -q 'id="data"' page.html && grep -q dagre page.html || fail "page.html lacks its data or its scripts"
 text=$(./program -p 'count from 7 to 12:' --temperature 0)
 [ "$text" = ' 7 8 9 10 11 12' ] || fail "the program wrote '$text'"
 # By a link, from the PATH, and through the cache, whose folder it makes itself.

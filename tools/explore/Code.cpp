@@ -28,8 +28,9 @@ public:
     function = static_cast<int32_t>(made.ops.size());
     add("function", line, origins, -1, name);
   }
-  void addInstruction(StringRef kind, uint32_t line, uint32_t origins) {
+  void addInstruction(StringRef kind, uint32_t line, uint32_t origins, bool isInferred) {
     add(kind, line, origins, function, {});
+    made.ops.back().isInferred = isInferred;
   }
 
   StageRecord made;
@@ -47,10 +48,16 @@ private:
   int32_t function = -1;
 };
 
+/// What the debug information of an instruction says.
+struct Line {
+  uint32_t origins;
+  bool isInferred;
+};
+
 /// Is told by LLVM's writer what it is about to print.
 class LineWriter final : public AssemblyAnnotationWriter {
 public:
-  LineWriter(CodeRecord &code, const StringMap<uint32_t> &functions, ArrayRef<uint32_t> lines)
+  LineWriter(CodeRecord &code, const StringMap<uint32_t> &functions, ArrayRef<Line> lines)
       : code(code), functions(functions), lines(lines) {}
 
   void emitFunctionAnnot(const Function *function, formatted_raw_ostream &os) override {
@@ -60,17 +67,22 @@ public:
                        functions.lookup(function->getName()));
   }
   void emitInstructionAnnot(const Instruction *instruction, formatted_raw_ostream &os) override {
-    code.addInstruction(instruction->getOpcodeName(), os.getLine() + 1, lines[next++]);
+    Line line = lines[next++];
+    code.addInstruction(instruction->getOpcodeName(), os.getLine() + 1, line.origins,
+                        line.isInferred);
   }
 
 private:
   CodeRecord &code;
   const StringMap<uint32_t> &functions;
-  ArrayRef<uint32_t> lines;
+  ArrayRef<Line> lines;
   size_t next = 0;
 };
 
 } // namespace
+
+/// The column of lines that were inferred.
+static constexpr unsigned kInferred = 1;
 
 static uint32_t originsOfLine(unsigned line) { return line > 0 ? line - 1 : 0; }
 
@@ -106,12 +118,15 @@ void inferLines(Module &code) {
       erase_if(open, [](Instruction *instruction) {
         DebugLoc line = neighborsLine(*instruction);
         if (line)
-          instruction->setDebugLoc(line);
+          instruction->setDebugLoc(DILocation::get(instruction->getContext(), line.getLine(),
+                                                   kInferred, line.getScope(),
+                                                   line.getInlinedAt()));
         return static_cast<bool>(line);
       });
     }
     for (Instruction *instruction : open)
-      instruction->setDebugLoc(DILocation::get(code.getContext(), scope->getLine(), 0, scope));
+      instruction->setDebugLoc(
+          DILocation::get(code.getContext(), scope->getLine(), kInferred, scope));
   }
 }
 
@@ -125,12 +140,14 @@ StringMap<uint32_t> linesOfFunctions(const Module &code) {
 
 StageRecord recordIr(Module &code) {
   StringMap<uint32_t> functions = linesOfFunctions(code);
-  std::vector<uint32_t> lines;
+  std::vector<Line> lines;
   for (const Function &function : code)
     for (const BasicBlock &block : function)
       for (const Instruction &instruction : block)
-        lines.push_back(
-            instruction.getDebugLoc() ? originsOfLine(instruction.getDebugLoc().getLine()) : 0);
+        if (const DebugLoc &line = instruction.getDebugLoc())
+          lines.push_back({originsOfLine(line.getLine()), line.getCol() == kInferred});
+        else
+          lines.push_back({0, false});
   StripDebugInfo(code);
   CodeRecord record(Stage::Ll);
   LineWriter writer(record, functions, lines);
@@ -153,8 +170,10 @@ static bool isOfDebugInformation(StringRef line) {
 /// before.
 static void fillGaps(std::vector<OpRecord> &ops) {
   auto fill = [](OpRecord &op, const OpRecord &from) {
-    if (op.origins == 0 && op.parent == from.parent)
-      op.origins = from.origins;
+    if (op.origins != 0 || op.parent != from.parent || from.origins == 0)
+      return;
+    op.origins = from.origins;
+    op.isInferred = true;
   };
   for (size_t i = ops.size(); i-- > 1;)
     fill(ops[i - 1], ops[i]);
@@ -166,7 +185,7 @@ StageRecord recordAssembly(StringRef text, const StringMap<uint32_t> &functions)
   CodeRecord record(Stage::Asm);
   std::string &kept = record.made.text;
   uint32_t number = 0, origins = 0;
-  bool isInDebugSection = false;
+  bool isInDebugSection = false, isInferred = false;
   while (!text.empty()) {
     StringRef line;
     std::tie(line, text) = text.split('\n');
@@ -175,9 +194,11 @@ StageRecord recordAssembly(StringRef text, const StringMap<uint32_t> &functions)
     if (line.starts_with("\t.loc\t")) {
       // .loc FILE LINE COLUMN ...
       StringRef place = line.substr(6).split(' ').second;
-      unsigned at = 0;
-      place.take_while(isDigit).getAsInteger(10, at);
+      unsigned at = 0, column = 0;
+      place.consumeInteger(10, at);
+      place.ltrim().consumeInteger(10, column);
       origins = originsOfLine(at);
+      isInferred = column == kInferred;
       continue;
     }
     if (isInDebugSection || isOfDebugInformation(line))
@@ -192,7 +213,7 @@ StageRecord recordAssembly(StringRef text, const StringMap<uint32_t> &functions)
       record.beginFunction(label, number, origins);
     } else if (line.size() > 1 && line[0] == '\t' && isAlpha(line[1])) {
       record.addInstruction(line.substr(1).take_until([](char c) { return isSpace(c); }), number,
-                            origins);
+                            origins, isInferred);
     }
   }
   fillGaps(record.made.ops);

@@ -10,7 +10,8 @@
 namespace mica::explore {
 
 /// Gives a line to instructions that optimization has made without one: that of an instruction
-/// which uses them, else that of one which they use, else that of their function.
+/// which uses them, else that of one which they use, else that of their function. Such a line has
+/// the column 1 and not 0.
 void inferLines(llvm::Module &code);
 
 /// The lines of debug information that functions have: the index of their origins.

@@ -3,6 +3,7 @@
 #include "tools/explore/Diff.h"
 
 #include "frontend/support/InputError.h"
+#include "tools/explore/LineDiff.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -129,25 +130,22 @@ static void countOps(const StageRecord &stage,
     set(kind, count);
 }
 
-/// Lines of `a` that `b` does not have, each as often as it has it more often.
-static int64_t linesOnlyIn(StringRef a, StringRef b) {
-  StringMap<int64_t> counts;
-  auto count = [&](StringRef text, int64_t by) {
-    while (!text.empty()) {
-      StringRef line;
-      std::tie(line, text) = text.split('\n');
-      counts[line.trim()] += by;
-    }
-  };
-  count(a, 1);
-  count(b, -1);
-  int64_t sum = 0;
-  for (const auto &entry : counts)
-    sum += std::max<int64_t>(0, entry.second);
-  return sum;
+static json::Array hunksOf(const LineDiff &lines) {
+  json::Array hunks;
+  for (const Hunk &hunk : lines.hunks) {
+    json::Array texts;
+    for (const std::string &line : hunk.lines)
+      texts.push_back(json::fixUTF8(line));
+    hunks.push_back(json::Object{{"line_a", static_cast<int64_t>(hunk.beginA)},
+                                 {"lines_a", static_cast<int64_t>(hunk.countA)},
+                                 {"line_b", static_cast<int64_t>(hunk.beginB)},
+                                 {"lines_b", static_cast<int64_t>(hunk.countB)},
+                                 {"lines", std::move(texts)}});
+  }
+  return hunks;
 }
 
-static json::Array diffStages(const Record &a, const Record &b) {
+static json::Array diffStages(const Record &a, const Record &b, ArrayRef<std::string> shown) {
   json::Array stages;
   for (const auto &[first, second] : zip(a.stages, b.stages)) {
     Pairs ops;
@@ -155,16 +153,21 @@ static json::Array diffStages(const Record &a, const Record &b) {
              [&](const std::string &kind, json::Value count) { ops.setA(kind, std::move(count)); });
     countOps(second,
              [&](const std::string &kind, json::Value count) { ops.setB(kind, std::move(count)); });
-    if (first.text != second.text)
-      stages.push_back(json::Object{{"stage", first.name},
-                                    {"lines_only_in_a", linesOnlyIn(first.text, second.text)},
-                                    {"lines_only_in_b", linesOnlyIn(second.text, first.text)},
-                                    {"ops", ops.differences("op")}});
+    if (first.text == second.text)
+      continue;
+    LineDiff lines = diffLines(first.text, second.text);
+    json::Object stage{{"stage", first.name},
+                       {"lines_only_in_a", static_cast<int64_t>(lines.onlyInA)},
+                       {"lines_only_in_b", static_cast<int64_t>(lines.onlyInB)},
+                       {"ops", ops.differences("op")}};
+    if (is_contained(shown, first.name))
+      stage["hunks"] = hunksOf(lines);
+    stages.push_back(std::move(stage));
   }
   return stages;
 }
 
-json::Object diffOf(const DiffSide &a, const DiffSide &b) {
+json::Object diffOf(const DiffSide &a, const DiffSide &b, ArrayRef<std::string> stages) {
   json::Object diff{{"mica_diff", 1}, {"a", json::fixUTF8(a.path)}, {"b", json::fixUTF8(b.path)}};
   bool isIdentical = true;
   auto put = [&](StringRef key, json::Array differences) {
@@ -182,7 +185,7 @@ json::Object diffOf(const DiffSide &a, const DiffSide &b) {
   compare("kernels", "kernel", [](const DiffSide &side, auto set) { addKernels(side, set); });
   if (a.record && b.record) {
     compare("weights", "weight", [](const DiffSide &side, auto set) { addWeights(side, set); });
-    put("stages", diffStages(*a.record, *b.record));
+    put("stages", diffStages(*a.record, *b.record, stages));
   }
   diff["identical"] = isIdentical;
   return diff;
@@ -221,6 +224,22 @@ static void printSection(raw_ostream &out, const json::Object &diff, StringRef k
   }
 }
 
+static void printHunks(raw_ostream &out, const json::Object &stage) {
+  const json::Array *hunks = stage.getArray("hunks");
+  if (!hunks)
+    return;
+  StringRef name = *stage.getString("stage");
+  out << "--- a: " << name << "\n+++ b: " << name << "\n";
+  for (const json::Value &each : *hunks) {
+    const json::Object &hunk = *each.getAsObject();
+    out << formatv("@@ -{0},{1} +{2},{3} @@\n", *hunk.getInteger("line_a"),
+                   *hunk.getInteger("lines_a"), *hunk.getInteger("line_b"),
+                   *hunk.getInteger("lines_b"));
+    for (const json::Value &line : *hunk.getArray("lines"))
+      out << *line.getAsString() << "\n";
+  }
+}
+
 std::string diffText(const json::Object &diff) {
   std::string text;
   raw_string_ostream out(text);
@@ -241,6 +260,7 @@ std::string diffText(const json::Object &diff) {
         out << formatv("  {0}: {1} -> {2}\n", *pair.getString("op"), shown(pair.get("a")),
                        shown(pair.get("b")));
       }
+      printHunks(out, stage);
     }
   if (const json::Object *kl = diff.getObject("kl"))
     out << formatv("KL(a || b): {0:e3} +- {1:e1}, same top {2:f2} %\n", *kl->getNumber("mean"),

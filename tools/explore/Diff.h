@@ -22,9 +22,9 @@ struct DiffSide {
 /// A program's or a record's manifest.
 llvm::Expected<llvm::json::Object> parseManifestJson(llvm::StringRef text, llvm::StringRef path);
 
-/// Only what differs: `config`, `bytes`, `kernels`, and of two models `weights` and `stages`.
-/// `identical` says whether nothing does.
-llvm::json::Object diffOf(const DiffSide &a, const DiffSide &b);
+/// What differs: `config`, `bytes`, `kernels`, and of two models `weights` and `stages`.
+/// Of those of `stages`, also the lines. `identical` says whether nothing differs.
+llvm::json::Object diffOf(const DiffSide &a, const DiffSide &b, llvm::ArrayRef<std::string> stages);
 
 /// The same for people.
 std::string diffText(const llvm::json::Object &diff);

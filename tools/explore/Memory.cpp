@@ -2,16 +2,20 @@
 
 #include "tools/explore/Memory.h"
 
+#include "backends/cpu/driver/DescribeProgram.h"
 #include "backends/cpu/lowering/Passes.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/Mica.h"
 #include "tools/explore/Provenance.h"
+#include "tools/explore/Types.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
 using namespace mlir;
@@ -25,15 +29,17 @@ static uint32_t numberOf(Operation *op) {
 
 std::vector<WeightRecord> recordWeights(ModuleOp module) {
   std::vector<WeightRecord> weights;
+  llvm::StringMap<double> shares = cpu::sharesReadPerToken(module);
   for (auto weight : module.getOps<WeightOp>()) {
-    std::string type;
-    llvm::raw_string_ostream(type) << weight.getTensorType();
+    TypeRecord type = recordType(weight.getTensorType());
     auto number = [&](StringRef name) {
       auto attribute = weight->getAttrOfType<IntegerAttr>(name);
       return attribute ? attribute.getInt() : 0;
     };
-    weights.push_back({weight.getSymName().str(), std::move(type), numberOf(weight),
-                       number("offset"), number("bytes")});
+    weights.push_back({weight.getSymName().str(), std::move(type.text), std::move(type.format),
+                       numberOf(weight), number("offset"), number("bytes"),
+                       static_cast<double>(getStoredBytes(weight.getTensorType())) *
+                           shares.lookup(weight.getSymName())});
   }
   llvm::sort(weights, [](const auto &a, const auto &b) { return a.offset < b.offset; });
   return weights;
@@ -115,11 +121,101 @@ static Value scratchOf(func::FuncOp function) {
   return type && type.getElementType().isInteger(8) ? Value(arguments.back()) : Value();
 }
 
+namespace {
+
+/// What is in the memory that a value views: entry functions take weights and caches, and hand
+/// views of them on to the layers.
+class Contents {
+public:
+  explicit Contents(ModuleOp module) : symbols(module) {
+    for (auto function : module.getOps<func::FuncOp>())
+      if (cpu::isEntry(function))
+        followCalls(function);
+  }
+
+  std::optional<EntryRole> roleOf(Value value) const {
+    while (Operation *op = value.getDefiningOp()) {
+      auto view = dyn_cast<ViewLikeOpInterface>(op);
+      if (!view)
+        return std::nullopt;
+      value = view.getViewSource();
+    }
+    auto argument = cast<BlockArgument>(value);
+    Operation *parent = argument.getOwner()->getParentOp();
+    if (auto loop = dyn_cast<LoopLikeOpInterface>(parent)) {
+      OpOperand *init = loop.getTiedLoopInit(argument);
+      return init ? roleOf(init->get()) : std::nullopt;
+    }
+    if (auto function = dyn_cast<func::FuncOp>(parent); function && cpu::isEntry(function))
+      return EntrySignature::roleOf(argument);
+    auto known = roles.find(argument);
+    return known == roles.end() ? std::nullopt : std::optional<EntryRole>(known->second);
+  }
+
+private:
+  void followCalls(func::FuncOp function) {
+    function.walk([&](func::CallOp call) {
+      auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+      if (!callee || callee.isExternal())
+        return;
+      for (auto [operand, argument] : llvm::zip(call.getOperands(), callee.getArguments()))
+        if (std::optional<EntryRole> role = roleOf(operand))
+          roles.try_emplace(argument, *role);
+      followCalls(callee);
+    });
+  }
+
+  SymbolTable symbols;
+  llvm::DenseMap<Value, EntryRole> roles;
+};
+
+} // namespace
+
+/// The lane of `memory`, unless nothing uses it.
+static void addLane(std::vector<LaneRecord> &lanes, Value memory, EntryRole role) {
+  LaneRecord lane{placesOf(memory.getLoc()), role == EntryRole::Cache, 0, {}};
+  auto type = cast<MemRefType>(memory.getType());
+  if (type.hasStaticShape())
+    lane.bytes = type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+  std::vector<Use> uses;
+  collectUses(memory, uses);
+  llvm::sort(uses, [](const Use &a, const Use &b) { return a.op < b.op; });
+  for (const Use &use : uses) {
+    if (lane.uses.empty() || lane.uses.back().op != use.op)
+      lane.uses.push_back({use.op, false, false});
+    lane.uses.back().reads |= use.reads;
+    lane.uses.back().writes |= !use.reads;
+  }
+  if (!lane.uses.empty())
+    lanes.push_back(std::move(lane));
+}
+
+/// Weights are views in entry functions and arguments of layers; caches are arguments.
+static std::vector<LaneRecord> lanesOf(func::FuncOp function, const Contents &contents) {
+  std::vector<LaneRecord> lanes;
+  bool isEntry = cpu::isEntry(function);
+  for (BlockArgument argument : function.getArguments()) {
+    std::optional<EntryRole> role =
+        isa<MemRefType>(argument.getType()) ? contents.roleOf(argument) : std::nullopt;
+    if (role == EntryRole::Cache || (role == EntryRole::Weights && !isEntry))
+      addLane(lanes, argument, *role);
+  }
+  if (isEntry)
+    function.walk([&](memref::ViewOp view) {
+      if (contents.roleOf(view.getSource()) == EntryRole::Weights)
+        addLane(lanes, view, EntryRole::Weights);
+    });
+  return lanes;
+}
+
 std::vector<FunctionMemory> recordMemory(ModuleOp module) {
   std::vector<FunctionMemory> all;
+  Contents contents(module);
   for (auto function : module.getOps<func::FuncOp>()) {
-    Value scratch = function.isExternal() ? Value() : scratchOf(function);
-    FunctionMemory memory{function.getName().str(), {}};
+    if (function.isExternal())
+      continue;
+    Value scratch = scratchOf(function);
+    FunctionMemory memory{function.getName().str(), {}, lanesOf(function, contents)};
     function.walk([&](memref::ViewOp view) {
       MemRefType type = view.getType();
       std::optional<Linear> offset = linearOf(view.getByteShift());
@@ -134,7 +230,7 @@ std::vector<FunctionMemory> recordMemory(ModuleOp module) {
         memory.buffers.push_back(
             {numberOf(view), perRow ? offset->rows : offset->rest, size, perRow, first, last});
     });
-    if (!memory.buffers.empty())
+    if (!memory.buffers.empty() || !memory.lanes.empty())
       all.push_back(std::move(memory));
   }
   return all;

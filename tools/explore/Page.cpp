@@ -47,6 +47,11 @@ static void writeStage(json::OStream &out, const StageRecord &stage) {
     writeNumbers(out, "kind", stage.ops, [](const OpRecord &op) { return op.kind; });
     writeNumbers(out, "origin", stage.ops, [](const OpRecord &op) { return op.origins; });
     writeNumbers(out, "parent", stage.ops, [](const OpRecord &op) { return op.parent; });
+    out.attributeArray("inferred", [&] {
+      for (size_t op = 0; op < stage.ops.size(); ++op)
+        if (stage.ops[op].isInferred)
+          out.value(static_cast<int64_t>(op));
+    });
     out.attributeArray("origins", [&] {
       for (const Origins &origins : stage.origins)
         out.array([&] {
@@ -69,11 +74,25 @@ static void writeStage(json::OStream &out, const StageRecord &stage) {
         out.array([&] {
           for (const OperandRecord &operand : operands) {
             out.value(static_cast<int64_t>(operand.from));
+            out.value(static_cast<int64_t>(operand.result));
             out.value(static_cast<int64_t>(operand.type));
           }
         });
     });
-    writeWords(out, "types", stage.types);
+    out.attributeArray("types", [&] {
+      for (const TypeRecord &type : stage.types)
+        out.value(json::Array{json::fixUTF8(type.text), type.shape, json::fixUTF8(type.format),
+                              type.bytes, type.per});
+    });
+    out.attributeArray("attributes", [&] {
+      for (const std::vector<AttributeRecord> &attributes : stage.attributes)
+        out.array([&] {
+          for (const AttributeRecord &attribute : attributes) {
+            out.value(json::fixUTF8(attribute.name));
+            out.value(json::fixUTF8(attribute.value));
+          }
+        });
+    });
     writeNumbers(out, "place", numbers, [](int64_t number) { return number; });
   });
 }
@@ -135,12 +154,24 @@ static void writeMemory(json::OStream &out, const Record &record) {
                                   buffer.perRow, static_cast<int64_t>(buffer.first),
                                   static_cast<int64_t>(buffer.last)});
         });
+        out.attributeArray("lanes", [&] {
+          for (const LaneRecord &lane : function.lanes) {
+            json::Array uses;
+            for (const LaneRecord::Use &use : lane.uses) {
+              uses.push_back(static_cast<int64_t>(use.op));
+              uses.push_back((use.reads ? 1 : 0) + (use.writes ? 2 : 0));
+            }
+            out.value(
+                json::Array{json::fixUTF8(lane.name), lane.isCache, lane.bytes, std::move(uses)});
+          }
+        });
       });
   });
   out.attributeArray("weights", [&] {
     for (const WeightRecord &weight : record.weights)
       out.value(json::Array{json::fixUTF8(weight.name), json::fixUTF8(weight.type),
-                            static_cast<int64_t>(weight.op), weight.offset, weight.bytes});
+                            static_cast<int64_t>(weight.op), weight.offset, weight.bytes,
+                            weight.bytesPerToken, json::fixUTF8(weight.format)});
   });
 }
 

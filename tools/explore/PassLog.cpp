@@ -43,10 +43,24 @@ static size_t fingerprint(Operation *root) {
   return hash;
 }
 
-/// "(anonymous namespace)::FuseResidual" => "FuseResidual".
-static StringRef shortName(StringRef type) {
-  size_t colon = type.find("<") == StringRef::npos ? type.rfind("::") : StringRef::npos;
-  return colon == StringRef::npos ? type : type.drop_front(colon + 2);
+/// "(anonymous namespace)::LowerProduct<mica::LinearOp>" => "LowerProduct<LinearOp>".
+static std::string shortName(StringRef type) {
+  std::string name;
+  while (!type.empty()) {
+    size_t end = type.find_first_of("<>, ");
+    StringRef word = type.substr(0, end);
+    // The space of "(anonymous namespace)" is part of a namespace.
+    if (size_t colon = word.rfind("::"); colon != StringRef::npos)
+      word = word.drop_front(colon + 2);
+    if (word != "(anonymous")
+      name += word;
+    if (end == StringRef::npos)
+      break;
+    if (type[end] != ' ')
+      name += type[end];
+    type = type.drop_front(end + 1);
+  }
+  return name;
 }
 
 static bool isOwnPass(StringRef argument) {
@@ -70,7 +84,7 @@ struct PassLog::State {
     std::string text;
     llvm::raw_string_ostream stream(text);
     action.print(stream);
-    StringRef type = StringRef(text).split("pattern: ").second;
+    std::string name = shortName(StringRef(text).split("pattern: ").second);
     bool isOwn = !running.empty() && isOwnPass(records[running.back().record].argument);
     auto *op = action.getContextIRUnits().empty()
                    ? nullptr
@@ -87,10 +101,9 @@ struct PassLog::State {
     if (fingerprint(root) == before)
       return;
     std::vector<PatternRecord> &patterns = records[running.back().record].patterns;
-    StringRef name = shortName(type);
     auto found = llvm::find_if(patterns, [&](const auto &each) { return each.name == name; });
     if (found == patterns.end())
-      patterns.push_back({name.str(), 1});
+      patterns.push_back({std::move(name), 1});
     else
       ++found->count;
   }

@@ -17,7 +17,7 @@ static constexpr Reason kReasons[] = {
 
 StringRef reasonOf(StringRef pattern) {
   for (const Reason &reason : kReasons)
-    if (reason.pattern == pattern)
+    if (reason.pattern == pattern.split('<').first)
       return reason.text;
   return {};
 }

@@ -7,7 +7,7 @@
 namespace mica::explore {
 
 /// "add(r, product(...)) => product(...) residual(r)", the comment of the pattern of that name;
-/// empty where it has none with an arrow.
+/// empty where it has none with an arrow. Arguments of templates are ignored.
 llvm::StringRef reasonOf(llvm::StringRef pattern);
 
 } // namespace mica::explore

@@ -16,16 +16,32 @@ using Origins = std::vector<uint32_t>;
 
 /// An op of a stage, or an instruction.
 struct OpRecord {
-  uint32_t line;    ///< in the stage's text, counted from 1; 0: none
-  uint32_t kind;    ///< index into StageRecord::kinds
-  uint32_t origins; ///< index into StageRecord::origins
-  int32_t parent;   ///< the op that it is in; -1: none
+  uint32_t line;           ///< in the stage's text, counted from 1; 0: none
+  uint32_t kind;           ///< index into StageRecord::kinds
+  uint32_t origins;        ///< index into StageRecord::origins
+  int32_t parent;          ///< the op that it is in; -1: none
+  bool isInferred = false; ///< origins are those of an instruction nearby
 };
 
 /// A value that an op takes.
 struct OperandRecord {
-  int32_t from;  ///< the op that makes it; -2 - N: argument N of the function
-  uint32_t type; ///< index into StageRecord::types
+  int32_t from;    ///< the op that makes it; -2 - N: argument N of the function
+  uint32_t result; ///< which of the results of `from`
+  uint32_t type;   ///< index into StageRecord::types
+};
+
+/// A type of values.
+struct TypeRecord {
+  std::string text;
+  std::string shape;  ///< "T×256"; empty where it has none
+  std::string format; ///< "bf16"
+  int64_t bytes = 0;  ///< 0: unknown
+  std::string per;    ///< what has that many bytes: "row", "position", "sequence"; empty: the whole
+};
+
+/// An attribute of an op, printed.
+struct AttributeRecord {
+  std::string name, value;
 };
 
 struct StageRecord {
@@ -38,7 +54,9 @@ struct StageRecord {
   std::vector<std::string> places; ///< of each op: its modules of the model, separated by spaces
   /// Up to stage `kernels`, of each op the values that it takes.
   std::vector<std::vector<OperandRecord>> operands;
-  std::vector<std::string> types; ///< of values, each once
+  std::vector<TypeRecord> types; ///< of values, each once
+  /// Up to stage `kernels`, of each op.
+  std::vector<std::vector<AttributeRecord>> attributes;
 };
 
 /// How often a pass has applied a pattern.
@@ -67,17 +85,32 @@ struct BufferRecord {
   uint32_t first, last; ///< ops of stage `loops` between which it is alive
 };
 
-/// A function of stage `loops` with buffers.
+/// When a function reads and writes a weight or a cache.
+struct LaneRecord {
+  struct Use {
+    uint32_t op; ///< of stage `loops`
+    bool reads, writes;
+  };
+  std::string name;
+  bool isCache;
+  int64_t bytes; ///< 0: not fixed
+  std::vector<Use> uses;
+};
+
+/// A function of stage `loops` with buffers, weights or caches.
 struct FunctionMemory {
   std::string name;
   std::vector<BufferRecord> buffers;
+  std::vector<LaneRecord> lanes;
 };
 
 /// A weight as it is in memory.
 struct WeightRecord {
   std::string name, type;
-  uint32_t op; ///< of stage `kernels`
+  std::string format; ///< "bf16"
+  uint32_t op;        ///< of stage `kernels`
   int64_t offset, bytes;
+  double bytesPerToken; ///< that decoding one token reads
 };
 
 struct Record {

@@ -8,6 +8,7 @@
 #include "ir/Mica/Names.h"
 #include "tools/explore/Code.h"
 #include "tools/explore/Memory.h"
+#include "tools/explore/Types.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -62,27 +63,33 @@ static Value sourceOf(Value value) {
   }
 }
 
-/// What each op takes, for the page's graph.
+/// What each op takes and its attributes, for the page's graph and panel.
 static void recordOperands(StageRecord &made, ModuleOp module,
                            const llvm::DenseMap<Operation *, int32_t> &numbers) {
-  Kinds types;
+  llvm::DenseMap<Type, uint32_t> types;
   module->walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op == module)
       return;
+    std::vector<AttributeRecord> &attributes = made.attributes.emplace_back();
+    for (NamedAttribute attribute : op->getAttrDictionary())
+      if (!isa<FunctionOpInterface>(op))
+        attributes.push_back({attribute.getName().str(), textOf(attribute.getValue())});
     std::vector<OperandRecord> &all = made.operands.emplace_back();
     for (Value operand : op->getOperands()) {
       Value source = sourceOf(operand);
-      std::string type;
-      llvm::raw_string_ostream(type) << operand.getType();
+      auto [type, isNew] =
+          types.try_emplace(operand.getType(), static_cast<uint32_t>(made.types.size()));
+      if (isNew)
+        made.types.push_back(recordType(operand.getType()));
       auto argument = dyn_cast<BlockArgument>(source);
       bool isFunctions = argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
       int32_t from = isFunctions ? -2 - static_cast<int32_t>(argument.getArgNumber())
                      : argument  ? numbers.lookup(argument.getOwner()->getParentOp())
                                  : numbers.lookup(source.getDefiningOp());
-      all.push_back({from, types.indexOf(type)});
+      uint32_t result = argument ? 0 : cast<OpResult>(source).getResultNumber();
+      all.push_back({from, result, type->second});
     }
   });
-  made.types = std::move(types.names);
 }
 
 /// Kernels are made for the first op that launches them, and belong to all that do.

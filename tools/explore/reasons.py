@@ -10,7 +10,7 @@ import json
 import re
 import sys
 
-BLOCK = re.compile(r"((?:^//[^\n]*\n)+)(?:template <[^\n]*>\n)?(?:struct|class) (\w+)", re.MULTILINE)
+BLOCK = re.compile(r"((?:^//[^\n]*\n)+)(?:template <[^\n]*>\s)?(?:struct|class) (\w+)", re.MULTILINE)
 
 
 def reasons(text):

@@ -86,20 +86,16 @@ static void addInspect(CLI::App &app, InspectArguments &arguments) {
   CLI::App *command = app.add_subcommand("inspect", "Show what a model or a program contains");
   arguments.model.addTo(*command, std::string(modelHelp) + hubHelp +
                                       "; or a program, for which --json is the only option");
-  rt::addGroup(*command, outputGroup, [&] {
-    command
-        ->add_option("--graph", arguments.graph, "Draw the model's graph to FILE.svg or FILE.dot")
-        ->type_name("FILE");
-    addJson(*command, arguments.json);
-  });
-  command->footer("Example:\n  mica inspect model.gguf --graph model.svg");
+  rt::addGroup(*command, outputGroup, [&] { addJson(*command, arguments.json); });
+  command->footer("Example:\n  mica inspect model.gguf");
 }
 
 static void addExplore(CLI::App &app, ExploreArguments &arguments) {
   CLI::App *command = app.add_subcommand(
       "explore",
       "Write a web page that shows what the compiler did, from the model to the machine code");
-  arguments.model.addTo(*command, std::string(modelHelp) + hubHelp);
+  arguments.model.addTo(*command, std::string(modelHelp) + hubHelp +
+                                      "; or a program, of which the manifest is shown");
   rt::addGroup(*command, outputGroup, [&] {
     command->add_option("-o,--output", arguments.output, "The page; it needs no network")
         ->type_name("FILE.html");
@@ -148,11 +144,19 @@ static void addDiff(CLI::App &app, DiffArguments &arguments) {
         ->add_option("--text", arguments.text,
                      "Also report the KL divergence of program B from program A on this text")
         ->type_name("FILE");
+    command
+        ->add_option("--stage", arguments.stages,
+                     "Also print the lines in which the models differ at this stage; several, "
+                     "separated by commas")
+        ->type_name("STAGE")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"model", "fused", "kernels", "loops", "ll", "asm"}));
     command->add_flag("--bench", arguments.bench, "Also measure the speed of both programs");
     addJson(*command, arguments.json);
   });
-  command->footer("Examples:\n  mica diff model model --weights bf16,int8\n  mica diff old-program "
-                  "new-program --text text.txt --bench");
+  command->footer(
+      "Examples:\n  mica diff model model --weights bf16,int8 --stage kernels\n  mica diff "
+      "old-program new-program --text text.txt --bench");
 }
 
 static void addEvalText(CLI::App &command, EvalArguments &arguments) {

@@ -56,7 +56,6 @@ struct RunArguments {
 
 struct InspectArguments {
   ModelArguments model; ///< or a program, in `model.model`
-  std::string graph;
   bool json = false;
 };
 
@@ -67,8 +66,9 @@ struct ExploreArguments {
 };
 
 struct DiffArguments {
-  ModelArguments a, b; ///< or programs
-  std::string text;    ///< a file, or empty
+  ModelArguments a, b;             ///< or programs
+  std::string text;                ///< a file, or empty
+  std::vector<std::string> stages; ///< whose lines are compared
   bool bench = false, json = false;
 };
 
@@ -122,6 +122,12 @@ llvm::Expected<llvm::json::Object> evaluate(const EvalArguments &arguments);
 
 /// Compiles MODEL to an object, of which nothing but the record is kept.
 llvm::Expected<explore::Record> recordModel(const ModelArguments &arguments);
+
+/// Whether the file must be a compiled program, as it is no model.
+bool isProgram(llvm::StringRef path);
+
+/// What a program still knows: the manifest and the hash of its code.
+llvm::Expected<explore::Record> recordProgram(llvm::StringRef path);
 
 /// MODEL as a path: itself, if it exists or cannot be OWNER/NAME; else that model of the hub, which
 /// is pulled, with a progress bar, if it is not there yet.

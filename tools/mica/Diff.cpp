@@ -2,8 +2,6 @@
 
 #include "tools/explore/Diff.h"
 
-#include "backends/runtime/program/ProgramFile.h"
-#include "frontend/formats/gguf/GgufModel.h"
 #include "frontend/support/InputError.h"
 #include "tools/mica/Commands.h"
 #include "tools/support/Support.h"
@@ -18,32 +16,18 @@ using namespace llvm;
 
 namespace mica::tool {
 
-static bool isProgram(StringRef path) {
-  return sys::fs::is_regular_file(path) && !path.ends_with(".mlir") && !isGguf(path);
-}
-
 static Expected<explore::DiffSide> readSide(const ModelArguments &model) {
   explore::DiffSide side{model.model, {}, std::nullopt};
-  std::string manifest;
-  if (isProgram(model.model)) {
-    rt::Result<program::ProgramFile> file = program::ProgramFile::open(model.model);
-    if (!file)
-      return createStringError(model.model + ": " + file.error().message);
-    auto bytes = file->read(program::SectionKind::Manifest);
-    if (!bytes)
-      return createStringError(model.model + ": " + bytes.error().message);
-    manifest.assign(reinterpret_cast<const char *>(bytes->data()), bytes->size());
-  } else {
-    Expected<explore::Record> record = recordModel(model);
-    if (!record)
-      return record.takeError();
-    manifest = record->manifest;
-    side.record = std::move(*record);
-  }
-  Expected<json::Object> parsed = explore::parseManifestJson(manifest, model.model);
+  bool program = isProgram(model.model);
+  Expected<explore::Record> record = program ? recordProgram(model.model) : recordModel(model);
+  if (!record)
+    return record.takeError();
+  Expected<json::Object> parsed = explore::parseManifestJson(record->manifest, model.model);
   if (!parsed)
     return parsed.takeError();
   side.manifest = std::move(*parsed);
+  if (!program)
+    side.record = std::move(*record);
   return side;
 }
 
@@ -111,7 +95,7 @@ static Error writeDiff(const DiffArguments &arguments) {
   Expected<explore::DiffSide> b = readSide(arguments.b);
   if (!b)
     return b.takeError();
-  json::Object diff = explore::diffOf(*a, *b);
+  json::Object diff = explore::diffOf(*a, *b, arguments.stages);
   if (!arguments.text.empty())
     if (Error error = addDivergence(diff, arguments))
       return error;
@@ -134,6 +118,10 @@ int runDiff(DiffArguments arguments) {
   if (!programs && (!arguments.text.empty() || arguments.bench))
     return usage((arguments.bench ? "--bench" : "--text") + Twine(" needs two programs"),
                  "mica diff");
+  for (const ModelArguments *side : {&arguments.a, &arguments.b})
+    if (!arguments.stages.empty() && isProgram(side->model))
+      return report(side->model, inputError(side->model, "is a program, which has no stages",
+                                            "give the model that it was compiled from"));
   if (Error error = writeDiff(arguments))
     return report(arguments.a.model, std::move(error),
                   {arguments.b.model, arguments.text, "--bench"});

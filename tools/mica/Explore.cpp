@@ -1,5 +1,6 @@
 //===- Explore.cpp - mica explore -----------------------------------------===//
 
+#include "tools/explore/Diff.h"
 #include "tools/explore/Page.h"
 #include "tools/explore/ProfileInput.h"
 #include "tools/explore/Recorder.h"
@@ -8,10 +9,10 @@
 #include "tools/support/Support.h"
 
 #include "backends/cpu/driver/TextOutput.h"
+#include "backends/runtime/program/ProgramFile.h"
 #include "backends/runtime/support/SizeText.h"
 #include "frontend/formats/gguf/GgufModel.h"
 #include "frontend/import/ModelInput.h"
-#include "frontend/support/InputError.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -52,10 +53,33 @@ Expected<explore::Record> recordModel(const ModelArguments &arguments) {
   return record;
 }
 
+bool isProgram(StringRef path) {
+  return sys::fs::is_regular_file(path) && !path.ends_with(".mlir") && !isGguf(path);
+}
+
+Expected<explore::Record> recordProgram(StringRef path) {
+  rt::Result<program::ProgramFile> file = program::ProgramFile::open(path.str());
+  if (!file)
+    return createStringError(path + ": " + file.error().message);
+  auto bytes = file->read(program::SectionKind::Manifest);
+  if (!bytes)
+    return createStringError(path + ": " + bytes.error().message);
+  explore::Record record;
+  record.manifest.assign(reinterpret_cast<const char *>(bytes->data()), bytes->size());
+  Expected<json::Object> manifest = explore::parseManifestJson(record.manifest, path);
+  if (!manifest)
+    return manifest.takeError();
+  record.model = manifest->getString("name").value_or("model").str();
+  record.codeHash = file->layout().find(program::SectionKind::Code)->hash;
+  return record;
+}
+
 static Expected<uint64_t> writeExplorePage(const ExploreArguments &arguments) {
   if (Error error = protectModel(arguments.model.model, arguments.output, "-o"))
     return error;
-  Expected<explore::Record> record = recordModel(arguments.model);
+  StringRef model = arguments.model.model;
+  Expected<explore::Record> record =
+      isProgram(model) ? recordProgram(model) : recordModel(arguments.model);
   if (!record)
     return record.takeError();
   json::Value profile = nullptr;
@@ -94,9 +118,9 @@ int runExplore(ExploreArguments arguments) {
     return report(arguments.model.model, path.takeError());
   arguments.model.model = std::move(*path);
   StringRef model = arguments.model.model;
-  if (sys::fs::is_regular_file(model) && !model.ends_with(".mlir") && !isGguf(model))
-    return report(model, inputError(model, "is not a model: a program has no stages",
-                                    "give the model that it was compiled from"));
+  if (std::string given = arguments.model.givenOption(); isProgram(model) && !given.empty())
+    return usage(given + " does not apply to a program; give the model that it was compiled from",
+                 "mica explore");
   Expected<uint64_t> bytes = writeExplorePage(arguments);
   if (!bytes)
     return report(model, bytes.takeError(), {arguments.output, arguments.profile});

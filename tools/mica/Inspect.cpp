@@ -5,10 +5,8 @@
 #include "backends/runtime/commands/Info.h"
 #include "backends/runtime/program/ProgramFile.h"
 #include "backends/runtime/support/Output.h"
-#include "frontend/formats/gguf/GgufModel.h"
 #include "frontend/import/ModelInput.h"
 #include "tools/mica/Commands.h"
-#include "tools/mica/Graph.h"
 #include "tools/mica/ModelFacts.h"
 #include "tools/mica/ModelFiles.h"
 #include "tools/support/Support.h"
@@ -22,21 +20,6 @@ using namespace llvm;
 
 namespace mica::tool {
 
-static Error writeGraph(mlir::ModuleOp module, StringRef model, StringRef path) {
-  if (Error error = protectModel(model, path, "--graph"))
-    return error;
-  std::vector<FunctionGraph> graphs = buildGraphs(module);
-  std::string title = module.getName().value_or("model").str(), text;
-  if (path.ends_with(".dot")) {
-    text = toDot(graphs, title);
-  } else {
-    for (FunctionGraph &graph : graphs)
-      layOut(graph);
-    text = toSvg(graphs, title);
-  }
-  return cpu::writeText(path, text, "--graph");
-}
-
 static Error inspectModel(const InspectArguments &arguments) {
   Expected<cpu::CompileOptions> options = arguments.model.resolve();
   if (!options)
@@ -49,9 +32,6 @@ static Error inspectModel(const InspectArguments &arguments) {
     return input.takeError();
   if (input->storage)
     cpu::chooseWeights(*options, input->storage->bits);
-  if (!arguments.graph.empty())
-    if (Error error = writeGraph(*input->module, arguments.model.model, arguments.graph))
-      return error;
   Expected<ModelFacts> facts = readModelFacts(*input->module, *options);
   if (!facts)
     return facts.takeError();
@@ -75,21 +55,17 @@ static Error inspectProgram(const InspectArguments &arguments) {
 }
 
 int runInspect(InspectArguments arguments) {
-  StringRef graph = arguments.graph;
-  if (!graph.empty() && !graph.ends_with(".svg") && !graph.ends_with(".dot"))
-    return usage("--graph " + graph + " ends neither in .svg nor in .dot", "mica inspect");
   Expected<std::string> path = modelPath(arguments.model.model);
   if (!path)
     return report(arguments.model.model, path.takeError());
   arguments.model.model = std::move(*path);
   StringRef model = arguments.model.model;
-  bool program = sys::fs::is_regular_file(model) && !model.ends_with(".mlir") && !isGguf(model);
-  std::string given = graph.empty() ? arguments.model.givenOption() : "--graph";
-  if (program && !given.empty())
+  bool program = isProgram(model);
+  if (std::string given = arguments.model.givenOption(); program && !given.empty())
     return usage(given + " does not apply to a program; give the model that it was compiled from",
                  "mica inspect");
   if (Error error = program ? inspectProgram(arguments) : inspectModel(arguments))
-    return report(model, std::move(error), graph);
+    return report(model, std::move(error));
   return kDone;
 }
 

@@ -131,10 +131,10 @@ static double logitsFlops(ModuleOp module) {
   return flops;
 }
 
-/// What decoding one token costs: packed matrices are read and multiplied whole, stacks of experts
-/// in part, rows of tables not counted. Prompts need logits of their last row only.
-static json describeCost(ModuleOp module, const json &caches) {
-  double bytes = 0, ofLogits = logitsFlops(module), flops = -ofLogits, share = expertShare(module);
+/// Packed matrices are read whole, stacks of experts in part, rows of tables not counted.
+llvm::StringMap<double> mica::cpu::sharesReadPerToken(ModuleOp module) {
+  llvm::StringMap<double> shares;
+  double share = expertShare(module);
   llvm::StringSet<> tables = tablesOf(module);
   DenseSet<Type> ofExperts = typesOfExperts(module);
   for (auto weight : module.getOps<WeightOp>()) {
@@ -142,7 +142,19 @@ static json describeCost(ModuleOp module, const json &caches) {
     if (!isa_and_nonnull<PackedLayoutAttr>(type.getEncoding()) ||
         tables.contains(weight.getSymName()))
       continue;
-    double part = ofExperts.contains(type) ? share : 1;
+    shares[weight.getSymName()] = ofExperts.contains(type) ? share : 1;
+  }
+  return shares;
+}
+
+/// What decoding one token costs: matrices that are read are multiplied. Prompts need logits of
+/// their last row only.
+static json describeCost(ModuleOp module, const json &caches) {
+  double bytes = 0, ofLogits = logitsFlops(module), flops = -ofLogits;
+  llvm::StringMap<double> shares = sharesReadPerToken(module);
+  for (auto weight : module.getOps<WeightOp>()) {
+    RankedTensorType type = weight.getTensorType();
+    double part = shares.lookup(weight.getSymName());
     bytes += static_cast<double>(getStoredBytes(type)) * part;
     flops += 2 * static_cast<double>(type.getNumElements()) * part;
   }

@@ -6,6 +6,7 @@
 #include "passes/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <nlohmann/json.hpp>
 
@@ -15,6 +16,10 @@ namespace mica::cpu {
 /// for the keys).
 nlohmann::json describeProgram(mlir::ModuleOp module, Precision weights, Precision kv,
                                int64_t maxSeq);
+
+/// At stage `kernels`: the share of each weight that decoding one token reads. Weights that are not
+/// streamed as a whole, such as tables of embeddings, are absent.
+llvm::StringMap<double> sharesReadPerToken(mlir::ModuleOp module);
 
 /// The formats of weights at stage `kernels` that keep the blocks of their checkpoint, each with
 /// the number of tensors.

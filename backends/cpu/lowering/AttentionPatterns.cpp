@@ -36,6 +36,7 @@ static Value launchRopeTable(Launcher &launch, Value positions, Value lengths, i
 
 namespace {
 
+// rope_table(positions) => launch of a kernel that writes cosine and sine of each row
 struct LowerRopeTable : Lowering<RopeTableOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(RopeTableOp op, OpAdaptor operands,
@@ -48,6 +49,8 @@ struct LowerRopeTable : Lowering<RopeTableOp> {
   }
 };
 
+// rope(x, positions) => launches of kernels that write cosine and sine, and rotate the pairs of
+// each row
 struct LowerRope : Lowering<RopeOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(RopeOp op, OpAdaptor operands,
@@ -65,6 +68,7 @@ struct LowerRope : Lowering<RopeOp> {
   }
 };
 
+// sinusoid(positions) => launch of a kernel that writes sine and cosine of each row
 struct LowerSinusoid : Lowering<SinusoidOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(SinusoidOp op, OpAdaptor operands,
@@ -88,6 +92,7 @@ struct LowerSinusoid : Lowering<SinusoidOp> {
   }
 };
 
+// kv_append(x, cache) => launch of a kernel that writes the rows into the cache in place
 struct LowerKvAppend : Lowering<KvAppendOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(KvAppendOp op, OpAdaptor operands,
@@ -107,6 +112,8 @@ struct LowerKvAppend : Lowering<KvAppendOp> {
   }
 };
 
+// qkv_append(qkv, table, k, v) => launch of a kernel that normalizes and rotates q and k, and
+// writes k and v into the caches in place
 struct LowerQkvAppend : Lowering<QkvAppendOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(QkvAppendOp op, OpAdaptor operands,
@@ -138,6 +145,8 @@ struct LowerQkvAppend : Lowering<QkvAppendOp> {
   }
 };
 
+// attention(q, keys, values) => launch of a kernel over heads and tiles of rows; of split tiling,
+// launches over chunks of positions and of what combines them
 struct LowerAttention : Lowering<AttentionOp> {
   using Lowering::Lowering;
 

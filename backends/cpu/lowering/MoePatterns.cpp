@@ -11,6 +11,8 @@ using namespace mica::cpu;
 
 namespace {
 
+// moe_gate(x, gate) => launches of kernels that compute the scores, and select and weigh the
+// experts of each row
 struct LowerMoeGate : Lowering<MoeGateOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(MoeGateOp op, OpAdaptor operands,
@@ -57,6 +59,8 @@ struct LowerMoeGate : Lowering<MoeGateOp> {
   }
 };
 
+// moe_experts(x, experts, weights) => launches of kernels that sort the rows by their experts,
+// multiply them by the experts' matrices, and add up the results
 struct LowerMoeExperts : Lowering<MoeExpertsOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(MoeExpertsOp op, OpAdaptor operands,

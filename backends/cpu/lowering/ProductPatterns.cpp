@@ -12,6 +12,7 @@ using namespace mica::cpu;
 
 namespace {
 
+// embedding(tokens, table) => launch of a kernel that gathers rows
 struct LowerEmbedding : Lowering<EmbeddingOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(EmbeddingOp op, OpAdaptor operands,
@@ -208,6 +209,7 @@ private:
 };
 
 /// linear and lm_head, which has neither bias nor residual.
+/// linear(x, w) => launch of a generated kernel, or exec.matmul, as the op says.
 template <typename Op> struct LowerProduct : Lowering<Op> {
   using Lowering<Op>::Lowering;
   LogicalResult matchAndRewrite(Op op, typename Op::Adaptor operands,
@@ -235,6 +237,7 @@ template <typename Op> struct LowerProduct : Lowering<Op> {
 };
 
 /// Generated at any number of rows, as experts are: the matrices of heads are small.
+/// head_linear(x, w) => launch of a kernel over heads.
 struct LowerHeadLinear : Lowering<HeadLinearOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(HeadLinearOp op, OpAdaptor operands,
@@ -256,6 +259,8 @@ struct LowerHeadLinear : Lowering<HeadLinearOp> {
   }
 };
 
+// gated_linear(x, gate_up) => launch of a kernel that multiplies by both matrices and applies the
+// activation
 struct LowerGatedLinear : Lowering<GatedLinearOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(GatedLinearOp op, OpAdaptor operands,

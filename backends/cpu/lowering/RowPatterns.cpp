@@ -11,6 +11,7 @@ using namespace mica::cpu;
 
 namespace {
 
+// rmsnorm(x, gain) => launch of a kernel over rows
 struct LowerRmsNorm : Lowering<RmsNormOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(RmsNormOp op, OpAdaptor operands,
@@ -30,6 +31,7 @@ struct LowerRmsNorm : Lowering<RmsNormOp> {
   }
 };
 
+// layernorm(x, gain, bias) => launch of a kernel over rows
 struct LowerLayerNorm : Lowering<LayerNormOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(LayerNormOp op, OpAdaptor operands,
@@ -54,6 +56,7 @@ struct LowerLayerNorm : Lowering<LayerNormOp> {
 
 /// An op that computes each element of the result from the same elements of its operands, and from
 /// a number of its own where it has one.
+/// op(x, ...) => launch of a kernel over rows.
 template <typename Op> struct LowerElementwise : Lowering<Op> {
   using Compute = Value (*)(KernelBuilder &, ArrayRef<Value> elements, float number);
   using Number = APFloat (Op::*)();
@@ -83,6 +86,7 @@ template <typename Op> struct LowerElementwise : Lowering<Op> {
 };
 
 /// A cast to quantized rows. Other casts are elementwise.
+/// cast(x) => launch of a kernel that quantizes rows.
 struct LowerQuantize : Lowering<CastOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(CastOp op, OpAdaptor operands,
@@ -100,6 +104,7 @@ struct LowerQuantize : Lowering<CastOp> {
   }
 };
 
+// probe(x) => exec.probe(x)
 struct LowerProbe : Lowering<ProbeOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(ProbeOp op, OpAdaptor operands,
@@ -114,6 +119,7 @@ struct LowerProbe : Lowering<ProbeOp> {
 };
 
 /// An op whose kernel its types describe in full: a task per row of the operand `counted`.
+/// op(x, ...) => launch of the kernel of the op.
 template <typename Op> struct LowerRows : Lowering<Op> {
   using Emit = void (*)(KernelBuilder &, ValueRange);
   LowerRows(const TypeConverter &converter, MLIRContext *context, KernelLibrary &kernels, Emit emit,

@@ -10,6 +10,7 @@ using namespace mica::cpu;
 
 namespace {
 
+// causal_conv1d(x, state) => launch of a kernel that reads and writes the state in place
 struct LowerCausalConv1d : Lowering<CausalConv1dOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(CausalConv1dOp op, OpAdaptor operands,
@@ -37,6 +38,7 @@ struct LowerCausalConv1d : Lowering<CausalConv1dOp> {
   }
 };
 
+// linear_attention(q, k, v, state) => launch of a kernel that updates the state in place
 struct LowerLinearAttention : Lowering<LinearAttentionOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(LinearAttentionOp op, OpAdaptor operands,

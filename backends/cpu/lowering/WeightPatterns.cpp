@@ -43,6 +43,7 @@ static FailureOr<int64_t> offsetOf(Operation *op, FlatSymbolRefAttr symbol) {
 
 namespace {
 
+// get_weight @w => a view of the program's weights at the offset of @w
 struct LowerGetWeight : Lowering<GetWeightOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(GetWeightOp op, OpAdaptor,

@@ -3,7 +3,9 @@
 
 /** Reads the data: base64 of a zlib stream of JSON. */
 async function readData() {
-  const bytes = Uint8Array.from(atob(document.getElementById("data").textContent), each => each.charCodeAt(0));
+  const text = atob(document.getElementById("data").textContent), bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; ++at)
+    bytes[at] = text.charCodeAt(at);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   const data = await new Response(stream).json();
   if (data.version !== 1)
@@ -19,6 +21,7 @@ function prepareStage(stage, index) {
   for (let op = stage.line.length - 1; op >= 0; --op)
     stage.opAt[stage.line[op]] = op;
   stage.opAt[0] = -1;
+  stage.isInferred = new Set(stage.inferred);
 }
 
 /** Of each set of origins, the ops that have it. */
@@ -90,9 +93,10 @@ function relatedTo(stages, index, op) {
 const kindOf = (stage, op) => stage.kinds[stage.kind[op]];
 const placeOf = (stage, op) => stage.places[stage.place[op]];
 
-/** "mica.linear model.layers.*.mlp.down_proj" */
+/** "mica.linear model.layers.*.mlp.down_proj"; of several modules the first, and how many more. */
 function titleOf(stage, op) {
-  return `${kindOf(stage, op)} ${placeOf(stage, op)}`.trim();
+  const [place, ...others] = placeOf(stage, op).split(" ");
+  return `${kindOf(stage, op)} ${place}${others.length ? ` and ${others.length} more` : ""}`.trim();
 }
 
 /** The op that `op` is in that no other one is around. */
@@ -112,6 +116,16 @@ function make(tag, attributes = {}, ...children) {
       element.setAttribute(name, value);
   element.append(...children.filter(each => each !== null && each !== undefined));
   return element;
+}
+
+/** The first symbol in the text of an op, such as the name of a function. */
+function symbolIn(stage, op) {
+  return (stage.lines[stage.line[op] - 1] ?? "").match(/@([\w.$-]+|"[^"]*")/)?.[1];
+}
+
+/** Listeners by which an element without a key of its own acts as a button. */
+function press(action) {
+  return {onclick: action, onkeydown: event => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), action())};
 }
 
 function bytesText(bytes) {

@@ -1,14 +1,17 @@
 "use strict";
-// The graph of a function. Modules of the model are boxes that can be folded; alike layers are one node with a count.
+// The graph of a function or of the model. Modules of the model are boxes that can be folded; alike layers are one node with their number, which
+// can be unfolded in place.
+
+const listOf = words => new Set((words ?? "").split(",").filter(each => each));
 
 class GraphView {
   constructor(page) {
     this.page = page;
     this.title = "Graph";
     this.choices = page.data.stages.filter(stage => stage.operands.length).flatMap(stage => this.functionsOf(stage));
-    this.choice = make("select", {id: "graph-choice", "aria-label": "Function", onchange: () => page.go({graph: this.choice.value, fold: null})},
+    this.choice = make("select", {id: "graph-choice", "aria-label": "Function", onchange: () => page.go({graph: this.choice.value, fold: null, open: null})},
                        ...this.choices.map(each => make("option", {value: each.key}, each.title)));
-    this.foldAll = make("button", {type: "button", id: "fold-all", onclick: () => page.go({fold: this.groups.size === this.folded.size ? null : [...this.groups].join(",")})}, "Fold all");
+    this.foldAll = make("button", {type: "button", id: "fold-all", onclick: () => page.go({fold: this.isAllFolded() ? null : [...this.groups].join(",")})}, "Fold all");
     this.drawing = make("div", {});
     this.element = make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Graph"}, make("div", {class: "bar"}, this.choice, this.foldAll), this.drawing);
     this.detail = make("aside", {"aria-label": "Selected op", tabindex: 0});
@@ -18,8 +21,8 @@ class GraphView {
   functionsOf(stage) {
     const found = [];
     stage.parent.forEach((parent, op) => {
-      if (parent < 0 && kindOf(stage, op) === "func.func") {
-        const name = (stage.lines[stage.line[op] - 1] ?? "").match(/@([\w.$-]+|"[^"]*")/)?.[1] ?? `function ${op}`;
+      if (parent < 0 && kindOf(stage, op) === "func.func" && stage.parent[op + 1] === op) {
+        const name = symbolIn(stage, op) ?? `function ${op}`;
         found.push({key: `${stage.name}:${op}`, stage, op, name, title: `${stage.name}: @${name}`});
       }
     });
@@ -28,76 +31,144 @@ class GraphView {
 
   get chosen() { return this.choices.find(each => each.key === this.page.state.graph) ?? this.choices[0]; }
 
+  isAllFolded() { return this.folded.size > 0 && [...this.groups].every(group => this.folded.has(group)); }
+
   show(main) {
     main.replaceChildren(this.element, this.detail);
     this.update();
   }
 
   update() {
-    const {chosen} = this;
+    const {chosen} = this, focused = this.drawing.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     if (chosen) {
       this.choice.value = chosen.key;
-      this.folded = new Set((this.page.state.fold ?? "").split(",").filter(each => each));
+      this.folded = listOf(this.page.state.fold);
+      this.opened = listOf(this.page.state.open);
       this.drawing.replaceChildren(this.draw(chosen));
-      this.foldAll.textContent = this.folded.size && this.groups.size === this.folded.size ? "Unfold all" : "Fold all";
+      this.foldAll.textContent = this.isAllFolded() ? "Unfold all" : "Fold all";
+      if (focused)
+        [...this.drawing.querySelectorAll("[data-key]")].find(each => each.dataset.key === focused)?.focus();
     }
     showDetail(this.detail, this.page);
   }
 
-  /** The module around the op's own: "self_attn" of "model.layers.*.self_attn.q_proj". */
-  groupOf(stage, op) {
-    const words = placeOf(stage, op).split(" ")[0].split(".");
-    const group = words.length > 1 ? words.at(-2) : "";
-    return /^(\d+|\*|layers|model|)$/.test(group) ? "" : group;
+  /** The op's module and those around it, from outside: ["mlp", "experts", "up_proj"] of "model.layers.*.mlp.experts.up_proj". */
+  modulesOf(stage, op) {
+    return placeOf(stage, op).split(" ")[0].split(".").filter(word => !/^(\d+|\*|layers|model|)$/.test(word));
   }
 
-  /** Nodes by name, and edges between them with the types of the values. */
-  build({stage, op: root}) {
-    const nodes = new Map(), nodeOf = new Map(), edges = new Map();
-    const isHidden = op => /get_weight|select_weight|index_table|arith\.constant|scf\.|\.yield/.test(kindOf(stage, op));
-    let last = null;
-    const inside = [...withBody(stage, root)].filter(op => op !== root);
-    for (const op of inside) {
-      if (isHidden(op))
-        continue;
-      const kind = kindOf(stage, op), callee = kind === "func.call" ? (stage.lines[stage.line[op] - 1] ?? "").match(/@([\w.$-]+|"[^"]*")/)?.[1] : null;
-      if (callee && last?.callee === callee) {
-        // One more layer of the same kind.
-        ++last.count;
-        nodeOf.set(op, last.name);
+  /** Nodes by their names, edges between them with the types of the values, and boxes around them. */
+  build({stage, op}) {
+    const graph = {nodes: new Map(), edges: new Map(), boxes: new Map()};
+    this.groups = new Set();
+    this.addFunction(graph, stage, op, "", null);
+    return graph;
+  }
+
+  isHidden(kind, isInner) { return /get_weight|select_weight|index_table|arith\.constant|scf\.|\.yield/.test(kind) || (isInner && kind === "func.return"); }
+
+  /** Of each op, the boxes that it is in, from outside: modules with modules in them. A box has several ops, and not all of the one around it. */
+  groupsOf(stage, ops, prefix) {
+    const all = new Map(ops.map(op => [op, this.modulesOf(stage, op).map((_, at, words) => prefix + words.slice(0, at + 1).join("."))]));
+    const outer = new Set([...all.values()].flatMap(keys => keys.slice(0, -1))), keysOf = op => all.get(op).filter(key => outer.has(key)), counts = new Map();
+    for (const op of ops)
+      for (const key of keysOf(op))
+        counts.set(key, (counts.get(key) ?? 0) + 1);
+    return new Map(ops.map(op => [op, keysOf(op).filter((key, at, keys) => counts.get(key) > 1 && counts.get(key) < (at ? counts.get(keys[at - 1]) : ops.length))]));
+  }
+
+  /** Adds the ops of a function within the box `outer`. Returns the nodes of its arguments and what its results come from. */
+  addFunction(graph, stage, root, prefix, outer) {
+    const inside = [...withBody(stage, root)].filter(op => op !== root), made = {arguments: new Map(), results: []};
+    const shown = inside.filter(op => !this.isHidden(kindOf(stage, op), outer !== null)), groups = this.groupsOf(stage, shown, prefix);
+    const nodeOf = new Map(), inners = new Map();
+    for (const op of shown) {
+      const callee = kindOf(stage, op) === "func.call" ? this.choices.find(each => each.stage === stage && each.name === symbolIn(stage, op)) : null;
+      if (callee && this.opened.has(callee.name)) {
+        inners.set(op, this.openLayer(graph, stage, op, callee, prefix, outer));
         continue;
       }
-      const group = this.groupOf(stage, op), isFolded = group && this.folded.has(group), name = isFolded ? `group ${group}` : `op ${op}`;
-      nodeOf.set(op, name);
-      if (group)
-        this.groups.add(group);
-      if (isFolded && nodes.has(name)) {
-        ++nodes.get(name).count;
-        continue;
-      }
-      const place = placeOf(stage, op).split(" ").map(each => each.split(".").at(-1)).filter((each, at, all) => each && all.indexOf(each) === at).join(" ");
-      const node = {name, op, group: isFolded ? null : group, callee, count: 1, title: isFolded ? group : callee ? `@${callee}` : kind.replace(/^mica\./, ""), detail: isFolded ? "" : place};
-      nodes.set(name, node);
-      last = callee ? node : null;
+      const keys = groups.get(op), at = keys.findIndex(key => this.folded.has(key)), parents = at < 0 ? keys : keys.slice(0, at);
+      keys.forEach(key => this.groups.add(key));
+      parents.forEach((key, index) => graph.boxes.set(key, {title: key.slice(prefix.length).split(".").at(-1), parent: index ? parents[index - 1] : outer, toggle: () => this.toggle("fold", key)}));
+      const node = at >= 0 ? {name: `fold ${keys[at]}`, group: keys[at], title: keys[at].slice(prefix.length).split(".").at(-1)}
+        : callee ? {name: `${prefix}@${callee.name}`, callee, title: `@${callee.name}`} : {name: `op ${prefix}${op}`, title: kindOf(stage, op).replace(/^mica\./, ""), detail: this.placeText(stage, op)};
+      nodeOf.set(op, node.name);
+      if (!graph.nodes.has(node.name))
+        graph.nodes.set(node.name, {detail: "", ...node, op, box: parents.at(-1) ?? outer, count: 0, weights: new Map()});
+      const known = graph.nodes.get(node.name);
+      known.count += this.timesOf(stage, op);
+      this.addWeights(known, stage, op);
     }
-    for (const op of inside)
-      for (let at = 0; nodeOf.has(op) && at < stage.operands[op].length; at += 2) {
-        const [from, type] = stage.operands[op].slice(at, at + 2);
-        const text = stage.types[type];
-        let source = nodeOf.get(from);
-        if (from <= -2 && this.isDrawn(text, kindOf(stage, op))) {
-          source = `argument ${-2 - from}`;
-          if (!nodes.has(source))
-            nodes.set(source, {name: source, op: root, group: null, count: 1, title: this.argumentOf(stage, root, -2 - from), detail: ""});
-        }
-        if (source && source !== nodeOf.get(op))
-          edges.set(`${source}>${nodeOf.get(op)}`, {from: source, to: nodeOf.get(op), type: text});
+    const sourceOf = (from, result, type, kind) => {
+      if (from > -2)
+        return inners.has(from) ? inners.get(from).results[result] : nodeOf.get(from);
+      if (!this.isDrawn(type, kind))
+        return undefined;
+      const name = `argument ${prefix}${-2 - from}`;
+      made.arguments.set(-2 - from, name);
+      if (!graph.nodes.has(name))
+        graph.nodes.set(name, {name, op: root, isArgument: true, title: this.argumentOf(stage, root, -2 - from), detail: "", box: outer, count: 1, weights: new Map()});
+      return name;
+    };
+    for (const op of inside) {
+      const kind = kindOf(stage, op), operands = stage.operands[op], isReturn = kind === "func.return" && stage.parent[op] === root;
+      for (let at = 0; at < operands.length; at += 3) {
+        const [from, result, number] = operands.slice(at, at + 3), type = stage.types[number];
+        const target = inners.has(op) ? inners.get(op).arguments.get(at / 3) : nodeOf.get(op);
+        if (!target && !isReturn)
+          continue;
+        const source = sourceOf(from, result, type, kind);
+        if (isReturn)
+          made.results[at / 3] = source;
+        // What a layer hands on to the next one of its kind stays in its box.
+        const isLoop = source === target || (inners.has(op) && inners.get(op) === inners.get(from));
+        if (source && target && !isLoop)
+          graph.edges.set(`${source}>${target}`, {from: source, to: target, type});
       }
-    return {nodes, edges};
+    }
+    return made;
+  }
+
+  /** The ops of a layer in a box, once for all calls of it. */
+  openLayer(graph, stage, op, callee, prefix, outer) {
+    const key = `${prefix}@${callee.name}`;
+    let box = graph.boxes.get(key);
+    if (!box) {
+      box = {name: callee.name, parent: outer, count: 0, toggle: () => this.toggle("open", callee.name)};
+      graph.boxes.set(key, box);
+      box.made = this.addFunction(graph, stage, callee.op, `${key}/`, key);
+    }
+    box.count += this.timesOf(stage, op);
+    box.title = `@${callee.name}${box.count > 1 ? ` ×${box.count}` : ""}`;
+    return box.made;
+  }
+
+  /** How often an op is executed: the iterations of the loops around it, whose bounds are constants. */
+  timesOf(stage, op) {
+    let times = 1;
+    for (let loop = stage.parent[op]; loop >= 0; loop = stage.parent[loop])
+      if (kindOf(stage, loop) === "scf.for") {
+        const [begin, end, step] = [0, 3, 6].map(at => Number.parseInt(stage.attributes[stage.operands[loop][at]]?.[1]));
+        times *= Math.ceil((end - begin) / step) || 1;
+      }
+    return times;
+  }
+
+  /** Adds the bytes of the weights that an op takes in one execution, by their formats. */
+  addWeights(node, stage, op) {
+    const operands = stage.operands[op];
+    for (let at = 2; at < operands.length; at += 3) {
+      const [text, shape, format, bytes, per] = stage.types[operands[at]];
+      if (text.startsWith("tensor<") && shape && !per && bytes)
+        node.weights.set(format, (node.weights.get(format) ?? 0) + bytes);
+    }
   }
 
   /** Rows, caches and tokens; weights and other indices of rows are left out. */
-  isDrawn(type, kind) { return type.startsWith("!mica.") || (/^tensor<\?/.test(type) && (kind === "mica.embedding" || !/xi\d+>$/.test(type))); }
+  isDrawn([text], kind) { return text.startsWith("!mica.") || (/^tensor<\?/.test(text) && (kind === "mica.embedding" || !/xi\d+>$/.test(text))); }
+
+  placeText(stage, op) { return placeOf(stage, op).split(" ").map(each => each.split(".").at(-1)).filter((each, at, all) => each && all.indexOf(each) === at).join(" "); }
 
   argumentOf(stage, root, index) {
     const names = (stage.lines[stage.line[root] - 1] ?? "").split("->")[0].match(/%[\w.$-]+(?=:)/g) ?? [];
@@ -105,84 +176,87 @@ class GraphView {
   }
 
   /** "T×256 f32, 1.00 KiB per row" */
-  shapeText(type) {
-    const match = type.match(/^tensor<((?:[?\d]+x)*)([a-z]\w*)/);
-    if (!match)
-      return type.match(/kv_cache<([^,>]*)/)?.[1]?.replaceAll(" x ", "×") ?? "";
-    const sizes = match[1].split("x").filter(each => each), bits = Number(match[2].match(/\d+/)?.[0] ?? 0);
-    const elements = sizes.filter(each => each !== "?").reduce((all, each) => all * Number(each), 1);
-    const bytes = bits ? `, ${bytesText(elements * bits / 8)}${sizes[0] === "?" ? " per row" : ""}` : "";
-    return `${sizes.map(each => each === "?" ? "T" : each).join("×")} ${match[2]}${bytes}`;
+  shapeText([text, shape, format, bytes, per]) { return shape ? `${shape} ${format}${bytes ? `, ${bytesText(bytes)}${per ? ` per ${per}` : ""}` : ""}` : text; }
+
+  /** The lines of a node's text. */
+  linesOf(node) {
+    const title = node.group ? `+ ${node.title} (${node.count} ops)` : node.count > 1 ? `${node.title} ×${node.count}` : node.title;
+    return [title, node.detail, [...node.weights].map(([format, bytes]) => `${format} ${bytesText(bytes)}`).join(", ")].filter(each => each);
   }
 
   draw(chosen) {
-    this.groups = new Set();
-    const {nodes, edges} = this.build(chosen), graph = new dagre.graphlib.Graph({compound: true});
+    const {nodes, edges, boxes} = this.build(chosen), graph = new dagre.graphlib.Graph({compound: true});
     graph.setGraph({rankdir: "TB", nodesep: 24, ranksep: 34, marginx: 8, marginy: 8});
     graph.setDefaultEdgeLabel(() => ({}));
-    const boxes = new Set();
+    for (const key of boxes.keys())
+      graph.setNode(`box ${key}`, {});
+    for (const [key, box] of boxes)
+      if (box.parent !== null)
+        graph.setParent(`box ${key}`, `box ${box.parent}`);
     for (const node of nodes.values()) {
-      graph.setNode(node.name, {width: 32 + 7 * Math.max(node.title.length + (node.count > 1 ? 5 : 0), node.detail.length), height: node.detail ? 40 : 26});
-      if (node.group) {
-        if (!boxes.has(node.group))
-          graph.setNode(`box ${node.group}`, {});
-        boxes.add(node.group);
-        graph.setParent(node.name, `box ${node.group}`);
-      }
+      const lines = this.linesOf(node);
+      graph.setNode(node.name, {width: 36 + 7 * Math.max(...lines.map(line => line.length)), height: 12 + 14 * lines.length});
+      if (node.box !== null)
+        graph.setParent(node.name, `box ${node.box}`);
     }
     for (const edge of edges.values())
       graph.setEdge(edge.from, edge.to, {width: 6.2 * this.shapeText(edge.type).length, height: 14, labelpos: "c"});
     dagre.layout(graph);
     const {width, height} = graph.graph(), parts = [];
-    const press = action => ({onclick: action, onkeydown: event => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), action())});
-    for (const group of boxes) {
-      const box = graph.node(`box ${group}`), left = box.x - box.width / 2, top = box.y - box.height / 2;
-      parts.push(make("svg:rect", {class: "box", x: left, y: top, width: box.width, height: box.height, rx: 6}));
-      parts.push(make("svg:g", {class: "fold", tabindex: 0, role: "button", "aria-label": `Fold ${group}`, "data-group": group, ...press(() => this.toggle(group))},
-                      make("svg:text", {x: left + 6, y: top + 13}, `− ${group}`)));
+    for (const [key, box] of boxes) {
+      const {x, y, width: w, height: h} = graph.node(`box ${key}`), left = x - w / 2, top = y - h / 2;
+      parts.push(make("svg:rect", {class: "box", x: left, y: top, width: w, height: h, rx: 6}));
+      parts.push(make("svg:g", {class: "fold", tabindex: 0, role: "button", "aria-label": `Fold ${box.title}`, "data-group": key, "data-key": `box ${key}`, ...press(box.toggle)},
+                      make("svg:text", {x: left + 6, y: top + 13}, `− ${box.title}`)));
     }
     for (const edge of edges.values()) {
       const {points, x, y} = graph.edge(edge.from, edge.to);
-      parts.push(make("svg:path", {class: "edge", d: `M${points.map(point => `${point.x},${point.y}`).join("L")}`, "marker-end": "url(#arrow)"}, make("svg:title", {}, edge.type)));
+      parts.push(make("svg:path", {class: "edge", d: `M${points.map(point => `${point.x},${point.y}`).join("L")}`, "marker-end": "url(#arrow)"}, make("svg:title", {}, edge.type[0])));
       parts.push(make("svg:text", {class: "shape", x, y: y + 4, "text-anchor": "middle"}, this.shapeText(edge.type)));
     }
     for (const node of nodes.values())
-      parts.push(this.node(chosen, node, graph.node(node.name), press));
-    const svg = make("svg:svg", {id: "graph", viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `Graph of ${chosen.title}`},
+      parts.push(...this.node(chosen, node, graph.node(node.name), edges));
+    return make("svg:svg", {id: "graph", viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `Graph of ${chosen.title}`},
       make("svg:defs", {}, make("svg:marker", {id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto"}, make("svg:path", {d: "M0,0L8,4L0,8z", fill: "var(--quiet)"}))), ...parts);
-    return svg;
   }
 
-  node({stage}, node, {x, y, width, height}, press) {
-    const {state, related} = this.page, isOwn = state.op?.[0] === stage.index, isArgument = node.name.startsWith("argument");
-    const kind = isArgument ? "argument" : isOwn && state.op[1] === node.op ? "selected" : related?.[stage.index].has(node.op) ? "related" : "";
-    const heat = isArgument ? null : this.page.heatOf(stage, node.op);
-    const isGroup = node.name.startsWith("group");
-    const action = () => isGroup ? this.toggle(node.title) : isArgument ? null : this.page.go({op: [stage.index, node.op], value: null});
-    const title = `${isGroup ? "+ " : ""}${node.title}${node.count > 1 && !isGroup ? ` ×${node.count}` : ""}`;
-    const parts = [make("svg:rect", {x: x - width / 2, y: y - height / 2, width, height, rx: 5}),
-                   heat ? make("svg:rect", {class: "heat", x: x - width / 2, y: y - height / 2, width: 8, height, fill: heat}) : null,
-                   make("svg:text", {x, y: y + (node.detail ? -3 : 4), "text-anchor": "middle"}, title)];
-    if (node.detail)
-      parts.push(make("svg:text", {class: "detail", x, y: y + 12, "text-anchor": "middle"}, node.detail));
-    const attributes = isArgument ? {} : {tabindex: 0, role: "button", "aria-label": isGroup ? `Unfold ${node.title}` : `${title} ${node.detail}`.trim(), ...press(action)};
-    const element = make("svg:g", {class: `node ${kind}`, "data-op": isArgument ? undefined : node.op, "data-name": node.name, ...attributes}, ...parts);
-    // A layer is opened by a double click.
-    if (node.callee)
-      element.addEventListener("dblclick", () => this.open(stage, node.callee));
-    return element;
+  /** The elements of a node: itself, and of a layer what unfolds it. */
+  node({stage}, node, {x, y, width, height}, edges) {
+    const {state, related} = this.page, isOwn = state.op?.[0] === stage.index, [title, ...lines] = this.linesOf(node);
+    const kind = node.isArgument ? "argument" : node.group ? "group" : isOwn && state.op[1] === node.op ? "selected" : related?.[stage.index].has(node.op) ? "related" : "";
+    const heat = node.isArgument || node.group ? null : this.page.heatOf(stage, node.op);
+    const action = node.group ? () => this.toggle("fold", node.group) : () => this.page.go({op: [stage.index, node.op], value: null});
+    const label = node.group ? `Unfold ${node.title}` : [title, ...lines].join(" ");
+    const attributes = node.isArgument ? {} : {tabindex: 0, role: "button", "aria-label": label, "data-op": node.op, "data-key": node.name, ...press(action)};
+    const top = y - height / 2, element = make("svg:g", {class: `node ${kind}`, "data-name": node.name, ...attributes},
+      make("svg:rect", {x: x - width / 2, y: top, width, height, rx: 5}), heat ? make("svg:rect", {class: "heat", x: x - width / 2, y: top, width: 8, height, fill: heat}) : null,
+      make("svg:text", {x, y: top + 17, "text-anchor": "middle"}, title), ...lines.map((line, at) => make("svg:text", {class: "detail", x, y: top + 31 + 14 * at, "text-anchor": "middle"}, line)));
+    element.addEventListener("keydown", event => this.follow(event, node, edges));
+    if (!node.callee)
+      return [element];
+    // A layer is shown alone by a double click.
+    element.addEventListener("dblclick", () => this.page.go({graph: node.callee.key, fold: null, open: null}));
+    const unfold = make("svg:g", {class: "unfold", tabindex: 0, role: "button", "aria-label": `Unfold ${node.title}`, "data-callee": node.callee.name, "data-key": `unfold ${node.name}`,
+                                  ...press(() => this.toggle("open", node.callee.name))},
+                        make("svg:rect", {x: x - width / 2, y: top, width: 16, height: 16, rx: 3}), make("svg:text", {x: x - width / 2 + 8, y: top + 12, "text-anchor": "middle"}, "+"));
+    return [element, unfold];
   }
 
-  open(stage, name) {
-    const found = this.choices.find(each => each.stage === stage && each.name === name);
-    if (found)
-      this.page.go({graph: found.key, fold: null});
+  /** Down and up: on to a node that takes a value of this one, or that makes one of its own. */
+  follow(event, node, edges) {
+    const [own, other] = {ArrowDown: ["from", "to"], ArrowUp: ["to", "from"]}[event.key] ?? [];
+    if (!own)
+      return;
+    event.preventDefault();
+    const next = [...edges.values()].filter(edge => edge[own] === node.name).map(edge => [...this.drawing.querySelectorAll(".node[data-key]")].find(each => each.dataset.key === edge[other])).find(each => each);
+    next?.focus();
   }
 
-  toggle(group) {
-    const folded = new Set(this.folded);
-    if (!folded.delete(group))
-      folded.add(group);
-    this.page.go({fold: [...folded].join(",") || null});
+  /** Adds a name to the list `fold` or `open` of the state, or removes it. */
+  toggle(list, name) {
+    const names = listOf(this.page.state[list]);
+    if (!names.delete(name))
+      names.add(name);
+    this.page.go({[list]: [...names].join(",") || null});
   }
 }

@@ -4,8 +4,10 @@
 class Page {
   constructor(data) {
     this.data = data;
-    this.state = {view: "stages", panes: [0, 1, 2], op: null, value: null, query: "", allPasses: false};
-    this.views = {stages: new StagesView(this), passes: new PassesView(this), graph: new GraphView(this), time: new TimeView(this), memory: new MemoryView(this)};
+    this.state = {panes: [], op: null, value: null, query: "", allPasses: false};
+    // A program has no stages.
+    this.views = {...(data.stages.length ? {stages: new StagesView(this), passes: new PassesView(this), graph: new GraphView(this)} : {}),
+                  time: new TimeView(this), memory: new MemoryView(this), overview: new OverviewView(this)};
     this.matches = [];
     this.main = document.getElementById("main");
     document.getElementById("model").textContent = data.model;
@@ -60,10 +62,10 @@ class Page {
     const panes = (words.get("panes") ?? "").split(",").map(named).filter(each => each >= 0).slice(0, 3);
     const [stage, op] = (words.get("op") ?? "").split(":");
     const isOp = named(stage) >= 0 && /^\d+$/.test(op) && Number(op) < stages[named(stage)].line.length;
-    this.state = {view: words.get("view") in this.views ? words.get("view") : "stages", panes: panes.length ? panes : [0, 1, 2].filter(each => each < stages.length),
+    this.state = {view: words.get("view") in this.views ? words.get("view") : stages.length ? "stages" : "overview", panes: panes.length ? panes : [0, 1, 2].filter(each => each < stages.length),
                   op: isOp ? [named(stage), Number(op)] : null, value: words.get("value"), query: words.get("query") ?? "", allPasses: words.has("all"),
                   color: words.get("color"), test: words.get("test"), buffers: words.get("buffers"),
-                  graph: words.get("graph"), fold: words.get("fold")};
+                  graph: words.get("graph"), fold: words.get("fold"), open: words.get("open")};
     this.apply(true);
   }
 

@@ -182,12 +182,16 @@ function linksTo(page, stage, ops) {
   return make("ul", {class: "links"}, ...links);
 }
 
-/** Attributes with what the documentation says of them. */
-function attributesOf(docs) {
-  const rows = [...docs.matchAll(/<tr><td><code>(\w+)<\/code><\/td><td>([^<]*)<\/td><td>([^<]*)<\/td><\/tr>/g)];
+/** The attributes of an op, with what the documentation says of them. */
+function attributesOf(stage, op, docs) {
+  const meanings = new Map([...docs.matchAll(/<tr><td><code>(\w+)<\/code><\/td><td>([^<]*)<\/td><td>([^<]*)<\/td><\/tr>/g)].map(([, name, , meaning]) => [name, meaning]));
+  const given = stage.attributes[op] ?? [], rows = [];
+  for (let at = 0; at < given.length; at += 2)
+    rows.push([given[at], given[at + 1], meanings.get(given[at]) ?? ""]);
   if (!rows.length)
     return [];
-  return [make("h3", {}, "Attributes"), make("table", {}, make("tbody", {}, ...rows.map(([, name, , meaning]) => make("tr", {}, make("th", {scope: "row"}, name), make("td", {}, meaning)))))];
+  return [make("h3", {}, "Attributes"), make("table", {id: "op-attributes"}, make("thead", {}, make("tr", {}, ...["attribute", "value", "meaning"].map(head => make("th", {scope: "col"}, head)))),
+    make("tbody", {}, ...rows.map(([name, value, meaning]) => make("tr", {}, make("th", {scope: "row"}, name), make("td", {}, make("code", {}, value)), make("td", {}, meaning)))))];
 }
 
 function showDetail(place, page) {
@@ -202,6 +206,8 @@ function showDetail(place, page) {
   const parts = [make("h2", {}, kind), make("p", {class: "quiet"}, `stage ${stage.name}, line ${stage.line[op]}`)];
   if (placeOf(stage, op))
     parts.push(make("p", {}, placeOf(stage, op)));
+  if (stage.isInferred.has(op))
+    parts.push(make("p", {class: "quiet", id: "inferred"}, "This instruction has no line of its own; its origins are those of a neighbor."));
   parts.push(make("pre", {id: "op-text"}, (stage.lines[stage.line[op] - 1] ?? "").trim()));
   parts.push(...page.costOf(stage, op));
   page.related.forEach((ops, other) => {
@@ -209,7 +215,8 @@ function showDetail(place, page) {
       return;
     parts.push(make("h3", {}, other < index ? `From ${data.stages[other].name}` : `In ${data.stages[other].name}`), linksTo(page, data.stages[other], ops));
   });
+  parts.push(...attributesOf(stage, op, docs ?? ""));
   if (docs)
-    parts.push(...attributesOf(docs), make("h3", {}, "Documentation"), make("pre", {id: "op-docs"}, docs.split("##### ")[0].replace(/\nTraits:[\s\S]*/, "").trim()));
+    parts.push(make("h3", {}, "Documentation"), make("pre", {id: "op-docs"}, docs.split("##### ")[0].replace(/\nTraits:[\s\S]*/, "").trim()));
   place.replaceChildren(...parts);
 }

@@ -11,7 +11,6 @@ class TimeView {
     const {profile} = page.data;
     this.tests = profile?.tests ?? [];
     this.loops = page.data.stages.findIndex(stage => stage.name === "loops");
-    this.kernels = this.findKernels();
     this.costs = new Map();
     this.test = make("select", {id: "test", "aria-label": "Test", onchange: () => page.go({test: this.test.value})}, ...this.tests.map(test => make("option", {value: test.test}, test.test)));
     this.color = make("select", {id: "color", "aria-label": "Color of ops in all stages", onchange: () => page.go({color: this.color.value})},
@@ -37,6 +36,8 @@ class TimeView {
     });
     return kernels;
   }
+
+  get kernels() { return this.known ??= this.findKernels(); }
 
   get current() { return this.tests.find(test => test.test === this.page.state.test) ?? this.tests.at(-1); }
 
@@ -108,12 +109,12 @@ class TimeView {
   update() {
     const test = this.current;
     if (!test) {
-      this.body.replaceChildren(make("h2", {}, "No profile"), make("p", {}, "Write one by PROGRAM bench --profile-json FILE, and this page again with --profile FILE."), ...this.weightBar());
+      this.body.replaceChildren(make("h2", {}, "No profile"), make("p", {}, "Write one by PROGRAM bench --profile-json FILE, and this page again with --profile FILE."), ...this.tokenBar());
       return;
     }
     this.test.value = test.test;
     this.color.value = this.page.state.color ?? "";
-    this.body.replaceChildren(make("h2", {}, "Roofline"), this.plot(test), make("h2", {}, "Bytes per token"), ...this.bytesBar(test), make("h2", {}, "Kernels"), this.table(test));
+    this.body.replaceChildren(make("h2", {}, "Roofline"), this.plot(test), ...this.tokenBar(), make("h2", {}, "Bytes per token, by kernel"), ...this.bytesBar(test), make("h2", {}, "Kernels"), this.table(test));
   }
 
   /** Selects the body of a kernel, else what runs it. */
@@ -163,16 +164,21 @@ class TimeView {
     return parts.length ? this.stack(parts, "bytes-bar") : [];
   }
 
-  /** Without a profile: the weights, by their last word. */
-  weightBar() {
-    const sums = new Map();
-    for (const [name, , op, , bytes] of this.page.data.weights) {
-      const word = name.replace(/\.(weight|bias)$/, "").split(".").at(-1), known = sums.get(word) ?? [0, op];
-      sums.set(word, [known[0] + bytes, known[1]]);
+  /** What decoding one token reads: the weights by their modules, and the caches of so many positions. */
+  tokenBar() {
+    const {weights, manifest, stages} = this.page.data, sums = new Map(), kernels = stages.findIndex(stage => stage.name === "kernels");
+    for (const [name, , op, , , bytes] of weights) {
+      const word = name.replace(/\.(weight|bias|experts)$/, "").split(".").at(-1), [sum, first] = sums.get(word) ?? [0, op];
+      sums.set(word, [sum + bytes, first]);
     }
-    const kernels = this.page.data.stages.findIndex(stage => stage.name === "kernels");
-    const parts = [...sums].map(([word, [bytes, op]]) => [word, bytes, () => this.page.go({view: "stages", op: [kernels, op], value: null, panes: this.page.panesWith(kernels)})]);
-    return parts.length ? [make("h2", {}, "Bytes of weights"), ...this.stack(parts.sort((a, b) => b[1] - a[1]), "bytes-bar")] : [];
+    const show = op => () => this.page.go({view: "stages", op: [kernels, op], value: null, panes: this.page.panesWith(kernels)});
+    const parts = [...sums].filter(([, [bytes]]) => bytes > 0).map(([word, [bytes, op]]) => [word, bytes, show(op)]).sort((a, b) => b[1] - a[1]);
+    const positions = Math.min(1024, manifest?.max_seq ?? 0), cache = positions * (manifest?.cost?.kv_bytes_per_position ?? 0), other = () => this.page.go({view: "memory"});
+    if (!parts.length && manifest?.cost?.weight_bytes_per_token)
+      parts.push(["weights", manifest.cost.weight_bytes_per_token, other]);
+    if (cache)
+      parts.push([`cache of ${positions} positions`, cache, other]);
+    return parts.length ? [make("h2", {}, "Bytes that a token reads"), ...this.stack(parts, "token-bar")] : [];
   }
 
   table(test) {

@@ -1,0 +1,24 @@
+//===- Types.h - types of values for people ---------------------*- C++ -*-===//
+#ifndef MICA_TOOLS_EXPLORE_TYPES_H
+#define MICA_TOOLS_EXPLORE_TYPES_H
+
+#include "tools/explore/Record.h"
+
+#include "mlir/IR/Types.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace mica::explore {
+
+/// What the printer says.
+template <typename Printed> std::string textOf(const Printed &printed) {
+  std::string text;
+  llvm::raw_string_ostream(text) << printed;
+  return text;
+}
+
+/// Shape, format and bytes of values of a tensor or of a state.
+TypeRecord recordType(mlir::Type type);
+
+} // namespace mica::explore
+
+#endif // MICA_TOOLS_EXPLORE_TYPES_H
