@@ -628,8 +628,7 @@ CASES = {
         | MAMBA
         | MULTIPLIERS
         | {
-            "num_hidden_layers": 4,
-            "layer_types": ["linear_attention", "full_attention", "linear_attention", "linear_attention"],
+            "layer_types": ["linear_attention", "full_attention", "linear_attention"],
             "position_embedding_type": "rope",
             "num_local_experts": 5,
             "num_experts_per_tok": 2,

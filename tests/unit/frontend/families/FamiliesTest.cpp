@@ -367,8 +367,8 @@ TEST(Bamba, HasMambaAndAttention) {
   ASSERT_TRUE(bool(all)) << llvm::toString(all.takeError());
   EXPECT_EQ(all->kinds.size(), 1u);
   EXPECT_FALSE(all->kinds[0].hasAttention()) << "without any rule all layers have Mamba";
-  EXPECT_THAT(llvm::toString(readAs(R"("mamba_n_heads": 9)").takeError()),
-              HasSubstr("has 9 Mamba heads of size 16, expected a size of 128 in all"));
+  EXPECT_THAT(llvm::toString(readAs(R"("mamba_expand": 3)").takeError()),
+              HasSubstr("has 8 Mamba heads of size 16, expected a size of 192 in all"));
 }
 
 TEST(GraniteMoeHybrid, HasASharedNetworkAndPerhapsExperts) {
@@ -399,7 +399,11 @@ TEST(GraniteMoeHybrid, HasASharedNetworkAndPerhapsExperts) {
   EXPECT_THAT(problem(R"("position_embedding_type": "alibi")"),
               HasSubstr("has the position_embedding_type \"alibi\", only rope and nope are "
                         "supported"));
-  EXPECT_THAT(problem(R"("layer_types": ["mamba", "conv", "mamba", "mamba", "mamba"])"),
+  auto other = asFamily("granitemoehybrid", "GraniteMoeHybridForCausalLM",
+                        (mambaSizes + llvm::Twine(R"("layer_types": [
+                            "mamba", "conv", "mamba", "mamba", "mamba"])"))
+                            .str());
+  EXPECT_THAT(llvm::toString(other.takeError()),
               HasSubstr("only full_attention, attention, linear_attention and mamba are "
                         "supported"));
 }
