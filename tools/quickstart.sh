@@ -45,16 +45,16 @@ MICA_ONEDNN_PREFIX=$(tools/setup/onednn.sh 2> /dev/null | tail -n 1)
 export MICA_ONEDNN_PREFIX
 
 if [ -f "$build/build.ninja" ]; then
-  echo "== configure: done before in $build"
+  echo "== configure: already done in $build"
 else
   echo "== configure: CMake writes $build (seconds)"
   quietly configuring cmake --preset release -B "$build"
 fi
 
 if [ -x "$build/bin/mica" ] && [ -x "$build/lib/mica/mica-launcher" ]; then
-  echo "== build: done before; ninja rebuilds what has changed since"
+  echo "== build: already done; ninja rebuilds what has changed"
 else
-  echo "== build: the compiler and the launcher that its programs begin with (10 to 20 minutes on two cores)"
+  echo "== build: the compiler, and the launcher for its programs (10 to 20 minutes on two cores)"
 fi
 quietly building ninja -C "$build" mica mica-launcher
 

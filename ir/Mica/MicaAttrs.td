@@ -365,17 +365,17 @@ def Mica_RollingStateType : TypeDef<Mica_Dialect, "RollingState", [Mica_Sequence
 
 def Mica_RecurrentStateType : TypeDef<Mica_Dialect, "RecurrentState", [Mica_SequenceState]> {
   let mnemonic = "recurrent_state";
-  let summary = "a matrix per head that every position rewrites";
+  let summary = "a matrix per head that every position updates";
   let description = [{
-    `!mica.recurrent_state<10 x 8 x 128 x 64 x f32>` holds, of 10 layers, a matrix [128, 64] for each of 8 heads: what
-    linear attention makes of all positions so far. As a tensor that kept the matrix behind every position it would be
-    `tensor<10x?x?x8x128x64xf32>`, which is what the interpreter has. It is always f32.
+    `!mica.recurrent_state<10 x 8 x 128 x 64 x f32>` holds a matrix [128, 64] for each of 10 layers and 8 heads: the
+    state of linear attention after the last position. The interpreter stores the matrix after every position,
+    `tensor<10x?x?x8x128x64xf32>`. The element type is always f32.
 
-    In memory it is `tensor<10x?x8x28736xf32>`: layers, sequences, heads, and of a head two matrices and a ring of 64
-    slots. Matrices stand at multiples of 32 positions, that behind position 32 c - 1 in place c mod 2. Of the positions
-    since, the ring has what they add: keys, then values, then decays; those of position p are in slot p mod 64. So a
-    matrix is written once in 32 positions, a sequence takes the same memory however long it is, and its last 33
-    positions can be taken back, see [state.md](state.md).
+    In memory it is `tensor<10x?x8x28736xf32>`: layers, sequences, heads, and per head two matrices and a ring of 64
+    slots. Matrices are stored for multiples of 32 positions, the one after position 32 c - 1 in slot c mod 2. The ring
+    holds what later positions add: keys, then values, then decays; those of position p are in slot p mod 64. A
+    matrix is written once per 32 positions, the memory per sequence does not depend on its length, and its last 33
+    positions can be rewound, see [state.md](state.md).
   }];
   let parameters = (ins "int64_t":$layers, "int64_t":$heads, "int64_t":$keyDim, "int64_t":$valueDim,
                         "::mlir::Type":$elementType);

@@ -112,7 +112,7 @@ class Chat(Case):
         self.assertEqual(len(one), 1)
         for text in ('"""\n27 +\n15"""\n', '"""\n27 +\n15\n"""\n', '"""27 +\n15"""'):
             self.assertEqual(self.answers(text), one, text)
-        self.refused(1, ["chat"], 'the conversation ends within a turn that """ began, end it with """', stdin=b'"""27 +\n15')
+        self.refused(1, ["chat"], 'the conversation ends within a """ block; close it with """', stdin=b'"""27 +\n15')
         self.refused(1, ["chat"], "the conversation ends within a turn; leave out the backslash at the end of its last line", stdin=b"27\\\n")
         self.assertEqual(len(self.answers('a\\\nb\nc\n"""\nd\n\ne\n"""\n')), 3)
 
@@ -209,7 +209,7 @@ class Chat(Case):
         self.assertEqual((again["content"], again["prompt_tokens"]), (first["content"], first["prompt_tokens"]))
         self.assertEqual(again["cached_tokens"], again["prompt_tokens"] - 1)
         self.assertEqual(after, self.answers("27 + 15\n1 + 2\n")[1], "the first answer is forgotten")
-        self.refused(1, ["chat"], "there is no answer to regenerate; say something first", stdin=b"/regenerate\n")
+        self.refused(1, ["chat"], "there is no answer to regenerate; send a message first", stdin=b"/regenerate\n")
 
     def test_conversations_are_saved_and_loaded(self):
         path = pathlib.Path(harness.folder("saved")) / "talk.json"
@@ -374,7 +374,7 @@ class Chat(Case):
             self.assertEqual((result["prompt_tokens"], result["text"]), (len(alone["prompt_tokens"]), alone["text"]))
         for request, words in (({"messages": "hi"}, '"messages" is not a list of objects with a role each; write [{"role": "user", "content"'),
                                ({"messages": [{"content": "hi"}]}, '"messages" is not a list of objects with a role each'),
-                               ({"prompt": "x", "tools": []}, 'line 1 of the requests: "tools" go with "messages"'),
+                               ({"prompt": "x", "tools": []}, 'line 1 of the requests: "tools" need "messages", or "prompt" with --chat'),
                                ({"messages": talk, "tools": []}, '"tools" are not a JSON list of objects; write [{'),
                                ({"messages": talk, "prompt": "x"}, 'one of "prompt", "tokens" and "messages" is expected')):
             path.write_text(json.dumps(request))
@@ -398,7 +398,7 @@ class Chat(Case):
             self.assertEqual((result["prompt_tokens"], result["text"]), (len(alone["prompt_tokens"]), alone["text"]))
         path.write_text(json.dumps({"messages": talk}))
         self.refused(1, ["-f", path, "--batch", "1", "--chat", "--system", "s"], built=built,
-                     words='--system goes with "prompt"; write a message with the role "system" instead')
+                     words='--system needs "prompt"; write a message with the role "system" instead')
         path.write_text('{"prompt": 1}')
         self.refused(1, ["-f", path, "--batch", "1", "--chat"], 'line 1 of the requests: "prompt" is not a string', built=built)
         tools.write_text("{}")

@@ -197,7 +197,9 @@ class Refused(Case):
             file.write_text(text, encoding="utf-8")
             self.assertIn(said, self.refused(model, "-o", page, "--profile", file))
         for damage, said in ((lambda t: t.pop("limits"), "a test lacks `test`, `seconds`, `tokens` or `limits`"), (lambda t: t.pop("kernels"), "a test lacks `kernels`"),
-                             (lambda t: t["kernels"][0].pop("kernel"), "a kernel has no name"), (lambda t: t["kernels"][0].update(seconds=-1), "lacks `seconds`")):
+                             (lambda t: t["kernels"][0].pop("kernel"), "a kernel has no name"), (lambda t: t["kernels"][0].update(seconds=-1), "lacks `seconds` of at least 0"),
+                             (lambda t: t["limits"].pop("gb_per_s"), "the limits of a test lack `gb_per_s` above 0"),
+                             (lambda t: t["limits"].update(gflop_per_s=0), "the limits of a test lack `gflop_per_s` above 0")):
             wrong = json.loads(json.dumps(profile))
             damage(wrong["tests"][0])
             file.write_text(json.dumps(wrong), encoding="utf-8")
@@ -284,14 +286,26 @@ class ExplorePage(Case):
             again = Shown(browser, explore(case), fragment)
             self.assertEqual(again.run("return location.hash"), fragment)
             self.assertEqual(len(again.rows("selected")), 1)
+            # A link with a search shows what it names; the matches are marked.
+            linked = Shown(browser, explore(case), "#view=passes&query=o_proj")
+            self.assertEqual(linked.run("return window.page.state.view"), "passes")
+            self.assertRegex(linked.run("return document.getElementById('matches').textContent"), r"^\d+ lines$")
+            page = Shown(browser, explore(case), fragment)
             # Search.
             page.run("""document.getElementById('query').value = 'o_proj';
                         document.getElementById('search').requestSubmit()""")
             self.assertRegex(browser.wait("return document.getElementById('matches').textContent", "matches"), r"^1 of \d+$")
             page.key("n")
             self.assertRegex(page.run("return document.getElementById('matches').textContent"), r"^2 of \d+$")
+            # What is selected after a search is shown, wherever the match is.
+            page.run("window.page.go({panes: [0], op: [0, window.page.data.stages[0].line.length - 1]})")
+            self.assertEqual(len(page.rows("selected")), 1)
             page.key("Escape")
             self.assertEqual(page.rows("selected"), [])
+            # Tabs by arrow keys.
+            page.run("document.getElementById('view-stages').focus()")
+            page.run("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}))")
+            self.assertEqual(page.run("return [window.page.state.view, document.activeElement.id]"), ["passes", "view-passes"])
             # Passes.
             page.key("2")
             self.assertEqual(page.run("return window.page.state.view"), "passes")
@@ -439,6 +453,18 @@ class ExplorePage(Case):
             page.click_row(0, "mica.linear")
             colored += page.run("return [...document.querySelectorAll('.row')].filter(row => row.style.boxShadow).map(row => row.textContent).join()")
             self.assertIn("mica.linear", colored)
+        # A kernel's time is divided among what launches it, as often as it is executed; none of it is lost.
+        seconds, launched, layer, phases = page.run("""
+            const view = window.page.views.time, test = view.current, stage = view.page.data.stages[view.loops], costs = view.costsOf(test)[view.loops];
+            const is = (op, ...kinds) => kinds.includes(kindOf(stage, op)), sum = ops => ops.reduce((all, [, cost]) => all + cost.seconds, 0);
+            const launches = [...costs].filter(([op]) => is(op, "exec.launch", "exec.matmul"));
+            const calls = [...costs].filter(([op]) => is(op, "func.call") && symbolIn(stage, op).includes("layer"));
+            return [test.kernels.reduce((all, each) => all + each.seconds, 0), sum(launches), sum(calls),
+                    [...new Set(launches.map(([op]) => symbolIn(stage, outermost(stage, op)).match(/_(few|several|many)$/)?.[1] ?? ""))]]""")
+        self.assertAlmostEqual(launched / seconds, 1, places=6)
+        # The layers take most of it, and one phase alone is entered.
+        self.assertTrue(0.3 < layer / seconds <= 1.000001, layer / seconds)
+        self.assertEqual(len([phase for phase in phases if phase]), 1, phases)
         # Whatever is executed has a kernel: all time of kernels is that of ops of the model.
         self.assertEqual(page.run("""const view = window.page.views.time, known = view.kernels;
                                      return view.current.kernels.filter(each => !known.get(each.kernel)?.launches.length).map(each => each.kernel)"""), [])
@@ -463,6 +489,9 @@ class ExplorePage(Case):
             self.assertGreater(shown.run("return document.querySelectorAll('#caches tbody tr').length"), 0)
             shown.run("window.page.go({query: 'x'})")
             self.assertEqual(shown.run("return document.getElementById('matches').textContent"), "0 lines")
+            for key in ("+", "-", "3"):
+                shown.key(key)
+            self.assertEqual(shown.run("return [window.page.state.view, window.page.state.panes.length]"), ["overview", 0])
             self.assertEqual(self.violations(browser, shown, ("time", "memory", "overview")), [])
 
     def test_open(self):

@@ -165,7 +165,7 @@ class Handwritten(Case):
         for words in (" 2 3 4 5 6 7 8 9\n a b c d\n", "pp512", "qkv_append", "runs here", "KL(reference || program)", "same top"):
             self.assertIn(words, first)
         self.assertEqual(second.count("mica.qkv_append"), 2 * 1, "after fusion, by mica and by mica-opt")
-        self.assertTrue(pathlib.Path(place, "model.svg").exists())
+        self.assertTrue(pathlib.Path(place, "page.html").exists())
 
     def test_the_readme_s_excerpts_are_what_is_printed(self):
         text = (harness.ROOT / "README.md").read_text(encoding="utf-8")

@@ -138,7 +138,7 @@ class Hub(Case):
         for command in ("inspect", "verify"):
             done = execute([harness.mica, command, "mica-test/none"], env=env, check=False)
             self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 1))
-            self.assertIn(b"mica-test/none: is not a path, and as a model on the hub: ", done.stderr)
+            self.assertIn(b"mica-test/none: is not a path, and cannot be pulled from the hub: ", done.stderr)
         shutil.rmtree(env["HF_HOME"])
 
 

@@ -303,7 +303,7 @@ class Pull(Case):
         self.assertGreater(time.monotonic() - start, 1)
 
     def test_a_hub_that_is_not_there(self):
-        error = self.refused("mica-test/none: is not a path, and as a model on the hub:", "127.0.0.1:9",
+        error = self.refused("mica-test/none: is not a path, and cannot be pulled from the hub:", "127.0.0.1:9",
                              arguments=("compile", "mica-test/none", "-o", self.home / "out"), env={"HF_ENDPOINT": "http://127.0.0.1:9"})
         reason = re.search(r"cannot be read [(](.*)[)];", error)[1]
         self.assertIn(f"cannot be read ({reason}); check the network and HF_ENDPOINT", error)

@@ -46,7 +46,7 @@ class Quickstart(Case):
         self.assertEqual((self.tree / "out/quickstart.log").read_text().count("-- Installing"), 4 * 300)
         # Once more: what is done is said to be done.
         lines = self.run_it().stdout.decode().splitlines()
-        self.assertIn("== configure: done before in out", lines)
+        self.assertIn("== configure: already done in out", lines)
         self.assertIn("== compile: out/demo/minimind-dense is up to date", lines)
 
     def test_a_failure_names_the_log_and_shows_its_end(self):

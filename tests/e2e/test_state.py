@@ -73,7 +73,7 @@ class Windows(Case):
             per_token = sizes[0]["cache_bytes_per_token"]
             self.assertEqual(sizes[1]["cache_bytes"], CONTEXT * per_token)
             self.assertEqual(sizes[0]["cache_bytes"], (CONTEXT + 3 * RING) * per_token // 4, "3 of 4 layers have windows")
-            self.assertIn(f"; layers with a window of 12 keep {RING}\n", ring.run("info").stdout.decode())
+            self.assertIn(f"; layers with a window of 12 cache {RING}\n", ring.run("info").stdout.decode())
             for chunk in chunks:
                 arguments = ("--prefill-chunk", chunk)
                 got, expected = (p.generate([ids, ids[70:]], 4, *arguments) for p in (ring, whole))

@@ -130,21 +130,21 @@ class Verify(Case):
         table = verify(BUNDLED / "minimind-moe", "--text", text, "--weights", "f32", "--positions", 48).stdout.decode()
         for words in ("layer  op", "moe_experts", "attention", "logits", "same top  100.0 %"):
             self.assertIn(words, table)
-        self.assertEqual(table.splitlines()[-1], "verdict   passed: every op is within its bound, logits are within their bound")
+        self.assertEqual(table.splitlines()[-1], "verdict   passed: every op is within its tolerance, logits are within their tolerance")
 
     def test_the_verdict_comes_last(self):
         """It says why logits are not judged where they are not."""
         model = BUNDLED / "minimind-dense"
         broken = spoilt(model, "model.layers.1.mlp.down_proj.weight")
-        ints = "logits have no bound: the error of integers is expected, and measured by `mica eval`"
-        ids = "logits have no bound: predictions for random ids are not meaningful; see --text"
-        stored = "logits have no bound: the models are stored in different formats"
-        good, bad = "passed: every op is within its bound, ", "FAILED: an op exceeds its bound, "
+        ints = "logits are not checked: the error of integers is expected, and measured by `mica eval`"
+        ids = "logits are not checked: predictions for random ids are not meaningful; see --text"
+        stored = "logits are not checked: the models are stored in different formats"
+        good, bad = "passed: every op is within its tolerance, ", "FAILED: an op exceeds its tolerance, "
         gguf = gguf_file.Converter(model, "F16").convert().write(pathlib.Path(harness.folder("f16")) / "model.gguf")
         for arguments, words in ((("--weights", "int8"), good + ints), (("--weights", "int4"), good + ints),
-                                 (("--weights", "bf16"), good + ids), (("--weights", "f32"), good + "logits are within their bound"),
+                                 (("--weights", "bf16"), good + ids), (("--weights", "f32"), good + "logits are within their tolerance"),
                                  (("--weights", "int8", "--against", broken), bad + ints),
-                                 (("--weights", "f32", "--against", broken), bad + "logits exceed their bound"),
+                                 (("--weights", "f32", "--against", broken), bad + "logits exceed their tolerance"),
                                  (("--weights", "f32", "--against", gguf), good + stored)):
             done = verify(model, *arguments, "--positions", 48, check=False)
             self.assertEqual(done.stdout.decode().splitlines()[-1], "verdict   " + words)
@@ -155,7 +155,7 @@ class Verify(Case):
         done = verify(broken, "--against", model, *options, "--positions", 48, "--json", check=False)
         self.assertEqual(done.returncode, 1, done.stderr.decode())
         got = json.loads(done.stdout)
-        self.assertIn(f"exceeds the error that its precision explains, first at {got['fault']}: check that layer's weights and kernels",
+        self.assertIn(f"exceeds the tolerance of its precision, first at {got['fault']}: check that layer's weights and kernels",
                       done.stderr.decode())
         # Where prompts and decoding are computed differently, it says in which.
         self.assertEqual(re.sub(r" \((prompt|decode)\)$", "", got["fault"]), place)

@@ -18,10 +18,16 @@ sys.path.insert(0, str(ROOT / "tests/e2e"))
 from browser import Browser  # noqa: E402
 
 MODEL = ROOT / "tests/models/minimind-dense"
+#: Selects the norm after the attention.
+SELECT = """const stage = window.page.data.stages[0];
+const op = stage.line.findIndex((_, at) => kindOf(stage, at) === "mica.rmsnorm" && placeOf(stage, at).endsWith("post_attention_layernorm"));
+if (op < 0) throw new Error("no such op");
+window.page.go({op: [0, op]});
+"""
 #: Of each picture its size, the state of the page, and what is done before it is taken.
 PICTURES = {
-    "stages": (1180, 460, "panes=model,kernels,asm&op=model:62", ""),
-    "graph": (1180, 620, "view=graph&open=dense_layer&fold=@dense_layer/self_attn", "window.page.go({op: [0, 62]}); window.page.views.graph.element.scrollTop = 170"),
+    "stages": (1180, 460, "panes=model,kernels,asm", SELECT),
+    "graph": (1180, 620, "view=graph&open=dense_layer&fold=@dense_layer/self_attn", SELECT + "window.page.views.graph.element.scrollTop = 170"),
     "time": (1180, 560, "view=time&test=tg32", ""),
     "memory": (1180, 700, "view=memory&buffers=dense_layer_few", ""),
 }

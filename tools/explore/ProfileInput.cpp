@@ -20,6 +20,9 @@ static std::string wrongTest(const json::Value &value) {
   if (!test || !test->getString("test") || !test->getNumber("seconds") ||
       !test->getNumber("tokens") || !test->getObject("limits"))
     return "a test lacks `test`, `seconds`, `tokens` or `limits`";
+  for (const char *key : {"gb_per_s", "gflop_per_s"})
+    if (test->getObject("limits")->getNumber(key).value_or(0) <= 0)
+      return ("the limits of a test lack `" + Twine(key) + "` above 0").str();
   const json::Array *kernels = test->getArray("kernels");
   if (!kernels)
     return "a test lacks `kernels`";
@@ -28,8 +31,10 @@ static std::string wrongTest(const json::Value &value) {
     if (!kernel || !kernel->getString("kernel"))
       return "a kernel has no name";
     for (const char *key : {"launches", "seconds", "bytes", "flops"})
-      if (std::optional<double> number = kernel->getNumber(key); !number || *number < 0)
-        return ("the kernel `" + *kernel->getString("kernel") + "` lacks `" + key + "`").str();
+      if (kernel->getNumber(key).value_or(-1) < 0)
+        return ("the kernel `" + *kernel->getString("kernel") + "` lacks `" + key +
+                "` of at least 0")
+            .str();
   }
   return {};
 }

@@ -95,9 +95,9 @@ static void addExplore(CLI::App &app, ExploreArguments &arguments) {
       "explore",
       "Write a web page that shows what the compiler did, from the model to the machine code");
   arguments.model.addTo(*command, std::string(modelHelp) + hubHelp +
-                                      "; or a program, of which the manifest is shown");
+                                      "; or a program, whose manifest is shown");
   rt::addGroup(*command, outputGroup, [&] {
-    command->add_option("-o,--output", arguments.output, "The page; it needs no network")
+    command->add_option("-o,--output", arguments.output, "Output file; the page needs no network")
         ->type_name("FILE.html");
     command
         ->add_option("--profile", arguments.profile,
@@ -119,7 +119,7 @@ static void addForBoth(CLI::App &app, const char *name, std::string ModelArgumen
            arguments.a.*member = values.front();
            arguments.b.*member = values.back();
          },
-         what + "; two, separated by a comma: of A and of B")
+         what + "; two, separated by a comma, are for A and B")
       ->type_name("FORMAT")
       ->delimiter(',')
       ->expected(1, 2)

@@ -35,7 +35,7 @@ static Expected<explore::DiffSide> readSide(const ModelArguments &model) {
 static Expected<json::Object> measureSpeed(const std::string &program) {
   SmallString<128> output;
   if (std::error_code failed = sys::fs::createTemporaryFile("mica-diff", "json", output))
-    return inputError("--bench", "no temporary file can be made (" + failed.message() + ")",
+    return inputError("--bench", "cannot create a temporary file (" + failed.message() + ")",
                       "set TMPDIR to a folder with room");
   FileRemover remover(output);
   std::string message;
@@ -45,7 +45,7 @@ static Expected<json::Object> measureSpeed(const std::string &program) {
   if (sys::ExecuteAndWait(path, {path, "bench", "--json", "--repeat", "3"}, std::nullopt, redirects,
                           0, 0, &message) != 0)
     return inputError(program, "cannot be measured" + Twine(message.empty() ? "" : ": ") + message,
-                      "run its `bench`");
+                      "run `PROGRAM bench` to see why");
   ErrorOr<std::unique_ptr<MemoryBuffer>> text = MemoryBuffer::getFile(output);
   Expected<json::Value> parsed = json::parse(text ? (*text)->getBuffer() : StringRef());
   if (!parsed)

@@ -206,9 +206,9 @@ static std::string countsText(const std::map<std::string, int64_t> &counts) {
 
 /// The target and what its kernels are made of.
 static std::string targetText(const cpu::TargetDescription &target) {
-  return target.cpu + ": vectors of " + std::to_string(target.vectorBits) + " bits" +
-         (target.bf16Dot ? ", dot products of bf16" : "") +
-         (target.int8Dot ? ", dot products of int8" : "") + (target.tiles ? ", AMX tiles" : "");
+  return target.cpu + ": " + std::to_string(target.vectorBits) + "-bit vectors" +
+         (target.bf16Dot ? ", bf16 dot products" : "") +
+         (target.int8Dot ? ", int8 dot products" : "") + (target.tiles ? ", AMX tiles" : "");
 }
 
 std::string toText(const ModelFacts &facts) {

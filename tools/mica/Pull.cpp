@@ -59,7 +59,7 @@ Expected<std::string> modelPath(const std::string &model) {
   std::string message = toString(path.takeError());
   StringRef reason = message;
   reason.consume_front(model + ": ");
-  return createStringError(model + ": is not a path, and as a model on the hub: " + reason);
+  return createStringError(model + ": is not a path, and cannot be pulled from the hub: " + reason);
 }
 
 int runPull(const PullArguments &arguments) {

@@ -260,12 +260,12 @@ int runVerify(VerifyArguments arguments, const char *argv0) {
     return printed;
   if (const Comparison *fault = verification.findings.firstFault())
     return report(arguments.model.model,
-                  createStringError("exceeds the error that its precision explains, first at " +
+                  createStringError("exceeds the tolerance of its precision, first at " +
                                     verification.findings.placeOf(*fault) +
                                     ": check that layer's weights and kernels"));
   // No test: no known model has such logits while all of its ops are within their bounds.
   return report(arguments.model.model,
-                createStringError("its logits exceed the error that its precision explains; choose "
+                createStringError("its logits exceed the tolerance of its precision; choose "
                                   "more bits with --weights or --kv"));
 }
 

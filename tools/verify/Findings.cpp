@@ -42,11 +42,12 @@ bool Findings::logitsPassed() const {
 bool Findings::passed() const { return !firstFault() && logitsPassed(); }
 
 std::string Findings::verdict() const {
-  std::string ops = firstFault() ? "an op exceeds its bound" : "every op is within its bound";
+  std::string ops =
+      firstFault() ? "an op exceeds its tolerance" : "every op is within its tolerance";
   std::string ofTheLogits = !bounds.checksLogits()
-                                ? "logits have no bound: " + bounds.reasonUnchecked.str()
-                            : logitsPassed() ? "logits are within their bound"
-                                             : "logits exceed their bound";
+                                ? "logits are not checked: " + bounds.reasonUnchecked.str()
+                            : logitsPassed() ? "logits are within their tolerance"
+                                             : "logits exceed their tolerance";
   return (passed() ? "passed: " : "FAILED: ") + ops + ", " + ofTheLogits;
 }
 
@@ -111,7 +112,7 @@ std::string Findings::toText() const {
                    comparison.layer < 0 ? std::string("-") : std::to_string(comparison.layer),
                    comparison.name, comparison.own.largest, comparison.own.nmse,
                    comparison.fromF32.nmse,
-                   comparison.own.nmse <= bounds.op ? "" : "  <- exceeds the bound");
+                   comparison.own.nmse <= bounds.op ? "" : "  <- exceeds the tolerance");
   if (nearTies + nearTiesOfModel > 0)
     out << formatv(
         "near-tied routing, resolved as in the program: {0} rows of ops, {1} of the logits\n",

@@ -135,9 +135,9 @@ BatchRequest RequestReader::read(const Json &json) {
   auto find = [&](const char *key) { return json.contains(key) ? &json[key] : nullptr; };
   const Json *tools = find("tools"), *text = find("prompt"), *messages = find("messages");
   if (tools && !messages && !(text && arguments.chat))
-    throw Bad{"\"tools\" go with \"messages\""};
+    throw Bad{"\"tools\" need \"messages\", or \"prompt\" with --chat"};
   if (messages && arguments.system)
-    throw Bad{"--system goes with \"prompt\"; write a message with the role \"system\" instead"};
+    throw Bad{"--system needs \"prompt\"; write a message with the role \"system\" instead"};
   if (const Json *ids = find("tokens"))
     request.prompt = idsOf(*ids);
   else if (text && !arguments.chat)

@@ -206,7 +206,7 @@ void addTests(std::vector<BenchTest> &tests, const BenchArguments &arguments, co
 Status checkText(const std::vector<BenchTest> &tests, const BenchArguments &arguments,
                  const Manifest &m) {
   if (arguments.lookup == 0)
-    return Error{"--tokens is the text of tests with drafts; give --lookup"};
+    return Error{"--tokens is the text of --lookup tests; give --lookup N"};
   for (int32_t token : arguments.text)
     if (token >= m.vocab)
       return Error{"token " + std::to_string(token) +

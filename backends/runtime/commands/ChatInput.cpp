@@ -38,7 +38,7 @@ Result<std::optional<std::string>> ChatInput::readTurn(std::string text) {
       return std::optional<std::string>();
     if (line->kind == Line::EndOfInput)
       return Error{fenced
-                       ? "the conversation ends within a turn that \"\"\" began, end it with "
+                       ? "the conversation ends within a \"\"\" block; close it with "
                          "\"\"\""
                        : "the conversation ends within a turn; leave out the backslash at the end "
                          "of its last line"};

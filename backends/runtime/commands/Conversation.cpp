@@ -196,7 +196,7 @@ Result<Conversation::Answer> Conversation::ask(Message message, const Listener &
 
 Result<Conversation::Answer> Conversation::regenerate(const Listener &listener) {
   if (said.size() < 2 || said.back().role != "assistant" || said[said.size() - 2].role == "system")
-    return Error{"there is no answer to regenerate; say something first"};
+    return Error{"there is no answer to regenerate; send a message first"};
   std::vector<Message> before = said;
   said.pop_back();
   Message last = std::move(said.back());

@@ -82,7 +82,7 @@ std::string windowWords(const Manifest &m, int64_t promptRows) {
     int64_t kept = positionsOfCache(m, cache, promptRows);
     if (cache.window == 0 || cache.slots > 0 || kept >= m.maxSeq)
       continue;
-    std::string words = "; layers with a window of " + std::to_string(cache.window) + " keep " +
+    std::string words = "; layers with a window of " + std::to_string(cache.window) + " cache " +
                         std::to_string(kept);
     if (text.find(words) == text.npos)
       text += words;
@@ -107,7 +107,7 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Che
   for (const auto &[role, type] : m.rows)
     rows += (rows.empty() ? "" : ", ") + role + " " + type;
   if (!rows.empty())
-    line("rows", rows);
+    line("activations", rows);
   line("vocabulary", std::to_string(m.vocab));
   line("context", std::to_string(m.maxSeq) + " positions, " + size(cacheBytesPerToken(m)) +
                       " each, " + size(cacheBytesPerSequence(m, promptRows)) + " for all" +
@@ -116,8 +116,8 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Che
     line("state", size(bytes) + " per sequence, of any length");
   for (int64_t threshold : m.ropeLengthThresholds)
     if (threshold < m.maxSeq)
-      line("frequencies", "of rope change beyond " + std::to_string(threshold) +
-                              " positions; the KV cache is then recomputed");
+      line("rope", "frequencies change beyond " + std::to_string(threshold) +
+                       " positions; the KV cache is then recomputed");
   bool tokenizer = file.layout().find(program::SectionKind::Tokenizer) != nullptr;
   line("tokenizer", tokenizer ? "yes" : "no, use --tokens");
   bool forTools = m.chat && m.chat->toolTemplate;

@@ -109,7 +109,7 @@ llvm::Error RopeScalingReader::checkUnused(const GgufRopeKey &key,
                            hints::otherModel);
   return inputError(keys.path(),
                     "has " + inQuotes(keys.named(key.name)) + ", which a rope scaling of type " +
-                        type + " has not",
+                        type + " does not have",
                     hints::otherModel);
 }
 

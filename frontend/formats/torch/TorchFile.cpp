@@ -118,7 +118,7 @@ llvm::Expected<std::vector<TensorInfo>> readTorchFile(llvm::ArrayRef<uint8_t> by
   // torch can be configured not to compute checksums, and then writes 0.
   uint32_t crc = entries->lookup(*folder + "/data.pkl").crc;
   if (crc != 0 && crc != llvm::crc32(pickle))
-    return inputError(path, "has a pickle that its checksum does not agree with", hints::fetch);
+    return inputError(path, "has a pickle that does not match its checksum", hints::fetch);
   auto tensors = readTorchPickle(pickle, path);
   if (!tensors)
     return tensors.takeError();

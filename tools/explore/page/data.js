@@ -106,6 +106,17 @@ function outermost(stage, op) {
   return op;
 }
 
+/** How often a function executes an op of it: the iterations of the loops around the op, whose bounds are constants. */
+function iterationsAround(stage, op) {
+  let times = 1;
+  for (let loop = stage.parent[op]; loop >= 0; loop = stage.parent[loop])
+    if (kindOf(stage, loop) === "scf.for") {
+      const [begin, end, step] = [0, 3, 6].map(at => Number.parseInt(stage.attributes[stage.operands[loop]?.[at]]?.[1]));
+      times *= Math.ceil((end - begin) / step) || 1;
+    }
+  return times;
+}
+
 /** An element with attributes, listeners (`onclick`) and children; text is never markup. */
 function make(tag, attributes = {}, ...children) {
   const element = tag.startsWith("svg:") ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4)) : document.createElement(tag);

@@ -97,7 +97,7 @@ class GraphView {
       if (!graph.nodes.has(node.name))
         graph.nodes.set(node.name, {detail: "", ...node, op, box: parents.at(-1) ?? outer, count: 0, weights: new Map()});
       const known = graph.nodes.get(node.name);
-      known.count += this.timesOf(stage, op);
+      known.count += iterationsAround(stage, op);
       this.addWeights(known, stage, op);
     }
     const sourceOf = (from, result, type, kind) => {
@@ -139,20 +139,9 @@ class GraphView {
       graph.boxes.set(key, box);
       box.made = this.addFunction(graph, stage, callee.op, `${key}/`, key);
     }
-    box.count += this.timesOf(stage, op);
+    box.count += iterationsAround(stage, op);
     box.title = `@${callee.name}${box.count > 1 ? ` ×${box.count}` : ""}`;
     return box.made;
-  }
-
-  /** How often an op is executed: the iterations of the loops around it, whose bounds are constants. */
-  timesOf(stage, op) {
-    let times = 1;
-    for (let loop = stage.parent[op]; loop >= 0; loop = stage.parent[loop])
-      if (kindOf(stage, loop) === "scf.for") {
-        const [begin, end, step] = [0, 3, 6].map(at => Number.parseInt(stage.attributes[stage.operands[loop][at]]?.[1]));
-        times *= Math.ceil((end - begin) / step) || 1;
-      }
-    return times;
   }
 
   /** Adds the bytes of the weights that an op takes in one execution, by their formats. */

@@ -37,9 +37,11 @@ class Page {
     document.getElementById("theme").textContent = dark ? "Light" : "Dark";
   }
 
-  /** Changes the state: the fragment, and with it the page. */
-  go(changes) {
+  /** Changes the state: the fragment, and with it the page. `match` is the match of the search that the change shows. */
+  go(changes, match = null) {
     Object.assign(this.state, changes);
+    if ("op" in changes || match)
+      this.current = match;
     const {view, panes, op, value, query, allPasses, ...rest} = this.state;
     const words = new URLSearchParams({view, panes: panes.map(each => this.data.stages[each].name).join(",")});
     if (op)
@@ -53,6 +55,8 @@ class Page {
     if (fragment !== location.hash)
       history.pushState(null, "", fragment);
     this.apply("query" in changes);
+    if (changes.query)
+      this.step(1);
   }
 
   /** The state that the fragment names; what it names wrongly is left out. */
@@ -62,7 +66,7 @@ class Page {
     const panes = (words.get("panes") ?? "").split(",").map(named).filter(each => each >= 0).slice(0, 3);
     const [stage, op] = (words.get("op") ?? "").split(":");
     const isOp = named(stage) >= 0 && /^\d+$/.test(op) && Number(op) < stages[named(stage)].line.length;
-    this.state = {view: words.get("view") in this.views ? words.get("view") : stages.length ? "stages" : "overview", panes: panes.length ? panes : [0, 1, 2].filter(each => each < stages.length),
+    this.state = {view: Object.hasOwn(this.views, words.get("view") ?? "") ? words.get("view") : stages.length ? "stages" : "overview", panes: panes.length ? panes : [0, 1, 2].filter(each => each < stages.length),
                   op: isOp ? [named(stage), Number(op)] : null, value: words.get("value"), query: words.get("query") ?? "", allPasses: words.has("all"),
                   color: words.get("color"), test: words.get("test"), buffers: words.get("buffers"),
                   graph: words.get("graph"), fold: words.get("fold"), open: words.get("open")};
@@ -107,8 +111,6 @@ class Page {
     }
     this.matched = new Set(this.matches.map(([stage, line]) => `${stage}:${line}`));
     document.getElementById("matches").textContent = words ? `${this.matches.length} lines` : "";
-    if (this.matches.length)
-      queueMicrotask(() => this.step(1));
   }
 
   isMatch(stage, line) { return this.matched?.has(`${stage}:${line}`) ?? false; }
@@ -117,10 +119,9 @@ class Page {
     if (!this.matches.length)
       return;
     this.at = (this.at + by + this.matches.length) % this.matches.length;
-    this.current = this.matches[this.at];
     document.getElementById("matches").textContent = `${this.at + 1} of ${this.matches.length}`;
-    const [stage, line] = this.current, op = this.data.stages[stage].opAt[line];
-    this.go({view: "stages", panes: this.panesWith(stage), ...(op >= 0 ? {op: [stage, op], value: null} : {})});
+    const [stage, line] = this.matches[this.at], op = this.data.stages[stage].opAt[line];
+    this.go({view: "stages", panes: this.panesWith(stage), ...(op >= 0 ? {op: [stage, op], value: null} : {})}, [stage, line]);
   }
 
   key(event) {
@@ -133,8 +134,13 @@ class Page {
     }
     if (event.target.matches("input, select, textarea"))
       return;
-    const views = Object.keys(this.views), {panes} = this.state;
-    if (event.key === "/") {
+    const views = Object.keys(this.views), {panes} = this.state, turn = {ArrowRight: 1, ArrowLeft: -1}[event.key];
+    if (turn && event.target.matches("[role=tab]")) {
+      event.preventDefault();
+      const next = views[(views.indexOf(this.state.view) + turn + views.length) % views.length];
+      this.go({view: next});
+      this.views[next].tab.focus();
+    } else if (event.key === "/") {
       event.preventDefault();
       this.query.focus();
     } else if (event.key === "n" || event.key === "N") {
@@ -143,7 +149,7 @@ class Page {
       document.getElementById("theme").click();
     } else if (views[event.key - 1]) {
       this.go({view: views[event.key - 1]});
-    } else if (event.key === "+" && panes.length < 3) {
+    } else if (event.key === "+" && panes.length && panes.length < 3) {
       this.go({panes: [...panes, Math.min(panes.at(-1) + 1, this.data.stages.length - 1)]});
     } else if (event.key === "-" && panes.length > 1) {
       this.go({panes: panes.slice(0, -1)});
@@ -158,5 +164,6 @@ class Page {
 
 readData().then(data => {
   window.page = new Page(data);
-  document.documentElement.dataset.ready = String(Math.round(performance.now()));
+  // Ready when it has been painted once.
+  requestAnimationFrame(() => setTimeout(() => document.documentElement.dataset.ready = String(Math.round(performance.now()))));
 }).catch(error => document.getElementById("main").replaceChildren(make("p", {role: "alert"}, `This page cannot be shown: ${error.message}`)));

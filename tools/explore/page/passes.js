@@ -5,7 +5,7 @@ class PassesView {
   constructor(page) {
     this.page = page;
     this.title = "Passes";
-    this.all = make("button", {type: "button", "aria-pressed": "false", onclick: () => page.go({allPasses: !page.state.allPasses})}, "Also those that changed nothing");
+    this.all = make("button", {type: "button", "aria-pressed": "false", onclick: () => page.go({allPasses: !page.state.allPasses})}, "Show passes without changes");
     this.list = make("div", {});
     this.element = make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Passes"}, make("div", {class: "bar"}, this.all), this.list);
   }

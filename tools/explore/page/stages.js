@@ -98,9 +98,12 @@ class Pane {
     const [begin] = this.functionOf(number), {stage} = this;
     for (let at = number; at >= begin; --at) {
       const line = stage.lines[at - 1], op = stage.opAt[at];
-      const results = line.split(" = ")[0];
-      const isResult = line.includes(" = ") && (results.match(/%[\w.$-]+/g) ?? []).includes(value);
-      if (op >= 0 && (isResult || (at === begin && line.includes(value)))) {
+      const names = text => (text.match(/%[\w.$-]+/g) ?? []).includes(value);
+      const isResult = line.includes(" = ") && names(line.split(" = ")[0]);
+      // What a loop counts and carries, and arguments of a function.
+      const loop = line.match(/scf\.(?:for|forall|parallel) (.*?)(?: to |$)/)?.[1] ?? "", carried = line.match(/iter_args\(([^)]*)\)/)?.[1] ?? "";
+      const isArgument = names(loop.split(" = ")[0]) || names(carried.replace(/= %[\w.$-]+(#\d+)?/g, ""));
+      if (op >= 0 && (isResult || isArgument || (at === begin && names(line)))) {
         this.page.go({op: [stage.index, op], value});
         return;
       }
@@ -198,8 +201,8 @@ function showDetail(place, page) {
   const {state, data} = page;
   if (!state.op) {
     place.replaceChildren(make("h2", {}, "Nothing selected"),
-      make("p", {}, "Select a line: what it was made of and what it became is highlighted in the other stages. Select a value to find the op that makes it."),
-      make("p", {class: "quiet"}, "Keys: / search, n and N next and previous match, arrows or j and k the next op, 1 to 9 views, + and − panes, t theme, Escape nothing."));
+      make("p", {}, "Select a line to highlight its origins and its results in the other stages. Select a value to find the op that defines it."),
+      make("p", {class: "quiet"}, "Keys: / search, n and N next and previous match, arrows or j and k the next op, 1 to 9 views, + and − panes, t theme, Escape clears the selection."));
     return;
   }
   const [index, op] = state.op, stage = data.stages[index], kind = kindOf(stage, op), docs = data.docs[kind];

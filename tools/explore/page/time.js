@@ -41,7 +41,41 @@ class TimeView {
 
   get current() { return this.tests.find(test => test.test === this.page.state.test) ?? this.tests.at(-1); }
 
-  /** Of each stage: op => {seconds, bytes, flops} of the kernels that it takes part in. What several ops launch is divided evenly. */
+  /** Functions of stage `loops` by name: their op, the calls of them, and the kernels that they launch. */
+  get functions() {
+    if (this.knownFunctions)
+      return this.knownFunctions;
+    const found = this.knownFunctions = new Map(), stage = this.page.data.stages[this.loops];
+    stage?.parent.forEach((parent, op) => parent < 0 && kindOf(stage, op) === "func.func" && found.set(symbolIn(stage, op), {op, calls: [], kernels: []}));
+    const byOp = new Map([...found.values()].map(each => [each.op, each]));
+    stage?.kind.forEach((_, op) => kindOf(stage, op) === "func.call" && found.get(symbolIn(stage, op))?.calls.push(op));
+    for (const [name, {launches}] of this.kernels)
+      launches.forEach(launch => byOp.get(outermost(stage, launch))?.kernels.push(name));
+    return found;
+  }
+
+  /** How often a test executes an op of stage `loops`, relative to others: 0 in functions that it does not enter, of whose kernels some have no time. */
+  executionsOf(test, ran, op) {
+    const stage = this.page.data.stages[this.loops], root = outermost(stage, op), own = [...this.functions.values()].find(each => each.op === root);
+    if (!own || own.kernels.some(name => !ran.has(name)))
+      return 0;
+    const calls = own.calls.reduce((sum, call) => sum + this.executionsOf(test, ran, call), 0);
+    return iterationsAround(stage, op) * (own.calls.length ? calls : 1);
+  }
+
+  /** Calls of stage `loops` within which an op of it is executed. */
+  callsAround(op) {
+    const stage = this.page.data.stages[this.loops], root = outermost(stage, op), own = [...this.functions.values()].find(each => each.op === root);
+    return (own?.calls ?? []).flatMap(call => [call, ...this.callsAround(call)]);
+  }
+
+  /** The launches of a kernel with the share of its time that each has: in proportion to how often it is executed. */
+  sharesOf(test, ran, launches) {
+    const counts = launches.map(launch => this.executionsOf(test, ran, launch)), sum = counts.reduce((all, each) => all + each, 0);
+    return launches.map((launch, at) => [launch, sum ? counts[at] / sum : 1 / launches.length]).filter(([, share]) => share > 0);
+  }
+
+  /** Of each stage: op => {seconds, bytes, flops} of the kernels that it takes part in; a call has those of the function. */
   costsOf(test) {
     if (this.costs.has(test.test))
       return this.costs.get(test.test);
@@ -52,14 +86,16 @@ class TimeView {
         cost[key] += kernel[key] * share;
       all[stage].set(op, cost);
     };
+    const ran = new Set(test.kernels.filter(each => each.launches > 0).map(each => each.kernel));
     for (const kernel of test.kernels) {
       const {body, launches} = this.kernels.get(kernel.kernel) ?? {body: -1, launches: []};
-      for (const launch of launches) {
-        add(this.loops, launch, kernel, 1 / launches.length);
-        for (let at = this.loops, ops = new Set([launch]); stages[at].from >= 0; at = stages[at].from) {
+      for (const [launch, share] of this.sharesOf(test, ran, launches)) {
+        let ops = new Set([launch, ...this.callsAround(launch).filter(call => this.executionsOf(test, ran, call) > 0)]);
+        ops.forEach(op => add(this.loops, op, kernel, share));
+        for (let at = this.loops; stages[at].from >= 0; at = stages[at].from) {
           ops = originsOf(stages[at], ops);
           for (const op of ops)
-            add(stages[at].from, op, kernel, 1 / launches.length);
+            add(stages[at].from, op, kernel, share);
         }
       }
       if (body < 0)
@@ -87,8 +123,10 @@ class TimeView {
       return null;
     if (color === "roofline")
       return cost.bytes || cost.flops ? `hsl(${Math.round(120 * Math.min(1, this.roofline(test, cost)))} 75% 45%)` : null;
-    const key = color === "time" ? "seconds" : "bytes", most = costs[key] ??= Math.max(...[...costs.values()].map(each => each[key]));
-    return `hsl(12 85% 48% / ${(0.12 + 0.88 * cost[key] / most).toFixed(3)})`;
+    const key = color === "time" ? "seconds" : "bytes", stages = this.page.data.stages;
+    // A call has the sum of many ops: it does not set the scale.
+    const most = costs[key] ??= Math.max(...[...costs].filter(([each]) => kindOf(stages[stage.index], each) !== "func.call").map(([, each]) => each[key]));
+    return `hsl(12 85% 48% / ${(0.12 + 0.88 * Math.min(1, cost[key] / most)).toFixed(3)})`;
   }
 
   costOf(stage, op) {
@@ -178,7 +216,7 @@ class TimeView {
       parts.push(["weights", manifest.cost.weight_bytes_per_token, other]);
     if (cache)
       parts.push([`cache of ${positions} positions`, cache, other]);
-    return parts.length ? [make("h2", {}, "Bytes that a token reads"), ...this.stack(parts, "token-bar")] : [];
+    return parts.length ? [make("h2", {}, "Bytes read per token"), ...this.stack(parts, "token-bar")] : [];
   }
 
   table(test) {

@@ -573,7 +573,7 @@ TEST_F(GgufConfig, RefusesUnknownRope) {
   file.string("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.yarn_beta_fast", 1);
   EXPECT_THAT(problem(),
               HasSubstr("has \"llama.rope.scaling.yarn_beta_fast\", which a rope scaling "
-                        "of type linear has not"));
+                        "of type linear does not have"));
   file = whole;
   file.f32("llama.rope.scaling.factor", 2).f32("llama.rope.scale_linear", 2);
   EXPECT_THAT(problem(),

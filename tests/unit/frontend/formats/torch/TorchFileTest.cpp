@@ -124,7 +124,7 @@ TEST(TorchFile, RefusesArchivesThatAreNotWhole) {
   ZipMember changed = whole;
   changed.crc = 1;
   EXPECT_EQ(problem({changed, data}),
-            "m.bin: has a pickle that its checksum does not agree with; fetch it again");
+            "m.bin: has a pickle that does not match its checksum; fetch it again");
   changed.crc = 0;
   EXPECT_EQ(problem({changed, data}), "") << "none was computed";
   data.crc = 1;
