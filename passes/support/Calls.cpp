@@ -75,7 +75,8 @@ void mica::convertStates(ModuleOp module, llvm::function_ref<Type(SequenceState,
     Type element;
     if (auto read = dyn_cast<ReadsState>(op))
       element = cast<SequenceState>(read.getState().getType()).getElementType();
-    else if (op->hasTrait<OpTrait::SameOperandsAndResultElementType>())
+    else if (isa_and_nonnull<MicaDialect>(op->getDialect()) &&
+             op->hasTrait<OpTrait::SameOperandsAndResultElementType>())
       element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
     if (element)
       for (Value result : op->getResults())
