@@ -54,10 +54,14 @@ class TimeView {
     return found;
   }
 
-  /** How often a test executes an op of stage `loops`, relative to others: 0 in functions that it does not enter, of whose kernels some have no time. */
+  /**
+   * How often a test executes an op of stage `loops`, relative to others: 0 in functions that it does not enter. These are functions of whose
+   * kernels some have no time, and, as generating one sequence takes one row at a time, those for more rows.
+   */
   executionsOf(test, ran, op) {
     const stage = this.page.data.stages[this.loops], root = outermost(stage, op), own = [...this.functions.values()].find(each => each.op === root);
-    if (!own || own.kernels.some(name => !ran.has(name)))
+    const hasMoreRows = /^tg\d+(@d\d+)?$/.test(test.test) && /_(several|many)$/.test(symbolIn(stage, root));
+    if (!own || hasMoreRows || own.kernels.some(name => !ran.has(name)))
       return 0;
     const calls = own.calls.reduce((sum, call) => sum + this.executionsOf(test, ran, call), 0);
     return iterationsAround(stage, op) * (own.calls.length ? calls : 1);
