@@ -67,14 +67,22 @@ struct InsertProbes : mica::impl::InsertProbesBase<InsertProbes> {
   using InsertProbesBase::InsertProbesBase;
 
   void runOnOperation() override {
+    // Layers first: the final norm may be called what one in a layer is.
+    llvm::StringMap<int> ofLayers;
+    SmallVector<func::FuncOp> others;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      if (of == Probed::Results)
-        showResults(function);
-      else
+      if (of != Probed::Results)
         showProductRows(function);
+      else if (layerOf(function))
+        for (const auto &name : showResults(function, {}))
+          ofLayers[name.first()] = std::max(ofLayers[name.first()], name.second);
+      else
+        others.push_back(function);
     }
+    for (func::FuncOp function : others)
+      showResults(function, ofLayers);
   }
 
   /// All products of the same rows then multiply what one probe has shown.
@@ -103,9 +111,9 @@ struct InsertProbes : mica::impl::InsertProbesBase<InsertProbes> {
     return rows && rows.getRank() == 2 && rows.getElementType().isFloat();
   }
 
-  static void showResults(func::FuncOp function) {
+  /// Numbers names on from `counts`. Returns the counts with those of this function.
+  static llvm::StringMap<int> showResults(func::FuncOp function, llvm::StringMap<int> counts) {
     Value layer = layerOf(function);
-    llvm::StringMap<int> counts;
     SmallVector<Operation *> ops;
     function.walk([&](Operation *op) { ops.push_back(op); });
     for (Operation *op : ops)
@@ -125,6 +133,7 @@ struct InsertProbes : mica::impl::InsertProbesBase<InsertProbes> {
         auto probe = ProbeOp::create(builder, op->getLoc(), result.getType(), result, name, layer);
         result.replaceAllUsesExcept(probe.getResult(), probe);
       }
+    return counts;
   }
 };
 } // namespace
