@@ -61,6 +61,6 @@ if error=$("$work/moved/bin/mica" compile "$model" -o other 2>&1); then
   fail "compiles without its launcher"
 fi
 case $error in
-  "mica: error: $work/moved/lib/mica/mica-launcher: is missing, "*) ;;
+  "mica: error: $work/moved/lib/mica/mica-launcher: is missing; "*) ;;
   *) fail "without its launcher: $error" ;;
 esac

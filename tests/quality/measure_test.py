@@ -212,10 +212,10 @@ class Measure(unittest.TestCase):
     def test_the_compiler_warns_with_the_figures_of_the_page(self):
         page = (measure.ROOT / "docs/quality.md").read_text(encoding="utf-8")
         section = page[page.index("## SmolLM2"):]
-        source = (measure.ROOT / "tools/mica/CompileSummary.cpp").read_text(encoding="utf-8")
-        costs = re.findall(r'case Precision::Int(\d):\s+return calibrated \? "(\S*)" : "(\S+)";', source)
+        source = (measure.ROOT / "passes/support/Precision.cpp").read_text(encoding="utf-8")
+        costs = re.findall(r'\{"(\d)-bit integers[^{]*\{"(\S+)", "(\S*)", "\S*"\}\}', source)
         self.assertEqual([bits for bits, *_ in costs], ["8", "4"])
-        for bits, calibrated, plain in costs:
+        for bits, plain, calibrated in costs:
             for option, figure in ("", plain), (" --calibrate TEXT", calibrated):
                 row = f"--weights int{bits}{option}"
                 found = re.search(rf"\| `{row}` \|[^|]*\|[^|]*\| (\S+) ", section)
