@@ -26,9 +26,10 @@ func.func private @layer(%x: tensor<?x32xf32>, %layer: index, %norm: tensor<32xf
   return %b : tensor<?x32xbf16>
 }
 
+// Outside of layers, numbers go on from those of the layers: a probe is known by its name and by how often it was met.
 // CHECK-LABEL: func.func @main(
 // CHECK: mica.rmsnorm
-// CHECK-NEXT: %[[LAST:.*]] = mica.probe %{{.*}} "rmsnorm norm" : tensor<?x32xf32>
+// CHECK-NEXT: %[[LAST:.*]] = mica.probe %{{.*}} "rmsnorm norm (3)" : tensor<?x32xf32>
 // CHECK-NEXT: return %[[LAST]]
 func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
   %norm = mica.get_weight @model.norm.weight : tensor<32xf32>
