@@ -92,6 +92,10 @@ def check_variant(mica, scratch, name, mention, spoil, after):
     return faults
 
 
+#: More bytes than a small model's code has, and fewer than a page.
+PAGE_LIMIT = 150 << 10
+
+
 def refused_target(mica, scratch, kind, prepare, limit=None, reason="", hint="", command="program"):
     """The whole model into a target that cannot or must not be written. `prepare` returns its path."""
     work = os.path.join(scratch, f"target-{kind}-{command}")
@@ -100,7 +104,8 @@ def refused_target(mica, scratch, kind, prepare, limit=None, reason="", hint="",
     model.Folder().write(path)
     output = prepare(work, "target.html")
     before = listing(work)
-    result = compile_model(mica, path, output, limit, command)
+    # Before the page is written, the model's code is linked, in a file of memory to which the limit applies as well.
+    result = compile_model(mica, path, output, limit if command != "page" else limit and PAGE_LIMIT, command)
     mention = f"{output}: cannot be written ({reason}); {hint}choose another -o\n" if reason else output
     faults = list(faults_of(result, mention))
     if listing(work) != before:
