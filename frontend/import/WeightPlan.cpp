@@ -223,7 +223,7 @@ void LayerLister::attention() {
   });
 }
 
-/// The rows of `index`, gate or up, in the tensor of both; none where each has one of its own.
+/// The rows of `index`, gate or up, in the tensor of both; none if they are separate tensors.
 std::optional<LayerLister::Rows> LayerLister::rowsOfGateUp(int64_t index,
                                                            const DenseConfig &config) {
   if (names.gateUp.empty())

@@ -1,7 +1,7 @@
 //===- Precision.h - numeric formats of weights and caches ------*- C++ -*-===//
 //
 // One row per precision of weights and caches, by the name that options and manifests use. The
-// compiler adds types and figures of its own in passes/support/Precision.cpp.
+// compiler adds types and measured costs in passes/support/Precision.cpp.
 //
 // Free of LLVM and MLIR.
 //

@@ -104,8 +104,10 @@ def refused_target(mica, scratch, kind, prepare, limit=None, reason="", hint="",
     model.Folder().write(path)
     output = prepare(work, "target.html")
     before = listing(work)
-    # Before the page is written, the model's code is linked, in a file of memory to which the limit applies as well.
-    result = compile_model(mica, path, output, limit if command != "page" else limit and PAGE_LIMIT, command)
+    if limit and command == "page":
+        # Before the page is written, the model's code is linked, in a file of memory to which the limit applies as well.
+        limit = PAGE_LIMIT
+    result = compile_model(mica, path, output, limit, command)
     mention = f"{output}: cannot be written ({reason}); {hint}choose another -o\n" if reason else output
     faults = list(faults_of(result, mention))
     if listing(work) != before:

@@ -30,7 +30,7 @@ static llvm::Error replaceText(llvm::StringRef file, llvm::StringRef result) {
   auto text = llvm::MemoryBuffer::getFile(result);
   if (!text)
     return llvm::createFileError(result, text.getError());
-  // The file that a symbolic link stands for is replaced, not the link.
+  // The target of a symbolic link is replaced, not the link.
   llvm::SmallString<128> target;
   if (std::error_code error = fs::real_path(file, target))
     return llvm::createFileError(file, error);

@@ -368,22 +368,19 @@ void addServeLimits(CLI::App &app, ServeArguments &serve) {
                  "Maximum number of open connections")
       ->capture_default_str()
       ->transform(wholeNumber(1, 1 << 20));
-  app.add_option("--receive-timeout", serve.receiveTimeout,
-                 "Seconds for a request's header to arrive, and for its body")
-      ->capture_default_str()
-      ->transform(wholeNumber(1, maxCount));
-  app.add_option("--idle-timeout", serve.idleTimeout,
-                 "Seconds until a connection without a request is closed")
-      ->capture_default_str()
-      ->transform(wholeNumber(1, maxCount));
-  app.add_option("--request-timeout", serve.requestTimeout,
-                 "Time limit of a request in seconds; 0: none")
-      ->capture_default_str()
-      ->transform(wholeNumber(0, maxCount));
-  app.add_option("--drain-seconds", serve.drainSeconds,
-                 "Seconds that running requests have to finish after SIGTERM or Ctrl-C")
-      ->capture_default_str()
-      ->transform(wholeNumber(0, maxCount));
+  auto addSeconds = [&app](const char *name, int64_t &seconds, int64_t min, const char *help) {
+    app.add_option(name, seconds, help)
+        ->capture_default_str()
+        ->transform(wholeNumber(min, maxCount));
+  };
+  addSeconds("--receive-timeout", serve.receiveTimeout, 1,
+             "Seconds for a request's header to arrive, and for its body");
+  addSeconds("--idle-timeout", serve.idleTimeout, 1,
+             "Seconds until a connection without a request is closed");
+  addSeconds("--request-timeout", serve.requestTimeout, 0,
+             "Time limit of a request in seconds; 0: none");
+  addSeconds("--drain-seconds", serve.drainSeconds, 0,
+             "Seconds that running requests have to finish after SIGTERM or Ctrl-C");
 }
 
 CLI::App *addServe(CLI::App &app, ServeArguments &serve) {

@@ -78,7 +78,7 @@ const std::map<std::string_view, Api::Route> &Api::routes() {
 }
 
 /// From the table of routes, and that of the fields of requests.
-void Api::openApi(const HttpRequest &, std::shared_ptr<Exchange> exchange) {
+void Api::openApi(HttpRequest &, std::shared_ptr<Exchange> exchange) {
   Json paths = Json::object();
   for (const auto &[path, route] : routes()) {
     Json error = {{"description", "An error"},
@@ -179,12 +179,13 @@ void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
 }
 
 template <std::invocable<const std::string &> Read, typename Act>
-void Api::readBody(const HttpRequest &request, const std::shared_ptr<Exchange> &exchange, Read read,
+void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange, Read read,
                    Act act) {
   constexpr size_t kLargeBody = 64 << 10; // about a millisecond to parse and to tokenize
   if (request.body.size() <= kLargeBody)
     return act(read(request.body));
-  reader.add([body = request.body, exchange, read = std::move(read), act = std::move(act)] {
+  reader.add([body = std::move(request.body), exchange, read = std::move(read),
+              act = std::move(act)] {
     try {
       auto result = std::make_shared<std::invoke_result_t<Read, const std::string &>>(read(body));
       exchange->post([result, act] { act(std::move(*result)); });
@@ -194,8 +195,7 @@ void Api::readBody(const HttpRequest &request, const std::shared_ptr<Exchange> &
   });
 }
 
-void Api::complete(Endpoint endpoint, const HttpRequest &request,
-                   std::shared_ptr<Exchange> exchange) {
+void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exchange> exchange) {
   auto read = [this, endpoint](const std::string &body) {
     return parseCompletionRequest(endpoint, body, model);
   };
@@ -221,7 +221,7 @@ void Api::abort() {
 }
 
 /// The web page, which may run and load what the server itself gives, and nothing else.
-void Api::page(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
+void Api::page(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
   static constexpr const char *policy =
       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri "
       "'none'; form-action 'none'; frame-ancestors 'none'";
@@ -247,24 +247,24 @@ Json Api::modelEntry() const {
             {"chat", model.chatTemplate != nullptr}}}};
 }
 
-void Api::models(const HttpRequest &, std::shared_ptr<Exchange> exchange) {
+void Api::models(HttpRequest &, std::shared_ptr<Exchange> exchange) {
   exchange->reply(
       {.body = toJsonText({{"object", "list"}, {"data", Json::array({modelEntry()})}})});
 }
 
-void Api::oneModel(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
+void Api::oneModel(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
   std::string name = request.path.substr(kModelPrefix.size());
   if (name != model.name)
     return replyError(exchange, unknownModel(name, model));
   exchange->reply({.body = toJsonText(modelEntry())});
 }
 
-void Api::health(const HttpRequest &, std::shared_ptr<Exchange> exchange) {
+void Api::health(HttpRequest &, std::shared_ptr<Exchange> exchange) {
   exchange->reply({.status = draining ? 503u : 200u,
                    .body = toJsonText({{"status", draining ? "draining" : "ready"}})});
 }
 
-void Api::metricsText(const HttpRequest &, std::shared_ptr<Exchange> exchange) {
+void Api::metricsText(HttpRequest &, std::shared_ptr<Exchange> exchange) {
   size_t unfinished = engine.unfinished(), running = std::min(unfinished, engine.numSlots());
   exchange->reply(
       {.contentType = routes().at("/metrics").contentType,
@@ -287,17 +287,19 @@ static std::variant<Json, ApiError> onlyField(const std::string &body, const cha
   return Json((*json)[name]);
 }
 
-static void replyResult(const std::shared_ptr<Exchange> &exchange,
-                        const std::variant<Json, ApiError> &result) {
-  if (const auto *error = std::get_if<ApiError>(&result))
-    return replyError(exchange, *error);
-  exchange->reply({.body = toJsonText(std::get<Json>(result))});
+void Api::replyRead(HttpRequest &request, const std::shared_ptr<Exchange> &exchange,
+                    BodyReader read) {
+  readBody(
+      request, exchange, [this, read](const std::string &body) { return (this->*read)(body); },
+      [exchange](const auto &result) {
+        if (const auto *error = std::get_if<ApiError>(&result))
+          return replyError(exchange, *error);
+        exchange->reply({.body = toJsonText(std::get<Json>(result))});
+      });
 }
 
-void Api::tokenize(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
-  auto read = [this](const std::string &body) { return tokensOf(body); };
-  readBody(request, exchange, read,
-           [exchange](const auto &result) { replyResult(exchange, result); });
+void Api::tokenize(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
+  replyRead(request, exchange, &Api::tokensOf);
 }
 
 std::variant<Json, ApiError> Api::tokensOf(const std::string &body) const {
@@ -314,10 +316,8 @@ std::variant<Json, ApiError> Api::tokensOf(const std::string &body) const {
   return Json{{"tokens", *tokens}};
 }
 
-void Api::detokenize(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
-  auto read = [this](const std::string &body) { return textOf(body); };
-  readBody(request, exchange, read,
-           [exchange](const auto &result) { replyResult(exchange, result); });
+void Api::detokenize(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
+  replyRead(request, exchange, &Api::textOf);
 }
 
 std::variant<Json, ApiError> Api::textOf(const std::string &body) const {

@@ -37,7 +37,7 @@ public:
   void abort();
 
 private:
-  using Handler = void (Api::*)(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
+  using Handler = void (Api::*)(HttpRequest &request, std::shared_ptr<Exchange> exchange);
   struct Route {
     const char *method;
     Handler handler;
@@ -51,32 +51,35 @@ private:
   static const std::map<std::string_view, Route> &routes();
 
   bool isAllowed(const std::string &authorization) const;
-  /// Calls `act` with what `read` makes of a request's body, on the server's thread. `read` is
-  /// called on another thread where the body is so large that others' answers would wait for it; it
-  /// may use what does not change after construction.
+  /// Calls `act` with what `read` makes of a request's body, which it may take, on the server's
+  /// thread. `read` is called on another thread where the body is so large that others' answers
+  /// would wait for it; it may use what does not change after construction.
   template <std::invocable<const std::string &> Read, typename Act>
-  void readBody(const HttpRequest &request, const std::shared_ptr<Exchange> &exchange, Read read,
+  void readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange, Read read,
                 Act act);
-  void complete(Endpoint endpoint, const HttpRequest &request, std::shared_ptr<Exchange> exchange);
+  void complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exchange> exchange);
 
-  void chatCompletions(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
+  void chatCompletions(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
     complete(Endpoint::ChatCompletions, request, std::move(exchange));
   }
-  void completions(const HttpRequest &request, std::shared_ptr<Exchange> exchange) {
+  void completions(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
     complete(Endpoint::Completions, request, std::move(exchange));
   }
+  using BodyReader = std::variant<Json, ApiError> (Api::*)(const std::string &body) const;
+  /// Replies with what `read` makes of a request's body; see readBody.
+  void replyRead(HttpRequest &request, const std::shared_ptr<Exchange> &exchange, BodyReader read);
   Json modelEntry() const;
   /// {"tokens": [...]} and {"content": TEXT} of the bodies of /tokenize and /detokenize.
   std::variant<Json, ApiError> tokensOf(const std::string &body) const;
   std::variant<Json, ApiError> textOf(const std::string &body) const;
-  void models(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
-  void oneModel(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
-  void health(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
-  void metricsText(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
-  void tokenize(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
-  void page(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
-  void openApi(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
-  void detokenize(const HttpRequest &request, std::shared_ptr<Exchange> exchange);
+  void models(HttpRequest &request, std::shared_ptr<Exchange> exchange);
+  void oneModel(HttpRequest &request, std::shared_ptr<Exchange> exchange);
+  void health(HttpRequest &request, std::shared_ptr<Exchange> exchange);
+  void metricsText(HttpRequest &request, std::shared_ptr<Exchange> exchange);
+  void tokenize(HttpRequest &request, std::shared_ptr<Exchange> exchange);
+  void page(HttpRequest &request, std::shared_ptr<Exchange> exchange);
+  void openApi(HttpRequest &request, std::shared_ptr<Exchange> exchange);
+  void detokenize(HttpRequest &request, std::shared_ptr<Exchange> exchange);
 
   ServedModel model;
   EngineThread &engine;

@@ -237,7 +237,7 @@ static int hexDigit(char c) {
 }
 
 /// The path of a request's target, which is a path with a query or, as proxies get it, a whole URL
-/// (RFC 9112, 3.2). A percent sign without two digits stands for itself.
+/// (RFC 9112, 3.2). A percent sign that two digits do not follow is kept.
 static std::string pathOf(std::string_view target) {
   for (std::string_view scheme : {"http://", "https://"})
     if (beast::iequals(target.substr(0, scheme.size()), scheme)) {

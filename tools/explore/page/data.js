@@ -134,7 +134,7 @@ function symbolIn(stage, op) {
   return (stage.lines[stage.line[op] - 1] ?? "").match(/@([\w.$-]+|"[^"]*")/)?.[1];
 }
 
-/** Listeners by which an element without a key of its own acts as a button. */
+/** Listeners that make an element act as a button. */
 function press(action) {
   return {onclick: action, onkeydown: event => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), action())};
 }

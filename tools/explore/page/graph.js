@@ -231,7 +231,7 @@ class GraphView {
     return [element, unfold];
   }
 
-  /** Down and up: on to a node that takes a value of this one, or that makes one of its own. */
+  /** Arrow keys: down to a user of this node, up to the definition of an operand. */
   follow(event, node, edges) {
     const [own, other] = {ArrowDown: ["from", "to"], ArrowUp: ["to", "from"]}[event.key] ?? [];
     if (!own)

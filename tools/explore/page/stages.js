@@ -210,7 +210,7 @@ function showDetail(place, page) {
   if (placeOf(stage, op))
     parts.push(make("p", {}, placeOf(stage, op)));
   if (stage.isInferred.has(op))
-    parts.push(make("p", {class: "quiet", id: "inferred"}, "This instruction has no line of its own; its origins are those of a neighbor."));
+    parts.push(make("p", {class: "quiet", id: "inferred"}, "This instruction has no debug line; its origins are inferred from a neighbor."));
   parts.push(make("pre", {id: "op-text"}, (stage.lines[stage.line[op] - 1] ?? "").trim()));
   parts.push(...page.costOf(stage, op));
   page.related.forEach((ops, other) => {

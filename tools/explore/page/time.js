@@ -41,36 +41,40 @@ class TimeView {
 
   get current() { return this.tests.find(test => test.test === this.page.state.test) ?? this.tests.at(-1); }
 
-  /** Functions of stage `loops` by name: their op, the calls of them, and the kernels that they launch. */
-  get functions() {
-    if (this.knownFunctions)
-      return this.knownFunctions;
-    const found = this.knownFunctions = new Map(), stage = this.page.data.stages[this.loops];
-    stage?.parent.forEach((parent, op) => parent < 0 && kindOf(stage, op) === "func.func" && found.set(symbolIn(stage, op), {op, calls: [], kernels: []}));
-    const byOp = new Map([...found.values()].map(each => [each.op, each]));
-    stage?.kind.forEach((_, op) => kindOf(stage, op) === "func.call" && found.get(symbolIn(stage, op))?.calls.push(op));
+  /** Functions of stage `loops` by their op: their name, the calls of them, and the kernels that they launch. */
+  findFunctions() {
+    const functions = new Map(), byName = new Map(), stage = this.page.data.stages[this.loops];
+    stage?.parent.forEach((parent, op) => {
+      if (parent >= 0 || kindOf(stage, op) !== "func.func")
+        return;
+      const made = {name: symbolIn(stage, op), calls: [], kernels: []};
+      functions.set(op, made);
+      byName.set(made.name, made);
+    });
+    stage?.kind.forEach((_, op) => kindOf(stage, op) === "func.call" && byName.get(symbolIn(stage, op))?.calls.push(op));
     for (const [name, {launches}] of this.kernels)
-      launches.forEach(launch => byOp.get(outermost(stage, launch))?.kernels.push(name));
-    return found;
+      launches.forEach(launch => functions.get(outermost(stage, launch))?.kernels.push(name));
+    return functions;
   }
+
+  /** The function that an op of stage `loops` is in. */
+  functionOf(op) { return (this.functions ??= this.findFunctions()).get(outermost(this.page.data.stages[this.loops], op)); }
 
   /**
    * How often a test executes an op of stage `loops`, relative to others: 0 in functions that it does not enter. These are functions of whose
    * kernels some have no time, and, as generating one sequence takes one row at a time, those for more rows.
    */
   executionsOf(test, ran, op) {
-    const stage = this.page.data.stages[this.loops], root = outermost(stage, op), own = [...this.functions.values()].find(each => each.op === root);
-    const hasMoreRows = /^tg\d+(@d\d+)?$/.test(test.test) && /_(several|many)$/.test(symbolIn(stage, root));
-    if (!own || hasMoreRows || own.kernels.some(name => !ran.has(name)))
+    const own = this.functionOf(op), hasOneRow = /^tg\d+(@d\d+)?$/.test(test.test);
+    if (!own || (hasOneRow && /_(several|many)$/.test(own.name)) || own.kernels.some(name => !ran.has(name)))
       return 0;
     const calls = own.calls.reduce((sum, call) => sum + this.executionsOf(test, ran, call), 0);
-    return iterationsAround(stage, op) * (own.calls.length ? calls : 1);
+    return iterationsAround(this.page.data.stages[this.loops], op) * (own.calls.length ? calls : 1);
   }
 
   /** Calls of stage `loops` within which an op of it is executed. */
   callsAround(op) {
-    const stage = this.page.data.stages[this.loops], root = outermost(stage, op), own = [...this.functions.values()].find(each => each.op === root);
-    return (own?.calls ?? []).flatMap(call => [call, ...this.callsAround(call)]);
+    return (this.functionOf(op)?.calls ?? []).flatMap(call => [call, ...this.callsAround(call)]);
   }
 
   /** The launches of a kernel with the share of its time that each has: in proportion to how often it is executed. */
