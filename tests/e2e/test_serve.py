@@ -238,6 +238,36 @@ class Serve(Case):
             self.assertEqual(bytes(entry["bytes"]).decode(), entry["token"])
         [legacy] = server().complete("27 + 15 =", max_tokens=3, logprobs=2)["choices"]
         self.assertEqual([len(top) for top in legacy["logprobs"]["top_logprobs"]], [2] * len(legacy["logprobs"]["tokens"]))
+        self.offsets(legacy["text"], legacy["logprobs"])
+
+    def offsets(self, text, logprobs):
+        """Each token's text is at its offset."""
+        self.assertEqual(len(logprobs["text_offset"]), len(logprobs["tokens"]))
+        for token, offset in zip(logprobs["tokens"], logprobs["text_offset"]):
+            if "\ufffd" not in token and not token.startswith("<|"):
+                self.assertEqual(text[offset:offset + len(token)], token, (text, logprobs))
+
+    def test_logprobs_of_parts_of_characters(self):
+        """Tokens that are a byte of a character have that byte; offsets count characters, also in a stream."""
+        text = "é漢🦊 x"
+        tokens = server().post("/tokenize", {"content": text})[1]["tokens"]
+        parts = []
+        for token in tokens:
+            [choice] = server().complete([1], max_tokens=1, logprobs=0, logit_bias={str(token): 100})["choices"]
+            parts.append(choice["logprobs"]["tokens"][0])
+            [choice] = server().chat(max_tokens=1, logprobs=True, logit_bias={str(token): 100})["choices"]
+            [entry] = choice["logprobs"]["content"]
+            self.assertEqual(entry["token"], parts[-1])
+            parts[-1] = bytes(entry["bytes"])
+        self.assertEqual(b"".join(parts).decode().strip(), text)
+        self.assertIn(b"\x8a", b"".join(part for part in parts if len(part) == 1))
+        biased = {"logit_bias": {str(token): 50 for token in tokens}, "max_tokens": 24, "ignore_eos": True, "temperature": 2, "logprobs": 1}
+        for seed in range(4):
+            [whole] = server().complete("a", seed=seed, **biased)["choices"]
+            self.offsets(whole["text"], whole["logprobs"])
+            events = server().events("/v1/completions", {"prompt": "a", "seed": seed, "stream": True, **biased})
+            streamed = [offset for event in events if event["choices"][0]["logprobs"] for offset in event["choices"][0]["logprobs"]["text_offset"]]
+            self.assertEqual(streamed, whole["logprobs"]["text_offset"])
 
     def test_fields_that_would_be_ignored_are_refused(self):
         """What OpenAI's reference has and this server has not, and what it has with a value that it cannot have."""
@@ -421,6 +451,43 @@ class Serve(Case):
                 self.assertEqual((error["type"], error["message"]), ("server_error", "the server is shutting down"), text[-300:])
                 self.assertEqual(answer.status, 200 if stream and text.startswith("data: {\"id") else 503)
                 self.assertEqual(own.process.wait(harness.SECONDS), 0)
+
+    def test_health_while_loading(self):
+        """The server listens before the model is loaded; here loading waits for the chat template."""
+        folder = pathlib.Path(harness.folder("loading"))
+        template = (MODEL / "chat_template.jinja").read_text() if (MODEL / "chat_template.jinja").exists() else \
+            json.loads((MODEL / "tokenizer_config.json").read_text())["chat_template"]
+        for finishes in (True, False):
+            pipe, path = folder / f"template{finishes}", folder / f"socket{finishes}"
+            os.mkfifo(pipe)
+            process = subprocess.Popen([program(MODEL).path, "serve", "--unix-socket", path, "--chat-template", pipe],
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            try:
+                harness.until(path.exists, lambda: "the server does not listen")
+
+                def get(where):
+                    connection = http.client.HTTPConnection("localhost", timeout=harness.SECONDS)
+                    connection.sock = socket.socket(socket.AF_UNIX)
+                    connection.sock.connect(str(path))
+                    return ask(connection, "GET", where)
+
+                status, _, text = get("/health")
+                self.assertEqual((status, json.loads(text)), (503, {"status": "loading"}))
+                status, headers, text = get("/v1/models")
+                self.assertEqual((status, headers["Retry-After"], json.loads(text)["error"]["message"]),
+                                 (503, "1", "the model is being loaded; try again later"))
+                if not finishes:
+                    process.send_signal(signal.SIGTERM)
+                    pipe.write_text("{{ unclosed")
+                    self.assertEqual((process.stderr.read(), process.wait(harness.SECONDS)), (b"", 0))
+                    continue
+                pipe.write_text(template)
+                self.assertIn(b"serving", process.stderr.readline())
+                self.assertEqual(get("/health")[0], 200)
+            finally:
+                process.kill()
+                process.wait()
+                process.stderr.close()
 
     def test_slow_clients(self):
         with Server("--receive-timeout", "1", "--idle-timeout", "600") as own:

@@ -8,8 +8,8 @@
 #include "backends/runtime/support/CommandLine.h"
 #include "backends/runtime/support/CompletionScript.h"
 #include "backends/runtime/support/Output.h"
+#include "backends/runtime/support/ReadErrors.h"
 #include "backends/runtime/support/Report.h"
-#include "backends/runtime/support/SignalCleanup.h"
 #include "backends/runtime/support/Threads.h"
 
 #include <csignal>
@@ -20,21 +20,11 @@
 namespace mica::rt {
 
 namespace {
-/// Weights are memory-mapped: a failing disk, or a program file that is truncated while it runs,
-/// causes SIGBUS.
-void onBusError(int) {
-  static constexpr char message[] =
-      "mica: error: the program file could not be read while running (bad disk, or the "
-      "file was changed); copy or compile it again\n";
-  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
-  removeTemporaries();
-  _exit(1);
-}
-
 void setUpSignals() {
   // A closed pipe ends the program silently, even if a parent process ignores the signal.
   std::signal(SIGPIPE, SIG_DFL);
-  std::signal(SIGBUS, onBusError);
+  // Weights are memory-mapped.
+  handleReadErrors();
 }
 
 /// Without arguments on a terminal, a program starts a chat if its model has a chat template, else
@@ -84,21 +74,25 @@ Status dispatch(const Device &device, const char *program, const Arguments &argu
   if (Status stacks = ensureStackSize(threadStackBytes); !stacks)
     return stacks;
   unsigned threads = arguments.threads ? *arguments.threads : defaultThreads();
-  Result<std::unique_ptr<Model>> model = Model::load(
-      *std::move(file), device, threads, arguments.hugePages ? Pages::Large : Pages::Small);
+  auto load = [&]() -> Result<std::unique_ptr<Model>> {
+    Result<std::unique_ptr<Model>> model = Model::load(
+        *std::move(file), device, threads, arguments.hugePages ? Pages::Large : Pages::Small);
+    if (model && arguments.verifyWeights)
+      if (Status sound = (*model)->verifyWeights(); !sound)
+        return sound.error();
+    return model;
+  };
+  if (arguments.command == Arguments::Command::Serve)
+    return serveCommand(load, arguments.serve);
+  Result<std::unique_ptr<Model>> model = load();
   if (!model)
     return model.error();
-  if (arguments.verifyWeights)
-    if (Status sound = (*model)->verifyWeights(); !sound)
-      return sound;
   if (arguments.command == Arguments::Command::Bench)
     return benchCommand(**model, device, arguments.bench);
   if (arguments.command == Arguments::Command::Chat)
     return chatCommand(**model, arguments.chat);
   if (arguments.command == Arguments::Command::Score)
     return scoreCommand(**model, arguments.score);
-  if (arguments.command == Arguments::Command::Serve)
-    return serveCommand(**model, arguments.serve);
   return runCommand(**model, arguments.run);
 }
 } // namespace

@@ -122,6 +122,13 @@ Status Model::verifyWeights() const {
   return program::verifySection(MemorySource(weightBytes), inMemory);
 }
 
+Status Model::checkReadable() const {
+  if (readErrors && readErrors->failed())
+    return Error{"the program file could not be read while running (bad disk, or the file was "
+                 "changed); copy or compile it again"};
+  return {};
+}
+
 Status Model::start(const Device &device, unsigned threads) {
   Result<std::unique_ptr<Runtime>> started = device.start(threads, manifest().features);
   if (!started)

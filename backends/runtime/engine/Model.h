@@ -8,8 +8,10 @@
 #include "backends/runtime/program/ProgramFile.h"
 #include "backends/runtime/support/HugePages.h"
 #include "backends/runtime/support/Memory.h"
+#include "backends/runtime/support/ReadErrors.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace mica::rt {
@@ -36,6 +38,12 @@ public:
   std::span<const std::byte> weights() const { return weightBytes; }
   /// Reads all weights. Error: they are not those that were written.
   Status verifyWeights() const;
+  /// From now on a page of weights that cannot be read from disk does not end the process; instead,
+  /// checkReadable fails. For one model at a time.
+  void surviveReadErrors() { readErrors.emplace(weightMapping.bytes()); }
+  /// Error: a page of weights could not be read since surviveReadErrors, so that everything
+  /// computed from then on is wrong.
+  Status checkReadable() const;
   /// Of the weights that were touched, the bytes in huge pages.
   uint64_t weightsInHugePages() const { return bytesInHugePages(weightBytes.data()); }
   /// What the code runs on.
@@ -60,6 +68,7 @@ private:
   Mapping weightMapping;
   Memory weightMemory;                    ///< instead
   std::span<const std::byte> weightBytes; ///< wherever they are
+  std::optional<ReadErrorGuard> readErrors;
   /// The code, open as long as it is loaded: dlopen knows objects by their names, and the next
   /// model's would have the same one.
   int codeFile = -1;

@@ -390,6 +390,8 @@ int64_t Scheduler::run() {
   if (!prepare())
     return 0;
   Result<std::span<const float>> logits = session->decode();
+  if (Status readable = loaded.checkReadable(); logits && !readable)
+    logits = readable.error();
   if (!logits) {
     failQueued(logits.error());
     return 0;

@@ -28,7 +28,8 @@ static Json objectWith(const char *name, Json schema) {
 }
 
 /// As OpenAPI writes it; requests have a name instead of the part in braces.
-static constexpr std::string_view kModelPath = "/v1/models/{model}", kModelPrefix = "/v1/models/";
+static constexpr std::string_view kModelPath = "/v1/models/{model}", kModelPrefix = "/v1/models/",
+                                  kHealthPath = "/health";
 
 const std::map<std::string_view, Api::Route> &Api::routes() {
   using M = const ServedModel &;
@@ -41,7 +42,7 @@ const std::map<std::string_view, Api::Route> &Api::routes() {
       {"/", {"GET", &Api::page, "The web page", nullptr, html, {}, /*open=*/true}},
       {"/app.js", {"GET", &Api::page, "Its script", nullptr, script, {}, /*open=*/true}},
       {"/style.css", {"GET", &Api::page, "Its style", nullptr, style, {}, /*open=*/true}},
-      {"/health",
+      {kHealthPath,
        {"GET",
         &Api::health,
         "Whether the server takes requests",
@@ -178,6 +179,14 @@ void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
   (this->*route.handler)(request, std::move(exchange));
 }
 
+void Api::handleWhileLoading(const HttpRequest &request, Exchange &exchange) {
+  if (request.path == kHealthPath)
+    return exchange.reply({.status = 503, .body = toJsonText({{"status", "loading"}})});
+  exchange.reply({.status = 503,
+                  .body = errorBody(503, "the model is being loaded; try again later"),
+                  .headers = {{"Retry-After", "1"}}});
+}
+
 template <std::invocable<const std::string &> Read, typename Act>
 void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange, Read read,
                    Act act) {
@@ -202,6 +211,8 @@ void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exch
   readBody(request, exchange, read, [this, exchange](auto parsed) {
     if (draining)
       return replyError(exchange, shuttingDown(), {{"Retry-After", "5"}});
+    if (Status readable = engine.model().checkReadable(); !readable)
+      return replyError(exchange, {.status = 503, .message = readable.error().message});
     if (const auto *error = std::get_if<ApiError>(&parsed)) {
       metrics.countRequest("refused");
       return replyError(exchange, *error);
@@ -260,8 +271,9 @@ void Api::oneModel(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
 }
 
 void Api::health(HttpRequest &, std::shared_ptr<Exchange> exchange) {
-  exchange->reply({.status = draining ? 503u : 200u,
-                   .body = toJsonText({{"status", draining ? "draining" : "ready"}})});
+  const char *status = !engine.model().checkReadable() ? "failed" : draining ? "draining" : "ready";
+  exchange->reply({.status = status == std::string_view("ready") ? 200u : 503u,
+                   .body = toJsonText({{"status", status}})});
 }
 
 void Api::metricsText(HttpRequest &, std::shared_ptr<Exchange> exchange) {

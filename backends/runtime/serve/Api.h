@@ -29,6 +29,8 @@ public:
 
   /// Answers a request, now or later.
   void handle(HttpRequest request, std::shared_ptr<Exchange> exchange);
+  /// The same while there is no Api yet, because the model is being loaded.
+  static void handleWhileLoading(const HttpRequest &request, Exchange &exchange);
   /// The body of an answer to what is no HTTP.
   static std::string errorBody(unsigned status, const std::string &message);
   /// From now on no request for completions is accepted, and /health says so.

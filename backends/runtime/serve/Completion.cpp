@@ -68,6 +68,7 @@ private:
   Json calls = Json::array();
   int64_t numTokens = 0;
   Json logprobs = Json::array();      ///< Of the tokens that no event has had.
+  std::vector<int64_t> textOffsets;   ///< Where the text of these begins, in characters.
   bool begun = false, opened = false; ///< There is a token; there was an event.
   bool complete = false;              ///< A call has come that is not wanted.
   Clock::time_point last = Clock::now();
@@ -75,13 +76,13 @@ private:
 };
 
 Json Completion::Choice::tokenEntry(int32_t token, double logprob) const {
-  std::string spelled =
-      completion.model.text ? completion.model.text->textOf(token) : std::to_string(token);
-  Json entry = {{"token", spelled}, {"logprob", logprob}, {"bytes", Json()}};
-  // A partial character has no text.
-  if (spelled.find("\xEF\xBF\xBD") == spelled.npos)
-    entry["bytes"] = std::vector<uint8_t>(spelled.begin(), spelled.end());
-  return entry;
+  const ProgramTokenizer *tokenizer = completion.model.text;
+  if (!tokenizer)
+    return {{"token", std::to_string(token)}, {"logprob", logprob}, {"bytes", Json()}};
+  std::string bytes = tokenizer->bytesOf(token);
+  return {{"token", tokenizer->textOf(token)},
+          {"logprob", logprob},
+          {"bytes", std::vector<uint8_t>(bytes.begin(), bytes.end())}};
 }
 
 void Completion::Choice::addLogprobs(int32_t token, std::span<const float> logits) {
@@ -94,6 +95,9 @@ void Completion::Choice::addLogprobs(int32_t token, std::span<const float> logit
   for (auto [other, logprob] : found.top)
     entry["top_logprobs"].push_back(tokenEntry(other, logprob));
   logprobs.push_back(std::move(entry));
+  textOffsets.push_back(decoded         ? decoded->characters()
+                        : numTokens > 0 ? static_cast<int64_t>(text.size()) + 1
+                                        : 0);
 }
 
 /// In the form of the endpoint.
@@ -104,7 +108,8 @@ Json Completion::Choice::logprobsJson() const {
     return {{"content", logprobs}};
   Json out = {{"tokens", Json::array()},
               {"token_logprobs", Json::array()},
-              {"top_logprobs", Json::array()}};
+              {"top_logprobs", Json::array()},
+              {"text_offset", textOffsets}};
   for (const Json &entry : logprobs) {
     out["tokens"].push_back(entry["token"]);
     out["token_logprobs"].push_back(entry["logprob"]);
@@ -133,6 +138,7 @@ void Completion::Choice::send(const Json &delta, const char *finished) {
   opened = true;
   choice["logprobs"] = logprobs.empty() ? Json() : logprobsJson();
   logprobs = Json::array();
+  textOffsets.clear();
   choice["finish_reason"] = finished ? Json(finished) : Json();
   Json event = completion.envelope(/*chunk=*/true);
   event["choices"] = Json::array({std::move(choice)});

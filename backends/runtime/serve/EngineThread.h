@@ -32,6 +32,7 @@ public:
   /// Requests without an end.
   size_t unfinished() const;
   size_t numSlots() const { return slots; }
+  const Model &model() const { return scheduler->model(); }
 
 private:
   class Kept;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <sstream>
+#include <thread>
 
 namespace mica::rt {
 
@@ -50,6 +51,70 @@ Result<std::vector<std::string>> apiKeys(const ServeArguments &arguments) {
   return keys;
 }
 
+/// What answers requests once the model is loaded. Threads are first to end, see stopThreads.
+struct Service {
+  std::unique_ptr<Model> model;
+  std::optional<ProgramText> text;
+  std::optional<ChatTemplate> chatTemplate;
+  int64_t sequences = 0;
+  std::unique_ptr<Api> api;
+  std::unique_ptr<TaskThread> reader;
+  std::unique_ptr<EngineThread> engine;
+
+  /// Requests in progress refer to the server and to the API, which must still exist.
+  void stopThreads() {
+    engine.reset();
+    reader.reset();
+  }
+};
+
+Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
+                                              const ServeArguments &arguments,
+                                              std::vector<std::string> keys) {
+  auto service = std::make_unique<Service>();
+  Result<std::unique_ptr<Model>> model = load();
+  if (!model)
+    return model.error();
+  service->model = *std::move(model);
+  service->model->surviveReadErrors();
+  Result<ProgramText> text =
+      ProgramText::load(service->model->file(), service->model->manifest(), arguments.templateFile);
+  if (!text)
+    return text.error();
+  service->text.emplace(*std::move(text));
+  const Manifest &manifest = service->text->manifest;
+  ServedModel served{.name = manifest.name,
+                     .manifest = manifest,
+                     .text = service->text->tokenizer.get(),
+                     .chatTemplate = nullptr};
+  if (manifest.chat) {
+    Result<ChatTemplate> loaded = service->text->chatTemplate({});
+    if (!loaded)
+      return loaded.error();
+    service->chatTemplate.emplace(*std::move(loaded));
+    served.chatTemplate = &*service->chatTemplate;
+    served.answers = service->chatTemplate->answerFormat();
+  }
+  int64_t chunk = prefillChunkSize(arguments.prefillChunk.value_or(defaultChunk), manifest);
+  Result<int64_t> sequences = chooseSequences(manifest, arguments, chunk);
+  if (!sequences)
+    return sequences.error();
+  service->sequences = *sequences;
+  Result<std::unique_ptr<EngineThread>> engine =
+      EngineThread::start(*service->model, {.slots = *sequences, .promptRows = chunk},
+                          static_cast<size_t>(arguments.queue));
+  if (!engine)
+    return engine.error();
+  service->engine = *std::move(engine);
+  service->reader = std::make_unique<TaskThread>();
+  service->api = std::make_unique<Api>(
+      std::move(served), *service->engine, *service->reader,
+      cacheBytesPerSequence(manifest, chunk) * static_cast<uint64_t>(*sequences),
+      Api::Options{.keys = std::move(keys),
+                   .requestTimeout = std::chrono::seconds(arguments.requestTimeout)});
+  return service;
+}
+
 /// Ends the server when no exchange is in progress any more. When the time is up, those that are
 /// left end with an error.
 void stopWhenIdle(HttpServer &server, Api &api, std::chrono::steady_clock::time_point deadline) {
@@ -65,72 +130,59 @@ void stopWhenIdle(HttpServer &server, Api &api, std::chrono::steady_clock::time_
 }
 } // namespace
 
-Status serveCommand(const Model &model, const ServeArguments &arguments) {
+Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
   // A client that goes away while it is written to ends its connection alone.
   std::signal(SIGPIPE, SIG_IGN);
-  Result<ProgramText> text =
-      ProgramText::load(model.file(), model.manifest(), arguments.templateFile);
-  if (!text)
-    return text.error();
-  const Manifest &manifest = text->manifest;
-  std::optional<ChatTemplate> chatTemplate;
-  ServedModel served{.name = manifest.name,
-                     .manifest = manifest,
-                     .text = text->tokenizer.get(),
-                     .chatTemplate = nullptr};
-  if (manifest.chat) {
-    Result<ChatTemplate> loaded = text->chatTemplate({});
-    if (!loaded)
-      return loaded.error();
-    chatTemplate.emplace(*std::move(loaded));
-    served.chatTemplate = &*chatTemplate;
-    served.answers = chatTemplate->answerFormat();
-  }
   Result<std::vector<std::string>> keys = apiKeys(arguments);
   if (!keys)
     return keys.error();
-  int64_t chunk = prefillChunkSize(arguments.prefillChunk.value_or(defaultChunk), manifest);
-  Result<int64_t> sequences = chooseSequences(manifest, arguments, chunk);
-  if (!sequences)
-    return sequences.error();
 
-  // Destroyed in the opposite order: requests in progress refer to the server and to the API.
-  std::unique_ptr<Api> api;
+  // Both are set on the server's thread.
+  std::unique_ptr<Service> service;
+  std::optional<Error> failure;
   HttpOptions http = arguments.http;
   http.receiveTimeout = std::chrono::seconds(arguments.receiveTimeout);
   http.idleTimeout = std::chrono::seconds(arguments.idleTimeout);
-  Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(
+  Result<std::unique_ptr<HttpServer>> listening = HttpServer::listen(
       http,
-      [&api](HttpRequest request, std::shared_ptr<Exchange> exchange) {
-        api->handle(std::move(request), std::move(exchange));
+      [&](HttpRequest request, std::shared_ptr<Exchange> exchange) {
+        service ? service->api->handle(std::move(request), std::move(exchange))
+                : Api::handleWhileLoading(request, *exchange);
       },
       Api::errorBody);
-  if (!server)
-    return server.error();
-  TaskThread reader;
-  Result<std::unique_ptr<EngineThread>> engine = EngineThread::start(
-      model, {.slots = *sequences, .promptRows = chunk}, static_cast<size_t>(arguments.queue));
-  if (!engine)
-    return engine.error();
-  api = std::make_unique<Api>(
-      std::move(served), **engine, reader,
-      cacheBytesPerSequence(manifest, chunk) * static_cast<uint64_t>(*sequences),
-      Api::Options{.keys = *std::move(keys),
-                   .requestTimeout = std::chrono::seconds(arguments.requestTimeout)});
-  (*server)->onSignal([&](int count) {
-    if (count > 1)
-      return (*server)->stop();
+  if (!listening)
+    return listening.error();
+  HttpServer &server = **listening;
+  server.onSignal([&](int count) {
+    if (count > 1 || !service)
+      return server.stop();
     reportNote("shutting down: requests in progress have " +
                std::to_string(arguments.drainSeconds) + " s to finish");
-    api->drain();
-    (*server)->stopAccepting();
-    stopWhenIdle(**server, *api,
+    service->api->drain();
+    server.stopAccepting();
+    stopWhenIdle(server, *service->api,
                  std::chrono::steady_clock::now() + std::chrono::seconds(arguments.drainSeconds));
   });
-  reportNote("serving " + manifest.name + " at " + (*server)->address() + " (" +
-             std::to_string(*sequences) + " sequences of " + std::to_string(manifest.maxSeq) +
-             " positions)");
-  (*server)->run();
+  std::thread loader([&, keys = *std::move(keys)]() mutable {
+    auto started = std::make_shared<Result<std::unique_ptr<Service>>>(
+        startService(load, arguments, std::move(keys)));
+    server.after(std::chrono::milliseconds(0), [&, started] {
+      if (!*started) {
+        failure = started->error();
+        return server.stop();
+      }
+      service = *std::move(*started);
+      reportNote("serving " + service->model->manifest().name + " at " + server.address() + " (" +
+                 std::to_string(service->sequences) + " sequences of " +
+                 std::to_string(service->model->manifest().maxSeq) + " positions)");
+    });
+  });
+  server.run();
+  loader.join();
+  if (service)
+    service->stopThreads();
+  if (failure)
+    return *failure;
   return {};
 }
 

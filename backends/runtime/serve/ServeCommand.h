@@ -5,6 +5,9 @@
 #include "backends/runtime/engine/Model.h"
 #include "backends/runtime/serve/HttpServer.h"
 
+#include <functional>
+#include <memory>
+
 namespace mica::rt {
 
 struct ServeArguments {
@@ -20,8 +23,11 @@ struct ServeArguments {
   int64_t drainSeconds = 30;
 };
 
-/// Returns after a signal. Errors: an address that cannot be used, a cache that does not fit.
-Status serveCommand(const Model &model, const ServeArguments &arguments);
+using ModelLoader = std::function<Result<std::unique_ptr<Model>>()>;
+
+/// Listens, loads the model on another thread, and serves it. Returns after a signal. Errors: an
+/// address that cannot be used, those of `load`, a cache that does not fit.
+Status serveCommand(const ModelLoader &load, const ServeArguments &arguments);
 
 } // namespace mica::rt
 

@@ -3,6 +3,7 @@
 #define MICA_BACKENDS_RUNTIME_TEXT_TEXTSTREAM_H
 
 #include "backends/runtime/text/StopSequences.h"
+#include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/tokenizer/Tokenizer.h"
 
 namespace mica::rt {
@@ -14,7 +15,11 @@ public:
       : decoder(std::move(decoder)), stop(std::move(stops)) {}
 
   /// The next part of the text: whole characters, and no part of a stop string.
-  std::string push(int32_t token) { return stop.push(decoder.push(token)); }
+  std::string push(int32_t token) {
+    std::string text = decoder.push(token);
+    numCharacters += tokenizer::countCharacters(text);
+    return stop.push(text);
+  }
   /// The same for text that is not a single token.
   std::string pushText(std::string_view text) { return stop.push(text); }
   /// Ends the text.
@@ -22,12 +27,15 @@ public:
     std::string rest = stop.push(decoder.finish());
     return rest + stop.finish();
   }
+  /// The characters that the tokens so far have completed, including those of a stop string.
+  int64_t characters() const { return numCharacters; }
   /// Whether a stop string was found; no text follows.
   bool stopped() const { return stop.stopped(); }
 
 private:
   Tokenizer::Decoder decoder;
   StopSequences stop;
+  int64_t numCharacters = 0;
 };
 
 } // namespace mica::rt

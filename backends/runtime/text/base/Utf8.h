@@ -36,6 +36,14 @@ inline uint32_t charLength(char lead) {
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
+/// The number of characters of well-formed text.
+inline int64_t countCharacters(std::string_view text) {
+  int64_t count = 0;
+  for (char c : text)
+    count += (static_cast<uint8_t>(c) & 0xC0) != 0x80;
+  return count;
+}
+
 /// The code point at the start of well-formed text.
 uint32_t decodeChar(std::string_view text);
 /// Appends a code point; surrogates and numbers above 0x10FFFF become U+FFFD.

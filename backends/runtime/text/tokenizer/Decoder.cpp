@@ -93,4 +93,13 @@ std::string Tokenizer::Decoder::finish() {
   return out;
 }
 
+std::string Tokenizer::bytesOf(int32_t id) const {
+  if (id < 0 || id >= size())
+    return {};
+  const Table &table = parts->table;
+  if (!table.has(ModelFlags::byteLevel) && (table.pieceFlags[id] & PieceFlags::byte))
+    return std::string(table.piece(id));
+  return Decoder::State(*this, /*continuation=*/true, /*printSpecial=*/true).pieceText(id);
+}
+
 } // namespace mica::rt

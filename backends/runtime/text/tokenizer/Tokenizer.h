@@ -65,10 +65,14 @@ public:
     ~Decoder();
 
   private:
+    friend class Tokenizer;
     struct State;
     std::unique_ptr<State> state;
   };
 
+  /// The bytes that `id` adds to a text that it continues, which may be part of a character;
+  /// special tokens are spelled out. Empty for ids outside the vocabulary.
+  std::string bytesOf(int32_t id) const;
   /// The text of `ids` without special tokens.
   std::string decode(std::span<const int32_t> ids) const;
 
