@@ -463,12 +463,16 @@ class Serve(Case):
             process = subprocess.Popen([program(MODEL).path, "serve", "--unix-socket", path, "--chat-template", pipe],
                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             try:
-                harness.until(path.exists, lambda: "the server does not listen")
+                def connected():
+                    made = socket.socket(socket.AF_UNIX)
+                    if made.connect_ex(str(path)) == 0:
+                        return made
+                    made.close()
+                    return None
 
                 def get(where):
                     connection = http.client.HTTPConnection("localhost", timeout=harness.SECONDS)
-                    connection.sock = socket.socket(socket.AF_UNIX)
-                    connection.sock.connect(str(path))
+                    connection.sock = harness.until(connected, "the server does not listen")
                     return ask(connection, "GET", where)
 
                 status, _, text = get("/health")
