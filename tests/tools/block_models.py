@@ -65,16 +65,6 @@ def converted(name, target):
     return gguf_families.convert(folder)
 
 
-class Zeros:
-    """So many bytes, all zero, which take no memory."""
-
-    def __init__(self, size):
-        self.size = size
-
-    def __len__(self):
-        return self.size
-
-
 def in_blocks(file, form):
     """`file` with its matrices in blocks of zeros of the format `form`."""
     kind, elements, stored = gguf_blocks.BLOCKS[form.upper()]
@@ -83,23 +73,9 @@ def in_blocks(file, form):
     for name, shape, own, data in file.tensors:
         if len(shape) > 1 and not name.endswith(PLAIN):
             assert shape[-1] % elements == 0, (name, shape)
-            own, data = kind, Zeros(int(np.prod(shape)) // elements * stored)
+            own, data = kind, gguf_file.Zeros(int(np.prod(shape)) // elements * stored)
         result.tensors.append((name, shape, own, data))
     return result
-
-
-def write(file, path):
-    """Writes what `file.write` does, with holes for zeros."""
-    with open(path, "wb") as out:
-        head = file.header()
-        out.write(head + b"\0" * (-len(head) % file.alignment))
-        for *_, data in file.tensors:
-            end = out.tell() + len(data)
-            if not isinstance(data, Zeros):
-                out.write(data)
-            out.seek(end + -len(data) % file.alignment)
-        out.truncate()
-    return path
 
 
 def write_all(names, forms, folder):
@@ -109,7 +85,7 @@ def write_all(names, forms, folder):
         file = converted(name, folder)
         for form in forms:
             os.makedirs(os.path.join(folder, form), exist_ok=True)
-            paths[name, form] = write(in_blocks(file, form), os.path.join(folder, form, f"{name}.gguf"))
+            paths[name, form] = in_blocks(file, form).write(os.path.join(folder, form, f"{name}.gguf"))
     return paths
 
 
