@@ -1,6 +1,7 @@
 #include "frontend/import/LayerBuilder.h"
 
 #include "frontend/import/WeightPlan.h"
+#include "ir/Mica/Activations.h"
 #include "ir/Mica/Names.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -68,6 +69,35 @@ llvm::SmallVector<llvm::StringRef> layerArguments(const LayerKind &kind, bool nu
 
 namespace {
 
+/// The attribute of each scaling of rope; null for none.
+struct ScalingAttrs {
+  OpBuilder &builder;
+
+  FloatAttr number(double value) const { return builder.getF64FloatAttr(value); }
+
+  Attribute operator()(std::monostate) const { return {}; }
+  Attribute operator()(const LinearScaling &s) const {
+    return LinearScalingAttr::get(builder.getContext(), number(s.factor));
+  }
+  Attribute operator()(const YarnScaling &s) const {
+    return YarnScalingAttr::get(builder.getContext(), number(s.factor), number(s.betaFast),
+                                number(s.betaSlow), number(s.attentionFactor), s.original,
+                                s.highLimit, s.truncate);
+  }
+  Attribute operator()(const Llama3Scaling &s) const {
+    return Llama3ScalingAttr::get(builder.getContext(), number(s.factor), number(s.lowFrequency),
+                                  number(s.highFrequency), s.original);
+  }
+  Attribute operator()(const LongRopeScaling &s) const {
+    return LongRopeScalingAttr::get(
+        builder.getContext(), builder.getDenseF64ArrayAttr(s.shortFactors),
+        builder.getDenseF64ArrayAttr(s.longFactors), number(s.attentionFactor), s.original);
+  }
+  Attribute operator()(const DynamicScaling &s) const {
+    return DynamicScalingAttr::get(builder.getContext(), number(s.factor), s.original);
+  }
+};
+
 class LayerBuilder {
 public:
   LayerBuilder(OpBuilder &builder, const ModelConfig &model, const LayerKind &kind, bool numbered,
@@ -106,7 +136,6 @@ private:
   Value linear(Value x, const llvm::Twine &module);
   Value norm(Value x, llvm::StringRef module, const NormConfig &config);
   Value activate(Value x, Activation activation, Location loc);
-  Attribute scalingAttr() const;
 
   /// The module's place in any layer: "model.layers.*.self_attn.q_proj".
   Location at(const llvm::Twine &module) const {
@@ -172,29 +201,6 @@ Value LayerBuilder::heads(Value rows, int64_t count, int64_t size, const llvm::T
   return SplitHeadsOp::create(builder, at(module), type, rows);
 }
 
-/// The scaling as the dialect has it, null for none.
-Attribute LayerBuilder::scalingAttr() const {
-  auto number = [&](double value) { return builder.getF64FloatAttr(value); };
-  const RopeScaling &scaling = kind.attention.rope.scaling;
-  MLIRContext *context = builder.getContext();
-  if (auto *linear = std::get_if<LinearScaling>(&scaling))
-    return LinearScalingAttr::get(context, number(linear->factor));
-  if (auto *yarn = std::get_if<YarnScaling>(&scaling))
-    return YarnScalingAttr::get(context, number(yarn->factor), number(yarn->betaFast),
-                                number(yarn->betaSlow), number(yarn->attentionFactor),
-                                yarn->original, yarn->highLimit, yarn->truncate);
-  if (auto *llama3 = std::get_if<Llama3Scaling>(&scaling))
-    return Llama3ScalingAttr::get(context, number(llama3->factor), number(llama3->lowFrequency),
-                                  number(llama3->highFrequency), llama3->original);
-  if (auto *each = std::get_if<LongRopeScaling>(&scaling))
-    return LongRopeScalingAttr::get(context, builder.getDenseF64ArrayAttr(each->shortFactors),
-                                    builder.getDenseF64ArrayAttr(each->longFactors),
-                                    number(each->attentionFactor), each->original);
-  if (auto *dynamic = std::get_if<DynamicScaling>(&scaling))
-    return DynamicScalingAttr::get(context, number(dynamic->factor), dynamic->original);
-  return {};
-}
-
 Value LayerBuilder::rope(Value heads) {
   const RopeConfig &rope = kind.attention.rope;
   IntegerAttr width;
@@ -202,7 +208,8 @@ Value LayerBuilder::rope(Value heads) {
     width = builder.getI64IntegerAttr(rope.dimensions);
   return RopeOp::create(builder, at(attentionModule() + ".rope"), heads.getType(), heads, positions,
                         lengths, PairingAttr::get(builder.getContext(), rope.pairing),
-                        builder.getF64FloatAttr(rope.theta), width, scalingAttr());
+                        builder.getF64FloatAttr(rope.theta), width,
+                        std::visit(ScalingAttrs{builder}, rope.scaling));
 }
 
 /// Queries or keys, normalized and rotated as the kind has it.
@@ -362,21 +369,12 @@ Value LayerBuilder::added(Value stream, Value result, llvm::StringRef postNorm, 
 }
 
 Value LayerBuilder::activate(Value x, Activation activation, Location loc) {
-  switch (activation) {
-  case Activation::Silu:
-    return SiluOp::create(builder, loc, x);
-  case Activation::Gelu:
-    return GeluOp::create(builder, loc, x);
-  case Activation::GeluTanh:
-    return GeluTanhOp::create(builder, loc, x);
-  case Activation::Relu:
-    return ReluOp::create(builder, loc, x);
-  case Activation::Relu2:
-    return Relu2Op::create(builder, loc, x);
-  case Activation::QuickGelu:
-    return QuickGeluOp::create(builder, loc, x);
-  }
-  llvm_unreachable("all activations are handled");
+  Value result;
+  forEachActivationOp([&](auto op) {
+    if (op.getActivation() == activation)
+      result = decltype(op)::create(builder, loc, x);
+  });
+  return result;
 }
 
 Value LayerBuilder::dense(Value x, const llvm::Twine &gate, const llvm::Twine &up,

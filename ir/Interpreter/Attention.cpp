@@ -115,14 +115,12 @@ static llvm::Expected<Value> evalKvAppend(KvAppendOp op, Scope &scope) {
           checkSameRows(op, scope, {op.getX(), op.getSequences(), op.getPositions()}))
     return error;
   const Tensor &x = scope.tensor(op.getX());
-  const CacheVersion &version = scope.cache(op.getCache());
-  Slots slots = slotsOf(op, scope);
-  if (llvm::Error error = checkSlots(op, version, slots))
-    return error;
-  CacheVersion next = consume(version);
+  llvm::Expected<StateStep> step = beginStep(op, op.getCache(), scope);
+  if (!step)
+    return step.takeError();
   for (int64_t t = 0; t < x.shape[0]; ++t)
-    write(*next.cache, slots, t, SmallVector<double>(x.row(t)));
-  return Value(next);
+    write(*step->next.cache, step->slots, t, SmallVector<double>(x.row(t)));
+  return Value(step->next);
 }
 
 // y = cache[layer, ..., 0 .. D - 1], [B, P, G, D]; never rounded: parts of integers keep the scale

@@ -26,6 +26,21 @@ llvm::Error checkSlots(mlir::Operation *op, const CacheVersion &version, const S
 /// Consumes `version` and yields the next one; checkSlots must have succeeded.
 CacheVersion consume(const CacheVersion &version);
 
+/// The slots of a step on one state, and the next version of the state.
+struct StateStep {
+  Slots slots;
+  CacheVersion next;
+};
+
+/// Consumes `state` for `op`; fails as checkSlots does.
+template <typename Op> llvm::Expected<StateStep> beginStep(Op op, mlir::Value state, Scope &scope) {
+  const CacheVersion &version = scope.cache(state);
+  Slots slots = slotsOf(op, scope);
+  if (llvm::Error error = checkSlots(op, version, slots))
+    return std::move(error);
+  return StateStep{slots, consume(version)};
+}
+
 /// Writes `row`, all that the cache holds of a position, to the slot of row `t`, rounded to the
 /// cache's type.
 void write(Cache &cache, const Slots &slots, int64_t t, llvm::ArrayRef<double> row);

@@ -2,6 +2,7 @@
 
 #include "ir/Interpreter/Formulas.h"
 #include "ir/Interpreter/OpTable.h"
+#include "ir/Mica/Activations.h"
 
 #include <cmath>
 
@@ -125,12 +126,7 @@ void addElementwiseOps(OpTable &table) {
   table.add(evalScale);
   table.add(evalSoftcap);
   table.add(evalSigmoidGate);
-  table.add(evalActivation<SiluOp>);
-  table.add(evalActivation<GeluOp>);
-  table.add(evalActivation<GeluTanhOp>);
-  table.add(evalActivation<ReluOp>);
-  table.add(evalActivation<Relu2Op>);
-  table.add(evalActivation<QuickGeluOp>);
+  forEachActivationOp([&](auto op) { table.add(evalActivation<decltype(op)>); });
   table.add(evalCast);
   table.add(evalSplitHeads);
   table.add(evalMergeHeads);

@@ -25,12 +25,11 @@ static llvm::Expected<SmallVector<Value>> evalCausalConv1d(CausalConv1dOp op, Sc
     return std::move(error);
   const Tensor &x = scope.tensor(op.getX()), &weight = scope.tensor(op.getWeight());
   const Tensor *bias = op.getBias() ? &scope.tensor(op.getBias()) : nullptr;
-  const CacheVersion &version = scope.cache(op.getState());
-  Slots slots = slotsOf(op, scope);
-  if (llvm::Error error = checkSlots(op, version, slots))
-    return std::move(error);
-  CacheVersion next = consume(version);
-  Cache &state = *next.cache;
+  llvm::Expected<StateStep> step = beginStep(op, op.getState(), scope);
+  if (!step)
+    return step.takeError();
+  const Slots &slots = step->slots;
+  Cache &state = *step->next.cache;
   int64_t channels = x.shape[1], taps = weight.shape[1];
   Tensor y = Tensor::zeros(x.elementType, x.shape);
   for (int64_t t = 0; t < x.shape[0]; ++t) {
@@ -46,27 +45,30 @@ static llvm::Expected<SmallVector<Value>> evalCausalConv1d(CausalConv1dOp op, Sc
       y.set(t * channels + c, sum);
     }
   }
-  return SmallVector<Value>{Value(std::move(y)), Value(next)};
+  return SmallVector<Value>{Value(std::move(y)), Value(step->next)};
+}
+
+/// y[t, h] = formula(x[t, h], vector[h]).
+template <typename Formula>
+static Tensor withVector(const Tensor &x, const Tensor &vector, Formula formula) {
+  Tensor y = Tensor::zeros(x.elementType, x.shape);
+  for (int64_t i = 0; i < y.getNumElements(); ++i)
+    y.set(i, formula(double(x.floats[i]), double(vector.floats[i % x.rowSize()])));
+  return y;
 }
 
 // y[t, h] = log(1 + exp(x[t, h] + bias[h])).
 static llvm::Expected<Tensor> evalSoftplus(SoftplusOp op, Scope &scope) {
-  const Tensor &x = scope.tensor(op.getX()), &bias = scope.tensor(op.getBias());
-  Tensor y = Tensor::zeros(x.elementType, x.shape);
-  for (int64_t i = 0; i < y.getNumElements(); ++i) {
-    double sum = double(x.floats[i]) + bias.floats[i % x.rowSize()];
-    y.set(i, std::max(sum, 0.0) + std::log1p(std::exp(-std::abs(sum))));
-  }
-  return y;
+  return withVector(scope.tensor(op.getX()), scope.tensor(op.getBias()), [](double x, double bias) {
+    double sum = x + bias;
+    return std::max(sum, 0.0) + std::log1p(std::exp(-std::abs(sum)));
+  });
 }
 
 // y[t, h] = exp(-exp(a_log[h]) dt[t, h]).
 static llvm::Expected<Tensor> evalDecay(DecayOp op, Scope &scope) {
-  const Tensor &dt = scope.tensor(op.getDt()), &rates = scope.tensor(op.getALog());
-  Tensor y = Tensor::zeros(dt.elementType, dt.shape);
-  for (int64_t i = 0; i < y.getNumElements(); ++i)
-    y.set(i, std::exp(-std::exp(double(rates.floats[i % dt.rowSize()])) * dt.floats[i]));
-  return y;
+  return withVector(scope.tensor(op.getDt()), scope.tensor(op.getALog()),
+                    [](double dt, double aLog) { return std::exp(-std::exp(aLog) * dt); });
 }
 
 // y[t, h, d] = factors[t, h] x[t, h, d], or factors[h] x[t, h, d].
@@ -99,12 +101,11 @@ static llvm::Expected<SmallVector<Value>> evalLinearAttention(LinearAttentionOp 
   const Tensor &q = scope.tensor(op.getQ()), &k = scope.tensor(op.getK()),
                &v = scope.tensor(op.getV()), &decay = scope.tensor(op.getDecay());
   const Tensor *beta = op.getBeta() ? &scope.tensor(op.getBeta()) : nullptr;
-  const CacheVersion &version = scope.cache(op.getState());
-  Slots slots = slotsOf(op, scope);
-  if (llvm::Error error = checkSlots(op, version, slots))
-    return std::move(error);
-  CacheVersion next = consume(version);
-  Cache &state = *next.cache;
+  llvm::Expected<StateStep> step = beginStep(op, op.getState(), scope);
+  if (!step)
+    return step.takeError();
+  const Slots &slots = step->slots;
+  Cache &state = *step->next.cache;
   int64_t heads = v.shape[1], keys = q.shape[2], values = v.shape[2], perGroup = heads / q.shape[1];
   Tensor y = Tensor::zeros(v.elementType, v.shape);
   for (int64_t t = 0; t < v.shape[0]; ++t) {
@@ -137,7 +138,7 @@ static llvm::Expected<SmallVector<Value>> evalLinearAttention(LinearAttentionOp 
     }
     write(state, slots, t, matrices);
   }
-  return SmallVector<Value>{Value(std::move(y)), Value(next)};
+  return SmallVector<Value>{Value(std::move(y)), Value(step->next)};
 }
 
 void addStateOps(OpTable &table) {

@@ -119,7 +119,7 @@ def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"
   let hasVerifier = 1;
 }
 
-def Mica_KvReadOp : Mica_PureOp<"kv_read", [Mica_ReadsState]> {
+def Mica_KvReadOp : Mica_PureOp<"kv_read", [Mica_ReadsState, Mica_RunsNoKernel]> {
   let summary = "the cached keys or values of one layer";
   let description = [{
     A view [B, P, G, D] of the first D elements of each head of layer `layer` of the cache, never a copy. P is the

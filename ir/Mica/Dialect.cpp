@@ -102,6 +102,7 @@ void SliceAttr::print(AsmPrinter &printer) const {
 
 #include "ir/Mica/ProductOpInterfaces.cpp.inc"
 #include "ir/Mica/RowOpInterfaces.cpp.inc"
+#include "ir/Mica/WeightOpInterfaces.cpp.inc"
 
 /// concat, stack, interleave or nothing: an optional group of the assembly format cannot begin with
 /// a bare word.

@@ -218,7 +218,7 @@ def Mica_CastOp : Mica_PureOp<"cast", [SameOperandsAndResultShape]> {
   let hasFolder = 1;
 }
 
-def Mica_SplitHeadsOp : Mica_PureOp<"split_heads"> {
+def Mica_SplitHeadsOp : Mica_PureOp<"split_heads", [Mica_RunsNoKernel]> {
   let summary = "rows split into heads";
   let description = [{
     A view of [T, H * D] as [T, H, D].
@@ -238,7 +238,7 @@ def Mica_SplitHeadsOp : Mica_PureOp<"split_heads"> {
   let hasFolder = 1;
 }
 
-def Mica_MergeHeadsOp : Mica_PureOp<"merge_heads"> {
+def Mica_MergeHeadsOp : Mica_PureOp<"merge_heads", [Mica_RunsNoKernel]> {
   let summary = "heads merged into rows";
   let description = [{
     A view of [T, H, D] as [T, H * D].
@@ -258,7 +258,7 @@ def Mica_MergeHeadsOp : Mica_PureOp<"merge_heads"> {
   let hasFolder = 1;
 }
 
-def Mica_SplitOp : Mica_PureOp<"split"> {
+def Mica_SplitOp : Mica_PureOp<"split", [Mica_RunsNoKernel]> {
   let summary = "rows split into their columns";
   let description = [{
     Splits [T, N1 + N2 + ...] into [T, N1], [T, N2], ...: views, never copies. Models split what a convolution makes of

@@ -29,6 +29,11 @@ namespace mica {
 /// A trait of ops that are created by fusion and never built by a frontend.
 template <typename ConcreteOp>
 class MadeByFusion : public mlir::OpTrait::TraitBase<ConcreteOp, MadeByFusion> {};
+
+/// A trait of ops whose result is in memory before they run: a weight, an entry of a table, or a
+/// view of an operand.
+template <typename ConcreteOp>
+class RunsNoKernel : public mlir::OpTrait::TraitBase<ConcreteOp, RunsNoKernel> {};
 } // namespace mica
 
 #include "ir/Mica/MicaDialect.h.inc"
@@ -40,6 +45,7 @@ class MadeByFusion : public mlir::OpTrait::TraitBase<ConcreteOp, MadeByFusion> {
 
 #include "ir/Mica/ProductOpInterfaces.h.inc"
 #include "ir/Mica/RowOpInterfaces.h.inc"
+#include "ir/Mica/WeightOpInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "ir/Mica/MicaOps.h.inc"
 

@@ -6,6 +6,7 @@
 include "MicaAttrs.td"
 include "ProductInterfaces.td"
 include "RowInterfaces.td"
+include "WeightInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/Interfaces/InferIntRangeInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -55,6 +56,7 @@ def Mica_Probed : RankedTensorOf<[Mica_Compute, Mica_IntRows, I32],
 
 def Mica_KnownAttributes : NativeOpTrait<"KnownAttributes"> { let cppNamespace = "::mica"; }
 def Mica_MadeByFusion : NativeOpTrait<"MadeByFusion"> { let cppNamespace = "::mica"; }
+def Mica_RunsNoKernel : NativeOpTrait<"RunsNoKernel"> { let cppNamespace = "::mica"; }
 class Mica_Op<string mnemonic, list<Trait> traits = []>
     : Op<Mica_Dialect, mnemonic, !listconcat(traits, [Mica_KnownAttributes])>;
 class Mica_PureOp<string mnemonic, list<Trait> traits = []> : Mica_Op<mnemonic, !listconcat(traits, [Pure])>;

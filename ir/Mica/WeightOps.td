@@ -81,7 +81,7 @@ def Mica_EqualizeOp : Mica_Op<"equalize"> {
   let hasVerifier = 1;
 }
 
-def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+def Mica_GetWeightOp : Mica_PureOp<"get_weight", [Mica_RunsNoKernel, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the value of a weight";
   let description = [{
@@ -102,7 +102,8 @@ def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<Symb
   let assemblyFormat = "$weight attr-dict `:` type($result)";
 }
 
-def Mica_SelectWeightOp : Mica_PureOp<"select_weight", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Mica_SelectWeightOp : Mica_PureOp<"select_weight", [Mica_RunsNoKernel, Mica_SelectsEntry,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the value of one of several weights of a type";
   let description = [{
     `weights[index]`: the weight of a layer in a loop over layers. The listed weights differ only in their storage.
@@ -121,10 +122,14 @@ def Mica_SelectWeightOp : Mica_PureOp<"select_weight", [DeclareOpInterfaceMethod
   let arguments = (ins FlatSymbolRefArrayAttr:$weights, Index:$index);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$weights `[` $index `]` attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    int64_t getNumEntries() { return getWeights().size(); }
+    static ::llvm::StringRef getEntryNoun() { return "weight"; }
+  }];
   let hasVerifier = 1;
 }
 
-def Mica_IndexTableOp : Mica_PureOp<"index_table", [
+def Mica_IndexTableOp : Mica_PureOp<"index_table", [Mica_RunsNoKernel, Mica_SelectsEntry,
     DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
   let summary = "an entry of a constant index table";
   let description = [{
@@ -142,5 +147,9 @@ def Mica_IndexTableOp : Mica_PureOp<"index_table", [
   let arguments = (ins DenseI64ArrayAttr:$numbers, Index:$index);
   let results = (outs Index:$result);
   let assemblyFormat = "$numbers `[` $index `]` attr-dict";
+  let extraClassDeclaration = [{
+    int64_t getNumEntries() { return getNumbers().size(); }
+    static ::llvm::StringRef getEntryNoun() { return "number"; }
+  }];
   let hasVerifier = 1;
 }

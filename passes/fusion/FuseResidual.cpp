@@ -31,6 +31,18 @@ static bool isChainOfProducts(Value value) {
   return residual && (!*residual || isChainOfProducts(*residual));
 }
 
+/// The terms of `add`: one for which `isProduct` holds, the second one if both do, and the other
+/// one; nothing if it holds for neither.
+static std::optional<std::pair<Value, Value>>
+findProduct(AddOp add, llvm::function_ref<bool(Value)> isProduct) {
+  Value lhs = add.getLhs(), rhs = add.getRhs();
+  if (isProduct(rhs))
+    return std::pair(rhs, lhs);
+  if (isProduct(lhs))
+    return std::pair(lhs, rhs);
+  return std::nullopt;
+}
+
 /// Puts a copy of the product with `residual` in the place of `add`.
 static void replaceByProduct(AddOp add, Value product, Value residual, PatternRewriter &rewriter) {
   Operation *fused = rewriter.clone(*product.getDefiningOp());
@@ -46,12 +58,11 @@ struct ProductAddsItsResidual : OpRewritePattern<AddOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(AddOp add, PatternRewriter &rewriter) const override {
-    Value residual = add.getLhs(), product = add.getRhs();
-    if (!isProductWithoutResidual(product))
-      std::swap(residual, product);
-    if (!isProductWithoutResidual(product))
+    auto terms = findProduct(add, isProductWithoutResidual);
+    if (!terms)
       return rewriter.notifyMatchFailure(add,
                                          "no term is a product of a single use without residual");
+    auto [product, residual] = *terms;
     replaceByProduct(add, product, residual, rewriter);
     return success();
   }
@@ -66,11 +77,10 @@ struct ResidualMeetsProductsOneByOne : OpRewritePattern<AddOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(AddOp add, PatternRewriter &rewriter) const override {
-    Value residual = add.getLhs(), product = add.getRhs();
-    if (!isChainOfProducts(product))
-      std::swap(residual, product);
-    if (!isChainOfProducts(product))
+    auto terms = findProduct(add, isChainOfProducts);
+    if (!terms)
       return rewriter.notifyMatchFailure(add, "no term is a chain of products of a single use");
+    auto [product, residual] = *terms;
     if (isProductWithoutResidual(product))
       return rewriter.notifyMatchFailure(add, "the product adds the residual itself");
     Value first = AddOp::create(rewriter, add.getLoc(), residual, *getResidualOf(product));

@@ -28,8 +28,7 @@ static ArrayAttr storageOf(func::CallOp call, const SymbolTable &symbols) {
   Builder builder(call.getContext());
   SmallVector<Attribute> stored;
   for (Value operand : call.getOperands()) {
-    auto get = operand.getDefiningOp<GetWeightOp>();
-    auto weight = get ? symbols.lookup<WeightOp>(get.getWeight()) : WeightOp();
+    WeightOp weight = lookupWeight(operand, symbols);
     TypeAttr type = weight ? weight.getStoredAttr() : TypeAttr();
     stored.push_back(type ? Attribute(type) : Attribute(builder.getUnitAttr()));
   }

@@ -36,6 +36,11 @@ Value mica::multipliedRows(OpOperand &weight) {
              : Value();
 }
 
+WeightOp mica::lookupWeight(Value value, const SymbolTable &symbols) {
+  auto get = value.getDefiningOp<GetWeightOp>();
+  return get ? symbols.lookup<WeightOp>(get.getWeightAttr().getAttr()) : WeightOp();
+}
+
 WeightProperty::WeightProperty(ModuleOp module, StringRef what)
     : module(module), what(what), symbols(module) {
   module.walk(
@@ -66,10 +71,7 @@ llvm::SetVector<Value> WeightProperty::sameAs(Value value) {
   return found;
 }
 
-WeightOp WeightProperty::symbolOf(Value value) {
-  auto get = value.getDefiningOp<GetWeightOp>();
-  return get ? symbols.lookup<WeightOp>(get.getWeightAttr().getAttr()) : WeightOp();
-}
+WeightOp WeightProperty::symbolOf(Value value) { return lookupWeight(value, symbols); }
 
 void WeightProperty::appendSame(Value value, SmallVectorImpl<Value> &open) {
   if (auto get = value.getDefiningOp<GetWeightOp>())
@@ -90,9 +92,8 @@ void WeightProperty::apply(
   for (auto [value, property] : properties) {
     RankedTensorType type = convert(cast<RankedTensorType>(value.getType()), property);
     value.setType(type);
-    if (auto get = value.getDefiningOp<GetWeightOp>())
-      if (auto weight = symbols.lookup<WeightOp>(get.getWeightAttr().getAttr()))
-        weight.setType(type);
+    if (WeightOp weight = lookupWeight(value, symbols))
+      weight.setType(type);
   }
   module.walk(updateFunctionType);
 }
@@ -108,11 +109,6 @@ static func::FuncOp getFunctionOf(ValueRange weights) {
   }
   return entry && entry->isEntryBlock() ? dyn_cast<func::FuncOp>(entry->getParentOp())
                                         : func::FuncOp();
-}
-
-WeightOp WeightComposer::lookup(Value weight) {
-  auto get = weight.getDefiningOp<GetWeightOp>();
-  return get ? symbols.lookup<WeightOp>(get.getWeightAttr().getAttr()) : WeightOp();
 }
 
 StringRef WeightComposer::rejectionReason(ValueRange weights, Composition composition) {
@@ -134,7 +130,8 @@ StringRef WeightComposer::rejectionReasonAtCall(func::CallOp call, ValueRange we
                                                 Composition composition) {
   std::optional<size_t> entries;
   for (Value weight : weights) {
-    WeightOp part = lookup(call.getOperand(cast<BlockArgument>(weight).getArgNumber()));
+    WeightOp part =
+        lookupWeight(call.getOperand(cast<BlockArgument>(weight).getArgNumber()), symbols);
     if (!part)
       return "a call passes something other than a weight";
     Compose how = part.getCompose().value_or(Compose::Concat);
@@ -228,7 +225,7 @@ BlockArgument WeightComposer::compose(RewriterBase &rewriter, ValueRange weights
     SmallVector<Location> locations;
     for (Value weight : weights) {
       Value operand = call.getOperand(cast<BlockArgument>(weight).getArgNumber());
-      inputs.push_back(lookup(operand));
+      inputs.push_back(lookupWeight(operand, symbols));
       locations.push_back(operand.getLoc());
     }
     WeightOp weight = composeSymbols(rewriter, inputs, composition, type);

@@ -26,6 +26,9 @@ WeightUse classifyWeightUse(mlir::OpOperand &operand);
 /// such as those between the two matrices of an expert.
 mlir::Value multipliedRows(mlir::OpOperand &weight);
 
+/// The symbol that `value` is read from by mica.get_weight; null for other values.
+WeightOp lookupWeight(mlir::Value value, const mlir::SymbolTable &symbols);
+
 /// A property shared by all values that are the same weight: the requirement of a use is propagated
 /// through calls to the symbol and from there to all other values.
 class WeightProperty {
@@ -88,7 +91,6 @@ public:
 private:
   llvm::StringRef rejectionReasonAtCall(mlir::func::CallOp call, mlir::ValueRange weights,
                                         Composition composition);
-  WeightOp lookup(mlir::Value weight);
   WeightOp composeSymbols(mlir::OpBuilder &builder, llvm::ArrayRef<WeightOp> parts,
                           Composition composition, mlir::RankedTensorType type);
 

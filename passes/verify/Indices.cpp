@@ -76,11 +76,9 @@ LogicalResult mica::verifyIndices(ModuleOp module, const DataFlowSolver &solver)
                              cast<SequenceState>(read.getState().getType()).getLayers(), "layer");
         })
         .Case([&](UpdatesState update) { return verifyLayers(solver, update); })
-        .Case([&](SelectWeightOp select) {
-          return verifyIndex(solver, op, select.getIndex(), select.getWeights().size(), "weight");
-        })
-        .Case([&](IndexTableOp select) {
-          return verifyIndex(solver, op, select.getIndex(), select.getNumbers().size(), "number");
+        .Case([&](SelectsEntry select) {
+          return verifyIndex(solver, op, select.getIndex(), select.getNumEntries(),
+                             select.getEntryNoun());
         })
         .Case([](MoeExpertsOp experts) { return verifyExperts(experts); })
         .Default(success());

@@ -15,12 +15,11 @@ namespace mica {
 using namespace mlir;
 using namespace mica;
 
-/// Rows of numbers that are computed, and what a gate chooses: no tables, no views of caches, no
-/// other forms of what is shown already.
+/// Rows of numbers that are computed, and the choices of a gate: no weights, whose shapes are
+/// static, no tables, no views of caches, and no other forms of what is shown already.
 static bool isShown(OpResult result) {
   Operation *op = result.getOwner();
-  if (isa<CastOp, SplitHeadsOp, MergeHeadsOp, RopeTableOp, GetWeightOp, SelectWeightOp, ProbeOp>(
-          op) ||
+  if (isa<CastOp, SplitHeadsOp, MergeHeadsOp, RopeTableOp, ProbeOp>(op) ||
       !isa<MicaDialect>(op->getDialect()))
     return false;
   auto type = dyn_cast<RankedTensorType>(result.getType());

@@ -73,7 +73,8 @@ void measure(benchmark::State &state, rt::Runtime &runtime, const std::vector<Ca
   for (const Call &call : calls)
     call();
   rt::Manifest manifest;
-  manifest.weights = format;
+  // Of rows in blocks, those of f32 are the limit.
+  manifest.weights = precisionNamed(format).value_or(Precision::F32);
   manifest.features = target.features;
   rt::Peaks peaks = rt::measurePeaks(runtime.pool(), manifest);
   if (peaks.bytesPerSecond <= 0) {

@@ -30,6 +30,16 @@ def element(kind, value):
     return text(value) if kind == STRING else number(kind, value)
 
 
+class Zeros:
+    """So many bytes of a file, all zero, which take no memory."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def __len__(self):
+        return self.size
+
+
 class File:
     """Keys and tensors in order. `bytes()` is the file; every part may be spoilt before."""
 
@@ -69,7 +79,10 @@ class File:
             head = self.header()
             f.write(head + b"\0" * (-len(head) % self.alignment))
             for *_, data in self.tensors:
-                f.write(data)
+                if isinstance(data, Zeros):
+                    f.truncate(f.seek(len(data), os.SEEK_CUR))
+                else:
+                    f.write(data)
                 f.write(b"\0" * (-len(data) % self.alignment))
         return path
 

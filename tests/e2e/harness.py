@@ -1,9 +1,11 @@
 """Compiles models, runs the programs and compares what they compute."""
 
+import contextlib
 import hashlib
 import json
 import os
 import pathlib
+import pty
 import subprocess
 import tempfile
 import threading
@@ -61,6 +63,22 @@ def execute(command, env=None, stdin=None, check=True, seconds=SECONDS, cwd=None
         raise AssertionError(f"{' '.join(map(str, command))[:300]}\nexit status {done.returncode}\n"
                              f"{done.stderr.decode('utf-8', 'replace')[-2000:]}")
     return done
+
+
+def screen_of(command, stream, env=None):
+    """The bytes that a command writes to a terminal, its `stream` ("stdout" or "stderr"); its exit status must be 0."""
+    ours, theirs = pty.openpty()
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: theirs}
+    with subprocess.Popen([str(c) for c in command], env={**os.environ, **(env or {})}, **streams) as process:
+        os.close(theirs)
+        screen = b""
+        with contextlib.suppress(OSError):  # at the end of what a terminal shows
+            while piece := os.read(ours, 4096):
+                screen += piece
+    os.close(ours)
+    if process.returncode:
+        raise AssertionError(f"{' '.join(map(str, command))[:300]}\nexit status {process.returncode}\n{screen[-2000:]}")
+    return screen
 
 
 def until(holds, problem, seconds=SECONDS):

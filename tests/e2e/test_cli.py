@@ -1,10 +1,8 @@
 """What a compiled program does with its command line and with damage to itself."""
 
-import contextlib
 import json
 import os
 import pathlib
-import pty
 import re
 import shutil
 import signal
@@ -356,16 +354,7 @@ class Cli(Case):
         target = pathlib.Path(harness.folder("progress")) / "program"
         command = [harness.mica, "compile", BUNDLED / "minimind-dense", "-o", target]
         self.assertEqual(harness.compile_messages(*command[2:]), "")
-        ours, theirs = pty.openpty()
-        process = subprocess.Popen(command, stderr=theirs)
-        os.close(theirs)
-        screen = b""
-        with contextlib.suppress(OSError):  # at the end of what a terminal shows
-            while piece := os.read(ours, 4096):
-                screen += piece
-        self.assertEqual(process.wait(), 0)
-        os.close(ours)
-        *shown, last = screen.split(b"\r\x1b[K")
+        *shown, last = harness.screen_of(command, "stderr").split(b"\r\x1b[K")
         self.assertRegex(last, rb"^wrote [^\n]+\n$")
         bars = [re.fullmatch(rb"(#*)(\.*) +(\d+) % (.+)", line) for line in shown if line]
         self.assertTrue(all(bars), shown)

@@ -1,10 +1,8 @@
 """`mica pull`, `run OWNER/NAME`, `list` and `rm` against a hub on this machine."""
 
-import contextlib
 import json
 import os
 import pathlib
-import pty
 import re
 import resource
 import shutil
@@ -462,17 +460,7 @@ class Pull(Case):
     def test_progress(self):
         """A bar on a terminal, which is left clean."""
         self.hub.pause = lambda path, sent: time.sleep(0.01)
-        ours, theirs = pty.openpty()
-        process = subprocess.Popen([harness.mica, "pull", NAME], env={**os.environ, **self.env}, stdout=subprocess.PIPE, stderr=theirs)
-        os.close(theirs)
-        screen = b""
-        with contextlib.suppress(OSError):  # at the end of what a terminal shows
-            while piece := os.read(ours, 4096):
-                screen += piece
-        self.assertEqual(process.wait(), 0)
-        process.stdout.close()
-        os.close(ours)
-        *shown, last = screen.split(b"\r\x1b[K")
+        *shown, last = harness.screen_of([harness.mica, "pull", NAME], "stderr", self.env).split(b"\r\x1b[K")
         self.assertEqual(last, b"")
         bars = [re.fullmatch(rb"#*\.* +(\d+) % (.+)", line) for line in shown[1:]]
         self.assertTrue(all(bars), shown)

@@ -4,7 +4,8 @@
     compare_asm.py [--models MODEL,...] [--weights FORMAT,...] [--targets CPU,CPU] [-j N] OLD-MICA NEW-MICA
     compare_asm.py --files OLD.s NEW.s
 
-Compiles every model with every weight format for every target CPU, nothing is run. Before two files are compared
+Compiles every model with every weight format for every target CPU, nothing is run. FORMAT is one of --weights, a block format of GGUF
+files (q4_k), of which block_models.py writes the same models, or `blocks`: all of these. Before two files are compared
 
 - comments, indentation, and the directives .file and .ident are dropped,
 - local symbols and labels are numbered in the order in which they appear; exported and undefined symbols keep their names, as
@@ -22,6 +23,9 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
+
+import block_models
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 GOLDENS = TESTS / "goldens/models"
@@ -97,9 +101,9 @@ def first_difference(old, new):
     return None
 
 
-def assembly(mica, model, weights, target):
-    """(status, assembly or what was printed instead)."""
-    done = subprocess.run([mica, "compile", model, "--emit", "asm", "--weights", weights, "--target", target],
+def assembly(mica, model, target):
+    """(status, assembly or what was printed instead); a model is a path with options."""
+    done = subprocess.run([mica, "compile", *model, "--emit", "asm", "--target", target],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
     return done.returncode, done.stdout if done.returncode == 0 else done.stderr.strip()
 
@@ -134,7 +138,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", action="store_true", help="compare two files of assembly")
     parser.add_argument("--models", type=listed(MODELS), default=list(MODELS), help=f"of {','.join(MODELS)} (default: all)")
-    parser.add_argument("--weights", type=listed(WEIGHTS), default=list(WEIGHTS), help=f"of {','.join(WEIGHTS)} (default: all)")
+    parser.add_argument("--weights", type=listed((*WEIGHTS, "blocks", *block_models.FORMATS)), default=list(WEIGHTS),
+                        help=f"of {','.join(WEIGHTS)} (default: these), blocks, {','.join(block_models.FORMATS)}")
     parser.add_argument("--targets", type=lambda text: text.split(","), default=list(TARGETS), metavar="CPU,CPU",
                         help=f"(default: {','.join(TARGETS)})")
     parser.add_argument("-j", type=int, default=os.cpu_count(), metavar="N", help="programs at once (default: processors)")
@@ -145,10 +150,14 @@ def main():
         difference = first_difference(*(pathlib.Path(path).read_text(encoding="utf-8") for path in (args.old, args.new)))
         print(f"different {difference}" if difference else "identical")
         sys.exit(bool(difference))
-    programs = [(model, weights, target) for model in args.models for weights in args.weights for target in args.targets]
+    weights = [form for word in args.weights for form in (block_models.FORMATS if word == "blocks" else (word,))]
+    programs = [(model, form, target) for model in args.models for form in weights for target in args.targets]
     counts = dict.fromkeys(("identical", "different", "refused"), 0)
-    with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
-        verdicts = pool.map(lambda program: verdict(args.old, args.new, MODELS[program[0]], *program[1:]), programs)
+    with concurrent.futures.ThreadPoolExecutor(args.j) as pool, tempfile.TemporaryDirectory() as folder:
+        files = block_models.write_all(args.models, [form for form in weights if form not in WEIGHTS], folder)
+        inputs = {(model, form): [files[model, form]] if (model, form) in files else [MODELS[model], "--weights", form]
+                  for model, form, _ in programs}
+        verdicts = pool.map(lambda program: verdict(args.old, args.new, inputs[program[:2]], program[2]), programs)
         for program, (found, reason) in zip(programs, verdicts):
             counts[found] += 1
             print(f"{found:9} {' '.join(program)}{': ' + reason if reason else ''}", flush=True)

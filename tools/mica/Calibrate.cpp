@@ -77,8 +77,7 @@ private:
   }
 
   void addWeight(ProbeOp probe, int64_t layer, mlir::Value value) {
-    auto get = value.getDefiningOp<GetWeightOp>();
-    auto weight = get ? symbols.lookup<WeightOp>(get.getWeightAttr().getAttr()) : WeightOp();
+    WeightOp weight = lookupWeight(value, symbols);
     if (!weight)
       return;
     for (mlir::Attribute source : weight.getSourceList())

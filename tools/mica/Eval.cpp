@@ -1,6 +1,7 @@
 //===- Eval.cpp - mica eval -----------------------------------------------===//
 
 #include "frontend/support/InputError.h"
+#include "passes/support/Precision.h"
 #include "tools/mica/Commands.h"
 #include "tools/quality/Candidate.h"
 #include "tools/quality/Quality.h"
@@ -226,8 +227,8 @@ json::Object Evaluation::describe(const Candidate &candidate, double perplexity,
   return json::Object{
       {"file", json::fixUTF8(candidate.path)},
       {"model", json::fixUTF8(candidate.manifest.name)},
-      {"weights", candidate.manifest.weights},
-      {"kv", candidate.manifest.kv},
+      {"weights", nameOf(candidate.manifest.weights)},
+      {"kv", nameOf(candidate.manifest.kv)},
       {"weight_bytes", static_cast<int64_t>(candidate.weightBytes)},
       {"parameters", static_cast<int64_t>(candidate.manifest.parameters)},
       {"bits", candidate.bits() > 0 ? json::Value(candidate.bits()) : json::Value(nullptr)},

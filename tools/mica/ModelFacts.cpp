@@ -31,12 +31,8 @@ static void readWeights(ModuleOp module, ModelFacts &facts) {
 static void readFunctions(ModuleOp module, ModelFacts &facts) {
   for (auto function : module.getOps<func::FuncOp>()) {
     ModelFacts::Function &entry = facts.functions[function.getName().str()];
-    function.walk([&](Operation *op) {
-      if (isa<MicaDialect>(op->getDialect()) && !isa<GetWeightOp>(op))
-        ++entry.ops[op->getName().stripDialect().str()];
-      if (auto call = dyn_cast<func::CallOp>(op))
-        ++facts.functions[call.getCallee().str()].calls;
-    });
+    entry.ops = cpu::countOps(function);
+    function.walk([&](func::CallOp call) { ++facts.functions[call.getCallee().str()].calls; });
   }
 }
 
@@ -75,8 +71,7 @@ static void readShape(ModuleOp module, ModelFacts &facts) {
 static void readKernels(ModuleOp module, ModelFacts &facts) {
   for (auto function : module.getOps<func::FuncOp>()) {
     function.walk([&](Operation *op) {
-      if (!isa<MicaDialect>(op->getDialect()) ||
-          isa<GetWeightOp, SelectWeightOp, IndexTableOp, ReadsState, MergeHeadsOp>(op))
+      if (!isa<MicaDialect>(op->getDialect()) || op->hasTrait<RunsNoKernel>())
         return;
       // Only some matmuls have a choice of kernels; all other kernels are generated.
       auto selects = dyn_cast<SelectsKernel>(op);

@@ -104,8 +104,8 @@ Error Verification::openReferences() {
   findings.manifest = std::move(opened->manifest);
   tokenizer = std::move(opened->text);
   StageOptions stages;
-  stages.weights = precisionNamed(findings.manifest.weights).value_or(Precision::F32);
-  stages.kv = precisionNamed(findings.manifest.kv).value_or(Precision::F32);
+  stages.weights = findings.manifest.weights;
+  stages.kv = findings.manifest.kv;
   auto promptRows = PromptRows::Exact;
   mlir::MLIRContext context(ReferenceModel::registry());
   context.loadDialect<MicaDialect>();

@@ -79,8 +79,8 @@ json::Object Findings::toJson() const {
   };
   return json::Object{
       {"model", json::fixUTF8(model)},
-      {"weights", manifest.weights},
-      {"kv", manifest.kv},
+      {"weights", nameOf(manifest.weights)},
+      {"kv", nameOf(manifest.kv)},
       {"positions", static_cast<int64_t>(positions)},
       {"not_reached", json::Array(notReached)},
       {"ops", std::move(ops)},
@@ -102,7 +102,7 @@ std::string Findings::toText() const {
   std::string text;
   raw_string_ostream out(text);
   out << formatv("{0}: weights {1}, kv {2}, {3} positions against the interpreter\n", model,
-                 manifest.weights, manifest.kv, positions);
+                 nameOf(manifest.weights), nameOf(manifest.kv), positions);
   for (const std::string &place : notReached)
     out << "not reached; see --positions: " << place << "\n";
   out << formatv("{0,5}  {1,-40} {2,10} {3,10} {4,12}\n", "layer", "op", "max", "NMSE",

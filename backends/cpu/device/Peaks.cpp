@@ -196,8 +196,7 @@ ProductLoop bestProductLoop(const Manifest &m) {
   auto has = [&](std::string_view feature) {
     return std::find(m.features.begin(), m.features.end(), feature) != m.features.end();
   };
-  std::optional<Precision> weights = precisionNamed(m.weights);
-  bool integers = weights && infoOf(*weights).isInteger, bf16 = weights == Precision::BF16;
+  bool integers = infoOf(m.weights).isInteger, bf16 = m.weights == Precision::BF16;
   // oneDNN asks the processor, whatever the program was compiled for, but is called for processors
   // with AVX-512 only.
   if (has("avx512f")) {

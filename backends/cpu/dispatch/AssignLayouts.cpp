@@ -100,8 +100,8 @@ private:
       function.walk([&](Operation *op) {
         groups.emplace_back();
         for (Value operand : op->getOperands())
-          if (auto get = operand.getDefiningOp<GetWeightOp>())
-            take(symbols.lookup<WeightOp>(get.getWeight()));
+          if (WeightOp weight = lookupWeight(operand, symbols))
+            take(weight);
       });
     groups.emplace_back();
     llvm::for_each(getOperation().getOps<WeightOp>(), take);

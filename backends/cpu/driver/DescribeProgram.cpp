@@ -12,7 +12,6 @@
 #include "passes/support/Phases.h"
 #include "passes/support/Weights.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
 
 #include <map>
@@ -167,17 +166,22 @@ static json describeCost(ModuleOp module, const json &caches) {
           {"kv_bytes_per_position", kvBytes}};
 }
 
+std::map<std::string, int64_t> mica::cpu::countOps(func::FuncOp function) {
+  std::map<std::string, int64_t> counts;
+  function.walk([&](Operation *op) {
+    if (isa<MicaDialect>(op->getDialect()) && !isa<GetWeightOp>(op))
+      ++counts[op->getName().stripDialect().str()];
+  });
+  return counts;
+}
+
 /// How often each op occurs in each function.
 static json describeOps(ModuleOp module) {
   json functions = json::object();
   for (auto function : module.getOps<func::FuncOp>()) {
     json &counts = functions[function.getName().str()] = json::object();
-    function.walk([&](Operation *op) {
-      if (isa<MicaDialect>(op->getDialect()) && !isa<GetWeightOp>(op)) {
-        std::string name = op->getName().getStringRef().str();
-        counts[name] = counts.value(name, 0) + 1;
-      }
-    });
+    for (const auto &[name, count] : countOps(function))
+      counts["mica." + name] = count;
   }
   return functions;
 }

@@ -5,6 +5,7 @@
 
 #include "passes/Passes.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -16,6 +17,10 @@ namespace mica::cpu {
 /// for the keys).
 nlohmann::json describeProgram(mlir::ModuleOp module, Precision weights, Precision kv,
                                int64_t maxSeq);
+
+/// How often each op of the dialect occurs in `function`, by its name without `mica.`; reading a
+/// weight is not counted.
+std::map<std::string, int64_t> countOps(mlir::func::FuncOp function);
 
 /// At stage `kernels`: the share of each weight that decoding one token reads. Weights that are not
 /// streamed as a whole, such as tables of embeddings, are absent.

@@ -4,6 +4,7 @@
 #include "backends/cpu/kernels/attention/Positions.h"
 #include "backends/cpu/kernels/rows/Rows.h"
 #include "backends/cpu/lowering/Lowering.h"
+#include "ir/Mica/Activations.h"
 
 using namespace mlir;
 using namespace mica;
@@ -186,16 +187,6 @@ struct LowerSplit : Lowering<SplitOp> {
   }
 };
 
-template <typename... Ops>
-void addActivations(RewritePatternSet &patterns, const TypeConverter &converter,
-                    KernelLibrary &kernels) {
-  (patterns.add<LowerElementwise<Ops>>(converter, patterns.getContext(), kernels,
-                                       [](KernelBuilder &b, ArrayRef<Value> v, float) {
-                                         return emitActivation(b, v[0], Ops::getActivation());
-                                       }),
-   ...);
-}
-
 } // namespace
 
 void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
@@ -230,6 +221,11 @@ void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConve
       [](KernelBuilder &b, ArrayRef<Value> v, float) { return b.mulf(v[0], v[1]); });
   patterns.add<LowerElementwise<CastOp>>(
       converter, context, kernels, [](KernelBuilder &, ArrayRef<Value> v, float) { return v[0]; });
-  addActivations<SiluOp, GeluOp, GeluTanhOp, ReluOp, Relu2Op, QuickGeluOp>(patterns, converter,
-                                                                           kernels);
+  forEachActivationOp([&](auto op) {
+    using Op = decltype(op);
+    patterns.add<LowerElementwise<Op>>(converter, context, kernels,
+                                       [](KernelBuilder &b, ArrayRef<Value> v, float) {
+                                         return emitActivation(b, v[0], Op::getActivation());
+                                       });
+  });
 }

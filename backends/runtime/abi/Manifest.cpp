@@ -1,6 +1,5 @@
 #include "backends/runtime/abi/Manifest.h"
 #include "backends/runtime/abi/ParseCaches.h"
-#include "ir/Entry/Precision.h"
 
 #include <algorithm>
 #include <limits>
@@ -46,6 +45,14 @@ std::string text(const Json &value, const std::string &key) {
   if (!value.is_string())
     bad(key, "is not a string");
   return value.get<std::string>();
+}
+
+Precision precision(const Json &value, const std::string &key) {
+  std::string name = text(value, key);
+  std::optional<Precision> known = precisionNamed(name);
+  if (!known)
+    bad(key, "names the unknown precision '" + name + "'");
+  return *known;
 }
 
 // Parts of a document, which outlives what is returned.
@@ -105,9 +112,10 @@ void parseEntry(const Json &json, Manifest &m) {
 
 CacheSpec parseCache(const Json &json) {
   object(json, "caches");
-  CacheSpec cache{text(at(json, "name"), "name"), text(at(json, "element"), "element"), {}};
+  CacheSpec cache{text(at(json, "name"), "name"), precision(at(json, "element"), "element"), {}};
   if (cache.elementBytes() == 0)
-    bad("element", "of a cache is not one of f32, bf16 and int8");
+    bad("element",
+        "of a cache is " + std::string(infoOf(cache.element).name) + ", which caches never have");
   for (const Json &size : array(at(json, "shape"), "shape"))
     cache.shape.push_back(integer(size, "shape", CacheSpec::blockCount, maxDimension));
   cache.bytesPerToken = bytes(at(json, "bytes_per_token"), "bytes_per_token");
@@ -166,8 +174,8 @@ void parseReservations(const Json &json, Manifest &m) {
 
 void parseModel(const Json &json, Manifest &m) {
   m.name = text(at(json, "name"), "name");
-  m.weights = text(at(json, "weights"), "weights");
-  m.kv = text(at(json, "kv"), "kv");
+  m.weights = precision(at(json, "weights"), "weights");
+  m.kv = precision(at(json, "kv"), "kv");
   if (auto kept = json.find("preserved_blocks"); kept != json.end())
     for (const Json &blocks : array(*kept, "preserved_blocks"))
       m.preservedBlocks.push_back(text(blocks, "preserved_blocks"));
@@ -282,8 +290,7 @@ int64_t positionsOfCache(const Manifest &manifest, const CacheSpec &cache, int64
 }
 
 uint64_t CacheSpec::elementBytes() const {
-  std::optional<Precision> precision = precisionNamed(element);
-  return precision ? static_cast<uint64_t>(infoOf(*precision).cacheBytes) : 0;
+  return static_cast<uint64_t>(infoOf(element).cacheBytes);
 }
 
 uint64_t stateBytes(const CacheSpec &cache) {

@@ -4,6 +4,7 @@
 
 #include "backends/runtime/support/Result.h"
 #include "ir/Entry/EntryRoles.h"
+#include "ir/Entry/Precision.h"
 
 #include <cstdint>
 #include <map>
@@ -17,7 +18,7 @@ namespace mica::rt {
 /// One cache argument of the forward function.
 struct CacheSpec {
   std::string name;
-  std::string element; ///< A precision of caches; the scales of integers are among the elements.
+  Precision element = Precision::F32; ///< Scales of integers are among the elements.
   std::vector<int64_t>
       shape; ///< Physical; `batchSize` and `blockCount` are placeholders for run-time sizes.
   uint64_t bytesPerToken = 0; ///< Of one sequence.
@@ -31,7 +32,9 @@ struct CacheSpec {
 };
 
 struct Manifest {
-  std::string name, weights, kv;
+  std::string name;
+  Precision weights = Precision::F32; ///< Of matrices that are not in preserved blocks.
+  Precision kv = Precision::F32;
   int64_t vocab = 0;
   int64_t maxSeq = 0;       ///< Positions per sequence.
   int64_t maxPositions = 0; ///< The upper limit of `maxSeq`.

@@ -300,9 +300,12 @@ nlohmann::ordered_json describe(const BenchResult &result) {
 
 ProfiledProgram programOf(const Model &model) {
   const Manifest &m = model.manifest();
-  return {m.name,    m.weights,
-          m.kv,      model.file().layout().find(program::SectionKind::Code)->hash,
-          m.kernels, model.runtime().pool().threads()};
+  return {.model = m.name,
+          .weights = std::string(infoOf(m.weights).name),
+          .kv = std::string(infoOf(m.kv).name),
+          .codeHash = model.file().layout().find(program::SectionKind::Code)->hash,
+          .kernels = m.kernels,
+          .threads = model.runtime().pool().threads()};
 }
 
 /// The output of the command, test by test.
@@ -314,7 +317,7 @@ public:
   Status begin() {
     const Manifest &m = model.manifest();
     json = {{"model", m.name},
-            {"weights", m.weights},
+            {"weights", infoOf(m.weights).name},
             {"threads", model.runtime().pool().threads()},
             {"results", nlohmann::json::array()}};
     if (arguments.trace) {
@@ -330,7 +333,7 @@ public:
         return made.error();
       profiles = *std::move(made);
     }
-    return print(m.name + ", weights " + m.weights + ", " +
+    return print(m.name + ", weights " + std::string(infoOf(m.weights).name) + ", " +
                  std::to_string(model.runtime().pool().threads()) +
                  " threads\ntest               tokens/s      GB/s   GFLOP/s\n");
   }

@@ -55,8 +55,8 @@ Json describe(const program::ProgramFile &file, const Manifest &m, const CheckTa
   Json manifest = Json::parse(m.json);
   bool tokenizer = file.layout().find(program::SectionKind::Tokenizer) != nullptr;
   return {{"model", m.name},
-          {"weights", m.weights},
-          {"kv", m.kv},
+          {"weights", infoOf(m.weights).name},
+          {"kv", infoOf(m.kv).name},
           {"vocab", m.vocab},
           {"max_seq", m.maxSeq},
           {"tokenizer", tokenizer},
@@ -102,8 +102,9 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Che
   std::string weights, rows;
   for (const std::string &format : m.preservedBlocks)
     weights += format + ", ";
-  line("weights", weights + (weights.empty() ? "" : "others ") + m.weights);
-  line("cache", m.kv);
+  weights += weights.empty() ? "" : "others ";
+  line("weights", weights.append(infoOf(m.weights).name));
+  line("cache", std::string(infoOf(m.kv).name));
   for (const auto &[role, type] : m.rows)
     rows += (rows.empty() ? "" : ", ") + role + " " + type;
   if (!rows.empty())

@@ -252,7 +252,7 @@ Json Api::modelEntry() const {
           {"created", started},
           {"owned_by", "mica"},
           {"meta",
-           {{"weights", model.manifest.weights},
+           {{"weights", infoOf(model.manifest.weights).name},
             {"context_length", model.manifest.maxSeq},
             {"vocabulary_size", model.manifest.vocab},
             {"chat", model.chatTemplate != nullptr}}}};

@@ -5,7 +5,6 @@
 #include "frontend/support/Json.h"
 #include "ir/Interpreter/Npy.h"
 #include "passes/pipelines/Stages.h"
-#include "tests/unit/Paths.h"
 #include "tests/unit/frontend/import/GoldenModel.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -22,8 +21,6 @@ using namespace mica::test;
 namespace {
 
 namespace fs = std::filesystem;
-
-const fs::path goldens = MICA_SOURCE_DIR "/tests/goldens/models";
 
 /// One step towards stage `fused`, as the pipeline has them.
 struct Step {
@@ -180,14 +177,6 @@ TEST_P(GoldenPassTest, NothingIsLeftUnfused) {
   EXPECT_EQ(count<RopeTableOp>(), 1);
   // The gate of experts reads the norm in f32, the experts read it rounded.
   EXPECT_EQ(count<CastOp>(), count<MoeGateOp>() + biased);
-}
-
-std::vector<std::string> goldenNames() {
-  std::vector<std::string> names;
-  for (const auto &entry : fs::directory_iterator(goldens))
-    names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenPassTest, testing::ValuesIn(goldenNames()),

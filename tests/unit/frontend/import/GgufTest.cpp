@@ -3,7 +3,6 @@
 #include "frontend/import/ModelInput.h"
 #include "frontend/support/Json.h"
 #include "ir/Interpreter/Npy.h"
-#include "tests/unit/Paths.h"
 #include "tests/unit/frontend/TestFolder.h"
 #include "tests/unit/frontend/import/GgufFolder.h"
 #include "tests/unit/frontend/import/GoldenModel.h"
@@ -20,8 +19,6 @@ using testing::HasSubstr;
 namespace {
 
 namespace fs = std::filesystem;
-
-const fs::path goldens = MICA_SOURCE_DIR "/tests/goldens/models";
 
 std::vector<int64_t> prompt(size_t count, int64_t vocab = 64) {
   std::vector<int64_t> tokens;

@@ -2,12 +2,21 @@
 #include "ir/Mica/EntrySignature.h"
 #include "tools/support/CheckpointWeights.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 using namespace mlir;
 
 namespace mica::test {
+
+std::vector<std::string> goldenNames() {
+  std::vector<std::string> names;
+  for (const auto &entry : std::filesystem::directory_iterator(goldens))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 static interp::Value indices(MLIRContext &context, llvm::ArrayRef<int64_t> values) {
   interp::Tensor tensor =

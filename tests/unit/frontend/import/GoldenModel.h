@@ -4,10 +4,17 @@
 
 #include "frontend/import/ModelInput.h"
 #include "ir/Interpreter/Interpreter.h"
+#include "tests/unit/Paths.h"
 
+#include <filesystem>
+#include <string>
 #include <vector>
 
 namespace mica::test {
+
+/// The folder of the goldens of models, and their names in order.
+inline const std::filesystem::path goldens = MICA_SOURCE_DIR "/tests/goldens/models";
+std::vector<std::string> goldenNames();
 
 /// Logits [tokens, vocabulary] of a prompt of one sequence, fed in chunks of `chunk` tokens with
 /// the cache between them. `entry` is the function that makes a step. Ropes that follow a length

@@ -5,7 +5,6 @@
 #include "frontend/import/ModelInput.h"
 #include "frontend/support/Json.h"
 #include "ir/Interpreter/Npy.h"
-#include "tests/unit/Paths.h"
 #include "tests/unit/frontend/TestFolder.h"
 #include "tests/unit/frontend/import/GoldenModel.h"
 
@@ -21,16 +20,6 @@ using namespace mica::test;
 namespace {
 
 namespace fs = std::filesystem;
-
-const fs::path goldens = MICA_SOURCE_DIR "/tests/goldens/models";
-
-std::vector<std::string> goldenNames() {
-  std::vector<std::string> names;
-  for (const auto &entry : fs::directory_iterator(goldens))
-    names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 /// A golden: its prompt and the logits of it, and the ids that follow.
 struct Golden {

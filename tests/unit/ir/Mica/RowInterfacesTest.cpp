@@ -1,4 +1,4 @@
-#include "ir/Mica/Mica.h"
+#include "ir/Mica/Activations.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
@@ -70,13 +70,16 @@ TEST_F(RowInterfaces, NameTheResultThatIsRounded) {
 TEST_F(RowInterfaces, NameActivations) {
   EXPECT_EQ(cast<AppliesActivation>(ops[4]).getActivation(), Activation::Relu2);
   EXPECT_FALSE(isa<AppliesActivation>(ops[3]));
-  // Each op is called as its function is.
-  auto isNamedAlike = [](auto op) {
+}
+
+TEST(Activations, HaveAnOpEachOfTheirName) {
+  unsigned number = 0;
+  forEachActivationOp([&](auto op) {
     using Op = decltype(op);
-    return Op::getOperationName() == ("mica." + stringifyActivation(Op::getActivation())).str();
-  };
-  EXPECT_TRUE(isNamedAlike(SiluOp()) && isNamedAlike(GeluOp()) && isNamedAlike(GeluTanhOp()) &&
-              isNamedAlike(ReluOp()) && isNamedAlike(Relu2Op()) && isNamedAlike(QuickGeluOp()));
+    EXPECT_EQ(Op::getActivation(), symbolizeActivation(number++));
+    EXPECT_EQ(Op::getOperationName(), ("mica." + stringifyActivation(Op::getActivation())).str());
+  });
+  EXPECT_EQ(number, getMaxEnumValForActivation() + 1);
 }
 
 TEST_F(RowInterfaces, NameWhatRopeDependsOn) {

@@ -174,17 +174,9 @@ TEST_P(BlockKernelTest, Linear) {
     for (size_t next : shapes) {
       Shape shape = kShapes[(kind.number + next) % std::size(kShapes)];
       int64_t k = columnsOf(shape);
-      add("linear_{format}_{N}x{K}", R"(
-  mica.weight @{name}.w : tensor<{N}x{K}x{weight}>
-  mica.weight @{name}.b : tensor<{N}xf32>
-  func.func @{name}({take}, %r: tensor<?x{N}xf32>) -> tensor<?x{N}xf32> {
-    {cast}
-    %w = mica.get_weight @{name}.w : tensor<{N}x{K}x{weight}>
-    %b = mica.get_weight @{name}.b : tensor<{N}xf32>
-    %y = mica.linear %x, %w bias(%b : tensor<{N}xf32>) residual(%r : tensor<?x{N}xf32>) : tensor<?x{K}x{rows}>, tensor<{N}x{K}x{weight}> -> tensor<?x{N}xf32>
-    return %y : tensor<?x{N}xf32>
-  })",
-          kind.rows, {{"N", shape.n}, {"K", k}}, doubled(toleranceOfProduct(k)));
+      add("linear_{format}_{N}x{K}", kLinear, kind.rows,
+          {{"operands", kBiasAndResidual}, {"N", shape.n}, {"K", k}},
+          doubled(toleranceOfProduct(k)));
     }
   check();
 }
@@ -256,15 +248,8 @@ TEST_P(BlockKernelTest, HeadsAndTables) {
   })",
         kind.rows, ofHead, doubled(toleranceOfProduct(2 * format.elements)));
     int n = kind.number % 2 ? 24 : 1;
-    add("head_linear_{format}_{N}", R"(
-  mica.weight @{name}.w : tensor<{H}x{N}x{D}x{weight}>
-  func.func @{name}({take}) -> tensor<?x{H}x{N}xf32> {
-    {cast}
-    %w = mica.get_weight @{name}.w : tensor<{H}x{N}x{D}x{weight}>
-    %y = mica.head_linear %x, %w : tensor<?x{K}x{rows}>, tensor<{H}x{N}x{D}x{weight}> -> tensor<?x{H}x{N}xf32>
-    return %y : tensor<?x{H}x{N}xf32>
-  })",
-        kind.rows, {{"K", "{H}x{D}"}, {"N", n}, {"H", kHeads}, {"D", format.elements}},
+    add("head_linear_{format}_{N}", kHeadLinear, kind.rows,
+        {{"K", "{H}x{D}"}, {"N", n}, {"H", kHeads}, {"D", format.elements}},
         doubled(toleranceOfProduct(format.elements)));
   }
   check();
@@ -314,17 +299,9 @@ TEST_P(LibraryKernelTest, Products) {
     if (llvm::StringRef(rows.rows).starts_with("!") || (isBf16 && !native.bf16Dot))
       continue;
     int n = isBf16 ? 2100 : 65, k = format.elements * (isBf16 ? 1 : 3);
-    add("library_{format}_{N}x{K}", R"(
-  mica.weight @{name}.w : tensor<{N}x{K}x{weight}>
-  mica.weight @{name}.b : tensor<{N}xf32>
-  func.func @{name}({take}, %r: tensor<?x{N}xf32>) -> tensor<?x{N}xf32> {
-    {cast}
-    %w = mica.get_weight @{name}.w : tensor<{N}x{K}x{weight}>
-    %b = mica.get_weight @{name}.b : tensor<{N}xf32>
-    %y = mica.linear %x, %w bias(%b : tensor<{N}xf32>) residual(%r : tensor<?x{N}xf32>) kernel(onednn) : tensor<?x{K}x{rows}>, tensor<{N}x{K}x{weight}> -> tensor<?x{N}xf32>
-    return %y : tensor<?x{N}xf32>
-  })",
-        rows, {{"N", n}, {"K", k}}, toleranceOfProduct(k));
+    add("library_{format}_{N}x{K}", kLinear, rows,
+        {{"operands", kBiasAndResidual + std::string(" kernel(onednn)")}, {"N", n}, {"K", k}},
+        toleranceOfProduct(k));
     add("library_gated_{format}_{N}x{K}", R"(
   mica.weight @{name}.w from ["{name}.g", "{name}.u"] interleave {test.rows = {N} : i64} : tensor<{both}x{K}x{weight}>
   func.func @{name}({take}) -> tensor<?x{N}xf32> {

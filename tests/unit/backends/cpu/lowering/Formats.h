@@ -25,6 +25,32 @@ struct Format {
   bool hasIntegers() const { return llvm::StringRef(weight).starts_with("!"); }
 };
 
+/// A product by {N} columns of {K} numbers. {operands} may be kBias, kResidual and a kernel.
+inline constexpr const char *kLinear = R"(
+  mica.weight @{name}.w : tensor<{N}x{K}x{weight}>
+  mica.weight @{name}.b : tensor<{N}xf32>
+  func.func @{name}({take}, %r: tensor<?x{N}xf32>) -> tensor<?x{N}xf32> {
+    {cast}
+    %w = mica.get_weight @{name}.w : tensor<{N}x{K}x{weight}>
+    %b = mica.get_weight @{name}.b : tensor<{N}xf32>
+    %y = mica.linear %x, %w {operands} : tensor<?x{K}x{rows}>, tensor<{N}x{K}x{weight}> -> tensor<?x{N}xf32>
+    return %y : tensor<?x{N}xf32>
+  })";
+inline constexpr const char *kBias = "bias(%b : tensor<{N}xf32>)",
+                            *kResidual = "residual(%r : tensor<?x{N}xf32>)",
+                            *kBiasAndResidual =
+                                "bias(%b : tensor<{N}xf32>) residual(%r : tensor<?x{N}xf32>)";
+
+/// The same for each of {H} heads, whose rows have {D} numbers; {K} is {H}x{D}.
+inline constexpr const char *kHeadLinear = R"(
+  mica.weight @{name}.w : tensor<{H}x{N}x{D}x{weight}>
+  func.func @{name}({take}) -> tensor<?x{H}x{N}xf32> {
+    {cast}
+    %w = mica.get_weight @{name}.w : tensor<{H}x{N}x{D}x{weight}>
+    %y = mica.head_linear %x, %w : tensor<?x{K}x{rows}>, tensor<{H}x{N}x{D}x{weight}> -> tensor<?x{H}x{N}xf32>
+    return %y : tensor<?x{H}x{N}xf32>
+  })";
+
 inline constexpr double kStepOfBf16 = 0x1p-8, kStepOfInt8 = 1.0 / 127;
 
 /// A type of rows that multiply weights in blocks.

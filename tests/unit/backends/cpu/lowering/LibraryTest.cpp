@@ -36,30 +36,21 @@ struct Linear {
   int n, k;
   const char *operands;
 };
-constexpr Linear kLinears[] = {
-    {"single", 1, 32, "residual(%r : tensor<?x{N}xf32>)"},
-    {"residual", 65, 70, "residual(%r : tensor<?x{N}xf32>)"},
-    {"both", 1090, 70, "bias(%b : tensor<{N}xf32>) residual(%r : tensor<?x{N}xf32>)"},
-    {"bias", 2100, 70, "bias(%b : tensor<{N}xf32>)"}};
+constexpr Linear kLinears[] = {{"single", 1, 32, kResidual},
+                               {"residual", 65, 70, kResidual},
+                               {"both", 1090, 70, kBiasAndResidual},
+                               {"bias", 2100, 70, kBias}};
 
 TEST_P(KernelTest, LinearByALibrary) {
   std::vector<KernelCase> cases;
   for (const Format &format : libraryFormats())
     for (const Linear &linear : kLinears) {
-      Words words = {{"case", linear.name}, {"operands", linear.operands}};
+      Words words = {{"case", linear.name},
+                     {"operands", linear.operands + std::string(" kernel(onednn)")}};
       llvm::append_range(words, wordsOf(format));
       llvm::append_range(words, Words{{"K", linear.k}, {"N", linear.n}});
-      cases.push_back(byLibrary(makeCase("library_{format}_{case}", R"(
-  mica.weight @{name}.w : tensor<{N}x{K}x{weight}>
-  mica.weight @{name}.b : tensor<{N}xf32>
-  func.func @{name}({take}, %r: tensor<?x{N}xf32>) -> tensor<?x{N}xf32> {
-    {cast}
-    %w = mica.get_weight @{name}.w : tensor<{N}x{K}x{weight}>
-    %b = mica.get_weight @{name}.b : tensor<{N}xf32>
-    %y = mica.linear %x, %w {operands} kernel(onednn) : tensor<?x{K}x{rows}>, tensor<{N}x{K}x{weight}> -> tensor<?x{N}xf32>
-    return %y : tensor<?x{N}xf32>
-  })",
-                                         words, toleranceOfProduct(linear.k))));
+      cases.push_back(byLibrary(
+          makeCase("library_{format}_{case}", kLinear, words, toleranceOfProduct(linear.k))));
     }
   check(cases);
 }

@@ -14,11 +14,9 @@ namespace {
 struct Epilogue {
   const char *name, *operands;
 };
-constexpr Epilogue kPlain = {"plain", ""},
-                   kEpilogues[] = {
-                       {"both", "bias(%b : tensor<{N}xf32>) residual(%r : tensor<?x{N}xf32>)"},
-                       {"bias", "bias(%b : tensor<{N}xf32>)"},
-                       {"residual", "residual(%r : tensor<?x{N}xf32>)"}};
+constexpr Epilogue kPlain = {"plain", ""}, kEpilogues[] = {{"both", kBiasAndResidual},
+                                                           {"bias", kBias},
+                                                           {"residual", kResidual}};
 
 /// Columns and depths. Of columns: one, less than a vector, a whole block of 64, one less and one
 /// more, several blocks. Of depths likewise, even and odd: a group of 32 integers, less, more, and
@@ -37,21 +35,14 @@ llvm::ArrayRef<T> some(llvm::ArrayRef<T> table, const Format &format, size_t n) 
 
 KernelCase linear(const Format &format, const Epilogue &epilogue, int n, int k,
                   const char *kernel) {
-  Words words = {{"epilogue", epilogue.name}, {"operands", epilogue.operands}, {"kernel", kernel}};
+  Words words = {{"epilogue", epilogue.name},
+                 {"operands", epilogue.operands + std::string(" kernel({kernel})")},
+                 {"kernel", kernel}};
   llvm::append_range(words, wordsOf(format));
   words.emplace_back("K", k);
   words.emplace_back("N", n);
-  return makeCase("linear_{format}_{epilogue}_{kernel}_{N}x{K}", R"(
-  mica.weight @{name}.w : tensor<{N}x{K}x{weight}>
-  mica.weight @{name}.b : tensor<{N}xf32>
-  func.func @{name}({take}, %r: tensor<?x{N}xf32>) -> tensor<?x{N}xf32> {
-    {cast}
-    %w = mica.get_weight @{name}.w : tensor<{N}x{K}x{weight}>
-    %b = mica.get_weight @{name}.b : tensor<{N}xf32>
-    %y = mica.linear %x, %w {operands} kernel({kernel}) : tensor<?x{K}x{rows}>, tensor<{N}x{K}x{weight}> -> tensor<?x{N}xf32>
-    return %y : tensor<?x{N}xf32>
-  })",
-                  words, toleranceOfProduct(format, k));
+  return makeCase("linear_{format}_{epilogue}_{kernel}_{N}x{K}", kLinear, words,
+                  toleranceOfProduct(format, k));
 }
 
 TEST_P(KernelTest, HeadLinear) {
@@ -65,15 +56,8 @@ TEST_P(KernelTest, HeadLinear) {
       Words words = wordsOf(format);
       words.insert(words.end(), {{"K", "{H}x{D}"}, {"H", heads.count}, {"D", heads.k}});
       words.emplace_back("N", heads.n);
-      cases.push_back(makeCase("head_linear_{format}_{H}_{N}x{D}", R"(
-  mica.weight @{name}.w : tensor<{H}x{N}x{D}x{weight}>
-  func.func @{name}({take}) -> tensor<?x{H}x{N}xf32> {
-    {cast}
-    %w = mica.get_weight @{name}.w : tensor<{H}x{N}x{D}x{weight}>
-    %y = mica.head_linear %x, %w : tensor<?x{K}x{rows}>, tensor<{H}x{N}x{D}x{weight}> -> tensor<?x{H}x{N}xf32>
-    return %y : tensor<?x{H}x{N}xf32>
-  })",
-                               words, toleranceOfProduct(format, heads.k)));
+      cases.push_back(makeCase("head_linear_{format}_{H}_{N}x{D}", kHeadLinear, words,
+                               toleranceOfProduct(format, heads.k)));
     }
   check(cases);
 }

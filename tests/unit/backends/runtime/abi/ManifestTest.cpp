@@ -34,7 +34,9 @@ TEST(Manifest, ReadsEverything) {
   EXPECT_THAT(m->arguments, ElementsAre(Logits, Positions, Cache, Weights, LogitIndices, Tokens,
                                         Cache, Sequences, Scratch));
   ASSERT_EQ(m->caches.size(), 2u);
-  EXPECT_EQ(m->caches[1].element, "bf16");
+  EXPECT_EQ(m->weights, mica::Precision::F32);
+  EXPECT_EQ(m->kv, mica::Precision::F32);
+  EXPECT_EQ(m->caches[1].element, mica::Precision::BF16);
   EXPECT_THAT(m->caches[1].shape, ElementsAre(3, -1, -2, 8));
   EXPECT_EQ(m->caches[1].bytesPerToken, 12u);
   EXPECT_EQ(m->caches[1].elementBytes(), 2u);
@@ -137,8 +139,14 @@ TEST(Manifest, ErrorsNameTheKey) {
   EXPECT_THAT(errorAfter([](json &m) { m["parameters"] = -1; }), HasSubstr("'parameters'"));
   EXPECT_THAT(errorAfter([](json &m) { m["scratch"]["bytes_per_row"] = -1; }),
               HasSubstr("'bytes_per_row'"));
+  for (const char *key : {"weights", "kv"})
+    EXPECT_EQ(errorAfter([&](json &m) { m[key] = "f64"; }),
+              "the program's manifest: '" + std::string(key) +
+                  "' names the unknown precision 'f64'; compile it again");
   EXPECT_THAT(errorAfter([](json &m) { m["caches"][0]["element"] = "f64"; }),
-              HasSubstr("is not one of f32, bf16 and int8"));
+              HasSubstr("'element' names the unknown precision 'f64'"));
+  EXPECT_THAT(errorAfter([](json &m) { m["caches"][0]["element"] = "int4"; }),
+              HasSubstr("'element' of a cache is int4, which caches never have"));
   EXPECT_THAT(errorAfter([](json &m) { m["caches"][0]["shape"][0] = -3; }),
               HasSubstr("'shape' is not an integer"));
   EXPECT_EQ(errorAfter([](json &m) { m["caches"][0]["window"] = 1; }), "no error");

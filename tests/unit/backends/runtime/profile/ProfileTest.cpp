@@ -101,7 +101,7 @@ TEST(Roofline, IsTheNearerLimit) {
 TEST(Roofline, IsMeasuredWithTheProgramsInstructions) {
   Pool pool(1);
   Manifest manifest;
-  manifest.weights = "bf16";
+  manifest.weights = mica::Precision::BF16;
   Peaks peaks = measurePeaks(pool, manifest);
   EXPECT_EQ(peaks.instruction, "mulps and addps") << "a program for baseline x86-64";
   EXPECT_GT(peaks.bytesPerSecond, 0);
