@@ -74,8 +74,8 @@ unsigned processorsAllowed() { return withinQuota(static_cast<unsigned>(affinity
 
 unsigned defaultThreads() { return withinQuota(coresAllowed(), ""); }
 
-/// Of threads that are started without saying so: glibc takes it from the limit that the program
-/// was started with.
+/// For threads created with default attributes: glibc sets the default stack size from the limit at
+/// program start.
 static Status growThreads(size_t needed) {
   pthread_attr_t attributes;
   size_t size = 0;
