@@ -14,7 +14,7 @@ namespace mica::explore {
 static constexpr StringLiteral kHint =
     "write one by `PROGRAM bench --profile-json FILE` and give that";
 
-/// What is wrong with a test; empty where nothing is.
+/// Describes the problem of a test; empty if there is none.
 static std::string wrongTest(const json::Value &value) {
   const json::Object *test = value.getAsObject();
   if (!test || !test->getString("test") || !test->getNumber("seconds") ||

@@ -33,7 +33,7 @@ struct Options {
   bool print = false, trace = false;
 };
 
-/// An empty cache of the size that --cache says, BATCHxPOSITIONS.
+/// An empty cache with the size given by --cache, BATCHxPOSITIONS.
 llvm::Expected<interp::Value> makeCache(SequenceState type, StringRef size) {
   auto [batchText, positionsText] = size.split('x');
   int64_t batch, positions;
@@ -58,7 +58,7 @@ llvm::Expected<interp::Value> readInput(StringRef path, Type type) {
   return interp::Value(std::move(*tensor));
 }
 
-/// Caches are made, everything else is read from --input in order.
+/// Caches are created, other arguments are read from --input in order.
 llvm::Expected<SmallVector<interp::Value>> makeArguments(func::FuncOp function,
                                                          const Options &options) {
   SmallVector<interp::Value> args;
@@ -111,8 +111,8 @@ llvm::Error output(func::FuncOp function, ArrayRef<interp::Value> results, const
   return llvm::Error::success();
 }
 
-/// Whether results can be written to this prefix followed by N.npy. What is there already was meant
-/// as a file or a folder of its own.
+/// Whether results can be written to this prefix followed by N.npy. An existing file or folder with
+/// that name was probably meant instead.
 llvm::Error checkOutputPrefix(StringRef prefix) {
   namespace fs = llvm::sys::fs;
   if (prefix.empty())
@@ -145,7 +145,7 @@ llvm::Error compare(func::FuncOp function, ArrayRef<interp::Value> results,
     if (!expected)
       return expected.takeError();
     double off = interp::distance(*actual.getTensor(), *expected->getTensor());
-    // What is not a number is not within anything.
+    // A NaN is not within any tolerance.
     if (!(off <= options.tolerance))
       return llvm::createStringError(
           llvm::formatv("@{0} result {1} is off by {2:e} from {3}, allowed is {4:e}",
@@ -179,7 +179,7 @@ llvm::Error runFunction(func::FuncOp function, interp::Interpreter &interpreter,
   return interp::checkExpected(function, std::move(results));
 }
 
-/// The function that was named, or every public one that has no arguments but caches.
+/// The function with that name, or all public functions with no arguments but caches.
 llvm::Expected<SmallVector<func::FuncOp>> chooseFunctions(ModuleOp module, StringRef name) {
   if (!name.empty()) {
     if (auto function = module.lookupSymbol<func::FuncOp>(name))
@@ -269,7 +269,7 @@ static int runMain(int argc, char **argv) {
   if (*helpText)
     return tool::print(**helpText);
   DialectRegistry registry;
-  // Stage `kernels` names a processor, which the meaning of ops does not depend on.
+  // Stage `kernels` names a processor, on which the semantics of ops does not depend.
   registry.insert<MicaDialect, cpu::CpuDialect, arith::ArithDialect, func::FuncDialect,
                   scf::SCFDialect, tensor::TensorDialect>();
   MLIRContext context(registry);

@@ -36,7 +36,8 @@ namespace {
 /// A probe and its layer; -1: outside of layers.
 using ProbePlace = std::pair<int64_t, std::string>;
 
-/// The sources of the matrices that multiply the rows of each probe of a module at stage `fused`.
+/// The sources of the matrices that are multiplied by the rows of each probe of a module at stage
+/// `fused`.
 class ProbedProducts {
 public:
   explicit ProbedProducts(mlir::ModuleOp module) : symbols(module) {
@@ -66,7 +67,7 @@ private:
       }
   }
 
-  /// The layer that the probe of the called function shows.
+  /// The layer of the probe in the called function.
   static int64_t layerOf(ProbeOp probe, mlir::func::CallOp call) {
     auto argument = dyn_cast_or_null<mlir::BlockArgument>(probe.getLayer());
     APInt layer;
@@ -178,7 +179,7 @@ private:
     return Error::success();
   }
 
-  /// lm_head is computed for the last rows of each window only: logits are not needed, and large.
+  /// lm_head is only computed for the last rows of each window: logits are large and not needed.
   Error compute() {
     constexpr size_t headRows = 32;
     Expected<std::unique_ptr<ScoringProcess>> process = ScoringProcess::start(
@@ -231,12 +232,12 @@ private:
     return importance;
   }
 
-  ModelArguments arguments; ///< of the program that computes
+  ModelArguments arguments; ///< of the program that is run
   const ModelInput &input;
   StringRef launcher, text;
   ScratchFile program, sums;
   rt::Tokens ids;
-  std::optional<int32_t> bos; ///< where the text begins with it
+  std::optional<int32_t> bos; ///< if the text begins with it
   std::vector<EvalWindow> windows;
   size_t vocab = 0;
 };
@@ -248,8 +249,8 @@ Expected<cpu::ColumnImportance> calibrate(const ModelArguments &arguments, const
   return Calibration(arguments, input, launcher, text).run();
 }
 
-/// The sources of the matrices that are rounded to a grid with --weights int8 or int4 and that rows
-/// are multiplied with, in the order of the module.
+/// The sources of the matrices that are quantized with --weights int8 or int4 and used in matmuls,
+/// in the order of the module.
 static std::vector<TensorPart> multipliedMatrices(mlir::ModuleOp module) {
   std::vector<TensorPart> matrices;
   StringSet<> known;

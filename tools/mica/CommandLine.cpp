@@ -12,7 +12,7 @@ constexpr const char *modelHelp =
 constexpr const char *hubHelp =
     "; or OWNER/NAME[:FILE or quantization] to pull it from the Hugging Face hub";
 
-/// What `list` and `rm` work on.
+/// What `list` and `rm` operate on.
 constexpr const char *cachesHelp =
     "Models are stored in $HF_HUB_CACHE (default: $HF_HOME/hub, or ~/.cache/huggingface/hub), "
     "shared with other tools. Compiled programs are stored in $XDG_CACHE_HOME/mica (default: "
@@ -109,7 +109,7 @@ static void addExplore(CLI::App &app, ExploreArguments &arguments) {
   command->footer("Example:\n  mica explore model.gguf -o model.html --open");
 }
 
-/// `name` for both sides, or for one each: --weights bf16,int8.
+/// `name` for both sides, or one value for each: --weights bf16,int8.
 static void addForBoth(CLI::App &app, const char *name, std::string ModelArguments::*member,
                        DiffArguments &arguments, std::vector<std::string> known,
                        const std::string &what) {
@@ -292,7 +292,7 @@ static void addRemove(CLI::App &app, RemoveArguments &arguments) {
 
 static void addReference(CLI::App &app, ReferenceArguments &arguments) {
   CLI::App *command = app.add_subcommand("reference", "Print the option reference of docs/cli.md");
-  command->group(""); // for the build
+  command->group(""); // only used by the build
   command
       ->add_option("--install", arguments.folder,
                    "Write man pages and completions below DIR instead, in the layout of a prefix")

@@ -31,7 +31,7 @@ static Expected<explore::DiffSide> readSide(const ModelArguments &model) {
   return side;
 }
 
-/// Tokens per second of each test of `PROGRAM bench`.
+/// Runs `PROGRAM bench`; returns the tokens per second of each test.
 static Expected<json::Object> measureSpeed(const std::string &program) {
   SmallString<128> output;
   if (std::error_code failed = sys::fs::createTemporaryFile("mica-diff", "json", output))
