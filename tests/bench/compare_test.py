@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""compare.py with stand-ins for all engines: what is asked of them, what becomes of their answers."""
+"""compare.py with fakes of all engines: their command lines and the use of their output."""
 
 import contextlib
 import io
@@ -71,7 +71,7 @@ class CompareTest(unittest.TestCase):
         return str(path)
 
     def compare(self, *options, peer=PEER):
-        """(report, table) of one case with one peer."""
+        """(report, table) of a case with one peer."""
         out = self.folder / "out.json"
         text = io.StringIO()
         with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
