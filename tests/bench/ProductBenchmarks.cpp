@@ -12,8 +12,8 @@ namespace mica::bench {
 namespace {
 constexpr int64_t generatedRows[] = {1, 2, 4, 8, 16, 32, 64, 128, 512};
 
-/// Gate with up of Llama-3.2-1B and of MiniMind's 104M. Matmuls that
-/// add to their results: q with k and v of Qwen2.5-0.5B has a bias, every down a residual.
+/// Gate with up of Llama-3.2-1B and of MiniMind's 104M. Matmuls that add to their results: q with k
+/// and v of Qwen2.5-0.5B has a bias, every down a residual.
 constexpr Shape gatedShapes[] = {{8192, 2048}, {2048, 768}}, biasedShape = {1152, 896},
                 residualShape = {2048, 8192};
 

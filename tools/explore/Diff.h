@@ -22,8 +22,8 @@ struct DiffSide {
 /// Parses the manifest of a program or a record.
 llvm::Expected<llvm::json::Object> parseManifestJson(llvm::StringRef text, llvm::StringRef path);
 
-/// The differences: `config`, `bytes`, `kernels`, and for two models `weights` and `stages`,
-/// with lines of those in `stages`. `identical` is true if there are none.
+/// The differences: `config`, `bytes`, `kernels`, and for two models `weights` and `stages`, with
+/// the lines of those in `stages`. `identical` is true if there are none.
 llvm::json::Object diffOf(const DiffSide &a, const DiffSide &b, llvm::ArrayRef<std::string> stages);
 
 /// The differences as text.

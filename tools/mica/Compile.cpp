@@ -417,8 +417,7 @@ static FindImportance importanceFor(const CompileArguments &arguments, std::stri
   return nullptr;
 }
 
-/// The reason why the given activation statistics are not used; empty if they
-/// are.
+/// The reason why the given activation statistics are not used; empty if they are.
 static std::string whyNotCalibrated(const CompileArguments &arguments,
                                     const cpu::CompileOptions &options) {
   std::string option = arguments.calibrate.empty() ? "--imatrix" : "--calibrate";

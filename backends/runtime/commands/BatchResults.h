@@ -1,6 +1,5 @@
 // The results of `--batch`: a line of JSON for each text, in the order of the requests, on stdout
-// or
-// appended to a file that may already contain the first results.
+// or appended to a file that may already contain the first results.
 #ifndef MICA_BACKENDS_RUNTIME_COMMANDS_BATCHRESULTS_H
 #define MICA_BACKENDS_RUNTIME_COMMANDS_BATCHRESULTS_H
 

@@ -9,8 +9,8 @@
 
 namespace mica::rt {
 
-/// The template is applied to the whole conversation in each turn;
-/// only tokens that are not cached are computed.
+/// The template is applied to the whole conversation in each turn; only tokens that are not in the
+/// cache of the model yet are computed.
 class Conversation {
 public:
   struct Options {

@@ -15,7 +15,8 @@ inline constexpr uint64_t hugePage = uint64_t(2) << 20;
 void *mapAtHugePage(uint64_t length, int protection, int flags, int file = -1, off_t offset = 0);
 
 /// Requests huge pages for pages that are not in memory yet: anonymous memory that is touched
-/// later, parts of a file that are read later. No effect on systems without huge pages.
+/// later, parts of a file that are read from disk later.
+/// No effect on systems without huge pages.
 void requestHugePages(void *address, uint64_t length);
 
 /// The number of touched bytes that are in huge pages, in the mapping that contains `address`; 0 if

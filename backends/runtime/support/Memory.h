@@ -12,8 +12,7 @@
 namespace mica::rt {
 
 /// Large: huge pages (2 MiB) if the kernel provides them; they avoid most TLB misses, but touching
-/// a
-/// byte allocates a whole huge page.
+/// one byte allocates a whole huge page.
 enum class Pages { Small, Large };
 
 /// Anonymous pages, reserved without commitment (MAP_NORESERVE), zero-initialized, page-aligned.

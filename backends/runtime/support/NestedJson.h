@@ -16,8 +16,8 @@ namespace mica::rt {
 /// The maximum nesting depth of values: copying and writing them is recursive.
 inline constexpr int kMaxNesting = 100;
 
-/// The first JSON escape in `text` that is
-/// an unpaired surrogate; empty if there is none.
+/// The first JSON escape in `text` that is an unpaired surrogate, which UTF-8 cannot represent;
+/// empty if there is none.
 inline std::string_view loneSurrogate(std::string_view text) {
   auto unitAt = [&](size_t at) {
     uint32_t unit = 0;

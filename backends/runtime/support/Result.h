@@ -1,5 +1,5 @@
-// A value or an error: error handling
-// in compiled programs (C++20 has no std::expected).
+// A value or an error: error handling in compiled programs, which do not use exceptions across
+// functions (C++20 has no std::expected).
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_RESULT_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_RESULT_H
 
@@ -9,8 +9,8 @@
 
 namespace mica::rt {
 
-/// The end of a line `mica: error:
-/// FILE: PROBLEM; HINT`, without the newline.
+/// The message of an error line `mica: error: FILE: PROBLEM; HINT`, from FILE or PROBLEM to the
+/// end. One line, without the final newline.
 struct Error {
   std::string message;
 };

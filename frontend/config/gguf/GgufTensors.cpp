@@ -93,8 +93,7 @@ TensorInfo infoOf(const GgufTensor &tensor) {
   return info;
 }
 
-/// Splits a tensor [experts, rows, columns] or, for biases, [experts, rows], into its
-/// experts.
+/// Splits a tensor [experts, rows, columns] or, for biases, [experts, rows], into its experts.
 void splitExperts(const NamingTable &names, const TensorName &name, const GgufModule &module,
                   const TensorInfo &all, std::vector<TensorInfo> &tensors) {
   int64_t experts = all.shape.front();

@@ -8,9 +8,9 @@
 namespace mica::cpu {
 
 /// Rows on the stack that are multiplied by panels of signed bytes, as 15-bit or 16-bit integers: a
-/// value is `scale * (high + low
-/// ratio)` with two 8-bit limbs and one scale per row. Sums of integer products are exact in any
-/// order, and cost half as much as f32 products. Only for targets with int8Dot.
+/// value is `scale * (high + low / ratio)` with two 8-bit limbs and one scale per row. Sums of
+/// integer products are exact in any order, and cost half as much as f32 products. Only for targets
+/// with int8Dot.
 class LimbRows {
 public:
   /// Whether values are signed: then their limbs are signed, and the panel's bytes are shifted to

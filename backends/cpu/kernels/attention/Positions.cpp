@@ -80,10 +80,8 @@ static void eachAngle(KernelBuilder &b, ValueRange args, int64_t pairs,
   });
 }
 
-/// Frequencies of a sequence of `length` positions that is longer than the threshold: exp(i (-2
-/// D ln(theta) - 2
-/// (D - 2) ln(s))) with s = growth * length
-/// threshold - (growth - 1).
+/// Frequencies of a sequence of `length` positions that is longer than the threshold: exp(i (-2 / D
+/// ln(theta) - 2 / (D - 2) ln(s))) with s = growth * length / threshold - (growth - 1).
 static Value grownFrequencies(KernelBuilder &b, const RopeSpec &spec, Value length, Value column) {
   Value share = b.mulf(b.broadcast(arith::SIToFPOp::create(b, b.getF64Type(), length)),
                        wide(b, spec.growth / static_cast<double>(*spec.lengthThreshold)));

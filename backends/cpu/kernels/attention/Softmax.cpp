@@ -22,10 +22,10 @@ Value mica::cpu::emitExp2(KernelBuilder &b, Value x) {
   Value shifted = b.addf(x, shifter);
   Value rest = b.subf(x, b.subf(shifted, shifter));
   // 2^rest on [-1/2, 1/2]: the polynomial of degree 5 with the minimum relative error among those
-  // that are 1 at 0, computed by Remez' exchange on (1 + r q(r))
-  // 2^r - 1, which alternates six times between +-4.31e-7. It is 4.33e-7 with coefficients rounded
-  // to f32; the arithmetic adds at most 1e-7. Weights are rounded to 2^-9 if values are bf16; in
-  // f32, the error of a score of 16 that is rounded to f32 is as large.
+  // that are 1 at 0, computed by Remez' exchange on (1 + r q(r)) / 2^r - 1, which alternates six
+  // times between +-4.31e-7. It is 4.33e-7 with coefficients rounded to f32; the arithmetic adds at
+  // most 1e-7. Weights are rounded to 2^-9 if values are bf16; in f32, the error of a score of 16
+  // that is rounded to f32 is as large.
   constexpr float coefficients[] = {0x1.23a604p-10f, 0x1.3cbea8p-7f, 0x1.c74322p-5f,
                                     0x1.ebfa4ep-3f,  0x1.62e39ep-1f, 1.0f};
   Value power = b.splat(coefficients[0]);

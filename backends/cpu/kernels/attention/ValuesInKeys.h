@@ -7,10 +7,9 @@
 
 namespace mica::cpu {
 
-/// Transposes a block of keys, [elements
-/// depth][positions][depth], to a block of values, [positions
-/// depth][elements][depth]: the first `liveGroups` groups of positions, rounded up to whole steps
-/// of AMX tiles. `transposed` has memory for `values` elements of all positions.
+/// Transposes a block of keys, [elements / depth][positions][depth], to a block of values,
+/// [positions / depth][elements][depth]: the first `liveGroups` groups of positions, rounded up to
+/// whole steps of AMX tiles. `transposed` has memory for `values` elements of all positions.
 void transposeValues(KernelBuilder &b, const PackedPanel &keys, mlir::Value liveGroups,
                      mlir::Value transposed, int64_t values);
 

@@ -80,9 +80,9 @@ private:
 inline int64_t expandedColumns(int64_t k, int64_t depth) { return roundUp(k, kLanes * depth); }
 
 /// Expands the blocks [from, to) along K of a panel into floats: `buffer` contains, in its own
-/// element type, [elements
-/// depth][64][depth] of each block, starting at `at`, with `depth` consecutive elements along K: 2
-/// of bf16, 1 of f32. Elements from `k` to expandedColumns are zero.
+/// element type, [elements / depth][64][depth] of each block, starting at `at`, with `depth`
+/// consecutive elements along K: 2 of bf16, 1 of f32. Elements from `k` to expandedColumns are
+/// zero.
 void expandBlocks(KernelBuilder &b, const PackedPanel &panel, int64_t k, mlir::Value from,
                   mlir::Value to, mlir::Value buffer, mlir::Value at);
 

@@ -45,8 +45,8 @@ void emitEpilogue(KernelBuilder &b, mlir::ValueRange args, const ProductSpec &sp
 void emitGatedEpilogue(KernelBuilder &b, mlir::ValueRange args, int64_t inner,
                        Activation activation, int64_t columns);
 
-/// packed block-quantized weight, first block of 64 columns, panels [blocks][K
-/// depth][64][depth] of f32 or bf16: expands those blocks to floats. A task is a block.
+/// packed block-quantized weight, first block of 64 columns, panels [blocks][K / depth][64][depth]
+/// of f32 or bf16: expands those blocks to floats. A task is a block.
 void emitExpandBlocks(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
 
 } // namespace mica::cpu

@@ -162,8 +162,7 @@ static int64_t choicesOf(Value order) { return cast<MemRefType>(order.getType())
 /// Calls `body(expert, blocks, rows)` for the experts of the tasks [begin, end), with the rows of x
 /// that chose the expert; their names are indices of pairs of a token and a choice. Consecutive
 /// tasks belong to different experts, so that all threads share the few experts that a token chose:
-/// task t is block t
-/// E of expert t % E, and the blocks of an expert in a range are consecutive.
+/// task t is block t / E of expert t % E, and the blocks of an expert in a range are consecutive.
 static void eachExpert(KernelBuilder &b, ValueRange args, Value order, Value starts,
                        llvm::function_ref<void(Value, BlockSpan, ProductRows)> body) {
   int64_t experts = cast<MemRefType>(starts.getType()).getDimSize(0) - 1,
