@@ -258,7 +258,7 @@ llvm::Error ModelBuilder::readType(ModelConfig &model) const {
       model.type = type;
   if (!model.type)
     return wrong("has the weight type " + inQuotes(*h.type) +
-                     ", only float32, bfloat16 and float16 are read",
+                     ", only float32, bfloat16 and float16 are supported",
                  "convert the weights to one of them");
   return llvm::Error::success();
 }
@@ -268,7 +268,7 @@ llvm::Error ModelBuilder::checkQuantization() const {
   if (!h.quantization || (method && *method == llvm::json::Value("mxfp4")))
     return llvm::Error::success();
   return wrong("has the method " + (method ? shown(*method) : "of no name") +
-                   " in \"quantization_config\", only \"mxfp4\" is read",
+                   " in \"quantization_config\", only \"mxfp4\" is supported",
                hints::otherModel);
 }
 
@@ -358,7 +358,7 @@ llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
   if (*h.experts * *h.layers > maxExpertsInAll)
     return wrong("has " + llvm::Twine(*h.experts) + " experts in each of " +
                      llvm::Twine(*h.layers) + " layers, at most " + llvm::Twine(maxExpertsInAll) +
-                     " in all are read",
+                     " in total are supported",
                  hints::otherModel);
   SparseConfig sparse;
   sparse.experts = *h.experts;

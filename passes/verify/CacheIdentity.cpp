@@ -253,7 +253,7 @@ private:
     InFlightDiagnostic diagnostic = op->emitOpError("appends to layer ");
     diagnostic << *layer << " of a cache that " << earlier->second->getName() << " ("
                << describePlace(earlier->second->getLoc())
-               << ") has appended to in the same step: give every layer a number of its own";
+               << ") has appended to in the same step: use a different index for each layer";
     diagnostic.attachNote(earlier->second->getLoc()) << "the first append to it is here";
     return diagnostic;
   }

@@ -76,7 +76,7 @@ class Calibrate(Case):
         status, error = compile_failing(BUNDLED / "minimind-dense", "--weights", "int4", "--imatrix", other)
         *_, refusal = error.splitlines()
         self.assertEqual(status, 1, error)
-        self.assertIn(f"has 512 columns, but the statistics in {other} are for 2; give those of this model", refusal)
+        self.assertIn(f"has 512 columns, but the statistics in {other} are for 2; use those of this model", refusal)
 
     def said(self, *options):
         """The messages of compiling the bundled model."""
@@ -101,7 +101,7 @@ class Calibrate(Case):
         """Few ids are used, and a warning says how many."""
         short, enough = file_of("ab"), file_of(bundled_text())
         self.assertRegex(self.said("--calibrate", short),
-                         re.escape(f"warning: {short}: statistics cover only ") + "[23] tokens; give a text of at least 1024")
+                         re.escape(f"warning: {short}: statistics cover only ") + "[23] tokens; use a text of at least 1024")
         self.assertNotIn("ids only", self.said("--calibrate", enough))
 
     def test_an_interrupted_calibration_leaves_nothing(self):
@@ -130,20 +130,20 @@ class Calibrate(Case):
         experts = imatrix({"blk.0.ffn_gate_exps.weight": [1, 2, 3]})
         for status, arguments, words in (
                 (1, (BUNDLED / "minimind-moe", "--weights", "int4", "--imatrix", experts),
-                 f'{experts}: has 3 numbers for 4 matrices ("blk.0.ffn_gate_exps.weight"); give the statistics of this model'),
+                 f'{experts}: has 3 numbers for 4 matrices ("blk.0.ffn_gate_exps.weight"); use the statistics of this model'),
                 (2, (model, "--calibrate", text), "--calibrate needs --weights int8 or int4"),
                 (2, (model, "--weights", "bf16", "--imatrix", foreign), "--imatrix needs --weights int8 or int4"),
                 (2, (model, "--weights", "int4", "--calibrate", text, "--emit", "obj"), "--calibrate needs --emit exe"),
                 (1, (model, "--weights", "int4", "--calibrate", "/nowhere"), "/nowhere"),
-                (1, (model, "--weights", "int4", "--calibrate", short), f"{short}: has 1 ids; give a longer text"),
+                (1, (model, "--weights", "int4", "--calibrate", short), f"{short}: has 1 ids; use a longer text"),
                 (1, (model, "--weights", "int4", "--calibrate", emptied), "is a directory where a file is expected; name a file"),
                 (1, (model, "--weights", "int4", "--imatrix", emptied), "is a directory where a file is expected; name a file"),
                 (1, (emptied, "--weights", "int4", "--calibrate", text),
-                 f"{emptied}: has no tokenizer, which --calibrate needs; put tokenizer.json into the folder, or give --imatrix"),
+                 f"{emptied}: has no tokenizer, which --calibrate needs; put tokenizer.json into the folder, or use --imatrix"),
                 (1, (model, "--weights", "int4", "--imatrix", text), "is not a llama-imatrix file"),
-                (1, (model, "--weights", "int4", "--imatrix", foreign), f"{foreign}: has no statistics for any matrix of {model}; give those of this model"),
+                (1, (model, "--weights", "int4", "--imatrix", foreign), f"{foreign}: has no statistics for any matrix of {model}; use those of this model"),
                 (1, (written, "--weights", "int4", "--imatrix", foreign), f"{written}: has no mapping of tensor names to those of GGUF files; "
-                                                                         "give --calibrate, or the folder or GGUF file that it came from")):
+                                                                         "use --calibrate, or the folder or GGUF file that it came from")):
             code, error = compile_failing(*arguments)
             self.assertEqual((code, error.count("\n")), (status, 1), error)
             self.assertTrue(error.startswith("mica: error: "), error)

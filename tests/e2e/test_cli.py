@@ -192,7 +192,7 @@ class Cli(Case):
         self.assertEqual(said, f"mica: warning: {model}: the tokenizer has 1 added token beyond the model's 512 ids, the first is \"<x>\": "
                                "prompts with it will be rejected\n")
         execute([model + ".program", "-p", "ab", "-n", 1])
-        self.refused(1, ["-p", "a<x>b", "-n", 1], "token 5000 is not in the model's vocabulary (0 to 511); give another prompt",
+        self.refused(1, ["-p", "a<x>b", "-n", 1], "token 5000 is not in the model's vocabulary (0 to 511); use another prompt",
                      path=model + ".program")
 
     def test_a_model_without_a_tokenizer(self):
@@ -205,7 +205,7 @@ class Cli(Case):
         self.assertEqual(said, f"mica: warning: {model}: has no tokenizer (tokenizer.json, tokenizer.model, vocab.json with merges.txt "
                                "or a *.tiktoken file): the program only accepts token ids (--tokens), no text and no chat\n")
         why = ("the program has no tokenizer; put the tokenizer's files into the model's folder and compile it again, "
-               "or give ids with --tokens")
+               "or pass ids with --tokens")
         for arguments in (["-p", "ab"], ["--chat", "-p", "ab"], ["chat"]):
             self.refused(1, arguments, why, path=output)
         info = execute([output, "info"]).stdout.decode()

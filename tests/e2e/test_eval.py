@@ -200,7 +200,7 @@ class Eval(Case):
         self.refused(1, [other.path, "--text", "/nonexistent.txt"], "/nonexistent.txt")
         self.refused(1, [built.path, "--tokens-file", file_of("1 2 64")], "64", "from 0 to 63")
         self.refused(1, [built.path, "--tokens-file", file_of("1 x")], '"x" is no id from 0 to 63 (after 1 ids); write such ids')
-        self.refused(1, [built.path, "--tokens-file", file_of("7")], "has 1 ids, but scoring needs at least two; give a longer text")
+        self.refused(1, [built.path, "--tokens-file", file_of("7")], "has 1 ids, but scoring needs at least two; use a longer text")
         self.refused(1, [built.path, "--tokens-file", ids, "--context", 200], "128 positions", "--context")
         self.refused(1, [built.path, "--tokens-file", ids, "--reference", other.path], other.path, "512", "64")
 
@@ -211,7 +211,7 @@ class Eval(Case):
         copy = os.path.join(harness.folder("copy"), "program")
         shutil.copy(built.path, copy)
         os.chmod(copy, 0o644)
-        self.refused(1, [copy, "--tokens-file", ids], f"{copy}: cannot be started (Permission denied); give an executable program")
+        self.refused(1, [copy, "--tokens-file", ids], f"{copy}: cannot be started (Permission denied); pass an executable program")
         for script, why in (("kill -KILL $$", f"{copy}: was terminated by signal 9 (Killed) while it computed logits"),
                             ("exit 3", f"{copy}: exited without an answer")):
             with open(copy, "r+b") as f:

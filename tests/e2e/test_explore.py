@@ -210,7 +210,7 @@ class Refused(Case):
     def test_programs_and_outputs(self):
         built = program(BUNDLED / "minimind-dense")
         page = os.path.join(harness.folder("explore"), "page.html")
-        self.assertIn("--weights does not apply to a program; give the model that it was compiled from", self.refused(built.path, "--weights", "int8", "-o", page))
+        self.assertIn("--weights does not apply to a program; pass the model that it was compiled from", self.refused(built.path, "--weights", "int8", "-o", page))
         self.assertIn("is a profile of another program", self.refused(built.path, "-o", page, "--profile", profile_of("int8")))
         self.assertIn("is not a Mica program", self.refused(__file__, "-o", page))
         damaged = pathlib.Path(harness.folder("explore")) / "damaged"
@@ -609,7 +609,7 @@ class Diff(Case):
 
     def test_refused(self):
         model, built = BUNDLED / "minimind-dense", program(BUNDLED / "minimind-dense").path
-        for arguments, said in (((model, built, "--stage", "fused"), f"{built}: is a program, which has no stages; give the model that it was compiled from"),
+        for arguments, said in (((model, built, "--stage", "fused"), f"{built}: is a program, which has no stages; pass the model that it was compiled from"),
                                 ((model, built, "--bench"), "--bench needs two programs"), ((model, model, "--text", "x"), "--text needs two programs"),
                                 ((model, "/nothing"), "/nothing"), ((model, __file__), "test_explore.py")):
             done = self.diff(*arguments, check=False)

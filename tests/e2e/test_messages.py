@@ -62,7 +62,7 @@ class Summary(Case):
 
     def test_formats_and_their_cost(self):
         self.assertIn(" MiB, int4; KL divergence on SmolLM2-135M: .084); try ", compiled(MODEL, "--weights", "int4", "-o", self.place / "a")[1])
-        self.assertIn(" MiB, int8, int8 rows in prompts, int8 cache; KL divergence on SmolLM2-135M: .0016 + .003 + .0009); try ",
+        self.assertIn(" MiB, int8, int8 activations in prefill, int8 cache; KL divergence on SmolLM2-135M: .0016 + .003 + .0009); try ",
                       compiled(MODEL, "--weights", "int8", "--rows", "int8", "--kv", "int8", "-o", self.place / "b")[1])
 
     def test_figures_are_those_of_the_page(self):

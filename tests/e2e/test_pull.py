@@ -269,7 +269,7 @@ class Pull(Case):
                                             for entry in entries]
         error = self.refused(f"mica: error: {NAME}: {self.home}/hub: has ")
         free, needed = re.search(r"has (.*) free of the (.*) that", error).groups()
-        self.assertIn(f"has {free} free of the {needed} that {NAME} needs; free space or set HF_HOME to a folder with room", error)
+        self.assertIn(f"has {free} free of the {needed} that {NAME} needs; free space or set HF_HOME to a folder with free space", error)
         self.assertIn("32.00 TiB", needed)
 
     def test_a_home_that_is_a_file(self):
@@ -433,7 +433,7 @@ class Pull(Case):
                               stderr=subprocess.PIPE, check=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         error = done.stderr.decode()
         self.assertEqual((done.returncode, error.count("\n")), (1, 1), error)
-        self.assertIn("cannot be written (File too large); raise the limit (ulimit -f) or set HF_HOME to a folder with room", error)
+        self.assertIn("cannot be written (File too large); raise the limit (ulimit -f) or set HF_HOME to a folder with free space", error)
         self.assertFalse((self.place / "refs").exists())
         self.check_whole(self.pull())
 

@@ -115,8 +115,8 @@ class Verify(Case):
         self.assertIn("not reached; see --positions: the end of a window: more than 12 positions\n", table)
         done = verify(window, "--positions", 129, check=False)
         self.assertEqual((done.returncode, done.stderr.decode()),
-                         (1, f"mica: error: {window}: --positions 129 is more than the 128 that the program has; "
-                             "give fewer\n"))
+                         (1, f"mica: error: {window}: --positions 129 exceeds the program's context of 128; "
+                             "use fewer\n"))
 
     def test_caches_are_coarser_than_weights(self):
         got = found(BUNDLED / "minimind-dense", "--weights", "f32", "--kv", "int8", "--positions", 64)
@@ -234,11 +234,11 @@ class Verify(Case):
         done = verify(BUNDLED / "minimind-dense", "--against", BUNDLED / "minimind-moe", check=False)
         self.assertEqual(done.returncode, 1)
         op = re.search("has no op '(.*)' of", done.stderr.decode())[1]
-        self.assertIn(f"has no op '{op}' of the program's shape; give a model of the same shape to --against", done.stderr.decode())
+        self.assertIn(f"has no op '{op}' of the program's shape; pass a model of the same shape to --against", done.stderr.decode())
 
     def test_texts_must_fit(self):
         short = file_of("a")
-        for model, text, why in ((BUNDLED / "minimind-dense", short, f"{short}: has fewer than two tokens; give a longer text"),
+        for model, text, why in ((BUNDLED / "minimind-dense", short, f"{short}: has fewer than two tokens; use a longer text"),
                                  (GOLDENS / "models/llama-gqa", short, "has no tokenizer, which --text needs; leave --text out")):
             done = verify(model, "--text", text, check=False)
             self.assertEqual(done.returncode, 1)
@@ -251,4 +251,4 @@ class Verify(Case):
         shutil.rmtree(place)
         done = execute([harness.mica, "verify", BUNDLED / "minimind-dense"], env={**os.environ, "TMPDIR": place}, check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("cannot create a temporary file (No such file or directory); set TMPDIR to a folder with room", done.stderr.decode())
+        self.assertIn("cannot create a temporary file (No such file or directory); set TMPDIR to a folder with free space", done.stderr.decode())

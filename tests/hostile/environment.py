@@ -67,7 +67,7 @@ def said_before_the_end(result):
 @case
 def closed_streams_of_a_program(place):
     result = hostile.run([place.program, "-f", "-"], preexec_fn=closing(0))
-    yield from hostile.faults_of(result, "cannot read the prompt from '-': Bad file descriptor; give another file with -f")
+    yield from hostile.faults_of(result, "cannot read the prompt from '-': Bad file descriptor; choose another file with -f")
     result = hostile.run([place.program, *PROMPT], preexec_fn=closing(0))
     yield from expect("without stdin", (result.returncode, result.stdout), (0, ANSWER))
     result = hostile.run([place.program, *PROMPT], preexec_fn=closing(1))
@@ -275,15 +275,15 @@ def files_that_may_not_grow(place):
         temporary = place.folder()
         result = hostile.run(command, env={**os.environ, "TMPDIR": temporary}, preexec_fn=small)
         for fault in hostile.faults_of(result, "cannot be written (File too large); raise the limit (ulimit -f) or set TMPDIR to a "
-                                               "folder with room\n"):
+                                               "folder with free space\n"):
             yield f"{command[1]}: {fault}"
         yield from expect(f"{command[1]} leaves", os.listdir(temporary), [])
     result = hostile.run([place.mica, "run", place.model, *PROMPT], env={**os.environ, "XDG_CACHE_HOME": place.folder()}, preexec_fn=small)
     yield from hostile.faults_of(result, "cannot be written (File too large); raise the limit (ulimit -f) or set XDG_CACHE_HOME to a "
-                                         "folder with room\n")
+                                         "folder with free space\n")
     # Records of probes are larger than the program's other files.
     result = hostile.run([place.program, "score", "--probes", os.path.join(place.folder(), "none", "probes")])
-    yield from hostile.faults_of(result, "cannot be written (its folder does not exist); make it or set TMPDIR to a folder with room\n")
+    yield from hostile.faults_of(result, "cannot be written (its folder does not exist); make it or set TMPDIR to a folder with free space\n")
 
 
 @case

@@ -20,7 +20,7 @@ from containers import pieces
 SECONDS = 60
 
 # Every error ends with a hint: after a semicolon, a verb of these.
-HINT = re.compile(r"; (add|check|choose|convert|copy|correct|fetch|free|give|keep|lower|make|merge|name|put|raise|redirect|remove|set|use|write) "
+HINT = re.compile(r"; (add|assign|check|choose|convert|copy|correct|create|fetch|free|keep|lower|make|merge|name|pass|put|raise|redirect|remove|set|use|write) "
                     r"[^\n]*\n$")
 
 

@@ -75,7 +75,7 @@ public:
 private:
   Error failed() const {
     return createStringError(path + ": " +
-                             rt::cannotBeWritten(errno, "set HF_HOME to a folder with room"));
+                             rt::cannotBeWritten(errno, "set HF_HOME to a folder with free space"));
   }
 
   const RemoteFile &file;

@@ -24,7 +24,7 @@ using namespace llvm;
 namespace mica::hub {
 
 static constexpr StringLiteral kModels = "models--", kUnfinished = ".incomplete";
-static constexpr StringLiteral kHint = "set HF_HOME to a folder with room";
+static constexpr StringLiteral kHint = "set HF_HOME to a folder with free space";
 
 static std::string in(const Twine &folder, const Twine &a, const Twine &b = "") {
   SmallString<256> path;

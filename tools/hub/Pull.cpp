@@ -157,7 +157,7 @@ Error Puller::checkRoom(ArrayRef<const RemoteFile *> wanted) const {
                     "has " + rt::bytesText(static_cast<double>(space->available)) +
                         " free of the " + rt::bytesText(static_cast<double>(needed)) + " that " +
                         name.text() + " needs",
-                    "free space or set HF_HOME to a folder with room");
+                    "free space or set HF_HOME to a folder with free space");
 }
 
 Error Puller::fetch(const RemoteFile &file) {

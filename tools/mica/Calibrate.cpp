@@ -159,18 +159,18 @@ private:
       return opened.takeError();
     if (!opened->text)
       return inputError(arguments.model, "has no tokenizer, which --calibrate needs",
-                        "put tokenizer.json into the folder, or give --imatrix");
+                        "put tokenizer.json into the folder, or use --imatrix");
     if (Error error = idsOfText(text, *opened->text).moveInto(ids))
       return error;
     ids.resize(std::min(ids.size(), kCalibrationIds));
     auto context = std::min(kCalibrationWindow, static_cast<size_t>(opened->manifest.maxSeq));
     windows = planWindows(ids.size(), context, SIZE_MAX);
     if (windows.empty())
-      return inputError(text, "has " + Twine(ids.size()) + " ids", "give a longer text");
+      return inputError(text, "has " + Twine(ids.size()) + " ids", "use a longer text");
     constexpr size_t fewIds = 1024;
     if (size_t used = windows.size() * windows.front().length; used < fewIds)
       rt::reportWarning(
-          llvm::formatv("{0}: statistics cover only {1} tokens; give a text of at least {2}", text,
+          llvm::formatv("{0}: statistics cover only {1} tokens; use a text of at least {2}", text,
                         used, fewIds)
               .str());
     vocab = static_cast<size_t>(opened->manifest.vocab);
@@ -295,7 +295,7 @@ Expected<cpu::ColumnImportance> importanceOfImatrix(StringRef model, const Model
     return imatrix.takeError();
   if (!input.config)
     return inputError(model, "has no mapping of tensor names to those of GGUF files",
-                      "give --calibrate, or the folder or GGUF file that it came from");
+                      "use --calibrate, or the folder or GGUF file that it came from");
   cpu::ColumnImportance importance(path);
   StringMap<GgufPlace> places = ggufPlaces(*input.config);
   for (const auto &[name, place] : places) {
@@ -306,12 +306,12 @@ Expected<cpu::ColumnImportance> importanceOfImatrix(StringRef model, const Model
     if (!columns)
       return inputError(
           path, "has " + toString(columns.takeError()) + " (" + inQuotes(place.tensor) + ")",
-          "give the statistics of this model");
+          "use the statistics of this model");
     importance.add(name, std::move(*columns));
   }
   if (importance.size() == 0)
     return inputError(path, "has no statistics for any matrix of " + model,
-                      "give those of this model");
+                      "use those of this model");
   reportCoverage(model, input.module.get(), places, importance);
   return importance;
 }

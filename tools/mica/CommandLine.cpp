@@ -137,7 +137,7 @@ static void addDiff(CLI::App &app, DiffArguments &arguments) {
     addForBoth(*command, "--kv", &ModelArguments::kv, arguments, {"f32", "bf16", "int8"},
                "KV cache format of models");
     addForBoth(*command, "--rows", &ModelArguments::rows, arguments, {"exact", "int8"},
-               "Activations of models that are multiplied by preserved blocks in prompts");
+               "Activations of models that are multiplied by preserved blocks in prefill");
   });
   rt::addGroup(*command, outputGroup, [&] {
     command
@@ -181,7 +181,7 @@ static void addEvalMachine(CLI::App &command, EvalArguments &arguments) {
                   "Tokens that the programs process at once")
       ->transform(rt::wholeNumber(1));
   command.add_flag("--as-decode", arguments.asDecode,
-                   "Compute rows as in decoding instead of as in prompts");
+                   "Compute rows as in decoding instead of as in prefill");
   command.add_option("-t,--threads", arguments.threads, "Number of threads of the programs")
       ->transform(rt::wholeNumber(1));
 }

@@ -64,7 +64,7 @@ void ModelArguments::addPrecision(CLI::App &app) {
       ->type_name("FORMAT")
       ->check(rt::oneOf(cachePrecisionNames()));
   app.add_option("--rows", rows,
-                 "Activations multiplied by preserved blocks in prompts: exact uses bf16; int8 "
+                 "Activations multiplied by preserved blocks in prefill: exact uses bf16; int8 "
                  "quantizes them to 8 bits per 32, which is faster and less precise (default: "
                  "exact)")
       ->type_name("FORMAT")

@@ -44,7 +44,7 @@ static std::string formatsText(const CompileSummary &summary) {
     text = (isOfNumbers ? text + ", " : "") + formatNames(summary.preservedBlocks) + " preserved";
   }
   if (summary.hasInt8Rows)
-    text += ", int8 rows in prompts";
+    text += ", int8 activations in prefill";
   if (isInteger(summary.kv))
     text += ", " + nameOf(summary.kv).str() + " cache";
   return text;

@@ -36,7 +36,7 @@ static Expected<json::Object> measureSpeed(const std::string &program) {
   SmallString<128> output;
   if (std::error_code failed = sys::fs::createTemporaryFile("mica-diff", "json", output))
     return inputError("--bench", "cannot create a temporary file (" + failed.message() + ")",
-                      "set TMPDIR to a folder with room");
+                      "set TMPDIR to a folder with free space");
   FileRemover remover(output);
   std::string message;
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(output), std::nullopt};
@@ -121,7 +121,7 @@ int runDiff(DiffArguments arguments) {
   for (const ModelArguments *side : {&arguments.a, &arguments.b})
     if (!arguments.stages.empty() && isProgram(side->model))
       return report(side->model, inputError(side->model, "is a program, which has no stages",
-                                            "give the model that it was compiled from"));
+                                            "pass the model that it was compiled from"));
   if (Error error = writeDiff(arguments))
     return report(arguments.a.model, std::move(error),
                   {arguments.b.model, arguments.text, "--bench"});

@@ -93,7 +93,7 @@ Error Evaluation::readText() {
       return error;
   } else {
     if (!program.text)
-      return program.error("has no tokenizer", "give the text as ids with --tokens-file");
+      return program.error("has no tokenizer", "pass the text as ids with --tokens-file");
     if (Error error = idsOfText(arguments.text, *program.text).moveInto(ids))
       return error;
     if (reference && reference->text) {
@@ -122,7 +122,7 @@ Error Evaluation::choosePlan() {
   if (windows.empty())
     return inputError(textFile(),
                       "has " + Twine(ids.size()) + " ids, but scoring needs at least two",
-                      "give a longer text");
+                      "use a longer text");
   return Error::success();
 }
 

@@ -49,7 +49,7 @@ static Expected<std::string> findProgram(const ModelArguments &given, const std:
   Expected<cpu::CompileOptions> options = programOptions(arguments, argv0);
   if (!options)
     return options.takeError();
-  options->outputHint = "set XDG_CACHE_HOME to a folder with room";
+  options->outputHint = "set XDG_CACHE_HOME to a folder with free space";
   Expected<std::string> key =
       cacheKey(path, optionsText(arguments, *options), {toolPath(argv0), options->launcher});
   if (!key)

@@ -168,8 +168,8 @@ size_t Verification::defaultPositions() const {
 Error Verification::readIds() {
   auto room = static_cast<size_t>(findings.manifest.maxSeq);
   if (arguments.positions > findings.manifest.maxSeq)
-    return createStringError("--positions " + Twine(arguments.positions) + " is more than the " +
-                             Twine(room) + " that the program has; give fewer" +
+    return createStringError("--positions " + Twine(arguments.positions) +
+                             " exceeds the program's context of " + Twine(room) + "; use fewer" +
                              findings.manifest.largerContextHint());
   size_t most = arguments.positions > 0 ? static_cast<size_t>(arguments.positions)
                                         : std::min(defaultPositions(), room);
@@ -185,7 +185,7 @@ Error Verification::readIds() {
       return error;
     ids.resize(std::min(ids.size(), most));
     if (ids.size() < 2)
-      return inputError(arguments.text, "has fewer than two tokens", "give a longer text");
+      return inputError(arguments.text, "has fewer than two tokens", "use a longer text");
   }
   auto count = static_cast<int64_t>(ids.size());
   auto note = [&](const Twine &what, int64_t positions) {

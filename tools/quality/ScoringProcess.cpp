@@ -36,7 +36,7 @@ Expected<std::unique_ptr<ScoringProcess>> ScoringProcess::start(std::string path
 Error ScoringProcess::spawn(std::vector<std::string> options) {
   auto cannot = [&](int reason) {
     return createStringError(path + ": cannot be started (" + std::strerror(reason) +
-                             "); give an executable program");
+                             "); pass an executable program");
   };
   int request[2] = {-1, -1}, row[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, request) != 0)

@@ -22,7 +22,7 @@ public:
   ~ScratchFile();
 
   /// The hint if the file cannot be written.
-  static constexpr const char *hint = "set TMPDIR to a folder with room";
+  static constexpr const char *hint = "set TMPDIR to a folder with free space";
 
   /// `purpose` becomes part of the name.
   llvm::Error create(llvm::StringRef purpose);

@@ -22,7 +22,7 @@ static std::vector<float> shownBy(const interp::Tensor &tensor) {
 
 Error OpComparison::otherShape(const std::string &name) const {
   return inputError(reference, "has no op '" + name + "' of the program's shape",
-                    "give a model of the same shape to --against");
+                    "pass a model of the same shape to --against");
 }
 
 /// The probe of the experts chosen by `gate`; null if there is none.
@@ -118,7 +118,7 @@ Error OpComparison::compareOps(const ProgramRun &run, const ReferenceModel &alik
   // No test: an op of another shape is found first.
   if (rows->size() != run.logits.size())
     return inputError(reference, "has another vocabulary than the program",
-                      "give a model of the same shape to --against");
+                      "pass a model of the same shape to --against");
   return Error::success();
 }
 

@@ -206,12 +206,12 @@ void addTests(std::vector<BenchTest> &tests, const BenchArguments &arguments, co
 Status checkText(const std::vector<BenchTest> &tests, const BenchArguments &arguments,
                  const Manifest &m) {
   if (arguments.lookup == 0)
-    return Error{"--tokens is the text of --lookup tests; give --lookup N"};
+    return Error{"--tokens is the text of --lookup tests; add --lookup N"};
   for (int32_t token : arguments.text)
     if (token >= m.vocab)
       return Error{"token " + std::to_string(token) +
                    " of --tokens is not below the vocabulary's " + std::to_string(m.vocab) +
-                   "; give ids of this model"};
+                   "; use ids of this model"};
   auto ids = static_cast<int64_t>(arguments.text.size());
   for (const BenchTest &test : tests)
     if (test.isGiven && positionsBefore(test) + test.tokens + 1 > ids)
@@ -247,7 +247,7 @@ Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
     if (Status fits = checkText(tests, arguments, manifest); !fits)
       return fits.error();
   if (tests.empty())
-    return Error{"nothing to measure; give --prompt or --gen above 0 and a --depth below " +
+    return Error{"nothing to measure; set --prompt or --gen above 0 and --depth below " +
                  std::to_string(manifest.maxSeq)};
   return tests;
 }

@@ -54,7 +54,7 @@ Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifes
     return prompt.error();
   if (!*prompt) {
     if (!m.bos)
-      return Error{"this model has no BOS token; give a prompt with -p, -f or --tokens"};
+      return Error{"this model has no BOS token; pass a prompt with -p, -f or --tokens"};
     return std::vector<Tokens>{{*m.bos}};
   }
   if (!text)

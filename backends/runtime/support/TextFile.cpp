@@ -21,12 +21,12 @@ static int openTextFile(const std::string &path, const char *option) {
 
 static Error cannotRead(const std::string &path, const char *what, const char *option) {
   return Error{std::string("cannot read the ") + what + " from '" + path +
-               "': " + std::strerror(errno) + "; give another file with " + option};
+               "': " + std::strerror(errno) + "; choose another file with " + option};
 }
 
 static Error tooLarge(const std::string &path, const char *what) {
   return Error{std::string("the ") + what + " in '" + path +
-               "' is larger than 1 GiB; give a shorter one"};
+               "' is larger than 1 GiB; use a shorter one"};
 }
 
 /// Reads the rest of `fd`, which may be negative.

@@ -89,8 +89,8 @@ static Status growThreads(size_t needed) {
   }
   pthread_attr_destroy(&attributes);
   if (error != 0)
-    return Error{"cannot give threads " + std::to_string(needed >> 10) +
-                 " KiB of stack: " + std::strerror(error) + "; free memory"};
+    return Error{"cannot set the stack size of threads to " + std::to_string(needed >> 10) +
+                 " KiB: " + std::strerror(error) + "; free memory"};
   return {};
 }
 

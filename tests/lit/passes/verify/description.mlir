@@ -317,7 +317,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// expected-error @+1 {{has a mica.model without a number of positions: give it an entry max_positions = N : i64 of at least 1}}
+// expected-error @+1 {{has a mica.model without a number of positions: add an entry max_positions = N : i64 of at least 1}}
 module attributes {mica.model = {bos = 1 : i64}} {
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})

@@ -63,7 +63,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %three = arith.constant 3 : index
   // expected-note @+1 {{the first append to it is here}}
   %c1 = func.call @layer(%h, %c, %one, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
-  // expected-error-re @+1 {{'func.call' op appends to layer 1 of a cache that func.call ({{.*}}layers-written-once.mlir:{{[0-9:]+}}) has appended to in the same step: give every layer a number of its own}}
+  // expected-error-re @+1 {{'func.call' op appends to layer 1 of a cache that func.call ({{.*}}layers-written-once.mlir:{{[0-9:]+}}) has appended to in the same step: use a different index for each layer}}
   %d = func.call @layer(%h, %c1, %one, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y, %d : tensor<?x16xf32>, !cache

@@ -265,7 +265,7 @@ TEST(GptOss, HasItsDefaults) {
                            "quantization_config": {"quant_method": "fp8"})");
   EXPECT_THAT(
       llvm::toString(other.takeError()),
-      HasSubstr("has the method \"fp8\" in \"quantization_config\", only \"mxfp4\" is read"));
+      HasSubstr("has the method \"fp8\" in \"quantization_config\", only \"mxfp4\" is supported"));
   auto open =
       asFamily("gpt_oss", "GptOssForCausalLM", R"("num_local_experts": 8, "rope_scaling": null)");
   EXPECT_THAT(

@@ -256,8 +256,9 @@ TEST_F(GgufRefusal, RefusesTypesAndShapes) {
                       GgufWriter::raw<uint64_t>(32) + GgufWriter::raw<uint32_t>(0);
   GgufWriter whole = file;
   restore("output_norm.weight", {32}, 34, 8); // Q8_0
-  EXPECT_THAT(problem(), HasSubstr("tensor \"output_norm.weight\" is a vector of type Q8_0, only "
-                                   "matrices are read in blocks; convert it to F32"));
+  EXPECT_THAT(problem(),
+              HasSubstr("tensor \"output_norm.weight\" is a vector of type Q8_0, but only "
+                        "matrices may be in blocks; convert it to F32"));
   file = whole;
   std::string other = entry;
   other[other.size() - 4] = 26; // I32

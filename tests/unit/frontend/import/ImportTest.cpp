@@ -58,8 +58,7 @@ TEST(Import, RefusesAdapters) {
   TinyModel().writeTo(folder);
   folder.write("adapter_model.safetensors", "x");
   constexpr const char *hint =
-      "; merge it into the model first (merge_and_unload of peft) and give the folder that is "
-      "saved then";
+      "; merge it into the model first (merge_and_unload of peft) and pass the saved folder";
   EXPECT_EQ(problemOf(folder), folder.path("adapter_model.safetensors") +
                                    ": is a LoRA adapter of an unknown model" + hint);
   folder.write("adapter_config.json", R"({"base_model_name_or_path": "some/base-7b"})");

@@ -105,8 +105,7 @@ TEST(ModelFile, RefusesOtherStages) {
                                                "the IR that `mica compile --emit model` writes"));
   EXPECT_THAT(
       problemOf(replaced(tinyText(), "@main", "@other")),
-      EndsWith(
-          "is not stage model (no @main); give the IR that `mica compile --emit model` writes"));
+      EndsWith("is not stage model (no @main); use IR written by `mica compile --emit model`"));
   EXPECT_THAT(problemOf(std::string("ML\xefR") + "xxxx"),
               EndsWith("is MLIR bytecode; write the IR as text"));
   EXPECT_THAT(problemOf("func.func private @main()"),
@@ -117,7 +116,7 @@ TEST(ModelFile, RefusesOtherStages) {
               EndsWith("the weight \"pair\" is interleaved or packed, which is not "
                        "stage model; correct the IR"));
   EXPECT_THAT(problemOf("module { \"foreign.op\"() : () -> () }"),
-              EndsWith("only Mica's and upstream's dialects are read; correct the IR"));
+              EndsWith("only Mica's and upstream's dialects are supported; correct the IR"));
 }
 
 TEST(ModelFile, RefusesSizesThatNoIrHas) {

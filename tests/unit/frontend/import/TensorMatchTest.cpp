@@ -92,9 +92,10 @@ TEST(TensorMatch, NamesAWrongShape) {
 TEST(TensorMatch, NamesAWrongType) {
   TinyModel model;
   model.tensor("model.layers.0.mlp.gate_proj.weight").type = "I32";
-  EXPECT_THAT(problemOf(model),
-              HasSubstr("tensor \"model.layers.0.mlp.gate_proj.weight\" has the type I32, only "
-                        "F64, F32, BF16 and F16 are read; convert the weights to one of them"));
+  EXPECT_THAT(
+      problemOf(model),
+      HasSubstr("tensor \"model.layers.0.mlp.gate_proj.weight\" has the type I32, only "
+                "F64, F32, BF16 and F16 are supported; convert the weights to one of them"));
   model.tensor("model.layers.0.mlp.gate_proj.weight").type = "F64";
   EXPECT_EQ(problemOf(model), "") << "of which F32 is made";
 }

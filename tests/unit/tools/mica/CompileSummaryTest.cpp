@@ -63,8 +63,9 @@ TEST(CompileSummary, CountsRowsOfPrompts) {
   CompileSummary summary = chatProgram();
   summary.preservedBlocks = {{"q8_0", 4}};
   summary.hasInt8Rows = true;
-  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, Q8_0 preserved, int8 rows in prompts; KL "
-                              "divergence on SmolLM2-135M: .003); try ./smol chat");
+  EXPECT_EQ(summary.toText(),
+            "wrote smol (95.00 MiB, Q8_0 preserved, int8 activations in prefill; KL "
+            "divergence on SmolLM2-135M: .003); try ./smol chat");
 }
 
 TEST(CompileSummary, ProposesWhatTheProgramCanDo) {

@@ -93,7 +93,7 @@ TEST_F(ImportanceTest, StatisticsOfAnotherModelAreRefused) {
   ASSERT_TRUE(importance.add("w", {1, 2}));
   EXPECT_THAT(
       errorOf("mica.weight @w at 0 : tensor<1x64x!mica.block<int4_g32>>"),
-      HasSubstr("\"w\" has 64 columns, but the statistics in imatrix.gguf are for 2; give those "
+      HasSubstr("\"w\" has 64 columns, but the statistics in imatrix.gguf are for 2; use those "
                 "of this model"));
 }
 

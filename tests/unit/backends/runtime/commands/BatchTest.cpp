@@ -308,7 +308,7 @@ TEST_F(BatchTest, RequestsThatAreNoneAreRefused) {
   EXPECT_THAT(why("{\"id\": 1}"),
               HasSubstr("one of \"prompt\", \"tokens\" and \"messages\" is expected"));
   EXPECT_THAT(why("{\"prompt\": 1}"), HasSubstr("\"prompt\" is not a string"));
-  EXPECT_THAT(why("{\"prompt\": \"x\"}"), HasSubstr("or give ids as \"tokens\""));
+  EXPECT_THAT(why("{\"prompt\": \"x\"}"), HasSubstr("or pass ids as \"tokens\""));
   EXPECT_THAT(why("{\"tokens\": 3}"), HasSubstr("\"tokens\" is not an array of ids"));
   EXPECT_THAT(why("{\"tokens\": [-1]}"), HasSubstr("\"tokens\" is not a whole number from 0 to"));
   EXPECT_THAT(why("{\"tokens\": []}"), HasSubstr("the prompt has no tokens"));

@@ -205,7 +205,7 @@ TEST_F(LauncherTest, BenchOfATextThatIsGiven) {
   const auto &lookup = results[1]["lookup"];
   EXPECT_GT(lookup["accepted"], 8);
   EXPECT_EQ(int64_t(lookup["accepted"]) + int64_t(lookup["calls"]), 15);
-  expectError(run("bench --gen 5 --tokens 1,2,3,4,5,6,7,8"), "give --lookup");
+  expectError(run("bench --gen 5 --tokens 1,2,3,4,5,6,7,8"), "add --lookup");
   expectError(run("bench --gen 5 --lookup 2 --tokens 1,2,3,4,5,6"),
               "the test tg5@l2 needs 7 ids, but --tokens has 6; choose a smaller --depth or --gen");
   expectError(run("bench --gen 2 --lookup 2 --tokens 1,2,3,32"),
@@ -310,7 +310,7 @@ TEST_F(LauncherTest, RefusesWrongInput) {
   expectError(
       run("-p hello"),
       "the program has no tokenizer; put the tokenizer's files into the model's folder and compile "
-      "it again, or give ids with --tokens");
+      "it again, or pass ids with --tokens");
   expectError(run("--tokens 1 --logits /nowhere/l.npy"),
               "/nowhere/l.npy: cannot be written (its folder does not exist); make it or "
               "choose another file for the logits");

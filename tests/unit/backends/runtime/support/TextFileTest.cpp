@@ -64,7 +64,8 @@ TEST_F(TextLinesTest, AnyPlaceAgain) {
 TEST_F(TextLinesTest, ErrorsNameTheFile) {
   auto missing = TextLines::open(folder.file("none"), "requests", "-f");
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().message, "cannot read the requests from '" + folder.file("none") +
-                                         "': No such file or directory; give another file with -f");
+  EXPECT_EQ(missing.error().message,
+            "cannot read the requests from '" + folder.file("none") +
+                "': No such file or directory; choose another file with -f");
 }
 } // namespace

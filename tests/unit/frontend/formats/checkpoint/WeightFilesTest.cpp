@@ -177,7 +177,8 @@ TEST(WeightFiles, RefusesShardNamesThatLeaveTheFolder) {
     many += (i ? "," : "") + entry("t" + std::to_string(i), std::to_string(i) + ".safetensors");
   EXPECT_THAT(
       problemWithIndex(indexOf(many)),
-      HasSubstr("names 4097 shards, at most 4096 are read; join the shards to fewer files"));
+      HasSubstr(
+          "names 4097 shards, at most 4096 are supported; merge the shards into fewer files"));
 }
 
 TEST(WeightFiles, RefusesABrokenIndex) {

@@ -80,7 +80,7 @@ TEST(TorchPickle, RefusesNonPickles) {
 
 TEST(TorchPickle, RefusesTooLargeValues) {
   EXPECT_EQ(problemOf(std::string((16 << 20) + 1, 'N')),
-            refused("has a pickle of 16777217 bytes, at most 16777216 are read"));
+            refused("has a pickle of 16777217 bytes, at most 16777216 are supported"));
   EXPECT_EQ(problemOf(std::string((2 << 20) + 1, 'N')),
             refused("has a pickle that creates more than 2097152 objects"));
   EXPECT_EQ(problemOf("X" + raw(5000)), refused("has a pickle with a name of 5000 bytes"));

@@ -163,7 +163,7 @@ TEST(TokenizerMessages, OfVocabularies) {
   expect(R"("vocab": {")" + std::string(70000, 'a') + R"(": 0}, "merges": [])",
          "a piece of excessive length (model.vocab)");
   expect(R"("vocab": {"a": 0, "b": 0}, "merges": [])",
-         "the id 0 is used twice, also for \"b\" (model.vocab); give every piece its own");
+         "the id 0 is used twice, also for \"b\" (model.vocab); assign each piece its own id");
   expect(R"("vocab": {"a": 0}, "merges": ["a z"])",
          "the merge of \"a\" and \"z\" needs pieces that the vocabulary lacks (model.merges[0])");
   expect(R"("vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b", "a b"])",
@@ -194,7 +194,7 @@ TEST(TokenizerMessages, OfAddedTokens) {
          "the added token \"x\" has two ids (added_tokens[1]); keep one");
   expect(R"([{"id": 5, "content": "a"}])",
          "the added token \"a\" has the id 5, but its piece has 0 "
-         "(added_tokens[0]); give both the same");
+         "(added_tokens[0]); use the same id for both");
 }
 
 TEST(TokenizerMessages, OfConfigurations) {
