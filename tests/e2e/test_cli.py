@@ -170,7 +170,8 @@ class Cli(Case):
                                     (["compile", model, "-o", output, "--json"], f"{output}: was written, but its report was not: "),
                                     (["inspect", model], f"{model}: "), (["inspect", model, "--json"], f"{model}: "),
                                     (["inspect", self.built.path], f"{self.built.path}: "),
-                                    (["eval", self.built.path, "--tokens-file", text], "")):
+                                    (["eval", self.built.path, "--tokens-file", text], ""),
+                                    (["diff", self.built.path, self.built.path], "")):
                 with self.subTest(arguments):
                     done = subprocess.run([harness.mica, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE,
                                           timeout=harness.SECONDS, check=False)

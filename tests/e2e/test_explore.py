@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import statistics
 import sys
 import zlib
@@ -190,21 +191,27 @@ class Refused(Case):
         model = BUNDLED / "minimind-dense"
         with open(profile_of("dense"), encoding="utf-8") as f:
             profile = json.load(f)
-        self.assertIn("is a profile of another program (model minimind-dense, weights bf16, code ",
-                      self.refused(model, "--weights", "f32", "-o", page, "--profile", profile_of("dense")))
-        for text, said in (("{", "is not JSON"), ("[]", "is not a profile of a program"), ('{"mica_profile": 7}', "is a profile of version 7, expected 1"),
-                           ('{"mica_profile": 1}', "lacks `program` or `tests`")):
+        error = self.refused(model, "--weights", "f32", "-o", page, "--profile", profile_of("dense"))
+        self.assertEqual(re.sub(r"code \w+ instead of \w+", "code A instead of B", error),
+                         f"mica: error: {profile_of('dense')}: is a profile of another program (model minimind-dense, weights bf16, code A instead of B); "
+                         "pass the model and the options with which that program was compiled\n")
+        create = "create one with `PROGRAM bench --profile-json FILE`"
+        for text, said in (("{", f"is not JSON; {create}"), ("[]", f"is not a profile of a program; {create}"),
+                           ('{"mica_profile": 7}', "is a profile of version 7, expected 1; create it again with a program of this version"),
+                           ('{"mica_profile": 1}', f"lacks `program` or `tests`; {create}")):
             file.write_text(text, encoding="utf-8")
-            self.assertIn(said, self.refused(model, "-o", page, "--profile", file))
+            self.assertEqual(f"mica: error: {file}: {said}\n", self.refused(model, "-o", page, "--profile", file))
+        kernel = profile["tests"][0]["kernels"][0]["kernel"]
         for damage, said in ((lambda t: t.pop("limits"), "a test lacks `test`, `seconds`, `tokens` or `limits`"), (lambda t: t.pop("kernels"), "a test lacks `kernels`"),
-                             (lambda t: t["kernels"][0].pop("kernel"), "a kernel has no name"), (lambda t: t["kernels"][0].update(seconds=-1), "lacks `seconds` of at least 0"),
+                             (lambda t: t["kernels"][0].pop("kernel"), "a kernel has no name"), (lambda t: t["kernels"][0].update(seconds=-1), f"the kernel `{kernel}` lacks `seconds` of at least 0"),
                              (lambda t: t["limits"].pop("gb_per_s"), "the limits of a test lack `gb_per_s` above 0"),
                              (lambda t: t["limits"].update(gflop_per_s=0), "the limits of a test lack `gflop_per_s` above 0")):
             wrong = json.loads(json.dumps(profile))
             damage(wrong["tests"][0])
             file.write_text(json.dumps(wrong), encoding="utf-8")
-            self.assertIn(said, self.refused(model, "-o", page, "--profile", file))
-        self.assertIn("cannot be read", self.refused(model, "-o", page, "--profile", folder / "nothing"))
+            self.assertEqual(f"mica: error: {file}: is damaged: {said}; {create}\n", self.refused(model, "-o", page, "--profile", file))
+        self.assertEqual(f"mica: error: {folder}/nothing: cannot be read (No such file or directory); pass a file written by `PROGRAM bench --profile-json`\n",
+                         self.refused(model, "-o", page, "--profile", folder / "nothing"))
         self.assertFalse(page.exists())
 
     def test_programs_and_outputs(self):
@@ -616,3 +623,14 @@ class Diff(Case):
             self.assertNotEqual(done.returncode, 0)
             self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
             self.assertIn(said, done.stderr.decode())
+
+    def test_a_program_that_cannot_be_measured(self):
+        built = program(BUNDLED / "minimind-dense").path
+        copy = os.path.join(harness.folder("diff"), "copy")
+        shutil.copyfile(built, copy)
+        done = self.diff(copy, built, "--bench", check=False)
+        self.assertEqual((done.returncode, re.sub("measured: .*;", "measured: REASON;", done.stderr.decode())),
+                         (1, f"mica: error: {copy}: cannot be measured: REASON; run `PROGRAM bench` to see why\n"))
+        done = harness.execute([harness.mica, "diff", built, built, "--bench"], env={**os.environ, "TMPDIR": "/nothing"}, check=False)
+        self.assertEqual((done.returncode, done.stderr.decode()),
+                         (1, "mica: error: --bench: cannot create a temporary file (No such file or directory); set TMPDIR to a folder with free space\n"))
