@@ -158,6 +158,14 @@ class Chat(Case):
                 plain.read_until(b"mica: error: ")
                 self.assertEqual(plain.close(), 2)
 
+    def test_diagnostics_of_mica_opt_have_no_colors_on_request(self):
+        file = pathlib.Path(harness.folder("colors")) / "bad.mlir"
+        file.write_text("bad")
+        for value, error in (("", b"\x1b[0;1;31merror: "), ("1", b"bad.mlir:1:1: error: ")):
+            terminal = Terminal([pathlib.Path(harness.mica).parent / "mica-opt", file], env={"NO_COLOR": value})
+            terminal.read_until(error)
+            self.assertEqual(terminal.close(), 1)
+
     def test_the_cache_is_reused_and_nothing_else_changes(self):
         """Each turn only computes the new tokens; answers equal those to the whole conversation computed at once."""
         turns = self.answers("27 + 15\n1 + 2\nsort c a b\n")

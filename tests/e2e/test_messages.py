@@ -142,6 +142,26 @@ class Hub(Case):
         shutil.rmtree(env["HF_HOME"])
 
 
+class Help(Case):
+    def test_columns_groups_and_examples(self):
+        """Of every tool, every command and every command of a program."""
+        tools, commands = pathlib.Path(harness.mica).parent, [[harness.program(MODEL).path]]
+        commands += [[tools / name] for name in ("mica", "mica-interpret", "mica-opt", "mica-lsp-server")]
+        for command in commands:
+            text = execute([*command, "--help"]).stdout.decode()
+            with self.subTest(command):
+                self.assertLessEqual(max(map(len, text.splitlines())), 80)
+                self.assertRegex(text, r"(?m)^Usage: .*\n\n")
+                self.assertRegex(text, r"(?m)^Options:\n  -")
+                self.assertRegex(text, r"(?m)^Examples?\b.*:\n  \S")
+                self.assertGreater(len(re.findall(r"(?m)^[A-Z].*:$", text)), 1)
+            listed = re.search(r"(?ms)^Subcommands:\n(.*?)\n\n", text)
+            commands += [[*command, name] for name in re.findall(r"(?m)^  (\w+)", listed[1])] if listed else []
+        self.assertEqual({command[-1] for command in commands if command[0] == tools / "mica"},
+                         {tools / "mica", "compile", "run", "inspect", "explore", "diff", "eval", "verify", "pull", "list", "rm", "completion"})
+        self.assertTrue({"chat", "serve", "bench", "info", "score", "completion"} <= {command[-1] for command in commands})
+
+
 class FirstMinutes(Case):
     """docs/first-ten-minutes.txt is recorded from a terminal with a real model; a small model results in the same messages."""
 

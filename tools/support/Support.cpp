@@ -15,6 +15,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cstdlib>
 #include <system_error>
 #include <unistd.h>
 
@@ -39,8 +40,18 @@ static void exitOutOfMemoryInLlvm(void * /*data*/, const char * /*reason*/, bool
   rt::exitOutOfMemory();
 }
 
+/// LLVM's streams ignore NO_COLOR (no-color.org).
+static void disableColorsOnRequest() {
+  const char *off = std::getenv("NO_COLOR");
+  if (!off || !*off)
+    return;
+  outs().enable_colors(false);
+  errs().enable_colors(false);
+}
+
 int runTool(function_ref<int()> main) {
   rt::prepareProcess();
+  disableColorsOnRequest();
   rt::setProgramName(""); // Messages name the file that they refer to.
   install_fatal_error_handler(exitOnFatalError);
   install_bad_alloc_error_handler(exitOutOfMemoryInLlvm);
