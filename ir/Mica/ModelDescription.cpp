@@ -42,7 +42,7 @@ private:
           known, [&](const Entry &candidate) { return candidate.first == entry.getName(); });
       if (found == known.end())
         return emitError() << "has a mica.model with an entry " << entry.getName().getValue()
-                           << ", which nothing reads: there are "
+                           << ", which is unknown: expected one of "
                            << llvm::join(llvm::make_first_range(known), ", ");
       if (failed(found->second(entry.getValue())))
         return failure();

@@ -243,7 +243,7 @@ private:
   LogicalResult write(Operation *op, Value cache, std::optional<int64_t> layer, Writes &writes) {
     if (!layer)
       return op->emitOpError("appends to a layer whose number is not a constant in every call, so "
-                             "that no one knows which layers a step writes");
+                             "the layers that a step writes are not known");
     BlockArgument argument = origins.argumentOf(cache);
     if (!argument)
       return success();

@@ -233,12 +233,12 @@ class Depth(Case):
             self.assertGreater(sizes[8], 1000)
             self.assertLess(abs(sizes[64] / sizes[8] - 1), 0.1)
 
-    def test_kinds_of_layers_that_take_turns_do_not_grow_either(self):
+    def test_alternating_layer_types_do_not_grow_either(self):
         """One layer in `period` has a larger window than its neighbors."""
         for name, period in (("gemma2", 2), ("gemma3-text", 6), ("gpt-oss", 2)):
             self.kinds(name, *([i % period == period - 1 for i in range(n * period)] for n in (4, 16)))
 
-    def test_kinds_of_layers_in_no_order_do_not_grow_either(self):
+    def test_irregular_layer_types_do_not_grow_either(self):
         """Layers have a larger window than their neighbors at random."""
         chance = np.random.default_rng(0).random(64) < 0.5
         for name in ("gemma2", "gpt-oss"):

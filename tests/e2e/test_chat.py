@@ -548,7 +548,7 @@ class Chat(Case):
         self.assertEqual(marks(), [1, 511, 2])
         self.assertEqual(marks("--special"), [1, 0, 1, 2, 511, 2])
 
-    def test_what_is_pasted_is_one_turn(self):
+    def test_pasted_text_is_one_turn(self):
         """With its lines and tabs, and without interpreting keys; an unfinished turn can be abandoned."""
         path = pathlib.Path(harness.folder("pasted")) / "turns"
         terminal = Terminal([self.built.path, "chat", "--temperature", "0", "-n", "1", "--history", path])
@@ -690,7 +690,7 @@ class Chat(Case):
         terminal.write(b"\x04")
         self.assertEqual(terminal.close(), 0)
 
-    def test_what_a_model_answers_does_not_move_the_cursor(self):
+    def test_answers_do_not_move_the_cursor(self):
         vocabulary = json.loads((MODEL / "tokenizer.json").read_text())["model"]["vocab"]
         escape = vocabulary["\u011b"]  # the spelling of that character in byte-level vocabularies
         always = f"--logit-bias={escape}=1e9"

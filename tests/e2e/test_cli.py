@@ -422,7 +422,7 @@ class Cli(Case):
                              (1, b"", f"mica: error: {name}: cannot be written ({folder} cannot hold regular files); "
                                       "choose another -o\n"))
 
-    def test_inspect_refuses_what_does_not_apply_to_a_program(self):
+    def test_inspect_rejects_options_of_models_for_a_program(self):
         for option, *value in (["--weights", "int8"], ["--max-seq", "3"], ["--kv", "f32"], ["--target", "native"]):
             self.refused(2, ["inspect", self.built.path, option, *value], f"{option} does not apply to a program",
                          path=harness.mica)

@@ -119,7 +119,7 @@ class Completion(Case):
         self.assertEqual((done.returncode, done.stdout), (1, b""))
         self.assertIn("`mica completion bash` completes `mica run` as well", done.stderr.decode())
 
-    def test_what_an_installation_gets(self):
+    def test_files_of_an_installation(self):
         place = pathlib.Path(harness.folder("reference"))
         execute([harness.mica, "reference", "--install", place])
         files = {str(f.relative_to(place)): f.read_text() for f in place.rglob("*") if f.is_file()}

@@ -210,13 +210,13 @@ class Gguf(Case):
         got, wanted = (logits(program(p, "--weights", "f32")) for p in (place / "m.mlir", path))
         self.assertTrue((got == wanted).all())
 
-    def test_default_precision_of_what_is_in_no_blocks(self):
+    def test_default_precision_of_tensors_without_blocks(self):
         for kind, weights in {"F32": "f32", "F16": "bf16", "BF16": "bf16", "Q8_0": "bf16", "Q4_0": "bf16"}.items():
             name = "minimind-dense" if kind == "BF16" else "qwen3-dense"
             built = program(converted(name, kind)[0])
             self.assertEqual(json.loads(built.run("info", "--json").stdout)["weights"], weights, kind)
 
-    def test_inspect_and_verbose_say_what_is_stored(self):
+    def test_inspect_and_verbose_name_the_stored_type(self):
         path, _ = converted("qwen3-dense", "Q4_0")
         out = harness.execute([harness.mica, "inspect", path]).stdout.decode()
         self.assertRegex(out, r"model +qwen3-dense \(qwen3\)")
@@ -235,7 +235,7 @@ class Gguf(Case):
         self.assertEqual(harness.execute(arguments, env=env).stdout, first)
         self.assertEqual(len(list(pathlib.Path(env["XDG_CACHE_HOME"], "mica").glob("minimind-dense-*[0-9a-f]"))), 1)
 
-    def test_blocks_are_kept_by_default(self):
+    def test_blocks_are_preserved_by_default(self):
         """The default's distance from the numbers of the same file, and that of requantized blocks."""
         name = "minimind-dense"
         for kind, weights in (("Q8_0", "int8"), ("Q4_0", "int4")):
@@ -247,7 +247,7 @@ class Gguf(Case):
             self.assertLess(kept, 1e-4)
             self.assertLess(kept, anew)
 
-    def test_eval_says_what_the_program_lost(self):
+    def test_eval_measures_the_loss(self):
         """`mica eval` of the default compared with the same file in f32, and of a requantized file."""
         text = file_of(bundled_text())
         for kind, weights in (("Q8_0", "int8"), ("Q4_0", "int4")):
@@ -491,7 +491,7 @@ class Refused(Case):
         for size in (3, 4, 8, 23, 24, 100, len(self.file().header()) - 1, len(whole) // 2, len(whole) - 40):
             self.refuse(whole[:size], "fetch it again")
 
-    def test_blocks_that_do_not_fill_rows(self):
+    def test_rows_that_are_not_whole_blocks(self):
         """A row that is not a multiple of the block, and a tensor with too few bytes, for every type."""
         for kind, (number, elements, size) in gguf_blocks.BLOCKS.items():
             file = self.file()
@@ -522,7 +522,7 @@ class Refused(Case):
         self.refuse(file, "is a big-endian GGUF file")
         self.refuse(b"junk that ends in .gguf", "is not a GGUF file")
 
-    def test_what_is_not_known(self):
+    def test_unknown_keys_and_types(self):
         file = self.file()
         file.key("qwen3.trick", gguf_file.F32, 1)
         self.refuse(file, 'has the key "qwen3.trick", which is unknown for qwen3')
@@ -534,13 +534,13 @@ class Refused(Case):
         file.list("tokenizer.ggml.tokens", gguf_file.STRING, ["a"])
         self.refuse(file, 'the tokenizer "bert" is not known')
 
-    def test_numbers_that_are_none(self):
+    def test_invalid_numbers(self):
         file = self.file()
         name, shape, kind, data = file.tensors[3]
         file.tensors[3] = name, shape, kind, struct.pack("<f", np.nan) + data[4:]
         self.refuse(file, "holds NaN")
 
-    def test_scales_that_are_no_numbers(self):
+    def test_nonfinite_scales(self):
         """The tensor is named as in the file, and its block."""
         file = gguf_file.Converter(BUNDLED / "minimind-dense", "Q8_0").convert()
         names = [name for name, *_ in file.tensors]

@@ -167,7 +167,7 @@ class Handwritten(Case):
         self.assertEqual(second.count("mica.qkv_append"), 2 * 1, "after fusion, by mica and by mica-opt")
         self.assertTrue(pathlib.Path(place, "page.html").exists())
 
-    def test_the_readme_s_excerpts_are_what_is_printed(self):
+    def test_the_readme_s_excerpts_are_up_to_date(self):
         text = (harness.ROOT / "README.md").read_text(encoding="utf-8")
         excerpts = [block for language, block in FENCED.findall(text) if language == "mlir"]
         self.assertEqual(len(excerpts), 2)
@@ -177,7 +177,7 @@ class Handwritten(Case):
             lines = [re.sub(r" : [^()]*", "", line).strip() for line in printed.splitlines()]
             self.assertIn(f"\n{excerpt}", "\n".join(lines), f"stage {stage}, with the types left out")
 
-    def test_the_recorded_conversation_is_what_is_printed(self):
+    def test_the_recorded_conversation_is_up_to_date(self):
         """In the README and in docs/terminal.txt, which is recorded in tmux."""
         recorded = (harness.ROOT / "docs/terminal.txt").read_text(encoding="utf-8")
         conversation = recorded[recorded.index("$ build/release/demo/minimind-dense chat"):]
@@ -189,7 +189,7 @@ class Handwritten(Case):
         answers = program(harness.BUNDLED / "minimind-dense").run("chat", "--temperature", 0, stdin=said).stdout.decode()
         self.assertEqual(answers.split(), "".join(answer for _, answer in turns).split())
 
-    def test_the_readme_s_transcript_is_what_is_printed(self):
+    def test_the_readme_s_transcript_is_up_to_date(self):
         text = (harness.ROOT / "README.md").read_text(encoding="utf-8")
         transcript = next(block for _, block in FENCED.findall(text) if "$ tools/quickstart.sh" in block)
         built = program(harness.BUNDLED / "minimind-dense")

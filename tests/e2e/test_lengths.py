@@ -162,7 +162,7 @@ class Turns(Case):
         self.assertEqual((rows[0]["content"], rows[1]["content"]), (rows[2]["content"], rows[3]["content"]))
         self.assertEqual(times, 3)
 
-    def test_interrupt_while_tokens_are_read_again(self):
+    def test_interrupt_while_tokens_are_recomputed(self):
         """An answer crosses the threshold in a long text, which takes a second to recompute at 64 tokens per call: Ctrl-C ends that
         immediately, and the same turn starts over with a cache that contains no row of the other regime."""
         template = "1 + 2 = " * 1500 + "{{ messages[-1].content }}"

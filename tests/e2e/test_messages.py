@@ -30,7 +30,7 @@ class Summary(Case):
     def setUp(self):
         self.place = pathlib.Path(harness.folder("summary"))
 
-    def test_what_was_written_and_what_to_try(self):
+    def test_output_and_suggestion(self):
         said, last = compiled(MODEL, "-o", "smol", cwd=self.place)
         self.assertEqual(said, "")
         size = os.path.getsize(self.place / "smol") / (1 << 20)

@@ -108,7 +108,7 @@ class Pull(Case):
         self.assertFalse(self.place.exists())
         self.refused(f"{NAME}: is not among the pulled models in {self.home}/hub; see `mica list`", arguments=("rm", NAME))
 
-    def test_run_pulls_what_is_missing(self):
+    def test_run_pulls_missing_models(self):
         expected = program(MODEL).run(*PROMPT).stdout
         done = self.mica("run", NAME, *PROMPT)
         self.assertEqual((done.stdout, done.stderr), (expected, b""))
@@ -119,7 +119,7 @@ class Pull(Case):
         os.unlink(self.place / "blobs" / hub_server.blob_name("model.safetensors", self.repository.files["model.safetensors"]))
         self.assertEqual(self.mica("run", NAME, *PROMPT).stdout, expected)
 
-    def test_what_other_tools_pulled_is_found(self):
+    def test_models_pulled_by_other_tools_are_found(self):
         """A folder as written by huggingface_hub 1.0; no server is needed."""
         self.hub.respond = lambda path, headers: (500,)
         snapshot = self.place / "snapshots" / ("a" * 40)
@@ -207,7 +207,7 @@ class Pull(Case):
         self.check_whole(self.pull())
         self.assertEqual([headers["range"] for headers in self.large_requests()], [f"bytes={reached}-"])
 
-    def test_an_incomplete_file_that_is_damaged_is_fetched_anew(self):
+    def test_a_damaged_partial_file_is_downloaded_again(self):
         data = self.repository.files["model.safetensors"]
         blob = self.place / "blobs" / hub_server.blob_name("model.safetensors", data)
         blob.parent.mkdir(parents=True)
@@ -437,7 +437,7 @@ class Pull(Case):
         self.assertFalse((self.place / "refs").exists())
         self.check_whole(self.pull())
 
-    def test_a_transfer_that_stands_still_is_tried_again(self):
+    def test_a_stalled_transfer_is_retried(self):
         stops = iter((10,))  # libcurl's mean is that of the last five seconds
         self.hub.pause = lambda path, sent: time.sleep(next(stops, 0)) if sent > 100_000 else None
         self.check_whole(self.pull(env={"HF_HUB_DOWNLOAD_TIMEOUT": "1"}))

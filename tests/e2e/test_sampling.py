@@ -55,7 +55,7 @@ class Sampling(Case):
         # With a tiny mass, the least likely token left by top-k is nearer to the expected information than the likeliest.
         self.assertEqual(self.ids("--typical-p", 1e-9), self.ids())
 
-    def test_what_cannot_be_followed_is_refused(self):
+    def test_unusable_settings_are_rejected(self):
         self.refused(1, ["-p", "a", "--logit-bias", "512=1"], "token 512 is not in the model's vocabulary (0 to 511)")
         self.refused(2, ["-p", "a", "--logit-bias", "x"], "'x' is not a bias for a token; write ID=B")
         self.refused(1, ["-p", "a", *(f"--logit-bias={token}=-inf" for token in range(512))],
@@ -74,7 +74,7 @@ class Sampling(Case):
         self.assertEqual(set(info), {"temperature", "top_k", "top_p", "min_p", "typical_p", "repetition_penalty"})
         self.assertRegex(self.built.run("info").stdout.decode(), r"(?m)^sampling +(greedy|temperature )")
 
-    def test_what_the_makers_wanted_and_programs_lack_is_named(self):
+    def test_unsupported_generation_defaults_are_named(self):
         model = pathlib.Path(harness.folder("missed"), "model")
         shutil.copytree(GOLDENS / "models/llama-gqa", model)
         (model / "generation_config.json").write_text('{"penalty_alpha": 0.6, "do_sample": true, "typical_p": 0.5, "num_beams": 1}', encoding="utf-8")
@@ -84,7 +84,7 @@ class Sampling(Case):
         info = json.loads(execute([f"{model}.program", "info", "--json"]).stdout)
         self.assertEqual((info["sampling"]["typical_p"], info["sampling"]["top_k"]), (0.5, 50))
 
-    def test_a_terminal_is_not_harmed(self):
+    def test_control_characters_do_not_reach_a_terminal(self):
         """Output of a model to a pipe is unchanged, that to a terminal has no control characters."""
         vocabulary = json.loads((BUNDLED / "minimind-dense/tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
         command = [self.built.path, "-p", "\x1b[2Jx", "-n", "2", "--temperature", "0", "--logit-bias", f"{vocabulary[chr(0x11b)]}=1000"]

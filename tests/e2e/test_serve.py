@@ -138,7 +138,7 @@ class Serve(Case):
         if param:
             self.assertEqual(answer["error"]["param"], param)
 
-    def test_what_it_serves(self):
+    def test_paths(self):
         self.assertEqual(server().ask("GET", "/health")[::2], (200, '{"status":"ready"}'))
         [model] = json.loads(server().ask("GET", "/v1/models")[2])["data"]
         self.assertEqual((model["id"], model["object"]), (NAME, "model"))
@@ -150,7 +150,7 @@ class Serve(Case):
         status, headers, _ = server().ask("GET", "/v1/completions")
         self.assertEqual((status, headers["Allow"]), (405, "POST"))
 
-    def test_a_chat_says_what_the_program_says(self):
+    def test_a_chat_equals_the_program(self):
         alone = program(MODEL).run("--chat", "-p", "27 + 15", "--temperature", "0", "-n", "20").stdout.decode()
         answer = server().chat(max_tokens=20)
         [choice] = answer["choices"]
@@ -160,7 +160,7 @@ class Serve(Case):
         parts = [{"role": "user", "content": [{"type": "text", "text": "27 "}, {"type": "text", "text": "+ 15"}]}]
         self.assertEqual(server().chat(parts, max_tokens=20)["choices"], answer["choices"])
 
-    def test_a_completion_says_what_the_program_says(self):
+    def test_a_completion_equals_the_program(self):
         alone = program(MODEL).run("-p", "count from 7 to 12:", "--temperature", "0", "-n", "12").stdout.decode()
         answer = server().complete("count from 7 to 12:", max_tokens=12)
         self.assertEqual(ended(answer["choices"][0]["text"]), alone)
@@ -197,7 +197,7 @@ class Serve(Case):
         self.assertEqual("".join(event["choices"][0]["text"] for event in texts),
                          server().complete("count from 7 to 12:", max_tokens=12)["choices"][0]["text"])
 
-    def test_the_next_turn_finds_its_cache(self):
+    def test_the_next_turn_uses_the_cache(self):
         with Server("--sequences", "2") as own:
             first = own.chat(max_tokens=20)
             self.assertEqual(first["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
@@ -461,7 +461,7 @@ class Serve(Case):
             self.assertEqual((status, answer["error"]["type"]), (504, "server_error"))
             own.wait_for_metric("mica_requests_running", 0)
 
-    def test_what_cannot_be_served(self):
+    def test_programs_that_cannot_be_served(self):
         def refused(mention, *options):
             done = program(MODEL).run("serve", *options, check=False)
             self.assertEqual(done.returncode, 1, done.stderr)

@@ -163,7 +163,7 @@ class Refusals(Case):
 
 
 class Reasoning(Case):
-    def test_reasoning_is_no_content(self):
+    def test_reasoning_is_separate_from_content(self):
         scripts = {"<|think|>": ["<think>", "\nI add", " them.\n", "</think>", "\n\nForty", "-three"],
                    "<|both|>": ["<think>\nI call.\n</thi", 'nk>\n\n<tool_call>{"name": "now", "arguments": {}}</tool_call>'], **PLAIN}
         template = (TEMPLATES / "qwen3.jinja").read_text(encoding="utf-8").rstrip("\n") + START

@@ -126,7 +126,7 @@ class ShortConvolutions(Rewinding):
             lambda c: c.update(max_position_embeddings=CONTEXT)))
         return harness.program(folder, *options, "--max-seq", CONTEXT)
 
-    def test_what_is_kept(self):
+    def test_size_of_the_state(self):
         """Bytes per token of two attention layers, and a state of fixed size."""
         program = self.program()
         said = json.loads(program.run("info", "--json").stdout)
@@ -268,7 +268,7 @@ class LinearAttention(Rewinding):
                 for a, b in zip(got[1], whole[1]):
                     self.close(a, b, 1e-5, f"{name} in chunks of {chunk}")
 
-    def test_what_is_kept(self):
+    def test_size_of_the_state(self):
         """Bytes of two layers with eight heads, whatever the length."""
         said = json.loads(program(scan("groups"), "--weights", "f32").run("info", "--json").stdout)
         state = 2 * 8 * (2 * 16 * 12 + 64 * (16 + 12 + 1)) * 4
@@ -288,7 +288,7 @@ class Mamba(Rewinding):
 
     STATE = 2 * (64 * (48 + 2 * 2 * 10) + 6 * (2 * 10 * 8 + 64 * (10 + 8 + 1))) * 4
 
-    def test_what_is_kept(self):
+    def test_size_of_the_state(self):
         """A ring of the convolution and matrices of six heads in each of two layers."""
         said = json.loads(program(MODELS / "mamba2").run("info", "--json").stdout)
         self.assertEqual((said["cache_bytes_per_token"], said["state_bytes"], said["cache_bytes"]), (0, self.STATE, self.STATE))

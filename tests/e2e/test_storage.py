@@ -202,7 +202,7 @@ class Storage(Case):
                          f"mica: warning: {folder}: the program supports 256 positions, but the model's rope scaling is made for 128; choose --max-seq 128\n")
         self.assertEqual(harness.compile_messages(*compiled, "--max-seq", 128), "")
 
-    def test_what_has_no_influence_is_listed(self):
+    def test_ignored_keys_and_tensors_are_listed(self):
         """-v lists keys and tensors known to be irrelevant, each with the reason; without it there is no output."""
         freqs = "model.layers.0.self_attn.rotary_emb.inv_freq"
         folder = self.folder(lambda w: w.update({freqs: np.zeros(4, "<f4")}),

@@ -53,12 +53,12 @@ def deepened(model, full):
 
 @harness.for_each(("minimind-moe", "deepseek-v2", "gemma3-text", "qwen3-dense"), "every_format")
 class Verify(Case):
-    def test_kinds_of_layers_that_take_turns(self):
+    def test_alternating_layer_types(self):
         """Loops over two and three layer types, some with remaining layers after the loop."""
         for name, period, layers in (("gemma2", 2, 7), ("gemma3-text", 3, 6), ("gpt-oss", 2, 6)):
             self.deep(name, [i % period == period - 1 for i in range(layers)])
 
-    def test_kinds_of_layers_in_no_order(self):
+    def test_irregular_layer_types(self):
         """Loops with several layer types in no fixed order."""
         for name in ("gemma2", "gpt-oss"):
             self.deep(name, [kind == "f" for kind in "ffsfsssfssfffsfs"])
@@ -69,7 +69,7 @@ class Verify(Case):
         self.assertEqual({op["layer"] for op in result["ops"] if op["layer"] is not None}, set(range(len(full))))
         self.assertTrue(result["passed"])
 
-    def test_programs_are_what_the_interpreter_says(self):
+    def test_programs_equal_the_interpreter(self):
         """Each precision is within its bounds, and errors increase with fewer bits."""
         errors = []
         for weights in FORMATS:
@@ -176,7 +176,7 @@ class Verify(Case):
         for weights in ("bf16", "int4"):
             self.finds(broken, model, "layer 2, moe_experts gate_up_proj", "--weights", weights)
 
-    def test_a_near_tie_is_no_fault(self):
+    def test_a_near_tie_is_not_an_error(self):
         """The scores of three of four experts are nearly equal for every row: the order of sums decides."""
         model = BUNDLED / "minimind-moe"
 
@@ -212,7 +212,7 @@ class Verify(Case):
         self.finds(broken, model, "layer 1, head_linear kv_b_proj_keys", "--weights", "f32")
         self.finds(broken, model, "layer 1, head_linear kv_b_proj_keys", "--weights", "int8")
 
-    def test_a_fault_in_kept_blocks(self):
+    def test_a_fault_in_preserved_blocks(self):
         """One bit of a scale in the file; and the folder from which the file was converted."""
         model = BUNDLED / "minimind-dense"
         for kind in ("Q8_0", "Q4_0"):
@@ -244,7 +244,7 @@ class Verify(Case):
             self.assertEqual(done.returncode, 1)
             self.assertIn(why, done.stderr.decode())
 
-    def test_nothing_stays_behind(self):
+    def test_no_temporary_files_remain(self):
         place = harness.folder("temporary")
         execute([harness.mica, "verify", BUNDLED / "minimind-dense", "--json", "--positions", "9"], env={**os.environ, "TMPDIR": place})
         self.assertEqual(os.listdir(place), [])

@@ -283,7 +283,7 @@ def files_that_may_not_grow(place):
                                          "folder with free space\n")
     # Records of probes are larger than the program's other files.
     result = hostile.run([place.program, "score", "--probes", os.path.join(place.folder(), "none", "probes")])
-    yield from hostile.faults_of(result, "cannot be written (its folder does not exist); make it or set TMPDIR to a folder with free space\n")
+    yield from hostile.faults_of(result, "cannot be written (its folder does not exist); create it or set TMPDIR to a folder with free space\n")
 
 
 @case

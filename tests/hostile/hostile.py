@@ -165,7 +165,7 @@ def in_folder(folder):
 
 NO_FILE, LINK = "it is not a regular file", "it is a symbolic link, which is not followed"
 TARGETS = [(kind, *row, command) for command in ("program", "text", "page") for kind, *row in [
-    ("missing-folder", lambda work, name: os.path.join(work, "none", name), None, "its folder does not exist", "make it or "),
+    ("missing-folder", lambda work, name: os.path.join(work, "none", name), None, "its folder does not exist", "create it or "),
     ("directory", directory_target, None, "it is a directory", ""),
     ("full", lambda work, name: os.path.join(work, name), 512, "File too large", "raise the limit (ulimit -f) or "),
     ("pipe", pipe_target, None, NO_FILE, ""),

@@ -197,7 +197,7 @@ class Measure(unittest.TestCase):
         exact = [words for words in self.asked("mica", "f32") if words[1] == "compile"]
         self.assertEqual([words[2] for words in exact], [str(self.gguf)])
 
-    def test_what_fails_does_not_end_the_run(self):
+    def test_a_failure_does_not_end_the_run(self):
         out = self.run_it("--tables-only", "Q5_1", "Q8_0", "--no-own", status=1)
         self.assertIn("FAILED: trained Q5_1: ", out)
         self.assertIn("| Q8_0 |", out)

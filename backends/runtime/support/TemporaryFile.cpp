@@ -56,7 +56,7 @@ static std::string cannotBeWritten(std::string_view reason, std::string_view hin
 std::string cannotBeWritten(int error, std::string_view another) {
   switch (error) {
   case ENOENT:
-    return cannotBeWritten("its folder does not exist", "make it or ", another);
+    return cannotBeWritten("its folder does not exist", "create it or ", another);
   case ENOSPC:
   case EDQUOT:
     return cannotBeWritten(std::strerror(error), "free space or ", another);

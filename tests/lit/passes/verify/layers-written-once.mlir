@@ -243,7 +243,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 !cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
-  // expected-error @+1 {{'mica.kv_append' op appends to a layer whose number is not a constant in every call, so that no one knows which layers a step writes}}
+  // expected-error @+1 {{'mica.kv_append' op appends to a layer whose number is not a constant in every call, so the layers that a step writes are not known}}
   %d = mica.kv_append %h, %c[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   return %d : !cache
 }
@@ -273,7 +273,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 !cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
-  // expected-error @+1 {{'mica.kv_append' op appends to a layer whose number is not a constant in every call, so that no one knows which layers a step writes}}
+  // expected-error @+1 {{'mica.kv_append' op appends to a layer whose number is not a constant in every call, so the layers that a step writes are not known}}
   %d = mica.kv_append %h, %c[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   return %d : !cache
 }
@@ -325,7 +325,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 !cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
-  // expected-error @+1 {{'mica.kv_append' op appends to a layer whose number is not a constant in every call, so that no one knows which layers a step writes}}
+  // expected-error @+1 {{'mica.kv_append' op appends to a layer whose number is not a constant in every call, so the layers that a step writes are not known}}
   %d = mica.kv_append %h, %c[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   return %d : !cache
 }

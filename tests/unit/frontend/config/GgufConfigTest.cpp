@@ -41,7 +41,7 @@ protected:
   std::optional<GgufModel> model;
 };
 
-TEST_F(GgufConfig, SpeaksOfShapes) {
+TEST_F(GgufConfig, NamesKeysOfShapes) {
   file.u32("tokenizer.ggml.bos_token_id", 1).u32("tokenizer.ggml.eos_token_id", 2);
   file.u32("tokenizer.ggml.eot_token_id", 5).u32("tokenizer.ggml.eom_token_id", 2);
   file.f32("general.sampling.temp", 0.6f).u32("general.sampling.top_k", 20);
@@ -64,7 +64,7 @@ TEST_F(GgufConfig, SpeaksOfShapes) {
     EXPECT_NE(key.key, "general.architecture") << "it chose the family";
 }
 
-TEST_F(GgufConfig, SpeaksOfExperts) {
+TEST_F(GgufConfig, NamesKeysOfExperts) {
   file = keysOf("qwen3moe");
   file.u32("qwen3moe.expert_feed_forward_length", 16);
   auto config = read();
@@ -175,7 +175,7 @@ GgufWriter latentKeys() {
   return file;
 }
 
-TEST_F(GgufConfig, HeadsOfLatentsAreAsTheyAreMadeOrAsTheyAreKept) {
+TEST_F(GgufConfig, HeadsOfLatentsAreExpandedOrCompressed) {
   file = latentKeys();
   GgufWriter common = file;
   file.u32("deepseek2.attention.key_length", 10).u32("deepseek2.attention.value_length", 6);

@@ -195,7 +195,7 @@ TEST(Xglm, HasARowOfPadding) {
   EXPECT_THAT(problemOf(xglmText, R"({"pad_token_id": -1})"), HasSubstr("\"pad_token_id\": -1"));
 }
 
-TEST(Xglm, RefusesPaddingThatIsNoRowOfItsTables) {
+TEST(Xglm, RejectsPaddingOutsideOfItsTables) {
   EXPECT_EQ(problemOf(xglmText, R"({"pad_token_id": 63})"), "");
   EXPECT_EQ(problemOf(xglmText, R"({"pad_token_id": 64})"),
             "config.json: has \"pad_token_id\": 64, which is no row of the 64 of the vocabulary; "

@@ -91,7 +91,7 @@ TEST(ReadNumber, IsWithinItsRange) {
 
 /// Files of one architecture name can be of several families: all but one of them must be told by
 /// their keys.
-TEST(Registry, OneFamilyOfAnArchitectureIsWhatItIsOtherwise) {
+TEST(Registry, OneFamilyPerArchitectureIsTheDefault) {
   std::set<llvm::StringRef> names, defaults;
   for (const FamilyEntry &entry : familyEntries()) {
     if (!entry.gguf)

@@ -272,13 +272,13 @@ TEST_F(GgufRefusal, RefusesTypesAndShapes) {
               HasSubstr("tensor \"output_norm.weight\" has the shape [31], expected [32]"));
 }
 
-TEST_F(GgufRefusal, RefusesBlocksThatNobodyReads) {
+TEST_F(GgufRefusal, RejectsUnsupportedBlocks) {
   restore("token_embd.weight", {64, 32}, 64 * 40, 9); // Q8_1
   EXPECT_THAT(problem(), HasSubstr("tensor \"token_embd.weight\" has the type Q8_1, only F32, F16, "
                                    "BF16, Q4_0"));
 }
 
-TEST(GgufInput, SaysHowWeightsAreStored) {
+TEST(GgufInput, ReportsTheStoredType) {
   TestFolder folder;
   mlir::MLIRContext context;
   auto input =

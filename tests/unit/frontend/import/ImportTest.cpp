@@ -145,7 +145,7 @@ TEST(Import, LocationsNameTheModule) {
   EXPECT_EQ(nameOf(model.ops<LmHeadOp>("main")[0].getLoc()), "lm_head");
 }
 
-TEST(Import, CarriesWhatAProgramMustKnow) {
+TEST(Import, StoresTheDescriptionOfTheModel) {
   TestFolder folder;
   TinyModel().writeTo(folder);
   folder.write("generation_config.json", R"({"temperature": 0.5, "top_k": 7, "do_sample": false})");

@@ -42,7 +42,7 @@ std::string problemOf(const std::string &text, const TinyModel &model = {}) {
 
 TEST(ModelFile, NeedsNoConfig) { EXPECT_EQ(problemOf(tinyText()), ""); }
 
-TEST(ModelFile, FindsTheWeightsInTheFolderBesideIt) {
+TEST(ModelFile, FindsTheWeightsInItsFolder) {
   TestFolder folder;
   std::filesystem::create_directory(folder.path("tiny"));
   folder.write("tiny/model.safetensors", safetensors(TinyModel().tensors));
@@ -52,7 +52,7 @@ TEST(ModelFile, FindsTheWeightsInTheFolderBesideIt) {
   EXPECT_EQ(input->folder, folder.path("tiny"));
 }
 
-TEST(ModelFile, ReadsBackWhatTheImporterMakes) {
+TEST(ModelFile, RoundTripsImportedModels) {
   size_t count = 0;
   for (auto &entry : std::filesystem::directory_iterator(MICA_SOURCE_DIR "/tests/goldens/models")) {
     SCOPED_TRACE(entry.path().string());
@@ -90,12 +90,12 @@ TEST(ModelFile, LeavesOutTensorsThatItDoesNotName) {
   EXPECT_EQ(input->ignoredTensors[0].reason, "is not named by the IR");
 }
 
-TEST(ModelFile, SaysWhereASyntaxErrorIs) {
+TEST(ModelFile, LocatesSyntaxErrors) {
   std::string problem = problemOf(replaced(tinyText(), "mica.rmsnorm", "mica.rmsnrom"));
   EXPECT_THAT(problem, testing::ContainsRegex("edited\\.mlir:[0-9]+:[0-9]+: .*rmsnrom"));
 }
 
-TEST(ModelFile, SaysWhereVerificationFails) {
+TEST(ModelFile, LocatesVerificationErrors) {
   std::string problem = problemOf(replaced(tinyText(), "eps(1.000000e-05)", "eps(-1.000000e-05)"));
   EXPECT_THAT(problem, testing::ContainsRegex("edited\\.mlir:[0-9]+:[0-9]+: .*eps"));
 }

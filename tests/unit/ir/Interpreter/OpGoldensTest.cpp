@@ -103,7 +103,7 @@ TEST_P(OpGoldens, EqualsTorch) {
 /// The two orders of a norm in bf16: rounding before or after the gain.
 class NormOrder : public OpGoldens {};
 
-TEST_P(NormOrder, TheOtherOneIsNoticed) {
+TEST_P(NormOrder, AWrongOrderIsDetected) {
   ASSERT_TRUE(module);
   module->walk([](RmsNormOp norm) {
     bool before = norm.getRounding() == NormRounding::BeforeGain;

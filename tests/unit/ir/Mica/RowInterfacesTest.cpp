@@ -79,7 +79,7 @@ TEST_F(RowInterfaces, NameActivations) {
               isNamedAlike(ReluOp()) && isNamedAlike(Relu2Op()) && isNamedAlike(QuickGeluOp()));
 }
 
-TEST_F(RowInterfaces, NameWhatRopeDependsOn) {
+TEST_F(RowInterfaces, NameTheInputsOfRope) {
   auto table = cast<RotatesByPosition>(ops[5]), rope = cast<RotatesByPosition>(ops[6]);
   EXPECT_EQ(table.getPositions(), argument(12));
   EXPECT_EQ(table.getLengths(), argument(11));

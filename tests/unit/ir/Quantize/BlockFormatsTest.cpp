@@ -171,7 +171,7 @@ TEST_P(FormatTest, PackedPartsFollowEachOther) {
   }
 }
 
-TEST_P(FormatTest, KnowsScalesThatAreNotFinite) {
+TEST_P(FormatTest, DetectsNonfiniteScales) {
   std::vector<uint8_t> block = randomBlocks(format, 1, 5);
   auto isFinite = [&] {
     BlockParts parts{};

@@ -251,7 +251,7 @@ TEST_P(QuantizeBlocks, RefusesNonFiniteValues) {
 }
 
 /// Weighted errors of the elements that count become smaller, those of the others larger.
-TEST_P(QuantizeBlocks, ImportanceSaysWhichErrorsCount) {
+TEST_P(QuantizeBlocks, ImportanceWeightsErrors) {
   double important = 0, plain = 0, others = 0, plainOthers = 0;
   for (unsigned seed = 0; seed < 20; ++seed) {
     Row row = gaussian(2048, seed), importance(row.size(), 1e-3f);

@@ -20,7 +20,7 @@ CompileSummary chatProgram() {
   return summary;
 }
 
-TEST(CompileSummary, NamesFormatsThatAreKept) {
+TEST(CompileSummary, NamesPreservedFormats) {
   CompileSummary summary = chatProgram();
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, bf16); try ./smol chat");
   summary.source = "Q4_1";
@@ -39,7 +39,7 @@ TEST(CompileSummary, NamesBothInAFileOfNumbersAndBlocks) {
             "wrote smol (95.00 MiB, F16 rounded to bf16, Q8_0 preserved); try ./smol chat");
 }
 
-TEST(CompileSummary, SaysWhatFormatsCost) {
+TEST(CompileSummary, ShowsThePrecisionLossOfFormats) {
   CompileSummary summary = chatProgram();
   summary.source = "F16";
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, F16 rounded to bf16); try ./smol chat");
@@ -68,7 +68,7 @@ TEST(CompileSummary, CountsRowsOfPrompts) {
             "divergence on SmolLM2-135M: .003); try ./smol chat");
 }
 
-TEST(CompileSummary, ProposesWhatTheProgramCanDo) {
+TEST(CompileSummary, SuggestsACommandThatWorks) {
   CompileSummary summary = chatProgram();
   summary.output = "out/it's new";
   summary.hasChat = false;

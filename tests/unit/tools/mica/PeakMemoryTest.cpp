@@ -12,7 +12,7 @@ using namespace mica::tool;
 
 namespace {
 
-TEST(PeakMemory, CountsWhatWasGivenBackAgain) {
+TEST(PeakMemory, CountsFreedMemory) {
   constexpr size_t kBytes = size_t(128) << 20, kPage = 4096;
   PeakMemory peak;
   uint64_t before = peak.bytes();

@@ -88,7 +88,7 @@ TEST_F(ProgramCacheTest, MakesADamagedProgramAgain) {
   EXPECT_EQ(bytes, 20u);
 }
 
-TEST_F(ProgramCacheTest, AFileThatIsNoProgramIsNotWhole) {
+TEST_F(ProgramCacheTest, AFileThatIsNotAProgramIsNotIntact) {
   EXPECT_FALSE(isWholeProgram(path("none")));
   ASSERT_FALSE(bool(write(path("a"), 10000)));
   EXPECT_FALSE(isWholeProgram(path("a")));
@@ -137,7 +137,7 @@ TEST_F(ProgramCacheTest, ProgramsAreListedAndRemoved) {
   EXPECT_TRUE(ProgramCache(path("none"), 1).programs().empty());
 }
 
-TEST_F(ProgramCacheTest, AProgramAtWorkIsNotRemoved) {
+TEST_F(ProgramCacheTest, AProgramInUseIsNotRemoved) {
   ProgramCache cache(folder.str().str(), 1000);
   llvm::cantFail(cache.get("a", always, [&](llvm::StringRef target) {
     llvm::Error refused = cache.remove({"a", path("a"), 0, {}});

@@ -23,7 +23,7 @@ TEST(Report, NamesTheFileOnce) {
   EXPECT_EQ(printed("m", "out: is full", "out"), "mica: error: out: is full\n");
 }
 
-TEST(Report, AFileThatTheMessageMerelyBeginsLikeIsNotNamed) {
+TEST(Report, AFileWithACommonPrefixIsNotNamed) {
   EXPECT_EQ(printed("m", "must be"), "mica: error: m: must be\n");
   EXPECT_EQ(printed("m", "--max-seq 9 is too large", "-"),
             "mica: error: m: --max-seq 9 is too large\n");

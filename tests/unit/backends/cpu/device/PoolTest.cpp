@@ -200,7 +200,7 @@ protected:
   mica::test::TemporaryFolder folder;
 };
 
-TEST_F(Cgroups, NoneIsNoLimit) {
+TEST_F(Cgroups, MissingFilesAreUnlimited) {
   EXPECT_EQ(quota(), 0u);
   EXPECT_EQ(withinQuota(3, root()), 3u);
   EXPECT_EQ(withinQuota(0, root()), 1u);
@@ -258,7 +258,7 @@ TEST_F(Cgroups, LeaveTheMemoryThatNoLevelForbids) {
   EXPECT_EQ(availableMemory(root()), 0u);
 }
 
-TEST_F(Cgroups, GarbageIsNoLimit) {
+TEST_F(Cgroups, InvalidTextIsUnlimited) {
   for (const char *text : {"", "garbage", "0::", "0::relative", "::", "4:cpu", "0:/"}) {
     write("/proc/self/cgroup", text);
     EXPECT_EQ(quota(), 0u) << text;

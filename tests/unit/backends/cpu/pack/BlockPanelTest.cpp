@@ -199,7 +199,7 @@ TEST_P(BlockPanelTest, BecomePlainNumbers) {
   EXPECT_EQ(0, std::memcmp(bytes.data(), source.values("w").data(), bytes.size()));
 }
 
-TEST_P(BlockPanelTest, RefusesScalesThatAreNotFinite) {
+TEST_P(BlockPanelTest, RejectsNonfiniteScales) {
   uint16_t nan = format.scaleType == ScaleType::E8M0Half ? 255 : 0x7e00,
            infinity = format.scaleType == ScaleType::E8M0Half ? 255 : 0xfc00;
   for (int32_t at : {format.scaleAt, format.offsetAt})
@@ -251,7 +251,7 @@ TEST_P(BlockPanelTest, PacksOrRefusesAnyBytes) {
   EXPECT_GT(refused, 0);
 }
 
-TEST_P(BlockPanelTest, RefusesRowsThatAreNotFull) {
+TEST_P(BlockPanelTest, RejectsIncompleteRows) {
   int64_t k = 2 * format.elements;
   source.addBlocksOf(format, "w", {4, k}, /*missing=*/1);
   EXPECT_THAT(errorOf("mica.weight @w at 0 : " + type(shapeOf(4, k))),

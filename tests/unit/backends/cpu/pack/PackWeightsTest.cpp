@@ -212,7 +212,7 @@ TEST_F(PackTest, InterleaveAlternatesBlocks) {
       interleaved({source.values("bg"), source.values("bu")}, 1), false);
 }
 
-TEST_F(PackTest, BlocksMeetTheirScales) {
+TEST_F(PackTest, BlocksAreMultipliedByTheirScales) {
   source.addApart("e", {3, 4, 64});
   std::vector<float> e = source.values("e"), expected;
   for (int64_t expert : {0, 1, 2})

@@ -312,7 +312,7 @@ TEST_F(LauncherTest, RefusesWrongInput) {
       "the program has no tokenizer; put the tokenizer's files into the model's folder and compile "
       "it again, or pass ids with --tokens");
   expectError(run("--tokens 1 --logits /nowhere/l.npy"),
-              "/nowhere/l.npy: cannot be written (its folder does not exist); make it or "
+              "/nowhere/l.npy: cannot be written (its folder does not exist); create it or "
               "choose another file for the logits");
   expectError(run("--tokens 1 --logits " + folder.file("")), "it does not name a file");
   expectError(run("bench --prompt 30"),

@@ -267,7 +267,7 @@ TEST_F(GenerateTest, LookupStopsAtTheEndToken) {
   EXPECT_EQ(result->texts[0].finish, Finish::EndToken);
 }
 
-TEST_F(GenerateTest, LookupHandsOverTheLogitsOfWhatStays) {
+TEST_F(GenerateTest, LookupReturnsTheLogitsOfAcceptedTokens) {
   struct Recorder : RequestListener {
     Tokens tops;
     Status logits(std::span<const float> row) override {

@@ -48,7 +48,7 @@ Cost costOf(const Tokens &text, int64_t most, size_t given = 1, double minAccept
   return cost;
 }
 
-TEST(PromptLookup, DraftsWhatFollowedTheLongestMatch) {
+TEST(PromptLookup, DraftsTheContinuationOfTheLongestMatch) {
   // Of "2 3" and "9 3" before the end "2 3" the former continues with 4.
   EXPECT_EQ(after({1, 2, 3, 4, 5, 9, 3, 6, 2, 3}).draft(1), Tokens{4});
 }
@@ -57,7 +57,7 @@ TEST(PromptLookup, OfEqualMatchesTheMostRecentCounts) {
   EXPECT_EQ(after({3, 4, 3, 5, 3}).draft(1), Tokens{5});
 }
 
-TEST(PromptLookup, HasNoDraftForWhatIsNew) {
+TEST(PromptLookup, HasNoDraftForNewText) {
   EXPECT_THAT(after({}).draft(8), IsEmpty());
   EXPECT_THAT(after({1, 2, 3}).draft(8), IsEmpty());
   EXPECT_THAT(after({1, 2, 1}).draft(0), IsEmpty());
@@ -197,5 +197,5 @@ TEST(PromptLookup, TextWithoutRepetitionCostsLittle) {
   }
 }
 
-TEST(PromptLookup, OneTokenOnlyIsNoTrouble) { EXPECT_LT(costOf(Tokens(8192, 7), 15).calls, 600); }
+TEST(PromptLookup, AcceptsASingleToken) { EXPECT_LT(costOf(Tokens(8192, 7), 15).calls, 600); }
 } // namespace

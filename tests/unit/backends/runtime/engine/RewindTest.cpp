@@ -63,7 +63,7 @@ private:
 };
 
 // The window and what may be taken back, or the rows of a call, in whole blocks of four positions.
-TEST_F(RewindTest, RingsHaveTheWindowAndWhatMayBeTakenBack) {
+TEST_F(RewindTest, RingsHoldTheWindowAndRewindablePositions) {
   const Manifest &m = model->manifest();
   EXPECT_EQ(blocksOfCache(m, m.caches[0], 1), 3) << "5 + 6 positions";
   EXPECT_EQ(blocksOfCache(m, m.caches[0], 8), 4) << "5 + 8";
@@ -73,7 +73,7 @@ TEST_F(RewindTest, RingsHaveTheWindowAndWhatMayBeTakenBack) {
   EXPECT_EQ(cacheBytesPerToken(m), 4u + 12);
 }
 
-TEST_F(RewindTest, WhatIsReadIsThereWhateverTheChunks) {
+TEST_F(RewindTest, RowsAreCachedForAllChunkSizes) {
   for (int64_t chunk : {1, 3, 6, 7, 13}) {
     openSession(2, chunk);
     for (int64_t end = 0; end < 60;) {
@@ -85,7 +85,7 @@ TEST_F(RewindTest, WhatIsReadIsThereWhateverTheChunks) {
   }
 }
 
-TEST_F(RewindTest, SaysWhatCanBeKept) {
+TEST_F(RewindTest, ReportsReusablePositions) {
   openSession(1, 4);
   for (int64_t end = 4; end <= 40; end += 4)
     feed(end - 4, end);
@@ -147,7 +147,7 @@ TEST_F(RewindTest, DraftsAreTakenBack) {
   EXPECT_GT(result.drafted, result.accepted);
 }
 
-TEST_F(RewindTest, AnEditedTurnIsReusedOrReadAnew) {
+TEST_F(RewindTest, AnEditedTurnIsReusedOrRecomputed) {
   open({.slots = 1, .promptRows = 4});
   EXPECT_EQ(run(begin(30), 2).tokens, continuation(begin(30), 2));
   Tokens edited = begin(27);

@@ -116,7 +116,7 @@ TEST(Sampler, RepetitionPenaltyCountsEachTokenOnce) {
                       {3, std::exp(1) / total}});
 }
 
-TEST(Sampler, DryPenalizesWhatContinuesARepetition) {
+TEST(Sampler, DryPenalizesContinuedRepetitions) {
   SamplingOptions options = plain(0);
   options.dryMultiplier = 0.8;
   options.dryBase = 2;
@@ -306,7 +306,7 @@ TEST(Sampler, GreedyTakesTheLowestIndexOfTheMaximum) {
   EXPECT_EQ(*argmax(std::vector<float>{-0.0f, 0.0f}), 0);
 }
 
-TEST(Sampler, LogitsThatAreNotFiniteAreErrors) {
+TEST(Sampler, NonfiniteLogitsAreErrors) {
   float nan = std::nanf("");
   for (std::vector<float> bad :
        {std::vector<float>{1, nan}, {nan, 1}, {1, inf}, {-inf, -inf}, {}}) {

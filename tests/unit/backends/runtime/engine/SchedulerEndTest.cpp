@@ -63,7 +63,7 @@ TEST_F(SchedulerEndTest, AWaitingRequestIsCancelledWithoutASlot) {
   EXPECT_FALSE(scheduler->step());
 }
 
-TEST_F(SchedulerEndTest, ACancelledPromptKeepsWhatIsComputed) {
+TEST_F(SchedulerEndTest, ACancelledPromptKeepsComputedRows) {
   open({.slots = 1, .promptRows = 2});
   Recorder first;
   Tokens prompt = {1, 2, 3, 4, 5, 6};

@@ -16,7 +16,7 @@ protected:
   Tokens begin(size_t count) const { return {text.begin(), text.begin() + count}; }
 };
 
-TEST_F(RecomputeTest, IsNoPartOfDecodingTime) {
+TEST_F(RecomputeTest, IsNotCountedAsDecodingTime) {
   open({.slots = 1, .promptRows = 2});
   // Calls without logits: two of the prompt's three, four that recompute.
   fakeDelay = std::chrono::milliseconds(100);

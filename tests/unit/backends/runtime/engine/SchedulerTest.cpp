@@ -204,7 +204,7 @@ TEST_F(SchedulerTest, ForcedTokensNeedNoPrompt) {
   EXPECT_THAT(calls()[0], ElementsAre(Row{5, 0, 2}));
 }
 
-TEST_F(SchedulerTest, ASeedThatIsDrawnIsTold) {
+TEST_F(SchedulerTest, ARandomSeedIsReported) {
   open({.slots = 2});
   Recorder drawn, again;
   Request random = request({1, 5}, 6);
@@ -283,7 +283,7 @@ class NoMemoryTest : public SchedulerFixture {
   std::string manifest() const override { return withBytesPerRow(fakeManifest(), 1ull << 50); }
 };
 
-TEST_F(NoMemoryTest, ACallThatIsNotMadeFailsItsRequests) {
+TEST_F(NoMemoryTest, AFailedCallFailsItsRequests) {
   open({.slots = 2, .promptsShareCalls = true});
   std::deque<Recorder> recorders(3);
   for (Recorder &recorder : recorders)

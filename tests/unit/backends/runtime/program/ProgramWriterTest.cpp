@@ -144,7 +144,7 @@ TEST_F(ProgramWriterTest, ImpossibleTargets) {
   EXPECT_EQ(errorOfCreate("/dev/null"), because("/dev cannot hold regular files"));
   EXPECT_EQ(errorOfCreate("/proc/program"), because("/proc cannot hold regular files"));
   EXPECT_EQ(errorOfCreate(folder.file("absent/program")),
-            "cannot be written (its folder does not exist); make it or choose another -o");
+            "cannot be written (its folder does not exist); create it or choose another -o");
   EXPECT_THAT(errorOfCreate(path, folder.file("absent")),
               HasSubstr("No such file or directory; install Mica again"));
   EXPECT_EQ(folder.entries(), 1u) << "the folder d";
@@ -356,7 +356,7 @@ TEST_F(ProgramWriterTest, ErrorsNameTheHintOfTheCaller) {
   auto writer = ProgramWriter::create(folder.file("d/program"), "/proc/self/exe", "set TMPDIR");
   ASSERT_FALSE(writer);
   EXPECT_EQ(writer.error().message,
-            "cannot be written (its folder does not exist); make it or set TMPDIR");
+            "cannot be written (its folder does not exist); create it or set TMPDIR");
 }
 
 TEST_F(ProgramWriterTest, ALinkUnderTheTemporaryNameIsNotFollowed) {

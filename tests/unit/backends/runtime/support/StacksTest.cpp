@@ -45,7 +45,7 @@ size_t stackOfThreads() {
   _exit(2);
 }
 
-TEST(Stacks, GrowToWhatKernelsNeed) {
+TEST(Stacks, GrowToTheSizeThatKernelsNeed) {
   EXPECT_EXIT(exitAfterRaising(), testing::ExitedWithCode(0), "");
 }
 

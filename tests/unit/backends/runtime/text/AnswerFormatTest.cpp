@@ -114,7 +114,7 @@ TEST(AnswerReader, HermesCalls) {
   expectParts(format, R"(<tool_call>{"name": "now", "arguments": {}})", {"now({})"});
 }
 
-TEST(AnswerReader, WhatIsNoCallIsContent) {
+TEST(AnswerReader, TextOutsideOfCallsIsContent) {
   AnswerFormat format = formatOf("qwen2");
   for (std::string text :
        {"<tool_call>\n{\"name\": \"add\", \"argum", "<tool_call>", "<tool_call> ",

@@ -189,7 +189,7 @@ TEST(WeightFiles, RefusesABrokenIndex) {
   EXPECT_THAT(problemWithIndex("{"), HasSubstr("is not valid JSON"));
 }
 
-TEST(WeightFiles, SaysWhyThereAreNoWeights) {
+TEST(WeightFiles, ReportsMissingWeights) {
   TestFolder folder;
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
               HasSubstr("holds neither model.safetensors nor model.safetensors.index.json nor "

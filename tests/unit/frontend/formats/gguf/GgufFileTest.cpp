@@ -95,7 +95,7 @@ TEST(GgufFile, IsRefusedCutAtEveryByte) {
   EXPECT_EQ(messageOf(read(bytes)), "");
 }
 
-TEST(GgufFile, SaysWhereItIsCut) {
+TEST(GgufFile, NamesThePartThatIsTruncated) {
   std::string bytes = small().bytes();
   EXPECT_EQ(messageOf(read("GGU")), "m: is not a GGUF file; fetch it again");
   EXPECT_THAT(messageOf(read("GGUF")), HasSubstr("ends in its version (4 bytes), it is truncated"));

@@ -64,7 +64,7 @@ TEST(Imatrix, OtherFilesAreRefused) {
       HasSubstr("\"a.in_sum2\" and its counts do not fit together"));
 }
 
-TEST(Imatrix, NumbersThatAreNoMeanSquares) {
+TEST(Imatrix, RejectsInvalidMeanSquares) {
   auto sums = [](float value) {
     return GgufWriter().floats("a.in_sum2", {1}, {value}).floats("a.counts", {1}, {1}).bytes();
   };

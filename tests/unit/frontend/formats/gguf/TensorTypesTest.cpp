@@ -102,7 +102,7 @@ std::string pageOf(const std::string &path) {
 }
 
 /// The pages list what the table has, with the sizes that follow from it.
-TEST(TensorTypeTable, IsWhatThePagesSay) {
+TEST(TensorTypeTable, MatchesThePages) {
   EXPECT_THAT(pageOf("README.md"), HasSubstr("(" + readableTypeNames() + ")"));
   EXPECT_THAT(pageOf("docs/gguf.md"), HasSubstr("| types | " + readableTypeNames() + " |"));
   std::string rows;

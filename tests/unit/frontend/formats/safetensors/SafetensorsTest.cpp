@@ -65,7 +65,7 @@ TEST(Safetensors, RefusesATruncatedFile) {
                                                 "the file is truncated or its header is wrong"));
 }
 
-TEST(Safetensors, RefusesDataThatNobodyOwns) {
+TEST(Safetensors, RejectsDataWithoutATensor) {
   EXPECT_THAT(messageOf(read(safetensors({{"a", {1}}}) + "x")),
               HasSubstr("has 5 bytes of data, but its tensors end at 4"));
 }

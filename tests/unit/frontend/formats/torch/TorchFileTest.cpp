@@ -64,7 +64,7 @@ TEST(TorchFile, KnowsTheDictionariesOfModules) {
   EXPECT_EQ(module.tensors->size(), 2u);
 }
 
-TEST(TorchFile, RefusesWhatIsNoDictionaryOfTensors) {
+TEST(TorchFile, RejectsOtherValuesThanDictionariesOfTensors) {
   EXPECT_THAT(
       Saved("evil").problem(),
       HasSubstr("m.bin: has a pickle that uses \"posix.system\", which is not part of a tensor"));
@@ -99,7 +99,7 @@ TEST(TorchFile, RefusesPicklesThatWouldTakeAllMemory) {
               HasSubstr("has the entry \"a\" twice"));
 }
 
-TEST(TorchFile, RefusesArchivesThatAreNotWhole) {
+TEST(TorchFile, RejectsIncompleteArchives) {
   // A dictionary with t, two floats of storage 0.
   auto text = [](const std::string &words) {
     return "X" + std::string(1, char(words.size())) + std::string(3, '\0') + words;
@@ -151,7 +151,7 @@ TEST(TorchFile, ReadsFilesOfOldTorch) {
   EXPECT_EQ(shown((*legacy.tensors)[3].strides), "[1, 3]");
 }
 
-TEST(TorchFile, RefusesOldFilesThatAreNotWhole) {
+TEST(TorchFile, RejectsIncompleteOldFiles) {
   // The magic number and the version, then pickles: about the machine, of tensors, of storages.
   const std::string head =
       "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.";

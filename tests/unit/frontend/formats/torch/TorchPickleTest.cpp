@@ -86,7 +86,7 @@ TEST(TorchPickle, RefusesTooLargeValues) {
   EXPECT_EQ(problemOf("X" + raw(5000)), refused("has a pickle with a name of 5000 bytes"));
 }
 
-TEST(TorchPickle, RefusesStoragesThatAreNone) {
+TEST(TorchPickle, RejectsInvalidStorages) {
   std::string none = refused("has a pickle with an invalid storage");
   EXPECT_EQ(problemOfTensor(storage(-1)), none);
   EXPECT_EQ(problemOf("(NNNNNtQ."), none);
@@ -95,7 +95,7 @@ TEST(TorchPickle, RefusesStoragesThatAreNone) {
             none);
 }
 
-TEST(TorchPickle, RefusesTensorsThatAreNone) {
+TEST(TorchPickle, RejectsInvalidTensors) {
   std::string one = tuple({1}), none = refused("has a pickle with an invalid tensor");
   EXPECT_EQ(problemOfTensor(tensor(1, -1, one, one)), none);
   EXPECT_EQ(problemOfTensor(tensor(1, 0, one, tuple({}))), none);

@@ -11,7 +11,7 @@ using testing::ElementsAre;
 
 namespace {
 
-TEST(AddedTokens, BeginInWhatAnotherStripsOnItsRight) {
+TEST(AddedTokens, StartWithinTextStrippedByTheTokenBefore) {
   TemporaryFolder folder;
   folder.write("tokenizer.json", R"({"decoder": {"type": "Metaspace"}, "added_tokens": [
       {"id": 4, "content": "<e>", "single_word": false, "lstrip": false, "rstrip": true,
@@ -111,7 +111,7 @@ TEST(AddedTokens, AreTextWhereTheyAreUntrusted) {
   EXPECT_THAT(ids("\xff<e>").back(), 10);
 }
 
-TEST(AddedTokens, ThatAreSpecialAreNotMadeByTheModel) {
+TEST(AddedTokens, SpecialOnesAreNotProducedByTheModel) {
   for (
       const char *model :
       {R"({"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["<", -1], ["e", -1], [">", -1], ["<e>", 0]]})",

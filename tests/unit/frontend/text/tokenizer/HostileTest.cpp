@@ -371,7 +371,7 @@ TEST(HostileTokenizer, ADirectoryInPlaceOfAFileIsAnError) {
   EXPECT_THAT(errorOf(folder), HasSubstr("tokenizer.json"));
 }
 
-TEST(HostileTokenizer, NoFilesAreNoTokenizer) {
+TEST(HostileTokenizer, WithoutFilesThereIsNoTokenizer) {
   TemporaryFolder folder;
   auto table = readTokenizer(folder.path());
   ASSERT_TRUE(static_cast<bool>(table)) << llvm::toString(table.takeError());
@@ -512,7 +512,7 @@ TEST(HostileTokenizer, ConfigThatNamesAMissingTokenIsAnError) {
               AllOf(HasSubstr("tokenizer_config.json: "), HasSubstr("(bos_token)")));
 }
 
-TEST(HostileTokenizer, ConfigThatIsNoJsonIsAnError) {
+TEST(HostileTokenizer, AConfigThatIsNotJsonIsAnError) {
   TemporaryFolder folder;
   folder.write("tokenizer.json", good);
   folder.write("tokenizer_config.json", "{");

@@ -234,7 +234,7 @@ TEST_P(Ring, HasTheBitsOfTheWholeContext) {
 }
 
 // One block less is too few: what the test above compares is there.
-TEST_F(Ring, ForgetsWhatIsOverwritten) {
+TEST_F(Ring, DropsOverwrittenPositions) {
   Case tested{"f32", 1, 100};
   Program whole(tested, /*ring=*/false, true, 2), ring(tested, /*ring=*/true, true, 2);
   ring.reserve(1);

@@ -63,7 +63,7 @@ constexpr const char *patterns[] = {
     R"((?:ab)+(?!a)|b+\Z)",
 };
 
-TEST(Regex, FindsInWindowsWhatIsInTheWholeText) {
+TEST(Regex, MatchesInWindowsAsInTheWholeText) {
   std::mt19937 random(7);
   const char *units[] = {"a",         "b", " ", "\n", "1", "!", "\xC3\xA9", "\xE4\xBD\xA0",
                          "e\xCC\x81", "'s"};
@@ -96,7 +96,7 @@ double seconds(const char *pattern, const std::string &text, std::string &proble
   return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
-TEST(Regex, WhatLooksAtAllOfALongTextEachTimeFails) {
+TEST(Regex, FailsIfEveryMatchScansALongText) {
   std::string problem;
   const std::string letters(100'000, 'a');
   for (const char *pattern : {R"(a(?=[\s\S]*b)|a)", R"(a(?!.*b))", R"(a++b|a)", R"((a+)+b|a)"}) {

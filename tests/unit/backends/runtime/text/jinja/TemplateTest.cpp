@@ -32,7 +32,7 @@ std::string render(const std::string &source, const Json &context = Json::object
   return text ? text->bytes : "error: " + text.error().message;
 }
 
-TEST(JinjaTemplates, AreWhatJinja2MakesOfThem) {
+TEST(JinjaTemplates, RenderAsInJinja2) {
   std::string folder = MICA_SOURCE_DIR "/tests/jinja/templates/";
   Json conversations = Json::parse(contents(folder + "conversations.json"));
   Json expected = Json::parse(contents(folder + "expected.json"));
@@ -114,7 +114,7 @@ TEST(JinjaTemplates, LoopsAndScopesAreJinjas) {
             "11() 12(3,)4");
 }
 
-TEST(JinjaTemplates, WhatABlockSetsIsUndefinedBefore) {
+TEST(JinjaTemplates, VariablesSetInABlockAreUndefinedBefore) {
   Json context = {{"x", "given"}};
   EXPECT_EQ(
       render("{% for i in [1] %}{{ x is defined }}{% endfor %}{% set x = 2 %}{{ x }}", context),

@@ -12,7 +12,7 @@ struct Candidate {
   int32_t at, number;
 };
 
-TEST(MergeQueue, LowestKeyThenLeftmostWhateverTheOrder) {
+TEST(MergeQueue, PopsTheLowestKeyThenTheLeftmost) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     MergeQueue<Candidate> queue;
