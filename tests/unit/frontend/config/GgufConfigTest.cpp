@@ -218,7 +218,7 @@ TEST_F(GgufConfig, HeadsOfLatentsAreExpandedOrCompressed) {
                                    "rope does not rotate"));
 }
 
-/// llama.cpp obeys it, which the family does not.
+/// llama.cpp applies it, the family does not.
 TEST_F(GgufConfig, WeightsOfSoftmaxScoredExpertsStayAsTheyAre) {
   auto problemWith = [&](bool isNormalized, uint32_t scoring) {
     file = latentKeys();
@@ -234,7 +234,7 @@ TEST_F(GgufConfig, WeightsOfSoftmaxScoredExpertsStayAsTheyAre) {
   EXPECT_EQ(problemWith(true, 2), "");
 }
 
-/// The first converters wrote no groups, also of models that have some.
+/// The first converters wrote no groups, even for models that have some.
 TEST_F(GgufConfig, GroupsOfExpertsAreNotGuessed) {
   auto problemWith = [&](uint32_t experts, bool isSigmoid, std::optional<uint32_t> groups,
                          std::optional<uint32_t> kept) {

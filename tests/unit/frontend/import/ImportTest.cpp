@@ -215,7 +215,7 @@ TEST(Import, LayerTypesHaveCachesOfTheirOwn) {
     }
   EXPECT_THAT(caches, testing::ElementsAre(std::pair(3, 12), std::pair(3, 12), std::pair(1, 0),
                                            std::pair(1, 0)));
-  // The layer of the model, and that of the caches.
+  // The layer index in the model, and the one in the caches.
   std::vector<std::pair<int64_t, int64_t>> numbers;
   for (mlir::func::CallOp call : model.ops<mlir::func::CallOp>("main")) {
     llvm::APInt layer, ofCache;

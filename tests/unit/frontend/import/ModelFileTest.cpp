@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 namespace {
 
-/// The IR of TinyModel, as `--emit=model` writes it.
+/// The IR of TinyModel, as written by `--emit=model`.
 std::string tinyText() {
   TestFolder folder;
   TinyModel().writeTo(folder);
@@ -31,7 +31,7 @@ std::string replaced(std::string text, const std::string &from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-/// The problem of IR `text` beside the weights of `model`; empty where it is read.
+/// The error for IR `text` with the weights of `model`; empty if it is accepted.
 std::string problemOf(const std::string &text, const TinyModel &model = {}) {
   TestFolder folder;
   model.writeTo(folder);

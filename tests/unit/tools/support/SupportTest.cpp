@@ -11,7 +11,7 @@ using namespace mica::tool;
 namespace {
 
 std::string printed(llvm::StringRef file, llvm::StringRef message, llvm::StringRef other = {}) {
-  mica::rt::setProgramName(""); // as tools do
+  mica::rt::setProgramName(""); // as in tools
   testing::internal::CaptureStderr();
   EXPECT_EQ(report(file, llvm::createStringError(message), other), kFailed);
   return testing::internal::GetCapturedStderr();

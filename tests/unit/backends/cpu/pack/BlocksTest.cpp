@@ -19,7 +19,7 @@ const std::vector<std::string> kTypes = {
     "x96xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>",
     "x96xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>", "x96xf32>"};
 
-/// Packs `text` for every type, from blocks and from what they stand for.
+/// Packs `text` for every type, from blocks and from their dequantized numbers.
 #define EXPECT_SAME_PACKED(text)                                                                   \
   for (const std::string &type : kTypes) {                                                         \
     std::vector<uint8_t> blocks = llvm::cantFail(pack((text) + type));                             \

@@ -38,7 +38,7 @@ TEST(TargetDescription, KnowsFeaturesOfNamedCpus) {
   EXPECT_FALSE(rapids.fastBf16Dot || level4.prefetchPages);
 }
 
-/// Levels may be anyone's.
+/// Levels apply to any vendor.
 TEST(TargetDescription, OnlyIntelsAreAskedForInterleavedPages) {
   for (llvm::StringRef name : {"haswell", "broadwell", "skylake-avx512", "icelake-server",
                                "cooperlake", "graniterapids", "alderlake"})

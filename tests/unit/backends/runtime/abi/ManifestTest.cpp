@@ -181,7 +181,7 @@ TEST(Manifest, ChecksTheArgumentsOfTheCode) {
               HasSubstr("'entry' is not an object"));
 }
 
-/// Code may take lengths where there is no threshold, and then follows none.
+/// Code may take lengths without a threshold, and then ignores them.
 TEST(Manifest, ListsThresholdsOfRope) {
   json manifest = json::parse(fakeManifest());
   EXPECT_FALSE(parseManifest(manifest.dump())->takesLengths());

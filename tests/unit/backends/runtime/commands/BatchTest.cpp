@@ -110,7 +110,7 @@ TEST_F(BatchTest, EachTextEqualsThatOfThePromptAlone) {
 TEST_F(BatchTest, ExistingResultsAreKept) {
   std::string whole = run(requests);
   EXPECT_EQ(run(requests), whole);
-  // Cut at every byte: what is left of the last line is made again.
+  // Truncated at every byte: the incomplete last line is computed again.
   for (size_t size = 0; size < whole.size(); size += 7) {
     write(*arguments.output, whole.substr(0, size));
     EXPECT_EQ(run(requests), whole) << size;
@@ -183,7 +183,7 @@ TEST_F(BatchTest, OneFileHasOneWriter) {
     EXPECT_EQ(read(*arguments.output), half);
   }
   EXPECT_EQ(run(requests), whole);
-  // Both have found no file.
+  // Both have started without a file.
   std::filesystem::remove(*arguments.output);
   auto first = BatchResults::open(arguments.output), second = BatchResults::open(arguments.output);
   ASSERT_TRUE(first && second);
@@ -280,7 +280,7 @@ TEST_F(BatchTest, ResultsOfOtherRequestsAndOptionsAreNotKept) {
   refused([&] { arguments.settings.seed = 9; });
   refused([&] { arguments.settings.stops = {"x"}; });
   refused([&] { arguments.settings.logitBias = {{3, 1.5f}}; });
-  // How many at once, and by how many threads, changes nothing.
+  // Results do not depend on the batch size and on the number of threads.
   arguments.batch = 1;
   EXPECT_THAT(rows(run(request)), testing::SizeIs(1));
 }

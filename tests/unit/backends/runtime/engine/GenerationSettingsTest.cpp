@@ -81,7 +81,7 @@ TEST(GenerationSettings, ARequestsOwnComeBeforeTheOthers) {
   EXPECT_TRUE(all.ignoreEos);
 }
 
-/// Values at the ends of the range are taken, those beyond and NaN are not.
+/// Values at the ends of the range are accepted, those beyond and NaN are not.
 template <typename T>
 void expectRange(std::optional<T> GenerationSettings::*member, const SettingRange<T> &range,
                  T below, T above, const std::string &name) {

@@ -58,7 +58,7 @@ TEST_F(SchedulerEndTest, AWaitingRequestIsCancelledWithoutASlot) {
   finishAll();
   EXPECT_EQ(first.tokens, fakeContinuation({1}, 3));
   EXPECT_EQ(third.tokens, fakeContinuation({3}, 3));
-  // What has ended stays as it is.
+  // Ended requests do not change.
   scheduler->cancel(id);
   EXPECT_FALSE(scheduler->step());
 }

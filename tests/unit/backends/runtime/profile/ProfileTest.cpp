@@ -33,7 +33,7 @@ TEST(CallPositions, AWindowHidesOldPositions) {
   EXPECT_EQ(twoSequences().pairs(5), 4 + 5 + 5 + 5);
 }
 
-/// While a chunk is read, each unit of the next one is asked for once, neighbors from other pages.
+/// While a chunk is read, each unit of the next one is prefetched once, neighbors from other pages.
 TEST(InterleavedPages, AskForTheNextChunk) {
   using namespace interleaved_pages;
   for (int64_t first : {int64_t(0), 5 * chunk}) {

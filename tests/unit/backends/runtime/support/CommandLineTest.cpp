@@ -18,7 +18,7 @@ protected:
     chat->add_option("--system", system);
   }
 
-  /// The error for these words; empty where there is none.
+  /// The error for these words; empty if there is none.
   std::string errorOf(std::vector<std::string> words) {
     auto parsed = parseWords(app, std::move(words), {{{"-c"}, "it is fixed"}});
     return parsed ? "" : parsed.error().message;

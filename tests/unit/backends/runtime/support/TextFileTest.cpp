@@ -33,7 +33,7 @@ TEST_F(TextLinesTest, LinesHaveTheirEnds) {
   EXPECT_THAT(linesOf("a"), ElementsAre("a"));
   EXPECT_THAT(linesOf("a\n"), ElementsAre("a\n"));
   EXPECT_THAT(linesOf("\n\na\r\nb"), ElementsAre("\n", "\n", "a\r\n", "b"));
-  // Around the size of what is read at once.
+  // About the size of the read buffer.
   for (size_t size : {65535, 65536, 65537, 200000}) {
     std::string first(size, 'x'), second(size, 'y');
     EXPECT_THAT(linesOf(first + "\n" + second + "\nz"),

@@ -135,7 +135,7 @@ TEST(GgufFile, RefusesAbsurdCounts) {
   file.tensors = 1 << 21;
   EXPECT_THAT(problemOf(file), HasSubstr("at most 65536 and 1048576 are supported"));
   file = small();
-  file.keys = 3; // a tensor's entry is taken for one
+  file.keys = 3; // a tensor's entry is read as a key
   EXPECT_NE(problemOf(file), "");
 }
 
@@ -234,7 +234,7 @@ TEST(GgufFile, RefusesTensorsThatOverlap) {
   EXPECT_THAT(problemOf(file), HasSubstr("tensor \"second\" overlaps the tensor \"first\""));
 }
 
-/// Of a tensor whose type was changed the bytes are more or fewer.
+/// If a tensor's type is changed, it has too many or too few bytes.
 TEST(GgufFile, RefusesBytesOfNoTensor) {
   auto problem = [](uint32_t firstType, uint64_t secondOffset, size_t dataBytes) {
     GgufWriter file;

@@ -13,7 +13,7 @@ std::string raw(uint32_t value) {
   return std::string(reinterpret_cast<const char *>(&value), sizeof value);
 }
 
-/// Instructions that make a text, a number, a tuple, a storage of floats, a tensor, a dictionary.
+/// Instructions that create a text, a number, a tuple, a storage of floats, a tensor, a dictionary.
 std::string text(const std::string &words) { return "X" + raw(words.size()) + words; }
 std::string number(int32_t value) { return "J" + raw(value); }
 std::string tuple(const std::vector<int32_t> &values) {

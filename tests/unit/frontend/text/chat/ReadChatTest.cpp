@@ -1,4 +1,4 @@
-// Where a chat template comes from.
+// The sources of chat templates.
 #include "frontend/text/chat/ReadChat.h"
 #include "tests/unit/frontend/GgufWriter.h"
 #include "tests/unit/frontend/TestFolder.h"

@@ -1,4 +1,4 @@
-// What the readers of tokenizer files say of what they cannot follow, in full.
+// The complete errors of the readers of tokenizer files.
 #include "TokenizerFixture.h"
 
 #include "gmock/gmock.h"
@@ -235,7 +235,7 @@ TEST(TokenizerMessages, OfSentencePieceModels) {
   };
   std::string good = readText(tokenizerData() / "sp_bpe.model");
   expect("\xFF", "not a sentencepiece model, or a broken one");
-  // Later fields stand for earlier ones.
+  // Later fields replace earlier ones.
   expect(good + field(2, std::string("\x18\x03", 2)),
          "a sentencepiece model of a type that is neither BPE nor Unigram is not supported; use a "
          "model with another tokenizer");

@@ -21,7 +21,7 @@ TEST(MergeQueue, PopsTheLowestKeyThenTheLeftmost) {
     for (int step = 0; step < 400; ++step) {
       if (random() % 5 < 3) {
         auto key = random() % keys;
-        // Ascending runs, as texts make them, with some out of order.
+        // Ascending runs, as in texts, with some out of order.
         auto at = static_cast<int32_t>(random() % 4 ? step : random() % 400);
         queue.push(key, {at, step});
         expected.emplace(key, at);
