@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs and builds what is missing, then runs every test: GoogleTest and the replay of fuzz corpora (ctest), lit, and the
-# end-to-end tests. Quiet where all is well; failures are printed in full. The last line reads `N passed, N failed, N skipped`;
+# Installs and builds what is missing, then runs all tests: GoogleTest and the replay of fuzz corpora (ctest), lit, and the
+# end-to-end tests. Only failures are printed in full. The last line is `N passed, N failed, N skipped`;
 # the exit status is 0 only if nothing failed.
 #
 #   MICA_BUILD_DIR   the build folder (default: build/release)
-#   MICA_JOBS        how many things happen at once (default: the number of processors)
+#   MICA_JOBS        number of parallel jobs (default: the number of processors)
 #
-# Parts of it: `ctest --test-dir build/release -R NAME`, `build/release/bin/` and a GoogleTest program with --gtest_filter,
+# To run a part: `ctest --test-dir build/release -R NAME`, `build/release/bin/` and a GoogleTest program with --gtest_filter,
 # `lit -v build/release/tests/lit --filter NAME`, `tests/e2e/run.py --mica build/release/bin/mica NAME`.
 set -uo pipefail
 if [ $# -gt 0 ]; then
@@ -21,10 +21,10 @@ export CCACHE_DIR=${CCACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ccache}
 build=${MICA_BUILD_DIR:-$here/build/release}
 jobs=${MICA_JOBS:-$(nproc)}
 results=$build/test-results
-# Debian's, which has the package python3-numpy; another one may be before it on the PATH.
+# Debian's, which has the package python3-numpy; another one may precede it in PATH.
 python=/usr/bin/python3
 
-# step "what it does" LOG command...: quiet; on failure the log is printed and this script ends.
+# step "what it does" LOG command...: no output unless it fails; then the log is printed and this script ends.
 step() {
   local what=$1 log=$2 start=$SECONDS
   shift 2
@@ -51,7 +51,7 @@ step "configuring $build" "$results/configure.log" cmake --preset release -B "$b
   -DPython3_EXECUTABLE=$python
 step "building the tools and the tests" "$results/build.log" ninja -C "$build" -j "$jobs" all mica-unit-tests
 
-# Whatever a runner prints goes to its log; what failed is read from the files that it writes.
+# The output of a runner goes to its log; failures are read from the files that it writes.
 echo "== GoogleTest, fuzz corpora, hostile input (ctest)"
 ctest --test-dir "$build" -j "$jobs" --no-tests=error --output-on-failure --timeout 1200 --test-output-size-failed 100000 \
   --output-junit "$results/ctest.xml" > "$results/ctest.log" 2>&1 < /dev/null

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 to text on the screen: installs what is missing, builds the compiler, compiles a small bundled
-# model to one executable and runs it. What is already done is skipped; a second run takes seconds.
-# Without root it names the packages to install and stops.
+# Installs missing packages on Debian 12, builds the compiler, compiles a small bundled model to an executable and runs it.
+# Completed steps are skipped; a second run takes seconds. Without root it names the packages to install and stops.
 #
 #   MICA_BUILD_DIR   the build folder (default: build/release)
 set -euo pipefail
@@ -15,7 +14,7 @@ program=$build/demo/minimind-dense
 mkdir -p "$build"
 
 # quietly WHAT command...: on a terminal the output is shown. Elsewhere it goes to the log; only lines that
-# begin with == and errors of Mica are shown, and the end of the log where the command fails.
+# begin with == and errors of Mica are shown, and the end of the log if the command fails.
 quietly() {
   local what=$1 begin=$SECONDS status=0
   shift

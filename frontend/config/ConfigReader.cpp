@@ -21,9 +21,9 @@ static std::string knownTypes() {
       ", ");
 }
 
-/// The known type with the name closest to `type`, which may be a newer or a larger relative of it;
-/// empty: none is close. A name that extends `type`, as gemma3_text extends gemma3, is closer than
-/// others.
+/// The known type with the name closest to `type`, which may be a newer or a larger variant of it;
+/// empty if none is close. A name that extends `type`, as gemma3_text extends gemma3, is closer
+/// than others.
 static llvm::StringRef nearestType(llvm::StringRef type) {
   llvm::StringRef nearest;
   std::pair<bool, unsigned> least;
@@ -59,8 +59,7 @@ static llvm::Expected<const FamilyEntry *> findEntry(const llvm::json::Object &c
                     "choose a model of one of the types " + knownTypes());
 }
 
-/// The class determines the head on top of the decoder: only that of a language model is
-/// supported.
+/// The class determines the head on top of the decoder: only language models are supported.
 static llvm::Error checkArchitectures(const llvm::json::Object &config, const Family &family,
                                       llvm::StringRef path) {
   const llvm::json::Value *value = config.get("architectures");

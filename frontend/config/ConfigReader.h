@@ -12,9 +12,9 @@ namespace mica {
 
 class WeightFiles;
 
-/// Reads and checks the config of a model folder. `weights` help to tell families of one model_type
-/// apart; null in a dry run without weights. Errors are one line and name the file, the key and the
-/// value.
+/// Reads and checks the config of a model folder. `weights` distinguishes families with the same
+/// model_type; null in a dry run without weights. Errors are one line and name the file, the key
+/// and the value.
 llvm::Expected<ModelConfig> readModelConfig(llvm::StringRef folder, const WeightFiles *weights);
 
 /// The same for a parsed config.json; `path` names it in errors. `hasTensor` may be null.

@@ -10,7 +10,7 @@ namespace {
 
 using G = GenerationDefaults;
 
-/// Keys have the names of the entries of `mica.model`.
+/// Keys have the names of entries of `mica.model`.
 struct NumberKey {
   NumberBounds bounds;
   std::optional<double> G::*slot;
@@ -24,11 +24,11 @@ constexpr NumberKey numberKeys[] = {
     {bounds::repetitionPenalty, &G::repetitionPenalty},
 };
 
-/// Further settings of transformers, vLLM and llama.cpp.
+/// Other settings of transformers, vLLM and llama.cpp.
 struct OtherChoice {
   llvm::StringLiteral name;
-  std::optional<double> neutral = {}; ///< the number that changes nothing
-  llvm::StringLiteral option = "";    ///< of programs, that does the same
+  std::optional<double> neutral = {}; ///< the number that has no effect
+  llvm::StringLiteral option = "";    ///< of programs, with the same meaning
 };
 
 constexpr OtherChoice otherChoices[] = {
@@ -75,7 +75,7 @@ bool isNeutral(const OtherChoice &choice, const llvm::json::Value &value) {
   return (list && list->empty()) || (object && object->empty());
 }
 
-/// The reason for ignoring `key`, which is not a default of programs.
+/// The reason for ignoring `key`, which does not set a default of programs.
 IgnoredKey ignoredKey(const KeySource &source, llvm::StringRef key) {
   const llvm::json::Value &value = *source.find(key);
   std::string path = source.path().str(), name = source.named(key);
@@ -133,7 +133,7 @@ constexpr double defaultTemperature = 1, defaultTopP = 1;
 constexpr int64_t defaultTopK = 50;
 
 /// Applies the defaults of transformers: numbers alone do not enable sampling, and missing numbers
-/// have its defaults. A file without either leaves the choice to the program.
+/// have their defaults there. A file without either leaves the choice to the program.
 void complete(GenerationDefaults &g, llvm::StringRef path, std::vector<IgnoredKey> &ignored) {
   if (!g.doSample) {
     const char *first = nullptr;

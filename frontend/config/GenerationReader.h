@@ -9,12 +9,11 @@
 
 namespace mica {
 
-/// Reads what `source`, a generation_config.json or the like of a GGUF file, proposes into
-/// `defaults`, whose bos and eos it replaces where it has its own. What it leaves out has the
-/// meaning that it has to transformers: without `do_sample` the likeliest token is chosen, with it
-/// the temperature is 1, top_k 50, top_p
-/// 1. Values that cannot be are refused; settings that Mica does not sample by are listed in
-/// `ignored`, for they change no logits.
+/// Reads generation defaults from `source`, a generation_config.json or the equivalent in a GGUF
+/// file, into `defaults`; its bos and eos, if any, replace those there. Missing settings have the
+/// meaning that they have in transformers: without `do_sample` decoding is greedy; with it,
+/// temperature is 1, top_k 50, top_p 1. Errors: invalid values. Unsupported settings are listed in
+/// `ignored`, because they do not change logits.
 llvm::Error readGeneration(const KeySource &source, GenerationDefaults &defaults,
                            std::vector<IgnoredKey> &ignored);
 

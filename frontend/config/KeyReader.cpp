@@ -12,7 +12,7 @@ namespace {
 /// Stores values of one key into its slot; one call operator per type of slot.
 class Store {
 public:
-  /// `twin` is another key of the same slot that is present; empty: none.
+  /// `twin` is another present key of the same slot; empty: none.
   Store(Hyperparameters &h, const KeySource &source, const KeyRule &rule, llvm::StringRef twin)
       : h(h), source(source), rule(rule), value(*source.find(rule.name)), twin(twin) {}
 
@@ -47,7 +47,7 @@ public:
   }
 
 private:
-  /// Two keys may fill one slot (torch_dtype and dtype), if they agree.
+  /// Two keys may set one slot (torch_dtype and dtype) if they agree.
   template <typename T>
   llvm::Error set(std::optional<T> Hyperparameters::*slot, llvm::Expected<T> read) const {
     if (!read)
@@ -76,7 +76,7 @@ llvm::Error Store::operator()(std::vector<int64_t> Hyperparameters::*slot) const
   return llvm::Error::success();
 }
 
-/// Stores the default of `rule` if no key has filled its slot.
+/// Stores the default of `rule` if no key has set its slot.
 class StoreDefault {
 public:
   StoreDefault(Hyperparameters &h, const KeyRule &rule) : h(h), rule(rule) {}
@@ -113,11 +113,11 @@ private:
 
   const KeySource &source;
   const KeyTables &tables;
-  llvm::SmallVector<llvm::ArrayRef<KeyRule>> lists; ///< own keys, then those of all
+  llvm::SmallVector<llvm::ArrayRef<KeyRule>> lists; ///< own keys, then common ones
   Hyperparameters h;
 };
 
-/// The row of a key; null: none.
+/// The row of a key; null if there is none.
 template <typename Row> const Row *findRow(llvm::ArrayRef<Row> rows, llvm::StringRef key) {
   auto found = llvm::find_if(rows, [&](const Row &row) { return row.name == key; });
   return found == rows.end() ? nullptr : found;
@@ -130,7 +130,7 @@ const KeyRule *KeyReader::findRule(llvm::StringRef key) const {
   return nullptr;
 }
 
-/// Another present key that fills the slot of `rule`, such as dtype for torch_dtype.
+/// Another present key that sets the slot of `rule`, such as dtype for torch_dtype.
 llvm::StringRef KeyReader::findTwin(const KeyRule &rule) const {
   for (llvm::ArrayRef<KeyRule> list : lists)
     for (const KeyRule &other : list)
@@ -164,7 +164,7 @@ std::optional<llvm::StringRef> quantizationMethod(llvm::StringRef key,
   return std::nullopt;
 }
 
-/// Checkpoints whose tensors are codes of a method (gptq, awq, fp8, compressed-tensors,
+/// Refuses checkpoints whose tensors are quantized by a method (gptq, awq, fp8, compressed-tensors,
 /// bitsandbytes).
 llvm::Error refuseQuantized(llvm::StringRef path, llvm::StringRef key,
                             const llvm::json::Value &quantization) {

@@ -7,35 +7,34 @@
 
 namespace mica {
 
-/// What is known of keys: which are read, which must have certain values, which are ignored.
+/// Known keys: those that are read, those with required values, those that are ignored.
 struct KeyTable {
-  llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys; ///< of the same name, the first counts
+  llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys; ///< the first one of a name counts
   llvm::ArrayRef<FixedKey> fixed;
   llvm::ArrayRef<IgnoredKeyRow> ignoredKeys;
 };
 
-/// The tables by which a file of a model is read: the family's or architecture's `own`, and those
-/// of all. Own fixed keys count before all keys that are read, which count before the common fixed
-/// ones: a family may fix what is read for others, and read what is fixed for others.
+/// The tables for a model's file: those of the family or architecture (`own`), and the common ones.
+/// Precedence: own fixed keys, keys that are read, common fixed keys. A family may fix a key that
+/// is read for others, and read one that is fixed for others.
 struct KeyTables {
-  llvm::StringRef subject; ///< for people: the family, the architecture
+  llvm::StringRef subject; ///< for messages: the family or architecture
   KeyTable own, common;
 };
 
-/// Reads the keys of `source` by `tables`; ignored keys are listed in `ignored`. Refuses,
-/// naming it, a key that is neither read nor known to be irrelevant, and a value outside its key's
-/// rule.
+/// Reads the keys of `source` by `tables`; ignored keys are listed in `ignored`. Errors name the
+/// key: one in no table, or a value that its rule does not allow.
 llvm::Expected<Hyperparameters> readKeys(const KeySource &source, const KeyTables &tables,
                                          std::vector<IgnoredKey> &ignored);
 
-/// What a file calls the facts that were read from it, for diagnostics about facts that contradict
-/// each other.
+/// The keys from which hyperparameters were read, for diagnostics about contradictions between
+/// them.
 class KeyNames {
 public:
   KeyNames(const KeySource &source, const KeyTables &tables) : source(source), tables(tables) {}
 
   llvm::StringRef path() const { return source.path(); }
-  /// The key of `slot`, whether or not the file has it; nothing where the tables have none.
+  /// The key of `slot`, whether or not the file has it; nothing if the tables have none.
   std::optional<std::string> keyOf(Slot slot) const;
 
 private:

@@ -39,7 +39,7 @@ private:
   llvm::Expected<LayerKind> layerKind(int64_t layer) const;
   llvm::Error addLayers(ModelConfig &model) const;
   bool isSparse(int64_t layer) const;
-  /// The divisor of the layer's attention scores, in addition to the scale of all layers.
+  /// An additional divisor of the layer's attention scores, besides the scale of all layers.
   int64_t scoreDivisor(int64_t layer) const {
     return h.scalesByLayer.value_or(false) ? layer + 1 : 1;
   }
@@ -56,11 +56,11 @@ private:
   const KeyNames &keyNames;
   llvm::StringRef path;
   Activation activation = Activation::Silu;
-  std::vector<bool> usesSlidingWindow; ///< per layer, whether it has the window
+  std::vector<bool> usesSlidingWindow; ///< per layer
   std::vector<Mixer> mixers;           ///< per layer
 };
 
-/// transformers has several names for some functions, which differ only in rounding; "gelu" is the
+/// transformers has several names for some functions that differ only in rounding; "gelu" is the
 /// exact one.
 llvm::Error ModelBuilder::readActivation() {
   constexpr std::pair<llvm::StringLiteral, Activation> names[] = {
@@ -91,7 +91,7 @@ llvm::Error ModelBuilder::readActivation() {
                hints::otherModel);
 }
 
-/// The properties of layers with attention, from those of all layers.
+/// Derives the properties of attention layers from those of all layers.
 llvm::Error ModelBuilder::deriveKvHeads() {
   if (h.kvHeadsOfLayers.size() == 1)
     h.kvHeadsOfLayers.assign(*h.layers, h.kvHeadsOfLayers.front());
@@ -160,8 +160,8 @@ llvm::Error ModelBuilder::deriveSizes() {
   return llvm::Error::success();
 }
 
-/// The layers with attention, by their indices or their key/value heads. Without either, all layers
-/// have Mamba where the family has it, and attention where others have a convolution.
+/// Finds the attention layers by their indices or their key/value heads. Without either, all layers
+/// are Mamba layers if the family has them, or attention layers if it has convolutions.
 llvm::Error ModelBuilder::readAttentionLayers() {
   Mixer other = family.traits.otherMixer;
   bool needsRule = other == Mixer::ShortConv && !h.attentionLayers;
@@ -181,7 +181,7 @@ llvm::Error ModelBuilder::readAttentionLayers() {
   return llvm::Error::success();
 }
 
-/// What transformers 5 and older versions call layers of a family.
+/// The names of layer types in transformers 5 and older versions.
 static llvm::ArrayRef<std::pair<llvm::StringLiteral, Mixer>> layerTypesOf(Mixer otherMixer) {
   using Row = std::pair<llvm::StringLiteral, Mixer>;
   static constexpr Row full[] = {{"full_attention", Mixer::Attention}};
@@ -214,7 +214,7 @@ static std::string listOf(llvm::ArrayRef<std::pair<llvm::StringLiteral, Mixer>> 
                        : (llvm::join(names, ", ") + " and " + last + " are").str();
 }
 
-/// transformers 5 writes a type per layer; older files have a rule instead.
+/// transformers 5 writes a type per layer; older files have a rule.
 llvm::Error ModelBuilder::readLayerTypes() {
   if (llvm::Error error = readAttentionLayers())
     return error;
@@ -258,7 +258,7 @@ llvm::Error ModelBuilder::readType(ModelConfig &model) const {
       model.type = type;
   if (!model.type)
     return wrong("has the weight type " + inQuotes(*h.type) +
-                     ", only float32, bfloat16 and float16 are read",
+                     ", only float32, bfloat16 and float16 are supported",
                  "convert the weights to one of them");
   return llvm::Error::success();
 }
@@ -268,7 +268,7 @@ llvm::Error ModelBuilder::checkQuantization() const {
   if (!h.quantization || (method && *method == llvm::json::Value("mxfp4")))
     return llvm::Error::success();
   return wrong("has the method " + (method ? shown(*method) : "of no name") +
-                   " in \"quantization_config\", only \"mxfp4\" is read",
+                   " in \"quantization_config\", only \"mxfp4\" is supported",
                hints::otherModel);
 }
 
@@ -354,11 +354,11 @@ llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
   if (*h.expertsPerToken == 0 || *h.expertsPerToken > *h.experts)
     return wrong("chooses " + llvm::Twine(*h.expertsPerToken) + " experts per token of " +
                  llvm::Twine(*h.experts));
-  // Every expert is a named tensor: published models have some ten thousand.
+  // Every expert is a named tensor: published models have about ten thousand.
   if (*h.experts * *h.layers > maxExpertsInAll)
     return wrong("has " + llvm::Twine(*h.experts) + " experts in each of " +
                      llvm::Twine(*h.layers) + " layers, at most " + llvm::Twine(maxExpertsInAll) +
-                     " in all are read",
+                     " in total are supported",
                  hints::otherModel);
   SparseConfig sparse;
   sparse.experts = *h.experts;

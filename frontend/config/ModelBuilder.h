@@ -7,15 +7,14 @@
 
 namespace mica {
 
-/// Puts `h` into general terms, with the constants of `family`. Refuses what contradicts itself
-/// (heads that are not a multiple of the key/value heads, an odd head size, more chosen experts
-/// than there are,
-/// ...), with the keys that `names` has for it.
+/// Converts `h` to a ModelConfig, with the constants of `family`. Rejects contradictions (heads
+/// that are not a multiple of the key/value heads, an odd head size, ...); errors name the keys in
+/// `names`.
 llvm::Expected<ModelConfig> buildModelConfig(Hyperparameters h, const Family &family,
                                              const KeyNames &names);
 
-/// Sorts the end tokens and the ignored keys of a model whose generation is as `path` says. Refuses
-/// tokens that the vocabulary does not have.
+/// Sorts the end tokens and the ignored keys of a model; `path` is the file of its generation
+/// settings. Rejects tokens that are not in the vocabulary.
 llvm::Error finishModelConfig(ModelConfig &model, llvm::StringRef path);
 
 } // namespace mica

@@ -27,8 +27,8 @@ template <typename... T> llvm::Error firstError(llvm::Expected<T> &...values) {
   return first;
 }
 
-/// The rope parameters being read: a dictionary of config.json, or keys of a GGUF file. Records
-/// which entries are read, so that the rest can be reported as unknown.
+/// Reads rope parameters from a dictionary of config.json or keys of a GGUF file. Records the
+/// entries that are read, so that the rest can be reported as unknown.
 class RopeReader {
 public:
   RopeReader(const Hyperparameters &h, const FamilyTraits &traits, int64_t headDim,
@@ -64,12 +64,12 @@ private:
   const Hyperparameters &h;
   const FamilyTraits &traits;
   int64_t headDim, dimensions = 0;
-  bool isLocal; ///< layers with a window have a rope of their own, and this is theirs
+  bool isLocal; ///< for sliding-window layers with a rope of their own
   const KeyNames &names;
   llvm::StringRef path;
   const KeySource *parameters = nullptr;
-  std::optional<JsonKeys> dictionary; ///< what `parameters` are, of config.json
-  bool isRopeParameters = false;      ///< whether that is transformers 5's
+  std::optional<JsonKeys> dictionary; ///< the source of `parameters` in config.json
+  bool isRopeParameters = false;      ///< whether it is rope_parameters of transformers 5
   llvm::StringRef dictionaryName;
   llvm::SmallVector<llvm::StringRef> asked;
   double scoreMultiplier = 1;
@@ -105,7 +105,7 @@ llvm::Expected<int64_t> RopeReader::original(std::optional<int64_t> absent) {
 }
 
 /// Finds the dictionary. transformers 5 may nest it under layer types; rope_scaling of transformers
-/// 4 and the keys of a GGUF file apply to layers without a window, if layers with a window have
+/// 4 and the keys of a GGUF file apply to layers without a window if layers with a window have
 /// different parameters.
 llvm::Error RopeReader::chooseDictionary() {
   if (h.ropeKeys) {
@@ -305,7 +305,7 @@ llvm::Expected<RopeScaling> RopeReader::readOwnYarn() {
   return yarn;
 }
 
-/// One number per pair.
+/// Reads a list with a number per pair.
 llvm::Expected<std::vector<double>> RopeReader::factorList(llvm::StringRef key) {
   const llvm::json::Value *value = get(key);
   const llvm::json::Array *list = value ? value->getAsArray() : nullptr;
@@ -354,7 +354,7 @@ llvm::Expected<RopeScaling> RopeReader::readScaling() {
                       "keep one");
   if (!parameters)
     return flag ? readOwnYarn() : RopeScaling();
-  // Code with its own yarn applies it to every rope_scaling; other types would be
+  // Code that implements yarn itself applies it to every rope_scaling; other types would be
   // ambiguous.
   bool isOwn = traits.ownYarn;
   if (*type == "yarn" || (isOwn && !isRopeParameters && type->empty()))

@@ -7,10 +7,10 @@
 
 namespace mica {
 
-/// The rope that `h` describes under either of config.json's names (rope_theta and rope_scaling,
+/// The rope described by `h` in either form of config.json (rope_theta and rope_scaling, or
 /// rope_parameters) or by the keys of a GGUF file (ropeKeys), for heads of `headDim` elements, in
-/// layers with a window or without. Scalings other than none, linear, dynamic, yarn, longrope and
-/// llama3 are refused by name, and so is every entry that the scaling does not know.
+/// layers with or without a window. Errors name a scaling other than none, linear, dynamic, yarn,
+/// longrope and llama3, and any entry unknown to the scaling.
 llvm::Expected<RopeConfig> readRope(const Hyperparameters &h, const FamilyTraits &traits,
                                     int64_t headDim, bool usesSlidingWindow, const KeyNames &names);
 

@@ -84,11 +84,11 @@ std::string withoutAdvice(llvm::StringRef message) {
   auto [fact, advice] = message.split(". If this is intended");
   if (advice.empty())
     return message.str();
-  return (fact + ", and only Mica's and upstream's dialects are read").str();
+  return (fact + ", and only Mica's and upstream's dialects are supported").str();
 }
 
 llvm::Error checkStage(ModuleOp module, llvm::StringRef path) {
-  constexpr llvm::StringLiteral hint = "give the IR that `mica compile --emit model` writes";
+  constexpr llvm::StringLiteral hint = "use IR written by `mica compile --emit model`";
   if (llvm::StringRef stage = laterStageOf(module); !stage.empty())
     return inputError(path, "looks like stage " + stage + ", but is expected at stage model",
                       hint + " or lower this file with mica-opt");

@@ -35,7 +35,7 @@ static std::string nameOfFolder(llvm::StringRef folder) {
 static llvm::Error refuseAdapter(llvm::StringRef folder) {
   constexpr llvm::StringLiteral config = "adapter_config.json",
                                 hint = "merge it into the model first (merge_and_unload of peft) "
-                                       "and give the folder that is saved then";
+                                       "and pass the saved folder";
   auto pathOf = [&](llvm::StringRef name) {
     llvm::SmallString<128> path(folder);
     llvm::sys::path::append(path, name);

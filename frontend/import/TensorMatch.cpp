@@ -205,13 +205,13 @@ llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::
     return inputError(
         weights.pathOf(*tensor),
         "tensor " + inQuotes(name) + " has the type " + storedNameOf(*tensor) + ", only " +
-            (tensor->blocks ? readableTypeNames() : "F64, F32, BF16 and F16") + " are read",
+            (tensor->blocks ? readableTypeNames() : "F64, F32, BF16 and F16") + " are supported",
         "convert the weights to one of them");
   // Rows of a vector would be parts of a block.
   if (tensor->blocks && shape.size() < 2)
     return inputError(weights.pathOf(*tensor),
                       "tensor " + inQuotes(name) + " is a vector of type " + storedNameOf(*tensor) +
-                          ", only matrices are read in blocks",
+                          ", but only matrices may be in blocks",
                       "convert it to F32");
   return tensor;
 }

@@ -94,7 +94,7 @@ void ProbeOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
   if (!kernel)
-    return emitOpError() << "launches " << getKernelAttr() << ", which is no function";
+    return emitOpError() << "launches " << getKernelAttr() << ", which is not a function";
   size_t expected = kernel.getNumArguments(), given = getInputs().size() + getOutputs().size() + 2;
   if (kernel.getNumResults() != 0)
     return emitOpError() << "launches " << getKernelAttr() << ", which returns values";

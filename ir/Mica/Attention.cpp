@@ -17,9 +17,9 @@ LogicalResult mica::requireScaling(Operation *op, Attribute scaling, int64_t wid
     return op->emitOpError("scales theta for more pairs than one, but rotates only one");
   bool follows = ropeLengthThreshold(scaling).has_value();
   if (follows && !lengths)
-    return op->emitOpError("has a scaling that follows the length of a sequence: give it lengths");
+    return op->emitOpError("has a scaling that depends on the sequence length: add lengths");
   if (!follows && lengths)
-    return op->emitOpError("has lengths, which its scaling does not follow: leave them out");
+    return op->emitOpError("has lengths, but its scaling does not depend on them: remove them");
   return lengths ? requireSameRows(op, positions, lengths) : success();
 }
 

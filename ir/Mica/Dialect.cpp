@@ -69,9 +69,10 @@ Attribute SliceAttr::parse(AsmParser &parser, Type) {
     } else if (word == "as_columns") {
       asColumns = true;
     } else {
-      parser.emitError(at) << "'" << word
-                           << "' says nothing of a slice, expected entry, transposed, rows or "
-                              "as_columns";
+      parser.emitError(at)
+          << "'" << word
+          << "' is not a parameter of a slice, expected entry, transposed, rows or "
+             "as_columns";
       return {};
     }
   }

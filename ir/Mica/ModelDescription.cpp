@@ -42,7 +42,7 @@ private:
           known, [&](const Entry &candidate) { return candidate.first == entry.getName(); });
       if (found == known.end())
         return emitError() << "has a mica.model with an entry " << entry.getName().getValue()
-                           << ", which nothing reads: there are "
+                           << ", which is unknown: expected one of "
                            << llvm::join(llvm::make_first_range(known), ", ");
       if (failed(found->second(entry.getValue())))
         return failure();
@@ -138,7 +138,7 @@ mica::readModelDescription(Attribute model, int64_t vocabulary,
                            llvm::function_ref<InFlightDiagnostic()> emitError) {
   auto entries = dyn_cast_or_null<DictionaryAttr>(model);
   if (!entries || !entries.get(bounds::maxPositions.name))
-    return emitError() << "has a mica.model without a number of positions: give it an entry "
+    return emitError() << "has a mica.model without a number of positions: add an entry "
                           "max_positions = N : i64 of at least 1";
   ModelDescription description;
   if (failed(DescriptionReader(vocabulary, emitError).read(entries, description)))

@@ -73,9 +73,9 @@ static LogicalResult verifyClamp(MoeExpertsOp op) {
     return op.emitOpError() << "is clamped with " << stringifyActivation(op.getActivation())
                             << ", but only silu is";
   if (!(op.getLimit()->convertToDouble() > 0) || !op.getLimit()->isFinite())
-    return op.emitOpError("has a limit that is no positive number");
+    return op.emitOpError("has a limit that is not a positive number");
   if (!op.getAlpha()->isFinite())
-    return op.emitOpError("has an alpha that is no finite number");
+    return op.emitOpError("has an alpha that is not a finite number");
   return success();
 }
 

@@ -43,7 +43,7 @@ struct FusionOptions {
 struct PhaseOptions {
   explicit PhaseOptions(mlir::detail::PassOptions &options)
       : exactRows(options, "exact-rows",
-                  llvm::cl::desc("type of rows of prompts that multiply blocks and are exact "
+                  llvm::cl::desc("activation type of preserved blocks in prefill "
                                  "(default: that of the target)"),
                   exactRowsValues()),
         gemmThreshold(options, "gemm-threshold",

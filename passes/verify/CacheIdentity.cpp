@@ -243,7 +243,7 @@ private:
   LogicalResult write(Operation *op, Value cache, std::optional<int64_t> layer, Writes &writes) {
     if (!layer)
       return op->emitOpError("appends to a layer whose number is not a constant in every call, so "
-                             "that no one knows which layers a step writes");
+                             "the layers that a step writes are not known");
     BlockArgument argument = origins.argumentOf(cache);
     if (!argument)
       return success();
@@ -253,7 +253,7 @@ private:
     InFlightDiagnostic diagnostic = op->emitOpError("appends to layer ");
     diagnostic << *layer << " of a cache that " << earlier->second->getName() << " ("
                << describePlace(earlier->second->getLoc())
-               << ") has appended to in the same step: give every layer a number of its own";
+               << ") has appended to in the same step: use a different index for each layer";
     diagnostic.attachNote(earlier->second->getLoc()) << "the first append to it is here";
     return diagnostic;
   }

@@ -55,8 +55,8 @@ static LogicalResult verifyExperts(MoeExpertsOp op) {
   auto gate = dyn_cast_if_present<MoeGateOp>(producerOf(op.getExperts()));
   int64_t experts = cast<RankedTensorType>(op.getDown().getType()).getDimSize(0);
   if (!gate || producerOf(op.getWeights()) != gate)
-    return op.emitOpError("takes weights and numbers of experts that are not both results of one "
-                          "mica.moe_gate: give it those, so that the numbers are known to fit");
+    return op.emitOpError("takes weights and indices of experts that are not results of the same "
+                          "mica.moe_gate: use its results, so that the indices are in range");
   int64_t chosenFrom = cast<RankedTensorType>(gate.getGate().getType()).getDimSize(0);
   if (chosenFrom == experts)
     return success();

@@ -193,7 +193,7 @@ private:
       return success();
     StringRef what = ofPositions ? "positions" : "tokens, as many as logits";
     return embedding.emitOpError("has a table of ")
-           << rows << " rows, but there are " << needed << " " << what << ": give each a row";
+           << rows << " rows, but there are " << needed << " " << what << ": add a row for each";
   }
 
   /// Rows are computed with rows of the same.

@@ -38,9 +38,10 @@ static LogicalResult verifyRopesAgree(ModuleOp module) {
          queries.getScalingAttr() == keys.getScalingAttr() &&
          queries.getLengths() == keys.getLengths()))
       return WalkResult::advance();
-    InFlightDiagnostic diagnostic = attention.emitOpError(
-        "compares queries and keys that mica.rope rotates differently: give both the same pairing, "
-        "theta, rotary_dim, scaling and lengths");
+    InFlightDiagnostic diagnostic =
+        attention.emitOpError("compares queries and keys that mica.rope rotates differently: use "
+                              "the same pairing, theta, "
+                              "rotary_dim, scaling and lengths for both");
     diagnostic.attachNote(queries.getLoc()) << "the queries are rotated here";
     diagnostic.attachNote(keys.getLoc()) << "the keys are rotated here";
     return diagnostic;

@@ -22,7 +22,7 @@ static LogicalResult verifyWindow(AttentionOp attention, Value read) {
   else
     diagnostic << "to the first position";
   return diagnostic << ", but its cache has window(" << kept
-                    << "): give the cache the largest window of its layers, or none";
+                    << "): use the largest window of its layers, or none";
 }
 
 LogicalResult mica::verifyWindows(ModuleOp module) {

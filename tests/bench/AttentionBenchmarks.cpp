@@ -1,4 +1,4 @@
-// What fills caches and reads them.
+// Attention and the kernels that write to caches.
 #include "tests/bench/KernelBenchmarks.h"
 #include "tests/unit/backends/cpu/lowering/Checkpoint.h"
 
@@ -10,7 +10,7 @@ using namespace mica::test;
 namespace mica::bench {
 
 namespace {
-/// What caches hold, the queries that meet it, and what a head of `size` numbers takes.
+/// The format of caches, the type of queries, and the bytes of a head of `size` numbers.
 struct Precision {
   const char *name, *element, *queries;
   double bytesOf(int64_t size) const {
@@ -21,8 +21,8 @@ struct Precision {
 constexpr Precision precisions[] = {
     {"f32", "f32", "f32"}, {"bf16", "bf16", "bf16"}, {"int8", "!mica.int8", "f32"}};
 
-/// Rows of numbers; sequences and positions, told apart by `test.positions`; caches that are full
-/// up to these positions.
+/// Arguments: rows of numbers, sequences and positions (selected by `test.positions`), caches
+/// filled up to these positions.
 SmallVector<interp::Value> argumentsAt(func::FuncOp function, int64_t batch,
                                        const std::vector<int64_t> &sequences,
                                        const std::vector<int64_t> &positions) {
@@ -53,7 +53,7 @@ SmallVector<interp::Value> argumentsAt(func::FuncOp function, int64_t batch,
   return made;
 }
 
-/// The next rows of one sequence, or the newest row of each of several.
+/// Positions of the next rows of one sequence, or of the newest row of each of several sequences.
 SmallVector<interp::Value> oneSequence(func::FuncOp function, int64_t rows, int64_t first) {
   std::vector<int64_t> positions(rows);
   std::iota(positions.begin(), positions.end(), first);
@@ -67,7 +67,7 @@ SmallVector<interp::Value> manySequences(func::FuncOp function, int64_t rows, in
 
 #define WHERE "%s: tensor<?xi32> {test.sequences}, %p: tensor<?xi32> {test.positions}"
 
-/// Attention of a model over caches of one precision.
+/// The attention of a model over caches of one precision.
 struct AttentionShape {
   const char *name;
   int64_t queryHeads, heads, size, values;
@@ -113,7 +113,7 @@ struct AttentionShape {
 constexpr AttentionShape attentionShapes[] = {{"attention", 32, 8, 64, 64, false},
                                               {"latent_attention", 16, 1, 576, 512, true}};
 
-/// Every row is the newest of a sequence of its own.
+/// Each row is the newest of a separate sequence.
 KernelBenchmark decodeAttention(const AttentionShape &shape, const Precision &precision,
                                 int64_t depth) {
   KernelBenchmark made = shape.benchmark(precision);
@@ -150,7 +150,7 @@ KernelBenchmark promptAttention(const AttentionShape &shape, const Precision &pr
   return made;
 }
 
-/// A kernel that appends to caches, of Llama-3.2-1B: `columns` numbers of a row.
+/// A kernel that appends to caches, for Llama-3.2-1B: `columns` numbers of a row.
 KernelBenchmark append(const char *name, const char *text, const Precision &precision,
                        int64_t columns) {
   KernelBenchmark made;
@@ -171,7 +171,7 @@ KernelBenchmark append(const char *name, const char *text, const Precision &prec
   return made;
 }
 
-/// What is between the product of q, k and v and attention: the rope, and the append.
+/// Rope and append, between the matmul of q, k and v and attention.
 constexpr const char *kQkvAppend = R"(
   func.func @f0(%x: tensor<?x3072xf32>, {where}, %kc: {cache}, %vc: {cache}) -> (tensor<?x32x64x{type}>, {cache}, {cache}) {
     %layer = arith.constant 0 : index
@@ -180,7 +180,7 @@ constexpr const char *kQkvAppend = R"(
         : tensor<?x3072xf32>, tensor<?x2x32xf32>, {cache}, {cache} -> tensor<?x32x64x{type}>
     return %q, %k, %v : tensor<?x32x64x{type}>, {cache}, {cache}
   })";
-/// Keys alone; the rows are returned, because a function returns a tensor first.
+/// Keys only; the rows are returned because the first result of a function must be a tensor.
 constexpr const char *kKvAppend = R"(
   func.func @f0(%x: tensor<?x8x64xf32>, {where}, %kc: {cache}) -> (tensor<?x8x64xf32>, {cache}) {
     %layer = arith.constant 0 : index

@@ -1,8 +1,8 @@
-// mica-benchmarks: kernels, compiled as for a program of this machine, against its roofline.
+// mica-benchmarks: kernels compiled as for a program on this machine, compared with its roofline.
 //
-// Each line says what share of the best possible speed a kernel reaches, which is that of the
-// memory or of the processor's products, whichever is slower for it (the label). Both are measured
-// just before the kernel, by the loops of a program's `bench --profile`.
+// Each line shows the share of the roofline that a kernel reaches. The label names the bound,
+// memory or compute, whichever is lower for the kernel. Both are measured just before the kernel,
+// by the loops of a program's `bench --profile`.
 #include "tests/bench/UkernelBenchmarks.h"
 
 #include "backends/cpu/device/CpuRuntime.h"
@@ -18,7 +18,7 @@ using namespace mica::bench;
 
 namespace {
 
-/// The module of one benchmark; only one is kept, because they are large.
+/// The module of a benchmark; only one is kept, because modules are large.
 class Compiled {
 public:
   static llvm::Expected<Compiled *> of(const KernelBenchmark &kernel, const rt::Runtime &runtime) {
@@ -65,8 +65,8 @@ void report(benchmark::State &state, const Work &work, const rt::Peaks &peaks) {
   state.SetLabel(limit);
 }
 
-/// Measures the calls, which are made in turn, and the machine's limits for programs of such
-/// products on this target.
+/// Measures the calls in turn, and the machine's limits for programs with such matmuls on this
+/// target.
 template <typename Call>
 void measure(benchmark::State &state, rt::Runtime &runtime, const std::vector<Call> &calls,
              const std::string &format, const cpu::TargetDescription &target, const Work &work) {

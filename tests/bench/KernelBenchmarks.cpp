@@ -1,4 +1,4 @@
-// What mica-benchmarks measures: tables of functions of mica ops.
+// The benchmarks of mica-benchmarks: tables of functions of mica ops.
 #include "tests/bench/KernelBenchmarks.h"
 
 #include "ir/Quantize/BlockFormats.h"
@@ -19,7 +19,7 @@ int64_t copiesOf(double bytes) {
 std::vector<Format> allFormats() {
   std::vector<Format> all(std::begin(kFormats), std::end(kFormats));
   all.insert(all.end(), std::begin(kBlockFormats), std::end(kBlockFormats));
-  // Formats of files that those tables leave out, as decoding computes them.
+  // File formats that are missing in those tables, computed as in decoding.
   static const std::deque<std::pair<std::string, std::string>> others = [] {
     std::deque<std::pair<std::string, std::string>> names;
     for (const BlockFormat &format : blockFormats()) {
@@ -36,7 +36,7 @@ std::vector<Format> allFormats() {
   return all;
 }
 
-/// Null where weights are no blocks.
+/// Null if weights are not block-quantized.
 static const BlockFormat *blocksOf(const Format &format) {
   llvm::StringRef weight = format.weight;
   bool areBlocks = weight.consume_front("!mica.block<") && weight.consume_back(">");

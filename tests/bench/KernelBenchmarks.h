@@ -1,4 +1,5 @@
-// What mica-benchmarks measures: functions of mica ops, with what a call must read and compute.
+// The benchmarks of mica-benchmarks: functions of mica ops, with the minimum memory traffic and
+// work of a call.
 #ifndef MICA_TESTS_BENCH_KERNELBENCHMARKS_H
 #define MICA_TESTS_BENCH_KERNELBENCHMARKS_H
 
@@ -11,64 +12,64 @@
 
 namespace mica::bench {
 
-/// The least that one call must do.
+/// The minimum cost of a call.
 struct Work {
   double bytes = 0; ///< read from memory
-  double flops = 0; ///< multiplications and additions in products
+  double flops = 0; ///< multiplications and additions in matmuls
 };
 
-/// A module of functions @f0, @f1, ..., all alike, each with weights of its own. They are called in
-/// turn, so that a call finds nothing of what it reads in a cache, as in a model.
+/// A module of equal functions @f0, @f1, ..., each with separate weights. They are called in turn,
+/// so that no call finds its weights in a cache, as in a model.
 struct KernelBenchmark {
   std::string name;
-  std::string format; ///< of the products, whose limit it tells: f32, bf16 or int8
+  std::string format; ///< of the matmuls, whose limit it selects: f32, bf16 or int8
   std::string text;
   int64_t functions = 1;
   std::vector<int64_t> rows;
-  /// How often each function is called with arguments of their own: where those are large.
+  /// The number of calls of each function with separate arguments, if those are large.
   std::function<int64_t(int64_t rows)> calls = [](int64_t) { return 1; };
   std::function<llvm::SmallVector<interp::Value>(mlir::func::FuncOp, int64_t rows)> arguments;
   std::function<Work(double weightBytes, int64_t rows)> work;
 };
 
-/// What all functions of a benchmark read together: several times the largest last-level caches.
-/// Less is for seeing that benchmarks run; it is set before they are made.
+/// The total weights read by all functions of a benchmark: several times the largest last-level
+/// caches. Set it before creating benchmarks; a smaller value only tests that they run.
 inline double farAboveCaches = 512 << 20;
 
-/// How many things of so many bytes no cache holds.
+/// The number of objects of that size that exceed all caches.
 int64_t copiesOf(double bytes);
 
-/// All ways of storing matrices.
+/// All storage formats of matrices.
 std::vector<test::Format> allFormats();
 
-/// Bits of a weight of that format, scales included.
+/// Bits per weight of that format, including scales.
 double bitsOf(const test::Format &format);
 
 /// Whether rows of `k` weights are whole blocks of that format.
 bool isWhole(const test::Format &format, int64_t k);
 
-/// KernelBenchmark::format for weights of such.
+/// KernelBenchmark::format for weights of that format.
 std::string peaksOf(const test::Format &format);
 
-/// The keys of a format; rows are of one size, because subnormal ones take time of their own.
+/// The placeholders of a format; scales of rows are equal, because subnormal numbers are slow.
 inline test::Words evenWordsOf(const test::Format &format) {
   return test::wordsOf(format, /*uneven=*/false);
 }
 
-/// Rows that an op of one row after the other reads: of 512 none is left in a cache, of eight all
-/// are, as in a model, and the share of the roofline may exceed 1.
+/// Numbers of rows of an op that works row by row: of 512 rows none remains in a cache; eight rows
+/// remain cached, as in a model, so that the share of the roofline may exceed 1.
 inline constexpr int64_t cachedAndOther[] = {8, 512};
 
-/// Columns and depth of a product.
+/// Columns and depth of a matmul.
 struct Shape {
   int64_t n, k;
 };
-/// Llama-3.2-1B: q with k and v, down.
+/// Llama-3.2-1B: q with k and v; down.
 inline constexpr Shape productShapes[] = {{3072, 2048}, {2048, 8192}};
-/// Rows of products by oneDNN.
+/// Numbers of rows of matmuls by oneDNN.
 inline constexpr int64_t libraryRows[] = {16, 32, 128, 512};
 
-/// Every kernel, in the shapes of models.
+/// All kernels, in the shapes of models.
 std::vector<KernelBenchmark> productBenchmarks();
 std::vector<KernelBenchmark> rowBenchmarks();
 std::vector<KernelBenchmark> attentionBenchmarks();

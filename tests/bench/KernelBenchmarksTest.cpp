@@ -1,4 +1,4 @@
-// No kernel is without a benchmark.
+// Every kernel has a benchmark.
 #include "tests/bench/KernelBenchmarks.h"
 
 #include "backends/cpu/driver/Compiler.h"
@@ -18,13 +18,13 @@ using testing::IsSupersetOf;
 
 namespace {
 
-/// What becomes no kernel: declarations, views, and what earlier passes replace.
+/// Ops without a kernel: declarations, views, and ops replaced by earlier passes.
 constexpr llvm::StringRef kNoKernels[] = {
     "mica.equalize",    "mica.get_weight", "mica.kv_read",     "mica.merge_heads",
     "mica.probe",       "mica.repeat_kv",  "mica.index_table", "mica.select_weight",
     "mica.split_heads", "mica.split",      "mica.weight"};
 
-/// What the benchmarks are made of.
+/// The ops and kernels of the benchmarks.
 class KernelBenchmarksTest : public testing::Test {
 protected:
   void SetUp() override {
@@ -61,11 +61,11 @@ protected:
 
   MLIRContext context;
   std::set<std::string> names, ops;
-  std::map<std::string, std::set<std::string>> stored;  ///< of weights and caches that an op reads
-  std::map<std::string, std::set<std::string>> kernels; ///< the kernels of an op
+  std::map<std::string, std::set<std::string>> stored;  ///< formats of weights and caches, by op
+  std::map<std::string, std::set<std::string>> kernels; ///< kernels, by op
 };
 
-/// One function of each: the others are like it.
+/// Only one function of each module: the others are equal.
 TEST_F(KernelBenchmarksTest, BecomeKernels) {
   auto target = llvm::cantFail(cpu::describeTarget("native"));
   for (const KernelBenchmark &benchmark : kernelBenchmarks()) {

@@ -1,4 +1,4 @@
-// Products with weights: of few and of many rows, experts and their gates, tables of tokens.
+// Matmuls with weights: of few and many rows, experts and their gates, embeddings.
 #include "tests/bench/KernelBenchmarks.h"
 #include "tests/unit/backends/cpu/lowering/Arguments.h"
 
@@ -12,12 +12,12 @@ namespace mica::bench {
 namespace {
 constexpr int64_t generatedRows[] = {1, 2, 4, 8, 16, 32, 64, 128, 512};
 
-/// Gate with up of Llama-3.2-1B and of MiniMind's 104M. Of those that
-/// add to their sums: Qwen2.5-0.5B's q with k and v has a bias, every down a residual.
+/// Gate with up of Llama-3.2-1B and of MiniMind's 104M. Matmuls that add to their results: q with k
+/// and v of Qwen2.5-0.5B has a bias, every down a residual.
 constexpr Shape gatedShapes[] = {{8192, 2048}, {2048, 768}}, biasedShape = {1152, 896},
                 residualShape = {2048, 8192};
 
-/// `text` for the functions 0 to `count` - 1, as {f}.
+/// `text` for functions 0 to `count` - 1, which replace {f}.
 std::string repeated(const std::string &text, int64_t count) {
   std::string all;
   for (int64_t number = 0; number < count; ++number)
@@ -25,8 +25,8 @@ std::string repeated(const std::string &text, int64_t count) {
   return all;
 }
 
-/// Functions of one text over `weights` numbers each; all have copies of the same, which are made
-/// once. `sizes` are the keys of name and text besides those of the format.
+/// Functions of one text over `weights` numbers each; all share the values of their weights, which
+/// are created once. `sizes` are the placeholders of name and text besides those of the format.
 KernelBenchmark overWeights(const Format &format, const Words &sizes, double weights,
                             const char *name, const char *text, ArrayRef<int64_t> rows,
                             double flopsPerRow) {
@@ -45,7 +45,7 @@ KernelBenchmark overWeights(const Format &format, const Words &sizes, double wei
   return made;
 }
 
-/// What a product adds to its sums, and the argument that this takes.
+/// What a matmul adds to its result, and the argument for it.
 struct Addend {
   const char *name, *operand, *argument;
 };
@@ -53,7 +53,7 @@ constexpr Addend nothing = {"", "", ""}, bias = {"_bias", "bias(%b : tensor<{N}x
                  residual = {"_residual", "residual(%r : tensor<?x{N}xf32>)",
                              ", %r: tensor<?x{N}xf32>"};
 
-/// A product with `n` columns and depth `k`.
+/// A matmul with `n` columns and depth `k`.
 KernelBenchmark product(const Format &format, Shape shape, const char *kernel,
                         ArrayRef<int64_t> rows, const Addend &addend = nothing) {
   auto weights = double(shape.n * shape.k);
@@ -94,14 +94,14 @@ KernelBenchmark gatedProduct(const Format &format, Shape shape, const char *kern
                      rows, 2 * weights);
 }
 
-/// How many experts there are and how many a row chooses, and their matrices.
+/// Numbers of experts, in total and per row, and the shapes of their matrices.
 struct Experts {
   int64_t all, chosen, columns, inner;
 };
-/// MiniMind 2; a small one of many experts.
+/// MiniMind 2; and a small model with many experts.
 constexpr Experts expertShapes[] = {{4, 2, 640, 1728}, {32, 4, 1024, 768}};
 
-/// The names of all tensors of `letters` for so many experts: ["g0", "u0", "g1", ...].
+/// The names of all tensors of `letters` for that many experts: ["g0", "u0", "g1", ...].
 std::string namesOf(llvm::StringRef letters, int64_t experts) {
   std::string names;
   for (int64_t expert = 0; expert < experts; ++expert)
@@ -139,7 +139,7 @@ KernelBenchmark experts(const Format &format, const Experts &shape) {
     return %y : tensor<?x{K}xf32>
   })",
                   {1, 8, 16, 128, 512}, flopsPerRow);
-  // Only chosen experts are read: by one row its own, by several most.
+  // Only chosen experts are read: for one row its own, for several rows most of them.
   made.work = [=](double weightBytes, int64_t rows) {
     double idle = std::pow(1 - double(shape.chosen) / double(shape.all), double(rows));
     return Work{weightBytes * (1 - idle), flopsPerRow * double(rows)};
@@ -147,7 +147,7 @@ KernelBenchmark experts(const Format &format, const Experts &shape) {
   return made;
 }
 
-/// The product that makes logits; a table never has 4 bits.
+/// The matmul that computes logits; an embedding never has 4 bits.
 KernelBenchmark head(const Format &format) {
   constexpr int64_t vocabulary = 32000, columns = 2048;
   auto weights = double(vocabulary * columns);
@@ -163,7 +163,7 @@ KernelBenchmark head(const Format &format) {
                      {1, 2, 4, 8}, 2 * weights);
 }
 
-/// A product for each head, as DeepSeek-V3 has them around attention over latent vectors.
+/// A matmul per head, as in DeepSeek-V3 around attention over latent vectors.
 KernelBenchmark heads(const Format &format) {
   constexpr int64_t count = 128, columns = 128, depth = 512;
   auto weights = double(count * columns * depth);
@@ -179,7 +179,7 @@ KernelBenchmark heads(const Format &format) {
                      {1, 8, 128}, 2 * weights);
 }
 
-/// The gate of DeepSeek-V3, with the scores of others and with its own.
+/// The gate of DeepSeek-V3, with the scoring functions of other models and its own.
 KernelBenchmark gate(const char *name, const char *vectors, const char *options) {
   constexpr int64_t experts = 256, columns = 7168, chosen = 8;
   auto weights = double(experts * columns);
@@ -202,8 +202,8 @@ KernelBenchmark gate(const char *name, const char *vectors, const char *options)
                      {1, 8, 128}, 2 * weights);
 }
 
-/// Rows of a table, which are the same in every call: caches hold them, and the share of the
-/// roofline may exceed 1.
+/// Rows of an embedding, the same ones in each call: they are cached, and the share of the roofline
+/// may exceed 1.
 KernelBenchmark table(const Format &format) {
   constexpr int64_t vocabulary = 32000, columns = 2048;
   KernelBenchmark made = overWeights(format, {{"K", columns}, {"V", vocabulary}},
@@ -225,7 +225,7 @@ KernelBenchmark table(const Format &format) {
 std::vector<KernelBenchmark> productBenchmarks() {
   std::vector<KernelBenchmark> all;
   for (const Format &format : allFormats()) {
-    // Integer rows multiply blocks in generated kernels alone.
+    // Only generated kernels multiply integer rows by blocks.
     bool onlyGenerated = llvm::StringRef(format.rows).contains("int_rows");
     auto addAll = [&](const char *kernel, ArrayRef<int64_t> rows) {
       for (Shape shape : productShapes)

@@ -1,4 +1,4 @@
-// Kernels that work row by row: norms, quantization, ropes and single elements.
+// Kernels that work row by row: norms, quantization, rope and elementwise ops.
 #include "tests/bench/KernelBenchmarks.h"
 #include "tests/unit/backends/cpu/lowering/Arguments.h"
 
@@ -13,7 +13,7 @@ namespace {
 /// Columns of Llama-3.2-1B.
 constexpr int64_t columns = 2048;
 
-/// An op over rows, and how many bytes of one it reads.
+/// An op over rows, and the bytes that it reads per row.
 struct RowOp {
   const char *name, *arguments, *text, *result;
   double bytesPerRow;
@@ -88,7 +88,7 @@ KernelBenchmark overRows(const std::string &name, const RowOp &op, const std::st
                    words);
   double bytes = op.bytesPerRow;
   made.rows = ArrayRef(cachedAndOther).vec();
-  // An op over positions alone has its results in no cache.
+  // The results of an op over positions are not cached.
   made.calls = [=](int64_t) {
     return copiesOf(std::max(bytes, 4.0 * columns) * double(ArrayRef(cachedAndOther).back()));
   };
@@ -97,7 +97,7 @@ KernelBenchmark overRows(const std::string &name, const RowOp &op, const std::st
   return made;
 }
 
-/// A norm with the rounding of its rows to what the products take.
+/// A norm whose results are rounded to the activation type of matmuls.
 KernelBenchmark norm(const Format &format, const char *name, const char *options) {
   Words words = evenWordsOf(format);
   words.emplace_back("op", name);
@@ -116,7 +116,7 @@ std::vector<KernelBenchmark> rowBenchmarks() {
     all.push_back(overRows(op.name, op, "f32"));
   llvm::StringSet<> types;
   for (const Format &format : allFormats()) {
-    // One for each type of rows.
+    // One for each activation type.
     if (!types.insert(format.rows).second)
       continue;
     all.push_back(norm(format, "rmsnorm", "eps(1.0e-05)"));

@@ -1,8 +1,8 @@
-// mica-tokenizer-benchmarks: how fast text becomes ids and ids become text, on one core, and that
-// hostile text takes no longer than its length says.
+// mica-tokenizer-benchmarks: the speed of tokenizing and detokenizing on one core; hostile text
+// must take linear time.
 //
-// English is Alice in Wonderland where it is beside the tree, else the tree's own pages, ten
-// megabytes of it. Vocabularies of published models are beside the tree as well.
+// The English text is Alice in Wonderland from ../shared if available, otherwise the pages of docs,
+// ten megabytes of it. Published vocabularies are from ../shared.
 #include "tests/unit/Paths.h"
 #include "tests/unit/frontend/text/tokenizer/TokenizerFixture.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 struct Case {
   std::string name;
-  std::filesystem::path file; ///< as tokenizer.json or tokenizer.model
+  std::filesystem::path file; ///< a tokenizer.json or tokenizer.model
 };
 
 std::vector<Case> cases() {
@@ -98,8 +98,9 @@ void registerAll() {
 } // namespace
 
 int main(int argc, char **argv) {
-  // Large texts meet fresh pages each time, as a program's one text does: else those whose buffers
-  // malloc keeps would seem faster per byte than those whose it gives back.
+  // Large texts use new pages each time, as in a program with one text: otherwise texts whose
+  // buffers malloc keeps would seem faster per byte than those whose buffers it returns to the
+  // system.
   mallopt(M_MMAP_THRESHOLD, 128 << 10);
   registerAll();
   benchmark::Initialize(&argc, argv);

@@ -16,13 +16,13 @@ using dnnl::ukernel::brgemm;
 using test::GuardedMemory;
 
 constexpr int64_t panel = 64;
-/// What one call of the ukernel multiplies: rows by a piece of a panel. The piece, all rows' sums
-/// of the panel and what of 512 rows meets the piece fit in an L2 cache of 1 MiB.
+/// The operands of a ukernel call: rows times a part of a panel. The part, the sums of all rows for
+/// the panel, and the columns of 512 rows for the part fit in an L2 cache of 1 MiB.
 constexpr int64_t tileRows = 64, tileBytes = 64 << 10;
 
 float floatOf(uint16_t bf16) { return llvm::bit_cast<float>(uint32_t(bf16) << 16); }
 
-/// y = x W for `copies` matrices of the same numbers.
+/// y = x W for `copies` equal matrices.
 class Product {
 public:
   Product(rt::WorkPool &pool, Shape shape, int64_t rows)
@@ -59,7 +59,7 @@ public:
         &context, n / panel);
   }
 
-  /// Whether the first and the last elements of y are those of a plain sum.
+  /// Whether the first and the last elements of y equal a plain sum.
   bool isRight() const {
     for (int64_t row : {int64_t(0), rows - 1})
       for (int64_t column : {int64_t(0), panel - 1, panel, n - 1}) {
@@ -75,7 +75,7 @@ public:
   }
 
 private:
-  static constexpr int64_t size = 2; ///< of a bf16
+  static constexpr int64_t size = 2; ///< of bf16
 
   brgemm kernel(bool add) const {
     using type = memory::data_type;
@@ -120,7 +120,7 @@ private:
   int64_t n, k, rows, copies, tile, depth;
   GuardedMemory x, w, y;
   std::vector<std::pair<memory::dim, memory::dim>> offsets;
-  brgemm start, goOn; ///< the first piece of a depth, and those that follow
+  brgemm start, goOn; ///< the first part along K, and the following ones
 };
 
 UkernelBenchmark product(rt::WorkPool &pool, Shape shape) {

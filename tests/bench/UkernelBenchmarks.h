@@ -1,4 +1,4 @@
-// Products by oneDNN's experimental ukernel, which programs do not use: what it would bring them.
+// Matmuls by oneDNN's experimental ukernel API, which programs do not use, for comparison.
 #ifndef MICA_TESTS_BENCH_UKERNELBENCHMARKS_H
 #define MICA_TESTS_BENCH_UKERNELBENCHMARKS_H
 
@@ -8,16 +8,17 @@
 
 namespace mica::bench {
 
-/// Like KernelBenchmark, of a function of C++.
+/// Like KernelBenchmark, for a C++ function.
 struct UkernelBenchmark {
   std::string name, format;
   std::vector<int64_t> rows;
-  /// Calls to be made in turn. Throws std::exception where this machine or oneDNN cannot.
+  /// Calls to be made in turn. Throws std::exception if this machine or oneDNN does not support
+  /// them.
   std::function<std::vector<std::function<void()>>(int64_t rows)> calls;
   std::function<Work(int64_t rows)> work;
 };
 
-/// On `pool`, which must outlive them. None where oneDNN was built without ukernels, as it is by
+/// Benchmarks on `pool`, which must outlive them. None if oneDNN was built without ukernels, as by
 /// default (tools/setup/onednn.sh).
 std::vector<UkernelBenchmark> ukernelBenchmarks(rt::WorkPool &pool);
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes what a comparison of block formats with peers needs, of one GGUF file: its quantized files and programs of each.
+"""Creates the inputs for comparing block formats with peers, from one GGUF file: its quantized files and a program for each.
 
     blocks.py OUT --mica MICA --quantize LLAMA_QUANTIZE --source MODEL.gguf [--formats Q4_K_M ...] [--text FILE]
               [--peer NAME LLAMA_BENCH]... [--max-seq 8448]
 
-Of every format OUT/FORMAT.gguf is the file, which peers run as well, OUT/FORMAT the program by default, OUT/FORMAT-int8 that
-with `--rows int8`; with --text also OUT/FORMAT-f32, the same file computed in f32, from which `compare.py` measures the KL
-divergence of both. OUT/cases.json is what `compare.py --config` takes. What is there already is not made again. The format
-`source` is the file itself.
+For each format, OUT/FORMAT.gguf is the file, which peers run too, OUT/FORMAT the program with default options, and OUT/FORMAT-int8 the
+program with `--rows int8`; with --text also OUT/FORMAT-f32, the same file computed in f32, from which `compare.py` measures the KL
+divergence of both. OUT/cases.json is the input of `compare.py --config`. Existing files are not created again. The format `source` is
+the file itself.
 """
 
 import argparse
@@ -23,7 +23,7 @@ SOURCE = "source"
 
 
 def quantized(args, kind, out):
-    """The file of one format."""
+    """Creates the file of a format."""
     if kind == SOURCE:
         return args.source
 
@@ -44,7 +44,7 @@ def cases_of(args, kind, out):
         case = {"name": kind + suffix, "mica": str(program(kind + suffix, *options)),
                 "models": {peer: str(file) for peer, _ in args.peer}}
         if suffix:
-            case["tests"] = ["prefill"]  # rows of decoding are the same
+            case["tests"] = ["prefill"]  # decode rows are the same
         if args.text:
             case["quality"] = {"reference": str(program(f"{kind}-f32", "--weights", "f32")), "text": str(args.text)}
         yield case

@@ -2,17 +2,17 @@
 """Compares programs of Mica with peers, in alternation, and prints a table.
 
 One case:    compare.py --mica PROGRAM --peer NAME LLAMA_BENCH MODEL.gguf [--peer ...]
-Many cases:  compare.py --config FILE.json, which holds
+Many cases:  compare.py --config FILE.json, which contains
              {"peers": {NAME: {"bench": LLAMA_BENCH, "flags": [...]}},
               "cases": [{"name": ..., "mica": PROGRAM, "flags": [...], "models": {NAME: MODEL.gguf}, "tests": [...],
                          "quality": {"reference": PROGRAM, "text": FILE}}]}
              where "flags" (of llama-bench, of PROGRAM bench), "tests" and "quality" may be absent.
 
-A speed says little without the precision of the same program: with "quality", or --reference and --text, `mica eval` measures
-its KL divergence from a reference, with the arithmetic of prompts and of decoding, before the speeds.
+A speed means little without the precision of the same program: with "quality", or --reference and --text, `mica eval` measures
+its KL divergence from a reference, with the arithmetic of prefill and of decoding, before the speeds.
 
-Every round runs each engine once, in a process of its own, Mica first in one and last in the next; the first round is
-dropped. Figures are medians over the rounds, ratios medians of the rounds' ratios. The memory's read bandwidth is measured just before and after Mica's turn.
+Each round runs each engine once, in a separate process, Mica alternately first and last; the first round is dropped. Figures are
+medians over the rounds, ratios medians of the rounds' ratios. The memory's read bandwidth is measured just before and after Mica.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def say(text):
 
 
 class Row:
-    """One test of one case: samples by engine and round, and the reasons where there are none."""
+    """A test of a case: samples by engine and round, or the reasons why there are none."""
 
     def __init__(self, test, names):
         self.test, self.samples, self.bandwidth, self.trouble = test, {name: {} for name in names}, {}, {}
@@ -71,7 +71,7 @@ class Row:
 
 
 def measure_bandwidth(row, bandwidth):
-    """None without the helper, or once it has failed."""
+    """None without the helper program, or if it has failed."""
     if bandwidth is None or "memory" in row.trouble:
         return None
     try:
@@ -84,7 +84,7 @@ def measure_bandwidth(row, bandwidth):
 def measure_row(test, contenders, bandwidth, pairs):
     row = Row(test, contenders)
     for number in range(pairs + 1):
-        # Who comes first changes, as what ran before leaves its heat and its pages.
+        # The order alternates, because the previous run affects temperature and page cache.
         for name, engine in sorted(contenders.items(), reverse=number % 2 == 0, key=lambda each: each[0] != "Mica"):
             if name != "Mica":
                 row.turn(name, engine, number)
@@ -98,7 +98,7 @@ def measure_row(test, contenders, bandwidth, pairs):
 
 
 def contenders_of(case, config, args):
-    """Engines by name, Mica first. One that cannot even be asked stays in the table as failed."""
+    """Engines by name, Mica first. One that cannot be run stays in the table as failed."""
     made = {}
 
     def add(name, make):
@@ -119,7 +119,7 @@ def contenders_of(case, config, args):
 
 
 class Broken:
-    """Stands in for an engine that cannot be used."""
+    """Replaces an engine that cannot be used."""
 
     def __init__(self, message, kind=engines.Failed):
         self.message, self.kind = message, kind
@@ -132,7 +132,7 @@ class Broken:
 
 
 def measure_quality(case, args):
-    """Figures of `mica eval` by the arithmetic of rows, or why there are none; None where none are asked for."""
+    """Figures of `mica eval` by the arithmetic of rows, or why there are none; None if not requested."""
     if "quality" not in case:
         return None
     try:
@@ -210,7 +210,7 @@ def main(argv):
               "settings": {"threads": args.threads, "pairs": args.pairs, "gen": args.gen, "peers": config["peers"]}, "cases": []}
     for case in cases:
         result["cases"].append(measure_case(case, config, bandwidth, args))
-        if args.json:  # after every case: a long run that is stopped keeps what it has
+        if args.json:  # after each case, so that an interrupted run keeps its results
             pathlib.Path(args.json).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(report.markdown(result))
 

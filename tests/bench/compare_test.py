@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""compare.py with stand-ins for all engines: what is asked of them, what becomes of their answers."""
+"""compare.py with fakes of all engines: their command lines and the use of their output."""
 
 import contextlib
 import io
@@ -71,7 +71,7 @@ class CompareTest(unittest.TestCase):
         return str(path)
 
     def compare(self, *options, peer=PEER):
-        """(report, table) of one case with one peer."""
+        """(report, table) of a case with one peer."""
         out = self.folder / "out.json"
         text = io.StringIO()
         with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
@@ -122,7 +122,7 @@ class CompareTest(unittest.TestCase):
         self.rows("--tests", "batch")
         self.assertIn("-p 8 -n 0", " ".join(self.calls()[0]))
 
-    def test_what_mica_lacks_is_skipped_with_its_reason(self):
+    def test_unsupported_tests_are_skipped_with_a_reason(self):
         rows = self.rows("--tests", "batch,long")
         self.assertEqual(rows["batch"]["trouble"]["Mica"],
                          {"state": "skipped", "message": "mica: error: unknown --batch"})
@@ -192,7 +192,7 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(texts("batch", "bf16", "int8_g32"), [">= 1.5x the better peer"])
         self.assertEqual(texts("batch", "bf16", "q8_0"), [])
 
-    def test_goals_of_small_models_of_blocks_are_those_beside_the_better_peer(self):
+    def test_goals_of_small_block_quantized_models_are_relative_to_the_better_peer(self):
         def goals_with(rows, **options):
             self.parameters, self.blocks = "100e6", {"preserved_blocks": ["q4_1 x 7"], "rows": {"decode": "int16 per 32", "prompt": rows}}
             result, _ = self.compare("--tests", "decode,prefill", **options)

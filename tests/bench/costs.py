@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""What a program costs: time and memory of compiling, its size, the time to its first token by itself and by `mica run`
-without and with the program in its cache, and the memory of a long prompt.
+"""Measures the cost of a program: time and memory of compiling, its size, the time to its first token when run directly and by `mica run`
+without and with the program in its cache, and the memory for a long prompt.
 
     costs.py MICA MODEL [--weights bf16,int8,int4] [--runs 20] [--prompt 2048] [-- OPTIONS OF mica compile]
     costs.py --programs PROGRAM... [--prompt 2048]
 
-The first compile reads the model from the disk, so it is repeated: times are of files that are in memory. Of memory, peaks
-are printed: a process' own ("anonymous"), the pages of files that it maps ("mapped": the model while it is compiled, the
-weights while the program runs), and what a program takes beside its weights and the positions of its cache. The second
-form measures programs that are there already.
+The first compilation reads the model from disk, so compilation is repeated with cached files. Memory figures are peaks: of the
+process ("anonymous"), of the file pages that it maps ("mapped": the model during compilation, the weights while the program runs),
+and of a program in addition to its weights and cached positions. The second form measures existing programs.
 """
 
 import argparse
@@ -26,7 +25,7 @@ import resident
 
 
 def output(done):
-    """What a process printed that ended well."""
+    """The output of a process, which must succeed."""
     if done.returncode:
         sys.exit(done.stderr.decode().strip())
     return done.stdout
@@ -38,7 +37,7 @@ def run(command, **environment):
 
 
 def compiled(mica, model, weights, program, options):
-    """(seconds, the report, the mapped bytes at the peak) of the second compile."""
+    """(seconds, report, peak mapped bytes) of the second compilation."""
     for _ in range(2):
         start = time.monotonic()
         done, peaks = resident.run([mica, "compile", model, "-o", program, "--weights", weights, "--json", *options])
@@ -47,7 +46,7 @@ def compiled(mica, model, weights, program, options):
 
 
 def memory(program, prompt):
-    """Cells of the memory that a prompt of so many tokens and 16 more take."""
+    """Table cells with the memory for a prompt with that many tokens and 16 generated ones."""
     info = json.loads(run([program, "info", "--json"]))
     prompt = min(prompt, info["max_seq"] - 16)
     ids = ",".join(str(3 + i * 7 % (info["vocab"] - 3)) for i in range(prompt))
@@ -69,7 +68,7 @@ ONE_TOKEN = ("--tokens", "1", "-n", 1, "--ignore-eos", "--print-tokens")
 
 
 def first_token(command, runs, **environment):
-    """Milliseconds from the start of the process to its end after one token, the median."""
+    """Median of the milliseconds from start to end of a process that generates one token."""
     times = []
     for _ in range(runs):
         start = time.monotonic()
@@ -79,7 +78,7 @@ def first_token(command, runs, **environment):
 
 
 def by_mica_run(command, runs):
-    """(seconds without the program in the cache, with it)"""
+    """(seconds without, seconds with the program in the cache)"""
     with tempfile.TemporaryDirectory() as cache:
         return [first_token(command, count, XDG_CACHE_HOME=cache) / 1e3 for count in (1, runs)]
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures pages of `mica explore`: size, time beyond the compile, time until the page is interactive.
+"""Measures pages of `mica explore`: size, time in addition to compiling, time until the page is interactive.
 
     explore.py --mica MICA [--shape NAME | --model MODEL] [--weights bf16,int4] [--loads 10] [--keep FOLDER]
 
-The shape is one of shapes.py, by default Llama 3.2 1B; its weights are zeros that take no room. Exits with 1 where a page exceeds 5 MB,
-10 s beyond the compile or a second until it is interactive. Needs Debian's chromium and chromium-driver.
+The shape is one of shapes.py, by default Llama 3.2 1B; its weights are zeros in a sparse file. Exits with 1 if a page exceeds 5 MB,
+10 s in addition to compiling, or one second until it is interactive. Needs Debian's packages chromium and chromium-driver.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def milliseconds_of_loads(page, count):
 
 
 def measure(args, model, weights, work):
-    """A line of figures, and whether all are within their bounds."""
+    """A line of figures, and whether all are within their limits."""
     page, options = os.path.join(work, f"{weights}.html"), ["--weights", weights]
     compiling = seconds_of([args.mica, "compile", model, *options, "--emit", "obj", "-o", os.path.join(work, "object")])
     exploring = seconds_of([args.mica, "explore", model, *options, "-o", page])

@@ -1,16 +1,16 @@
-"""What programs are to reach, beside peers and beside what the machine can do."""
+"""The goals for programs, relative to peers and to the machine's limits."""
 
 import dataclasses
 
 import engines
 
-#: Below so many parameters what surrounds the products takes a good part of the time.
+#: With fewer parameters than this, the work outside of matmuls takes a considerable share of the time.
 SMALL = 300e6
 
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """At least so much. `of` is a key of report.summary's figures, or the name of a peer that the ratio is to."""
+    """A minimum. `of` is a key of report.summary's figures, or the name of the peer in a ratio."""
 
     of: str
     least: float
@@ -29,24 +29,24 @@ def _bandwidth(least):
 
 
 SMALL_DECODE = (Goal("llama.cpp", 1.5), Goal("ik_llama.cpp", 1.1))
-#: Programs whose matrices are bf16: prompts are bound by the processor's products of bf16.
+#: Programs with bf16 matrices: prefill is limited by the processor's bf16 matmuls.
 BF16 = {"decode": (_better(1.0), _bandwidth(0.92)), "prefill": (_better(1.12), Goal("share_of_peak", 0.95)),
         "deep": (_better(1.2),), "long": (_better(1.3),)}
-#: Programs whose matrices are blocks, by the type of the rows of their prompts.
+#: Programs with block-quantized matrices, by the activation type in prefill.
 BLOCKS = {
     "bf16": {"decode": (_better(1.0), _bandwidth(0.92)), "prefill": (_better(1.05),), "deep": (_better(1.2),)},
     "int8": {"decode": (_better(1.0), _bandwidth(0.92)), "prefill": (_better(1.5),), "deep": (_better(1.2),),
              "long": (_better(1.3),)},
 }
-#: Blocks of 2 and 3 bits are unpacked with more instructions per byte.
+#: Blocks of 2 and 3 bits take more instructions per byte to unpack.
 FEW_BITS = ("q2_k", "q3_k")
 FEW_BITS_DECODE = (_better(1.0), _bandwidth(0.85))
-#: Eight sequences at once, Mica's own format of 8 bits beside the peer's Q8_0.
+#: Eight concurrent sequences, Mica's own 8-bit format compared with the peer's Q8_0.
 OWN_INT8, OWN_INT8_BATCH = "int8_g", (_better(1.5),)
 
 
 def goals_of(test, info):
-    """Of a test (its key) of a program whose `info --json` is given."""
+    """The goals of a test (its key) for a program with that `info --json`."""
     manifest = info.get("manifest", {})
     small = 0 < manifest.get("parameters", 0) < SMALL
     if not manifest.get("preserved_blocks"):
@@ -54,7 +54,7 @@ def goals_of(test, info):
             return SMALL_DECODE if test == "decode" else ()
         return BF16.get(test, ()) if info.get("weights") == "bf16" else ()
     goals = goals_of_blocks(test, " ".join(manifest["preserved_blocks"]), engines.has_integer_prompts(info))
-    # Shares of the machine's limits are no goals of small models, ratios to peers are.
+    # Small models have no goals relative to the machine's limits, only relative to peers.
     return tuple(goal for goal in goals if goal.of == "better") if small else goals
 
 
@@ -67,7 +67,7 @@ def goals_of_blocks(test, formats, integer_prompts):
 
 
 def judge(goals, row):
-    """What became of each: its text, the figure's median (None where there is none) and whether it is reached."""
+    """The result of each goal: its text, the median of the figure (None if there is none) and whether it is reached."""
     verdicts = []
     for goal in goals:
         figure = row["ratios"].get(goal.of) if goal.of not in row else row[goal.of]

@@ -1,4 +1,4 @@
-"""The conditions of a measurement: machine, commit, command line, and what else ran meanwhile."""
+"""The conditions of a measurement: machine, commit, command line, and other load."""
 
 import os
 import pathlib
@@ -11,27 +11,27 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def _ticks():
-    """(busy, stolen) ticks of all processors since the start of the machine."""
+    """(busy, stolen) ticks of all processors since boot."""
     with open("/proc/stat", encoding="ascii") as f:
         user, nice, system, _, _, irq, softirq, stolen, *_ = map(int, f.readline().split()[1:])
     return user + nice + system + irq + softirq, stolen
 
 
 def _own_seconds():
-    """Processor time of this process and of all its children that have ended."""
+    """Processor time of this process and of all children that have ended."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
 class Load:
-    """Counts from its creation on."""
+    """Measures from its creation."""
 
     def __init__(self):
         self.hz = os.sysconf("SC_CLK_TCK")
         self.start, self.ticks, self.own = time.monotonic(), _ticks(), _own_seconds()
 
     def report(self):
-        """Processors that others used, and that the hypervisor kept, on average."""
+        """The average number of processors used by others, and of those withheld by the hypervisor."""
         seconds = max(time.monotonic() - self.start, 1e-9)
         busy, stolen = (now - then for now, then in zip(_ticks(), self.ticks))
         others = busy / self.hz - (_own_seconds() - self.own)
@@ -45,7 +45,7 @@ def machine():
 
 
 def commit():
-    """The tree's commit, with a mark where the tree has changed since."""
+    """The tree's commit, marked if the tree has uncommitted changes."""
     def git(*words):
         try:
             return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=False).stdout.strip()
@@ -56,7 +56,7 @@ def commit():
 
 
 def command_line(argv):
-    """The running script and its arguments; absolute paths by their last two parts, so that they fit any machine."""
+    """The running script and its arguments; absolute paths by their last two parts, independent of the machine."""
     def shown(word):
         return "/".join(pathlib.PurePath(word).parts[-2:]) if word.startswith("/") else word
     return shlex.join([pathlib.Path(sys.argv[0]).name, *map(shown, argv)])

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures what drafts from the text so far (`--lookup`) bring on texts that repeat themselves.
+"""Measures the effect of drafts from the text so far (`--lookup`) on repetitive texts.
 
     lookup.py PROGRAM [--lookup 15] [--pairs 5] [--threads N]
 
 The texts are those of tests/data/repetitive, as ids of the program's own tokenizer: a list of records, code, and
 answers that quote the prompt or change a name in its code. `bench` generates them with and without drafts, in
-alternation, whatever the model makes of them: a model that writes such a text gains what is printed. A pass takes 31 drafts
-at most; on these texts more than 15 made no more of them right.
+alternation, whatever the model predicts: the printed gain is that of a model that writes such a text. A pass takes 31
+drafts at most; on these texts, more than 15 did not increase the number of accepted drafts.
 """
 
 import argparse
@@ -17,13 +17,13 @@ import subprocess
 import sys
 
 TEXTS = pathlib.Path(__file__).resolve().parents[1] / "data/repetitive"
-#: name: (prompt, answer); of a text without a prompt the first ids are given.
+#: name: (prompt, answer); the first ids are the prompt of a text without one.
 CASES = {"list": ("", "list"), "code": ("", "code"), "code, edited": ("code", "edit"),
          "quoted passage": ("passage", "answer")}
 
 
 class Failed(Exception):
-    """What the program said."""
+    """The program's error."""
 
 
 def answer(command):
@@ -38,14 +38,14 @@ def ids_of(program, text):
 
 
 def text_of(program, prompt, rest):
-    """(all ids, how many of them are the prompt)"""
+    """(all ids, number of ids of the prompt)"""
     given = (TEXTS / f"{prompt}.txt").read_text() if prompt else ""
     whole = ids_of(program, given + (TEXTS / f"{rest}.txt").read_text())
     return whole, len(ids_of(program, given)) if given else 2
 
 
 def measured(program, ids, given, lookup, *options):
-    """One run of each: (plain tokens per second, with drafts, ids per call)."""
+    """A run of each: (tokens per second without drafts, with drafts, ids per call)."""
     made = len(ids) - given - 1
     plain, drafted = answer([program, "bench", "--prompt", 0, "--depth", given, "--gen", made, "--repeat", 1, "--json",
                              "--lookup", lookup, "--tokens", ",".join(map(str, ids)), *options])["results"]

@@ -1,4 +1,4 @@
-"""From samples to medians, ratios and a table."""
+"""Computes medians, ratios and a table from samples."""
 
 import statistics
 
@@ -6,25 +6,25 @@ import goals
 
 
 def spread(values):
-    """Median and extremes of a list; None for an empty one."""
+    """Median, minimum and maximum of a list; None for an empty one."""
     values = list(values)
     return {"median": statistics.median(values), "min": min(values), "max": max(values), "values": values} if values else None
 
 
 def pairwise(ours, theirs):
-    """Quotients of what was measured in the same round; both are {round: value}."""
+    """Quotients of values from the same round; both are {round: value}."""
     return spread(ours[r] / theirs[r] for r in sorted(ours) if theirs.get(r))
 
 
 def best_of(peers):
-    """The better peer of each round in which all were measured that were measured at all."""
+    """The better peer of each round in which all available peers were measured."""
     peers = [by_round for by_round in peers if by_round]
     rounds = set.intersection(*(set(by_round) for by_round in peers)) if peers else set()
     return {r: max(by_round[r] for by_round in peers) for r in rounds}
 
 
 def summary(row, info):
-    """Adds medians, ratios, shares of the limits and goals to what a compare.Row recorded of a program with that `info`."""
+    """Adds medians, ratios, shares of the limits and goals to the values in a compare.Row for a program with that `info`."""
     speeds = {name: {r: s.tokens_per_s for r, s in samples.items()} for name, samples in row.samples.items()}
     mica = row.samples["Mica"]
     read = {r: s.gb_per_s for r, s in mica.items()} if row.test.gen else {}

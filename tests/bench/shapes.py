@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes what the comparison with peers needs: models of published shapes with random weights, programs and GGUF files.
+"""Creates the inputs for comparisons with peers: models of published shapes with random weights, programs and GGUF files.
 
     shapes.py OUT --mica MICA [--only PATTERN] [--peer NAME LLAMA_BENCH]... [--max-seq 8448]
 
-For every shape OUT/NAME is its folder, OUT/NAME-{int8,int4,bf16} the programs, OUT/NAME-{Q8_0,Q4_0,BF16}.gguf the same
-weights for the peers, with tokens that stand for nothing. OUT/cases.json is what `compare.py --config` takes. What is
-there already is not made again. The largest, Llama 3.2 1B, takes 10 GB on the disk and as much memory while it is quantized.
+For each shape, OUT/NAME is its folder, OUT/NAME-{int8,int4,bf16} are the programs, OUT/NAME-{Q8_0,Q4_0,BF16}.gguf the same
+weights for the peers, with meaningless tokens. OUT/cases.json is the input of `compare.py --config`. Existing files are not created
+again. The largest, Llama 3.2 1B, takes 10 GB on disk and as much memory while it is quantized.
 """
 
 import argparse
@@ -33,12 +33,12 @@ SHAPES = {
                      "num_hidden_layers": 8, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 1728,
                      "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": []},
 }
-#: Of Mica's weights, what peers have at as many bits.
+#: The peers' formats with as many bits as Mica's weights.
 STORED = {"int8": "Q8_0", "int4": "Q4_0", "bf16": "BF16"}
 
 
 def once(path, make):
-    """Makes a file or a folder under another name first, so that nothing half made is taken for it."""
+    """Creates a file or a folder under a temporary name first, so that an incomplete one is never used."""
     if not path.exists():
         part = path.with_name(path.name + ".part")
         make(part)
@@ -69,7 +69,7 @@ def gguf_of(folder, kind):
 
 
 def cases_of(name, out, args):
-    """The cases of one shape, all of whose files are there afterwards."""
+    """The cases of a shape; creates all of their files."""
     folder = once(out / name, folder_of(SHAPES[name]))
     for weights, kind in STORED.items():
         def compiled(part, weights=weights):

@@ -13,7 +13,7 @@ ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 
 class Browser:
-    """A session of Chromium; skips the test where there is none."""
+    """A session of Chromium; skips the test if it is not installed."""
 
     def __init__(self):
         driver = shutil.which("chromedriver")

@@ -12,7 +12,7 @@ TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 
 def read(folder):
-    """Name -> array of every tensor of a folder with one file; bf16 comes as its bits in u16."""
+    """Name -> array of every tensor of a folder with one file; bf16 is returned as its bits in u16."""
     with open(os.path.join(folder, "model.safetensors"), "rb") as f:
         (size,) = struct.unpack("<Q", f.read(8))
         header = json.loads(f.read(size))
@@ -26,12 +26,12 @@ def read(folder):
 
 
 def write_tensors(path, tensors):
-    """The reverse of `read`; u2 is taken for bf16."""
+    """The reverse of `read`; u2 is stored as bf16."""
     _write(path, [(name, a.dtype, a.shape) for name, a in tensors.items()], tensors.values())
 
 
 def _write(path, described, arrays):
-    """Tensors that are (name, type, shape) and, in the same order, come one after the other."""
+    """Writes tensors, which are (name, type, shape) and stored in that order."""
     names = {np.dtype(v): k for k, v in TYPES.items()}
     header, offset = {}, 0
     for name, kind, shape in described:
@@ -52,11 +52,8 @@ def config_of(folder, name="config.json"):
 
 
 def edited(source, target, config=None, tensors=None):
-    """A copy of the folder `source` in which `config(dict)` and `tensors(dict)` have been applied.
-
-    Each changes its argument in place; `config` may also name another file of `source` to take. Goldens do not
-    come along.
-    """
+    """A copy of the folder `source`, changed by `config(dict)` and `tensors(dict)`. Both change their argument in place; `config` may also
+    be the name of another config file of `source`. Goldens are not copied."""
     os.makedirs(target)
     for name in os.listdir(source):
         if not name.startswith("golden") and name not in ("config.other.json", "model.safetensors", "config.json"):
@@ -76,7 +73,7 @@ def edited(source, target, config=None, tensors=None):
 
 
 def _shapes(c):
-    """(name, shape) of the tensors of a Hugging Face config; one dimension is a gain."""
+    """(name, shape) of the tensors of a Hugging Face config; one-dimensional ones are gains."""
     kind, h, heads = c["model_type"], c["hidden_size"], c["num_attention_heads"]
     d = c.get("head_dim") or h // heads
     yield "model.embed_tokens.weight", (c["vocab_size"], h)
@@ -107,8 +104,8 @@ def _shapes(c):
 
 
 def random(folder, config, dtype):
-    """A model folder with random weights: gains 1 + 0.2 N, matrices N / sqrt(fan in); dtype f32 or bf16. One tensor is in
-    memory at a time."""
+    """A model folder with random weights: gains 1 + 0.2 N, matrices N / sqrt(fan in); dtype f32 or bf16. Only one tensor is in memory at a
+    time."""
     rng, kind = np.random.default_rng(0), {"f32": "<f4", "bf16": "<u2"}[dtype]
 
     def draw(shape):
@@ -125,7 +122,7 @@ def random(folder, config, dtype):
 
 
 def sparse(folder, config):
-    """A model folder in bf16 whose weights are zeros that take no room on the disk, for tools that read shapes only."""
+    """A bf16 model folder whose weights are zeros in a sparse file, for tools that only read shapes."""
     path = os.path.join(folder, "model.safetensors")
     shapes = list(_shapes(config))
     _write(path, [(name, "<u2", shape) for name, shape in shapes], [])

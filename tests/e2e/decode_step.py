@@ -1,9 +1,9 @@
-"""Runs single decode steps of a model object and says what they wrote; its own process, as it calls foreign code.
+"""Runs single decode steps of a model object and reports their writes; a process of its own, because it calls native code.
 
     decode_step.py OBJECT.so MANIFEST.json DEPTH...
 
 Prints {depth: {"scratch": bytes written, "caches": bytes changed, "pages": pages of the caches with such bytes,
-"read_only_pages": the other ones, which a second run proved not to be written to, "products": calls of oneDNN}}.
+"read_only_pages": the other ones, which a second run showed not to be written to, "products": calls of oneDNN}}.
 """
 
 import ctypes
@@ -26,7 +26,7 @@ class RuntimeTable(ctypes.Structure):
 
 
 class Runtime:
-    """Runs tasks on this thread, and counts products instead of computing them."""
+    """Runs tasks on this thread, and counts matmuls instead of computing them."""
 
     def __init__(self):
         self.products = 0
@@ -40,7 +40,7 @@ class Runtime:
 
 
 def region(size):
-    """Zeroed memory at a page; the mapping stays for good."""
+    """Zeroed page-aligned memory; the mapping is never removed."""
     memory = mmap.mmap(-1, max(-(-size // PAGE), 1) * PAGE)
     return np.frombuffer(memory, "u1")[:size]
 
@@ -52,7 +52,7 @@ def descriptor(array, sizes):
 
 
 def protect(array, pages, flags):
-    """Access to these pages of the array; afterwards a write that is not allowed ends this process."""
+    """Sets the protection of these pages of the array; a write that is not allowed then ends this process."""
     for page in pages:
         address = ctypes.c_void_p(array.ctypes.data + int(page) * PAGE)
         if ctypes.CDLL(None, use_errno=True).mprotect(address, ctypes.c_size_t(PAGE), flags):
@@ -106,7 +106,7 @@ def main():
         written |= scratch != 0xA5
         pages = [changed_pages(b, c) for b, c in zip(before, caches)]
         changed = sum(int((b != c).sum()) for b, c in zip(before, caches))
-        # Once more, where nothing but those pages can be written to, not even with what is there already.
+        # Again, with only those pages writable, to detect writes that do not change anything.
         others = [np.setdiff1d(np.arange(-(-c.size // PAGE)), p) for c, p in zip(caches, pages)]
         for c, b, other in zip(caches, before, others):
             c[:] = b

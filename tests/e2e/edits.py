@@ -1,15 +1,15 @@
-"""Edits of the text of stage `model`, as a person would make them."""
+"""Edits of the text of stage `model`, as a user would make them."""
 
 import re
 
 
 def eps(text):
-    """1e-5 for 1e-6 and the reverse."""
+    """Replaces 1e-5 by 1e-6 and vice versa."""
     return re.sub(r"eps\(([^)]*)\)", lambda m: "eps(1.0e-06)" if float(m[1]) > 2e-6 else "eps(1.0e-05)", text)
 
 
 def pairing(text):
-    """The other pairing in every rope."""
+    """Replaces the pairing of every rope by the other one."""
     swap = {"half": "interleaved", "interleaved": "half"}
     return re.sub(r"(= mica\.rope %\S+, %\S+ )(half|interleaved)\b", lambda m: m[1] + swap[m[2]], text)
 
@@ -19,7 +19,7 @@ def theta(text, value):
 
 
 def gate_normalization(text):
-    """Weights of chosen experts normalized where they were not, and the reverse."""
+    """Inverts the normalization of the chosen experts' weights."""
 
     def flip(match):
         line = match[0]
@@ -31,10 +31,10 @@ def gate_normalization(text):
 
 
 def without_layer_call(text, index):
-    """@main without its call number `index`: what went into the layer goes into the next."""
+    """Removes call number `index` from @main: its input is passed to the next call."""
     call = list(re.finditer(r"^ *(%\S+):3 = call @\w+\((%\S+), (%\S+), (%\S+), .*\n", text, re.MULTILINE))[index]
     result, inputs = call[1], call.groups()[1:]
     text = text[:call.start()] + text[call.end():]
-    # Names of values are the function's own: those of @main come last.
+    # Names of values are local to a function; @main is the last one.
     head, main = text[:text.index("func.func @main(")], text[text.index("func.func @main("):]
     return head + re.sub(re.escape(result) + r"#(\d)", lambda m: inputs[int(m[1])], main)

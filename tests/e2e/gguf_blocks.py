@@ -1,7 +1,7 @@
-"""Encodes f32 matrices in every block format of GGUF that Mica reads, by rounding to the nearest.
+"""Encodes f32 matrices in every block format of GGUF that Mica reads, by rounding to nearest.
 
-Scales come from the extremes of each block alone: simple, and worse than what llama.cpp searches for. The layouts are those of
-the files; `encode` gives the bytes and the numbers that they stand for.
+Scales are computed from the extremes of each block: simple, and less precise than llama.cpp's search. Layouts are those of GGUF files;
+`encode` returns the bytes and the dequantized numbers.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ FP4 = np.array([0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6], 
 
 
 def divided(a, b):
-    """a / b, and 0 where b is."""
+    """a / b, or 0 if b is 0."""
     a, b = np.broadcast_arrays(a, b)
     return np.divide(a, b, out=np.zeros(a.shape, "f4"), where=b != 0)
 
@@ -28,13 +28,13 @@ def rounded(values, low, high):
 
 
 def half(values):
-    """The bytes of f16, and the f32 that they stand for."""
+    """The bytes of f16, and the f32 that they represent."""
     stored = values.astype("<f2")
     return stored.reshape(len(values), -1).view("u1"), stored.astype("f4")
 
 
 def signed_scale(x, low):
-    """The scale at which the value of largest magnitude becomes `low`, a negative number, along the last axis."""
+    """The scale that maps the value of largest magnitude along the last axis to `low`, a negative number."""
     return np.take_along_axis(x, np.abs(x).argmax(-1, keepdims=True), -1) / np.float32(low)
 
 
@@ -43,7 +43,7 @@ def nearest(x, table):
 
 
 def halves(q):
-    """Numbers of 4 bits [blocks, 32] as 16 bytes: the second half of the block in the high bits."""
+    """4-bit numbers [blocks, 32] as 16 bytes: the second half of the block in the high bits."""
     return q[:, :16] | q[:, 16:] << 4
 
 
@@ -56,7 +56,7 @@ def high_bits(q):
 
 
 def offset_32(x, bits):
-    """Q4_0 and Q5_0: a scale, numbers less half of their range."""
+    """Q4_0 and Q5_0: a scale, and numbers minus half of their range."""
     zero = 1 << bits - 1
     data, d = half(signed_scale(x, -zero))
     q = rounded(divided(x, d), -zero, zero - 1)
@@ -89,7 +89,7 @@ def iq4_nl(x):
 
 
 def mxfp4(x):
-    """The scale is a power of two, stored as its exponent: the smallest at which 6 is not exceeded by more than a step."""
+    """The scale is a power of two, stored as its exponent: the smallest one at which 6 is exceeded by at most one step."""
     largest = np.abs(x).max(1, keepdims=True)
     exponent = np.where(largest > 0, np.floor(np.log2(np.maximum(largest, 1e-38))) - 2, -127)
     stored = np.clip(exponent + 127, 0, 254).astype("u1")
@@ -102,14 +102,14 @@ def mxfp4(x):
 
 
 def planes(q, bits, count):
-    """Numbers of few bits [blocks, 256], `count` planes of 32 in each byte of their half of the block."""
+    """Numbers with few bits [blocks, 256], `count` planes of 32 in each byte of their half of the block."""
     parts = q.reshape(len(q), -1, count, 32)
     shifts = (np.arange(count, dtype="u1") * bits).reshape(1, 1, -1, 1)
     return np.bitwise_or.reduce(parts << shifts, axis=2).reshape(len(q), -1)
 
 
 def scale_min_6(scales, minimums):
-    """8 scales and 8 minimums of 6 bits as 12 bytes, as Q4_K and Q5_K have them."""
+    """8 scales and 8 minimums of 6 bits as 12 bytes, as in Q4_K and Q5_K."""
     first = scales[:, :4] | (scales[:, 4:] >> 4) << 6
     second = minimums[:, :4] | (minimums[:, 4:] >> 4) << 6
     third = scales[:, 4:] & 15 | (minimums[:, 4:] & 15) << 4
@@ -117,8 +117,8 @@ def scale_min_6(scales, minimums):
 
 
 def with_minimums(x, group, bits, scale_bits):
-    """Q2_K, Q4_K and Q5_K: scales and minimums of groups, each a small number times one f16 of the block. Gives the bytes of
-    both f16, the small numbers, the values' numbers [blocks, 256], and what they stand for."""
+    """Q2_K, Q4_K and Q5_K: scales and minimums of groups, each a small number times an f16 of the block. Returns the bytes of both f16, the
+    small numbers, the quantized values [blocks, 256], and the dequantized ones."""
     groups = x.reshape(len(x), -1, group)
     top, most = (1 << bits) - 1, (1 << scale_bits) - 1
     low = np.minimum(groups.min(2), 0)
@@ -148,7 +148,7 @@ def q5_k(x):
 
 
 def with_scales(x, group, low, scale_low):
-    """Q3_K and Q6_K: signed scales of groups, each a small number times one f16 of the block."""
+    """Q3_K and Q6_K: signed scales of groups, each a small number times an f16 of the block."""
     groups = x.reshape(len(x), -1, group)
     wide = signed_scale(groups, low)[..., 0]
     data, d = half(signed_scale(wide, scale_low))
@@ -196,7 +196,7 @@ ENCODERS = {
 
 
 def encode(values, kind):
-    """Bytes of `values` [..., columns] as blocks of `kind`, and the numbers that they stand for."""
+    """Bytes of `values` [..., columns] as blocks of `kind`, and the dequantized numbers."""
     _, size, stored = BLOCKS[kind]
     blocks = np.ascontiguousarray(values, "f4").reshape(-1, size)
     parts, numbers = ENCODERS[kind](blocks)

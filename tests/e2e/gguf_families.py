@@ -1,5 +1,5 @@
-"""Folders of families whose tensors lie differently in GGUF files, or that have keys of their own, as llama.cpp's
-converter would write them: names by table, what is laid differently by a function per family. All in f32."""
+"""Folders of families whose tensors have another layout in GGUF files, or that have keys of their own, converted as by llama.cpp:
+names by table, layouts by a function per family. All in f32."""
 
 import re
 
@@ -52,7 +52,7 @@ FIRST_DEEPSEEK = SIZES | RMS | {
     "rope.scaling.type": lambda c: "none", "expert_count": "n_routed_experts",
     "expert_used_count": "num_experts_per_tok", "expert_shared_count": "n_shared_experts",
     "expert_feed_forward_length": "moe_intermediate_size", "expert_weights_scale": lambda c: 1.0}
-# Older files have keys and values as they are made, newer ones as they are kept.
+# Older files contain separate keys and values, newer ones the matrices that read latents.
 HEADS_OF_V2 = {"attention.key_length": lambda c: c["qk_nope_head_dim"] + c["qk_rope_head_dim"],
                "attention.value_length": "v_head_dim"}
 HEADS_OF_V3 = {"attention.key_length_mla": HEADS_OF_V2["attention.key_length"],
@@ -120,7 +120,7 @@ LAYER = gguf_file.LAYER | {
 LAYER |= {f"conv.{name}": f"shortconv.{name}" for name in ("in_proj", "conv", "out_proj")}
 BEHIND = {"post_attention_layernorm": "post_attention_norm"}
 OWN = {"gemma3_text": BEHIND, "gpt_oss": BEHIND}  # the latter is before the network all the same
-# Tensors whose names have no part after the module, at the end of a layer's name.
+# Tensors without a suffix after the module, at the end of a layer's name.
 TENSORS = {"self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
            "feed_forward.expert_bias": "exp_probs_b.bias"}
 
@@ -130,7 +130,7 @@ STACKED |= {(f"self_attn.{name}_layernorm.norms", "weight"): f"attn_{name}_norm"
 
 
 def stacked(tensors):
-    """Experts, and norms of heads, as one tensor each."""
+    """Experts, and norms of heads, stacked to one tensor each."""
     groups = {}
     for name in list(tensors):
         found = re.fullmatch(r"model\.layers\.(\d+)\.(.*)\.(\d+)\.(.*)", name)
@@ -165,7 +165,7 @@ def of_deepseek_v3(tensors, c):
 
 
 def relaid(name, values, c):
-    """A tensor that keeps its place, as the converter lays it."""
+    """The layout of a tensor after conversion, if its name is mapped one to one."""
     if c["model_type"] == "gpt2" and values.ndim == 2 and name.startswith("h."):
         return values.T
     if "query_key_value" in name:  # head by head

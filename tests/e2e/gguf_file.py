@@ -1,4 +1,4 @@
-"""Writes GGUF files with numpy alone, and model folders as such files, as llama.cpp's converter would."""
+"""Writes GGUF files, and converts model folders to GGUF as llama.cpp does, using only numpy."""
 
 import json
 import math
@@ -12,7 +12,7 @@ import gguf_blocks
 
 U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
 FORMATS = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?", U64: "Q", I64: "q", F64: "d"}
-#: Q4_0 whose scales are searched for the least error.
+#: Q4_0 with scales that minimize the error.
 SEARCHED = "Q4_0, searched"
 TYPES = {"F32": 0, "F16": 1, SEARCHED: 2, "BF16": 30} | {name: block[0] for name, block in gguf_blocks.BLOCKS.items()}
 
@@ -41,7 +41,7 @@ class Zeros:
 
 
 class File:
-    """Keys and tensors in order. `bytes()` is the file; every part may be spoilt before."""
+    """Keys and tensors in order. `bytes()` returns the file; tests may corrupt any part before."""
 
     def __init__(self):
         self.keys, self.tensors, self.alignment, self.version, self.magic = [], [], 32, 3, b"GGUF"
@@ -87,7 +87,7 @@ class File:
         return path
 
     def write_parts(self, prefix, sizes):
-        """Several files with so many tensors each; gives the path of the first."""
+        """Writes several files with that many tensors each; returns the path of the first one."""
         first, paths = 0, []
         for index, size in enumerate(sizes):
             part = File()
@@ -105,21 +105,21 @@ class File:
 
 
 def to_f32(array):
-    """The tensor of a folder as f32; bf16 comes as its bits."""
+    """The tensor of a folder as f32; bf16 is passed as its bits."""
     if array.dtype == np.uint16:
         return (array.astype(np.uint32) << 16).view(np.float32)
     return array.astype(np.float32)
 
 
 def nibbles(scale, q, shape):
-    """Blocks of Q4_0 of scales in f16 and numbers from -8 to 7: their bytes, and the numbers that they stand for."""
+    """Q4_0 blocks with scales in f16 and numbers from -8 to 7: their bytes, and the dequantized numbers."""
     halves = (q + 8).astype(np.uint8)
     data = np.concatenate([scale.view(np.uint8), halves[:, :16] | halves[:, 16:] << 4], 1)
     return data.tobytes(), (scale.astype(np.float32) * q.astype(np.float32)).reshape(shape)
 
 
 def searched(values):
-    """As `quantized` of Q4_0, with the scale of each block that loses least among many: what blocks of 32 can be."""
+    """Like `quantized` for Q4_0, with the best scale of each block among many: a bound for blocks of 32."""
     blocks = values.reshape(-1, 32).astype(np.float32)
     largest = np.take_along_axis(blocks, np.abs(blocks).argmax(1)[:, None], 1)
     best = np.full((len(blocks), 1), np.inf, np.float32)
@@ -141,7 +141,7 @@ def searched(values):
 
 
 def quantized(values, kind):
-    """Bytes of `values` [..., columns] as blocks, Q8_0 and Q4_0 as llama.cpp writes them, and the numbers that they stand for."""
+    """Bytes of `values` [..., columns] as Q8_0 or Q4_0 blocks as written by llama.cpp, and the dequantized numbers."""
     if kind == SEARCHED:
         return searched(values)
     if kind not in ("Q8_0", "Q4_0"):
@@ -156,7 +156,7 @@ def quantized(values, kind):
         q = (np.sign(scaled) * np.floor(np.abs(scaled) + np.float32(0.5))).astype(np.int8)
         data = np.concatenate([scale.view(np.uint8), q.view(np.uint8)], 1)
     else:
-        # A multiplication and an addition that round once, as builds for processors that can.
+        # Fused multiply-add, as in builds for processors that have it.
         shifted = (blocks.astype(np.float64) * inverse + 8.5).astype(np.float32)
         return nibbles(scale, np.minimum(15, np.trunc(shifted)).astype(np.int8) - np.int8(8), values.shape)
     return data.tobytes(), (scale.astype(np.float32) * q.astype(np.float32)).reshape(values.shape)
@@ -175,7 +175,7 @@ LAYER = {
     "mlp.shared_expert.down_proj": "ffn_down_shexp", "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
 }
 PRODUCTS = {"gate_proj": "gate", "up_proj": "up", "down_proj": "down", "w1": "gate", "w3": "up", "w2": "down"}
-# Of families whose architecture has another name; and of those that llama and qwen3 do not stand for.
+# For families whose architecture has another name, and for those not covered by llama and qwen3.
 ARCHITECTURES = {"mixtral": "llama", "qwen2_moe": "qwen2moe"}
 ARCHITECTURES |= {name: name for name in ("gemma", "gemma2", "granite", "olmo2", "phi3", "qwen2")}
 SCALES = {
@@ -188,7 +188,7 @@ TOP = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head
 
 
 def name_of(name, behind=False):
-    """llama.cpp's name of a tensor that is one of its own; whether norms are after blocks."""
+    """llama.cpp's name of a tensor that it does not rename by rule; whether norms follow blocks."""
     module, _, part = name.rpartition(".")
     if module in TOP:
         return f"{TOP[module]}.{part}"
@@ -199,20 +199,20 @@ def name_of(name, behind=False):
 
 
 def interleaved(array, heads):
-    """Rows of q or k, the halves of each head alternating."""
+    """Rows of q or k with the halves of each head interleaved."""
     return array.reshape(heads, 2, len(array) // heads // 2, *array.shape[1:]).swapaxes(1, 2).reshape(array.shape)
 
 
 class Converter:
-    """A folder with the names of transformers. `kind` is how its matrices are stored: F32, BF16, F16, SEARCHED or a type of
-    gguf_blocks. What the tensors stand for is kept for `numbers_folder`, unless the model is too large for that."""
+    """Converts a folder with the names of transformers. `kind` is the type of its matrices: F32, BF16, F16, SEARCHED or a type of
+    gguf_blocks. Dequantized tensors are kept for `numbers_folder`, unless the model is too large."""
 
     def __init__(self, folder, kind, keep_numbers=True, table=None):
         self.folder, self.kind, self.keeps = str(folder), kind, keep_numbers
-        self.table = table or kind  # how the embedding and a head of its own are stored
+        self.table = table or kind  # the types of the embedding and of an untied head
         self.config = checkpoint.config_of(folder)
         self.tensors = checkpoint.read(folder)
-        self.file, self.numbers = File(), {}  # what the tensors stand for, by the folder's names
+        self.file, self.numbers = File(), {}  # dequantized tensors, by the folder's names
         norms = "model.layers.0.self_attn.q_norm.weight" in self.tensors
         self.experts = sum(name.startswith("model.layers.0.") and name.endswith((".up_proj.weight", ".w3.weight"))
                            and ".experts." in name for name in self.tensors)
@@ -275,7 +275,7 @@ class Converter:
         return next(len(array) for name, array in self.tensors.items() if "gate_proj.weight" in name)
 
     def scales(self):
-        """What single families multiply, cap, and see."""
+        """Scales, soft-caps and windows of single families."""
         c, a = self.config, self.architecture
         for key, name in SCALES.get(a, {}).items():
             self.file.key(f"{a}.{key}", F32, c[name])
@@ -288,7 +288,7 @@ class Converter:
             self.file.key(f"{a}.rope.dimension_count", U32, int(size * part))
 
     def long_rope(self):
-        """Factors for each pair, of short texts and of long ones."""
+        """Factors per pair, for short and for long sequences."""
         rope = self.config.get("rope_parameters", {})
         if rope.get("rope_type") != "longrope":
             return
@@ -319,17 +319,17 @@ class Converter:
             half = values.astype(np.float16)
             data, numbers = half.tobytes(), half.astype(np.float32)
         elif kind == "BF16":
-            bits = (values.view(np.uint32) >> 16).astype(np.uint16)  # the folder's own, so that nothing is lost
+            bits = (values.view(np.uint32) >> 16).astype(np.uint16)  # the folder's own type, so that nothing is lost
             data, numbers = bits.tobytes(), to_f32(bits)
         elif kind != "F32" and values.shape[-1] % gguf_blocks.BLOCKS.get(kind, (0, 32))[1]:
-            kind = "F32"  # rows that are no whole blocks stay as they are
+            kind = "F32"  # rows that are not whole blocks are not quantized
         elif kind != "F32":
             data, numbers = quantized(values, kind)
         self.file.tensor(name, values.shape, kind, data)
         return numbers
 
     def tokenizer(self):
-        """The byte-level BPE of tokenizer.json, where there is one."""
+        """The byte-level BPE of tokenizer.json, if there is one."""
         path = os.path.join(self.folder, "tokenizer.json")
         if not os.path.exists(path):
             return
@@ -356,7 +356,7 @@ class Converter:
         file.key("tokenizer.ggml.add_bos_token", BOOL, False)
 
     def numbers_folder(self, target):
-        """A folder with f32 weights that are what the file's tensors stand for."""
+        """A folder with f32 weights equal to the file's dequantized tensors."""
 
         def replace(tensors):
             for name, values in self.numbers.items():

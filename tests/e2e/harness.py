@@ -1,4 +1,4 @@
-"""Compiles models, runs the programs and compares what they compute."""
+"""Compiles models, runs programs and compares their results."""
 
 import contextlib
 import hashlib
@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDENS = ROOT / "tests/goldens"
 BUNDLED = ROOT / "tests/models"
 SHARED = ROOT / "../shared"
-# A command that takes so long hangs: far more than any needs, also where several builds share the processors.
+# A command that takes longer hangs: this is far more than any needs, even if several builds share the processors.
 SECONDS = 600
 
 # Set by run.py.
@@ -29,7 +29,7 @@ _locks, _lock = {}, threading.Lock()
 
 
 def shared(path):
-    """A file of the optional test data; skips the test where that is absent."""
+    """A file of the optional test data; skips the test if it does not exist."""
     full = SHARED / path
     if not full.exists():
         raise unittest.SkipTest(f"needs {full}, which is not there")
@@ -37,20 +37,20 @@ def shared(path):
 
 
 def has_cpu(flag):
-    """Whether the CPU has this flag of /proc/cpuinfo."""
+    """Whether the CPU has this flag in /proc/cpuinfo."""
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as f:
         return flag in next((line.split() for line in f if line.startswith("flags")), [])
 
 
 def needs_cpu(*flags):
-    """Skips the test on a CPU without these flags of /proc/cpuinfo."""
+    """Skips the test on a CPU without these flags in /proc/cpuinfo."""
     for flag in flags:
         if not has_cpu(flag):
             raise unittest.SkipTest(f"needs a CPU with {flag}")
 
 
 def folder(name):
-    """A new folder below the run's temporary one."""
+    """A new folder in the run's temporary folder."""
     return tempfile.mkdtemp(prefix=name + "-", dir=scratch)
 
 
@@ -82,8 +82,8 @@ def screen_of(command, stream, env=None):
 
 
 def until(holds, problem, seconds=SECONDS):
-    """Waits for what other processes do: returns the first value of `holds()` that counts as true. `problem`, a text or what makes
-    one, is the error after that time."""
+    """Waits for other processes: returns the first value of `holds()` that is true. `problem`, a text or a function that returns one, is
+    the error after a timeout."""
     end = time.monotonic() + seconds
     while not (value := holds()):
         if time.monotonic() > end:
@@ -93,7 +93,7 @@ def until(holds, problem, seconds=SECONDS):
 
 
 def once(key, make):
-    """What `make()` gives, computed once per run for each key, also with tests in parallel."""
+    """The result of `make()`, computed once per run for each key, also with parallel tests."""
     with _lock:
         entry = _locks.setdefault(key, [threading.Lock(), None])
     with entry[0]:
@@ -109,7 +109,7 @@ def once(key, make):
 
 
 def compile_file(model, *options, emit="exe"):
-    """Compiles to a file, once per run for each model and options; gives its path and `--json`."""
+    """Compiles to a file, once per run for each model and options; returns its path and `--json`."""
 
     def make():
         name = hashlib.sha256(repr((str(model), options, emit)).encode()).hexdigest()[:16]
@@ -121,7 +121,7 @@ def compile_file(model, *options, emit="exe"):
 
 
 def compile_messages(*arguments, **how):
-    """What `mica compile` says on stderr before its last line, which says what was written."""
+    """The output of `mica compile` on stderr without its last line, which reports the program."""
     *lines, last = execute([mica, "compile", *arguments], **how).stderr.decode().splitlines(keepends=True)
     if not last.startswith("wrote "):
         raise AssertionError(f"the last line of mica compile is {last!r}")
@@ -134,7 +134,7 @@ def emit(model, stage, *options):
 
 
 def compile_ir(text, weights, *options):
-    """A program from the IR `text` with the weights of the folder `weights` and no config.json."""
+    """A program from the IR `text` with the weights in the folder `weights` and no config.json."""
     place = pathlib.Path(folder("ir"))
     os.symlink(os.path.realpath(os.path.join(weights, "model.safetensors")), place / "model.safetensors")
     (place / "edited.mlir").write_text(text, encoding="utf-8")
@@ -155,10 +155,8 @@ class Program:
         return execute([self.path, *arguments], **how)
 
     def generate(self, prompts, n, *arguments, env=None):
-        """Greedy ids of each prompt (lists of ids) and its logits, one array [positions, vocabulary] each.
-
-        `n` ids are made per sequence, end tokens notwithstanding.
-        """
+        """Greedy ids of each prompt (lists of ids) and its logits, one array [positions, vocabulary] each. Generates `n` ids per sequence
+        and ignores end tokens."""
         handle, file = tempfile.mkstemp(suffix=".npy", dir=scratch)
         os.close(handle)
         tokens = [a for p in prompts for a in ("--tokens", ",".join(map(str, p)))]
@@ -174,7 +172,7 @@ class Program:
 
 
 def difference(a, b):
-    """max |a - b| / max |b|; infinite where shapes differ or a value is not finite."""
+    """max |a - b| / max |b|; infinite if shapes differ or a value is not finite."""
     if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
         return np.inf
     a, b = a.astype("f8"), b.astype("f8")
@@ -191,7 +189,7 @@ _figures = []
 
 
 def note(case, text):
-    """A measured figure, printed at the end with the test's name."""
+    """Records a measured figure, printed at the end with the test's name."""
     with _lock:
         _figures.append((case.id(), text))
 
@@ -204,14 +202,14 @@ class Case(unittest.TestCase):
     longMessage = True
 
     def close(self, a, b, bound, what):
-        """Asserts that difference(a, b) <= bound; notes it."""
+        """Asserts that difference(a, b) <= bound, and records it."""
         d = difference(a, b)
         note(self, f"{what}: {d:.2e} (bound {bound:.0e})")
         self.assertLessEqual(d, bound, what)
 
 
 def for_each(names, prefix):
-    """Decorates a class: turns the method `prefix`(self, name) into one test per name, of which there must be some."""
+    """Class decorator: turns the method `prefix`(self, name) into a test per name; there must be at least one."""
     names = list(names)
     if not names:
         raise ValueError(f"{prefix}: there is nothing to test")

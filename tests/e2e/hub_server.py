@@ -1,4 +1,4 @@
-"""A server on this machine that speaks the API of the Hugging Face hub, and misbehaves where a test wants it."""
+"""A local server with the API of the Hugging Face hub, which misbehaves on request."""
 
 import hashlib
 import http.server
@@ -35,17 +35,14 @@ class Repository:
 
 
 class Hub:
-    """The hub at `endpoint`, which redirects to another host for large files.
-
-    `requests` are (host, path, headers) in order, `sent` the bytes of bodies of large files by path. `respond(path,
-    headers)` may return a status and headers instead of what is right; `cut(path, start)` says how many bytes of a large
-    file are sent before the connection ends, `pause(path, sent)` may wait.
-    """
+    """The hub at `endpoint`, which redirects to another host for large files. `requests` are (host, path, headers) in order, `sent` the
+    number of bytes of bodies of large files by path. `respond(path, headers)` may return another status and headers; `cut(path, start)`
+    returns the number of bytes of a large file that are sent before the connection is closed, `pause(path, sent)` may wait."""
 
     def __init__(self):
         self.repositories, self.requests, self.sent = {}, [], {}
         self.token = None
-        self.page_size = 3  # so that there are several
+        self.page_size = 3  # so that there are several pages
         self.knows_ranges = True
         self.respond = lambda path, headers: None
         self.listing = lambda entries: entries
@@ -91,7 +88,7 @@ class Hub:
         request.send_response(status)
         for key, value in dict(headers).items():
             request.send_header(key, value)
-        if dict(headers).get("Connection") != "close":  # else the body ends with the connection
+        if dict(headers).get("Connection") != "close":  # otherwise the body ends with the connection
             request.send_header("Content-Length", str(len(body)))
         request.end_headers()
         request.wfile.write(body)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the outlier twin of a model folder: the same function with channels that stand out.
+"""Writes the outlier twin of a model folder: the same function with outlier channels.
 
     outlier_twin.py SOURCE TARGET [--share 0.01] [--factor 64] [--seed 0]
 
-A share of the gains of every norm that feeds products is multiplied by the factor, and the columns of the matrices that
-read it are divided by it; likewise the rows of every `up` and the columns of its `down`. Large models have such channels,
-small ones do not. The factor is a power of two, so that nothing is rounded: the twin's f32 logits are the source's. Only
-gains of Gemma, which are stored less 1, are rounded to f32.
+A share of the gains of every norm before matmuls is multiplied by the factor, and the columns of the following matrices are divided
+by it; likewise the rows of every `up` and the columns of its `down`. Large models have such channels, small ones do not. The factor is
+a power of two, so that nothing is rounded: the twin's f32 logits are equal. Only gains of Gemma, which are stored minus 1, are rounded
+to f32.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import checkpoint
 
 
 def pairs(names):
-    """(tensors whose rows grow, tensors whose columns shrink) for every place of the model."""
+    """(tensors whose rows are multiplied, tensors whose columns are divided), for all places of the model."""
     readers = {}
     for name in names:
         if match := re.fullmatch(r"(model\.layers\.\d+\.)self_attn\.[qkv]_proj\.weight", name):
@@ -35,7 +35,7 @@ def pairs(names):
 
 
 def scaled(tensor, factors):
-    """The tensor times powers of two, in its own type: bits of bf16 come as u2."""
+    """The tensor times powers of two, in its own type: bits of bf16 are u2."""
     if tensor.dtype == np.uint16:
         product = (tensor.astype("u4") << 16).view("<f4") * factors
         return (product.astype("<f4").view("u4") >> 16).astype("<u2")
@@ -43,12 +43,12 @@ def scaled(tensor, factors):
 
 
 def offset_of(config):
-    """What a model adds to the gains of its norms."""
+    """The number that a model adds to the gains of its norms."""
     return 1.0 if config["model_type"].startswith("gemma") else 0.0
 
 
 def add_outliers(tensors, share=0.01, factor=64.0, seed=0, offset=0.0):
-    """Changes the tensors of a folder in place; gains are `offset` more than the tensors of norms."""
+    """Changes the tensors of a folder in place; gains are the norms' tensors plus `offset`."""
     rng = np.random.default_rng(seed)
     found = pairs(tensors)
     if not found:

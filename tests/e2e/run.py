@@ -3,8 +3,8 @@
 
     run.py --mica PATH [--junit FILE] [-j N] [FILTER...]
 
-Runs the tests whose names contain one of the FILTERs (all without). Needs python3 and numpy. Prints each failure
-in full, then what was measured, and at the end a line of counts; exit status 1 when a test failed.
+Runs the tests whose names contain one of the FILTERs (default: all). Needs python3 and numpy. Prints each failure in full, then
+measured figures, and finally a line of counts; exits with 1 if a test failed.
 """
 
 import argparse
@@ -21,7 +21,7 @@ SYSTEM = "/usr/bin/python3"
 try:
     import numpy as _
 except ImportError:
-    # Another python3 than Debian's may come first in PATH, without its packages.
+    # Another python3 than Debian's may come first in PATH and lack the packages.
     if os.path.realpath(sys.executable) == os.path.realpath(SYSTEM) or not os.path.exists(SYSTEM):
         sys.exit("mica: error: numpy is missing; install Debian's package python3-numpy")
     os.execv(SYSTEM, [SYSTEM, *sys.argv])
@@ -39,7 +39,7 @@ def leaves(suite):
 
 
 def run_one(case):
-    """(name, kind, text, seconds) with kind passed, failed or skipped."""
+    """(name, kind, text, seconds) where kind is passed, failed or skipped."""
     result, start = unittest.TestResult(), time.monotonic()
     case.run(result)
     seconds = time.monotonic() - start

@@ -1,4 +1,4 @@
-"""A model whose answers are known: after each token of a script it says the next one."""
+"""A model with known answers: after each token of a script it predicts the next one."""
 
 import json
 import pathlib
@@ -12,8 +12,8 @@ END = 2  # <|im_end|>
 
 
 def scripted(name, template, scripts, special=()):
-    """A model folder. `scripts` maps a special token, which a template ends with, to the tokens that follow it; no token may
-    be in two places, and those of `special` are special ones."""
+    """A model folder. `scripts` maps a special token, with which a template ends, to the tokens that follow it; a token may only occur
+    once, and those of `special` are special tokens."""
     place = pathlib.Path(harness.folder(name)) / name
     tokenizer = json.loads((MODEL / "tokenizer.json").read_text(encoding="utf-8"))
     size = len(tokenizer["model"]["vocab"])
@@ -32,7 +32,7 @@ def scripted(name, template, scripts, special=()):
         values.update(vocab_size=total, tie_word_embeddings=False, num_hidden_layers=1)
 
     def tensors(weights):
-        # A token is a direction of its own; layers add nothing.
+        # Each token is a direction of its own; layers add nothing.
         hidden = weights["model.norm.weight"].shape[0]
         assert len(ids) < hidden
         embedding, head = np.zeros((total, hidden), "f4"), np.zeros((total, hidden), "f4")

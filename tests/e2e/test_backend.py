@@ -1,4 +1,4 @@
-"""The backend is what it claims: generated code and oneDNN on packed weights, nothing else."""
+"""The backend uses generated code and oneDNN on packed weights, and nothing else."""
 
 import collections
 import ctypes
@@ -27,10 +27,10 @@ MOE = {**CONFIG, "model_type": "minimind", "use_moe": True, "n_routed_experts": 
        "intermediate_size": 256}
 HIDDEN, INNER = CONFIG["hidden_size"], CONFIG["intermediate_size"]
 KEYS = HIDDEN // CONFIG["num_attention_heads"] * CONFIG["num_key_value_heads"]
-# Columns of weights that oneDNN multiplies by in a layer, by their K: q/k/v, o, gate and up; down.
+# The numbers of columns of weights in a layer that oneDNN multiplies, by K: q/k/v, o, gate and up; down.
 COLUMNS = {HIDDEN: (HIDDEN + 2 * KEYS) + HIDDEN + 2 * INNER, INNER: HIDDEN}
 ALLOWED = {"memcpy", "memset", "memmove"}
-# Targets whose products of many rows are oneDNN's: tile registers take bf16 where there are some.
+# Targets on which matmuls of many rows use oneDNN: AMX tiles multiply bf16 if available.
 LIBRARY = {"f32": (), "bf16": ("--target", "cooperlake")}
 
 
@@ -41,7 +41,7 @@ def random_model(config, layers, dtype):
 
 
 def symbols_of(path, kind):
-    """Of an object file, those that it leaves undefined or, by `kind`, defines and exports."""
+    """The symbols of an object file that are undefined or, by `kind`, defined and exported."""
     tool = shutil.which("llvm-nm-22") or shutil.which("llvm-nm") or shutil.which("nm")
     lines = execute([tool, *kind, path]).stdout.decode().splitlines()
     return {line.split()[-1] for line in lines if line.strip()}
@@ -58,7 +58,7 @@ def calls(output):
 
 
 def columns_of(executed):
-    """{K: columns of weights that rows of K numbers were multiplied by}, in however many panels."""
+    """{K: columns of weights multiplied by rows of K numbers}, in any number of panels."""
     found = collections.Counter()
     for line in executed:
         _, k, n = map(int, re.search(r",(\d+)x(\d+):\2x(\d+)", line + ",").groups())
@@ -67,8 +67,8 @@ def columns_of(executed):
 
 
 def tag_of(ir):
-    """oneDNN's name for the layout that the IR gives to matrices of weights: panels of columns in blocks along K, of which
-    `depth` neighbors are stored together."""
+    """oneDNN's name for the layout of weights in the IR: panels of columns in blocks along K, in which `depth` consecutive values are
+    stored together."""
     (layout,) = set(re.findall(r"#mica\.packed<columns = (\d+), depth = (\d+), k_block = (\d+)>", ir))
     columns, depth, block = map(int, layout)
     return f"BA{block // depth}a{columns}b" + (f"{depth}a" if depth > 1 else "")
@@ -128,8 +128,8 @@ class Backend(Case):
         self.assertEqual(sorted(chunks[0]), sorted(creations[4]), "the second piece of 512 creates nothing")
 
     def onednn_threads(self, weights):
-        """Above the GEMM threshold rows pass through oneDNN, which may cut its work by the number of threads: not so for these
-        shapes, as no sum over K is split. Equal to the last bit."""
+        """Above the GEMM threshold, oneDNN may split its work by the number of threads; for these shapes it does not split sums over K.
+        Results are bit-identical."""
         harness.needs_cpu(*{"f32": (), "bf16": ("avx512bw", "avx512_bf16")}[weights])
         built = program(random_model(CONFIG, 4, weights), *LIBRARY[weights])
         ids = [int(i) for i in prompt(512).split(",")]
@@ -139,8 +139,8 @@ class Backend(Case):
                             f"{threads} threads: {harness.difference(rows[threads], rows[1]):.1e}")
 
     def tiles_512(self, weights):
-        """Tile registers take any number of rows of bf16, without oneDNN, which multiplies many rows by blocks that were expanded:
-        equal to the last bit for any piece of a prompt and any number of threads."""
+        """AMX tiles compute any number of bf16 rows without oneDNN, which multiplies many rows by expanded blocks: results are
+        bit-identical for any chunks of a prompt and any number of threads."""
         harness.needs_cpu("amx_tile", "amx_bf16", "amx_int8")
         built = program(random_model(CONFIG, 2, "bf16"), "--weights", weights)
         log = built.run("--tokens", prompt(512), "-n", 4, "--temperature", 0, "--print-tokens",
@@ -154,7 +154,7 @@ class Backend(Case):
             self.assertTrue(np.array_equal(built.generate([ids], 1, "--threads", threads)[1][0], rows), threads)
 
     def test_no_cache_is_copied(self):
-        """No copy and no allocation in stage loops."""
+        """Stage loops contains no copy and no allocation."""
         for name in ("llama-gqa", "minimind2-moe", "minimind3-dense"):
             text = harness.emit(two_layers(name), "loops")
             self.assertIn("func.func", text)
@@ -165,7 +165,7 @@ class Backend(Case):
 @harness.for_each(("f32", "bf16"), "bytes_per_decode_step")
 class Writes(Case):
     def step(self, folder, weights, depths):
-        """What decode steps at these depths write, called through the object's own interface."""
+        """The writes of decode steps at these depths, called through the object's own interface."""
         compiler = next((c for c in ("clang-22", "clang", "cc") if shutil.which(c)), None)
         if not compiler:
             self.skipTest("needs a C compiler, none of clang-22, clang and cc is there")
@@ -184,8 +184,8 @@ class Writes(Case):
         return {int(k): v for k, v in json.loads(done.stdout).items()}, manifest
 
     def bytes_per_decode_step(self, weights):
-        """What a step writes does not grow with its depth: in the caches one position, in scratch memory as much as ever
-        and a softmax for each chunk of positions, of which there are at most 16."""
+        """The bytes written by a step do not grow with its depth: one position in the caches, and in scratch memory a constant plus a
+        softmax state for each chunk of positions, of which there are at most 16."""
         config = {**CONFIG, "hidden_size": 128, "intermediate_size": 256, "num_attention_heads": 4, "vocab_size": 256}
         for name, folder in (("llama", random_model(config, 3, weights)),
                              ("moe", random_model({**MOE, **{k: config[k] for k in (
@@ -218,8 +218,8 @@ def text_size(path):
 
 class Depth(Case):
     def test_code_does_not_grow_with_layers(self):
-        """Size is bounded here; times are printed only: those of the stages in which code is made (llvm, ll, obj), which
-        do not depend on depth, and those of the stages before, which hold a symbol per weight and a call per layer."""
+        """Code size is tested; times are only printed: those of the stages that produce code (llvm, ll, obj), which do not depend on the
+        number of layers, and those of earlier stages, which have a symbol per weight and a call per layer."""
         config = {**CONFIG, "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4, "vocab_size": 256}
         for weights in ("f32", "bf16"):
             sizes, seconds, before = {}, {}, {}
@@ -233,19 +233,19 @@ class Depth(Case):
             self.assertGreater(sizes[8], 1000)
             self.assertLess(abs(sizes[64] / sizes[8] - 1), 0.1)
 
-    def test_kinds_of_layers_that_take_turns_do_not_grow_either(self):
-        """One layer in `period` reaches back further than its neighbors."""
+    def test_alternating_layer_types_do_not_grow_either(self):
+        """One layer in `period` has a larger window than its neighbors."""
         for name, period in (("gemma2", 2), ("gemma3-text", 6), ("gpt-oss", 2)):
             self.kinds(name, *([i % period == period - 1 for i in range(n * period)] for n in (4, 16)))
 
-    def test_kinds_of_layers_in_no_order_do_not_grow_either(self):
-        """Each layer reaches back further than its neighbors or not, by chance."""
+    def test_irregular_layer_types_do_not_grow_either(self):
+        """Layers have a larger window than their neighbors at random."""
         chance = np.random.default_rng(0).random(64) < 0.5
         for name in ("gemma2", "gpt-oss"):
             self.kinds(name, chance[:16], chance)
 
     def kinds(self, name, *layers):
-        """Few and many layers of two kinds."""
+        """Few and many layers of two types."""
         sizes = []
         for full in layers:
             place = harness.folder(f"kinds-{name}-{len(full)}")
@@ -267,7 +267,7 @@ class Depth(Case):
 @harness.for_each(("bf16", "int8", "int4"), "only_chosen_experts")
 class Memory(Case):
     def test_peak_does_not_grow_with_the_model(self):
-        """Ten times the weights, in more layers and in one matrix that is larger than the whole small model."""
+        """Ten times the weights, in more layers and in a matrix that is larger than the whole small model."""
         peaks, sizes = {}, {}
         for name, layers, vocab in (("small", 1, 2048), ("large", 5, 96000)):
             place = harness.folder(name)
@@ -285,7 +285,7 @@ class Memory(Case):
         self.assertLess(peaks["large"], 1e9)
 
     def test_mapped_input_is_dropped(self):
-        """Of a model in many tensors a few are mapped at once, also where weights are looked at before they are packed."""
+        """In a model with many tensors only a few are mapped at once, even if weights are read before they are packed."""
         sizes, peaks = {}, {}
         for layers in (1, 8):
             place = harness.folder("mapped")
@@ -306,7 +306,7 @@ class Memory(Case):
             self.assertLess(more, 0.2 * (sizes[8] - sizes[1]), weights)
 
     def test_all_cores_pack(self):
-        """As many threads as a program computes with, by the processors that the process may use."""
+        """Packing uses as many threads as computing, limited by the processors available to the process."""
         compiled = program(harness.BUNDLED / "minimind-dense")
         place = harness.folder("packed")
         for allowed in ({min(os.sched_getaffinity(0))}, os.sched_getaffinity(0)):
@@ -324,9 +324,9 @@ class Memory(Case):
                 self.assertEqual(one.read(), other.read())
 
     def touched(self, compiled, requests):
-        """How many bytes of the weights a process has read after each request, a list of ids; they go to one sequence."""
+        """The number of bytes of weights that a process has read after each request, a list of ids; all belong to one sequence."""
         info, counts = json.loads(compiled.run("info", "--json").stdout), []
-        # What is in no cache of the system comes in pieces of a huge page at most.
+        # Data that is not in the page cache is read in pieces of at most a huge page.
         with open(compiled.path, "rb") as file:
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -342,8 +342,8 @@ class Memory(Case):
         return counts
 
     def only_chosen_experts(self, weights):
-        """Experts that no row chooses are not read. Of eight the gate takes the second or the last: its rows are zero but
-        for these two, each the other's negative, so that one of them is above zero."""
+        """Experts that no row chooses are not read. Of eight experts the gate chooses the second or the last: its rows are zero except for
+        these two, one of which is the negative of the other, so that one of the scores is positive."""
         config = {**MOE, "n_routed_experts": 8, "num_experts_per_tok": 1, "n_shared_experts": 0,
                   "intermediate_size": {"bf16": 8192, "int8": 16384, "int4": 32768}[weights]}
         plain, place = random_model(config, 2, "bf16"), os.path.join(harness.folder("gates"), "gates")
@@ -365,7 +365,7 @@ class Memory(Case):
         rest = sum(size for _, _, size in stored) - 2 * 8 * expert
 
         def most(choices):
-            """Bytes of the huge pages that have a part of these experts of the layers, or of what is no expert."""
+            """Bytes of the huge pages that contain a part of these experts of the layers, or of weights outside of experts."""
             parts = [(begin, size) for name, begin, size in stored if ".experts." not in name]
             for layer, chosen in enumerate(choices):
                 parts += [(begin + number * size // 8, size // 8) for name, begin, size in stacks
@@ -377,14 +377,14 @@ class Memory(Case):
         steps = self.touched(program(place, "--weights", weights), [[i] for i in ids[:32]] + [ids])
         note(self, f"{weights}: 16 experts of {expert / 1e6:.1f} MB and {rest / 1e6:.1f} MB of others; {steps[0] / 1e6:.1f} MB "
                    f"are read by the first id, {steps[-2] / 1e6:.1f} by 32 ids, {steps[-1] / 1e6:.1f} with a prompt")
-        # One or both of each layer, and what shares a huge page with them.
+        # One or both experts of each layer, and weights that share a huge page with them.
         one, both = max(most([[a], [b]]) for a in (1, 7) for b in (1, 7)), most([[1, 7], [1, 7]])
         for read, least, bound in ((steps[0], 2, one), (steps[-2], 2, both), (steps[-1], 4, both)):
             self.assertGreaterEqual(read, least * expert)
             self.assertLessEqual(read, bound)
         for chosen, bound in ((2, one), (4, both)):
             self.assertLess(bound, (chosen + 2) * expert, "one more of each layer would be seen")
-        # A gate of random numbers takes many of them.
+        # A random gate chooses many of them.
         self.assertGreater(self.touched(program(plain, "--weights", weights), [ids])[0], 8 * expert)
 
     def test_a_program_is_its_weights_and_little_more(self):
@@ -419,15 +419,15 @@ class Memory(Case):
         large = execute([*command, "--huge-pages"])
         self.assertEqual(large.stdout, mapped.stdout)
         self.assertIn(large.stderr.decode().removeprefix("mica: "), ("", note))
-        # Where the process may have none at all, this is said.
+        # If the process cannot get huge pages at all, the test says so.
         prctl = ctypes.CDLL(None).prctl
         refused = subprocess.run([*command, "--huge-pages"], capture_output=True, check=True,
                                  preexec_fn=lambda: prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0))
         self.assertEqual((refused.stdout, refused.stderr.decode().removeprefix("mica: ")), (mapped.stdout, note))
 
     def test_running_takes_weights_caches_and_little_more(self):
-        """The peak of all that is resident, the pages of the program's file that were read among it: one prompt in
-        pieces of 512, then single ids."""
+        """The peak of resident memory, including the pages of the program's file that were read: a prompt in chunks of 512, then single
+        ids."""
         for weights in ("f32", "bf16", "int8", "int4"):
             compiled = program(harness.BUNDLED / "minimind-moe", "--weights", weights)
             info = json.loads(compiled.run("info", "--json").stdout)
@@ -450,7 +450,7 @@ class Memory(Case):
             self.assertLess(rest, 64e6)
 
     def test_many_sequences_take_no_more(self):
-        """Logits of 256 sequences at once would be 128 MB; as much again would be what their choices are made in."""
+        """The logits of 256 sequences at once would take 128 MB, and the sampler's copy as much again."""
         built = program(random_model({**CONFIG, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 1,
                                       "vocab_size": 128000}, 1, "bf16"), "--max-seq", 64)
         info = json.loads(built.run("info", "--json").stdout)

@@ -1,4 +1,4 @@
-"""The bundled models: the authors' code's logits and ids, and what they were trained for."""
+"""The bundled models: logits and ids of the authors' code, and the tasks that they were trained for."""
 
 import json
 
@@ -30,7 +30,7 @@ def heldout(name):
 @harness.for_each(NAMES, "pieces_with_cache_int8")
 class Bundled(Case):
     def f32(self, name):
-        """f32 arithmetic on the bf16 checkpoint is what the goldens were computed in."""
+        """f32 arithmetic on the bf16 checkpoint, as in the goldens."""
         built = program(BUNDLED / name, "--weights", "f32")
         for run in golden(name)["runs"]:
             expected = np.load(BUNDLED / name / run["logits"])
@@ -39,7 +39,7 @@ class Bundled(Case):
             self.close(rows[0][:len(expected)], expected, 1e-5, f"logits of {run['text']!r}")
 
     def bf16(self, name):
-        """The checkpoint's own precision. Most prompts keep their greedy ids: margins may be smaller than rounding."""
+        """The checkpoint's own precision. Most prompts have the same greedy ids: margins may be smaller than rounding errors."""
         built, runs = program(BUNDLED / name), golden(name)["runs"]
         for run in runs:
             expected = np.load(BUNDLED / name / run["logits"])
@@ -50,7 +50,7 @@ class Bundled(Case):
             self.same_top(rows[0], expected)
 
     def same_top(self, got, expected):
-        """The same top token wherever the golden's margin exceeds four times the error (rms)."""
+        """The same top token if the golden's margin exceeds four times the error (rms)."""
         error = np.sqrt(((got.astype("f8") - expected) ** 2).mean())
         best = np.sort(expected, axis=1)[:, -2:]
         clear = best[:, 1] - best[:, 0] > 4 * error
@@ -83,7 +83,7 @@ class Bundled(Case):
         self.accuracy(name, "--kv", "int8")
 
     def text(self, name):
-        """From text to text, with the model's own end token and tokenizer: 3 of each kind of task."""
+        """From text to text, with the model's own end token and tokenizer: 3 tasks of each kind."""
         built, tasks, kinds = program(BUNDLED / name), heldout(name), {}
         for task in tasks:
             kinds.setdefault(task["kind"], []).append(task)
@@ -97,7 +97,7 @@ class Bundled(Case):
         self.assertGreaterEqual(right, len(chosen) - 1)
 
     def prefill_equals_steps_across_kernels(self, name):
-        """Many rows go to oneDNN, few to generated kernels: the logits agree."""
+        """Many rows use oneDNN, few use generated kernels: their logits agree."""
         harness.needs_cpu("avx512bw")
         built = program(BUNDLED / name, "--weights", "f32")
         prompt = [i for t in heldout(name)[:12] for i in t["prompt_ids"] + t["answer_ids"]][:200]
@@ -118,8 +118,8 @@ class Bundled(Case):
             self.close(batch[i], row[0], 1e-5, f"sequence {i} of a batch")
 
     def pieces_with_cache_int8(self, name):
-        """Sums in another order may move a number over the boundary between two integers, one step of its head's scale;
-        nothing else may differ. Pieces of few rows are the same to the last bit, also in a batch."""
+        """Sums in another order may move a number across the boundary between two integers, one step of its head's scale; nothing else may
+        differ. Chunks of few rows are bit-identical, also in a batch."""
         built = program(BUNDLED / name, "--weights", "f32", "--kv", "int8")
         prompt = [i for t in heldout(name)[:12] for i in t["prompt_ids"] + t["answer_ids"]][:200]
         _, whole = built.generate([prompt], 1)

@@ -1,4 +1,4 @@
-"""mica compile --calibrate and --imatrix: errors of quantized weights follow the activations that they meet."""
+"""mica compile --calibrate and --imatrix: the quantization error of weights is minimized for their activations."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ def compile_failing(*arguments):
 
 
 def imatrix(entries):
-    """A GGUF file as llama-imatrix writes it: name -> mean squares of one matrix."""
+    """A GGUF file as written by llama-imatrix: name -> mean squares of one matrix."""
     def text(value):
         return struct.pack("<Q", len(value)) + value.encode()
 
@@ -35,7 +35,7 @@ def imatrix(entries):
     return path
 
 
-#: The matrices of a layer of minimind-dense as GGUF files call them, and their columns.
+#: The matrices of a layer of minimind-dense by their names in GGUF files, and their columns.
 MATRICES = {"attn_q": 256, "attn_k": 256, "attn_v": 256, "attn_output": 512, "ffn_gate": 256, "ffn_up": 256, "ffn_down": 512}
 
 
@@ -47,7 +47,7 @@ class Calibrate(Case):
                                 "--reference", reference.path, "--as-decode")["kl"]["mean"]
 
     def test_int4_is_closer_to_f32(self):
-        """On text that it was not calibrated on, by more than a twentieth."""
+        """On another text than the one for calibration, by more than a twentieth."""
         rest = file_of(bundled_text()[6000:])
         for name in ("minimind-dense", "minimind-moe"):
             plain, calibrated = self.divergence(name), self.divergence(name, "--calibrate", rest)
@@ -66,7 +66,7 @@ class Calibrate(Case):
         self.assertEqual(*files)
 
     def test_imatrix_of_one_tensor(self):
-        """What weighs alike in all tensors but one changes that one alone; a tensor of another width is refused."""
+        """Statistics that are uniform for all tensors but one only change that one; a tensor of another width is rejected."""
         columns = 512
         known = {"blk.0.attn_output.weight": [1 + 1000 * (i % 2) for i in range(columns)]}
         path = imatrix(known)
@@ -76,16 +76,16 @@ class Calibrate(Case):
         status, error = compile_failing(BUNDLED / "minimind-dense", "--weights", "int4", "--imatrix", other)
         *_, refusal = error.splitlines()
         self.assertEqual(status, 1, error)
-        self.assertIn(f"has 512 columns, but the statistics in {other} are for 2; give those of this model", refusal)
+        self.assertIn(f"has 512 columns, but the statistics in {other} are for 2; use those of this model", refusal)
 
     def said(self, *options):
-        """What compiling the bundled model says."""
+        """The messages of compiling the bundled model."""
         done = harness.execute([harness.mica, "compile", BUNDLED / "minimind-dense", "--weights", "int4", *options,
                                 "-o", harness.folder("calibrate-said") + "/out"])
         return done.stderr.decode()
 
     def test_imatrix_of_few_and_of_most_matrices(self):
-        """Of few, one without statistics is named."""
+        """With statistics of few matrices, one without statistics is named."""
         model = BUNDLED / "minimind-dense"
         widths = {f"blk.{layer}.{name}.weight": width for layer in range(3) for name, width in MATRICES.items()}
         complete = {name: [1.0 + i % 3 for i in range(width)] for name, width in widths.items()}
@@ -101,11 +101,11 @@ class Calibrate(Case):
         """Few ids are used, and a warning says how many."""
         short, enough = file_of("ab"), file_of(bundled_text())
         self.assertRegex(self.said("--calibrate", short),
-                         re.escape(f"warning: {short}: statistics cover only ") + "[23] tokens; give a text of at least 1024")
+                         re.escape(f"warning: {short}: statistics cover only ") + "[23] tokens; use a text of at least 1024")
         self.assertNotIn("ids only", self.said("--calibrate", enough))
 
     def test_an_interrupted_calibration_leaves_nothing(self):
-        """Neither the program that computes the text, nor its statistics, nor a process that still computes."""
+        """No program, statistics or process remains."""
         scratch, text = harness.folder("calibrate-interrupted"), file_of(bundled_text() * 4)
         for number in (signal.SIGINT, signal.SIGTERM):
             process = subprocess.Popen([harness.mica, "compile", BUNDLED / "minimind-dense", "--weights", "int4", "--calibrate", text,
@@ -130,20 +130,20 @@ class Calibrate(Case):
         experts = imatrix({"blk.0.ffn_gate_exps.weight": [1, 2, 3]})
         for status, arguments, words in (
                 (1, (BUNDLED / "minimind-moe", "--weights", "int4", "--imatrix", experts),
-                 f'{experts}: has 3 numbers for 4 matrices ("blk.0.ffn_gate_exps.weight"); give the statistics of this model'),
+                 f'{experts}: has 3 numbers for 4 matrices ("blk.0.ffn_gate_exps.weight"); use the statistics of this model'),
                 (2, (model, "--calibrate", text), "--calibrate needs --weights int8 or int4"),
                 (2, (model, "--weights", "bf16", "--imatrix", foreign), "--imatrix needs --weights int8 or int4"),
                 (2, (model, "--weights", "int4", "--calibrate", text, "--emit", "obj"), "--calibrate needs --emit exe"),
                 (1, (model, "--weights", "int4", "--calibrate", "/nowhere"), "/nowhere"),
-                (1, (model, "--weights", "int4", "--calibrate", short), f"{short}: has 1 ids; give a longer text"),
+                (1, (model, "--weights", "int4", "--calibrate", short), f"{short}: has 1 ids; use a longer text"),
                 (1, (model, "--weights", "int4", "--calibrate", emptied), "is a directory where a file is expected; name a file"),
                 (1, (model, "--weights", "int4", "--imatrix", emptied), "is a directory where a file is expected; name a file"),
                 (1, (emptied, "--weights", "int4", "--calibrate", text),
-                 f"{emptied}: has no tokenizer, which --calibrate needs; put tokenizer.json into the folder, or give --imatrix"),
+                 f"{emptied}: has no tokenizer, which --calibrate needs; put tokenizer.json into the folder, or use --imatrix"),
                 (1, (model, "--weights", "int4", "--imatrix", text), "is not a llama-imatrix file"),
-                (1, (model, "--weights", "int4", "--imatrix", foreign), f"{foreign}: has no statistics for any matrix of {model}; give those of this model"),
+                (1, (model, "--weights", "int4", "--imatrix", foreign), f"{foreign}: has no statistics for any matrix of {model}; use those of this model"),
                 (1, (written, "--weights", "int4", "--imatrix", foreign), f"{written}: has no mapping of tensor names to those of GGUF files; "
-                                                                         "give --calibrate, or the folder or GGUF file that it came from")):
+                                                                         "use --calibrate, or the folder or GGUF file that it came from")):
             code, error = compile_failing(*arguments)
             self.assertEqual((code, error.count("\n")), (status, 1), error)
             self.assertTrue(error.startswith("mica: error: "), error)

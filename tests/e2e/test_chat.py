@@ -1,4 +1,4 @@
-"""`PROGRAM chat` and --chat: templates, the cache over turns, terminals."""
+"""`PROGRAM chat` and --chat: templates, the cache across turns, terminals."""
 
 import fcntl
 import json
@@ -20,7 +20,7 @@ LONG = 60000
 
 
 def changed(name, template=None, **config):
-    """A copy of the bundled model with another template, without one (None), or with other keys of its tokenizer's config."""
+    """A copy of the bundled model with another template, without one (None), or with other keys in its tokenizer's config."""
     path = pathlib.Path(harness.folder(name)) / name
     shutil.copytree(MODEL, path)
     (path / "chat_template.jinja").unlink()
@@ -43,7 +43,7 @@ class Terminal:
         os.close(child)
 
     def more(self, end, text):
-        """Reads on, for `text` before the time `end`."""
+        """Reads further output, waiting for `text` until the time `end`."""
         left = end - time.monotonic()
         if left <= 0 or not select.select([self.fd], [], [], left)[0]:
             raise AssertionError(f"{text!r} does not come, but {self.screen!r}")
@@ -53,11 +53,11 @@ class Terminal:
             piece = b""
         if not piece:
             raise AssertionError(f"the program ended before {text!r}: {self.screen!r}")
-        # What asks a terminal to mark pasted text moves nothing on it.
+        # Requesting marks around pasted text has no visible effect on the terminal.
         self.screen = re.sub(rb"\x1b\[\?2004[hl]", b"", self.screen + piece)
 
     def read_until(self, text, seconds=20):
-        """What is written up to `text`, with it."""
+        """The output up to `text`, inclusive."""
         end = time.monotonic() + seconds
         while text not in self.screen:
             self.more(end, text)
@@ -65,20 +65,20 @@ class Terminal:
         return head
 
     def prompt(self, mark=b"> "):
-        """What comes up to the prompt; the editor takes the terminal over just after it."""
+        """The output up to the prompt; the editor takes over the terminal just after it."""
         head, end = self.read_until(mark), time.monotonic() + 20
         while termios.tcgetattr(self.fd)[3] & termios.ICANON and time.monotonic() < end:
             time.sleep(0.01)
         return head
 
     def some(self):
-        """Waits for anything at all."""
+        """Waits for any output."""
         end = time.monotonic() + 20
         while not self.screen:
             self.more(end, "anything")
 
     def silence(self, seconds):
-        """Waits until nothing has come for so long."""
+        """Waits until there has been no output for that long."""
         while select.select([self.fd], [], [], seconds)[0]:
             self.screen += os.read(self.fd, 4096)
 
@@ -127,7 +127,7 @@ class Chat(Case):
         self.assertEqual(self.built.run(prompt, "--temp", 0).stdout, b" 42\n")
         self.assertEqual(self.built.run("--temp", 0, stdin=prompt.encode() + b"\n").stdout, b" 42\n")
         self.assertEqual(self.built.run("27 + 15", "--chat", "--temp", 0, "-n", 8).stdout, b" 42\n")
-        # Nothing on stdin, or what another prompt leaves there, is no prompt.
+        # An empty stdin, or the unread rest of another prompt's input, is not a prompt.
         nothing = self.built.run("--temp", 0, "-n", 4).stdout
         self.assertEqual(self.built.run("--temp", 0, "-n", 4, stdin=b"").stdout, nothing)
         self.assertEqual(self.built.run("-p", prompt, "--temp", 0, stdin=b"1 + 1").stdout, b" 42\n")
@@ -158,11 +158,19 @@ class Chat(Case):
                 plain.read_until(b"mica: error: ")
                 self.assertEqual(plain.close(), 2)
 
+    def test_diagnostics_of_mica_opt_have_no_colors_on_request(self):
+        file = pathlib.Path(harness.folder("colors")) / "bad.mlir"
+        file.write_text("bad")
+        for value, error in (("", b"\x1b[0;1;31merror: "), ("1", b"bad.mlir:1:1: error: ")):
+            terminal = Terminal([pathlib.Path(harness.mica).parent / "mica-opt", file], env={"NO_COLOR": value})
+            terminal.read_until(error)
+            self.assertEqual(terminal.close(), 1)
+
     def test_the_cache_is_reused_and_nothing_else_changes(self):
-        """Each turn feeds what is new; the answers are those to the whole conversation fed at once."""
+        """Each turn only computes the new tokens; answers equal those to the whole conversation computed at once."""
         turns = self.answers("27 + 15\n1 + 2\nsort c a b\n")
         for before, after in zip(turns, turns[1:]):
-            # All that the turn before had fed: its prompt and its answer but the end token.
+            # Everything that the previous turn computed: its prompt and its answer except for the end token.
             self.assertEqual(after["cached_tokens"], before["prompt_tokens"] + before["tokens"] - 1)
             self.assertGreater(after["prompt_tokens"], after["cached_tokens"])
         self.assertEqual(turns[0]["cached_tokens"], 0)
@@ -179,7 +187,7 @@ class Chat(Case):
     def test_reset(self):
         turns = self.answers("27 + 15\n/reset\n27 + 15\n")
         self.assertEqual(turns[0]["content"], turns[1]["content"])
-        # Only the last position of the same prompt has to be fed for its logits.
+        # Only the last position of the same prompt is computed again, for its logits.
         self.assertEqual(turns[1]["cached_tokens"], turns[1]["prompt_tokens"] - 1)
 
     def test_commands(self):
@@ -195,7 +203,7 @@ class Chat(Case):
             self.assertRegex(shown, f"(?m)^{line}$")
         self.assertEqual(done.stdout, b" \n")
         self.assertIn("the answer was cut off after 1 tokens", shown)
-        # What is wrong changes nothing, and is an error of a pipe.
+        # An invalid setting changes nothing, and is an error in a pipe.
         for line, words in (("/set temprature 1", "there is no setting 'temprature'; did you mean 'temperature'?"),
                             ("/set temperature hot", "--temperature: 'hot' is not a number from 0"),
                             ("/set temperature", "/set needs a value: /set temperature VALUE"),
@@ -256,7 +264,7 @@ class Chat(Case):
         self.refused(2, ["--chat-template", path, "-p", "c"], "--chat-template needs --chat or --batch")
 
     def test_a_context_that_fills(self):
-        """The user is told before; then the oldest turns are dropped, or what is said is refused."""
+        """The user is warned before; then the oldest turns are dropped, or the message is rejected."""
         letter = json.loads((MODEL / "tokenizer.json").read_text())["model"]["vocab"]["Q"]
         built = program(changed("endless-memory", "{% for m in messages %}{{ m.content }};{% endfor %}"), "--max-seq", "64")
         always = [f"--logit-bias={letter}=1e9", "-n", "3", "--json"]
@@ -270,14 +278,14 @@ class Chat(Case):
         turns = self.answers(20 * "a\n", "--context-shift", *always[:-1], built=built)
         self.assertEqual([turn["tokens"] for turn in turns], 20 * [3])
         self.assertGreater(sum(turn["dropped_turns"] for turn in turns), 5)
-        # An answer that fills the context continues after fewer turns.
+        # An answer that fills the context continues after turns were dropped.
         first, second = self.answers("/set n 20\na\n/set n 200\nb\n", "--context-shift", *always[:1], built=built)
         self.assertEqual((first["dropped_turns"], second["dropped_turns"], second["finish"]), (0, 1, "context"))
         self.assertGreater(second["tokens"], 50)
         self.assertEqual(second["content"], "Q" * second["tokens"])
 
     def test_the_template_names_the_end_of_a_turn(self):
-        """An end token that generation_config.json does not know."""
+        """An end token that is not in generation_config.json."""
         path = changed("ends", (MODEL / "chat_template.jinja").read_text())
         file = path / "generation_config.json"
         file.write_text(json.dumps(json.loads(file.read_text()) | {"eos_token_id": 0}))
@@ -292,7 +300,7 @@ class Chat(Case):
         longer, shorter = (self.answers("c\n", "-n", "1", *words, built=built)[0]["prompt_tokens"]
                            for words in (("--system", "a b"), ()))
         self.assertGreater(longer, shorter)
-        # Tools reach the same template.
+        # Tools are passed to the same template.
         tools = pathlib.Path(harness.folder("tools")) / "tools.json"
         tools.write_text('[ {"name": "f"} ]')
         ids = [json.loads(built.run("-n", 0, "--json", *words).stdout)["sequences"][0]["prompt_tokens"]
@@ -335,7 +343,7 @@ class Chat(Case):
         requests.write_text("".join(json.dumps({"messages": talk} | more) + "\n" for more in ({"tools": [{"name": "f"}]}, {})))
         lengths = [json.loads(line)["prompt_tokens"] for line in built.run("-f", requests, "--batch", 2, "-n", 0).stdout.splitlines()]
         self.assertEqual(lengths, [len(ids[2]), len(ids[0])])
-        # The same as a list of the tokenizer's config, with a template for tools that has no place for them, and one that cannot run.
+        # The same as a list in the tokenizer's config, with a template for tools that ignores them, and one that cannot be run.
         for text, words in ((general, "the chat template does not support tools; leave them out"),
                             ("{% include 'x' %}", "the chat template for tools cannot be run (line 1: the tag 'include' is not supported here); "
                                                   "leave them out")):
@@ -349,7 +357,7 @@ class Chat(Case):
         template = "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}"
         built = program(changed("results", template))
         turns = self.answers('c\n/tool {"sum": 42}\n"""\n/tool a\nb\n"""\n', "-n", "1", built=built)
-        # What the conversation has become is what the template makes of it: the same ids as of that text.
+        # The rest of the conversation is rendered by the template: the same ids as for that text.
         said = f"user=c;assistant={turns[0]['content']};tool={{\"sum\": 42}};assistant={turns[1]['content']};tool=a\nb;"
         ids = json.loads(built.run("-n", 0, "--json", "-p", said).stdout)["sequences"][0]["prompt_tokens"]
         self.assertEqual((len(turns), turns[2]["prompt_tokens"]), (3, len(ids)))
@@ -379,14 +387,14 @@ class Chat(Case):
                                ({"messages": talk, "prompt": "x"}, 'one of "prompt", "tokens" and "messages" is expected')):
             path.write_text(json.dumps(request))
             self.refused(1, ["-f", path, "--batch", "1"], words, built=built)
-        # Requests, and texts to continue, may come from a pipe.
+        # Requests, and texts to continue, may be piped.
         lines = json.dumps({"messages": talk}).encode() + b"\n"
         path.write_bytes(lines)
         options = ("--batch", 1, "-n", 2, "--seed", 3)
         self.assertEqual(built.run("-f", "-", *options, stdin=lines).stdout, built.run("-f", path, *options).stdout)
         self.assertEqual(built.run("-f", "-", "-n", 2, "--temperature", 0, stdin=b"27").stdout,
                          built.run("-p", "27", "-n", 2, "--temperature", 0).stdout)
-        # With --chat a prompt is a user's turn, after what --system and --tools say.
+        # With --chat, a prompt is a user's turn, after those of --system and --tools.
         tools = path.with_name("tools.json")
         tools.write_text('[{"name": "shared"}]')
         path.write_text("".join(json.dumps({"prompt": "1 + 1"} | more) + "\n" for more in ({}, {"tools": [{"name": "own"}]}, {})))
@@ -407,7 +415,7 @@ class Chat(Case):
         path.write_text('{"messages": [{"role": "user", "content": "27 + 15"}], "tools": [{"name": "f"}]}')
         self.refused(1, ["-f", path, "--batch", "1"], "the chat template does not support tools; leave them out")
         self.refused(1, ["-f", path, "--batch", "1"], "the model has no chat template", built=program(changed("batch-none")))
-        # The template's end of a turn ends the text, although generation_config.json does not know it.
+        # The template's end of a turn ends the text, although generation_config.json does not contain it.
         own = changed("batch-ends", (MODEL / "chat_template.jinja").read_text())
         file = own / "generation_config.json"
         file.write_text(json.dumps(json.loads(file.read_text()) | {"eos_token_id": 0}))
@@ -416,7 +424,7 @@ class Chat(Case):
         self.assertEqual((result["text"].strip(), result["finish"]), ("42", "stop"))
 
     def test_a_template_that_refuses_answers_is_an_error(self):
-        """What ends a turn is not known then. One that wants the last word to be the user's is asked with one more turn."""
+        """The end of a turn is unknown then. If the last turn must be the user's, another one is appended."""
         deaf = "{% for m in messages %}{% if m.role != 'user' %}{{ raise_exception('users only') }}{% endif %}{{ m.content }}{% endfor %}"
         built = program(changed("users", deaf))
         for words in (["chat"], ["--chat", "-p", "x"]):
@@ -492,11 +500,11 @@ class Chat(Case):
         terminal.write(b"a b\r")
         terminal.prompt()
         terminal.write(b"\x04")
-        terminal.read_until(b"\r\n")  # the shell's prompt begins a line
+        terminal.read_until(b"\r\n")  # the shell's prompt is at the beginning of a line
         self.assertEqual(terminal.close(), 0)
 
     def test_no_text_ends_its_turn(self):
-        """Special tokens come from the template alone, unless somebody asks for others."""
+        """Special tokens come only from the template, unless requested otherwise."""
         template = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
                     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
         built = program(changed("chatml", template))
@@ -510,8 +518,8 @@ class Chat(Case):
         self.assertEqual(marks("--special"), [1, 2, 1, 2, 1])
 
     def test_role_tokens_need_not_be_special(self):
-        """Where a vocabulary calls what its template writes ordinary, no text becomes it all the same; other added tokens
-        are recognized in text."""
+        """If the tokens of a template are ordinary in a vocabulary, text is still not encoded as them; other added tokens are recognized in
+        text."""
         model = changed("unmarked", "{% for m in messages %}<\uff5cUser\uff5c>{{ m.content }}{% endfor %}<\uff5cAssistant\uff5c>",
                         added_tokens_decoder={}, bos_token="<|endoftext|>", eos_token="<|endoftext|>")
         path = model / "tokenizer.json"
@@ -522,7 +530,7 @@ class Chat(Case):
             del vocabulary[token["content"]]
             vocabulary[name] = token["id"]
             token.update(content=name, special=token["id"] == 0)
-        # A piece that no merge makes becomes an added token that the template does not write.
+        # A piece that no merge produces becomes an added token that is not part of the template.
         (last,) = (piece for piece, i in vocabulary.items() if i == 511)
         del vocabulary[last]
         vocabulary[names[3]] = 511
@@ -540,8 +548,8 @@ class Chat(Case):
         self.assertEqual(marks(), [1, 511, 2])
         self.assertEqual(marks("--special"), [1, 0, 1, 2, 511, 2])
 
-    def test_what_is_pasted_is_one_turn(self):
-        """With its lines and tabs, and without keys; a turn that is not ended can be abandoned."""
+    def test_pasted_text_is_one_turn(self):
+        """With its lines and tabs, and without interpreting keys; an unfinished turn can be abandoned."""
         path = pathlib.Path(harness.folder("pasted")) / "turns"
         terminal = Terminal([self.built.path, "chat", "--temperature", "0", "-n", "1", "--history", path])
         terminal.prompt()
@@ -559,7 +567,7 @@ class Chat(Case):
         self.assertEqual(path.read_text(encoding="utf-8"), "say sort c\\na\tb[2J\u00e9!\na\tb\n")
 
     def test_interrupt_stops_the_answer_only(self):
-        """A model that does not stop by itself, and would continue for minutes, ends at once and hears what comes next."""
+        """A model that does not stop by itself, and would continue for minutes, stops immediately and processes the next message."""
         path = changed("talker", "{{ messages[-1].content }}", eos_token="<|endoftext|>")
         for name, words in (("config.json", {"max_position_embeddings": LONG}), ("generation_config.json", {"eos_token_id": 0})):
             file = path / name
@@ -581,14 +589,15 @@ class Chat(Case):
         self.assertEqual(terminal.close(), 0)
 
     def spoken(self, terminal, turn):
-        """Says `turn` and returns what -v counts: tokens of the conversation, those from the cache, those of the answer."""
+        """Sends `turn` and returns the counts of -v: tokens of the conversation, cached tokens, tokens of the answer."""
         terminal.write(turn + b"\r")
         counts = re.search(rb"note: prompt: (\d+) tokens, (\d+) of them cached, in [\d.]+ s; answer: (\d+) tokens in",
                            terminal.prompt())
         return [int(count) for count in counts.groups()]
 
     def test_a_conversation_on_a_terminal(self):
-        """Over turns only what is new is fed, whether an answer ended by itself or was stopped: it stays said."""
+        """Each turn only computes new tokens, whether the previous answer ended by itself or was interrupted; an interrupted answer is
+        kept."""
         terminal = Terminal([self.built.path, "chat", "--temperature", "0", "-v"])
         terminal.prompt()
         turns = [self.spoken(terminal, turn) for turn in (b"27 + 15", b"1 + 2", b"sort c a b")]
@@ -616,7 +625,7 @@ class Chat(Case):
         terminal.write(b"\x04")
         self.assertEqual(terminal.close(), 0)
 
-        # What no longer fits is said, and ends nothing.
+        # An error about a message that does not fit does not end the conversation.
         terminal = Terminal([program(path, "--max-seq", "64").path, *always])
         terminal.prompt()
         for turn in (b"a", b"/reset\ra"):
@@ -630,7 +639,7 @@ class Chat(Case):
         terminal.write(b"/exit\r")
         self.assertEqual(terminal.close(), 0)
 
-        # A turn that is too long was not said, and the cache still holds those before.
+        # A turn that is too long was not added, and the cache still holds the earlier ones.
         terminal = Terminal([program(path, "--max-seq", "64").path, *always, "-n", "3"])
         terminal.prompt()
         tokens, _, answer = self.spoken(terminal, b"a")
@@ -681,9 +690,9 @@ class Chat(Case):
         terminal.write(b"\x04")
         self.assertEqual(terminal.close(), 0)
 
-    def test_what_a_model_answers_does_not_move_the_cursor(self):
+    def test_answers_do_not_move_the_cursor(self):
         vocabulary = json.loads((MODEL / "tokenizer.json").read_text())["model"]["vocab"]
-        escape = vocabulary["\u011b"]  # how byte-level vocabularies spell that character
+        escape = vocabulary["\u011b"]  # the spelling of that character in byte-level vocabularies
         always = f"--logit-bias={escape}=1e9"
         for words in (["-p", "a", "-n", "3"], ["--chat", "-p", "a", "-n", "3"]):
             terminal = Terminal([self.built.path, *words, always])
@@ -692,7 +701,7 @@ class Chat(Case):
         terminal = Terminal([self.built.path, "chat", "-n", "3", always])
         terminal.prompt()
         terminal.write(b"a\r")
-        terminal.read_until(b"a\r\n")  # what the editor writes
+        terminal.read_until(b"a\r\n")  # output of the editor
         self.assertNotIn(b"\x1b", terminal.read_until(b"\\x1b\\x1b\\x1b"))
         terminal.prompt()
         terminal.write(b"\x04")

@@ -1,4 +1,4 @@
-"""What a compiled program does with its command line and with damage to itself."""
+"""Command line of a compiled program, and damaged programs."""
 
 import json
 import os
@@ -40,7 +40,7 @@ class Cli(Case):
             self.assertEqual(self.ids("-n", 40, "--temperature", 1, "--top-p", 1, "--seed", seed), ids)
             for threads in (1, 2, 3, 5):
                 self.assertEqual(self.ids("-n", 40, "--temperature", 1, "--top-p", 1, "--seed", seed, "--threads", threads), ids)
-        # With all that chooses, over several sequences and a prompt of many rows.
+        # With all sampling methods, over several sequences and a prompt of many rows.
         prompts = ("--tokens", ",".join(str(3 + i * 7 % 60) for i in range(50)), "--tokens", "9,8,7")
         options = ("--temperature", 1.3, "--top-k", 30, "--top-p", 0.95, "--min-p", 0.01, "--typical-p", 0.9, "--repetition-penalty", 1.1,
                    "--presence-penalty", 0.2, "--frequency-penalty", 0.1, "--logit-bias", "4=1.5", "--seed", 11)
@@ -49,7 +49,7 @@ class Cli(Case):
         self.assertEqual(len(texts), 1)
 
     def test_sampling_follows_the_logits(self):
-        """Frequencies of the first id of many seeds against softmax(logits / T)."""
+        """Frequencies of the first id for many seeds, compared with softmax(logits / T)."""
         built, n, share = program(BUNDLED / "minimind-dense", "--weights", "f32"), 400, {}
         _, (rows,) = built.generate([[5, 6, 7]], 1)
         temperatures = (1.0, 3.0)
@@ -66,7 +66,7 @@ class Cli(Case):
                     counts[int(i)] += 1
             self.assertEqual(counts.sum(), n)
             distance, wrong = (np.abs(counts / n - share[t]).sum() / 2 for t in (temperature, other))
-            # The expected total variation of n draws.
+            # The expected total variation of n samples.
             expected = np.sqrt(p * (1 - p) / (2 * np.pi * n)).sum()
             note(self, f"T {temperature}: total variation {distance:.3f}, expected by chance {expected:.3f}, "
                        f"from T {other} {wrong:.3f}")
@@ -94,7 +94,7 @@ class Cli(Case):
         done = self.built.run(*PROMPT, "--tokens", "9", "-n", 3, "--temperature", 0, "--print-tokens", "--ignore-eos")
         self.assertRegex(done.stdout.decode(), r"^\d+ \d+ \d+\n\d+ \d+ \d+\n$")
         self.assertEqual(done.stderr, b"")
-        # Without a tokenizer ids are all there is.
+        # Without a tokenizer the output is ids.
         plain = self.built.run(*PROMPT, "-n", 3, "--temperature", 0, "--ignore-eos")
         self.assertRegex(plain.stdout.decode(), r"^\d+ \d+ \d+\n$")
 
@@ -109,7 +109,7 @@ class Cli(Case):
 
     def test_full_context(self):
         done = self.built.run(*PROMPT, "-n", 1000, "--temperature", 0, "--print-tokens", "--ignore-eos")
-        # 128 positions: 3 of the prompt; the last id is not fed.
+        # 128 positions: 3 of the prompt; the last id is not computed.
         self.assertEqual(len(done.stdout.split()), 126)
         self.assertRegex(done.stderr.decode(), r"^mica: note: .*128 positions.*\n$")
         self.refused(1, ["--tokens", ",".join("5" * 129), "-n", 1], "128")
@@ -158,7 +158,7 @@ class Cli(Case):
         self.assertEqual(execute([harness.mica, "compile", "/nonexistent", "-o", "/tmp/x"], check=False).returncode, 1)
 
     def test_full_stdout(self):
-        """A reader that cannot take it all gets one line and status 1 from every command of the compiler."""
+        """A full disk causes an error line and status 1 in every command of the compiler."""
         output, text = os.path.join(harness.folder("stdout"), "program"), os.path.join(harness.folder("text"), "ids")
         pathlib.Path(text).write_text("5 6 7 8 9")
         model = BUNDLED / "minimind-dense"
@@ -168,7 +168,8 @@ class Cli(Case):
                                     (["compile", model, "-o", output, "--json"], f"{output}: was written, but its report was not: "),
                                     (["inspect", model], f"{model}: "), (["inspect", model, "--json"], f"{model}: "),
                                     (["inspect", self.built.path], f"{self.built.path}: "),
-                                    (["eval", self.built.path, "--tokens-file", text], "")):
+                                    (["eval", self.built.path, "--tokens-file", text], ""),
+                                    (["diff", self.built.path, self.built.path], "")):
                 with self.subTest(arguments):
                     done = subprocess.run([harness.mica, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE,
                                           timeout=harness.SECONDS, check=False)
@@ -178,7 +179,7 @@ class Cli(Case):
         self.assertTrue(os.path.exists(output))
 
     def test_tokens_beyond_the_vocabulary(self):
-        """A tokenizer may know more than its model: compiling says so, and the prompt that has such a token is refused."""
+        """A tokenizer may have more tokens than its model: compiling warns, and a prompt with such a token is rejected."""
         model = os.path.join(harness.folder("surplus"), "model")
         shutil.copytree(BUNDLED / "minimind-dense", model)
         path = pathlib.Path(model, "tokenizer.json")
@@ -190,11 +191,11 @@ class Cli(Case):
         self.assertEqual(said, f"mica: warning: {model}: the tokenizer has 1 added token beyond the model's 512 ids, the first is \"<x>\": "
                                "prompts with it will be rejected\n")
         execute([model + ".program", "-p", "ab", "-n", 1])
-        self.refused(1, ["-p", "a<x>b", "-n", 1], "token 5000 is not in the model's vocabulary (0 to 511); give another prompt",
+        self.refused(1, ["-p", "a<x>b", "-n", 1], "token 5000 is not in the model's vocabulary (0 to 511); use another prompt",
                      path=model + ".program")
 
     def test_a_model_without_a_tokenizer(self):
-        """Compiling says so, and the program says why it takes no text, also where the model has a chat template."""
+        """Compiling warns, and the program's error explains why it accepts no text, also if the model has a chat template."""
         model = pathlib.Path(harness.folder("wordless"), "model")
         shutil.copytree(BUNDLED / "minimind-dense", model)
         (model / "tokenizer.json").unlink()
@@ -203,7 +204,7 @@ class Cli(Case):
         self.assertEqual(said, f"mica: warning: {model}: has no tokenizer (tokenizer.json, tokenizer.model, vocab.json with merges.txt "
                                "or a *.tiktoken file): the program only accepts token ids (--tokens), no text and no chat\n")
         why = ("the program has no tokenizer; put the tokenizer's files into the model's folder and compile it again, "
-               "or give ids with --tokens")
+               "or pass ids with --tokens")
         for arguments in (["-p", "ab"], ["--chat", "-p", "ab"], ["chat"]):
             self.refused(1, arguments, why, path=output)
         info = execute([output, "info"]).stdout.decode()
@@ -211,7 +212,7 @@ class Cli(Case):
         self.assertRegex(info, r"(?m)^chat +no, the program has no tokenizer$")
 
     def test_info(self):
-        """--check says that it has checked (test_damage has the opposite); --licenses has all that is linked in."""
+        """--check reports success (test_damage tests failures); --licenses includes everything that is linked."""
         plain, checked = (self.built.run("info", *option).stdout.decode() for option in ((), ("--check",)))
         self.assertEqual(checked, plain + "check         all checksums match\n")
         self.assertEqual(json.loads(self.built.run("info", "--check", "--json").stdout)["check"], "ok")
@@ -224,7 +225,7 @@ class Cli(Case):
             self.assertTrue(words in licenses, words)
 
     def test_program_is_executable_and_alone(self):
-        """It runs from another folder, by a link, and without a reader of stdout."""
+        """It runs in another folder, through a link, and without a reader of stdout."""
         self.assertTrue(os.stat(self.built.path).st_mode & stat.S_IXUSR)
         link = os.path.join(harness.folder("link"), "model")
         os.symlink(self.built.path, link)
@@ -258,7 +259,7 @@ class Cli(Case):
         for length in (size - 1, size - 100, sections["weights"]["offset"] + 10, sections["code"]["offset"]):
             self.refused(1, [*PROMPT, "-n", 1], f"the program is truncated ({length} bytes", f"bytes instead of {size})",
                          path=self.damaged(lambda f, n=length: f.truncate(n)))
-        # The launcher itself is cut: the kernel does not start it.
+        # The launcher itself is truncated: the kernel does not start it.
         launcher = sections["code"]["offset"] - 4096
         for length in (0, 100, 5000, launcher // 2, launcher - 1, launcher + 100):
             with self.assertRaises(OSError):
@@ -266,7 +267,8 @@ class Cli(Case):
         self.refused(1, [*PROMPT, "-n", 1], f"the program is too long ({size + 4} bytes", f"bytes instead of {size})",
                      path=self.damaged(lambda f: (f.seek(0, 2), f.write(b"more"))))
         self.refused(1, [*PROMPT, "-n", 1], "its last bytes are not a footer", path=self.damaged(flip(size - 1)))
-        # What is not looked at when a program starts is found on request. The byte of the launcher is one of the
+        # Damage that is not checked at start is found on request. The byte of the launcher belongs to a notice of `info
+        # --licenses`.
         # notices of `info --licenses`.
         notice = pathlib.Path(self.built.path).read_bytes().index(b"Permission is hereby granted")
         for name, offset in (("weights", sections["weights"]["offset"] + 64), ("launcher", notice)):
@@ -299,7 +301,7 @@ class Cli(Case):
         self.assertEqual(os.listdir(target), [])
 
     def test_small_stacks(self):
-        """A low limit is raised, a low hard limit is an error: kernels that multiply in tiles keep them on the stack."""
+        """A low limit is raised, a low hard limit is an error: kernels with tiles keep them on the stack."""
         built = program(BUNDLED / "minimind-dense", "--weights", "int8")
         run = ["-", built.path, "-p", "One " * 30, "-n", "2", "--temperature", "0"]
         done = execute(["bash", "-c", 'ulimit -Ss 300; exec "$@"', *run], check=False)
@@ -309,7 +311,7 @@ class Cli(Case):
         self.assertRegex(done.stderr.decode(), r"^mica: error: .*the stack may grow to 300 KiB \(ulimit -Hs\), programs need 4096 KiB; raise")
 
     def test_full_disk_leaves_nothing(self):
-        """A file system of its own, too small for the launcher."""
+        """A separate file system that is too small for the launcher."""
         unshare = ["unshare", "--user", "--map-root-user", "--mount", "bash", "-c"]
         target = harness.folder("full")
         if execute([*unshare, f"mount -t tmpfs -o size=1m none {target}"], check=False).returncode:
@@ -322,10 +324,8 @@ class Cli(Case):
                                 "free space or choose another -o\n")
 
     def interrupted(self, signal_, watched, *options, ignored=False):
-        """Starts a compile and ends it by a signal as soon as a file appears in the folder `watched` (target or temporary).
-
-        What is left in both then; the dumped stages do not count. A program that is there is whole.
-        """
+        """Starts a compilation and sends a signal as soon as a file appears in the folder `watched` (target or temporary). Returns the
+        files left in both, without dumped stages. An existing program is complete."""
         target, temporary = harness.folder("target"), harness.folder("temporary")
         place = {"target": target, "temporary": temporary}[watched]
         action = signal.SIG_IGN if ignored else signal.SIG_DFL
@@ -350,7 +350,7 @@ class Cli(Case):
                 self.assertRegex(printed, rb"^wrote [^\n]+\n$")
 
     def test_progress(self):
-        """Compiling shows how far it is on a terminal, which it leaves clean, and nowhere else."""
+        """Compiling shows its progress on a terminal, where it leaves nothing behind, and nowhere else."""
         target = pathlib.Path(harness.folder("progress")) / "program"
         command = [harness.mica, "compile", BUNDLED / "minimind-dense", "-o", target]
         self.assertEqual(harness.compile_messages(*command[2:]), "")
@@ -359,7 +359,7 @@ class Cli(Case):
         bars = [re.fullmatch(rb"(#*)(\.*) +(\d+) % (.+)", line) for line in shown if line]
         self.assertTrue(all(bars), shown)
         self.assertEqual(bars[0][4], b"reading the model")
-        # One share of all stages and of the bytes of weights, which only grows.
+        # A single share for all stages and the bytes of weights, which only grows.
         shares = [int(bar[3]) for bar in bars]
         self.assertEqual((shares, shares[0], shares[-1]), (sorted(shares), 0, 100))
         stages = [bar[4].removeprefix(b"stage ") for bar in bars if bar[4].startswith(b"stage ")]
@@ -375,7 +375,7 @@ class Cli(Case):
             for watched in ("target", "temporary"):
                 for options in ((), ("--dump-stages", harness.folder("stages"))):
                     status, printed, left = self.interrupted(signal_, watched, *options)
-                    # On a busy machine a signal may come when all is done, or all but leaving.
+                    # On a busy machine, the signal may arrive when the compiler has finished or is about to exit.
                     self.assertIn(status, (-signal_, 0), (signal_, watched, options, printed))
                     self.assertIn(left, ([], ["out"]) if status else (["out"],), (signal_, watched, options, printed))
                     self.assertRegex(printed, rb"^wrote [^\n]+\n$" if status == 0 else rb"^(wrote [^\n]+\n)?$")
@@ -411,7 +411,7 @@ class Cli(Case):
                              (1, b"", f"mica: error: {name}: cannot be written ({folder} cannot hold regular files); "
                                       "choose another -o\n"))
 
-    def test_inspect_refuses_what_does_not_apply_to_a_program(self):
+    def test_inspect_rejects_options_of_models_for_a_program(self):
         for option, *value in (["--weights", "int8"], ["--max-seq", "3"], ["--kv", "f32"], ["--target", "native"]):
             self.refused(2, ["inspect", self.built.path, option, *value], f"{option} does not apply to a program",
                          path=harness.mica)

@@ -1,4 +1,4 @@
-"""tests/bench/compare.py with real programs: what it asks `bench`, `info` and the memory's helper for is there."""
+"""tests/bench/compare.py with real programs: `bench`, `info` and the bandwidth helper provide what it needs."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from test_eval import bundled_text
 
 class Compare(Case):
     def test_shapes_and_their_cases(self):
-        """One of the shapes: programs, files for peers and the cases that name both."""
+        """One of the shapes: programs, files for peers and the cases with both."""
         out = os.path.join(harness.folder("shapes"), "out")
         command = ["/usr/bin/python3", harness.ROOT / "tests/bench/shapes.py", out, "--mica", harness.mica, "--only", "26m",
                    "--peer", "peer", "llama-bench", "--max-seq", 64]
@@ -32,7 +32,7 @@ class Compare(Case):
         self.assertEqual(os.stat(config["cases"][0]["mica"]).st_mtime_ns, before, "what is there is not made again")
 
     def test_formats_of_a_file_with_their_divergence(self):
-        """Programs of a file with both types of rows of prompts, and what compare.py says of their precision."""
+        """Programs of a file with both activation types in prefill, and their precision as reported by compare.py."""
         folder = harness.folder("blocks")
         source, quantize, text = (os.path.join(folder, name) for name in ("source.gguf", "llama-quantize", "text"))
         gguf_file.Converter(harness.BUNDLED / "minimind-dense", "Q8_0", keep_numbers=False).convert().write(source)
@@ -71,7 +71,7 @@ class Compare(Case):
             note(self, f"{name}: {rows[name]['tokens_per_s']['Mica']['median']:.0f} tokens/s")
             self.assertEqual(rows[name]["trouble"], {})
             self.assertGreater(rows[name]["tokens_per_s"]["Mica"]["min"], 0)
-        # The peak is that of products of floats, which those of integers may exceed.
+        # The peak is that of float matmuls, which integer matmuls may exceed.
         rows_of_prompts = json.loads(built.run("info", "--json").stdout)["manifest"]["rows"]["prompt"]
         share = rows["prefill"]["share_of_peak"]
         self.assertEqual(share is None, rows_of_prompts.startswith("int"))

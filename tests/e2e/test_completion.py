@@ -13,7 +13,7 @@ import harness
 from harness import Case, GOLDENS, execute, program
 
 SHELLS = ("bash", "zsh", "fish")
-# What is typed -> words among the candidates, and words that are not.
+# Typed text -> words among the candidates, and words that are not.
 MICA = (
     ("mica comp", {"compile", "completion"}, {"run"}),
     ("mica compile --wei", {"--weights"}, {"--kv"}),
@@ -44,7 +44,7 @@ def folder():
 
 
 def bash(script, line, place):
-    """As readline calls the script: '=' is a word of its own."""
+    """Calls the script as readline does: '=' is a separate word."""
     words = [w for w in re.split(r"(=)| ", line) if w]
     words += [""] if line.endswith(" ") else []
     function = re.search(r"complete -F (\w+) -- '(\w+)'", script)[1]
@@ -64,7 +64,7 @@ def fish(script, line, place):
 
 
 def zsh(script, line, place):
-    """On a terminal, by compinit."""
+    """On a terminal, through compinit."""
     functions = place / "functions"
     functions.mkdir(exist_ok=True)
     name = re.match(r"#compdef (\w+)\n", script)[1]
@@ -85,7 +85,7 @@ def zsh(script, line, place):
                  "unsetopt beep list_ambiguous; complete() { zle expand-or-complete; zle -R; print '\\n<end>' }; zle -N complete; "
                  f"bindkey '^T' complete; echo rea''dy\n".encode())
     read_until(b"ready\r\n")
-    # Inserts what all candidates have in common, and lists them where there are several.
+    # Inserts the common prefix of all candidates, and lists them if there are several.
     os.write(fd, line.encode() + b"\x14")
     out = read_until(b"<end>").decode()
     os.close(fd)
@@ -119,7 +119,7 @@ class Completion(Case):
         self.assertEqual((done.returncode, done.stdout), (1, b""))
         self.assertIn("`mica completion bash` completes `mica run` as well", done.stderr.decode())
 
-    def test_what_an_installation_gets(self):
+    def test_files_of_an_installation(self):
         place = pathlib.Path(harness.folder("reference"))
         execute([harness.mica, "reference", "--install", place])
         files = {str(f.relative_to(place)): f.read_text() for f in place.rglob("*") if f.is_file()}
@@ -138,5 +138,5 @@ class Completion(Case):
             self.skipTest("needs mandoc, which is not installed, to check man pages")
         for page in sorted(pages):
             done = execute(["mandoc", "-T", "lint", "-W", "warning", place / page], check=False)
-            # Pages of one build are the same each day.
+            # Man pages of one build do not change from day to day.
             self.assertEqual([line for line in done.stdout.decode().splitlines() if "missing date" not in line], [], page)

@@ -1,4 +1,4 @@
-"""tests/bench/costs.py prints what a program costs, of real programs."""
+"""tests/bench/costs.py with real programs."""
 
 import harness
 from harness import Case, note, program
@@ -7,7 +7,7 @@ SCRIPT = harness.ROOT / "tests/bench/costs.py"
 
 
 def table(done):
-    """Rows of a Markdown table, as dictionaries by its titles."""
+    """Rows of a Markdown table as dictionaries by column title."""
     head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.decode().splitlines()]
     return [dict(zip(head, row, strict=True)) for row in rows]
 
@@ -22,7 +22,7 @@ class Costs(Case):
             note(self, str(row))
             self.assertEqual(row["prompt"], "64")
             numbers = {name: float(cell) for name, cell in row.items()}
-            # Memory is looked at every so often: of a run this short hardly anything is seen.
+            # Memory is sampled: hardly any sample falls into such a short run.
             seen = ("anonymous, MB", "mapped, MB", "cache, MB")
             self.assertGreater(min(number for name, number in numbers.items() if name not in seen), 0, row)
             self.assertLess(numbers["beside weights, MB"], 30)

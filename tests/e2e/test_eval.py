@@ -1,4 +1,4 @@
-"""mica eval: perplexity and divergence against numpy on the same programs' logits."""
+"""mica eval: perplexity and divergence, compared with numpy on the logits of the same programs."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def log_softmax(rows):
 
 
 def bundled_text():
-    """Held-out tasks with their answers, one after the other."""
+    """Held-out tasks with their answers, concatenated."""
     with open(DENSE / "heldout.jsonl", encoding="utf-8") as f:
         return "".join(t["prompt"] + t["answer"] for t in map(json.loads, f))
 
@@ -37,7 +37,7 @@ def evaluate(*arguments, **how):
 
 class Eval(Case):
     def expected(self, built, ids, context, bos=None):
-        """Log probabilities of all scored positions, and of the ids that follow them."""
+        """Log probabilities of all scored positions, and of the following ids."""
         scored, chosen = [], []
         for begin in range(0, len(ids) - context + 1, context):
             window = list(ids[begin:begin + context])
@@ -62,7 +62,7 @@ class Eval(Case):
         file = file_of(" ".join(map(str, ids)))
         f32, bf16 = program(GOLDENS / "models/llama-gqa"), program(GOLDENS / "models/llama-gqa", "--weights", "bf16")
         for context in (40, 7):
-            # Rows are computed as they are in one piece: numbers agree to the last bit of the logits.
+            # Rows are computed as in a single chunk: results are bit-identical.
             p, chosen = self.expected(bf16, ids, context)
             q, chosen_by_reference = self.expected(f32, ids, context)
             result = evaluate(bf16.path, "--tokens-file", file, "--reference", f32.path, "--context", context)
@@ -83,7 +83,7 @@ class Eval(Case):
             note(self, f"context {context}: KL of bf16 {kl.mean():.1e}, same top {result['same_top']:.3f}")
 
     def test_cache_of_integers(self):
-        """What a cache of int8 and one of bf16 cost against one of f32, with the same weights."""
+        """The divergence of int8 and bf16 caches from an f32 cache, with the same weights."""
         reference, text = program(DENSE, "--kv", "f32"), file_of(bundled_text())
         bounds = {"int8": 2e-4, "bf16": 1e-4}
         for kv, bound in bounds.items():
@@ -102,14 +102,14 @@ class Eval(Case):
         self.assertEqual(result["program"]["perplexity"], result["reference"]["perplexity"])
 
     def test_text(self):
-        """A text by the program's own tokenizer: the model knows its held-out tasks and no shuffled ones."""
+        """A text tokenized by the program: the model predicts its held-out tasks but not shuffled ones."""
         text, built = bundled_text(), program(DENSE)
         result = evaluate(built.path, "--text", file_of(text), "--context", 256)
         shuffled = "".join(np.random.default_rng(1).permutation(list(text)))
         other = evaluate(built.path, "--text", file_of(shuffled), "--context", 256)
         note(self, f"perplexity {result['program']['perplexity']:.3f}, with letters shuffled "
                    f"{other['program']['perplexity']:.0f}")
-        # The numbers to add and the letters to sort are the model's guess; what follows from them is not.
+        # The model can only guess the operands of a sum and the letters to sort, but not the results.
         self.assertLess(result["program"]["perplexity"], 10)
         self.assertGreater(other["program"]["perplexity"], 30)
         ids = json.loads(built.run("-f", file_of(text[:400]), "-n", 0, "--json").stdout)["sequences"][0]["prompt_tokens"]
@@ -139,7 +139,7 @@ class Eval(Case):
         self.assertAlmostEqual(results[3], results[0], delta=1e-5 * results[0])
 
     def test_begin_token(self):
-        """Where the text begins with it, every window does."""
+        """If the text begins with BOS, every window does."""
         folder = shared("models/stories260K")
         built = program(folder, "--weights", "f32")
         text = "Once upon a time, there was a little girl. She liked to play with her big red ball in the park. " * 3
@@ -164,7 +164,7 @@ class Eval(Case):
         self.assertEqual(len(lines), 8)
 
     def test_columns_stay_apart_where_numbers_are_large(self):
-        """A head a thousand times too large is sure of what is wrong."""
+        """An output matrix that is a thousand times too large makes the model certain of wrong tokens."""
         def sure(weights):
             for name in weights:
                 if name == "model.norm.weight":
@@ -200,18 +200,18 @@ class Eval(Case):
         self.refused(1, [other.path, "--text", "/nonexistent.txt"], "/nonexistent.txt")
         self.refused(1, [built.path, "--tokens-file", file_of("1 2 64")], "64", "from 0 to 63")
         self.refused(1, [built.path, "--tokens-file", file_of("1 x")], '"x" is no id from 0 to 63 (after 1 ids); write such ids')
-        self.refused(1, [built.path, "--tokens-file", file_of("7")], "has 1 ids, but scoring needs at least two; give a longer text")
+        self.refused(1, [built.path, "--tokens-file", file_of("7")], "has 1 ids, but scoring needs at least two; use a longer text")
         self.refused(1, [built.path, "--tokens-file", ids, "--context", 200], "128 positions", "--context")
         self.refused(1, [built.path, "--tokens-file", ids, "--reference", other.path], other.path, "512", "64")
 
     def test_a_program_that_cannot_run(self):
-        """What the program says is said once, and what it cannot say is said for it."""
+        """An error of the program is reported once, and a crash of the program is reported for it."""
         built = program(GOLDENS / "models/llama-gqa")
         ids = file_of(" ".join(map(str, range(60))))
         copy = os.path.join(harness.folder("copy"), "program")
         shutil.copy(built.path, copy)
         os.chmod(copy, 0o644)
-        self.refused(1, [copy, "--tokens-file", ids], f"{copy}: cannot be started (Permission denied); give an executable program")
+        self.refused(1, [copy, "--tokens-file", ids], f"{copy}: cannot be started (Permission denied); pass an executable program")
         for script, why in (("kill -KILL $$", f"{copy}: was terminated by signal 9 (Killed) while it computed logits"),
                             ("exit 3", f"{copy}: exited without an answer")):
             with open(copy, "r+b") as f:

@@ -1,4 +1,4 @@
-"""`mica explore`: its data lead from every op to the model, and its page shows them, in headless Chromium."""
+"""`mica explore`: its data connects each op to the model, and its page shows them in headless Chromium."""
 
 import base64
 import collections
@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import statistics
 import sys
 import zlib
@@ -21,12 +22,12 @@ from shapes import SHAPES  # noqa: E402
 #: The models: a dense one, a mixture of experts, a quantized one.
 MODELS = {"dense": ("minimind-dense",), "moe": ("minimind-moe",), "int8": ("minimind-dense", "--weights", "int8")}
 STAGES = ["model", "fused", "kernels", "loops", "ll", "asm"]
-#: Text that would run, load or leave the page if it became markup.
+#: Text that would run scripts, load resources or leave the page if it were parsed as markup.
 HOSTILE = "</script><img src=x onerror=window.hacked=1><!--style--><!--data-->"
 
 
 def explore(case, *options):
-    """The path of the page of a model, or of "1b", the shape of Llama 3.2 1B in int4; written once per run."""
+    """The path of the page for a model, or for "1b", the shape of Llama 3.2 1B in int4; written once per run."""
 
     def write():
         folder = harness.folder("explore")
@@ -62,7 +63,7 @@ def origins(stage, op):
 
 
 def in_model(stages, index, op):
-    """The ops of stage `model` that the op was made of."""
+    """The ops of stage `model` from which the op originates."""
     ops, at = {op}, index
     while stages[at]["from"] >= 0:
         ops = {origin for each in ops for origin in origins(stages[at], each)}
@@ -81,7 +82,7 @@ def places(stage, op):
 @harness.for_each(MODELS, "provenance")
 class Provenance(Case):
     def provenance(self, case):
-        """No op of any stage lacks a way to the model, and at least 99 % of the instructions of each kernel have one."""
+        """Every op of every stage leads to the model, and so do at least 99 % of the instructions of each kernel."""
         stages = data_of(explore(case))["stages"]
         self.assertEqual([s["name"] for s in stages], STAGES)
         for index, stage in enumerate(stages[:4]):
@@ -145,7 +146,7 @@ class Provenance(Case):
         self.assertGreater(shared, 0)
 
     def test_recording_changes_nothing(self):
-        """The code is that of the program: assembly and the hash of a profile are the same."""
+        """The code is that of the program: assembly and the hash in a profile are the same."""
         data = data_of(explore("dense"))
         without_comments = lambda text: [re.sub(r"\s*#.*", "", line) for line in text.split("\n") if re.sub(r"\s*#.*", "", line).strip()]
         of_debug = re.compile(r"\.Lfunc_begin|\t\.file\t|\t\.ident")
@@ -190,27 +191,33 @@ class Refused(Case):
         model = BUNDLED / "minimind-dense"
         with open(profile_of("dense"), encoding="utf-8") as f:
             profile = json.load(f)
-        self.assertIn("is a profile of another program (model minimind-dense, weights bf16, code ",
-                      self.refused(model, "--weights", "f32", "-o", page, "--profile", profile_of("dense")))
-        for text, said in (("{", "is not JSON"), ("[]", "is not a profile of a program"), ('{"mica_profile": 7}', "is a profile of version 7, expected 1"),
-                           ('{"mica_profile": 1}', "lacks `program` or `tests`")):
+        error = self.refused(model, "--weights", "f32", "-o", page, "--profile", profile_of("dense"))
+        self.assertEqual(re.sub(r"code \w+ instead of \w+", "code A instead of B", error),
+                         f"mica: error: {profile_of('dense')}: is a profile of another program (model minimind-dense, weights bf16, code A instead of B); "
+                         "pass the model and the options with which that program was compiled\n")
+        create = "create one with `PROGRAM bench --profile-json FILE`"
+        for text, said in (("{", f"is not JSON; {create}"), ("[]", f"is not a profile of a program; {create}"),
+                           ('{"mica_profile": 7}', "is a profile of version 7, expected 1; create it again with a program of this version"),
+                           ('{"mica_profile": 1}', f"lacks `program` or `tests`; {create}")):
             file.write_text(text, encoding="utf-8")
-            self.assertIn(said, self.refused(model, "-o", page, "--profile", file))
+            self.assertEqual(f"mica: error: {file}: {said}\n", self.refused(model, "-o", page, "--profile", file))
+        kernel = profile["tests"][0]["kernels"][0]["kernel"]
         for damage, said in ((lambda t: t.pop("limits"), "a test lacks `test`, `seconds`, `tokens` or `limits`"), (lambda t: t.pop("kernels"), "a test lacks `kernels`"),
-                             (lambda t: t["kernels"][0].pop("kernel"), "a kernel has no name"), (lambda t: t["kernels"][0].update(seconds=-1), "lacks `seconds` of at least 0"),
+                             (lambda t: t["kernels"][0].pop("kernel"), "a kernel has no name"), (lambda t: t["kernels"][0].update(seconds=-1), f"the kernel `{kernel}` lacks `seconds` of at least 0"),
                              (lambda t: t["limits"].pop("gb_per_s"), "the limits of a test lack `gb_per_s` above 0"),
                              (lambda t: t["limits"].update(gflop_per_s=0), "the limits of a test lack `gflop_per_s` above 0")):
             wrong = json.loads(json.dumps(profile))
             damage(wrong["tests"][0])
             file.write_text(json.dumps(wrong), encoding="utf-8")
-            self.assertIn(said, self.refused(model, "-o", page, "--profile", file))
-        self.assertIn("cannot be read", self.refused(model, "-o", page, "--profile", folder / "nothing"))
+            self.assertEqual(f"mica: error: {file}: is damaged: {said}; {create}\n", self.refused(model, "-o", page, "--profile", file))
+        self.assertEqual(f"mica: error: {folder}/nothing: cannot be read (No such file or directory); pass a file written by `PROGRAM bench --profile-json`\n",
+                         self.refused(model, "-o", page, "--profile", folder / "nothing"))
         self.assertFalse(page.exists())
 
     def test_programs_and_outputs(self):
         built = program(BUNDLED / "minimind-dense")
         page = os.path.join(harness.folder("explore"), "page.html")
-        self.assertIn("--weights does not apply to a program; give the model that it was compiled from", self.refused(built.path, "--weights", "int8", "-o", page))
+        self.assertIn("--weights does not apply to a program; pass the model that it was compiled from", self.refused(built.path, "--weights", "int8", "-o", page))
         self.assertIn("is a profile of another program", self.refused(built.path, "-o", page, "--profile", profile_of("int8")))
         self.assertIn("is not a Mica program", self.refused(__file__, "-o", page))
         damaged = pathlib.Path(harness.folder("explore")) / "damaged"
@@ -236,7 +243,7 @@ class Shown:
         self.run("document.activeElement.blur(); document.body.dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0], bubbles: true}))", key)
 
     def click(self, selector):
-        """Clicks on the first element, also where another one is above it."""
+        """Clicks on the first element, even if another one is in front of it."""
         self.run("document.querySelector(arguments[0]).dispatchEvent(new MouseEvent('click', {bubbles: true}))", selector)
 
     def rows(self, kind):
@@ -255,7 +262,7 @@ class Shown:
 @harness.for_each(MODELS, "page")
 class ExplorePage(Case):
     def page(self, case):
-        """Selects an op of the model and follows it through all stages, and an instruction back; views, search, keys."""
+        """Selects an op of the model and follows it through all stages, then from an instruction back; views, search, keys."""
         with Browser() as browser:
             page = Shown(browser, explore(case))
             # An op of the model in fused and kernels.
@@ -263,7 +270,7 @@ class ExplorePage(Case):
             page.click_row(0, "mica.rmsnorm")
             self.assertEqual(len(page.rows("selected")), 1)
             self.assertTrue(any(pane == 1 for pane, _ in page.rows("result")))
-            # On to loops, LLVM IR and assembly.
+            # Then to loops, LLVM IR and assembly.
             for stage in (3, 4, 5):
                 page.run("window.page.go({panes: [0, arguments[0]]})", stage)
                 self.assertTrue(any(pane == 1 for pane, _ in page.rows("result")), STAGES[stage])
@@ -286,7 +293,7 @@ class ExplorePage(Case):
             again = Shown(browser, explore(case), fragment)
             self.assertEqual(again.run("return location.hash"), fragment)
             self.assertEqual(len(again.rows("selected")), 1)
-            # A link with a search shows what it names; the matches are marked.
+            # A link with a search shows its results; matches are marked.
             linked = Shown(browser, explore(case), "#view=passes&query=o_proj")
             self.assertEqual(linked.run("return window.page.state.view"), "passes")
             self.assertRegex(linked.run("return document.getElementById('matches').textContent"), r"^\d+ lines$")
@@ -297,7 +304,7 @@ class ExplorePage(Case):
             self.assertRegex(browser.wait("return document.getElementById('matches').textContent", "matches"), r"^1 of \d+$")
             page.key("n")
             self.assertRegex(page.run("return document.getElementById('matches').textContent"), r"^2 of \d+$")
-            # What is selected after a search is shown, wherever the match is.
+            # An op selected after a search is visible, wherever the match is.
             page.run("window.page.go({panes: [0], op: [0, window.page.data.stages[0].line.length - 1]})")
             self.assertEqual(len(page.rows("selected")), 1)
             page.key("Escape")
@@ -328,7 +335,7 @@ class ExplorePage(Case):
             self.time(browser, case)
 
     def graph(self, browser, page):
-        """Nodes, edges with shapes and bytes; folding; layers as one node that opens."""
+        """Nodes, edges with shapes and bytes; folding; layers as one node that can be opened."""
         page.run("window.page.go({view: 'graph', graph: null, fold: null, op: null})")
         titles = page.run("return [...document.querySelectorAll('#graph .node')].map(each => each.textContent)")
         self.assertTrue(any("rmsnorm" in title for title in titles), titles)
@@ -337,7 +344,7 @@ class ExplorePage(Case):
         self.assertRegex(page.run("return document.querySelector('#graph').textContent"), r"T×\d+ f32, [\d.]+ (Ki)?B per row")
         nodes = "return document.querySelectorAll('#graph .node').length"
         count = page.run(nodes)
-        # Nodes have the formats and bytes of their weights; a box has several ops.
+        # Nodes show the formats and bytes of their weights; a box contains several ops.
         self.assertRegex(page.run("return document.querySelector('#graph').textContent"), r"(bf16|int8) [\d.]+ [KM]iB")
         boxes = page.run("return document.querySelectorAll('#graph .fold').length")
         page.click("#graph .fold")
@@ -349,7 +356,7 @@ class ExplorePage(Case):
         self.assertLess(page.run(nodes), count // 2)
         page.click("#fold-all")
         self.assertEqual(page.run(nodes), count)
-        # A selected op, by the keyboard, shows its text, attributes with values and meanings, and documentation.
+        # A selected op, by keyboard, shows its text, attributes with values and meanings, and documentation.
         page.run("""const node = [...document.querySelectorAll('#graph .node')].find(each => each.textContent.startsWith('rmsnorm'));
                     node.focus(); node.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true}))""")
         self.assertEqual(page.run("return document.querySelectorAll('#graph .node.selected').length"), 1)
@@ -360,7 +367,7 @@ class ExplorePage(Case):
         attributes = dict(page.run("return [...document.querySelectorAll('#op-attributes tbody tr')].map(row => [row.children[0].textContent, row.textContent])"))
         self.assertRegex(attributes["eps"], r"^eps[\d.]+[eE]-\d+ : f64\S")
         self.assertGreater(page.run("return document.querySelector('#op-docs').textContent.length"), 20)
-        # Layers that are alike are one node with their number, which can be unfolded in place, and shown alone.
+        # Equal layers are one node with their number; it can be unfolded in place, or shown alone.
         for stage in ("model", "kernels"):
             page.run("window.page.go({graph: window.page.views.graph.choices.find(each => each.stage.name === arguments[0] && each.name.startsWith('main')).key, open: null})", stage)
             titles = page.run("return [...document.querySelectorAll('#graph .node')].map(each => each.textContent)")
@@ -377,7 +384,7 @@ class ExplorePage(Case):
         self.assertIn(layer, page.run("return document.querySelector('#graph-choice').selectedOptions[0].textContent"))
 
     def memory(self, browser, page):
-        """A rectangle of the map leads to its op; buffers that live at the same time do not overlap."""
+        """A rectangle of the map leads to its op; buffers with overlapping live ranges have different addresses."""
         page.run("window.page.go({view: 'memory', op: null})")
         self.assertGreater(page.run("return document.querySelectorAll('.buffers rect').length"), 2)
         overlaps = page.run("""return window.page.data.memory.flatMap(({buffers}) => buffers.flatMap((a, i) => buffers.slice(0, i).filter(b =>
@@ -388,7 +395,7 @@ class ExplorePage(Case):
         page.click(".buffers rect")
         self.assertEqual(page.run("return window.page.state.view"), "stages")
         self.assertIn("memref.view", page.rows("selected")[0][1])
-        # The selected buffer, and those that share its addresses.
+        # The selected buffer, and buffers at the same addresses.
         page.run("history.back()")
         browser.wait("return document.querySelector('.buffers rect')", "the map")
         page.run("""const {buffers} = window.page.views.memory.chosen, shares = (a, b) => a !== b && a[3] === b[3] && a[1] < b[1] + b[2] && b[1] < a[1] + a[2];
@@ -405,7 +412,7 @@ class ExplorePage(Case):
         page.click(".lanes .write")
         self.assertIn("exec.launch", page.rows("selected")[0][1])
         self.assertGreater(page.run("return window.page.data.weights.length"), 10)
-        # The bar has what the manifest says that a token reads.
+        # The bar equals the bytes read per token in the manifest.
         page.run("window.page.go({view: 'time', op: null})")
         read, cost = page.run("return window.page.data.weights.reduce((sum, each) => sum + each[5], 0)"), page.run("return window.page.data.manifest.cost")
         self.assertEqual(round(read), cost["weight_bytes_per_token"])
@@ -425,7 +432,7 @@ class ExplorePage(Case):
         self.assertIn(5, page.run("return window.page.state.panes"))
 
     def prints(self, browser, page):
-        """On paper there are no controls, whatever is long is whole, and it is light."""
+        """A printed page has no controls, does not truncate lists, and has a light theme."""
         devtools = lambda command, **parameters: browser.call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
         page.run("window.page.setTheme(true); window.page.go({view: 'passes'})")
         devtools("Emulation.setEmulatedMedia", media="print")
@@ -453,7 +460,7 @@ class ExplorePage(Case):
             page.click_row(0, "mica.linear")
             colored += page.run("return [...document.querySelectorAll('.row')].filter(row => row.style.boxShadow).map(row => row.textContent).join()")
             self.assertIn("mica.linear", colored)
-        # A kernel's time is divided among what launches it, as often as it is executed; none of it is lost.
+        # A kernel's time is divided among the ops that launch it, by number of executions; none of it is lost.
         seconds, launched, layer, phases = page.run("""
             const view = window.page.views.time, test = view.current, stage = view.page.data.stages[view.loops], costs = view.costsOf(test)[view.loops];
             const is = (op, ...kinds) => kinds.includes(kindOf(stage, op)), sum = ops => ops.reduce((all, [, cost]) => all + cost.seconds, 0);
@@ -462,15 +469,15 @@ class ExplorePage(Case):
             return [test.kernels.reduce((all, each) => all + each.seconds, 0), sum(launches), sum(calls),
                     [...new Set(launches.map(([op]) => symbolIn(stage, outermost(stage, op)).match(/_(few|several|many)$/)?.[1] ?? ""))]]""")
         self.assertAlmostEqual(launched / seconds, 1, places=6)
-        # The layers take most of it, and one phase alone is entered.
+        # The layers take most of the time, and only one phase is entered.
         self.assertTrue(0.3 < layer / seconds <= 1.000001, layer / seconds)
         self.assertEqual(len([phase for phase in phases if phase]), 1, phases)
-        # Whatever is executed has a kernel: all time of kernels is that of ops of the model.
+        # Every executed op has a kernel: the time of all kernels equals that of ops of the model.
         self.assertEqual(page.run("""const view = window.page.views.time, known = view.kernels;
                                      return view.current.kernels.filter(each => !known.get(each.kernel)?.launches.length).map(each => each.kernel)"""), [])
 
     def test_program(self):
-        """The page of a program: what its manifest knows, what is missing, and its times."""
+        """The page of a program: its manifest, missing information, and its times."""
         built, page = program(BUNDLED / "minimind-dense").path, os.path.join(harness.folder("explore"), "page.html")
         harness.execute([harness.mica, "explore", built, "-o", page, "--profile", profile_of("dense")])
         with Browser() as browser:
@@ -495,7 +502,7 @@ class ExplorePage(Case):
             self.assertEqual(self.violations(browser, shown, ("time", "memory", "overview")), [])
 
     def test_open(self):
-        """--open gives the page to xdg-open, and says where that is missing or fails."""
+        """--open passes the page to xdg-open, and reports an error if that is missing or fails."""
         folder = pathlib.Path(harness.folder("open"))
         page, opener = folder / "page.html", folder / "bin/xdg-open"
         command = [harness.mica, "explore", program(BUNDLED / "minimind-dense").path, "-o", page, "--open"]
@@ -510,7 +517,7 @@ class ExplorePage(Case):
         self.assertEqual((folder / "opened").read_text(encoding="utf-8"), f"{page}\n")
 
     def test_accessibility(self):
-        """axe-core finds nothing in any view, light and dark."""
+        """axe-core finds no problem in any view, light and dark."""
         with Browser() as browser:
             page = Shown(browser, explore("dense", "--profile", profile_of("dense")), "#op=fused:40")
             self.assertEqual(self.violations(browser, page, ("stages", "passes", "graph", "time", "memory", "overview")), [])
@@ -535,7 +542,7 @@ class ExplorePage(Case):
         self.assertLessEqual(statistics.median(times), 1000)
 
     def test_text_is_never_markup(self):
-        """Names of the model are text, in the page's file and in the browser."""
+        """Names in the model are treated as text, in the page's file and in the browser."""
         folder = pathlib.Path(harness.folder("hostile"))
         text = emit(BUNDLED / "minimind-dense", "model")
         text = re.sub(r'module @"[^"]*"', lambda _: f'module @"{HOSTILE}"', text, count=1).replace("model.norm.weight", "model.norm<svg/onload=window.hacked=1>")
@@ -563,7 +570,7 @@ class Diff(Case):
         return harness.execute([harness.mica, "diff", *arguments], check=check)
 
     def test_models(self):
-        """Formats, bytes, kernels and stages of two formats of one model; nothing of the same."""
+        """Formats, bytes, kernels and stages of two formats of a model; equal values are not listed."""
         model = BUNDLED / "minimind-dense"
         diff = json.loads(self.diff(model, model, "--weights", "bf16,int8", "--json").stdout)
         self.assertFalse(diff["identical"])
@@ -594,7 +601,7 @@ class Diff(Case):
         self.assertEqual(same, f"a: {model}\nb: {model}\nno difference\n")
 
     def test_programs(self):
-        """Manifests, and by request KL divergence and speed."""
+        """Manifests, and on request KL divergence and speed."""
         a, b = program(BUNDLED / "minimind-dense").path, program(BUNDLED / "minimind-dense", "--weights", "int8").path
         text = pathlib.Path(harness.folder("diff")) / "text.txt"
         text.write_text("1 + 2\n" * 40, encoding="utf-8")
@@ -609,10 +616,21 @@ class Diff(Case):
 
     def test_refused(self):
         model, built = BUNDLED / "minimind-dense", program(BUNDLED / "minimind-dense").path
-        for arguments, said in (((model, built, "--stage", "fused"), f"{built}: is a program, which has no stages; give the model that it was compiled from"),
+        for arguments, said in (((model, built, "--stage", "fused"), f"{built}: is a program, which has no stages; pass the model that it was compiled from"),
                                 ((model, built, "--bench"), "--bench needs two programs"), ((model, model, "--text", "x"), "--text needs two programs"),
                                 ((model, "/nothing"), "/nothing"), ((model, __file__), "test_explore.py")):
             done = self.diff(*arguments, check=False)
             self.assertNotEqual(done.returncode, 0)
             self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
             self.assertIn(said, done.stderr.decode())
+
+    def test_a_program_that_cannot_be_measured(self):
+        built = program(BUNDLED / "minimind-dense").path
+        copy = os.path.join(harness.folder("diff"), "copy")
+        shutil.copyfile(built, copy)
+        done = self.diff(copy, built, "--bench", check=False)
+        self.assertEqual((done.returncode, re.sub("measured: .*;", "measured: REASON;", done.stderr.decode())),
+                         (1, f"mica: error: {copy}: cannot be measured: REASON; run `PROGRAM bench` to see why\n"))
+        done = harness.execute([harness.mica, "diff", built, built, "--bench"], env={**os.environ, "TMPDIR": "/nothing"}, check=False)
+        self.assertEqual((done.returncode, done.stderr.decode()),
+                         (1, "mica: error: --bench: cannot create a temporary file (No such file or directory); set TMPDIR to a folder with free space\n"))

@@ -9,16 +9,15 @@ import harness
 from harness import Case, GOLDENS, SHARED, nmse, note, program
 from test_goldens import Golden, comparable
 
-# The models of each type, by name. The first is verified.
+# The models of each type, by name. The first one is verified.
 MODELS = {}
 for _name in sorted(os.listdir(GOLDENS / "models")):
     _type = json.loads((GOLDENS / "models" / _name / "config.json").read_text(encoding="utf-8"))["model_type"]
     MODELS.setdefault(_type, []).append(_name)
 CONFIGS = sorted(p.stem for p in (SHARED / "configs").glob("*.json")) or ["absent"]
 
-# The largest NMSE of the logits: rows of random weights of 24 or 32 elements lose more than those of real models, so much
-# that these bounds find only what is broken altogether. What each op may be off `mica verify` has in sharp ones, as rounding
-# is no part of them. test_goldens has f32 and bf16.
+# The largest NMSE of the logits: rows of 24 or 32 random weights lose more than those of real models, so these bounds only find
+# gross errors. `mica verify` has tight bounds for each op, because they exclude rounding. test_goldens tests f32 and bf16.
 BOUNDS = {("int8", "int8"): 0.04, ("int4", "bf16"): 0.6}
 
 
@@ -28,7 +27,7 @@ class Families(Case):
     def precisions(self, kind):
         goldens = [Golden(name) for name in MODELS[kind]]
         golden = goldens[0]
-        # Logits are those of the first whose first row does not depend on a near tie of experts.
+        # Logits are those of the first model whose first row does not depend on a near tie of experts.
         clear = next(each for each in goldens if each.gate_margin is None or each.gate_margin.min(axis=0)[0] >= 0.005)
         for (weights, kv), bound in BOUNDS.items():
             _, (got,) = program(clear.folder, "--weights", weights, "--kv", kv).generate([clear.prompt], 1)
@@ -43,7 +42,7 @@ class Families(Case):
             note(self, f"weights {weights}, caches {kv}: worst op {max(op['nmse'] for op in found['ops']):.1e}")
 
     def without_weights(self, name):
-        """A folder with config.json alone reaches stage `kernels`."""
+        """A folder with only config.json reaches stage `kernels`."""
         config = harness.shared(f"configs/{name}.json")
         folder = pathlib.Path(harness.folder("config")) / name
         folder.mkdir()
@@ -53,7 +52,7 @@ class Families(Case):
         self.assertIn("kernel(", text)
 
     def test_a_latent_is_cached_once(self):
-        """Of a position the latent and the part of the keys that all heads share, in any precision."""
+        """Each position stores the latent and the part of the keys shared by all heads, in any precision."""
         for name in ("deepseek-v2", "deepseek-v2-lite", "deepseek-v3"):
             folder = GOLDENS / "models" / name
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -63,7 +62,7 @@ class Families(Case):
                 self.assertEqual(json.loads(out)["cache_bytes_per_token"], config["num_hidden_layers"] * size, (name, kv))
 
     def test_latents_of_the_published_size(self):
-        """The attention of DeepSeek-V3: a cached head of 576 elements, of 128 query heads 16 at a time."""
+        """The attention of DeepSeek-V3: a cached head of 576 elements, shared by 128 query heads, 16 at a time."""
         config = json.loads((GOLDENS / "models" / "deepseek-v3" / "config.json").read_text(encoding="utf-8"))
         config |= {"hidden_size": 7168, "num_attention_heads": 128, "num_key_value_heads": 128, "q_lora_rank": 1536,
                    "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "qk_head_dim": 192,

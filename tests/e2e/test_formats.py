@@ -1,4 +1,4 @@
-"""Every block format of GGUF as the default computes it, against the same file in f32."""
+"""Every block format of GGUF in the default arithmetic, compared with the same file in f32."""
 
 import itertools
 import os
@@ -13,11 +13,11 @@ from harness import BUNDLED, Case, difference, note, program
 from test_eval import bundled_text, evaluate, file_of
 
 NAME = "minimind-dense"
-#: Upper bounds of the mean KL divergence, for prompts and for decoding, and the lower one of "same top". Preserved blocks give
-#: 3e-6 to 1.7e-5; activations of 8 bits per group of 32 3e-5, blocks quantized a second time 1e-4 to 2e-3. Half the text are
-#: numbers that nobody can know, so that 2 % of the positions have two tops as good as equal.
+#: Upper bounds of the mean KL divergence, for prefill and for decoding, and the lower bound of "same top". Preserved blocks
+#: result in 3e-6 to 1.7e-5; activations of 8 bits per group of 32 in 3e-5, requantized blocks in 1e-4 to 2e-3. Half of the text
+#: are random numbers, so that the top two tokens are nearly equal at 2 % of the positions.
 BOUNDS = {"itself": (2.5e-5, 1.6e-5, 0.98), "outlier twin": (4e-5, 3e-5, 0.98)}
-#: The same of other options: what they are, the blocks of the file or None for the folder in f32, bounds.
+#: The same for other options: their name, the blocks of the file or None for the folder in f32, bounds.
 CHOICES = {
     "rows_int8": (("--rows", "int8"), "Q4_1", (5e-5, 1.6e-5, 0.97)),
     "kv_int8": (("--kv", "int8"), "Q4_1", (4e-5, 4e-5, 0.98)),
@@ -26,14 +26,14 @@ CHOICES = {
     "int4": (("--weights", "int4"), None, (9e-4, 9e-4, 0.94)),
 }
 PROMPTS = [[1, 5, 9, 33, 2, 60, 17, 8], [4, 4, 31]]
-#: Formats whose fields have every value that a format's can have: activations are rounded without regard to the weights, so that
-#: what outliers cost is seen with these. The twin in Q2_K is no language model any more.
+#: Formats whose fields take all values of any format: the rounding of activations does not depend on the weights, so these show
+#: the cost of outliers. The twin in Q2_K no longer works as a language model.
 FIELDS = ("Q8_0", "Q5_1", "Q4_K", "Q6_K", "IQ4_XS", "MXFP4")
 
 
 def folder_of(model):
-    """The bundled model, or the same function with channels that stand out: rows that enter q, k, v, gate, up and down
-    have a median max/rms of 13 to 16, near the most that 256 and 512 channels allow."""
+    """The bundled model, or its outlier twin: rows that enter q, k, v, gate, up and down have a median max/rms of 13 to 16, near the
+    maximum for 256 and 512 channels."""
     if model == "itself":
         return BUNDLED / NAME
     return harness.once(("formats", model), lambda: checkpoint.edited(
@@ -41,7 +41,7 @@ def folder_of(model):
 
 
 def converted(kind, model="itself"):
-    """The model as a file all of whose matrices are blocks of `kind`, and the converter."""
+    """The model as a file with all matrices in blocks of `kind`, and the converter."""
 
     def make():
         converter = gguf_file.Converter(folder_of(model), kind)
@@ -56,7 +56,7 @@ def text():
 
 
 class Taking(gguf_file.Converter):
-    """Matrices cycle through all formats."""
+    """Assigns all formats to matrices in turn."""
 
     def __init__(self, folder, first):
         super().__init__(folder, "F32")
@@ -75,7 +75,7 @@ class Taking(gguf_file.Converter):
 @harness.for_each(CHOICES, "choice")
 class Formats(Case):
     def test_numbers(self):
-        """The encoder and Mica's reader agree about what blocks stand for."""
+        """The encoder and Mica's reader agree on the values of blocks."""
         taken = set()
         for first in (0, 5):
             converter = Taking(BUNDLED / NAME, first)
@@ -88,7 +88,7 @@ class Formats(Case):
         self.assertEqual(taken, set(gguf_blocks.BLOCKS))
 
     def bounded(self, name, model, options, bounds):
-        """KL divergence and same top over the text, for prompts and for decoding."""
+        """KL divergence and same top over the text, for prefill and for decoding."""
         reference, built = program(model, "--weights", "f32"), program(model, *options)
         results = {way: evaluate(built.path, "--text", text(), "--context", 256, "--reference", reference.path, *ways)
                    for way, ways in (("prompt", []), ("decode", ["--as-decode"]))}
@@ -106,7 +106,7 @@ class Formats(Case):
         self.bounded(kind, converted(kind)[0], (), BOUNDS["itself"])
 
     def quality_avx2(self, kind):
-        """Without dot products of bytes, as 16-bit integers: prompts and decoding."""
+        """Without int8 dot products, using 16-bit integers: prefill and decoding."""
         self.bounded(f"{kind}, x86-64-v3", converted(kind)[0], ("--target", "x86-64-v3"), BOUNDS["itself"])
 
     def quality_with_outliers(self, kind):

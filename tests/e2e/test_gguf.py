@@ -22,7 +22,7 @@ from test_integers import divergence, rows_of
 
 MODELS = {"minimind-dense": BUNDLED / "minimind-dense"}
 MODELS |= {name: GOLDENS / "models" / name for name in ("llama-gqa", "qwen3-dense", "qwen3-moe")}
-# Families as their architectures can have them, of a golden with changes.
+# Golden models changed to what their architectures can represent.
 FAMILIES = {name: {} for name in ("gemma", "granite", "olmo2", "phi3")}
 FAMILIES |= {
     "gemma2": {"query_pre_attn_scalar": 16},
@@ -30,7 +30,7 @@ FAMILIES |= {
     "qwen2": {"use_sliding_window": False, "layer_types": None},
     "qwen2-moe": {"num_hidden_layers": 1, "decoder_sparse_step": 1, "mlp_only_layers": [], "layer_types": None},
 }
-# The same of architectures that lay tensors differently; without changes the golden's own logits are wanted.
+# The same for architectures with other tensor layouts; unchanged models must match the golden's logits.
 LAID = {name: {} for name in ("bloom", "cohere", "deepseek", "glm4", "gpt-neox", "gpt-neox-sequential", "gpt2", "stablelm")}
 YARN = {"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "original_max_position_embeddings": 16,
         "beta_fast": 4.0, "beta_slow": 0.5, "mscale": 0.9, "mscale_all_dim": 0.9}
@@ -49,7 +49,7 @@ PROMPTS = [[1, 5, 9, 33, 2, 60, 17, 8], [4, 4, 31]]
 
 
 def converted(name, kind):
-    """The model as a file whose matrices are of type `kind`, and the converter."""
+    """The model as a file with matrices of type `kind`, and the converter."""
 
     def make():
         converter = gguf_file.Converter(MODELS[name], kind)
@@ -60,7 +60,7 @@ def converted(name, kind):
 
 
 def numbers_folder(name, kind):
-    """The folder whose weights are, in f32, what the file's tensors stand for."""
+    """A folder with f32 weights equal to the file's dequantized tensors."""
 
     def make():
         target = os.path.join(harness.folder("numbers"), name)
@@ -70,7 +70,7 @@ def numbers_folder(name, kind):
 
 
 def family(name):
-    """The golden with its changes; of several layers the second where there is to be one."""
+    """The golden model with its changes; with several layers, the second one if there is to be only one."""
 
     def only_second(tensors):
         for other in [t for t in tensors if ".layers." in t and ".layers.1." not in t]:
@@ -99,8 +99,8 @@ def logits(built):
 @harness.for_each(("int8", "int4", "bf16"), "packed")
 class Gguf(Case):
     def same(self, name, kind, reference):
-        """In f32. Bit for bit, except where rows of q and k are summed in another order (llama) and where a family's
-        norm rounds otherwise (MiniMind becomes Qwen3)."""
+        """In f32. Bit-identical, unless rows of q and k are summed in another order (llama) or a family's norm rounds differently (MiniMind
+        becomes Qwen3)."""
         got = logits(program(converted(name, kind)[0], "--weights", "f32"))
         wanted = logits(program(reference, "--weights", "f32"))
         self.close(got, wanted, 1e-5, f"logits of {name} as {kind}")
@@ -128,14 +128,14 @@ class Gguf(Case):
         built = program(path)
         _, (got,) = built.generate([golden.prompt], 1)
         if "deepseek-v" in name:
-            # However the file has them, latents are what the caches hold.
+            # Whatever the file contains, caches hold latents.
             sizes = [json.loads(b.run("info", "--json").stdout)["cache_bytes_per_token"] for b in (built, program(folder))]
             self.assertEqual(sizes[0], sizes[1])
         wanted = program(folder).generate([golden.prompt], 1)[1][0] if LAID[name] else golden.logits
         self.close(got, wanted, 1e-5, f"logits of {name}")
 
     def test_factors_of_short_and_long_texts(self):
-        """Above the threshold and across it: the factors in the file's tensors are those of the folder."""
+        """Above and across the threshold: the factors in the file's tensors equal those of the folder."""
         golden = GOLDENS / "models/phi3-longrope"
         path = gguf_file.Converter(golden, "F32").convert().write(os.path.join(harness.folder("longrope"), "phi3.gguf"))
         built = program(path)
@@ -157,14 +157,14 @@ class Gguf(Case):
         self.same(name, "Q4_0", numbers_folder(name, "Q4_0"))
 
     def packed(self, weights):
-        """Blocks become the same packed weights as the numbers that they stand for."""
+        """Packed weights of blocks equal those of their dequantized numbers."""
         for kind in ("Q8_0", "Q4_0"):
             got = logits(program(converted("qwen3-dense", kind)[0], "--weights", weights))
             wanted = logits(program(numbers_folder("qwen3-dense", kind), "--weights", weights, "--kv", "bf16"))
             self.assertTrue((got == wanted).all(), kind)
 
     def test_text(self):
-        """The tokenizer in the metadata is the one beside the folder."""
+        """The tokenizer in the metadata equals the one of the folder."""
         name = "minimind-dense"
         built = program(converted(name, "BF16")[0], "--weights", "f32")
         for run in golden(name)["runs"]:
@@ -173,7 +173,7 @@ class Gguf(Case):
                              program(MODELS[name], "--weights", "f32").run(*prompt).stdout)
 
     def test_a_file_without_a_tokenizer(self):
-        """Compiling names the key, whether it is missing or says so."""
+        """Compiling names the key, whether it is missing or has a value that means none."""
         for says in (None, "none"):
             file = gguf_file.Converter(MODELS["qwen3-dense"], "F32").convert()
             self.assertNotIn("tokenizer.ggml.model", [key[0] for key in file.keys])
@@ -185,7 +185,7 @@ class Gguf(Case):
                              "the program only accepts token ids (--tokens), no text and no chat\n")
 
     def test_settings_of_sampling(self):
-        """Those that a file lacks are llama.cpp's; compiling names those that programs take as options only."""
+        """Missing settings have llama.cpp's defaults; compiling names those that are only available as options of programs."""
         file = gguf_file.Converter(MODELS["minimind-dense"], "F32").convert()
         file.key("general.sampling.temp", gguf_file.F32, 0.5)
         file.key("general.sampling.mirostat", gguf_file.U32, 2)
@@ -210,13 +210,13 @@ class Gguf(Case):
         got, wanted = (logits(program(p, "--weights", "f32")) for p in (place / "m.mlir", path))
         self.assertTrue((got == wanted).all())
 
-    def test_default_precision_of_what_is_in_no_blocks(self):
+    def test_default_precision_of_tensors_without_blocks(self):
         for kind, weights in {"F32": "f32", "F16": "bf16", "BF16": "bf16", "Q8_0": "bf16", "Q4_0": "bf16"}.items():
             name = "minimind-dense" if kind == "BF16" else "qwen3-dense"
             built = program(converted(name, kind)[0])
             self.assertEqual(json.loads(built.run("info", "--json").stdout)["weights"], weights, kind)
 
-    def test_inspect_and_verbose_say_what_is_stored(self):
+    def test_inspect_and_verbose_name_the_stored_type(self):
         path, _ = converted("qwen3-dense", "Q4_0")
         out = harness.execute([harness.mica, "inspect", path]).stdout.decode()
         self.assertRegex(out, r"model +qwen3-dense \(qwen3\)")
@@ -235,7 +235,7 @@ class Gguf(Case):
         self.assertEqual(harness.execute(arguments, env=env).stdout, first)
         self.assertEqual(len(list(pathlib.Path(env["XDG_CACHE_HOME"], "mica").glob("minimind-dense-*[0-9a-f]"))), 1)
 
-    def test_blocks_are_kept_by_default(self):
+    def test_blocks_are_preserved_by_default(self):
         """The default's distance from the numbers of the same file, and that of requantized blocks."""
         name = "minimind-dense"
         for kind, weights in (("Q8_0", "int8"), ("Q4_0", "int4")):
@@ -247,8 +247,8 @@ class Gguf(Case):
             self.assertLess(kept, 1e-4)
             self.assertLess(kept, anew)
 
-    def test_eval_says_what_the_program_lost(self):
-        """`mica eval` of the default beside the same file in f32, and of one quantized a second time."""
+    def test_eval_measures_the_loss(self):
+        """`mica eval` of the default compared with the same file in f32, and of a requantized file."""
         text = file_of(bundled_text())
         for kind, weights in (("Q8_0", "int8"), ("Q4_0", "int4")):
             path, _ = converted("minimind-dense", kind)
@@ -261,13 +261,13 @@ class Gguf(Case):
             note(self, f"{kind}: KL {kept['kl']['mean']:.1e}, same top {kept['same_top']:.3f}; as {weights} "
                  f"{anew['kl']['mean']:.1e}, {anew['same_top']:.3f}")
             self.assertTrue(0 < kept["kl"]["mean"] < min(1e-4, anew["kl"]["mean"]))
-            # Of a text half of which are numbers that nobody can know: no bound of the design's.
+            # Half of this text are random numbers, so the bounds are not those of the design.
             self.assertGreaterEqual(kept["same_top"], 0.97)
             ratio = kept["program"]["perplexity"] / kept["reference"]["perplexity"]
             self.assertAlmostEqual(ratio, 1, 2)
 
     def test_blocks_of_several_kinds_in_one_file(self):
-        """Layers and matrices of one layer that are stored differently; what is in no block is bf16."""
+        """Layers, and matrices of one layer, with different types; tensors that are not block-quantized are bf16."""
         class Mixed(gguf_file.Converter):
             def put(self, name, values, kind):
                 kinds = {"blk.0.attn_v.weight": "Q8_0", "blk.1.ffn_down.weight": "Q8_0", "blk.2.attn_q.weight": "F16"}
@@ -277,7 +277,7 @@ class Gguf(Case):
         done = harness.execute([harness.mica, "verify", path, "--json", "--positions", "48"])
         self.assertTrue(json.loads(done.stdout)["passed"])
         fused = harness.emit(path, "fused")
-        # All but the one matrix that is stored in none keep theirs: layers are of three kinds.
+        # All matrices but one keep their blocks: there are three layer types.
         for name, blocks in (("0.self_attn.v_proj", "q8_0"), ("0.self_attn.qk_proj", "q4_0"), ("1.self_attn.qkv_proj", "q4_0"),
                              ("1.mlp.down_proj", "q8_0"), ("2.mlp.down_proj", "q4_0")):
             self.assertRegex(fused, rf"mica\.weight @[^\n]*layers\.{name}\.[^\n]*x!mica\.block<{blocks}>>\n")
@@ -286,8 +286,8 @@ class Gguf(Case):
         self.assertRegex(fused, r"layers\.2\.self_attn\.q_proj\.[^\n]*xbf16>\n")
 
     def verified(self, path, name):
-        """Each op with what the interpreter makes of its inputs, and what the program computes of each token alone: that
-        of the same file in f32, as near as rows of two limbs are."""
+        """Compares each op with the interpreter's result for its inputs, and the logits of each token alone with those of the same file in
+        f32, within the error of two-limb rows."""
         done = harness.execute([harness.mica, "verify", path, "--json", "--positions", "48"], check=False)
         self.assertEqual(done.returncode, 0, (done.stdout + done.stderr).decode()[-2000:])
         self.assertTrue(json.loads(done.stdout)["passed"])
@@ -298,7 +298,7 @@ class Gguf(Case):
         self.assertLessEqual(errors[-1], 1e-3)
 
     def test_plain_numbers_with_some_blocks(self):
-        """A file of F32, one matrix of which is in blocks: all else is f32, and the rows that multiply it are integers."""
+        """A file in F32 with one block-quantized matrix: everything else is f32, and its activations are integers."""
         class Mixed(gguf_file.Converter):
             def put(self, name, values, kind):
                 return super().put(name, values, "Q8_0" if name == "blk.1.ffn_up.weight" else kind)
@@ -309,7 +309,7 @@ class Gguf(Case):
         self.verified(path, "F32 and Q8_0")
 
     def mixture(self, name, kinds):
-        """One layer whose matrices have the types `kinds`, that of the embedding tied to the head as well."""
+        """A layer whose matrices have the types `kinds`; the last one is that of the tied embedding."""
         class Mixed(gguf_file.Converter):
             def put(self, name, values, kind):
                 part = name.split(".")[-2]
@@ -325,7 +325,7 @@ class Gguf(Case):
         self.verified(path, name)
 
     def test_mixture_of_k_quants(self):
-        """As Q4_K_M and its like are mixed: q, k and v of three types, the table in Q6_K."""
+        """As in Q4_K_M and similar mixtures: q, k and v have three types, the embedding is in Q6_K."""
         self.mixture("K quants", {"attn_q": "Q4_K", "attn_k": "Q5_K", "attn_v": "Q6_K", "attn_output": "IQ4_XS",
                                   "ffn_gate": "Q2_K", "ffn_up": "Q3_K", "ffn_down": "Q6_K", "token_embd": "Q6_K"})
 
@@ -334,7 +334,7 @@ class Gguf(Case):
                                       "ffn_gate": "IQ4_NL", "ffn_up": "IQ4_NL", "ffn_down": "MXFP4", "token_embd": "Q4_1"})
 
     def wide_experts(self):
-        """A mixture whose experts' rows are whole blocks, all of them."""
+        """A mixture of experts whose rows are all whole blocks."""
         def widen(tensors):
             for name in [n for n in tensors if ".experts." in n]:
                 tensors[name] = np.concatenate([tensors[name], -tensors[name][::-1]], 1 if "down_proj" in name else 0)
@@ -342,7 +342,7 @@ class Gguf(Case):
                                  lambda config: config.update(moe_intermediate_size=32), widen)
 
     def test_experts_of_two_types(self):
-        """Gate and up of one type and down of another, as mixtures have them."""
+        """Gate and up of one type and down of another, as in mixtures."""
         class Mixed(gguf_file.Converter):
             def put(self, name, values, kind):
                 return super().put(name, values, "Q8_0" if "ffn_down" in name else kind)
@@ -355,13 +355,13 @@ class Gguf(Case):
         self.assertEqual(done.returncode, 0, (done.stdout + done.stderr).decode()[-2000:])
 
     def said(self, path, *options):
-        """What compiling the file says, without the warning that it has no tokenizer."""
+        """The messages of compiling the file, without the warning that it has no tokenizer."""
         said = harness.compile_messages(path, *options, "-o", os.path.join(harness.folder("said"), "out"))
         return [line for line in said.splitlines() if "has no tokenizer" not in line]
 
     def test_blocks_that_are_not_preserved(self):
-        """Experts whose gate and up have different formats: a warning says what becomes of them, once for all layers, when the
-        file is compiled and when it is inspected."""
+        """Experts whose gate and up have different formats: a warning names the resulting format, once for all layers, in `compile` and
+        `inspect`."""
         class Mixed(gguf_file.Converter):
             def put(self, name, values, kind):
                 return super().put(name, values, "Q4_0" if "ffn_gate_exps" in name else kind)
@@ -378,7 +378,7 @@ class Gguf(Case):
         self.assertRegex(fused, r"experts\.down_proj[^\n]*xbf16>\n")
 
     def test_requantizing_has_a_price(self):
-        """The warning quotes docs/quality.md: the figure of calibrated weights where they are."""
+        """The warning quotes docs/quality.md: for calibrated weights the figure of those."""
         path, _ = converted("minimind-dense", "Q8_0")
         statistics = imatrix({"blk.0.attn_output.weight": [1.0] * 512})
         for options, figure in (((), None), (("--weights", "bf16"), None), (("--weights", "int8"), ".0016"),
@@ -394,7 +394,7 @@ class Gguf(Case):
             self.assertEqual(said, wanted)
 
     def test_rows_are_stated_in_the_ir(self):
-        """`--rows int8` is an attribute of the module; IR that states it is compiled as the file with the option is."""
+        """`--rows int8` is an attribute of the module; IR with the attribute compiles to the same program as the file with the option."""
         path, _ = converted("minimind-dense", "Q8_0")
         place = pathlib.Path(harness.folder("rows"))
         os.symlink(path, place / "m.gguf")
@@ -409,7 +409,7 @@ class Gguf(Case):
         self.assertTrue(json.loads(done.stdout)["passed"])
 
     def test_blocks_of_several_kinds_in_no_order(self):
-        """Layers of three kinds, one loop that calls each: what the program computes is what the interpreter does."""
+        """Three layer types, one loop that calls each: results equal the interpreter's."""
         kinds = [{"8": "Q8_0", "4": "Q4_0", "x": "F16"}[c] for c in "848844x4x884844488x48x44"]
 
         class Mixed(gguf_file.Converter):
@@ -429,7 +429,7 @@ class Gguf(Case):
         self.assertTrue(json.loads(harness.execute([harness.mica, "verify", path, "--json", "--positions", "32"]).stdout)["passed"])
 
     def test_rows_follow_their_role(self):
-        """A prompt is computed alike however it is cut, and eval scores in the arithmetic of prompts or of decoding."""
+        """A prompt is computed identically for all chunk sizes, and eval uses the arithmetic of prefill or of decoding."""
         prompt = [int(i) for i in np.random.default_rng(3).integers(3, 500, 70)]
         for kind in ("Q8_0", "Q4_0"):
             path, _ = converted("minimind-dense", kind)
@@ -458,7 +458,7 @@ class Gguf(Case):
         self.assertIn("main_several", other["ops"])
 
     def test_experts_keep_blocks(self):
-        """A mixture of experts. Each token alone: no row sees another's choice, which rounded rows may change."""
+        """A mixture of experts. Each token is computed alone: rows do not depend on another row's choice, which rounding may change."""
         path, _ = converted("qwen3-moe", "Q8_0")
         done = harness.execute([harness.mica, "compile", "-v", path, "--emit", "fused", "-o", "-"])
         self.assertIn("x!mica.block<q8_0>>", done.stdout.decode())
@@ -470,7 +470,7 @@ class Gguf(Case):
 
 
 class Refused(Case):
-    """Broken files: one line that names the file and what to do, and nothing left behind."""
+    """Broken files: one line that names the file and a hint, and no remaining files."""
 
     def refuse(self, data, mention, *options):
         place = pathlib.Path(harness.folder("refused"))
@@ -491,8 +491,8 @@ class Refused(Case):
         for size in (3, 4, 8, 23, 24, 100, len(self.file().header()) - 1, len(whole) // 2, len(whole) - 40):
             self.refuse(whole[:size], "fetch it again")
 
-    def test_blocks_that_do_not_fill_rows(self):
-        """A row that is no whole blocks, and a tensor whose bytes end early, of every type."""
+    def test_rows_that_are_not_whole_blocks(self):
+        """A row that is not a multiple of the block, and a tensor with too few bytes, for every type."""
         for kind, (number, elements, size) in gguf_blocks.BLOCKS.items():
             file = self.file()
             index = next(i for i, (name, *_) in enumerate(file.tensors) if name == "blk.0.ffn_up.weight")
@@ -522,7 +522,7 @@ class Refused(Case):
         self.refuse(file, "is a big-endian GGUF file")
         self.refuse(b"junk that ends in .gguf", "is not a GGUF file")
 
-    def test_what_is_not_known(self):
+    def test_unknown_keys_and_types(self):
         file = self.file()
         file.key("qwen3.trick", gguf_file.F32, 1)
         self.refuse(file, 'has the key "qwen3.trick", which is unknown for qwen3')
@@ -534,13 +534,13 @@ class Refused(Case):
         file.list("tokenizer.ggml.tokens", gguf_file.STRING, ["a"])
         self.refuse(file, 'the tokenizer "bert" is not known')
 
-    def test_numbers_that_are_none(self):
+    def test_invalid_numbers(self):
         file = self.file()
         name, shape, kind, data = file.tensors[3]
         file.tensors[3] = name, shape, kind, struct.pack("<f", np.nan) + data[4:]
         self.refuse(file, "holds NaN")
 
-    def test_scales_that_are_no_numbers(self):
+    def test_nonfinite_scales(self):
         """The tensor is named as in the file, and its block."""
         file = gguf_file.Converter(BUNDLED / "minimind-dense", "Q8_0").convert()
         names = [name for name, *_ in file.tensors]
@@ -573,4 +573,4 @@ class Refused(Case):
             self.assertIn("is a file of the model, which would be replaced", done.stderr.decode())
 
 
-del Case  # unittest would take it for a test
+del Case  # unittest would treat it as a test

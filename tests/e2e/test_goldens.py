@@ -1,4 +1,4 @@
-"""Random checkpoints of every supported family against the authors' own code."""
+"""Random checkpoints of every supported family, compared with the authors' own code."""
 
 import json
 import os
@@ -26,11 +26,9 @@ class Golden:
 
 
 def comparable(golden, got):
-    """Rows in which `got` chose the golden's experts, as far as one can know.
-
-    Where the gate's margin is small, rounding may choose another expert. Such rows do not count; when one shows another
-    choice by its error, what later rows attend to has changed, and they do not count either.
-    """
+    """Rows in which `got` chose the golden's experts, as far as can be known. If the gate's margin is small, rounding may change the
+    choice. Such rows are excluded; if the error of a row shows another choice, the following rows attend to other values, and are excluded
+    too."""
     if golden.gate_margin is None:
         return list(range(len(got)))
     rows = []
@@ -62,7 +60,7 @@ class Goldens(Case):
         self.assertEqual(ids, [g.greedy])
 
     def bf16(self, name):
-        """Rounded weights and rows against f32, where the same experts are chosen."""
+        """Rounded weights and rows compared with f32, where the same experts are chosen."""
         g = Golden(name)
         _, (got,) = program(g.folder, "--weights", "bf16").generate([g.prompt], 1)
         self.assertEqual(got.shape, g.logits.shape)
@@ -74,13 +72,13 @@ class Goldens(Case):
         if g.gate_margin is None:
             self.assertEqual(len(rows), len(got))
         else:
-            self.assertGreater(len(rows), 0)  # few in some models: bf16_one_token compares the others' experts
+            self.assertGreater(len(rows), 0)  # few in some models: bf16_one_token compares the others
         self.assertGreaterEqual(clear.sum(), 0.7 * len(rows), "top tokens to compare")
         note(self, f"NMSE {error:.1e} (bound 1e-03) over {len(rows)} rows, {clear.sum()} with a clear top token")
         self.assertEqual(got[rows].argmax(1)[clear].tolist(), g.logits[rows].argmax(1)[clear].tolist())
 
     def bf16_one_token(self, name):
-        """Each token alone: no row sees another's choice of experts, so nearly all can be compared, with the f32 program,
+        """Each token alone: rows do not depend on another row's choice of experts, so nearly all can be compared with the f32 program,
         which equals the golden."""
         prompts = [[i] for i in range(checkpoint.config_of(Golden(name).folder)["vocab_size"])]
         wide, got = (np.concatenate(program(Golden(name).folder, *options).generate(prompts, 1)[1])
@@ -97,7 +95,7 @@ class Goldens(Case):
         self.assertEqual(got.argmax(1)[clear].tolist(), wide.argmax(1)[clear].tolist())
 
     def other_config(self, name):
-        """The same model as another version of transformers writes it: the same IR, and so the same program."""
+        """The same model as written by another version of transformers: the same IR, and so the same program."""
         g = Golden(name)
         other = checkpoint.edited(g.folder, os.path.join(harness.folder(name), name), config="config.other.json")
         self.assertEqual(harness.emit(other, "model"), harness.emit(g.folder, "model"))

@@ -1,4 +1,4 @@
-"""The tables of docs/cli.md: what people type for llama.cpp and ollama, and what it is called here."""
+"""The tables of docs/cli.md: options of llama.cpp and ollama, and their names here."""
 
 import json
 import os
@@ -14,7 +14,7 @@ MODEL = BUNDLED / "minimind-dense"
 PROMPT = "count from 2 to 9:"
 TEXT = b" 2 3 4 5 6 7 8 9\n"
 GREEDY = ("-p", PROMPT, "--temp", 0)
-# Text that is drawn from much, and the same each time.
+# A text that depends on sampling, with a fixed seed.
 SAMPLED = ("-p", "Ada", "-n", 12, "--seed", 5, "--temp", 4)
 
 
@@ -27,7 +27,7 @@ def rows():
 
 
 def same(*pairs):
-    """Both argument lists of each pair give one text."""
+    """Both argument lists of each pair result in the same text."""
     def test(case):
         for first, second in pairs:
             one, other = (case.built.run(*arguments).stdout for arguments in (first, second))
@@ -36,7 +36,7 @@ def same(*pairs):
 
 
 def works(*lists, stdin=None, text=None):
-    """These arguments of a program are understood, and lead to the text."""
+    """These arguments of a program are accepted, and result in the text."""
     def test(case):
         for arguments in lists:
             done = case.built.run(*arguments, stdin=stdin)
@@ -46,7 +46,7 @@ def works(*lists, stdin=None, text=None):
 
 
 def changes(*lists):
-    """Each of these options is understood and makes another text than none."""
+    """Each of these options is accepted and changes the text."""
     def test(case):
         plain = case.built.run(*SAMPLED).stdout
         for arguments in lists:
@@ -55,7 +55,7 @@ def changes(*lists):
 
 
 def missing(*lists):
-    """None of these is understood by a program."""
+    """Programs accept none of these."""
     def test(case):
         for arguments in lists:
             done = execute([case.built.path, *arguments], check=False)
@@ -64,7 +64,7 @@ def missing(*lists):
 
 
 def hinted(words, *lists):
-    """None of these is understood by a program, which says what to do instead."""
+    """Programs accept none of these, and the error has a hint."""
     def test(case):
         missing(*lists)(case)
         for arguments in lists:
@@ -184,7 +184,7 @@ def calibrated(case):
 
 
 def selection(case):
-    """OWNER/NAME:QUANTIZATION is the GGUF file whose name ends so; test_pull runs one."""
+    """OWNER/NAME:QUANTIZATION is the GGUF file whose name ends with it; test_pull runs one."""
     done = execute([harness.mica, "pull", NAME + ":Q4_K_M"], env=case.hub_env(), check=False)
     case.assertEqual(done.returncode, 1)
     case.assertIn(b"Q4_K_M", done.stderr)
@@ -295,7 +295,7 @@ class Habits(Case):
         self.env = None
 
     def hub_env(self):
-        """A hub on this machine that has the model."""
+        """A local hub that has the model."""
         if not self.env:
             hub = self.enterContext(hub_server.Hub())
             hub.repositories[NAME] = hub_server.Repository(model_files())
@@ -313,7 +313,7 @@ class Habits(Case):
         self.assertEqual(len(rows()), len(TESTS), "a row stands there twice")
 
     def test_options_that_are_named_exist(self):
-        """Every option of the second column is one of the reference below the tables."""
+        """Each option in the second column is in the reference below the tables."""
         page = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
         reference = page[page.index("## Options"):]
         for name, said in rows():

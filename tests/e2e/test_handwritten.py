@@ -1,4 +1,4 @@
-"""Models written by hand in the dialect become programs that compute what the interpreter computes."""
+"""Models written by hand in the dialect: programs compute the same as the interpreter."""
 
 import os
 import pathlib
@@ -17,8 +17,8 @@ import make_npy  # names and shapes of a module's weights
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 MODELS = ("tiny-model", "tiny-moe")
 
-# How a layer makes its result, by what is in tiny-model.mlir for its last sum: x1 is the stream after attention, d
-# what the second half adds. Only the first, which the file has, can be written over the stream that came in.
+# How a layer computes its result, by the operands of the last sum in tiny-model.mlir: x1 is the stream after attention, d the
+# result of the second half. Only the first form, which the file has, can be computed in place.
 LAST_SUM = "%x2 = mica.add %x1, %d : tensor<?x32xf32>"
 NORM = "mica.rmsnorm {}, %norm2 eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>"
 RESIDUALS = {
@@ -45,7 +45,7 @@ def write_model(folder, name, edit=None):
 
 
 def interpreted(model, ids):
-    """Logits of every position of `ids` by mica-interpret."""
+    """Logits of every position of `ids` computed by mica-interpret."""
     place = pathlib.Path(harness.folder("interpreted"))
     inputs = []
     for name, values in (("tokens", ids), ("sequences", [0] * len(ids)), ("positions", range(len(ids))),
@@ -64,13 +64,13 @@ def with_other_layer(text, edit=str):
 
 
 def with_two_kinds(text):
-    """The second layer calls a function of its own, so that no loop is made of the layers."""
+    """The second layer calls another function, so that there is no loop over layers."""
     before, after = with_other_layer(text).rsplit("call @layer(", 1)
     return before + "call @other_layer(" + after
 
 
 def with_layers(text, functions):
-    """A call of each of these functions, one after the other, with the weights of both layers by turns."""
+    """A call of each of these functions, in order, with the weights of both layers in turn."""
     start, end = text.index("    %layer0 = arith.constant"), text.index("    %xs = mica.select_rows")
     count, weights = len(functions), [line for line in text[start:end].splitlines() if "get_weight" in line]
     call = next(line for line in text[start:end].replace("\n        ", " ").splitlines() if "call @layer(%x0" in line)
@@ -84,7 +84,7 @@ def with_layers(text, functions):
 
 
 def with_two_streams(text):
-    """Every layer of six adds what the layer before it began with, which a loop would have to carry as well."""
+    """Each of six layers adds the input of the previous layer, which a loop would have to carry as well."""
     text = re.sub(r"@layer\(%x(\d),(.*?): \(", lambda m: f"@layer(%x{m[1]}, %x{max(int(m[1]) - 1, 0)},{m[2]}: (tensor<?x32xf32>, ",
                   with_layers(text, 6 * ["layer"]))
     text = text.replace("@layer(%x: tensor<?x32xf32>,", "@layer(%x: tensor<?x32xf32>, %z: tensor<?x32xf32>,")
@@ -106,7 +106,7 @@ class Handwritten(Case):
         self.check("tiny-model", lambda text: with_two_kinds(self.with_residual(text, name)))
 
     def two_kinds_in_no_order(self, name):
-        """Loops of rounds, one kind of layers as the file has it, the other with its result made in another way."""
+        """Loops with two layer types, one as in the file, the other with a result computed differently."""
         functions = ["layer" if kind == "a" else "other_layer" for kind in "aababbbabbaaabab"]
 
         def edit(text):
@@ -120,7 +120,7 @@ class Handwritten(Case):
     def with_residual(self, text, name):
         self.assertEqual(text.count(LAST_SUM), 1)
         text = text.replace(LAST_SUM, RESIDUALS[name])
-        # Both halves beside each other read the same rows.
+        # Both halves in parallel, with the same input.
         return text.replace("mica.rmsnorm %x1, %norm2", "mica.rmsnorm %x, %norm2") if name == "parallel" else text
 
     def check(self, name, edit=None):
@@ -133,7 +133,7 @@ class Handwritten(Case):
         return model
 
     def run_blocks(self, page, place):
-        """Runs every block of commands of a page, one after the other; gives what each writes to stdout."""
+        """Runs all blocks of commands of a page in order; returns the stdout of each."""
         text = (harness.ROOT / page).read_text(encoding="utf-8")
         blocks = [block for language, block in FENCED.findall(text) if not language and block.startswith("mica")]
         note(self, f"{page}: {len(blocks)} blocks, {sum(b.count(chr(10)) for b in blocks)} commands")
@@ -167,7 +167,7 @@ class Handwritten(Case):
         self.assertEqual(second.count("mica.qkv_append"), 2 * 1, "after fusion, by mica and by mica-opt")
         self.assertTrue(pathlib.Path(place, "page.html").exists())
 
-    def test_the_readme_s_excerpts_are_what_is_printed(self):
+    def test_the_readme_s_excerpts_are_up_to_date(self):
         text = (harness.ROOT / "README.md").read_text(encoding="utf-8")
         excerpts = [block for language, block in FENCED.findall(text) if language == "mlir"]
         self.assertEqual(len(excerpts), 2)
@@ -177,8 +177,8 @@ class Handwritten(Case):
             lines = [re.sub(r" : [^()]*", "", line).strip() for line in printed.splitlines()]
             self.assertIn(f"\n{excerpt}", "\n".join(lines), f"stage {stage}, with the types left out")
 
-    def test_the_recorded_conversation_is_what_is_printed(self):
-        """In the README and in docs/terminal.txt, whose recording needs a terminal of tmux."""
+    def test_the_recorded_conversation_is_up_to_date(self):
+        """In the README and in docs/terminal.txt, which is recorded in tmux."""
         recorded = (harness.ROOT / "docs/terminal.txt").read_text(encoding="utf-8")
         conversation = recorded[recorded.index("$ build/release/demo/minimind-dense chat"):]
         self.assertIn(f"```text\n{conversation.rstrip()}\n```", (harness.ROOT / "README.md").read_text(encoding="utf-8"))
@@ -189,7 +189,7 @@ class Handwritten(Case):
         answers = program(harness.BUNDLED / "minimind-dense").run("chat", "--temperature", 0, stdin=said).stdout.decode()
         self.assertEqual(answers.split(), "".join(answer for _, answer in turns).split())
 
-    def test_the_readme_s_transcript_is_what_is_printed(self):
+    def test_the_readme_s_transcript_is_up_to_date(self):
         text = (harness.ROOT / "README.md").read_text(encoding="utf-8")
         transcript = next(block for _, block in FENCED.findall(text) if "$ tools/quickstart.sh" in block)
         built = program(harness.BUNDLED / "minimind-dense")
@@ -200,6 +200,6 @@ class Handwritten(Case):
             if arguments != "info":
                 self.assertEqual(shown.rstrip("\n"), printed.rstrip("\n"), arguments)
                 continue
-            # Sizes and the target are the machine's.
+            # Sizes and the target depend on the machine.
             names = lambda table: [line[:14].rstrip() for line in table.splitlines()]
             self.assertEqual(names(shown), names(printed))

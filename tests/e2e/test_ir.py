@@ -1,6 +1,6 @@
-"""The IR is the model: edited text of stage `model` computes what the checkpoint edited likewise computes.
+"""The IR is the model: edited text of stage `model` computes the same as an equally edited checkpoint.
 
-The text is compiled with the weights beside it and without a config.json.
+The text is compiled with the weights beside it and without config.json.
 """
 
 import os
@@ -19,7 +19,7 @@ UNCHANGED = ("llama-biases", "llama-rope-yarn", "minimind1-dense", "minimind1-mo
 
 
 def interleave_rows(weights, config):
-    """Rows of q and k such that rope's `half` turns what `interleaved` turned."""
+    """Permutes rows of q and k so that a `half` rope rotates the pairs of an `interleaved` one."""
     size = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     for name, a in weights.items():
         if re.search(r"self_attn\.[qk]_proj\.(weight|bias)$", name):
@@ -29,7 +29,7 @@ def interleave_rows(weights, config):
 
 
 def remove_layer(weights, index):
-    """Without that layer's tensors; the later ones move up."""
+    """Removes the layer's tensors and renumbers later layers."""
     for name in list(weights):
         match = re.match(r"model\.layers\.(\d+)\.(.*)", name)
         if match and int(match[1]) >= index:
@@ -41,7 +41,7 @@ def remove_layer(weights, index):
 @harness.for_each(UNCHANGED, "unchanged")
 class Ir(Case):
     def check(self, name, text, reference):
-        """The program made of the text equals `reference` and differs from the unedited model."""
+        """The program compiled from the text equals `reference` and differs from the unedited model."""
         g = Golden(name)
         _, rows = compile_ir(text, g.folder).generate([g.prompt], 1)
         _, expected = program(reference).generate([g.prompt], 1)

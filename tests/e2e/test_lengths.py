@@ -1,4 +1,4 @@
-"""Ropes whose frequencies follow the length of a text: above the threshold, across it and back."""
+"""Rope frequencies that depend on the sequence length: above the threshold, across it and back."""
 
 import json
 import pathlib
@@ -16,7 +16,7 @@ NAMES = sorted(THRESHOLDS)
 
 
 def built(name, *options):
-    # Beyond max_position_embeddings, for theta grows with the text.
+    # Exceeds max_position_embeddings, because theta grows with the length.
     return program(GOLDENS / "models" / name, *(("--max-seq", "192") if "dynamic" in name else ()), *options)
 
 
@@ -31,7 +31,7 @@ def tokens(ids):
 
 
 def periodic(name, length):
-    """A prompt that drafts are made of."""
+    """A repetitive prompt, for which there are drafts."""
     ids = np.random.default_rng(7).integers(3, 64, 6).tolist()
     return (ids * (length // len(ids) + 1))[:length]
 
@@ -62,7 +62,7 @@ class Lengths(Case):
         self.close(rows[1][len(prompt) - 1:], logits, 1e-5, "beside others")
 
     def same_text(self, name):
-        """Drafts change nothing: neither those before the threshold nor those after it."""
+        """Drafts change nothing, neither before nor after the threshold."""
         for before in (1, 2, 5, 20):
             prompt = periodic(name, THRESHOLDS[name] - before)
             plain, rows = built(name).generate([prompt], 40)
@@ -75,7 +75,7 @@ class Lengths(Case):
         self.assertNotIn("recomputed", short.stderr.decode())
 
     def batch(self, name):
-        """Texts that take each other's places, on both sides of the threshold."""
+        """Texts that reuse each other's slots, on both sides of the threshold."""
         threshold = THRESHOLDS[name]
         prompts = [periodic(name, length) for length in (threshold - 3, 5, threshold + 6, 7, threshold - 9, threshold)]
         place = pathlib.Path(harness.folder("lengths"))
@@ -90,7 +90,7 @@ class Lengths(Case):
         threshold, folder = THRESHOLDS[name], GOLDENS / "models" / name
         info = built(name).run("info").stdout.decode()
         self.assertIn(f"change beyond {threshold} positions", info)
-        # The scored rows are those of the whole window, in whatever pieces it is fed.
+        # The scored rows equal those of the whole window, for all chunk sizes.
         prompt, _, logits = golden(name, "above")
         place = pathlib.Path(harness.folder("tools"))
         (place / "ids").write_text(" ".join(map(str, prompt)), encoding="utf-8")
@@ -106,7 +106,7 @@ class Lengths(Case):
         self.assertEqual(len(bench["results"]), 3)
 
     def test_verify(self):
-        """The program's rows above the threshold are the interpreter's."""
+        """The program's rows above the threshold equal the interpreter's."""
         folder = checkpoint.edited(GOLDENS / "models/llama-rope-dynamic", f"{harness.folder('verify')}/short",
                                    config=lambda c: c.update(max_position_embeddings=20))
         execute([harness.mica, "verify", folder, "--max-seq", "48"])
@@ -138,7 +138,7 @@ class Turns(Case):
         return program(folder, "--max-seq", str(max(512, threshold + 64)))
 
     def answers(self, model, turns):
-        """What is answered, and how often tokens were recomputed."""
+        """The answers, and how often tokens were recomputed."""
         command = ("chat", "--temperature", "0", "-n", "8")
         done, noted = (model.run(*command, option, stdin="".join(t + "\n" for t in turns).encode()) for option in ("--json", "-v"))
         return [json.loads(line) for line in done.stdout.splitlines()], noted.stderr.decode().count("tokens were recomputed")
@@ -154,7 +154,7 @@ class Turns(Case):
         self.assertEqual((fresh["text"], len(fresh["prompt_tokens"])), (rows[2]["content"], rows[2]["prompt_tokens"]))
 
     def test_back(self):
-        """A template that forgets goes back below the threshold: the same answers as from a new cache."""
+        """A template that drops earlier text goes back below the threshold: the same answers as with a new cache."""
         model = self.chat("{{ bos_token }}abcdefgh: {{ messages[-1].content }}")
         long = " ".join(["1 + 2 ="] * 20)
         rows, times = self.answers(model, ["27 + 15", long, "27 + 15", "/reset", long])
@@ -162,9 +162,9 @@ class Turns(Case):
         self.assertEqual((rows[0]["content"], rows[1]["content"]), (rows[2]["content"], rows[3]["content"]))
         self.assertEqual(times, 3)
 
-    def test_interrupt_while_tokens_are_read_again(self):
-        """An answer crosses the threshold in a long text, which takes a second to recompute, 64 tokens a call: Ctrl-C ends that at
-        once, and the same turn starts over from a cache that holds no row of the other side."""
+    def test_interrupt_while_tokens_are_recomputed(self):
+        """An answer crosses the threshold in a long text, which takes a second to recompute at 64 tokens per call: Ctrl-C ends that
+        immediately, and the same turn starts over with a cache that contains no row of the other regime."""
         template = "1 + 2 = " * 1500 + "{{ messages[-1].content }}"
         size = json.loads(self.chat(template, threshold=13000).run("chat", "--json", "-n", 1, stdin=b"a\n").stdout)["prompt_tokens"]
         model = self.chat(template, threshold=size + 4, endless=True)

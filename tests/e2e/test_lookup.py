@@ -1,4 +1,4 @@
-"""--lookup: drafts from the text so far change nothing but the number of passes."""
+"""--lookup: drafts from the text so far only change the number of passes."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def folder_of(model):
 
 
 def prompts_of(built):
-    """A text that repeats itself, one that does not, and one of a single id."""
+    """A repetitive text, another text, and one with a single id."""
     vocabulary = json.loads(built.run("info", "--json").stdout)["vocab"]
     ids = np.random.default_rng(5).integers(3, vocabulary, 40).tolist()
     return [ids[:6] * 5, ids, ids[:1]]
@@ -58,7 +58,7 @@ class Lookup(Case):
         made = sum(len(s["tokens"]) for s in done["sequences"])
         self.assertLessEqual(done["lookup"]["accepted"], done["lookup"]["drafted"])
         if len(prompts) == 1:
-            # Every pass makes one id, and those that were drafted come for nothing.
+            # Each pass produces one id plus the accepted drafts.
             self.assertEqual(done["lookup"]["calls"] + done["lookup"]["accepted"], made - 1)
         self.assertEqual(done["decode"]["tokens"], made - len(prompts))
         return done["lookup"]
@@ -77,7 +77,7 @@ class Lookup(Case):
         plain, _ = built.generate(prompts, 40)
         drafted, _ = built.generate(prompts, 40, "--lookup", 15)
         self.assertEqual(drafted, plain)
-        # 32 rows at most: with twenty sequences none is left for drafts.
+        # 32 rows at most: with twenty sequences, none is left for drafts.
         many = [[5, 6, 7]] * 20
         self.assertEqual(self.counted(built, many, 10)["drafted"], 0)
         self.assertGreater(self.counted(built, many[:4], 40)["accepted"], 0)
@@ -96,7 +96,7 @@ class Lookup(Case):
         self.assertEqual(len(ids_of(plain)[0]), 30)
 
     def test_real_texts(self):
-        """A call of the model makes more than two ids, whatever the text is; this tokenizer cuts texts small."""
+        """A call of the model produces more than two ids, whatever the text; this tokenizer produces small tokens."""
         script = harness.ROOT / "tests/bench/lookup.py"
         longer = os.path.join(harness.folder("longer"), "longer")
         checkpoint.edited(BUNDLED / "minimind-dense", longer, config=lambda c: c.update(max_position_embeddings=2048))
@@ -110,14 +110,14 @@ class Lookup(Case):
         self.assertEqual(done.stderr, b"")
 
     def test_text_beyond_the_context(self):
-        """Texts that a program's context holds are measured, the others are named."""
+        """Texts that fit in a program's context are measured, others are named."""
         script = harness.ROOT / "tests/bench/lookup.py"
         done = harness.execute(["/usr/bin/python3", script, program(BUNDLED / "minimind-dense").path, "--pairs", 1])
         self.assertEqual(len(done.stdout.splitlines()), 2 + 2)
         self.assertIn(b"list: mica: error: ", done.stderr)
 
     def test_bench(self):
-        """A text that repeats itself takes a fraction of the passes."""
+        """A repetitive text takes a fraction of the passes."""
         built = program(BUNDLED / "minimind-dense")
         results = json.loads(built.run("bench", "--prompt", 0, "--gen", 200, "--lookup", 15, "--repeat", 3,
                                        "--json").stdout)["results"]

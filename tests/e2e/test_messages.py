@@ -1,4 +1,4 @@
-"""What the commands of mica say: the last line of compile, warnings, tables and names of models on the hub."""
+"""Messages of mica's commands: the last line of compile, warnings, tables and names of models on the hub."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ MODEL = BUNDLED / "minimind-dense"
 
 
 def compiled(*arguments, **how):
-    """(what compile says before its last line, the last line)."""
+    """(messages of compile before its last line, the last line)."""
     done = execute([harness.mica, "compile", *arguments], **how)
     *lines, last = done.stderr.decode().splitlines()
     return "\n".join(lines), last
@@ -30,12 +30,12 @@ class Summary(Case):
     def setUp(self):
         self.place = pathlib.Path(harness.folder("summary"))
 
-    def test_what_was_written_and_what_to_try(self):
+    def test_output_and_suggestion(self):
         said, last = compiled(MODEL, "-o", "smol", cwd=self.place)
         self.assertEqual(said, "")
         size = os.path.getsize(self.place / "smol") / (1 << 20)
         self.assertEqual(last, f"wrote smol ({size:.2f} MiB, bf16); try ./smol chat")
-        # What is proposed works.
+        # The suggested command works.
         command = last.split("; try ")[1]
         done = execute(["sh", "-c", f"{command} --temp 0"], cwd=self.place, stdin=b"27 + 15\n")
         self.assertEqual(done.stdout, b" 42\n")
@@ -54,7 +54,7 @@ class Summary(Case):
         execute(["sh", "-c", f"{last.split('; try ')[1]} -n 1"])
 
     def test_for_another_machine(self):
-        """A program that cannot run here is not proposed."""
+        """A program for another machine is not suggested."""
         if harness.has_cpu("amx_tile"):
             self.skipTest("needs a CPU without AMX")
         _, last = compiled(MODEL, "-o", self.place / "far", "--target", "sapphirerapids")
@@ -62,11 +62,11 @@ class Summary(Case):
 
     def test_formats_and_their_cost(self):
         self.assertIn(" MiB, int4; KL divergence on SmolLM2-135M: .084); try ", compiled(MODEL, "--weights", "int4", "-o", self.place / "a")[1])
-        self.assertIn(" MiB, int8, int8 rows in prompts, int8 cache; KL divergence on SmolLM2-135M: .0016 + .003 + .0009); try ",
+        self.assertIn(" MiB, int8, int8 activations in prefill, int8 cache; KL divergence on SmolLM2-135M: .0016 + .003 + .0009); try ",
                       compiled(MODEL, "--weights", "int8", "--rows", "int8", "--kv", "int8", "-o", self.place / "b")[1])
 
     def test_figures_are_those_of_the_page(self):
-        """docs/quality.md is measured anew from time to time."""
+        """docs/quality.md is updated from time to time."""
         page = (harness.ROOT / "docs/quality.md").read_text(encoding="utf-8")
         for choice, told in (("`--weights int8`", ".0016"), ("`--weights int4`", ".084"), ("`--weights int4 --calibrate TEXT`", ".020"),
                              ("Q8_0, `--rows int8`", ".003"), ("`--kv int8`", ".0009")):
@@ -107,7 +107,7 @@ class Summary(Case):
 
 class Tables(Case):
     def test_columns_of_inspect(self):
-        """Names of functions, however long, and what is said of them stand one below the other."""
+        """Names of functions, however long, and their values are in aligned columns."""
         for model in (MODEL, GOLDENS / "models/gemma2"):
             table = execute([harness.mica, "inspect", model]).stdout.decode()
             head, kernels = re.split(r"(?m)^kernels for .*\n", table)
@@ -131,7 +131,7 @@ class Hub(Case):
         env = {"HF_ENDPOINT": hub.endpoint, "HF_HOME": harness.folder("hub-home"), "HF_TOKEN": "", "HF_HUB_OFFLINE": "", "HF_HUB_CACHE": "",
                "HUGGINGFACE_HUB_CACHE": "", "no_proxy": "*"}
         table = execute([harness.mica, "inspect", NAME], env=env).stdout.decode()
-        # But for the name, which is the folder's.
+        # Except for the name, which is the folder's.
         self.assertEqual(table.splitlines()[1:], execute([harness.mica, "inspect", MODEL]).stdout.decode().splitlines()[1:])
         done = execute([harness.mica, "verify", NAME, "--against", NAME, "--positions", 9, "--weights", "f32"], env=env)
         self.assertIn("verdict   passed", done.stdout.decode())
@@ -142,8 +142,28 @@ class Hub(Case):
         shutil.rmtree(env["HF_HOME"])
 
 
+class Help(Case):
+    def test_columns_groups_and_examples(self):
+        """Of every tool, every command and every command of a program."""
+        tools, commands = pathlib.Path(harness.mica).parent, [[harness.program(MODEL).path]]
+        commands += [[tools / name] for name in ("mica", "mica-interpret", "mica-opt", "mica-lsp-server")]
+        for command in commands:
+            text = execute([*command, "--help"]).stdout.decode()
+            with self.subTest(command):
+                self.assertLessEqual(max(map(len, text.splitlines())), 80)
+                self.assertRegex(text, r"(?m)^Usage: .*\n\n")
+                self.assertRegex(text, r"(?m)^Options:\n  -")
+                self.assertRegex(text, r"(?m)^Examples?\b.*:\n  \S")
+                self.assertGreater(len(re.findall(r"(?m)^[A-Z].*:$", text)), 1)
+            listed = re.search(r"(?ms)^Subcommands:\n(.*?)\n\n", text)
+            commands += [[*command, name] for name in re.findall(r"(?m)^  (\w+)", listed[1])] if listed else []
+        self.assertEqual({command[-1] for command in commands if command[0] == tools / "mica"},
+                         {tools / "mica", "compile", "run", "inspect", "explore", "diff", "eval", "verify", "pull", "list", "rm", "completion"})
+        self.assertTrue({"chat", "serve", "bench", "info", "score", "completion"} <= {command[-1] for command in commands})
+
+
 class FirstMinutes(Case):
-    """docs/first-ten-minutes.txt is recorded from a terminal with a real model; a small model gets the same messages."""
+    """docs/first-ten-minutes.txt is recorded from a terminal with a real model; a small model results in the same messages."""
 
     def setUp(self):
         page = (harness.ROOT / "docs/first-ten-minutes.txt").read_text(encoding="utf-8")
@@ -181,7 +201,7 @@ class FirstMinutes(Case):
         (self.place / "text").write_text("count from 7 to 12: 7 8 9 10 11 12\n" * 30)
         table = execute([harness.mica, "eval", "smollm2", "--text", "text", "--reference", "reference"], cwd=self.place).stdout.decode()
         words = lambda text: [re.sub(r"[\d.]+(e[-+]\d+)?", "N", line).split() for line in text.splitlines()]
-        # From the header on: the terminal has cut the line before it.
+        # From the header: the terminal has cut the line before it.
         recorded, now = (lines[[line[0] for line in lines].index("perplexity"):] for lines in (words(self.shown("mica eval")), words(table)))
         self.assertEqual(recorded[:3], now[:3], "header and rows of the table")
         self.assertEqual([line[:2] for line in recorded[3:]], [line[:2] for line in now[3:]])

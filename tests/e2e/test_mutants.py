@@ -1,7 +1,7 @@
-"""Mistakes show: each moves the logits as far as the goldens' manifest says it must.
+"""Mistakes are detected: each changes the logits as much as the goldens' manifest requires.
 
-What the manifest has was computed in f64 by another implementation, so that these tests also prove the mutant's own
-arithmetic. The other norm order of bf16 is no mutant here: Mica's residual stream is f32.
+The figures in the manifest were computed in f64 by another implementation, so these tests also verify the mutants themselves.
+The other norm order of bf16 is not a mutant here: Mica's residual stream is f32.
 """
 
 import json
@@ -60,7 +60,7 @@ CHECKPOINT = {
 
 
 def plain_rope(config):
-    """No scaling, as transformers 4 or 5 writes it."""
+    """No scaling, in the form of transformers 4 or 5."""
     parameters = config.pop("rope_parameters", {"rope_theta": config.get("rope_theta")})
     config.update(rope_scaling=None, rope_theta=parameters["rope_theta"])
     if "inference_rope_scaling" in config:
@@ -94,7 +94,7 @@ class Mutants(Case):
         self.check(name, mutant, program(folder))
 
     def test_theta(self):
-        """No mutant of the manifest; the bound alone."""
+        """Not a mutant of the manifest; only the bound is tested."""
         g = Golden("qwen3-dense")
         text = harness.emit(g.folder, "model")
         _, rows = compile_ir(edits.theta(text, 1.01e4), g.folder).generate([g.prompt], 1)

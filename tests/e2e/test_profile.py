@@ -1,4 +1,4 @@
-"""bench --profile: names, calls, bytes and operations of every kernel, as the compiler says them."""
+"""bench --profile: names, calls, bytes and operations of all kernels, as computed by the compiler."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def cost_of(built):
 
 
 def kernel(profile, start):
-    """All kernels whose name begins like this, added up."""
+    """The sum of all kernels whose name begins with this."""
     chosen = [k for k in profile["kernels"] if k["kernel"].startswith(start)]
     return {key: sum(k[key] for k in chosen) for key in ("launches", "bytes", "flops")}
 
@@ -39,20 +39,20 @@ class Profile(Case):
         self.assertAlmostEqual(parts, profile["seconds"], delta=1e-6)
         self.assertAlmostEqual(sum(k["share"] for k in profile["kernels"]) + profile["rest_seconds"] / profile["seconds"],
                                1, delta=1e-3)
-        # The manifest counts the matrices, the profile also gains, the row of the table and what padding adds.
+        # The manifest counts matrices; the profile also gains, the embedding row and padding.
         weights = profile["bytes_per_token"]
         flops = sum(k["flops"] for k in profile["kernels"] if not k["kernel"].startswith("attention")) / 8
         self.assertTrue(cost["weight_bytes_per_token"] < weights < 1.1 * cost["weight_bytes_per_token"], weights)
         counted = cost["flops_per_token"] + cost["flops_per_logits"]
         self.assertTrue(0.9 * counted < flops <= counted, flops)
-        # Of a layer, and the logits: products (2 of the experts, 3 of others), appends and attention, the gate's scores.
+        # Of a layer, and of the logits: matmuls (2 of experts, 3 of others), appends and attention, the gate's scores.
         regions = {"minimind-dense": 3 * 5, "minimind-moe": 4 * 7}[model] + 1
         self.assertLessEqual(profile["regions_per_token"], regions)
         note(self, f"{profile['regions_per_token']:.1f} parallel regions and {weights / 1e6:.3f} MB per token")
 
     def test_regions_of_integers(self):
-        """One token takes as many as in bf16; of eight at once, rows after gated products and attention are rounded by
-        regions of their own, two of a layer."""
+        """One token takes as many as in bf16; with eight tokens, rows after gated matmuls and attention are quantized by separate regions,
+        two per layer."""
         for weights in ("int8", "int4"):
             built = program(BUNDLED / "minimind-dense", "--weights", weights)
             for batch, most in ((1, 3 * 5 + 1), (8, 3 * 12)):
@@ -66,12 +66,12 @@ class Profile(Case):
         per_position = cost_of(built)["kv_bytes_per_position"]
         for depth in (0, 100):
             profile = profiles(built, "--prompt", 0, "--gen", 4, "--depth", depth)[f"tg4@d{depth}" if depth else "tg4"]
-            # Steps that see depth + 1 to depth + 4 positions.
+            # Steps that attend to depth + 1 to depth + 4 positions.
             self.assertEqual(kernel(profile, "attention")["bytes"], (4 * depth + 10) * per_position)
             self.assertEqual(kernel(profile, "qkv_append")["bytes"], 4 * per_position)
 
     def test_window(self):
-        """A layer with a sliding window reads no more than that."""
+        """A layer with a sliding window does not read more than the window."""
         built = program(GOLDENS / "models/llama-gqa")
         ir = emit(GOLDENS / "models/llama-gqa", "model")
         edited, changed = re.subn(r"(causal scale\([^)]*\))", r"\1 window(8)", ir)
@@ -82,7 +82,7 @@ class Profile(Case):
             self.assertEqual(kernel(profile, "attention")["bytes"], seen * cost_of(each)["kv_bytes_per_position"])
 
     def test_prompt(self):
-        """Many rows: oneDNN's products with their shapes, experts at most once."""
+        """Many rows: oneDNN's matmuls with their shapes, each expert at most once."""
         harness.needs_cpu("avx512bw")
         built = program(BUNDLED / "minimind-moe", "--weights", "f32")
         profile = profiles(built, "--prompt", 128, "--gen", 0)["pp128"]
@@ -111,7 +111,7 @@ class Profile(Case):
                                     for w in whole), event)
 
     def test_file(self):
-        """`--profile-json`: the program by the hash of its code, and of each kernel its place in the model."""
+        """`--profile-json`: identifies the program by the hash of its code, and each kernel by its location in the model."""
         built = program(BUNDLED / "minimind-dense")
         path = os.path.join(harness.folder("profile"), "profile.json")
         built.run("bench", "--prompt", 64, "--gen", 4, "--repeat", 1, "--profile-json", path, *LIMITS)
@@ -127,17 +127,17 @@ class Profile(Case):
             for kernel in test["kernels"]:
                 self.assertTrue(kernel["location"], kernel)
         places = {k["kernel"]: k["location"] for k in file["tests"][1]["kernels"]}
-        # A fused product has the places of all that went into it.
+        # A fused matmul has the locations of all original ones.
         joined = [set(p) for k, p in places.items() if k.startswith("gated_linear")]
         self.assertEqual(len(joined), 1)
         self.assertTrue({"model.layers.*.mlp.gate_proj", "model.layers.*.mlp.up_proj"} <= joined[0], joined)
-        # The same code has the same hash, other code another one.
+        # Equal code has the same hash, other code another one.
         again = program(BUNDLED / "minimind-dense", "--weights", "f32")
         other = os.path.join(harness.folder("profile"), "other.json")
         again.run("bench", "--prompt", 0, "--gen", 1, "--repeat", 1, "--profile-json", other, *LIMITS)
         with open(other, encoding="utf-8") as f:
             self.assertNotEqual(json.load(f)["program"]["code"], file["program"]["code"])
-        # No other file is replaced.
+        # Other files are not replaced.
         kept = os.path.join(harness.folder("profile"), "notes.txt")
         with open(kept, "w", encoding="utf-8") as f:
             f.write("mine")

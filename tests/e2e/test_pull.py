@@ -1,4 +1,4 @@
-"""`mica pull`, `run OWNER/NAME`, `list` and `rm` against a hub on this machine."""
+"""`mica pull`, `run OWNER/NAME`, `list` and `rm` with a local hub."""
 
 import json
 import os
@@ -62,7 +62,7 @@ class Pull(Case):
         return sorted(os.listdir(self.place / "blobs")) if (self.place / "blobs").exists() else []
 
     def check_whole(self, path):
-        """The snapshot at `path` is what huggingface_hub would have written."""
+        """The snapshot at `path` equals one written by huggingface_hub."""
         self.assertEqual(path, self.place / "snapshots" / self.repository.commit)
         self.assertEqual((self.place / "refs/main").read_text(), self.repository.commit)
         self.assertEqual(sorted(os.listdir(path)), sorted(PULLED))
@@ -76,7 +76,7 @@ class Pull(Case):
         self.check_whole(self.pull())
         weights = len(self.repository.files["model.safetensors"])
         self.assertEqual(self.hub.sent, {"model.safetensors": weights})
-        # Again: nothing that is here is fetched.
+        # Again: existing files are not downloaded.
         self.check_whole(self.pull())
         self.assertEqual(self.hub.sent, {"model.safetensors": weights})
         before = len(self.hub.requests)
@@ -106,19 +106,19 @@ class Pull(Case):
         self.assertFalse(self.place.exists())
         self.refused(f"{NAME}: is not among the pulled models in {self.home}/hub; see `mica list`", arguments=("rm", NAME))
 
-    def test_run_pulls_what_is_missing(self):
+    def test_run_pulls_missing_models(self):
         expected = program(MODEL).run(*PROMPT).stdout
         done = self.mica("run", NAME, *PROMPT)
         self.assertEqual((done.stdout, done.stderr), (expected, b""))
         self.check_whole(self.place / "snapshots" / self.repository.commit)
         self.assertEqual(self.mica("rm", "--programs").returncode, 0)
         self.assertEqual(json.loads(self.mica("list", "--json").stdout)["programs"]["list"], [])
-        # What an interrupted download left is not run.
+        # A partially downloaded model is not run.
         os.unlink(self.place / "blobs" / hub_server.blob_name("model.safetensors", self.repository.files["model.safetensors"]))
         self.assertEqual(self.mica("run", NAME, *PROMPT).stdout, expected)
 
-    def test_what_other_tools_pulled_is_found(self):
-        """The folder as huggingface_hub 1.0 writes it; no server is needed."""
+    def test_models_pulled_by_other_tools_are_found(self):
+        """A folder as written by huggingface_hub 1.0; no server is needed."""
         self.hub.respond = lambda path, headers: (500,)
         snapshot = self.place / "snapshots" / ("a" * 40)
         for folder in (snapshot, self.place / "refs", self.place / "blobs"):
@@ -149,7 +149,7 @@ class Pull(Case):
         self.refused("HF_TOKEN: holds no token of the Hugging Face hub; correct or remove it", env={"HF_TOKEN": "a\r\nX-Other: b"})
 
     def test_redirects_within_the_hub_keep_the_token(self):
-        """As for repositories that were renamed."""
+        """As for renamed repositories."""
         self.hub.token = "t"
         old = "mica-test/old"
         self.hub.respond = lambda path, headers: (307, {"Location": path.replace(old, NAME)}) if old in path else None
@@ -205,7 +205,7 @@ class Pull(Case):
         self.check_whole(self.pull())
         self.assertEqual([headers["range"] for headers in self.large_requests()], [f"bytes={reached}-"])
 
-    def test_an_incomplete_file_that_is_damaged_is_fetched_anew(self):
+    def test_a_damaged_partial_file_is_downloaded_again(self):
         data = self.repository.files["model.safetensors"]
         blob = self.place / "blobs" / hub_server.blob_name("model.safetensors", data)
         blob.parent.mkdir(parents=True)
@@ -223,7 +223,7 @@ class Pull(Case):
             self.repository.files[name] = whole[:-1] + bytes([whole[-1] ^ 1])
             self.hub.respond = lambda path, headers: None
             if name == "model.safetensors":
-                # The redirect says so before a byte is taken; without its header the bytes do.
+                # The redirect already contains the hash; without its header, it is computed from the bytes.
                 self.refused(name, "differs from the hub's listing")
                 self.assertEqual((self.place / "blobs" / f"{expected}.incomplete").stat().st_size, 0)
                 location = {"Location": f"{self.hub.cdn}/{NAME}/{name}"}
@@ -267,7 +267,7 @@ class Pull(Case):
                                             for entry in entries]
         error = self.refused(f"mica: error: {NAME}: {self.home}/hub: has ")
         free, needed = re.search(r"has (.*) free of the (.*) that", error).groups()
-        self.assertIn(f"has {free} free of the {needed} that {NAME} needs; free space or set HF_HOME to a folder with room", error)
+        self.assertIn(f"has {free} free of the {needed} that {NAME} needs; free space or set HF_HOME to a folder with free space", error)
         self.assertIn("32.00 TiB", needed)
 
     def test_a_home_that_is_a_file(self):
@@ -286,14 +286,14 @@ class Pull(Case):
                                ((429, {"Retry-After": "3600"}), "status 429", "; try again in 3600 seconds")):
             answers[:] = [answer]
             self.refused(*words)
-        # Gated repositories can be listed, but not read.
+        # Gated repositories can be listed, but not downloaded.
         self.hub.respond = lambda path, headers: (403, {"X-Error-Code": "GatedRepo"}) if "/resolve/" in path else None
         self.refused("is gated", "HF_TOKEN")
         self.hub.respond = lambda path, headers: (503,)
         self.hub.requests.clear()
         self.refused("status 503", "try again later")
         self.assertEqual(len(self.hub.requests), 5)
-        # What passes.
+        # Temporary errors.
         answers[:] = [(429, {"Retry-After": "1"}), (502,), (500,)]
         self.hub.respond = lambda path, headers: answers.pop(0) if answers else None
         start = time.monotonic()
@@ -343,13 +343,13 @@ class Pull(Case):
             self.refused("write OWNER/NAME", arguments=("pull", name))
         self.refused("a/b:../c: does not name a file of a/b; write OWNER/NAME:FILE or, for instance, OWNER/NAME:Q4_K_M", arguments=("pull", "a/b:../c"))
         self.assertEqual(self.hub.requests, [])
-        # As before where it cannot be such a name.
+        # As before if it cannot be such a name.
         for path in ("a/b/c", "./a/b", "a/b.gguf", "a/b.mlir", "/a/b"):
             self.refused(f"mica: error: {path}: ", "does not exist" if not path.endswith(".mlir") else "No such file", arguments=("compile", path, "-o", self.home / "out"))
         self.assertEqual(self.hub.requests, [])
 
     def test_gguf(self):
-        """By quantization, by file, in parts; what is ambiguous is listed."""
+        """By quantization, by file, in parts; the candidates of an ambiguous name are listed."""
         converter = gguf_file.Converter(GOLDENS / "models/llama-gqa", "F32").convert()
         whole = pathlib.Path(converter.write(os.path.join(harness.folder("hub-gguf"), "whole.gguf")))
         first = pathlib.Path(converter.write_parts(os.path.join(harness.folder("hub-gguf"), "parts"), (len(converter.tensors) - 3, 3)))
@@ -373,7 +373,7 @@ class Pull(Case):
                                   (":mini-Q3.gguf", "choose one of"), (":F16", "choose one of")):
             self.refused(*words, arguments=("pull", name + selection))
         self.assertEqual(self.pull(f"{name}:README.md").name, "README.md")
-        # Files go one by one, and only what no other needs.
+        # Files are removed one by one, and only blobs that no other file needs.
         blobs = self.home / "hub/models--mica-test--mini-GGUF/blobs"
         before = set(os.listdir(blobs))
         self.mica("rm", f"{name}:F32")
@@ -405,7 +405,7 @@ class Pull(Case):
             self.refused(why)
 
     def test_two_at_once(self):
-        """The second waits, and fetches nothing twice."""
+        """The second one waits, and downloads nothing twice."""
         self.hub.pause = lambda path, sent: time.sleep(0.01)
         processes = [subprocess.Popen([harness.mica, "pull", NAME], env={**os.environ, **self.env}, stdin=subprocess.DEVNULL,
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
@@ -431,18 +431,18 @@ class Pull(Case):
                               stderr=subprocess.PIPE, check=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         error = done.stderr.decode()
         self.assertEqual((done.returncode, error.count("\n")), (1, 1), error)
-        self.assertIn("cannot be written (File too large); raise the limit (ulimit -f) or set HF_HOME to a folder with room", error)
+        self.assertIn("cannot be written (File too large); raise the limit (ulimit -f) or set HF_HOME to a folder with free space", error)
         self.assertFalse((self.place / "refs").exists())
         self.check_whole(self.pull())
 
-    def test_a_transfer_that_stands_still_is_tried_again(self):
+    def test_a_stalled_transfer_is_retried(self):
         stops = iter((10,))  # libcurl's mean is that of the last five seconds
         self.hub.pause = lambda path, sent: time.sleep(next(stops, 0)) if sent > 100_000 else None
         self.check_whole(self.pull(env={"HF_HUB_DOWNLOAD_TIMEOUT": "1"}))
         self.assertGreater(len(self.large_requests()), 1)
 
     def test_a_newer_commit(self):
-        """Shares what did not change with the old snapshot; the old one can still be removed."""
+        """Shares unchanged files with the old snapshot, which can still be removed."""
         old = self.pull()
         changed = dict(self.repository.files, **{"generation_config.json": b'{"temperature": 0.5}'})
         self.hub.repositories[NAME] = self.repository = hub_server.Repository(changed)
@@ -458,7 +458,7 @@ class Pull(Case):
         self.assertFalse(self.place.exists())
 
     def test_progress(self):
-        """A bar on a terminal, which is left clean."""
+        """A bar on a terminal, where nothing of it is left."""
         self.hub.pause = lambda path, sent: time.sleep(0.01)
         *shown, last = harness.screen_of([harness.mica, "pull", NAME], "stderr", self.env).split(b"\r\x1b[K")
         self.assertEqual(last, b"")

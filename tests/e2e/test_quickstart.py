@@ -1,4 +1,4 @@
-"""tools/quickstart.sh in a tree of its own, with stubs for what installs and builds."""
+"""tools/quickstart.sh in a separate tree, with stubs for installing and building."""
 
 import pathlib
 import shutil
@@ -44,7 +44,7 @@ class Quickstart(Case):
         self.assertLess(len(lines), 20)
         self.assertEqual(done.stderr, b"wrote out/demo/minimind-dense\n")
         self.assertEqual((self.tree / "out/quickstart.log").read_text().count("-- Installing"), 4 * 300)
-        # Once more: what is done is said to be done.
+        # Again: completed steps are reported as such.
         lines = self.run_it().stdout.decode().splitlines()
         self.assertIn("== configure: already done in out", lines)
         self.assertIn("== compile: out/demo/minimind-dense is up to date", lines)

@@ -1,4 +1,4 @@
-"""How a program chooses tokens, ends its texts and works off a file of requests."""
+"""How a program samples tokens, ends texts and processes a file of requests."""
 
 import fcntl
 import json
@@ -46,15 +46,15 @@ class Sampling(Case):
         self.assertEqual(len(set(self.ids("--logit-bias", "9=1000", "--presence-penalty", 9999))), 12)
         alternating = self.ids("--logit-bias", "9=1000", "--logit-bias", "10=1000", "--frequency-penalty", 100)
         self.assertEqual((alternating.count(9), alternating.count(10)), (6, 6))
-        # -inf bans, whatever else is added.
+        # -inf bans a token, whatever else is added.
         likeliest = self.ids()
         banned = self.ids("--logit-bias", f"{likeliest[0]}=-inf", "--logit-bias", f"{likeliest[0]}=1000")
         self.assertNotIn(likeliest[0], banned)
         self.assertEqual(banned, self.ids("--logit-bias", f"{likeliest[0]}=-1e9"))
-        # The least likely of what top-k leaves is nearer to the expected information than the likeliest with a tiny mass.
+        # With a tiny mass, the least likely token left by top-k is nearer to the expected information than the likeliest.
         self.assertEqual(self.ids("--typical-p", 1e-9), self.ids())
 
-    def test_what_cannot_be_followed_is_refused(self):
+    def test_unusable_settings_are_rejected(self):
         self.refused(1, ["-p", "a", "--logit-bias", "512=1"], "token 512 is not in the model's vocabulary (0 to 511)")
         self.refused(2, ["-p", "a", "--logit-bias", "x"], "'x' is not a bias for a token; write ID=B")
         self.refused(1, ["-p", "a", *(f"--logit-bias={token}=-inf" for token in range(512))],
@@ -73,7 +73,7 @@ class Sampling(Case):
         self.assertEqual(set(info), {"temperature", "top_k", "top_p", "min_p", "typical_p", "repetition_penalty"})
         self.assertRegex(self.built.run("info").stdout.decode(), r"(?m)^sampling +(greedy|temperature )")
 
-    def test_what_the_makers_wanted_and_programs_lack_is_named(self):
+    def test_unsupported_generation_defaults_are_named(self):
         model = pathlib.Path(harness.folder("missed"), "model")
         shutil.copytree(GOLDENS / "models/llama-gqa", model)
         (model / "generation_config.json").write_text('{"penalty_alpha": 0.6, "do_sample": true, "typical_p": 0.5, "num_beams": 1}', encoding="utf-8")
@@ -83,8 +83,8 @@ class Sampling(Case):
         info = json.loads(execute([f"{model}.program", "info", "--json"]).stdout)
         self.assertEqual((info["sampling"]["typical_p"], info["sampling"]["top_k"]), (0.5, 50))
 
-    def test_a_terminal_is_not_harmed(self):
-        """What a model writes reaches a pipe as it is, and a terminal without its control characters."""
+    def test_control_characters_do_not_reach_a_terminal(self):
+        """Output of a model to a pipe is unchanged, that to a terminal has no control characters."""
         vocabulary = json.loads((BUNDLED / "minimind-dense/tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
         command = [self.built.path, "-p", "\x1b[2Jx", "-n", "2", "--temperature", "0", "--logit-bias", f"{vocabulary[chr(0x11b)]}=1000"]
         self.assertEqual(execute(command).stdout, b"\x1b\x1b\n")
@@ -121,7 +121,7 @@ class Batch(Case):
         self.assertEqual(results.read_bytes(), whole)
 
     def test_requests_are_not_kept_in_memory(self):
-        """Twenty thousand take as much as two hundred; they would be 40 MB."""
+        """Twenty thousand requests take as much memory as two hundred; they would be 40 MB."""
         most = []
         for count in (200, 20000):
             text = "sort: d b a c " * 10
@@ -134,7 +134,7 @@ class Batch(Case):
         self.assertLess(most[1], most[0] + 4e6)
 
     def test_two_batches_do_not_share_their_results(self):
-        """The second one is refused while the first one writes; afterwards it resumes."""
+        """The second one is rejected while the first one writes; afterwards it resumes."""
         results = self.place / "shared.jsonl"
         command = [str(word) for word in (self.built.path, "-f", self.requests, "--batch", 3, "-n", 8, "--temperature", 1, "--seed", 5,
                                           "-o", results)]
@@ -151,7 +151,7 @@ class Batch(Case):
         self.assertEqual(results.read_bytes(), whole)
 
     def test_resumes_without_a_seed(self):
-        """What is there stays, though each run draws a seed of its own; what stops a text may be any bytes."""
+        """Existing results are kept, although each run draws its own seed; stop strings may contain any bytes."""
         results, options = self.place / "drawn.jsonl", ("--temperature", 1, "--stop", b"\xff".decode(errors="surrogateescape"))
         self.built.run("-f", self.requests, "--batch", 3, "-n", 8, *options, "-o", results)
         whole = results.read_bytes().splitlines(keepends=True)

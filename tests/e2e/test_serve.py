@@ -1,4 +1,4 @@
-"""`PROGRAM serve`: the HTTP API, its limits, and that nobody's text depends on others'."""
+"""`PROGRAM serve`: the HTTP API, its limits, and that texts do not depend on other requests."""
 
 import atexit
 import concurrent.futures
@@ -20,7 +20,7 @@ QUESTION = [{"role": "user", "content": "27 + 15"}]
 
 
 def ask(connection, method, path, body=None, headers=None):
-    """(status, headers, text) of one request on `connection`, which is closed; a body that is no text becomes JSON."""
+    """(status, headers, text) of a request on `connection`, which is closed; a body that is not a text is sent as JSON."""
     if body is not None and not isinstance(body, (str, bytes)):
         body = json.dumps(body)
     connection.request(method, path, body, headers or {})
@@ -31,7 +31,7 @@ def ask(connection, method, path, body=None, headers=None):
 
 
 class Server:
-    """A running server; `with` ends it."""
+    """A running server; `with` stops it."""
 
     def __init__(self, *options, model=MODEL, env=None, command=None):
         self.process = subprocess.Popen([*(command or [program(model).path]), "serve", *options] + ([] if "--unix-socket" in options else ["--port", "0"]),
@@ -67,7 +67,7 @@ class Server:
         return made
 
     def ask(self, method, path, body=None, headers=None):
-        """(status, headers, text) of one request; see ask."""
+        """(status, headers, text) of a request; see ask."""
         return ask(self.connection(), method, path, body, headers)
 
     def post(self, path, body, headers=None):
@@ -107,14 +107,14 @@ class Server:
                       lambda: f"{name} is {self.metric(name, headers)} instead of {value}")
 
     def terminate(self):
-        """What the server writes from SIGTERM on, and its exit status."""
+        """Sends SIGTERM; returns the output of the server after it, and its exit status."""
         self.process.send_signal(signal.SIGTERM)
         text = self.process.stderr.read().decode()
         return text, self.process.wait(harness.SECONDS)
 
 
 def server():
-    """One server for all tests that leave it as it was."""
+    """A server for all tests that do not change it."""
 
     def make():
         made = Server("--sequences", "4")
@@ -125,7 +125,7 @@ def server():
 
 
 def ended(text):
-    """As the program writes a text: with a line's end."""
+    """As in the program's output: with a final newline."""
     return text if text.endswith("\n") else text + "\n"
 
 
@@ -138,7 +138,7 @@ class Serve(Case):
         if param:
             self.assertEqual(answer["error"]["param"], param)
 
-    def test_what_it_serves(self):
+    def test_paths(self):
         self.assertEqual(server().ask("GET", "/health")[::2], (200, '{"status":"ready"}'))
         [model] = json.loads(server().ask("GET", "/v1/models")[2])["data"]
         self.assertEqual((model["id"], model["object"]), (NAME, "model"))
@@ -150,7 +150,7 @@ class Serve(Case):
         status, headers, _ = server().ask("GET", "/v1/completions")
         self.assertEqual((status, headers["Allow"]), (405, "POST"))
 
-    def test_a_chat_says_what_the_program_says(self):
+    def test_a_chat_equals_the_program(self):
         alone = program(MODEL).run("--chat", "-p", "27 + 15", "--temperature", "0", "-n", "20").stdout.decode()
         answer = server().chat(max_tokens=20)
         [choice] = answer["choices"]
@@ -160,7 +160,7 @@ class Serve(Case):
         parts = [{"role": "user", "content": [{"type": "text", "text": "27 "}, {"type": "text", "text": "+ 15"}]}]
         self.assertEqual(server().chat(parts, max_tokens=20)["choices"], answer["choices"])
 
-    def test_a_completion_says_what_the_program_says(self):
+    def test_a_completion_equals_the_program(self):
         alone = program(MODEL).run("-p", "count from 7 to 12:", "--temperature", "0", "-n", "12").stdout.decode()
         answer = server().complete("count from 7 to 12:", max_tokens=12)
         self.assertEqual(ended(answer["choices"][0]["text"]), alone)
@@ -197,7 +197,7 @@ class Serve(Case):
         self.assertEqual("".join(event["choices"][0]["text"] for event in texts),
                          server().complete("count from 7 to 12:", max_tokens=12)["choices"][0]["text"])
 
-    def test_the_next_turn_finds_its_cache(self):
+    def test_the_next_turn_uses_the_cache(self):
         with Server("--sequences", "2") as own:
             first = own.chat(max_tokens=20)
             self.assertEqual(first["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
@@ -233,7 +233,7 @@ class Serve(Case):
         self.assertGreater(len(content), 1)
         for entry in content:
             self.assertEqual(len(entry["top_logprobs"]), 3)
-            # Greedy: the likeliest token is the one that was chosen.
+            # Greedy: the likeliest token is the chosen one.
             self.assertEqual((entry["top_logprobs"][0]["token"], entry["top_logprobs"][0]["logprob"]), (entry["token"], entry["logprob"]))
             self.assertEqual(bytes(entry["bytes"]).decode(), entry["token"])
         [legacy] = server().complete("27 + 15 =", max_tokens=3, logprobs=2)["choices"]
@@ -270,7 +270,7 @@ class Serve(Case):
             self.assertEqual(streamed, whole["logprobs"]["text_offset"])
 
     def test_fields_that_would_be_ignored_are_refused(self):
-        """What OpenAI's reference has and this server has not, and what it has with a value that it cannot have."""
+        """Fields of OpenAI's reference that this server does not support, or with unsupported values."""
         chat, text = "/v1/chat/completions", "/v1/completions"
         for field, value in {"audio": {}, "function_call": "auto", "functions": [], "logit_bias": [], "metadata": {}, "modalities": ["audio"],
                              "parallel_tool_calls": True, "prediction": {}, "reasoning_effort": "low", "response_format": {"type": "json_object"},
@@ -284,7 +284,7 @@ class Serve(Case):
         for field, value in {"best_of": 2, "echo": True, "suffix": "x", "logprobs": True, "messages": QUESTION, "logit_bias": {"x": 1}}.items():
             with self.subTest(field=field):
                 self.refused(400, field, text, {"prompt": "a", field: value}, field)
-        # What has no effect where it says what is the case is taken.
+        # Fields whose value has no effect are accepted.
         self.assertEqual(server().post(chat, {"messages": QUESTION, "max_tokens": 1, "response_format": {"type": "text"}, "store": False,
                                               "modalities": ["text"], "tools": [], "tool_choice": "none", "user": None, "model": NAME})[0], 200)
 
@@ -319,21 +319,21 @@ class Serve(Case):
         self.assertRegex(raw(b"nonsense\r\n\r\n"), rb"^HTTP/1.1 400 ")
         self.assertRegex(raw(b"GET /health HTTP/1.1\r\nX: " + b"a" * 20000), rb"^HTTP/1.1 431 ")
         self.assertRegex(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n"), rb"^HTTP/1.1 413 ")
-        # One that sends all of a body that is too large before it reads the reply.
+        # A client that sends all of a too large body before it reads the response.
         many = 20 << 20
         self.assertRegex(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % many + b"a" * many, half=True),
                          rb'^HTTP/1.1 413 [^{]*\{"error":')
         self.assertEqual(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{", half=True), b"")
         self.assertRegex(raw(b"GET /health HTTP/1.0\r\n\r\n"), rb'^HTTP/1.1 200 [^{]*\{"status":"ready"\}$')
-        # What stays open is said to a client that expects its connection to be closed.
+        # A message is sent to a client that expects the connection to be closed, although it stays open.
         kept = raw(b"GET /health HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /health HTTP/1.0\r\n\r\n")
         self.assertRegex(kept, rb"(?s)^HTTP/1.1 200 .*Connection: keep-alive\r\n.*HTTP/1.1 200 .*Connection: close\r\n")
         self.assertNotIn(b"Connection: keep-alive", raw(b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n"))
-        # HEAD has the header of GET.
+        # HEAD returns the headers of GET.
         head, body = raw(b"HEAD /health HTTP/1.1\r\nConnection: close\r\n\r\n").split(b"\r\n\r\n")
         whole, text = raw(b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n").split(b"\r\n\r\n")
         self.assertEqual((head, body, text), (whole, b"", b'{"status":"ready"}'))
-        # Targets as proxies and careful clients write them.
+        # Targets as sent by proxies and some clients.
         for target in (b"http://localhost/health?x=/", b"HTTP://localhost:80/%68ealt%68", b"/health?a=b?c"):
             self.assertRegex(raw(b"GET " + target + b" HTTP/1.1\r\nConnection: close\r\n\r\n"), rb"^HTTP/1.1 200 ", target)
         for target in (b"http://localhost", b"http://localhost?x=/health"):
@@ -355,7 +355,7 @@ class Serve(Case):
             connection.request("GET", "/health")
             self.assertEqual(connection.getresponse().read(), b'{"status":"ready"}')
         connection.close()
-        # The second of them is no HTTP.
+        # The second one is not HTTP.
         self.assertRegex(raw(b"GET /health HTTP/1.1\r\n\r\nnonsense\r\n\r\n"), rb"(?s)^HTTP/1.1 200 .*HTTP/1.1 400 ")
         self.assertEqual(server().ask("GET", "/health")[0], 200)
 
@@ -382,7 +382,7 @@ class Serve(Case):
             answer.close()
             connection.close()
             own.wait_for_metric("mica_requests_running", 0)
-            # It has been cancelled, or was done before that was noticed.
+            # It was canceled, or had finished before the disconnect was noticed.
             ended = own.metric('mica_requests_total{outcome="cancelled"}') + own.metric('mica_requests_total{outcome="ok"}')
             self.assertEqual(ended, 1)
             self.assertEqual(len(own.complete("27 + 15 =", max_tokens=2)["choices"]), 1)
@@ -415,7 +415,7 @@ class Serve(Case):
             self.assertEqual(own.ask("GET", "/health")[0], 200)
             own.process.kill()
             own.process.wait()
-        # One that a killed server has left is replaced, one that is served is not.
+        # A socket left by a killed server is replaced, one in use is not.
         with Server("--unix-socket", path) as own:
             self.assertEqual(own.ask("GET", "/health")[0], 200)
             done = program(MODEL).run("serve", "--unix-socket", path, check=False)
@@ -508,7 +508,7 @@ class Serve(Case):
             self.assertEqual(connection.recv(4096), b"", "the connection has been idle")
 
     def test_large_bodies(self):
-        """They are read beside the server's thread: every kind of answer, and a client that does not wait for one."""
+        """Large bodies are read on a separate thread: all kinds of responses, and a client that does not wait for one."""
         words = "count from 7 to 12: " * 5000
         status, tokens = server().post("/tokenize", {"content": words})
         self.assertEqual(status, 200)
@@ -516,7 +516,7 @@ class Serve(Case):
         self.refused(400, "'tokens' is not an array of token ids", "/detokenize", {"tokens": [1 << 40] * 20000}, "tokens")
         self.refused(400, "more than the context", "/v1/completions", {"prompt": words}, "prompt")
         self.refused(400, "the body is not JSON", "/v1/completions", "[" + "1," * 50000)
-        # Most of the body is white space.
+        # Most of the body is whitespace.
         padded = json.dumps({"prompt": "count from 7 to 12:", "max_tokens": 12, "temperature": 0}) + " " * 100000
         self.assertEqual(server().post("/v1/completions", padded)[1]["choices"], server().complete("count from 7 to 12:", max_tokens=12)["choices"])
         with Server("--sequences", "1") as own:
@@ -532,7 +532,7 @@ class Serve(Case):
             self.assertEqual((status, answer["error"]["type"]), (504, "server_error"))
             own.wait_for_metric("mica_requests_running", 0)
 
-    def test_what_cannot_be_served(self):
+    def test_programs_that_cannot_be_served(self):
         def refused(mention, *options):
             done = program(MODEL).run("serve", *options, check=False)
             self.assertEqual(done.returncode, 1, done.stderr)

@@ -1,4 +1,4 @@
-"""`PROGRAM serve` seen by others' clients, which PyPI has."""
+"""`PROGRAM serve` with third-party clients from PyPI."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from test_serve_tools import FORMATS, model_of
 
 
 def client_python(*packages):
-    """A Python with these packages; skips the test where they cannot be fetched."""
+    """A Python with these packages; skips the test if they cannot be installed."""
 
     def make():
         place = harness.folder("clients")
@@ -109,7 +109,7 @@ assert kinds(messages) == kinds(whole.all_messages()), messages
 print(*kinds(messages))
 """
 
-# The deltas of a call, put together by openai's own client.
+# The deltas of a call, joined by openai's own client.
 TOOLS = r"""
 import sys
 import openai
@@ -147,7 +147,7 @@ class Agents(Case):
 
 class Description(Case):
     def test_openapi(self):
-        """The description has the fields that the server takes, and no other."""
+        """The description has exactly the fields that the server accepts."""
         with Server("--sequences", "1") as server:
             status, _, text = server.ask("GET", "/openapi.json")
             self.assertEqual(status, 200)
@@ -161,13 +161,13 @@ class Description(Case):
                 self.assertEqual(schema(path)["required"], list(required))
                 self.assertIn("temperature", fields)
                 for field in [*fields, "nonsense"]:
-                    # No field can be an object with this key.
+                    # No field accepts an object with this key.
                     status, answer = server.post(path, {**required, field: {"nonsense": 1}})
                     self.assertEqual((status, f"the field '{field}' is not implemented" in answer["error"]["message"]),
                                      (400, field == "nonsense"), answer)
 
     def test_schemathesis(self):
-        """No status that is not described, none of the server's own errors; and what the description rules out is refused."""
+        """All statuses are described, none is a server error; and requests that the description excludes are rejected."""
         python = client_python("schemathesis")
         with Server("--sequences", "2") as server:
             url = f"http://{server.host}:{server.port}"

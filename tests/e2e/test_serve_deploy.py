@@ -1,4 +1,4 @@
-"""The files of docs/serve: a service of systemd, a proxy, an image."""
+"""The files of docs/serve: a systemd service, a proxy, an image."""
 
 import http.client
 import json
@@ -21,7 +21,7 @@ ASKED = {"prompt": "27", "max_tokens": 400, "ignore_eos": True, "temperature": 0
 
 
 def tool(name):
-    """A command, also of those for administrators; skips the test where it is missing."""
+    """The path of a command, also of administration commands; skips the test if it is missing."""
     found = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
     if not found:
         raise unittest.SkipTest(f"needs {name}, which is not installed")
@@ -29,7 +29,7 @@ def tool(name):
 
 
 def changed(text, *changes):
-    """`text` with each of `changes`, (what, by what), which must be there."""
+    """`text` with each of `changes`, (old, new), applied; old must occur."""
     for what, by in changes:
         assert what in text, what
         text = text.replace(what, by)
@@ -43,7 +43,7 @@ def free_port():
 
 
 def accepts(port):
-    """Whether something listens."""
+    """Whether something listens on the address."""
     try:
         socket.create_connection(("127.0.0.1", port)).close()
     except OSError:
@@ -59,13 +59,13 @@ class Systemd(Case):
         path = pathlib.Path(harness.folder("unit")) / "mica.service"
         path.write_text(text, encoding="utf-8")
         done = harness.execute([tool("systemd-analyze"), "verify", "--man=no", path], check=False)
-        # It also verifies what the unit refers to, which is the machine's.
+        # It also verifies files that the unit refers to, which depend on the machine.
         return done.returncode, [line for line in done.stderr.decode().splitlines() if "mica" in line]
 
     def test_unit(self):
         built = program(MODEL).path
         self.assertEqual(self.verify(changed(self.unit(), ("/opt/mica/model", str(built))))[1], [])
-        # It would say so.
+        # An error would be reported.
         self.assertRegex(self.verify(changed(self.unit(), ("Restart=on-failure", "Restart=perhaps")))[1][0], "restart specifier")
 
     def test_command(self):
@@ -83,7 +83,7 @@ class Systemd(Case):
 
 
 class Nginx:
-    """nginx with the configuration of the docs, as a proxy of a server; ends with its context."""
+    """nginx with the configuration of the docs, as a proxy of a server; stops with its context."""
 
     def __init__(self, upstream):
         nginx, openssl = tool("nginx"), tool("openssl")
@@ -119,7 +119,7 @@ class Nginx:
         return made
 
     def ask(self, method, path, body=None, headers=None):
-        """(status, text) of one request."""
+        """(status, text) of a request."""
         status, _, text = ask(self.connection(), method, path, body, headers)
         return status, text
 
@@ -133,11 +133,11 @@ class Proxy(Case):
             self.assertEqual((status, json.loads(models)["data"][0]["id"]), (200, NAME))
             self.assertEqual(nginx.ask("GET", "/metrics", headers=key)[0], 403)
             whole = json.loads(nginx.ask("POST", "/v1/completions", ASKED, key)[1])["choices"][0]["text"]
-            # A body larger than nginx's own default of 1 MiB, but no request.
+            # A body larger than nginx's default of 1 MiB, but not a request.
             status, error = nginx.ask("POST", "/v1/completions", {**ASKED, "prompt": "a" * (2 << 20)}, key)
             self.assertEqual((status, json.loads(error)["error"]["code"]), (400, "context_length_exceeded"))
 
-            # Tokens come while others are computed.
+            # Tokens are forwarded while others are computed.
             connection = nginx.connection()
             connection.request("POST", "/v1/completions", json.dumps({**ASKED, "stream": True}), key)
             answer, text = connection.getresponse(), ""
@@ -148,7 +148,8 @@ class Proxy(Case):
             self.assertEqual(text, whole)
             connection.close()
 
-            # More tokens than fit between: the first of them are here before the last are made. A client that goes ends its request.
+            # More tokens than buffers hold: the first of them arrive before the last are computed. A client that disconnects ends
+            # its request.
             connection = nginx.connection()
             connection.request("POST", "/v1/completions", json.dumps({**ASKED, "n": 128, "max_tokens": 900, "temperature": 1, "stream": True}),
                                key)
@@ -162,12 +163,12 @@ class Proxy(Case):
 
 class Image(Case):
     def test_root(self):
-        """The files of the image are enough to serve: nothing else is below its root."""
+        """The files of the image suffice to serve: its root contains nothing else."""
         root = pathlib.Path(harness.folder("image")) / "root"
         harness.execute([FILES / "image-root.sh", program(MODEL).path, root])
         for line in (FILES / "Dockerfile").read_text().splitlines():
             self.assertRegex(line, r"^#|^(FROM scratch|COPY root/ /|USER \d+:\d+|EXPOSE 8080|ENTRYPOINT \[\"/model\"\]|CMD \[\"serve\".*\])$")
-        # A root of its own, as a container has it.
+        # A separate root, as in a container.
         apart = [tool("unshare"), "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", f"--mount-proc={root}/proc"]
         allowed = harness.execute([*apart, "true"], check=False)
         if allowed.returncode:

@@ -14,7 +14,7 @@ from test_serve import MODEL, Server
 IDLE = 5000
 BENCH = harness.ROOT / "tests/bench/serve"
 CLIENTS = BENCH / "clients.py"
-#: Serves a program by the options of llama-server.
+#: Serves a program with the options of llama-server.
 STAND_IN = """#!/bin/sh
 while [ $# -gt 0 ]; do
   case $1 in
@@ -50,10 +50,10 @@ class Load(Case):
             self.assertEqual(server.terminate()[1], 0)
 
     def test_connections_that_wait(self):
-        """Connections between two requests cost little memory, and a stream does not notice them."""
+        """Idle connections take little memory and do not slow down a stream."""
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         count = min(IDLE, hard - 500)
-        # A soft limit as most shells have it: the server raises it by itself.
+        # A typical soft limit of shells: the server raises it.
         with Server("--sequences", "2", command=["prlimit", f"--nofile=1024:{hard}", "--", program(MODEL).path]) as server:
             limits = pathlib.Path(f"/proc/{server.process.pid}/limits").read_text(encoding="ascii")
             self.assertEqual(int(re.search(r"^Max open files +(\d+)", limits, re.M)[1]), min(8192 + 64, hard))

@@ -6,7 +6,7 @@ import browser
 from harness import Case
 from test_serve import NAME, Server
 
-#: Texts that would run, load or leave the page if they became markup.
+#: Texts that would run scripts, load resources or leave the page if they were parsed as markup.
 HOSTILE = ["<script>window.hacked = 1</script>", "<img src=x onerror='window.hacked = 1'>", "[a](javascript:window.hacked=1)",
            "**<svg/onload=window.hacked=1>**", "```\n<iframe src='javascript:window.hacked=1'></iframe>\n```",
            "# <a href='javascript:window.hacked=1' id=a>x</a>", "- <b onmouseover=window.hacked=1>x</b>", "`<i>x</i>`"]
@@ -38,7 +38,7 @@ class Page(Case):
             browser.wait(idle, "an answer")
             self.assertEqual(browser.messages(), [["message user", "27 + 15"], ["message assistant", "42"]])
             self.assertRegex(browser.run("return document.getElementById('status').textContent"), r"^\d+ tokens, .* per second; prompt \d+ tokens")
-            # A line of its own with Shift, and another answer to the same question.
+            # A newline by Shift+Enter, and another answer to the same question.
             browser.type("input", "sort\ue008\ue007\ue000d b a c\ue007")
             browser.wait(idle, "a second answer")
             self.assertEqual(browser.messages()[2], ["message user", "sort\nd b a c"])
@@ -48,7 +48,7 @@ class Page(Case):
             self.assertEqual(browser.messages(), before)
             browser.click("reset")
             self.assertEqual(browser.messages(), [])
-            # What the server refuses is shown.
+            # Errors of the server are shown.
             browser.type("top_k", "0.5")
             browser.type("input", "27 + 15\ue007")
             browser.wait("return document.querySelectorAll('.message.error').length > 0", "an error")
@@ -57,7 +57,7 @@ class Page(Case):
     def test_an_answer_is_stopped(self):
         with Server("--sequences", "1") as server, Browser() as browser:
             browser.open(f"http://{server.host}:{server.port}/")
-            # An answer without an end: what the page asks for is changed on its way.
+            # An endless answer: the page's request is changed on its way.
             browser.run("""const ask = window.fetch;
                            window.fetch = (path, options) => ask(path, options?.body ? {...options, body: JSON.stringify(
                                {...JSON.parse(options.body), ignore_eos: true, n: 1})} : options);""")

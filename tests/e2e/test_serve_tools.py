@@ -1,4 +1,4 @@
-"""`PROGRAM serve`: calls of tools and reasoning, in the formats of families of models."""
+"""`PROGRAM serve`: tool calls and reasoning, in the formats of model families."""
 
 import json
 
@@ -12,7 +12,7 @@ QUESTION = [{"role": "user", "content": "27 + 15"}]
 TOOLS = [{"type": "function", "function": {
     "name": "add", "description": "Adds.", "parameters": {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}}}},
          {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}]
-# What a turn begins with, which says what the model answers.
+# The beginning of a turn, which determines the model's answer.
 START = ("{% if add_generation_prompt %}{{ '<|after|>' if messages[-1].role == 'tool' else '<|both|>' if messages[-1].content == 'both' "
          "else '<|think|>' if messages[-1].content == 'think' else '<|call|>' if tools else '<|plain|>' }}{% endif %}")
 PLAIN = {"<|plain|>": ["Forty", "-two"], "<|after|>": ["It is", " 42."]}
@@ -38,7 +38,7 @@ def model_of(family, scripts):
 
 
 def joined(events):
-    """The message that deltas make, and how it ends."""
+    """The message joined from deltas, and its finish reason."""
     message, reason = {"content": "", "reasoning_content": "", "tool_calls": []}, None
     for event in events:
         [choice] = event["choices"]
@@ -77,11 +77,11 @@ class Tools(Case):
                              ("function", "add", {"a": 27, "b": 15}))
             self.assertRegex(call["id"], "^[a-z0-9]{9}$")
 
-            # What is not known is text.
+            # Unknown formats are text.
             other = server.chat(QUESTION, tools=[TOOLS[1]])["choices"][0]
             self.assertNotIn("tool_calls", other["message"])
             self.assertIn('"add"', other["message"]["content"])
-            # As is a call that has not come to its end.
+            # So is an incomplete call.
             cut = server.chat(QUESTION, tools=TOOLS, max_tokens=2)["choices"][0]
             self.assertEqual((cut["finish_reason"], "tool_calls" in cut["message"]), ("length", False))
 
@@ -98,7 +98,7 @@ class Tools(Case):
             message, reason = joined(events)
             self.assertEqual((message["content"] or None, message["tool_calls"][0]["function"], reason),
                              (choice["message"]["content"], call["function"], "tool_calls"))
-            # What has been streamed of arguments that are cut.
+            # The streamed part of truncated arguments.
             length = next(number for number, piece in enumerate(FORMATS[family]["<|call|>"], 1) if '"a": 27' in piece)
             for stream in (False, True):
                 asked = {"messages": QUESTION, "tools": TOOLS, "temperature": 0, "max_tokens": length}
@@ -109,7 +109,7 @@ class Tools(Case):
                     message, reason = cut["message"], cut["finish_reason"]
                 self.assertEqual((message["tool_calls"][0]["function"], reason), ({"name": "add", "arguments": '{"a": 27,'}, "length"))
 
-            # The result goes back.
+            # The result is sent back.
             turns = QUESTION + [choice["message"], {"role": "tool", "tool_call_id": call["id"], "content": "42"}]
             self.assertEqual(server.chat(turns, tools=TOOLS)["choices"][0]["message"]["content"], "It is 42.")
             counts = [server.chat(QUESTION + [{**choice["message"], "tool_calls": [
@@ -163,7 +163,7 @@ class Refusals(Case):
 
 
 class Reasoning(Case):
-    def test_reasoning_is_no_content(self):
+    def test_reasoning_is_separate_from_content(self):
         scripts = {"<|think|>": ["<think>", "\nI add", " them.\n", "</think>", "\n\nForty", "-three"],
                    "<|both|>": ["<think>\nI call.\n</thi", 'nk>\n\n<tool_call>{"name": "now", "arguments": {}}</tool_call>'], **PLAIN}
         template = (TEMPLATES / "qwen3.jinja").read_text(encoding="utf-8").rstrip("\n") + START
@@ -177,7 +177,7 @@ class Reasoning(Case):
             self.assertNotIn("reasoning_content", server.chat(QUESTION)["choices"][0]["message"])
             message = server.chat([{"role": "user", "content": "both"}], tools=TOOLS)["choices"][0]["message"]
             self.assertEqual((message["reasoning_content"], message["tool_calls"][0]["function"]["name"]), ("I call.", "now"))
-            # It goes back, also where the template drops what an earlier turn thought.
+            # It is sent back, also if the template drops the reasoning of earlier turns.
             self.assertEqual(server.chat(think + [{"role": "assistant", "content": "42", "reasoning_content": "I add them."}] + QUESTION)
                              ["choices"][0]["message"]["content"], "Forty-two")
 

@@ -1,4 +1,4 @@
-"""Every stage of the bundled models, as `mica compile --dump-stages` writes it, and the way between them with mica-opt."""
+"""All stages of the bundled models, as written by `mica compile --dump-stages`, and mica-opt's pipelines between them."""
 
 import os
 import pathlib
@@ -9,9 +9,9 @@ from harness import BUNDLED, Case
 
 STAGES = ("model", "fused", "kernels", "loops", "llvm")
 
-# How often ops, or launches of their kernels at stage `loops`, stand in the text of each stage: a layer's body once per
-# layer type; from stage `kernels` on once per phase: few rows, several and many, and where the arithmetic of rows
-# depends on their role, few, several and many rows of decoding, and several and many of a prompt.
+# How often ops, or launches of their kernels at stage `loops`, occur in the text of each stage: a layer's body once per layer
+# type; from stage `kernels` on once per phase: few, several and many rows, and if arithmetic depends on the role of rows, few,
+# several and many decode rows, and several and many prefill rows.
 DENSE = {
     "model": {"rmsnorm": 5, "rope": 2, "attention": 1, "kv_append": 2, "repeat_kv": 2, "moe_gate": 0},
     "fused": {"rmsnorm": 3, "rope": 0, "rope_table": 1, "qkv_append": 1, "attention": 1, "repeat_kv": 0, "moe_gate": 0},
@@ -31,7 +31,7 @@ TARGETS = ("x86-64-v3", "x86-64-v4", "sapphirerapids")
 
 
 def mica_opt(path, *options):
-    """What mica-opt prints, without the empty line that it puts after a module."""
+    """The output of mica-opt, without the empty line after a module."""
     tool = os.path.join(os.path.dirname(harness.mica), "mica-opt")
     return harness.execute([tool, path, *options]).stdout.decode().removesuffix("\n")
 
@@ -53,7 +53,7 @@ def dump(name, precision, target):
 
 
 def pipelines(precision, target):
-    """The options of mica-opt that lead from each stage to the next, as the driver goes; the module keeps its target."""
+    """The options of mica-opt that lead from each stage to the next one, as in the driver; the module keeps its target."""
     return ((f"--mica-to-fused=weights={precision} kv={precision}",),
             (f"--cpu-set-target=cpu={target}", "--mica-fused-to-kernels"),
             ("--mica-kernels-to-loops",),
@@ -66,9 +66,8 @@ CASES = [f"{name}_{precision}_{target}" for name in ALIVE for precision in ("f32
 @harness.for_each(CASES, "stages")
 class Stages(Case):
     def stages(self, case):
-        """Each stage round-trips, names what is alive, and leads to the next one, byte for byte.
-
-        What mica calls values after their places in the model, mica-opt, which reads text alone, counts."""
+        """Each stage round-trips, contains the expected ops, and is lowered to the next one, byte for byte. mica names values after the
+        model's modules; mica-opt, which only reads text, numbers them."""
         name, precision, target = case.split("_")
         folder = dump(name, precision, target)
         files = [folder / f"{number}-{stage}.mlir" for number, stage in enumerate(STAGES)]
@@ -88,7 +87,7 @@ class Stages(Case):
 
     @staticmethod
     def alive(name, precision, stage):
-        """Op -> how often it is alive."""
+        """Op -> number of occurrences."""
         ops = ALIVE[name].get(stage, {})
         if stage in ("model", "fused"):
             return ops

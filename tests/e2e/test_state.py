@@ -1,4 +1,4 @@
-"""What programs keep of a sequence where layers have windows."""
+"""Sequence state in programs with sliding windows or fixed-size states."""
 
 import json
 import pathlib
@@ -12,7 +12,7 @@ from harness import Case, execute, note, program
 from test_handwritten import interpreted
 
 MODELS = harness.ROOT / "tests/goldens/models"
-# Windows of 12 positions; 2048 that can be taken back: rings of 33 blocks of 64.
+# Windows of 12 positions, and 2048 that can be removed again: rings of 33 blocks of 64.
 RING, CONTEXT = 2112, 4096
 
 GEMMA3_12B = {"hidden_size": 3840, "intermediate_size": 15360, "num_attention_heads": 16, "num_key_value_heads": 8,
@@ -34,7 +34,7 @@ def with_long_context():
 
 class Windows(Case):
     def test_published_shapes(self):
-        """Bytes of the caches at 32 Ki positions, of all that would be if every layer had all positions."""
+        """Bytes of the caches at 32 Ki positions, and of caches with all positions in every layer."""
         for name, config, window, bound in (("gemma3-text", GEMMA3_12B, 40, 0.3), ("gpt-oss", GPT_OSS_20B, 12, 0.6)):
             folder = pathlib.Path(harness.folder("config")) / "published"
             folder.mkdir()
@@ -56,7 +56,7 @@ class Windows(Case):
                 {"layers": window, "bytes_per_token": window * row, "window": config["sliding_window"]}])
 
     def pair(self, *options):
-        """A program whose windows save memory, and the same without."""
+        """A program whose windows save memory, and one without."""
         folder = with_long_context()
         text = harness.emit(folder, "model")
         whole = re.sub(r"( x f32) window\(12\)>", r"\1>", text)
@@ -65,7 +65,7 @@ class Windows(Case):
         return [harness.compile_ir(t, folder, *options, "--max-seq", CONTEXT) for t in (text, whole)]
 
     def test_rings_change_no_bit(self):
-        """Prompts and steps beyond the ring, whatever the chunk, two sequences together."""
+        """Prompts and steps beyond the ring, for all chunk sizes, with two sequences."""
         ids = np.random.default_rng(0).integers(3, 64, 2600).tolist()
         for chunks, *options in (((64, 512),), ((200,), "--weights", "bf16", "--kv", "bf16"), ((64,), "--kv", "int8")):
             ring, whole = self.pair(*options)
@@ -82,22 +82,22 @@ class Windows(Case):
                     self.assertTrue(np.array_equal(a, b), (options, chunk))
 
     def test_going_back(self):
-        """A text is taken back by little, by a turn and by more than a ring has: the rows are those of the whole context."""
+        """A text is truncated by little, by a turn and by more than a ring holds: rows equal those of a full cache."""
         rng = np.random.default_rng(1)
         first, other = (rng.integers(3, 64, 2700).tolist() for _ in range(2))
         requests = [(0, first), (2600, other[2600:]), (700, other[700:760]), (2, other[2:300]), (290, first[290:300])]
         lines = "".join(f"{length} 0 {' '.join(map(str, ids))}\n" for length, ids in requests).encode()
-        # Calls of so few rows that bits do not depend on how many.
+        # Calls with so few rows that results do not depend on their number.
         rows = [p.run("score", "--prefill-chunk", 16, stdin=lines).stdout for p in self.pair()]
         self.assertEqual(len(rows[0]), 4 * 64 * sum(len(ids) for _, ids in requests))
         self.assertTrue(rows[0] == rows[1])
 
 
 class Rewinding(Case):
-    """A text of which parts are taken back."""
+    """A text that is truncated repeatedly."""
 
     def check_rewinds(self, built, seed, cuts):
-        """After each cut to `length` positions, `count` new tokens have the rows of a text read at once."""
+        """After each truncation to `length` positions, `count` new tokens have the rows of a text computed at once."""
         rng = np.random.default_rng(seed)
         text, requests, texts = rng.integers(3, 64, 300).tolist(), [], []
         for length, count in cuts:
@@ -105,7 +105,7 @@ class Rewinding(Case):
             text = text[:length] + ids
             requests.append(f"{length} 0 {' '.join(map(str, ids))}\n")
             texts.append((length, text))
-        # Calls of so few rows that bits do not depend on how many.
+        # Calls with so few rows that results do not depend on their number.
         arguments = ("score", "--prefill-chunk", 16)
         got = built.run(*arguments, stdin="".join(requests).encode()).stdout
         expected = b"".join(
@@ -116,7 +116,7 @@ class Rewinding(Case):
 
 
 class ShortConvolutions(Rewinding):
-    """Layers with a convolution keep a ring of 64 rows; those with attention, all positions."""
+    """Layers with a convolution keep a ring of 64 rows; attention layers, all positions."""
 
     STATE = 2 * 64 * 24 * 4
 
@@ -126,8 +126,8 @@ class ShortConvolutions(Rewinding):
             lambda c: c.update(max_position_embeddings=CONTEXT)))
         return harness.program(folder, *options, "--max-seq", CONTEXT)
 
-    def test_what_is_kept(self):
-        """Bytes per token of two layers with attention, and a state that does not grow."""
+    def test_size_of_the_state(self):
+        """Bytes per token of two attention layers, and a state of fixed size."""
         program = self.program()
         said = json.loads(program.run("info", "--json").stdout)
         self.assertEqual(said["cache_bytes_per_token"], 2 * 2 * 8 * 4)
@@ -144,7 +144,7 @@ class ShortConvolutions(Rewinding):
                       execute([harness.mica, "inspect", MODELS / "lfm2"]).stdout.decode())
 
     def test_cuts(self):
-        """Two sequences of uneven lengths, cut into chunks that do not divide anything."""
+        """Two sequences of different lengths, in chunks that do not divide anything."""
         ids = np.random.default_rng(2).integers(3, 64, 300).tolist()
         program = self.program()
         whole = program.generate([ids, ids[70:]], 4)
@@ -155,12 +155,12 @@ class ShortConvolutions(Rewinding):
                 self.close(a, b, 1e-5, f"chunks of {chunk}")
 
     def test_going_back(self):
-        """A text is taken back by a draft and by more than the ring has: the rows are those of a text read at once."""
+        """A text is truncated by a draft and by more than the ring holds: rows equal those of a text computed at once."""
         self.check_rewinds(self.program(), 3, ((0, 300), (292, 30), (261, 5), (205, 100), (100, 20), (3, 200), (200, 1)))
 
 
-# Heads of q and k, heads of v, keys and values of a head: of less than a vector, of no whole vectors, of Mamba 2; with
-# the delta rule as well.
+# Heads of q and k, heads of v, keys and values of a head: less than a vector, not whole vectors, Mamba 2; also with the delta
+# rule.
 SIZES = {"odd": (1, 3, 5, 7), "groups": (2, 8, 16, 12), "own-keys": (4, 4, 17, 33), "wide": (1, 2, 128, 64)}
 SCANS = SIZES | {f"{name}-delta": sizes for name, sizes in SIZES.items()}
 
@@ -171,7 +171,7 @@ def scan(name):
 
 
 def write_scan(folder, delta, groups, heads, keys, values):
-    """Shares of the delta rule are given per token as well; its keys are small, since only short ones keep a state bounded."""
+    """Beta is per token as well; keys are small, because only short ones keep the state of the delta rule bounded."""
     weights = {"embed.weight": (64, 24), "decay.weight": (64, heads), "norm.weight": (24,)}
     if delta:
         weights["beta.weight"] = (64, heads)
@@ -232,7 +232,7 @@ def write_scan(folder, delta, groups, heads, keys, values):
     for name, shape in weights.items():
         x = rng.standard_normal(shape)
         tensors[name] = (1 + 0.2 * x if len(shape) == 1 else x / np.sqrt(shape[-1])).astype("<f4")
-    # Mostly near one, as trained models have them; one token forgets everything, another nothing.
+    # Mostly near one, as in trained models; one token forgets everything, another one nothing.
     decays = 1 - 10 ** rng.uniform(-4, -0.1, (64, heads))
     decays[3], decays[4] = 0, 1
     tensors["decay.weight"] = decays.astype("<f4")
@@ -251,13 +251,13 @@ class LinearAttention(Rewinding):
     """A matrix per head at multiples of 32 positions, and a ring of 64 rows."""
 
     def equals_the_interpreter(self, name):
-        """Over two generations of matrices and of the ring, in one call and in steps of one row."""
+        """Over two matrices and rings, in one call and in steps of one row."""
         prompt = np.random.default_rng(6).integers(3, 64, 150).tolist()
         (ids,), (rows,) = program(scan(name), "--weights", "f32").generate([prompt], 20)
         self.close(rows, interpreted(scan(name), prompt + ids[:-1]), 1e-5, f"logits of {name}")
 
     def test_cuts(self):
-        """Two sequences of uneven lengths, in chunks around those of the matrices."""
+        """Two sequences of different lengths, in chunks around those of the matrices."""
         ids = np.random.default_rng(7).integers(3, 64, 300).tolist()
         for name in ("groups", "groups-delta"):
             built = program(scan(name), "--weights", "f32")
@@ -268,8 +268,8 @@ class LinearAttention(Rewinding):
                 for a, b in zip(got[1], whole[1]):
                     self.close(a, b, 1e-5, f"{name} in chunks of {chunk}")
 
-    def test_what_is_kept(self):
-        """Bytes of two layers of eight heads, whatever the length."""
+    def test_size_of_the_state(self):
+        """Bytes of two layers with eight heads, whatever the length."""
         said = json.loads(program(scan("groups"), "--weights", "f32").run("info", "--json").stdout)
         state = 2 * 8 * (2 * 16 * 12 + 64 * (16 + 12 + 1)) * 4
         self.assertEqual((said["cache_bytes_per_token"], said["state_bytes"], said["cache_bytes"]), (0, state, state))
@@ -277,7 +277,7 @@ class LinearAttention(Rewinding):
         self.assertEqual((facts["layers"], facts["state_bytes"]), (2, state))
 
     def test_going_back(self):
-        """A text is taken back by a draft, by all that the ring has and by more: the rows are those of a text read at once."""
+        """A text is truncated by a draft, by the whole ring and by more: rows equal those of a text computed at once."""
         for name in ("groups", "groups-delta"):
             self.check_rewinds(program(scan(name), "--weights", "f32"), 8,
                                ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (96, 1), (64, 90), (3, 200)))
@@ -288,7 +288,7 @@ class Mamba(Rewinding):
 
     STATE = 2 * (64 * (48 + 2 * 2 * 10) + 6 * (2 * 10 * 8 + 64 * (10 + 8 + 1))) * 4
 
-    def test_what_is_kept(self):
+    def test_size_of_the_state(self):
         """A ring of the convolution and matrices of six heads in each of two layers."""
         said = json.loads(program(MODELS / "mamba2").run("info", "--json").stdout)
         self.assertEqual((said["cache_bytes_per_token"], said["state_bytes"], said["cache_bytes"]), (0, self.STATE, self.STATE))
@@ -296,7 +296,7 @@ class Mamba(Rewinding):
         self.assertEqual((facts["layers"], facts["state_bytes"]), (2, self.STATE))
 
     def test_cuts(self):
-        """Two sequences of uneven lengths, in chunks around those of the matrices."""
+        """Two sequences of different lengths, in chunks around those of the matrices."""
         ids = np.random.default_rng(9).integers(3, 64, 300).tolist()
         whole = program(MODELS / "mamba2").generate([ids, ids[70:]], 4)
         for chunk in (1, 7, 63, 64, 65, 200):
@@ -306,6 +306,6 @@ class Mamba(Rewinding):
                 self.close(a, b, 1e-5, f"chunks of {chunk}")
 
     def test_going_back(self):
-        """A text is taken back by a draft, by all that the rings have and by more: the rows are those of a text read at once."""
+        """A text is truncated by a draft, by the whole rings and by more: rows equal those of a text computed at once."""
         self.check_rewinds(program(MODELS / "mamba2"), 10,
                            ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (64, 90), (3, 200)))

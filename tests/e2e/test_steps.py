@@ -1,4 +1,4 @@
-"""Steps and batches: however a prompt is cut and with whatever others it is computed, the logits are the same."""
+"""Steps and batches: logits do not depend on how a prompt is split and on other sequences in the batch."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ MODELS = ("llama-gqa", "minimind1-dense", "minimind2-dense-yarn-long", "minimind
 
 
 def longest(model, n):
-    """`n`, or what the model's context has room for."""
+    """`n`, or the model's context if that is shorter."""
     config = checkpoint.config_of(folder_of(model))
     return min(n, config.get("max_position_embeddings") or config["max_seq_len"])
 
@@ -32,7 +32,7 @@ def folder_of(model):
 @harness.for_each(MODELS + ("stories260K",), "batch_equals_alone")
 class Steps(Case):
     def prefill_in_pieces(self, model):
-        """Chunks of one row are single steps; others end in the middle of a block of the cache, or just before."""
+        """Chunks of one row are single steps; others end within a block of the cache, or just before its end."""
         n = longest(model, 100)
         prompt, built = prompt_of(model, n), program(folder_of(model), "--weights", "f32")
         _, whole = built.generate([prompt], 1)
@@ -41,7 +41,7 @@ class Steps(Case):
             self.close(rows[0], whole[0], 1e-5, f"chunks of {chunk}")
 
     def prefill_then_single_steps(self, model):
-        """n ids at once, against k at once and the rest generated: the greedy continuation is fed again as a prompt."""
+        """n ids at once, compared with k ids at once and the rest as single steps: the greedy continuation is used as a prompt."""
         n = longest(model, 90)
         built = program(folder_of(model), "--weights", "f32")
         for k in (1, n // 2, n - 1):
@@ -82,7 +82,7 @@ SHAPES = {
 @harness.for_each(SHAPES, "shape")
 @harness.for_each(SHAPES, "shape_avx2")
 class Shapes(Case):
-    """Sizes that are no multiples of anything: many rows by oneDNN against single steps by generated kernels."""
+    """Sizes that are not multiples of anything: many rows by oneDNN compared with single steps by generated kernels."""
 
     def check(self, name, *options, env=None):
         folder = random_model(SHAPES[name], SHAPES[name]["num_hidden_layers"], "f32")
@@ -103,13 +103,13 @@ class Shapes(Case):
             return self.check(name, "--target", "x86-64-v3", *options, env={"ONEDNN_MAX_CPU_ISA": "AVX2"})
 
         self.close(compiled(), self.check(name), 1e-5, "x86-64-v3 against native")
-        # Rows of a prompt are rounded in other ways on other targets.
+        # Other targets round rows of a prompt differently.
         for weights in ("int8", "int4"):
             with self.subTest(weights):
                 compiled("--weights", weights)
 
 
-# Weights, and the cache where its precision does not follow from them.
+# Weights, and the cache if its precision does not follow from them.
 PRECISIONS = {**{weights: ("--weights", weights) for weights in ("f32", "bf16", "int8", "int4")},
               "cache_int8": ("--weights", "bf16", "--kv", "int8")}
 
@@ -117,8 +117,8 @@ PRECISIONS = {**{weights: ("--weights", weights) for weights in ("f32", "bf16", 
 @harness.for_each(PRECISIONS, "pieces")
 @harness.for_each(PRECISIONS, "native_pieces")
 class Bits(Case):
-    """A row's logits are the same to the last bit in any company: products and attention add a row's numbers in one
-    order, however rows are tiled and positions are split. More than 512 positions are several chunks of attention."""
+    """A row's logits are bit-identical in any batch: matmuls and attention sum a row in one order, whatever the tiles and chunks. More than
+    512 positions are several chunks of attention."""
 
     def same(self, built, cuts):
         rng = np.random.default_rng(3)
@@ -133,14 +133,14 @@ class Bits(Case):
                                     f"sequence {i} {cut} {threads} threads: {harness.difference(rows[i], logits[0]):.1e}")
 
     def pieces(self, precision):
-        """Any pieces of a prompt, for a target without oneDNN's products."""
+        """All chunk sizes, for a target without oneDNN's matmuls."""
         shape = {**SHAPES["smollm_like"], "hidden_size": 192, "intermediate_size": 256}
         built = program(random_model(shape, 2, "f32"), *PRECISIONS[precision], "--target", "x86-64-v3")
         self.same(built, [("--prefill-chunk", k) for k in (1024, 1, 16, 17, 250)])
 
     def native_pieces(self, precision):
-        """The same for this machine. Products are deep enough that oneDNN, which takes more than 32 rows, adds them in
-        segments of 512 and of 1024; with AMX it adds those of int8 and int4 in another order."""
+        """The same for this machine. Matmuls are deep enough that oneDNN, used for more than 32 rows, sums them in segments of 512 and of
+        1024; with AMX it sums those of int8 and int4 in another order."""
         pieces = [1, 7, 17, 32] if harness.has_cpu("amx_bf16") and precision.startswith("int") else [1, 7, 32, 33, 250, 1024]
         self.same(program(random_model(SHAPES["smollm_like"], 2, "f32"), *PRECISIONS[precision]),
                   [("--prefill-chunk", k) for k in pieces])

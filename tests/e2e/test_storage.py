@@ -58,13 +58,13 @@ class Storage(Case):
         for stored, expected in (("f32", "f32"), ("bf16", "bf16"), ("f16", "bf16")):
             info = json.loads(program(files[stored]).run("info", "--json").stdout)
             self.assertEqual((info["weights"], info["kv"]), (expected, expected), stored)
-        # The gains are f32 in both, so they are left out of the rounding.
+        # Gains are f32 in both, so they are not rounded.
         narrow = self.folder(lambda w: w.update({n: from_bf16(to_bf16(a)) for n, a in w.items() if a.ndim == 2}))
         self.assertTrue(np.array_equal(self.rows(self.golden.folder, "--weights", "bf16"),
                                        self.rows(narrow, "--weights", "bf16")))
 
     def test_cache_precision(self):
-        """A cache whose precision is not the weights': as written in the program's description, and it shows."""
+        """A cache whose precision is not that of the weights: it is stored in the manifest and has an effect."""
         config = checkpoint.config_of(self.golden.folder)
         heads = config["num_hidden_layers"] * config["num_attention_heads"]
         width = config["hidden_size"] // config["num_attention_heads"]
@@ -94,7 +94,7 @@ class Storage(Case):
         self.assertTrue(np.array_equal(self.rows(folder), self.rows(self.golden.folder)))
 
     def test_tied_head_stored_twice(self):
-        """A tied head that is also stored must be the embedding."""
+        """A tied head that is also stored must equal the embedding."""
         def tie(config):
             config["tie_word_embeddings"] = True
 
@@ -111,7 +111,7 @@ class Storage(Case):
         self.assertIn(b"lm_head.weight", done.stderr)
 
     def test_checkpoints_of_torch(self):
-        """pytorch_model.bin, as one file and in shards, of f32 and of bf16."""
+        """pytorch_model.bin, as one file and in shards, in f32 and bf16."""
         expected = self.rows(self.golden.folder)
         tensors = checkpoint.read(self.golden.folder)
         names = sorted(tensors)
@@ -153,7 +153,7 @@ class Storage(Case):
         self.assertTrue(np.array_equal(self.rows(nearby), exact), "less than f32 shows")
 
     def test_products_of_the_same_rows_in_different_types(self):
-        """q, k and v, and their biases, become one product, each from its own type."""
+        """q, k and v, and their biases, become one matmul, each converted from its own type."""
         changes = {"k_proj": (to_bf16, lambda a: from_bf16(to_bf16(a))),
                    "v_proj": (lambda a: a.astype("<f2"), lambda a: a.astype("<f2").astype("<f4"))}
 
@@ -177,7 +177,7 @@ class Storage(Case):
         self.assertGreater(difference(rows[0][1], golden.logits), 1e-5, "rounding shows")
 
     def test_names_without_the_module(self):
-        """As saved from the model below the head, with the head beside it."""
+        """Saved from the model without its head, with the head separately."""
         def strip(tensors):
             for name in list(tensors):
                 tensors[name.removeprefix("model.")] = tensors.pop(name)
@@ -194,7 +194,7 @@ class Storage(Case):
         self.assertTrue(np.array_equal(*rows))
 
     def test_a_length_beyond_the_scaling(self):
-        """YaRN says how long texts may be. Beyond it a program is made, with a warning."""
+        """YaRN limits the length of texts. Longer contexts are compiled with a warning."""
         folder = checkpoint.edited(harness.GOLDENS / "models/llama-rope-yarn", os.path.join(harness.folder("yarn"), "yarn"),
                                    lambda c: c.update(max_position_embeddings=256))
         compiled = [folder, "--emit", "kernels", "-o", os.path.join(folder, "out")]
@@ -202,8 +202,8 @@ class Storage(Case):
                          f"mica: warning: {folder}: the program supports 256 positions, but the model's rope scaling is made for 128; choose --max-seq 128\n")
         self.assertEqual(harness.compile_messages(*compiled, "--max-seq", 128), "")
 
-    def test_what_has_no_influence_is_listed(self):
-        """-v names keys and tensors that are known to be irrelevant, each with the reason; without it all is quiet."""
+    def test_ignored_keys_and_tensors_are_listed(self):
+        """-v lists keys and tensors known to be irrelevant, each with the reason; without it there is no output."""
         freqs = "model.layers.0.self_attn.rotary_emb.inv_freq"
         folder = self.folder(lambda w: w.update({freqs: np.zeros(4, "<f4")}),
                              lambda c: c.update(attention_dropout=0.5, use_cache=False))

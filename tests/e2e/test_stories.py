@@ -14,7 +14,7 @@ IDS = {"noprompt": 1, "OnedayTim": 5, "Thecat": 4}
 
 
 def golden(name):
-    """The prompt's ids, the ids that follow and the logits of all positions."""
+    """The prompt's ids, the following ids and the logits of all positions."""
     folder = shared("models/stories260K")
     rows = [[int(v) for v in line.split()]
             for line in (folder / f"golden_greedy_{name}.tokens.txt").read_text().splitlines()]

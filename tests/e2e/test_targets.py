@@ -1,4 +1,4 @@
-"""Programs for other CPUs than this one."""
+"""Programs for CPUs other than this one."""
 
 import shutil
 import unittest
@@ -10,7 +10,7 @@ from harness import BUNDLED, Case, GOLDENS, program, shared
 from test_goldens import Golden
 
 AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2"}
-# What x86-64-v4 means to oneDNN and to /proc/cpuinfo.
+# The names of x86-64-v4's features in oneDNN and in /proc/cpuinfo.
 AVX512 = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}
 AVX512_FLAGS = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 OTHERS = ("llama-biases", "minimind2-moe", "minimind3-dense", "qwen3-moe-mixed")
@@ -45,10 +45,8 @@ class Targets(Case):
         self.assertEqual(ids, [g.greedy])
 
     def bundled(self, name, target, env):
-        """Same ids as the native program in all precisions and with a cache of integers, from a prompt of many rows.
-
-        Weights in blocks meet the rows of a prompt as products of bf16 where the CPU has those, else of 16-bit integers, as
-        they meet the rows of decoding everywhere."""
+        """The same ids as the native program in all precisions and with an int8 cache, after a prompt of many rows. Prefill multiplies
+        block-quantized weights by bf16 rows if the CPU supports that, otherwise by 16-bit integers, which decoding uses everywhere."""
         prompt = np.random.default_rng(1).integers(3, 500, 150).tolist()
         for weights, kv in (("f32", "f32"), ("bf16", "bf16"), ("f32", "int8"), ("int8", "f32"), ("int4", "f32")):
             native = program(BUNDLED / name, "--weights", weights, "--kv", kv)
@@ -59,7 +57,7 @@ class Targets(Case):
             if exact or "moe" not in name:
                 self.close(others[0], rows[0], 1e-5 if exact else 2e-2, f"{weights} and {kv}: logits against native")
             else:
-                # Where two experts score alike, another rounding may select the other one: in a few rows of a prompt.
+                # If two experts have nearly equal scores, rounding may change the choice: in a few rows of a prompt.
                 off = [row for row in range(len(rows[0])) if harness.difference(others[0][row], rows[0][row]) > 0.05]
                 self.assertLessEqual(len(off), len(rows[0]) // 20, f"{weights} and {kv}: rows that differ: {off}")
             self.assertEqual(ids, expected, (weights, kv))
@@ -70,7 +68,7 @@ class Targets(Case):
                 self.close(decoded[1], decoded[0], 1e-5, f"{weights}: logits as of decoding against native")
 
     def test_avx2_stories(self):
-        """In bf16 sums that are added in another order part ways where two ids are a rounding apart: half as many ids."""
+        """bf16 sums in another order diverge if two ids are within rounding: half as many ids."""
         folder = shared("models/stories260K")
         for weights, n in (("f32", 256), ("bf16", 128)):
             native = program(folder, "--weights", weights)

@@ -1,4 +1,4 @@
-"""`mica verify`: the program beside the interpreter, op by op."""
+"""`mica verify`: compares the program with the interpreter, op by op."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def found(*arguments):
 
 
 def spoilt(model, tensor, rows=0.125):
-    """A copy of the model in which the first rows of one matrix are zero."""
+    """A copy of the model in which the first rows of a matrix are zero."""
     def change(weights):
         matrix = weights[tensor].copy()
         matrix[: max(1, int(len(matrix) * rows))] = 0
@@ -35,7 +35,7 @@ def spoilt(model, tensor, rows=0.125):
 
 
 def deepened(model, full):
-    """A copy of the model with a layer for each of `full`: whether it reaches back to the beginning. Weights come again."""
+    """A copy of the model with a layer for each of `full`, which says whether it has no window. Weights are repeated."""
     layers = len(full)
 
     def change(config):
@@ -53,13 +53,13 @@ def deepened(model, full):
 
 @harness.for_each(("minimind-moe", "deepseek-v2", "gemma3-text", "qwen3-dense"), "every_format")
 class Verify(Case):
-    def test_kinds_of_layers_that_take_turns(self):
-        """Loops over two and three layer types, some with layers after them that no turn has."""
+    def test_alternating_layer_types(self):
+        """Loops over two and three layer types, some with remaining layers after the loop."""
         for name, period, layers in (("gemma2", 2, 7), ("gemma3-text", 3, 6), ("gpt-oss", 2, 6)):
             self.deep(name, [i % period == period - 1 for i in range(layers)])
 
-    def test_kinds_of_layers_in_no_order(self):
-        """Loops of rounds, in which every kind has as many layers as come one after the other."""
+    def test_irregular_layer_types(self):
+        """Loops with several layer types in no fixed order."""
         for name in ("gemma2", "gpt-oss"):
             self.deep(name, [kind == "f" for kind in "ffsfsssfssfffsfs"])
 
@@ -69,8 +69,8 @@ class Verify(Case):
         self.assertEqual({op["layer"] for op in result["ops"] if op["layer"] is not None}, set(range(len(full))))
         self.assertTrue(result["passed"])
 
-    def test_programs_are_what_the_interpreter_says(self):
-        """Each precision within its bounds, and errors that grow with fewer bits."""
+    def test_programs_equal_the_interpreter(self):
+        """Each precision is within its bounds, and errors increase with fewer bits."""
         errors = []
         for weights in FORMATS:
             got = found(BUNDLED / "minimind-dense", "--weights", weights, "--positions", 64)
@@ -85,14 +85,14 @@ class Verify(Case):
         self.assertEqual(errors, sorted(errors))
 
     def every_format(self, name):
-        """Trained or not: what a format loses is no fault."""
+        """Trained or not: the loss of a format is not an error."""
         for weights, options in FORMATS.items():
             model = BUNDLED / name if name.startswith("minimind") else GOLDENS / "models" / name
             got = found(model, "--weights", weights, *options, "--positions", 40)
             self.assertTrue(got["passed"], f"{weights}: {got['fault']}, {got['logits']}")
 
     def test_trained_models_keep_the_bounds_of_bf16(self):
-        """With a text, of which a trained model is sure."""
+        """With a text that a trained model predicts well."""
         place = file_of(bundled_text())
         got = found(BUNDLED / "minimind-dense", "--weights", "bf16", "--text", place, "--positions", 1000)
         note(self, f"1000 positions: KL {got['kl']:.1e}, same top {got['same_top']:.4f}")
@@ -102,7 +102,7 @@ class Verify(Case):
         self.assertIsNone(found(BUNDLED / "minimind-dense", "--weights", "bf16")["bounds"]["same_top"])
 
     def test_both_sides_of_a_threshold(self):
-        """As many positions as reach beyond windows and thresholds, or a word that they do not."""
+        """Enough positions to exceed windows and thresholds, or a message that they do not."""
         longrope, window = GOLDENS / "models" / "phi3-longrope", GOLDENS / "models" / "mistral"
         got = found(longrope, "--weights", "f32")
         self.assertTrue(got["passed"], got["fault"])
@@ -115,8 +115,8 @@ class Verify(Case):
         self.assertIn("not reached; see --positions: the end of a window: more than 12 positions\n", table)
         done = verify(window, "--positions", 129, check=False)
         self.assertEqual((done.returncode, done.stderr.decode()),
-                         (1, f"mica: error: {window}: --positions 129 is more than the 128 that the program has; "
-                             "give fewer\n"))
+                         (1, f"mica: error: {window}: --positions 129 exceeds the program's context of 128; "
+                             "use fewer\n"))
 
     def test_caches_are_coarser_than_weights(self):
         got = found(BUNDLED / "minimind-dense", "--weights", "f32", "--kv", "int8", "--positions", 64)
@@ -133,7 +133,7 @@ class Verify(Case):
         self.assertEqual(table.splitlines()[-1], "verdict   passed: every op is within its tolerance, logits are within their tolerance")
 
     def test_the_verdict_comes_last(self):
-        """It says why logits are not judged where they are not."""
+        """It includes the reason if logits are not checked."""
         model = BUNDLED / "minimind-dense"
         broken = spoilt(model, "model.layers.1.mlp.down_proj.weight")
         ints = "logits are not checked: the error of integers is expected, and measured by `mica eval`"
@@ -151,19 +151,19 @@ class Verify(Case):
             self.assertEqual(done.returncode, 0 if words.startswith("passed") else 1)
 
     def finds(self, broken, model, place, *options):
-        """The first op that is wrong is that layer's, and no other is."""
+        """The first wrong op is in that layer, and no other one is wrong."""
         done = verify(broken, "--against", model, *options, "--positions", 48, "--json", check=False)
         self.assertEqual(done.returncode, 1, done.stderr.decode())
         got = json.loads(done.stdout)
         self.assertIn(f"exceeds the tolerance of its precision, first at {got['fault']}: check that layer's weights and kernels",
                       done.stderr.decode())
-        # Where prompts and decoding are computed differently, it says in which.
+        # If prefill and decoding are computed differently, the phase is reported.
         self.assertEqual(re.sub(r" \((prompt|decode)\)$", "", got["fault"]), place)
         over = [(op["layer"], op["op"]) for op in got["ops"] if op["nmse"] > got["bounds"]["op_nmse"]]
         self.assertEqual(len(over), 1, over)
 
     def test_a_fault_in_one_layer_is_found_there(self):
-        """Rows of one matrix of layer 1 were changed on the way."""
+        """Rows of a matrix of layer 1 were changed."""
         model = BUNDLED / "minimind-dense"
         broken = spoilt(model, "model.layers.1.mlp.down_proj.weight")
         for weights in FORMATS:
@@ -176,8 +176,8 @@ class Verify(Case):
         for weights in ("bf16", "int4"):
             self.finds(broken, model, "layer 2, moe_experts gate_up_proj", "--weights", weights)
 
-    def test_a_near_tie_is_no_fault(self):
-        """Three of four experts are as good as equal for every row: the order of sums decides."""
+    def test_a_near_tie_is_not_an_error(self):
+        """The scores of three of four experts are nearly equal for every row: the order of sums decides."""
         model = BUNDLED / "minimind-moe"
 
         def change(share):
@@ -197,23 +197,23 @@ class Verify(Case):
             self.assertGreater(got["near_ties"]["logits"], 0)
         table = verify(tied, "--weights", "f32", "--positions", 64).stdout.decode()
         self.assertRegex(table, r"near-tied routing, resolved as in the program: \d+ rows of ops, \d+ of the logits\n")
-        # An expert that is wrong is found all the same.
+        # A wrong expert is still found.
         broken = spoilt(tied, "model.layers.1.mlp.experts.2.up_proj.weight")
         self.finds(broken, tied, "layer 1, moe_experts gate_up_proj", "--weights", "f32")
-        # And other choices that are no ties.
+        # So are other choices that are not ties.
         done = verify(other, "--against", tied, "--weights", "f32", "--positions", 64, "--json", check=False)
         self.assertEqual((done.returncode, json.loads(done.stdout)["fault"]), (1, "layer 1, moe_gate gate"))
         self.assertIn("first at layer 1, moe_gate gate: check that layer's weights", done.stderr.decode())
 
     def test_a_fault_in_a_latent(self):
-        """Of what makes keys of latents: the caches do not hold them."""
+        """In a matrix that computes keys from latents, which the caches do not hold."""
         model = GOLDENS / "models" / "deepseek-v2"
         broken = spoilt(model, "model.layers.1.self_attn.kv_b_proj.weight")
         self.finds(broken, model, "layer 1, head_linear kv_b_proj_keys", "--weights", "f32")
         self.finds(broken, model, "layer 1, head_linear kv_b_proj_keys", "--weights", "int8")
 
-    def test_a_fault_in_kept_blocks(self):
-        """One bit of a scale of the file; and the folder that the file was made of beside it."""
+    def test_a_fault_in_preserved_blocks(self):
+        """One bit of a scale in the file; and the folder from which the file was converted."""
         model = BUNDLED / "minimind-dense"
         for kind in ("Q8_0", "Q4_0"):
             place = pathlib.Path(harness.folder("blocks"))
@@ -227,28 +227,28 @@ class Verify(Case):
             self.finds(broken, whole, "layer 2, linear o_proj")
             got = found(whole, "--against", model, "--positions", 48)
             self.assertTrue(got["passed"], got["fault"])
-            # What the folder has in f32 was rounded once more: a coarser sieve.
+            # What the folder has in f32 was rounded again: a less precise check.
             self.finds(whole, spoilt(model, "model.layers.1.mlp.down_proj.weight", rows=0.125 if kind == "Q8_0" else 1), "layer 1, linear down_proj")
 
     def test_models_must_fit(self):
         done = verify(BUNDLED / "minimind-dense", "--against", BUNDLED / "minimind-moe", check=False)
         self.assertEqual(done.returncode, 1)
         op = re.search("has no op '(.*)' of", done.stderr.decode())[1]
-        self.assertIn(f"has no op '{op}' of the program's shape; give a model of the same shape to --against", done.stderr.decode())
+        self.assertIn(f"has no op '{op}' of the program's shape; pass a model of the same shape to --against", done.stderr.decode())
 
     def test_texts_must_fit(self):
         short = file_of("a")
-        for model, text, why in ((BUNDLED / "minimind-dense", short, f"{short}: has fewer than two tokens; give a longer text"),
+        for model, text, why in ((BUNDLED / "minimind-dense", short, f"{short}: has fewer than two tokens; use a longer text"),
                                  (GOLDENS / "models/llama-gqa", short, "has no tokenizer, which --text needs; leave --text out")):
             done = verify(model, "--text", text, check=False)
             self.assertEqual(done.returncode, 1)
             self.assertIn(why, done.stderr.decode())
 
-    def test_nothing_stays_behind(self):
+    def test_no_temporary_files_remain(self):
         place = harness.folder("temporary")
         execute([harness.mica, "verify", BUNDLED / "minimind-dense", "--json", "--positions", "9"], env={**os.environ, "TMPDIR": place})
         self.assertEqual(os.listdir(place), [])
         shutil.rmtree(place)
         done = execute([harness.mica, "verify", BUNDLED / "minimind-dense"], env={**os.environ, "TMPDIR": place}, check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("cannot create a temporary file (No such file or directory); set TMPDIR to a folder with room", done.stderr.decode())
+        self.assertIn("cannot create a temporary file (No such file or directory); set TMPDIR to a folder with free space", done.stderr.decode())

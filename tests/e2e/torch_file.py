@@ -1,4 +1,4 @@
-"""Writes checkpoints of torch: a zip archive of a pickle and the tensors' data, nothing compressed."""
+"""Writes torch checkpoints: a zip archive with a pickle and the tensors' data, not compressed."""
 
 import struct
 import sys
@@ -13,7 +13,7 @@ STORAGES = {"<f4": "FloatStorage", "<f2": "HalfStorage", "<u2": "BFloat16Storage
 
 
 def pickled(tensors, *behind):
-    """Arrays as they lie in memory: one that is transposed keeps its strides. `behind` ends what is said of each storage."""
+    """Arrays in their memory layout: a transposed one keeps its strides. `behind` ends the description of each storage."""
     return torch_pickle.dictionary(
         (key, torch_pickle.tensor(torch_pickle.storage(str(i), STORAGES[array.dtype.str], array.size, *behind), array.shape,
                                   [s // array.itemsize for s in array.strides]))
@@ -29,7 +29,7 @@ def write(path, tensors):
 
 
 def write_old(path, tensors):
-    """As torch before 1.6: pickles and storages one after the other."""
+    """As torch before 1.6: pickles and storages, concatenated."""
     magic = b"\x80\x02\x8a\x0a" + 0x1950A86A20F9469CFC6C.to_bytes(10, "little") + b"."
     keys = [str(i) for i in range(len(tensors))]
     with open(path, "wb") as f:

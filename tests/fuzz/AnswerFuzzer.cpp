@@ -1,4 +1,5 @@
-// Answers of models, in all formats of calls: they have the same parts however they come in pieces.
+// Answers of models in all formats of tool calls: the result does not depend on how they are split
+// into pieces.
 #include "backends/runtime/text/AnswerFormat.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 
 using namespace mica::rt;
 
-/// The parts of an answer that comes in pieces of `size` bytes, as one text.
+/// The parts of an answer that arrives in pieces of `size` bytes, as one text.
 static std::string partsOf(const AnswerFormat &format, std::string_view answer, size_t size) {
   using Kind = AnswerReader::Part::Kind;
   AnswerReader reader(format, {"add", "now"}, /*reasons=*/false);

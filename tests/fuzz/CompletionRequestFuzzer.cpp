@@ -1,4 +1,4 @@
-// Bodies of requests to the server, of both endpoints, with tools and without.
+// Bodies of requests to both endpoints of the server, with and without tools.
 #include "backends/runtime/serve/CompletionRequest.h"
 #include "backends/runtime/text/ChatTemplate.h"
 #include "tests/unit/Paths.h"
@@ -22,7 +22,7 @@ static std::string readAll(const char *path) {
 }
 
 namespace {
-/// A model with a tokenizer of bytes and a template that knows tools.
+/// A model with a byte tokenizer and a template that supports tools.
 struct Model {
   Model() {
     manifest.maxSeq = 1024;
@@ -61,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   for (Endpoint endpoint : {Endpoint::ChatCompletions, Endpoint::Completions}) {
     auto parsed = parseCompletionRequest(endpoint, body, *model.served);
     if (auto *error = std::get_if<ApiError>(&parsed)) {
-      // Errors can be written, whatever bytes they quote.
+      // Errors can be serialized, whatever bytes they quote.
       if (error->status < 400 ||
           error->toJson().dump(-1, ' ', false, Json::error_handler_t::replace).empty())
         __builtin_trap();

@@ -8,7 +8,7 @@
 
 #include <cstdlib>
 
-/// A config that is accepted must become IR that verifies. Large ones only cost time.
+/// An accepted config must produce valid IR. Large ones only cost time.
 static void import(const mica::ModelConfig &model) {
   if (model.layers.size() > 4)
     return;

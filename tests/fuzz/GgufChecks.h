@@ -1,4 +1,4 @@
-// What holds for every GGUF model that opens, in one file or several.
+// Properties of every GGUF model that can be opened, in one file or several.
 #ifndef MICA_TESTS_FUZZ_GGUFCHECKS_H
 #define MICA_TESTS_FUZZ_GGUFCHECKS_H
 
@@ -9,7 +9,7 @@
 
 namespace mica::test {
 
-/// The tensors of each file lie inside it, one after the other, and their blocks can be read.
+/// The tensors of each file are within it and do not overlap, and their blocks can be read.
 inline void checkPlaces(const GgufModel &model) {
   std::vector<uint64_t> ends;
   for (const GgufTensor &tensor : model.tensors()) {
@@ -26,7 +26,7 @@ inline void checkPlaces(const GgufModel &model) {
   }
 }
 
-/// Opens the model as the compiler does and reads all that it says.
+/// Opens the model as the compiler does and reads all of its metadata.
 inline void checkGgufModel(llvm::StringRef path) {
   auto model = GgufModel::open(path);
   if (!model)

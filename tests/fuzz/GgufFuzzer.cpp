@@ -5,7 +5,7 @@
 
 namespace {
 
-/// The input as a file that only this process sees: models are opened by their path.
+/// The input as a file that only this process can open: models are opened by their path.
 class MemoryFile {
 public:
   MemoryFile(const uint8_t *data, size_t size) : file(memfd_create("fuzz", 0)) {

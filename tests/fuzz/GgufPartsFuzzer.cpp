@@ -1,4 +1,4 @@
-// A GGUF model in several files, which are in the input one after the other with a mark between.
+// A GGUF model in several files, which the input contains one after the other, with a separator.
 #include "tests/fuzz/GgufChecks.h"
 
 #include <filesystem>
@@ -9,7 +9,7 @@ namespace {
 constexpr llvm::StringLiteral mark = "--next part--";
 constexpr unsigned maxParts = 9; ///< so that a number is one digit of the name
 
-/// The parts as files of a folder that disappears with the object.
+/// The parts as files of a folder that is removed with the object.
 class PartFiles {
 public:
   explicit PartFiles(llvm::StringRef input) {

@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     llvm::consumeError(files.takeError());
     return 0;
   }
-  // No path may lead out of the folder, and no hash out of the blobs.
+  // No path may be outside of the folder, and no hash outside of the blobs.
   std::vector<std::string> paths;
   for (const RemoteFile &file : *files) {
     if (file.path.starts_with("/") || ("/" + file.path + "/").find("/../") != std::string::npos ||

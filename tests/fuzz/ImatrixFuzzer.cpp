@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (float value : entry.second.meanSquares)
       if (!(value >= 0))
         std::abort();
-    // The last matrix, as of experts.
+    // The last matrix, as for experts.
     for (int64_t matrices : {1, 2, 3})
       llvm::consumeError(entry.second.matrix(matrices - 1, matrices).takeError());
   }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
-/// A conversation with everything that templates look at.
+/// A conversation with everything that templates use.
 static const nlohmann::ordered_json &conversation() {
   static const auto context = nlohmann::ordered_json::parse(R"({
     "messages": [{"role": "system", "content": " Be brief.\n"}, {"role": "user", "content": "Hi \u00fc"},
@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                              [](const std::string &format) { return format; });
   if (text && text->size() > limits.outputBytes)
     __builtin_trap();
-  // Marks lie within the text.
+  // Ranges are within the text.
   if (text && text->tracked() && text->untrusted.next(text->size()) != ~size_t(0))
     __builtin_trap();
   return 0;

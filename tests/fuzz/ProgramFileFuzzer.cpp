@@ -1,5 +1,5 @@
-// The reader of program files. Past the checksums nothing random would ever arrive, so that each
-// input is read as it is and once more with checksums that match.
+// The reader of program files. Random changes never pass the checksums, so each input is read
+// unchanged and again with matching checksums.
 #include "backends/runtime/program/ProgramFile.h"
 
 #include <cstring>
@@ -8,7 +8,7 @@
 using namespace mica;
 using namespace mica::program;
 
-/// Whatever readLayout accepts must be readable without harm.
+/// Everything that readLayout accepts must be readable without errors in memory access.
 static void read(std::span<const std::byte> bytes) {
   rt::MemorySource source(bytes);
   rt::Result<Layout> layout = readLayout(source);

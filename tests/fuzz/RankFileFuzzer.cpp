@@ -1,7 +1,7 @@
 #include "backends/runtime/text/tokenizer/Tokenizer.h"
 #include "frontend/text/tokenizer/RankFile.h"
 
-/// A rank file that is accepted must give a table that the run time opens or refuses.
+/// A rank file that is accepted must produce a table that the runtime opens or rejects.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   llvm::StringRef text(reinterpret_cast<const char *>(data), size);
   auto builder =

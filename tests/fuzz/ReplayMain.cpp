@@ -1,4 +1,4 @@
-// Runs a fuzzer's entry over the files of its corpus, without libFuzzer. A crash is the failure.
+// Runs a fuzzer on the files of its corpus, without libFuzzer. A crash is a failure.
 
 #include <cstdint>
 #include <cstdio>

@@ -2,8 +2,7 @@
 
 #include <cstdlib>
 
-/// Whatever the header says, tensors that are returned lie inside the file, one after the
-/// other.
+/// Whatever the header contains, returned tensors are within the file and do not overlap.
 static void checkPlaces(llvm::ArrayRef<mica::TensorInfo> tensors, uint64_t size) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     uint64_t end = tensors[i].offset + tensors[i].size;

@@ -1,7 +1,7 @@
 #include "backends/runtime/text/tokenizer/Tokenizer.h"
 #include "frontend/text/tokenizer/SentencePieceModel.h"
 
-/// A tokenizer.model that is accepted must give a table that encodes and decodes without harm.
+/// A tokenizer.model that is accepted must produce a table that encodes and decodes safely.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   auto builder = mica::readSentencePieceModel({reinterpret_cast<const char *>(data), size}, "fuzz");
   if (!builder) {

@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     llvm::consumeError(files.takeError());
     return 0;
   }
-  // No name may lead out of the folder, and none comes twice.
+  // No name may be outside of the folder, and names are unique.
   for (size_t i = 0; i < files->size(); ++i) {
     const std::string &file = (*files)[i];
     if (file.find('/') != std::string::npos || file.front() == '.' ||

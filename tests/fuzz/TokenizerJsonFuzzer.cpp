@@ -3,8 +3,8 @@
 #include "frontend/text/tokenizer/TokenizerConfig.h"
 #include "frontend/text/tokenizer/TokenizerJson.h"
 
-/// A tokenizer.json that is accepted must give a table that the run time opens or refuses, and that
-/// encodes what it decodes without harm. The same bytes serve as its configuration.
+/// A tokenizer.json that is accepted must produce a table that the runtime opens or rejects, and
+/// that encodes what it decodes safely. The same bytes are used as its configuration.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   llvm::StringRef text(reinterpret_cast<const char *>(data), size);
   auto root = mica::parseJson(text, "fuzz");

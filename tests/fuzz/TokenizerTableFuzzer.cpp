@@ -6,7 +6,7 @@ static bool startsInsideACharacter(const std::string &text) {
   return !text.empty() && (static_cast<unsigned char>(text[0]) & 0xC0) == 0x80;
 }
 
-/// The input is a table and, in its last 64 bytes, also the text and the ids to try on it.
+/// The input is a table; its last 64 bytes are also the text and the ids to process with it.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   auto tokenizer = mica::rt::Tokenizer::load(std::as_bytes(std::span(data, size)));
   if (!tokenizer)

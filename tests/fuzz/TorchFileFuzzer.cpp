@@ -9,8 +9,8 @@
 #include <array>
 #include <cstdlib>
 
-/// The archive with the checksums of its pickles put right: a changed pickle would be refused by
-/// its checksum, before any of its instructions is seen.
+/// The archive with corrected checksums of its pickles: a changed pickle would be rejected by its
+/// checksum before any of its instructions is read.
 static std::vector<uint8_t> withChecksums(llvm::ArrayRef<uint8_t> data) {
   std::vector<uint8_t> bytes = data.vec();
   auto entries = mica::readZipEntries(data, "fuzz");
@@ -24,7 +24,7 @@ static std::vector<uint8_t> withChecksums(llvm::ArrayRef<uint8_t> data) {
     const auto &[offset, size, crc] = entry.getValue();
     std::array<uint8_t, 4> said;
     llvm::support::endian::write32le(said.data(), crc);
-    // In the directory, which follows the entry.
+    // In the central directory, which follows the entry.
     auto place = std::search(bytes.begin() + offset + size, bytes.end(), said.begin(), said.end());
     if (place != bytes.end())
       llvm::support::endian::write32le(&*place, llvm::crc32(data.slice(offset, size)));
@@ -32,8 +32,8 @@ static std::vector<uint8_t> withChecksums(llvm::ArrayRef<uint8_t> data) {
   return bytes;
 }
 
-/// Tensors that are returned lie inside the file, whatever it says. Files that begin with 'p'
-/// hold a pickle alone, so that its instructions are found sooner.
+/// Returned tensors are within the file, whatever it contains. Files that begin with 'p' contain
+/// only a pickle, so that its instructions are reached sooner.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size > 0 && data[0] == 'p') {
     llvm::consumeError(mica::readTorchPickle({data + 1, size - 1}, "fuzz").takeError());

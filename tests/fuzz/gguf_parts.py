@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Models of experts in two and three files, whole and broken: the corpus gguf-parts, which make_seeds.py writes. Standard
-library only."""
+"""Models with experts in two and three files, valid and broken: the corpus gguf-parts, written by make_seeds.py. Uses only the standard
+library."""
 import struct
 
 MARK = b"--next part--"
@@ -44,7 +44,7 @@ def size(shape, kind):
 
 
 def part(keys, tensors):
-    """A file of keys {name: (kind, bytes)} and tensors [(name, row-major shape, type)], which may say their bytes as well."""
+    """A file of keys {name: (kind, bytes)} and tensors [(name, row-major shape, type)], which may also contain their bytes."""
     head, data = b"", b""
     for name, (kind, value) in keys.items():
         head += text(name) + struct.pack("<I", kind) + value
@@ -95,7 +95,7 @@ def split(number, count, tensors):
 
 
 def parts(*groups, keys=MODEL, change=lambda number, given: given):
-    """One file per group of tensors; `change` spoils the keys of a part."""
+    """One file per group of tensors; `change` modifies the keys of a part."""
     total = sum(map(len, groups))
     return [part(change(n, {**(keys if n == 0 else {}), **split(n, len(groups), total)}), group) for n, group in enumerate(groups)]
 
@@ -114,5 +114,5 @@ def models():
     yield "seed-experts-of-no-number", MARK.join(parts(ROUTER, UP + DOWN, keys={**MODEL, "qwen3moe.expert_count": u32(0xFFFFFFFF)}))
     yield "seed-more-used-than-there-are", MARK.join(parts(ROUTER, UP + DOWN, keys={**MODEL, "qwen3moe.expert_used_count": u32(9)}))
     yield "seed-experts-of-two-dimensions", MARK.join(parts(ROUTER, [("blk.0.ffn_gate_exps.weight", (INNER, HIDDEN), Q8_0)]))
-    # By a smaller type's name a tensor ends before the next begins.
+    # With the name of a smaller type, a tensor ends before the next one begins.
     yield "seed-gap-between-tensors", MARK.join([whole[0], whole[1].replace(struct.pack("<IQ", Q8_0, 0), struct.pack("<IQ", IQ4_NL, 0), 1)])

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes seeds of the fuzzers torch-file, sentencepiece, gguf-parts and imatrix: small files, valid and nearly valid, each
-named by what it is.
+"""Writes seeds of the fuzzers torch-file, sentencepiece, gguf-parts and imatrix: small files, valid and nearly valid, named
+after their content.
 
-    make_seeds.py             writes them into tests/fuzz/corpus
-    make_seeds.py --check     fails where the corpus lacks one or has it otherwise
+    make_seeds.py             writes them to tests/fuzz/corpus
+    make_seeds.py --check     fails if the corpus lacks one or contains a different one
 
-Needs Python's standard library only; what torch itself writes is made by make_torch_corpus.py.
+Uses only Python's standard library; files written by torch itself are created by make_torch_corpus.py.
 """
 
 import io
@@ -24,7 +24,7 @@ NUMBERS = struct.pack("<6f", *range(6))
 
 
 def archive(pickle, storages, root="archive", compression=zipfile.ZIP_STORED, **others):
-    """A zip archive that is the same whenever it is written."""
+    """A reproducible zip archive."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as made:
         entries = {"data.pkl": pickle, **others, **{f"data/{key}": data for key, data in storages.items()}}
@@ -64,7 +64,7 @@ def torch_files():
     yield "seed-strides-overlap.bin", archive(one(strides=(0, 1)), {"0": NUMBERS})
     yield "seed-type-unknown.bin", archive(one("QuaternionStorage"), {"0": NUMBERS})
     yield "seed-checksum-wrong.bin", good.replace(NUMBERS, NUMBERS[::-1])
-    # Pickles alone, after the letter by which the fuzzer knows them.
+    # Pickles only, after the letter by which the fuzzer recognizes them.
     alone = {
         "one": one(), "rank-of-nine": one(shape=(1,) * 9), "extents-overflow": one(shape=(2**31 - 1,) * 4, strides=(1,) * 4),
         "ends-early": one()[:-1], "goes-on": one() + b"N.",
@@ -128,7 +128,7 @@ def floats(*numbers):
 
 
 def imatrix(*entries, kind=gguf_parts.F32):
-    """What llama-imatrix writes today: of each (name, sums by matrix, counts of rows) two tensors."""
+    """The current format of llama-imatrix: two tensors for each (name, sums by matrix, counts of rows)."""
     tensors = []
     for name, sums, counts in entries:
         numbers = [number for row in sums for number in row]
@@ -138,7 +138,7 @@ def imatrix(*entries, kind=gguf_parts.F32):
 
 
 def old_imatrix(*entries):
-    """What it wrote before: of each (name, calls, sums of means) all in turn."""
+    """The older format: (name, calls, sums of means), concatenated."""
     return struct.pack("<i", len(entries)) + b"".join(
         struct.pack("<i", len(name)) + name + struct.pack("<ii", calls, len(sums)) + floats(*sums)
         for name, calls, sums in entries)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes tests/fuzz/corpus/torch-file: what torch.save makes of small dictionaries, good and bad (torch 2.15.0).
+"""Writes tests/fuzz/corpus/torch-file: small dictionaries, valid and malicious, as saved by torch.save (torch 2.15.0).
 
     python tests/fuzz/make_torch_corpus.py [FOLDER]
 
-NAME.pkl is the pickle in NAME.bin after the p by which the fuzzer knows it.
+NAME.pkl is the pickle in NAME.bin after the p by which the fuzzer recognizes it.
 """
 
 import collections
@@ -16,7 +16,7 @@ import torch
 
 
 class Evil:
-    """What a pickle can do to those who trust it."""
+    """Code execution by a pickle."""
 
     def __reduce__(self):
         return os.system, ("true",)
@@ -44,7 +44,7 @@ def files():
 
 
 def old_files():
-    """As torch before 1.6 wrote them."""
+    """As written by torch before 1.6."""
     numbers = torch.arange(12, dtype=torch.float32)
     yield "legacy", collections.OrderedDict(
         a=torch.arange(6, dtype=torch.float32).reshape(2, 3), b=torch.arange(4, dtype=torch.bfloat16),

@@ -1,4 +1,4 @@
-"""The table of make_family_goldens.py: a small model per family with everything switched on that the family has."""
+"""The table of make_family_goldens.py: a small model per family with all of the family's features enabled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import transformers
 
 
 def softmax_margin(_module, _inputs, output):
-    """Of a router that returns its logits (or its probabilities) first and the chosen experts last."""
+    """For a router that returns logits (or probabilities) first and the chosen experts last."""
     scores = output[0].float()
     if scores.min() < 0 or not torch.allclose(scores.sum(-1), torch.ones(len(scores))):
         scores = scores.softmax(-1)
@@ -23,17 +23,17 @@ def softmax_margin(_module, _inputs, output):
 class Case:
     model_type: str
     config: dict
-    mutants: dict = dataclasses.field(default_factory=dict)  # changes of the config that must show
+    mutants: dict = dataclasses.field(default_factory=dict)  # changes of the config that must change the logits
     weight_offset: float = 0  # what the family adds to its gains
-    older: Callable | None = None  # the config in older names
+    older: Callable | None = None  # the config with older names
     strip_prefix: str = ""  # published files have tensors without it
     margin_of: Callable = softmax_margin
-    # Where transformers' class does not write the folder: of changes to the config (model, config.json, tensors of a model)
+    # If transformers' class does not write the folder: from changes of the config to (model, config.json, tensors of the model)
     compose: Callable | None = None
-    made_of: str = ""  # of which classes
-    without_effect: tuple = ()  # kinds of tensors that cannot show
+    made_of: str = ""  # which classes have it
+    without_effect: tuple = ()  # types of tensors without effect
     in_f64: bool = True  # whether the class computes in f64, for comparison
-    second: Callable | None = None  # what else does, where the class does not: logits of a model and ids
+    second: Callable | None = None  # an f64 implementation if the class has none: logits from a model and ids
 
 
 SMALL = {
@@ -56,7 +56,7 @@ LAYER_EPS = {"eps": {"layer_norm_eps": 1e-2}}
 
 
 def older(config):
-    """transformers 4's names of the rope and of the type."""
+    """transformers 4's names of rope and of the type."""
     rope = config.pop("rope_parameters")
     config["rope_theta"] = rope.pop("rope_theta")
     part = rope.pop("partial_rotary_factor", None)
@@ -126,7 +126,7 @@ def older_hybrid(config):
 
 
 def older_granite_hybrid(config):
-    """As published: other names of the layer types."""
+    """As published: other names of layer types."""
     config["layer_types"] = ["attention" if t == "full_attention" else "mamba" for t in config["layer_types"]]
     config["normalization_function"] = "rmsnorm"
     config["init_method"] = "mup"
@@ -134,7 +134,7 @@ def older_granite_hybrid(config):
 
 
 def older_mamba2(config):
-    """transformers 4 writes the limit of the time steps as Python's json has it, and a norm that it never leaves out."""
+    """transformers 4 writes the limit of the time steps as Python's json does, and a norm that it always applies."""
     config["time_step_limit"] = [0.0, float("inf")]
     config["rms_norm"] = True
     config["norm_before_gate"] = False
@@ -151,7 +151,7 @@ def older_gpt_neox(config):
 
 
 def group_margin(module, inputs, _output):
-    """Of DeepSeek's routers: how clear the choice of groups and the choice among their experts are, the less of both."""
+    """For DeepSeek's routers: the margin of the choice of groups or of experts, whichever is less."""
     x = inputs[0].reshape(-1, inputs[0].shape[-1]).float()
     logits = x @ module.weight.T.float()
     correction = getattr(module, "e_score_correction_bias", None)
@@ -171,7 +171,7 @@ def group_margin(module, inputs, _output):
 
 
 def corrected_margin(module, inputs, output):
-    """Of a router that chooses by sigmoids that a correction is added to."""
+    """For a router that chooses by sigmoids plus a correction bias."""
     scores = output[0].float().sigmoid() + inputs[1]
     ordered = scores.sort(-1, descending=True).values
     return ordered[:, module.top_k - 1] - ordered[:, module.top_k]
@@ -240,7 +240,7 @@ def gpt_oss_in_blocks(changes):
     numbers = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
 
     def tensors(made):
-        """Rounds the experts of `made` to what it gives of them."""
+        """Rounds the experts of `made` to their stored values."""
         found = {}
         for name, value in made.state_dict().items():
             if not name.endswith(("gate_up_proj", "down_proj")) or ".experts." not in name:
@@ -492,7 +492,7 @@ CASES = {
          "max_position_embeddings": 64, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": None},
         {"relu": {"activation_function": "relu"}, "scale": {"scale_embedding": False}},
         in_f64=False,
-        # Without rope it adds the same to all scores of a row.
+        # Without rope it adds the same number to all scores of a row.
         without_effect=("model.layers.*.self_attn.k_proj.bias",),
     ),
     "gpt-oss": Case(
@@ -528,7 +528,7 @@ CASES = {
          "activation_function": "relu2"},
         {"padding": {"pad_token_id": 1}, "relu": {"activation_function": "relu"}},
         in_f64=False,
-        # Without rope it adds the same to all scores of a row.
+        # Without rope it adds the same number to all scores of a row.
         without_effect=("model.layers.*.self_attn.k_proj.bias",),
     ),
     "gpt2-layer-scales": Case(

@@ -14,9 +14,9 @@ import reference
 
 PROMPT = 40
 GREEDY = 8
-MUTANT_BOUND = 1e-3  # a mistake must move the logits by more (tests compare within 1e-5)
+MUTANT_BOUND = 1e-3  # minimum change of the logits by a mistake (tests compare within 1e-5)
 MARGIN = (
-    1e-3  # smallest distance of the best two logits, relative, so that ids do not hang on rounding
+    1e-3  # minimum relative distance of the best two logits, so that ids do not depend on rounding
 )
 GATE_MARGIN = 1e-4
 
@@ -52,7 +52,7 @@ def prompt_ids(vocab, seed):
 
 
 def greedy(logits_of, prompt):
-    """The prompt's logits and GREEDY ids by full prefills; and the smallest relative margin met."""
+    """The prompt's logits and GREEDY ids, each by a full prefill; and the minimum relative margin."""
     ids, worst, first = list(prompt), math.inf, None
     for _ in range(GREEDY):
         logits = logits_of(ids)
@@ -64,14 +64,12 @@ def greedy(logits_of, prompt):
 
 
 def difference(a, b):
-    """max |a - b| / max |b|, the measure of all tests."""
+    """max |a - b| / max |b|, used by all tests."""
     return float((a.double() - b.double()).abs().max() / b.double().abs().max())
 
 
 def check(spec, weights, prompt, logits):
-    """Compare a golden with the second implementation and its mutants; a report, or a failure by
-    exception.
-    """
+    """Compares a golden with the second implementation and its mutants; returns a report, or raises an exception."""
     torch_weights = {n: torch.from_numpy(v) for n, v in reference.rename(weights).items()}
     double = {n: v.double() for n, v in torch_weights.items()}
     ids, trace = torch.tensor(prompt), []
@@ -91,7 +89,7 @@ def check(spec, weights, prompt, logits):
 
 
 def acceptable(report, margin):
-    """None, or why another seed must be tried."""
+    """None, or the reason why another seed is needed."""
     weak = {n: d for n, d in report["mutants"].items() if d <= MUTANT_BOUND}
     if weak:
         return f"insensitive to {weak}"

@@ -4,7 +4,7 @@ interleaved rope.
 
     llama2c_to_minimind1.py MODEL.bin OUTDIR
 
-Needs nothing but Python: tests run it without torch.
+Uses only Python's standard library: tests run it without torch.
 """
 
 import json
@@ -14,7 +14,7 @@ import sys
 
 
 def read_header(data):
-    """Seven i32; a negative vocabulary size says that the output projection is not the embedding."""
+    """Seven i32; a negative vocabulary size means an untied output projection."""
     names = "dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "max_seq_len"
     header = dict(zip(names, struct.unpack_from("<7i", data)))
     if header["vocab_size"] <= 0 or header["dim"] <= 0 or header["n_heads"] <= 0:

@@ -5,8 +5,8 @@
 
 GIT as for make_minimind_goldens.py; each FOLDER is a bundled model. Writes FOLDER/golden.json and
 FOLDER/golden.N.logits.npy: three prompts, their f32 logits [S, V] and 16 greedy ids (past the end
-token, each by a full prefill), and token ids of some texts. Prompts are those held out whose 16
-steps leave no doubt.
+token, each by a full prefill), and token ids of some texts. Prompts are held-out ones whose 16
+steps have clear margins.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def run(logits_of, prompt):
 
 
 def choose(path, logits_of):
-    """Three prompts of different kinds, with what follows them."""
+    """Three prompts of different types, with their continuations."""
     chosen = {}
     for line in (path / "heldout.jsonl").read_text().splitlines():
         task = json.loads(line)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What the reference packages make of the eleven megabytes of tokenizer_corpus.py, as digests.
+"""Digests of the reference packages' results for the eleven megabytes of tokenizer_corpus.py.
 
     make_corpus_goldens.py [--shared DIR] [--only NAME]... [--keep DIR]
 
 Writes tests/goldens/tokenizers/corpus.json: for each tokenizer of make_tokenizer_goldens.py and of the bundled models its
-`files` and `blocks`, one per megabyte: SHA-256 over u32 count + i32 ids of each text, and over u32 length + bytes of what
-they decode to, both little-endian. Tokenizers whose files are missing keep their entries. --keep writes what is digested
-to DIR/NAME, in the form of `mica-tokenize`, for finding the first difference.
+`files` and `blocks`, one per megabyte: SHA-256 over u32 count + i32 ids of each text, and over u32 length + bytes of the
+decoded text, both little-endian. Tokenizers whose files are missing keep their entries. --keep writes the digested data
+to DIR/NAME, in the format of `mica-tokenize`, to find the first difference.
 """
 
 import argparse

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Goldens of DeepSeek's first generation, which transformers has no class for, by the authors' own code in f32.
+"""Goldens of DeepSeek's first generation, which transformers does not support, computed by the authors' own code in f32.
 
     make_deepseek_goldens.py GIT [--out DIR]
 
-The authors publish modeling_deepseek.py beside their weights. GIT is a git directory of ywhijn/moe-project-7101, which
-carries a copy that also keeps the logits of routers; without the lines for it, and those by which the copy of
-zhexiangzhang/ServerlessMOE (6e1b013) takes times, the two are the same. The file is taken from the commit below into a
-temporary folder and never enters this tree. Needs the packages of requirements.txt.
+The authors publish modeling_deepseek.py with their weights. GIT is a git directory of ywhijn/moe-project-7101, which
+contains a copy that also stores the logits of routers; except for these lines, and those that measure time in the copy of
+zhexiangzhang/ServerlessMOE (6e1b013), both are equal. The file is copied from the commit below to a temporary folder,
+never to this tree. Needs the packages of requirements.txt.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from family_cases import SMALL, Case
 COMMIT = "6224875b9db572e79ab90c16c14ba892fc6a8c11"
 SHA256 = "694650d3aed78dff55a99556214291fee8ba8a2d6be7cb5e327af7b752a7447b"
 
-# What the code reads of its config, with the values of deepseek-moe-16b-base that are no sizes.
+# The keys of the config that the code reads, with the values of deepseek-moe-16b-base except for sizes.
 PUBLISHED = SMALL | {
     "architectures": ["DeepseekForCausalLM"],
     "model_type": "deepseek",
@@ -56,7 +56,7 @@ PUBLISHED = SMALL | {
     "torch_dtype": "float32",
 }
 
-# The config's class, which must keep what it is given: transformers 5 would move what is said of rope.
+# The config's class, which must keep its arguments unchanged: transformers 5 would move rope parameters.
 CONFIG = """
 import transformers
 
@@ -71,7 +71,7 @@ class DeepseekConfig(transformers.PreTrainedConfig):
 
 
 def import_authors_code(git, where):
-    """The module. transformers 5 lacks a question to torch that it asks."""
+    """The module. transformers 5 lacks a torch version check that it calls."""
     code = subprocess.run(
         ["git", "-C", git, "show", f"{COMMIT}:modeling_deepseek.py"], check=True, stdout=subprocess.PIPE
     ).stdout
@@ -88,14 +88,14 @@ def import_authors_code(git, where):
 
 
 def margin(module, inputs, _output):
-    """Of the router: how clear the choice is."""
+    """The margin of the router's choice."""
     x = inputs[0].reshape(-1, inputs[0].shape[-1])
     ordered = (x @ module.weight.T).softmax(-1).sort(-1, descending=True).values
     return ordered[:, module.top_k - 1] - ordered[:, module.top_k]
 
 
 def in_f64(model, ids):
-    """By the second implementation: the authors' softmax and rope are always f32."""
+    """Computed by the second implementation: the authors' softmax and rope are always f32."""
     c = model.config
     spec = reference.Spec(
         c.hidden_size,
@@ -134,7 +134,7 @@ def case(code, changes, mutants):
 def cases(code):
     return {
         "deepseek": case(code, {"attention_bias": True}, {"normalize": {"norm_topk_prob": True}}),
-        # A single expert's weight stays what it is.
+        # The weight of a single expert is not normalized.
         "deepseek-k1": case(
             code,
             {

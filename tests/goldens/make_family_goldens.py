@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Goldens of the families that transformers has classes for: random weights, computed in f32 (eager attention).
+"""Goldens of the families that transformers supports: random weights, computed in f32 (eager attention).
 
     make_family_goldens.py [--out DIR] [NAME...]
 
-`family_cases.py` is the table. The folder is what transformers' own `save_pretrained` writes. A golden is kept
-where it is sensitive: every change of the config that the table lists, and every kind of tensor without its values
-(gains one, all else zero), moves the logits by more than 1e-3, where tests demand 1e-5. Needs the packages of
-requirements.txt.
+`family_cases.py` is the table. The folder is written by transformers' `save_pretrained`. A golden is accepted if it is sensitive: each
+change of the config in the table, and each type of tensor reset to neutral values (gains one, all else zero), changes the logits by
+more than 1e-3; tests require 1e-5. Needs the packages of requirements.txt.
 """
 
 import argparse
@@ -28,8 +27,8 @@ AGAINST_F64 = 2e-6
 
 
 def randomize(name, shape, rng, offset):
-    """Gains 1 + 0.2 N (without the 1 where the family adds it), biases 0.1 N, embeddings 0.1 N, others N / sqrt(fan in).
-    Mamba's A_log, dt_bias and D are N."""
+    """Gains 1 + 0.2 N (0.2 N if the family adds 1), biases 0.1 N, embeddings 0.1 N, others N / sqrt(fan in). Mamba's A_log, dt_bias and D
+    are N."""
     x = rng.standard_normal(shape, dtype=np.float32)
     if name.endswith((".A_log", ".dt_bias", ".D")):
         return x
@@ -73,18 +72,18 @@ def changed(config, changes):
 
 
 def kind_of(name):
-    """A tensor's name without the layer indices, experts and heads."""
+    """A tensor's name without the indices of layers, experts and heads."""
     return re.sub(r"\.\d+\.", ".*.", re.sub(r"\.\d+\.", ".*.", name))
 
 
 def tensors_of(model):
-    """The parameters, and the corrections of gates."""
+    """The parameters, and the correction biases of gates."""
     corrections = ("correction_bias", "expert_bias")
     return list(model.named_parameters()) + [(n, b) for n, b in model.named_buffers() if n.endswith(corrections)]
 
 
 def without(model, kind, offset):
-    """The model whose tensors of a kind have no values: gains are one, all else is zero."""
+    """The model with neutral values for tensors of a type: gains are one, all else is zero."""
     model = copy.deepcopy(model)
     with torch.no_grad():
         for name, value in tensors_of(model):
@@ -96,7 +95,7 @@ def without(model, kind, offset):
 
 
 def margins(model, ids, margin_of):
-    """[MoE layers, tokens]: how far the last chosen expert's score is above the first one that was not chosen."""
+    """[MoE layers, tokens]: the margin between the last chosen expert and the first one not chosen."""
     found = []
     hooks = [
         module.register_forward_hook(lambda m, inputs, output: found.append(margin_of(m, inputs, output)))
@@ -110,7 +109,7 @@ def margins(model, ids, margin_of):
 
 
 def fill(model, seed, offset):
-    """Random values for all parameters, and for the corrections of gates."""
+    """Random values for all parameters, and for the correction biases of gates."""
     rng = np.random.default_rng(seed)
     with torch.no_grad():
         for name, value in sorted(tensors_of(model)):
@@ -118,7 +117,7 @@ def fill(model, seed, offset):
 
 
 def published(case, seed, where):
-    """(config.json, its model, a function from changes of the config to a model); fills the folder."""
+    """(config.json, its model, a function from changes of the config to a model); writes the folder."""
     if case.compose:
         model, written, tensors = case.compose({})
         fill(model, seed, case.weight_offset)
@@ -143,7 +142,7 @@ def published(case, seed, where):
 
 
 def attempt(case, seed, where):
-    """(report, what to keep) of one seed, or why it will not do."""
+    """(report, files to keep) for a seed, or the reason why it is not suitable."""
     torch.manual_seed(seed)
     written, model, with_changes = published(case, seed, where)
     prompt = folder.prompt_ids(written["vocab_size"], seed)
@@ -199,7 +198,7 @@ def produce(root, name, case, first_seed):
 
 
 def check_older(path, prompt, logits):
-    """config.other.json says the same, as transformers reads it."""
+    """config.other.json has the same meaning for transformers."""
     with tempfile.TemporaryDirectory() as place:
         where = pathlib.Path(place)
         (where / "config.json").write_text((path / "config.other.json").read_text())

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Blocks of every type of GGUF that Mica reads, and the numbers that the package `gguf` makes of them.
+"""Blocks of every type of GGUF that Mica reads, and the numbers to which the package `gguf` dequantizes them.
 
     make_gguf_goldens.py     writes gguf/TYPE.blocks.npy (u8 [blocks, bytes]) and gguf/TYPE.values.npy (f32 [blocks, elements])
 
-Bytes are random. Fields that are f16 are any finite number of either sign, zero and subnormal numbers among them, so that
-no value is NaN: the others may be anything.
+Bytes are random. Fields that are f16 are finite numbers of either sign, including zero and subnormal numbers, so that no value is NaN;
+other fields may have any value.
 """
 import pathlib
 
 import gguf
 import numpy as np
 
-# Where a block has numbers of f16.
+# Positions of f16 fields in blocks.
 HALVES = {
     "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q2_K": [80, 82], "Q3_K": [108],
     "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0], "MXFP4": [],

@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""Goldens of ropes whose frequencies follow the length of a text: longer than the threshold, and across it.
+"""Goldens of rope with frequencies that depend on the sequence length: above the threshold, and across it.
 
     make_length_goldens.py [--out DIR] [NAME...]
 
-Beside the models that make_family_goldens.py has made it writes, computed in f32 by transformers:
-- `golden.above.json`, `golden.above.logits.npy`: a prompt of threshold + 8 ids with its logits, and 8 greedy ids,
-  made with the cache;
-- `golden.across.json`, `golden.across.logits.npy`: a prompt of threshold - 4 ids, 12 greedy ids, and the logits that
-  each was chosen by. Where the text becomes longer than the threshold, the cache is given up and all ids are fed again,
-  as transformers' own Phi-3 does; before and after that, steps use the cache.
-A golden is kept where its ids do not hang on rounding, and where the frequencies of short texts move every row of
-`above` and the rows of `across` above the threshold by more than 1e-3. Needs the packages of requirements.txt.
+Adds files to the models created by make_family_goldens.py, computed in f32 by transformers:
+- `golden.above.json`, `golden.above.logits.npy`: a prompt of threshold + 8 ids with its logits, and 8 greedy ids, with cache;
+- `golden.across.json`, `golden.across.logits.npy`: a prompt of threshold - 4 ids, 12 greedy ids, and the logits from which each was
+  chosen. When the text becomes longer than the threshold, the cache is dropped and all ids are recomputed, as in transformers' own Phi-3;
+  other steps use the cache.
+A golden is accepted if its ids do not depend on rounding, and if the frequencies of short texts change all rows of `above`, and the rows
+of `across` above the threshold, by more than 1e-3. Needs the packages of requirements.txt.
 """
 
 import argparse
@@ -29,7 +28,7 @@ STEPS = {"above": 8, "across": 12}
 
 
 def load(path, changes=None):
-    """A new model each time: of dynamic scaling it keeps the longest text's frequencies."""
+    """A new model each time: with dynamic scaling it keeps the frequencies of the longest text."""
     config = transformers.AutoConfig.from_pretrained(path)
     for key, value in (changes or {}).items():
         setattr(config, key, value)
@@ -39,7 +38,7 @@ def load(path, changes=None):
 
 
 def decode(model, prompt, steps, threshold):
-    """Logits of the prompt, ids and the logits that each was chosen by."""
+    """Logits of the prompt, ids and the logits from which each was chosen."""
     ids, cache, first, rows = list(prompt), None, None, []
     with torch.no_grad():
         for _ in range(steps):
@@ -75,7 +74,7 @@ def attempt(path, threshold, seed):
         first, greedy, rows = decode(load(path), prompt, STEPS[name], threshold)
         other = load(path, plain)
         if short:
-            # The attention factor stays what the published lengths make it.
+            # The attention factor is that of the published lengths.
             other.model.rotary_emb.config.rope_parameters.update(short)
         moved = (scripted(other, prompt, greedy) - rows).abs().amax(1) / rows.abs().max()
         behind = moved if name == "above" else moved[BEFORE + 1 :]

@@ -3,8 +3,8 @@
 
     make_minimind_goldens.py GIT [--only NAME] [--out DIR]
 
-GIT is a git directory of jingyaogong/minimind. The code is taken from the commits below into a
-temporary folder and never enters this tree. Needs the packages of requirements.txt.
+GIT is a git directory of jingyaogong/minimind. The code is copied from the commits below to a
+temporary folder, never to this tree. Needs the packages of requirements.txt.
 """
 
 import argparse

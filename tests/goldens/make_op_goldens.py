@@ -4,9 +4,9 @@
     make_op_goldens.py [--only NAME] [--out DIR] [--mica-opt PATH]
 
 Each case is a folder ops/NAME: `function.mlir` with one function `@main` of one op, its operands
-`argument.N.npy`, what torch says `result.N.npy`, and `case.json` with the op, its attributes, types
+`argument.N.npy`, torch's results `result.N.npy`, and `case.json` with the op, its attributes, types
 and the tolerance (max |a - b| / max |b|; 0 means equal bit by bit). bf16 is stored as its bits in
-u16, which case.json says. --mica-opt lets that tool parse every function.
+u16, as stated in case.json. --mica-opt parses every function with that tool.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def i32(values):
 
 
 def rmsnorm(x, w, eps, rounding, offset, result, compute):
-    """The formula in the type `compute`, rounded where the convention says."""
+    """The formula in the type `compute`, rounded as in the convention."""
     y = x.to(compute) * torch.rsqrt(x.to(compute).pow(2).mean(-1, keepdim=True) + eps)
     if rounding == "before_gain":
         y = (offset + w) * y.to(x.dtype)
@@ -72,7 +72,7 @@ def rmsnorm_case(x, w, eps, rounding="before_gain", offset=0.0, result=None):
     y = rmsnorm(x, w, eps, rounding, offset, result, torch.float32)
     if (
         result == torch.bfloat16
-    ):  # equal bits are demanded, so no value may hang on the last f32 bit
+    ):  # results must be bit-identical, so no value may depend on the last f32 bit
         assert y.equal(rmsnorm(x, w, eps, rounding, offset, result, torch.float64))
     words = f" rounding({rounding})" if rounding != "before_gain" else ""
     words += f" weight_offset({offset:e})" if offset else ""
@@ -122,9 +122,7 @@ def norm_cases():
 
 
 def scaled_frequencies(rotary, theta, scaling):
-    """inv_freq [rotary / 2] and the amplitude, as transformers computes them (yarn of MiniMind
-    apart).
-    """
+    """inv_freq [rotary / 2] and the amplitude, as computed by transformers (except for MiniMind's yarn)."""
     config = transformers.LlamaConfig(
         head_dim=rotary, hidden_size=4 * rotary, num_attention_heads=4, max_position_embeddings=4096
     )
@@ -263,7 +261,7 @@ def attention_case(
         scores = cap * torch.tanh(scores / cap) if cap else scores
         scores = scores.masked_fill(~seen[t], -math.inf)
         y = torch.einsum("hp,phd->hd", scores.softmax(-1), v)
-        if seen[t].any() and not cap:  # torch's own attention must agree where it has the feature
+        if seen[t].any() and not cap:  # torch's own attention must agree if it has the feature
             own = F.scaled_dot_product_attention(
                 q[t, :, None].double(),
                 k.transpose(0, 1),
@@ -422,7 +420,7 @@ def gate_case(x, w, scoring, k, normalize):
 def experts_case(seed, activation, function, k=2, residual=False):
     g, hidden, inner, count = random(seed), 8, 6, 4
     x, w = normal(g, 5, hidden), normal(g, count, hidden)
-    w[3] = -10 * x.sum(0)  # an expert that few or no tokens choose
+    w[3] = -10 * x.sum(0)  # an expert chosen by few or no tokens
     weights, chosen = gate(x, w, "softmax", k, True)
     gates, ups = (normal(g, count, inner, hidden) / 3 for _ in range(2))
     downs, extra = normal(g, count, hidden, inner) / 3, normal(g, 5, hidden)
@@ -467,7 +465,7 @@ def expert_cases():
 
 
 def mlir_type(tensor, static):
-    """A row count, a batch or a cache length is dynamic, all else static."""
+    """The number of rows, the batch and the cache length are dynamic, everything else is static."""
     dynamic = 0 if static else 2 if tensor.dim() == 4 or tensor.dtype == torch.bool else 1
     sizes = ["?"] * dynamic + [str(n) for n in tensor.shape[dynamic:]]
     return f"tensor<{'x'.join(sizes + [TORCH_TYPES[tensor.dtype]])}>"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which tokens may be drawn from given logits, and how likely each is, by transformers' logits processors.
+"""Allowed tokens and their probabilities for given logits, computed by transformers' logits processors.
 
     make_sampling_goldens.py
 
@@ -26,7 +26,7 @@ def openai_penalties(scores, generated, options):
 
 
 class Model(transformers.GenerationMixin):
-    """As much of a model as `generate` asks when it lists the processors for given options."""
+    """The part of a model that `generate` uses to list the processors for given options."""
     config = transformers.GPT2Config()
 
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Small tokenizers for the tests, and what the reference packages make of text with them.
+"""Small tokenizers for the tests, and the reference packages' results for text with them.
 
     make_tokenizer_goldens.py [--shared DIR]
 
 Trains the tokenizers of tests/data/tokenizers on text generated from a seed, and writes
-tests/goldens/tokenizers/NAME.json for them and, where DIR (default ../shared beside the tree) holds
-them, for published ones: `files` (name in a model folder -> file; `shared:` stands for DIR, `data:`
+tests/goldens/tokenizers/NAME.json for them and for the published ones in DIR (default ../shared beside
+the tree): `files` (name in a model folder -> file; `shared:` stands for DIR, `data:`
 for tests/data/tokenizers), `ids` of each of TEXTS without special tokens, `decoded` of those ids,
-`prompt` (the ids of the first text with special tokens), and `random` (ids drawn at random and what
-they decode to). References: the packages `tokenizers`, `sentencepiece` and `tiktoken` of requirements.txt.
+`prompt` (the ids of the first text with special tokens), and `random` (random ids and the text
+to which they decode). References: the packages `tokenizers`, `sentencepiece` and `tiktoken` of requirements.txt.
 """
 
 import argparse
@@ -56,7 +56,7 @@ SAMPLES = [
 
 
 def mixed_texts(count, rng):
-    """Texts of random characters from many ranges: what nobody would think of writing down."""
+    """Texts of random characters from many ranges, which no author would write."""
     ranges = [(32, 126), (32, 32), (9, 13), (48, 57), (0xA0, 0x24F), (0x300, 0x36F), (0x370, 0x5FF), (0x900, 0x97F),
               (0x1100, 0x11FF), (0x1E00, 0x1EFF), (0x2000, 0x206F), (0x2150, 0x218F), (0x3040, 0x30FF),
               (0x4E00, 0x4FFF), (0xAC00, 0xAFFF), (0xF900, 0xFAFF), (0xFF00, 0xFF5E), (0x1F300, 0x1F5FF), (97, 122)]
@@ -152,7 +152,7 @@ def whitespace_kin():
 
 
 def byte_fallback(metaspace):
-    """Llama-2's kin; `metaspace`: written with that pre-tokenizer and decoder, else with normalizers."""
+    """Similar to Llama-2's; `metaspace`: with that pre-tokenizer and decoder, otherwise with normalizers."""
     letters = sorted(set("".join(corpus())) - set("\n\t\r") - set(chr(c) for c in range(0x600, 0x20000)))
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
@@ -176,9 +176,9 @@ def byte_fallback(metaspace):
 
 
 def unigram_kin(byte_fallback):
-    """Unigram as the tokenizers package has it, after the normalizers of old encoders."""
+    """Unigram in the tokenizers package's form, after the normalizers of older encoders."""
     tokenizer = Tokenizer(models.Unigram())
-    # Lower case is left to the one without bytes: the package knows letters of a later Unicode than ICU does.
+    # Lower case is only used without byte fallback: the package supports letters of a later Unicode version than ICU.
     tokenizer.normalizer = normalizers.Sequence(
         [normalizers.Strip(left=not byte_fallback), normalizers.NFKD() if byte_fallback else normalizers.NFKC()]
         + ([] if byte_fallback else [normalizers.Lowercase()]) + [normalizers.Replace(Regex(" {2,}|\\.{3,}"), " ")])
@@ -196,7 +196,7 @@ def unigram_kin(byte_fallback):
 
 
 def precompiled_kin():
-    """XGLM's and XLM-R's kin: sentencepiece's character map as the tokenizers package reads it."""
+    """Similar to XGLM's and XLM-R's: sentencepiece's character map as read by the tokenizers package."""
     proto = (DATA / "sp_unigram.model").read_bytes()
     map_bytes = normalizer_map(proto)
     tokenizer = Tokenizer(models.Unigram())
@@ -233,7 +233,7 @@ def normalizer_map(proto):
 
 
 def sentencepiece_model(**options):
-    """Bytes of a tokenizer.model. Single-threaded: training must give the same bytes again."""
+    """Bytes of a tokenizer.model. Single-threaded: training must be reproducible."""
     model = io.BytesIO()
     own = {"user_defined_symbols": ["<tool>", "ab", "[REFERENCE_DOC_3]"], **options}
     sentencepiece.SentencePieceTrainer.train(
@@ -242,7 +242,7 @@ def sentencepiece_model(**options):
 
 
 def rank_file():
-    """A rank file of the tiktoken package: the pieces of qwen2_kin, which were learned in the order of their ids."""
+    """A rank file of the tiktoken package: the pieces of qwen2_kin, in the order of their ids."""
     alphabet = bytes_of_alphabet()
     vocab = sorted(qwen2_kin().get_vocab(with_added_tokens=False).items(), key=lambda item: item[1])
     pieces = [bytes(alphabet[c] for c in piece) for piece, _ in vocab if not piece.startswith("<|")]
@@ -255,7 +255,7 @@ def bytes_of_alphabet():
     return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
 
 
-# What stands for code of tiktoken's users: class or file -> pattern, special tokens by their distance from the last rank.
+# Replaces code that uses tiktoken: class or file -> pattern, special tokens by their distance from the last rank.
 TIKTOKEN = {
     "qwen.tiktoken": (QWEN2, {"<|endoftext|>": 1, "<|im_start|>": 2, "<|im_end|>": 3, **{f"<|extra_{i}|>": 4 + i for i in range(205)}}),
     "cl100k_base.tiktoken": (openai_public.cl100k_base, {"<|endoftext|>": 2, "<|fim_prefix|>": 3, "<|fim_middle|>": 4,
@@ -264,7 +264,7 @@ TIKTOKEN = {
 
 
 class Tiktoken:
-    """Qwen's code composes by Python's Unicode, whatever that is; here it is the one of the package tokenizers."""
+    """Qwen's code composes by Python's Unicode version; here it is that of the package tokenizers."""
 
     byte_fallback = False
 
@@ -298,7 +298,7 @@ DIGITS = [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLeve
 BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 LETTERS = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]%s[\p{Ll}\p{Lm}\p{Lo}\p{M}]%s"
 ENDINGS = r" ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-# What tokenizer.ggml.pre says by a name alone, as the tokenizer.json of those models has it.
+# The meaning of names in tokenizer.ggml.pre, from tokenizer.json of those models.
 GGUF_NAMES = {
     "bloom": [*isolated(" ?[^(\\s|[.,!?…。，、।۔،])]+"), BYTES],
     "codeshell": DIGITS, "command-r": DIGITS, "refact": DIGITS, "smollm": DIGITS, "starcoder": DIGITS,
@@ -315,7 +315,7 @@ for NAME in ("gpt-4o", "llama4"):
 
 
 CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
-# The letters of deepseek-llm, as first and last of each range.
+# The letters of deepseek-llm as ranges (first, last).
 CASED = """41 5A 61 7A B5 B5 C0 D6 D8 F6 F8 1BA 1BC 1BF 1C4 293 295 2AF 370 373 376 377 37B 37D 37F 37F 386 386 388 38A 38C
 38C 38E 3A1 3A3 3F5 3F7 481 48A 52F 531 556 10A0 10C5 13A0 13F5 13F8 13FD 1C90 1CBA 1CBD 1CBF 1D00 1D2B 1D6B 1D77 1D79 1D9A
 1E00 1F15 1F18 1F1D 1F20 1F45 1F48 1F4D 1F50 1F57 1F59 1F59 1F5B 1F5B 1F5D 1F5D 1F5F 1F7D 1F80 1FB4 1FB6 1FBC 1FBE 1FBE 1FC2
@@ -330,8 +330,8 @@ GGUF_NAMES |= {
                                "[一-龥ࠀ-一가-퟿]+", "\\p{N}+"), BYTES],
     "qwen35": [*isolated(CONTRACTIONS + r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|"
                          r"\s+(?!\S)|\s+"), BYTES],
-    # In its tokenizer.json, ByteLevel is second, so that the rest sees the spelling of bytes, where digits are those of
-    # ASCII. Bytes that are spelled as numbers would be split off too, which makes no difference to its vocabulary.
+    # In its tokenizer.json, ByteLevel is second, so that later steps see the spelling of bytes, in which digits are ASCII. Bytes
+    # spelled as numbers would be split too, which makes no difference to its vocabulary.
     "falcon": [pre_tokenizers.Punctuation("contiguous"), *isolated(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"),
                *isolated("[0-9]+", "[0-9][0-9][0-9]"), BYTES],
     "viking": [*isolated(" ?[^(\\s|[.,!?…。，、।۔،])]+", r"\p{N}"), BYTES],
@@ -363,7 +363,7 @@ def whole():
 
 
 def gguf_names():
-    """Name -> MD5 of the ids of all TEXTS (i32, little-endian) by whole.json, whose pieces do not care for words."""
+    """Name -> MD5 of the ids of all TEXTS (i32, little-endian) by whole.json, whose pieces ignore word boundaries."""
     digests = {}
     for name, steps in sorted(GGUF_NAMES.items()):
         state = json.loads((DATA / "whole.json").read_text())
@@ -383,11 +383,11 @@ def train(data):
             "llama2_kin": byte_fallback(metaspace=False), "metaspace_kin": byte_fallback(metaspace=True),
             "unigram_kin": unigram_kin(byte_fallback=False), "unigram_bytes_kin": unigram_kin(byte_fallback=True)}
     for name, tokenizer in made.items():
-        # Indented, as published files are, but with each merge on one line.
+        # Indented as in published files, but with each merge on one line.
         (data / f"{name}.json").write_text(tokenizer.to_str(pretty=False))
     (data / "whole.json").write_text(whole().to_str())
     (data / "rank_kin.tiktoken").write_bytes(rank_file())
-    rules = data / "charsmap.tsv"  # a few rows of NFKC and one of our own: capital letters of two kinds
+    rules = data / "charsmap.tsv"  # a few rows of NFKC and one of ours: two kinds of capital letters
     rows = {"ﬁ": "fi", "½": "1⁄2", "①": "1", "Ａ": "A", "ｂ": "b", "e\u0301": "é", "\u00a0": " ", "\u3000": " ", "\u200b": ""}
     rules.write_text("".join(" ".join(f"{ord(c):04X}" for c in key) + "\t" + " ".join(f"{ord(c):04X}" for c in value) + "\n"
                              for key, value in rows.items()))
@@ -397,7 +397,7 @@ def train(data):
                            normalization_rule_tsv=str(rules)),
         "sp_unigram_bytes": dict(model_type="unigram", vocab_size=700, byte_fallback=True, add_dummy_prefix=False,
                                  remove_extra_whitespaces=False, normalization_rule_name="identity"),
-        # Many ways to cut a run of one character into pieces of one's own, with sums that differ by how they round.
+        # Many ways to split a run of one character, with sums that differ by rounding.
         "sp_unigram_runs": dict(model_type="unigram", vocab_size=400, byte_fallback=False, remove_extra_whitespaces=False,
                                 normalization_rule_name="identity",
                                 user_defined_symbols=["aa", "aaaa", "--", "---", "==", "00", "000", "the", "▁▁", "中中", "!!", "__"]),
@@ -411,7 +411,7 @@ def train(data):
 
 
 def all_files():
-    """Name of a tokenizer -> its files, of those trained here and the published ones."""
+    """Name of a tokenizer -> its files, including published ones."""
     trained = sorted(path.stem for path in DATA.glob("*_kin.json"))
     return {**{name: {"tokenizer.json": f"data:{name}.json"} for name in trained},
             **{name: {"tokenizer.model": f"data:{name}.model"} for name in SENTENCEPIECE},

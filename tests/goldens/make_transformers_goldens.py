@@ -4,8 +4,8 @@
     make_transformers_goldens.py [--only NAME] [--out DIR]
 
 Some config.json use the key names of transformers 4 (rope_theta, rope_scaling, torch_dtype), some
-those of 5 (rope_parameters, dtype). Where `config.other.json` lies beside one, it says the same in
-the other names, and gives the same logits to the bit. Needs the packages of requirements.txt.
+those of 5 (rope_parameters, dtype). A `config.other.json` next to one has the same meaning
+with the other names, and results in bit-identical logits. Needs the packages of requirements.txt.
 """
 
 import argparse
@@ -29,7 +29,7 @@ ARCHITECTURES = {
 
 
 def load(config, weights):
-    """A `load` of folder.produce: what transformers makes of the folder as written."""
+    """A `load` of folder.produce: transformers' model of the folder as written."""
     with tempfile.TemporaryDirectory() as where:
         path = pathlib.Path(where)
         (path / "config.json").write_text(json.dumps(config))
@@ -50,7 +50,7 @@ def load(config, weights):
 
 
 def old_names(config):
-    """transformers 4's spelling of a config in transformers 5's."""
+    """transformers 4's names for a config in transformers 5's."""
     config = dict(config)
     rope = dict(config.pop("rope_parameters"))
     config["rope_theta"] = rope.pop("rope_theta")
@@ -134,7 +134,7 @@ def spec_of(config):
 
 
 def configuration(kind, rope=None, **changes):
-    """A small config in transformers 5's names: six heads over three, heads of six elements in Llama's."""
+    """A small config in transformers 5's names: six heads, three key/value heads, heads of six elements in Llama's."""
     config = {
         "architectures": [ARCHITECTURES[kind]],
         "model_type": kind,
@@ -238,7 +238,7 @@ def cases():
 
 
 def write_other_names(path, config, other):
-    """config.other.json, after a check that it means the same."""
+    """config.other.json, after checking that it has the same meaning."""
     weights = safetensors.numpy.load_file(path / "model.safetensors")
     prompt = json.loads((path / "golden.json").read_text())["prompt"]
     if not np.array_equal(

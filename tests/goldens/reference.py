@@ -3,8 +3,8 @@ the golden.
 
 It exists for two checks that the golden makers run before they write anything: the golden agrees
 with it, and each *mutant* of it (one deliberate mistake, see `Spec.mutant`) moves the logits far
-beyond the tests' bound. Tensors are looked up by the names of the Hugging Face Llama layout;
-`rename` brings MiniMind 1 there.
+beyond the tests' bound. Tensors have the names of the Hugging Face Llama layout; `rename` converts
+MiniMind 1 to it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ import torch
 
 @dataclasses.dataclass
 class Spec:
-    """What a config.json says, in one vocabulary. Sizes in elements; `rope_scaling` as in
-    transformers 4.
-    """
+    """The content of a config.json, with uniform names. Sizes in elements; `rope_scaling` as in transformers 4."""
 
     hidden: int
     layers: int
@@ -36,7 +34,7 @@ class Spec:
     experts: int = 0
     top_k: int = 0
     norm_topk: bool = False
-    norm_topk_at_one: bool = True  # MiniMind 1 and 2 skip the division where k = 1
+    norm_topk_at_one: bool = True  # MiniMind 1 and 2 do not normalize if k = 1
     shared: int = 0
     dense_layers: tuple = ()
     mutant: str = ""
@@ -184,7 +182,7 @@ def forward(s: Spec, w, ids, trace=None):
 
 
 def mutants(s: Spec, w):
-    """The mistakes that must show in a model of this kind."""
+    """The mistakes that must be detected in a model of this type."""
     names = ["eps", "pairing", "swapped norms"]
     if s.kv_heads not in (1, s.heads):
         names.append("tiled heads")
@@ -221,7 +219,7 @@ META_NAMES = {
 
 
 def rename(weights):
-    """MiniMind 1's tensor names to those of the Hugging Face layout; others pass."""
+    """Renames MiniMind 1's tensors to the Hugging Face layout; others are unchanged."""
     out = {}
     for name, value in weights.items():
         if name.startswith("model.") or name.startswith("lm_head."):

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Ten megabytes of mixed text from a seed, for comparing tokenizers over more than anybody would write down.
+"""Writes ten megabytes of reproducible mixed text, for comparing tokenizers on more than manually written text.
 
     tokenizer_corpus.py FILE [--megabytes N]
 
 FILE gets one record per text: its length in bytes as u32, little-endian, then the text in UTF-8. Texts are prose and
 code, some thirty languages, emoji with joiners and modifiers, combining marks in any order, long runs of spaces, digits,
 letters and line ends, spellings of special tokens, and characters from all of Unicode. They are followed by some texts of a
-hundred kilobytes and more, most of them without a break, over which queues and sums of scores get long. Only what Python
-promises to keep from version to version is drawn (random(), not choice()), so that the same seed gives the same bytes.
+hundred kilobytes and more, most of them without a break, which lead to long queues and sums of scores. Only functions
+that are stable across Python versions are used (random(), not choice()), so that the output is reproducible.
 """
 
 import argparse
@@ -68,7 +68,7 @@ BLOCKS = [(0, 0x3400), (0x3400, 0x3500), (0x4E00, 0x5000), (0x9F80, 0xAC80), (0x
           (0x13000, 0x13480), (0x14400, 0x14680), (0x16800, 0x17000), (0x18800, 0x18D80), (0x1AF80, 0x1B300), (0x1BC00, 0x1BD00), (0x1CF00, 0x1FC00),
           (0x20000, 0x20080), (0x2F800, 0x2FA80), (0x30000, 0x30080), (0xE0000, 0xE0200), (0x10FF80, 0x110000)]
 
-# Numbers newer than Unicode 15, which is the last that ICU 72 knows; the tokenizers package has them from its own tables.
+# Numbers added after Unicode 15, the latest version in ICU 72; the tokenizers package has them in its own tables.
 NEWER = {point: "7" for low in (0x10D40, 0x116D0, 0x116DA, 0x11BF0, 0x11DE0, 0x16FF4, 0x1CCF0, 0x1E5F1) for point in range(low, low + 10)}
 
 
@@ -163,7 +163,7 @@ class Writer:
 
 
     def long_texts(self):
-        """Texts of a hundred kilobytes and more: first such with breaks, then without."""
+        """Texts of a hundred kilobytes and more: first with breaks, then without."""
         han, kana = ("".join(text for text in LANGUAGES if text[0] in first) for first in ("天今", "い"))
         for size, join, piece in ((150, "", lambda: self.text() + "\n"), (120, " ", self.word), (100, "", lambda: self.one(han[:-1])),
                                   (100, "", self.word), (100, "", self.invented), (100, "", lambda: self.one(han + kana + "a1 ")),
@@ -177,7 +177,7 @@ class Writer:
 
 
 def texts(size, seed=SEED):
-    """UTF-8 texts until their bytes reach `size`, then the long ones."""
+    """UTF-8 texts until their total number of bytes reaches `size`, then the long ones."""
     writer, made = Writer(seed), 0
     while made < size:
         text = writer.text().encode()

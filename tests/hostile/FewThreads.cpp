@@ -1,5 +1,4 @@
-// For LD_PRELOAD: after as many threads as MICA_TEST_THREADS says, the system refuses to start
-// another.
+// For LD_PRELOAD: creating more than MICA_TEST_THREADS threads fails.
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-"""Another form of a model's weights, torch's checkpoint, in parts that a test can spoil; `pieces` makes sentencepiece's
+"""Torch checkpoints, another format of a model's weights, in parts that a test can corrupt; `pieces` creates sentencepiece
 models."""
 import io
 import os
@@ -18,7 +18,7 @@ class Torch:
                         for name, entry in folder.header.items() if name != "__metadata__"]
         self.rebuild = ("torch._utils", "_rebuild_tensor_v2")
         self.storage_offset = 0
-        self.left_out = None  # the number of a tensor whose bytes are not there
+        self.left_out = None  # the number of a tensor whose bytes are missing
         self.compression = zipfile.ZIP_STORED
 
     def pickle(self):

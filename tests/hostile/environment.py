@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the tools and a program where the system gives them less than usual: closed streams, few threads, little memory, no
-folder for temporary files.
+"""Runs the tools and a program with fewer resources than usual: closed streams, few threads, little memory, no folder for temporary
+files.
 
     environment.py MICA FEW-THREADS MODEL [NAME...]     all cases, or those whose names contain one of the words
 
-MODEL is a folder whose program answers PROMPT, FEW-THREADS a library for LD_PRELOAD. Prints one line per failure and a count
-at the end; exit status 1 when something failed.
+MODEL is a folder whose program answers PROMPT, FEW-THREADS a library for LD_PRELOAD. Prints a line per failure and a count at the end;
+exits with 1 if something failed.
 """
 import os
 import re
@@ -29,7 +29,7 @@ def case(function):
 
 
 class Place:
-    """What cases need: the tools, a program, folders of their own."""
+    """Shared by all cases: the tools, a program, a folder per case."""
 
     def __init__(self, mica, few_threads, model, scratch):
         self.mica, self.few_threads, self.model, self.scratch = mica, few_threads, model, scratch
@@ -60,14 +60,14 @@ def expect(what, got, wanted):
 
 
 def said_before_the_end(result):
-    """What a command says on stderr, without the last line of `mica compile`."""
+    """The stderr of a command without the last line of `mica compile`."""
     return re.sub(rb"wrote [^\n]+\n\Z", b"", result.stderr)
 
 
 @case
 def closed_streams_of_a_program(place):
     result = hostile.run([place.program, "-f", "-"], preexec_fn=closing(0))
-    yield from hostile.faults_of(result, "cannot read the prompt from '-': Bad file descriptor; give another file with -f")
+    yield from hostile.faults_of(result, "cannot read the prompt from '-': Bad file descriptor; choose another file with -f")
     result = hostile.run([place.program, *PROMPT], preexec_fn=closing(0))
     yield from expect("without stdin", (result.returncode, result.stdout), (0, ANSWER))
     result = hostile.run([place.program, *PROMPT], preexec_fn=closing(1))
@@ -87,7 +87,7 @@ def closed_streams_of_tools(place):
     yield from expect("compile", result.returncode, 0)
     yield from expect("its program", hostile.run([output, "info", "--check"]).returncode, 0)
     yield from expect("what it wrote", os.listdir(folder), ["output"])
-    # Each would read the first file that it opened itself.
+    # Otherwise each would read the first file that it opened itself.
     for tool, arguments in (("mica-opt", ["-"]), ("mica-interpret", ["-"]), ("mica-lsp-server", [])):
         if os.path.exists(place.tool(tool)):
             result = hostile.run([place.tool(tool), *arguments], preexec_fn=closing(0))
@@ -105,7 +105,7 @@ def few_threads_of_a_program(place):
         yield from hostile.faults_of(
             result, f"of 4 threads only {started + 1} can be started; choose --threads {started + 1} or raise the limits of "
             "processes (ulimit -u) and memory (ulimit -v)\n")
-    # As a limit of memory refuses them.
+    # As rejected by a memory limit.
     result = hostile.run([place.program, *PROMPT, "--threads", "1024"], preexec_fn=limit_memory(1500))
     yield from hostile.faults_of(result, "of 1024 threads only ")
 
@@ -144,7 +144,7 @@ def limit_memory(megabytes):
 
 
 def with_less_and_less(command, check, first):
-    """Every limit of memory either leaves enough or gives an error line, down to where the dynamic linker fails."""
+    """With every memory limit, the command either has enough or prints an error line, down to where the dynamic linker fails."""
     limit, seen = first, set()
     while limit > 8:
         result = hostile.run(command(), preexec_fn=limit_memory(int(limit)))
@@ -238,7 +238,7 @@ def files_of_a_users_own_are_no_leftovers(place):
 
 
 def scratch_commands(place):
-    """Commands that keep a whole program among the temporary files."""
+    """Commands that write a whole program to the folder for temporary files."""
     text = os.path.join(place.folder(), "text")
     with open(text, "w", encoding="utf-8") as file:
         file.write("count from 7 to 12: 7 8 9 10 11 12\n" * 50)
@@ -266,7 +266,7 @@ def a_killed_command_leaves_no_scratch_for_long(place):
 
 @case
 def files_that_may_not_grow(place):
-    """Remedies name what can be changed: the limit, and the folder of a file that nobody has chosen."""
+    """Hints name what can be changed: the limit, and the folder of a file with a default location."""
     small = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, 1 << 14))
     result = hostile.run([place.program, *PROMPT], preexec_fn=small)
     yield from hostile.faults_of(result, "cannot put the model's code into memory: File too large; raise the limit of file sizes "
@@ -275,20 +275,20 @@ def files_that_may_not_grow(place):
         temporary = place.folder()
         result = hostile.run(command, env={**os.environ, "TMPDIR": temporary}, preexec_fn=small)
         for fault in hostile.faults_of(result, "cannot be written (File too large); raise the limit (ulimit -f) or set TMPDIR to a "
-                                               "folder with room\n"):
+                                               "folder with free space\n"):
             yield f"{command[1]}: {fault}"
         yield from expect(f"{command[1]} leaves", os.listdir(temporary), [])
     result = hostile.run([place.mica, "run", place.model, *PROMPT], env={**os.environ, "XDG_CACHE_HOME": place.folder()}, preexec_fn=small)
     yield from hostile.faults_of(result, "cannot be written (File too large); raise the limit (ulimit -f) or set XDG_CACHE_HOME to a "
-                                         "folder with room\n")
-    # What probes record is larger than the program's other files.
+                                         "folder with free space\n")
+    # Records of probes are larger than the program's other files.
     result = hostile.run([place.program, "score", "--probes", os.path.join(place.folder(), "none", "probes")])
-    yield from hostile.faults_of(result, "cannot be written (its folder does not exist); make it or set TMPDIR to a folder with room\n")
+    yield from hostile.faults_of(result, "cannot be written (its folder does not exist); create it or set TMPDIR to a folder with free space\n")
 
 
 @case
 def terminal_escapes(place):
-    """Nothing that a user hands in reaches a terminal as a control sequence."""
+    """Input from users never reaches a terminal as a control sequence."""
     red = "\x1b[31m\x9b"
     for command in ([place.program, f"--{red}"], [place.program, "--tokens", red], [place.program, "-f", red],
                     [place.program, "-p", "a", "--logits", f"/{red}/x"], [place.mica, "compile", red, "-o", "x"],

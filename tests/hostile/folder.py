@@ -1,4 +1,4 @@
-"""A small llama as a Hugging Face folder, in parts that a test can spoil before they are written."""
+"""A small llama as a Hugging Face folder, in parts that a test can corrupt before they are written."""
 import json
 import os
 import random
@@ -45,7 +45,7 @@ def shapes():
 
 
 def values(shape):
-    """The f32 bytes of a tensor: gains near one, matrices small."""
+    """The f32 bytes of a tensor: gains near one, small matrices."""
     count = 1
     for size in shape:
         count *= size
@@ -74,7 +74,7 @@ class Folder:
         self.data += data
 
     def rebuild(self, keep):
-        """Keeps the tensors for which `keep(name)` holds, with their data moved together."""
+        """Keeps the tensors for which `keep(name)` is true, with contiguous data."""
         old, data = self.header, self.data
         self.header, self.data = {"__metadata__": {"format": "pt"}}, b""
         for name, entry in old.items():

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compiles broken model folders and checks that each is refused well.
+"""Compiles broken model folders and checks their rejection.
 
     hostile.py MICA [NAME...]     all variants, or those whose names contain one of the words
 
-Prints one line per failure and a count at the end; exit status 1 when something failed.
+Prints a line per failure and a count at the end; exits with 1 if something failed.
 """
 import os
 import re
@@ -19,13 +19,13 @@ from containers import pieces
 
 SECONDS = 60
 
-# Every error ends with what to do: after a semicolon, a verb of these.
-HINT = re.compile(r"; (add|check|choose|convert|copy|correct|fetch|free|give|keep|lower|make|merge|name|put|raise|redirect|remove|set|use|write) "
+# Every error ends with a hint: after a semicolon, a verb of these.
+HINT = re.compile(r"; (add|assign|check|choose|convert|copy|correct|create|fetch|free|keep|lower|make|merge|name|pass|put|raise|redirect|remove|set|use|write) "
                     r"[^\n]*\n$")
 
 
 def listing(path):
-    """Everything below `path`, with sizes and file numbers: what a run must not change."""
+    """Everything in `path`, with sizes and inodes, which a run must not change."""
     found = {}
     for parent, directories, files in os.walk(path):
         for name in directories:
@@ -37,7 +37,7 @@ def listing(path):
 
 
 def compile_model(mica, path, output, limit=None, command="program"):
-    """Runs the compiler; with `limit` no file can grow beyond so many bytes, as on a full disk."""
+    """Runs the compiler; with `limit` no file can exceed that many bytes, as on a full disk."""
 
     def bound():
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
@@ -53,7 +53,7 @@ def run(command, **options):
 
 
 def faults_of(result, mention):
-    """What is wrong with the way in which a broken model was refused."""
+    """Describes faults in the rejection of a broken model."""
     error = result.stderr.decode("utf-8", "replace")
     if result.returncode != 1:
         yield f"exit status {result.returncode} instead of 1"
@@ -97,7 +97,7 @@ PAGE_LIMIT = 150 << 10
 
 
 def refused_target(mica, scratch, kind, prepare, limit=None, reason="", hint="", command="program"):
-    """The whole model into a target that cannot or must not be written. `prepare` returns its path."""
+    """Compiles the valid model to a target that cannot or must not be written. `prepare` returns its path."""
     work = os.path.join(scratch, f"target-{kind}-{command}")
     path = os.path.join(work, "model")
     os.mkdir(work)
@@ -105,7 +105,7 @@ def refused_target(mica, scratch, kind, prepare, limit=None, reason="", hint="",
     output = prepare(work, "target.html")
     before = listing(work)
     if limit and command == "page":
-        # Before the page is written, the model's code is linked, in a file of memory to which the limit applies as well.
+        # Before the page is written, the model's code is linked in an in-memory file, to which the limit applies as well.
         limit = PAGE_LIMIT
     result = compile_model(mica, path, output, limit, command)
     mention = f"{output}: cannot be written ({reason}); {hint}choose another -o\n" if reason else output
@@ -143,7 +143,7 @@ def socket_target(work, name):
 
 
 def device_target(work, name):
-    """A device of our own: one of the system's would be lost if it were replaced. Where we may make none, a pipe."""
+    """A device created for the test: one of the system's would be lost if it were replaced. If that is not allowed, a pipe."""
     try:
         os.mknod(os.path.join(work, name), stat.S_IFCHR | 0o600, os.makedev(1, 7))
     except PermissionError:
@@ -165,7 +165,7 @@ def in_folder(folder):
 
 NO_FILE, LINK = "it is not a regular file", "it is a symbolic link, which is not followed"
 TARGETS = [(kind, *row, command) for command in ("program", "text", "page") for kind, *row in [
-    ("missing-folder", lambda work, name: os.path.join(work, "none", name), None, "its folder does not exist", "make it or "),
+    ("missing-folder", lambda work, name: os.path.join(work, "none", name), None, "its folder does not exist", "create it or "),
     ("directory", directory_target, None, "it is a directory", ""),
     ("full", lambda work, name: os.path.join(work, name), 512, "File too large", "raise the limit (ulimit -f) or "),
     ("pipe", pipe_target, None, NO_FILE, ""),
@@ -180,7 +180,7 @@ TARGETS.append(("foreign", foreign_target, None, "it exists and is not a Mica pr
 
 
 def refused_own_file(mica, scratch, kind, name):
-    """A file of the model, whatever its name is."""
+    """A file of the model, whatever its name."""
     work = os.path.join(scratch, "own-" + kind)
     os.mkdir(work)
     model.Folder().write(os.path.join(work, "model"))
@@ -196,7 +196,7 @@ OWN_FILES = [("weights", "model/model.safetensors"), ("config", "model/config.js
 
 
 def check_full_stages(mica, scratch):
-    """A disk that is full when stages are dumped: the file is named, and what was complete before stays."""
+    """A full disk while stages are dumped: the file is named, and complete files are kept."""
     work = os.path.join(scratch, "stages")
     os.mkdir(work)
     model.Folder().write(os.path.join(work, "model"))
@@ -216,7 +216,7 @@ if os.geteuid() != 0:
 
 
 def check_whole(mica, scratch, name, prepare):
-    """What the variants break is good before."""
+    """The model from which the variants are created is valid."""
     path = os.path.join(scratch, name)
     parts = model.Folder()
     prepare(parts)
@@ -228,8 +228,8 @@ def check_whole(mica, scratch, name, prepare):
 
 
 def run_cases(label, cases, words):
-    """Runs the (name, check) whose names contain one of the words, prints what they find, and gives the exit status: 1 where
-    something failed, or nothing was run."""
+    """Runs the (name, check) whose names contain one of the words, prints failures, and returns the exit status: 1 if something failed, or
+    nothing was run."""
     failed = count = 0
     for name, check in cases:
         if words and not any(word in name for word in words):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the compiler and programs in a memory control group: as much memory as in a container whose limit is small.
+"""Runs the compiler and programs in a memory control group, as in a container with a small limit.
 
     memory_group.py MICA MODEL [NAME...]     all cases, or those whose names contain one of the words
 
-Unlike a limit of the address space (environment.py), such a limit refuses nothing: pages of files are dropped, and where that is
-not enough the kernel kills the process. MODEL is a folder whose program answers PROMPT of environment.py. Prints what was
-measured, one line per failure and a count at the end; exit status 1 when something failed, 77 where no such group can be made.
+Unlike a limit of the address space (environment.py), such a limit rejects no allocation: pages of files are dropped, and if that is not
+enough the kernel kills the process. MODEL is a folder whose program answers PROMPT of environment.py. Prints measured figures, a line
+per failure and a count at the end; exits with 1 if something failed, 77 if no such group can be created.
 """
 import os
 import signal
@@ -23,11 +23,11 @@ MB, SECONDS = 1 << 20, 10
 
 
 class Refused(Exception):
-    """No group can be made, and why."""
+    """No group can be created; contains the reason."""
 
 
 def own_group(controller):
-    """The path of this process's group below the root of a hierarchy: of version 1 by its controller, of version 2 by ""."""
+    """The path of this process's group relative to the root of a hierarchy: by controller in version 1, by "" in version 2."""
     with open("/proc/self/cgroup", encoding="ascii") as groups:
         for line in groups:
             _, controllers, path = line.rstrip("\n").split(":", 2)
@@ -47,8 +47,7 @@ def write(path, text):
 
 
 class Group:
-    """A memory group below this process's own, of either version of control groups. Its limit can be changed; what is there of
-    swap is not for it."""
+    """A memory group within this process's own, of either version of control groups. Its limit can be changed; it does not use swap."""
 
     def __init__(self):
         self.is_first = os.path.isdir(f"{ROOT}/memory")
@@ -65,7 +64,7 @@ class Group:
 
     @staticmethod
     def make_second():
-        """Below a group that hands the controller on; where this one may not, as it has processes, below the root."""
+        """Within a group that delegates the controller; at the root if this one may not, because it has processes."""
         if "memory" not in read(f"{ROOT}/cgroup.controllers").split():
             raise Refused(f"{ROOT} has no memory controller")
         why = None
@@ -81,9 +80,9 @@ class Group:
         raise why
 
     def limit(self, size):
-        """Also drops what the group has of files' pages."""
+        """Also drops the file pages of the group."""
         if self.is_first:
-            # Memory and swap together may never be less than memory alone.
+            # The limit of memory and swap together may never be less than that of memory.
             both = f"{self.path}/memory.memsw.limit_in_bytes"
             counts_swap = os.path.exists(both)
             if counts_swap:
@@ -99,7 +98,8 @@ class Group:
                 write(f"{self.path}/memory.swap.max", 0)
 
     def peak(self):
-        """The most bytes of the group since the limit was set; of version 2 since it was made, on kernels that know."""
+        """The maximum number of bytes of the group since the limit was set; in version 2 since it was created, on kernels that record
+        it."""
         name = "memory.max_usage_in_bytes" if self.is_first else "memory.peak"
         path = f"{self.path}/{name}"
         return int(read(path)) if os.path.exists(path) else 0
@@ -108,7 +108,7 @@ class Group:
         write(f"{self.path}/cgroup.procs", os.getpid())
 
     def run(self, command, **options):
-        """Also kills what would do nothing any more but read the pages of its code again."""
+        """Also kills a process that would only read the pages of its code over and over."""
         try:
             return hostile.run(command, preexec_fn=self.enter, **options)
         except subprocess.TimeoutExpired:
@@ -119,7 +119,7 @@ class Group:
 
 
 def ended(result):
-    """How a process that lacked memory ended: an error line, or killed without a word; what is wrong with it otherwise."""
+    """How a process that lacked memory ended: an error line, or killed without output; otherwise a description of the problem."""
     if result.returncode == -signal.SIGKILL:
         yield from environment.expect("what a killed process had said", (result.stdout, result.stderr), (b"", b""))
     else:
@@ -127,8 +127,8 @@ def ended(result):
 
 
 def below(group, limit, command):
-    """Runs the command with ever less memory until it has lacked some three times: each limit in MB, and the result. How long it
-    may take follows from the first one, which has enough."""
+    """Runs the command with less and less memory until it has lacked some three times: each limit in MB, and the result. The timeout
+    follows from the first run, which has enough."""
     lacked, seconds = 0, None
     while lacked < 3:
         group.limit(int(limit * MB))
@@ -150,7 +150,7 @@ CASES = []
 
 @case
 def the_compiler(place, group):
-    """Killed or not: what is left of it is removed by the next one, and a program that is there is whole."""
+    """Killed or not: remaining files are removed by the next compiler, and an existing program is complete."""
     folder = place.folder()
     output = os.path.join(folder, "program")
     seen, enough = set(), 0.0
@@ -174,7 +174,7 @@ def the_compiler(place, group):
 
 @case
 def a_program(place, group):
-    """Killed or not: a file that it writes is whole or not there, and what is left is removed by the next one."""
+    """Killed or not: a file that it writes is complete or does not exist, and remaining files are removed by the next program."""
     folder = place.folder()
     logits = os.path.join(folder, "logits.npy")
     seen, enough = set(), 0.0
@@ -196,7 +196,7 @@ def a_program(place, group):
 
 
 def large_model(path):
-    """About 100 MB of f32, most of them of two layers' three large matrices."""
+    """About 100 MB of f32, most of them in three large matrices of each of two layers."""
     hidden, inner = 512, 8192
     parts = model.Folder()
     parts.config.update(hidden_size=hidden, intermediate_size=inner)
@@ -227,7 +227,7 @@ def weights_larger_than_the_limit(place, group):
     command = [program, "--tokens", "1,5,9", "-n", "4", "--temperature", "0", "--ignore-eos", "--print-tokens", "--threads", "2"]
     wanted = hostile.run(command)
     yield from environment.expect("without a limit", wanted.returncode, 0)
-    # Pages that are there already are counted where they were read first.
+    # Cached pages are charged to the group that read them first.
     with open(program, "rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -246,7 +246,7 @@ def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     mica, path = (os.path.abspath(argument) for argument in sys.argv[1:3])
-    # The group is removed however this ends.
+    # The group is removed in any case.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         group = Group()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Changes single bytes of a compiled program and runs it: each change is refused with an error, or does no harm.
+"""Changes single bytes of a compiled program and runs it: each change is reported as an error or has no effect.
 
     mutants.py MICA MODEL [--seconds S] [--seed N]
 
-All bytes of header and footer are changed, and as many others of manifest, tokenizer, code and the padding between them as the
-time allows, from both ends of each part and anywhere in it. Weights are changed as well, and looked at by --verify-weights.
-MODEL is a folder whose program answers environment.PROMPT.
+All bytes of header and footer are changed, and as many others of manifest, tokenizer, code and the padding between them as the time
+allows, from both ends of each part and anywhere within it. Weights are changed as well, and checked by --verify-weights. MODEL is a
+folder whose program answers environment.PROMPT.
 """
 import argparse
 import json
@@ -26,7 +26,7 @@ HEADER, FOOTER, INTERPRETER = 32 + 32 * 16, 32, 3840
 
 
 class Program:
-    """A program in a file of its own, of which a byte is changed for the time of a run."""
+    """A program in a separate file, of which a byte is changed for a run."""
 
     def __init__(self, path):
         self.path = path
@@ -52,7 +52,7 @@ class Program:
             self.write(offset, self.bytes[offset])
 
     def padding(self):
-        """Ranges of bytes that belong to nothing."""
+        """Ranges of bytes that belong to no part."""
         end = 0
         for first, last in sorted(self.used):
             if first > end:
@@ -61,12 +61,12 @@ class Program:
 
 
 def changed(byte, chance):
-    """Another value: a bit flipped, or anything."""
+    """Another value: one flipped bit, or any value."""
     return byte ^ (1 << chance.randrange(8)) if chance.random() < 0.5 else byte ^ chance.randrange(1, 256)
 
 
 def faults_of_run(result, answer, harmless):
-    """`harmless`: whether the right answer is one of the right ends."""
+    """`harmless`: whether the correct answer is an allowed result."""
     if isinstance(result, OSError):
         return
     if result.returncode == 0:
@@ -81,7 +81,7 @@ def faults_of_run(result, answer, harmless):
 
 
 def places(first, size, chance):
-    """All places of a range without an end of them: its ends, then anywhere."""
+    """An endless sequence of positions in a range: its ends, then random ones."""
     for i in range(16):
         yield first + min(i, size - 1)
         yield first + max(size - 1 - i, 0)
@@ -115,7 +115,7 @@ def main():
             attempt("header", offset, run, False)
         for offset in range(len(program.bytes) - FOOTER, len(program.bytes)):
             attempt("footer", offset, run, False)
-        # Where the path of the ELF interpreter is: the kernel reads it, and zeros around it mean nothing.
+        # The path of the ELF interpreter, which the kernel reads: zeros around it have no meaning.
         for offset in range(program.header + INTERPRETER, program.header + INTERPRETER + 40):
             attempt("interpreter", offset, run, True)
         parts = {name: (places(*program.sections[name], chance), run, False) for name in ("manifest", "tokenizer", "code")}
@@ -129,7 +129,7 @@ def main():
                     del parts[name]
                 else:
                     attempt(name, offset, command, harmless)
-        # The last one: nothing was left changed.
+        # The last run, without a change.
         failures.extend(faults_of_run(hostile.run([path, *run]), answer, True))
         if hostile.run([path, "info", "--check"]).returncode != 0:
             failures.append("the program has not been restored")

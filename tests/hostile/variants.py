@@ -1,4 +1,4 @@
-"""The broken variants: a name, what the error must mention, and how to break the folder.
+"""The broken variants: a name, the required content of the error, and a function that breaks the folder.
 
 A variant changes the parts of a Folder before it is written, or, with `after`, the written files.
 """
@@ -153,7 +153,7 @@ def weights_zipped_in_part(folder):
 
 
 def in_torch(folder, change=lambda torch: None, after=lambda content: content):
-    """The weights as a checkpoint of torch, with `change` to its parts and `after` to its bytes."""
+    """The weights as a torch checkpoint; `change` modifies its parts, `after` its bytes."""
     torch = containers.Torch(folder)
     change(torch)
     folder.extra["model.safetensors"] = None
@@ -284,7 +284,7 @@ def weight_infinite(folder):
 
 
 def shard(folder, place):
-    """Moves all weights into the first shard of an index that says `place` of each tensor."""
+    """Moves all weights to the first shard of an index that maps each tensor to `place`."""
     folder.weights_name = SHARDS[0]
     names = [name for name in folder.header if name != "__metadata__"]
     index = {"metadata": {}, "weight_map": {name: place(name) for name in names}}
@@ -470,7 +470,7 @@ def split_by(regex):
 
 
 def regex_variant(name, regex):
-    """The place of the expression is named, and what to do about it."""
+    """The error names the position in the expression, with a hint."""
     mention = "(pre_tokenizer.pretokenizers[0].pattern.Regex); correct the expression"
 
     def spoil(folder):

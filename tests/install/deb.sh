@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the Debian package, installs it in a Debian 12 that has nothing but what debootstrap puts there, and uses it.
-# Exits with 77 where that cannot be tried: without root, debootstrap, or Debian's mirror.
+# Builds the Debian package, installs it in a Debian 12 created by debootstrap, and uses it.
+# Exits with 77 if that is not possible: without root, debootstrap, or Debian's mirror.
 #
 #   deb.sh CPACK BUILD-FOLDER MODEL TOOL...
 set -euo pipefail
@@ -33,7 +33,7 @@ debootstrap --variant=minbase bookworm "$work/root" > "$work/debootstrap.log" 2>
   skip "debootstrap fails: $(tail -n 1 "$work/debootstrap.log")"
 cp "$package" "$work/root/tmp/mica.deb"
 cp -r "$model" "$work/root/tmp/model"
-# As root of another tree and no more: /proc is needed by programs that find themselves.
+# In a chroot; programs need /proc to find their own file.
 cat > "$work/root/tmp/use.sh" << 'USE'
 set -eu
 export DEBIAN_FRONTEND=noninteractive
@@ -49,7 +49,7 @@ grep -q 'id="data"' page.html && grep -q dagre page.html || { echo "page.html la
 ./program -p 'count from 7 to 12:' --temperature 0 > text
 apt-get purge -q -y mica
 [ ! -e /usr/lib/mica ] || { echo "/usr/lib/mica is left" >&2; exit 1; }
-# A program needs no package.
+# Compiled programs need no package.
 ./program -p 'count from 7 to 12:' --temperature 0 | cmp - text
 USE
 unshare --mount bash -c 'mount --make-rprivate / && mount -t proc proc "$0/proc" && exec chroot "$0" bash /tmp/use.sh "$@"' \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs a build into a folder, moves the folder, and uses what is there with nothing of Mica on the PATH or in HOME.
+# Installs a build into a folder, moves the folder, and uses it with nothing of Mica in PATH or HOME.
 #
 #   install.sh CMAKE BUILD-FOLDER MODEL TOOL...
 set -euo pipefail
@@ -15,8 +15,8 @@ fail() {
 
 "$cmake" --install "$build" --prefix "$work/first" > /dev/null
 
-# Tools that have not been built are left out. The same installation from a folder that holds mica, what building it makes, and
-# its launcher alone.
+# Tools that have not been built are skipped: the same installation from a folder with only mica, its generated files and its
+# launcher.
 mkdir -p "$work/build/bin" "$work/build/lib/mica"
 cp "$build/bin/mica" "$work/build/bin"
 cp -r "$build/share" "$work/build"
@@ -49,13 +49,13 @@ done
 grep -q 'id="data"' page.html && grep -q dagre page.html || fail "page.html lacks its data or its scripts"
 text=$(./program -p 'count from 7 to 12:' --temperature 0)
 [ "$text" = ' 7 8 9 10 11 12' ] || fail "the program wrote '$text'"
-# By a link, from the PATH, and through the cache, whose folder it makes itself.
+# Through a link, from PATH, and with the cache, whose folder it creates.
 mkdir "$work/links"
 ln -s "$work/moved/bin/mica" "$work/links/mica"
 text=$(PATH=$work/links:$PATH mica run "$model" -p 'count from 7 to 12:' --temperature 0)
 [ "$text" = ' 7 8 9 10 11 12' ] || fail "mica run wrote '$text'"
 
-# The launcher is the one beside the tool and no other.
+# It uses no launcher but its own.
 rm "$work/moved/lib/mica/mica-launcher"
 if error=$("$work/moved/bin/mica" compile "$model" -o other 2>&1); then
   fail "compiles without its launcher"

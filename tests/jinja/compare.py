@@ -1,14 +1,14 @@
-"""Runs templates through Mica's engine and through Jinja2 and says where they differ.
+"""Runs templates through Mica's engine and through Jinja2 and reports differences.
 
     compare.py RUNNER templates FOLDER     the families' templates with every conversation of FOLDER/conversations.json
     compare.py RUNNER snippets FILE        templates with lines of `%%` between them, with the context beside: FILE's name with .json
-    compare.py RUNNER letters [all]        what the methods of strings make of letters: of those that have cases or are numbers,
-                                           of a share of the others or of all, and of words with sigma
+    compare.py RUNNER letters [all]        string methods on letters: those that have cases or are numbers, a share of
+                                           the others or all of them, and words with sigma
     compare.py RUNNER fuzz SEED COUNT      templates from a grammar
 
-RUNNER is mica-jinja-run. Both sides must write the same text, or both must refuse. What Mica refuses because it is not
-supported or bounded is listed under `refused`, and fails. In fuzzing it fails where more than LARGEST_REFUSED of the
-templates are refused so, or fewer than LEAST_RENDERED write a text on both sides. Status 77: there is nothing to compare with.
+RUNNER is mica-jinja-run. Both must write the same text, or both must fail. Templates that Mica rejects because they are not supported
+or exceed a limit are listed under `refused`, and are failures. In fuzzing it fails if more than LARGEST_REFUSED of the templates are
+rejected this way, or fewer than LEAST_RENDERED write a text on both sides. Status 77: no reference is available.
 """
 
 import json
@@ -37,10 +37,10 @@ except ModuleNotFoundError as missing:
 
 warnings.simplefilter("ignore")
 
-#: The Unicode of the tables and of PCRE2 in Debian 12. Others differ in letters that are new.
+#: The Unicode version of the tables and of PCRE2 in Debian 12. Other versions differ in new letters.
 UNICODE = "14.0.0"
 
-#: Shares of all made templates. Most of them hold a mistake, which both sides refuse.
+#: Shares of all generated templates. Most of them contain a mistake, which both sides reject.
 LARGEST_REFUSED, LEAST_RENDERED = 0.03, 0.1
 
 
@@ -60,7 +60,7 @@ class Runner:
 
 
 def differs(runner, name, template, context):
-    """A description of the difference; None where both agree; False where Mica alone refuses knowingly."""
+    """A description of the difference; None if both agree; False if only Mica rejects it as unsupported."""
     text, error = runner.render(template, context)
     expected = reference.render(template, context)
     if text == expected:

@@ -1,5 +1,5 @@
-"""Templates from a grammar, each from a seed of its own. What the grammar makes is mostly meaningful, sometimes wrong, and
-covers what chat templates use: loops, scopes, macros, filters, tests, slices, methods, white space control."""
+"""Templates generated from a grammar, each from its own seed. They are mostly meaningful, sometimes wrong, and cover the features of
+chat templates: loops, scopes, macros, filters, tests, slices, methods, whitespace control."""
 
 import json
 import random
@@ -96,7 +96,7 @@ class Maker:
         if kind == 14:
             return f"[{inner()}, {inner()}]" if self.chance(0.5) else f"({inner()}, {inner()})"
         if kind == 15:
-            key = self.literal()  # Jinja2 folds constants, also where they are never reached
+            key = self.literal()  # Jinja2 folds constants even if they are never evaluated
             return f"{{{'0' if key[0] in '[{' else key}: {inner()}, 'k': {inner()}}}"
         return self.pick([f"range({self.random.randrange(5)})", f"range({inner()})", f"dict(a={inner()})", f"f({inner()})",
                           f"f({inner()}, p={inner()})", "namespace(v=1)", "cycler(1, 'b').next()", "joiner('-')()",

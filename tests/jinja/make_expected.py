@@ -1,4 +1,4 @@
-"""Writes what Jinja2 makes of each template with each conversation: templates/expected.json, which unit tests read.
+"""Writes Jinja2's output for each template with each conversation: templates/expected.json, which unit tests read.
 
     /usr/bin/python3 tests/jinja/make_expected.py
 """

@@ -9,7 +9,7 @@ import jinja2.sandbox
 
 
 class Generation(jinja2.ext.Extension):
-    """{% generation %}: what the assistant says, in a scope of its own."""
+    """{% generation %}: the assistant's text, in a separate scope."""
 
     tags = {"generation"}
 
@@ -35,7 +35,7 @@ def environment():
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
     result.filters["tojson"] = to_json
     result.globals["raise_exception"] = raise_exception
-    # A moment that both sides know.
+    # A fixed time used by both sides.
     result.globals["strftime_now"] = lambda form: f"<{form}>"
     return result
 
@@ -44,8 +44,8 @@ ENVIRONMENT = environment()
 
 
 def render(template, context):
-    """The text, or None where Jinja2 refuses the template or the conversation."""
+    """The text, or None if Jinja2 rejects the template or the conversation."""
     try:
         return ENVIRONMENT.from_string(template).render(**context)
-    except Exception:  # whatever Python raises within a template
+    except Exception:  # any Python exception raised in a template
         return None

@@ -23,7 +23,7 @@ config.substitutions += [
     ("%tests_tools", os.path.join(config.mica_source_dir, "tests", "tools")),
 ]
 
-# What a test may ask for with REQUIRES. `shared-data` stands for optional models and texts beside the checkout.
+# Features for REQUIRES. `shared-data` stands for optional models and texts beside the checkout.
 shared = os.path.join(config.mica_source_dir, os.pardir, "shared")
 config.substitutions.append(("%shared", os.path.normpath(shared)))
 if os.path.isdir(os.path.join(shared, "models")):
@@ -35,7 +35,7 @@ if shutil.which("qemu-x86_64"):
 
 
 def cpu_flags():
-    """The instruction sets of this machine, as Linux names them."""
+    """The instruction sets of this machine, by their names in Linux."""
     try:
         with open("/proc/cpuinfo") as file:
             lines = [line for line in file if line.startswith("flags")]

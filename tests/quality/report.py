@@ -1,4 +1,4 @@
-"""From figures to Markdown and a picture."""
+"""Converts figures to Markdown and a picture."""
 
 import math
 from xml.sax.saxutils import escape
@@ -15,7 +15,7 @@ def table(head, rows):
 
 
 def small(value):
-    """Three digits of a divergence."""
+    """Formats a divergence with three digits."""
     if value >= 0.001:
         return f"{value:.{max(2, 2 - math.floor(math.log10(value)))}f}"
     return f"{value:.1e}" if value else "0"
@@ -111,7 +111,7 @@ CHOICES = [
     "  it unless memory requires it, and then use `--calibrate`.",
     "- **`--kv int8`** halves the cache. **`--weights bf16`** and **`f32`** keep the checkpoint's precision.", ""]
 
-#: Choice, row of the model's tables ("rows" or "own" or "caches"), and the cells of its figures for prompts and for decoding.
+#: Choice, row of the model's tables ("rows" or "own" or "caches"), and the cells of its figures for prefill and for decoding.
 CHOICE_ROWS = [("Q4_K_M, preserved", "rows", "Q4_K_M", "mica prefill", "mica decode"),
                ("Q4_K_M, `--rows int8`", "rows", "Q4_K_M", "mica int8 rows", "mica decode"),
                ("Q8_0, preserved", "rows", "Q8_0", "mica prefill", "mica decode"),
@@ -122,7 +122,7 @@ CHOICE_ROWS = [("Q4_K_M, preserved", "rows", "Q4_K_M", "mica prefill", "mica dec
 
 
 def choice_cells(model, part, name, prompt, decode):
-    """Bits and divergence of one choice on one model; None where it was not measured."""
+    """Bits and divergence of a choice on a model; None if it was not measured."""
     row = next((row for row in model[part] if row["format"] == name), None)
     figures = [row["cells"].get(cell) for cell in (prompt, decode)] if row else []
     if not figures or None in figures:
@@ -131,7 +131,7 @@ def choice_cells(model, part, name, prompt, decode):
 
 
 def choices(models):
-    """What each choice costs on each model, as a table."""
+    """The loss of each choice on each model, as a table."""
     rows = []
     for title, *where in CHOICE_ROWS:
         cells = [choice_cells(model, *where) for model in models]

@@ -5,13 +5,13 @@
 
 Writes OUT/trained and OUT/outlier (Hugging Face folders) and OUT/trained.gguf and OUT/outlier.gguf, all in f32. All
 dimensions are multiples of 256, so that every block format of GGUF can hold every matrix. The first 20,000 bytes of the
-text are held out. --check prints the perplexities of the models already there.
+text are held out. --check prints the perplexities of existing models.
 
 The twin is the same function: in one layer, one gain of each norm (and one row of `up`) is multiplied by a power of two,
 and the matching columns of the matrices that read it are divided by it. The channel and the factor are chosen such that
 the rows that enter the products of this layer have a median max/rms of at least 20.
 
-Text, tokenizer, order and initial weights follow from the seed; another torch or thread count rounds otherwise. Needs
+Text, tokenizer, order and initial weights follow from the seed; another version of torch or number of threads rounds differently. Needs
 the packages of tests/goldens/requirements.txt and runs on the CPU.
 """
 
@@ -40,7 +40,7 @@ HELD_OUT = 20000  # bytes at the beginning of the text
 WINDOW, ROWS = 512, 4
 NOISE = 0.1  # of the input ids are replaced by random ones, against overfitting
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-LAYER, WANTED = 1, 20.0  # of the twin: the layer that has outliers, and their median max/rms
+LAYER, WANTED = 1, 20.0  # for the twin: the layer with outliers, and their median max/rms
 CONFIG = {
     "architectures": ["LlamaForCausalLM"],
     "model_type": "llama",
@@ -110,7 +110,7 @@ def train(ids, held, steps):
 
 @torch.no_grad()
 def perplexity(net, ids, context=WINDOW):
-    """Of the second half of each window, as `mica eval` scores it."""
+    """The perplexity of the second half of each window, as in `mica eval`."""
     losses = []
     for begin in range(0, len(ids) - context + 1, context):
         window = ids[begin:begin + context]
@@ -120,7 +120,7 @@ def perplexity(net, ids, context=WINDOW):
 
 @torch.no_grad()
 def entering_rows(net, ids, layer):
-    """{tensor whose rows or gains make the rows: the rows [positions, channels]} that enter the layer's products."""
+    """{tensor that produces the rows or their gains: the rows [positions, channels]} that enter the layer's matmuls."""
     rows, hooks, prefix = {}, [], f"model.layers.{layer}."
 
     def keep(name):
@@ -143,8 +143,8 @@ def max_to_rms(rows):
 
 
 def outliers(rows):
-    """(channel, factor, median max/rms): the smallest power of two that reaches WANTED, in the channel that is the
-    largest of its row most steadily."""
+    """(channel, factor, median max/rms): the smallest power of two that reaches WANTED, in the channel that is most often the maximum of
+    its row."""
     relative = np.abs(rows) / np.sqrt((rows ** 2).mean(1, keepdims=True))
     channel = int(np.median(relative, 0).argmax())
     scaled = rows.copy()

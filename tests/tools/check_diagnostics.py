@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""Whether every diagnostic of C++ files has a test.
+"""Checks that every diagnostic of C++ files has a test.
 
     check_diagnostics.py --tests FOLDER [--tests FOLDER...] FILE.cpp|FOLDER...
 
-Every emitOpError/emitError and every requireSize (whose message is `WHAT has size A, expected B (WHY)`) must be met by an
-expected-error or expected-warning of a .mlir file below FOLDER: its string literals appear there in this order, with
-those that later statements add to a diagnostic that has a name. A message without any literal cannot be checked.
+Each emitOpError/emitError and each requireSize (whose message is `WHAT has size A, expected B (WHY)`) must match an expected-error or
+expected-warning of a .mlir file in FOLDER: its string literals occur there in this order, followed by those that later statements add to a
+named diagnostic. A message without any literal cannot be checked.
 
-Every createStringError or inputError with words of its own, and every call with such words of a function that hands its message to one
-(`fail("has no rows")`), must be met by one text that a test below a FOLDER has: an expected-error or mica.expect_error, a
-line of FileCheck's whose prefix a RUN line names, or a string of a unit test or of an end-to-end test, with what is added to it
-by `+`. Such a string counts where it is expected of something: in a statement with an assertion, a matcher or a function that is
-named after errors, or in a table or constant that such a statement reads; not where it is given to what is tested. Comments
-and docstrings are no such texts, nor is what lies in a folder `Inputs`. Of `condition ? "one" : "other"` both are wanted. checkIndex (whose message is
-`WHAT i is outside of [0, SIZE)`) and refuse (with refuseAt and its like) are among them. Left out is what a comment `// No test: REASON` before the statement says.
-Prints what is missing.
+Each createStringError or inputError with a literal, and each such call of a function that passes its message on to one
+(`fail("has no rows")`), must match a text expected by a test in a FOLDER: an expected-error or mica.expect_error, a FileCheck line whose
+prefix is in a RUN line, or a string of a unit test or of an end-to-end test, including the strings added to it by `+`. Such a string counts
+if it is an expectation: in a statement with an assertion, a matcher or a function named after errors, or in a table or constant used by
+such a statement; not if it is an input of the test. Comments, docstrings and files in a folder `Inputs` do not count. Both alternatives of
+`condition ? "one" : "other"` must be tested. checkIndex (whose message is `WHAT i is outside of [0, SIZE)`) and refuse (and refuseAt and
+similar functions) are included. Diagnostics after a comment `// No test: REASON` are excluded.
+
+Prints missing tests.
 """
 
 import argparse
@@ -25,14 +26,14 @@ import sys
 
 CALL = re.compile(r"\b(?P<name>emit(?:Op)?Error|requireSize)\(")
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
-# What llvm::formatv replaces: {0}, {2:e}.
+# Placeholders of llvm::formatv: {0}, {2:e}.
 INSERTED = re.compile(r"\{\d+[^{}]*\}")
 NAMED = re.compile(r"InFlightDiagnostic (\w+) =\s*$")
 METHOD = re.compile(r"^LogicalResult (?:\w+::)*(\w+)Op::\w+\(", re.M)
 EXPECTED = re.compile(r"expected-(?:error|warning)(?:-re)?\s*(?:@[^{]*)?\{\{(.*)\}\}")
 
 
-# What makes an error that is handed up, and how a test states what it expects of one.
+# Functions that create errors, and how a test states an expected error.
 VALUE = ["createStringError", "inputError", "checkIndex", "refuse", "refuseAt", "refuseUnsupported", "refuseKind"]
 SPEAKER = re.compile(r"^(?P<begin>[^\n;{}]*?)\b(?P<name>\w+)(?: = \[[^\]]*\])?\((?P<takes>[^;{}]*?(?:Twine &|StringRef what)[^;{}]*?)\)(?: const)? \{", re.M)
 MADE = re.compile(r"createStringError|inputError|opError")
@@ -44,7 +45,7 @@ RUN = re.compile(r"RUN: ?(.*)")
 CHECKED = re.compile(r"^\W*([A-Z][A-Z0-9_-]*?)(?:-(?:NEXT|SAME|DAG|LABEL|COUNT-\d+))?: (.*)$", re.M)
 # A comment, or a string, in which there is none.
 COMMENT = re.compile(ANY_LITERAL.pattern + r"|//[^\n]*", re.S)
-# What a statement of a unit test has that expects something, a name that a statement defines, and the same of Python's calls.
+# What marks a statement of a unit test that expects something, a name defined by a statement, and the same for Python's calls.
 EXPECTS = re.compile(r"\b(?:(?:EXPECT|ASSERT|ADD)_\w+|INSTANTIATE_TEST_SUITE_P|HasSubstr|StartsWith|"
                      r"\w*(?:[eE]xpect|[rR]efus|[rR]eject|[fF]ails|[eE]rror|[mM]essage)\w*)\b")
 DEFINES = re.compile(r"(\w+)(?:\[\w*\])? =\s")
@@ -53,7 +54,7 @@ CHOICE = re.compile(r"[\w.()>*!-]+\s*\?\s*((?:" + LITERAL.pattern + r"\s*)+):\s*
 
 
 def without_strings(text):
-    """`text` with spaces for what is between quotes, so that what is left is code."""
+    """`text` with spaces for string contents, so that only code is left."""
     return LITERAL.sub(lambda match: '"' + " " * (len(match[0]) - 2) + '"', text)
 
 
@@ -73,12 +74,12 @@ def statement_end(text, begin):
 
 
 def messages_of(text, match):
-    """The literals of each message that the call at `match` begins: of its own statement, and where it names a
-    diagnostic, of each later statement of the function that adds to that one."""
+    """The literals of each message of the call that begins at `match`: those of its own statement, and, if it names a diagnostic, those of
+    each later statement of the function that adds to it."""
     end = statement_end(text, match.end())
     begin = text.rfind(";", 0, match.start()) + 1
     if text[match.end() : end] == ")" and re.search(r"\{\s*return [\w.>-]*$", text[begin : match.start()]):
-        return []  # a callback: who calls it says what is wrong
+        return []  # a callback: its caller describes the error
     own = LITERAL.findall(text[match.end() : end])
     named = NAMED.search(re.sub(r"[\w>.-]*$", "", text[begin : match.start()]))
     if not named:
@@ -90,7 +91,7 @@ def messages_of(text, match):
 
 
 def op_prefix(text, position):
-    """`'dialect.some_name' op ` where position is in a method of SomeNameOp, else nothing."""
+    """`'dialect.some_name' op ` if position is in a method of SomeNameOp, else nothing."""
     methods = [match for match in METHOD.finditer(text, 0, position)]
     if not methods or "\n}" in text[methods[-1].start() : position]:
         return ""
@@ -116,17 +117,17 @@ def patterns_of(text):
 
 
 def plain(text):
-    """The characters that a literal of C++ stands for."""
+    """The characters denoted by a C++ literal."""
     return text.replace('\\"', '"').replace("\\\\", "\\")
 
 
 def words_of(text):
-    """The literals that every message of an expression has, without those that say nothing."""
+    """The literals in every message of an expression, without trivial ones."""
     return [part for word in LITERAL.findall(CONDITIONAL.sub("()", text)) for part in INSERTED.split(plain(word)) if re.search(r"[A-Za-z]", part)]
 
 
 def speakers_of(text):
-    """Yields (name, begin, end, whether other files may call it) of functions that make errors of a message they take."""
+    """Yields (name, begin, end, whether other files may call it) of functions that create errors from a message argument."""
     for match in SPEAKER.finditer(text):
         end = text.find("\n" + re.match(r"\s*", match["begin"].rpartition("\n")[2])[0] + "}", match.end())
         if MADE.search(text, match.end(), end):
@@ -134,13 +135,13 @@ def speakers_of(text):
 
 
 def streamed(text, position):
-    """The words that the function around `position` streams into its message."""
+    """The words streamed into its message by the function around `position`."""
     begin = text.rfind("\n}\n", 0, position) + 1
     return [word for part in re.findall(r"<<[^;]*;", text[begin:position]) for word in words_of(part)]
 
 
 def values_of(text, shared):
-    """Yields (line, regular expression) for every error of a C++ file that is handed up."""
+    """Yields (line, regular expression) for every error value of a C++ file."""
     own = list(speakers_of(text))
     names = sorted(shared | {name for name, *_ in own})
     for match in re.finditer(rf"\b(?P<name>{'|'.join([*VALUE, *names])})\(", text):
@@ -161,7 +162,7 @@ def values_of(text, shared):
 
 
 def choices_of(argument):
-    """The argument with either side of its first choice between literals that is in no parentheses."""
+    """The argument with either side of its first choice between literals that is not in parentheses."""
     choice = CHOICE.search(argument)
     if not choice or CONDITIONAL.search(argument):
         return [argument]
@@ -169,7 +170,7 @@ def choices_of(argument):
 
 
 def expected_diagnostics(text):
-    """Those that MLIR compares with what an input makes, where it is run so."""
+    """The diagnostics expected by MLIR's verification of an input, if it is run with it."""
     return EXPECTED.findall(text) if any("verify-diagnostics" in line for line in RUN.findall(text)) else []
 
 
@@ -184,7 +185,7 @@ def expected_of_lit(text):
 
 
 def literals_of(text):
-    """The string literals of a statement, adjacent and concatenated ones joined."""
+    """The string literals of a statement; adjacent and concatenated ones are joined."""
     whole, end = [], 0
     for literal in ANY_LITERAL.finditer(text):
         between = text[end : literal.start()].strip()
@@ -197,8 +198,8 @@ def literals_of(text):
 
 
 def statements_of(text):
-    """Yields the statements of a C++ file as (text, code without what is between quotes); a lambda is part of its statement if
-    it is an argument."""
+    """Yields the statements of a C++ file as (text, code without string contents); a lambda is part of its statement if it is an
+    argument."""
     code = ANY_LITERAL.sub(lambda match: '"' + " " * (len(match[0]) - 2) + '"', text)
     begin, depth = 0, 0
     for index, character in enumerate(code):
@@ -210,7 +211,7 @@ def statements_of(text):
 
 
 def expected_of_unit_test(text):
-    """The string literals of statements that expect something, and of the definitions that those name."""
+    """The string literals of statements that expect something, and of definitions that they use."""
     text = COMMENT.sub(lambda match: "" if match[0].startswith("//") else match[0], text)
     statements = list(statements_of(text))
     chosen = [each for each in statements if EXPECTS.search(each[1])]
@@ -222,7 +223,7 @@ def expected_of_unit_test(text):
 
 
 def name_of(function):
-    """The last name of what is called."""
+    """The last name of the called function."""
     return getattr(function, "attr", getattr(function, "id", ""))
 
 
@@ -231,7 +232,7 @@ def names_in(node):
 
 
 def is_expected(node, parents, compared):
-    """Whether a string of Python is compared with something, returned for that, gone through, or assigned to a name in `compared`."""
+    """Whether a Python string is compared with something, returned for that, iterated over, or assigned to a name in `compared`."""
     while node in parents:
         child, node = node, parents[node]
         if isinstance(node, (ast.Compare, ast.Return)) or isinstance(node, ast.Call) and EXPECTS_IN_PYTHON.search(name_of(node.func)):
@@ -246,7 +247,7 @@ def is_expected(node, parents, compared):
 
 
 def expected_of_python(text):
-    """The literals of strings and bytes that the test expects; the values that f-strings insert are left out."""
+    """The literals of strings and bytes that the test expects, without the values inserted by f-strings."""
     tree = ast.parse(text)
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     compared = set()
@@ -268,14 +269,14 @@ def expected_of_python(text):
 
 
 def tests_below(folder):
-    """The files that expect something. What lies in an `Inputs` of the folder is given to tests, scripts among it only run them."""
+    """The files that expect something. Files in an `Inputs` folder are inputs of tests, except for scripts, which only run them."""
     for test in folder.rglob("*"):
         if "Inputs" not in test.relative_to(folder).parts and (test.suffix != ".py" or test.name.startswith("test_")):
             yield test
 
 
 def expected_values(folder):
-    """What the tests below a folder expect of errors, however they say it."""
+    """The errors expected by the tests in a folder, in any form."""
     readers = {".mlir": expected_of_lit, ".test": expected_of_lit, ".cpp": expected_of_unit_test, ".py": expected_of_python}
     for test in tests_below(folder):
         if test.suffix in readers:
@@ -287,7 +288,7 @@ def line_of(text, match):
 
 
 def files_of(paths):
-    """The files themselves, and all .cpp files below the folders."""
+    """The files themselves, and all .cpp files in the folders."""
     for path in paths:
         yield from sorted(path.rglob("*.cpp")) if path.is_dir() else [path]
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Names the C++ files that clang-format would change, and fails if there are any; --fix changes them. Only the version in
-# tools/setup/packages.txt counts, as no two agree; where it is missing the check is skipped (status 77).
+# Lists the C++ files that clang-format would change, and fails if there are any; --fix changes them. Versions differ, so only
+# the one in tools/setup/packages.txt is used; without it the check is skipped (status 77).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 format=$(grep -x 'clang-format-[0-9]*' tools/setup/packages.txt)
 if ! command -v "$format" > /dev/null; then
-  # As GoogleTest says it, so that whoever counts finds the reason.
+  # In GoogleTest's format, which count_results.py reads.
   printf 'tests/tools/check_format.sh: Skipped\n%s is not installed\n' "$format"
   exit 77
 fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every header of the given folders has an include guard that is named after its path: MICA_IR_MICA_MICA_H for ir/Mica/Mica.h.
+"""Checks that every header in the folders has an include guard named after its path: MICA_IR_MICA_MICA_H for ir/Mica/Mica.h.
 
     check_header_guards.py --root DIR FOLDER...
 """

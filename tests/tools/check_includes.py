@@ -1,23 +1,22 @@
 #!/usr/bin/env python3
-"""Whether the folders depend on each other as docs/architecture.md says.
+"""Checks that folders depend on each other as described by docs/architecture.md.
 
     check_includes.py TREE
 
-The page has a table with a row per folder, `| folder | what is there | includes |`: the last column names the folders whose files
-those of the folder may include, `folder/*` with all that are below it. Refused are
+The page has a table with a row per folder, `| folder | what is there | includes |`: the last column lists the folders whose files
+may be included, where `folder/*` includes all folders in it. Errors are
 
-- an include, or a library of a CMakeLists.txt that is linked (LINK), that the table does not allow: what an allowed folder may
-  include in turn is not allowed by that,
-- a folder of the last column of which nothing is included,
+- an include, or a library linked by a CMakeLists.txt (LINK), that the table does not allow; permissions are not transitive,
+- a folder in the last column from which nothing is included,
 - a folder with sources that has no row, and a row whose folder is missing,
-- folders that include each other in a circle, by the table as well, libraries that link each other in one,
-- an include of LLVM or MLIR, or one of their libraries that is linked, in a folder that the page's line
-  `Without LLVM and MLIR:` names,
-- files that include each other in a circle: a source file with the header of its name counts as one, a header without a
-  source file as part of whoever includes it,
+- cyclic includes between folders, also in the table, and cyclic links between libraries,
+- an include of LLVM or MLIR, or a link to one of their libraries, in a folder listed in the page's line
+  `Without LLVM and MLIR:`,
+- cyclic includes between files: a source file and the header with its name count as one, a header without a source file as part of the
+  files that include it,
 - a path in the page, between backticks, that does not exist.
 
-Tests may include everything and are not looked at.
+Tests may include everything and are not checked.
 """
 
 import argparse
@@ -44,7 +43,7 @@ def within(path, folder):
 
 
 def circle(graph):
-    """The nodes of a circle of a graph {node: nodes}, in order; nothing where there is none."""
+    """The nodes of a cycle in a graph {node: nodes}, in order; nothing if there is none."""
     done, path = set(), []
 
     def visit(node):
@@ -78,7 +77,7 @@ class Tree:
         self.includes = {file: list(self.includes_of(file)) for file in self.files}
 
     def includes_of(self, file):
-        """The files of the tree that a file includes, and what is generated for one of its folders."""
+        """The files of the tree that a file includes, and the generated files of its folder."""
         beside = os.path.dirname(file)
         for name in INCLUDE.findall(self.texts[file]):
             for path in map(os.path.normpath, (name, os.path.join(beside, name))):
@@ -139,7 +138,7 @@ class Tree:
             return stem if stem in stems else None
 
         def reached(file, seen):
-            """The units whose headers a file includes, through headers without a source file too."""
+            """The units whose headers a file includes, also through headers without a source file."""
             for other in self.includes[file]:
                 if stem := unit(other):
                     yield stem
@@ -194,7 +193,7 @@ def main():
     for check in (tree.check_table, tree.check_includes, tree.check_unused, tree.check_files, tree.check_libraries, tree.check_paths):
         found = list(check())
         wrong += found
-        # Nothing else has a meaning while the table is wrong.
+        # No other result is meaningful if the table is wrong.
         if found and check == tree.check_table:
             break
     print("\n".join(wrong))

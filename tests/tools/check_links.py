@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Whether the links between the pages of the tree lead somewhere.
+"""Checks the links between the pages of the tree.
 
     check_links.py TREE
 
-Looks at every .md file but those of build folders and of test inputs. A relative link must name a file or a folder, and its
-fragment a heading of that page, as GitHub makes anchors of headings. What is between backticks is no link. Addresses with a scheme are
-not looked up.
+Checks all .md files except those of build folders and of test inputs. A relative link must name a file or a folder, and its fragment
+a heading of that page, with GitHub's anchors of headings. Text between backticks is not a link. Addresses with a scheme are not
+checked.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def pages(tree):
 
 
 def links(text):
-    """(number of the line, target) of all links."""
+    """(line number, target) of all links."""
     for number, line in markdown.lines_outside_code(text):
         line = re.sub(r"`+[^`]*`+", lambda code: "`" * len(code[0]), line)
         for target in IMAGE_LINK.findall(line) + LINK.findall(line):
@@ -40,7 +40,7 @@ def links(text):
 
 
 def problem(tree, page, target, anchors_of):
-    """What is wrong with a link; nothing where all is well."""
+    """Describes a problem with a link; nothing if there is none."""
     path, _, fragment = urllib.parse.unquote(target).partition("#")
     if re.match(r"[a-z][a-z+.-]*:", path):
         return None

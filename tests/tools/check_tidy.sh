@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs clang-tidy with the tree's .clang-tidy over FILES, over what differs from BRANCH, or over every C++ file of the tree
-# (an hour of one processor), and fails if it finds anything. Needs a build folder (MICA_BUILD_DIR, default: build/release) in
-# which all is built: its compile commands, generated headers and precompiled header. Where the clang-tidy of
-# tools/setup/packages.txt is missing the check is skipped (status 77).
+# Runs clang-tidy with the tree's .clang-tidy on FILES, on files that differ from BRANCH, or on all C++ files of the tree
+# (one processor hour), and fails if it finds anything. Needs a complete build (MICA_BUILD_DIR, default: build/release) for its
+# compile commands, generated headers and precompiled header. Without the clang-tidy of tools/setup/packages.txt the check is
+# skipped (status 77).
 #
 #   tests/tools/check_tidy.sh [FILES... | --changed [BRANCH]]      MICA_JOBS files at once (default: one)
 set -euo pipefail

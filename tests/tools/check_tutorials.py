@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Whether the tutorials of docs/ still fit the tree.
+"""Checks that the tutorials of docs/ match the tree.
 
     check_tutorials.py [--build CONFIGURE] TREE PAGE...
 
-Applies the patches of each page (blocks ```diff) and runs its scripts (blocks ```python), in their order, in a copy of the tree. A
-page that continues another one begins with `This page continues [OTHER](OTHER)`: that one's steps come first. A patch that does not
-apply, also one whose context has changed, is an error with its page and line.
+Applies the patches of each page (blocks ```diff) and runs its scripts (blocks ```python), in order, in a copy of the tree. The steps of
+a page that begins with `This page continues [OTHER](OTHER)` follow those of the other page. A patch that does not apply, or whose context
+has changed, is an error with its page and line.
 
 With --build, the copy is configured by CONFIGURE, such as `cmake --preset release`, after the first page's patches, and the pages'
-commands (blocks without a language) are run as well, where they are in the page: they build the change and run its tests. A command
+commands (blocks without a language) are run as well, in order: they build the change and run its tests. A command
 that fails is an error with its page, line and last output.
 """
 
@@ -38,10 +38,10 @@ def steps(tree, page):
 
 
 def take(copy, language, text):
-    """Takes a step in the copy; what went wrong otherwise."""
+    """Runs a step in the copy; returns a description of a failure."""
     command = {"diff": ["patch", "-p1", "--fuzz=0", "--forward", "--no-backup-if-mismatch"], "python": [sys.executable, "-"],
                "": ["bash", "-euo", "pipefail", "-c", text]}[language]
-    # Commands find the Python that runs this script, and a filter that selects no test is an error.
+    # Commands use the Python that runs this script, and a filter that selects no test is an error.
     path = os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)))
     done = subprocess.run(command, cwd=copy, input=text if language else "", text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, check=False, env={**os.environ, "PATH": path})
@@ -53,7 +53,7 @@ def take(copy, language, text):
 
 
 def follow(tree, page, copy, configure):
-    """Takes the steps of a page in the copy; returns how many."""
+    """Runs the steps of a page in the copy; returns their number."""
     count, configured = 0, False
     for name, line, language, text in steps(tree, page):
         if not language:

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Whether two compilers make the same assembly of the bundled models, apart from the names of symbols.
+"""Checks that two compilers generate the same assembly for the bundled models, except for the names of symbols.
 
     compare_asm.py [--models MODEL,...] [--weights FORMAT,...] [--targets CPU,CPU] [-j N] OLD-MICA NEW-MICA
     compare_asm.py --files OLD.s NEW.s
 
-Compiles every model with every weight format for every target CPU, nothing is run. FORMAT is one of --weights, a block format of GGUF
-files (q4_k), of which block_models.py writes the same models, or `blocks`: all of these. Before two files are compared
+Compiles every model with every weight format for every target CPU; nothing is run. FORMAT is a value of --weights, a block format of
+GGUF files (q4_k), in which block_models.py writes the same models, or `blocks`: all of these. Before two files are compared
 
 - comments, indentation, and the directives .file and .ident are dropped,
-- local symbols and labels are numbered in the order in which they appear; exported and undefined symbols keep their names, as
-  they are what the object and its runtime agree on,
+- local symbols and labels are numbered in the order in which they appear; exported and undefined symbols keep their names, because
+  they are the interface between the object and its runtime,
 - of the table of kernel names (mica_kernel_names) only the number of names counts.
 
-Prints one line per program, `identical`, `different` with the first difference, or `refused` where neither compiler accepts the
-model, for the same reason. Exits with 1 unless there is an identical program and no different one.
+Prints one line per program, `identical`, `different` with the first difference, or `refused` if neither compiler accepts the
+model, for the same reason. Exits with 0 if there is an identical program and no different one.
 """
 
 import argparse
@@ -45,13 +45,13 @@ COMMENT = re.compile(r'^((?:[^"#]|"(?:[^"\\]|\\.)*")*)#.*')
 LABEL = re.compile(r'^("(?:[^"\\]|\\.)*"|[\w.$]+):')
 EXPORT = re.compile(r"^\.(?:globl|weak)\s+(\S+)")
 DROPPED = re.compile(r"^\.(?:file|ident)\b")
-# A register is not a symbol, nor is what is within a longer word.
+# A register is not a symbol, nor is a part of a longer word.
 SYMBOL = re.compile(r'(?<![%\w.$])("(?:[^"\\]|\\.)*"|[A-Za-z_.$][\w.$]*)')
 TEXT = re.compile(r"^\.(?:ascii|asciz|string)\b")
 
 
 def statements(text):
-    """Yields (number of the line, statement without comment and indentation), those that are empty left out."""
+    """Yields (line number, statement without comment and indentation), without empty ones."""
     for number, line in enumerate(text.splitlines(), 1):
         statement = " ".join(COMMENT.sub(r"\1", line).split()) if not STRING.search(line) else COMMENT.sub(r"\1", line).strip()
         if statement and not DROPPED.match(statement):
@@ -59,7 +59,7 @@ def statements(text):
 
 
 def normalized(text):
-    """A list of (number of the line, symbol that it belongs to, statement with numbers for the names of local symbols)."""
+    """A list of (line number, symbol that it belongs to, statement with numbers instead of names of local symbols)."""
     lines = list(statements(text))
     exported = {match[1] for _, line in lines if (match := EXPORT.match(line))}
     local = {match[1] for _, line in lines if (match := LABEL.match(line))} - exported
@@ -88,7 +88,7 @@ def normalized(text):
 
 
 def first_difference(old, new):
-    """Where two texts of assembly differ first, in one line; None where they are the same."""
+    """The first difference between two texts of assembly, in one line; None if they are equal."""
     one, other = normalized(old), normalized(new)
     for (line, owner, left), (other_line, other_owner, right) in zip(one, other):
         if left != right:
@@ -102,7 +102,7 @@ def first_difference(old, new):
 
 
 def assembly(mica, model, target):
-    """(status, assembly or what was printed instead); a model is a path with options."""
+    """(status, assembly or error output); a model is a path with options."""
     done = subprocess.run([mica, "compile", *model, "--emit", "asm", "--target", target],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
     return done.returncode, done.stdout if done.returncode == 0 else done.stderr.strip()
@@ -122,7 +122,7 @@ def verdict(old, new, *program):
 
 
 def listed(known):
-    """A type of option: some of the known words, separated by commas."""
+    """An option type: some of the known words, separated by commas."""
 
     def parse(text):
         words = text.split(",")

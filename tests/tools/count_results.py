@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Adds up what test runners wrote: count_results.py (NAME STATUS JUNIT.xml LOG)...
+"""Summarizes the results of test runners: count_results.py (NAME STATUS JUNIT.xml LOG)...
 
 Prints every failure in full, every skipped test with its reason, the slowest tests and suites of each runner, and ends with
 `N passed, N failed, N skipped`. A runner that exits with a status other than 0 although none of its tests
@@ -9,15 +9,15 @@ import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
-# Why ctest leaves out a test on purpose; any other reason ("Unable to find executable") is a failure.
+# Reasons for which ctest skips a test on purpose; any other reason ("Unable to find executable") is a failure.
 SKIPS_OF_CTEST = ("SKIP_REGULAR_EXPRESSION_MATCHED", "SKIP_RETURN_CODE", "Disabled")
 
-#: How many of the slowest tests and suites are named.
+#: The number of slowest tests and suites that are listed.
 SLOWEST = 8
 
 
 def outcome(runner, case):
-    """(passed|failed|skipped, what is to be printed) of one <testcase>."""
+    """(passed|failed|skipped, text to print) of a <testcase>."""
     for kind in ("failure", "error"):
         if (failure := case.find(kind)) is not None:
             parts = [failure.text, case.findtext("system-out"), failure.get("message")]
@@ -36,7 +36,7 @@ def outcome(runner, case):
 
 
 def read(runner, path):
-    """({outcome: tests}, [(seconds, name)]) of what a runner wrote."""
+    """({outcome: tests}, [(seconds, name)]) from a runner's files."""
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     times = []
     for case in ElementTree.parse(path).getroot().iter("testcase"):
@@ -52,7 +52,7 @@ def read(runner, path):
 
 
 def slowest(times):
-    """The sum of what tests took, several of them at once, and the tests and suites that took longest."""
+    """The total time of tests, several of which run at once, and the tests and suites that took longest."""
     suites = {}
     for seconds, name in times:
         suite = name.rpartition("/")[0] if name.startswith("e2e.") else name.partition(".")[0]

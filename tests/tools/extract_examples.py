@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The examples in the descriptions of TableGen files, as one file for `mica-opt --split-input-file`.
+"""Prints the examples in the descriptions of TableGen files as one file for `mica-opt --split-input-file`.
 
     extract_examples.py FILE.td...
 

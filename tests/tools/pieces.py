@@ -1,4 +1,4 @@
-"""Models of sentencepiece as the protocol buffers that they are: in parts that a test can spoil."""
+"""Sentencepiece models as protocol buffers, in parts that a test can corrupt."""
 
 import struct
 
@@ -25,8 +25,8 @@ def piece(word, score, kind):
 
 
 def model(size, kinds=None, trainer=number_field(3, 2), behind=b""):
-    """A model of `size` pieces, of BPE unless the trainer's fields say otherwise; `kinds` changes the types of some, `behind`
-    are further fields."""
+    """A model with `size` pieces, of BPE unless the trainer's fields state otherwise; `kinds` changes the types of some, `behind` are
+    further fields."""
     kinds = {0: 2, 1: 3, 2: 3, **(kinds or {})}
     words = ["<unk>", "<s>", "</s>", "\u2581"] + [chr(ord("a") + i % 26) * (1 + i // 26) for i in range(size - 4)]
     return b"".join(piece(word, -float(i), kinds.get(i, 1)) for i, word in enumerate(words)) + field(2, trainer) + behind

@@ -1,4 +1,4 @@
-"""What a process has resident: its own memory, and pages of files that it maps."""
+"""The resident memory of a process: anonymous memory, and pages of mapped files."""
 
 import itertools
 import mmap
@@ -12,7 +12,7 @@ LARGE_PAGE = 2 << 20
 
 
 def _now(pid):
-    """Bytes of each kind; nothing once the process has ended."""
+    """Bytes of each kind; nothing if the process has ended."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
             fields = dict(line.split(":", 1) for line in status)
@@ -22,9 +22,9 @@ def _now(pid):
 
 
 def run(command, every=0.002, **how):
-    """Runs a command to its end: (what subprocess.run gives, the most bytes of each kind that were seen).
+    """Runs a command to its end; returns (result of subprocess.run, maximum bytes of each kind).
 
-    VmHWM is the kernel's own peak of all kinds together; the others are looked at every so many seconds.
+    VmHWM is the kernel's own peak of all kinds together; the others are sampled.
     """
     peaks = dict.fromkeys(KINDS, 0)
     with subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -47,15 +47,15 @@ def run(command, every=0.002, **how):
 
 
 def beside_weights(peaks, program, info, cache):
-    """Bytes that a program took beside its mapped weights and `cache` bytes of its caches: its own memory, and all of its
-    file but the weights. `info` is what its `info --json` says."""
+    """Bytes that a program took in addition to its mapped weights and `cache` bytes of its caches: anonymous memory, and all of its file
+    except for the weights. `info` is its `info --json`."""
     return peaks["RssAnon"] - cache + os.path.getsize(program) - info["manifest"]["weight_bytes"]
 
 
 def pages_of(pid, file, size):
-    """Bytes of the mapping of `size` bytes of a file, in whole pages, that a process has in its memory.
+    """The resident bytes of a process's mapping of `size` bytes of a file, in whole pages.
 
-    A page that is read may bring its neighbors, up to a huge page that begins at a multiple of that.
+    A page that is read may bring its neighbors, up to an aligned huge page.
     """
     page, found = resource.getpagesize(), 0
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/pagemap", "rb", buffering=0) as pagemap:
@@ -63,13 +63,13 @@ def pages_of(pid, file, size):
             begin, end = (int(a, 16) for a in line.split(" ", 1)[0].split("-"))
             if line.rstrip().endswith(os.path.realpath(file)) and end - begin == -(-size // page) * page:
                 entries = os.pread(pagemap.fileno(), (end - begin) // page * 8, begin // page * 8)
-                # The highest bit of an entry says that the page is there.
+                # The highest bit of an entry means that the page is present.
                 found += page * sum(entry >> 7 for entry in entries[7::8])
     return found
 
 
 def files_have_huge_pages(folder):
-    """Whether a file that is written there in pieces of a huge page is mapped in such pages."""
+    """Whether a file written there in pieces of a huge page is mapped in huge pages."""
     path = os.path.join(os.path.realpath(folder), "huge-pages")
     with open(path, "w+b", buffering=0) as file:
         for _ in range(4):
@@ -79,7 +79,7 @@ def files_have_huge_pages(folder):
             with open("/proc/self/smaps", encoding="ascii", errors="replace") as maps:
                 lines = iter(maps.read().splitlines())
     os.unlink(path)
-    # Lines of values follow the line that ends in the file's name.
+    # Lines of values follow the line that ends with the file's name.
     for line in lines:
         if line.endswith(path):
             values = itertools.takewhile(lambda value: not value.startswith("VmFlags:"), lines)

@@ -3,9 +3,9 @@
 
     run_pass_examples.py [--mica-opt PATH] FILE.td...
 
-A description shows either one block ```mlir with `expected-error` comments, which the pass must refuse, or two blocks:
-what it is given and what it makes of it. The second is a whole module, or an excerpt, which has a line `...`: then each
-of its lines is in the output, in this order; values may have other names there, and `...` is any text.
+A description shows either one block ```mlir with `expected-error` comments, which the pass must reject, or two blocks:
+its input and its output. The second is a whole module, or an excerpt, which has a line `...`: then each of its lines must be
+in the output, in this order; values may have other names there, and `...` stands for any text.
 The pass runs with the options of a first line `// mica-opt OPTIONS`, or without any.
 """
 
@@ -23,11 +23,11 @@ PIECE = re.compile(r"(\.\.\.|%[\w$-]+)")
 
 
 class Wrong(Exception):
-    """What is wrong with an example."""
+    """An example is wrong."""
 
 
 def run(mica_opt, text, *options):
-    """What mica-opt prints for `text`."""
+    """The output of mica-opt for `text`."""
     with tempfile.NamedTemporaryFile("w", suffix=".mlir", encoding="utf-8") as file:
         file.write(text)
         file.flush()
@@ -38,7 +38,7 @@ def run(mica_opt, text, *options):
 
 
 def match_line(wanted, line, names):
-    """The names of values, extended by those that `wanted` calls otherwise than `line`; None where they differ."""
+    """The names of values, extended by those that differ between `wanted` and `line`; None if the lines do not match."""
     new, pattern = {}, ""
     for piece in PIECE.split(wanted):
         if piece == "...":
@@ -57,7 +57,7 @@ def match_line(wanted, line, names):
 
 
 def check_excerpt(excerpt, output):
-    """Whether the lines of the excerpt are in the output, in their order."""
+    """Checks that the lines of the excerpt are in the output, in order."""
     lines, names = iter(output.splitlines()), {}
     for wanted in map(str.strip, excerpt.splitlines()):
         if wanted in ("", "...") or wanted.startswith("//"):
@@ -72,7 +72,7 @@ def check_excerpt(excerpt, output):
 
 
 def check(mica_opt, name, blocks):
-    """Whether the pass does what its example shows."""
+    """Checks that the pass does what its example shows."""
     if not blocks:
         raise Wrong("has no example")
     command = COMMAND.match(blocks[0])

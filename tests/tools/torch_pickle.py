@@ -1,4 +1,4 @@
-"""The pickle of a checkpoint, instruction by instruction, as torch.save writes it: in parts that a test can spoil."""
+"""The pickle of a checkpoint by instructions, as written by torch.save, in parts that a test can corrupt."""
 
 import struct
 
@@ -20,7 +20,7 @@ def a_tuple(*parts):
 
 
 def strides_of(shape):
-    """Those of an array that is stored row by row."""
+    """The strides of an array that is stored row by row."""
     strides, count = [], 1
     for extent in reversed(shape):
         strides.insert(0, count)
@@ -29,12 +29,12 @@ def strides_of(shape):
 
 
 def storage(key, kind, count, *behind):
-    """`count` numbers of a type such as FloatStorage; `behind` ends what is said of them."""
+    """`count` numbers of a type such as FloatStorage; `behind` ends their description."""
     return a_tuple(text("storage"), name("torch", kind), text(key), text("cpu"), integer(count), *behind)
 
 
 def tensor(stored, shape, strides=None, offset=0, rebuild=("torch._utils", "_rebuild_tensor_v2")):
-    """A view of what `storage` gives."""
+    """A view of the result of `storage`."""
     strides = strides_of(shape) if strides is None else strides
     return name(*rebuild) + a_tuple(
         stored + b"Q", integer(offset), a_tuple(*map(integer, shape)), a_tuple(*map(integer, strides)), b"\x89",

@@ -15,7 +15,7 @@
 
 namespace mica::test {
 
-/// What tests give the formats beside GoogleTest's own names.
+/// Names of the formats in tests.
 struct FormatName {
   template <typename Info> std::string operator()(const Info &info) const {
     return std::string(info.param->name);
@@ -29,14 +29,14 @@ inline std::vector<const BlockFormat *> allBlockFormats() {
   return formats;
 }
 
-/// Those of files, whose blocks are kept as they are.
+/// Formats of files, whose blocks are preserved.
 inline std::vector<const BlockFormat *> storedBlockFormats() {
   std::vector<const BlockFormat *> formats = allBlockFormats();
   std::erase_if(formats, [](const BlockFormat *format) { return format->isOwn; });
   return formats;
 }
 
-/// Mica's own.
+/// Mica's own formats.
 inline std::vector<const BlockFormat *> ownBlockFormats() {
   std::vector<const BlockFormat *> formats = allBlockFormats();
   std::erase_if(formats, [](const BlockFormat *format) { return !format->isOwn; });
@@ -68,22 +68,22 @@ inline std::pair<uint8_t, uint8_t> extremeCodes(const BlockFormat &format) {
   return codes;
 }
 
-/// Where the elements of a row have extreme levels, by the number of the row.
+/// Positions of extreme levels in a row, by the number of the row.
 inline constexpr int kExtremeKinds = 3;
 
-/// The code of element `i` of row `row`: the largest level, the smallest one, or both in turn.
+/// The code of element `i` of row `row`: the largest level, the smallest one, or both alternately.
 inline uint8_t extremeCode(const BlockFormat &format, int64_t row, int64_t i) {
   auto [smallest, largest] = extremeCodes(format);
   int64_t kind = row % kExtremeKinds;
   return kind == 0 || (kind == 2 && i % 2 == 0) ? largest : smallest;
 }
 
-/// The bits of a scale near `value`; of a scale of one byte the power of two below it.
+/// The bits of a scale near `value`; for scales of one byte the power of two below it.
 inline uint16_t scaleBits(const BlockFormat &format, float value) {
   switch (format.scaleType) {
   case ScaleType::F16: {
     uint16_t best = 0;
-    // Half the distance to f16's own value is near enough.
+    // Half the distance to f16's own value is close enough.
     int exponent;
     float fraction = std::frexp(std::abs(value), &exponent); // in [0.5, 1)
     if (exponent > -14)
@@ -108,7 +108,7 @@ inline void storeScale(const BlockFormat &format, int32_t at, uint16_t bits, uin
     block[at + 1] = static_cast<uint8_t>(bits >> 8);
 }
 
-/// `count` blocks of any bytes, scales among them.
+/// `count` blocks of random bytes, including scales.
 inline std::vector<uint8_t> anyBlocks(const BlockFormat &format, size_t count,
                                       std::mt19937 &random) {
   std::vector<uint8_t> bytes(count * format.bytes);
@@ -117,9 +117,9 @@ inline std::vector<uint8_t> anyBlocks(const BlockFormat &format, size_t count,
   return bytes;
 }
 
-/// `count` blocks: any codes and sub-scales, scales of both signs such that numbers are between -1
-/// and 1 or so. Every fifth block has a scale that is zero (the smallest power of two where that
-/// is what scales are), every seventh one that is subnormal.
+/// `count` blocks: random codes and sub-scales, scales of both signs such that numbers are about in
+/// [-1, 1]. Every fifth block has a zero scale (the smallest power of two for formats with such
+/// scales), every seventh one a subnormal scale.
 inline std::vector<uint8_t> randomBlocks(const BlockFormat &format, size_t count, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<uint8_t> bytes = anyBlocks(format, count, random);
@@ -164,8 +164,8 @@ inline void storeCode(const BlockFormat &format, int i, uint8_t code, uint8_t *b
     store(format.high, bits >> format.low.width);
 }
 
-/// `count` blocks of row `row` of a matrix, whose codes are extremeCode(): scales, sub-scales and
-/// offsets are those of all blocks alike, such that numbers are between -1 and 1 or so.
+/// `count` blocks of row `row` of a matrix with the codes extremeCode(): scales, sub-scales and
+/// offsets are the same for all blocks, such that numbers are about in [-1, 1].
 inline std::vector<uint8_t> extremeBlocks(const BlockFormat &format, size_t count, int64_t row) {
   std::vector<uint8_t> block(format.bytes, 0xff);
   BlockParts parts{};
@@ -187,8 +187,8 @@ inline std::vector<uint8_t> extremeBlocks(const BlockFormat &format, size_t coun
   return bytes;
 }
 
-/// `count` numbers of row `row` of a matrix that one of Mica's own formats quantizes to such codes.
-/// The first four of every 32 have other levels: they make any scale but the one that is meant
+/// `count` numbers of row `row` of a matrix that are quantized to such codes by one of Mica's own
+/// formats. The first four of every 32 have other levels, so that any scale but the intended one is
 /// worse.
 inline std::vector<float> extremeNumbers(const BlockFormat &format, size_t count, int64_t row) {
   auto [smallest, largest] = extremeCodes(format);
@@ -203,7 +203,7 @@ inline std::vector<float> extremeNumbers(const BlockFormat &format, size_t count
   return numbers;
 }
 
-/// The numbers of blocks.
+/// The dequantized numbers of blocks.
 inline std::vector<float> decodeAll(const BlockFormat &format, const std::vector<uint8_t> &blocks) {
   size_t count = blocks.size() / format.bytes;
   std::vector<float> values(count * format.elements);

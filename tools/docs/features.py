@@ -1,5 +1,5 @@
-"""What is special about a model, read off its IR of stage `model`: a table of features, each with the words of the dialect
-that carry it and the question whether a module has it."""
+"""The features of a model, detected in its IR at stage `model`: a table of features, each with the words of the dialect that express it
+and a test whether a module has it."""
 
 import dataclasses
 import re
@@ -18,7 +18,7 @@ class Op:
 
 
 class Function:
-    """The ops of a function in order. A result is known by its name, without `#0` and the like."""
+    """The ops of a function in order. Results are named without suffixes such as `#0`."""
 
     def __init__(self, name, lines):
         self.name, self.ops, self.maker = name, [], {}
@@ -34,7 +34,7 @@ class Function:
         return [op for op in self.ops if op.name in names]
 
     def source(self, op, index=0):
-        """The op that made an operand; null where it is an argument."""
+        """The op that defines an operand; null for an argument."""
         return self.maker.get(op.uses[index])
 
     def made_by(self, op, *names):
@@ -59,7 +59,7 @@ class Model:
         return [op for layer in self.layers for op in layer.of(*names)]
 
     def pairs(self, *names):
-        """Ops with the layer that they are in."""
+        """Ops with their layer."""
         return [(layer, op) for layer in self.layers for op in layer.of(*names)]
 
 
@@ -80,8 +80,8 @@ def result_of(op):
 
 
 def head_norms(model, shared):
-    """Of heads, that is of tensors of three dimensions; a gain of one dimension is that of all heads. Mamba's norm is of the
-    groups of a row."""
+    """Norms of heads, i.e. of three-dimensional tensors; a one-dimensional gain is shared by all heads. Mamba's norm is of the groups of a
+    row."""
     for layer, op in model.pairs(*NORMS):
         if any(user.name == "merge_heads" for user in layer.users(op)):
             continue
@@ -115,7 +115,7 @@ def behind_attention(layer, *names):
 
 
 def parallel(name):
-    """The network reads what was there before attention, by a norm of its own or by attention's."""
+    """The MLP reads the input of attention, through a norm of its own or attention's."""
 
     def test(model):
         for layer in with_attention(model):
@@ -157,7 +157,7 @@ def two_ropes(model):
 
 
 def activation(name, gated):
-    """Of dense networks; a gate's values are multiplied, and the product is what the last matrix multiplies."""
+    """For dense layers; the activated gate is multiplied, and the last matrix multiplies the result."""
 
     def test(model):
         for layer, op in model.pairs(name):
@@ -172,7 +172,7 @@ def activation(name, gated):
 
 
 def scaled(*makers):
-    """Whether what these ops make is multiplied in layers."""
+    """Whether the results of these ops are multiplied in layers."""
     return lambda model: any(layer.made_by(op, *makers) for layer, op in model.pairs("scale"))
 
 
@@ -189,7 +189,7 @@ def tied(model):
 
 
 def parts(count):
-    """Whether a stored matrix is cut into so many weights of a layer's products."""
+    """Whether a stored matrix is split into that many weights of a layer's matmuls."""
 
     def test(model):
         found = {}
@@ -212,7 +212,7 @@ class Feature:
 
 
 def by_topic(rows):
-    """Features of rows of their fields; a row that is a string is the topic of those below it."""
+    """Features from rows of their fields; a row that is a string is the topic of the following ones."""
     topic = ""
     for row in rows:
         if isinstance(row, str):
@@ -306,6 +306,6 @@ def topics():
 
 
 def features_of(text):
-    """Names of the features that a module of stage `model` has."""
+    """Names of the features of a module at stage `model`."""
     model = Model(text)
     return [feature.name for feature in FEATURES if feature.test(model)]

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the pages of docs/ that are made from TableGen descriptions and from the families, and the files that others quote
-whole.
+"""Writes the pages of docs/ that are generated from TableGen descriptions and from the families, and the files quoted in other pages.
 
     generate.py --tblgen PATH --include DIR --mica PATH [--check]
 
-With --check nothing is written: the exit status is 1 where a page is not what it would become.
+With --check nothing is written: the exit status is 1 if a page is stale.
 """
 
 import argparse
@@ -22,29 +21,29 @@ import markdown
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Dialects: page -> the TableGen file and the dialect's name. Ops are grouped by the files that it includes.
+# Dialects: page -> TableGen file and name of the dialect. Ops are grouped by the files that it includes.
 DIALECTS = {
     "docs/dialect.md": ("ir/Mica/MicaOps.td", "mica"),
     "docs/exec-dialect.md": ("ir/Exec/ExecOps.td", "exec"),
     "docs/cpu-dialect.md": ("backends/cpu/target/CpuDialect.td", "cpu"),
 }
 
-# docs/passes.md: where passes are described, and where pipelines are built, the table of stages last.
+# docs/passes.md: where passes are described, and where pipelines are built; the table of stages is last.
 PASSES = ["passes/Passes.td", "backends/cpu/target/Passes.td", "backends/cpu/dispatch/Passes.td",
           "backends/cpu/lowering/Passes.td", "backends/cpu/codegen/Passes.td"]
 PIPELINES = ["passes/pipelines/Stages.cpp", "backends/cpu/dispatch/Pipeline.cpp", "backends/cpu/lowering/Pipeline.cpp",
              "backends/cpu/codegen/Pipeline.cpp", "backends/cpu/driver/Compiler.cpp"]
 
-# Pages written by hand that quote a test file whole: its text is between two comments that name it.
+# Manually written pages that quote a test file: its text is between two comments that name it.
 QUOTES = {"docs/handwritten-model.md": "tests/lit/ir/tiny-model.mlir"}
 
-# The page of the command line: written by hand, with the options as `mica reference` prints them in place of this line.
+# The page of the command line: written manually; the output of `mica reference` replaces this line.
 CLI_PAGE, CLI_TEMPLATE, CLI_PLACE = "docs/cli.md", "tools/docs/cli.md", "<!-- option reference -->\n"
 
-# Where families are registered: what errors, docs/families.md and README.md list.
+# Where families are registered: used for errors, docs/families.md and README.md.
 REGISTRY = "frontend/families/Families.h"
 
-# What is refused although its meaning could be guessed.
+# Rejected although the meaning could be guessed.
 REFUSED = [
     "| `bloom` | `slow_but_exact` with `pretraining_tp` above 1 | transformers sums the products of "
     "slices without their biases. |",
@@ -145,13 +144,12 @@ def link(title):
 
 
 def summary(section):
-    """What a description says in a line: the first one in italics, without a full stop."""
+    """The first line of a description: the first sentence in italics, without a period."""
     return re.search(r"^_(.*)_$", section, re.M)[1].rstrip(".")
 
 
 def topics_of(source):
-    """(title, mnemonics) of the files of ops that a TableGen file includes, or of that file alone. The title is the first
-    comment."""
+    """(title, mnemonics) of the files of ops included by a TableGen file, or of that file. The title is the first comment."""
     path = ROOT / source
     files = [path.parent / name for name in re.findall(r'^include "(\w+Ops\.td)"', path.read_text(encoding="utf-8"), re.M)]
     for file in files or [path]:
@@ -161,7 +159,7 @@ def topics_of(source):
 
 
 def dialect(tblgen, include, source, name):
-    """The page of a dialect: ops by topic, in the order of their files, below a table of contents."""
+    """The page of a dialect: ops by topic, in the order of their files, after a table of contents."""
     text = generate(tblgen, include, source, ["-gen-dialect-doc", f"-dialect={name}"])
     head, parts = markdown.sections(text, 2)
     contents, page = [], []
@@ -188,13 +186,13 @@ def dialect(tblgen, include, source, name):
 
 
 class Pipelines:
-    """Which passes lead to which stage, read from the functions that build pipelines."""
+    """The passes of each stage, read from the functions that build pipelines."""
 
     def __init__(self, sources):
         self.text = "\n".join((ROOT / source).read_text(encoding="utf-8") for source in sources)
 
     def calls(self, text, names):
-        """The passes of `names` (by the name after `create`) that a piece of code adds, through the functions that it calls."""
+        """The passes of `names` (the names after `create`) that a piece of code adds, through the functions that it calls."""
         for found in re.finditer(r"\bcreate(\w+)\(|\b(build\w+|add\w+Passes)\b", text):
             if found[1] in names:
                 yield found[1]
@@ -202,7 +200,7 @@ class Pipelines:
                 yield from self.calls(body[1].partition("{")[2], names)
 
     def stages(self, names):
-        """(stage, passes that lead to it) in order."""
+        """(stage, its passes) in order."""
         for stage, built in re.findall(r"\.set\(Stage::(\w+),\s(.*?)(?=\.set\(Stage::|^}|return)", self.text, re.M | re.S):
             yield stage.lower(), list(self.calls(built, names))
 
@@ -240,7 +238,7 @@ def between(page_name, what, passage):
 
 
 def quoted(page_name, source):
-    """The page with the current text of `source`, without the lines that are only for the test."""
+    """The page with the current text of `source`, without the lines that only the test needs."""
     lines = (ROOT / source).read_text(encoding="utf-8").splitlines()
     model = "\n".join(line for line in lines if not re.match(r"\s*// (RUN|CHECK)", line)).strip()
     return between(page_name, source, f"```mlir\n{model}\n```\n")
@@ -267,7 +265,7 @@ def command_line(mica):
 
 
 def emitted(mica, folder):
-    """The IR of a model's folder as it was imported."""
+    """The IR of a model's folder at stage `model`."""
     return subprocess.run([mica, "compile", str(folder), "--emit", "model", "-o", "-"], check=True, capture_output=True,
                           text=True).stdout
 
@@ -278,7 +276,7 @@ def few(names, most=4):
 
 
 def ignored_rows(text, table, reasons):
-    """(key, why) of each row of the last table of that name in `text`; a row may be one of another table."""
+    """(key, reason) of each row of the last table of that name in `text`; a row may be one of another table."""
     rows = []
     for key, why, other, index in re.findall(r'\{"(\w+)",\s*([^{}]+)\}|(\w+)\[(\d+)\]',
                                              re.findall(rf"IgnoredKeyRow {table}\[\] = (.*?);", text, re.S)[-1]):
@@ -290,17 +288,17 @@ def ignored_rows(text, table, reasons):
 
 
 def ignored_keys(text, name, reasons):
-    """The keys without influence on the family that choose`name` of the file `text` chooses."""
+    """The keys without effect on the family selected by choose`name` in the file `text`."""
     begin = text.index(f"choose{name}(")
     end = text.index("\n}\n", begin)
-    # A file of one model_type may describe its families before it chooses.
+    # A file of one model_type may describe its families before it selects one.
     alone = len(re.findall(r"\bchoose\w+\(const FamilyEvidence", text)) == 1
     table = re.search(r"\.ignoredKeys = (\w+)", text[:end] if alone else text[begin:end])
     return ignored_rows(text[:end], table[1], reasons) if table else []
 
 
 def families_without(sources):
-    """Lines of a table of the keys that single families accept and do not read."""
+    """Lines of a table of keys that single families accept and ignore."""
     reasons = dict(re.findall(r'StringLiteral (\w+) =\s*"([^"]+)";',
                               (ROOT / "frontend/families/IrrelevantKeys.h").read_text(encoding="utf-8")))
     kinds = {}
@@ -312,7 +310,7 @@ def families_without(sources):
 
 
 def matrix(topic, has):
-    """Which families have the features of a topic; families without any of them are left out."""
+    """The families with the features of a topic, without families that have none of them."""
     names = [feature.name for feature in features.FEATURES if feature.topic == topic]
     rows = [f"| `{kind}` | " + " | ".join("x" if name in own else "" for name in names) + " |"
             for kind, own in has.items() if own & set(names)]
@@ -320,8 +318,7 @@ def matrix(topic, has):
 
 
 def families(mica):
-    """The page of model families: the registry, the sentences above each family, the goldens of its type, and what is in
-    their IR."""
+    """The page of model families: the registry, the sentences above each family, the goldens of its type, and the features in their IR."""
     folder, goldens = ROOT / "frontend/families", ROOT / "tests/goldens/models"
     sources = {path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.cpp"))}
     architectures = dict(pair for text in sources.values()

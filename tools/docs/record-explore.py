@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Takes the pictures of docs/explore.md: docs/explore-{stages,graph,time,memory}.png.
+"""Creates the screenshots of docs/explore.md: docs/explore-{stages,graph,time,memory}.png.
 
     record-explore.py MICA
 
-Of tests/models/minimind-dense, with a profile of its program on this machine. Needs Debian's chromium and chromium-driver.
+They show tests/models/minimind-dense, with a profile of its program on this machine. Needs Debian's chromium and chromium-driver.
 """
 
 import base64
@@ -24,7 +24,7 @@ const op = stage.line.findIndex((_, at) => kindOf(stage, at) === "mica.rmsnorm" 
 if (op < 0) throw new Error("no such op");
 window.page.go({op: [0, op]});
 """
-#: Of each picture its size, the state of the page, and what is done before it is taken.
+#: For each screenshot its size, the state of the page, and the actions before it is taken.
 PICTURES = {
     "stages": (1180, 460, "panes=model,kernels,asm", SELECT),
     "graph": (1180, 620, "view=graph&open=dense_layer&fold=@dense_layer/self_attn", SELECT + "window.page.views.graph.element.scrollTop = 170"),

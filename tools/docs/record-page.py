@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Takes the pictures of the web page: docs/serve.png, and docs/serve-phone.png, dark.
+"""Creates the screenshots of the web page: docs/serve.png, and docs/serve-phone.png, dark.
 
     record-page.py PROGRAM
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Needs tmux. Records the quickstart and a conversation with the bundled model on a terminal of tmux, as text: docs/terminal.txt.
+# Needs tmux. Records the quickstart and a conversation with the bundled model in tmux, as text: docs/terminal.txt.
 #
 #   tools/docs/record-terminal.sh [FILE]
 set -euo pipefail

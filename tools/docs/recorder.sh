@@ -1,8 +1,8 @@
-# Sourced by the record-*.sh: a terminal of tmux that lines are typed into and whose screen is read.
+# Sourced by record-*.sh: types lines into tmux and reads its screen.
 
 tmux=(tmux -L "mica-record-$$" -f /dev/null)
 
-# The screen without empty lines at its end.
+# The screen without trailing empty lines.
 screen() { "${tmux[@]}" capture-pane -p | sed -e 's/[[:space:]]*$//' | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'; }
 # await LINE SECONDS: waits until the last line of the screen is LINE.
 await() {

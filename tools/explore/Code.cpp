@@ -16,7 +16,7 @@ namespace mica::explore {
 
 namespace {
 
-/// Takes down ops of one stage of code.
+/// Records the ops of a code stage.
 class CodeRecord {
 public:
   explicit CodeRecord(Stage stage) {
@@ -48,13 +48,13 @@ private:
   int32_t function = -1;
 };
 
-/// What the debug information of an instruction says.
+/// The debug information of an instruction.
 struct Line {
   uint32_t origins;
   bool isInferred;
 };
 
-/// Is told by LLVM's writer what it is about to print.
+/// Observes LLVM's writer, which reports what it is about to print.
 class LineWriter final : public AssemblyAnnotationWriter {
 public:
   LineWriter(CodeRecord &code, const StringMap<uint32_t> &functions, ArrayRef<Line> lines)
@@ -81,7 +81,7 @@ private:
 
 } // namespace
 
-/// The column of lines that were inferred.
+/// Marks lines that were inferred.
 static constexpr unsigned kInferred = 1;
 
 static uint32_t originsOfLine(unsigned line) { return line > 0 ? line - 1 : 0; }
@@ -90,7 +90,7 @@ static bool hasLine(const Instruction &instruction) {
   return instruction.getDebugLoc() && instruction.getDebugLoc().getLine() > 0;
 }
 
-/// The location of a neighbor of `instruction` in the graph of values.
+/// The location of a neighbor of `instruction` in the def-use graph.
 static DebugLoc neighborsLine(const Instruction &instruction) {
   for (const User *user : instruction.users())
     if (const auto *other = dyn_cast<Instruction>(user); other && hasLine(*other))
@@ -111,7 +111,7 @@ void inferLines(Module &code) {
       for (Instruction &instruction : block)
         if (!hasLine(instruction))
           open.push_back(&instruction);
-    // Backwards: what uses an instruction is after it.
+    // In reverse order: users of an instruction follow it.
     std::reverse(open.begin(), open.end());
     for (size_t before = 0; before != open.size();) {
       before = open.size();
@@ -156,7 +156,7 @@ StageRecord recordIr(Module &code) {
   return std::move(record.made);
 }
 
-/// Whether the line is there only because of debug information.
+/// Whether the line is part of debug information.
 static bool isOfDebugInformation(StringRef line) {
   if (line.starts_with("\t.file\t") && line.contains("md5"))
     return true;
@@ -166,8 +166,8 @@ static bool isOfDebugInformation(StringRef line) {
          line.starts_with("\t.cfi_");
 }
 
-/// Instructions without origins have those of the next one of their function, else of the one
-/// before.
+/// Gives instructions without origins those of the next instruction of their function, or else of
+/// the previous one.
 static void fillGaps(std::vector<OpRecord> &ops) {
   auto fill = [](OpRecord &op, const OpRecord &from) {
     if (op.origins != 0 || op.parent != from.parent || from.origins == 0)

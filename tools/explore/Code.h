@@ -9,21 +9,20 @@
 
 namespace mica::explore {
 
-/// Gives a line to instructions that optimization has made without one: that of an instruction
-/// which uses them, else that of one which they use, else that of their function. Such a line has
-/// the column 1 and not 0.
+/// Gives a line to instructions that optimization created without one: that of a user, or else of
+/// an operand, or else of their function. Such a line has column 1, not 0.
 void inferLines(llvm::Module &code);
 
-/// The lines of debug information that functions have: the index of their origins.
+/// The lines in the debug information of functions: the index of their origins.
 llvm::StringMap<uint32_t> linesOfFunctions(const llvm::Module &code);
 
-/// Records `code` and removes its debug information. Origins of an instruction are its line - 1, 0
-/// where it has none.
+/// Records `code` and removes its debug information. The origins of an instruction are its line -
+/// 1, or 0 without a line.
 StageRecord recordIr(llvm::Module &code);
 
-/// Records `text`, assembly with `.loc` directives, which are left out with all else that debug
-/// information adds. An instruction without a line, such as one that moves a register to the stack,
-/// has that of the next one of its function, else that of the one before.
+/// Records `text`, assembly with `.loc` directives, without its debug information. An instruction
+/// without a line, such as a register spill, has that of the next one of its function, or else of
+/// the previous one.
 StageRecord recordAssembly(llvm::StringRef text, const llvm::StringMap<uint32_t> &functions);
 
 } // namespace mica::explore

@@ -25,7 +25,7 @@ Expected<json::Object> parseManifestJson(StringRef text, StringRef path) {
   return inputError(path, "has a manifest that is not an object", "compile it again");
 }
 
-/// Values by their keys, on either side; a side without the key has null.
+/// Values by key, for both sides; null if a side does not have the key.
 class Pairs {
   struct Pair {
     json::Value a = nullptr, b = nullptr;
@@ -35,7 +35,7 @@ public:
   void setA(const std::string &key, json::Value value) { pairs[key].a = std::move(value); }
   void setB(const std::string &key, json::Value value) { pairs[key].b = std::move(value); }
 
-  /// Those that differ, as objects with the key called `name`.
+  /// The values that differ, as objects with the key under `name`.
   json::Array differences(StringRef name) const {
     json::Array found;
     for (const auto &[key, pair] : pairs)
@@ -48,7 +48,8 @@ private:
   std::map<std::string, Pair> pairs;
 };
 
-/// Calls `set` for each value below `value` that is no object, its key joined by dots.
+/// Calls `set` for each value nested in `value` that is not an object, with its keys joined by
+/// dots.
 static void flatten(const json::Value &value, const std::string &prefix,
                     function_ref<void(const std::string &, const json::Value &)> set) {
   const json::Object *object = value.getAsObject();
@@ -58,7 +59,7 @@ static void flatten(const json::Value &value, const std::string &prefix,
     flatten(inner, prefix.empty() ? key.str() : prefix + "." + key.str(), set);
 }
 
-/// Keys of manifests that are compared elsewhere.
+/// Manifest keys that are compared separately.
 static constexpr StringLiteral kElsewhere[] = {"kernels", "ops", "weight_bytes", "scratch", "cost"};
 
 template <typename Set> static void addConfig(const DiffSide &side, Set set) {
@@ -67,7 +68,7 @@ template <typename Set> static void addConfig(const DiffSide &side, Set set) {
       flatten(value, key.str(), set);
 }
 
-/// Instructions of each kernel, where they are known.
+/// The number of instructions of each kernel, if known.
 static StringMap<int64_t> instructionsOf(const Record &record) {
   StringMap<int64_t> counts;
   for (const StageRecord &stage : record.stages)
@@ -191,7 +192,7 @@ json::Object diffOf(const DiffSide &a, const DiffSide &b, ArrayRef<std::string> 
   return diff;
 }
 
-/// A value of a difference; what a side does not have is a dash.
+/// A value of a difference; a dash if a side does not have it.
 static std::string shown(const json::Value *value) {
   if (!value || value->kind() == json::Value::Null)
     return "-";
@@ -216,7 +217,7 @@ static void printSection(raw_ostream &out, const json::Object &diff, StringRef k
   for (const json::Value &each : *differences) {
     const json::Object &pair = *each.getAsObject();
     std::string a = shown(pair.get("a")), b = shown(pair.get("b"));
-    // Kernels of the same size with other places.
+    // Kernels of equal size that belong to other ops.
     if (a != b)
       out << formatv("  {0}: {1} -> {2}\n", *pair.getString(name), a, b);
     else

@@ -11,22 +11,22 @@
 
 namespace mica::explore {
 
-/// One of two that are compared: a compiled program, of which the manifest is known, or a model,
-/// whose compilation was recorded as well.
+/// One side of a comparison: a compiled program, with its manifest, or a model, whose compilation
+/// was recorded as well.
 struct DiffSide {
   std::string path;
   llvm::json::Object manifest;
   std::optional<Record> record;
 };
 
-/// A program's or a record's manifest.
+/// Parses the manifest of a program or a record.
 llvm::Expected<llvm::json::Object> parseManifestJson(llvm::StringRef text, llvm::StringRef path);
 
-/// What differs: `config`, `bytes`, `kernels`, and of two models `weights` and `stages`.
-/// Of those of `stages`, also the lines. `identical` says whether nothing differs.
+/// The differences: `config`, `bytes`, `kernels`, and for two models `weights` and `stages`, with
+/// the lines of those in `stages`. `identical` is true if there are none.
 llvm::json::Object diffOf(const DiffSide &a, const DiffSide &b, llvm::ArrayRef<std::string> stages);
 
-/// The same for people.
+/// The differences as text.
 std::string diffText(const llvm::json::Object &diff);
 
 } // namespace mica::explore

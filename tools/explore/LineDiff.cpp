@@ -41,8 +41,8 @@ struct Range {
 
 using Match = std::pair<size_t, size_t>;
 
-/// Pairs equal lines, in order: lines that occur once in both texts first (patience), and between
-/// those a longest common subsequence.
+/// Matches equal lines in order: first lines that occur once in both texts (patience), then the
+/// longest common subsequence between them.
 class Matcher {
 public:
   Matcher(ArrayRef<unsigned> a, ArrayRef<unsigned> b) : a(a), b(b) {}
@@ -73,7 +73,7 @@ public:
   }
 
 private:
-  /// Pairs what is equal at both ends.
+  /// Matches equal lines at both ends.
   void trim(Range &range) {
     while (range.sizeA() > 0 && range.sizeB() > 0 && a[range.beginA] == b[range.beginB])
       matches.emplace_back(range.beginA++, range.beginB++);
@@ -101,7 +101,7 @@ private:
     return longestAscending(once);
   }
 
-  /// Of pairs that ascend in `first`, the most that ascend in `second` as well.
+  /// The longest subsequence of pairs, sorted by `first`, in which `second` is ascending too.
   static std::vector<Match> longestAscending(ArrayRef<Match> pairs) {
     std::vector<size_t> tails, before(pairs.size());
     for (size_t i = 0; i < pairs.size(); ++i) {
@@ -122,7 +122,7 @@ private:
     return chosen;
   }
 
-  /// A longest common subsequence, by a table; ranges too large for one have changed as a whole.
+  /// Computes the longest common subsequence by a table; ranges too large for one are not matched.
   void matchAll(const Range &range) {
     constexpr size_t kMaxCells = size_t(1) << 22;
     size_t n = range.sizeA(), m = range.sizeB();
@@ -159,13 +159,13 @@ static SmallVector<StringRef> linesOf(StringRef text) {
 
 namespace {
 
-/// Collects what differs into hunks; changes with few equal lines between them are one hunk.
+/// Collects differences into hunks; changes with few equal lines between them are one hunk.
 class HunkWriter {
 public:
   HunkWriter(ArrayRef<StringRef> a, ArrayRef<StringRef> b, size_t context)
       : a(a), b(b), context(context) {}
 
-  /// Lines [beginA, endA) of one text have become [beginB, endB) of the other.
+  /// Lines [beginA, endA) of one text were replaced by [beginB, endB) of the other.
   void change(size_t beginA, size_t endA, size_t beginB, size_t endB) {
     if (hunks.empty() || beginA > nextA + 2 * context) {
       finish();

@@ -9,10 +9,10 @@
 
 namespace mica::explore {
 
-/// A run of lines that differ, with those around it.
+/// A run of lines that differ, with context.
 struct Hunk {
-  size_t beginA, beginB;          ///< its first line in either text, counted from 1
-  size_t countA = 0, countB = 0;  ///< its lines in either text
+  size_t beginA, beginB;          ///< its first line in each text, from 1
+  size_t countA = 0, countB = 0;  ///< its number of lines in each text
   std::vector<std::string> lines; ///< " both", "-only in a", "+only in b"
 };
 
@@ -21,9 +21,9 @@ struct LineDiff {
   std::vector<Hunk> hunks;
 };
 
-/// Compares texts of a stage line by line. The numbers of values (`%12`), of aliases (`#map3`) and
-/// of labels (`.LBB0_7`) are ignored: one more op changes those of all that follow. Each hunk has
-/// up to `context` lines that are the same before and after its changes.
+/// Compares texts of a stage line by line, ignoring the numbers of values (`%12`), aliases
+/// (`#map3`) and labels (`.LBB0_7`), which change with every op added before them. Each hunk has up
+/// to `context` equal lines before and after its changes.
 LineDiff diffLines(llvm::StringRef a, llvm::StringRef b, size_t context = 3);
 
 } // namespace mica::explore

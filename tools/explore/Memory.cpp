@@ -45,7 +45,7 @@ std::vector<WeightRecord> recordWeights(ModuleOp module) {
   return weights;
 }
 
-/// An index as a multiple of the call's rows and a rest; nothing where it is no such sum.
+/// An index as a multiple of the number of rows plus a constant; nothing if it has another form.
 struct Linear {
   int64_t rows = 0, rest = 0;
 };
@@ -91,8 +91,8 @@ static void collectUses(Value view, std::vector<Use> &uses) {
   }
 }
 
-/// The lives of the buffers that are behind one view: CSE has made one of the views of buffers that
-/// have the same type and place. A life begins with a write after the last one was read.
+/// The live ranges of the buffers that share a view: CSE merges views of buffers with the same type
+/// and offset. A live range begins with a write after the previous buffer was last read.
 static std::vector<std::pair<uint32_t, uint32_t>> livesOf(Value view) {
   std::vector<Use> uses;
   collectUses(view, uses);
@@ -112,7 +112,7 @@ static std::vector<std::pair<uint32_t, uint32_t>> livesOf(Value view) {
   return lives;
 }
 
-/// The scratch memory of a function that has some.
+/// The scratch memory of a function; null if it has none.
 static Value scratchOf(func::FuncOp function) {
   if (cpu::isEntry(function))
     return EntrySignature(function).argument(EntryRole::Scratch);
@@ -123,8 +123,8 @@ static Value scratchOf(func::FuncOp function) {
 
 namespace {
 
-/// What is in the memory that a value views: entry functions take weights and caches, and hand
-/// views of them on to the layers.
+/// The contents of the memory that a value is a view of: entry functions take weights and caches,
+/// and pass views of them to the layers.
 class Contents {
 public:
   explicit Contents(ModuleOp module) : symbols(module) {
@@ -171,7 +171,7 @@ private:
 
 } // namespace
 
-/// The lane of `memory`, unless nothing uses it.
+/// Adds a lane for `memory`, unless it is not used.
 static void addLane(std::vector<LaneRecord> &lanes, Value memory, EntryRole role) {
   LaneRecord lane{placesOf(memory.getLoc()), role == EntryRole::Cache, 0, {}};
   auto type = cast<MemRefType>(memory.getType());
@@ -219,7 +219,7 @@ std::vector<FunctionMemory> recordMemory(ModuleOp module) {
     function.walk([&](memref::ViewOp view) {
       MemRefType type = view.getType();
       std::optional<Linear> offset = linearOf(view.getByteShift());
-      // Views of bytes are what is left for functions that are called.
+      // Views of bytes are the remaining memory, which is passed to called functions.
       if (view.getSource() != scratch || !offset || type.getElementType().isInteger(8))
         return;
       int64_t size = (type.getElementTypeBitWidth() + 7) / 8;

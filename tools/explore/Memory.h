@@ -8,11 +8,11 @@
 
 namespace mica::explore {
 
-/// The weights of a module at stage `kernels`, by their offsets. Its ops have numbers.
+/// The weights of a module at stage `kernels`, by offset. Ops must be numbered.
 std::vector<WeightRecord> recordWeights(mlir::ModuleOp module);
 
-/// The buffers in scratch memory of each function at stage `loops`, and when it uses weights and
-/// caches. Its ops have numbers.
+/// The buffers in scratch memory of each function at stage `loops`, and its uses of weights and
+/// caches. Ops must be numbered.
 std::vector<FunctionMemory> recordMemory(mlir::ModuleOp module);
 
 } // namespace mica::explore

@@ -18,7 +18,7 @@ using namespace llvm;
 
 namespace mica::explore {
 
-/// The version of the data, which page/data.js reads.
+/// The version of the data, checked by page/data.js.
 static constexpr int64_t kDataVersion = 1;
 
 template <typename Range, typename Get>
@@ -97,8 +97,7 @@ static void writeStage(json::OStream &out, const StageRecord &stage) {
   });
 }
 
-/// The part of `docs` below the heading that begins with `heading`, up to the next one of its
-/// level.
+/// The section of `docs` whose heading begins with `heading`, up to the next heading of its level.
 static StringRef sectionOf(StringRef docs, const std::string &heading) {
   size_t begin = docs.find("\n" + heading);
   if (begin == StringRef::npos)
@@ -175,7 +174,7 @@ static void writeMemory(json::OStream &out, const Record &record) {
   });
 }
 
-/// What the documentation says of the ops that occur.
+/// Writes the documentation of the ops that occur.
 static void writeDocs(json::OStream &out, const Record &record) {
   std::set<std::string> kinds;
   for (const StageRecord &stage : record.stages)
@@ -232,7 +231,7 @@ Expected<std::string> makePage(StringRef title, StringRef data) {
     size_t at = page.find(mark);
     page.replace(at, mark.size(), text);
   };
-  // The title last: it is text of the model, which may look like a mark.
+  // The title is inserted last: it comes from the model and may contain a placeholder.
   put("<!--style-->", ("<style>" + kPageStyle + "</style>").str());
   put("<!--script-->", ("<script>" + kPageScript + "</script>").str());
   put("<!--data-->",

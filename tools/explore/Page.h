@@ -8,10 +8,10 @@
 
 namespace mica::explore {
 
-/// What the page shows, as JSON: docs/explore.md describes it. `profile` may be null.
+/// The data of the page as JSON, described by docs/explore.md. `profile` may be null.
 std::string pageData(const Record &record, const llvm::json::Value &profile);
 
-/// A page that needs no network: the files of page/, and `data`, compressed.
+/// A page that needs no network access: the files of page/, and `data`, compressed.
 llvm::Expected<std::string> makePage(llvm::StringRef title, llvm::StringRef data);
 
 } // namespace mica::explore

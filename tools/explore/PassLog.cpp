@@ -16,7 +16,7 @@ using namespace mlir;
 
 namespace mica::explore {
 
-/// Ops by their names.
+/// Numbers of ops by name.
 using Counts = std::map<std::string, int64_t>;
 
 static Counts countOps(Operation *root) {
@@ -28,7 +28,7 @@ static Counts countOps(Operation *root) {
   return named;
 }
 
-/// Of all ops with their operands and attributes: another number where anything has changed.
+/// A hash of all ops with operands and attributes, which changes if anything changes.
 static size_t fingerprint(Operation *root) {
   llvm::hash_code hash = 0;
   root->walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -78,8 +78,8 @@ struct PassLog::State {
   llvm::DenseMap<Pass *, size_t> known;
   std::vector<Running> running;
 
-  /// Counts the pattern if it changes anything of the function that it is applied in. Only of
-  /// Mica's own passes: MLIR's apply many, each of which makes one op of another dialect of one.
+  /// Counts the pattern if it changes its function. Only patterns of Mica's passes: MLIR's apply
+  /// many that convert one op to another dialect.
   void apply(llvm::function_ref<void()> run, const ApplyPatternAction &action) {
     std::string text;
     llvm::raw_string_ostream stream(text);
@@ -166,7 +166,7 @@ PassLog::PassLog(MLIRContext &context) : context(context), state(std::make_share
 PassLog::~PassLog() { context.registerActionHandler(nullptr); }
 
 void PassLog::watch(PassManager &passes, int to) {
-  // Another pipeline's passes may be where those of the last one were.
+  // Passes of another pipeline may have the addresses of earlier ones.
   state->known.clear();
   passes.addInstrumentation(std::make_unique<Instrumentation>(state, to));
 }

@@ -11,13 +11,13 @@
 
 namespace mica::explore {
 
-/// Records the passes of a context, which must run without threads, and the patterns that they
-/// apply. The context must be used no longer than this object.
+/// Records the passes of a context, which must not be multithreaded, and the patterns that they
+/// apply. Must outlive the use of the context.
 class PassLog {
 public:
   explicit PassLog(mlir::MLIRContext &context);
   ~PassLog();
-  /// Records what `passes` do, which lead to the stage `to`.
+  /// Records the passes in `passes`, which produce stage `to`.
   void watch(mlir::PassManager &passes, int to);
   std::vector<PassRecord> take();
 

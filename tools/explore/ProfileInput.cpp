@@ -11,10 +11,9 @@ using namespace llvm;
 
 namespace mica::explore {
 
-static constexpr StringLiteral kHint =
-    "write one by `PROGRAM bench --profile-json FILE` and give that";
+static constexpr StringLiteral kHint = "create one with `PROGRAM bench --profile-json FILE`";
 
-/// What is wrong with a test; empty where nothing is.
+/// Describes the problem of a test; empty if there is none.
 static std::string wrongTest(const json::Value &value) {
   const json::Object *test = value.getAsObject();
   if (!test || !test->getString("test") || !test->getNumber("seconds") ||
@@ -43,7 +42,7 @@ Expected<json::Value> readProfile(StringRef path, uint64_t codeHash) {
   ErrorOr<std::unique_ptr<MemoryBuffer>> file = MemoryBuffer::getFile(path);
   if (!file)
     return inputError(path, "cannot be read (" + file.getError().message() + ")",
-                      "give a file of `PROGRAM bench --profile-json`");
+                      "pass a file written by `PROGRAM bench --profile-json`");
   Expected<json::Value> parsed = json::parse((*file)->getBuffer());
   if (!parsed) {
     consumeError(parsed.takeError());
@@ -57,7 +56,7 @@ Expected<json::Value> readProfile(StringRef path, uint64_t codeHash) {
     return inputError(path,
                       "is a profile of version " + Twine(*version) + ", expected " +
                           Twine(rt::kProfileVersion),
-                      "write it again by a program of this version");
+                      "create it again with a program of this version");
   const json::Object *program = profile->getObject("program");
   std::optional<StringRef> code = program ? program->getString("code") : std::nullopt;
   const json::Array *tests = profile->getArray("tests");
@@ -70,7 +69,7 @@ Expected<json::Value> readProfile(StringRef path, uint64_t codeHash) {
                       "is a profile of another program (model " + model + ", weights " + weights +
                           ", code " + code->str() + " instead of " + rt::codeHashText(codeHash) +
                           ")",
-                      "give the model and the options of `mica compile` that it was compiled with");
+                      "pass the model and the options with which that program was compiled");
   }
   for (const json::Value &test : *tests)
     if (std::string wrong = wrongTest(test); !wrong.empty())

@@ -8,8 +8,8 @@
 
 namespace mica::explore {
 
-/// A file of `PROGRAM bench --profile-json`, checked. Errors name it, also where it is of a program
-/// with other code than that of `codeHash`.
+/// Reads and checks a file written by `PROGRAM bench --profile-json`. Errors name the file; one of
+/// them is a program with other code than that of `codeHash`.
 llvm::Expected<llvm::json::Value> readProfile(llvm::StringRef path, uint64_t codeHash);
 
 } // namespace mica::explore

@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace mica::explore {
 
-/// What tells numbers from the metadata of others.
+/// Distinguishes numbers from other metadata.
 static constexpr StringLiteral kFile = "mica-explore";
 
 static std::optional<uint32_t> numberOf(Location location) {

@@ -1,8 +1,8 @@
 //===- Provenance.h - which ops an op was made of ---------------*- C++ -*-===//
 //
-// Each op of a stage gets a location with its number around its own. Passes carry locations over to
-// what they make of an op and fuse those of several ops, so that at the next stage the numbers in
-// an op's location are its origins.
+// At each stage, the location of each op is wrapped in one with its number. Passes propagate
+// locations to the ops they create and fuse those of several ops, so that at the next stage the
+// numbers in an op's location are its origins.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,19 +17,19 @@
 
 namespace mica::explore {
 
-/// `location` without numbers, in one with the number `op`.
+/// Wraps `location` in one with the number `op`, and removes numbers within it.
 mlir::Location numbered(mlir::Location location, uint32_t op);
 
-/// `location` as it was before `numbered`, at any depth.
+/// Removes the wrappers added by `numbered`, at any depth.
 mlir::Location withoutNumbers(mlir::Location location);
 
 /// The numbers in `location`.
 Origins originsOf(mlir::Location location);
 
-/// The modules of the model that `location` names, separated by spaces.
+/// The modules of the model named by `location`, separated by spaces.
 std::string placesOf(mlir::Location location);
 
-/// Sets of origins, each once, in the order in which they come; the empty set is the first.
+/// Unique sets of origins in order of insertion; the first one is the empty set.
 class OriginTable {
 public:
   OriginTable() { indexOf({}); }

@@ -10,7 +10,7 @@ struct Reason {
   StringLiteral pattern, text;
 };
 
-/// Made by reasons.py of the sources.
+/// Generated from the sources by reasons.py.
 static constexpr Reason kReasons[] = {
 #include "Reasons.inc"
 };

@@ -6,8 +6,8 @@
 
 namespace mica::explore {
 
-/// "add(r, product(...)) => product(...) residual(r)", the comment of the pattern of that name;
-/// empty where it has none with an arrow. Arguments of templates are ignored.
+/// The comment of the pattern with that name, such as "add(r, product(...)) => product(...)
+/// residual(r)"; empty if it has none with an arrow. Template arguments are ignored.
 llvm::StringRef reasonOf(llvm::StringRef pattern);
 
 } // namespace mica::explore

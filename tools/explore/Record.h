@@ -11,35 +11,35 @@
 
 namespace mica::explore {
 
-/// Indices of ops of an earlier stage, ascending, each once.
+/// Indices of ops of an earlier stage, ascending and unique.
 using Origins = std::vector<uint32_t>;
 
 /// An op of a stage, or an instruction.
 struct OpRecord {
-  uint32_t line;           ///< in the stage's text, counted from 1; 0: none
+  uint32_t line;           ///< in the stage's text, from 1; 0: none
   uint32_t kind;           ///< index into StageRecord::kinds
   uint32_t origins;        ///< index into StageRecord::origins
-  int32_t parent;          ///< the op that it is in; -1: none
-  bool isInferred = false; ///< origins are those of an instruction nearby
+  int32_t parent;          ///< index of the enclosing op; -1: none
+  bool isInferred = false; ///< origins are those of a nearby instruction
 };
 
-/// A value that an op takes.
+/// An operand of an op.
 struct OperandRecord {
-  int32_t from;    ///< the op that makes it; -2 - N: argument N of the function
-  uint32_t result; ///< which of the results of `from`
+  int32_t from;    ///< index of the defining op; -2 - N: argument N of the function
+  uint32_t result; ///< index among the results of `from`
   uint32_t type;   ///< index into StageRecord::types
 };
 
 /// A type of values.
 struct TypeRecord {
   std::string text;
-  std::string shape;  ///< "T×256"; empty where it has none
+  std::string shape;  ///< "T×256"; empty: not shaped
   std::string format; ///< "bf16"
   int64_t bytes = 0;  ///< 0: unknown
-  std::string per;    ///< what has that many bytes: "row", "position", "sequence"; empty: the whole
+  std::string per; ///< the unit to which `bytes` applies: "row", "position", "sequence"; empty: all
 };
 
-/// An attribute of an op, printed.
+/// An attribute of an op, as text.
 struct AttributeRecord {
   std::string name, value;
 };
@@ -47,31 +47,31 @@ struct AttributeRecord {
 struct StageRecord {
   std::string name, help;
   std::string text;
-  int from = -1;                   ///< the stage that origins are ops of; -1: none
+  int from = -1;                   ///< the stage to which origins refer; -1: none
   std::vector<std::string> kinds;  ///< "mica.linear", "vfmadd231ps"
   std::vector<OpRecord> ops;       ///< in the order of the text
-  std::vector<Origins> origins;    ///< each once; the first is empty
-  std::vector<std::string> places; ///< of each op: its modules of the model, separated by spaces
-  /// Up to stage `kernels`, of each op the values that it takes.
+  std::vector<Origins> origins;    ///< unique; the first one is empty
+  std::vector<std::string> places; ///< per op: its modules of the model, separated by spaces
+  /// Operands per op, up to stage `kernels`.
   std::vector<std::vector<OperandRecord>> operands;
-  std::vector<TypeRecord> types; ///< of values, each once
-  /// Up to stage `kernels`, of each op.
+  std::vector<TypeRecord> types; ///< of values, unique
+  /// Attributes per op, up to stage `kernels`.
   std::vector<std::vector<AttributeRecord>> attributes;
 };
 
-/// How often a pass has applied a pattern.
+/// The number of times that a pass has applied a pattern.
 struct PatternRecord {
   std::string name;
   uint64_t count = 0;
 };
 
-/// A pass, over all functions that it ran on.
+/// A pass, summed over the functions that it ran on.
 struct PassRecord {
   std::string name, argument, summary;
-  int to; ///< the stage that it leads to
+  int to; ///< the stage that it produces
   double seconds = 0;
   bool changed = false;
-  /// Ops before and after, of those kinds whose number has changed.
+  /// Numbers of ops before and after, for names whose number has changed.
   std::map<std::string, std::pair<int64_t, int64_t>> ops;
   int64_t before = 0, after = 0;
   std::vector<PatternRecord> patterns;
@@ -80,12 +80,12 @@ struct PassRecord {
 /// A buffer of scratch memory.
 struct BufferRecord {
   uint32_t op;          ///< of stage `loops`
-  int64_t offset, size; ///< in bytes, per row where `perRow`
+  int64_t offset, size; ///< in bytes, per row if `perRow`
   bool perRow;
-  uint32_t first, last; ///< ops of stage `loops` between which it is alive
+  uint32_t first, last; ///< ops of stage `loops` that begin and end its live range
 };
 
-/// When a function reads and writes a weight or a cache.
+/// Reads and writes of a weight or a cache by a function.
 struct LaneRecord {
   struct Use {
     uint32_t op; ///< of stage `loops`
@@ -104,13 +104,13 @@ struct FunctionMemory {
   std::vector<LaneRecord> lanes;
 };
 
-/// A weight as it is in memory.
+/// A weight in memory.
 struct WeightRecord {
   std::string name, type;
   std::string format; ///< "bf16"
   uint32_t op;        ///< of stage `kernels`
   int64_t offset, bytes;
-  double bytesPerToken; ///< that decoding one token reads
+  double bytesPerToken; ///< read to decode one token
 };
 
 struct Record {

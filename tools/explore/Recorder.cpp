@@ -24,7 +24,7 @@ namespace mica::explore {
 
 namespace {
 
-/// The numbers of kinds of ops.
+/// Assigns numbers to kinds of ops.
 class Kinds {
 public:
   uint32_t indexOf(StringRef kind) {
@@ -41,7 +41,7 @@ private:
 
 } // namespace
 
-/// Where a value comes from: through loops, which pass on what they are given.
+/// The source of a value, looking through loop-carried values.
 static Value sourceOf(Value value) {
   while (true) {
     auto result = dyn_cast<OpResult>(value);
@@ -63,7 +63,7 @@ static Value sourceOf(Value value) {
   }
 }
 
-/// What each op takes and its attributes, for the page's graph and panel.
+/// Records operands and attributes for the page's graph and panel.
 static void recordOperands(StageRecord &made, ModuleOp module,
                            const llvm::DenseMap<Operation *, int32_t> &numbers) {
   llvm::DenseMap<Type, uint32_t> types;
@@ -92,7 +92,7 @@ static void recordOperands(StageRecord &made, ModuleOp module,
   });
 }
 
-/// Kernels are made for the first op that launches them, and belong to all that do.
+/// Kernels are created for the first op that launches them, but originate from all ops that do.
 static llvm::StringMap<Origins> originsOfKernels(ModuleOp module) {
   llvm::StringMap<Origins> kernels;
   module.walk([&](exec::LaunchOp launch) {
@@ -191,8 +191,9 @@ Error Recorder::numberCode(ModuleOp module) {
   });
   PassManager scopes(module.getContext());
   scopes.addPass(LLVM::createDIScopeForLLVMFuncOpPass());
+  // No test: the pass only adds attributes, and does not fail.
   if (failed(scopes.run(module)))
-    return llvm::createStringError("stage llvm cannot be given lines");
+    return llvm::createStringError("cannot add debug locations to stage llvm");
   return Error::success();
 }
 

@@ -8,9 +8,9 @@
 
 namespace mica::explore {
 
-/// Records a compilation to stage `obj` without changing what it makes: locations get numbers
-/// (Provenance.h), and LLVM keeps them as lines of debug information, which is removed before the
-/// object is made.
+/// Records a compilation to stage `obj` without changing its result: locations get numbers
+/// (Provenance.h), which LLVM keeps as lines of debug information; it is removed before the object
+/// is written.
 class Recorder final : public cpu::CompileObserver {
 public:
   explicit Recorder(mlir::MLIRContext &context) : passes(context) {}
@@ -24,12 +24,12 @@ public:
 
 private:
   void recordStage(Stage stage, mlir::ModuleOp module);
-  /// Numbers of ops of stage `loops` become lines of debug information.
+  /// Converts numbers of ops of stage `loops` to lines of debug information.
   llvm::Error numberCode(mlir::ModuleOp module);
 
   Record record;
   PassLog passes;
-  OriginTable lines; ///< of instructions: line N has the origins N - 1
+  OriginTable lines; ///< of instructions: line N has origins N - 1
 };
 
 } // namespace mica::explore

@@ -8,7 +8,7 @@ using namespace mlir;
 
 namespace mica::explore {
 
-/// "T×256": extents that are not known are rows.
+/// "T×256": dynamic extents are rows.
 static std::string extentsText(ArrayRef<int64_t> shape) {
   std::string text;
   for (int64_t extent : shape)

@@ -9,14 +9,14 @@
 
 namespace mica::explore {
 
-/// What the printer says.
+/// The printed form of a type or an attribute.
 template <typename Printed> std::string textOf(const Printed &printed) {
   std::string text;
   llvm::raw_string_ostream(text) << printed;
   return text;
 }
 
-/// Shape, format and bytes of values of a tensor or of a state.
+/// Shape, format and bytes of a tensor or a state.
 TypeRecord recordType(mlir::Type type);
 
 } // namespace mica::explore

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Takes what the comments of patterns say, `a => b`, out of C++ files.
+"""Extracts the comments `a => b` of patterns from C++ files.
 
     reasons.py OUTPUT FILE...
 
-Writes a line `{"NAME", "a => b"},` for each struct or class whose comment has an arrow.
+Writes a line `{"NAME", "a => b"},` for each struct or class whose comment contains an arrow.
 """
 
 import json

@@ -21,7 +21,7 @@ using namespace llvm;
 namespace mica::hub {
 namespace {
 
-/// The hash by which the hub knows a file: SHA-256 or, of small files, git's of a blob.
+/// The hash that identifies a file on the hub: SHA-256, or git's blob hash of small files.
 class FileHash {
 public:
   explicit FileHash(const RemoteFile &file) : file(file) { reset(); }
@@ -38,7 +38,7 @@ public:
     else
       sha1.update(bytes);
   }
-  /// In hexadecimal.
+  /// Hexadecimal.
   std::string digest() {
     return file.isLfs() ? toHex(sha256.final(), /*LowerCase=*/true)
                         : toHex(sha1.final(), /*LowerCase=*/true);
@@ -50,8 +50,7 @@ private:
   SHA1 sha1;
 };
 
-/// BLOB.incomplete while it grows. It is not one of the temporary files that signals remove: what
-/// is here need not be fetched again.
+/// BLOB.incomplete while it grows. It is not removed by signals, so that a download can be resumed.
 class UnfinishedBlob {
 public:
   UnfinishedBlob(const RemoteFile &file, std::string blob)
@@ -63,7 +62,7 @@ public:
   UnfinishedBlob(const UnfinishedBlob &) = delete;
   UnfinishedBlob &operator=(const UnfinishedBlob &) = delete;
 
-  /// Takes over what is there of the file.
+  /// Opens the file and resumes from its content.
   Error open(OnProgress progress);
   Error append(ArrayRef<uint8_t> bytes);
   Error startOver();
@@ -76,7 +75,7 @@ public:
 private:
   Error failed() const {
     return createStringError(path + ": " +
-                             rt::cannotBeWritten(errno, "set HF_HOME to a folder with room"));
+                             rt::cannotBeWritten(errno, "set HF_HOME to a folder with free space"));
   }
 
   const RemoteFile &file;
@@ -129,7 +128,8 @@ Error UnfinishedBlob::startOver() {
 }
 
 Error UnfinishedBlob::commit() {
-  // A blob is trusted by its size later: its bytes have to be on the disk before it has its name.
+  // Later runs trust a blob of the right size, so its bytes must be on disk before it gets its
+  // name.
   bool isSynced = ::fsync(descriptor) == 0;
   bool isClosed = ::close(std::exchange(descriptor, -1)) == 0;
   return isSynced && isClosed && std::rename(path.c_str(), blob.c_str()) == 0 ? Error::success()
@@ -147,8 +147,7 @@ static Error contradicts(const RemoteFile &file, const Twine &what) {
   return inputError(file.path, what, "try again, or check HF_ENDPOINT");
 }
 
-/// Whether the response is about the file of the listing and, where bytes are there already, goes
-/// on after them.
+/// Whether the response is for the listed file and, if there are bytes already, continues them.
 static Error checkHead(const HttpHead &head, const RemoteFile &file, UnfinishedBlob &blob) {
   StringRef etag = head.header("x-linked-etag");
   etag.consume_front("W/");
@@ -169,7 +168,7 @@ static Error checkHead(const HttpHead &head, const RemoteFile &file, UnfinishedB
   return Error::success();
 }
 
-/// One request for the bytes that are missing.
+/// Sends a request for the missing bytes.
 static Error fetch(HttpClient &http, const std::string &url, const RemoteFile &file,
                    UnfinishedBlob &blob, OnProgress progress, OnRefusal refusal) {
   auto onHead = [&](const HttpHead &head) { return checkHead(head, file, blob); };
@@ -184,7 +183,7 @@ static Error fetch(HttpClient &http, const std::string &url, const RemoteFile &f
   Expected<HttpHead> head = http.get(url, blob.size(), onHead, onBytes);
   if (!head)
     return head.takeError();
-  // No such range: what was taken over is not the beginning of this file.
+  // The range is invalid: the existing bytes are not the beginning of this file.
   if (head->status == 416 && blob.size() > 0) {
     if (Error error = blob.startOver())
       return error;
@@ -199,7 +198,8 @@ static Error fetch(HttpClient &http, const std::string &url, const RemoteFile &f
 
 Error download(HttpClient &http, const std::string &url, const RemoteFile &file,
                const std::string &blob, OnProgress progress, OnRefusal refusal) {
-  // What another process left may be damaged, which shows at the end only; then all is fetched.
+  // Bytes left by another process may be damaged, which the hash shows at the end; then all bytes
+  // are downloaded again.
   for (bool isResumed = true; isResumed;) {
     UnfinishedBlob unfinished(file, blob);
     if (Error error = unfinished.open(progress))

@@ -11,15 +11,15 @@ namespace mica::hub {
 /// far.
 using OnProgress = llvm::function_ref<void(llvm::StringRef what, uint64_t bytes)>;
 
-/// The error for a response without the file, such as 404.
+/// Creates the error for a response without the file, such as 404.
 using OnRefusal = llvm::function_ref<llvm::Error(const HttpHead &head)>;
 
-/// Whether `blob` is there in the size of `file`.
+/// Whether `blob` exists with the size of `file`.
 bool isPresent(const std::string &blob, const RemoteFile &file);
 
-/// Reads `url` into `blob`, which appears only when its size and hash are those of `file`. Bytes
-/// are collected in BLOB.incomplete, as huggingface_hub does: what an interrupted download has left
-/// there is taken over. The caller holds the blob's lock. Errors name the file.
+/// Downloads `url` to `blob`, which appears only when its size and hash are those of `file`. Bytes
+/// are collected in BLOB.incomplete, as in huggingface_hub; an interrupted download is resumed. The
+/// caller must hold the blob's lock. Errors name the file.
 llvm::Error download(HttpClient &http, const std::string &url, const RemoteFile &file,
                      const std::string &blob, OnProgress progress, OnRefusal refusal);
 

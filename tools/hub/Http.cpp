@@ -26,7 +26,7 @@ struct HttpClient::Curl {
   char message[CURL_ERROR_SIZE] = {};
 };
 
-/// What libcurl's callbacks work on.
+/// The state of a request, used by libcurl's callbacks.
 struct HttpClient::Transfer {
   HttpHead head = {};
   size_t headerBytes = 0;
@@ -59,7 +59,7 @@ bool HttpClient::Transfer::addHeader(StringRef line) {
     return false;
   line = line.rtrim("\r\n");
   if (line.starts_with("HTTP/")) {
-    // A further response, after an interim one.
+    // Another response, after an interim one.
     head = {};
     if (line.split(' ').second.take_front(3).getAsInteger(10, head.status))
       head.status = 0;
@@ -72,7 +72,7 @@ bool HttpClient::Transfer::addHeader(StringRef line) {
 }
 
 bool HttpClient::Transfer::addBytes(ArrayRef<uint8_t> bytes) {
-  // What is said beside an error is not read; ending the transfer costs the connection only.
+  // The body of an error response is not read; aborting the transfer only costs the connection.
   if (!succeeds())
     return false;
   if (!beginBody())
@@ -102,7 +102,7 @@ HttpClient::~HttpClient() {
   curl_global_cleanup();
 }
 
-/// Scheme, host and port of a URL; empty where it has none.
+/// Scheme, host and port of a URL; empty if it is not one.
 static std::string originOf(const std::string &url) {
   CURLU *parts = curl_url();
   scope_exit cleanup([&] { curl_url_cleanup(parts); });
@@ -119,7 +119,7 @@ static std::string originOf(const std::string &url) {
   return origin;
 }
 
-/// Whether libcurl's error may be gone the next time.
+/// Whether a retry may succeed after this error of libcurl.
 static bool isTransient(CURLcode code) {
   return is_contained({CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_OPERATION_TIMEDOUT,
                        CURLE_PARTIAL_FILE, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING,
@@ -127,10 +127,10 @@ static bool isTransient(CURLcode code) {
                       code);
 }
 
-/// Whether the response asks to come again.
+/// Whether the status requests a retry.
 static bool isTransient(long status) { return status == 408 || status == 429 || status >= 500; }
 
-/// The seconds of a Retry-After header; a date is not read.
+/// The seconds in a Retry-After header; dates are not supported.
 static unsigned retryAfter(const HttpHead &head) {
   unsigned seconds = 0;
   return head.header("retry-after").getAsInteger(10, seconds) ? 0 : seconds;
@@ -142,7 +142,7 @@ Expected<HttpHead> HttpClient::request(const std::string &url, uint64_t from, On
   // No test: libcurl only fails without memory.
   if (!handle)
     return inputError(url, "libcurl cannot be started", "free memory");
-  curl_easy_reset(handle); // connections stay
+  curl_easy_reset(handle); // keeps connections open
   Transfer transfer{.onHead = onHead, .onBytes = onBytes};
   std::string range = std::to_string(from) + "-", bearer = "Authorization: Bearer " + token;
   curl_slist *headers = nullptr;
@@ -173,7 +173,7 @@ Expected<HttpHead> HttpClient::request(const std::string &url, uint64_t from, On
     return std::move(transfer.error);
   bool isAnswered = transfer.head.status > 0;
   hasAnswered |= isAnswered;
-  // Queries hold signatures.
+  // Queries may contain signatures.
   std::string place = StringRef(url).split('?').first.str();
   if (isAnswered && isTransient(transfer.head.status))
     return make_error<TransientError>(place + " answers with status " +
@@ -239,7 +239,7 @@ Error HttpClient::retry(function_ref<Error()> attempt, function_ref<uint64_t()> 
       return createStringError(reason + "; try again " +
                                (wait > 0 ? "in " + std::to_string(wait) + " seconds" : "later"));
     waiting(reason);
-    // 0.25, 0.5, 1 and 2 seconds, unless the server knows better.
+    // 0.25, 0.5, 1 and 2 seconds, unless the server requests another time.
     auto pause = std::chrono::milliseconds(125 << failures);
     std::this_thread::sleep_for(
         std::max<std::chrono::milliseconds>(pause, std::chrono::seconds(wait)));
@@ -262,7 +262,7 @@ StringRef nextPage(StringRef link) {
     auto [parameters, rest] = link.split('>').second.split('<');
     if (parameters.contains("rel=\"next\""))
       return target;
-    // The bracket that the split took.
+    // The bracket removed by the split.
     link = rest.empty() ? StringRef() : link.take_back(rest.size() + 1);
   }
   return {};

@@ -13,7 +13,7 @@
 
 namespace mica::hub {
 
-/// A failure after which the same may succeed: a connection that was cut, a server that is busy.
+/// A failure after which a retry may succeed: an interrupted connection, a busy server.
 class TransientError : public llvm::ErrorInfo<TransientError> {
 public:
   static char ID;
@@ -22,27 +22,27 @@ public:
   void log(llvm::raw_ostream &stream) const override { stream << message; }
   std::error_code convertToErrorCode() const override { return llvm::inconvertibleErrorCode(); }
 
-  std::string message;  ///< one line, without what to do
-  unsigned waitSeconds; ///< what the server asked for (Retry-After); 0: nothing
+  std::string message;  ///< one line, without hint
+  unsigned waitSeconds; ///< requested by the server (Retry-After); 0: not
 };
 
-/// How a response begins, after all redirects.
+/// The status and headers of a response, after all redirects.
 struct HttpHead {
   long status = 0;
-  llvm::StringMap<std::string> headers; ///< names in lower case; x-linked-* of redirects as well
+  llvm::StringMap<std::string> headers; ///< names in lower case; x-linked-* also of redirects
 
-  /// The header's value; empty where it is absent.
+  /// The header's value; empty if absent.
   llvm::StringRef header(llvm::StringRef name) const {
     auto found = headers.find(name);
     return found == headers.end() ? llvm::StringRef() : llvm::StringRef(found->second);
   }
 };
 
-/// Sends requests one after the other, over connections that stay open.
+/// Sends requests one after the other, over persistent connections.
 class HttpClient {
 public:
-  /// `token` is sent to the scheme, host and port of `endpoint` only. A transfer that stalls for
-  /// `stallSeconds` has failed.
+  /// `token` is only sent to the scheme, host and port of `endpoint`. A transfer that stalls for
+  /// `stallSeconds` fails.
   HttpClient(std::string endpoint, std::string token, unsigned stallSeconds);
   ~HttpClient();
   HttpClient(const HttpClient &) = delete;
@@ -51,16 +51,15 @@ public:
   using OnHead = llvm::function_ref<llvm::Error(const HttpHead &head)>;
   using OnBytes = llvm::function_ref<llvm::Error(llvm::ArrayRef<uint8_t> bytes)>;
 
-  /// Asks for the bytes of `url` from byte `from` on; follows redirects. Where it succeeds (2xx),
-  /// `onHead` and then, for each piece of the body, `onBytes` are called; their errors end the
-  /// transfer. Other responses are returned without their body, but those that may change with
-  /// time (408, 429, 5xx) are a TransientError, as is a connection that fails after the endpoint
-  /// has once answered.
+  /// Requests the bytes of `url` starting at byte `from`; follows redirects. On success (2xx),
+  /// calls `onHead` and then, for each piece of the body, `onBytes`; their errors end the transfer.
+  /// Other responses are returned without body, but those that may be temporary (408, 429, 5xx) are
+  /// a TransientError, as is a connection that fails after the endpoint has answered once.
   llvm::Expected<HttpHead> get(llvm::StringRef url, uint64_t from, OnHead onHead, OnBytes onBytes);
 
-  /// Calls `attempt` until it succeeds or fails with another error than TransientError. Waits
-  /// before each repetition, calling `waiting` with the reason; gives up after several in a row
-  /// between which `progress` did not grow, or when asked to wait for longer than minutes.
+  /// Calls `attempt` until it succeeds or fails with an error other than TransientError. Waits
+  /// before each retry, after calling `waiting` with the reason; gives up after several retries in
+  /// a row without growth of `progress`, or if the server requests a wait of more than minutes.
   static llvm::Error retry(llvm::function_ref<llvm::Error()> attempt,
                            llvm::function_ref<uint64_t()> progress,
                            llvm::function_ref<void(llvm::StringRef reason)> waiting);
@@ -77,10 +76,10 @@ private:
   bool hasAnswered = false;
 };
 
-/// `text` as a part of a URL's path: all but letters, digits, `-._~` and slashes is escaped.
+/// `text` escaped as part of a URL's path: all characters but letters, digits, `-._~` and slashes.
 std::string escapePath(llvm::StringRef text);
 
-/// The URL of the next page that a Link header names; empty: there is none.
+/// The URL of the next page in a Link header; empty if there is none.
 llvm::StringRef nextPage(llvm::StringRef link);
 
 } // namespace mica::hub

@@ -24,7 +24,7 @@ using namespace llvm;
 namespace mica::hub {
 
 static constexpr StringLiteral kModels = "models--", kUnfinished = ".incomplete";
-static constexpr StringLiteral kHint = "set HF_HOME to a folder with room";
+static constexpr StringLiteral kHint = "set HF_HOME to a folder with free space";
 
 static std::string in(const Twine &folder, const Twine &a, const Twine &b = "") {
   SmallString<256> path;
@@ -32,7 +32,7 @@ static std::string in(const Twine &folder, const Twine &a, const Twine &b = "") 
   return path.str().str();
 }
 
-/// The names in a folder, sorted; none where it is not there.
+/// The sorted names in a folder; none if it does not exist.
 static std::vector<std::string> namesIn(const std::string &folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -43,7 +43,7 @@ static std::vector<std::string> namesIn(const std::string &folder) {
   return names;
 }
 
-/// Where the link leads; empty: it is none.
+/// The target of a link; empty if `path` is not a link.
 static std::string linkTarget(const std::string &path) {
   std::array<char, 4096> target;
   ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
@@ -96,7 +96,7 @@ Error HubCache::link(const HubName &name, StringRef commit, StringRef file, Stri
     return Error::success();
   if (std::error_code error = sys::fs::create_directories(sys::path::parent_path(path)))
     return inputError(path, "cannot be created (" + error.message() + ")", kHint);
-  // Under a name of its own first: what is there is replaced at once.
+  // Created under a temporary name, so that an existing file is replaced atomically.
   std::string fresh = path + ".mica-link";
   ::unlink(fresh.c_str());
   if (::symlink(target.c_str(), fresh.c_str()) == 0 &&
@@ -105,7 +105,7 @@ Error HubCache::link(const HubName &name, StringRef commit, StringRef file, Stri
   return createStringError(path + ": " + rt::cannotBeWritten(errno, kHint));
 }
 
-/// The files that are present below snapshots/COMMIT in the folder of a model.
+/// The files present in snapshots/COMMIT in the folder of a model.
 static CachedSnapshot readSnapshot(const std::string &model, const std::string &commit) {
   CachedSnapshot snapshot;
   snapshot.commit = commit;
@@ -117,7 +117,7 @@ static CachedSnapshot readSnapshot(const std::string &model, const std::string &
        it.increment(error)) {
     std::string path = it->path();
     sys::fs::file_status status;
-    // Where a link leads nowhere, the file is not present.
+    // A file is not present if its link is dangling.
     if (sys::fs::status(path, status) || status.type() != sys::fs::file_type::regular_file)
       continue;
     std::string blob = sys::path::filename(linkTarget(path)).str();
@@ -148,7 +148,7 @@ std::optional<CachedModel> HubCache::readModel(StringRef folderName) const {
   auto [owner, name] = rest.split("--");
   Expected<HubName> parsed = parseHubName((owner + "/" + name).str());
   if (!parsed) {
-    // Another layout's name, or a repository without owner: none of Mica's.
+    // A name of another layout, or a repository without owner: not one of Mica's.
     consumeError(parsed.takeError());
     return std::nullopt;
   }
@@ -182,7 +182,7 @@ std::vector<CachedModel> HubCache::models() const {
   return models;
 }
 
-/// Whether one of the files makes text of ids.
+/// Whether one of the files is a tokenizer.
 static bool hasTokenizer(ArrayRef<std::string> files) {
   return any_of(files, [](StringRef file) {
     return is_contained({"tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt"}, file) ||
@@ -190,7 +190,7 @@ static bool hasTokenizer(ArrayRef<std::string> files) {
   });
 }
 
-/// Whether the shards that the selection's index names are among `paths`.
+/// Whether the shards named by the selection's index are among `paths`.
 static bool hasShards(ArrayRef<std::string> paths, const Selection &selection, StringRef folder) {
   Expected<std::vector<std::string>> shards = readShards(selection, folder);
   if (!shards) {
@@ -259,7 +259,7 @@ Expected<Removal> HubCache::findRemoval(const HubName &name) const {
   return removal;
 }
 
-/// Removes the folders below `folder`, and itself, that have become empty.
+/// Removes empty folders in `folder`, including itself.
 static void removeEmptyFolders(const std::string &folder) {
   for (const std::string &name : namesIn(folder))
     if (std::string path = in(folder, name);
@@ -277,7 +277,7 @@ Error HubCache::remove(const HubName &name, const Removal &removal) const {
     if (std::error_code error = sys::fs::remove(path))
       return inputError(path, "cannot be removed (" + error.message() + ")",
                         "check its permissions");
-  // Also refs, and links that lead nowhere.
+  // Includes refs and dangling links.
   if (removal.isWhole)
     // No test: as above.
     if (std::error_code error = sys::fs::remove_directories(model, /*IgnoreErrors=*/false))

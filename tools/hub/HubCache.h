@@ -13,38 +13,38 @@
 
 namespace mica::hub {
 
-/// A file of a snapshot: a link to a blob, or a file where a tool could not make links.
+/// A file of a snapshot: a link to a blob, or a file if a tool could not create links.
 struct CachedFile {
   std::string path;  ///< in the snapshot
-  std::string blob;  ///< the name among the blobs; empty: no link to one
+  std::string blob;  ///< name of the blob; empty: not a link to one
   uint64_t size = 0; ///< bytes
 };
 
 struct CachedSnapshot {
   std::string commit;
-  std::string path; ///< its folder
+  std::string path; ///< path of the folder
   bool isMain = false;
   std::vector<CachedFile> files;  ///< sorted by path
-  uint64_t size = 0;              ///< bytes; a blob counts once
-  llvm::sys::TimePoint<> lastUse; ///< when one of its blobs was read or written last
+  uint64_t size = 0;              ///< bytes; each blob counts once
+  llvm::sys::TimePoint<> lastUse; ///< last time that one of its blobs was read or written
 };
 
 struct CachedModel {
   std::string repository; ///< "OWNER/NAME"
   std::vector<CachedSnapshot> snapshots;
-  uint64_t unfinished = 0; ///< bytes of blobs whose download was interrupted
+  uint64_t unfinished = 0; ///< bytes of partially downloaded blobs
 };
 
-/// What `HubCache::remove` removes.
+/// What `HubCache::remove` deletes.
 struct Removal {
-  std::vector<std::string> files; ///< of snapshots, whole paths
-  std::vector<std::string> blobs; ///< whole paths: no other file needs them
+  std::vector<std::string> files; ///< full paths of files in snapshots
+  std::vector<std::string> blobs; ///< full paths of blobs that no other file needs
   uint64_t size = 0;              ///< bytes of both
-  bool isWhole = false;           ///< nothing of the model is left
+  bool isWhole = false;           ///< nothing of the model remains
 };
 
-/// A folder that holds, for each repository, `models--OWNER--NAME` with `blobs/HASH`,
-/// `snapshots/COMMIT/PATH`, which are links to blobs, and `refs/main`, a commit.
+/// A folder with a folder `models--OWNER--NAME` per repository, which contains `blobs/HASH`,
+/// `snapshots/COMMIT/PATH` (links to blobs), and `refs/main` (a commit).
 class HubCache {
 public:
   explicit HubCache(std::string folder) : folder(std::move(folder)) {}
@@ -53,29 +53,29 @@ public:
   std::string modelFolder(const HubName &name) const;
   std::string blob(const HubName &name, llvm::StringRef hash) const;
   std::string snapshot(const HubName &name, llvm::StringRef commit) const;
-  /// huggingface_hub locks it while it writes the blob of that hash; Mica, for a whole pull, the
-  /// one of "mica".
+  /// huggingface_hub locks this file while it writes the blob with that hash; Mica locks the one of
+  /// "mica" during a pull.
   std::string lockFile(const HubName &name, llvm::StringRef hash) const;
 
-  /// The commit of refs/main.
+  /// The commit in refs/main.
   std::optional<std::string> mainCommit(const HubName &name) const;
   llvm::Error setMainCommit(const HubName &name, llvm::StringRef commit) const;
-  /// Makes snapshots/COMMIT/`file` a link to the blob `hash`.
+  /// Links snapshots/COMMIT/`file` to the blob `hash`.
   llvm::Error link(const HubName &name, llvm::StringRef commit, llvm::StringRef file,
                    llvm::StringRef hash) const;
 
-  /// What MODEL is once all of it is present: the folder of the snapshot of refs/main, or a file in
-  /// it. Nothing where a file is missing. With `isOffline` a folder without tokenizer suffices, and
-  /// so does the only GGUF file here, which need not be the only one of the repository.
+  /// The path of the model if all of its files are present: the snapshot folder of refs/main, or a
+  /// file in it. Nothing if a file is missing. With `isOffline`, a folder without tokenizer
+  /// suffices, and so does the only GGUF file present, even if the repository has others.
   std::optional<std::string> find(const HubName &name, bool isOffline) const;
 
-  /// All models, sorted by name. Empty where the cache is not there.
+  /// All models, sorted by name. Empty if the cache does not exist.
   std::vector<CachedModel> models() const;
 
-  /// What would be removed for `name`: its selection in all snapshots or, without one, everything.
-  /// Fails where nothing of it is in the cache.
+  /// The files to remove for `name`: its selection in all snapshots or, without one, everything.
+  /// Error: nothing of it is in the cache.
   llvm::Expected<Removal> findRemoval(const HubName &name) const;
-  /// Removes it, and the folders that become empty. The caller holds the model's lock.
+  /// Removes the files, and folders that become empty. The caller must hold the model's lock.
   llvm::Error remove(const HubName &name, const Removal &removal) const;
 
 private:

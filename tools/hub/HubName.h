@@ -14,22 +14,22 @@ struct HubName {
   std::string owner, name;
   std::string selection; ///< a file of the repository or a quantization; empty: the model folder
 
-  /// "OWNER/NAME", as URLs have it.
+  /// "OWNER/NAME", as in URLs.
   std::string repository() const { return owner + "/" + name; }
-  /// As it was written.
+  /// The name as typed by the user.
   std::string text() const { return repository() + (selection.empty() ? "" : ":" + selection); }
 };
 
-/// Parses OWNER/NAME[:SELECTION]. Refuses what the hub accepts as no name, and selections that
-/// lead out of the repository.
+/// Parses OWNER/NAME[:SELECTION]. Rejects names that the hub does not allow, and selections outside
+/// of the repository.
 llvm::Expected<HubName> parseHubName(llvm::StringRef text);
 
-/// Whether `text`, of which nothing exists as a path, is meant as a name of the hub: not
-/// `folder/model.gguf` or `folder/model.mlir`.
+/// Whether `text`, which is not an existing path, is a name on the hub: not `folder/model.gguf` or
+/// `folder/model.mlir`.
 bool isHubName(llvm::StringRef text);
 
-/// Whether `path`, of a listing or a selection, is relative and stays inside its folder: without
-/// empty, `.` or `..` components, backslashes and control characters.
+/// Whether `path`, from a listing or a selection, is relative and within its folder: without empty,
+/// `.` or `..` components, backslashes and control characters.
 bool isSafePath(llvm::StringRef path);
 
 } // namespace mica::hub

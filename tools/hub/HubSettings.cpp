@@ -17,7 +17,7 @@ using namespace llvm;
 
 namespace mica::hub {
 
-/// The first of the variables that is set to something; empty where none is.
+/// The first of the variables that is set and not empty; empty if there is none.
 static StringRef variable(std::initializer_list<const char *> names) {
   for (const char *name : names)
     if (const char *value = std::getenv(name); value && *value)
@@ -49,7 +49,7 @@ static Expected<std::string> homeOfHub() {
   return in(home, ".cache/huggingface");
 }
 
-/// The token, which becomes a line of a request: nothing in it may end the line.
+/// The token, which is sent as a header: it must not contain a newline.
 static Expected<std::string> findToken(StringRef home) {
   std::string source = "HF_TOKEN", text = variable({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}).str();
   if (text.empty()) {

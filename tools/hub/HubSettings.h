@@ -9,13 +9,14 @@
 namespace mica::hub {
 
 struct HubSettings {
-  std::string endpoint;    ///< HF_ENDPOINT, without a slash at its end
-  std::string token;       ///< HF_TOKEN or the file that huggingface_hub keeps; may be empty
+  std::string endpoint;    ///< HF_ENDPOINT, without a trailing slash
+  std::string token;       ///< HF_TOKEN or from huggingface_hub's file; may be empty
   std::string cacheFolder; ///< HF_HUB_CACHE, or hub in HF_HOME
-  unsigned stallSeconds;   ///< HF_HUB_DOWNLOAD_TIMEOUT: a transfer that stalls so long has failed
+  unsigned stallSeconds;   ///< HF_HUB_DOWNLOAD_TIMEOUT: a transfer that stalls for so long fails
   bool isOffline;          ///< HF_HUB_OFFLINE
 
-  /// Of this process, with huggingface_hub's defaults. Errors name the variable or the file.
+  /// The settings of this process, with huggingface_hub's defaults. Errors name the variable or
+  /// file.
   static llvm::Expected<HubSettings> fromEnvironment();
 };
 

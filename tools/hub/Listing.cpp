@@ -17,7 +17,7 @@ namespace mica::hub {
 
 static constexpr StringLiteral kHint = "try again, or check HF_ENDPOINT";
 
-/// A page has a thousand files, a description names all files.
+/// A page lists a thousand files, a description all files.
 static const JsonLimits kLimits = {32u << 20, 1u << 20, 32, kHint};
 
 static bool isHash(StringRef text, size_t digits) {
@@ -38,7 +38,7 @@ Expected<std::string> parseCommit(StringRef text, StringRef source) {
   return commit->str();
 }
 
-/// The file that an entry of the listing describes.
+/// The file described by an entry of the listing.
 static Expected<RemoteFile> fileOf(const json::Object &entry, StringRef source) {
   std::optional<StringRef> path = entry.getString("path");
   if (!path || !isSafePath(*path))
@@ -75,7 +75,7 @@ Expected<std::vector<RemoteFile>> parseListing(StringRef text, StringRef source)
   return files;
 }
 
-/// Whether a model may be described by this file: configs, tokenizers and chat templates.
+/// Whether the file may describe a model: configs, tokenizers and chat templates.
 static bool describesModel(StringRef path) {
   if (path.contains('/'))
     return path.starts_with("additional_chat_templates/") && path.ends_with(".jinja");
@@ -89,7 +89,7 @@ namespace {
 using GgufParts = std::vector<std::string>;
 } // namespace
 
-/// The GGUF models among `paths`. Projectors of images are none.
+/// The GGUF models among `paths`, without image projectors.
 static std::vector<GgufParts> ggufModels(ArrayRef<std::string> paths) {
   std::vector<GgufParts> models;
   for (const std::string &path : paths) {
@@ -121,7 +121,7 @@ static std::string listed(ArrayRef<GgufParts> models) {
                               : text;
 }
 
-/// The one of `models` that `name` means.
+/// The model selected by `name`.
 static Expected<Selection> selectGguf(ArrayRef<std::string> paths, ArrayRef<GgufParts> models,
                                       const HubName &name) {
   if (models.size() > 1)

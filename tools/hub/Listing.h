@@ -11,38 +11,38 @@
 
 namespace mica::hub {
 
-/// A file of a repository. `hash` is its name among the cache's blobs.
+/// A file of a repository. `hash` is the name of its blob in the cache.
 struct RemoteFile {
   std::string path;
   uint64_t size = 0; ///< bytes
-  std::string hash;  ///< hexadecimal: SHA-256 of the bytes (LFS), or SHA-1 as git makes it
+  std::string hash;  ///< hexadecimal: SHA-256 of the bytes (LFS), or git's SHA-1 of a blob
   bool isLfs() const { return hash.size() == 64; }
 };
 
-/// The commit in the hub's description of a repository. `source` is for errors.
+/// The commit in the hub's description of a repository. `source` names it in errors.
 llvm::Expected<std::string> parseCommit(llvm::StringRef text, llvm::StringRef source);
 
-/// Whether `text` is a commit as the hub names it: 40 hexadecimal digits.
+/// Whether `text` is a commit as used by the hub: 40 hexadecimal digits.
 bool isCommit(llvm::StringRef text);
 
-/// The files in one page of the hub's tree listing. Refuses paths that lead out of the folder,
-/// and sizes and hashes that are none.
+/// The files in a page of the hub's tree listing. Rejects paths outside of the folder, and invalid
+/// sizes and hashes.
 llvm::Expected<std::vector<RemoteFile>> parseListing(llvm::StringRef text, llvm::StringRef source);
 
-/// The files that make a model.
+/// The files of a model.
 struct Selection {
   std::vector<std::string> files; ///< those with weights last
-  std::string model;              ///< what is compiled: one of the files, or empty: their folder
-  std::string index;              ///< one of the files, of which `readShards` reads the shards
+  std::string model;              ///< the file to compile, one of `files`; empty: their folder
+  std::string index;              ///< one of `files`, from which `readShards` reads the shards
 };
 
-/// The files of `name` among `paths`. Without a selection the configuration, the tokenizer's files
-/// and the weights that Mica reads, safetensors rather than torch's, or the only GGUF file; else
-/// the file of that path, or the GGUF file whose name ends so, with all its parts. Errors list the
-/// candidates.
+/// The files for `name` among `paths`. Without a selection: the configuration, the tokenizer's
+/// files and the weights that Mica reads (safetensors if there are both, else torch's), or the only
+/// GGUF file. Otherwise the file with that path, or the GGUF file whose name ends with it, with all
+/// its parts. Errors list the candidates.
 llvm::Expected<Selection> selectFiles(llvm::ArrayRef<std::string> paths, const HubName &name);
 
-/// The further files that the selection's index in `folder` names; none where it has no index.
+/// The additional files named by the selection's index in `folder`; none without an index.
 llvm::Expected<std::vector<std::string>> readShards(const Selection &selection,
                                                     llvm::StringRef folder);
 

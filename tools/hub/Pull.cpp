@@ -49,10 +49,10 @@ private:
   OnPullProgress progress;
   std::string commit;
   std::vector<RemoteFile> files;
-  uint64_t here = 0, all = 0; ///< bytes of the files being fetched: of finished ones, and of all
+  uint64_t here = 0, all = 0; ///< bytes of finished files, and of all files to download
 };
 
-/// What a status says that the hub answers with instead of a listing or a file.
+/// The error for a status that the hub returns instead of a listing or a file.
 Error Puller::refusal(const HttpHead &head, StringRef url) const {
   std::string page = settings.endpoint + "/" + name.repository();
   StringRef code = head.header("x-error-code");
@@ -122,7 +122,7 @@ Expected<std::vector<RemoteFile>> Puller::readListing() {
   return inputError(name.text(), "has too many files", "choose another repository");
 }
 
-/// Waits for the lock of a blob or, by the name "mica", of the repository.
+/// Waits for the lock of a blob, or of the repository if the name is "mica".
 Expected<tool::FileLock> Puller::lock(StringRef hash) {
   std::string file = cache.lockFile(name, hash);
   std::string hint = "set HF_HOME to another folder";
@@ -139,7 +139,7 @@ Expected<tool::FileLock> Puller::lock(StringRef hash) {
   return createStringError(file + ": " + rt::cannotBeWritten(errno, hint));
 }
 
-/// Whether the file system takes what is still to come.
+/// Whether the file system has enough space for the remaining bytes.
 Error Puller::checkRoom(ArrayRef<const RemoteFile *> wanted) const {
   ErrorOr<sys::fs::space_info> space = sys::fs::disk_space(cache.path());
   uint64_t needed = 0;
@@ -157,7 +157,7 @@ Error Puller::checkRoom(ArrayRef<const RemoteFile *> wanted) const {
                     "has " + rt::bytesText(static_cast<double>(space->available)) +
                         " free of the " + rt::bytesText(static_cast<double>(needed)) + " that " +
                         name.text() + " needs",
-                    "free space or set HF_HOME to a folder with room");
+                    "free space or set HF_HOME to a folder with free space");
 }
 
 Error Puller::fetch(const RemoteFile &file) {
@@ -174,7 +174,7 @@ Error Puller::fetch(const RemoteFile &file) {
   return download(http, url, file, blob, onProgress, onRefusal);
 }
 
-/// Brings files of the listing into the snapshot.
+/// Downloads files of the listing to the snapshot.
 Error Puller::fetch(ArrayRef<std::string> paths) {
   std::vector<const RemoteFile *> wanted;
   here = all = 0;

@@ -15,10 +15,10 @@ namespace mica::hub {
 using OnPullProgress =
     llvm::function_ref<void(llvm::StringRef what, uint64_t bytes, uint64_t allBytes)>;
 
-/// Downloads the files of `name` at the hub's branch main that the cache lacks,
-/// and returns the path to compile: a snapshot's folder or a GGUF file in it. Files
-/// become part of the snapshot one by one, each whole; refs/main follows when all are. Waits while
-/// another process pulls the same repository.
+/// Downloads the files of `name` on the hub's branch main that are not in the cache, and returns
+/// the path to compile: a snapshot's folder or a GGUF file in it. Each file is added to the
+/// snapshot when it is complete; refs/main is written after all files. Waits while another process
+/// pulls the same repository.
 llvm::Expected<std::string> pull(const HubName &name, const HubSettings &settings,
                                  OnPullProgress progress);
 

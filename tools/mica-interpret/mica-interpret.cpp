@@ -33,7 +33,7 @@ struct Options {
   bool print = false, trace = false;
 };
 
-/// An empty cache of the size that --cache says, BATCHxPOSITIONS.
+/// An empty cache with the size given by --cache, BATCHxPOSITIONS.
 llvm::Expected<interp::Value> makeCache(SequenceState type, StringRef size) {
   auto [batchText, positionsText] = size.split('x');
   int64_t batch, positions;
@@ -58,7 +58,7 @@ llvm::Expected<interp::Value> readInput(StringRef path, Type type) {
   return interp::Value(std::move(*tensor));
 }
 
-/// Caches are made, everything else is read from --input in order.
+/// Caches are created, other arguments are read from --input in order.
 llvm::Expected<SmallVector<interp::Value>> makeArguments(func::FuncOp function,
                                                          const Options &options) {
   SmallVector<interp::Value> args;
@@ -111,8 +111,8 @@ llvm::Error output(func::FuncOp function, ArrayRef<interp::Value> results, const
   return llvm::Error::success();
 }
 
-/// Whether results can be written to this prefix followed by N.npy. What is there already was meant
-/// as a file or a folder of its own.
+/// Whether results can be written to this prefix followed by N.npy. An existing file or folder with
+/// that name was probably meant instead.
 llvm::Error checkOutputPrefix(StringRef prefix) {
   namespace fs = llvm::sys::fs;
   if (prefix.empty())
@@ -145,7 +145,7 @@ llvm::Error compare(func::FuncOp function, ArrayRef<interp::Value> results,
     if (!expected)
       return expected.takeError();
     double off = interp::distance(*actual.getTensor(), *expected->getTensor());
-    // What is not a number is not within anything.
+    // A NaN is not within any tolerance.
     if (!(off <= options.tolerance))
       return llvm::createStringError(
           llvm::formatv("@{0} result {1} is off by {2:e} from {3}, allowed is {4:e}",
@@ -179,7 +179,7 @@ llvm::Error runFunction(func::FuncOp function, interp::Interpreter &interpreter,
   return interp::checkExpected(function, std::move(results));
 }
 
-/// The function that was named, or every public one that has no arguments but caches.
+/// The function with that name, or all public functions with no arguments but caches.
 llvm::Expected<SmallVector<func::FuncOp>> chooseFunctions(ModuleOp module, StringRef name) {
   if (!name.empty()) {
     if (auto function = module.lookupSymbol<func::FuncOp>(name))
@@ -236,40 +236,54 @@ llvm::Error run(const Options &options, MLIRContext &context) {
 
 } // namespace
 
+static void addOptions(CLI::App &app, Options &options) {
+  app.add_option("FILE", options.file, "IR, or - for standard input")->required();
+  rt::addGroup(app, "Input", [&] {
+    app.add_option(
+           "--function", options.function,
+           "Function to run (default: every public function without arguments other than caches)")
+        ->type_name("NAME");
+    app.add_option("--input", options.inputs,
+                   "A .npy file for each argument that is not a cache, in order")
+        ->type_name("FILE");
+    app.add_option("--cache", options.cache,
+                   "Size of the initial, empty caches: BATCHxPOSITIONS (default: 1x16)")
+        ->type_name("SIZE");
+    app.add_option("--weights", options.weights,
+                   "Folder with the checkpoint: safetensors files, or NAME.npy for every tensor")
+        ->type_name("FOLDER");
+  });
+  rt::addGroup(app, "Results", [&] {
+    app.add_option("--output-prefix", options.outputPrefix,
+                   "Write result N, from 0 on, to the file PREFIXN.npy: out/ for out/0.npy, "
+                   "x. for x.0.npy")
+        ->type_name("PREFIX");
+    app.add_option("--expect", options.expected,
+                   "A .npy file for each result, which must match within --tolerance")
+        ->type_name("FILE");
+    app.add_option("--tolerance", options.tolerance,
+                   "Maximum error of results, max |a - b| / max |b| (default: 1e-6)")
+        ->check(rt::numberBetween(0, 1e30));
+    app.add_flag("--print", options.print, "Print the results with 6 significant digits");
+    app.add_flag("--trace", options.trace, "Print the results of every op to standard error");
+  });
+  app.footer("Example:\n  mica-interpret norm.mlir --function f --input x.npy --print");
+}
+
 static int runMain(int argc, char **argv) {
   Options options;
   CLI::App app("Run functions of the mica dialect op by op with the reference interpreter.",
                "mica-interpret");
   app.formatter(rt::helpFormatter());
   app.set_version_flag("--version", "mica " MICA_VERSION);
-  app.add_option("FILE", options.file, "IR, or - for standard input")->required();
-  app.add_option(
-      "--function", options.function,
-      "Function to run (default: every public function without arguments other than caches)");
-  app.add_option("--input", options.inputs,
-                 "A .npy file for each argument that is not a cache, in order");
-  app.add_option("--cache", options.cache,
-                 "Size of the initial, empty caches: BATCHxPOSITIONS (default: 1x16)");
-  app.add_option("--weights", options.weights,
-                 "Folder with the checkpoint: safetensors files, or NAME.npy for every tensor");
-  app.add_option("--output-prefix", options.outputPrefix,
-                 "Write result N, from 0 on, to the file PREFIXN.npy: out/ for out/0.npy, "
-                 "x. for x.0.npy")
-      ->type_name("PREFIX");
-  app.add_option("--expect", options.expected,
-                 "A .npy file for each result, which must match within --tolerance");
-  app.add_option("--tolerance", options.tolerance,
-                 "Maximum error of results, max |a - b| / max |b| (default: 1e-6)")
-      ->check(rt::numberBetween(0, 1e30));
-  app.add_flag("--print", options.print, "Print the results with 6 significant digits");
-  app.add_flag("--trace", options.trace, "Print the results of every op to standard error");
+  addOptions(app, options);
   auto helpText = rt::parseWords(app, {argv + 1, argv + argc});
   if (!helpText)
     return tool::usage(helpText.error().message, "mica-interpret");
   if (*helpText)
     return tool::print(**helpText);
   DialectRegistry registry;
-  // Stage `kernels` names a processor, which the meaning of ops does not depend on.
+  // Stage `kernels` names a processor, on which the semantics of ops does not depend.
   registry.insert<MicaDialect, cpu::CpuDialect, arith::ArithDialect, func::FuncDialect,
                   scf::SCFDialect, tensor::TensorDialect>();
   MLIRContext context(registry);

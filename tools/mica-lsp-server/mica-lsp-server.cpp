@@ -13,6 +13,8 @@ static mica::tool::DriverHelp helpOfServer() {
           .description =
               "Serve IR of Mica's dialects to an editor by the language server protocol, "
               "on standard input and output.",
+          .footer = "Example, in the settings of VS Code's extension MLIR:\n"
+                    "  \"mlir.server_path\": \"/usr/bin/mica-lsp-server\"",
           .groups = {{"Log and tests",
                       {{"--log LEVEL", "Log error, info or verbose messages to standard error"},
                        {"--pretty", "Indent the JSON of answers"},

@@ -24,7 +24,7 @@
 #include <cerrno>
 #include <span>
 
-/// Gives `file` the text of the file `result`; its permissions stay, and it is replaced at once.
+/// Replaces the text of `file` by that of `result` atomically; permissions are preserved.
 static llvm::Error replaceText(llvm::StringRef file, llvm::StringRef result) {
   namespace fs = llvm::sys::fs;
   auto text = llvm::MemoryBuffer::getFile(result);
@@ -50,9 +50,8 @@ static llvm::Error replaceText(llvm::StringRef file, llvm::StringRef result) {
   return llvm::Error::success();
 }
 
-/// mlir-opt with `file` as input and output. mlir-opt itself truncates the output before it has
-/// read the input, and removes it where a pass fails: here the file stays as it is unless there is
-/// a result.
+/// Runs mlir-opt with `file` as input and output. mlir-opt truncates its output before it reads the
+/// input, and removes it if a pass fails: here the file is only changed if there is a result.
 static llvm::Expected<int> runInPlace(int argc, char **argv, llvm::StringRef file,
                                       mlir::DialectRegistry &registry) {
   mica::tool::ScratchFile scratch;

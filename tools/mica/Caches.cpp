@@ -43,7 +43,7 @@ struct Caches {
 
 static std::string sizeText(uint64_t bytes) { return rt::bytesText(static_cast<double>(bytes)); }
 
-/// As strftime does; `utc` or the local time.
+/// As strftime, in UTC or local time.
 static std::string timeText(sys::TimePoint<> time, const char *format, bool utc) {
   std::time_t seconds = sys::toTimeT(time);
   std::tm parts = {};
@@ -95,7 +95,7 @@ static json::Value jsonList(const Caches &caches) {
 }
 
 namespace {
-/// Rows of a list; the name's column is as wide as its longest.
+/// Rows of a list; the column of names is as wide as the longest name.
 struct Row {
   std::string name, size, lastUse;
 };
@@ -155,7 +155,7 @@ int runList(const ListArguments &arguments) {
   return print(arguments.json ? formatv("{0}\n", jsonList(*caches)).str() : textList(*caches));
 }
 
-/// Prints what is removed, then removes it.
+/// Prints the programs, then removes them.
 static Error removePrograms(const ProgramCache &cache, ArrayRef<CachedProgram> programs) {
   for (const CachedProgram &program : programs) {
     errs() << "removing " << program.path << " (" << sizeText(program.bytes) << ")\n";

@@ -36,7 +36,8 @@ namespace {
 /// A probe and its layer; -1: outside of layers.
 using ProbePlace = std::pair<int64_t, std::string>;
 
-/// The sources of the matrices that multiply the rows of each probe of a module at stage `fused`.
+/// The sources of the matrices that are multiplied by the rows of each probe of a module at stage
+/// `fused`.
 class ProbedProducts {
 public:
   explicit ProbedProducts(mlir::ModuleOp module) : symbols(module) {
@@ -66,7 +67,7 @@ private:
       }
   }
 
-  /// The layer that the probe of the called function shows.
+  /// The layer of the probe in the called function.
   static int64_t layerOf(ProbeOp probe, mlir::func::CallOp call) {
     auto argument = dyn_cast_or_null<mlir::BlockArgument>(probe.getLayer());
     APInt layer;
@@ -157,18 +158,18 @@ private:
       return opened.takeError();
     if (!opened->text)
       return inputError(arguments.model, "has no tokenizer, which --calibrate needs",
-                        "put tokenizer.json into the folder, or give --imatrix");
+                        "put tokenizer.json into the folder, or use --imatrix");
     if (Error error = idsOfText(text, *opened->text).moveInto(ids))
       return error;
     ids.resize(std::min(ids.size(), kCalibrationIds));
     auto context = std::min(kCalibrationWindow, static_cast<size_t>(opened->manifest.maxSeq));
     windows = planWindows(ids.size(), context, SIZE_MAX);
     if (windows.empty())
-      return inputError(text, "has " + Twine(ids.size()) + " ids", "give a longer text");
+      return inputError(text, "has " + Twine(ids.size()) + " ids", "use a longer text");
     constexpr size_t fewIds = 1024;
     if (size_t used = windows.size() * windows.front().length; used < fewIds)
       rt::reportWarning(
-          llvm::formatv("{0}: statistics cover only {1} tokens; give a text of at least {2}", text,
+          llvm::formatv("{0}: statistics cover only {1} tokens; use a text of at least {2}", text,
                         used, fewIds)
               .str());
     vocab = static_cast<size_t>(opened->manifest.vocab);
@@ -177,7 +178,7 @@ private:
     return Error::success();
   }
 
-  /// lm_head is computed for the last rows of each window only: logits are not needed, and large.
+  /// lm_head is only computed for the last rows of each window: logits are large and not needed.
   Error compute() {
     constexpr size_t headRows = 32;
     Expected<std::unique_ptr<ScoringProcess>> process = ScoringProcess::start(
@@ -230,12 +231,12 @@ private:
     return importance;
   }
 
-  ModelArguments arguments; ///< of the program that computes
+  ModelArguments arguments; ///< of the program that is run
   const ModelInput &input;
   StringRef launcher, text;
   ScratchFile program, sums;
   rt::Tokens ids;
-  std::optional<int32_t> bos; ///< where the text begins with it
+  std::optional<int32_t> bos; ///< if the text begins with it
   std::vector<EvalWindow> windows;
   size_t vocab = 0;
 };
@@ -247,8 +248,8 @@ Expected<cpu::ColumnImportance> calibrate(const ModelArguments &arguments, const
   return Calibration(arguments, input, launcher, text).run();
 }
 
-/// The sources of the matrices that are rounded to a grid with --weights int8 or int4 and that rows
-/// are multiplied with, in the order of the module.
+/// The sources of the matrices that are quantized with --weights int8 or int4 and used in matmuls,
+/// in the order of the module.
 static std::vector<TensorPart> multipliedMatrices(mlir::ModuleOp module) {
   std::vector<TensorPart> matrices;
   StringSet<> known;
@@ -293,7 +294,7 @@ Expected<cpu::ColumnImportance> importanceOfImatrix(StringRef model, const Model
     return imatrix.takeError();
   if (!input.config)
     return inputError(model, "has no mapping of tensor names to those of GGUF files",
-                      "give --calibrate, or the folder or GGUF file that it came from");
+                      "use --calibrate, or the folder or GGUF file that it came from");
   cpu::ColumnImportance importance(path);
   StringMap<GgufPlace> places = ggufPlaces(*input.config);
   for (const auto &[name, place] : places) {
@@ -304,12 +305,12 @@ Expected<cpu::ColumnImportance> importanceOfImatrix(StringRef model, const Model
     if (!columns)
       return inputError(
           path, "has " + toString(columns.takeError()) + " (" + inQuotes(place.tensor) + ")",
-          "give the statistics of this model");
+          "use the statistics of this model");
     importance.add(name, std::move(*columns));
   }
   if (importance.size() == 0)
     return inputError(path, "has no statistics for any matrix of " + model,
-                      "give those of this model");
+                      "use those of this model");
   reportCoverage(model, input.module.get(), places, importance);
   return importance;
 }

@@ -6,18 +6,18 @@
 
 namespace mica::tool {
 
-/// The most ids of a text that are computed, in windows of so many.
+/// The maximum number of ids of a text, and of a window.
 inline constexpr size_t kCalibrationIds = 65536, kCalibrationWindow = 512;
 
-/// Computes the model in bf16 on the first ids of the file `text`, in windows, and takes the mean
-/// square of every column of the rows that its matrices multiply. The same program, text and
-/// machine give the same bits, whatever the number of threads. Not known afterwards: what the
-/// second matrices of routed experts multiply. `input` is the model that `arguments` name.
+/// Runs the model in bf16 on the first ids of the file `text`, in windows, and computes the mean
+/// square of each column of the rows that are multiplied by its matrices. The result does not
+/// depend on the number of threads. There is none for the down matrices of routed experts. `input`
+/// is the model named by `arguments`.
 llvm::Expected<cpu::ColumnImportance> calibrate(const ModelArguments &arguments,
                                                 const ModelInput &input, llvm::StringRef launcher,
                                                 llvm::StringRef text);
 
-/// Reads them from the file `path` that llama.cpp's llama-imatrix has written for the model, in
+/// Reads the statistics from the file `path` written for the model by llama.cpp's llama-imatrix, in
 /// either of its formats.
 llvm::Expected<cpu::ColumnImportance>
 importanceOfImatrix(llvm::StringRef model, const ModelInput &input, llvm::StringRef path);

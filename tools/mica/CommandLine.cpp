@@ -12,7 +12,7 @@ constexpr const char *modelHelp =
 constexpr const char *hubHelp =
     "; or OWNER/NAME[:FILE or quantization] to pull it from the Hugging Face hub";
 
-/// What `list` and `rm` work on.
+/// What `list` and `rm` operate on.
 constexpr const char *cachesHelp =
     "Models are stored in $HF_HUB_CACHE (default: $HF_HOME/hub, or ~/.cache/huggingface/hub), "
     "shared with other tools. Compiled programs are stored in $XDG_CACHE_HOME/mica (default: "
@@ -109,7 +109,7 @@ static void addExplore(CLI::App &app, ExploreArguments &arguments) {
   command->footer("Example:\n  mica explore model.gguf -o model.html --open");
 }
 
-/// `name` for both sides, or for one each: --weights bf16,int8.
+/// `name` for both sides, or one value for each: --weights bf16,int8.
 static void addForBoth(CLI::App &app, const char *name, std::string ModelArguments::*member,
                        DiffArguments &arguments, std::vector<std::string> known,
                        const std::string &what) {
@@ -137,7 +137,7 @@ static void addDiff(CLI::App &app, DiffArguments &arguments) {
     addForBoth(*command, "--kv", &ModelArguments::kv, arguments, {"f32", "bf16", "int8"},
                "KV cache format of models");
     addForBoth(*command, "--rows", &ModelArguments::rows, arguments, {"exact", "int8"},
-               "Activations of models that are multiplied by preserved blocks in prompts");
+               "Activations of models that are multiplied by preserved blocks in prefill");
   });
   rt::addGroup(*command, outputGroup, [&] {
     command
@@ -181,7 +181,7 @@ static void addEvalMachine(CLI::App &command, EvalArguments &arguments) {
                   "Tokens that the programs process at once")
       ->transform(rt::wholeNumber(1));
   command.add_flag("--as-decode", arguments.asDecode,
-                   "Compute rows as in decoding instead of as in prompts");
+                   "Compute rows as in decoding instead of as in prefill");
   command.add_option("-t,--threads", arguments.threads, "Number of threads of the programs")
       ->transform(rt::wholeNumber(1));
 }
@@ -292,7 +292,7 @@ static void addRemove(CLI::App &app, RemoveArguments &arguments) {
 
 static void addReference(CLI::App &app, ReferenceArguments &arguments) {
   CLI::App *command = app.add_subcommand("reference", "Print the option reference of docs/cli.md");
-  command->group(""); // for the build
+  command->group(""); // only used by the build
   command
       ->add_option("--install", arguments.folder,
                    "Write man pages and completions below DIR instead, in the layout of a prefix")

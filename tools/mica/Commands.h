@@ -21,7 +21,7 @@ namespace mica::tool {
 /// The heading of options that choose formats, in --help.
 inline constexpr const char *kPrecisionGroup = "Precision";
 
-/// The options that decide how MODEL is compiled, common to `compile`, `run`, `inspect` and
+/// The options that determine how MODEL is compiled, common to `compile`, `run`, `inspect` and
 /// `verify`.
 struct ModelArguments {
   std::string model;
@@ -29,11 +29,11 @@ struct ModelArguments {
   std::string rows;        ///< "exact", "int8" or empty
   int64_t maxSeq = 0;      ///< 0: not given
   std::string target = "native";
-  const CLI::App *command = nullptr; ///< whose options these are
+  const CLI::App *command = nullptr; ///< the command of these options
 
-  /// `what` describes MODEL in --help.
+  /// Adds the options to `command`; `what` describes MODEL in --help.
   void addTo(CLI::App &command, const std::string &what);
-  /// The first of the options that was given; empty where none was.
+  /// The first option that was given; empty if there is none.
   std::string givenOption() const;
   /// The options for the compiler library; errors name the option.
   llvm::Expected<cpu::CompileOptions> resolve() const;
@@ -51,7 +51,7 @@ struct CompileArguments {
 
 struct RunArguments {
   ModelArguments model;
-  std::vector<std::string> programArguments; ///< handed on to the program
+  std::vector<std::string> programArguments; ///< passed on to the program
 };
 
 struct InspectArguments {
@@ -68,7 +68,7 @@ struct ExploreArguments {
 struct DiffArguments {
   ModelArguments a, b;             ///< or programs
   std::string text;                ///< a file, or empty
-  std::vector<std::string> stages; ///< whose lines are compared
+  std::vector<std::string> stages; ///< stages whose lines are compared
   bool bench = false, json = false;
 };
 
@@ -95,15 +95,15 @@ struct ListArguments {
 };
 
 struct RemoveArguments {
-  std::vector<std::string> names; ///< of models on the hub and of compiled programs
-  bool programs = false;          ///< all of these
+  std::vector<std::string> names; ///< models on the hub and compiled programs
+  bool programs = false;          ///< all compiled programs
 };
 
 struct ReferenceArguments {
-  std::string folder; ///< empty: the option reference goes to stdout
+  std::string folder; ///< empty: print the option reference to stdout
 };
 
-/// Each prints its own errors and returns the exit status.
+/// Each function prints its errors and returns the exit status.
 int runCompile(CompileArguments arguments, const char *argv0);
 int runRun(const RunArguments &arguments, const char *argv0);
 int runInspect(InspectArguments arguments);
@@ -117,23 +117,23 @@ int runRemove(const RemoveArguments &arguments);
 int runCompletion(const std::string &shell);
 int runReference(const ReferenceArguments &arguments);
 
-/// What `mica eval --json` prints.
+/// Computes the output of `mica eval --json`.
 llvm::Expected<llvm::json::Object> evaluate(const EvalArguments &arguments);
 
-/// Compiles MODEL to an object, of which nothing but the record is kept.
+/// Compiles MODEL to an object, and returns only the record.
 llvm::Expected<explore::Record> recordModel(const ModelArguments &arguments);
 
-/// Whether the file must be a compiled program, as it is no model.
+/// Whether the file is treated as a compiled program because it is not a model.
 bool isProgram(llvm::StringRef path);
 
-/// What a program still knows: the manifest and the hash of its code.
+/// The record of a program: its manifest and the hash of its code.
 llvm::Expected<explore::Record> recordProgram(llvm::StringRef path);
 
-/// MODEL as a path: itself, if it exists or cannot be OWNER/NAME; else that model of the hub, which
-/// is pulled, with a progress bar, if it is not there yet.
+/// MODEL as a path: itself, if it exists or cannot be OWNER/NAME; otherwise the path of that model
+/// of the hub, which is pulled with a progress bar if necessary.
 llvm::Expected<std::string> modelPath(const std::string &model);
 
-/// What `arguments` ask for, of a program: the launcher is where this tool says.
+/// The compiler's options for a program, with the launcher of this installation.
 llvm::Expected<cpu::CompileOptions> programOptions(const ModelArguments &arguments,
                                                    const char *argv0);
 
@@ -141,17 +141,17 @@ llvm::Expected<cpu::CompileOptions> programOptions(const ModelArguments &argumen
 struct CompileResult {
   cpu::CompileReport report;
   std::vector<IgnoredTensor> ignored;
-  std::string source;         ///< how the checkpoint's matrices are stored, where that is known
-  bool isRequantized = false; ///< blocks of the checkpoint became another format
+  std::string source;         ///< storage type of the checkpoint's matrices, if known
+  bool isRequantized = false; ///< blocks of the checkpoint were converted to another format
   bool isStoredInHalves = false;
-  bool hasTokenizer = false, hasChat = false; ///< chat: a template that can be run
+  bool hasTokenizer = false, hasChat = false; ///< chat: there is a template that can be run
 };
 
 /// Which messages a compilation prints to stderr.
 enum class Messages { None, Default, Verbose };
 
-/// Prints warnings and notes of passes over `input`, the model MODEL; those that layers have in
-/// common once. Tensors of a GGUF file have their names of the file.
+/// Prints warnings and notes of passes over `input`, the model MODEL; those common to several
+/// layers once. Tensors of a GGUF file are named as in the file.
 void reportRemarks(llvm::StringRef model, const ModelInput &input,
                    llvm::ArrayRef<PassRemark> remarks);
 

@@ -64,7 +64,7 @@ void ModelArguments::addPrecision(CLI::App &app) {
       ->type_name("FORMAT")
       ->check(rt::oneOf(cachePrecisionNames()));
   app.add_option("--rows", rows,
-                 "Activations multiplied by preserved blocks in prompts: exact uses bf16; int8 "
+                 "Activations multiplied by preserved blocks in prefill: exact uses bf16; int8 "
                  "quantizes them to 8 bits per 32, which is faster and less precise (default: "
                  "exact)")
       ->type_name("FORMAT")
@@ -103,7 +103,7 @@ Expected<cpu::CompileOptions> programOptions(const ModelArguments &arguments, co
   return options;
 }
 
-/// Start and end tokens that only the tokenizer's files name.
+/// Adds start and end tokens that are only in the tokenizer's files.
 static void addTokens(mlir::ModuleOp module, const TokenizerTable &table) {
   auto model = module->getAttrOfType<mlir::DictionaryAttr>("mica.model");
   mlir::NamedAttrList entries(model);
@@ -134,8 +134,8 @@ static void warnOfSurplus(mlir::ModuleOp module, const TokenizerTable &table, St
             .str());
 }
 
-/// Adds the chat template; returns whether the program will be able to run it. A template that
-/// cannot be run is not a reason to reject the model.
+/// Adds the chat template; returns whether the program can run it. A model whose template cannot be
+/// run is not rejected.
 static Expected<bool> addChat(StringRef folder, cpu::CompileOptions &options, bool speaks) {
   Expected<std::optional<ChatDescription>> chat = readChat(folder);
   if (!chat)
@@ -163,14 +163,15 @@ static Expected<bool> addChat(StringRef folder, cpu::CompileOptions &options, bo
   return isUsable;
 }
 
-/// Warns about settings of the model that the program will not apply.
+/// Warns about settings of the model that the program ignores.
 static void warnUnsupported(const ModelInput &input) {
   for (const IgnoredKey &key : input.ignoredKeys)
     if (key.missed)
       rt::reportWarning(formatv("{0}: \"{1}\" {2}", key.file, key.key, key.reason).str());
 }
 
-/// Frequencies are correct, and attention was trained, only up to some length.
+/// Warns if the context exceeds the length for which frequencies are correct or attention was
+/// trained.
 static void warnAboutLength(StringRef model, const cpu::CompileReport &report) {
   if (report.scaledFor && report.maxSeq > *report.scaledFor)
     rt::reportWarning(formatv("{0}: the program supports {1} positions, but the model's rope "
@@ -179,14 +180,14 @@ static void warnAboutLength(StringRef model, const cpu::CompileReport &report) {
                           .str());
 }
 
-/// A program without a tokenizer accepts only ids. For a .mlir file this is the author's choice.
+/// Warns that a program without a tokenizer accepts only ids. For a .mlir file this is intended.
 static void warnAboutNoTokenizer(const ModelInput &input, StringRef model) {
   if (input.folder == model)
     rt::reportWarning(input.folder + ": " + reasonForNoTokenizer(input.folder) +
                       ": the program only accepts token ids (--tokens), no text and no chat");
 }
 
-/// Whether weights that are stored in blocks become those of another format.
+/// Whether block-quantized weights are converted to another format.
 static bool isRequantized(const ModelInput &input, const ModelArguments &arguments) {
   std::optional<Precision> asked = precisionNamed(arguments.weights);
   mlir::ModuleOp module = input.module.get();
@@ -194,7 +195,7 @@ static bool isRequantized(const ModelInput &input, const ModelArguments &argumen
          any_of(module.getOps<WeightOp>(), [](WeightOp weight) { return !!weight.getStored(); });
 }
 
-/// Blocks that are quantized a second time lose precision.
+/// Warns that quantizing blocks a second time reduces precision.
 static void warnAboutRequantizing(const ModelInput &input, Precision asked, bool calibrated) {
   StringRef plain = costsOf(asked).weights, weighted = costsOf(asked).calibratedWeights;
   std::string cost = plain.str();
@@ -218,7 +219,7 @@ static bool isStoredInHalves(mlir::ModuleOp module) {
          none_of(module.getOps<WeightOp>(), [](WeightOp weight) { return !!weight.getStored(); });
 }
 
-/// F16 becomes bf16 unless another precision is requested.
+/// Warns that F16 is converted to bf16 unless another precision is requested.
 static void warnOfRounding(const ModelInput &input) {
   rt::reportWarning(input.folder + ": weights in F16 are rounded to bf16, which has 8 of their 11 "
                                    "bits: --weights f32 keeps all, at twice the size");
@@ -250,14 +251,14 @@ void reportRemarks(StringRef model, const ModelInput &input, ArrayRef<PassRemark
     std::string place =
         places.size() == 1 ? *places.begin() : formatv("{0} ({1})", pattern, places.size()).str();
     std::string message = place + ": " + text;
-    // A place in IR begins with its file.
+    // An IR location begins with its file.
     if (!StringRef(message).starts_with(model))
       message = (model + ": " + message).str();
     isWarning ? rt::reportWarning(message) : rt::reportNote(message);
   }
 }
 
-/// About how many bytes of weights a program will have.
+/// The approximate number of bytes of weights in a program.
 static double expectedBytes(const ModelInput &input, const cpu::CompileOptions &options) {
   mlir::ModuleOp module = input.module.get();
   auto parameters = static_cast<double>(cpu::countParameters(module));
@@ -403,7 +404,7 @@ static void printStages(const cpu::CompileReport &result, uint64_t peak) {
   errs() << formatv("peak of anonymous memory: {0} MiB\n", peak >> 20);
 }
 
-/// How to compute the importance of columns; null: not requested.
+/// Computes the importance of columns; null if not requested.
 static FindImportance importanceFor(const CompileArguments &arguments, std::string launcher) {
   if (!arguments.calibrate.empty())
     return [&arguments, launcher = std::move(launcher)](const ModelInput &input) {
@@ -416,8 +417,7 @@ static FindImportance importanceFor(const CompileArguments &arguments, std::stri
   return nullptr;
 }
 
-/// Why the given activation statistics will not be used; empty: they will be
-/// used.
+/// The reason why the given activation statistics are not used; empty if they are.
 static std::string whyNotCalibrated(const CompileArguments &arguments,
                                     const cpu::CompileOptions &options) {
   std::string option = arguments.calibrate.empty() ? "--imatrix" : "--calibrate";

@@ -11,7 +11,7 @@ using namespace llvm;
 
 namespace mica::tool {
 
-/// Seconds that reaching a stage takes, as measured with models of one to three kinds of layers.
+/// Seconds to reach a stage, measured with models of one to three layer types.
 static double secondsOf(Stage stage) {
   switch (stage) {
   case Stage::Model:
@@ -32,7 +32,7 @@ static double secondsOf(Stage stage) {
   llvm_unreachable("all stages are handled above");
 }
 
-/// Bytes of weights that are packed and written in a second.
+/// Bytes of weights that are packed and written per second.
 static constexpr double kBytesPerSecond = 250e6;
 
 double CompileSteps::shareOf(const cpu::CompileProgress &progress) {

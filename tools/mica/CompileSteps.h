@@ -6,14 +6,14 @@
 
 namespace mica::tool {
 
-/// Puts the stages of a compilation and the bytes of its weights on one scale: the time that they
-/// usually take.
+/// Maps the stages of a compilation and the bytes of its weights to the fraction of the time that
+/// they usually take.
 class CompileSteps {
 public:
-  /// `bytes`: about how many bytes of weights will be packed.
+  /// `bytes`: approximate number of bytes of weights to pack.
   explicit CompileSteps(double bytes) : bytes(bytes) {}
 
-  /// How much of all the work is done, in [0, 1]; never less than before.
+  /// The fraction of the work that is done, in [0, 1]; never decreases.
   double shareOf(const cpu::CompileProgress &progress);
   /// "stage loops", "weights, 1.20 GiB of 4.00 GiB".
   static std::string describe(const cpu::CompileProgress &progress);

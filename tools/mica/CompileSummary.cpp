@@ -14,10 +14,10 @@ using namespace llvm;
 
 namespace mica::tool {
 
-/// As PrecisionCosts, of int8 rows in prompts.
+/// Like PrecisionCosts, for int8 rows in prefill.
 static constexpr StringLiteral kCostOfInt8Rows = ".003";
 
-/// "Q4_K and Q6_K", those with the most tensors first.
+/// "Q4_K and Q6_K", in descending order of the number of tensors.
 static std::string formatNames(const std::map<std::string, int64_t> &formats) {
   SmallVector<std::pair<int64_t, std::string>> byCount;
   for (const auto &[name, count] : formats)
@@ -38,19 +38,19 @@ static std::string formatsText(const CompileSummary &summary) {
   else if (summary.source == "F16" && summary.weights == Precision::BF16)
     text = "F16 rounded to bf16";
   if (!summary.preservedBlocks.empty()) {
-    // In a file of blocks, few weights are numbers.
+    // In a file with blocks, few weights are numbers.
     bool isOfNumbers =
         summary.source == "F32" || summary.source == "F16" || summary.source == "BF16";
     text = (isOfNumbers ? text + ", " : "") + formatNames(summary.preservedBlocks) + " preserved";
   }
   if (summary.hasInt8Rows)
-    text += ", int8 rows in prompts";
+    text += ", int8 activations in prefill";
   if (isInteger(summary.kv))
     text += ", " + nameOf(summary.kv).str() + " cache";
   return text;
 }
 
-/// What the formats cost; empty where that is next to nothing.
+/// The precision loss of the formats; empty if negligible.
 static std::string costText(const CompileSummary &summary) {
   SmallVector<std::string> costs;
   if (summary.preservedBlocks.empty()) {

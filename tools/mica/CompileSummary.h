@@ -16,12 +16,12 @@ struct CompileSummary {
   uint64_t bytes = 0;
   std::map<std::string, int64_t> preservedBlocks; ///< names of formats -> tensors
   Precision weights = Precision::F32, kv = Precision::F32;
-  std::string source;         ///< how the checkpoint's weights are stored: "F16", "Q4_1", or empty
-  bool isRequantized = false; ///< the checkpoint's blocks are
-  bool isCalibrated = false;  ///< the weights are
-  bool hasInt8Rows = false;   ///< of prompts
+  std::string source;         ///< storage type of the checkpoint's weights: "F16", "Q4_1", or empty
+  bool isRequantized = false; ///< the checkpoint's blocks were converted to another format
+  bool isCalibrated = false;  ///< activation statistics were used
+  bool hasInt8Rows = false;   ///< in prefill
   bool hasTokenizer = false, hasChat = false;
-  std::string foreignTarget; ///< the CPU, where that is not this machine's
+  std::string foreignTarget; ///< the target CPU, if not this machine
 
   /// "wrote smol (95.31 MiB, Q4_1 preserved); try ./smol chat".
   std::string toText() const;

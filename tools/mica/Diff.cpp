@@ -31,12 +31,12 @@ static Expected<explore::DiffSide> readSide(const ModelArguments &model) {
   return side;
 }
 
-/// Tokens per second of each test of `PROGRAM bench`.
+/// Runs `PROGRAM bench`; returns the tokens per second of each test.
 static Expected<json::Object> measureSpeed(const std::string &program) {
   SmallString<128> output;
   if (std::error_code failed = sys::fs::createTemporaryFile("mica-diff", "json", output))
     return inputError("--bench", "cannot create a temporary file (" + failed.message() + ")",
-                      "set TMPDIR to a folder with room");
+                      "set TMPDIR to a folder with free space");
   FileRemover remover(output);
   std::string message;
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(output), std::nullopt};
@@ -88,7 +88,7 @@ static Error addDivergence(json::Object &diff, const DiffArguments &arguments) {
   return Error::success();
 }
 
-static Error writeDiff(const DiffArguments &arguments) {
+static Expected<std::string> textOfDiff(const DiffArguments &arguments) {
   Expected<explore::DiffSide> a = readSide(arguments.a);
   if (!a)
     return a.takeError();
@@ -98,13 +98,12 @@ static Error writeDiff(const DiffArguments &arguments) {
   json::Object diff = explore::diffOf(*a, *b, arguments.stages);
   if (!arguments.text.empty())
     if (Error error = addDivergence(diff, arguments))
-      return error;
+      return std::move(error);
   if (arguments.bench)
     if (Error error = addSpeed(diff, arguments))
-      return error;
-  std::string text = arguments.json ? formatv("{0}\n", json::Value(std::move(diff))).str()
-                                    : explore::diffText(diff);
-  return print(text) == kDone ? Error::success() : createStringError("the diff was not printed");
+      return std::move(error);
+  return arguments.json ? formatv("{0}\n", json::Value(std::move(diff))).str()
+                        : explore::diffText(diff);
 }
 
 int runDiff(DiffArguments arguments) {
@@ -121,11 +120,12 @@ int runDiff(DiffArguments arguments) {
   for (const ModelArguments *side : {&arguments.a, &arguments.b})
     if (!arguments.stages.empty() && isProgram(side->model))
       return report(side->model, inputError(side->model, "is a program, which has no stages",
-                                            "give the model that it was compiled from"));
-  if (Error error = writeDiff(arguments))
-    return report(arguments.a.model, std::move(error),
+                                            "pass the model that it was compiled from"));
+  Expected<std::string> text = textOfDiff(arguments);
+  if (!text)
+    return report(arguments.a.model, text.takeError(),
                   {arguments.b.model, arguments.text, "--bench"});
-  return kDone;
+  return print(*text);
 }
 
 } // namespace mica::tool

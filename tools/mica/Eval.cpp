@@ -26,7 +26,7 @@ constexpr int64_t kDefaultContext = 512;
 /// The number of logits requested at once.
 constexpr size_t kPieceBytes = 16 << 20;
 
-/// Computes the figures of one call of the command.
+/// Computes the figures of an invocation of the command.
 class Evaluation {
 public:
   explicit Evaluation(const EvalArguments &arguments) : arguments(arguments) {}
@@ -51,7 +51,7 @@ private:
   Error computeWindow(const EvalWindow &window);
   Error score(size_t row, int32_t next);
   Expected<std::unique_ptr<ScoringProcess>> start(const Candidate &candidate) const;
-  /// "window 3, position 300" of the n-th scored position.
+  /// Window and position of the n-th scored position: "window 3, position 300".
   std::pair<size_t, size_t> placeOf(size_t scored) const;
   StringRef textFile() const {
     return arguments.text.empty() ? arguments.tokensFile : arguments.text;
@@ -62,7 +62,7 @@ private:
   Candidate program;
   std::optional<Candidate> reference;
   rt::Tokens ids;
-  bool begins = false; ///< whether the text begins with the begin token
+  bool begins = false; ///< whether the text begins with BOS
   size_t context = 0;
   std::vector<EvalWindow> windows;
   std::unique_ptr<ScoringProcess> process, referenceProcess;
@@ -94,7 +94,7 @@ Error Evaluation::readText() {
       return error;
   } else {
     if (!program.text)
-      return program.error("has no tokenizer", "give the text as ids with --tokens-file");
+      return program.error("has no tokenizer", "pass the text as ids with --tokens-file");
     if (Error error = idsOfText(arguments.text, *program.text).moveInto(ids))
       return error;
     if (reference && reference->text) {
@@ -123,7 +123,7 @@ Error Evaluation::choosePlan() {
   if (windows.empty())
     return inputError(textFile(),
                       "has " + Twine(ids.size()) + " ids, but scoring needs at least two",
-                      "give a longer text");
+                      "use a longer text");
   return Error::success();
 }
 
@@ -189,7 +189,7 @@ Error Evaluation::computeWindow(const EvalWindow &window) {
   return Error::success();
 }
 
-/// Row `row` of the piece, which `next` follows in the text.
+/// Scores row `row` of the piece, which is followed by `next` in the text.
 Error Evaluation::score(size_t row, int32_t next) {
   auto vocab = static_cast<size_t>(program.manifest.vocab);
   ArrayRef<float> own(logits.data() + row * vocab, vocab);
@@ -217,7 +217,7 @@ std::pair<size_t, size_t> Evaluation::placeOf(size_t scored) const {
   return {window, windows[window].first + scored};
 }
 
-/// JSON has no infinity.
+/// JSON cannot represent infinity.
 json::Value number(double value) {
   return std::isfinite(value) ? json::Value(value) : json::Value(nullptr);
 }
@@ -263,7 +263,7 @@ json::Object Evaluation::toJson() const {
   return result;
 }
 
-/// Formats the value so that it fits its column, whatever its size.
+/// Formats the value so that it fits in its column, whatever its magnitude.
 std::string shown(double value) {
   return std::abs(value) < 1e5 ? formatv("{0:f4}", value) : formatv("{0:e4}", value);
 }

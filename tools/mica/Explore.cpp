@@ -119,7 +119,7 @@ int runExplore(ExploreArguments arguments) {
   arguments.model.model = std::move(*path);
   StringRef model = arguments.model.model;
   if (std::string given = arguments.model.givenOption(); isProgram(model) && !given.empty())
-    return usage(given + " does not apply to a program; give the model that it was compiled from",
+    return usage(given + " does not apply to a program; pass the model that it was compiled from",
                  "mica explore");
   Expected<uint64_t> bytes = writeExplorePage(arguments);
   if (!bytes)

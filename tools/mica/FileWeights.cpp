@@ -25,7 +25,7 @@ static std::optional<cpu::WeightType> computedType(const TensorInfo &info) {
 
 Expected<cpu::SourceTensor> FileWeights::find(StringRef name) const {
   const TensorInfo *info = files.find(name);
-  // No test: reading the model has found all tensors, and refused unsupported types.
+  // No test: the model was read from these files, which have all tensors, of supported types.
   if (!info)
     return createStringError("the weight files have no tensor " + inQuotes(name));
   std::optional<cpu::WeightType> type = computedType(*info);

@@ -9,7 +9,7 @@ namespace mica::tool {
 
 class FileWeights final : public cpu::WeightSource {
 public:
-  /// `files` must live as long as this.
+  /// `files` must outlive this object.
   explicit FileWeights(const WeightFiles &files) : files(files) {}
   llvm::Expected<cpu::SourceTensor> find(llvm::StringRef name) const override;
   std::string fileOf(llvm::StringRef name) const override;

@@ -62,7 +62,7 @@ int runInspect(InspectArguments arguments) {
   StringRef model = arguments.model.model;
   bool program = isProgram(model);
   if (std::string given = arguments.model.givenOption(); program && !given.empty())
-    return usage(given + " does not apply to a program; give the model that it was compiled from",
+    return usage(given + " does not apply to a program; pass the model that it was compiled from",
                  "mica inspect");
   if (Error error = program ? inspectProgram(arguments) : inspectModel(arguments))
     return report(model, std::move(error));

@@ -70,7 +70,7 @@ std::vector<FooterPart> footerParts(StringRef footer) {
   return parts;
 }
 
-/// Text for roff: no line begins with a control character, and dashes are those of options.
+/// Escapes text for roff: control characters at the beginning of lines, and dashes.
 static std::string escaped(StringRef text) {
   std::string out;
   bool beginsLine = true;

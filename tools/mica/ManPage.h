@@ -10,7 +10,7 @@
 namespace mica::tool {
 
 /// The page `title` in section 1 of the manual, in man(7) macros. Commands of `spec` are sections
-/// of the page, unless `pages`, the titles of other pages to refer to, has them.
+/// of the page, unless they have a page of their own in `pages`, to which it refers.
 std::string manPage(const rt::CommandSpec &spec, llvm::StringRef title,
                     llvm::ArrayRef<std::string> pages);
 
@@ -20,14 +20,14 @@ std::string optionText(const rt::OptionSpec &option);
 /// `text` with a capital letter and a full stop.
 std::string sentence(llvm::StringRef text);
 
-/// How to call a command: "mica compile [OPTIONS] [MODEL]".
+/// The synopsis of a command: "mica compile [OPTIONS] [MODEL]".
 std::string synopsisOf(const rt::CommandSpec &spec, llvm::StringRef command);
 
 /// The options of a command by their heading in --help, positional ones first.
 std::vector<std::pair<std::string, std::vector<const rt::OptionSpec *>>>
 optionGroups(const rt::CommandSpec &spec);
 
-/// The text below the options of --help. An example is indented there.
+/// The text after the options in --help. An example is indented.
 struct FooterPart {
   bool isExample;
   std::string text; ///< a paragraph, or lines without their indentation

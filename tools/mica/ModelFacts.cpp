@@ -45,10 +45,10 @@ static void readShape(ModuleOp module, ModelFacts &facts) {
     return;
   facts.vocab = EntrySignature(main).vocabulary();
   CacheKinds kinds(module);
-  // What is wrong with the caches, the passes will say.
+  // Problems with the caches are reported by the passes.
   if (failed(kinds.infer(module)))
     return;
-  // A layer may have several states of a fixed size, such as a convolution's and a matrix per head:
+  // A layer may have several states of fixed size, such as a convolution's and a matrix per head;
   // it counts once.
   llvm::SmallDenseMap<TypeID, int64_t> fixed;
   for (BlockArgument argument : main.getArguments()) {
@@ -73,7 +73,7 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
     function.walk([&](Operation *op) {
       if (!isa<MicaDialect>(op->getDialect()) || op->hasTrait<RunsNoKernel>())
         return;
-      // Only some matmuls have a choice of kernels; all other kernels are generated.
+      // Only some matmuls have several kernels to choose from; other kernels are generated.
       auto selects = dyn_cast<SelectsKernel>(op);
       StringRef kind = stringifyKernelKind(
           selects ? selects.getKernel().value_or(KernelKind::Generated) : KernelKind::Generated);
@@ -119,7 +119,7 @@ llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOpt
   if (llvm::Error error = cpu::stagesFor(options.target)
                               .buildPipeline(passes, Stage::Model, Stage::Kernels, stages))
     return std::move(error);
-  // No test: no model is known that is valid and that the passes refuse.
+  // No test: no model is known that is valid but rejected by the passes.
   if (failed(passes.run(module)))
     return inputError(first.place(facts.name), first.message("cannot be taken to stage kernels"),
                       "correct the IR");
@@ -199,7 +199,7 @@ static std::string countsText(const std::map<std::string, int64_t> &counts) {
   return text;
 }
 
-/// The target and what its kernels are made of.
+/// The target and the relevant features.
 static std::string targetText(const cpu::TargetDescription &target) {
   return target.cpu + ": " + std::to_string(target.vectorBits) + "-bit vectors" +
          (target.bf16Dot ? ", bf16 dot products" : "") +
@@ -239,7 +239,7 @@ std::string toText(const ModelFacts &facts) {
     line(role, "activations are " + type + " for preserved blocks" +
                    (role == kPromptRole ? " (" + facts.promptRows + ")" : ""));
   line("target", targetText(facts.target));
-  // Names of functions may be longer than the words above.
+  // Names of functions may be longer than the headings above.
   size_t width = 13;
   for (const auto &[name, function] : facts.functions)
     width = std::max(width, name.size());

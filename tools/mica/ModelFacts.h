@@ -11,34 +11,34 @@
 
 namespace mica::tool {
 
-/// Sizes are what the ops say: the model is its IR, not its config.json.
+/// Facts about a model. Sizes are computed from its IR, not from config.json.
 struct ModelFacts {
   std::string name, family, weights, kv;
-  cpu::TargetDescription target;            ///< that the kernels are for
-  std::vector<std::string> preservedBlocks; ///< formats of weights in blocks
-  std::map<std::string, std::string> rows;  ///< types of the rows that multiply these, by role
-  std::string promptRows;                   ///< those of prompts in the words of --rows
-  std::string stored; ///< how a GGUF file stores most numbers; empty for others
+  cpu::TargetDescription target;            ///< target of the kernels
+  std::vector<std::string> preservedBlocks; ///< preserved block formats of weights
+  std::map<std::string, std::string> rows;  ///< activation types by role
+  std::string promptRows;                   ///< activation type in prefill, as in --rows
+  std::string stored;                       ///< most frequent type in a GGUF file; empty for others
   int64_t context = 0, vocab = 0, hidden = 0, layers = 0, heads = 0, kvHeads = 0, headDim = 0;
   int64_t tensors = 0, parameters = 0;
-  uint64_t storedBytes = 0;     ///< of the weights in a program
-  int64_t cachePerToken = 0;    ///< bytes, of one sequence
-  int64_t statePerSequence = 0; ///< bytes, of states of fixed size
+  uint64_t storedBytes = 0;     ///< weights in a program
+  int64_t cachePerToken = 0;    ///< bytes per sequence
+  int64_t statePerSequence = 0; ///< bytes of states of fixed size
   struct Caches {
-    int64_t layers = 0, perToken = 0; ///< bytes, as above
+    int64_t layers = 0, perToken = 0; ///< bytes
   };
   std::map<int64_t, Caches> caches; ///< by the window of their layers; 0: none
   struct Function {
-    int64_t calls = 0; ///< how many layers are of this kind; 0 for an entry function
+    int64_t calls = 0; ///< number of layers of this type; 0 for an entry function
     std::map<std::string, int64_t> ops;
   };
   std::map<std::string, Function> functions; ///< at stage `model`
   std::map<std::string, std::map<std::string, int64_t>>
-      kernels; ///< at stage `kernels`: function -> "linear generated" -> how many
-  std::vector<PassRemark> remarks; ///< of the passes that lead there
+      kernels;                     ///< at stage `kernels`: function -> "linear generated" -> count
+  std::vector<PassRemark> remarks; ///< of the passes up to stage `kernels`
 };
 
-/// Reads the facts and takes `module` from stage `model` to stage `kernels` meanwhile.
+/// Reads the facts and lowers `module` from stage `model` to stage `kernels`.
 llvm::Expected<ModelFacts> readModelFacts(mlir::ModuleOp module,
                                           const cpu::CompileOptions &options);
 

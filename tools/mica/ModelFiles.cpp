@@ -14,7 +14,7 @@ using namespace llvm;
 
 namespace mica::tool {
 
-/// Files that the readers of folders open: configs, weights, tokenizers, chat templates.
+/// Files read from model folders: configs, weights, tokenizers, chat templates.
 static constexpr StringLiteral kExtensions[] = {".json", ".safetensors", ".bin",  ".model",
                                                 ".txt",  ".tiktoken",    ".jinja"};
 
@@ -45,7 +45,7 @@ std::set<std::string> modelFiles(StringRef model) {
     std::vector<std::string> parts = ggufFiles(model);
     return {parts.begin(), parts.end()};
   }
-  // Either folder may hold the weights of a .mlir file, or a GGUF file of its name.
+  // Either folder may contain the weights of a .mlir file, or a GGUF file with its name.
   StringRef parent = sys::path::parent_path(model);
   std::set<std::string> files = filesIn(parent.empty() ? "." : parent);
   std::set<std::string> beside = filesIn(model.drop_back(sys::path::extension(model).size()));

@@ -10,12 +10,11 @@
 
 namespace mica::tool {
 
-/// The files that MODEL, a folder, a GGUF file or a `.mlir` file, can be made of, whether or not
-/// this version reads them.
+/// The files that may be part of MODEL, a folder, a GGUF file or a `.mlir` file, even if this
+/// version does not read them.
 std::set<std::string> modelFiles(llvm::StringRef model);
 
-/// Refuses to write to `output`, which `option` has named, where one of the model's files stands
-/// there, by whatever name or link.
+/// Error: `output`, the value of `option`, is one of the model's files, by whatever name or link.
 llvm::Error protectModel(llvm::StringRef model, llvm::StringRef output, llvm::StringRef option);
 
 } // namespace mica::tool

@@ -10,13 +10,13 @@
 
 namespace mica::tool {
 
-/// Looks at this process's anonymous memory (RssAnon) every few milliseconds, on a thread of its
-/// own, as long as it lives: what a library takes and gives back within one step counts as well.
+/// Measures this process's anonymous memory (RssAnon) every few milliseconds on a thread of its
+/// own, so that it includes memory that a library allocates and frees within one step.
 class PeakMemory {
 public:
   PeakMemory();
   ~PeakMemory();
-  /// The largest number of bytes seen until now.
+  /// The maximum so far.
   uint64_t bytes() const { return peak; }
 
 private:

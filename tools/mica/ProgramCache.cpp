@@ -54,7 +54,7 @@ Expected<ProgramCache> ProgramCache::open() {
   Expected<ProgramCache> cache = locate();
   if (!cache)
     return cache;
-  // At most two folders are created: the one above is the user's home, or was mistyped.
+  // Creates at most two folders: the parent is the user's home, or was mistyped.
   std::error_code error = sys::fs::create_directory(sys::path::parent_path(cache->folder));
   if (!error)
     error = sys::fs::create_directory(cache->folder);
@@ -66,7 +66,7 @@ Expected<ProgramCache> ProgramCache::open() {
 
 constexpr StringLiteral lockEnding = ".lock";
 
-/// The program that the temporary file at this path was meant to become; empty: not a temporary
+/// The program for which the temporary file `path` was created; empty if it is not a temporary
 /// file.
 static std::string targetOf(StringRef path) {
   StringRef target = rt::targetOfTemporary(sys::path::filename(path));
@@ -75,7 +75,7 @@ static std::string targetOf(StringRef path) {
 
 static std::string lockFileOf(StringRef program) { return (program + lockEnding).str(); }
 
-/// The caller has the lock of `program`.
+/// The caller must hold the lock of `program`.
 static void removeTemporariesOf(StringRef program) {
   std::vector<std::string> found;
   std::error_code error;
@@ -112,9 +112,8 @@ Expected<std::string> ProgramCache::get(StringRef key,
   return path;
 }
 
-/// Removes files left by compilers that were killed: temporary files, and lock files without a
-/// program. A running compiler holds the lock of its program; the caller holds the lock of
-/// `held`.
+/// Removes files left by killed compilers: temporary files, and lock files without a program. A
+/// running compiler holds the lock of its program; the caller must hold the lock of `held`.
 void ProgramCache::removeLeftovers(StringRef held) const {
   std::set<std::string> programs;
   std::error_code error;
@@ -148,7 +147,7 @@ std::vector<CachedProgram> ProgramCache::programs() const {
     if (!status || status->type() != sys::fs::file_type::regular_file)
       continue;
     StringRef name = sys::path::filename(it->path());
-    // Temporary files that are still there belong to a compiler at work.
+    // Remaining temporary files belong to running compilers.
     if (name.ends_with(lockEnding) || !targetOf(name).empty())
       continue;
     programs.push_back(
@@ -206,7 +205,7 @@ static Error hashFile(rt::Hasher &hasher, StringRef path) {
   Expected<MappedFile> file = MappedFile::open(path);
   if (!file)
     return file.takeError();
-  // In pieces, so that a large file does not stay in memory.
+  // In pieces, so that a large file is not kept in memory.
   constexpr size_t piece = 64 << 20;
   ArrayRef<uint8_t> bytes = file->bytes();
   uint64_t size = bytes.size();

@@ -15,7 +15,7 @@
 namespace mica::tool {
 
 struct CachedProgram {
-  std::string name; ///< that of the model, `-` and the key
+  std::string name; ///< the model's name, `-` and the key
   std::string path;
   uint64_t bytes = 0;
   llvm::sys::TimePoint<> lastUse;
@@ -24,24 +24,23 @@ struct CachedProgram {
 /// A folder of programs, one per key, bounded in size by removing the least recently used ones.
 class ProgramCache {
 public:
-  /// $XDG_CACHE_HOME/mica, or ~/.cache/mica. The bound is 16 GiB, or $MICA_CACHE_BYTES.
+  /// $XDG_CACHE_HOME/mica, or ~/.cache/mica. The limit is 16 GiB, or $MICA_CACHE_BYTES.
   static llvm::Expected<ProgramCache> open();
-  /// The same, without making the folder.
+  /// The same, without creating the folder.
   static llvm::Expected<ProgramCache> locate();
   ProgramCache(std::string folder, uint64_t bound) : folder(std::move(folder)), bound(bound) {}
 
-  /// The path of the program `key`. Where it is not there yet, or `isWhole` finds it damaged,
-  /// `make` writes it to the path that it is given; a second process that wants the same program
-  /// waits meanwhile.
+  /// The path of the program `key`. If it does not exist, or `isWhole` is false for it, `make`
+  /// writes it to the path passed to it; other processes that request the same program wait.
   llvm::Expected<std::string> get(llvm::StringRef key,
                                   llvm::function_ref<bool(const std::string &path)> isWhole,
                                   llvm::function_ref<llvm::Error(llvm::StringRef path)> make);
 
   const std::string &path() const { return folder; }
   uint64_t limit() const { return bound; } ///< bytes
-  /// The programs, those unused for the longest time first. Empty where the folder is not there.
+  /// The programs, least recently used first. Empty if the folder does not exist.
   std::vector<CachedProgram> programs() const;
-  /// Refuses a program that another process is about to start or is compiling.
+  /// Error: another process is about to start the program or is compiling it.
   llvm::Error remove(const CachedProgram &program) const;
 
 private:
@@ -52,13 +51,12 @@ private:
   uint64_t bound; ///< bytes
 };
 
-/// Whether the file is a program whose size, header, launcher, code, manifest and tokenizer are as
-/// they were written; its weights are not read.
+/// Whether the file is a program whose size, header, launcher, code, manifest and tokenizer are
+/// intact; weights are not read.
 bool isWholeProgram(const std::string &path);
 
-/// XXH3-64 in hexadecimal over what decides the program: names and bytes of the model's files and
-/// of `makers` (the compiler and the launcher: another build of either makes another program), and
-/// `options`.
+/// XXH3-64 in hexadecimal over everything that determines the program: names and bytes of the
+/// model's files and of `makers` (the compiler and the launcher), and `options`.
 llvm::Expected<std::string> cacheKey(llvm::StringRef model, llvm::StringRef options,
                                      llvm::ArrayRef<std::string> makers);
 

@@ -17,7 +17,7 @@ using namespace llvm;
 
 namespace mica::tool {
 
-/// Pulls with a progress bar that moves a few times per second.
+/// Pulls with a progress bar that is updated a few times per second.
 static Expected<std::string> pullWithBar(const hub::HubName &name,
                                          const hub::HubSettings &settings) {
   ProgressBar bar;

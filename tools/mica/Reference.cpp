@@ -30,7 +30,7 @@ static rt::CommandSpec describeProgram(const std::string &name) {
   return rt::describeCommand(app);
 }
 
-/// `mica run MODEL` takes everything that the program does.
+/// `mica run MODEL` accepts all options of the program.
 static rt::CommandSpec describeForCompletion() {
   rt::CommandSpec mica = describeMica(), program = describeProgram("PROGRAM");
   auto run = find_if(mica.commands, [](const auto &command) { return command.name == "run"; });
@@ -49,7 +49,7 @@ int runCompletion(const std::string &shell) {
   return print(rt::completionScript(describeForCompletion(), *rt::shellNamed(shell)));
 }
 
-/// Text in a table of Markdown.
+/// Escapes text for a table in Markdown.
 static std::string cell(StringRef text) {
   std::string out;
   for (char c : text)
@@ -80,7 +80,7 @@ static std::string markdownOf(const rt::CommandSpec &spec, const std::string &co
 }
 
 namespace {
-/// A file below the folder `share` of a prefix.
+/// A file in the folder `share` of a prefix.
 struct InstalledFile {
   std::string path, text;
 };

@@ -18,7 +18,7 @@ using namespace llvm;
 
 namespace mica::tool {
 
-/// Everything that determines the program besides files.
+/// Everything that determines the program except files.
 static std::string optionsText(const ModelArguments &arguments,
                                const cpu::CompileOptions &options) {
   std::string text;
@@ -28,7 +28,7 @@ static std::string optionsText(const ModelArguments &arguments,
   return text;
 }
 
-/// The program's name as people see it in a list of processes, before its key.
+/// The first part of the program's name, shown in process lists; the key follows.
 static std::string nameOf(StringRef model) {
   SmallString<64> path(model);
   sys::path::remove_dots(path, /*remove_dot_dot=*/true);
@@ -41,7 +41,7 @@ static std::string nameOf(StringRef model) {
   return name.empty() ? "model" : name.substr(0, 64);
 }
 
-/// The program of the model at `path`, which `given.model` has named.
+/// The program of the model at `path`, which is the one named by `given.model`.
 static Expected<std::string> findProgram(const ModelArguments &given, const std::string &path,
                                          const char *argv0) {
   ModelArguments arguments = given;
@@ -49,7 +49,7 @@ static Expected<std::string> findProgram(const ModelArguments &given, const std:
   Expected<cpu::CompileOptions> options = programOptions(arguments, argv0);
   if (!options)
     return options.takeError();
-  options->outputHint = "set XDG_CACHE_HOME to a folder with room";
+  options->outputHint = "set XDG_CACHE_HOME to a folder with free space";
   Expected<std::string> key =
       cacheKey(path, optionsText(arguments, *options), {toolPath(argv0), options->launcher});
   if (!key)
@@ -70,7 +70,7 @@ int runRun(const RunArguments &arguments, const char *argv0) {
   Expected<std::string> program = findProgram(arguments.model, *path, argv0);
   if (!program)
     return report(arguments.model.model, program.takeError());
-  // Errors and --help of the program name what was asked for, not a file of the cache.
+  // Errors and --help of the program show the name typed by the user, not a file of the cache.
   std::string name = arguments.model.model;
   ::setenv(rt::commandVariable, ("mica run " + name).c_str(), /*overwrite=*/1);
   std::vector<char *> words = {name.data()};

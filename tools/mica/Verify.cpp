@@ -24,8 +24,8 @@ namespace {
 
 using rt::RowRole;
 
-/// The default number of positions: what the interpreter computes in about half a minute, one for a
-/// model with this number of parameters, within these limits.
+/// The default number of positions depends on the number of parameters, within these limits, so
+/// that the interpreter takes about half a minute.
 constexpr uint64_t kParametersRead = uint64_t(1) << 34;
 constexpr uint64_t kMinPositions = 48, kMaxPositions = 512;
 
@@ -47,10 +47,10 @@ private:
   Error readIds();
   Error readText();
   Error verifyParts();
-  /// A text of the first `length` ids, alone, whose rows have this role.
+  /// Verifies the first `length` ids as a text whose rows have this role.
   Error verify(size_t length, RowRole role);
   size_t defaultPositions() const;
-  /// The module that the interpreter runs.
+  /// The path of the module that the interpreter runs.
   const std::string &referenceModel() const {
     return arguments.against.empty() ? arguments.model.model : arguments.against;
   }
@@ -87,7 +87,7 @@ Error Verification::makeProgram() {
       .takeError();
 }
 
-/// The type of most numbers of a GGUF file; empty for other files.
+/// The most frequent type in a GGUF file; empty for other files.
 static Expected<ModelInput::Storage> storageOf(const std::string &model) {
   mlir::MLIRContext context(ReferenceModel::registry());
   FirstDiagnostic diagnostic(&context);
@@ -113,11 +113,11 @@ Error Verification::openReferences() {
     if (role == kPromptRole)
       if (auto rows = promptRowsOfType(&context, type))
         std::tie(promptRows, stages.exactRows) = *rows;
-  // The ops of the program, in f32 as well: balanced where its channels are, and its weights that
-  // keep blocks apart from others, so that values can be compared.
+  // The program's ops, in f32 as well: equalized if its channels are, and its preserved weights
+  // separate from others, so that values can be compared.
   stages.equalize = isInteger(stages.weights);
-  // From fine to coarse. Rows that multiply weights in blocks are bf16 at the coarsest, also where
-  // all else is f32.
+  // From fine to coarse. Activations of block-quantized weights are bf16 at the coarsest, even if
+  // everything else is f32.
   for (const Bounds &row : kBounds)
     if (row.precision == stages.weights || row.precision == stages.kv ||
         (row.precision == Precision::BF16 && !findings.manifest.preservedBlocks.empty()))
@@ -133,7 +133,7 @@ Error Verification::openReferences() {
     if (!other)
       return other.takeError();
     if (own->type != other->type) {
-      // Weights that keep blocks are not equalized; the reference has others.
+      // Preserved weights are not equalized; the reference has others.
       stages.equalize = *stages.equalize && (!asked.empty() || own->type.empty());
       asked = nameOf(Precision::F32);
       allowForStorage({significantBitsOf(stages.weights), own->bits, other->bits});
@@ -149,7 +149,7 @@ Error Verification::openReferences() {
   return open(exact, Roles::Equal);
 }
 
-/// If the numbers of the reference and of the model are stored in different formats, they were
+/// If the weights of the reference and of the model are stored in different formats, they were
 /// rounded differently; 0 bits: unknown.
 void Verification::allowForStorage(std::initializer_list<double> bits) {
   double fewest = 24;
@@ -168,8 +168,8 @@ size_t Verification::defaultPositions() const {
 Error Verification::readIds() {
   auto room = static_cast<size_t>(findings.manifest.maxSeq);
   if (arguments.positions > findings.manifest.maxSeq)
-    return createStringError("--positions " + Twine(arguments.positions) + " is more than the " +
-                             Twine(room) + " that the program has; give fewer" +
+    return createStringError("--positions " + Twine(arguments.positions) +
+                             " exceeds the program's context of " + Twine(room) + "; use fewer" +
                              findings.manifest.largerContextHint());
   size_t most = arguments.positions > 0 ? static_cast<size_t>(arguments.positions)
                                         : std::min(defaultPositions(), room);
@@ -185,7 +185,7 @@ Error Verification::readIds() {
       return error;
     ids.resize(std::min(ids.size(), most));
     if (ids.size() < 2)
-      return inputError(arguments.text, "has fewer than two tokens", "give a longer text");
+      return inputError(arguments.text, "has fewer than two tokens", "use a longer text");
   }
   auto count = static_cast<int64_t>(ids.size());
   auto note = [&](const Twine &what, int64_t positions) {
@@ -207,8 +207,8 @@ Error Verification::readText() {
   return idsOfText(arguments.text, *tokenizer).moveInto(ids);
 }
 
-/// If frequencies depend on the length of a text, texts on both sides of each threshold; if
-/// arithmetic depends on the role of a row, each role.
+/// Verifies texts on both sides of each threshold if rope frequencies depend on the length, and
+/// each role if arithmetic depends on the role of a row.
 Error Verification::verifyParts() {
   SmallVector<RowRole> roles{RowRole::Prompt};
   if (findings.manifest.dependsOnRole)

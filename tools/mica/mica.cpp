@@ -10,8 +10,8 @@
 using namespace mica;
 using namespace mica::tool;
 
-/// `mica run MODEL ...`: takes MODEL and the options of the compiler out of the arguments; the rest
-/// is the program's.
+/// `mica run MODEL ...`: extracts MODEL and the compiler's options from the arguments; the rest is
+/// passed to the program.
 static std::vector<std::string> splitRunArguments(std::vector<std::string> given,
                                                   std::vector<std::string> &rest) {
   std::vector<std::string> own;
@@ -31,7 +31,7 @@ static std::vector<std::string> splitRunArguments(std::vector<std::string> given
   return own;
 }
 
-/// What is wrong with the command among `words`; empty where it is known or an option is there.
+/// Describes a problem with the command among `words`; empty if it is known or there is an option.
 static std::string wrongCommand(const CLI::App &app, const std::vector<std::string> &words) {
   std::vector<std::string> known;
   for (const CLI::App *command : app.get_subcommands([](const CLI::App *) { return true; })) {

@@ -8,7 +8,7 @@
 
 namespace mica::tool {
 
-/// A program's description of itself.
+/// A program and its manifest.
 struct Candidate {
   std::string path;
   rt::Manifest manifest;
@@ -19,11 +19,11 @@ struct Candidate {
   llvm::Error error(const llvm::Twine &what, const llvm::Twine &hint) const {
     return inputError(path, what, hint);
   }
-  /// The runtime's error for the program, with its hint.
+  /// An error of the runtime about the program, with a hint.
   llvm::Error error(const rt::Error &told) const {
     return llvm::createStringError(llvm::Twine(path) + ": " + told.message);
   }
-  /// Bits that a parameter takes in the program; 0 where it does not say how many it has.
+  /// Bits per parameter in the program; 0 if the number of parameters is unknown.
   double bits() const {
     return manifest.parameters == 0
                ? 0

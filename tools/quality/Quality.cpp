@@ -15,7 +15,7 @@ std::vector<EvalWindow> planWindows(size_t ids, size_t context, size_t most) {
   std::vector<EvalWindow> windows;
   if (length < 2)
     return windows;
-  // Of two ids the first one's logits are all there is.
+  // With two ids, only the logits of the first one exist.
   size_t first = std::min(length / 2, length - 2);
   for (size_t begin = 0; begin + length <= ids && windows.size() < most; begin += length)
     windows.push_back({begin, length, first});
@@ -85,7 +85,7 @@ bool Quality::add(ArrayRef<float> logits, ArrayRef<float> reference, int32_t nex
     weighted += q * (y - x);
   }
   double logSum = std::log(sum), logReferenceSum = std::log(referenceSum);
-  // Rounding may leave equal logits a hair below zero.
+  // Rounding may make the divergence of equal logits slightly negative.
   double divergence = std::max(0.0, weighted / referenceSum + logSum - logReferenceSum);
   if (divergence > maxKl) {
     maxKl = divergence;

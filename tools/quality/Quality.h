@@ -10,20 +10,20 @@
 
 namespace mica::tool {
 
-/// A piece of a text that is computed on its own: ids [begin, begin + length). The logits at its
-/// positions [first, length - 1) are scored, each by the id that follows.
+/// A part of a text that is computed separately: ids [begin, begin + length). The logits at
+/// positions [first, length - 1) are scored, each by the following id.
 struct EvalWindow {
   size_t begin, length, first;
   size_t scored() const { return length - 1 - first; }
 };
 
-/// Windows of `context` ids (at least two) that do not overlap, at most `most`; a shorter rest is
-/// left out, and a text shorter than one window is one window. Scored are the positions with at
-/// least half a window before them, as llama.cpp's `perplexity` made it common. Empty for fewer
-/// than two ids.
+/// At most `most` non-overlapping windows of `context` ids (at least two); a shorter rest is
+/// dropped, and a text shorter than one window is one window. The scored positions are those
+/// preceded by at least half a window, as in llama.cpp's `perplexity`. Empty for fewer than two
+/// ids.
 std::vector<EvalWindow> planWindows(size_t ids, size_t context, size_t most);
 
-/// Mean of values and how sure it is.
+/// A mean and its standard error.
 class Mean {
 public:
   void add(double value);
@@ -40,8 +40,7 @@ private:
 /// Statistics of the logits of one or two programs on a text, position by position.
 class Quality {
 public:
-  /// The logits at one position, and the id that follows in the text. False where a logit is not
-  /// finite.
+  /// Adds the logits at a position, and the following id. False if a logit is not finite.
   bool add(llvm::ArrayRef<float> logits, int32_t next);
   /// The same with another program's logits at this position.
   bool add(llvm::ArrayRef<float> logits, llvm::ArrayRef<float> reference, int32_t next);
@@ -57,19 +56,18 @@ public:
 
   /// KL(reference || program) in nats, per position.
   const Mean &divergence() const { return kl; }
-  /// The KL divergence below which a share `fraction` of all positions lies, computed from all of
-  /// them: between two positions in order of divergence, linear in the rank (n - 1) * fraction.
-  /// 0 without positions.
+  /// The KL divergence that the share `fraction` of all positions does not exceed: linear between
+  /// two positions in order of divergence, at rank (n - 1) * fraction. 0 without positions.
   double divergencePercentile(double fraction) const;
   double maxDivergence() const { return maxKl; }
-  /// The position of the maximum, counted in the order of `add`.
+  /// The position of the maximum, in the order of `add`.
   size_t maxDivergenceAt() const { return maxKlAt; }
-  /// The share of positions at which both have the same most likely id.
+  /// The share of positions with the same most likely id in both.
   double sameTop() const {
     return positions() ? static_cast<double>(sameTops) / static_cast<double>(positions()) : 0;
   }
-  /// sqrt(mean (p - q)^2) over all positions, p and q the probabilities that program and reference
-  /// give to the id that follows.
+  /// sqrt(mean (p - q)^2) over all positions, where p and q are the probabilities of the following
+  /// id in program and reference.
   double rmsDeltaP() const { return std::sqrt(squaredDeltaP.mean()); }
 
 private:

@@ -36,7 +36,7 @@ Expected<std::unique_ptr<ScoringProcess>> ScoringProcess::start(std::string path
 Error ScoringProcess::spawn(std::vector<std::string> options) {
   auto cannot = [&](int reason) {
     return createStringError(path + ": cannot be started (" + std::strerror(reason) +
-                             "); give an executable program");
+                             "); pass an executable program");
   };
   int request[2] = {-1, -1}, row[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, request) != 0)
@@ -49,7 +49,7 @@ Error ScoringProcess::spawn(std::vector<std::string> options) {
     return cannot(reason);
   }
   rows = row[0];
-  // A megabyte at a time; where that is not allowed, less.
+  // A megabyte at a time, or less if that is not allowed.
   ::fcntl(rows, F_SETPIPE_SZ, 1 << 20);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -79,7 +79,7 @@ int ScoringProcess::wait() {
   return status;
 }
 
-/// All that is in a file in memory.
+/// The content of an in-memory file.
 static std::string contentsOf(int fd) {
   std::string text;
   char piece[4096];
@@ -109,7 +109,7 @@ Error ScoringProcess::failureOf(int status) {
   if (WIFSIGNALED(status))
     return createStringError(path + ": was terminated by signal " + Twine(WTERMSIG(status)) + " (" +
                              ::strsignal(WTERMSIG(status)) + ") while it computed logits");
-  // Its last line says why, in the same form as ours.
+  // Its last line states the reason, in Mica's format.
   StringRef line = StringRef(text).rtrim('\n').rsplit('\n').second;
   line = line.empty() ? StringRef(text).rtrim('\n') : line;
   line.consume_front("mica: error: ");

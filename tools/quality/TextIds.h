@@ -9,10 +9,10 @@
 
 namespace mica::tool {
 
-/// What `tokenizer` makes of a text file.
+/// Tokenizes a text file.
 llvm::Expected<rt::Tokens> idsOfText(llvm::StringRef path, const rt::ProgramTokenizer &tokenizer);
 
-/// The ids that a file lists, separated by spaces, lines or commas.
+/// Reads ids from a file, separated by spaces, newlines or commas.
 llvm::Expected<rt::Tokens> idsInFile(llvm::StringRef path, int64_t vocab);
 
 } // namespace mica::tool

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of packages.txt, or of the list that is given, that are missing. Without root it names them and stops.
+# Installs missing Debian packages of packages.txt or of LIST. Without root it names them and stops.
 #
 #   dependencies.sh [LIST]
 set -euo pipefail

@@ -1,5 +1,5 @@
-// Takes the place of the lists of implementations whose sources are left out of oneDNN: it offers
-// none of them, so that oneDNN answers "unimplemented" where one is asked for.
+// Replaces the lists of implementations whose sources are left out of oneDNN by empty ones, so that
+// oneDNN answers "unimplemented".
 #include "cpu/cpu_engine.hpp"
 
 namespace dnnl {

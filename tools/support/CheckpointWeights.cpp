@@ -23,7 +23,7 @@ static llvm::Expected<interp::Tensor> readFile(StringRef folder, StringRef name,
   return interp::toTensor(*array, Float32Type::get(context));
 }
 
-/// The bytes of a tensor, those of blocks as f32.
+/// The bytes of a tensor; blocks are dequantized to f32.
 static std::string plainBytes(const WeightFiles &files, const TensorInfo &info) {
   llvm::ArrayRef<uint8_t> bytes = files.bytes(info);
   if (!info.blocks || !info.blocks->format)
@@ -42,7 +42,7 @@ static std::string plainBytes(const WeightFiles &files, const TensorInfo &info) 
   return std::string(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(float));
 }
 
-/// By way of .npy's terms, which know bf16 by its bits.
+/// Uses the types of .npy, in which bf16 is stored by its bits.
 llvm::Expected<interp::Tensor> storedTensor(const WeightFiles &files, StringRef name,
                                             MLIRContext *context) {
   const TensorInfo *info = files.find(name);

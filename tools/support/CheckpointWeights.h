@@ -8,12 +8,12 @@
 
 namespace mica {
 
-/// The tensor `name` of `files`, in the element type that it is stored in.
+/// The tensor `name` of `files`, in its stored element type.
 llvm::Expected<interp::Tensor> storedTensor(const WeightFiles &files, llvm::StringRef name,
                                             mlir::MLIRContext *context);
 
-/// The tensors of `folder`: those of its safetensors files or, where it has none, NAME.npy each. An
-/// empty path gives a provider that is null.
+/// The tensors of `folder`: those of its safetensors files or, if it has none, a file NAME.npy
+/// each. Null if the path is empty.
 llvm::Expected<interp::WeightProvider> checkpointWeights(llvm::StringRef folder,
                                                          mlir::MLIRContext *context);
 

@@ -12,7 +12,7 @@ using namespace llvm;
 
 namespace mica::tool {
 
-/// Adds an option, or a flag if it has no value, for its line of the help.
+/// Adds an option, or a flag if it has no value, with its line in the help.
 static void addEntry(CLI::App &app, const std::string &option, const std::string &help) {
   auto [name, value] = StringRef(option).split(' ');
   if (value.empty())

@@ -14,11 +14,11 @@ namespace mica::tool {
 /// Option and help text.
 using HelpEntry = std::pair<std::string, std::string>;
 
-/// The help of a tool that parses its options by MLIR, whose own list has more than a thousand
-/// lines of any width. It has the form of the other tools' help; --help-list prints MLIR's list.
+/// The help of a tool that uses MLIR's option parser, whose own list has more than a thousand lines
+/// of any width. It has the format of the other tools' help; --help-list prints MLIR's list.
 struct DriverHelp {
   std::string tool, description, file, footer;
-  /// Heading and entries; the options that both lists have are added.
+  /// Headings and entries; options of --help and --help-list are added.
   std::vector<std::pair<std::string, std::vector<HelpEntry>>> groups;
 
   std::string toText() const;
@@ -31,7 +31,7 @@ struct RegisteredPasses {
   std::vector<HelpEntry> passes, pipelines; ///< sorted by name
 };
 
-/// The passes and pipelines that have been registered; to be called once.
+/// The registered passes and pipelines. Call it only once.
 RegisteredPasses registeredPasses();
 
 } // namespace mica::tool

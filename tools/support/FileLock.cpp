@@ -11,7 +11,7 @@
 namespace mica::tool {
 
 /// Whether `file` is still the file of `descriptor`: a lock file may have been removed between
-/// its opening and its locking, and a second one would let two processes in.
+/// opening and locking it, and another process may have created a new one.
 static bool isStill(const std::string &file, int descriptor) {
   struct stat named, opened;
   return ::stat(file.c_str(), &named) == 0 && ::fstat(descriptor, &opened) == 0 &&

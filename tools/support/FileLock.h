@@ -8,13 +8,13 @@
 
 namespace mica::tool {
 
-/// An exclusive flock on a file that is made for it, held until destroyed or the process ends. The
-/// file stays; the holder of the lock may remove it.
+/// An exclusive flock on a file created for it, held until destruction or the end of the process.
+/// The file is not removed; the holder of the lock may do so.
 class FileLock {
 public:
   enum class Wait { Yes, No };
-  /// Nothing, with the reason in errno, where the file cannot be made or, without waiting, where
-  /// another holds it (EWOULDBLOCK).
+  /// Nothing, with the reason in errno, if the file cannot be created or, without waiting, if
+  /// another process holds the lock (EWOULDBLOCK).
   static std::optional<FileLock> take(const std::string &file, Wait wait);
 
   FileLock(FileLock &&other) noexcept : descriptor(std::exchange(other.descriptor, -1)) {}

@@ -12,9 +12,8 @@
 
 namespace mica::tool {
 
-/// A path in a new folder among the temporary files; what is written there is removed with this, by
-/// a signal that ends the process, or, where the process was killed, by the next for the same
-/// purpose.
+/// A path in a new temporary folder; the file is removed on destruction, on a signal that ends the
+/// process, or, if the process was killed, by the next one with the same purpose.
 class ScratchFile {
 public:
   ScratchFile() = default;
@@ -22,8 +21,8 @@ public:
   ScratchFile &operator=(const ScratchFile &) = delete;
   ~ScratchFile();
 
-  /// What to do where the file cannot be written.
-  static constexpr const char *hint = "set TMPDIR to a folder with room";
+  /// The hint if the file cannot be written.
+  static constexpr const char *hint = "set TMPDIR to a folder with free space";
 
   /// `purpose` becomes part of the name.
   llvm::Error create(llvm::StringRef purpose);
@@ -32,7 +31,7 @@ public:
 private:
   std::unique_ptr<rt::TemporaryFolder> folder;
   std::string file;
-  int slot = -1; ///< of what signals remove
+  int slot = -1; ///< in the table of files removed on signals
 };
 
 } // namespace mica::tool

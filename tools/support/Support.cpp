@@ -15,6 +15,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cstdlib>
 #include <system_error>
 #include <unistd.h>
 
@@ -28,7 +29,7 @@ static constexpr const char *noThreads =
 /// LLVM cannot continue.
 static void exitOnFatalError(void * /*data*/, const char *reason, bool /*crash*/) {
   bool threads = StringRef(reason).contains("pthread_create");
-  // No test: a bug of LLVM.
+  // No test: a bug in LLVM.
   report(createStringError(threads ? noThreads
                                    : std::string("LLVM has failed (") + reason + "); report this"));
   rt::removeTemporaries();
@@ -39,19 +40,29 @@ static void exitOutOfMemoryInLlvm(void * /*data*/, const char * /*reason*/, bool
   rt::exitOutOfMemory();
 }
 
+/// LLVM's streams ignore NO_COLOR (no-color.org).
+static void disableColorsOnRequest() {
+  const char *off = std::getenv("NO_COLOR");
+  if (!off || !*off)
+    return;
+  outs().enable_colors(false);
+  errs().enable_colors(false);
+}
+
 int runTool(function_ref<int()> main) {
   rt::prepareProcess();
-  rt::setProgramName(""); // Messages name the file that they are about.
+  disableColorsOnRequest();
+  rt::setProgramName(""); // Messages name the file that they refer to.
   install_fatal_error_handler(exitOnFatalError);
   install_bad_alloc_error_handler(exitOutOfMemoryInLlvm);
   int status = kFailed;
   try {
     status = main();
   } catch (const std::system_error &) {
-    // Only threads throw such, where they are made.
+    // Only creating a thread throws this.
     report(createStringError(noThreads));
   }
-  // What could not be said on a closed stderr is no failure of the work.
+  // A failure to write to a closed stderr is not an error.
   errs().clear_error();
   return status;
 }
@@ -61,7 +72,7 @@ int report(Error error) {
   return kFailed;
 }
 
-/// Whether `message` is about `file` or something in it.
+/// Whether `message` begins with `file` or a path in it.
 static bool names(StringRef message, StringRef file) {
   return message.consume_front(file) && (message.starts_with(":") || message.starts_with("/"));
 }

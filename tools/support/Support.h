@@ -15,37 +15,37 @@ namespace mica::tool {
 /// Exit statuses of every command.
 inline constexpr int kDone = 0, kFailed = 1, kUsage = 2;
 
-/// What main of a tool consists of: prepares the process, runs `main` and gives its exit status.
-/// Threads that cannot be started and fatal errors of LLVM end it with an error line and kFailed.
+/// The body of a tool's main: prepares the process, runs `main` and returns its exit status. If a
+/// thread cannot be created or LLVM has a fatal error, the process ends with an error line and
+/// kFailed.
 int runTool(llvm::function_ref<int()> main);
 
 /// Prints `mica: error: MESSAGE` on one line to stderr, control characters escaped. Returns
 /// kFailed.
 int report(llvm::Error error);
-/// The same, with `file: ` before a message that does not begin with the path of it or of one
-/// of the others.
+/// The same, with `file: ` before a message that does not begin with its path or one of the others.
 int report(llvm::StringRef file, llvm::Error error, llvm::ArrayRef<llvm::StringRef> others = {});
 
 /// Prints `mica: error: MESSAGE; see COMMAND --help`. Returns kUsage.
 int usage(const llvm::Twine &message, llvm::StringRef command = "mica");
 
-/// Writes to stdout, on which nothing else writes. Returns kDone, or reports why it cannot.
+/// Writes to stdout, which nothing else uses. Returns kDone, or reports an error.
 int print(llvm::StringRef text);
 
-/// This tool's own file.
+/// The path of this tool's executable.
 std::string toolPath(const char *argv0);
 
-/// The launcher that programs begin with: ../lib/mica/mica-launcher beside the tool.
+/// The path of the launcher of programs: ../lib/mica/mica-launcher relative to the tool.
 llvm::Expected<std::string> launcherPath(const char *argv0);
 
-/// A bar on a terminal; silent elsewhere. Removed when done.
+/// A progress bar on a terminal; no output elsewhere. Removed when done.
 class ProgressBar {
 public:
   ProgressBar();
   ~ProgressBar();
-  /// `what` is going on and `share` of it, in [0, 1], is done.
+  /// `what` describes the current work, of which `share` in [0, 1] is done.
   void show(llvm::StringRef what, double share);
-  /// Until something is shown again.
+  /// Hides the bar until the next call of show().
   void hide();
 
 private:

@@ -41,7 +41,7 @@ class Attention(nn.Module):
         self.k_proj = nn.Linear(hidden, self.groups * self.size, bias=False)
         self.v_proj = nn.Linear(hidden, self.groups * self.size, bias=False)
         self.o_proj = nn.Linear(self.heads * self.size, hidden, bias=False)
-        self.normed = "head_dim" in c  # what tells generation 3 from 2
+        self.normed = "head_dim" in c  # distinguishes generation 3 from 2
         if self.normed:
             self.q_norm = RMSNorm(self.size, c["rms_norm_eps"])
             self.k_norm = RMSNorm(self.size, c["rms_norm_eps"])
@@ -71,9 +71,7 @@ class FeedForward(nn.Module):
 
 
 class Experts(nn.Module):
-    """The k best of E experts plus the shared ones. `balance` is the training loss that keeps all
-    in use.
-    """
+    """The k best of E experts plus the shared ones. `balance` is the training loss that balances the use of experts."""
 
     def __init__(self, c):
         super().__init__()

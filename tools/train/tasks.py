@@ -1,9 +1,9 @@
 """The text of the bundled models: four kinds of small, checkable tasks made from a random
 generator.
 
-A document is a prompt, an answer and a newline. `key` says what makes two documents the same task
-in another guise (7 + 5 and 5 + 7; the same letters in another order): what is held out is held out
-by key.
+A document is a prompt, an answer and a newline. `key` is equal for documents with the same task
+in another form (7 + 5 and 5 + 7; the same letters in another order); held-out tasks differ from
+training tasks in their keys.
 """
 
 import dataclasses
@@ -81,7 +81,7 @@ LOSSES = ["loses", "sells", "gives away", "hides"]
 class Task:
     kind: str
     prompt: str
-    answer: str  # what follows the prompt, without the blank before it and the newline after it
+    answer: str  # follows the prompt, without the space before it and the newline after it
     key: tuple
 
 

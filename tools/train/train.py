@@ -4,8 +4,8 @@ bf16.
 
     train.py dense|moe OUTDIR [--steps N] [--threads T] [--minutes M] [--check]
 
-Text, tokenizer, order and initial weights follow from the seeds below; another torch or thread
-count still gives other roundings. --check prints the held-out accuracy of the folder already there.
+Text, tokenizer, order and initial weights follow from the seeds below; another version of torch or
+number of threads rounds differently. --check prints the held-out accuracy of an existing folder.
 Needs the packages of tests/goldens/requirements.txt; CPU only.
 """
 
@@ -79,7 +79,7 @@ def text_of(task):
 
 
 def train_tokenizer(seed, excluded):
-    """Byte-level BPE; every digit stands alone, so that sums are over digits."""
+    """Byte-level BPE; every digit is a separate token, so that sums are over digits."""
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(
         [

@@ -26,7 +26,7 @@ double Findings::worstOp() const {
   return worst;
 }
 
-/// Whether the number of misses is within three standard deviations of what the bound allows.
+/// Whether the number of mismatches is within three standard deviations of the bound.
 bool Findings::meetsSameTop(double bound) const {
   auto count = static_cast<double>(quality.positions());
   double missed = (1 - quality.sameTop()) * count, expected = (1 - bound) * count;

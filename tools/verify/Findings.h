@@ -12,15 +12,15 @@
 
 namespace mica::tool {
 
-/// The program's values and the interpreter's at one probe.
+/// The values of program and interpreter at a probe.
 struct Comparison {
   std::string name;
   int64_t layer; ///< -1: none
   size_t order;
-  size_t experts;   ///< of a row, where it is a choice of these; 0: it is numbers
-  rt::RowRole role; ///< of the rows that are furthest off
-  Distance own;     ///< from the interpreter that rounds alike and computes from the program's rows
-  Distance fromF32; ///< from the interpreter in f32, with all ops before
+  size_t experts;   ///< if a row is a choice of experts, their number; 0: numbers
+  rt::RowRole role; ///< of the rows with the largest difference
+  Distance own;     ///< from the interpreter that rounds like the program and uses its rows
+  Distance fromF32; ///< from the f32 interpreter, including the error of all ops before
 
   Distance distance(llvm::ArrayRef<float> values, llvm::ArrayRef<float> reference) const {
     return experts > 0 ? Distance::ofChoices(values, reference, experts)
@@ -28,21 +28,21 @@ struct Comparison {
   }
 };
 
-/// What `mica verify` says, of all parts that were verified the worst.
+/// The result of `mica verify`: the worst of all verified parts.
 struct Findings {
-  std::string model; ///< as it was named
+  std::string model; ///< as named by the user
   rt::Manifest manifest;
   size_t positions = 0;
   Bounds bounds = kBounds[0];
   std::vector<Comparison> comparisons; ///< in the order of the model
   std::vector<std::string> notReached;
   Distance ofLogits;
-  size_t nearTies = 0, nearTiesOfModel = 0; ///< of rows that gates chose for
+  size_t nearTies = 0, nearTiesOfModel = 0; ///< of rows in gates
   Quality quality;
 
-  /// The first op that is further off than the precision explains; null: none.
+  /// The first op whose error exceeds the bound; null if there is none.
   const Comparison *firstFault() const;
-  /// Which op of which layer.
+  /// Describes the op and its layer.
   std::string placeOf(const Comparison &comparison) const;
   bool passed() const;
   llvm::json::Object toJson() const;

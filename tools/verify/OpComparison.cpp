@@ -9,12 +9,12 @@ using namespace llvm;
 
 namespace mica::tool {
 
-/// How near experts are to each other where the choice between them is nobody's fault, as a share
-/// of what rounding can reach: of a gate that computes from the same rows what an op of f32 may be
-/// off, and of one after all layers what logits may.
+/// The maximum difference of expert scores that counts as a tie, relative to the possible rounding
+/// error: for a gate that uses the program's rows, that of an f32 op; for one after other layers,
+/// that of logits.
 constexpr double kNearTie = 1e-5, kNearTieOfModel = 1e-4;
 
-/// Numbers as a file of probes has them.
+/// The values of a tensor in the form of probe files.
 static std::vector<float> shownBy(const interp::Tensor &tensor) {
   return tensor.isFloat() ? tensor.floats
                           : std::vector<float>(tensor.ints.begin(), tensor.ints.end());
@@ -22,10 +22,10 @@ static std::vector<float> shownBy(const interp::Tensor &tensor) {
 
 Error OpComparison::otherShape(const std::string &name) const {
   return inputError(reference, "has no op '" + name + "' of the program's shape",
-                    "give a model of the same shape to --against");
+                    "pass a model of the same shape to --against");
 }
 
-/// The probe that shows what `gate` chooses; null: none.
+/// The probe of the experts chosen by `gate`; null if there is none.
 static ProbeOp choicesOf(MoeGateOp gate) {
   for (mlir::Operation *user : gate.getExperts().getUsers())
     if (auto probe = dyn_cast<ProbeOp>(user))
@@ -33,9 +33,9 @@ static ProbeOp choicesOf(MoeGateOp gate) {
   return {};
 }
 
-/// Where two experts are as good as equal, the order in which f32 is summed decides, and what
-/// follows is another number altogether. A row for which the program has chosen otherwise takes its
-/// choice where that is a near tie. Returns how many do.
+/// If the scores of two experts are nearly equal, the order of f32 sums decides, and everything
+/// after the gate differs. A row for which the program has made another choice takes that choice if
+/// it is a near tie. Returns the number of such rows.
 static size_t takeNearTies(MoeGateOp gate, ArrayRef<interp::Value> operands,
                            MutableArrayRef<interp::Value> results, const ProbeRecords &seen,
                            size_t occurrence, double slack) {
@@ -43,7 +43,7 @@ static size_t takeNearTies(MoeGateOp gate, ArrayRef<interp::Value> operands,
   const ProbeRecords::Record *record =
       probe ? seen.find(probe.getName().str(), occurrence) : nullptr;
   interp::Tensor weights = *results[0].getTensor(), experts = *results[1].getTensor();
-  // Another shape is reported where the probe is met.
+  // Another shape is reported at the probe.
   if (!record || record->values.size() != experts.ints.size())
     return 0;
   size_t count = gate.getK(), taken = 0;
@@ -83,7 +83,8 @@ Error OpComparison::compareOps(const ProgramRun &run, const ReferenceModel &alik
     interp::Tensor tensor = *results.front().getTensor();
     std::vector<float> values = shownBy(tensor);
     const ProbeRecords::Record *record = run.seen.find(name, occurrence);
-    // Norms that make integer rows are not recorded, but the reference may store floats instead.
+    // Norms with results in integer rows are not recorded, but the reference may store floats
+    // instead.
     if (!record && !findings.manifest.preservedBlocks.empty())
       return;
     if (!record || record->values.size() != values.size()) {
@@ -117,7 +118,7 @@ Error OpComparison::compareOps(const ProgramRun &run, const ReferenceModel &alik
   // No test: an op of another shape is found first.
   if (rows->size() != run.logits.size())
     return inputError(reference, "has another vocabulary than the program",
-                      "give a model of the same shape to --against");
+                      "pass a model of the same shape to --against");
   return Error::success();
 }
 
@@ -144,7 +145,7 @@ Error OpComparison::compareWithF32(const ProgramRun &run, const ReferenceModel &
   for (const auto &[name, occurrences] : run.seen)
     for (auto [number, record] : enumerate(occurrences)) {
       const ProbeRecords::Record *other = own.find(name, number);
-      // An op of all layers of which the program shows some only: others quantize their results.
+      // The program shows an op only in some layers: in others, it quantizes its results.
       if (record.layer >= 0 && own.find(name, occurrences.size()))
         other = own.find(name, static_cast<size_t>(record.layer));
       if (!other || other->values.size() != record.values.size())

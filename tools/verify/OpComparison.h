@@ -10,22 +10,22 @@
 
 namespace mica::tool {
 
-/// Compares runs of a program with the interpreter. Of all runs, findings have the worst.
+/// Compares runs of a program with the interpreter. The findings are the worst of all runs.
 class OpComparison {
 public:
-  /// `reference`: the model that the interpreter runs, for errors.
+  /// `reference`: the path of the model that the interpreter runs, for errors.
   OpComparison(Findings &findings, std::string reference)
       : findings(findings), reference(std::move(reference)) {}
 
   /// Called with the share of the work that is done.
   using Progress = llvm::function_ref<void(double)>;
 
-  /// Every op of the interpreter computes from what the program's ops before it have made: an op is
-  /// off by what itself does.
+  /// Compares each op with the interpreter, which uses the program's results of earlier ops, so
+  /// that only the error of the op itself is measured.
   llvm::Error compareOps(const ProgramRun &run, const ReferenceModel &alike, Progress progress);
 
-  /// The interpreter in f32, which computes from its own numbers: ops and logits are off by all
-  /// that is before them. After compareOps() of the same run.
+  /// Compares with the f32 interpreter, which uses its own results, so that errors of ops and
+  /// logits include those of all earlier ops. Call it after compareOps() for the same run.
   llvm::Error compareWithF32(const ProgramRun &run, const ReferenceModel &exact, Progress progress);
 
   /// All comparisons, in the order of the model.

@@ -16,19 +16,19 @@ namespace mica::tool {
 /// Reads the files of backends/runtime/profile/Probes.h, record by record.
 class ProbeReader {
 public:
-  /// `magic` is what the file must begin with, `kind` names such a file in errors.
+  /// `magic` is the beginning of the file, `kind` describes such a file in errors.
   static llvm::Expected<ProbeReader> open(llvm::StringRef path, llvm::StringRef magic,
                                           llvm::StringRef kind);
 
-  /// The head of a record and what follows it.
+  /// The header of a record; data follows.
   struct Record {
     llvm::StringRef name;
     int64_t layer, rows, columns;
   };
-  /// The next record; nothing at the end of the file. Its numbers must be taken before the next
-  /// one.
+  /// The next record; nothing at the end of the file. The numbers of a record must be read before
+  /// the next one.
   llvm::Expected<std::optional<Record>> next();
-  /// `rows` times `columns` numbers; the error is that of a file that ends before.
+  /// Reads `rows` times `columns` numbers. Error: the file ends before.
   template <typename Number>
   llvm::Expected<std::vector<Number>> take(int64_t rows, int64_t columns) {
     std::vector<Number> numbers;

@@ -11,27 +11,27 @@
 
 namespace mica::tool {
 
-/// How far numbers are from others of the same count.
+/// The distance of values from reference values.
 struct Distance {
   Distance() = default;
   Distance(llvm::ArrayRef<float> values, llvm::ArrayRef<float> reference);
-  /// Of what a gate chose, `count` experts in a row: both are the share of rows that differ.
+  /// For experts chosen by a gate, `count` per row: both are the share of rows that differ.
   static Distance ofChoices(llvm::ArrayRef<float> values, llvm::ArrayRef<float> reference,
                             size_t count);
-  /// The larger of both, number by number.
+  /// Raises both to at least those of `other`.
   void raise(const Distance &other);
 
   double largest = 0; ///< max |a - b| / max |b|
-  double nmse = 0;    ///< sum (a - b)^2 / sum b^2; 1 where one of both is not finite
+  double nmse = 0;    ///< sum (a - b)^2 / sum b^2; 1 if any value is not finite
 };
 
-/// All rows that probes have seen, by the probe's name. A probe of a function that is called once
-/// per layer occurs once per layer in each call of the model; rows of later calls follow.
+/// All recorded rows by the probe's name. A probe in a function that is called once per layer
+/// occurs once per layer in each call of the model; rows of later calls are appended.
 class ProbeRecords {
 public:
   struct Record {
     int64_t layer;
-    size_t order; ///< in which the model computes
+    size_t order; ///< in the order of computation
     std::vector<float> values;
   };
 

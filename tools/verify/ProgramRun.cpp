@@ -12,9 +12,8 @@ namespace mica::tool {
 
 using rt::RowRole;
 
-/// The last calls of the program: many rows, then a few at once, then one by one, so that the code
-/// for many rows and that for few both run. Where the arithmetic depends on the role of a row, all
-/// are fed as prompts, and then all as decoding does.
+/// The last calls of the program, after one with all other rows: a few rows, then one by one, so
+/// that the code for many rows and that for few are both run.
 constexpr std::array<size_t, 5> kLastCalls = {5, 1, 1, 1, 1};
 
 Expected<ProgramRun> runProgram(const RunSettings &settings, ArrayRef<int32_t> text, RowRole role) {

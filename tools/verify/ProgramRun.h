@@ -7,7 +7,7 @@
 
 namespace mica::tool {
 
-/// What a program computes of a text, and what its probes see.
+/// The logits that a program computes for a text, and the rows recorded by its probes.
 struct ProgramRun {
   llvm::ArrayRef<int32_t> text;
   rt::RowRole role;          ///< of all rows
@@ -15,14 +15,14 @@ struct ProgramRun {
   ProbeRecords seen;
 };
 
-/// How a program is run.
+/// Options for running a program.
 struct RunSettings {
-  std::string program, probes; ///< files; that of the probes is written
+  std::string program, probes; ///< paths; the file of probes is written
   size_t vocab;
-  int64_t threads = 0; ///< 0: the program's own choice
+  int64_t threads = 0; ///< 0: the program's default
 };
 
-/// Runs a program alone on `text`, whose rows all have this role.
+/// Runs a program on `text`, whose rows all have this role.
 llvm::Expected<ProgramRun> runProgram(const RunSettings &settings, llvm::ArrayRef<int32_t> text,
                                       rt::RowRole role);
 

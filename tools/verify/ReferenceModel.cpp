@@ -54,7 +54,7 @@ StringRef nameOf(rt::RowRole role) {
   return role == rt::RowRole::Prompt ? kPromptRole : kDecodeRole;
 }
 
-/// The function for any number of rows of that role.
+/// The function for rows of that role.
 mlir::func::FuncOp ReferenceModel::entryOf(rt::RowRole role) const {
   mlir::ModuleOp module = *input.module;
   if (auto main = module.lookupSymbol<mlir::func::FuncOp>("main"))

@@ -9,19 +9,19 @@
 
 namespace mica::tool {
 
-/// The role as `mica.row_role` of functions names it.
+/// The name of the role in the attribute `mica.row_role` of functions.
 llvm::StringRef nameOf(rt::RowRole role);
 
-/// A model at stage `fused` with probes, as `mica verify` interprets it; with a function for each
-/// role where rows of prompts are computed in another arithmetic than those of decoding.
+/// A model at stage `fused` with probes, interpreted by `mica verify`; with a function for each
+/// role if prefill uses another activation type than decoding.
 class ReferenceModel {
 public:
-  /// Whether rows are rounded by their role.
+  /// Whether the rounding of rows depends on their role.
   enum class Roles { Separate, Equal };
 
-  /// What MODEL is and how it is rounded: as a program of precision `stages.weights` and
-  /// `stages.kv` has its ops. Weights keep the blocks of a GGUF file where `asked`, the precision
-  /// that was asked for, is empty. `promptRows`: the program's, whatever the model states.
+  /// Opens MODEL, rounded and with ops as in a program with the precisions `stages.weights` and
+  /// `stages.kv`. Weights keep the blocks of a GGUF file if `asked`, the requested precision, is
+  /// empty. `promptRows`: that of the program, whatever the model states.
   static llvm::Expected<std::unique_ptr<ReferenceModel>> open(const std::string &model,
                                                               llvm::StringRef asked,
                                                               StageOptions stages,
@@ -30,12 +30,12 @@ public:
   /// The dialects of models.
   static mlir::DialectRegistry registry();
 
-  /// The logits of all positions of a text, [ids, vocab], whose rows all have this role. `trace`
-  /// sees every op.
+  /// The logits of all positions of a text, [ids, vocab], whose rows all have this role. `trace` is
+  /// called for every op.
   llvm::Expected<std::vector<float>> logits(llvm::ArrayRef<int32_t> ids, rt::RowRole role,
                                             interp::TraceHook trace) const;
 
-  /// How many positions attention reaches back, where that is not all of them; ascending.
+  /// The sizes of sliding windows in attention, ascending.
   llvm::SmallVector<int64_t> windows() const;
 
 private:
@@ -44,7 +44,7 @@ private:
   llvm::Expected<std::vector<interp::Value>> makeInputs(mlir::func::FuncOp entry,
                                                         llvm::ArrayRef<int32_t> ids) const;
 
-  // The module lives shorter than its context.
+  // The context must outlive the module.
   mutable mlir::MLIRContext context;
   ModelInput input;
 };

@@ -8,11 +8,11 @@
 
 namespace mica::cpu {
 
-/// The nonlinearity on a vector of f32.
+/// Applies the activation function to a vector of f32.
 mlir::Value emitActivation(KernelBuilder &b, mlir::Value x, Activation activation);
 
-/// What becomes of a gate and of what it lets through: activation(gate) * up, or, between limits,
-/// what mica.moe_experts says of `clamped`.
+/// How a gate is combined with the up projection: activation(gate) * up, or, with limits, the
+/// formula of `clamped` in mica.moe_experts.
 struct Gating {
   struct Clamp {
     double alpha, limit;

@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace mica::cpu;
 
-// Sums of lanes may be taken as a tree: a chain of sixteen additions is slower and no more exact.
+// Lanes may be summed as a tree: a chain of sixteen additions is slower and not more exact.
 static constexpr arith::FastMathFlags kTree = arith::FastMathFlags::reassoc;
 
 Value KernelBuilder::reduceAdd(Value vector) {
@@ -46,7 +46,7 @@ Value KernelBuilder::pairsOfBf16(Value even, Value odd) {
   Type bf16 = getBF16Type();
   if (!target.bf16Dot || !isWide())
     return vector::InterleaveOp::create(*this, fromF32(even, bf16), fromF32(odd, bf16));
-  // LLVM narrows one vector after the other.
+  // LLVM would convert two separate vectors one after the other.
   Value both = LLVM::CallIntrinsicOp::create(*this, vec(bf16, 2 * kLanes),
                                              getStringAttr("llvm.x86.avx512bf16.cvtne2ps2bf16.512"),
                                              ValueRange{odd, even})
@@ -75,7 +75,7 @@ Value KernelBuilder::broadcastFromBytes(Value buffer, ValueRange at, Type elemen
 SmallVector<Value> KernelBuilder::splitBytes(Value bytes, bool isSigned) {
   Type i32 = getI32Type();
   Value lanes = bitcast(bytes, i32), down = splatInt(24, i32);
-  // Each byte to the top, then down again with its sign or without.
+  // Shifts each byte to the top of its lane, and back with or without sign extension.
   SmallVector<Value> values;
   for (int64_t byte = 0; byte < 4; ++byte) {
     Value top = lanes;
@@ -95,7 +95,7 @@ SmallVector<Value> KernelBuilder::unsignedBytes(Value bytes) {
   return target.int8Dot ? SmallVector<Value>{bytes} : splitBytes(bytes, /*isSigned=*/false);
 }
 
-/// Calls an intrinsic of vectors of 256 bits for each half of operands of 512 bits.
+/// Calls a 256-bit vector intrinsic for each half of 512-bit operands.
 static Value callOnHalves(KernelBuilder &b, StringRef name, VectorType result,
                           ValueRange operands) {
   Value joined = arith::ConstantOp::create(b, b.getZeroAttr(result));
@@ -115,7 +115,7 @@ static Value callOnHalves(KernelBuilder &b, StringRef name, VectorType result,
   return joined;
 }
 
-/// Calls an intrinsic of whole vectors of 512 bits where there are such, else `narrow` for halves.
+/// Calls the 512-bit intrinsic if the target has it, otherwise `narrow` for each half.
 static Value callByWidth(KernelBuilder &b, const Twine &wide, const Twine &narrow,
                          VectorType result, ValueRange operands) {
   if (!b.isWide())
@@ -123,7 +123,7 @@ static Value callByWidth(KernelBuilder &b, const Twine &wide, const Twine &narro
   return LLVM::CallIntrinsicOp::create(b, result, b.getStringAttr(wide), operands).getResult(0);
 }
 
-/// One of the instructions that sum products of integers into `sums` [16 x i32].
+/// Calls an instruction that adds products of integers to `sums` [16 x i32].
 static Value dotIntegers(KernelBuilder &b, StringRef name, Value sums, Value x, Value y) {
   return callByWidth(b, name + ".512", name + ".256", cast<VectorType>(sums.getType()),
                      {sums, x, y});
@@ -168,7 +168,7 @@ Value KernelBuilder::applySigns(Value bytes, Value signs) {
 
 Value KernelBuilder::lookUp(Value codes, ArrayRef<int8_t> table, int64_t added) {
   auto type = cast<VectorType>(codes.getType());
-  SmallVector<int8_t> entries; // the table once for each part of 16 bytes
+  SmallVector<int8_t> entries; // the table, repeated for each part of 16 bytes
   for (int64_t i = 0; i < type.getDimSize(0); ++i)
     entries.push_back(static_cast<int8_t>(table[i % 16] + added));
   Value constant =
@@ -191,8 +191,8 @@ void KernelBuilder::storeVector(Value vector, Value buffer, ValueRange at, Value
     vector::StoreOp::create(*this, narrow, buffer, at);
     return;
   }
-  // LLVM 22 stores four bytes of bf16 where a constant mask leaves one lane of numbers that it
-  // narrows itself.
+  // LLVM 22 stores four bytes of bf16 if a constant mask leaves one lane of a vector that LLVM
+  // itself converts to bf16.
   if (getConstantIntValue(live) == 1) {
     store(vector::ExtractOp::create(*this, narrow, 0), buffer, at);
     return;

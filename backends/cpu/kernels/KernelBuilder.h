@@ -1,8 +1,8 @@
 //===- KernelBuilder.h - emitting kernels of vector, scf and memref ops -*- C++ -*-===//
 //
-// The vocabulary in which the kernels of this folder are written. Vectors hold 16 f32; a target
-// with narrower registers splits them. A kernel is a function (begin, end, buffers..., scalars...)
-// over a range of independent tasks.
+// The builder with which the kernels of this folder are emitted. Vectors hold 16 f32; on a target
+// with narrower registers LLVM splits them. A kernel is a function (begin, end, buffers...,
+// scalars...) over a range of independent tasks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@
 
 namespace mica::cpu {
 
-/// Lanes of the vectors that kernels compute with.
+/// Lanes of the kernels' vectors.
 inline constexpr int64_t kLanes = 16;
 
 /// Emits the body of one kernel.
@@ -34,9 +34,9 @@ public:
 
   const TargetDescription &target;
 
-  /// Whether the 16 f32 of a vector are in one register; else two of 8 make one.
+  /// Whether a vector of 16 f32 fits in a register; otherwise it takes two registers of 8.
   bool isWide() const { return target.vectorBits == 512; }
-  /// Vectors that are held in registers.
+  /// The number of vectors that fit in registers.
   int64_t registers() const { return isWide() ? 32 : 8; }
 
   // Constants and index arithmetic.
@@ -74,12 +74,12 @@ public:
   mlir::Value divf(mlir::Value a, mlir::Value b) {
     return mlir::arith::DivFOp::create(*this, a, b);
   }
-  /// The larger one; b where one of them is NaN, which is what the instruction does.
+  /// The maximum; b if one of them is NaN, as in the instruction.
   mlir::Value maxf(mlir::Value a, mlir::Value b) {
     mlir::Value more = mlir::arith::CmpFOp::create(*this, mlir::arith::CmpFPredicate::OGT, a, b);
     return mlir::arith::SelectOp::create(*this, more, a, b);
   }
-  /// The smaller one; b where one of them is NaN.
+  /// The minimum; b if one of them is NaN.
   mlir::Value minf(mlir::Value a, mlir::Value b) {
     mlir::Value less = mlir::arith::CmpFOp::create(*this, mlir::arith::CmpFPredicate::OLT, a, b);
     return mlir::arith::SelectOp::create(*this, less, a, b);
@@ -114,60 +114,60 @@ public:
   void store(mlir::Value value, mlir::Value buffer, mlir::ValueRange at) {
     mlir::memref::StoreOp::create(*this, value, buffer, at);
   }
-  /// A scalar of i32 as an index.
+  /// Loads an i32 as an index.
   mlir::Value loadIndex(mlir::Value buffer, mlir::ValueRange at) {
     return mlir::arith::IndexCastOp::create(*this, getIndexType(), load(buffer, at));
   }
-  /// A scalar as f32; `storeF32` rounds it to the buffer's element type.
+  /// Loads a scalar as f32; `storeF32` rounds it to the buffer's element type.
   mlir::Value loadF32(mlir::Value buffer, mlir::ValueRange at) { return toF32(load(buffer, at)); }
   void storeF32(mlir::Value value, mlir::Value buffer, mlir::ValueRange at) {
     store(fromF32(value, elementOf(buffer)), buffer, at);
   }
-  /// `lanes` neighbors as f32, those after `live` (null: all) zero.
+  /// Loads `lanes` consecutive elements as f32; those after `live` (null: all) are zero.
   mlir::Value loadVector(mlir::Value buffer, mlir::ValueRange at, mlir::Value live = {},
                          int64_t lanes = kLanes);
-  /// Rounds to the buffer's element type; lanes after `live` (null: all) stay untouched.
+  /// Rounds to the buffer's element type; elements after `live` (null: all) are not changed.
   void storeVector(mlir::Value vector, mlir::Value buffer, mlir::ValueRange at,
                    mlir::Value live = {});
-  /// `lanes` neighbors in the buffer's own element type.
+  /// Loads `lanes` consecutive elements in the buffer's element type.
   mlir::Value loadRaw(mlir::Value buffer, mlir::ValueRange at, int64_t lanes) {
     return mlir::vector::LoadOp::create(*this, vec(elementOf(buffer), lanes), buffer, at);
   }
-  /// Floats and integers as f32.
+  /// Converts floats and integers to f32.
   mlir::Value toF32(mlir::Value value);
   mlir::Value fromF32(mlir::Value value, mlir::Type element);
 
-  // Integers in registers, and memory of bytes that holds other types.
+  // Integers in registers, and memory of bytes that contains other types.
   mlir::Value splatInt(int64_t value, mlir::Type element, int64_t lanes = kLanes) {
     return mlir::arith::ConstantOp::create(
         *this, mlir::DenseElementsAttr::get(vec(element, lanes), getIntegerAttr(element, value)));
   }
   mlir::Value bitcast(mlir::Value vector, mlir::Type element);
-  /// bf16 of vectors [16 x f32], rounded: even[0], odd[0], even[1], ...
+  /// Two vectors [16 x f32] rounded to bf16 and interleaved: even[0], odd[0], even[1], ...
   mlir::Value pairsOfBf16(mlir::Value even, mlir::Value odd);
-  /// `lanes` values of type `element` that are at byte `at` of a buffer of i8.
+  /// Loads `lanes` values of type `element` from byte `at` of a buffer of i8.
   mlir::Value loadFromBytes(mlir::Value buffer, mlir::ValueRange at, mlir::Type element,
                             int64_t lanes = kLanes);
-  /// The value of type `element` at byte `at`, in all lanes.
+  /// Loads the value of type `element` at byte `at` into all lanes.
   mlir::Value broadcastFromBytes(mlir::Value buffer, mlir::ValueRange at, mlir::Type element);
   /// The four bytes of each lane of [64 x i8], each as [16 x i32].
   mlir::SmallVector<mlir::Value> splitBytes(mlir::Value bytes, bool isSigned);
-  /// Bytes [64 x i8] as dotBytes takes them: as they are, or the four of each lane one by one.
+  /// Bytes [64 x i8] as operands of dotBytes: unchanged, or the four bytes of each lane separately.
   mlir::SmallVector<mlir::Value> signedBytes(mlir::Value bytes);
   mlir::SmallVector<mlir::Value> unsignedBytes(mlir::Value bytes);
-  /// sums [16 x i32] + products of four neighboring bytes, a unsigned and b signed.
+  /// sums [16 x i32] + products of four consecutive bytes, a unsigned and b signed.
   mlir::Value dotBytes(mlir::Value sums, mlir::ArrayRef<mlir::Value> a,
                        mlir::ArrayRef<mlir::Value> b);
-  /// Whether integer rows with that many limbs are stored and multiplied as words.
+  /// Whether integer rows with that many limbs are stored and multiplied as 16-bit words.
   bool hasWords(int64_t limbs) const { return limbs == 2 && target.usesWords(); }
   /// The even and the odd bytes of [64 x i8] as unsigned words, each as [32 x i16].
   mlir::SmallVector<mlir::Value> splitWords(mlir::Value bytes);
-  /// sums [16 x i32] + products of two neighboring words [32 x i16].
+  /// sums [16 x i32] + products of two consecutive words [32 x i16].
   mlir::Value dotWords(mlir::Value sums, mlir::Value a, mlir::Value b);
-  /// Sums [32 x i16] of the products of two neighboring bytes [64 x i8], a unsigned and b signed,
+  /// Sums [32 x i16] of the products of two consecutive bytes [64 x i8], a unsigned and b signed,
   /// which must fit in 16 bits.
   mlir::Value multiplyBytes(mlir::Value a, mlir::Value b);
-  /// Bytes [64 x i8] times the sign of those in `signs`, -1 or 1; 0 has either.
+  /// Bytes [64 x i8] times the signs of `signs`, -1 or 1; the sign of 0 is unspecified.
   mlir::Value applySigns(mlir::Value bytes, mlir::Value signs);
   /// table[code] + added for codes [64 x i8] below 16, as unsigned bytes.
   mlir::Value lookUp(mlir::Value codes, llvm::ArrayRef<int8_t> table, int64_t added);
@@ -183,46 +183,46 @@ public:
       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)>;
   void loop(mlir::Value from, mlir::Value to, int64_t step, Body body);
   void loop(int64_t to, Body body) { loop(idx(0), idx(to), 1, body); }
-  /// A loop that carries values.
+  /// A loop with loop-carried values.
   llvm::SmallVector<mlir::Value> carry(mlir::Value from, mlir::Value to, int64_t step,
                                        mlir::ValueRange inits, CarryBody body);
   /// The same for a body that uses all registers: disables unrolling by LLVM, which would spill the
   /// values of several iterations.
   llvm::SmallVector<mlir::Value> carryRolled(mlir::Value from, mlir::Value to, int64_t step,
                                              mlir::ValueRange inits, CarryBody body);
-  /// Calls `body(at)` for at = from, then for what it returned, while that is below `to`.
+  /// Calls `body(at)` for at = from, then for the result of each call, while it is less than `to`.
   void whileLoop(mlir::Value from, mlir::Value to,
                  llvm::function_ref<mlir::Value(mlir::Value)> body);
   void when(mlir::Value condition, llvm::function_ref<void()> body);
   void either(mlir::Value condition, llvm::function_ref<void()> then,
               llvm::function_ref<void()> otherwise);
-  /// What `body` makes of `values` where `condition` holds, else `values`.
+  /// The values computed by `body` from `values` if `condition` is true, else `values`.
   llvm::SmallVector<mlir::Value>
   changeWhen(mlir::Value condition, mlir::ValueRange values,
              llvm::function_ref<llvm::SmallVector<mlir::Value>()> body);
-  /// Calls `body(column, live)` for the vectors of `columns` neighbors; `live` is null for whole
-  /// vectors.
+  /// Calls `body(column, live)` for vectors that cover `columns` columns; `live` is null for
+  /// complete vectors.
   void eachVector(int64_t columns, llvm::function_ref<void(mlir::Value, mlir::Value)> body);
-  /// The same with one carried value.
+  /// The same with one loop-carried value.
   mlir::Value
   eachVector(int64_t columns, mlir::Value init,
              llvm::function_ref<mlir::Value(mlir::Value, mlir::Value, mlir::Value)> body);
 };
 
-/// Kernels of a module, made once per identity and types.
+/// The kernels of a module, created once per identity and types.
 class KernelLibrary {
 public:
   KernelLibrary(mlir::ModuleOp module, TargetDescription target);
 
   using Build = llvm::function_ref<void(KernelBuilder &, mlir::ValueRange)>;
 
-  /// The kernel over buffers of `types` that `identity` describes in full; its symbol is the
-  /// base there, or `base_N` where several share it. `build` receives (begin, end, buffers...)
-  /// where the kernel does not exist yet. `cost` may be null.
+  /// The kernel over buffers of `types` that is completely described by `identity`; its symbol is
+  /// the base name in it, or `base_N` if several kernels share it. `build` receives (begin, end,
+  /// buffers...) if the kernel does not exist yet. `cost` may be null.
   mlir::func::FuncOp getOrCreate(exec::KernelAttr identity, llvm::ArrayRef<mlir::Type> types,
                                  mlir::Location loc, Build build, exec::CostAttr cost);
 
-  /// A constant table of numbers, made once per content.
+  /// A constant table, created once per content.
   template <typename Number>
   mlir::memref::GlobalOp getOrCreateTable(llvm::StringRef base, llvm::ArrayRef<Number> values,
                                           mlir::Location loc) {
@@ -244,8 +244,8 @@ private:
   llvm::DenseMap<mlir::Attribute, mlir::memref::GlobalOp> tables;
 };
 
-/// How a kernel takes a tensor: rows with a dynamic stride, so that views of columns fit;
-/// everything else contiguous.
+/// The type of a kernel argument for a tensor: rows have a dynamic stride, so that views of columns
+/// can be passed; other dimensions are contiguous.
 mlir::MemRefType kernelBufferType(mlir::RankedTensorType tensor);
 
 } // namespace mica::cpu

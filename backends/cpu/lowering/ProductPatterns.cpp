@@ -268,7 +268,7 @@ struct LowerGatedLinear : Lowering<GatedLinearOp> {
     if (failed(checkProduct(op, op.getX(), op.getWeight())))
       return failure();
     if (isQuantized(op.getType().getElementType()))
-      return op.emitOpError("cannot quantize its own result: give it to mica.cast");
+      return op.emitOpError("cannot quantize its own result: use mica.cast");
     WeightSpec weight = weightSpecOf(op.getWeight(), op.getX());
     if (failed(checkKernel(op, weight, op.getKernel())))
       return failure();

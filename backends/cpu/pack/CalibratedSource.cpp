@@ -43,7 +43,7 @@ llvm::Expected<SourceTensor> CalibratedSource::find(mlir::Attribute named) const
     return llvm::createStringError(
         "\"" + part.text() + "\" has " + llvm::Twine(tensor->shape.back()) +
         " columns, but the statistics in " + importance->fileName() + " are for " +
-        llvm::Twine(columns.size()) + "; give those of this model");
+        llvm::Twine(columns.size()) + "; use those of this model");
   tensor->importance = columns;
   return tensor;
 }

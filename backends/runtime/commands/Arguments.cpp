@@ -478,7 +478,7 @@ CLI::App *addScore(CLI::App &app, ScoreArguments &score) {
                "TOTAL, and write the logits from ids[FIRST] on as float32 rows to stdout");
   addPrefillChunk(*sub, score.prefillChunk);
   sub->add_flag("--as-decode", score.asDecode,
-                "Compute rows as in decoding instead of as in prompts");
+                "Compute rows as in decoding instead of as in prefill");
   CLI::Option *probes = sub->add_option("--probes", score.probes,
                                         "Write what the program's probes record; only programs of "
                                         "`mica verify` and `mica compile --calibrate` have probes")

@@ -59,7 +59,7 @@ struct ScoreArguments {
   std::optional<int64_t> prefillChunk;   ///< see prefillChunkSize
   std::optional<std::string> probes;     ///< a file for what probes see
   std::optional<std::string> columnSums; ///< a file for the sums of squares of what they see
-  bool asDecode = false;                 ///< Compute rows as in decoding instead of as in prompts.
+  bool asDecode = false;                 ///< Compute rows as in decoding instead of as in prefill.
 };
 
 struct InfoArguments {

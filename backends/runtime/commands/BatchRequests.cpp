@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t maxTexts = 1'000'000;
 
-/// Thrown on the way out of RequestReader; caught in BatchRequests::next.
+/// Thrown within RequestReader; caught in BatchRequests::next.
 struct Bad {
   std::string message;
 };
@@ -46,10 +46,10 @@ public:
 private:
   Tokens idsOf(const Json &ids) const;
   Tokens textOf(const Json &text) const;
-  /// The tokens of `messages`, with the tools of a request or null, and the tokens that end an
+  /// The tokens of `messages` with the tools of a request (null: none), and the tokens that end an
   /// answer.
   Tokens conversationOf(const Json &messages, const Json *tools, Tokens &endTokens);
-  /// A prompt as one turn of a user.
+  /// A prompt as one turn of the user.
   Json turnOf(const Json &prompt) const;
   void loadTemplate();
 
@@ -154,7 +154,7 @@ BatchRequest RequestReader::read(const Json &json) {
 struct BatchRequests::State {
   std::unique_ptr<TextLines> lines;
   RequestReader reader;
-  int64_t line = 0; ///< the number of the last one
+  int64_t line = 0; ///< of the last one read
 };
 
 BatchRequests::BatchRequests(std::unique_ptr<State> state) : state(std::move(state)) {}

@@ -16,7 +16,7 @@ struct BatchRequest {
   std::string id;   ///< as JSON; empty: none was given
   Tokens prompt;
   int64_t count = 1;           ///< number of samples
-  GenerationSettings settings; ///< what the request says itself, and the chat template's end tokens
+  GenerationSettings settings; ///< set by the request, and the chat template's end tokens
 };
 
 /// Reads requests one by one, so that only those in progress are in memory.
@@ -28,16 +28,15 @@ public:
   open(const ProgramTokenizer *tokenizer, const Manifest &manifest, const RunArguments &arguments);
   ~BatchRequests();
 
-  /// The next request; null after the last one. Lines of white space are passed over. Errors name
-  /// the line: what is no request, has a key that is not known, or a prompt that the model cannot
-  /// read.
+  /// The next request; null after the last one. Blank lines are skipped. Errors name the line:
+  /// invalid JSON, an unknown key, or a prompt that the model cannot process.
   Result<std::shared_ptr<const BatchRequest>> next();
 
   struct Place {
     uint64_t bytes = 0;
     int64_t lines = 0;
   };
-  /// Where the next request is looked for.
+  /// The position of the next request.
   Place place() const;
   void goTo(Place place);
 

@@ -110,7 +110,7 @@ Result<bool> BatchResults::holds(const BatchText &text) {
   return true;
 }
 
-/// The file did not exist a moment ago.
+/// Creates the file, which did not exist when it was opened.
 Status BatchResults::make() {
   fd = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   struct stat state;

@@ -28,7 +28,7 @@ Tokens randomTokens(Random &random, int64_t count, int64_t vocab) {
 /// The period of the default text in tokens.
 constexpr int64_t period = 32;
 
-/// The number of positions that a test needs before those that it fills.
+/// The number of positions that must precede those measured by a test.
 int64_t positionsBefore(const BenchTest &test) {
   return test.lookup > 0 ? std::max(test.depth, test.isGiven ? 1 : period) : test.depth;
 }
@@ -56,7 +56,7 @@ Script repeatingScript(int64_t prompt, int64_t vocab) {
 /// The measurements of one run of a test.
 struct Run {
   double seconds = 0;
-  int64_t calls = 0; ///< Of the model.
+  int64_t calls = 0; ///< of the model
   int64_t drafted = 0, accepted = 0;
 };
 
@@ -115,7 +115,7 @@ private:
     return filled ? Status() : filled.error();
   }
 
-  /// A text that continues with `forced`, independently of the model's predictions.
+  /// A request that continues with `forced`, whatever the model predicts.
   Request request(const Tokens &prompt, int64_t maxTokens, const Tokens &forced) const {
     Request request;
     request.prompt = prompt;
@@ -129,7 +129,7 @@ private:
     return request;
   }
 
-  /// The number of computed tokens of one run. The last token of a text is not computed.
+  /// The requests of one run. The last token of a text is not computed.
   std::vector<Request> requests() {
     std::vector<Request> all;
     if (!test.generate) {
@@ -154,15 +154,15 @@ private:
   int64_t vocab;
   std::unique_ptr<Scheduler> scheduler;
   Random random{1};
-  Script script;               ///< Of a test with lookup.
-  std::vector<Tokens> prompts; ///< What fills the depth.
+  Script script;               ///< of a test with lookup
+  std::vector<Tokens> prompts; ///< the tokens that fill the depth
 };
 
-/// The minimum number of bytes that the test must read: all weights once per call of the model, and
-/// the part of the caches that the rows of each call attend to.
+/// The minimum number of bytes that the test reads: all weights once per call of the model, and the
+/// part of the caches that the rows of each call attend to.
 double bytesOf(const BenchTest &t, const Manifest::Cost &cost, int64_t calls) {
   double seen = static_cast<double>(positionsBefore(t)) + static_cast<double>(t.tokens) / 2;
-  // Of a step, each sequence's once, in however many calls it is made.
+  // In each step, the cache of each sequence is read once, however many calls the step takes.
   double newest = t.lookup > 0 ? static_cast<double>(calls * t.batch)
                   : t.generate ? static_cast<double>(t.tokens * t.batch)
                                : static_cast<double>(calls);
@@ -206,12 +206,12 @@ void addTests(std::vector<BenchTest> &tests, const BenchArguments &arguments, co
 Status checkText(const std::vector<BenchTest> &tests, const BenchArguments &arguments,
                  const Manifest &m) {
   if (arguments.lookup == 0)
-    return Error{"--tokens is the text of --lookup tests; give --lookup N"};
+    return Error{"--tokens is the text of --lookup tests; add --lookup N"};
   for (int32_t token : arguments.text)
     if (token >= m.vocab)
       return Error{"token " + std::to_string(token) +
                    " of --tokens is not below the vocabulary's " + std::to_string(m.vocab) +
-                   "; give ids of this model"};
+                   "; use ids of this model"};
   auto ids = static_cast<int64_t>(arguments.text.size());
   for (const BenchTest &test : tests)
     if (test.isGiven && positionsBefore(test) + test.tokens + 1 > ids)
@@ -247,7 +247,7 @@ Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
     if (Status fits = checkText(tests, arguments, manifest); !fits)
       return fits.error();
   if (tests.empty())
-    return Error{"nothing to measure; give --prompt or --gen above 0 and a --depth below " +
+    return Error{"nothing to measure; set --prompt or --gen above 0 and --depth below " +
                  std::to_string(manifest.maxSeq)};
   return tests;
 }
@@ -339,7 +339,7 @@ public:
   }
 
   Status run(const BenchTest &test) {
-    // A test with lookup has a prompt, whose time is not the test's.
+    // A test with lookup computes a prompt, whose time is not part of the result.
     if (test.lookup > 0 || !(arguments.profile || trace || profiles))
       return add(runBench(model, test, arguments));
     Peaks peaks = limits();
@@ -384,7 +384,7 @@ private:
     return print(line);
   }
 
-  /// Measured now, because the machine's limits change from minute to minute.
+  /// Measured for each test, because the machine's limits change from minute to minute.
   Peaks limits() const {
     Peaks peaks{0, 0, "given"};
     if (!arguments.peakGb || !arguments.peakGflop)

@@ -1,4 +1,4 @@
-// Speed of the model: `bench`.
+// The command `bench`: the speed of the model.
 #ifndef MICA_BACKENDS_RUNTIME_COMMANDS_BENCH_H
 #define MICA_BACKENDS_RUNTIME_COMMANDS_BENCH_H
 
@@ -11,35 +11,35 @@
 namespace mica::rt {
 
 struct BenchTest {
-  bool generate;  ///< tg (tokens one by one) or pp (a prompt).
-  int64_t tokens; ///< Of each sequence.
-  int64_t batch;  ///< Sequences at once.
-  int64_t depth;  ///< Positions filled before.
-  /// Tokens drafted per call of the model, of a text that repeats itself; 0: none, random tokens.
+  bool generate;  ///< tg (generate token by token) or pp (process a prompt)
+  int64_t tokens; ///< per sequence
+  int64_t batch;  ///< sequences in a batch
+  int64_t depth;  ///< cached positions before the test
+  /// Tokens drafted per call of the model, from a repetitive text; 0: no drafts, random tokens.
   int64_t lookup = 0;
-  bool isGiven = false; ///< That text is the arguments'.
+  bool isGiven = false; ///< the text is from the arguments
   /// "pp512", "tg64", "tg64@b8", "tg64@d4096", "tg64@b8@d4096", "tg64@l8".
   std::string name() const;
 };
 
 struct BenchResult {
   BenchTest test;
-  std::vector<double> runs; ///< Tokens per second of each run, in order.
-  double tokensPerSecond;   ///< Their median.
-  double gbPerSecond;       ///< Bytes of weights and caches that must be read, 10^9 per second.
-  double gflopPerSecond;    ///< Products with weights only, of rows that the text keeps.
-  int64_t calls = 0;        ///< Of the model, in one run.
-  int64_t drafted = 0, accepted = 0; ///< Tokens, in the last run.
-  double profiledSeconds = 0;        ///< Of the run under the profile.
+  std::vector<double> runs; ///< tokens per second of each run, in order
+  double tokensPerSecond;   ///< median of the runs
+  double gbPerSecond;       ///< weights and caches that must be read, in 10^9 bytes per second
+  double gflopPerSecond;    ///< matmuls with weights only, of accepted rows
+  int64_t calls = 0;        ///< of the model, in one run
+  int64_t drafted = 0, accepted = 0; ///< tokens, in the last run
+  double profiledSeconds = 0;        ///< duration of the profiled run
 };
 
-/// The tests that the arguments ask for. Without any, pp512 and tg64, shortened to what the context
-/// holds. Errors: a test that does not fit into the context.
+/// The tests requested by the arguments; by default pp512 and tg64, shortened to fit in the
+/// context. Errors: a test that does not fit in the context.
 Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
                                           const Manifest &manifest);
 
-/// Runs one test: once to warm up, then `repeat` times, then once more under `profile` unless that
-/// is null.
+/// Runs one test: a warm-up, `repeat` measured runs, and another one with `profile` unless it is
+/// null.
 Result<BenchResult> runBench(const Model &model, const BenchTest &test,
                              const BenchArguments &arguments, Profile *profile = nullptr);
 

@@ -17,7 +17,7 @@
 namespace mica::rt {
 
 namespace {
-/// The share of the context, in percent, from which the user is told that it is almost full.
+/// The share of the context, in percent, from which the user is warned that it is almost full.
 constexpr int64_t almostFull = 90;
 
 class Chat {
@@ -66,7 +66,7 @@ private:
     return all;
   }
 
-  /// A command or a message.
+  /// Processes a command or a message.
   Status take(const std::string &turn) {
     if (turn.find_first_not_of(" \t\r\n") == turn.npos)
       return {};
@@ -204,7 +204,7 @@ private:
     });
   }
 
-  /// Writes an answer of the conversation while it comes.
+  /// Streams an answer of the conversation to stdout.
   Status
   streamAnswer(const std::function<Result<Conversation::Answer>(const Conversation::Listener &)>
                    &answering) {
@@ -256,7 +256,7 @@ private:
     return {};
   }
 
-  /// Each error has already been reported.
+  /// Errors have already been reported.
   Status end() const { return refused ? Status(Error{}) : Status(); }
 
   void note(const Conversation::Answer &answer) {
@@ -287,7 +287,7 @@ private:
 
   int64_t percent(int64_t used) const { return used * 100 / positions; }
 
-  /// Once, before the context is full.
+  /// Warns once, before the context is full.
   void warnAboutContext(const Conversation::Answer &answer) {
     int64_t used = conversation.length();
     if (warned || answer.finish == Finish::ContextFull || percent(used) < almostFull)
@@ -318,10 +318,10 @@ private:
   const ProgramTokenizer &text;
   int64_t positions;
   bool terminal, interrupted = false;
-  bool refused = false; ///< A turn of a pipe was.
+  bool refused = false; ///< a turn from a pipe was rejected
   bool leaves = false;
-  bool warned = false;        ///< That the context is almost full.
-  Conversation::Answer total; ///< Counts and seconds of all answers.
+  bool warned = false;        ///< about the almost full context
+  Conversation::Answer total; ///< counts and seconds of all answers
 };
 } // namespace
 

@@ -26,7 +26,7 @@ Result<std::optional<std::string>> ChatInput::readTurn(std::string text) {
       turn.pop_back();
     turn += text;
     if (turn.size() > maxTurnBytes)
-      return Error{"a turn of the conversation is larger than 256 MiB; give shorter ones"};
+      return Error{"a turn of the conversation is larger than 256 MiB; use shorter ones"};
     if (ends)
       return std::optional(turn);
     if (!(fenced && turn.empty()))

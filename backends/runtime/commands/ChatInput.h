@@ -27,23 +27,23 @@ protected:
   struct Line {
     enum Kind {
       Whole,
-      Abandoned, ///< and the lines of its turn before it
+      Abandoned, ///< together with the preceding lines of its turn
       EndOfInput
     } kind;
-    std::string text = {}; ///< of a whole one, without its end
+    std::string text = {}; ///< of a complete line, without its newline
   };
-  /// The next one. `continued`: it is not the first of its turn.
+  /// The next line. `continued`: it is not the first one of its turn.
   virtual Result<Line> readLine(bool continued) = 0;
   virtual void remember(const std::string & /*turn*/) {}
 
 private:
-  /// The rest of the turn that begins with `text`; nothing where it is abandoned.
+  /// The rest of the turn that begins with `text`; nothing if the turn is abandoned.
   Result<std::optional<std::string>> readTurn(std::string text);
 };
 
-/// From now on Ctrl-C does not end the program.
+/// Ctrl-C no longer ends the program after this call.
 void catchInterrupts();
-/// Whether there was one since the last call.
+/// Whether Ctrl-C was pressed since the last call.
 bool takeInterrupt();
 
 } // namespace mica::rt

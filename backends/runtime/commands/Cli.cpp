@@ -27,8 +27,8 @@ void setUpSignals() {
   handleReadErrors();
 }
 
-/// Without arguments on a terminal, a program starts a chat if its model has a chat template, else
-/// it prints its help.
+/// Without arguments on a terminal, a program starts a chat if its model has a chat template;
+/// otherwise it prints its help.
 Result<const char *> argumentForNone(const char *program) {
   Result<program::ProgramFile> file = program::ProgramFile::open(program);
   if (!file)
@@ -49,7 +49,7 @@ Result<Parsed> parse(const char *program, int argc, const char *const *argv) {
   return parseArguments(2, words);
 }
 
-/// Completes the options of the program by the name of its file.
+/// Prints a completion script under the file name of the program.
 Status printCompletion(const char *command, const std::string &shell) {
   if (std::getenv(commandVariable))
     return Error{"`mica completion " + shell + "` completes `mica run` as well; use that"};
@@ -110,7 +110,7 @@ int runProgram(const Device &device, const char *program, int argc, const char *
   };
   Status done = parsed ? run(parsed->arguments) : Status(parsed.error());
   if (!done) {
-    if (!done.error().message.empty()) // else it is reported already
+    if (!done.error().message.empty()) // otherwise it has been reported
       reportError(done.error().message);
     return 1;
   }

@@ -1,4 +1,4 @@
-// The program's main: parses, loads, dispatches.
+// The main function of programs: parses, loads, dispatches.
 #ifndef MICA_BACKENDS_RUNTIME_COMMANDS_CLI_H
 #define MICA_BACKENDS_RUNTIME_COMMANDS_CLI_H
 
@@ -6,8 +6,8 @@
 
 namespace mica::rt {
 
-/// Kernels run on `device`. `program`: the path of the program file. Returns the exit status: 0
-/// done, 1 wrong input or environment, 2 usage.
+/// Runs the command in `argv`, with kernels on `device`. `program`: the path of the program file.
+/// Returns the exit status: 0 success, 1 invalid input or environment, 2 invalid usage.
 int runProgram(const Device &device, const char *program, int argc, const char *const *argv);
 
 } // namespace mica::rt

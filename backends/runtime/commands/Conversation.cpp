@@ -18,7 +18,7 @@ public:
     return wanted && !decoded.stopped();
   }
   bool shouldContinue() override {
-    // No new text, but the listener may stop the answer.
+    // There is no new text, but the listener may end the answer.
     if (wanted)
       if (Status delivered = deliver(""); !delivered)
         wanted = false;
@@ -87,8 +87,8 @@ Status Conversation::reserve() {
   return {};
 }
 
-/// Removes the messages from the first one that is not a system prompt up to the next one of a
-/// user. False: only one turn is left.
+/// Removes the oldest turn: the messages from the first one after the system prompt to the next one
+/// of the user. Returns false if only one turn is left.
 bool Conversation::dropOldestTurn() {
   auto begin = said.begin() + beginsWithSystem();
   if (begin == said.end())
@@ -140,7 +140,7 @@ Result<Conversation::Answer> Conversation::answer(Tokens prompt, const Listener 
     answer.recomputeSeconds += result->totals.recomputeSeconds;
     if (made.finish != Finish::ContextFull || !options.contextShift)
       break;
-    // The answer continues after fewer turns.
+    // The answer continues after older turns have been dropped.
     int64_t before = answer.droppedTurns;
     auto length = static_cast<int64_t>(tokens.size());
     Result<Tokens> shorter = fitted(chatTemplate.encode(said, true), length, answer.droppedTurns);

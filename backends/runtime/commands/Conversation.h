@@ -1,4 +1,4 @@
-// A conversation and what the model's cache holds of it.
+// A conversation and the part of it that is in the model's cache.
 #ifndef MICA_BACKENDS_RUNTIME_COMMANDS_CONVERSATION_H
 #define MICA_BACKENDS_RUNTIME_COMMANDS_CONVERSATION_H
 
@@ -9,30 +9,30 @@
 
 namespace mica::rt {
 
-/// The template is applied to the whole conversation in each
-/// turn; only ids that the cache does not hold yet are computed.
+/// The template is applied to the whole conversation in each turn; only tokens that are not in the
+/// cache of the model yet are computed.
 class Conversation {
 public:
   struct Options {
-    GenerationSettings settings;       ///< Each answer after the first has the next seed.
-    int64_t promptRows = 512;          ///< See Scheduler::Options.
-    std::optional<std::string> system; ///< What the conversation begins with.
-    /// Drop the oldest turns if a message does not fit in the context, or leaves less of it for
-    /// the answer than a quarter or the maximum number of tokens; and if an answer fills it, which
-    /// then continues.
+    GenerationSettings settings;       ///< each answer after the first uses the next seed
+    int64_t promptRows = 512;          ///< see Scheduler::Options
+    std::optional<std::string> system; ///< the system prompt
+    /// Drop the oldest turns if a message does not fit in the context or leaves less than a quarter
+    /// of it, or less than the maximum number of tokens, for the answer; and if an answer fills the
+    /// context, which is then continued.
     bool contextShift = false;
   };
   struct Answer {
     std::string text;
     Finish finish = Finish::Length;
-    int64_t promptTokens = 0, cachedTokens = 0; ///< Of the conversation; of these from the cache.
-    int64_t tokens = 0;                         ///< New ones.
+    int64_t promptTokens = 0, cachedTokens = 0; ///< of the conversation; of these, from the cache
+    int64_t tokens = 0;                         ///< generated
     double promptSeconds = 0, decodeSeconds = 0;
-    int64_t recomputedTokens = 0; ///< See Session::recomputedTokens.
+    int64_t recomputedTokens = 0; ///< see Session::recomputedTokens
     double recomputeSeconds = 0;
-    int64_t droppedTurns = 0; ///< See Options::contextShift.
+    int64_t droppedTurns = 0; ///< see Options::contextShift
   };
-  /// Receives pieces of the answer, whole characters; false ends it.
+  /// Receives the answer in pieces of complete characters; returns false to end it.
   using Listener = std::function<Result<bool>(const std::string &piece)>;
 
   /// `model`, `text` and `chatTemplate` must outlive the conversation.
@@ -40,36 +40,35 @@ public:
                Options options);
 
   /// Sends `message` and receives the answer, which is kept even if the listener has ended it.
-  /// Errors, after which nothing is kept: the template rejects or drops the message, the context is
+  /// After an error nothing is kept: the template rejects or drops the message, or the context is
   /// too short.
   Result<Answer> ask(Message message, const Listener &listener);
-  /// Replaces the last answer by a new
-  /// one. Errors: there is none, and those of `ask`.
+  /// Replaces the last answer by a new one.
+  /// Errors: there is none, and those of `ask`.
   Result<Answer> regenerate(const Listener &listener);
   /// Starts over.
   void reset();
-  /// Positions filled.
+  /// The number of cached positions.
   int64_t length() const { return scheduler ? scheduler->cachedTokens(0) : 0; }
 
   const std::vector<Message> &messages() const { return said; }
-  /// Continues another conversation. Where it begins with a system prompt, that one holds from now
-  /// on, else none.
+  /// Continues another conversation; its system prompt, or none, replaces the current one.
   void setMessages(std::vector<Message> messages);
   const std::optional<std::string> &system() const { return options.system; }
-  /// Replaces what the conversation begins with; the rest of it stays.
+  /// Replaces the system prompt.
   void setSystem(std::string text);
   const GenerationSettings &settings() const { return options.settings; }
-  /// Of the answers from now on; the seed stays where it is absent.
+  /// For further answers; without a seed, the current one is kept.
   void setSettings(GenerationSettings settings);
 
 private:
   Status reserve();
   bool beginsWithSystem() const { return !said.empty() && said.front().role == "system"; }
-  /// The conversation with one message more.
+  /// The tokens of the conversation followed by `message`.
   Result<Tokens> prompt(const Message &message);
   bool dropOldestTurn();
-  /// `prompt` of the conversation with `extra` tokens after it, or of its newest turns where
-  /// options want that. Counts the others.
+  /// `prompt` if `extra` further tokens fit in the context, else the prompt of the newest turns if
+  /// options allow that. `dropped` counts the dropped turns.
   Result<Tokens> fitted(Result<Tokens> prompt, int64_t extra, int64_t &dropped);
   Result<Answer> answer(Tokens prompt, const Listener &listener);
 
@@ -78,7 +77,7 @@ private:
   const ChatTemplate &chatTemplate;
   Options options;
   std::vector<Message> said;
-  std::unique_ptr<Scheduler> scheduler; ///< With one slot, which keeps the conversation.
+  std::unique_ptr<Scheduler> scheduler; ///< has one slot, which keeps the conversation
 };
 
 } // namespace mica::rt

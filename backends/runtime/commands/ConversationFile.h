@@ -1,4 +1,4 @@
-// A conversation as a file: what /save writes and /load reads.
+// The file format of conversations, written by /save and read by /load.
 #ifndef MICA_BACKENDS_RUNTIME_COMMANDS_CONVERSATIONFILE_H
 #define MICA_BACKENDS_RUNTIME_COMMANDS_CONVERSATIONFILE_H
 
@@ -7,10 +7,10 @@
 namespace mica::rt {
 
 /// Writes {"messages": [{"role": "user", "content": "Hello"}, ...]}. Errors: the file cannot be
-/// written, or holds something other than a conversation.
+/// written, or contains something other than a conversation.
 Status saveConversation(const std::string &path, const std::vector<Message> &messages);
 
-/// Reads what saveConversation writes, or the list of messages alone. Errors: the file cannot be
+/// Reads a file written by saveConversation, or a bare list of messages. Errors: the file cannot be
 /// read, or is not such JSON.
 Result<std::vector<Message>> loadConversation(const std::string &path);
 

@@ -7,15 +7,15 @@
 
 namespace mica::rt {
 
-/// The settings with what only a tokenizer knows of them: the tokens of DRY's sequence breakers.
+/// The settings completed by what requires a tokenizer: the tokens of DRY's sequence breakers.
 /// `text` may be null. Errors: those of checkSettings, a stop string without a tokenizer.
 Result<GenerationSettings> usableSettings(GenerationSettings settings, const Manifest &manifest,
                                           const ProgramTokenizer *text);
 
-/// 0 where no time has passed.
+/// 0 if `seconds` is 0.
 double tokensPerSecond(int64_t tokens, double seconds);
 
-/// How a sequence ended, in JSON.
+/// The reason why a sequence ended, as named in JSON.
 const char *nameOf(Finish finish);
 
 /// Reports how many tokens were recomputed, if any (see Session).

@@ -75,7 +75,7 @@ Json describe(const program::ProgramFile &file, const Manifest &m, const CheckTa
           {"manifest", manifest}};
 }
 
-/// The layers that cache less than the context.
+/// Describes the layers that cache less than the context.
 std::string windowWords(const Manifest &m, int64_t promptRows) {
   std::string text;
   for (const CacheSpec &cache : m.caches) {

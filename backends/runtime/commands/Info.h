@@ -9,12 +9,12 @@
 
 namespace mica::rt {
 
-/// Whether programs that were compiled for `target` with `features` run here, as Device::check has
-/// it.
+/// Whether programs compiled for `target` with `features` run on this machine; see Device::check.
 using CheckTarget =
     std::function<Status(const std::string &target, const std::vector<std::string> &features)>;
 
-/// Says whether the program runs here. Needs neither the target's CPU nor a working model object.
+/// Describes the program and whether it runs on this machine, on which neither its CPU nor a
+/// working model object is required.
 Status infoCommand(const program::ProgramFile &file, const CheckTarget &check,
                    const InfoArguments &arguments);
 

@@ -10,7 +10,7 @@
 namespace mica::rt {
 
 namespace {
-/// Much larger than any history in use: only the last part of a larger file is read.
+/// Larger than any real history: only the end of a larger file is read.
 constexpr off_t maxBytes = off_t(1) << 26;
 
 std::string escaped(const std::string &turn) {
@@ -45,7 +45,7 @@ Result<std::vector<std::string>> InputHistory::read(size_t most) const {
     return turns;
   if (S_ISDIR(about.st_mode))
     return refused(path, "read", "it is a folder");
-  // Reading a pipe or a device might not end.
+  // Reading a pipe or a device might block forever.
   if (!S_ISREG(about.st_mode) && about.st_mode != 0)
     return refused(path, "read", "it is not a regular file");
   errno = 0;
@@ -53,7 +53,7 @@ Result<std::vector<std::string>> InputHistory::read(size_t most) const {
   std::string line;
   if (about.st_size > maxBytes) {
     file.seekg(about.st_size - maxBytes);
-    std::getline(file, line); // the end of a turn
+    std::getline(file, line); // the rest of an incomplete line
   }
   while (std::getline(file, line))
     turns.push_back(unescaped(line));

@@ -1,4 +1,4 @@
-// The history of earlier conversations: a file with a turn per line.
+// The history of earlier conversations: a file with one turn per line.
 #ifndef MICA_BACKENDS_RUNTIME_COMMANDS_INPUTHISTORY_H
 #define MICA_BACKENDS_RUNTIME_COMMANDS_INPUTHISTORY_H
 
@@ -9,14 +9,15 @@
 
 namespace mica::rt {
 
-/// A line end within a turn is written \n, a backslash \\. Several programs may append to one file.
+/// A newline within a turn is written as \n, a backslash as \\. Several programs may append to one
+/// file.
 class InputHistory {
 public:
   explicit InputHistory(std::string path) : path(std::move(path)) {}
 
-  /// The last turns, `most` at most; none where there is no file.
+  /// The last turns, at most `most`; none if the file does not exist.
   Result<std::vector<std::string>> read(size_t most) const;
-  /// The file is its owner's to read.
+  /// Appends a turn. Only the owner can read the file.
   Status append(const std::string &turn) const;
 
 private:

@@ -21,7 +21,7 @@ constexpr std::wstring_view pasteEnds = L"\033[201~";
 class TerminalInput final : public ChatInput {
 public:
   explicit TerminalInput(const std::optional<std::string> &file) {
-    // libedit needs the locale to compute the width of characters, and for nothing else.
+    // libedit needs the locale only to compute the width of characters.
     std::setlocale(LC_CTYPE, "");
     if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
       std::setlocale(LC_CTYPE, "C.UTF-8");
@@ -37,9 +37,9 @@ public:
     el_set(editor, EL_PROMPT, prompt);
     el_set(editor, EL_EDITOR, "emacs");
     el_set(editor, EL_HIST, ::history, history);
-    // Ctrl-C abandons the turn that is being written; while an answer is, it is a signal. The first
-    // time that libedit takes the terminal over it adopts the terminal's own characters, so what is
-    // set before that is lost.
+    // Ctrl-C abandons the turn being typed; during an answer, it is a signal. libedit adopts the
+    // terminal's own special characters when it first prepares the terminal, so it must do that
+    // before they are changed.
     el_set(editor, EL_PREP_TERM, 1);
     el_set(editor, EL_SETTY, "-d", "intr=", nullptr);
     el_set(editor, EL_PREP_TERM, 0);
@@ -86,8 +86,8 @@ private:
     return self->abandoned ? CC_NEWLINE : CC_REFRESH;
   }
 
-  /// Pasted text is inserted as a whole: its newlines do not end the turn, and nothing in it is a
-  /// key. A newline at its end belongs to the last line.
+  /// Inserts pasted text as a whole: its newlines do not end the turn, and nothing in it is
+  /// interpreted as a key. A newline at its end is dropped.
   static unsigned char paste(EditLine *editor, int /*key*/) {
     std::wstring text;
     wchar_t letter = 0;
@@ -104,14 +104,15 @@ private:
     return taken ? CC_REFRESH : CC_ERROR;
   }
 
-  /// Terminals that support it then mark pasted text; others ignore the request.
+  /// Enables or disables marks around pasted text, on terminals that support them (bracketed
+  /// paste).
   void markPastes(bool on) {
     std::fputs(on ? "\033[?2004h" : "\033[?2004l", screen);
     std::fflush(screen);
   }
 
-  /// A signal from elsewhere does as Ctrl-C. At the end of the input a turn of several lines is
-  /// abandoned first: Ctrl-D leaves a conversation only between turns.
+  /// A signal sent by another process acts like Ctrl-C. Ctrl-D within a turn of several lines
+  /// abandons the turn; it ends the conversation only between turns.
   Result<Line> readLine(bool isContinued) override {
     if (!editor)
       return Line{Line::EndOfInput};
@@ -129,7 +130,7 @@ private:
     abandoned |= interrupted;
     markPastes(false);
     bool ended = !text || size <= 0;
-    // The line of the prompt has not been ended then.
+    // The line with the prompt has not been ended yet.
     if (abandoned || ended)
       std::fputs("\n", screen);
     if (abandoned || (ended && continued))
@@ -175,7 +176,7 @@ private:
   EditLine *editor = nullptr;
   History *history = nullptr;
   std::optional<InputHistory> kept;
-  bool continued = false; ///< The line is not the first of its turn.
+  bool continued = false; ///< the line is not the first of its turn
   bool abandoned = false;
 };
 } // namespace

@@ -6,8 +6,8 @@
 
 namespace mica::rt {
 
-/// Stdin must be a terminal. The history lives as long as the program, and
-/// in the file `history` if one is given; failures to read or write it are notes.
+/// Stdin must be a terminal. The history is kept in memory, and in the file `history` if there is
+/// one; failures to read or write it are notes.
 std::unique_ptr<ChatInput> openLineEditor(const std::optional<std::string> &history);
 
 } // namespace mica::rt

@@ -45,7 +45,7 @@ private:
     ended = got == 0;
     buffer.append(piece, static_cast<size_t>(got));
     if (buffer.size() > maxTurnBytes)
-      return Error{"a line of the conversation is larger than 256 MiB; give shorter ones"};
+      return Error{"a line of the conversation is larger than 256 MiB; use shorter ones"};
     return {};
   }
 

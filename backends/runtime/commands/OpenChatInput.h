@@ -7,7 +7,7 @@
 namespace mica::rt {
 
 /// With line editing and history if stdin is a terminal.
-/// `history`: the file that keeps the turns entered on a terminal.
+/// `history`: the file for turns entered on a terminal.
 std::unique_ptr<ChatInput> openChatInput(const std::optional<std::string> &history);
 
 } // namespace mica::rt

@@ -27,7 +27,7 @@ bool hasInput() {
          (S_ISFIFO(input.st_mode) || S_ISREG(input.st_mode) || S_ISSOCK(input.st_mode));
 }
 
-/// The prompt, or none. `reads`: whether it may be read from stdin.
+/// The prompt, or none. `reads`: whether it may come from stdin.
 Result<std::optional<std::string>> promptText(const RunArguments &arguments, bool reads) {
   if (arguments.prompt)
     return arguments.prompt;
@@ -54,7 +54,7 @@ Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifes
     return prompt.error();
   if (!*prompt) {
     if (!m.bos)
-      return Error{"this model has no BOS token; give a prompt with -p, -f or --tokens"};
+      return Error{"this model has no BOS token; pass a prompt with -p, -f or --tokens"};
     return std::vector<Tokens>{{*m.bos}};
   }
   if (!text)
@@ -69,7 +69,7 @@ Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifes
   return std::vector<Tokens>{*ids};
 }
 
-/// Receives one of the texts. A single text is streamed; several texts are written in order at the
+/// The listener of a request. A single text is streamed; several texts are written in order at the
 /// end.
 class Writer final : public RequestListener {
 public:
@@ -110,11 +110,12 @@ public:
   /// An entry for each token; empty without --logprobs.
   const nlohmann::ordered_json &logprobs() const { return logprobEntries; }
 
-  /// Empty where only ids are written.
+  /// Empty if only ids are written.
   std::string text() const { return ids ? "" : written; }
 
 private:
-  /// The output of a model must not move the cursor or change the terminal's colors and title.
+  /// Removes control characters, which could move the cursor or change the terminal's colors and
+  /// title.
   std::string shown(const std::string &text) const {
     return terminal ? sanitizeForTerminal(text) : text;
   }
@@ -135,13 +136,13 @@ private:
     logprobEntries.push_back(std::move(entry));
   }
 
-  const ProgramTokenizer *tokenizer; ///< Null: ids only.
+  const ProgramTokenizer *tokenizer; ///< null: ids only
   std::optional<int64_t> numLogprobs;
   nlohmann::ordered_json logprobEntries = nlohmann::ordered_json::array();
   bool streaming, ids, terminal;
   NpyWriter *logitsFile;
   int64_t sequence;
-  std::optional<TextStream> decoded; ///< None without a tokenizer.
+  std::optional<TextStream> decoded; ///< none without a tokenizer
   std::string written;
 };
 
@@ -231,11 +232,11 @@ Status finishRun(const Model &model, const RunArguments &arguments,
   return {};
 }
 
-/// Generates a text for each of the sequences, all in one batch.
+/// Generates the texts of all sequences in one batch.
 Result<GenerateResult> generateAll(const Model &model, const RunArguments &arguments,
                                    const std::vector<Tokens> &sequences, const Tokens &endOfTurn,
                                    bool allLogits, std::deque<Writer> &writers) {
-  // Before caches are reserved for prompts that cannot be read.
+  // Invalid prompts are rejected before memory is reserved for caches.
   for (const Tokens &prompt : sequences)
     if (Status fits = checkPrompt(model.manifest(), prompt); !fits)
       return fits.error();

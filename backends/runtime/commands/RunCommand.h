@@ -1,4 +1,4 @@
-// Generating text: the program without a subcommand.
+// The program without a subcommand: text generation.
 #ifndef MICA_BACKENDS_RUNTIME_COMMANDS_RUNCOMMAND_H
 #define MICA_BACKENDS_RUNTIME_COMMANDS_RUNCOMMAND_H
 
@@ -7,7 +7,7 @@
 
 namespace mica::rt {
 
-/// Text, token ids or JSON to stdout; everything else to stderr.
+/// Writes text, token ids or JSON to stdout, everything else to stderr.
 Status runCommand(const Model &model, const RunArguments &arguments);
 
 } // namespace mica::rt

@@ -15,10 +15,10 @@
 namespace mica::rt {
 
 namespace {
-/// Lines of the standard input.
+/// Reads lines from stdin.
 class LineReader {
 public:
-  /// The next line without its end; nothing at the end of the input.
+  /// The next line without its newline; nothing at the end of the input.
   Result<std::optional<std::string>> next() {
     for (;;) {
       size_t end = buffer.find('\n', searched);
@@ -57,7 +57,7 @@ private:
   size_t searched = 0;
 };
 
-/// Answers requests with one sequence.
+/// Answers requests on one sequence.
 class Scorer {
 public:
   Scorer(Session &session, RowRole role, ProbeListener *probes, int out)
@@ -70,7 +70,7 @@ public:
     ids.resize(static_cast<size_t>(request.length));
     ids.insert(ids.end(), request.ids.begin(), request.ids.end());
     auto end = static_cast<int64_t>(ids.size());
-    // If cached windows do not reach back far enough, earlier ids are recomputed.
+    // If sliding windows no longer cache the positions before it, earlier ids are recomputed.
     int64_t kept = session.rewind(0, request.length);
     session.setTotalLength(0, std::max(end, request.total));
     for (int64_t i = kept; i < end; ++i) {
@@ -95,7 +95,7 @@ private:
   }
 
   Session &session;
-  Tokens ids; ///< Of all positions.
+  Tokens ids; ///< of all positions
   RowRole role;
   ProbeListener *probes; ///< or null
   int out;

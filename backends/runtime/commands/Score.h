@@ -1,4 +1,4 @@
-// The command `score`: logits for other tools, row by row through pipes.
+// The command `score`: logits for other tools, through pipes.
 #ifndef MICA_BACKENDS_RUNTIME_COMMANDS_SCORE_H
 #define MICA_BACKENDS_RUNTIME_COMMANDS_SCORE_H
 
@@ -7,20 +7,20 @@
 
 namespace mica::rt {
 
-/// A line of the standard input: `LENGTH[/TOTAL] FIRST ID ID ...`. The sequence goes back to its
-/// first LENGTH positions, the ids are fed after them, as parts of a text of TOTAL positions, and
-/// the logits of ids[FIRST] and of all that follow are answered. Without TOTAL the text ends with
-/// the ids; it matters to models whose frequencies follow the length of a text.
+/// A line of stdin: `LENGTH[/TOTAL] FIRST ID ID ...`. Truncates the sequence to LENGTH positions,
+/// appends the ids as part of a text of TOTAL positions, and answers with the logits of ids[FIRST]
+/// and all following ids. TOTAL is the end of the ids by default; it matters to models whose rope
+/// depends on the sequence length.
 struct ScoreRequest {
   int64_t length = 0, first = 0, total = 0;
   Tokens ids;
 };
 
-/// Errors name the word that is wrong.
+/// Errors name the invalid word.
 Result<ScoreRequest> parseScoreRequest(std::string_view line);
 
-/// Answers line by line until the standard input ends: rows of float32 [vocabulary] to the standard
-/// output, as they are computed, so that no window of positions is ever held whole.
+/// Answers requests until the end of stdin. Writes rows of float32 [vocabulary] to stdout as soon
+/// as they are computed.
 Status scoreCommand(const Model &model, const ScoreArguments &arguments);
 
 } // namespace mica::rt

@@ -95,10 +95,10 @@ Status checkSettings(const GenerationSettings &settings, const Manifest &manifes
     if (bias.token < 0 || bias.token >= manifest.vocab)
       return Error{"--logit-bias: token " + std::to_string(bias.token) +
                    " is not in the model's vocabulary (0 to " + std::to_string(manifest.vocab - 1) +
-                   "); give another"};
+                   "); use another"};
     else if (!(bias.bias < std::numeric_limits<float>::infinity()))
       return Error{"the bias of token " + std::to_string(bias.token) +
-                   " is not a number below infinity; give another"};
+                   " is not a number below infinity; use another"};
   if (std::count(settings.stops.begin(), settings.stops.end(), "") > 0)
     return Error{"a stop string is empty; leave it out"};
   if (settings.lookup.value_or(0) > 0 && manifest.batchInvariantRows < 2)

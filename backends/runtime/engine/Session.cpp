@@ -78,7 +78,7 @@ Status checkToken(const Manifest &manifest, int32_t token) {
   if (token >= 0 && token < manifest.vocab)
     return {};
   return Error{"token " + std::to_string(token) + " is not in the model's vocabulary (0 to " +
-               std::to_string(manifest.vocab - 1) + "); give another prompt"};
+               std::to_string(manifest.vocab - 1) + "); use another prompt"};
 }
 
 Status Session::add(int64_t sequence, int32_t token, RowRole role, bool wantLogits) {

@@ -6,7 +6,7 @@ namespace mica::rt {
 
 namespace {
 /// `mica verify` and `mica compile --calibrate` choose these files, not a user.
-constexpr std::string_view kHint = "set TMPDIR to a folder with room";
+constexpr std::string_view kHint = "set TMPDIR to a folder with free space";
 constexpr FileKind kProbes{"what probes see", "file of probes", probeMagic, kHint};
 constexpr FileKind kColumnSums{"sums of columns", "file of column sums", columnSumsMagic, kHint};
 

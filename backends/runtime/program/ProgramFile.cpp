@@ -50,8 +50,8 @@ static Error noFooter(const rt::ByteSource &source) {
   std::optional<uint64_t> offset = headerAfterLauncher(source);
   if (!offset || !readStruct(source, *offset, header) || header.magic != headerMagic ||
       header.hash != hashOf(header))
-    return Error{"is not a Mica program, or a truncated one; give a file that `mica "
-                 "compile` wrote"};
+    return Error{"is not a Mica program, or a truncated one; pass a file written by "
+                 "`mica compile`"};
   if (source.size() == header.fileSize)
     return damaged("its last bytes are not a footer");
   return Error{"the program is " +

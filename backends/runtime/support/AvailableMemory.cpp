@@ -15,7 +15,7 @@ static std::optional<uint64_t> numberIn(const std::string &path) {
   return line >> number ? std::optional(number) : std::nullopt; // "max" is no limit
 }
 
-/// What is assumed of a machine that does not say.
+/// Assumed if the system does not report its memory.
 static constexpr uint64_t kUnknownMemory = uint64_t(1) << 30;
 
 static uint64_t availableOnMachine(const std::string &root) {
@@ -27,7 +27,7 @@ static uint64_t availableOnMachine(const std::string &root) {
   return kilobytes * 1024;
 }
 
-/// What the groups with `limit` and `used` among their files allow.
+/// The minimum of the remaining memory of the groups that have the files `limit` and `used`.
 static uint64_t allowedByGroups(const std::string &root, const std::string &controller,
                                 const std::string &limit, const std::string &used) {
   uint64_t least = std::numeric_limits<uint64_t>::max();

@@ -1,4 +1,4 @@
-// How much memory this process can still get.
+// The memory that this process can still allocate.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_AVAILABLEMEMORY_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_AVAILABLEMEMORY_H
 
@@ -7,9 +7,8 @@
 
 namespace mica::rt {
 
-/// Bytes that the machine has available, or less where this process' control group or one above it
-/// allows less, by what is mounted at `root`/proc and `root`/sys. A machine that does not say is
-/// taken to have 1 GiB.
+/// Bytes of memory available on the machine, or in the control groups of this process if they allow
+/// less. Reads `root`/proc and `root`/sys. 1 GiB if the system does not report its memory.
 uint64_t availableMemory(const std::string &root);
 
 } // namespace mica::rt

@@ -31,7 +31,7 @@ Result<FileSource> FileSource::open(const std::string &path) {
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     const char *what = S_ISDIR(info.st_mode) ? "is a directory" : "is not a regular file";
     close(fd);
-    return Error{std::string(what) + "; give a compiled program"};
+    return Error{std::string(what) + "; pass a compiled program"};
   }
   return FileSource(fd, static_cast<uint64_t>(info.st_size));
 }

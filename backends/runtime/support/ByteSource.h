@@ -1,4 +1,4 @@
-// Where the bytes of a program come from: a file, or memory in tests and in the fuzzer.
+// The bytes of a program: a file, or memory in tests and in the fuzzer.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_BYTESOURCE_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_BYTESOURCE_H
 

@@ -10,7 +10,7 @@
 namespace mica::rt {
 
 namespace {
-/// All of `text` as a number; nothing where it is none or too large.
+/// `text` as a number; nothing if it is not one or is too large.
 template <typename T> std::optional<T> parsed(const std::string &text) {
   T value;
   auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -36,7 +36,7 @@ std::string unexpected(std::vector<std::string> words) {
   return (words.size() == 1 ? "unexpected argument " : "unexpected arguments ") + list;
 }
 
-/// As words are compared: without case, dashes before it, and underscores.
+/// A word in the form that is compared: lower case, without leading dashes and underscores.
 std::string folded(std::string_view word) {
   word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
   std::string out;
@@ -45,7 +45,7 @@ std::string folded(std::string_view word) {
   return out;
 }
 
-/// Insertions, deletions, replacements and swaps of neighbors that lead from `a` to `b`.
+/// The number of insertions, deletions, replacements and swaps of neighbors that turn `a` into `b`.
 size_t editDistance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i)
@@ -87,7 +87,7 @@ void appendWords(std::string &out, std::string_view text, size_t indent) {
   out += '\n';
 }
 
-/// Lines of text, each wrapped and its beginning kept.
+/// Wraps each line of text and keeps its indentation.
 std::string wrapped(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -139,7 +139,7 @@ private:
   }
 };
 
-/// Of every command: what people bring along from programs that run on GPUs.
+/// For all commands: options of programs that run on GPUs.
 const std::vector<ForeignOption> &commonForeignOptions() {
   static const std::vector<ForeignOption> options = {
       {{"-ngl", "--gpu-layers", "--n-gpu-layers", "-dev", "--device"},
@@ -168,7 +168,7 @@ public:
   UnknownOptions(const CLI::App &app, const std::vector<ForeignOption> &foreign)
       : command(&app), foreign(foreign) {}
 
-  /// Writes options in the way that CLI11 reads them: it has no long words after one dash.
+  /// Rewrites options for CLI11, which does not accept long names after a single dash.
   void rewrite(std::vector<std::string> &words) {
     visit(words, [&](size_t i, const std::string &name) {
       if (name == "-sys" && command->get_option_no_throw("--system"))
@@ -177,7 +177,7 @@ public:
     });
   }
 
-  /// What is wrong with the first of them; empty where there is none.
+  /// Describes the first of them; empty if there is none.
   std::string firstMistake(const std::vector<std::string> &words) {
     std::string what;
     visit(words, [&](size_t /*i*/, const std::string &name) {
@@ -200,7 +200,7 @@ private:
       std::string name = word.substr(0, equals);
       if (!command->get_option_no_throw(name) && !visitor(i, name))
         return;
-      // What follows an option is its value, whatever it looks like.
+      // The word after an option is its value, even if it looks like an option.
       const CLI::Option *option = command->get_option_no_throw(word.substr(0, equals));
       if (option && equals == word.npos && option->get_items_expected_min() > 0)
         ++i;
@@ -222,7 +222,7 @@ private:
     bool isLong = name.starts_with("--");
     if (!isLong && command->get_option_no_throw("-" + name))
       return unexpected({name}) + didYouMean("-" + name);
-    // A short one with its value, or several flags.
+    // A short option with its value, or several flags.
     if (!isLong && command->get_option_no_throw(name.substr(0, 2)))
       return {};
     return unexpected({name}) + didYouMean(closestWord(name, longNames(*command)));
@@ -237,7 +237,7 @@ CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
   bool bounded = most < uint64_t(std::numeric_limits<int64_t>::max());
   std::string range =
       "from " + std::to_string(least) + (bounded ? " to " + std::to_string(most) : "");
-  // In --help, a bound that is never reached is left out.
+  // --help omits an upper bound that is never reached.
   std::string shown = most < uint64_t(std::numeric_limits<int32_t>::max()) ? range
                       : least > 0 ? "from " + std::to_string(least)
                                   : "";
@@ -246,7 +246,7 @@ CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
         std::optional<uint64_t> value = parsed<uint64_t>(text);
         if (!value || *value < least || *value > most)
           return "'" + printable(text) + "' is not a whole number " + range;
-        text = std::to_string(*value); // without leading zeros, which CLI11 would take for octal
+        text = std::to_string(*value); // without leading zeros, which CLI11 interprets as octal
         return {};
       },
       shown);

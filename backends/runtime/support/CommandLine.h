@@ -1,4 +1,4 @@
-// Shared by all command lines of Mica: numbers, help, usage errors.
+// Shared by all command lines of Mica: numbers, help, invalid usage.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_COMMANDLINE_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_COMMANDLINE_H
 
@@ -16,18 +16,18 @@
 
 namespace mica::rt {
 
-/// Accepts decimal digits with a value in [least, most], for `transform`: CLI11's own conversion
-/// takes octal and hexadecimal numbers as well, and wraps negative ones.
+/// Accepts decimal digits with a value in [least, most], for `transform`. CLI11's own conversion
+/// accepts octal and hexadecimal numbers, and wraps negative ones.
 CLI::Validator wholeNumber(uint64_t least, uint64_t most = std::numeric_limits<int64_t>::max());
 
 /// Accepts finite decimal numbers in [least, most].
 CLI::Validator numberBetween(double least, double most);
 
-/// Accepts the words `known`; another word is refused with the closest of them.
+/// Accepts the words `known`; the error for another word suggests the closest one.
 CLI::Validator oneOf(std::vector<std::string> known);
 
-/// The environment variable with the command that a user has typed to start a program, where it is
-/// not the program itself: --help and errors of usage name it.
+/// The environment variable that contains the command typed by the user, if a program was started
+/// by another command; --help and usage errors show it.
 inline constexpr const char *commandVariable = "MICA_COMMAND";
 
 /// An option of other programs that users may try, with a hint.
@@ -37,8 +37,8 @@ struct ForeignOption {
 };
 
 /// Parses `words` (without the program's name). Returns the text of --help or --version if
-/// requested. Errors are wrong usage, on one line; an unknown option is reported with the closest
-/// known one, or with its hint in `foreign`. -sys is --system.
+/// requested. Errors describe invalid usage in one line; an unknown option is reported with the
+/// closest known one, or with its hint in `foreign`. -sys is --system.
 Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::string> words,
                                               const std::vector<ForeignOption> &foreign = {});
 
@@ -46,10 +46,10 @@ Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::st
 /// in one form. Subcommands inherit it from the command that they are added to.
 std::shared_ptr<CLI::FormatterBase> helpFormatter();
 
-/// Puts the options that `add` adds to `app` under `heading` in --help.
+/// Adds the options that `add` adds to `app` under `heading` in --help.
 void addGroup(CLI::App &app, const char *heading, const std::function<void()> &add);
 
-/// The command that was parsed last: "mica compile", or the name of `app` without a subcommand.
+/// The command parsed last: "mica compile", or the name of `app` without a subcommand.
 std::string parsedCommand(const CLI::App &app);
 
 /// The word of `known` that `word` is most likely a typo of;

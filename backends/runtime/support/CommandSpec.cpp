@@ -39,7 +39,7 @@ std::string helpOf(const CLI::Option &option) {
   return text;
 }
 
-/// The kind of value that a name in --help denotes.
+/// The kind of value denoted by a placeholder in --help.
 OptionSpec::Values valuesNamed(std::string_view name) {
   if (name == "DIR")
     return OptionSpec::Values::Folder;

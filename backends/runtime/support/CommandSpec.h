@@ -16,9 +16,9 @@ struct OptionSpec {
 
   std::vector<std::string> names;   ///< "-n", "--n-predict"; empty: positional
   std::string value;                ///< "N", "FILE"; empty: a flag
-  Values values = Values::None;     ///< what completes the value
-  std::vector<std::string> choices; ///< of Values::Choice
-  std::string help;                 ///< with default and limits
+  Values values = Values::None;     ///< how the value is completed
+  std::vector<std::string> choices; ///< for Values::Choice
+  std::string help;                 ///< including default and limits
   std::string group;                ///< its heading in --help
 
   bool isPositional() const { return names.empty(); }
@@ -26,7 +26,7 @@ struct OptionSpec {
 
 struct CommandSpec {
   std::string name, description, footer;
-  std::vector<OptionSpec> options;   ///< positional ones as well
+  std::vector<OptionSpec> options;   ///< including positional ones
   std::vector<CommandSpec> commands; ///< without hidden ones
 };
 

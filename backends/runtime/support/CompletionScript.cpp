@@ -10,13 +10,13 @@ namespace mica::rt {
 namespace {
 constexpr std::array<std::string_view, 3> kShells = {"bash", "zsh", "fish"};
 
-/// In single quotes, for fish.
+/// `text` in single quotes, for fish.
 std::string fishQuoted(std::string_view text) {
   std::string escaped = CLI::detail::find_and_replace(std::string(text), "\\", "\\\\");
   return "'" + CLI::detail::find_and_replace(escaped, "'", "\\'") + "'";
 }
 
-/// A function of the script.
+/// The name of the script's completion function.
 std::string functionOf(const CommandSpec &spec) {
   std::string name = "_mica_completion_of_";
   for (char c : spec.name)
@@ -24,7 +24,7 @@ std::string functionOf(const CommandSpec &spec) {
   return name;
 }
 
-/// Visits a command and those below it; `path` is "/" and, for example, "/run/chat/".
+/// Visits a command and its subcommands; `path` is "/" or, for example, "/run/chat/".
 void visit(const CommandSpec &spec, const std::string &path,
            const std::function<void(const CommandSpec &, const std::string &)> &hear) {
   hear(spec, path);
@@ -32,7 +32,7 @@ void visit(const CommandSpec &spec, const std::string &path,
     visit(command, path + command.name + "/", hear);
 }
 
-/// What a script is told about a value: "file", "folder", "words A B" or "any".
+/// The kind of a value in scripts: "file", "folder", "words A B" or "any".
 std::string kindOf(const OptionSpec &option) {
   switch (option.values) {
   case OptionSpec::Values::File:
@@ -48,7 +48,7 @@ std::string kindOf(const OptionSpec &option) {
   return "any";
 }
 
-/// The branches of `case "$command $option"` that set `kind` to what an option takes.
+/// The branches of `case "$command $option"` that set `kind` to the kind of an option's value.
 std::string kindBranches(const CommandSpec &spec) {
   std::string text;
   visit(spec, "/", [&](const CommandSpec &command, const std::string &path) {
@@ -73,7 +73,7 @@ std::string pathPatterns(const CommandSpec &spec) {
   return text.empty() ? "''" : text;
 }
 
-/// What completes positional arguments.
+/// The kind of positional arguments.
 std::string positionalKind(const CommandSpec &command) {
   for (const OptionSpec &option : command.options)
     if (option.isPositional() && option.values != OptionSpec::Values::Any)
@@ -105,7 +105,7 @@ std::string header(const CommandSpec &spec, Shell shell) {
          " completion " + name + "`.\n";
 }
 
-/// What bash and zsh have in common: finds `command` and the `option` whose value is completed.
+/// The part shared by bash and zsh: finds `command` and the `option` whose value is completed.
 std::string shellBody(const CommandSpec &spec, const std::string &function) {
   return function + "_kind() { # what the option $2 of the command $1 takes; false: nothing\n" +
          "  kind=\n  case \"$1 $2\" in\n" + kindBranches(spec) + "  esac\n  [[ -n $kind ]]\n}\n\n" +
@@ -276,7 +276,7 @@ std::string fishScript(const CommandSpec &spec) {
     else if (kind.starts_with("words "))
       completions += complete + " -a " + fishQuoted(kind.substr(6)) + "\n";
   });
-  // Patterns of bash and zsh are separated by bars.
+  // bash and zsh separate patterns by bars.
   std::string paths = CLI::detail::find_and_replace(pathPatterns(spec), " | ", " ");
   return header(spec, Shell::Fish) + "function " + function +
          "_at # whether the command before the cursor is $argv[1]\n"

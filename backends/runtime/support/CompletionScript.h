@@ -1,4 +1,4 @@
-// Scripts with which shells complete the words of a command line.
+// Shell scripts that complete command lines.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_COMPLETIONSCRIPT_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_COMPLETIONSCRIPT_H
 
@@ -14,7 +14,7 @@ enum class Shell { Bash, Zsh, Fish };
 std::optional<Shell> shellNamed(std::string_view name);
 std::string_view nameOf(Shell shell);
 
-/// Completes the commands, the options and the values of the command `spec.name`.
+/// A script that completes commands, options and values of the command `spec.name`.
 std::string completionScript(const CommandSpec &spec, Shell shell);
 
 /// Adds the command `completion`, which stores the name of a shell in `shell`.

@@ -1,4 +1,4 @@
-// The control groups (cgroups) of this process: where the kernel keeps their limits.
+// The control groups (cgroups) of this process, which limit its resources.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_CONTROLGROUPS_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_CONTROLGROUPS_H
 
@@ -7,12 +7,12 @@
 
 namespace mica::rt {
 
-/// The folders of this process' group and of the ones above it, innermost first, by what is mounted
-/// at `root`/proc and `root`/sys. An empty `controller`: those of version 2; else of version 1.
+/// The folders of this process' control group and of its ancestors, innermost first. Reads
+/// `root`/proc and `root`/sys. `controller` is empty for version 2, else a controller of version 1.
 std::vector<std::string> controlGroupFolders(const std::string &root,
                                              const std::string &controller);
 
-/// Without its line end; empty where there is no such file.
+/// The first line of a file without its newline; empty if there is no such file.
 std::string firstLine(const std::string &path);
 
 } // namespace mica::rt

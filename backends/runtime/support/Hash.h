@@ -1,4 +1,4 @@
-// XXH3-64, at once or in pieces; the only place that knows xxHash.
+// XXH3-64, at once or in pieces. Nothing else uses xxHash.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_HASH_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_HASH_H
 

@@ -41,7 +41,7 @@ uint64_t bytesInHugePages(const void *address) {
   std::ifstream maps("/proc/self/smaps");
   std::string line;
   for (bool inside = false; std::getline(maps, line);) {
-    // BEGIN-END in hexadecimal digits begins what is said of a mapping.
+    // The description of a mapping starts with BEGIN-END in hexadecimal digits.
     char *dash = nullptr;
     uint64_t begin = std::strtoull(line.c_str(), &dash, 16);
     if (*dash == '-') {

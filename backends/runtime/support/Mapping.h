@@ -1,4 +1,4 @@
-// Pages of the address space that have an owner.
+// Owns a range of pages of the address space.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_MAPPING_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_MAPPING_H
 
@@ -8,7 +8,7 @@
 
 namespace mica::rt {
 
-/// What mmap has returned; unmapped at the end of its life.
+/// The result of mmap, unmapped on destruction.
 class Mapping {
 public:
   Mapping() = default;

@@ -9,7 +9,7 @@
 namespace mica::rt {
 
 Result<Memory> Memory::reserve(uint64_t bytes, Pages pages, std::string_view hint) {
-  // mmap refuses a length of 0; callers want a valid pointer even then.
+  // mmap rejects a length of 0, for which callers need a valid pointer too.
   uint64_t length = bytes == 0 ? 1 : bytes;
   int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   bool large = pages == Pages::Large && length >= hugePage;

@@ -1,4 +1,4 @@
-// Zeroed memory that costs nothing until it is touched.
+// Zeroed memory that is allocated lazily.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_MEMORY_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_MEMORY_H
 
@@ -11,15 +11,15 @@
 
 namespace mica::rt {
 
-/// Where the kernel provides them, huge pages (2 MiB) save most of the TLB misses;
-/// but a huge page is there whole once a byte of it is touched.
+/// Large: huge pages (2 MiB) if the kernel provides them; they avoid most TLB misses, but touching
+/// one byte allocates a whole huge page.
 enum class Pages { Small, Large };
 
-/// Anonymous pages, reserved without commitment (MAP_NORESERVE), zero at first touch, page-aligned;
-/// of large ones all but the rest after the last whole one.
+/// Anonymous pages, reserved without commitment (MAP_NORESERVE), zero-initialized, page-aligned.
+/// With large pages, the rest after the last whole one is in small pages.
 class Memory : public Mapping {
 public:
-  /// Errors: no address space left, or an absurd size; they end in `hint`.
+  /// Errors: no address space left, or an absurd size; the message ends with `hint`.
   static Result<Memory>
   reserve(uint64_t bytes, Pages pages = Pages::Small,
           std::string_view hint = "use fewer sequences or compile with a smaller --max-seq");

@@ -1,4 +1,4 @@
-// Reads JSON from users.
+// Parses JSON from users.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_NESTEDJSON_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_NESTEDJSON_H
 
@@ -13,11 +13,11 @@
 
 namespace mica::rt {
 
-/// How deep values may be in each other: what copies and writes them calls itself.
+/// The maximum nesting depth of values: copying and writing them is recursive.
 inline constexpr int kMaxNesting = 100;
 
-/// The first JSON escape in `text` of
-/// an unpaired surrogate; empty if there is none.
+/// The first JSON escape in `text` that is an unpaired surrogate, which UTF-8 cannot represent;
+/// empty if there is none.
 inline std::string_view loneSurrogate(std::string_view text) {
   auto unitAt = [&](size_t at) {
     uint32_t unit = 0;
@@ -37,11 +37,11 @@ inline std::string_view loneSurrogate(std::string_view text) {
   return {};
 }
 
-/// The value of a text. Where there is none it is discarded, and `problem` says why, unless the
-/// text is no JSON at all.
+/// Parses a text. The value is discarded if there is an error; `problem` then describes it, unless
+/// the text is not JSON at all.
 template <typename Json> Json parseNested(std::string_view text, std::string &problem) {
   problem.clear();
-  std::vector<std::set<std::string>> keys; // of the objects around
+  std::vector<std::set<std::string>> keys; // of the enclosing objects
   auto keep = [&](int depth, typename Json::parse_event_t event, Json &value) {
     using Event = typename Json::parse_event_t;
     if (!problem.empty())
@@ -63,12 +63,12 @@ template <typename Json> Json parseNested(std::string_view text, std::string &pr
   return problem.empty() ? value : Json(Json::value_t::discarded);
 }
 
-/// The whole number from 0 to 2^64 - 1 that a value is.
+/// A value as a whole number from 0 to 2^64 - 1, if it is one.
 template <typename Json> std::optional<uint64_t> unsignedNumber(const Json &value) {
   return value.is_number_unsigned() ? std::optional(value.template get<uint64_t>()) : std::nullopt;
 }
 
-/// The whole number from `min` to `max` that a value is.
+/// A value as a whole number from `min` to `max`, if it is one.
 template <typename Json>
 std::optional<int64_t> wholeNumberWithin(const Json &value, int64_t min, int64_t max) {
   if (!value.is_number_integer() ||

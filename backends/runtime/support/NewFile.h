@@ -17,19 +17,19 @@ struct FileKind {
   std::string_view content; ///< "the logits"
   std::string_view format;  ///< ".npy file"
   std::string_view opening;
-  /// What to do where it cannot be written; empty: choose another file.
+  /// The hint if it cannot be written; empty: choose another file.
   std::string_view hint = {};
 };
 
-/// A temporary file, renamed by `commit`, with errors as text.
+/// A temporary file renamed by `commit`. Errors are messages.
 class NewFile {
 public:
-  /// Refuses to replace a file of another kind.
+  /// Rejects a path to a file of another kind.
   static Result<std::unique_ptr<NewFile>> create(std::string path, const FileKind &kind);
 
   Status writeAt(const void *data, size_t size, uint64_t offset);
   Status readAt(void *data, size_t size, uint64_t offset) const;
-  /// Cuts or extends the file to `size` bytes.
+  /// Truncates or extends the file to `size` bytes.
   Status resize(uint64_t size);
   Status commit();
 

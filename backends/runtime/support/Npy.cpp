@@ -59,7 +59,7 @@ Status NpyWriter::moveRows(int64_t from, int64_t to, int64_t count) {
   return {};
 }
 
-/// Sequences that ended early have left room after them.
+/// Moves rows together if sequences have fewer rows than reserved.
 Status NpyWriter::closeGaps(int64_t &total) {
   total = 0;
   for (size_t s = 0; s < rows.size(); ++s) {

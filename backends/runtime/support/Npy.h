@@ -1,4 +1,4 @@
-// Logits as a NumPy file.
+// Writes logits as a NumPy file.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_NPY_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_NPY_H
 
@@ -10,16 +10,16 @@
 
 namespace mica::rt {
 
-/// The first bytes of a version 1.0 .npy file of float32 [rows, columns] in C order: always
-/// `npyHeaderSize` of them. (numpy/lib/format.py describes the format.)
+/// The header of a version 1.0 .npy file of float32 [rows, columns] in C order: always
+/// `npyHeaderSize` bytes. (numpy/lib/format.py describes the format.)
 std::string npyHeader(int64_t rows, int64_t columns);
 inline constexpr int64_t npyHeaderSize = 128;
 
-/// Rows of several sequences, given in any order between sequences, stored sequence by sequence.
-/// The file appears under its name only at `commit`; otherwise nothing stays behind.
+/// Writes the rows of several sequences, which may be interleaved, sequence by sequence. The file
+/// appears under its name only at `commit`; otherwise nothing is left.
 class NpyWriter {
 public:
-  /// `capacities[s]`: rows that sequence s has at most.
+  /// `capacities[s]`: maximum number of rows of sequence s.
   static Result<std::unique_ptr<NpyWriter>> create(std::string path, int64_t columns,
                                                    const std::vector<int64_t> &capacities);
 
@@ -36,8 +36,8 @@ private:
 
   std::unique_ptr<NewFile> file;
   int64_t columns;
-  std::vector<int64_t> firstRow; ///< Where each sequence's room begins, in rows.
-  std::vector<int64_t> rows;     ///< Written so far, per sequence.
+  std::vector<int64_t> firstRow; ///< reserved for each sequence, in rows
+  std::vector<int64_t> rows;     ///< written so far, per sequence
 };
 
 } // namespace mica::rt

@@ -1,4 +1,4 @@
-// Writing to stdout.
+// Writes to stdout.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_OUTPUT_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_OUTPUT_H
 
@@ -10,7 +10,7 @@
 
 namespace mica::rt {
 
-/// Writes all of `bytes` now to `fd`, the standard output or a copy of it. Errors: a full disk, a
+/// Writes all of `bytes` to `fd`, stdout or a copy of it, without buffering. Errors: a full disk, a
 /// closed output.
 Status writeTo(int fd, std::string_view bytes);
 /// The same to stdout.

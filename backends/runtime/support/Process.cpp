@@ -11,7 +11,7 @@
 namespace mica::rt {
 
 void exitOutOfMemory() {
-  // Threads may run out of memory together: one speaks, the others wait for the end.
+  // Threads may run out of memory at the same time: one reports it, the others wait for the end.
   static std::atomic_flag speaks;
   while (speaks.test_and_set())
     pause();
@@ -24,8 +24,8 @@ void exitOutOfMemory() {
 
 void prepareProcess() {
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream)
-    // The lowest free number is given, and those below are taken. What O_PATH opens can be neither
-    // read nor written.
+    // open returns the lowest free descriptor, and all lower ones are open. A descriptor with
+    // O_PATH can be neither read nor written.
     if (fcntl(stream, F_GETFD) < 0 && errno == EBADF && open("/", O_PATH) < 0)
       _exit(1);
   std::signal(SIGXFSZ, SIG_IGN);

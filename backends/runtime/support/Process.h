@@ -4,10 +4,10 @@
 
 namespace mica::rt {
 
-/// First thing in main. Descriptors 0 to 2 that are closed are taken, so that no file that is
-/// opened later is read or written as a standard stream; using them still fails with EBADF. SIGXFSZ
-/// is ignored: a file that meets its limit (ulimit -f) is an error of the one that writes it. A
-/// lack of memory ends the process with an error line and without temporary files.
+/// Call it first in main. Opens closed descriptors 0 to 2, so that a file opened later does not
+/// become a standard stream; using them still fails with EBADF. Ignores SIGXFSZ, so that exceeding
+/// the file size limit (ulimit -f) is a write error. Running out of memory ends the process with an
+/// error line and removes temporary files.
 void prepareProcess();
 
 /// Reports that memory is exhausted and exits. Does not allocate.

@@ -14,8 +14,7 @@ static std::string &programName() {
 
 void setProgramName(std::string name) { programName() = std::move(name); }
 
-/// Appends the byte at `at` of `text`, spelled out where it is (of) a control character, and moves
-/// on.
+/// Appends the byte at `at`, escaped if it is (part of) a control character, and advances `at`.
 static void appendSanitized(std::string &out, std::string_view text, size_t &at) {
   static constexpr char digits[] = "0123456789abcdef";
   auto byte = static_cast<unsigned char>(text[at]);
@@ -54,13 +53,13 @@ std::string sanitizeForTerminal(std::string_view text) {
 }
 
 static void writeLine(const std::string &line) {
-  // One call, so that lines of several processes do not mix. Nothing can be done where stderr is
-  // closed.
+  // A single call, so that lines of several processes are not interleaved. A failure cannot be
+  // reported.
   std::fflush(stdout);
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 
-/// Whether what is written to stderr may have colors.
+/// Whether messages on stderr may be colored.
 static bool hasColors() {
   const char *off = std::getenv("NO_COLOR"), *terminal = std::getenv("TERM");
   return !(off && *off) && terminal && std::string_view(terminal) != "dumb" &&

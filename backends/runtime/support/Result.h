@@ -1,5 +1,5 @@
-// A value or an error: how
-// compiled programs report failure (C++20 has no std::expected).
+// A value or an error: error handling in compiled programs, which do not use exceptions across
+// functions (C++20 has no std::expected).
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_RESULT_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_RESULT_H
 
@@ -9,8 +9,8 @@
 
 namespace mica::rt {
 
-/// The end of a line `mica: error:
-/// FILE: PROBLEM; HINT`. One line, without the final newline.
+/// The message of an error line `mica: error: FILE: PROBLEM; HINT`, from FILE or PROBLEM to the
+/// end. One line, without the final newline.
 struct Error {
   std::string message;
 };
@@ -27,14 +27,14 @@ public:
   T &&operator*() && { return std::move(*std::get_if<0>(&state)); }
   T *operator->() { return std::get_if<0>(&state); }
   const T *operator->() const { return std::get_if<0>(&state); }
-  /// Only where the result holds no value.
+  /// Valid only if there is no value.
   const Error &error() const { return *std::get_if<1>(&state); }
 
 private:
   std::variant<T, Error> state;
 };
 
-/// Success, or an Error: the result of what yields nothing.
+/// Success or an Error.
 template <> class [[nodiscard]] Result<void> {
 public:
   Result() = default;

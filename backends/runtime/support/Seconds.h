@@ -1,4 +1,4 @@
-// How long something took, and what time it is.
+// Durations and the current time.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_SECONDS_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_SECONDS_H
 
@@ -16,7 +16,7 @@ inline double secondsSince(std::chrono::steady_clock::time_point start) {
   return secondsBetween(start, std::chrono::steady_clock::now());
 }
 
-/// Since 1970.
+/// Seconds since 1970.
 inline int64_t unixSeconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(
              std::chrono::system_clock::now().time_since_epoch())

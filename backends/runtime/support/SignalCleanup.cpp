@@ -10,7 +10,7 @@
 namespace mica::rt {
 
 namespace {
-/// A handler may neither lock nor allocate: paths live in fixed arrays that a flag publishes.
+/// A signal handler may neither lock nor allocate: paths are in fixed arrays published by a flag.
 struct Slot {
   std::atomic<bool> taken{false};
   std::atomic<bool> armed{false};
@@ -18,10 +18,10 @@ struct Slot {
 };
 std::array<Slot, 8> slots;
 
-/// Handlers at work, on whichever thread the signal came to.
+/// The number of running handlers, on any thread.
 std::atomic<int> ending{0};
 
-/// Whether the process is to ignore `signal`, as the background jobs of a shell ignore SIGINT.
+/// Whether the process ignores `signal`, as background jobs of a shell ignore SIGINT.
 bool isIgnored(int signal) noexcept {
   struct sigaction now{};
   return sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
@@ -29,17 +29,17 @@ bool isIgnored(int signal) noexcept {
 
 struct Handled {
   int signal;
-  /// At the start of the process: LLVM's handlers, which may be installed before ours, also replace
-  /// SIG_IGN, and restore it when they have run.
+  /// At process start: LLVM's handlers, which may be installed before these, also replace SIG_IGN,
+  /// and restore it when they have run.
   bool ignored = isIgnored(signal);
-  struct sigaction before = {}; ///< What was to happen without us.
+  struct sigaction before = {}; ///< the previous action
 };
 std::array<Handled, 5> handled = {{{SIGINT}, {SIGTERM}, {SIGHUP}, {SIGQUIT}, {SIGXCPU}}};
 
 void removeAndResume(int signal) {
   ++ending;
   removeTemporaries();
-  // What would have happened without us happens now.
+  // Performs the previous action for the signal.
   for (Handled &entry : handled)
     if (entry.signal == signal)
       sigaction(signal, &entry.before, nullptr);
@@ -62,7 +62,7 @@ void installHandlers() {
 } // namespace
 
 void removeTemporaries() {
-  // Files before the folders that they are in.
+  // Files before their folders.
   for (auto *remove : {&unlink, &rmdir})
     for (Slot &slot : slots)
       if (slot.armed.load(std::memory_order_acquire))
@@ -88,8 +88,8 @@ int protectTemporary(const std::string &path) {
 void forgetTemporary(int slot) {
   if (slot < 0)
     return;
-  // Another thread's handler may have removed the file a moment ago: what fails for that reason is
-  // no error to report, the process ends.
+  // Another thread's handler may have removed the file already. Such a failure must not be
+  // reported: the process is about to end.
   while (ending.load() > 0)
     usleep(1000);
   slots[slot].armed.store(false, std::memory_order_release);

@@ -6,14 +6,14 @@
 
 namespace mica::rt {
 
-/// From now on SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGXCPU remove `path`, a file or an empty
-/// folder, unless the process ignores them; then what was set up before for the signal happens: a
-/// handler, or the end of the process. Returns a slot for `forgetTemporary`; -1 (no protection) if
-/// the path is too long or too many are alive.
+/// Registers `path`, a file or an empty folder, to be removed on SIGINT, SIGTERM, SIGHUP, SIGQUIT
+/// and SIGXCPU, unless the process ignores the signal. The previous action for the signal, a
+/// handler or the end of the process, follows. Returns a slot for `forgetTemporary`, or -1 (not
+/// registered) if the path is too long or too many are registered.
 int protectTemporary(const std::string &path);
 void forgetTemporary(int slot);
 
-/// For code that ends the process without destructors, signal handlers included.
+/// For code that ends the process without running destructors, including signal handlers.
 void removeTemporaries();
 
 } // namespace mica::rt

@@ -1,4 +1,4 @@
-// Numbers of bytes as people read them.
+// Numbers of bytes in human-readable form.
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_SIZETEXT_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_SIZETEXT_H
 

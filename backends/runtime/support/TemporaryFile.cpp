@@ -15,8 +15,8 @@
 
 namespace mica::rt {
 
-/// Names of temporary files and folders: `.NAME.mica-PID.tmp`, NAME being that of their target. No
-/// user chooses such a name.
+/// Names of temporary files and folders: `.NAME.mica-PID.tmp`, where NAME is that of the target. It
+/// is unlikely that a user chooses such a name.
 static constexpr std::string_view mark = ".mica-", ending = ".tmp";
 
 static std::string temporaryName(std::string_view target) {
@@ -25,7 +25,7 @@ static std::string temporaryName(std::string_view target) {
 
 namespace {
 struct TemporaryName {
-  std::string_view target; ///< empty: it is no such name
+  std::string_view target; ///< empty: not such a name
   pid_t writer = 0;
 };
 } // namespace
@@ -56,7 +56,7 @@ static std::string cannotBeWritten(std::string_view reason, std::string_view hin
 std::string cannotBeWritten(int error, std::string_view another) {
   switch (error) {
   case ENOENT:
-    return cannotBeWritten("its folder does not exist", "make it or ", another);
+    return cannotBeWritten("its folder does not exist", "create it or ", another);
   case ENOSPC:
   case EDQUOT:
     return cannotBeWritten(std::strerror(error), "free space or ", another);
@@ -67,8 +67,8 @@ std::string cannotBeWritten(int error, std::string_view another) {
   }
 }
 
-/// The system folder that contains `path`: writing there is meant for a device or a kernel
-/// interface, which a regular file of that name would hide. Empty: none.
+/// The system folder that contains `path`; empty if there is none. A regular file there would hide
+/// a device or a kernel interface.
 static std::string_view systemFolderOf(std::string_view path) {
   for (std::string_view folder : {"/dev", "/proc", "/sys"})
     if (path.starts_with(folder) && path.substr(folder.size()).starts_with("/") &&
@@ -87,7 +87,7 @@ Status checkTarget(const std::string &target, const Replaceable &replaceable,
   if (std::string_view folder = systemFolderOf(target); !folder.empty())
     return refuse(std::string(folder) + " cannot hold regular files");
   struct stat info;
-  // Whatever else is wrong, opening a file beside it will tell.
+  // Other problems are reported when the temporary file is opened.
   if (lstat(target.c_str(), &info) != 0)
     return {};
   if (S_ISLNK(info.st_mode))
@@ -104,8 +104,8 @@ Status checkTarget(const std::string &target, const Replaceable &replaceable,
   return refuse("it exists and is not a " + std::string(replaceable.kind), "remove it or ");
 }
 
-/// Locks a temporary file, as long as its descriptor is open: its writer is alive. Where the file
-/// system knows no locks, nothing is locked and no leftover is removed.
+/// Locks a temporary file until its descriptor is closed, which shows that its writer is alive. On
+/// file systems without locks, no leftover is removed.
 static bool lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0; }
 
 /// Removes a folder and the files in it.
@@ -118,8 +118,8 @@ static void removeFolder(const std::string &path) {
   rmdir(path.c_str());
 }
 
-/// Removes `path`, a temporary file or folder of process `pid`, if that has ended. A process of
-/// another machine or container may have the same number: its lock protects what is its own.
+/// Removes the temporary file or folder `path` of process `pid` if that process has ended. If a
+/// process of another machine or container has the same number, its lock protects its files.
 static void removeIfStale(const std::string &path, pid_t pid) {
   if (pid != getpid() && (kill(pid, 0) == 0 || errno != ESRCH))
     return;
@@ -135,7 +135,7 @@ static void removeIfStale(const std::string &path, pid_t pid) {
     ::close(fd);
 }
 
-/// Removes what processes that were killed have left of `target`.
+/// Removes temporary files of `target` left by killed processes.
 static void removeLeftovers(const std::string &target) {
   size_t slash = target.rfind('/');
   std::string folder = slash == target.npos ? "./" : target.substr(0, slash + 1);
@@ -151,14 +151,13 @@ static void removeLeftovers(const std::string &target) {
   closedir(entries);
 }
 
-// Protected before the file is there, so that no moment is left in which a signal would not remove
-// it.
+// Registered before the file exists, so that a signal at any time removes it.
 TemporaryFile::TemporaryFile(std::string target, std::string temporary)
     : target(std::move(target)), temporary(std::move(temporary)),
       cleanupSlot(protectTemporary(this->temporary)) {}
 
 bool TemporaryFile::open() {
-  // A link planted under this name is removed, not followed.
+  // Removes a link under this name instead of following it.
   struct stat info;
   if (lstat(temporary.c_str(), &info) == 0 && S_ISLNK(info.st_mode))
     unlink(temporary.c_str());
@@ -206,7 +205,7 @@ bool TemporaryFile::writeAt(std::span<const std::byte> bytes, uint64_t offset) {
 bool TemporaryFile::close() { return fd < 0 || ::close(std::exchange(fd, -1)) == 0; }
 
 bool TemporaryFile::commit() {
-  // Closing first loses the lock, but not the number of this process, which is alive.
+  // Closing first releases the lock, but this process is still alive.
   if (!close() || rename(temporary.c_str(), target.c_str()) != 0)
     return false;
   temporary.clear();

@@ -15,15 +15,15 @@
 
 namespace mica::rt {
 
-/// Which existing files may be replaced: a mistyped path never overwrites a model.
+/// Which existing files may be replaced: a mistyped path must not overwrite a model.
 struct Replaceable {
   std::string_view kind = {}; ///< "Mica program", for the error
-  /// Whether a file that is not empty is of that kind. Without it, any regular file is.
+  /// Whether a nonempty file is of that kind. If null, any regular file is.
   std::function<bool(const FileSource &)> isOfKind = {};
 };
 
-/// "cannot be written (REASON); HINT", to follow the path. REASON and the beginning of
-/// HINT depend on `error`, an errno; `another` is the general hint, such as "choose another -o".
+/// "cannot be written (REASON); HINT", to be appended to the path. REASON and the beginning of HINT
+/// depend on `error`, an errno; `another` is the general hint, such as "choose another -o".
 std::string cannotBeWritten(int error, std::string_view another);
 
 /// Whether `target` may be written: rejects, with the message of cannotBeWritten, anything
@@ -64,7 +64,7 @@ private:
   std::string temporary; ///< empty: committed
   int cleanupSlot;
   int fd = -1;
-  bool isCreated = false; ///< and not another process's
+  bool isCreated = false; ///< by this process
 };
 
 /// A folder for temporary files. It is removed with its files when destroyed, and on a signal if
@@ -86,8 +86,8 @@ private:
 
   std::string folder;
   int cleanupSlot;
-  int fd = -1;            ///< Locked as long as it is open.
-  bool isCreated = false; ///< and not another process's
+  int fd = -1;            ///< locked while it is open
+  bool isCreated = false; ///< by this process
 };
 
 } // namespace mica::rt

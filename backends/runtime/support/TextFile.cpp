@@ -14,22 +14,22 @@ namespace mica::rt {
 static constexpr size_t maxTextBytes = size_t(1) << 30;
 
 static int openTextFile(const std::string &path, const char *option) {
-  // What -f reads may come from a pipe.
+  // Input of -f may come from a pipe.
   bool piped = path == "-" && std::string_view(option) == "-f";
   return piped ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
 }
 
 static Error cannotRead(const std::string &path, const char *what, const char *option) {
   return Error{std::string("cannot read the ") + what + " from '" + path +
-               "': " + std::strerror(errno) + "; give another file with " + option};
+               "': " + std::strerror(errno) + "; choose another file with " + option};
 }
 
 static Error tooLarge(const std::string &path, const char *what) {
   return Error{std::string("the ") + what + " in '" + path +
-               "' is larger than 1 GiB; give a shorter one"};
+               "' is larger than 1 GiB; use a shorter one"};
 }
 
-/// All that `fd`, which may be negative, has left.
+/// Reads the rest of `fd`, which may be negative.
 static Result<std::string> readAll(int fd, const std::string &path, const char *what,
                                    const char *option) {
   std::string text, piece(1 << 16, '\0');
@@ -69,7 +69,7 @@ Result<std::unique_ptr<TextLines>> TextLines::open(const std::string &path, cons
   lines->owned = fd >= 0;
   struct stat info;
   if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
-    // Stdin may have been read up to somewhere.
+    // Part of stdin may have been read already.
     lines->origin = static_cast<uint64_t>(lseek(fd, 0, SEEK_CUR));
     return lines;
   }

@@ -74,8 +74,8 @@ unsigned processorsAllowed() { return withinQuota(static_cast<unsigned>(affinity
 
 unsigned defaultThreads() { return withinQuota(coresAllowed(), ""); }
 
-/// Of threads that are started without saying so: glibc takes it from the limit that the program
-/// was started with.
+/// For threads created with default attributes: glibc sets the default stack size from the limit at
+/// program start.
 static Status growThreads(size_t needed) {
   pthread_attr_t attributes;
   size_t size = 0;
@@ -89,8 +89,8 @@ static Status growThreads(size_t needed) {
   }
   pthread_attr_destroy(&attributes);
   if (error != 0)
-    return Error{"cannot give threads " + std::to_string(needed >> 10) +
-                 " KiB of stack: " + std::strerror(error) + "; free memory"};
+    return Error{"cannot set the stack size of threads to " + std::to_string(needed >> 10) +
+                 " KiB: " + std::strerror(error) + "; free memory"};
   return {};
 }
 

@@ -15,7 +15,7 @@ namespace mica::rt {
 /// The error of a program without a tokenizer for text input, up to its hint.
 inline constexpr const char *noTokenizer =
     "the program has no tokenizer; put the tokenizer's files into the model's folder and compile "
-    "it again, or give ids ";
+    "it again, or pass ids ";
 
 /// A tokenizer together with the table that it reads.
 class ProgramTokenizer {

@@ -18,8 +18,8 @@ namespace {
 constexpr llvm::StringLiteral architectureKey = "general.architecture";
 constexpr llvm::StringLiteral tokenEmbedding = "token_embd.weight";
 
-/// A sampling setting of llama.cpp: its key, its name in transformers or in the reader of settings,
-/// and llama.cpp's default, unless that has no effect.
+/// A sampling setting of llama.cpp: its key, its name in transformers or in GenerationReader, and
+/// llama.cpp's default, unless that has no effect.
 struct SamplingKey {
   llvm::StringLiteral name, parameter;
   std::optional<double> absent = std::nullopt;
@@ -120,7 +120,7 @@ llvm::Error ConfigReader::refuse(llvm::StringRef name, const llvm::json::Value &
 /// A key without the prefix of the architecture.
 llvm::Error ConfigReader::checkGeneral(llvm::StringRef key, const GgufValue &value) {
   if (key.starts_with("tokenizer."))
-    return llvm::Error::success(); // its reader judges it
+    return llvm::Error::success(); // checked by its reader
   if (key == "general.type" && value.string() != "model")
     return refuse(key, valueOf(value), "\"model\"");
   bool hasBlocks = llvm::any_of(model.tensors(),
@@ -144,14 +144,14 @@ llvm::Error ConfigReader::checkGeneral() {
   for (const auto &entry : model.metadata())
     if (!entry.getKey().starts_with(own))
       names.push_back(entry.getKey());
-  llvm::sort(names); // so that of several wrong keys the same one is named every time
+  llvm::sort(names); // so that the same one of several invalid keys is reported every time
   for (llvm::StringRef name : names)
     if (llvm::Error error = checkGeneral(name, *model.find(name)))
       return error;
   return llvm::Error::success();
 }
 
-/// Facts that only the tensors contain: vocabulary size, tied embeddings, and flags.
+/// Properties that only the tensors show: vocabulary size, tied embeddings, and flags.
 llvm::Error ConfigReader::readTensors(Hyperparameters &h) const {
   const GgufTensor *embedding = model.findTensor(tokenEmbedding);
   if (!embedding || embedding->shape.size() != 2)
@@ -207,7 +207,7 @@ llvm::Expected<Hyperparameters> ConfigReader::readFacts(const KeyTables &tables)
   return h;
 }
 
-/// Keys of rope scaling have no meaning for families without rope.
+/// Rejects keys of rope scaling for families without rope.
 llvm::Error ConfigReader::checkRope(const NamedParameters &rope) const {
   constexpr llvm::StringLiteral type = "rope_type";
   if (family.traits.rope || *rope.find(type) == llvm::json::Value("default"))
@@ -232,8 +232,8 @@ llvm::Error ConfigReader::readSampling(ModelConfig &config) const {
   return readGeneration(sampling, config.generation, config.ignored);
 }
 
-/// Numbers that follow from others. For MLA, newer files give the sizes of heads that read latents
-/// directly, without expanded keys and values.
+/// Checks numbers that follow from others. For MLA, newer files contain the sizes of heads that
+/// read latents directly, without expanded keys and values.
 llvm::Error ConfigReader::checkShape(const ModelConfig &config) const {
   using Sizes = llvm::SmallVector<int64_t, 2>;
   const LayerKind &kind = config.kinds.front();
@@ -263,7 +263,7 @@ llvm::Error ConfigReader::checkShape(const ModelConfig &config) const {
   return llvm::Error::success();
 }
 
-/// Changes by the converter to rows of q and k and to norm weights.
+/// Marks what the converter has changed: rows of q and k, and norm weights.
 void ConfigReader::applyConversion(ModelConfig &config) const {
   config.gguf = &row;
   if (row.names)

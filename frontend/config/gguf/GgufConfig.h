@@ -7,25 +7,25 @@
 
 namespace mica {
 
-/// Reads and checks the metadata by the tables of its architecture, which is its family's. Errors
-/// name the file and the keys that it has. Refused are architectures without a family, keys that
-/// are not known, and factors of rope that no known scaling has.
+/// Reads and checks the metadata by the tables of the file's architecture and its family. Errors
+/// name the file and its keys: an architecture without a family, unknown keys, and rope factors
+/// that no known scaling produces.
 llvm::Expected<ModelConfig> readGgufConfig(const GgufModel &model);
 
-/// The tensors of `model` under the names that `config` has for them, those of experts one by one.
-/// What is in no table keeps its name, so that it has no place in the model.
+/// The tensors of `model` under the names in `config`, those of experts separately. Tensors that
+/// are in no table keep their names, so that they are reported as unexpected.
 std::vector<TensorInfo> nameGgufTensors(const GgufModel &model, const ModelConfig &config);
 
-/// Where a GGUF file has what the family has as one tensor.
+/// Where a GGUF file stores a tensor of the family.
 struct GgufPlace {
   std::string tensor;
-  int64_t matrix = 0, matrices = 1; ///< of those of experts, which the file has in one tensor
+  int64_t matrix = 0, matrices = 1; ///< of expert tensors, which the file stores as one tensor
 };
 
-/// Of every tensor that a model of `config` can have, by the family's name.
+/// All tensors that a model of `config` can have, by the family's name.
 llvm::StringMap<GgufPlace> ggufPlaces(const ModelConfig &config);
 
-/// `error`, which speaks of tensors by the names of `config`, by those of the file.
+/// `error` with the tensor names of `config` replaced by those of the file.
 llvm::Error inGgufNames(llvm::Error error, const ModelConfig &config);
 
 } // namespace mica

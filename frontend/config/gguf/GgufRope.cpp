@@ -47,7 +47,7 @@ private:
   const GgufModel &model;
   const GgufArchitecture &architecture;
   double theta;
-  std::string type; ///< "none" where the keys say of no scaling
+  std::string type; ///< "none" if the keys describe no scaling
   NamedParameters parameters;
 };
 
@@ -95,7 +95,7 @@ llvm::Error RopeScalingReader::readKey(const GgufRopeKey &key) {
   return llvm::Error::success();
 }
 
-/// A key that does not belong to this type of scaling.
+/// Rejects a key that does not belong to this type of scaling.
 llvm::Error RopeScalingReader::checkUnused(const GgufRopeKey &key,
                                            const llvm::json::Value &value) const {
   if (type == "none" && key.mayBeUnused)
@@ -125,7 +125,7 @@ llvm::Error RopeScalingReader::readKeys() {
   return type == "longrope" ? readLongRope() : llvm::Error::success();
 }
 
-/// Whether Llama 3's formula gives these factors; they were stored as f32.
+/// Whether Llama 3's formula produces these factors, which were stored as f32.
 bool RopeScalingReader::matches(llvm::ArrayRef<double> factors, double largest,
                                 double context) const {
   for (auto [index, factor] : llvm::enumerate(factors)) {
@@ -183,7 +183,7 @@ RopeScalingReader::factorsOf(const GgufTensor &tensor) const {
   return factors;
 }
 
-/// The factors for short and for long texts.
+/// Reads the factors for short and for long sequences.
 llvm::Error RopeScalingReader::readLongRope() {
   for (auto [name, entry] :
        {std::pair(shortTensor, "short_factor"), std::pair(longTensor, "long_factor")}) {

@@ -6,9 +6,9 @@
 
 namespace mica {
 
-/// The parameters of rope's scaling by transformers' names: what the file's keys say, or the
-/// factors of Llama 3 in `rope_freqs.weight`; of the type "default" where it has no scaling.
-/// `theta` is rope's base. Errors name the file's keys and tensors.
+/// The parameters of rope scaling by transformers' names: from the file's keys, or from the factors
+/// of Llama 3 in `rope_freqs.weight`; of type "default" without scaling. `theta` is the base of
+/// rope. Errors name the file's keys and tensors.
 llvm::Expected<NamedParameters> readGgufRope(const GgufKeys &keys,
                                              const GgufArchitecture &architecture, double theta);
 

@@ -22,7 +22,7 @@ std::optional<TensorName> parse(llvm::StringRef name) {
   if (name.consume_front(layerPrefix)) {
     auto [number, rest] = name.split('.');
     int64_t layer;
-    // A number with another spelling would be another tensor.
+    // Another spelling of the number would be another tensor.
     if (number.getAsInteger(10, layer) || layer < 0 || std::to_string(layer) != number)
       return std::nullopt;
     result.layer = layer;
@@ -39,7 +39,7 @@ std::optional<TensorName> parse(llvm::StringRef name) {
 }
 
 /// The modules of models of `config`, in layers or outside of them. Those of the architecture come
-/// first; for folders, which have no architecture, those of all architectures follow.
+/// first; folders, which have no architecture, use those of all architectures.
 llvm::SmallVector<GgufModule> modulesOf(const ModelConfig &config, bool ofLayers) {
   llvm::SmallVector<GgufModule> modules;
   if (config.gguf)
@@ -53,7 +53,7 @@ llvm::SmallVector<GgufModule> modulesOf(const ModelConfig &config, bool ofLayers
   return modules;
 }
 
-/// The module named `name` among `modules`; null: none.
+/// The module named `name` among `modules`; null if there is none.
 const GgufModule *findModule(llvm::ArrayRef<GgufModule> modules, const TensorName &name) {
   auto found = llvm::find_if(modules, [&](const GgufModule &module) {
     return module.name == name.module && (module.part.empty() || module.part == name.part);
@@ -93,8 +93,7 @@ TensorInfo infoOf(const GgufTensor &tensor) {
   return info;
 }
 
-/// The experts of a tensor [experts, rows, columns] or, for biases, [experts, rows], one
-/// by one.
+/// Splits a tensor [experts, rows, columns] or, for biases, [experts, rows], into its experts.
 void splitExperts(const NamingTable &names, const TensorName &name, const GgufModule &module,
                   const TensorInfo &all, std::vector<TensorInfo> &tensors) {
   int64_t experts = all.shape.front();

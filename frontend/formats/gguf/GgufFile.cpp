@@ -98,12 +98,13 @@ llvm::Error HeaderReader::readVersion() {
   if (swapped == 2 || swapped == 3)
     return inputError(path,
                       "is a big-endian GGUF file of version " + llvm::Twine(swapped) +
-                          ", only little-endian ones are read",
-                      "convert it");
+                          ", only little-endian ones are supported",
+                      "convert it to little-endian");
   if (header.version != 2 && header.version != 3)
-    return inputError(
-        path, "has the GGUF version " + llvm::Twine(header.version) + ", only 2 and 3 are read",
-        "convert it to one of them");
+    return inputError(path,
+                      "has the GGUF version " + llvm::Twine(header.version) +
+                          ", only 2 and 3 are supported",
+                      "convert it to one of them");
   return llvm::Error::success();
 }
 
@@ -200,7 +201,7 @@ llvm::Error HeaderReader::readShape(GgufTensor &tensor) {
   auto rank = cursor.number<uint32_t>();
   if (rank > maxRank)
     return wrong(named(tensor) + " has " + llvm::Twine(rank) + " dimensions, at most " +
-                 llvm::Twine(maxRank) + " are read");
+                 llvm::Twine(maxRank) + " are supported");
   for (uint32_t i = 0; i < rank; ++i) {
     auto extent = cursor.number<uint64_t>();
     if (extent > uint64_t(std::numeric_limits<int64_t>::max()))
@@ -312,7 +313,7 @@ llvm::Expected<GgufHeader> HeaderReader::read() {
   if (keys > maxKeys || tensors > maxTensors)
     return wrong("declares " + llvm::Twine(keys) + " keys and " + llvm::Twine(tensors) +
                  " tensors, at most " + llvm::Twine(maxKeys) + " and " + llvm::Twine(maxTensors) +
-                 " are read");
+                 " are supported");
   if (llvm::Error error = readMetadata(keys))
     return std::move(error);
   if (llvm::Error error = readAlignment())

@@ -14,7 +14,7 @@ namespace {
 
 llvm::Error notAnImatrix(llvm::StringRef path, const llvm::Twine &why) {
   return inputError(path, "is not a llama-imatrix file (" + why + ")",
-                    "give what llama-imatrix has written for this model");
+                    "use a file written by llama-imatrix for this model");
 }
 
 llvm::Error checkNumbers(llvm::StringRef path, llvm::StringRef name, llvm::ArrayRef<float> values) {

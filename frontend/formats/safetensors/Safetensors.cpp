@@ -64,7 +64,7 @@ llvm::Error EntryReader::readShape(TensorInfo &tensor) const {
     return wrong("has no shape in the header");
   if (shape->size() > maxRank)
     return wrong("has " + llvm::Twine(shape->size()) + " dimensions, at most " +
-                 llvm::Twine(maxRank) + " are read");
+                 llvm::Twine(maxRank) + " are supported");
   for (const llvm::json::Value &dimension : *shape) {
     auto size = dimension.getAsInteger();
     if (!size || *size < 0)

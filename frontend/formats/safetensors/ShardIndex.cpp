@@ -36,8 +36,8 @@ collectFiles(const llvm::json::Object &map, llvm::StringRef path, llvm::StringRe
   if (files.size() > maxShards)
     return inputError(path,
                       "names " + llvm::Twine(files.size()) + " shards, at most " +
-                          llvm::Twine(maxShards) + " are read",
-                      "join the shards to fewer files");
+                          llvm::Twine(maxShards) + " are supported",
+                      "merge the shards into fewer files");
   return files;
 }
 

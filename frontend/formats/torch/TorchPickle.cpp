@@ -483,7 +483,7 @@ llvm::Expected<std::vector<TorchTensor>> readTorchPickle(llvm::ArrayRef<uint8_t>
   if (pickle.size() > maxPickleBytes)
     return inputError(path,
                       "has a pickle of " + llvm::Twine(pickle.size()) + " bytes, at most " +
-                          llvm::Twine(maxPickleBytes) + " are read",
+                          llvm::Twine(maxPickleBytes) + " are supported",
                       unpickled);
   Machine machine(pickle, path);
   return tensorsBy(machine, path);

@@ -55,7 +55,7 @@ void TokenizerBuilder::addPiece(llvm::StringRef spelling, int64_t id, const Json
   if (!piece.bytes.empty())
     return where.refuse("the id " + llvm::Twine(id) + " is used twice, also for " +
                             inQuotes(spelling),
-                        "give every piece its own");
+                        "assign each piece its own id");
   piece = makePiece(*this, spelling);
 }
 
@@ -76,7 +76,7 @@ void TokenizerBuilder::addToken(TokenizerTable::AddedToken token, const JsonNode
   } else if (*known != token.id) {
     return where.refuse("the added token " + inQuotes(token.content) + " has the id " +
                             llvm::Twine(token.id) + ", but its piece has " + llvm::Twine(*known),
-                        "give both the same");
+                        "use the same id for both");
   }
   table.addedTokens.push_back(std::move(token));
 }

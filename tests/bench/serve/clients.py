@@ -5,14 +5,15 @@
     clients.py URL --garbage --clients 16 --seconds 120 --pid PID
     clients.py URL --idle 5000 --clients 1 --seconds 20 --pid PID
 
-Each client sends a request when it has the answer to the one before: a prompt and an answer of random length (token ids, drawn
-by --seed), streamed. Written as JSON: tokens per second, time to first token and gaps between tokens (seconds, percentiles).
-With --long N, one more client sends prompts of N tokens, whose own figures do not count: what they cost others. With --idle N, half of
-the time N more connections are open that have had an answer and wait; "gaps_idle" are those of this half, and with --pid the memory of
-that process is noted before and after they were opened.
+Each client sends a request after the answer to the previous one: a prompt and an answer of random length (token ids, drawn
+by --seed), streamed. The output is JSON: tokens per second, time to first token and gaps between tokens (seconds, percentiles).
+With --long N, another client sends prompts of N tokens; its own figures do not count. With --idle N, N more connections, which have
+received an answer, stay open and idle for half of the time; "gaps_idle" are the gaps in this half, and with --pid the memory of that
+process is recorded before and after they were opened.
 
---garbage: half-sent bodies, slow readers, bytes that are no HTTP, JSON that is no request, and clients that leave, beside good
-requests, all of which must be answered. With --pid, the memory of that process is noted after a third of the time and at the end.
+--garbage: incomplete bodies, slow readers, bytes that are not HTTP, JSON that is not a request, and clients that disconnect, in
+addition to valid requests, all of which must be answered. With --pid, the memory of that process is recorded after a third of the time
+and at the end.
 """
 
 import argparse
@@ -93,7 +94,7 @@ class Client:
         if not ended:
             raise AssertionError("a stream has no end")
         if status == 200:
-            times.pop()  # the last event says how it ended
+            times.pop()  # the last event contains the reason for the end
         return status
 
     async def request(self, figures=None):

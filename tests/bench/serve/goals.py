@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Measures what a served program is to reach, beside llama-server with the same weights, and prints a table.
+"""Compares a served program with its goals and with llama-server with the same weights, and prints a table.
 
     goals.py PROGRAM [--peer LLAMA_SERVER MODEL.gguf] [--only PATTERN] [--rounds 5] [--threads 2] [--json FILE]
 
-Every round restarts each server, Mica first in one and last in the next; figures are medians over the rounds, ratios medians
-of the rounds' ratios. Clients run in this process, on the same machine. tests/bench/shapes.py makes programs and files with the same
-weights; the context of each sequence must hold --context tokens (`compile --max-seq`). --short makes all of it small: that it works.
+Each round restarts each server, Mica alternately first and last; figures are medians over the rounds, ratios medians of the rounds'
+ratios. Clients run in this process, on the same machine. tests/bench/shapes.py creates programs and files with the same weights; the
+context of each sequence must have at least --context tokens (`compile --max-seq`). --short tests the script with small numbers.
 
-    streams   8 streams that decode, beside one
-    arrival   a prompt of 2048 tokens arrives beside 4 streams
+    streams   8 decoding streams, compared with one
+    arrival   a prompt of 2048 tokens arrives during 4 streams
     loop      64 clients in a closed loop, prompts of 32 to 2048 tokens, answers of 16 to 256
     turn      the second turn of a conversation of 4096 tokens
-    idle      5000 connections that wait, and a stream
+    idle      5000 idle connections and a stream
 """
 
 import argparse
@@ -90,7 +90,7 @@ def ask(port, method, path, body=None):
 
 
 def load(url, *options):
-    """What clients.py finds."""
+    """Results of clients.py."""
     done = subprocess.run([sys.executable, clients.__file__, url, *map(str, options)], stdin=subprocess.DEVNULL, capture_output=True,
                           check=False, encoding="utf-8")
     if done.returncode:
@@ -101,7 +101,7 @@ def load(url, *options):
     return found
 
 
-# Each measures one engine once: figures by name.
+# Each function measures an engine once and returns figures by name.
 
 
 def streams(engine, size):
@@ -157,7 +157,7 @@ def loop(engine, size):
 
 
 def turn(engine, size):
-    """Of Mica alone: what is new is the first answer and the second question."""
+    """Only for Mica: the new part is the first answer and the second question."""
     options = argparse.Namespace(url="", seed=1, vocabulary=500, prompt=(0, 0), answer=(0, 0))
     random = clients.Client(options, "turn").random
     first, answer, question = ([random.randrange(500) for _ in range(length)] for length in (size(4096), size(256), size(64)))
@@ -183,7 +183,8 @@ def idle(engine, size):
     return {"MB more": (after - before) / 1e6, "gaps over undisturbed": found["gaps_idle"]["p99"] / found["gaps"]["p99"]}
 
 
-#: Measurements, whether the peer takes part, and goals: a figure, its least or most value, and whether of the ratio to the peer's.
+#: Measurements, whether the peer takes part, and goals: a figure, its minimum or maximum, and whether it applies to the ratio to
+#: the peer.
 WORK = {
     "streams": (streams, True, [("8 over 1", ">=", None, False), ("tokens/s of 8", ">=", 1.5, True)]),
     "arrival": (arrival, True, [("gaps over undisturbed", "<=", 2, False), ("cost over one after the other", "<=", 1.15, False)]),
@@ -191,7 +192,7 @@ WORK = {
     "turn": (turn, False, [("computed over new", "<=", 1, False)]),
     "idle": (idle, False, [("MB more", "<=", 50, False)]),
 }
-#: Of "8 over 1": where a step is bound by reading weights it gains more.
+#: For "8 over 1": a step that is limited by reading weights gains more.
 STREAMS = {"bf16": 4, "int8": 4}
 STREAMS_OTHERWISE = 2.5
 
@@ -202,7 +203,7 @@ def least_streams(program):
 
 
 def row(name, figure, ours, theirs, goal):
-    """One line of the table; `ours` and `theirs`: that figure of each round."""
+    """A line of the table; `ours` and `theirs`: that figure in each round."""
     ratio = statistics.median(mine / other for mine, other in zip(ours, theirs)) if theirs else None
     line = {"work": name, "figure": figure, "mica": statistics.median(ours), "peer": statistics.median(theirs) if theirs else None,
             "ratio": ratio, "goal": None, "reached": None}

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a step costs that decodes beside a chunk of a prompt: the two calls that it makes, against one call with all of these rows.
+"""Measures a step that decodes and processes a chunk of a prompt: its two calls, compared with a single call with all of these rows.
 
     mixed_step.py PROGRAM [--streams 1,4,8] [--chunks 32,128,512] [--rounds 5] [--threads 2]
 
-Rows have one role per call, so no call has both: one call is simulated by a chunk with as many additional rows. It is what a shared
-call could cost at best, as rows that decode are then computed as those of prompts are. Written as Markdown: milliseconds, medians over
-rounds in alternation.
+All rows of a call have the same role, so a single call is simulated by a chunk with as many additional rows. This is a lower bound for
+such a call, in which decode rows would be computed as prefill rows. The output is Markdown: milliseconds, medians over rounds in
+alternation.
 """
 
 import argparse
@@ -20,7 +20,7 @@ def numbers(text):
 
 
 def calls(options, chunk):
-    """Seconds of one call of the model: of `chunk` rows of a prompt and more, by their number, and of rows that decode."""
+    """Seconds of a call of the model: with `chunk` and more prefill rows, by their number, and with decode rows."""
     prompts = [chunk, *(chunk + streams for streams in options.streams)]
     done = subprocess.run([options.program, "bench", *(word for rows in prompts for word in ("--prompt", str(rows))), "--gen", "16",
                            *(word for streams in options.streams for word in ("--batch", str(streams))), "--depth", str(options.depth),

@@ -1,7 +1,7 @@
 // RUN: mica-opt %s --split-input-file --verify-diagnostics
 
 func.func @no_kernel(%y: memref<?xf32>, %n: index) {
-  // expected-error @+1 {{'exec.launch' op launches @scale, which is no function}}
+  // expected-error @+1 {{'exec.launch' op launches @scale, which is not a function}}
   exec.launch @scale tasks(%n) outs(%y : memref<?xf32>)
   return
 }

@@ -351,7 +351,7 @@ func.func @f(%x: tensor<?x2x2xf32>, %p: tensor<?xi32>) {
 // -----
 
 func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
-  // expected-error @+1 {{'mica.rope' op has a scaling that follows the length of a sequence: give it lengths}}
+  // expected-error @+1 {{'mica.rope' op has a scaling that depends on the sequence length: add lengths}}
   %0 = mica.rope %x, %p half theta(1.0e+04) scaling(#mica.dynamic_scaling<factor = 2.0, original_context = 8>) : tensor<?x2x4xf32>, tensor<?xi32>
   return
 }
@@ -359,7 +359,7 @@ func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
 // -----
 
 func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
-  // expected-error @+1 {{'mica.rope' op has lengths, which its scaling does not follow: leave them out}}
+  // expected-error @+1 {{'mica.rope' op has lengths, but its scaling does not depend on them: remove them}}
   %0 = mica.rope %x, %p lengths(%p : tensor<?xi32>) half theta(1.0e+04) : tensor<?x2x4xf32>, tensor<?xi32>
   return
 }

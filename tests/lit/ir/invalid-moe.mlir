@@ -286,7 +286,7 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: 
 
 func.func @f(%x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %u: tensor<4x8x4xf32>,
              %d: tensor<4x4x8xf32>) {
-  // expected-error @+1 {{'mica.moe_experts' op has a limit that is no positive number}}
+  // expected-error @+1 {{'mica.moe_experts' op has a limit that is not a positive number}}
   %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) silu clamped(alpha 1.0 limit 0.0) inner(8)
       : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
   return
@@ -296,7 +296,7 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: 
 
 func.func @f(%x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %u: tensor<4x8x4xf32>,
              %d: tensor<4x4x8xf32>) {
-  // expected-error @+1 {{'mica.moe_experts' op has an alpha that is no finite number}}
+  // expected-error @+1 {{'mica.moe_experts' op has an alpha that is not a finite number}}
   %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) silu clamped(alpha 0x7FF0000000000000 limit 1.0) inner(8)
       : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
   return

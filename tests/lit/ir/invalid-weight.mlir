@@ -139,7 +139,7 @@ mica.weight @q from [#mica.slice<"qkv">] : tensor<2x4xf32>
 
 // -----
 
-// expected-error @+1 {{'turned' says nothing of a slice, expected entry, transposed, rows or as_columns}}
+// expected-error @+1 {{'turned' is not a parameter of a slice, expected entry, transposed, rows or as_columns}}
 mica.weight @q from [#mica.slice<"qkv", turned>] : tensor<2x4xf32>
 
 // -----

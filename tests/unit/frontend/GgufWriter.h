@@ -10,10 +10,10 @@
 
 namespace mica::test {
 
-/// Builds the bytes of a file, true or not: every part can be replaced before `bytes`.
+/// Builds the bytes of a file, valid or not: every part can be replaced before `bytes`.
 class GgufWriter {
 public:
-  /// The plain number `value` as it stands in a file.
+  /// The number `value` as stored in a file.
   template <typename T> static std::string raw(T value) {
     return std::string(reinterpret_cast<const char *>(&value), sizeof value);
   }
@@ -52,7 +52,7 @@ public:
     return value(key, GgufKind::Array, array(element, list.size(), elements));
   }
 
-  /// A tensor of a row-major shape after those before.
+  /// Appends a tensor with a row-major shape.
   GgufWriter &tensor(const std::string &name, std::vector<int64_t> shape, const std::string &bytes,
                      uint32_t type = 0) {
     data.resize((data.size() + alignment - 1) / alignment * alignment);
@@ -61,7 +61,7 @@ public:
     data += bytes;
     return *this;
   }
-  /// The entry of a tensor alone, extents in the file's order.
+  /// Only the entry of a tensor, with extents in the file's order.
   GgufWriter &entry(const std::string &name, const std::vector<uint64_t> &extents, uint32_t type,
                     uint64_t offset) {
     entries += raw(name) + raw<uint32_t>(extents.size());

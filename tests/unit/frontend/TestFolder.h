@@ -17,7 +17,7 @@
 
 namespace mica::test {
 
-/// A fresh folder that goes away with the object.
+/// A temporary folder that is removed with the object.
 class TestFolder {
 public:
   TestFolder() {
@@ -43,12 +43,12 @@ private:
   std::filesystem::path root;
 };
 
-/// A tensor of a file to be: its header entry is what the fields say, true or not.
+/// A tensor in a file: its header entry is built from the fields, valid or not.
 struct Tensor {
   std::string name;
   std::vector<int64_t> shape;
   std::string type = "F32";
-  std::string data = ""; ///< zeros of the right size where empty
+  std::string data = ""; ///< zeros of the right size if empty
 };
 
 inline size_t widthOf(const std::string &type) {

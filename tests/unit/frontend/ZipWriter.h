@@ -11,7 +11,7 @@
 
 namespace mica::test {
 
-/// A file of an archive to be: what the directory says of it, true or not.
+/// A file in an archive: its entry in the directory, valid or not.
 struct ZipMember {
   std::string name, data;
   uint16_t flags = 0, method = 0;
@@ -21,7 +21,7 @@ struct ZipMember {
 
 struct ZipForm {
   std::string comment = "";
-  /// Numbers are in the 64-bit extensions, after a field that is none of theirs.
+  /// Sizes and offsets are in the 64-bit extension, after another field.
   bool isWide = false;
   std::optional<uint64_t> entries = {}, wideDirectory = {};
 };

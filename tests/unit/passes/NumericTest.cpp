@@ -1,5 +1,5 @@
-// Passes keep the meaning of a model: the interpreter computes the logits of the authors' own code
-// before and after each.
+// Passes preserve the meaning of a model: the interpreter computes the logits of the authors' own
+// code before and after each.
 
 #include "backends/cpu/dispatch/Passes.h"
 #include "frontend/support/Json.h"
@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// One step towards stage `fused`, as the pipeline has them.
+/// A pass of the pipeline to stage `fused`.
 struct Step {
   const char *name;
   void (*add)(OpPassManager &pm, Precision precision);
@@ -66,7 +66,7 @@ protected:
     std::memcpy(logits.data(), array.bytes.data(), array.bytes.size());
   }
 
-  /// Runs what `add` adds to a pipeline.
+  /// Runs the passes that `add` adds to a pipeline.
   bool run(llvm::function_ref<void(OpPassManager &)> add) {
     PassManager pm(&context);
     add(pm);
@@ -100,8 +100,8 @@ TEST_P(GoldenPassTest, EachFusionKeepsTheLogits) {
   }
 }
 
-/// bf16 weights and caches: rounding a value earlier or later moves the logits by at most a
-/// rounding, and fusion moves no rounding at all but those of sums in another order.
+/// bf16 weights and caches: rounding a value earlier or later changes the logits by at most a
+/// rounding error, and fusion moves no rounding except those of sums in another order.
 TEST_P(GoldenPassTest, FusionKeepsTheLogitsOfBf16) {
   std::vector<float> before;
   for (const Step &step : steps) {
@@ -126,8 +126,8 @@ TEST_P(GoldenPassTest, KernelsKeepTheLogits) {
   EXPECT_LT(distance(interpret(prompt.size(), "main_many"), logits), 1e-5);
 }
 
-/// Models with something between what fusion puts together: norms of all heads or of layers,
-/// multipliers, norms after blocks, plain networks, gates of shared experts or of convolutions.
+/// Models with ops between those that fusion combines: norms of all heads or of layers,
+/// multipliers, norms after blocks, MLPs without gates, gates of shared experts or of convolutions.
 bool staysApart(StringRef name) {
   return llvm::is_contained({"bamba",
                              "bloom",
@@ -159,7 +159,7 @@ bool staysApart(StringRef name) {
                             name);
 }
 
-/// What fusion is for happens in every model that has nothing in between.
+/// Fusion applies to every model without other ops in between.
 TEST_P(GoldenPassTest, NothingIsLeftUnfused) {
   ASSERT_TRUE(
       run([](OpPassManager &pm) { buildModelToFused(pm, {Precision::BF16, Precision::BF16}); }));
@@ -169,7 +169,7 @@ TEST_P(GoldenPassTest, NothingIsLeftUnfused) {
   EXPECT_EQ(count<KvAppendOp>(), 0);
   EXPECT_EQ(count<RopeOp>(), 0);
   EXPECT_EQ(count<AddOp>(), 0);
-  // Gate and up with biases are one product, but not gated by it.
+  // Gate and up with biases are one matmul, but not gated by it.
   int64_t biased = GetParam() == "llama-biases" ? 1 : 0;
   EXPECT_EQ(count<SplitOp>(), biased);
   EXPECT_EQ(count<MulOp>(), biased);

@@ -1,5 +1,5 @@
 "use strict";
-// The data of the page, and how the ops of one stage belong to those of another.
+// The data of the page, and the relations between ops of different stages.
 
 /** Reads the data: base64 of a zlib stream of JSON. */
 async function readData() {
@@ -24,7 +24,7 @@ function prepareStage(stage, index) {
   stage.isInferred = new Set(stage.inferred);
 }
 
-/** Of each set of origins, the ops that have it. */
+/** The ops with each set of origins. */
 function opsBySet(stage) {
   if (!stage.bySet) {
     stage.bySet = stage.origins.map(() => []);
@@ -33,7 +33,7 @@ function opsBySet(stage) {
   return stage.bySet;
 }
 
-/** Of each op of the stage that `stage` is made from, the sets of origins that contain it. */
+/** For each op of the source stage of `stage`, the sets of origins that contain it. */
 function setsByOrigin(stage) {
   if (!stage.setsOf) {
     stage.setsOf = new Map();
@@ -46,7 +46,7 @@ function setsByOrigin(stage) {
   return stage.setsOf;
 }
 
-/** `op` and all that is inside of it. */
+/** `op` and all ops within it. */
 function withBody(stage, op) {
   const ops = new Set([op]);
   for (let inner = op + 1; inner < stage.parent.length && ops.has(stage.parent[inner]); ++inner)
@@ -71,7 +71,7 @@ function resultsOf(stage, ops) {
   return all;
 }
 
-/** Of each stage the ops that `op` of stage `index` was made of, or has become; its own and its body at its stage. */
+/** The ops of each stage from which `op` of stage `index` originates, or to which it was lowered; at its stage, the op and its body. */
 function relatedTo(stages, index, op) {
   const related = stages.map(() => new Set());
   related[index] = withBody(stages[index], op);
@@ -80,7 +80,7 @@ function relatedTo(stages, index, op) {
   for (const stage of stages) {
     if (stage.index > index && stage.from >= index)
       related[stage.index] = resultsOf(stage, related[stage.from]);
-    // Two stages that are made of the same one: LLVM IR and assembly.
+    // Two stages with a common source: LLVM IR and assembly.
     else if (stage.index !== index && stage.from >= 0 && stage.from === stages[index].from)
       for (const own of related[index])
         if (stages[index].origin[own] !== 0 || stages[index].origins[0].length)
@@ -93,20 +93,20 @@ function relatedTo(stages, index, op) {
 const kindOf = (stage, op) => stage.kinds[stage.kind[op]];
 const placeOf = (stage, op) => stage.places[stage.place[op]];
 
-/** "mica.linear model.layers.*.mlp.down_proj"; of several modules the first, and how many more. */
+/** "mica.linear model.layers.*.mlp.down_proj"; of several modules the first one, and the number of others. */
 function titleOf(stage, op) {
   const [place, ...others] = placeOf(stage, op).split(" ");
   return `${kindOf(stage, op)} ${place}${others.length ? ` and ${others.length} more` : ""}`.trim();
 }
 
-/** The op that `op` is in that no other one is around. */
+/** The outermost op that contains `op`. */
 function outermost(stage, op) {
   while (stage.parent[op] >= 0)
     op = stage.parent[op];
   return op;
 }
 
-/** How often a function executes an op of it: the iterations of the loops around the op, whose bounds are constants. */
+/** The number of executions of an op per call of its function: iterations of the enclosing loops with constant bounds. */
 function iterationsAround(stage, op) {
   let times = 1;
   for (let loop = stage.parent[op]; loop >= 0; loop = stage.parent[loop])

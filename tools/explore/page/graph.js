@@ -1,5 +1,5 @@
 "use strict";
-// The graph of a function or of the model. Modules of the model are boxes that can be folded; alike layers are one node with their number, which
+// The graph of a function or of the model. Modules of the model are boxes that can be folded; equal layers are one node with their number, which
 // can be unfolded in place.
 
 const listOf = words => new Set((words ?? "").split(",").filter(each => each));
@@ -17,7 +17,7 @@ class GraphView {
     this.detail = make("aside", {"aria-label": "Selected op", tabindex: 0});
   }
 
-  /** Functions with ops, the last one, which calls the others, first. */
+  /** Functions with ops; the last one, which calls the others, is first. */
   functionsOf(stage) {
     const found = [];
     stage.parent.forEach((parent, op) => {
@@ -52,12 +52,12 @@ class GraphView {
     showDetail(this.detail, this.page);
   }
 
-  /** The op's module and those around it, from outside: ["mlp", "experts", "up_proj"] of "model.layers.*.mlp.experts.up_proj". */
+  /** The op's module and the enclosing ones, outermost first: ["mlp", "experts", "up_proj"] of "model.layers.*.mlp.experts.up_proj". */
   modulesOf(stage, op) {
     return placeOf(stage, op).split(" ")[0].split(".").filter(word => !/^(\d+|\*|layers|model|)$/.test(word));
   }
 
-  /** Nodes by their names, edges between them with the types of the values, and boxes around them. */
+  /** Nodes by name, edges between them with the types of the values, and boxes. */
   build({stage, op}) {
     const graph = {nodes: new Map(), edges: new Map(), boxes: new Map()};
     this.groups = new Set();
@@ -67,7 +67,7 @@ class GraphView {
 
   isHidden(kind, isInner) { return /get_weight|select_weight|index_table|arith\.constant|scf\.|\.yield/.test(kind) || (isInner && kind === "func.return"); }
 
-  /** Of each op, the boxes that it is in, from outside: modules with modules in them. A box has several ops, and not all of the one around it. */
+  /** The enclosing boxes of each op, outermost first: nested modules. A box has several ops, but not all of those of the enclosing box. */
   groupsOf(stage, ops, prefix) {
     const all = new Map(ops.map(op => [op, this.modulesOf(stage, op).map((_, at, words) => prefix + words.slice(0, at + 1).join("."))]));
     const outer = new Set([...all.values()].flatMap(keys => keys.slice(0, -1))), keysOf = op => all.get(op).filter(key => outer.has(key)), counts = new Map();
@@ -77,7 +77,7 @@ class GraphView {
     return new Map(ops.map(op => [op, keysOf(op).filter((key, at, keys) => counts.get(key) > 1 && counts.get(key) < (at ? counts.get(keys[at - 1]) : ops.length))]));
   }
 
-  /** Adds the ops of a function within the box `outer`. Returns the nodes of its arguments and what its results come from. */
+  /** Adds the ops of a function within the box `outer`. Returns the nodes of its arguments and the sources of its results. */
   addFunction(graph, stage, root, prefix, outer) {
     const inside = [...withBody(stage, root)].filter(op => op !== root), made = {arguments: new Map(), results: []};
     const shown = inside.filter(op => !this.isHidden(kindOf(stage, op), outer !== null)), groups = this.groupsOf(stage, shown, prefix);
@@ -121,7 +121,7 @@ class GraphView {
         const source = sourceOf(from, result, type, kind);
         if (isReturn)
           made.results[at / 3] = source;
-        // What a layer hands on to the next one of its kind stays in its box.
+        // Values passed from a layer to the next one of its type stay in its box.
         const isLoop = source === target || (inners.has(op) && inners.get(op) === inners.get(from));
         if (source && target && !isLoop)
           graph.edges.set(`${source}>${target}`, {from: source, to: target, type});
@@ -130,7 +130,7 @@ class GraphView {
     return made;
   }
 
-  /** The ops of a layer in a box, once for all calls of it. */
+  /** The ops of a layer in a box, once for all calls. */
   openLayer(graph, stage, op, callee, prefix, outer) {
     const key = `${prefix}@${callee.name}`;
     let box = graph.boxes.get(key);
@@ -144,7 +144,7 @@ class GraphView {
     return box.made;
   }
 
-  /** Adds the bytes of the weights that an op takes in one execution, by their formats. */
+  /** Adds the bytes of the weights that an op reads per execution, by format. */
   addWeights(node, stage, op) {
     const operands = stage.operands[op];
     for (let at = 2; at < operands.length; at += 3) {
@@ -154,7 +154,7 @@ class GraphView {
     }
   }
 
-  /** Rows, caches and tokens; weights and other indices of rows are left out. */
+  /** Rows, caches and tokens; without weights and other indices of rows. */
   isDrawn([text], kind) { return text.startsWith("!mica.") || (/^tensor<\?/.test(text) && (kind === "mica.embedding" || !/xi\d+>$/.test(text))); }
 
   placeText(stage, op) { return placeOf(stage, op).split(" ").map(each => each.split(".").at(-1)).filter((each, at, all) => each && all.indexOf(each) === at).join(" "); }
@@ -209,7 +209,7 @@ class GraphView {
       make("svg:defs", {}, make("svg:marker", {id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto"}, make("svg:path", {d: "M0,0L8,4L0,8z", fill: "var(--quiet)"}))), ...parts);
   }
 
-  /** The elements of a node: itself, and of a layer what unfolds it. */
+  /** The elements of a node: itself, and the control that unfolds a layer. */
   node({stage}, node, {x, y, width, height}, edges) {
     const {state, related} = this.page, isOwn = state.op?.[0] === stage.index, [title, ...lines] = this.linesOf(node);
     const kind = node.isArgument ? "argument" : node.group ? "group" : isOwn && state.op[1] === node.op ? "selected" : related?.[stage.index].has(node.op) ? "related" : "";
@@ -223,7 +223,7 @@ class GraphView {
     element.addEventListener("keydown", event => this.follow(event, node, edges));
     if (!node.callee)
       return [element];
-    // A layer is shown alone by a double click.
+    // A double click shows only this layer.
     element.addEventListener("dblclick", () => this.page.go({graph: node.callee.key, fold: null, open: null}));
     const unfold = make("svg:g", {class: "unfold", tabindex: 0, role: "button", "aria-label": `Unfold ${node.title}`, "data-callee": node.callee.name, "data-key": `unfold ${node.name}`,
                                   ...press(() => this.toggle("open", node.callee.name))},

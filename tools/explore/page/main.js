@@ -37,7 +37,7 @@ class Page {
     document.getElementById("theme").textContent = dark ? "Light" : "Dark";
   }
 
-  /** Changes the state: the fragment, and with it the page. `match` is the match of the search that the change shows. */
+  /** Changes the state: the fragment, and with it the page. `match` is the search result shown by the change. */
   go(changes, match = null) {
     Object.assign(this.state, changes);
     if ("op" in changes || match)
@@ -59,7 +59,7 @@ class Page {
       this.step(1);
   }
 
-  /** The state that the fragment names; what it names wrongly is left out. */
+  /** The state named by the fragment, without invalid parts. */
   readFragment() {
     const words = new URLSearchParams(location.hash.slice(1)), {stages} = this.data;
     const named = name => stages.findIndex(stage => stage.name === name);
@@ -90,7 +90,7 @@ class Page {
     this.shown = view;
   }
 
-  /** Two or three panes of which one has the stage `index`. */
+  /** Two or three panes, one of which shows stage `index`. */
   panesWith(index) {
     const {panes} = this.state;
     return panes.includes(index) ? panes : panes.with(panes.length - 1, index);
@@ -156,14 +156,14 @@ class Page {
     }
   }
 
-  /** The color of an op by what is asked for; null: none. */
+  /** The color of an op by the selected criterion; null: none. */
   heatOf(stage, op) { return this.views.time.heatOf(stage, op); }
-  /** What is known of the cost of an op, as elements. */
+  /** The known costs of an op, as elements. */
   costOf(stage, op) { return this.views.time.costOf(stage, op); }
 }
 
 readData().then(data => {
   window.page = new Page(data);
-  // Ready when it has been painted once.
+  // Ready after the first paint.
   requestAnimationFrame(() => setTimeout(() => document.documentElement.dataset.ready = String(Math.round(performance.now()))));
 }).catch(error => document.getElementById("main").replaceChildren(make("p", {role: "alert"}, `This page cannot be shown: ${error.message}`)));

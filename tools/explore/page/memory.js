@@ -1,5 +1,5 @@
 "use strict";
-// Memory over time: buffers in scratch memory, and when weights and caches are read and written; the weights by their place; the caches.
+// Memory over time: buffers in scratch memory, reads and writes of weights and caches; the weights by offset; the caches.
 
 class MemoryView {
   constructor(page) {
@@ -44,7 +44,7 @@ class MemoryView {
     this.body.replaceChildren(...parts);
   }
 
-  /** A rectangle per buffer: addresses upwards, its life from left to right. */
+  /** A rectangle per buffer: addresses on the vertical axis, live range on the horizontal one. */
   map(buffers, perRow, {begin, end}) {
     const width = 900, height = 200, left = 80, stage = this.page.data.stages[this.loops], {op: selected} = this.page.state;
     const most = Math.max(...buffers.map(each => each[1] + each[2]));
@@ -62,7 +62,7 @@ class MemoryView {
     return make("svg:svg", {class: "buffers", viewBox: `0 0 ${width} ${height + 6}`, width, height: height + 6, role: "group", "aria-label": perRow ? "Buffers per row" : "Buffers of fixed size"}, ...parts);
   }
 
-  /** A row per weight and cache, with a mark where it is used. */
+  /** A row per weight and cache, with a mark for each use. */
   lanes(lanes, {begin, end}) {
     const width = 900, left = 330, row = 16, stage = this.page.data.stages[this.loops], x = op => left + (width - left) * (op - begin) / (end - begin), parts = [];
     lanes.forEach(([name, isCache, bytes, uses], at) => {
@@ -92,7 +92,7 @@ class MemoryView {
       make("tbody", {}, ...manifest.caches.map(each => make("tr", {}, make("td", {}, each.name), make("td", {}, each.element), make("td", {}, JSON.stringify(each.shape)), make("td", {class: "number"}, String(each.bytes_per_token))))))];
   }
 
-  /** Of a program, whose buffers and weights are not known, the sums. */
+  /** The totals of a program, whose buffers and weights are not known. */
   sizes() {
     const {manifest, weights} = this.page.data;
     if (weights.length || !manifest?.scratch)

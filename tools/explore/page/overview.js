@@ -1,5 +1,5 @@
 "use strict";
-// What the manifest says of the model or the program, and its stages in numbers.
+// Properties in the manifest of the model or program, and figures of its stages.
 
 class OverviewView {
   constructor(page) {
@@ -76,7 +76,7 @@ class OverviewView {
       [...formats].sort((a, b) => b[1][1] - a[1][1]).map(([format, [count, bytes]]) => [format, count, bytesText(bytes)]))] : [];
   }
 
-  /** Ops of each function at stage `kernels`, of the manifest. */
+  /** Ops of each function at stage `kernels`, from the manifest. */
   ops() {
     const {stages, manifest} = this.page.data;
     if (stages.length || !manifest?.ops)

@@ -1,5 +1,5 @@
 "use strict";
-// The passes between stages: what they changed, and why.
+// The passes between stages: their changes, and the reasons.
 
 class PassesView {
   constructor(page) {
@@ -48,5 +48,5 @@ class PassesView {
   }
 }
 
-/** Of the stages of compilation, in order. */
+/** The passes of all stages of compilation, in order. */
 const STAGE_NAMES = ["model", "fused", "kernels", "loops", "llvm", "ll", "asm"];

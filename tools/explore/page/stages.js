@@ -1,9 +1,9 @@
 "use strict";
-// Stages side by side, and the op that is selected.
+// Stages side by side, and the selected op.
 
 const ROW = 18;
 
-/** The text of one stage, of which only the rows that can be seen are elements. */
+/** The text of a stage, of which only visible rows are elements. */
 class Pane {
   constructor(page, number) {
     this.page = page;
@@ -49,7 +49,7 @@ class Pane {
     const heat = op >= 0 ? page.heatOf(stage, op) : null;
     if (heat)
       row.style.boxShadow = `inset 6px 0 0 ${heat}`;
-    // Values of IR; registers of assembly are no values.
+    // Values of IR; registers in assembly are not values.
     if (stage.name === "asm")
       row.append(line);
     else
@@ -67,7 +67,7 @@ class Pane {
     return begin <= number && number < end;
   }
 
-  /** The lines of the function that `number` is in. */
+  /** The lines of the function that contains line `number`. */
   functionOf(number) {
     const {stage} = this;
     let op = -1;
@@ -93,14 +93,14 @@ class Pane {
       this.page.go({op: [this.stage.index, Number(row.dataset.op)], value: null});
   }
 
-  /** Selects what has made a value: the nearest op before `number` of whose results it is one, else the op that has it as an argument. */
+  /** Selects the definition of a value: the nearest op before `number` with that result, else the op with that block argument. */
   selectValue(value, number) {
     const [begin] = this.functionOf(number), {stage} = this;
     for (let at = number; at >= begin; --at) {
       const line = stage.lines[at - 1], op = stage.opAt[at];
       const names = text => (text.match(/%[\w.$-]+/g) ?? []).includes(value);
       const isResult = line.includes(" = ") && names(line.split(" = ")[0]);
-      // What a loop counts and carries, and arguments of a function.
+      // Induction variables and loop-carried values, and arguments of a function.
       const loop = line.match(/scf\.(?:for|forall|parallel) (.*?)(?: to |$)/)?.[1] ?? "", carried = line.match(/iter_args\(([^)]*)\)/)?.[1] ?? "";
       const isArgument = names(loop.split(" = ")[0]) || names(carried.replace(/= %[\w.$-]+(#\d+)?/g, ""));
       if (op >= 0 && (isResult || isArgument || (at === begin && names(line)))) {
@@ -124,7 +124,7 @@ class Pane {
       page.go({op: [stage.index, stage.opAt[at]], value: null});
   }
 
-  /** Scrolls to the line unless it can be seen. */
+  /** Scrolls to the line unless it is visible. */
   show(number) {
     const top = (number - 1) * ROW, {scrollTop, clientHeight} = this.text;
     if (top < scrollTop || top > scrollTop + clientHeight - 2 * ROW)
@@ -132,7 +132,7 @@ class Pane {
     this.draw();
   }
 
-  /** Scrolls to the first op that belongs to the selected one. */
+  /** Scrolls to the first op related to the selected one. */
   follow() {
     const related = this.page.related?.[this.stage.index];
     if (!related?.size)
@@ -171,7 +171,7 @@ class StagesView {
   }
 }
 
-/** Links to the first ops of `ops`, alike ones once. */
+/** Links to the first ops of `ops`, equal ones once. */
 function linksTo(page, stage, ops) {
   const most = 12, byTitle = new Map();
   for (const op of ops) {
@@ -185,7 +185,7 @@ function linksTo(page, stage, ops) {
   return make("ul", {class: "links"}, ...links);
 }
 
-/** The attributes of an op, with what the documentation says of them. */
+/** The attributes of an op, with their documentation. */
 function attributesOf(stage, op, docs) {
   const meanings = new Map([...docs.matchAll(/<tr><td><code>(\w+)<\/code><\/td><td>([^<]*)<\/td><td>([^<]*)<\/td><\/tr>/g)].map(([, name, , meaning]) => [name, meaning]));
   const given = stage.attributes[op] ?? [], rows = [];

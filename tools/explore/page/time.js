@@ -1,7 +1,7 @@
 "use strict";
 // Times of a profile: a table, a roofline plot, bytes per token, and the colors of ops.
 
-/** Of the ways to color ops: by time, by bytes, by the distance from the roofline. */
+/** The criteria for coloring ops: time, bytes, distance from the roofline. */
 const COLORS = {time: "time", bytes: "bytes", roofline: "distance from the roofline"};
 
 class TimeView {
@@ -20,7 +20,7 @@ class TimeView {
       this.tests.length ? make("div", {class: "bar"}, this.test, this.color) : null, this.body);
   }
 
-  /** Of each kernel and product of oneDNN, by its name: its function and what launches it, as ops of stage `loops`. */
+  /** For each kernel and oneDNN matmul, by name: its function and its launches, as ops of stage `loops`. */
   findKernels() {
     const kernels = new Map(), stage = this.page.data.stages[this.loops];
     const of = name => kernels.get(name) ?? kernels.set(name, {body: -1, launches: []}).get(name);
@@ -41,7 +41,7 @@ class TimeView {
 
   get current() { return this.tests.find(test => test.test === this.page.state.test) ?? this.tests.at(-1); }
 
-  /** Functions of stage `loops` by their op: their name, the calls of them, and the kernels that they launch. */
+  /** Functions of stage `loops` by their op: name, calls, and launched kernels. */
   findFunctions() {
     const functions = new Map(), byName = new Map(), stage = this.page.data.stages[this.loops];
     stage?.parent.forEach((parent, op) => {
@@ -57,12 +57,12 @@ class TimeView {
     return functions;
   }
 
-  /** The function that an op of stage `loops` is in. */
+  /** The function that contains an op of stage `loops`. */
   functionOf(op) { return (this.functions ??= this.findFunctions()).get(outermost(this.page.data.stages[this.loops], op)); }
 
   /**
-   * How often a test executes an op of stage `loops`, relative to others: 0 in functions that it does not enter. These are functions of whose
-   * kernels some have no time, and, as generating one sequence takes one row at a time, those for more rows.
+   * The number of executions of an op of stage `loops` in a test, relative to others: 0 in functions that are not called. These are functions
+   * with a kernel without time, and, because generating one sequence takes one row at a time, those for more rows.
    */
   executionsOf(test, ran, op) {
     const own = this.functionOf(op), hasOneRow = /^tg\d+(@d\d+)?$/.test(test.test);
@@ -72,18 +72,18 @@ class TimeView {
     return iterationsAround(this.page.data.stages[this.loops], op) * (own.calls.length ? calls : 1);
   }
 
-  /** Calls of stage `loops` within which an op of it is executed. */
+  /** The calls at stage `loops` that execute an op. */
   callsAround(op) {
     return (this.functionOf(op)?.calls ?? []).flatMap(call => [call, ...this.callsAround(call)]);
   }
 
-  /** The launches of a kernel with the share of its time that each has: in proportion to how often it is executed. */
+  /** The launches of a kernel with their share of its time, in proportion to the number of executions. */
   sharesOf(test, ran, launches) {
     const counts = launches.map(launch => this.executionsOf(test, ran, launch)), sum = counts.reduce((all, each) => all + each, 0);
     return launches.map((launch, at) => [launch, sum ? counts[at] / sum : 1 / launches.length]).filter(([, share]) => share > 0);
   }
 
-  /** Of each stage: op => {seconds, bytes, flops} of the kernels that it takes part in; a call has those of the function. */
+  /** For each stage: op => {seconds, bytes, flops} of the kernels to which it belongs; a call has those of the function. */
   costsOf(test) {
     if (this.costs.has(test.test))
       return this.costs.get(test.test);
@@ -132,7 +132,7 @@ class TimeView {
     if (color === "roofline")
       return cost.bytes || cost.flops ? `hsl(${Math.round(120 * Math.min(1, this.roofline(test, cost)))} 75% 45%)` : null;
     const key = color === "time" ? "seconds" : "bytes", stages = this.page.data.stages;
-    // A call has the sum of many ops: it does not set the scale.
+    // A call has the sum of many ops, so it does not determine the scale.
     const most = costs[key] ??= Math.max(...[...costs].filter(([each]) => kindOf(stages[stage.index], each) !== "func.call").map(([, each]) => each[key]));
     return `hsl(12 85% 48% / ${(0.12 + 0.88 * Math.min(1, cost[key] / most)).toFixed(3)})`;
   }
@@ -163,7 +163,7 @@ class TimeView {
     this.body.replaceChildren(make("h2", {}, "Roofline"), this.plot(test), ...this.tokenBar(), make("h2", {}, "Bytes per token, by kernel"), ...this.bytesBar(test), make("h2", {}, "Kernels"), this.table(test));
   }
 
-  /** Selects the body of a kernel, else what runs it. */
+  /** Selects the body of a kernel, or else its launches. */
   choose(name) {
     const {body, launches} = this.kernels.get(name) ?? {body: -1, launches: []};
     const op = body >= 0 ? body : launches[0];
@@ -210,7 +210,7 @@ class TimeView {
     return parts.length ? this.stack(parts, "bytes-bar") : [];
   }
 
-  /** What decoding one token reads: the weights by their modules, and the caches of so many positions. */
+  /** The memory read to decode a token: the weights by module, and the caches of 1024 positions. */
   tokenBar() {
     const {weights, manifest, stages} = this.page.data, sums = new Map(), kernels = stages.findIndex(stage => stage.name === "kernels");
     for (const [name, , op, , , bytes] of weights) {

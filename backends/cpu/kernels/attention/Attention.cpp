@@ -12,7 +12,7 @@ using namespace mica::cpu;
 
 namespace {
 
-/// y[row, head] = the means of a state; `sinks` is null where there are none.
+/// y[row, head] = the means of a state; `sinks` is null if there are none.
 void storeMeans(KernelBuilder &b, const AttentionSpec &spec, SoftmaxStates &states, ValueRange at,
                 Value sinks, Value y, Value row, Value head) {
   if (sinks)
@@ -26,7 +26,7 @@ Value isLess(KernelBuilder &b, Value x, Value y) {
   return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, x, y);
 }
 
-/// Calls `body(first, rows)` for the runs among the rows [from, to).
+/// Calls `body(first, rows)` for the runs of the rows [from, to).
 void eachRun(KernelBuilder &b, ChunkEmitter &chunk, Value from, Value to,
              llvm::function_ref<void(Value, Value)> body) {
   b.whileLoop(from, to, [&](Value first) {
@@ -42,8 +42,8 @@ void eachRun(KernelBuilder &b, ChunkEmitter &chunk, Value from, Value to,
   });
 }
 
-/// The number of the tile that task `number` of `count` takes. Later tiles see more positions:
-/// first and last ones alternate, so that any range of tasks is about the same work per task.
+/// The tile of task `number` of `count`. Later tiles attend to more positions: first and last tiles
+/// alternate, so that any range of tasks has about the same work per task.
 Value tileOfTask(KernelBuilder &b, Value number, Value count) {
   Value half = b.div(number, 2), fromEnd = b.sub(b.sub(count, b.idx(1)), half);
   Value even = b.isEqual(b.rem(number, 2), b.idx(0));
@@ -88,7 +88,7 @@ void mica::cpu::emitAttentionChunks(KernelBuilder &b, ValueRange args, const Att
   Value sinks = spec.sinks ? args[9] : Value();
   SoftmaxStates partStates(b, parts, valuesOf(spec));
   b.loop(args[0], args[1], 1, [&](Value task) {
-    // Rows are the innermost: those of one sequence read the same chunk one after the other.
+    // Rows are the innermost dimension: consecutive tasks read the same chunk of one sequence.
     Value row = arith::RemUIOp::create(b, task, rows), rest = arith::DivUIOp::create(b, task, rows);
     Value number = arith::RemUIOp::create(b, rest, most);
     Value part = arith::DivUIOp::create(b, rest, most);

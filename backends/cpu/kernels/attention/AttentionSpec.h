@@ -8,11 +8,12 @@
 
 namespace mica::cpu {
 
-/// Attention over the caches themselves: formula of mica.attention, with an online softmax over
-/// blocks of positions. Positions are cut into chunks (see #mica.attention_tiling): how many a row
+/// Attention that reads the caches: formula of mica.attention, with an online softmax over blocks
+/// of positions. Positions are split into chunks (see #mica.attention_tiling): their number depends
+/// only on the row's position.
 /// has depends on its position alone.
 struct AttentionSpec {
-  /// Of a row without window; a window may begin inside one more.
+  /// For a row without window; a window may begin within one more chunk.
   static constexpr int64_t kMaxChunks = 16;
 
   int64_t heads;
@@ -21,28 +22,28 @@ struct AttentionSpec {
   std::optional<int64_t> window;
   std::optional<double> softcap;
   AttentionTilingAttr tiling;
-  mlir::memref::GlobalOp slopes = {}; ///< of ALiBi [H], or null
+  mlir::memref::GlobalOp slopes = {}; ///< slopes of ALiBi [H], or null
   bool sinks = false;
-  /// Whether values are the first elements of the keys, which alone are cached. `values` then
+  /// Whether values are the first elements of the keys, and only keys are cached. `values` then
   /// describes the block of values after transposition.
   bool valuesInKeys = false;
 
-  /// Query heads of a task, which share a key/value head, and into how many tasks those that share
-  /// one are cut.
+  /// The number of query heads of a task, which share a key/value head; and into how many tasks the
+  /// query heads of a key/value head are split.
   int64_t headsOfTask() const {
     int64_t shared = heads / keys.getHeads();
     return tiling.getHeads() == 0 ? shared : std::min(tiling.getHeads(), shared);
   }
   int64_t parts() const { return heads / keys.getHeads() / headsOfTask(); }
-  /// Tasks of a tile or a chunk.
+  /// The number of tasks of a tile or a chunk.
   int64_t headTasks() const { return keys.getHeads() * parts(); }
 
   int64_t maxChunks() const { return kMaxChunks + (window ? 1 : 0); }
-  /// Numbers of which the softmax over a chunk consists: see SoftmaxStates.
+  /// The number of f32 in the softmax state of a chunk: see SoftmaxStates.
   int64_t stateWidth() const;
 };
 
-/// Elements of a value, in whole units of caches.
+/// The number of elements of a value, in whole units of caches.
 inline int64_t valuesOf(const AttentionSpec &spec) {
   return roundUp(spec.values.getHeadDim(), kHeadDimUnit);
 }

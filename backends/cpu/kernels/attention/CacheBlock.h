@@ -8,9 +8,9 @@
 
 namespace mica::cpu {
 
-/// The index, among the blocks of a head that `cache` has memory for, of the block of positions
-/// `number`: number * block is its first position. The blocks of a cache with a window are a ring,
-/// whose length the runtime chooses. Only this function depends on that.
+/// The index of block `number`, whose first position is number * block, among the blocks of a head
+/// that are allocated in `cache`. The blocks of a cache with a window are a ring, whose length the
+/// runtime chooses. Only this function depends on that.
 mlir::Value indexOfBlock(KernelBuilder &b, mlir::Value cache, KvCacheType type, mlir::Value number);
 
 } // namespace mica::cpu

@@ -135,7 +135,7 @@ PositionBlock ChunkEmitter::blockAt(const RowRun &run, Value number) {
 Value ChunkEmitter::streamsAt(const RowRun &run, const PositionBlock &at, Value pair) {
   if (!b.target.prefetchPages || spec.tiling.getRows() > 1)
     return {};
-  // Where what is asked for would be, there must be positions.
+  // There must be positions at the prefetched addresses.
   KvCacheType keys = spec.keys;
   Type element = isQuantized(keys.getElementType()) ? b.getI8Type() : keys.getElementType();
   int64_t blockBytes = keys.getPhysicalShape().back() * element.getIntOrFloatBitWidth() / 8;
@@ -154,7 +154,7 @@ void ChunkEmitter::eachPairTile(const RowRun &run, llvm::function_ref<void(Value
     tiles(b.idx(0), whole, kPairsOfTile);
     return tiles(whole, all, 1);
   }
-  // One row: as few tiles as possible, of about the same size.
+  // A single row: as few tiles as possible, of about the same size.
   int64_t count = roundUp(group, kPairsOfTile) / kPairsOfTile, smaller = group / count,
           numLarger = group % count;
   Value end = b.idx(numLarger * (smaller + 1));
@@ -204,7 +204,7 @@ void ChunkEmitter::emitBlockInTiles(const RowRun &run, const PositionBlock &at) 
   b.when(at.needsMask, [&] {
     change([&](Value pair, SmallVector<Value> own) { return shaping.hide(at, pair, own); });
   });
-  // Each pass over the pairs leaves them independent of each other for the next one.
+  // In each pass over the pairs, iterations are independent of each other.
   b.loop(b.idx(0), count, 1, [&](Value pair) {
     b.store(states.raiseMaximum(pair, load(pair), shaping.log2PerScore()), corrections, pair);
   });
@@ -261,8 +261,8 @@ Value ChunkEmitter::factorOf(Value weight, const PackedPanel &scaled, int64_t fi
   Type element = spec.values.getElementType();
   if (isQuantized(element))
     return b.mulf(weight, loadScales(scaled, spec.valuesInKeys ? spec.keys : spec.values, first));
-  // Rounded to the type of the values, however they are stored, so that targets differ only in the
-  // order of sums.
+  // Rounded to the element type of the values, whatever their storage, so that targets differ only
+  // in the order of sums.
   return b.toF32(b.fromF32(weight, element));
 }
 

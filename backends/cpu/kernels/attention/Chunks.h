@@ -7,8 +7,8 @@
 
 namespace mica::cpu {
 
-/// How the positions that a row sees are cut: chunk i is [i * size, (i + 1) * size), whatever the
-/// window. A row before position 0 sees nothing; it has one chunk, which is empty.
+/// The chunks of the positions to which a row attends: chunk i is [i * size, (i + 1) * size),
+/// independently of the window. A row before position 0 has one empty chunk.
 class Chunks {
 public:
   Chunks(KernelBuilder &b, const AttentionSpec &spec) : b(b), spec(spec) {}
@@ -19,7 +19,7 @@ public:
     return mlir::arith::MaxSIOp::create(b, b.sub(b.add(position, 1), b.idx(*spec.window)),
                                         b.idx(0));
   }
-  /// Positions of a chunk.
+  /// The number of positions of a chunk.
   mlir::Value size(mlir::Value position) const {
     int64_t chunk = spec.tiling.getChunk(), longest = chunk * AttentionSpec::kMaxChunks;
     mlir::Value seen = b.sub(b.add(position, 1), firstSeen(position));
@@ -29,7 +29,7 @@ public:
   mlir::Value first(mlir::Value position) const {
     return mlir::arith::DivUIOp::create(b, firstSeen(position), size(position));
   }
-  /// After the last one.
+  /// The end of the last chunk.
   mlir::Value end(mlir::Value position) const {
     mlir::Value last = mlir::arith::MaxSIOp::create(b, position, b.idx(0));
     return b.add(mlir::arith::DivUIOp::create(b, last, size(position)), 1);
@@ -41,23 +41,24 @@ private:
   const AttentionSpec &spec;
 };
 
-/// Consecutive rows of one sequence, none at a lower position than the one before it, with chunks
-/// of one size, and query heads that share a key/value head.
+/// Consecutive rows of one sequence in order of positions, with chunks of one size, and query heads
+/// that share a key/value head.
 struct RowRun {
-  mlir::Value part; ///< number of these query heads
-  mlir::Value head; ///< of keys and values
+  mlir::Value part; ///< index of the group of query heads
+  mlir::Value head; ///< key/value head
   mlir::Value first, rows;
   mlir::Value sequence;
   mlir::Value firstPosition, lastPosition;
   mlir::Value chunkSize;
 };
 
-/// A block of positions, as a run sees it.
+/// A block of positions to which rows of a run attend.
 struct PositionBlock {
   mlir::Value inKeys, inValues; ///< its indices in the caches
   mlir::Value first;            ///< position
-  mlir::Value liveGroups;       ///< groups of positions before those that no row of the run sees
-  mlir::Value needsMask;        ///< whether some row does not see all of it
+  mlir::Value
+      liveGroups;        ///< number of groups of positions up to the last one that a row attends to
+  mlir::Value needsMask; ///< whether some row does not attend to all of it
   mlir::Value streams = {}; ///< whether its keys and values come from memory, with more after them
 };
 

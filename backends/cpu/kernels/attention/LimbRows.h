@@ -7,13 +7,13 @@
 
 namespace mica::cpu {
 
-/// Rows on the stack that are multiplied by panels of signed bytes, as 15-bit or 16-bit integers:
-/// each value is `scale * (high + low / ratio)` in two 8-bit limbs, with one scale per row.
-/// Sums of integer products are exact in any order, and cost half as much as products in f32.
-/// Only for targets with int8Dot.
+/// Rows on the stack that are multiplied by panels of signed bytes, as 15-bit or 16-bit integers: a
+/// value is `scale * (high + low / ratio)` with two 8-bit limbs and one scale per row. Sums of
+/// integer products are exact in any order, and cost half as much as f32 products. Only for targets
+/// with int8Dot.
 class LimbRows {
 public:
-  /// Whether values are signed: their limbs are signed then, and the panel's bytes are shifted to
+  /// Whether values are signed: then their limbs are signed, and the panel's bytes are shifted to
   /// [0, 255]. (The instruction multiplies unsigned by signed bytes.)
   enum class Signs { None, Both };
 
@@ -23,8 +23,8 @@ public:
   /// Converts a row of k / 16 vectors. A NaN makes the whole row NaN.
   void store(mlir::Value row, llvm::ArrayRef<mlir::Value> numbers);
 
-  /// Products of the rows [first, first + count) with 16 `vectors` columns of `panel` over its
-  /// first `groups` groups: f32 [rows][vectors].
+  /// Matmul of the rows [first, first + count) and 16 * `vectors` columns of `panel` over its first
+  /// `groups` groups: f32 [rows][vectors].
   llvm::SmallVector<mlir::Value> multiply(const PackedPanel &panel, mlir::Value groups,
                                           mlir::Value first, int64_t count, mlir::Value column,
                                           int64_t vectors);
@@ -33,7 +33,7 @@ public:
   static constexpr int64_t kLimbs = 2;
 
 private:
-  /// Four bytes of a limb of a row, repeated to fill a vector.
+  /// Loads four bytes of a limb of a row, repeated to fill a vector.
   mlir::Value loadQuad(mlir::Value row, int64_t limb, mlir::Value group);
   /// The largest magnitude of a row in units of the high limb.
   float unit() const { return signs == Signs::Both ? 127.0f : 65535.0f / 256; }

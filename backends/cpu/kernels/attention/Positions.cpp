@@ -60,7 +60,7 @@ static Value exponential(KernelBuilder &b, Value x) {
 }
 
 /// Calls `body(row, column, live, cosine, sine)` for the angles position * frequency of the rows
-/// [begin, end), 16 frequencies at a time; `positionOf` and `frequencyOf` make them as f32.
+/// [begin, end), 16 frequencies at a time; `positionOf` and `frequencyOf` compute them as f32.
 static void eachAngle(KernelBuilder &b, ValueRange args, int64_t pairs,
                       llvm::function_ref<Value(Value)> positionOf,
                       llvm::function_ref<Value(Value, Value, Value)> frequencyOf,
@@ -68,7 +68,7 @@ static void eachAngle(KernelBuilder &b, ValueRange args, int64_t pairs,
   b.loop(args[0], args[1], 1, [&](Value row) {
     Value position = arith::SIToFPOp::create(b, b.getF32Type(), positionOf(row));
     b.eachVector(pairs, [&](Value column, Value live) {
-      // The angle is rounded to f32, as in the reference implementations; its remainder by 2 pi
+      // The angle is rounded to f32, as in the reference implementations; its remainder modulo 2 pi
       // needs f64.
       Value angle = arith::ExtFOp::create(
           b, wideType(b), b.mulf(b.broadcast(position), frequencyOf(row, column, live)));
@@ -80,8 +80,8 @@ static void eachAngle(KernelBuilder &b, ValueRange args, int64_t pairs,
   });
 }
 
-/// Frequencies of a text of `length` positions, longer than the threshold: exp(i (-2 / D ln(theta)
-/// - 2 / (D - 2) ln(s))) with s = growth * length / threshold - (growth - 1).
+/// Frequencies of a sequence of `length` positions that is longer than the threshold: exp(i (-2 / D
+/// ln(theta) - 2 / (D - 2) ln(s))) with s = growth * length / threshold - (growth - 1).
 static Value grownFrequencies(KernelBuilder &b, const RopeSpec &spec, Value length, Value column) {
   Value share = b.mulf(b.broadcast(arith::SIToFPOp::create(b, b.getF64Type(), length)),
                        wide(b, spec.growth / static_cast<double>(*spec.lengthThreshold)));
@@ -135,7 +135,7 @@ void mica::cpu::emitSinusoid(KernelBuilder &b, ValueRange args, memref::GlobalOp
       return number;
     return b.add(number, arith::ConstantIntOp::create(b, b.getI32Type(), offset));
   };
-  // What the sines of a row are multiplied with: 0 in the row of padding.
+  // The factor of the sines of a row: 0 in the padding row.
   auto factorOf = [&](Value row) -> Value {
     Value isPadding =
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, positionOf(row),
@@ -176,10 +176,10 @@ void mica::cpu::emitConcatHeads(KernelBuilder &b, ValueRange args) {
 
 namespace {
 
-/// One head of x: its address, and what its elements are multiplied by before they are rotated.
+/// One head of x: its address, and the factors of its elements before rotation.
 struct Head {
   Value buffer;
-  SmallVector<Value> leading; ///< of the head
+  SmallVector<Value> leading; ///< indices of the head
   Value offset;               ///< first column of the head
   Value scale;                ///< vector, or null without a norm
   Value gain;                 ///< buffer [D], or null without a norm
@@ -204,10 +204,10 @@ struct Head {
   }
 };
 
-/// Where a rotated head goes.
+/// Stores a part of a rotated head.
 using StoreVector = llvm::function_ref<void(Value vector, Value column, Value live)>;
 
-/// (a cos - b sin, b cos + a sin) for the pairs of `columns` neighbors of the table.
+/// (a cos - b sin, b cos + a sin) for the pairs of `columns` consecutive columns of the table.
 std::pair<Value, Value> rotate(KernelBuilder &b, Value first, Value second, Value cosine,
                                Value sine) {
   return {b.subf(b.mulf(first, cosine), b.mulf(second, sine)),
@@ -234,7 +234,7 @@ void rotateHead(KernelBuilder &b, const Head &head, int64_t headDim, Value table
     auto [first, second] = rotate(b, parts.getRes1(), parts.getRes2(), cosine, sine);
     store(vector::InterleaveOp::create(b, first, second), even, liveBoth);
   });
-  // Elements after the rotary dimension pass unrotated.
+  // Elements after the rotary dimensions are not rotated.
   if (int64_t rest = headDim - 2 * pairs)
     b.eachVector(rest, [&](Value column, Value live) {
       Value behind = b.add(column, 2 * pairs);
@@ -260,20 +260,20 @@ public:
         layer(layer), sequence(sequence),
         block(indexOfBlock(b, cache, type, b.div(position, type.getLayout().getBlock()))) {}
 
-  /// An element of the block that has the position.
+  /// The indices of an element in the block of the position.
   SmallVector<Value> at(Value head, Value element) const {
     return {layer, sequence, head, block, element};
   }
 
   Value cache;
   KvCacheType type;
-  Value inBlock; ///< the position's number in its block
+  Value inBlock; ///< index of the position in its block
 
 private:
   Value layer, sequence, block;
 };
 
-/// Writes the elements of a head into their places; see #mica.kv_layout for the formulas.
+/// Scatters the elements of a head; see #mica.kv_layout for the formulas.
 void scatterHead(KernelBuilder &b, const CacheSlot &slot, Value number,
                  llvm::function_ref<Value(Value)> element) {
   KvCacheType type = slot.type;
@@ -290,8 +290,8 @@ void scatterHead(KernelBuilder &b, const CacheSlot &slot, Value number,
   });
 }
 
-/// Writes head `number`, rounded to the elements of the cache, and the scale that its integers
-/// have.
+/// Stores head `number`, rounded to the element type of the cache, and its scale if those are
+/// integers.
 void appendHead(KernelBuilder &b, const CacheSlot &slot, Value number, const Head &head) {
   KvCacheType type = slot.type;
   int64_t headDim = type.getHeadDim();
@@ -345,7 +345,8 @@ void mica::cpu::emitQkvAppend(KernelBuilder &b, ValueRange args, const QkvAppend
   int64_t headDim = spec.keys.getHeadDim(), groups = spec.keys.getHeads();
   SmallVector<Value> products{args[2]};
   llvm::append_range(products, args.drop_back(3).take_back(spec.parts));
-  // The product that has heads from `first` on, and its own number of that head.
+  // The matmul result that contains the heads starting at `first`, and the index of that head in
+  // it.
   auto partOf = [&](int64_t first) {
     int64_t begin = 0;
     for (Value product : products) {
@@ -363,7 +364,7 @@ void mica::cpu::emitQkvAppend(KernelBuilder &b, ValueRange args, const QkvAppend
       head.scale = headScale(b, head, headDim, *spec.eps);
     return head;
   };
-  // Keys are rotated in a buffer that has room for whole vectors and are scattered from there.
+  // Keys are rotated in a buffer of whole vectors and scattered from there.
   Value rotated = b.stackBuffer({headDim}, b.getF32Type());
   b.loop(args[0], args[1], 1, [&](Value row) {
     Value sequence = b.loadIndex(sequences, row), position = b.loadIndex(positions, row);

@@ -1,7 +1,7 @@
 //===- Positions.h - kernels of rope and caches -----------------*- C++ -*-===//
 //
-// All take the builder and the kernel's arguments (begin, end, buffers...) in the order that the
-// comment gives, and emit the work of the tasks [begin, end). See the folder's README.
+// All functions take the builder and the kernel's arguments (begin, end, buffers...) in the order
+// of the comment, and emit the work of the tasks [begin, end). See the folder's README.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,14 +13,14 @@
 
 namespace mica::cpu {
 
-/// The frequencies are a constant table: those of a short sequence [P], followed by those of one
-/// longer than `lengthThreshold`, [P], unless theta grows there.
+/// The frequencies are a constant table: those of a short sequence [P], followed by those [P] of a
+/// sequence longer than `lengthThreshold`, unless theta grows.
 struct RopeSpec {
   mlir::memref::GlobalOp frequencies;
   int64_t pairs;
   double theta;
-  std::optional<int64_t> lengthThreshold; ///< where frequencies depend on the length
-  double growth = 0;                      ///< factor of dynamic scaling
+  std::optional<int64_t> lengthThreshold; ///< if frequencies depend on the length
+  double growth = 0;                      ///< the factor of dynamic scaling
   float amplitude = 1;
 };
 
@@ -40,8 +40,8 @@ void emitConcatHeads(KernelBuilder &b, mlir::ValueRange args);
 /// x [T, G, D], sequences, positions, layer, cache: formula of mica.kv_append. A task is a row.
 void emitKvAppend(KernelBuilder &b, mlir::ValueRange args, KvCacheType cache);
 
-/// qkv [T, (H + 2G) D] or the first of several products with these columns, table, sequences,
-/// positions, layer, (q gain, k gain), (the other products), q [T, H, D], k cache, v cache: formula
+/// qkv [T, (H + 2G) D] or the first of several matmul results with these columns, table, sequences,
+/// positions, layer, (q gain, k gain), (the other results), q [T, H, D], k cache, v cache: formula
 /// of mica.qkv_append. A task is a row.
 struct QkvAppendSpec {
   int64_t heads;
@@ -49,7 +49,7 @@ struct QkvAppendSpec {
   Pairing pairing;
   std::optional<double> eps;
   float weightOffset = 0;
-  int64_t parts = 0; ///< products besides the first
+  int64_t parts = 0; ///< matmul results besides the first
 };
 void emitQkvAppend(KernelBuilder &b, mlir::ValueRange args, const QkvAppendSpec &spec);
 

@@ -45,7 +45,7 @@ SmallVector<Value> Scores::hide(const PositionBlock &at, Value pair, ArrayRef<Va
 }
 
 Value Scores::seenFrom(Value position, Value first) {
-  // Lane i is seen while first + i <= position, and, with a window, while first + i > position -
+  // The row attends to lane i if first + i <= position, and, with a window, first + i > position -
   // window.
   Value past = b.maskOf(b.sub(b.add(position, 1), first));
   if (!spec.window)

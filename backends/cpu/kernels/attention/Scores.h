@@ -7,28 +7,29 @@
 
 namespace mica::cpu {
 
-/// Scores of pairs of a row and a query head with the positions of a block: capped, less what is
-/// due to their distance, hidden where they are not seen.
+/// Scores of pairs of a row and a query head for the positions of a block: soft-capped, with
+/// ALiBi's bias, and masked.
 class Scores {
 public:
-  /// `seen`: the last position that each pair sees.
+  /// `seen`: the last position that each pair attends to.
   Scores(KernelBuilder &b, const AttentionSpec &spec, mlir::Value seen)
       : b(b), spec(spec), seen(seen), group(spec.headsOfTask()),
         block(spec.keys.getLayout().getBlock()) {}
 
-  /// Of a score after the soft-cap and the slopes, which are of scaled scores.
+  /// The factor from scores, after soft-cap and slopes (which apply to scaled scores), to log2.
   float log2PerScore() const;
-  /// Scores [pairs][vectors] of the pairs from `pair` on after the soft-cap and the slopes.
+  /// Applies the soft-cap and the slopes to scores [pairs][vectors], for the pairs starting at
+  /// `pair`.
   llvm::SmallVector<mlir::Value> shaped(mlir::Value part, const PositionBlock &at, mlir::Value pair,
                                         llvm::ArrayRef<mlir::Value> scores);
-  /// Scores [pairs][vectors] of the pairs from `pair` on, hidden where they are not seen.
+  /// Masks scores [pairs][vectors], for the pairs starting at `pair`.
   llvm::SmallVector<mlir::Value> hide(const PositionBlock &at, mlir::Value pair,
                                       llvm::ArrayRef<mlir::Value> scores);
 
 private:
-  /// Lanes of the vector of positions from `first` on that a row at `position` sees.
+  /// The lanes of the positions starting at `first` to which a row at `position` attends.
   mlir::Value seenFrom(mlir::Value position, mlir::Value first);
-  /// The scaled score of 16 keys from `first` on, less the slope of the pair's head times their
+  /// Scores of 16 keys starting at `first`, scaled, minus the slope of the pair's head times their
   /// distance.
   mlir::Value addDistance(mlir::Value part, mlir::Value score, mlir::Value pair, mlir::Value first);
   mlir::Value cap(mlir::Value score);

@@ -5,7 +5,7 @@
 using namespace mlir;
 using namespace mica::cpu;
 
-/// The maximum of no scores: far below any score, far above hidden ones.
+/// The maximum of no scores: far less than any score, far greater than masked ones.
 static constexpr float kNothing = -1.0e20f, kHidden = -1.0e30f;
 
 float mica::cpu::hiddenScore(float log2PerScore) {
@@ -16,22 +16,22 @@ Value mica::cpu::emitExp2(KernelBuilder &b, Value x) {
   auto bitsOf = [&](Value value) {
     return vector::BitCastOp::create(b, b.vec(b.getI32Type()), value);
   };
-  // Adding 1.5 * 2^23 rounds to an integer n, which then is in the low bits.
+  // Adding 1.5 * 2^23 rounds to an integer n, which is then in the low bits.
   Value shifter = b.splat(0x1.8p23f);
   x = b.maxf(b.splat(-127.0f), x);
   Value shifted = b.addf(x, shifter);
   Value rest = b.subf(x, b.subf(shifted, shifter));
-  // 2^rest on [-1/2, 1/2]: the polynomial of degree 5 of the least relative error among those that
-  // are 1 at 0, found by Remez' exchange on (1 + r q(r)) / 2^r - 1, which alternates six times
-  // between +-4.31e-7. Coefficients rounded to f32 make 4.33e-7 of it, the arithmetic adds at most
-  // 1e-7. Weights are rounded to 2^-9 where values are bf16; in f32 the error of a score of 16,
-  // rounded to f32, makes as much.
+  // 2^rest on [-1/2, 1/2]: the polynomial of degree 5 with the minimum relative error among those
+  // that are 1 at 0, computed by Remez' exchange on (1 + r q(r)) / 2^r - 1, which alternates six
+  // times between +-4.31e-7. It is 4.33e-7 with coefficients rounded to f32; the arithmetic adds at
+  // most 1e-7. Weights are rounded to 2^-9 if values are bf16; in f32, the error of a score of 16
+  // that is rounded to f32 is as large.
   constexpr float coefficients[] = {0x1.23a604p-10f, 0x1.3cbea8p-7f, 0x1.c74322p-5f,
                                     0x1.ebfa4ep-3f,  0x1.62e39ep-1f, 1.0f};
   Value power = b.splat(coefficients[0]);
   for (float coefficient : llvm::drop_begin(coefficients))
     power = b.fma(power, rest, b.splat(coefficient));
-  // n is added to the exponent; -127 leaves the bits of zero.
+  // n is added to the exponent; -127 results in zero.
   Value exponent = arith::ShLIOp::create(
       b, bitsOf(shifted),
       arith::ConstantOp::create(b, DenseElementsAttr::get(b.vec(b.getI32Type()), APInt(32, 23))));
@@ -97,7 +97,7 @@ void SoftmaxStates::addScore(ValueRange at, Value log2Score) {
   b.store(maximum, buffer, maximumAt(at));
   b.loop(b.idx(0), b.idx(values), kLanes,
          [&](Value column) { storeSum(b.mulf(loadSum(at, column), correction), at, column); });
-  // One lane of the totals has it.
+  // Added to one lane of the totals.
   Value totals = b.mulf(b.loadVector(buffer, totalsAt(at)), correction);
   Value own = arith::SelectOp::create(b, b.maskOf(b.idx(1)), weight, b.splat(0));
   b.storeVector(b.addf(totals, own), buffer, totalsAt(at));
@@ -106,7 +106,7 @@ void SoftmaxStates::addScore(ValueRange at, Value log2Score) {
 void SoftmaxStates::eachMean(ValueRange at, int64_t columns,
                              llvm::function_ref<void(Value, Value, Value)> store) {
   Value total = b.reduceAdd(b.loadVector(buffer, totalsAt(at)));
-  // No positions: zero.
+  // Zero if there are no positions.
   Value some = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, total, b.f32(0));
   Value inverse = arith::SelectOp::create(b, some, b.divf(b.f32(1), total), b.f32(0));
   Value factor = b.broadcast(inverse);

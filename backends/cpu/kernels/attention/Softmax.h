@@ -7,39 +7,40 @@
 
 namespace mica::cpu {
 
-/// 2^x for x up to 1, with a relative error below 5.5e-7 from -126 on and exact at integers; an
-/// absolute one below 2^-126 between -127 and -126; zero from there on, -infinity included.
+/// 2^x for x up to 1. The relative error is less than 5.5e-7 for x >= -126, and 0 for integers; the
+/// absolute error is less than 2^-126 for x in (-127, -126); the result is 0 for x <= -127,
+/// including -infinity.
 mlir::Value emitExp2(KernelBuilder &b, mlir::Value x);
 
-/// Softmaxes over the positions seen so far, all numbers in units of log2 (Milakov and Gimelshein
-/// 2018, arXiv:1805.02867). Each is a row of memory [sums, totals, maximum]: the sums of values by
+/// Softmaxes over the positions so far, in units of log2 (Milakov and Gimelshein 2018,
+/// arXiv:1805.02867). A state is a row of memory [sums, totals, maximum]: the sums of values times
 /// weights 2^(score - maximum), 16 lanes whose sum is the sum of the weights, and the maximum.
 class SoftmaxStates {
 public:
-  /// `buffer` holds states in its last axis; a state sums `values` numbers, a multiple of 16.
+  /// `buffer` has states as its last dimension; a state sums `values` numbers, a multiple of 16.
   SoftmaxStates(KernelBuilder &b, mlir::Value buffer, int64_t values)
       : b(b), buffer(buffer), values(values) {}
   static int64_t widthFor(int64_t values) { return values + 2 * kLanes; }
   mlir::Value memory() const { return buffer; }
 
-  /// No positions.
+  /// Resets a state to no positions.
   void clear(mlir::ValueRange at);
-  /// Both sets of positions.
+  /// Adds the positions of another state.
   void merge(mlir::ValueRange at, const SoftmaxStates &other, mlir::ValueRange otherAt);
   void copyFrom(mlir::ValueRange at, const SoftmaxStates &other, mlir::ValueRange otherAt);
 
-  // Adding positions takes three steps: the maximum, the weights, and the code that adds values
-  // scales the sums first.
+  // Positions are added in three steps: raise the maximum, add the weights, then scale the sums and
+  // add values to them.
 
-  /// Raises the maximum to that of `scores` and returns what it was less what it is: 2 to the power
-  /// of that is the correction, by which totals and sums must be scaled.
+  /// Raises the maximum to that of `scores` and returns the old maximum minus the new one: 2 to the
+  /// power of that is the correction by which totals and sums must be scaled.
   mlir::Value raiseMaximum(mlir::ValueRange at, llvm::ArrayRef<mlir::Value> scores,
                            float log2PerScore);
-  /// Scales the totals by `correction` (in all lanes), adds the scores' weights and returns those.
+  /// Scales the totals by `correction` (in all lanes), adds the scores' weights and returns them.
   llvm::SmallVector<mlir::Value> addWeights(mlir::ValueRange at, llvm::ArrayRef<mlir::Value> scores,
                                             float log2PerScore, mlir::Value correction);
 
-  /// One more score, of no value, in units of log2.
+  /// Adds a score without a value, in units of log2.
   void addScore(mlir::ValueRange at, mlir::Value log2Score);
 
   mlir::Value loadSum(mlir::ValueRange at, mlir::Value column) const {
@@ -70,7 +71,7 @@ private:
   int64_t values;
 };
 
-/// A score that is not seen: its weight is zero even where no position is seen yet.
+/// The score of a masked position: its weight is zero even if there is no other position yet.
 float hiddenScore(float log2PerScore);
 
 } // namespace mica::cpu

@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-/// 16 vectors of 16 words, as a matrix transposed: halves trade places, then their halves.
+/// Transposes a matrix of 16 vectors of 16 words: exchanges halves, then their halves.
 static SmallVector<Value> transposeWords(KernelBuilder &b, SmallVector<Value> rows) {
   for (int64_t half = kLanes / 2; half > 0; half /= 2)
     for (int64_t i = 0; i < kLanes; ++i) {
@@ -24,7 +24,7 @@ static SmallVector<Value> transposeWords(KernelBuilder &b, SmallVector<Value> ro
   return rows;
 }
 
-/// The first elements of all vectors, then the second ones, and so on; 1, 2 or 4 vectors.
+/// The first elements of all vectors, then the second ones, and so on; of 1, 2 or 4 vectors.
 static Value interleaved(KernelBuilder &b, ArrayRef<Value> vectors) {
   if (vectors.size() == 1)
     return vectors.front();
@@ -34,7 +34,7 @@ static Value interleaved(KernelBuilder &b, ArrayRef<Value> vectors) {
   return vector::InterleaveOp::create(b, interleaved(b, even), interleaved(b, odd));
 }
 
-/// 16 positions times `count` elements, up to 16 groups of them: a group is a word of 32 bits.
+/// Transposes 16 positions times `count` elements, up to 16 groups of them: a group is 32 bits.
 static void transposeSquare(KernelBuilder &b, const PackedPanel &keys, Value position,
                             Value element, int64_t count, Value transposed, int64_t values) {
   int64_t depth = keys.depth;

@@ -9,8 +9,7 @@ namespace mica::cpu {
 
 /// Transposes a block of keys, [elements / depth][positions][depth], to a block of values,
 /// [positions / depth][elements][depth]: the first `liveGroups` groups of positions, rounded up to
-/// whole steps of tile registers. `transposed` has room for `values` elements of all
-/// positions.
+/// whole steps of AMX tiles. `transposed` has memory for `values` elements of all positions.
 void transposeValues(KernelBuilder &b, const PackedPanel &keys, mlir::Value liveGroups,
                      mlir::Value transposed, int64_t values);
 

@@ -1,20 +1,21 @@
 //===- AmxTile.cpp - products in tile registers ---------------------------===//
 //
-// Pairs of bf16 are summed into f32. A tile holds 16 rows of 64 bytes. Of rows of x there are 16,
-// however many are live: LLVM configures the registers once per function, for one shape. Rows are
-// copied to the stack first, tile by tile: 16 of them a power of two apart would share one set of
-// the cache, rows that are not live lie in no buffer, and what follows K must be zero.
+// Pairs of bf16 are summed into f32. A tile holds 16 rows of 64 bytes. All 16 rows of x are
+// multiplied, however many are live: LLVM configures the tiles once per function, for one shape.
+// Rows are copied to the stack first, tile by tile: 16 rows with a stride of a power of two would
+// share one set of the cache, rows that are not live are in no buffer, and elements after K must be
+// zero.
 //
-// Work is blocked for a second-level cache of 2 MiB: 256 rows (MC) by 8 panels (NC) by 1 KiB of K
-// (KC), whose sums wait there while K continues. All rows of a piece pass half a panel, two tiles
-// of rows and two of columns (MR, NR) at a time: 4 products for 4 loads. A single tile of rows, as
-// of sequences that are decoded together, has room for 256 steps of K, and reads most panels from
-// end to end: one stream of memory.
+// Work is blocked for an L2 cache of 2 MiB: 256 rows (MC) by 8 panels (NC) by 1 KiB of K (KC),
+// whose sums stay there while K continues. All rows of a piece are multiplied by half a panel, two
+// tiles of rows by two of columns (MR, NR) at a time: 4 multiplications for 4 loads. A single tile
+// of rows, as when sequences are decoded together, has memory for 256 steps of K, and reads most
+// panels from end to end: one stream of memory.
 //
-// A single row takes vectors, which read weights that are in the cache faster; its sums are made in
-// the order of tdpbf16ps and have the same bits: for 32 values of K the even and the odd products
-// are summed apart, from zero, and both sums' sum is added (Intel's manual, operation of TDPBF16PS;
-// the instruction flushes numbers below 2^-126 to zero, which vectors do not).
+// A single row uses vectors, which read cached weights faster; its sums have the order of tdpbf16ps
+// and the same bits: for 32 values of K, the even and the odd products are summed separately from
+// zero, and the sum of both is added (Intel's manual, operation of TDPBF16PS; the instruction
+// flushes numbers below 2^-126 to zero, vectors do not).
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,19 +34,19 @@ using namespace mica::cpu;
 
 namespace {
 
-/// Rows of a tile, and how many are multiplied together.
+/// Rows of a tile, and the number of tiles that are multiplied together.
 constexpr int64_t kRows = RowTiles::kTileRows, kRowTiles = 16;
-/// Groups along K of a panel that one multiplication of tiles takes: a step.
+/// Groups along K of a panel that one tile multiplication takes: a step.
 constexpr int64_t kGroups = kTileGroups;
-/// Steps of all rows that are copied at once, and of a single tile of rows, which has the room of
-/// all.
+/// Steps of all rows that are copied at once; and of a single tile of rows, which uses the memory
+/// of all.
 constexpr int64_t kSteps = 16, kRoom = kRowTiles * kSteps;
 /// Prefetch distance of the rows that are copied.
 constexpr int64_t kRowsAhead = 6;
 /// Vectors of 16 columns of a block.
 constexpr int64_t kVectors = kBlockColumns / kLanes;
 
-/// What a step of a panel, which one multiplication of tiles takes, is.
+/// The part of a panel that one tile multiplication takes.
 struct Steps {
   Steps(KernelBuilder &b, const WeightSpec &weight, const PackedPanel &panel)
       : depth(panel.depth), values(kGroups * depth), elements(values * kBlockColumns),
@@ -53,25 +54,25 @@ struct Steps {
         ahead(llvm::divideCeil(rt::interleaved_pages::chunk,
                                elements * b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8)) {}
 
-  int64_t depth;    ///< neighbors along K that a lane of an instruction takes
-  int64_t values;   ///< of K
+  int64_t depth;    ///< consecutive values along K in a lane of an instruction
+  int64_t values;   ///< along K
   int64_t elements; ///< of the panel
-  int64_t count;    ///< in all of K
-  int64_t rest;     ///< values of the last one, 0 where it is whole
-  int64_t ahead;    ///< how many are the distance of prefetchAhead
+  int64_t count;    ///< along K
+  int64_t rest;     ///< values of the last step, 0 if it is complete
+  int64_t ahead;    ///< prefetch distance of prefetchAhead in steps
 };
 
-/// Sums that have registers at the same time: `tiles` of 16 rows by `vectors` of 16 columns.
+/// Sums that are in registers at the same time: `tiles` of 16 rows by `vectors` of 16 columns.
 struct SumTiles {
   int64_t tiles, vectors;
   Value sums; ///< their memory
-  /// Where the sums of tile `t` and vector `v` are.
+  /// The indices of the sums of tile `t` and vector `v`.
   llvm::function_ref<SmallVector<Value>(int64_t t, int64_t v)> sumsAt;
-  /// What a step multiplies: rows of tile `t`, and columns of vector `v`.
+  /// The operands of a step: rows of tile `t`, and columns of vector `v`.
   llvm::function_ref<Value(Value step, int64_t t)> loadRows;
   llvm::function_ref<Value(Value step, int64_t v)> loadColumns;
 
-  /// Sums from zero, or, with `accumulate`, from what is in the memory.
+  /// Starts from zero, or, with `accumulate`, from the sums in memory.
   void multiply(KernelBuilder &b, Value steps, bool accumulate) const {
     auto type = amx::TileType::get({kRows, kLanes}, b.elementOf(sums));
     SmallVector<Value> carried;
@@ -108,7 +109,7 @@ private:
 };
 
 /// Covers `tiles` tiles of rows by `columns` columns, a multiple of 16: two tiles and two vectors
-/// at a time, then what is left of the rows by four. Calls `body(tile, tiles, column, vectors)`.
+/// at a time, then the remaining rows by four vectors. Calls `body(tile, tiles, column, vectors)`.
 void eachSumTiles(KernelBuilder &b, Value tiles, int64_t columns,
                   llvm::function_ref<void(Value, int64_t, Value, int64_t)> body) {
   auto eachColumn = [&](int64_t vectors, llvm::function_ref<void(Value, int64_t)> ofColumn) {
@@ -129,8 +130,8 @@ void eachSumTiles(KernelBuilder &b, Value tiles, int64_t columns,
   });
 }
 
-/// Up to 256 rows times the 64 columns of each panel of some blocks. Panels are numbered through
-/// all blocks.
+/// Up to 256 rows times the 64 columns of each panel of some blocks. Panels are numbered across
+/// blocks.
 class Tiles {
 public:
   Tiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight, const BlockRun &run)
@@ -143,9 +144,9 @@ public:
     sums = b.stackBuffer({run.most * perBlock, kRowTiles * kRows, kBlockColumns}, b.getF32Type());
   }
 
-  /// All columns of rows [from, from + count).
+  /// Multiplies rows [from, from + count) by all columns.
   void emit(Value from, Value count, StoreBlockSums store) {
-    // The first rows bring the panels from memory, others find them in the cache.
+    // The first rows read the panels from memory, others from the cache.
     Value streams = b.isEqual(from, rows.from);
     b.either(
         b.isEqual(count, b.idx(1)), [&] { multiplyRow(from, streams); },
@@ -171,7 +172,7 @@ private:
     return ofPanels;
   }
 
-  /// Where panel `number` is: one after the other.
+  /// The offset of panel `number`; panels are contiguous.
   Value offsetOf(Value number) {
     return b.add(first.front().offset, b.mul(number, steps.count * steps.elements));
   }
@@ -185,10 +186,10 @@ private:
     });
   }
 
-  /// Steps along K of which all rows are in `x`.
+  /// A range of steps along K for which all rows are in `x`.
   struct Piece {
     Value from, end;
-    Value room; ///< steps of a tile of rows that have a place
+    Value room; ///< steps of a tile of rows in `x`
   };
 
   /// Rows [from, from + count).
@@ -207,9 +208,9 @@ private:
     });
   }
 
-  /// Elements between what follows a piece of panel `number` and what is read after it: the same
-  /// piece of the next panel, then the next piece of the first one, and when K is done the next
-  /// blocks.
+  /// The distance in elements between the end of a piece of panel `number` and the memory that is
+  /// read next: the same piece of the next panel, then the next piece of the first one, and at the
+  /// end of K the next blocks.
   Value offsetPastEnd(Value number, const PackedPanel &panel, const Piece &piece) {
     Value last = b.isEqual(b.add(number, 1), panelCount);
     Value isSamePanel = arith::AndIOp::create(
@@ -221,7 +222,7 @@ private:
     return arith::SelectOp::create(b, isSamePanel, b.sub(first.front().offset, panel.offset), next);
   }
 
-  /// Asks for what is read 32 KiB after part `part` of `parts` of step `number` of a piece.
+  /// Prefetches the memory 32 KiB after part `part` of `parts` of step `number` of a piece.
   void prefetch(const PackedPanel &panel, const Piece &piece, Value number, Value jump,
                 int64_t part = 0, int64_t parts = 1) {
     Value isLate =
@@ -252,7 +253,7 @@ private:
       Place place{number, offsetPastEnd(number, panel, piece)};
       eachSumTiles(b, tiles, kBlockColumns,
                    [&](Value tile, int64_t count, Value column, int64_t vectors) {
-                     // The first reader finds the panel in memory.
+                     // The first tile reads the panel from memory.
                      panel.streams = arith::AndIOp::create(
                          b, streams, b.isEqual(arith::OrIOp::create(b, tile, column), b.idx(0)));
                      multiplyBlock({place, tile, column, count, vectors}, piece, panel);
@@ -266,7 +267,7 @@ private:
                                /*isDataCache=*/true);
   }
 
-  /// Where step `number` of tile `tile` of the rows is in `x`.
+  /// The offset in `x` of step `number` of tile `tile`.
   Value placeOf(Value tile, const Piece &piece, Value number) {
     return b.add(arith::MulIOp::create(b, tile, piece.room), b.sub(number, piece.from));
   }
@@ -277,7 +278,7 @@ private:
     b.loop(b.idx(0), rowCount, 1, [&](Value row) {
       auto indicesOf = [&](Value row) { return rows.indicesOf(rows.nameOf(b.add(from, row))); };
       SmallVector<Value> at = indicesOf(row), ahead;
-      // A piece of a row is too short for the hardware to see that it is a stream.
+      // A piece of a row is too short for hardware prefetchers to detect a stream.
       if (b.target.prefetchPages)
         ahead =
             indicesOf(arith::MinSIOp::create(b, b.add(row, kRowsAhead), b.sub(rowCount, b.idx(1))));
@@ -305,7 +306,7 @@ private:
     });
   }
 
-  /// Which tiles of rows and columns of a panel are multiplied together.
+  /// Tiles of rows and columns of a panel that are multiplied together.
   struct Block {
     Place place;
     Value tile, column;
@@ -323,7 +324,7 @@ private:
     };
     auto loadColumns = [&](Value step, int64_t v) -> Value {
       Value number = b.add(piece.from, step);
-      // Between the tiles: lines that are asked for all at once would keep them waiting.
+      // Between the tiles: prefetching all lines at once would delay the tile loads.
       prefetch(panel, piece, number, block.place.jump, v, block.vectors);
       Value at = groupAt(panel, b.mul(number, kGroups), b.add(block.column, v * kLanes));
       return amx::TileLoadOp::create(b, tileType, panel.memory, ValueRange{at},
@@ -333,13 +334,13 @@ private:
         b, b.sub(piece.end, piece.from), /*accumulate=*/true);
   }
 
-  /// Where a group of the panel is, from `column` on.
+  /// The indices of a group of the panel, starting at `column`.
   Value groupAt(const PackedPanel &panel, Value group, Value column) {
     return b.add(b.add(panel.offset, b.mul(group, steps.depth * kBlockColumns)),
                  b.mul(column, steps.depth));
   }
 
-  /// A single row.
+  /// Multiplies a single row.
   void multiplyRow(Value row, Value streams) {
     eachPanel([&](Value place, PackedPanel panel) {
       panel.streams = streams;
@@ -361,9 +362,9 @@ private:
   const ProductRows &rows;
   const WeightSpec &weight;
   const BlockRun &run;
-  SmallVector<PackedPanel> first; ///< of the run's first block
+  SmallVector<PackedPanel> first; ///< of the first block
   Steps steps;
-  int64_t perBlock; ///< panels
+  int64_t perBlock; ///< number of panels
   Value panelCount;
   amx::TileType tileType; ///< of rows and of panels
   Value x, sums;          ///< on the stack

@@ -91,7 +91,7 @@ BlockReader::Lines BlockReader::linesOf(Value chunk, Value column) const {
           SmallVector<Value>(format.high.width)};
 }
 
-/// The bits that a plane has of a quad, `up` bits up in their bytes.
+/// Loads a quad's bits of a plane, shifted left by `up` bits in their bytes.
 Value BlockReader::loadPlane(Lines &lines, bool isHigh, int64_t quad, int64_t up) const {
   Type i32 = b.getI32Type();
   const CodePlane &plane = isHigh ? format.high : format.low;
@@ -111,7 +111,7 @@ Value BlockReader::loadPlane(Lines &lines, bool isHigh, int64_t quad, int64_t up
 }
 
 Value BlockReader::loadCodes(Lines &lines, int64_t quad) const {
-  // The high plane first, as its lines are.
+  // The high plane first, in the order of its lines.
   Value high;
   if (format.high.width != 0)
     high = loadPlane(lines, /*isHigh=*/true, quad, format.low.width);
@@ -132,7 +132,7 @@ Value BlockReader::loadQuad(Lines &lines, int64_t quad) const {
 
 Value BlockReader::loadLevels(Lines &lines, int64_t quad) const {
   Value codes = loadCodes(lines, quad);
-  // The levels of tables have their sign without a bias to subtract.
+  // Tables contain signed levels, so there is no bias to subtract.
   if (format.levels)
     return lookUpLevels(codes, /*added=*/0);
   if (!isSigned())
@@ -168,7 +168,7 @@ void mica::cpu::expandBlocks(KernelBuilder &b, const PackedPanel &panel, int64_t
   BlockReader reader(b, panel);
   Type element = b.elementOf(buffer);
   int64_t depth = laneDepth(element), chunks = llvm::divideCeil(k, kChunk);
-  // The chunk of a block, 16 columns of it, of which elements from `live` on are zero.
+  // Expands 16 columns of a chunk of a block; elements starting at `live` are zero.
   auto expand = [&](Value block, Value begin, Value target, Value chunk, int64_t live) {
     for (int64_t column = 0; column < kColumns; column += kLanes) {
       Value first = b.idx(column);
@@ -202,7 +202,7 @@ void mica::cpu::expandBlocks(KernelBuilder &b, const PackedPanel &panel, int64_t
     });
     if (k % kChunk == 0)
       return;
-    // The row ends in its last chunk.
+    // The row ends within its last chunk.
     b.when(b.isEqual(block, b.idx((chunks - 1) / perBlock)), [&] {
       Value chunk = b.idx((chunks - 1) % perBlock);
       expand(block, begin, b.add(target, b.mul(chunk, kChunk * kColumns)), chunk, k % kChunk);

@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-/// Takes sums as StoreBlockSums does, of one block.
+/// Takes sums like StoreBlockSums, for one block.
 using StoreSums = llvm::function_ref<void(Value name, Value column, ArrayRef<Value>)>;
 
 namespace {
@@ -26,14 +26,14 @@ namespace {
 /// which suits hardware prefetchers, and the others find it in the first-level cache. To keep
 /// memory busy meanwhile, each tile prefetches its share of the next step.
 ///
-/// Weights in blocks that rows of floats multiply are expanded into floats step by step, on the
-/// stack: a step is a block along K then, and more rows share it. So are those that rows of
-/// integers multiply where there is a LevelPanel.
+/// Rows of floats multiply block-quantized weights that are expanded into floats on the stack, step
+/// by step: a step is then a block along K, and more rows share it. The same applies to rows of
+/// integers if there is a LevelPanel.
 ///
-/// Sums of floats are added in segments along K, as oneDNN's are (sumSegment).
+/// Sums of floats are added in segments along K, like oneDNN's (sumSegment).
 class BlockSums {
 public:
-  static constexpr int64_t kTogether = 16; ///< rows whose sums are in memory
+  static constexpr int64_t kTogether = 16; ///< rows with sums in memory
   static constexpr int64_t kTogetherExpanded = 64;
 
   BlockSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight, int64_t panels)
@@ -49,17 +49,17 @@ public:
       expanded = b.stackBuffer({expandedSize()}, b.elementOf(rows.x));
     if (hasLevels()) {
       levels.emplace(b, weight);
-      // One row takes all columns, whose lines are then read in order; several rows share the
+      // A single row takes all columns, so that lines are read in order; several rows share the
       // loaded columns. 32 registers hold both integer and f32 sums. With 16 registers, a vector
-      // takes two, so there is room for few columns.
+      // takes two, so only few columns fit.
       if (b.isWide())
         shapes.assign({TileShape{1, kVectors}, {2, kVectors}, {3, kVectors}});
       else
         shapes.assign({TileShape{1, kVectors}, {2, 2}, {4, 1}, {6, 1}});
       return;
     }
-    // Accumulators leave half of the registers for the weights and rows. Groups of integers are
-    // summed in accumulators of their own.
+    // Accumulators leave half of the registers for weights and rows. Groups of integers have
+    // separate accumulators.
     int64_t accumulators = b.registers() / (weight.limbs != 0 ? 4 : 2);
     int64_t vectors = std::min(kVectors, accumulators);
     for (int64_t count = 1; count <= accumulators / vectors; count *= 2)
@@ -79,12 +79,12 @@ public:
   }
 
 private:
-  /// What a tile holds: rows, and vectors of 16 columns.
+  /// The extents of a tile: rows, and vectors of 16 columns.
   struct TileShape {
     int64_t rows, vectors;
   };
   static constexpr int64_t kVectors = kBlockColumns / kLanes, kStepBytes = 8192;
-  /// Fewer rows in steps are over before memory is: asking costs them more than it brings.
+  /// With fewer rows, steps take less time than memory: prefetching costs more than it saves.
   static constexpr int64_t kMinAhead = 5;
   static constexpr int64_t kLine = rt::interleaved_pages::line;
 
@@ -93,8 +93,8 @@ private:
     return b.hasWords(weight.limbs) || (weight.limbs == 1 && !b.target.int8Dot);
   }
 
-  /// Rows [first, end) with levels that are expanded, a few chunks along K after the other. A
-  /// single row of two limbs takes them from the blocks themselves.
+  /// Multiplies rows [first, end) by expanded levels, a few chunks along K at a time. A single row
+  /// of two limbs reads the blocks directly.
   void emitByLevels(Value first, Value end, ArrayRef<PackedPanel> panels, StoreSums store) {
     if (weight.limbs == 1)
       return emitLevels(first, end, panels, store);
@@ -116,7 +116,7 @@ private:
     storeSums(first, end, panels, store);
   }
 
-  /// Rows [first, end): as many as one of these shapes has in a tile, others in steps.
+  /// Multiplies rows [first, end): in a single tile if it has as many rows, otherwise in steps.
   void emitGroup(Value first, Value end, ArrayRef<TileShape> ofTiles, ArrayRef<PackedPanel> panels,
                  StoreSums store) {
     if (ofTiles.empty())
@@ -131,12 +131,12 @@ private:
     auto [count, vectors] = shape;
     Steps steps = stepsOf(panels.front());
     b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
-      // One panel after the other: a thread reads one stream.
+      // One panel after the other, so that a thread reads one stream.
       SmallVector<Value> sums;
       for (const PackedPanel &panel : panels) {
         ProductTile tile =
             tileOf(first, shape, panel, column, {b.idx(0), b.idx(steps.groups), steps.partial});
-        // The first reader finds the panel in memory, others in the cache.
+        // The first tile reads the panel from memory, others from the cache.
         if (b.target.prefetchPages)
           tile.panel.streams =
               b.isEqual(arith::OrIOp::create(b, b.sub(first, rows.from), column), b.idx(0));
@@ -153,10 +153,10 @@ private:
 
   bool hasSegments() const { return segment != 0 && segment < weight.k; }
 
-  /// A tile of all `groups` along K, segment by segment.
+  /// Multiplies a tile by all `groups` along K, segment by segment.
   SmallVector<Value> emitInSegments(ProductTile tile, int64_t groups) {
     int64_t step = segment / tile.panel.depth;
-    // A value that follows the groups belongs to the last segment.
+    // A value after the last complete group belongs to the last segment.
     int64_t alike = tile.partial ? groups / step * step : groups;
     auto add = [&](Value from, Value to, bool partial, ValueRange totals) {
       tile.from = from;
@@ -174,8 +174,8 @@ private:
     return tile.partial ? add(b.idx(alike), b.idx(groups), /*partial=*/true, totals) : totals;
   }
 
-  /// Where a segment ends after `values` along K, the sums of rows [first, end) with panel `number`
-  /// are added to their totals, and those of the next segment begin.
+  /// Ends a segment after `values` values along K: the sums of rows [first, end) for panel `number`
+  /// are added to their totals and start over.
   void endSegment(Value values, Value first, Value end, size_t number) {
     if (!hasSegments())
       return;
@@ -193,11 +193,11 @@ private:
     return hasSegments() ? b.addf(b.loadRaw(totals, at, kLanes), load(at)) : load(at);
   }
 
-  /// Elements along K of a block, and floats of 64 columns of it.
+  /// Elements along K of a block; and floats in 64 columns of it.
   int64_t blockElements() const { return weight.blocks()->elements; }
   int64_t expandedSize() const { return blockElements() * kBlockColumns; }
 
-  /// Rows [first, end) with weights that are expanded, one block along K after the other.
+  /// Multiplies rows [first, end) by expanded weights, one block along K after the other.
   void emitExpanded(Value first, Value end, ArrayRef<PackedPanel> panels, StoreSums store) {
     clearSums(first, end, panels);
     int64_t depth = laneDepth(b.elementOf(expanded)), elements = blockElements(),
@@ -258,9 +258,9 @@ private:
   }
 
   struct Steps {
-    int64_t groups, each;    ///< along K, and of a step
-    int64_t elements, bytes; ///< of a group of 64 columns
-    bool partial;            ///< whether one more value follows them
+    int64_t groups, each;    ///< along K, and per step
+    int64_t elements, bytes; ///< in a group of 64 columns
+    bool partial;            ///< whether another value follows the groups
   };
   struct Range {
     Value from, to; ///< groups along K
@@ -279,9 +279,9 @@ private:
     return {groups, std::max<int64_t>(1, kStepBytes / bytes), elements, bytes, partial};
   }
 
-  /// The lines that a tile of `count` rows from `row` on prefetches in the step from `from` on,
-  /// where the rows begin at `first`. `ahead` has the distance of the next step and the share of a
-  /// row.
+  /// The lines that a tile of `count` rows starting at `row` prefetches in the step that starts at
+  /// `from`; the rows start at `first`. `ahead` contains the distance to the next step and the
+  /// share of a row.
   LinesAhead sharedBy(Value row, int64_t count, Value first, Value from, const PackedPanel &panel,
                       const LinesAhead &ahead) {
     Steps steps = stepsOf(panel);
@@ -307,13 +307,13 @@ private:
     return tile;
   }
 
-  /// The rows of a tile, from `first` on.
+  /// The rows of a tile, starting at `first`.
   struct TileRows {
     Value first;
     TileShape shape;
   };
 
-  /// Covers rows [first, end) by the tiles.
+  /// Covers rows [first, end) by tiles.
   void eachTile(Value first, Value end, llvm::function_ref<void(const TileRows &)> body) {
     Value from = first;
     for (const TileShape &shape : llvm::reverse(shapes)) {
@@ -323,7 +323,7 @@ private:
     }
   }
 
-  /// Rows [first, end) with a step of all panels.
+  /// Multiplies rows [first, end) by a step of all panels.
   void emitSteps(Value first, Value end, ArrayRef<PackedPanel> panels, const Range &range,
                  const LinesAhead &ahead) {
     eachTile(first, end, [&](const TileRows &ofTile) {
@@ -332,7 +332,7 @@ private:
     });
   }
 
-  /// The same with a step of panel `number`.
+  /// The same for a step of panel `number`.
   void emitStep(Value first, Value end, const PackedPanel &panel, size_t number, const Range &range,
                 const LinesAhead &ahead) {
     eachTile(first, end, [&](const TileRows &ofTile) {
@@ -340,7 +340,7 @@ private:
     });
   }
 
-  /// A tile of rows of a group that begins at `first`, with a step of panel `number`.
+  /// Multiplies a tile of rows of a group that starts at `first` by a step of panel `number`.
   void emitTileOfStep(const TileRows &ofTile, Value first, const PackedPanel &panel, size_t number,
                       const Range &range, const LinesAhead &ahead) {
     auto [count, vectors] = ofTile.shape;
@@ -383,17 +383,17 @@ private:
   const ProductRows &rows;
   const WeightSpec &weight;
   bool expands;
-  int64_t together;    ///< rows whose sums are in memory
-  int64_t segment = 0; ///< values along K of a segment; 0: none
+  int64_t together;    ///< rows with sums in memory
+  int64_t segment = 0; ///< values along K in a segment; 0: not segmented
   Value memory;        ///< [panels][together][64] of the current segment
-  Value totals;        ///< of those before; null where there is one segment
-  Value expanded;      ///< a block along K of a panel as floats
+  Value totals;        ///< of earlier segments; null if there is one segment
+  Value expanded;      ///< a block along K of a panel, as floats
   std::optional<LevelPanel> levels;
-  SmallVector<TileShape> shapes; ///< of tiles, the fewest rows first
+  SmallVector<TileShape> shapes; ///< shapes of tiles by number of rows
 };
 } // namespace
 
-/// By vectors, one block after the other.
+/// Uses vectors, one block after the other.
 static void emitByVectors(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                           BlockSpan blocks, PanelsOfBlock panelsOf, StoreBlockSums store) {
   BlockSums sums(b, rows, weight, blocks.panels);
@@ -404,7 +404,7 @@ static void emitByVectors(KernelBuilder &b, const ProductRows &rows, const Weigh
   });
 }
 
-/// With tile registers, which multiply all rows by several blocks.
+/// Uses AMX tiles, which multiply all rows by several blocks.
 static void emitByTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                         BlockSpan blocks, PanelsOfBlock panelsOf, StoreBlockSums store) {
   int64_t most = kPanelsTogether / blocks.panels;

@@ -7,8 +7,8 @@
 
 namespace mica::cpu {
 
-/// Products of all rows with the columns of the blocks' panels, which are of a weight of the shape
-/// and element type of `weight`. By vectors, or by the target's tile registers.
+/// Matmul of all rows and the columns of the blocks' panels, which belong to a weight with the
+/// shape and element type of `weight`. Uses vectors or the target's AMX tiles.
 void emitBlockSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                    BlockSpan blocks, PanelsOfBlock panelsOf, StoreBlockSums store);
 

@@ -1,12 +1,12 @@
 //===- BlockTile.cpp - products of integer rows with weights in blocks ----===//
 //
-// Levels of the weights, made unsigned by a bias, are one operand of vpdpbusd, signed limbs of rows
-// the other one. Within a chunk of 32 elements along K sums of integers are exact: those of two
-// limbs become 256 * high + low, and what the bias adds too much is in the start of the low sum.
-// Then a sum becomes f32 and is added, times the scale of the row and the step of the weight.
+// The operands of vpdpbusd are levels of the weights, made unsigned by a bias, and signed limbs of
+// rows. Within a chunk of 32 elements along K, sums of integers are exact: the sums of two limbs
+// are combined to 256 * high + low, and the low sum starts with minus the contribution of the bias.
+// Then a sum is converted to f32 and added, times the scale of the row and the step of the weight.
 //
-// Where rows of two limbs are words, so become the levels: two neighbors of either are multiplied
-// and summed at once (vpmaddwd, vpdpwssd), to the same integers.
+// If rows of two limbs are words, levels are converted to words: vpmaddwd and vpdpwssd multiply and
+// sum two consecutive words, with the same integer results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ public:
       if (perBlock == 1)
         return addChunk(begin, b.idx(0), block, columns, sums);
       Value first = b.mul(block, perBlock), end = b.idx(perBlock);
-      if (chunks % perBlock != 0) // the last block may end early
+      if (chunks % perBlock != 0) // the last block may be incomplete
         end = arith::MinSIOp::create(b, end, b.sub(b.idx(chunks), first));
       return b.carry(b.idx(0), end, 1, sums, [&](Value chunk, ValueRange carried) {
         return addChunk(begin, chunk, b.add(first, chunk), columns, carried);
@@ -57,7 +57,7 @@ private:
            reader.format.codeBits() < 8;
   }
 
-  /// What a block has of 16 columns.
+  /// The operands of 16 columns of a block.
   struct Columns {
     Value first, scales, offsets;
   };
@@ -71,11 +71,12 @@ private:
     return columns;
   }
 
-  /// What a chunk has of a row of x. `starts` and `sums` are of each group of the weight.
+  /// The operands of a row of x in a chunk. `starts` and `sums` have an entry per group of the
+  /// weight.
   struct RowChunk {
     Value scale;
-    SmallVector<Value> starts; ///< of low sums; null: zero
-    SmallVector<Value> sums;   ///< of numbers, for offsets
+    SmallVector<Value> starts; ///< initial values of low sums; null: zero
+    SmallVector<Value> sums;   ///< of values, for offsets
   };
 
   RowChunk loadRow(ArrayRef<Value> leading, Value chunk) {
@@ -98,13 +99,13 @@ private:
     return result;
   }
 
-  /// Integers of a row and a vector that are summed apart within a group: one of each limb, unless
+  /// The number of integer sums of a row and a vector within a group: one for each limb, unless
   /// limbs are multiplied together.
   int64_t parts() const { return hasWords() ? 1 : tile.limbs; }
   bool hasWords() const { return b.hasWords(tile.limbs); }
 
-  /// Sums of integers over the quads of a group, [rows][parts][vectors]. Quads are taken one after
-  /// the other, so that what is loaded of the rows is used at once: registers hold sums.
+  /// Integer sums over the quads of a group, [rows][parts][vectors]. Quads are processed one after
+  /// the other, so that loaded values of rows are used immediately: registers hold sums.
   SmallVector<Value> sumGroup(ArrayRef<RowChunk> x, Value chunk, int64_t group,
                               MutableArrayRef<BlockReader::Lines> lines) {
     int64_t count = kQuads / reader.groupsOfChunk();

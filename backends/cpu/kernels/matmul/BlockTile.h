@@ -7,9 +7,8 @@
 
 namespace mica::cpu {
 
-/// emitProductTile for panels of !mica.block and rows of !mica.int_rows: sums of integers within
-/// a group, and these times both scales in f32, one group after the other. Groups along K are
-/// blocks.
+/// emitProductTile for panels of !mica.block and rows of !mica.int_rows: integer sums within a
+/// group, multiplied by both scales in f32, one group after the other. Groups along K are blocks.
 llvm::SmallVector<mlir::Value> emitBlockTile(KernelBuilder &b, const ProductTile &tile);
 
 } // namespace mica::cpu

@@ -12,8 +12,9 @@ using namespace mica::cpu;
 
 namespace {
 
-/// Up to 64 rows with the 64 columns of each panel of a block of columns. Rows are copied beside
-/// each other first: a tile reads 16 of them, live or not, and what follows K must be zero.
+/// Multiplies up to 64 rows by the 64 columns of each panel of a block of columns. Rows are copied
+/// to contiguous memory first: a tile reads 16 rows, live or not, and elements after K must be
+/// zero.
 class ExpandedTiles {
 public:
   ExpandedTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight, int64_t panels)
@@ -41,12 +42,12 @@ public:
 
 private:
   static constexpr int64_t kTogether = 64, kTileRows = RowTiles::kTileRows;
-  static constexpr int64_t kDepth = 2; ///< neighbors along K of a pair
-  /// Values of K that one multiplication of tiles takes.
+  static constexpr int64_t kDepth = 2; ///< consecutive values along K in a pair
+  /// Values along K of one tile multiplication.
   static constexpr int64_t kStep = kDepth * kTileGroups;
   static_assert(kStep % PackedBlocks::kChunk == 0 || PackedBlocks::kChunk % kStep == 0);
 
-  /// Rows [first, first + count) with all of K.
+  /// Multiplies rows [first, first + count) along all of K.
   void multiply(Value first, Value count, ArrayRef<PackedPanel> panels) {
     Value tiles = b.div(b.add(count, kTileRows - 1), kTileRows);
     clear(tiles);
@@ -57,7 +58,7 @@ private:
       addBlock(first, count, tiles, panels, b.idx(whole), rest);
   }
 
-  /// Block `block` along K, of which `live` values are of the rows.
+  /// Adds block `block` along K, in which the rows have `live` values.
   void addBlock(Value first, Value count, Value tiles, ArrayRef<PackedPanel> panels, Value block,
                 int64_t live) {
     int64_t steps = llvm::divideCeil(live, kStep);
@@ -71,7 +72,7 @@ private:
     }
   }
 
-  /// x[row, 0 .. live) = the rows from `at` along K on, and zeros up to a whole step.
+  /// x[row, 0 .. live) = the rows starting at `at` along K, padded with zeros to a whole step.
   void copyRows(Value first, Value count, Value at, int64_t live) {
     b.loop(b.idx(0), count, 1, [&](Value row) {
       SmallVector<Value> source = rows.indicesOf(rows.nameOf(b.add(first, row)));
@@ -99,8 +100,8 @@ private:
     });
   }
 
-  /// The last of `steps` steps, whose end expandBlocks leaves alone: what follows K must be a
-  /// number.
+  /// Clears the last of `steps` steps, whose end expandBlocks does not write: elements after K must
+  /// not be NaN or infinite.
   void clearExpanded(int64_t steps) {
     Value zeros = arith::ConstantOp::create(b, b.getZeroAttr(b.vec(b.getBF16Type(), kStep)));
     int64_t end = steps * kStep * kBlockColumns;

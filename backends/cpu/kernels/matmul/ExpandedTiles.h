@@ -7,12 +7,12 @@
 
 namespace mica::cpu {
 
-/// Whether rows of x [..., K] in bf16 meet a weight in blocks on a target with tile registers.
+/// Whether x [..., K] is bf16, the weight is block-quantized, and the target has AMX tiles.
 bool expandsForTiles(KernelBuilder &b, mlir::Value x, const WeightSpec &weight);
 
-/// emitBlockSums for these, one block after the other: blocks are expanded to pairs of bf16 a block
-/// along K at a time, in groups of up to 64 rows. Sums are added in the order of tdpbf16ps, as
-/// oneDNN adds those of more rows on such a target, so that both have the same bits.
+/// emitBlockSums for this case: blocks are expanded to pairs of bf16, one block along K at a time,
+/// for groups of up to 64 rows. Sums have the order of tdpbf16ps, which oneDNN uses for more rows
+/// on such a target, so that both have the same bits.
 void emitSumsOfExpandedTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                              BlockSpan blocks, PanelsOfBlock panelsOf, StoreBlockSums store);
 

@@ -8,8 +8,8 @@
 
 namespace mica::cpu {
 
-/// Which element of a row of two limbs is word `i` of it, where kernels multiply words
-/// (TargetDescription::usesWords): the two planes of IntegerRowLayout are one plane of words then,
+/// The element that is word `i` of a row of two limbs, if kernels multiply words
+/// (TargetDescription::usesWords): then the two planes of IntegerRowLayout are one plane of words,
 /// the integers themselves. Of four consecutive elements, the first and the third are adjacent,
 /// then the other two, because the even and the odd bytes of a quad of codes become words.
 inline int64_t wordOfRow(int64_t i) {
@@ -17,8 +17,8 @@ inline int64_t wordOfRow(int64_t i) {
   return i / 4 * 4 + order[i % 4];
 }
 
-/// Reads rows of !mica.int_rows, of which a buffer has the bytes along its last axis. Rows are
-/// named by their leading indices. Chunks are of 32 elements, the groups of the rows themselves.
+/// Reads rows of !mica.int_rows from a buffer whose last dimension contains their bytes. Rows are
+/// selected by their leading indices. Chunks are groups of 32 elements with a common scale.
 class IntegerRows {
 public:
   IntegerRows(KernelBuilder &b, mlir::Value x, int64_t limbs, int64_t k)
@@ -26,15 +26,15 @@ public:
 
   using Row = llvm::ArrayRef<mlir::Value>;
 
-  /// The scale of a chunk, f32.
+  /// The f32 scale of a chunk.
   mlir::Value loadScale(Row row, mlir::Value chunk) const;
   /// Minus the sum of the integers in group `group` of the `groups` of a chunk, i32.
   mlir::Value loadNegativeSum(Row row, mlir::Value chunk, int64_t group, int64_t groups) const;
-  /// The sum of the values of integers with that negative sum, f32 in every lane.
+  /// The sum of the values, f32 in all lanes, from the negative sum of their integers.
   mlir::Value sumOf(mlir::Value negative, mlir::Value scale) const;
-  /// Four bytes [64 x i8] in every lane: quad `quad` of a limb of a chunk, high limbs first.
+  /// Four bytes in all lanes [64 x i8]: quad `quad` of a limb of a chunk, high limbs first.
   mlir::Value loadQuad(Row row, mlir::Value chunk, int64_t limb, mlir::Value quad) const;
-  /// Two words [32 x i16] in every lane: pair `pair` of a chunk of words.
+  /// Two words in all lanes [32 x i16]: pair `pair` of a chunk of words.
   mlir::Value loadPair(Row row, mlir::Value chunk, mlir::Value pair) const;
 
 private:

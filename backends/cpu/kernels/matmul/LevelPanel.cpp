@@ -21,7 +21,7 @@ using namespace mica::cpu;
 static constexpr int64_t kChunk = PackedBlocks::kChunk, kQuads = PackedBlocks::kQuads,
                          kColumns = PackedBlocks::kColumns;
 
-/// Bits of what BlockReader::loadQuad() gives.
+/// The number of bits in a byte returned by BlockReader::loadQuad().
 static int64_t bitsOfLevel(const BlockFormat &format) {
   return format.levels ? 8 : format.codeBits();
 }
@@ -62,7 +62,7 @@ void LevelPanel::expand(const PackedPanel &panel, Value from, Value to) const {
   b.loop(from, to, 1, [&](Value chunk) {
     Value block = reader.blockAt(b.div(chunk, perBlock)),
           at = reader.chunkAt(block, b.rem(chunk, perBlock)), inPanel = b.sub(chunk, from);
-    if (perBlock == 1) // headers of larger blocks are few
+    if (perBlock == 1) // larger blocks have few headers
       reader.prefetchHeader(block);
     reader.prefetchChunk(at);
     b.loop(b.idx(0), b.idx(kColumns), kLanes, [&](Value column) {
@@ -95,7 +95,7 @@ void LevelPanel::expand(const PackedPanel &panel, Value from, Value to) const {
   });
 }
 
-/// Vector `vector` of a tile, of pair or quad `number` of a chunk.
+/// Loads vector `vector` of a tile, of pair or quad `number` of a chunk.
 Value LevelPanel::loadLevels(const ProductTile &tile, Value chunk, Value number,
                              int64_t vector) const {
   int64_t ofLane = hasWords() ? 2 : 4;
@@ -110,7 +110,7 @@ Value LevelPanel::addWords(Value sums, Value words) const {
 }
 
 SmallVector<Value> LevelPanel::sumWords(const ProductTile &tile, Value chunk, int64_t group) const {
-  // Where registers hold no more sums, several pairs in an iteration would not help.
+  // If no further sums fit in registers, several pairs per iteration would not help.
   int64_t count = lanesOfGroup(), together = b.isWide() ? 4 : 1;
   SmallVector<Value> zeros(tile.rows.size() * tile.vectors, b.splatInt(0, b.getI32Type()));
   return b.carryRolled(b.idx(group * count), b.idx((group + 1) * count), together, zeros,
@@ -180,7 +180,7 @@ SmallVector<Value> LevelPanel::sumBytes(const ProductTile &tile, Value chunk, in
   return sums;
 }
 
-/// Sums of integers over a group, [rows][vectors]: levels with their sign times the rows.
+/// Integer sums over a group, [rows][vectors]: signed levels times the rows.
 SmallVector<Value> LevelPanel::sumGroup(const ProductTile &tile, Value chunk, int64_t group) const {
   if (hasWords())
     return sumWords(tile, chunk, group);

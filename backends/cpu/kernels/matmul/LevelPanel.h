@@ -8,25 +8,25 @@
 
 namespace mica::cpu {
 
-/// A few chunks along K of a panel in blocks, as several tiles of integer rows multiply them: on
-/// the stack, in the first-level cache.
+/// A few chunks along K of a panel of a block-quantized weight, expanded for several tiles of
+/// integer rows: on the stack, in the L1 cache.
 class LevelPanel {
 public:
-  /// Room for levels that rows of `weight.limbs` multiply.
+  /// Allocates memory for levels that rows of `weight.limbs` multiply.
   LevelPanel(KernelBuilder &b, const WeightSpec &weight);
 
-  /// Chunks that there is room for.
+  /// The maximum number of chunks.
   static constexpr int64_t kChunks = 2;
 
   /// Expands the chunks [from, to) of a panel of the weight.
   void expand(const PackedPanel &panel, mlir::Value from, mlir::Value to) const;
 
-  /// emitProductTile with those chunks: `tile.from` and `tile.groups` are `from` and `to`. The
-  /// same integers times the same numbers as those of emitBlockTile, in the same order.
+  /// emitProductTile with those chunks: `tile.from` and `tile.groups` are `from` and `to`. Adds the
+  /// same products in the same order as emitBlockTile.
   llvm::SmallVector<mlir::Value> emitTile(const ProductTile &tile) const;
 
 private:
-  /// sums [16 x i32] + two neighboring words [32 x i16].
+  /// sums [16 x i32] + two consecutive words [32 x i16].
   mlir::Value addWords(mlir::Value sums, mlir::Value words) const;
   llvm::SmallVector<mlir::Value> sumGroup(const ProductTile &tile, mlir::Value chunk,
                                           int64_t group) const;
@@ -41,7 +41,7 @@ private:
                          int64_t vector) const;
   mlir::Value placeOfGroup(mlir::Value inPanel, int64_t group, mlir::Value column) const;
 
-  /// How products of bytes are summed in words without overflow, by the bits of a level.
+  /// How products of bytes are summed in words without overflow, by the number of bits of a level.
   enum class ByteSums {
     WholeGroup, ///< all quads of a group
     Pairs,      ///< two quads: registers are full of sums, so that more would not help
@@ -56,11 +56,11 @@ private:
   KernelBuilder &b;
   const BlockFormat &format;
   int64_t limbs, k;
-  int64_t groups; ///< of a chunk
-  /// [kChunks][16 pairs][64][2] of words, levels with their sign, or [kChunks][8 quads][64][4] of
-  /// bytes, as loadQuad() has them or, where those have 8 bits, with their sign.
+  int64_t groups; ///< per chunk
+  /// [kChunks][16 pairs][64][2] words, signed levels; or [kChunks][8 quads][64][4] bytes, as
+  /// returned by loadQuad(), or signed if they have 8 bits.
   mlir::Value levels;
-  mlir::Value steps, offsets; ///< [kChunks][groups][64]; offsets null without
+  mlir::Value steps, offsets; ///< [kChunks][groups][64]; null without offsets
 };
 
 } // namespace mica::cpu

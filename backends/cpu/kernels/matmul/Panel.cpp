@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-/// Elements before the part that `leading` selects.
+/// The number of elements before the part selected by `leading`.
 static Value offsetOf(KernelBuilder &b, Value buffer, ValueRange leading) {
   auto type = cast<MemRefType>(buffer.getType());
   Value offset = leading[0];

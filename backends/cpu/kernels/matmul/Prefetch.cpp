@@ -1,6 +1,6 @@
 //===- Prefetch.cpp - reading streams of memory faster --------------------===//
 //
-// See InterleavedPages.h for the order in which lines are asked for.
+// See InterleavedPages.h for the order in which lines are prefetched.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@ namespace {
 
 namespace interleaved = rt::interleaved_pages;
 
-/// Offsets in elements of `bytes` bytes.
+/// Prefetch addresses, as offsets in elements of `bytes` bytes.
 class Ahead {
 public:
   Ahead(KernelBuilder &b, Value memory)
@@ -23,7 +23,7 @@ public:
 
   int64_t unit() const { return interleaved::unit / bytes; }
 
-  /// Asks for a unit on behalf of the one at `offset`: placeAhead.
+  /// Prefetches the unit that corresponds to the one at `offset`: placeAhead.
   void ask(Value offset) {
     int64_t page = interleaved::page / bytes, chunk = interleaved::chunk / bytes;
     Value inChunk = b.rem(offset, chunk), number = b.div(inChunk, unit());
@@ -33,8 +33,8 @@ public:
     lines(b.add(at, chunk), interleaved::unit / interleaved::line);
   }
 
-  /// Asks for `count` lines from `at` on. They go to the second level: the first is the smaller the
-  /// more rows are in use.
+  /// Prefetches `count` lines starting at `at` into L2: the more rows are in use, the smaller the
+  /// share of L1.
   void lines(Value at, int64_t count) {
     constexpr unsigned kSecondLevel = 2;
     for (int64_t line = 0; line < count; ++line)
@@ -63,7 +63,7 @@ void mica::cpu::prefetchAhead(KernelBuilder &b, const PackedPanel &panel, Value 
                            : b.loop(b.idx(0), b.idx(count), unit,
                                     [&](Value at) { ahead.ask(b.add(offset, at)); });
     }
-    // Each unit once, on behalf of the elements where it begins.
+    // Each unit is prefetched once, for the elements where it begins.
     auto roundUp = [&](Value value) { return b.mul(b.div(b.add(value, unit - 1), unit), unit); };
     b.loop(roundUp(offset), roundUp(b.add(offset, count)), unit, [&](Value at) { ahead.ask(at); });
   });

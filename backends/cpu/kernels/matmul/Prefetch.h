@@ -8,15 +8,15 @@
 namespace mica::cpu {
 
 /// Lines of a panel that a tile prefetches while it computes: each of its groups prefetches `lines`
-/// lines from its own offset on; the first group starts at `begin`.
+/// lines starting at its own offset; the first group starts at `begin`.
 struct LinesAhead {
   static constexpr int64_t kParts = 64;
   mlir::Value begin;    ///< in elements of the panel's memory
-  mlir::Value perGroup; ///< the distance between the offsets of two groups, in elements / kParts
+  mlir::Value perGroup; ///< distance between the offsets of two groups, in elements / kParts
   int64_t lines = 0;    ///< 0: no prefetches
 };
 
-/// If the target benefits and the panel `streams`, prefetches lines 32 KiB after the `count`
+/// If the target benefits and the panel `streams`, prefetches the lines 32 KiB after the `count`
 /// elements at `offset` in the panel.
 void prefetchAhead(KernelBuilder &b, const PackedPanel &panel, mlir::Value offset, int64_t count);
 
@@ -26,8 +26,8 @@ void prefetchAhead(KernelBuilder &b, const PackedPanel &panel, mlir::Value offse
 void prefetchForGroup(KernelBuilder &b, const PackedPanel &panel, const LinesAhead &ahead,
                       mlir::Value from, mlir::Value group, int64_t count);
 
-/// If the target's prefetchers do not keep up with loops over blocks, prefetches the lines that
-/// begin `prefetch_bytes` after byte `at` of the memory of a weight in blocks, for `count` bytes.
+/// If hardware prefetchers do not keep up with loops over blocks, prefetches `count` bytes at a
+/// distance of `prefetch_bytes` from byte `at` of the memory of a block-quantized weight.
 void prefetchBlocks(KernelBuilder &b, mlir::Value memory, mlir::Value at, int64_t count);
 
 } // namespace mica::cpu

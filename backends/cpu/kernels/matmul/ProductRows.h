@@ -9,13 +9,13 @@
 
 namespace mica::cpu {
 
-/// The rows [from, to) of a product.
+/// The rows [from, to) of a matmul.
 struct ProductRows {
-  mlir::Value x; ///< the last axis is K
+  mlir::Value x; ///< the last dimension is K
   mlir::Value from, to;
-  /// Maps the number of a row to its name; null: the number is the name.
+  /// Maps the index of a row to its name; null: identity.
   std::function<mlir::Value(mlir::Value)> name = {};
-  /// Leading indices of x of the row of that name; null: the name.
+  /// The leading indices in x of the row with that name; null: the name.
   std::function<llvm::SmallVector<mlir::Value>(mlir::Value)> at = {};
 
   mlir::Value nameOf(mlir::Value number) const { return name ? name(number) : number; }
@@ -24,15 +24,16 @@ struct ProductRows {
   }
 };
 
-/// Takes the sums [panels] of 16 columns from `column` of a block on, of the row of that name.
+/// Takes the sums [panels] of 16 columns, starting at `column` of a block, of the row with that
+/// name.
 using StoreBlockSums = llvm::function_ref<void(mlir::Value block, mlir::Value name,
                                                mlir::Value column, llvm::ArrayRef<mlir::Value>)>;
 
 /// Blocks [from, to) of a weight. The panels of a block, of 64 columns each, and those of
-/// neighboring blocks are contiguous in memory.
+/// consecutive blocks are contiguous in memory.
 struct BlockSpan {
   mlir::Value from, to;
-  int64_t panels = 1; ///< of a block
+  int64_t panels = 1; ///< per block
 };
 using PanelsOfBlock = llvm::function_ref<llvm::SmallVector<PackedPanel>(mlir::Value block)>;
 

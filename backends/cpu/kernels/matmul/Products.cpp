@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-/// Sums of all rows for the blocks of a task range.
+/// Computes the sums of all rows for the blocks in a range of tasks.
 static void emitBlocks(KernelBuilder &b, ValueRange args, const WeightSpec &weight, int64_t panels,
                        PanelsOfBlock panelsOf, StoreBlockSums store) {
   Value x = args[2];

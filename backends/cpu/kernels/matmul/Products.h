@@ -1,7 +1,7 @@
 //===- Products.h - kernels of products with packed weights -----*- C++ -*-===//
 //
-// All take the builder and the kernel's arguments (begin, end, buffers...) in the order that the
-// comment gives, and emit the work of the tasks [begin, end). See the folder's README.
+// All functions take the builder and the kernel's arguments (begin, end, buffers...) in the order
+// of the comment, and emit the work of the tasks [begin, end). See the folder's README.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,26 +27,26 @@ void emitGatedProduct(KernelBuilder &b, mlir::ValueRange args, const WeightSpec 
                       int64_t inner, Activation activation);
 
 /// x [T, H, K], packed weight [H, ...], y [T, H, N]: formula of mica.head_linear. A task is a head
-/// and a block of 64 columns; those of a head are neighbors.
+/// and a block of 64 columns; the blocks of a head are consecutive tasks.
 void emitHeadProduct(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
 
-/// The end of a gated product: of `sums`, the gate's and up's, 16 columns from `column` of block
-/// `block` on, into the row of y [..., inner] with the leading indices `at`.
+/// The end of a gated matmul: stores 16 columns, starting at `column` of block `block`, computed
+/// from `sums` of gate and up, to the row of y [..., inner] with the leading indices `at`.
 void storeGated(KernelBuilder &b, llvm::ArrayRef<mlir::Value> sums, mlir::Value block,
                 mlir::Value column, const Gating &gating, int64_t inner, mlir::Value y,
                 llvm::SmallVector<mlir::Value> at);
 
-/// sums [T, columns] by oneDNN of the columns from `first` on, first, (bias [N]), y [T, N]: what
-/// emitProduct makes of those columns. A task is a row.
+/// sums [T, columns] computed by oneDNN for the columns starting at `first`, first, (bias [N]), y
+/// [T, N]: the rest of emitProduct for those columns. A task is a row.
 void emitEpilogue(KernelBuilder &b, mlir::ValueRange args, const ProductSpec &spec,
                   int64_t columns);
 
-/// The same for a gated product: sums, first, y [T, inner].
+/// The same for a gated matmul: sums, first, y [T, inner].
 void emitGatedEpilogue(KernelBuilder &b, mlir::ValueRange args, int64_t inner,
                        Activation activation, int64_t columns);
 
-/// packed weight in blocks, first block of 64 columns, panels [blocks][K / depth][64][depth] of f32
-/// or bf16: those blocks as floats. A task is a block.
+/// packed block-quantized weight, first block of 64 columns, panels [blocks][K / depth][64][depth]
+/// of f32 or bf16: expands those blocks to floats. A task is a block.
 void emitExpandBlocks(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
 
 } // namespace mica::cpu

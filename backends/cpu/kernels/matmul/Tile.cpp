@@ -26,8 +26,7 @@ Value broadcastPair(KernelBuilder &b, Value pair) {
   return b.bitcast(b.broadcast(word), b.getBF16Type());
 }
 
-/// How the groups of a tile are multiplied. There may be several sums [rows][vectors] of a kind
-/// beside each other.
+/// Multiplies the groups of a tile. There may be several sums [rows][vectors] of each result.
 class Step {
 public:
   Step(KernelBuilder &b, const ProductTile &tile)
@@ -35,8 +34,8 @@ public:
         pairs(depth == 2 && b.elementOf(tile.x).isBF16()),
         dots(pairs && b.target.bf16Dot && !tile.asTiles) {}
 
-  /// Adds the products of a group. A `partial` one ends after its first value. Where there are as
-  /// many sums for each result as values in a group, they are summed apart.
+  /// Adds the products of a group, of which only the first value is used if it is `partial`. If
+  /// there are as many sums of each result as values in a group, each value has its own sum.
   void addGroup(Value group, bool isPartial, MutableArrayRef<Value> sums) {
     SmallVector<SmallVector<Value>> values;
     for (ArrayRef<Value> row : tile.rows)
@@ -50,7 +49,7 @@ public:
     }
   }
 
-  /// Groups [from, to).
+  /// Adds groups [from, to).
   SmallVector<Value> addGroups(Value from, Value to, SmallVector<Value> sums) {
     return b.carry(from, to, 1, sums, [&](Value group, ValueRange carried) {
       SmallVector<Value> next(carried);
@@ -59,7 +58,7 @@ public:
     });
   }
 
-  /// All groups, as tile registers do it (Intel's manual, operation of TDPBF16PS).
+  /// Adds all groups in the order of AMX tiles (Intel's manual, operation of TDPBF16PS).
   SmallVector<Value> addInTileOrder(SmallVector<Value> sums) {
     auto addStep = [&](Value from, Value to, ValueRange carried) {
       SmallVector<Value> next,
@@ -79,7 +78,7 @@ public:
 private:
   int64_t results() const { return static_cast<int64_t>(tile.rows.size()) * tile.vectors; }
 
-  /// One group of a row of x as the vectors that multiply the weights.
+  /// Loads a group of a row of x as vectors that are multiplied by the weights.
   SmallVector<Value> loadRow(ArrayRef<Value> row, Value group, bool partial) {
     SmallVector<Value> at(row);
     if (depth != 2) {
@@ -108,7 +107,7 @@ private:
     return {broadcastPair(b, b.fromF32(pair, b.getBF16Type()))};
   }
 
-  /// 16 columns of one group of the panel, in the form that `multiply` takes.
+  /// Loads 16 columns of a group of the panel, in the form that `multiply` takes.
   SmallVector<Value> loadColumns(Value group, Value column) {
     const PackedPanel &panel = tile.panel;
     Value inPanel = b.mul(b.add(b.mul(group, panel.columns), column), depth);
@@ -123,7 +122,7 @@ private:
     return widenPairs(b, vector);
   }
 
-  /// Adds to one sum, or to one for each value of the group.
+  /// Adds to a single sum, or to one for each value of the group.
   void multiply(ArrayRef<Value> row, ArrayRef<Value> columns, MutableArrayRef<Value> sums) {
     if (dots)
       sums[0] = x86vector::DotBF16Op::create(b, b.vecF32(), sums[0], row[0], columns[0]);
@@ -137,8 +136,8 @@ private:
   KernelBuilder &b;
   const ProductTile &tile;
   int64_t depth;
-  bool pairs; ///< whether x holds pairs of bf16
-  bool dots;  ///< whether they are multiplied as such
+  bool pairs; ///< whether x contains pairs of bf16
+  bool dots;  ///< whether they are multiplied by a dot instruction
 };
 
 } // namespace

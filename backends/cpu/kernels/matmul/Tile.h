@@ -7,8 +7,8 @@
 
 namespace mica::cpu {
 
-/// The sums [rows][vectors] of f32 of a tile. Each adds its products in the order of K, whatever
-/// the tile's shape.
+/// The f32 sums [rows][vectors] of a tile. Products are added in the order of K, whatever the shape
+/// of the tile.
 llvm::SmallVector<mlir::Value> emitProductTile(KernelBuilder &b, const ProductTile &tile);
 
 } // namespace mica::cpu

@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-/// scores [E, padded to whole vectors] from a row of logits.
+/// Computes scores [E, padded to whole vectors] from a row of logits.
 static void emitScores(KernelBuilder &b, Value logits, Value row, Value scores,
                        const GateSpec &spec) {
   Value one = b.splat(1), zero = b.splat(0);
@@ -41,14 +41,15 @@ static void emitScores(KernelBuilder &b, Value logits, Value row, Value scores,
   });
 }
 
-/// The largest of numbers[begin .. begin + count) and its index; of equal ones the first.
+/// The maximum of numbers[begin .. begin + count) and its index, the first one if there are
+/// several.
 static std::pair<Value, Value> emitBest(KernelBuilder &b, Value numbers, Value begin,
                                         int64_t count) {
   Value none = b.f32(-std::numeric_limits<float>::max());
   SmallVector<Value> best = b.carry(begin, b.add(begin, count), 1, {none, begin},
                                     [&](Value e, ValueRange found) -> SmallVector<Value> {
                                       Value number = b.load(numbers, e);
-                                      // Strictly greater: a tie goes to the lower index.
+                                      // Strictly greater: the lower index wins a tie.
                                       Value better = arith::CmpFOp::create(
                                           b, arith::CmpFPredicate::OGT, number, found[0]);
                                       return {arith::SelectOp::create(b, better, number, found[0]),
@@ -57,7 +58,7 @@ static std::pair<Value, Value> emitBest(KernelBuilder &b, Value numbers, Value b
   return {best[0], best[1]};
 }
 
-/// Makes the choices outside of the best groups unable to be chosen.
+/// Excludes the experts outside of the best groups.
 static void emitGroups(KernelBuilder &b, Value choices, const GateSpec &spec) {
   Value none = b.f32(-std::numeric_limits<float>::max());
   int64_t size = spec.experts / spec.groups;
@@ -133,7 +134,7 @@ void mica::cpu::emitRoute(KernelBuilder &b, ValueRange args, int64_t experts, in
       });
     });
   };
-  // A counting sort: how many pairs each expert has, where they start, then each pair to its place.
+  // A counting sort: count the pairs of each expert, compute their offsets, place each pair.
   b.loop(experts + 1, [&](Value expert) { setStart(b.idx(0), expert); });
   eachPair([&](Value, Value expert) { setStart(b.add(b.loadIndex(starts, expert), 1), expert); });
   b.carry(b.idx(0), b.idx(experts), 1, b.idx(0),
@@ -148,7 +149,7 @@ void mica::cpu::emitRoute(KernelBuilder &b, ValueRange args, int64_t experts, in
             {b.div(place, k), b.rem(place, k)});
     setStart(b.add(place, 1), expert);
   });
-  // Each start has moved to the end of its expert, where the next one starts.
+  // Each offset has advanced to the end of its expert, which is the start of the next one.
   b.loop(experts, [&](Value back) {
     Value expert = b.sub(b.idx(experts), back);
     setStart(b.loadIndex(starts, b.sub(expert, b.idx(1))), expert);
@@ -159,15 +160,15 @@ void mica::cpu::emitRoute(KernelBuilder &b, ValueRange args, int64_t experts, in
 static int64_t choicesOf(Value order) { return cast<MemRefType>(order.getType()).getDimSize(1); }
 
 /// Calls `body(expert, blocks, rows)` for the experts of the tasks [begin, end), with the rows of x
-/// that chose the expert: their names are numbers of pairs of a token and a choice. Neighboring
-/// tasks belong to different experts, so that the few that a token chose are shared by all threads:
-/// task number t is block t / E of expert t % E, and what a range has of an expert are neighbors.
+/// that chose the expert; their names are indices of pairs of a token and a choice. Consecutive
+/// tasks belong to different experts, so that all threads share the few experts that a token chose:
+/// task t is block t / E of expert t % E, and the blocks of an expert in a range are consecutive.
 static void eachExpert(KernelBuilder &b, ValueRange args, Value order, Value starts,
                        llvm::function_ref<void(Value, BlockSpan, ProductRows)> body) {
   int64_t experts = cast<MemRefType>(starts.getType()).getDimSize(0) - 1,
           choices = choicesOf(order);
   b.loop(experts, [&](Value expert) {
-    // The first block whose task is not before `task`; block, expert and tasks are unsigned.
+    // The first block whose task is not less than `task`; block, expert and tasks are unsigned.
     auto firstOf = [&](Value task) {
       return b.div(b.sub(b.add(task, experts - 1), expert), experts);
     };
@@ -180,8 +181,8 @@ static void eachExpert(KernelBuilder &b, ValueRange args, Value order, Value sta
   });
 }
 
-/// `sums`, 16 columns of `columns` from `at` on, with what the `biases` [E, columns] have there for
-/// an expert, where there are any.
+/// Adds the `biases` [E, columns] of an expert, if there are any, to `sums` of 16 columns of
+/// `columns` starting at `at`.
 static SmallVector<Value> withBiases(KernelBuilder &b, ArrayRef<Value> sums, ValueRange biases,
                                      Value expert, Value at, int64_t columns) {
   SmallVector<Value> result(sums);

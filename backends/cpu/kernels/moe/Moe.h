@@ -1,7 +1,7 @@
 //===- Moe.h - kernels of mixtures of experts -------------------*- C++ -*-===//
 //
-// All take the builder and the kernel's arguments (begin, end, buffers...) in the order that the
-// comment gives, and emit the work of the tasks [begin, end). See the folder's README.
+// All functions take the builder and the kernel's arguments (begin, end, buffers...) in the order
+// of the comment, and emit the work of the tasks [begin, end). See the folder's README.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,20 +13,20 @@
 
 namespace mica::cpu {
 
-/// logits [T, E], (correctionBias [E]), weights [T, k], experts i32 [T, k]: scoring, choice and
+/// logits [T, E], (correctionBias [E]), weights [T, k], experts i32 [T, k]: scoring, selection and
 /// normalization of mica.moe_gate. A task is a row.
 struct GateSpec {
   Scoring scoring;
   int64_t experts, k;
   bool normalize;
   bool correctionBias = false;
-  int64_t groups = 0, topkGroup = 0; ///< 0: there are none
+  int64_t groups = 0, topkGroup = 0; ///< 0: no groups
   GroupScoring groupScoring = GroupScoring::Best;
 };
 void emitGate(KernelBuilder &b, mlir::ValueRange args, const GateSpec &spec);
 
 /// experts i32 [T, k], order i32 [T, k], starts i32 [E + 1]: sorts the pairs (row, choice),
-/// numbered row * k + choice, by expert; those of expert e are at order[starts[e] .. starts[e +
+/// numbered row * k + choice, by expert; the pairs of expert e are order[starts[e] .. starts[e +
 /// 1]). One task.
 void emitRoute(KernelBuilder &b, mlir::ValueRange args, int64_t experts, int64_t k);
 

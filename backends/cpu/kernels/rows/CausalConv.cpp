@@ -7,7 +7,7 @@ using namespace mica::cpu;
 
 namespace {
 
-/// What the rows of a call share.
+/// State shared by the rows of a call.
 struct Conv {
   Value x, weight, bias, sequences, positions, layer, y, state;
   int64_t channels, taps, slots;
@@ -26,7 +26,8 @@ struct Conv {
     slots = cast<MemRefType>(state.getType()).getDimSize(2);
   }
 
-  /// Calls `body(column, inBlock, live)` for the vectors of the block of channels from `first` on.
+  /// Calls `body(column, inBlock, live)` for the vectors of the block of channels starting at
+  /// `first`.
   void eachVector(KernelBuilder &b, Value first,
                   llvm::function_ref<void(Value, Value, Value)> body) const {
     Value end = arith::MinUIOp::create(b, b.add(first, kConvChannels), b.idx(channels));
@@ -38,7 +39,7 @@ struct Conv {
     });
   }
 
-  /// The filters of a block, [K, channels of a block], so that a vector holds one tap.
+  /// The filters of a block, [K, channels of the block], so that a vector holds one tap.
   Value transposedFilters(KernelBuilder &b, Value first) const {
     Value filters = b.stackBuffer({taps, kConvChannels}, b.getF32Type());
     Value end = arith::MinUIOp::create(b, b.add(first, kConvChannels), b.idx(channels));
@@ -71,7 +72,7 @@ void mica::cpu::emitCausalConv1d(KernelBuilder &b, ValueRange args, bool hasBias
         for (int64_t tap = 0; tap < conv.taps; ++tap) {
           Value values = own;
           if (int64_t back = conv.taps - 1 - tap; back > 0) {
-            // Before position 0 there is nothing, whatever the ring has of an earlier text.
+            // Inputs before position 0 are zero; the ring may contain those of an earlier sequence.
             Value slot = b.rem(b.sub(b.add(position, conv.slots), b.idx(back)), conv.slots);
             Value exists =
                 arith::CmpIOp::create(b, arith::CmpIPredicate::uge, position, b.idx(back));

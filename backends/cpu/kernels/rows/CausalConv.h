@@ -7,13 +7,13 @@
 
 namespace mica::cpu {
 
-/// Channels of a task.
+/// Channels per task.
 inline constexpr int64_t kConvChannels = 64;
 
 /// x [T, C], weight [C, K], (bias [C]), sequences, positions, layer, y [T, C], state [L, B, R, C]:
-/// formula of mica.causal_conv1d. A task is a block of channels, for which it takes the rows in
-/// their order: each row enters the ring before it is read, as at any other cut of a sequence into
-/// calls.
+/// formula of mica.causal_conv1d. A task is a block of channels; it processes the rows in order,
+/// and stores each row in the ring before it reads the ring, so that results do not depend on how a
+/// sequence is split into calls.
 void emitCausalConv1d(KernelBuilder &b, mlir::ValueRange args, bool bias);
 
 } // namespace mica::cpu

@@ -8,8 +8,8 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-// Magnitudes are compared as integers: their order is the same, and a NaN, which a comparison of
-// numbers would lose, is the largest of all.
+// Magnitudes are compared as integers: their order is the same, and a NaN, which a float comparison
+// would lose, is the maximum.
 
 static Value largerMagnitudes(KernelBuilder &b, Value sofar, Value numbers) {
   Type i32 = b.getI32Type();
@@ -31,7 +31,7 @@ Value mica::cpu::largestMagnitude(KernelBuilder &b, ArrayRef<Value> vectors) {
 
 IntegerScale::IntegerScale(KernelBuilder &b, Value largest, float limit)
     : scale(b.divf(largest, b.f32(limit))),
-      // The integers of zeros are 0 whatever they are divided by.
+      // Zeros are quantized to 0 whatever the divisor.
       inverse(b.broadcast(b.divf(b.f32(limit), b.maxf(largest, b.f32(kSmallestMagnitude))))) {}
 
 Value IntegerScale::integersOf(KernelBuilder &b, Value numbers) const {

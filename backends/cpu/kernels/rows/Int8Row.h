@@ -7,31 +7,30 @@
 
 namespace mica::cpu {
 
-/// What makes integers in [-limit, limit] of numbers whose largest magnitude is known.
+/// Quantizes numbers with a known maximum magnitude to integers in [-limit, limit].
 struct IntegerScale {
   IntegerScale(KernelBuilder &b, mlir::Value largest, float limit = 127);
-  /// The integers [16 x i32] of a vector.
+  /// Quantizes a vector to [16 x i32].
   mlir::Value integersOf(KernelBuilder &b, mlir::Value numbers) const;
 
-  mlir::Value scale;   ///< f32: 0 for zeros, infinite or NaN where there is such a number
-  mlir::Value inverse; ///< of the scale, in all lanes
+  mlir::Value scale;   ///< f32: 0 for zeros, infinite or NaN if the input contains such a number
+  mlir::Value inverse; ///< reciprocal of the scale, in all lanes
 };
 
-/// A row as !mica.int8 has it, whose elements are computed twice: the scale needs the largest of
-/// them.
+/// A row of !mica.int8. Its elements are computed twice, because the scale depends on their maximum
+/// magnitude.
 class Int8Row {
 public:
-  /// 16 neighbors from `column` on as f32; what follows `live` (null: nothing) is not looked
-  /// at.
+  /// Computes 16 elements starting at `column` as f32; those after `live` (null: none) are ignored.
   using Compute = llvm::function_ref<mlir::Value(mlir::Value column, mlir::Value live)>;
 
-  /// Emits the scale of `columns` elements; `compute` must outlive the row.
+  /// Emits the scale of `columns` elements; `compute` must outlive the object.
   Int8Row(KernelBuilder &b, int64_t columns, Compute compute);
 
-  /// The integers [16 x i32] of 16 neighbors, zero after `live`.
+  /// The integers [16 x i32] of 16 elements starting at `column`, zero after `live`.
   mlir::Value integers(mlir::Value column, mlir::Value live) const;
 
-  /// f32: 0 for a row of zeros, infinite or NaN where the row holds such a number.
+  /// f32: 0 for a row of zeros, infinite or NaN if the row contains such a number.
   mlir::Value scale;
 
 private:
@@ -42,11 +41,11 @@ private:
   std::optional<IntegerScale> integer;
 };
 
-/// The largest magnitude of vectors of f32, as a scalar: infinite or NaN where there is such a
+/// The maximum magnitude in vectors of f32, as a scalar: infinite or NaN if they contain such a
 /// number.
 mlir::Value largestMagnitude(KernelBuilder &b, llvm::ArrayRef<mlir::Value> vectors);
 
-/// Writes a number of 32 bits to the bytes of `buffer` that begin at `at`.
+/// Stores a 32-bit number in the bytes of `buffer` starting at `at`.
 void storeAsBytes(KernelBuilder &b, mlir::Value number, mlir::Value buffer, mlir::ValueRange at);
 
 } // namespace mica::cpu

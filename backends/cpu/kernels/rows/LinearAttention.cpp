@@ -1,13 +1,13 @@
 //===- LinearAttention.cpp - linear attention -----------------------------===//
 //
-// With p in the chunk that begins at position c, the recurrence unrolled is
+// For position p in the chunk that begins at position c, the unrolled recurrence is
 //
 //   y[p] = sum_{i = c..p} w[i] (q . k[i]) u[i] + w[c - 1] q^T S[c - 1],   w[i] = decay[i + 1..p]
 //
-// where w is a product of decays, made from p downward: no exponentials, and no logarithms whose
-// sums cancel. The matrix of the next chunk is the same sum of k[i] u[i]^T. Without beta, u is v;
-// of the delta rule it is beta (v - what the same sum up to p - 1 gives for k instead of q). The
-// ring has u as the values.
+// where w is a product of decays, computed from p downward: no exponentials, and no logarithms
+// whose sums cancel. The matrix of the next chunk is the same sum of k[i] u[i]^T. Without beta, u
+// is v; with the delta rule it is beta (v - the same sum up to p - 1 for k instead of q). The ring
+// stores u as the values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,18 +21,18 @@ namespace {
 
 constexpr int64_t kChunk = RecurrentStateType::kChunk, kSlots = RecurrentStateType::kSlots;
 
-/// Neighboring columns, in vectors of which each has so many live lanes; null for all.
+/// Consecutive columns, as vectors with a number of live lanes each (null: all).
 struct Block {
   Value column;
   SmallVector<Value> lives;
 
-  /// Where vector `index` is in a row of columns that begins at `offset`.
+  /// The offset of vector `index` in a row of columns that begins at `offset`.
   Value at(KernelBuilder &b, Value offset, size_t index) const {
     return b.add(b.add(offset, column), static_cast<int64_t>(index) * kLanes);
   }
 };
 
-/// What the rows of a call share.
+/// State shared by the rows of a call.
 class Scan {
 public:
   Scan(KernelBuilder &b, ValueRange args, RecurrentStateType type, bool hasBeta)
@@ -77,11 +77,11 @@ private:
   RecurrentStateType type;
   Value q, k, v, decay, beta, sequences, positions, layer, y, state; // beta may be null
   int64_t keys, values, headsOfGroup;
-  Value weights, scores; // [0] is of the matrix, [1 + i] of position i of the chunk; of positions
+  Value weights, scores; // [0] of the matrix, [1 + i] of position i of the chunk; of positions
   Value ofHead, group, sequence;
 };
 
-/// The row enters the ring; its values only if they are v.
+/// Stores the row in the ring; its values only if they are v.
 void Scan::keep(Value row, Value position) {
   Value toKeys = keysAt(position), toValues = valuesAt(position);
   b.eachVector(keys, [&](Value column, Value live) {
@@ -96,8 +96,8 @@ void Scan::keep(Value row, Value position) {
   b.store(b.load(decay, {row, ofHead}), state, place(decayAt(position)));
 }
 
-/// Weights of the `count` positions from `first` on as the last of them sees them, and of the
-/// matrix before them.
+/// Computes the weights, at the last of the `count` positions starting at `first`, of these
+/// positions and of the matrix before them.
 void Scan::weigh(Value first, Value count) {
   Value all = b.carry(b.idx(0), count, 1, b.f32(1), [&](Value step, ValueRange carried) {
     Value i = b.sub(count, step); // counted from 1
@@ -108,7 +108,7 @@ void Scan::weigh(Value first, Value count) {
   b.store(all, weights, b.idx(0));
 }
 
-/// Calls `body` for blocks of the columns of values, as many as make sums that are independent.
+/// Calls `body` for blocks of the columns of values with enough vectors for independent sums.
 void Scan::eachBlock(llvm::function_ref<void(const Block &)> body) {
   int64_t most = b.isWide() ? 8 : 4, width = most * kLanes, whole = values / width * width;
   if (whole > 0)
@@ -122,7 +122,7 @@ void Scan::eachBlock(llvm::function_ref<void(const Block &)> body) {
   body({b.idx(whole), lives});
 }
 
-/// sums + scale * the numbers of the state from `offset` on, of the columns of a block.
+/// sums + scale * the numbers of the state starting at `offset`, for the columns of a block.
 SmallVector<Value> Scan::addScaled(const Block &block, Value scale, Value offset, ValueRange sums) {
   SmallVector<Value> result;
   Value factor = b.broadcast(scale);
@@ -132,14 +132,14 @@ SmallVector<Value> Scan::addScaled(const Block &block, Value scale, Value offset
   return result;
 }
 
-/// How many keys the matrix before `chunk` has: before the first chunk there is nothing, whatever
-/// its place has of an earlier text.
+/// The number of keys of the matrix before `chunk`: none before the first chunk, whose memory may
+/// contain the matrix of an earlier sequence.
 Value Scan::keysBefore(Value chunk) {
   Value hasMatrix = arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, chunk, b.idx(0));
   return arith::SelectOp::create(b, hasMatrix, b.idx(keys), b.idx(0));
 }
 
-/// The matrix before `chunk`, of that before the last chunk and the rows since.
+/// Computes the matrix before `chunk` from the matrix before the previous chunk and the rows since.
 void Scan::closeChunk(Value chunk) {
   Value last = b.sub(chunk, b.idx(1)), first = b.mul(last, kChunk);
   weigh(first, b.idx(kChunk));
@@ -164,7 +164,7 @@ void Scan::closeChunk(Value chunk) {
   });
 }
 
-/// Scores of the first `count` positions of the chunk for a row of q or k.
+/// Computes the scores of the first `count` positions of the chunk for a row of q or k.
 void Scan::score(Value rows, Value row, Value first, Value count) {
   b.loop(b.idx(0), count, 1, [&](Value i) {
     Value from = keysAt(b.add(first, i));
@@ -176,7 +176,8 @@ void Scan::score(Value rows, Value row, Value first, Value count) {
   });
 }
 
-/// Stores what a row of q or k reads of the matrix and of the first `count` positions of the chunk.
+/// Stores the result of a row of q or k for the matrix and the first `count` positions of the
+/// chunk.
 void Scan::read(Value rows, Value row, Value position, Value count, Store store) {
   Value chunk = b.div(position, kChunk), first = b.mul(chunk, kChunk);
   score(rows, row, first, count);
@@ -198,8 +199,8 @@ void Scan::read(Value rows, Value row, Value position, Value count, Store store)
   });
 }
 
-/// The row's values: a share beta of what v has and the state before the row does not. `count`
-/// positions of the chunk precede it.
+/// The row's values: beta times the difference between v and the result of the state before the
+/// row, to which `count` positions of the chunk belong.
 void Scan::correct(Value row, Value position, Value count) {
   Value share = b.broadcast(b.loadF32(beta, {row, ofHead})), to = valuesAt(position);
   read(k, row, position, count, [&](Value column, Value live, Value sum) {

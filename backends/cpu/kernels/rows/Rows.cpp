@@ -10,8 +10,8 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-/// Calls `body(prefix)` for the innermost rows of `buffer` in the tasks [begin, end): the index of
-/// a row, or of a row and a head.
+/// Calls `body(prefix)` for the innermost rows of `buffer` in the tasks [begin, end), with the
+/// index of a row, or of a row and a head.
 static void eachInnerRow(KernelBuilder &b, ValueRange args, Value buffer,
                          llvm::function_ref<void(ArrayRef<Value>)> body) {
   auto type = cast<MemRefType>(buffer.getType());
@@ -34,14 +34,14 @@ static int64_t columnsOf(Value buffer) {
 
 using ComputeRow = llvm::function_ref<Value(Value column, Value live)>;
 
-/// Calls `body(first, lives)` for each group of an integer row, padding included. Of each vector
-/// in it `lives` says how much is of the row, null for nothing; of a whole group it is empty.
+/// Calls `body(first, lives)` for each group of an integer row, including padding. `lives` contains
+/// the number of live lanes of each vector, null for none; it is empty for a complete group.
 static void eachGroup(KernelBuilder &b, int64_t columns, int64_t padded,
                       llvm::function_ref<void(Value, ArrayRef<Value>)> body) {
   constexpr int64_t kGroup = IntegerRowLayout::group;
   int64_t whole = columns / kGroup * kGroup;
   b.loop(b.idx(0), b.idx(whole), kGroup, [&](Value first) { body(first, {}); });
-  // The rest of the row, and what pads it.
+  // The rest of the row, and padding.
   for (int64_t first = whole; first < padded; first += kGroup) {
     SmallVector<Value> lives;
     for (int64_t column = first; column < first + kGroup; column += kLanes)
@@ -64,7 +64,7 @@ static Value wordsOf(KernelBuilder &b, Value q) {
   return b.bitcast(vector::ShuffleOp::create(b, words, words, order), b.getI8Type());
 }
 
-/// A row of !mica.int_rows: every group of 32 elements has a scale.
+/// Stores a row of !mica.int_rows: every group of 32 elements has a scale.
 static void storeIntRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns,
                         int64_t limbs, ComputeRow compute) {
   static_assert(IntegerRowLayout::sumGroup == kLanes);
@@ -88,7 +88,7 @@ static void storeIntRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t 
       if (b.hasWords(limbs)) {
         b.storeVector(wordsOf(b, q), y, at(row, b.mul(column, 2)));
       } else {
-        if (limbs == 2) { // q = 256 high + low, both with a sign
+        if (limbs == 2) { // q = 256 high + low, both signed
           b.storeVector(bytesOf(b, q), y, at(row, b.add(column, parts.padded)));
           high = arith::ShRSIOp::create(b, b.add(q, b.splatInt(128, i32)), b.splatInt(8, i32));
         }
@@ -102,8 +102,8 @@ static void storeIntRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t 
   });
 }
 
-/// Writes a row of `columns` elements of y; `compute(column, live)` gives 16 of them. `limbs` are
-/// those of !mica.int_rows, 0 for other types.
+/// Stores a row of `columns` elements of y; `compute(column, live)` returns 16 of them. `limbs` is
+/// that of !mica.int_rows, 0 for other types.
 static void storeRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns, int64_t limbs,
                      ComputeRow compute) {
   if (limbs != 0)
@@ -113,7 +113,7 @@ static void storeRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t col
   });
 }
 
-/// 16 elements of a gain or a bias [N], or [H, D] of which every head has a row.
+/// Loads 16 elements of a gain or a bias [N], or [H, D] with a row per head.
 static Value loadGain(KernelBuilder &b, Value gain, ArrayRef<Value> row, Value column, Value live) {
   bool ofHeads = cast<MemRefType>(gain.getType()).getRank() == 2;
   return b.loadVector(gain, ofHeads ? at(row.back(), column) : SmallVector<Value>{column}, live);
@@ -143,7 +143,7 @@ void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec
       Value factor = loadGain(b, gain, row, column, live);
       if (spec.weightOffset != 0)
         factor = b.addf(factor, b.splat(static_cast<float>(spec.weightOffset)));
-      // Rounded to the type of x, whatever a cast that was fused makes of it.
+      // Rounded to the type of x, even if the result of a fused cast has another type.
       return b.toF32(b.fromF32(b.mulf(normal, factor), b.elementOf(x)));
     });
   });
@@ -158,7 +158,7 @@ void mica::cpu::emitLayerNorm(KernelBuilder &b, ValueRange args, double eps, boo
       return b.addf(carried, b.loadVector(x, at(row, column), live));
     });
     Value mean = b.broadcast(b.mulf(b.reduceAdd(sum), b.f32(1.0f / static_cast<float>(columns))));
-    // Lanes after the row would count the mean's square: they are masked to the mean itself.
+    // Lanes after the row would add the square of the mean: they are set to the mean.
     auto centered = [&](Value column, Value live) {
       Value difference = b.subf(b.loadVector(x, at(row, column), live), mean);
       return live ? arith::SelectOp::create(b, b.maskOf(live), difference, b.splat(0)).getResult()
@@ -252,7 +252,8 @@ void mica::cpu::emitSelectRows(KernelBuilder &b, ValueRange args) {
   });
 }
 
-/// A row of a packed table is scattered over its block: one group of `depth` x 64 after the other.
+/// Gathers a row of a packed table, which is scattered over its block: a group of `depth` x 64 at a
+/// time.
 static void gatherPackedRow(KernelBuilder &b, Value table, Value token, Value y, Value row) {
   int64_t depth = cast<MemRefType>(table.getType()).getDimSize(3);
   Value block = b.div(token, kBlockColumns), lane = b.rem(token, kBlockColumns);
@@ -262,8 +263,8 @@ static void gatherPackedRow(KernelBuilder &b, Value table, Value token, Value y,
   });
 }
 
-/// A row of a table in blocks. Its neighbors, which share its cache lines, are decoded with it:
-/// `decoded` has room for a chunk of 16 rows.
+/// Gathers a row of a block-quantized table. Its neighbors share its cache lines and are decoded
+/// with it: `decoded` has memory for a chunk of 16 rows.
 static void gatherBlockRow(KernelBuilder &b, Value table, const WeightSpec &spec, Value token,
                            Value y, Value row, Value decoded) {
   constexpr int64_t kChunk = PackedBlocks::kChunk;

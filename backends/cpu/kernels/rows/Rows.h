@@ -1,7 +1,7 @@
 //===- Rows.h - kernels that work row by row --------------------*- C++ -*-===//
 //
-// All take the builder and the kernel's arguments (begin, end, buffers...) in the order that the
-// comment gives, and emit the work of the tasks [begin, end). See the folder's README.
+// All functions take the builder and the kernel's arguments (begin, end, buffers...) in the order
+// of the comment, and emit the work of the tasks [begin, end). See the folder's README.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ struct RmsNormSpec {
   double eps;
   double weightOffset;
   bool roundBeforeGain;
-  int64_t limbs = 0; ///< of a result of !mica.int_rows; 0: it is of another type
+  int64_t limbs = 0; ///< if the result is !mica.int_rows; 0: another type
 };
 void emitRmsNorm(KernelBuilder &b, mlir::ValueRange args, const RmsNormSpec &spec);
 
@@ -26,14 +26,14 @@ void emitRmsNorm(KernelBuilder &b, mlir::ValueRange args, const RmsNormSpec &spe
 void emitLayerNorm(KernelBuilder &b, mlir::ValueRange args, double eps, bool bias,
                    int64_t limbs = 0);
 
-/// inputs..., y of one shape: y = compute(inputs), element by element. A task is a row.
+/// inputs..., y of one shape: y = compute(inputs), elementwise. A task is a row.
 void emitElementwise(
     KernelBuilder &b, mlir::ValueRange args,
     llvm::function_ref<mlir::Value(KernelBuilder &, llvm::ArrayRef<mlir::Value>)> compute);
 
 /// x, rows i32 [O], y [O, C]. A task is a row of y.
 void emitSelectRows(KernelBuilder &b, mlir::ValueRange args);
-/// y = x times the logistic function of the row's own number.
+/// x, gate, y: y = x * sigmoid(gate of the row). A task is a row.
 void emitSigmoidGate(KernelBuilder &b, mlir::ValueRange args);
 
 /// x [T, H], bias [H], y: formula of mica.softplus. A task is a row.
@@ -46,8 +46,8 @@ void emitScaleHeads(KernelBuilder &b, mlir::ValueRange args);
 /// tokens i32 [T], table [V, C] or packed, y [T, C]. A task is a row.
 void emitEmbedding(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &table);
 
-/// x [T, K] or [T, J, K], y: formula of a mica.cast to !mica.int_rows of so many limbs. A task is a
-/// row.
+/// x [T, K] or [T, J, K], y: formula of a mica.cast to !mica.int_rows with `limbs` limbs. A task is
+/// a row.
 void emitQuantize(KernelBuilder &b, mlir::ValueRange args, int64_t limbs);
 
 } // namespace mica::cpu

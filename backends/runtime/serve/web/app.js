@@ -4,7 +4,7 @@ const $ = id => document.getElementById(id);
 const conversation = []; // of {role, content}
 let running = null; // the AbortController of the answer in progress
 
-// --- Markdown, as elements: text never becomes markup of the page. ---
+// --- Markdown as elements: text is never parsed as HTML. ---
 
 /** Appends the inline markup of `text` to `parent`: code, bold, italics and links to the web. */
 function appendInline(parent, text) {

@@ -2,7 +2,7 @@
 """Writes .npy files of small, arbitrary but fixed numbers: make_npy.py FOLDER NAME=2x3 ...
 
 `NAME=2x3:nan` fills the array with NaN, `NAME=i32:5,7` writes these integers.
-`weights-of=FILE.mlir` stands for all tensors that the weights of a module are made of.
+`weights-of=FILE.mlir` stands for all tensors in the weights of a module.
 """
 
 import array
@@ -33,7 +33,7 @@ def parse(name, text):
 
 
 def write(path, name, text, shape=None):
-    """Writes the numbers of `text`, those of integers in another `shape` than a row."""
+    """Writes the numbers of `text`; integers get the shape `shape` instead of a row."""
     descr, flat, values = parse(name, text)
     shape = shape or flat
     if sys.byteorder == "big":

@@ -3,9 +3,9 @@
 
     run_op_examples.py [--mica-interpret PATH] FOLDER FILE.td...
 
-Dynamic extents are 4, numbers are those of make_npy.py, indices of any kind count from 0, but all rows are of sequence 0. Each example must compute its
-op, and that finite numbers. Symbols, which are not computed, and functions of integers with scales, which no .npy file
-holds, are left out and named. FOLDER is for the inputs.
+Dynamic extents are 4, numbers are those of make_npy.py, all indices count from 0, but all rows belong to sequence 0. Each example must
+compute its op, with finite results. Ops on symbols, which have no value, and functions of integers with scales, which .npy files cannot
+contain, are skipped and named. FOLDER is for the inputs.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def write_argument(folder, name, kind, shape, element):
 
 
 def run(tool, folder, op, text):
-    """What is wrong with an example, or nothing; None where it cannot be run."""
+    """Describes a problem with an example, or nothing; None if it cannot be run."""
     function = FUNCTION.search(text)
     if not function or "!mica.int" in function.group(2):
         return None

@@ -4,7 +4,7 @@
     run_every_pass.py MICA-OPT MICA MODEL.mlir [--write]
 
 A pass changes a file or leaves it unchanged, and the result parses and verifies, or it rejects the file with the error in the
-table. `--write` rewrites the table: read the difference before you keep it.
+table. `--write` rewrites the table: review the difference.
 """
 
 import os
@@ -18,7 +18,7 @@ TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "verdicts.txt")
 # So that the files are the same on every machine.
 OPTIONS = ("--target", "sapphirerapids", "--weights", "bf16")
 CHANGED, UNCHANGED = "changed", "unchanged"
-# Outcomes that are wrong whatever the table says.
+# Outcomes that are wrong whatever the table contains.
 FAULTS = ("status ", "result is rejected: ")
 
 
@@ -28,13 +28,13 @@ def run(command):
 
 
 def error_of(done):
-    """The first error that was printed; "status N" where it ended otherwise than by an error."""
+    """The first printed error; "status N" if it failed without an error."""
     said = re.search(r"error: (.*)", done.stderr.decode())
     return said[1].rstrip() if done.returncode == 1 and said else f"{FAULTS[0]}{done.returncode}"
 
 
 def verdict(opt, name, path, made):
-    """What the pass `name` does with the file at `path`, which mica-opt has written."""
+    """The outcome of the pass `name` for the file at `path`, which mica-opt has written."""
     done = run([opt, path, "--" + name, "-o", made])
     if done.returncode:
         return error_of(done)

@@ -317,7 +317,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// expected-error @+1 {{has a mica.model without a number of positions: give it an entry max_positions = N : i64 of at least 1}}
+// expected-error @+1 {{has a mica.model without a number of positions: add an entry max_positions = N : i64 of at least 1}}
 module attributes {mica.model = {bos = 1 : i64}} {
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
@@ -332,7 +332,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// expected-error @+1 {{has a mica.model with an entry banana, which nothing reads: there are family, max_positions, bos, eos, generation}}
+// expected-error @+1 {{has a mica.model with an entry banana, which is unknown: expected one of family, max_positions, bos, eos, generation}}
 module attributes {mica.model = {max_positions = 64 : i64, banana = 0.0 : f64}} {
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
@@ -347,7 +347,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// expected-error @+1 {{has a mica.model with an entry max_length, which nothing reads: there are temperature, top_p, min_p, typical_p, repetition_penalty, top_k, do_sample}}
+// expected-error @+1 {{has a mica.model with an entry max_length, which is unknown: expected one of temperature, top_p, min_p, typical_p, repetition_penalty, top_k, do_sample}}
 module attributes {mica.model = {max_positions = 64 : i64, generation = {max_length = 20 : i64}}} {
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})

@@ -214,7 +214,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %down = mica.get_weight @down : tensor<4x16x32xf32>
   %w, %e = mica.moe_gate %x, %gate softmax k(2) : tensor<?x16xf32>, tensor<4x16xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
   %w1, %e1 = mica.moe_gate %x, %gate sigmoid k(2) : tensor<?x16xf32>, tensor<4x16xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
-  // expected-error @+1 {{'mica.moe_experts' op takes weights and numbers of experts that are not both results of one mica.moe_gate: give it those, so that the numbers are known to fit}}
+  // expected-error @+1 {{'mica.moe_experts' op takes weights and indices of experts that are not results of the same mica.moe_gate: use its results, so that the indices are in range}}
   %z = mica.moe_experts %x, %w, %e1, %up, %down up(%up : tensor<4x32x16xf32>) silu inner(32)
       : tensor<?x16xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x32x16xf32>, tensor<4x16x32xf32> -> tensor<?x16xf32>
   %y = mica.select_rows %z, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>

@@ -63,7 +63,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %three = arith.constant 3 : index
   // expected-note @+1 {{the first append to it is here}}
   %c1 = func.call @layer(%h, %c, %one, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
-  // expected-error-re @+1 {{'func.call' op appends to layer 1 of a cache that func.call ({{.*}}layers-written-once.mlir:{{[0-9:]+}}) has appended to in the same step: give every layer a number of its own}}
+  // expected-error-re @+1 {{'func.call' op appends to layer 1 of a cache that func.call ({{.*}}layers-written-once.mlir:{{[0-9:]+}}) has appended to in the same step: use a different index for each layer}}
   %d = func.call @layer(%h, %c1, %one, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y, %d : tensor<?x16xf32>, !cache
@@ -243,7 +243,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 !cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
-  // expected-error @+1 {{'mica.kv_append' op appends to a layer whose number is not a constant in every call, so that no one knows which layers a step writes}}
+  // expected-error @+1 {{'mica.kv_append' op appends to a layer whose number is not a constant in every call, so the layers that a step writes are not known}}
   %d = mica.kv_append %h, %c[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   return %d : !cache
 }
@@ -273,7 +273,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 !cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
-  // expected-error @+1 {{'mica.kv_append' op appends to a layer whose number is not a constant in every call, so that no one knows which layers a step writes}}
+  // expected-error @+1 {{'mica.kv_append' op appends to a layer whose number is not a constant in every call, so the layers that a step writes are not known}}
   %d = mica.kv_append %h, %c[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   return %d : !cache
 }
@@ -325,7 +325,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 !cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
-  // expected-error @+1 {{'mica.kv_append' op appends to a layer whose number is not a constant in every call, so that no one knows which layers a step writes}}
+  // expected-error @+1 {{'mica.kv_append' op appends to a layer whose number is not a constant in every call, so the layers that a step writes are not known}}
   %d = mica.kv_append %h, %c[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   return %d : !cache
 }

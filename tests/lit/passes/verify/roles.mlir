@@ -275,7 +275,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<15x16xf32>
-  // expected-error @+1 {{'mica.embedding' op has a table of 15 rows, but there are 16 tokens, as many as logits: give each a row}}
+  // expected-error @+1 {{'mica.embedding' op has a table of 15 rows, but there are 16 tokens, as many as logits: add a row for each}}
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<15x16xf32> -> tensor<?x16xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
@@ -290,7 +290,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  // expected-error @+1 {{'mica.embedding' op has a table of 16 rows, but there are 17 positions: give each a row}}
+  // expected-error @+1 {{'mica.embedding' op has a table of 16 rows, but there are 17 positions: add a row for each}}
   %e = mica.embedding %p, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>

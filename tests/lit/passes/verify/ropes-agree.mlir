@@ -55,7 +55,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %vs = mica.kv_read %v1[%layer] : !cache -> tensor<?x?x2x8xf32>
   %k4 = mica.repeat_kv %ks times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
   %v4 = mica.repeat_kv %vs times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope rotates differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
+  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope rotates differently: use the same pairing, theta, rotary_dim, scaling and lengths for both}}
   %a = mica.attention %qr, %k4, %v4 at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
       : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
   %m = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>
@@ -89,7 +89,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %vs = mica.kv_read %v1[%layer] : !cache -> tensor<?x?x2x8xf32>
   %k4 = mica.repeat_kv %ks times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
   %v4 = mica.repeat_kv %vs times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope rotates differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
+  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope rotates differently: use the same pairing, theta, rotary_dim, scaling and lengths for both}}
   %a = mica.attention %qr, %k4, %v4 at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
       : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
   %m = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>
@@ -123,7 +123,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %vs = mica.kv_read %v1[%layer] : !cache -> tensor<?x?x2x8xf32>
   %k4 = mica.repeat_kv %ks times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
   %v4 = mica.repeat_kv %vs times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope rotates differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
+  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope rotates differently: use the same pairing, theta, rotary_dim, scaling and lengths for both}}
   %a = mica.attention %qr, %k4, %v4 at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
       : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
   %m = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>
@@ -157,7 +157,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %vs = mica.kv_read %v1[%layer] : !cache -> tensor<?x?x2x8xf32>
   %k4 = mica.repeat_kv %ks times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
   %v4 = mica.repeat_kv %vs times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope rotates differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
+  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope rotates differently: use the same pairing, theta, rotary_dim, scaling and lengths for both}}
   %a = mica.attention %qr, %k4, %v4 at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
       : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
   %m = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>
@@ -191,7 +191,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %vs = mica.kv_read %v1[%layer] : !cache -> tensor<?x?x2x8xf32>
   %k4 = mica.repeat_kv %ks times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
   %v4 = mica.repeat_kv %vs times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope rotates differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
+  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope rotates differently: use the same pairing, theta, rotary_dim, scaling and lengths for both}}
   %a = mica.attention %qr, %k4, %v4 at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
       : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
   %m = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>

@@ -50,7 +50,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %vs = mica.kv_read %v1[%layer] : !values -> tensor<?x?x2x8xf32>
   %k4 = mica.repeat_kv %ks times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
   %v4 = mica.repeat_kv %vs times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-  // expected-error @+1 {{looks back to the first position, but its cache has window(128): give the cache the largest window of its layers, or none}}
+  // expected-error @+1 {{looks back to the first position, but its cache has window(128): use the largest window of its layers, or none}}
   %a = mica.attention %qh, %k4, %v4 at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
       : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
   %m = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>

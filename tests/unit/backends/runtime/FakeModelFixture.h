@@ -1,4 +1,4 @@
-// Tests over a loaded fake model.
+// Tests with a loaded fake model.
 #ifndef MICA_TESTS_UNIT_BACKENDS_RUNTIME_FAKEMODELFIXTURE_H
 #define MICA_TESTS_UNIT_BACKENDS_RUNTIME_FAKEMODELFIXTURE_H
 
@@ -23,9 +23,9 @@ struct FakeCall {
   std::vector<int32_t> outputs;
   rt::RowRole role;
 };
-/// Calls since this was cleared. Those of several threads at once are all there.
+/// Calls since this was cleared, including those of concurrent threads.
 inline std::vector<FakeCall> fakeCalls;
-/// What a call takes of which no logits are wanted.
+/// The duration of a call without logits.
 inline std::chrono::milliseconds fakeDelay{0};
 
 class FakeModelFixture : public testing::Test {
@@ -38,7 +38,7 @@ protected:
     model = *std::move(loaded);
   }
 
-  /// The program of the manifest, loaded.
+  /// The loaded program of the manifest.
   rt::Result<std::unique_ptr<rt::Model>> load(const std::string &manifest,
                                               const rt::Device &device = rt::CpuDevice(),
                                               unsigned threads = 2) const {

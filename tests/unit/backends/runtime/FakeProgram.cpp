@@ -56,7 +56,7 @@ std::string dependingOnRole(std::string manifest) {
   return manifest;
 }
 
-/// The file of the model that the manifest is of.
+/// The file of the manifest's model.
 static const char *fakeModelOf(const std::string &manifest) {
   auto says = [&](const char *key) { return manifest.find(key) != manifest.npos; };
   return says("rope_length_thresholds") ? MICA_FAKE_MODEL_OF_LENGTHS

@@ -13,40 +13,39 @@
 namespace mica::test {
 
 inline constexpr int64_t fakeVocab = 32, fakeMaxSeq = 20;
-/// Of the model whose rows follow the length of their text, beyond which they are others.
+/// The threshold of the model whose rows depend on the sequence length.
 inline constexpr int64_t fakeThreshold = 8;
 inline constexpr int32_t fakePoison = 31, fakeEos = 2, fakeBos = 1;
 
-/// The manifest of the fake model. `features`, such as "\"avx2\"", is what it demands of a CPU.
+/// The manifest of the fake model. `features`, such as "\"avx2\"", are required CPU features.
 std::string fakeManifest(const std::string &features = "", int64_t vocab = fakeVocab,
                          int64_t maxSeq = fakeMaxSeq);
 
-/// That of the model whose rows follow the length of their text.
+/// The manifest of the model whose rows depend on the sequence length.
 std::string fakeManifestOfLengths();
 
-/// That of the model of which rows see the last positions only. Six of them can be taken back.
+/// The manifest of the model with a sliding window. Six positions can be removed again.
 std::string fakeManifestOfWindows();
 inline constexpr int64_t fakeWindow = 5, fakeRewind = 6;
 
-/// `manifest` of a model whose rows take so much scratch memory.
+/// `manifest` for a model whose rows take that much scratch memory.
 std::string withBytesPerRow(std::string manifest, uint64_t bytes);
 
-/// `manifest` of a model whose arithmetic depends on the role of a row.
+/// `manifest` for a model whose arithmetic depends on the role of a row.
 std::string dependingOnRole(std::string manifest);
 
-/// Writes the program to `path`, around the model that the manifest is of; aborts the test process
-/// on failure.
+/// Writes the program to `path`, with the manifest's model; aborts the test process on failure.
 void writeFakeProgram(const std::string &path, const std::string &launcher,
                       const std::string &manifest, std::span<const std::byte> tokenizer = {});
 
-/// What the fake model computes after `tokens`.
+/// The prediction of the fake model after `tokens`.
 int32_t fakeNext(const rt::Tokens &tokens, int64_t vocab = fakeVocab);
-/// What that with the window does.
+/// The prediction of the model with a sliding window.
 int32_t fakeNextInWindow(const rt::Tokens &tokens);
 /// The first `count` tokens after `prompt`, regardless of end tokens.
 rt::Tokens fakeContinuation(rt::Tokens prompt, int64_t count, int64_t vocab = fakeVocab);
 
-/// A folder of its own that disappears with the object.
+/// A temporary folder that is removed with the object.
 class TemporaryFolder {
 public:
   TemporaryFolder();

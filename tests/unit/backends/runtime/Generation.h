@@ -1,4 +1,4 @@
-// Texts from prompts, in one batch.
+// Generates texts from prompts, in one batch.
 #ifndef MICA_TESTS_UNIT_BACKENDS_RUNTIME_GENERATION_H
 #define MICA_TESTS_UNIT_BACKENDS_RUNTIME_GENERATION_H
 
@@ -6,7 +6,7 @@
 
 namespace mica::test {
 
-/// What all texts have in common. As it stands: greedy, no end tokens.
+/// Settings of all texts. Default: greedy, no end tokens.
 struct Generation {
   Generation() {
     settings.temperature = 0;
@@ -25,7 +25,7 @@ struct Generation {
     return all;
   }
 
-  /// `listener` receives all texts, or nobody does.
+  /// `listener` receives all texts; null: none.
   rt::Result<rt::GenerateResult> run(const rt::Model &model, const std::vector<rt::Tokens> &prompts,
                                      rt::RequestListener *listener = nullptr) const {
     auto scheduler = rt::Scheduler::create(model, {.slots = static_cast<int64_t>(prompts.size()),

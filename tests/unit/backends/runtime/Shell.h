@@ -1,4 +1,4 @@
-// Runs commands as a user's shell would.
+// Runs commands in a shell.
 #ifndef MICA_TESTS_UNIT_BACKENDS_RUNTIME_SHELL_H
 #define MICA_TESTS_UNIT_BACKENDS_RUNTIME_SHELL_H
 
@@ -13,7 +13,7 @@
 namespace mica::test {
 
 struct Outcome {
-  int status; ///< 1000 + the signal where one ended the command.
+  int status; ///< 1000 + the signal that ended the command
   std::string out, err;
 };
 
@@ -22,7 +22,7 @@ inline std::string contents(const std::string &path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-/// Runs a shell command; what it writes passes through files in `folder`.
+/// Runs a shell command; its output is written to files in `folder`.
 inline Outcome runShell(const TemporaryFolder &folder, const std::string &command) {
   std::string out = folder.file("stdout"), err = folder.file("stderr");
   int status = std::system(("{ " + command + "; } >" + out + " 2>" + err).c_str());

@@ -161,8 +161,9 @@ TEST(ConfigReader, RefusesHeadsThatDoNotFit) {
 
 TEST(ConfigReader, BoundsTheExpertsInAll) {
   EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_experts": 512, "num_hidden_layers": 512})"), "");
-  EXPECT_THAT(problemOf(qwen3MoeText, R"({"num_experts": 513, "num_hidden_layers": 512})"),
-              HasSubstr("has 513 experts in each of 512 layers, at most 262144 in all are read"));
+  EXPECT_THAT(
+      problemOf(qwen3MoeText, R"({"num_experts": 513, "num_hidden_layers": 512})"),
+      HasSubstr("has 513 experts in each of 512 layers, at most 262144 in total are supported"));
 }
 
 TEST(ConfigReader, TakesNullForAbsenceOnlyWhereTheFamilyDoes) {
@@ -192,7 +193,7 @@ TEST(ConfigReader, ReadsTheTypeUnderBothNames) {
   EXPECT_THAT(
       llamaProblem(R"({"torch_dtype": "float8_e4m3fn"})"),
       HasSubstr("has the weight type \"float8_e4m3fn\", only float32, bfloat16 and float16 are "
-                "read; convert the weights to one of them"));
+                "supported; convert the weights to one of them"));
 }
 
 TEST(ConfigReader, ReadsLayerTypes) {

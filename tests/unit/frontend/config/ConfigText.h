@@ -11,7 +11,7 @@
 
 namespace mica::test {
 
-/// `base` with the keys of `changes` set; a change to "absent" takes the key away.
+/// `base` with the keys of `changes` set; a change to "absent" removes the key.
 inline llvm::json::Object changed(llvm::StringRef base, llvm::StringRef changes) {
   llvm::json::Value config = llvm::cantFail(parseJson(base, "base"));
   llvm::json::Value wanted = llvm::cantFail(parseJson(changes, "changes"));
@@ -23,7 +23,7 @@ inline llvm::json::Object changed(llvm::StringRef base, llvm::StringRef changes)
   return std::move(*config.getAsObject());
 }
 
-/// Reads `base` with `changes`; `tensors` are the weights' names, empty for none at hand.
+/// Reads `base` with `changes`; `tensors` are the names of the weights, empty if there are none.
 inline llvm::Expected<ModelConfig> configOf(llvm::StringRef base, llvm::StringRef changes = "{}",
                                             const std::set<std::string> &tensors = {}) {
   llvm::json::Object config = changed(base, changes);

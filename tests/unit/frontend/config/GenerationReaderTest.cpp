@@ -24,7 +24,7 @@ std::string problemOf(llvm::StringRef text) {
   return read(text, defaults, ignored);
 }
 
-TEST(GenerationReader, ReadsWhatTheProgramSamplesBy) {
+TEST(GenerationReader, ReadsSupportedSamplingSettings) {
   GenerationDefaults g;
   std::vector<IgnoredKey> ignored;
   EXPECT_EQ(read(R"({"temperature": 0.6, "top_k": 20, "top_p": 0.95, "min_p": 0, "do_sample": true,
@@ -79,7 +79,7 @@ TEST(GenerationReader, EachNumberHasItsOwnNeutralValue) {
                                                "only supported as --presence-penalty"));
 }
 
-TEST(GenerationReader, SamplesAsTransformersWhereTheFileSaysThatItSamples) {
+TEST(GenerationReader, UsesDefaultsOfTransformersIfSamplingIsEnabled) {
   GenerationDefaults g;
   std::vector<IgnoredKey> ignored;
   EXPECT_EQ(read(R"({"do_sample": true, "top_p": 0.9})", g, ignored), "");

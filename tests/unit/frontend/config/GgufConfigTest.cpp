@@ -41,7 +41,7 @@ protected:
   std::optional<GgufModel> model;
 };
 
-TEST_F(GgufConfig, SpeaksOfShapes) {
+TEST_F(GgufConfig, NamesKeysOfShapes) {
   file.u32("tokenizer.ggml.bos_token_id", 1).u32("tokenizer.ggml.eos_token_id", 2);
   file.u32("tokenizer.ggml.eot_token_id", 5).u32("tokenizer.ggml.eom_token_id", 2);
   file.f32("general.sampling.temp", 0.6f).u32("general.sampling.top_k", 20);
@@ -64,7 +64,7 @@ TEST_F(GgufConfig, SpeaksOfShapes) {
     EXPECT_NE(key.key, "general.architecture") << "it chose the family";
 }
 
-TEST_F(GgufConfig, SpeaksOfExperts) {
+TEST_F(GgufConfig, NamesKeysOfExperts) {
   file = keysOf("qwen3moe");
   file.u32("qwen3moe.expert_feed_forward_length", 16);
   auto config = read();
@@ -175,7 +175,7 @@ GgufWriter latentKeys() {
   return file;
 }
 
-TEST_F(GgufConfig, HeadsOfLatentsAreAsTheyAreMadeOrAsTheyAreKept) {
+TEST_F(GgufConfig, HeadsOfLatentsAreExpandedOrCompressed) {
   file = latentKeys();
   GgufWriter common = file;
   file.u32("deepseek2.attention.key_length", 10).u32("deepseek2.attention.value_length", 6);
@@ -218,7 +218,7 @@ TEST_F(GgufConfig, HeadsOfLatentsAreAsTheyAreMadeOrAsTheyAreKept) {
                                    "rope does not rotate"));
 }
 
-/// llama.cpp obeys it, which the family does not.
+/// llama.cpp applies it, the family does not.
 TEST_F(GgufConfig, WeightsOfSoftmaxScoredExpertsStayAsTheyAre) {
   auto problemWith = [&](bool isNormalized, uint32_t scoring) {
     file = latentKeys();
@@ -234,7 +234,7 @@ TEST_F(GgufConfig, WeightsOfSoftmaxScoredExpertsStayAsTheyAre) {
   EXPECT_EQ(problemWith(true, 2), "");
 }
 
-/// The first converters wrote no groups, also of models that have some.
+/// The first converters wrote no groups, even for models that have some.
 TEST_F(GgufConfig, GroupsOfExpertsAreNotGuessed) {
   auto problemWith = [&](uint32_t experts, bool isSigmoid, std::optional<uint32_t> groups,
                          std::optional<uint32_t> kept) {

@@ -1,7 +1,7 @@
 //===- GgufDefaultsTest.cpp - what keys mean that a GGUF file lacks -------===//
 //
-// One table: a file that has all keys of its architecture, the key that it loses or that gets
-// another value, and what is then computed or which key is asked for. Values are llama.cpp's.
+// One table: a file with all keys of its architecture, the key that is removed or changed, and the
+// resulting value or the key that is required. Values are llama.cpp's.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/config/gguf/GgufConfig.h"
@@ -22,7 +22,7 @@ using Keys = std::map<std::string, Value>;
 constexpr uint32_t context = 128, hidden = 32, heads = 4, inner = 64;
 constexpr float theta = 5e4;
 
-/// Keys of a file of `architecture`, which come on top of those that all have.
+/// Keys of a file of `architecture`, in addition to the common ones.
 struct Sample {
   std::string architecture;
   Keys own;
@@ -169,7 +169,7 @@ GgufWriter fileOf(const Sample &sample, const Keys &keys) {
   return file;
 }
 
-/// A number that a model is computed with; of the last layer unless it says otherwise.
+/// A number in the resulting model; for the last layer unless stated otherwise.
 using Fact = double (*)(const ModelConfig &);
 
 const AttentionConfig &attentionOf(const ModelConfig &config) {
@@ -250,10 +250,10 @@ double isUnscaled(const ModelConfig &config) {
 
 struct Row {
   const char *sample, *key;
-  std::optional<Value> value; ///< nothing where the file has no such key
+  std::optional<Value> value; ///< nothing if the file does not have the key
   Fact fact = nullptr;
   double expected = 0;
-  std::string error = ""; ///< the end of what is said, instead of a fact
+  std::string error = ""; ///< the end of the error, instead of a value
 };
 
 Row absent(const char *sample, const char *key, Fact fact, double expected) {
@@ -361,7 +361,7 @@ std::vector<Row> rows() {
       absent("qwen3moe", "expert_weights_norm", normalizes, 1),
       absent("qwen3moe", "expert_feed_forward_length", expertInnerOf, inner / 2),
 
-      // The factor of sines, which llama.cpp multiplies in whatever the type.
+      // The factor of sines, which llama.cpp applies to every type.
       refused("llama", "rope.scaling.attn_factor", 2.f, "2", besideNone.c_str()),
       refused("glm4", "rope.scaling.attn_factor", 2.f, "2", besideNone.c_str()),
       refused("glm4 with linear", "rope.scaling.attn_factor", 2.f, "2", besideLinear.c_str()),
@@ -372,7 +372,7 @@ std::vector<Row> rows() {
                "which a rope scaling of type longrope needs; fetch it again"),
       given("phi3 with longrope", "rope.scaling.attn_factor", 1.25f, longAttentionOf, 1.25),
 
-      // The factor of frequencies, which divides those of longrope in llama.cpp as well.
+      // The factor of frequencies, by which llama.cpp divides those of longrope as well.
       required("llama with linear", "rope.scaling.factor",
                "which this scaling needs; fetch it again"),
       required("llama with yarn", "rope.scaling.factor",
@@ -382,7 +382,7 @@ std::vector<Row> rows() {
       given("phi3 with longrope", "rope.scaling.factor", 1.f, longAttentionOf, 1.5),
       given("llama", "rope.scaling.factor", 0.f, isUnscaled, 1),
 
-      // What else scales rope.
+      // Other rope scalings.
       absent("llama with yarn", "rope.scaling.original_context_length", yarnOriginalOf, context),
       absent("llama with yarn", "rope.scaling.yarn_attn_factor", yarnAttentionOf,
              1 + 0.1 * std::log(4)),

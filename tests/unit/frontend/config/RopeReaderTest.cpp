@@ -80,7 +80,7 @@ TEST(Rope, YarnFactorsFromMscaleOrTheContexts) {
   EXPECT_DOUBLE_EQ(yarn.attentionFactor, (0.2 * std::log(4.0) + 1) / (0.1 * std::log(4.0) + 1));
 }
 
-/// What follows the length of a text.
+/// Scalings that depend on the sequence length.
 TEST(Rope, FrequenciesThatFollowTheLength) {
   RopeConfig rope = ropeOf(R"({"rope_scaling": {"type": "longrope", "factor": 4,
       "original_max_position_embeddings": 128, "short_factor": [1, 2, 3, 4],
@@ -158,7 +158,7 @@ TEST(Rope, RefusesImpossibleNumbers) {
                 "pairs"));
 }
 
-/// The modeling code of other families never asks for the share, or fails over it.
+/// The modeling code of other families ignores the factor, or fails.
 TEST(Rope, PartOfAHeadRotatesInSomeFamiliesOnly) {
   constexpr llvm::StringLiteral half =
       R"({"model_type": "{0}", "architectures": null, "rms_norm_eps": "absent", "rope_parameters":

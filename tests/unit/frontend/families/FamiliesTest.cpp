@@ -74,7 +74,7 @@ TEST(Llama, KnowsItsActivations) {
                         "quick_gelu, relu, relu2 are supported"));
 }
 
-/// llamaText as another family of transformers' names, with further keys.
+/// llamaText as another of transformers' families, with further keys.
 llvm::Expected<ModelConfig> asFamily(llvm::StringRef type, llvm::StringRef architecture,
                                      llvm::StringRef keys) {
   return configOf(llamaText, ("{\"model_type\": \"" + type + "\", \"architectures\": [\"" +
@@ -119,7 +119,7 @@ Activation activationOf(const ModelConfig &model) {
   return std::get<DenseConfig>(model.kinds[0].ffn).activation;
 }
 
-/// The first Gemma's legacy name means the approximation; the later ones ask another key.
+/// The first Gemma's legacy name means the approximation; later ones use another key.
 TEST(Gemma, ReadsTheActivationThatItsClassReads) {
   auto first = [](llvm::StringRef name) {
     return activationOf(llvm::cantFail(
@@ -183,7 +183,7 @@ TEST(Bloom, RefusesSlicesWithoutBiases) {
 constexpr llvm::StringLiteral xglmText = R"({"model_type": "xglm", "d_model": 64, "num_layers": 2,
   "attention_heads": 4, "ffn_dim": 96, "vocab_size": 64})";
 
-/// The row of padding, where it belongs to a position.
+/// The padding row, if it belongs to a position.
 TEST(Xglm, HasARowOfPadding) {
   auto rowOf = [](llvm::StringRef changes) {
     return llvm::cantFail(configOf(xglmText, changes)).paddingIdx;
@@ -195,7 +195,7 @@ TEST(Xglm, HasARowOfPadding) {
   EXPECT_THAT(problemOf(xglmText, R"({"pad_token_id": -1})"), HasSubstr("\"pad_token_id\": -1"));
 }
 
-TEST(Xglm, RefusesPaddingThatIsNoRowOfItsTables) {
+TEST(Xglm, RejectsPaddingOutsideOfItsTables) {
   EXPECT_EQ(problemOf(xglmText, R"({"pad_token_id": 63})"), "");
   EXPECT_EQ(problemOf(xglmText, R"({"pad_token_id": 64})"),
             "config.json: has \"pad_token_id\": 64, which is no row of the 64 of the vocabulary; "
@@ -265,7 +265,7 @@ TEST(GptOss, HasItsDefaults) {
                            "quantization_config": {"quant_method": "fp8"})");
   EXPECT_THAT(
       llvm::toString(other.takeError()),
-      HasSubstr("has the method \"fp8\" in \"quantization_config\", only \"mxfp4\" is read"));
+      HasSubstr("has the method \"fp8\" in \"quantization_config\", only \"mxfp4\" is supported"));
   auto open =
       asFamily("gpt_oss", "GptOssForCausalLM", R"("num_local_experts": 8, "rope_scaling": null)");
   EXPECT_THAT(
@@ -511,7 +511,7 @@ TEST(Qwen3Moe, KnowsBothNamesOfTheCount) {
             "config.json: chooses 9 experts per token of 8; correct it");
 }
 
-/// Published configs, where they are beside the checkout.
+/// Published configs, if available beside the checkout.
 TEST(Published, ConfigsOfKnownFamiliesAreRead) {
   std::filesystem::path configs = MICA_SOURCE_DIR "/../shared/configs";
   if (!std::filesystem::is_directory(configs))

@@ -89,9 +89,9 @@ TEST(ReadNumber, IsWithinItsRange) {
             "f: has \"k\": 0.5, expected a number from 1 to 1000000; correct it");
 }
 
-/// Files of one architecture name can be of several families: all but one of them must be told by
-/// their keys.
-TEST(Registry, OneFamilyOfAnArchitectureIsWhatItIsOtherwise) {
+/// Several families may share an architecture name: all but one of them must be recognized by keys
+/// of the file.
+TEST(Registry, OneFamilyPerArchitectureIsTheDefault) {
   std::set<llvm::StringRef> names, defaults;
   for (const FamilyEntry &entry : familyEntries()) {
     if (!entry.gguf)

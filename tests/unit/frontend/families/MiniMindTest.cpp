@@ -119,7 +119,7 @@ TEST(MiniMind3, NormalizesASingleExpertToo) {
   EXPECT_EQ(sparse.sharedExperts, 0);
 }
 
-TEST(MiniMindGenerations, AreToldApartByKeysAndTensors) {
+TEST(MiniMindGenerations, AreDistinguishedByKeysAndTensors) {
   EXPECT_EQ(read(miniMind1Text, "{}", tensors1).family, "minimind (generation 1)");
   EXPECT_EQ(read(miniMind2Text, "{}", tensors2).family, "minimind (generation 2)");
   EXPECT_EQ(read(miniMind3Text, "{}", tensors3).family, "minimind (generation 3)");
@@ -174,7 +174,7 @@ TEST(MiniMindYarn, DictionaryWinsOverTheFlag) {
   }
 }
 
-TEST(MiniMindYarn, IsAbsentWhereTheContextIsNotLonger) {
+TEST(MiniMindYarn, IsAbsentIfTheContextIsNotExtended) {
   ModelConfig model =
       read(miniMind2Text, R"({"inference_rope_scaling": true, "max_position_embeddings": 2048})");
   EXPECT_TRUE(std::holds_alternative<std::monostate>(model.kinds.at(0).attention.rope.scaling));
@@ -189,7 +189,7 @@ TEST(MiniMindYarn, RefusesTheFormOfAutumn2025) {
                 "not supported; convert the model with later code"));
 }
 
-TEST(MiniMindYarn, RefusesTheFlagBesideParameters) {
+TEST(MiniMindYarn, RejectsTheFlagWithParameters) {
   EXPECT_THAT(problemOf(miniMind2Text, R"({"inference_rope_scaling": true,
                                            "rope_parameters": {"rope_type": "default"}})"),
               HasSubstr("has both \"inference_rope_scaling\" and \"rope_parameters\"; keep one"));

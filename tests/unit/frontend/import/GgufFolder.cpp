@@ -29,10 +29,11 @@ std::string GgufFolder::architecture() const {
            [&](const LayerKind &kind) { return kind.ffn.index() != config.kinds[0].ffn.index(); }),
        hasYarn = std::holds_alternative<YarnScaling>(attention.rope.scaling),
        isDynamic = std::holds_alternative<DynamicScaling>(attention.rope.scaling);
-  // The file says nothing of its scale, which is that of the size of heads but in one model.
+  // The file does not contain the attention scale, which follows from the head size except in one
+  // model.
   bool hasOwnScale =
       config.family == "gemma2" && attention.scale != 1 / std::sqrt(double(attention.headDim));
-  // Nor of the activation, which is that of the architecture.
+  // Nor the activation, which follows from the architecture.
   bool hasOwnActivation = is([](const LayerKind &kind) {
     if (std::holds_alternative<std::monostate>(kind.ffn))
       return false;
@@ -54,7 +55,7 @@ std::string GgufFolder::architecture() const {
   return "";
 }
 
-/// Whether the converter reorders rows of q and k: for llama and what is converted like it.
+/// Whether the converter permutes rows of q and k: for llama and architectures converted like it.
 bool GgufFolder::reorders() const {
   return (architecture() == "llama" || architecture() == "granite") &&
          config.kinds.front().attention.rope.pairing == Pairing::Half;
@@ -102,7 +103,7 @@ void GgufFolder::writeExpertKeys(GgufWriter &file) const {
     file.u32(own + "expert_shared_feed_forward_length", sparse()->shared.inner);
 }
 
-/// What single families multiply and cap.
+/// Multipliers and soft-caps of single families.
 void GgufFolder::writeScales(GgufWriter &file) const {
   std::string own = architecture() + ".";
   const AttentionConfig &attention = config.kinds.front().attention;

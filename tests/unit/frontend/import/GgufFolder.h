@@ -8,13 +8,13 @@
 
 namespace mica::test {
 
-/// Writes what llama.cpp's converter would make of a folder with weights in f32: its names, its
-/// order of rows of q and k, experts in one tensor, factors of rope.
+/// Converts a folder with f32 weights like llama.cpp's converter: its names, its order of rows of q
+/// and k, stacked experts, rope factors.
 class GgufFolder {
 public:
   explicit GgufFolder(const std::string &folder);
 
-  /// llama.cpp's, empty for models of which it has none, or that its own keys cannot describe.
+  /// llama.cpp's architecture; empty if it has none, or if its keys cannot describe the model.
   std::string architecture() const;
   GgufWriter write() const;
 
@@ -29,10 +29,11 @@ private:
   void writeNetwork(GgufWriter &file, const std::string &to, const std::string &from) const;
   void writeExperts(GgufWriter &file, const std::string &name, const std::string &prefix,
                     const std::string &product) const;
-  /// The tensor `from` as `to`; where `heads` is not 0, the halves of each head's rows alternate.
+  /// Stores the tensor `from` as `to`; if `heads` is not 0, the halves of each head's rows are
+  /// interleaved.
   void put(GgufWriter &file, const std::string &to, const std::string &from,
            int64_t heads = 0) const;
-  /// The same of a norm, with what the family adds to its gains.
+  /// The same for a norm, including the number that the family adds to its gains.
   void putNorm(GgufWriter &file, const std::string &to, const std::string &from) const;
 
   WeightFiles weights;

@@ -1,4 +1,4 @@
-// Models that come as GGUF files compute what they compute as folders.
+// Models in GGUF files compute the same as models in folders.
 
 #include "frontend/import/ModelInput.h"
 #include "frontend/support/Json.h"
@@ -27,7 +27,7 @@ std::vector<int64_t> prompt(size_t count, int64_t vocab = 64) {
   return tokens;
 }
 
-/// The logits of a model for `tokens`; empty, with a failure, where it does not run.
+/// The logits of a model for `tokens`; empty, with a failure, if it cannot be run.
 std::vector<float> logitsOfModel(const std::string &path, llvm::ArrayRef<int64_t> tokens) {
   mlir::MLIRContext context;
   auto model = readModel(context, path);
@@ -55,12 +55,12 @@ TEST_P(GgufGolden, LogitsAreThoseOfTheFolder) {
   GgufFolder source(path);
   TestFolder folder;
   std::string file = folder.write("m.gguf", source.write().bytes());
-  // Factors of long texts are those of texts beyond 64 tokens.
+  // Factors for long texts apply beyond 64 tokens.
   std::vector<int64_t> tokens = prompt(GetParam() == "phi3-longrope" ? 80 : 40);
   std::vector<float> wanted = logitsOfModel(path, tokens), got = logitsOfModel(file, tokens);
   EXPECT_LT(distance(got, wanted), 1e-5);
-  // Scores of llama sum rows of q and k in another order, and MiniMind's norm rounds otherwise than
-  // Qwen3's, which it becomes.
+  // Scores of llama sum rows of q and k in another order, and MiniMind's norm, which is converted
+  // to Qwen3's, rounds differently.
   if (llvm::StringRef(GetParam()).starts_with("qwen3")) {
     EXPECT_EQ(got, wanted);
   }
@@ -96,7 +96,7 @@ TEST(Gguf, RowsOfLlamaAreInterleaved) {
   EXPECT_THAT(text, HasSubstr("module @m"));
 }
 
-/// A folder and a GGUF file of a small Qwen3 whose matrices are blocks of a type with random bytes.
+/// A folder and a GGUF file of a small Qwen3 whose matrices are random blocks of a type.
 class BlockModel {
 public:
   explicit BlockModel(const TensorType &type) : type(type) {
@@ -136,7 +136,7 @@ public:
 private:
   static constexpr int64_t hidden = 256;
 
-  /// Random blocks whose numbers are small: fields of f16 are below 1/64.
+  /// Random blocks with small numbers: fields of f16 are less than 1/64.
   std::string randomBlocks(int64_t count) {
     std::string bytes(count * type.bytes, '\0');
     for (char &byte : bytes)
@@ -205,7 +205,7 @@ INSTANTIATE_TEST_SUITE_P(Types, GgufBlocks,
                            return tensorTypeNumbered(info.param)->name.str();
                          });
 
-/// The file of a golden, to be spoilt.
+/// The file of a golden, to be modified.
 class GgufRefusal : public testing::Test {
 protected:
   explicit GgufRefusal(const char *name = "qwen3-dense")
@@ -214,14 +214,14 @@ protected:
     mlir::MLIRContext context;
     return messageOf(readModel(context, folder.write("m.gguf", file.bytes())));
   }
-  /// Puts `to` in the place of `from`, which is as long.
+  /// Replaces `from` by `to`, which has the same length.
   void replace(std::string &in, const std::string &from, const std::string &to) {
     size_t at = in.find(from);
     ASSERT_NE(at, std::string::npos) << from;
     in.replace(at, from.size(), to);
   }
 
-  /// Replaces a tensor by zeros of a type, after all others; its numbers get another name.
+  /// Replaces a tensor by zeros of a type, after all others; its data get another name.
   void restore(const std::string &name, const std::vector<int64_t> &shape, size_t bytes,
                uint32_t type) {
     replace(file.entries, name, "x" + name.substr(1));
@@ -253,8 +253,9 @@ TEST_F(GgufRefusal, RefusesTypesAndShapes) {
                       GgufWriter::raw<uint64_t>(32) + GgufWriter::raw<uint32_t>(0);
   GgufWriter whole = file;
   restore("output_norm.weight", {32}, 34, 8); // Q8_0
-  EXPECT_THAT(problem(), HasSubstr("tensor \"output_norm.weight\" is a vector of type Q8_0, only "
-                                   "matrices are read in blocks; convert it to F32"));
+  EXPECT_THAT(problem(),
+              HasSubstr("tensor \"output_norm.weight\" is a vector of type Q8_0, but only "
+                        "matrices may be in blocks; convert it to F32"));
   file = whole;
   std::string other = entry;
   other[other.size() - 4] = 26; // I32
@@ -268,13 +269,13 @@ TEST_F(GgufRefusal, RefusesTypesAndShapes) {
               HasSubstr("tensor \"output_norm.weight\" has the shape [31], expected [32]"));
 }
 
-TEST_F(GgufRefusal, RefusesBlocksThatNobodyReads) {
+TEST_F(GgufRefusal, RejectsUnsupportedBlocks) {
   restore("token_embd.weight", {64, 32}, 64 * 40, 9); // Q8_1
   EXPECT_THAT(problem(), HasSubstr("tensor \"token_embd.weight\" has the type Q8_1, only F32, F16, "
                                    "BF16, Q4_0"));
 }
 
-TEST(GgufInput, SaysHowWeightsAreStored) {
+TEST(GgufInput, ReportsTheStoredType) {
   TestFolder folder;
   mlir::MLIRContext context;
   auto input =

@@ -16,14 +16,14 @@ namespace mica::test {
 inline const std::filesystem::path goldens = MICA_SOURCE_DIR "/tests/goldens/models";
 std::vector<std::string> goldenNames();
 
-/// Logits [tokens, vocabulary] of a prompt of one sequence, fed in chunks of `chunk` tokens with
-/// the cache between them. `entry` is the function that makes a step. Ropes that follow a length
-/// follow `lengths` of the tokens; without them, the prompt's.
+/// Logits [tokens, vocabulary] of a prompt of one sequence, computed in chunks of `chunk` tokens
+/// with a cache. `entry` is the function of a step. Rope frequencies that depend on the sequence
+/// length use `lengths`; by default, the prompt's length.
 llvm::Expected<std::vector<float>> logitsOf(const ModelInput &model, llvm::ArrayRef<int64_t> tokens,
                                             size_t chunk, llvm::StringRef entry = "main",
                                             llvm::ArrayRef<int64_t> lengths = {});
 
-/// max |a - b| / max |b|; infinite where the sizes differ.
+/// max |a - b| / max |b|; infinite if the sizes differ.
 double distance(llvm::ArrayRef<float> a, llvm::ArrayRef<float> b);
 
 } // namespace mica::test

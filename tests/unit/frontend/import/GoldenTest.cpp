@@ -1,4 +1,4 @@
-// What the importer makes of published models, run by the interpreter, gives the logits of the
+// The importer's result for published models, run by the interpreter, has the logits of the
 // authors' own code.
 
 #include "frontend/config/ConfigReader.h"
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A golden: its prompt and the logits of it, and the ids that follow.
+/// A golden: its prompt and its logits, and the following ids.
 struct Golden {
   explicit Golden(const std::string &name, const std::string &kind = "golden") {
     auto object = llvm::cantFail(readJsonObject((goldens / name / (kind + ".json")).string()));
@@ -38,7 +38,7 @@ struct Golden {
   std::vector<float> logits;
 };
 
-/// The distance of the model at `path` to `golden`; infinite, with a failure, where it does not
+/// The distance of the model at `path` from `golden`; infinite, with a failure, if it cannot be
 /// run.
 double distanceOf(const std::string &path, const Golden &golden, size_t chunk) {
   mlir::MLIRContext context;
@@ -67,7 +67,7 @@ TEST_P(GoldenTest, LogitsOfChunksWithTheCache) {
   EXPECT_LT(distanceOf((goldens / GetParam()).string(), golden, 7), 1e-5);
 }
 
-/// A rope whose frequencies follow the length of a text, and the length after which they do.
+/// A rope with frequencies that depend on the sequence length, and the threshold.
 class LengthGoldenTest : public testing::TestWithParam<std::pair<const char *, int64_t>> {};
 
 TEST_P(LengthGoldenTest, LogitsAboveTheThreshold) {
@@ -77,8 +77,8 @@ TEST_P(LengthGoldenTest, LogitsAboveTheThreshold) {
   EXPECT_LT(distanceOf(path, golden, 31), 1e-5);
 }
 
-/// Up to the threshold all rows are those of a short text; after it the text is read again, and
-/// later rows follow their own length.
+/// Up to the threshold all rows are those of a short text; then the text is recomputed, and later
+/// rows use their own lengths.
 TEST_P(LengthGoldenTest, LogitsAcrossTheThreshold) {
   Golden golden(GetParam().first, "golden.across");
   auto threshold = static_cast<size_t>(GetParam().second);
@@ -112,8 +112,8 @@ std::string nameOfTest(const testing::TestParamInfo<std::string> &info) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::ValuesIn(goldenNames()), nameOfTest);
 
-/// What goldens are: small, with several layers, and for every family one whose heads are no power
-/// of two.
+/// Properties of goldens: small, several layers, and for every family one whose number of heads is
+/// not a power of two.
 TEST(Goldens, AreSmallAndOdd) {
   std::map<std::string, bool> hasOdd;
   for (const std::string &name : goldenNames()) {
@@ -133,7 +133,7 @@ TEST(Goldens, AreSmallAndOdd) {
     EXPECT_TRUE(odd) << family;
 }
 
-/// The IR of a golden with `from` replaced by `to` throughout, compiled without its config.
+/// The IR of a golden with all occurrences of `from` replaced by `to`, compiled without its config.
 double distanceOfEdited(const std::string &name, const std::string &from, const std::string &to) {
   std::string text;
   {

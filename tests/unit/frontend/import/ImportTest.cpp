@@ -58,8 +58,7 @@ TEST(Import, RefusesAdapters) {
   TinyModel().writeTo(folder);
   folder.write("adapter_model.safetensors", "x");
   constexpr const char *hint =
-      "; merge it into the model first (merge_and_unload of peft) and give the folder that is "
-      "saved then";
+      "; merge it into the model first (merge_and_unload of peft) and pass the saved folder";
   EXPECT_EQ(problemOf(folder), folder.path("adapter_model.safetensors") +
                                    ": is a LoRA adapter of an unknown model" + hint);
   folder.write("adapter_config.json", R"({"base_model_name_or_path": "some/base-7b"})");
@@ -146,7 +145,7 @@ TEST(Import, LocationsNameTheModule) {
   EXPECT_EQ(nameOf(model.ops<LmHeadOp>("main")[0].getLoc()), "lm_head");
 }
 
-TEST(Import, CarriesWhatAProgramMustKnow) {
+TEST(Import, StoresTheDescriptionOfTheModel) {
   TestFolder folder;
   TinyModel().writeTo(folder);
   folder.write("generation_config.json", R"({"temperature": 0.5, "top_k": 7, "do_sample": false})");
@@ -216,7 +215,7 @@ TEST(Import, LayerTypesHaveCachesOfTheirOwn) {
     }
   EXPECT_THAT(caches, testing::ElementsAre(std::pair(3, 12), std::pair(3, 12), std::pair(1, 0),
                                            std::pair(1, 0)));
-  // The layer of the model, and that of the caches.
+  // The layer index in the model, and the one in the caches.
   std::vector<std::pair<int64_t, int64_t>> numbers;
   for (mlir::func::CallOp call : model.ops<mlir::func::CallOp>("main")) {
     llvm::APInt layer, ofCache;

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 namespace {
 
-/// The IR of TinyModel, as `--emit=model` writes it.
+/// The IR of TinyModel, as written by `--emit=model`.
 std::string tinyText() {
   TestFolder folder;
   TinyModel().writeTo(folder);
@@ -31,7 +31,7 @@ std::string replaced(std::string text, const std::string &from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-/// The problem of IR `text` beside the weights of `model`; empty where it is read.
+/// The error for IR `text` with the weights of `model`; empty if it is accepted.
 std::string problemOf(const std::string &text, const TinyModel &model = {}) {
   TestFolder folder;
   model.writeTo(folder);
@@ -42,7 +42,7 @@ std::string problemOf(const std::string &text, const TinyModel &model = {}) {
 
 TEST(ModelFile, NeedsNoConfig) { EXPECT_EQ(problemOf(tinyText()), ""); }
 
-TEST(ModelFile, FindsTheWeightsInTheFolderBesideIt) {
+TEST(ModelFile, FindsTheWeightsInItsFolder) {
   TestFolder folder;
   std::filesystem::create_directory(folder.path("tiny"));
   folder.write("tiny/model.safetensors", safetensors(TinyModel().tensors));
@@ -52,7 +52,7 @@ TEST(ModelFile, FindsTheWeightsInTheFolderBesideIt) {
   EXPECT_EQ(input->folder, folder.path("tiny"));
 }
 
-TEST(ModelFile, ReadsBackWhatTheImporterMakes) {
+TEST(ModelFile, RoundTripsImportedModels) {
   size_t count = 0;
   for (auto &entry : std::filesystem::directory_iterator(MICA_SOURCE_DIR "/tests/goldens/models")) {
     SCOPED_TRACE(entry.path().string());
@@ -90,12 +90,12 @@ TEST(ModelFile, LeavesOutTensorsThatItDoesNotName) {
   EXPECT_EQ(input->ignoredTensors[0].reason, "is not named by the IR");
 }
 
-TEST(ModelFile, SaysWhereASyntaxErrorIs) {
+TEST(ModelFile, LocatesSyntaxErrors) {
   std::string problem = problemOf(replaced(tinyText(), "mica.rmsnorm", "mica.rmsnrom"));
   EXPECT_THAT(problem, testing::ContainsRegex("edited\\.mlir:[0-9]+:[0-9]+: .*rmsnrom"));
 }
 
-TEST(ModelFile, SaysWhereVerificationFails) {
+TEST(ModelFile, LocatesVerificationErrors) {
   std::string problem = problemOf(replaced(tinyText(), "eps(1.000000e-05)", "eps(-1.000000e-05)"));
   EXPECT_THAT(problem, testing::ContainsRegex("edited\\.mlir:[0-9]+:[0-9]+: .*eps"));
 }
@@ -105,8 +105,7 @@ TEST(ModelFile, RefusesOtherStages) {
                                                "the IR that `mica compile --emit model` writes"));
   EXPECT_THAT(
       problemOf(replaced(tinyText(), "@main", "@other")),
-      EndsWith(
-          "is not stage model (no @main); give the IR that `mica compile --emit model` writes"));
+      EndsWith("is not stage model (no @main); use IR written by `mica compile --emit model`"));
   EXPECT_THAT(problemOf(std::string("ML\xefR") + "xxxx"),
               EndsWith("is MLIR bytecode; write the IR as text"));
   EXPECT_THAT(problemOf("func.func private @main()"),
@@ -117,7 +116,7 @@ TEST(ModelFile, RefusesOtherStages) {
               EndsWith("the weight \"pair\" is interleaved or packed, which is not "
                        "stage model; correct the IR"));
   EXPECT_THAT(problemOf("module { \"foreign.op\"() : () -> () }"),
-              EndsWith("only Mica's and upstream's dialects are read; correct the IR"));
+              EndsWith("only Mica's and upstream's dialects are supported; correct the IR"));
 }
 
 TEST(ModelFile, RefusesSizesThatNoIrHas) {

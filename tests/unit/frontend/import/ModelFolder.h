@@ -8,8 +8,8 @@
 
 namespace mica::test {
 
-/// A llama of two layers, 4 query and 2 key/value heads of 8 elements, that a test can spoil before
-/// it is written.
+/// A llama with two layers, 4 query and 2 key/value heads of 8 elements, that a test can modify
+/// before it is written.
 struct TinyModel {
   std::string config =
       R"({"model_type": "llama", "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,

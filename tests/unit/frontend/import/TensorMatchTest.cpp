@@ -28,7 +28,7 @@ TEST(TensorMatch, NamesAMissingTensor) {
                                           "is missing; fetch the weights again"));
 }
 
-/// Whether the codes have a name of their own or are where the weight would.
+/// Whether the codes have their own name or that of the weight.
 TEST(TensorMatch, NamesTheMethodOfAQuantizedTensor) {
   for (auto [ending, method] : std::initializer_list<std::pair<std::string, std::string>>{
            {".qweight", "GPTQ or AWQ"},
@@ -92,14 +92,15 @@ TEST(TensorMatch, NamesAWrongShape) {
 TEST(TensorMatch, NamesAWrongType) {
   TinyModel model;
   model.tensor("model.layers.0.mlp.gate_proj.weight").type = "I32";
-  EXPECT_THAT(problemOf(model),
-              HasSubstr("tensor \"model.layers.0.mlp.gate_proj.weight\" has the type I32, only "
-                        "F64, F32, BF16 and F16 are read; convert the weights to one of them"));
+  EXPECT_THAT(
+      problemOf(model),
+      HasSubstr("tensor \"model.layers.0.mlp.gate_proj.weight\" has the type I32, only "
+                "F64, F32, BF16 and F16 are supported; convert the weights to one of them"));
   model.tensor("model.layers.0.mlp.gate_proj.weight").type = "F64";
   EXPECT_EQ(problemOf(model), "") << "of which F32 is made";
 }
 
-/// As saved from the module below the head.
+/// As saved from the module without the head.
 TEST(TensorMatch, NamesMayLackTheModule) {
   TinyModel model;
   for (Tensor &tensor : model.tensors)
@@ -139,7 +140,7 @@ TEST(TensorMatch, ListsIrrelevantTensorsOfAnyType) {
   EXPECT_THAT(input->ignoredTensors[0].reason, HasSubstr("table of rope"));
 }
 
-/// A model whose last layer is one that predicts further tokens.
+/// A model whose last layer predicts additional tokens.
 TEST(TensorMatch, LeavesOutLayersThatPredictFurtherTokens) {
   std::string golden = MICA_SOURCE_DIR "/tests/goldens/models/deepseek-v3/";
   TestFolder folder;

@@ -81,7 +81,7 @@ TEST(Json, FileMustHoldAnObject) {
   EXPECT_EQ(messageOf(readJsonObject(path)), path + ": does not hold a JSON object; correct it");
 }
 
-/// Python writes infinity as a bare word.
+/// Python writes infinity without quotes.
 TEST(Json, FilesMayHoldInfinity) {
   TestFolder folder;
   auto value = readJsonObject(

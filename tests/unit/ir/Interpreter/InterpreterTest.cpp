@@ -56,7 +56,7 @@ TEST_F(InterpreterTest, RoundsToNearestTiesToEven) {
   EXPECT_EQ(roundTo(Float32Type::get(&context), 0.1), 0.1f);
 }
 
-/// What a gate with these products chooses its experts by, and what it gives to `experts`.
+/// The scores by which a gate with these logits chooses experts, and the weights of `experts`.
 class NearTieTest : public InterpreterTest {
 protected:
   std::optional<SmallVector<float>> weights(StringRef scoring, SmallVector<int64_t> experts,
@@ -70,7 +70,7 @@ protected:
       })")
                                       .str());
     auto gate = *function.getOps<MoeGateOp>().begin();
-    // Products 2, 1 + 1e-6, 1 and 0.5, all of terms whose magnitudes sum up to 4 at most.
+    // Logits 2, 1 + 1e-6, 1 and 0.5, all sums of terms whose magnitudes add up to 4 at most.
     interp::Value x = floats({1, 2}, {1, 1}),
                   w = floats({4, 2}, {3, -1, 1 + 1e-6f, 0, 0, 1, 0.25, 0.25}),
                   b = floats({4}, {0, 0, 0, 0.5});
@@ -87,10 +87,10 @@ TEST_F(NearTieTest, AcceptsNearTies) {
   EXPECT_FALSE(weights("softmax k(2)", {0, 2}, 1e-8));
   std::optional<SmallVector<float>> taken = weights("softmax k(2)", {0, 2}, 1e-6);
   ASSERT_TRUE(taken);
-  // Of the scores as they are, not as they were moved.
+  // Of the unmodified scores.
   EXPECT_NEAR((*taken)[0], 1 / (1 + std::exp(-1.0)), 1e-6);
   EXPECT_NEAR((*taken)[1], 1 / (1 + std::exp(1.0)), 1e-6);
-  // In the order of the tokens that chose.
+  // In the order of the tokens that chose them.
   EXPECT_EQ(*weights("softmax k(2)", {2, 0}, 1e-6), (SmallVector<float>{(*taken)[1], (*taken)[0]}));
 }
 
@@ -104,7 +104,7 @@ TEST_F(NearTieTest, RefusesWorseChoices) {
 }
 
 TEST_F(NearTieTest, KnowsCorrectionsAndGroups) {
-  // With half of a score more, the last expert is the second.
+  // With an additional half of a score, the last expert is the second.
   EXPECT_TRUE(weights("e_score_correction_bias(%b : tensor<4xf32>) sigmoid k(2)", {3, 0}, 1e-6));
   EXPECT_FALSE(weights("e_score_correction_bias(%b : tensor<4xf32>) sigmoid k(2)", {0, 2}, 1e-6));
   // The first group has the best one.
@@ -248,7 +248,7 @@ TEST_F(InterpreterTest, TheTraceSeesEveryOp) {
   std::vector<std::pair<std::string, float>> expected{
       {"mica.add", 6}, {"func.call", 6}, {"mica.mul", 36}};
   EXPECT_EQ(seen, expected);
-  // What it puts in the place of a result is what later ops read.
+  // Later ops read the value with which it replaces a result.
   auto change = [&](Operation *op, ArrayRef<interp::Value> operands,
                     MutableArrayRef<interp::Value> results) {
     if (isa<AddOp>(op)) {

@@ -1,7 +1,7 @@
 //===- OpGoldensTest.cpp - the interpreter against torch, op by op --------===//
 //
-// Every folder of tests/goldens/ops: a function of one op, its arguments, what torch computes. See
-// README there.
+// Every folder of tests/goldens/ops: a function of one op, its arguments, and torch's results. See
+// the README there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,7 +55,7 @@ protected:
 
   fs::path folder() const { return kGoldens / GetParam(); }
 
-  /// The arrays that the case lists under `key`, as tensors of `types`.
+  /// The arrays listed by the case under `key`, as tensors of `types`.
   llvm::Expected<SmallVector<interp::Tensor>> read(StringRef key, TypeRange types) {
     SmallVector<interp::Tensor> tensors;
     for (auto [entry, type] : llvm::zip_equal(*description.getAsObject()->getArray(key), types)) {
@@ -71,7 +71,7 @@ protected:
     return tensors;
   }
 
-  /// Runs the function; how far each of its results is off.
+  /// Runs the function; returns the error of each of its results.
   std::vector<double> distances() {
     auto function = module->lookupSymbol<func::FuncOp>("main");
     SmallVector<interp::Value> args;
@@ -103,7 +103,7 @@ TEST_P(OpGoldens, EqualsTorch) {
 /// The two orders of a norm in bf16: rounding before or after the gain.
 class NormOrder : public OpGoldens {};
 
-TEST_P(NormOrder, TheOtherOneIsNoticed) {
+TEST_P(NormOrder, AWrongOrderIsDetected) {
   ASSERT_TRUE(module);
   module->walk([](RmsNormOp norm) {
     bool before = norm.getRounding() == NormRounding::BeforeGain;
@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(Torch, NormOrder,
                                                                                  : "before_gain";
                          });
 
-// A wrong path must not pass as a test of nothing.
+// A wrong path must not result in a test without cases.
 TEST(OpGoldensThere, AtAll) { EXPECT_GE(caseNames().size(), 50u) << kGoldens; }
 
 } // namespace

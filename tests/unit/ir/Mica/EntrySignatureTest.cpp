@@ -83,7 +83,7 @@ TEST_F(EntrySignatureTest, WritesAndErasesRoles) {
   EXPECT_TRUE(failed(signature.verifyComplete()));
 }
 
-/// A role's number is its row.
+/// The number of a role is its row.
 TEST(EntryRoles, FollowTheOrderOfTheirNumbers) {
   for (const EntryRoleInfo &info : kEntryRoles) {
     EXPECT_EQ(infoOf(info.role).name, info.name);

@@ -21,7 +21,7 @@ TEST(EqualizationFactors, AreThePowerOfTwoNextToTheRootOfTheRatio) {
 }
 
 TEST(EqualizationFactors, AreRelativeToTheMedianOfTheRatios) {
-  // Ratios on both sides of every power of two stay together; only what stands out is scaled.
+  // Ratios on both sides of every power of two are not scaled; only outliers are.
   for (float scale : {1.0f, 1.9f, 2.0f, 0.25f, 1e-6f, 3e4f}) {
     std::vector<float> rows{1.9f, 2.1f, 1.95f, 50, 2.05f, 0.1f, 2};
     for (float &row : rows)
@@ -52,7 +52,7 @@ TEST(EqualizationFactors, FollowEveryPowerOfTwoExactly) {
 TEST(EqualizationFactors, AreOneWhereAChannelIsEmpty) {
   EXPECT_THAT(equalizationFactors({0, 1, 0, NAN, INFINITY}, {1, 0, 0, 1, 1}),
               ElementsAre(1, 1, 1, 1, 1));
-  // Such channels do not move the median, which is 4.
+  // Such channels do not change the median, which is 4.
   EXPECT_THAT(equalizationFactors({0, 0, 0, NAN, 4, 4, 16}, {1, 1, 1, 1, 1, 1, 1}),
               ElementsAre(1, 1, 1, 1, 1, 1, 2));
   EXPECT_THAT(equalizationFactors({1, 1, INFINITY, 4, 4, 16}, {0, 0, 1, 1, 1, 1}),
@@ -69,7 +69,7 @@ TEST(BalanceShares, AreOfTheRowsLargest) {
   std::vector<float> columns(3);
   raiseToShares(columns, {1, -4, 2});
   EXPECT_THAT(columns, ElementsAre(0.25f, 1, 0.5f));
-  // The same row of another size says the same; an empty one nothing.
+  // The same row with another magnitude gives the same result; an empty one has no effect.
   raiseToShares(columns, {256, -1024, 512});
   raiseToShares(columns, {0, 0, 0});
   EXPECT_THAT(columns, ElementsAre(0.25f, 1, 0.5f));

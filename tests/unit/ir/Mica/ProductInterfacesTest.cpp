@@ -61,7 +61,7 @@ TEST_F(ProductInterfaces, NameRowsAndMatrices) {
   EXPECT_THAT(heads.getMatrices(), ElementsAre(argument(9)));
 }
 
-TEST_F(ProductInterfaces, TellWhoseKernelIsChosenAndWhoAddsAResidual) {
+TEST_F(ProductInterfaces, ShowKernelSelectionAndResiduals) {
   auto selects = cast<SelectsKernel>(ops[0]);
   EXPECT_FALSE(selects.getKernel());
   selects.setKernel(KernelKind::OneDnn);

@@ -25,7 +25,7 @@ protected:
   MLIRContext context;
 };
 
-TEST_F(QuantizedTypes, SayWhatHasThem) {
+TEST_F(QuantizedTypes, HaveAUse) {
   Type int8 = type("!mica.int8"), block = type("!mica.block<q4_k>"),
        rows = type("!mica.int_rows<limbs = 2, group = 32>");
   EXPECT_TRUE(isQuantized(int8, QuantizedUse::Cache));

@@ -82,7 +82,7 @@ TEST(Activations, HaveAnOpEachOfTheirName) {
   EXPECT_EQ(number, getMaxEnumValForActivation() + 1);
 }
 
-TEST_F(RowInterfaces, NameWhatRopeDependsOn) {
+TEST_F(RowInterfaces, NameTheInputsOfRope) {
   auto table = cast<RotatesByPosition>(ops[5]), rope = cast<RotatesByPosition>(ops[6]);
   EXPECT_EQ(table.getPositions(), argument(12));
   EXPECT_EQ(table.getLengths(), argument(11));

@@ -39,7 +39,7 @@ std::vector<uint8_t> npyBytes(const std::filesystem::path &path) {
   return {bytes.begin() + static_cast<std::ptrdiff_t>(header), bytes.end()};
 }
 
-/// The package gguf made the goldens.
+/// The goldens were created by the package gguf.
 TEST_P(StoredFormatTest, DecodesToTheReferencesNumbers) {
   std::filesystem::path goldens = MICA_SOURCE_DIR "/tests/goldens/gguf";
   std::string name(format.name);
@@ -54,7 +54,8 @@ TEST_P(StoredFormatTest, DecodesToTheReferencesNumbers) {
     ASSERT_EQ(0, std::memcmp(&values[i], &expected[4 * i], 4)) << "number " << i;
 }
 
-/// Splitting a block loses nothing: its parts give the numbers, in f64 up to the roundings to f32.
+/// Splitting a block loses nothing: its parts result in the numbers, in f64 up to the rounding to
+/// f32.
 TEST_P(FormatTest, PartsAreTheNumbers) {
   std::vector<uint8_t> blocks = randomBlocks(format, 40, 1);
   std::vector<float> values = decodeAll(format, blocks);
@@ -77,7 +78,7 @@ TEST_P(FormatTest, PartsAreTheNumbers) {
   }
 }
 
-/// Blocks may be anywhere in a file.
+/// Blocks may have any alignment in a file.
 TEST_P(FormatTest, BlocksNeedNoAlignment) {
   std::vector<uint8_t> blocks = randomBlocks(format, 3, 2), moved = blocks;
   moved.insert(moved.begin(), 0xff);
@@ -89,7 +90,7 @@ TEST_P(FormatTest, BlocksNeedNoAlignment) {
   }
 }
 
-/// A block is as many bytes as its parts: no byte is without meaning, none is read twice.
+/// A block has as many bytes as its parts: every byte is used exactly once.
 TEST_P(FormatTest, EveryBitOfABlockCounts) {
   std::vector<uint8_t> block = randomBlocks(format, 1, 3);
   BlockParts parts{};
@@ -108,7 +109,7 @@ TEST_P(FormatTest, EveryBitOfABlockCounts) {
   }
 }
 
-/// What is taken apart is put together to the same bytes.
+/// Split blocks are joined to the same bytes.
 TEST_P(OwnFormatTest, BlocksComeBack) {
   std::vector<uint8_t> blocks = randomBlocks(format, 5, 6), made(format.bytes);
   for (size_t at = 0; at < blocks.size(); at += format.bytes) {
@@ -129,7 +130,7 @@ TEST_P(FormatTest, CodesStayInTheirBits) {
   }
 }
 
-/// What is added are the bytes of sub-scales whose files have 4 or 6 bits.
+/// The added bytes are those of sub-scales that have 4 or 6 bits in files.
 TEST_P(FormatTest, PackedFormIsHardlyLarger) {
   PackedBlocks packed(format);
   int64_t own = 8 * packed.bytesOf(256 * 64), file = int64_t(format.bits() * 256 * 64 * 64);
@@ -147,7 +148,7 @@ TEST_P(FormatTest, PackedPartsFollowEachOther) {
   EXPECT_EQ(codesAt,
             packed.groups * 64 *
                 (format.hasOffsets() && format.subScaleType == SubScaleType::Bytes ? 2 : 1));
-  // Lines follow each other in the order in which quads need them, the high plane first.
+  // Lines are in the order in which quads need them, the high plane first.
   int64_t at = codesAt;
   for (int64_t quad = 0, low = 0, high = 0; quad < PackedBlocks::kQuads; ++quad) {
     if (quad * format.high.width % 8 == 0 && format.high.width != 0) {
@@ -171,7 +172,7 @@ TEST_P(FormatTest, PackedPartsFollowEachOther) {
   }
 }
 
-TEST_P(FormatTest, KnowsScalesThatAreNotFinite) {
+TEST_P(FormatTest, DetectsNonfiniteScales) {
   std::vector<uint8_t> block = randomBlocks(format, 1, 5);
   auto isFinite = [&] {
     BlockParts parts{};
@@ -181,7 +182,7 @@ TEST_P(FormatTest, KnowsScalesThatAreNotFinite) {
   EXPECT_TRUE(isFinite());
   std::vector<uint16_t> broken = {0x7c00, 0xfc00, 0x7e01, 0xffff}, largest = {0x7bff, 0xfbff, 0};
   if (format.scaleType == ScaleType::BF16)
-    // Numbers of the block would be infinite above some 2^113.
+    // Numbers of the block would be infinite above about 2^113.
     broken = {0x7f80, 0xff80, 0x7fc0, 0xff81, 0x7f7f}, largest = {0x7800, 0xf800, 0};
   if (format.scaleType == ScaleType::E8M0Half)
     broken = {255, 254}, largest = {247, 1, 0};
@@ -201,8 +202,8 @@ TEST_P(FormatTest, KnowsScalesThatAreNotFinite) {
   }
 }
 
-/// Of any bytes: accepted scales give finite numbers whatever the codes; scales of f16, whose
-/// largest products are finite, are refused only where they are no numbers themselves.
+/// For any bytes: accepted scales result in finite numbers whatever the codes; f16 scales, whose
+/// largest products are finite, are only rejected if they are not finite.
 TEST_P(FormatTest, AnyBytesAreFiniteOrRefused) {
   constexpr int count = 4000;
   std::mt19937 random(7);
@@ -258,7 +259,8 @@ TEST(BlockFormats, PowersOfTwo) {
   EXPECT_EQ(scaleOf(mxfp4, 1), 0x1p-127f);
   for (int e = 2; e < 255; ++e)
     EXPECT_EQ(scaleOf(mxfp4, uint16_t(e)), std::ldexp(1.0f, e - 128)) << e;
-  // What a block of that scale decodes to has llama.cpp's bits; a weight that keeps it is refused.
+  // A block with that scale is dequantized to llama.cpp's bits; a weight that preserves it is
+  // rejected.
   EXPECT_EQ(scaleOf(mxfp4, 255), 0x1p127f);
   BlockParts parts{};
   parts.scale = 255;

@@ -52,7 +52,7 @@ Row laplace(size_t size, unsigned seed) {
   return row;
 }
 
-/// Some columns are 16 times larger than the others, as where a norm has large gains.
+/// Some columns are 16 times larger than others, as after a norm with large gains.
 Row withOutliers(size_t size, unsigned seed) {
   Row row = gaussian(size, seed);
   for (size_t i = seed % 50; i < size; i += 97)
@@ -115,7 +115,7 @@ protected:
     return valuesOf(quantize(row, importance), row.size());
   }
 
-  /// Numbers in f64 on the grid that just covers their group of 32.
+  /// Numbers in f64 on the grid that exactly covers their group of 32.
   std::vector<double> fitPlainly(const Row &row) const {
     std::vector<double> fitted;
     double codes = (1 << format.codeBits()) - 1;
@@ -145,7 +145,7 @@ std::vector<const BlockFormat *> ownFormats() {
 
 INSTANTIATE_TEST_SUITE_P(Of, QuantizeBlocks, testing::ValuesIn(ownFormats()), FormatName());
 
-/// All of one sign, far from zero.
+/// All with one sign, far from zero.
 Row shifted(size_t size, unsigned seed) {
   Row row = gaussian(size, seed);
   for (float &value : row)
@@ -165,8 +165,8 @@ TEST_P(QuantizeBlocks, LosesLittleMoreThanAPlainFit) {
           plain += std::pow(double(row[i]) - fitted[i], 2);
         }
       }
-      // The search gains where there are few codes; scales, which are bytes times one number of the
-      // block, lose where there are many. Large numbers count more.
+      // The search improves formats with few codes; scales that are bytes times a number of the
+      // block lose with many codes. Large numbers have more weight.
       EXPECT_LE(own, 1.3 * plain) << size << ": " << own / plain;
     }
 }
@@ -185,14 +185,14 @@ TEST_P(QuantizeBlocks, Zeros) {
 TEST_P(QuantizeBlocks, OneElement) {
   for (float value : {1.0f, -1.0f, 0.3f, -1234.5f}) {
     EXPECT_NEAR(rounded({value})[0], value, std::abs(value) * 0.01);
-    // Before others that are zero, in a group of its own.
+    // Before others that are zero, in a separate group.
     Row row(40);
     row[39] = value;
     EXPECT_NEAR(rounded(row)[39], value, std::abs(value) * 0.01);
   }
 }
 
-/// A block is made of its own elements alone, wherever it is in a row.
+/// A block depends only on its own elements, wherever it is in a row.
 TEST_P(QuantizeBlocks, BlocksOfRowsOfAnyLength) {
   for (size_t size : {257, 300, 511, 512, 1000, 1025}) {
     Row row = withOutliers(size, 1);
@@ -230,7 +230,7 @@ TEST_P(QuantizeBlocks, HugeNumbersStayFinite) {
     EXPECT_TRUE(std::isfinite(value));
 }
 
-/// All numbers of a group may be alike, where no scale is better than another one.
+/// All numbers of a group may be equal; then no scale is better than another one.
 TEST_P(QuantizeBlocks, ConstantGroups) {
   Row row(300, -0.75f);
   for (size_t i = 64; i < 96; ++i)
@@ -250,8 +250,8 @@ TEST_P(QuantizeBlocks, RefusesNonFiniteValues) {
     }
 }
 
-/// Weighted errors of the elements that count become smaller, those of the others larger.
-TEST_P(QuantizeBlocks, ImportanceSaysWhichErrorsCount) {
+/// Weighted errors of important elements become smaller, those of others larger.
+TEST_P(QuantizeBlocks, ImportanceWeightsErrors) {
   double important = 0, plain = 0, others = 0, plainOthers = 0;
   for (unsigned seed = 0; seed < 20; ++seed) {
     Row row = gaussian(2048, seed), importance(row.size(), 1e-3f);
@@ -265,12 +265,12 @@ TEST_P(QuantizeBlocks, ImportanceSaysWhichErrorsCount) {
   }
   EXPECT_LT(important, 0.9 * plain);
   EXPECT_GT(others, plainOthers);
-  // What all have in common changes nothing.
+  // A common factor has no effect.
   Row row = gaussian(600, 1);
   EXPECT_EQ(quantize(row, Row(600, 1)), quantize(row, Row(600, 4)));
 }
 
-/// With an offset all codes are for the numbers that there are.
+/// With an offset, all codes are used for the range of the numbers.
 TEST_P(QuantizeBlocks, NumbersOfOneSign) {
   for (float sign : {1.0f, -1.0f}) {
     Row row;
@@ -283,7 +283,7 @@ TEST_P(QuantizeBlocks, NumbersOfOneSign) {
   }
 }
 
-/// Bytes that every processor makes: the numbers are made without a library.
+/// Bytes that do not depend on the processor: the numbers are computed without a library.
 TEST_P(QuantizeBlocks, AreTheSameOnEveryProcessor) {
   std::mt19937 random(7);
   Row row, importance;
@@ -325,7 +325,7 @@ TEST(RoundToIntegers, GivesTheValuesOfTheIntegers) {
   Row again = eight;
   Int8Type::get(&context).roundRow(again);
   EXPECT_LE(squaredError(again, eight), 1e-12 * squaredError(Row(row.size()), row));
-  // Of !mica.int_rows every 32 elements are a row of their own.
+  // For !mica.int_rows, every 32 elements are a separate row.
   Row limb = row;
   IntRowsType::get(&context, 1, 32).roundRow(limb);
   for (size_t begin = 0; begin < row.size(); begin += 32) {

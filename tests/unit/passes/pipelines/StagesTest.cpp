@@ -28,7 +28,7 @@ protected:
   mlir::PassManager pm{&context};
 };
 
-TEST_F(StageTableTest, BuildsWhatLeadsFromStageToStage) {
+TEST_F(StageTableTest, BuildsThePassesBetweenStages) {
   StageTable table = StageTable::graphStages();
   table.set(Stage::Kernels,
             [](mlir::OpPassManager &pm, const StageOptions &options) { buildPhases(pm, options); });

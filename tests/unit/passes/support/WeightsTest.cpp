@@ -6,7 +6,7 @@ using namespace mica;
 
 namespace {
 
-TEST(ComposeNames, JoinsWhatDiffers) {
+TEST(ComposeNames, JoinsDifferentParts) {
   EXPECT_EQ(composeNames({"layers.3.self_attn.q_proj.weight", "layers.3.self_attn.k_proj.weight",
                           "layers.3.self_attn.v_proj.weight"}),
             "layers.3.self_attn.qkv_proj.weight");

@@ -23,7 +23,7 @@ std::vector<std::string> linesOf(StringRef text) {
   return {lines.begin(), lines.end()};
 }
 
-/// What hunks make of `a`; fails where they do not apply.
+/// Applies hunks to `a`; fails if they do not apply.
 std::vector<std::string> applyHunks(const LineDiff &diff, const std::vector<std::string> &a) {
   std::vector<std::string> made;
   size_t at = 0, removed = 0, added = 0;

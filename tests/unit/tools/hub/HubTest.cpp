@@ -28,7 +28,7 @@ TEST(HubName, IsTakenApart) {
   EXPECT_EQ(named("a/b:Q4_K_M").text(), "a/b:Q4_K_M");
 }
 
-TEST(HubName, RefusesWhatTheHubDoes) {
+TEST(HubName, RejectsNamesThatTheHubRejects) {
   for (llvm::StringRef text :
        {"",       "a",        "a/",         "/b",       "a/b/c",    "a/..",     "../b",  "a/.b",
         "a./b",   "-a/b",     "a/b-",       "a/b--c",   "a/b..c",   "a/b c",    "a/b\n", "a/b:",
@@ -37,7 +37,7 @@ TEST(HubName, RefusesWhatTheHubDoes) {
   EXPECT_THAT(failure(parseHubName("a/" + std::string(97, 'b'))), HasSubstr("write OWNER/NAME"));
 }
 
-TEST(HubName, FilesOfModelsAreNone) {
+TEST(HubName, ExcludesModelFiles) {
   EXPECT_TRUE(isHubName("a/b"));
   EXPECT_TRUE(isHubName("a/b:c.gguf"));
   for (llvm::StringRef path : {"a/b.gguf", "a/b.mlir", "./a", "a", "/a/b", "a/b/"})

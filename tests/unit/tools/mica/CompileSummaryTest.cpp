@@ -20,7 +20,7 @@ CompileSummary chatProgram() {
   return summary;
 }
 
-TEST(CompileSummary, NamesFormatsThatAreKept) {
+TEST(CompileSummary, NamesPreservedFormats) {
   CompileSummary summary = chatProgram();
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, bf16); try ./smol chat");
   summary.source = "Q4_1";
@@ -39,7 +39,7 @@ TEST(CompileSummary, NamesBothInAFileOfNumbersAndBlocks) {
             "wrote smol (95.00 MiB, F16 rounded to bf16, Q8_0 preserved); try ./smol chat");
 }
 
-TEST(CompileSummary, SaysWhatFormatsCost) {
+TEST(CompileSummary, ShowsThePrecisionLossOfFormats) {
   CompileSummary summary = chatProgram();
   summary.source = "F16";
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, F16 rounded to bf16); try ./smol chat");
@@ -53,7 +53,7 @@ TEST(CompileSummary, SaysWhatFormatsCost) {
   summary = chatProgram();
   summary.source = "Q4_1";
   summary.isRequantized = true;
-  summary.isCalibrated = true; // for which there is no figure
+  summary.isCalibrated = true; // there is no figure for that
   summary.weights = Precision::Int8;
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, Q4_1 requantized to int8; KL divergence on "
                               "SmolLM2-135M: .0016); try ./smol chat");
@@ -63,11 +63,12 @@ TEST(CompileSummary, CountsRowsOfPrompts) {
   CompileSummary summary = chatProgram();
   summary.preservedBlocks = {{"q8_0", 4}};
   summary.hasInt8Rows = true;
-  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, Q8_0 preserved, int8 rows in prompts; KL "
-                              "divergence on SmolLM2-135M: .003); try ./smol chat");
+  EXPECT_EQ(summary.toText(),
+            "wrote smol (95.00 MiB, Q8_0 preserved, int8 activations in prefill; KL "
+            "divergence on SmolLM2-135M: .003); try ./smol chat");
 }
 
-TEST(CompileSummary, ProposesWhatTheProgramCanDo) {
+TEST(CompileSummary, SuggestsACommandThatWorks) {
   CompileSummary summary = chatProgram();
   summary.output = "out/it's new";
   summary.hasChat = false;
@@ -86,7 +87,7 @@ TEST(CompileSummary, IsOneLineWithoutControlCharacters) {
   EXPECT_EQ(summary.toText(), "wrote a\\nb\\x1b[1m (95.00 MiB, bf16); try './a\\nb\\x1b[1m' chat");
 }
 
-/// The shares of all that a compilation to a program tells, in its order.
+/// The shares reported by a compilation to a program, in order.
 std::vector<double> sharesOf(double expectedBytes, uint64_t bytes) {
   CompileSteps steps(expectedBytes);
   std::vector<double> shares;
@@ -105,14 +106,14 @@ std::vector<double> sharesOf(double expectedBytes, uint64_t bytes) {
 }
 
 TEST(CompileSteps, ShareGrowsFromNothingToAll) {
-  // Also where there are more or fewer bytes than was expected.
+  // Also if there are more or fewer bytes than expected.
   for (double expected : {1e3, 8e9, 4e10}) {
     std::vector<double> shares = sharesOf(expected, 8'000'000'000);
     EXPECT_EQ(shares.front(), 0);
     EXPECT_DOUBLE_EQ(shares.back(), 1);
     EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
   }
-  // Stages take most of the time of a small model, and bytes that of a large one.
+  // Stages take most of the time of a small model, and weights that of a large one.
   EXPECT_GT(sharesOf(8e6, 8'000'000)[12], 0.6);
   EXPECT_LT(sharesOf(8e9, 8'000'000'000)[12], 0.2);
 }

@@ -29,7 +29,7 @@ TEST(ManPage, HasItsOptionsAndExamples) {
   EXPECT_THAT(page, HasSubstr(".SH NAME\ntool \\- does it\n"));
   EXPECT_THAT(page, HasSubstr(".B tool [OPTIONS] [MODEL] [COMMAND]\n"));
   EXPECT_THAT(page, HasSubstr(".SH ARGUMENTS\n.TP\n.B MODEL\nwhat is read\n"));
-  // Neither a dot at the beginning nor a backslash is a command of roff.
+  // A dot at the beginning of a line and a backslash are escaped for roff.
   EXPECT_THAT(page, HasSubstr(".TP\n.B \\-q, \\-\\-quick\n\\&.5 times as \\elong\n"));
   EXPECT_THAT(page, HasSubstr(".PP\nFirst.\n.PP\nSecond.\n.PP\n.nf\n.RS 4\ntool a\ntool b\n"));
   EXPECT_THAT(page, HasSubstr(".SH PART COMMAND\n"));

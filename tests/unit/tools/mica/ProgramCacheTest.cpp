@@ -31,7 +31,7 @@ protected:
     stream << std::string(bytes, 'x');
     return llvm::errorCodeToError(error);
   }
-  /// Asks for `key`, writing `bytes` where it is new. Returns whether it was.
+  /// Requests `key`, writing `bytes` if it is new. Returns whether it was.
   bool get(ProgramCache &cache, llvm::StringRef key, size_t bytes) {
     bool made = false;
     auto isWhole = [&](const std::string &) { return whole; };
@@ -42,13 +42,13 @@ protected:
     });
     EXPECT_TRUE(bool(result)) << llvm::toString(result.takeError());
     EXPECT_TRUE(llvm::sys::fs::exists(path(key)));
-    // Times of use differ.
+    // Times of use are different.
     std::this_thread::sleep_for(std::chrono::milliseconds(15));
     return made;
   }
 
   llvm::SmallString<128> folder;
-  bool whole = true; ///< what is found of a program that is there
+  bool whole = true; ///< whether an existing program is intact
 };
 
 bool always(const std::string &) { return true; }
@@ -88,7 +88,7 @@ TEST_F(ProgramCacheTest, MakesADamagedProgramAgain) {
   EXPECT_EQ(bytes, 20u);
 }
 
-TEST_F(ProgramCacheTest, AFileThatIsNoProgramIsNotWhole) {
+TEST_F(ProgramCacheTest, AFileThatIsNotAProgramIsNotIntact) {
   EXPECT_FALSE(isWholeProgram(path("none")));
   ASSERT_FALSE(bool(write(path("a"), 10000)));
   EXPECT_FALSE(isWholeProgram(path("a")));
@@ -137,7 +137,7 @@ TEST_F(ProgramCacheTest, ProgramsAreListedAndRemoved) {
   EXPECT_TRUE(ProgramCache(path("none"), 1).programs().empty());
 }
 
-TEST_F(ProgramCacheTest, AProgramAtWorkIsNotRemoved) {
+TEST_F(ProgramCacheTest, AProgramInUseIsNotRemoved) {
   ProgramCache cache(folder.str().str(), 1000);
   llvm::cantFail(cache.get("a", always, [&](llvm::StringRef target) {
     llvm::Error refused = cache.remove({"a", path("a"), 0, {}});
@@ -157,7 +157,7 @@ TEST_F(ProgramCacheTest, AFailureIsReportedAndRetried) {
   EXPECT_TRUE(get(cache, "a", 10));
 }
 
-/// How many descriptors of this process are open files of this path.
+/// The number of open descriptors of this process for this path.
 int numOpen(llvm::StringRef path) {
   int count = 0;
   std::error_code error;
@@ -176,7 +176,7 @@ TEST_F(ProgramCacheTest, ASecondCallerWaitsForTheFirst) {
   lockFile += "/a.lock";
   std::promise<void> begun;
   std::atomic<bool> written = false;
-  // It ends once the second caller has come as far as the lock, and later still.
+  // It ends once the second caller waits for the lock, or later.
   auto make = [&](llvm::StringRef target) {
     begun.set_value();
     auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -240,7 +240,7 @@ TEST_F(ProgramCacheTest, TheKeyDependsOnCompilerAndLauncher) {
   EXPECT_NE(otherLauncher, before);
   ASSERT_FALSE(bool(write(compiler, 11)));
   EXPECT_NE(key(), otherLauncher);
-  // A tool that is not there is an error that names it.
+  // A missing tool is an error that names it.
   llvm::sys::fs::remove(launcher);
   auto none = cacheKey(folder, "o", {compiler, launcher});
   ASSERT_FALSE(bool(none));

@@ -98,8 +98,8 @@ TEST(Quality, RemembersWhereTheMaximumIs) {
   EXPECT_DOUBLE_EQ(quality.sameTop(), 0.75);
 }
 
-/// Divergences of positions that are far enough apart to be told from each other: KL(q || p) for
-/// q = {1/2, 1/2} and p = {x, 1 - x}.
+/// Divergences of positions that can be distinguished: KL(q || p) for q = {1/2, 1/2} and p = {x, 1
+/// - x}.
 double addPosition(Quality &quality, double x) {
   EXPECT_TRUE(quality.add(logsOf({x, 1 - x}), logsOf({0.5, 0.5}), 0));
   return -0.5 * std::log(4 * x * (1 - x));

@@ -11,7 +11,7 @@ using namespace mica::tool;
 namespace {
 
 std::string printed(llvm::StringRef file, llvm::StringRef message, llvm::StringRef other = {}) {
-  mica::rt::setProgramName(""); // as tools do
+  mica::rt::setProgramName(""); // as in tools
   testing::internal::CaptureStderr();
   EXPECT_EQ(report(file, llvm::createStringError(message), other), kFailed);
   return testing::internal::GetCapturedStderr();
@@ -23,7 +23,7 @@ TEST(Report, NamesTheFileOnce) {
   EXPECT_EQ(printed("m", "out: is full", "out"), "mica: error: out: is full\n");
 }
 
-TEST(Report, AFileThatTheMessageMerelyBeginsLikeIsNotNamed) {
+TEST(Report, AFileWithACommonPrefixIsNotNamed) {
   EXPECT_EQ(printed("m", "must be"), "mica: error: m: must be\n");
   EXPECT_EQ(printed("m", "--max-seq 9 is too large", "-"),
             "mica: error: m: --max-seq 9 is too large\n");

@@ -210,7 +210,7 @@ func.func private @integer_rows_by_floats(%x: tensor<?x32x!rows>, %w: tensor<64x
 #blocks = #mica.packed<columns = 64, depth = 4, k_block = 64>
 !rows = !mica.int_rows<limbs = 2, group = 32>
 func.func private @gated_product_of_integers(%x: tensor<?x32x!rows>, %w: tensor<128x32x!mica.block<q8_0>, #blocks>) -> tensor<?x64x!rows> {
-  // expected-error @+2 {{cannot quantize its own result: give it to mica.cast}}
+  // expected-error @+2 {{cannot quantize its own result: use mica.cast}}
   // expected-error @+1 {{failed to legalize operation 'mica.gated_linear'}}
   %y = mica.gated_linear %x, %w silu : tensor<?x32x!rows>, tensor<128x32x!mica.block<q8_0>, #blocks> -> tensor<?x64x!rows>
   return %y : tensor<?x64x!rows>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what an LSP client sends: session.py FILE LINE COLUMN opens FILE and asks what is there."""
+"""Prints the messages of an LSP client: session.py FILE LINE COLUMN opens FILE and requests information about that position."""
 
 import json
 import pathlib

@@ -1,6 +1,6 @@
 """make_gguf.py OUT ARCHITECTURE KEY=VALUE...: a GGUF file with the metadata of a small model and no weights but the
-embedding. A VALUE is JSON and replaces that of the model; null takes the key away. Keys without a dot in front count
-from the architecture, `.general.type` is the key general.type."""
+embedding. A VALUE is JSON and replaces that of the model; null removes the key. Keys without a leading dot are relative
+to the architecture, `.general.type` is the key general.type."""
 import json
 import struct
 import sys

@@ -26,7 +26,7 @@ template <size_t R> struct Descriptor {
 llvm::Expected<llvm::SmallVector<char, 0>> compile(llvm::StringRef text,
                                                    const cpu::TargetDescription &target);
 
-/// Calls of `recordingRuntime` since the last `clear`.
+/// The calls of `recordingRuntime` since the last `clear`.
 struct RuntimeCalls {
   std::vector<int64_t> tasks;
   struct Matmul {
@@ -46,7 +46,7 @@ struct RuntimeCalls {
 };
 extern RuntimeCalls calls;
 
-/// Runs tasks on one thread and in two parts, as if its pool had two, and computes no products.
+/// Runs tasks on one thread in two parts, like a pool with two threads, and computes no matmuls.
 extern const rt::RuntimeTable recordingRuntime;
 
 } // namespace mica::test

@@ -28,8 +28,8 @@ std::vector<char> compiled(llvm::StringRef text, llvm::StringRef target) {
   return {object->begin(), object->end()};
 }
 
-// y = W x for a packed W of [2][k][16][1] by tasks of 16 rows, an accumulator on the stack inside
-// of the loop, and one entry for a single token beside the general one, which scales by a table.
+// y = W x for a packed W of [2][k][16][1] by tasks of 16 rows, with an accumulator on the stack
+// within the loop; an entry for a single token, and a general one, which scales by a table.
 constexpr llvm::StringLiteral kModel = R"(
 module {
   memref.global "private" constant @table : memref<2xf32> = dense<[2.0, 3.0]>
@@ -120,7 +120,7 @@ struct ModelData {
   }
 };
 
-/// So that "every target" is some: what is made for this processor runs on it.
+/// Ensures that there is at least one target: code for this processor runs on it.
 TEST(Execution, NativeIsATarget) { EXPECT_THAT(runnableTargets(), testing::Contains("native")); }
 
 TEST(Execution, ModelOfTwoEntriesOnEveryTarget) {
@@ -137,7 +137,7 @@ TEST(Execution, ModelOfTwoEntriesOnEveryTarget) {
       calls.clear();
       model({&t, &x, &w, &y});
       EXPECT_EQ(data.y, data.expected);
-      // A launch of the products and, with several rows, one scaling per layer.
+      // A launch of the matmuls and, with several rows, one scaling per layer.
       EXPECT_EQ(calls.tasks, rows == 1 ? std::vector<int64_t>{2}
                                        : (std::vector<int64_t>{2, rows - 1, rows - 1}));
     }

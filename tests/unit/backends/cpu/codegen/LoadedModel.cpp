@@ -66,7 +66,7 @@ std::vector<std::string> runnableTargets(std::initializer_list<const char *> nam
   std::vector<std::string> runnable;
   for (const char *name : names) {
     llvm::Expected<cpu::TargetDescription> target = describeTestTarget(name);
-    // As a program does: asking is what gives tile registers to a process.
+    // Like a program: a process must request AMX tiles.
     if (target && rt::checkCpu(name, target->features))
       runnable.push_back(name);
   }

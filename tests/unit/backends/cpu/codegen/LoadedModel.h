@@ -15,8 +15,7 @@
 
 namespace mica::test {
 
-/// The shared object of a module at stage `llvm`, made by the steps of the compiler for the target
-/// that the module names.
+/// The shared object of a module at stage `llvm`, compiled for the target named by the module.
 llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp module);
 
 /// A loaded shared object. It calls the functions of `runtime`, which must outlive it; the program
@@ -33,20 +32,20 @@ public:
                   rt::RowRole role = rt::RowRole::Decode) const {
     forward(descriptors.data(), role, &runtime);
   }
-  std::string error; ///< empty if it could be loaded
+  std::string error; ///< empty if it was loaded
 
 private:
   const rt::RuntimeTable &runtime;
-  int file; ///< open as long as the object is loaded: dlopen knows objects by their names
+  int file; ///< open while the object is loaded: dlopen identifies objects by their names
   void *handle = nullptr;
   void (*forward)(void *const *, rt::RowRole, const rt::RuntimeTable *) = nullptr;
 };
 
-/// cpu::describeTarget, and of `CPU-256` that CPU with code in vectors of 256 bits, as of one that
-/// has the same dot products of bytes and no wider vectors.
+/// cpu::describeTarget; `CPU-256` is that CPU with 256-bit vectors, like a CPU that has the same
+/// int8 dot products but no wider vectors.
 llvm::Expected<cpu::TargetDescription> describeTestTarget(llvm::StringRef name);
 
-/// Those of `names` whose code this machine can run, in their order.
+/// The targets in `names` whose code this machine can run, in order.
 std::vector<std::string> runnableTargets(std::initializer_list<const char *> names = {
                                              "native", "x86-64-v3", "x86-64-v4", "znver5",
                                              "sapphirerapids"});

@@ -11,7 +11,7 @@ using namespace mica::test;
 
 namespace {
 
-/// y[i] = op x[i], by vectors of 16 and by scalars.
+/// y[i] = op x[i], computed by vectors of 16 and by scalars.
 std::string modelOf(llvm::StringRef op) {
   std::string text = R"(
     func.func private @k(%begin: index, %end: index, %x: memref<?xf32>, %y: memref<?xf32>, %z: memref<?xf32>) {

@@ -85,7 +85,7 @@ TEST(NativeCode, LinkingNeedsNoFiles) {
   ::unsetenv("TMPDIR");
 }
 
-TEST(NativeCode, LinksWhatIsLargerThanAPipe) {
+TEST(NativeCode, LinksObjectsLargerThanAPipe) {
   std::string code = "@table = global [400000 x i8] c\"" + std::string(400000, 'x') +
                      "\"\ndefine void @mica_forward() { ret void }";
   EXPECT_GT(shared(code).size(), 400000u);

@@ -20,10 +20,10 @@ float fromBf16(uint16_t value) { return std::bit_cast<float>(uint32_t(value) << 
 
 int64_t roundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
-/// How the operands of a format are stored.
+/// The storage of a format's operands.
 struct Storage {
   size_t element;      ///< bytes
-  int64_t depth, unit; ///< values of K beside each other; padding of K
+  int64_t depth, unit; ///< consecutive values along K; padding of K
 };
 
 Storage storageOf(MatmulFormat format) {
@@ -36,8 +36,7 @@ Storage storageOf(MatmulFormat format) {
   return {};
 }
 
-/// Operands with guard values between the rows, and what the product must be. All numbers are held
-/// in f32.
+/// Operands with guard values between rows, and the expected result. All numbers are held in f32.
 struct Problem {
   explicit Problem(const MatmulShape &shape) : shape(shape), storage(storageOf(shape.format)) {
     std::mt19937 random(static_cast<unsigned>(shape.m * 7919 + shape.n * 31 + shape.k));
@@ -59,7 +58,7 @@ struct Problem {
       element = value();
   }
 
-  /// Where element (k, n) of the matrix [K, N] is in the packed form.
+  /// The index of element (k, n) of the matrix [K, N] in packed form.
   int64_t packedIndex(int64_t k, int64_t n) const {
     int64_t groups = roundUp(shape.k, storage.unit) / storage.depth;
     return ((n / 64 * groups + k / storage.depth) * 64 + n % 64) * storage.depth +
@@ -73,7 +72,7 @@ struct Problem {
     return sum;
   }
 
-  /// `values` as f32 or bf16, of so many bytes.
+  /// `values` as f32 or bf16, with `element` bytes each.
   static std::vector<uint8_t> stored(std::vector<float> values, size_t bytes) {
     std::vector<uint8_t> memory(values.size() * bytes);
     for (size_t i = 0; i < values.size(); ++i) {
@@ -108,8 +107,8 @@ void expectProduct(const Problem &problem, const std::vector<float> &result) {
   }
 }
 
-/// Whether oneDNN multiplies with these instructions: the CPU may have them and ONEDNN_MAX_CPU_ISA
-/// forbid them. An instruction set's number has the bits of those it includes.
+/// Whether oneDNN uses these instructions: the CPU may have them, but ONEDNN_MAX_CPU_ISA may
+/// disable them. The number of an instruction set includes the bits of its subsets.
 bool multipliesWith(dnnl::cpu_isa wanted) {
   auto bits = static_cast<unsigned>(wanted);
   return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
@@ -161,9 +160,9 @@ TEST_P(MatmulTest, LargeProductOnFourThreads) {
   expectProduct(problem, problem.run(shared));
 }
 
-/// Deep products with few blocks of rows and columns, whose sums a library might share out.
+/// Deep matmuls with few blocks of rows and columns, whose sums a library might split.
 TEST_P(MatmulTest, ThreadsChangeNoBit) {
-  // Programs multiply with oneDNN where the target has AVX-512 (stageOptionsOf in Compiler.cpp).
+  // Programs use oneDNN if the target has AVX-512 (stageOptionsOf in Compiler.cpp).
   if (!multipliesWith(dnnl::cpu_isa::avx512_core))
     GTEST_SKIP() << "oneDNN has no AVX-512 here, and its AVX2 kernels crash in products this deep";
   for (auto [m, n, k] :
@@ -180,8 +179,8 @@ TEST_P(MatmulTest, ThreadsChangeNoBit) {
   }
 }
 
-/// The order that generated kernels follow (sumSegment in backends/cpu/dispatch): another release
-/// of oneDNN may add in another.
+/// The order of generated kernels (sumSegment in backends/cpu/dispatch): other releases of oneDNN
+/// may use another one.
 TEST(Matmul, AddsInSegmentsAlongK) {
   if (!multipliesWith(dnnl::cpu_isa::avx512_core))
     GTEST_SKIP() << "oneDNN has no AVX-512 here";

@@ -17,7 +17,7 @@ using namespace mica::rt;
 namespace {
 using Range = std::pair<int64_t, int64_t>;
 
-/// The ranges that a parallelFor of `tasks` handed out, sorted.
+/// The sorted ranges of a parallelFor over `tasks`.
 std::vector<Range> rangesOf(Pool &pool, int64_t tasks) {
   struct Context {
     std::mutex mutex;
@@ -92,8 +92,7 @@ TEST_P(PoolTest, NestedCallsRunInline) {
       &context, 6);
   EXPECT_FALSE(Pool::insideBody());
   EXPECT_FALSE(context.foreign);
-  // Inside a body each nested call is one range; with a single thread there is nothing to be inside
-  // of.
+  // Within a body, each nested call is one range; with a single thread, there is no nesting.
   EXPECT_EQ(context.inner, 60);
 }
 
@@ -115,7 +114,7 @@ TEST_P(PoolTest, WakesAfterSleeping) {
   Pool pool(GetParam());
   std::vector<std::atomic<int>> counts(8);
   for (int i = 0; i < 30; ++i) {
-    // Around the time after which workers go to sleep.
+    // About the time after which workers go to sleep.
     std::this_thread::sleep_for(std::chrono::microseconds(900 + 10 * i));
     pool.parallelFor(increment, counts.data(), 8);
   }
@@ -151,8 +150,8 @@ TEST(PoolSleep, IdlePoolUsesNoProcessorTime) {
   std::vector<std::atomic<int>> counts(8);
   pool.parallelFor(increment, counts.data(), 8);
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  // A thread that spins uses what it can get of each pause; waking up late on a busy machine takes
-  // some of one, but not of all.
+  // A spinning thread uses all available time of each pause; waking up late on a busy machine takes
+  // a part of some pauses, but not of all.
   double least = 1;
   for (int pause = 0; pause < 5; ++pause) {
     double before = processorSeconds();
@@ -163,7 +162,7 @@ TEST(PoolSleep, IdlePoolUsesNoProcessorTime) {
 }
 
 TEST(PoolSleep, OversubscriptionDoesNotStall) {
-  // Many more threads than processors: a join that only spun would wait for whole time slices.
+  // Many more threads than processors: a join that only spins would wait for whole time slices.
   Pool pool(4 * std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::atomic<int>> counts(64);
   auto start = std::chrono::steady_clock::now();
@@ -186,7 +185,7 @@ TEST(Threads, QuotaOfCgroupVersion2) {
   EXPECT_EQ(quotaOf("garbage"), 0u);
 }
 
-/// The files that say what a process may use, below a folder of their own.
+/// The files that limit a process, in a separate folder.
 class Cgroups : public testing::Test {
 protected:
   void write(const std::string &path, const std::string &text) {
@@ -200,7 +199,7 @@ protected:
   mica::test::TemporaryFolder folder;
 };
 
-TEST_F(Cgroups, NoneIsNoLimit) {
+TEST_F(Cgroups, MissingFilesAreUnlimited) {
   EXPECT_EQ(quota(), 0u);
   EXPECT_EQ(withinQuota(3, root()), 3u);
   EXPECT_EQ(withinQuota(0, root()), 1u);
@@ -219,7 +218,7 @@ TEST_F(Cgroups, SmallestOfAllLevels) {
   EXPECT_EQ(quota(), 2u);
   write("/sys/fs/cgroup/user.slice/app.scope/inner/cpu.max", "400000 100000");
   EXPECT_EQ(quota(), 2u);
-  // That of a neighbor says nothing.
+  // A neighbor's limit has no effect.
   write("/sys/fs/cgroup/user.slice/other/cpu.max", "100000 100000");
   EXPECT_EQ(quota(), 2u);
 }
@@ -258,7 +257,7 @@ TEST_F(Cgroups, LeaveTheMemoryThatNoLevelForbids) {
   EXPECT_EQ(availableMemory(root()), 0u);
 }
 
-TEST_F(Cgroups, GarbageIsNoLimit) {
+TEST_F(Cgroups, InvalidTextIsUnlimited) {
   for (const char *text : {"", "garbage", "0::", "0::relative", "::", "4:cpu", "0:/"}) {
     write("/proc/self/cgroup", text);
     EXPECT_EQ(quota(), 0u) << text;

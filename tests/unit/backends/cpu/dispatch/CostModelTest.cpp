@@ -31,7 +31,7 @@ TEST(CostModel, FormatsThatTheLibraryIsSlowInAreGenerated) {
   EXPECT_EQ(chooseKernel({64, 2048, 2048, Precision::F32}, costs), KernelKind::OneDnn);
 }
 
-TEST(CostModel, TargetsDecideWhatTheLibraryIsFastIn) {
+TEST(CostModel, TheLibrarysFastTypesDependOnTheTarget) {
   auto costsOf = [](llvm::StringRef name) {
     return KernelCosts::of(llvm::cantFail(cpu::describeTarget(name)));
   };

@@ -22,7 +22,7 @@ protected:
     module = parseSourceFile<ModuleOp>(MICA_SOURCE_DIR "/tests/lit/ir/tiny-model.mlir", &context);
   }
 
-  /// What compiling to `stage` without weights says.
+  /// The error of compiling to `stage` without weights.
   std::string errorAt(Stage stage) {
     cpu::CompileOptions options;
     options.emit = stage;

@@ -12,12 +12,12 @@ namespace mica::test {
 
 namespace {
 
-/// Positions already in the cache, one number per sequence: none, some, nearly a block of 64, many.
+/// Cached positions per sequence: none, some, almost a block of 64, many.
 constexpr int64_t kDepths[] = {0, 105, 62, 7};
-/// A multiple of all blocks of positions, enough for the deepest sequence and a few dozen rows.
+/// A multiple of all block sizes, enough for the longest sequence and a few dozen rows.
 constexpr int64_t kPositions = 128;
 
-/// The rows of a batch: runs of neighbors of one sequence, as prompts have them, and single rows.
+/// The rows of a batch: runs of consecutive rows of a sequence, as in prompts, and single rows.
 struct RaggedBatch {
   std::vector<int64_t> sequences, positions;
 
@@ -56,7 +56,7 @@ std::vector<int64_t> randomIntegers(DictionaryAttr hints, const std::string &nam
   return integers;
 }
 
-/// A state whose rows are alike where they share a slot: all of it can be what a ring holds.
+/// A state whose rows are equal if they share a slot, so that it can be the content of a ring.
 interp::Value randomRing(SequenceState type, const std::string &name) {
   interp::Value value = interp::Value::makeCache(type, std::size(kDepths), kPositions);
   interp::Cache &cache = *value.getCache()->cache;
@@ -83,8 +83,8 @@ interp::Value randomCache(KvCacheType type, const std::string &name) {
   return value;
 }
 
-/// Rows of one magnitude. Signs take turns of one element, of two, which a word of a product sums,
-/// and of four.
+/// Rows with one magnitude. Signs alternate after one element, after two, which a word of a matmul
+/// sums, and after four.
 void makeExtreme(MutableArrayRef<float> numbers, int64_t rowSize) {
   for (auto [at, number] : llvm::enumerate(numbers)) {
     int64_t row = static_cast<int64_t>(at) / rowSize, i = static_cast<int64_t>(at) % rowSize;

@@ -1,7 +1,7 @@
 //===- Arguments.h - random arguments for functions of mica ops -*- C++ -*-===//
 //
-// Attributes of a function's arguments say what their numbers mean; tensors of floats are random
-// without any.
+// Attributes of a function's arguments describe their values; float tensors without attributes are
+// random.
 //
 //   tensor<?xi32>  {test.below = N}       numbers in [0, N)
 //                  {test.sequences}       each row's sequence in a ragged batch of four, and
@@ -23,10 +23,10 @@
 
 namespace mica::test {
 
-/// Arguments for a step of so many rows, the same in every run.
+/// Arguments for a step with that many rows, the same in every run.
 llvm::SmallVector<interp::Value> randomArguments(mlir::func::FuncOp function, int64_t rows);
 
-/// The rows [begin, end) of all arguments that have the step's rows; the others as they are.
+/// The rows [begin, end) of all arguments with the step's rows; other arguments unchanged.
 llvm::SmallVector<interp::Value> sliceRows(mlir::func::FuncOp function,
                                            llvm::ArrayRef<interp::Value> arguments, int64_t begin,
                                            int64_t end);

@@ -1,9 +1,9 @@
 //===- BlocksTest.cpp - products with weights in blocks -------------------===//
 //
-// The rows are what a row of a model is: a cast or an argument that is rounded already. Tolerances
-// are those of products of the same rows with plain weights: blocks become the same f32 numbers as
-// in the interpreter, sums of integers are exact, and what is left are additions of f32. Offsets
-// are summed apart from the levels, both about twice as large as their sum.
+// Rows are those of a model: a cast, or an argument that is already rounded. Tolerances are those
+// of matmuls of the same rows with unquantized weights: blocks are dequantized to the same f32
+// numbers as in the interpreter, sums of integers are exact, and only additions of f32 remain.
+// Offsets are summed separately from the levels; both sums are about twice as large as the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +17,8 @@ using namespace mica::test;
 
 namespace {
 
-/// Whether kernels of floats differ from those of "native": tests of other targets are of integer
-/// rows alone.
+/// Whether float kernels differ from those of "native": other targets are tested with integer rows
+/// only.
 bool hasOwnFloats(const std::string &target) {
   return llvm::is_contained({"native", "x86-64-v3", "x86-64-v4"}, target);
 }
@@ -32,10 +32,10 @@ struct Shape;
 /// A target and a format.
 using Param = std::pair<std::string, const BlockFormat *>;
 
-/// The formats whose kernels are compiled for a target. This machine has every format. Kernels of
-/// narrow vectors without dot products are other ones by the bits of a level, by its bias and by
-/// the groups of a chunk: they have a format for each combination. The others have what enters
-/// their products of bytes: signed bytes, offsets of groups of 16, a table.
+/// The formats whose kernels are compiled for a target. This machine has every format. With narrow
+/// vectors and without dot products, kernels depend on the bits of a level, its bias and the groups
+/// of a chunk: there is a format for each combination. Other targets have the formats that differ
+/// in their byte operands: signed bytes, offsets of groups of 16, a table.
 std::vector<const BlockFormat *> formatsOf(llvm::StringRef target) {
   static constexpr std::string_view kFields[] = {"q4_0",   "q5_0",  "q5_1",    "q8_0",
                                                  "q2_k",   "q3_k",  "q4_k",    "q6_k",
@@ -60,7 +60,7 @@ std::vector<Param> allParams() {
 
 class BlockKernelTest : public KernelChecks, public testing::WithParamInterface<Param> {
 protected:
-  /// A kind of rows, and a number that is another one for each kind and format.
+  /// A type of rows, and a number that is unique for each type and format.
   struct Kind {
     const BlockRows &rows;
     size_t number;
@@ -79,13 +79,13 @@ protected:
     return "!mica.block<" + std::string(of.name) + ">";
   }
 
-  /// The keys of a format with a type of rows; all but the sizes.
+  /// The placeholders of a format with a type of rows, except for sizes.
   Words words(const BlockRows &rows) const {
     std::string weight = typeOf(format), name = std::string(format.name) + "_" + rows.name;
     return wordsOf({name.c_str(), rows.argument, rows.rows, weight.c_str(), rows.rounded});
   }
 
-  /// A case of many numbers of rows: those of a prompt are expanded for 64 rows together.
+  /// A case with many rows: blocks are expanded for 64 prefill rows together.
   void add(const char *name, const char *text, const BlockRows &rows, const Words &sizes,
            const Tolerance &tolerance) {
     Words all = words(rows);
@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(On, BlockKernelTest, testing::ValuesIn(allParams()), na
 /// Every format, for this machine and for narrow vectors without dot products.
 class ExtremeKernelTest : public BlockKernelTest {
 protected:
-  /// Names the first element of row `row` of a matrix whose code is not extremeCode().
+  /// Describes the first element of row `row` of a matrix whose code is not extremeCode().
   std::string findModerateCode(int64_t row) const {
     std::vector<uint8_t> block(format.bytes);
     if (format.isOwn) {
@@ -142,7 +142,7 @@ std::vector<Param> paramsOfExtremes() {
 
 INSTANTIATE_TEST_SUITE_P(On, ExtremeKernelTest, testing::ValuesIn(paramsOfExtremes()), nameOf);
 
-/// Products by oneDNN, whose kernels are those of this machine.
+/// Matmuls by oneDNN, whose kernels are those of this machine.
 class LibraryKernelTest : public BlockKernelTest {};
 
 std::vector<Param> paramsOfThisMachine() {
@@ -160,13 +160,13 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{65, 1}, {17, 2}, {1, 3}, {130, 9}};
 
-/// The last block of Mica's own formats ends early, in a chunk that does.
+/// The last block of Mica's own formats is incomplete, and so is its last chunk.
 int64_t BlockKernelTest::columnsOf(const Shape &shape) const {
   return shape.blocks * format.elements - (format.isOwn ? 37 : 0);
 }
 
 TEST_P(BlockKernelTest, Linear) {
-  // A second shape where every format is.
+  // A second shape on targets with every format.
   llvm::SmallVector<size_t> shapes{0};
   if (target == "native")
     shapes.push_back(2);
@@ -181,9 +181,9 @@ TEST_P(BlockKernelTest, Linear) {
   check();
 }
 
-/// Codes that are all the largest, all the smallest or both in turn, times rows of one magnitude:
-/// no sum of integers is larger, and the words that bytes are summed in have 1 to 7 % of room
-/// beyond.
+/// Codes that are all the maximum, all the minimum or both alternately, times rows with one
+/// magnitude: no sum of integers is larger, and the words in which bytes are summed have a margin
+/// of 1 to 7 %.
 TEST_P(ExtremeKernelTest, Linear) {
   for (int64_t row = 0; row < kExtremeKinds; ++row)
     EXPECT_EQ(findModerateCode(row), "");
@@ -222,8 +222,8 @@ TEST_P(BlockKernelTest, GatedLinear) {
   check();
 }
 
-/// A product for each head; a table that is multiplied by as well. Its rows are what decodeBlock
-/// makes of the blocks, bit for bit, for every type of rows that the product has.
+/// A matmul per head; and an embedding that is multiplied by as well. The rows of the embedding are
+/// bit-identical to decodeBlock, for every activation type.
 TEST_P(BlockKernelTest, HeadsAndTables) {
   constexpr int kHeads = 3;
   Words sizes = {{"V", 97}, {"K", 2 * format.elements}};
@@ -255,8 +255,8 @@ TEST_P(BlockKernelTest, HeadsAndTables) {
   check();
 }
 
-/// Experts whose last product has another format; one of them has no rows. Inner rows are rounded
-/// between their products, where a last place of f32 may decide about a step.
+/// Experts whose last matmul has another format; one expert has no rows. Inner rows are rounded
+/// between their matmuls, where the last bit of f32 may change the result.
 TEST_P(BlockKernelTest, Experts) {
   std::vector<const BlockFormat *> formats = allBlockFormats();
   size_t number = llvm::find(formats, &format) - formats.begin();
@@ -288,7 +288,7 @@ TEST_P(BlockKernelTest, Experts) {
   check();
 }
 
-/// Blocks that are expanded for oneDNN, in panels of 1024 columns: one that is not whole, several.
+/// Blocks that are expanded for oneDNN, in panels of 1024 columns: an incomplete one, and several.
 /// Generated kernels, which expand them for fewer rows, add in the same order.
 TEST_P(LibraryKernelTest, Products) {
   cpu::TargetDescription native = llvm::cantFail(cpu::describeTarget("native"));
@@ -326,16 +326,16 @@ TEST_P(LibraryKernelTest, Products) {
   }
   for (KernelCase &row : cases) {
     row.exactRows =
-        !native.tiles && !row.equalResults; // a single deep row of oneDNN, or any by AMX
+        !native.tiles && !row.equalResults; // a single deep row of oneDNN, or any row with AMX
     row.tolerance.most = 1e-5;
   }
   check();
 }
 
-/// What makes integer rows: %q of the argument %x: tensor<?x{K}x{given}>.
+/// Code that computes integer rows: %q from the argument %x: tensor<?x{K}x{given}>.
 struct Maker {
   const char *name, *given, *text;
-  bool isExact; ///< whether the numbers that are rounded are those of the interpreter
+  bool isExact; ///< whether the numbers before rounding equal the interpreter's
 };
 constexpr Maker kMakers[] = {
     {"cast", "f32", "%q = mica.cast %x : tensor<?x{K}xf32> to tensor<?x{K}x{rows}>", true},
@@ -353,7 +353,7 @@ constexpr Maker kMakers[] = {
 };
 
 /// Every kernel that writes integer rows, and one that reads them: limbs, scales, and sums, which
-/// only a weight with offsets or a bias reads. Groups in pairs and not.
+/// only weights with offsets or a bias read. Groups with and without pairs.
 TEST_P(IntegerKernelTest, MakersOfIntegerRows) {
   std::vector<KernelCase> cases;
   for (const BlockRows &rows : kBlockRows)

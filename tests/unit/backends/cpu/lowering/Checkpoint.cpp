@@ -32,7 +32,7 @@ void makeUneven(MutableArrayRef<float> numbers, int64_t rowSize) {
     switch (row % 8) {
     case 0:
       break;
-    case 1: // One in sixteen stands out.
+    case 1: // One in sixteen is an outlier.
       for (auto [at, number] : llvm::enumerate(own))
         number *= at % 16 == 5 ? 1.0f : 0x1p-6f;
       break;
@@ -45,7 +45,7 @@ void makeUneven(MutableArrayRef<float> numbers, int64_t rowSize) {
     case 4:
       llvm::fill(own, -0.375f);
       break;
-    case 5: // Every 32 of them have a size of their own.
+    case 5: // Each group of 32 has its own magnitude.
       for (auto [at, number] : llvm::enumerate(own))
         number = std::ldexp(number, -static_cast<int>(at / 32 * 5 % 7));
       break;
@@ -76,7 +76,7 @@ Checkpoint::Checkpoint(ModuleOp module, bool uneven) {
   for (auto weight : module.getOps<WeightOp>())
     for (Attribute source : weight.getSourceList()) {
       StringRef name = cast<StringAttr>(source).getValue();
-      // Weights may share what they are made of.
+      // Weights may share their sources.
       if (tensors.contains(name))
         continue;
       interp::Tensor tensor = interp::Tensor::zeros(f32, sourceShapeOf(weight));

@@ -13,17 +13,17 @@ namespace mica::test {
 /// `count` numbers in [-1, 1), the same for a name in every run.
 std::vector<float> randomNumbers(llvm::StringRef name, int64_t count);
 
-/// Makes rows of such numbers what those of models are: of many sizes, with few numbers far above
-/// the others, all zero, all alike, subnormal. Which of these a row becomes depends on its number.
+/// Makes rows of such numbers similar to those of models: of different magnitudes, with outliers,
+/// all zero, all equal, subnormal. The kind of a row depends on its number.
 void makeUneven(llvm::MutableArrayRef<float> numbers, int64_t rowSize);
 
-/// The tensors of f32 that the weights of a module are made of, with random values; those of
-/// weights of !mica.block are blocks of the format. Their shapes follow from the weights' types;
-/// sources that are padded need `test.rows` on the weight. The codes of a weight in blocks with
-/// `test.extreme` are extremeCode().
+/// The f32 tensors from which a module's weights are built, with random values; weights of
+/// !mica.block have blocks of the format. Shapes follow from the weights' types; padded sources
+/// need `test.rows` on the weight. The codes of a block-quantized weight with `test.extreme` are
+/// extremeCode().
 class Checkpoint final : public cpu::WeightSource {
 public:
-  /// With `uneven` such are those that become integers.
+  /// With `uneven`, weights that become integers are uneven.
   Checkpoint(mlir::ModuleOp module, bool uneven);
 
   llvm::Expected<cpu::SourceTensor> find(llvm::StringRef name) const override;
@@ -35,7 +35,7 @@ private:
   void addBlocks(llvm::StringRef name, const BlockFormat &format, std::vector<uint8_t> bytes);
 
   llvm::StringMap<interp::Tensor> tensors;
-  /// Of those that are stored so.
+  /// The blocks of a tensor that is stored in blocks.
   struct Blocks {
     const BlockFormat *format;
     std::vector<uint8_t> bytes;

@@ -11,15 +11,15 @@
 
 namespace mica::test {
 
-/// One way of storing the matrices of a model. Every table of products has all of them.
+/// A storage format of a model's matrices. Every table of matmuls has all of them.
 struct Format {
   const char *name;
-  const char *argument; ///< rows as a function of a test receives them
-  const char *rows;     ///< rows as they enter a product; where this is another type they are cast
+  const char *argument; ///< rows as they are passed to a test function
+  const char *rows;     ///< rows as operands of a matmul; they are cast if this is another type
   const char *weight;
-  /// Of rows that the test's own kernels made, which may differ by a last place of f32: a number
-  /// near the middle of two of the type `rows` falls to the other side, but few of them do. This is
-  /// what one step of that type is of a product, and what one of about fifty is on average.
+  /// For rows computed by the test's own kernels, which may differ in the last bit of f32: a number
+  /// near the middle of two values of the type `rows` may be rounded to the other one, but few are.
+  /// This is the effect of one step of that type on a matmul, and of an average one in fifty.
   Tolerance rounded;
 
   bool hasIntegers() const { return llvm::StringRef(weight).starts_with("!"); }
@@ -53,7 +53,7 @@ inline constexpr const char *kHeadLinear = R"(
 
 inline constexpr double kStepOfBf16 = 0x1p-8, kStepOfInt8 = 1.0 / 127;
 
-/// A type of rows that multiply weights in blocks.
+/// A type of rows that multiply block-quantized weights.
 struct BlockRows {
   const char *name, *argument, *rows;
   Tolerance rounded;
@@ -61,7 +61,7 @@ struct BlockRows {
 
 inline constexpr BlockRows kBlockRows[] = {
     {"limb", "f32", "!mica.int_rows<limbs = 1, group = 32>", {kStepOfInt8, kStepOfInt8 / 20}},
-    // The roundings of f32 are no longer far below the steps.
+    // The rounding errors of f32 are no longer negligible compared to the steps.
     {"limbs",
      "f32",
      "!mica.int_rows<limbs = 2, group = 32>",
@@ -69,13 +69,13 @@ inline constexpr BlockRows kBlockRows[] = {
     {"bf16", "bf16", "bf16", {kStepOfBf16, kStepOfBf16 / 20}},
     {"f32", "f32", "f32", 4e-6}};
 
-/// The precisions of `--weights`; of integers Mica's own blocks, with the rows that they are given
-/// by default.
+/// The precisions of `--weights`; for integers Mica's own blocks, with their default activation
+/// types.
 inline constexpr Format kFormats[] = {
     {"f32", "f32", "f32", "f32", 4e-6},
     {"bf16", "bf16", "bf16", "bf16", {kStepOfBf16, kStepOfBf16 / 20}},
     {"int8", "f32", kBlockRows[1].rows, "!mica.block<int8_g32>", kBlockRows[1].rounded},
-    // Offsets add as many roundings of f32 again.
+    // Offsets add as many rounding errors of f32 again.
     {"int4",
      "f32",
      kBlockRows[1].rows,
@@ -83,30 +83,30 @@ inline constexpr Format kFormats[] = {
      {kBlockRows[1].rounded.most, 2 * kBlockRows[1].rounded.usual}},
 };
 
-/// Some formats of files with each of those types of rows, for tables that have one entry for each
-/// kind of weight.
+/// Some formats of files with each of those activation types, for tables with an entry for each
+/// class of weights.
 inline constexpr Format kBlockFormats[] = {
     {"q8_0", "f32", kBlockRows[1].rows, "!mica.block<q8_0>", kBlockRows[1].rounded},
     {"q4_0", "f32", kBlockRows[1].rows, "!mica.block<q4_0>", kBlockRows[1].rounded},
     {"q4_0_limb", "f32", kBlockRows[0].rows, "!mica.block<q4_0>", kBlockRows[0].rounded},
     {"q4_0_bf16", "bf16", "bf16", "!mica.block<q4_0>", kBlockRows[2].rounded}};
 
-/// Of a product [T, k] x [n, k]^T of numbers between -1 and 1, whose sums are about sqrt(k) / 3.
-/// Products of bf16 and of integers are exact, and so are sums of integers; what is left are k
-/// additions of f32, or the roundings of the scales.
+/// For a matmul [T, k] x [n, k]^T of numbers in [-1, 1], whose results are about sqrt(k) / 3.
+/// Products of bf16 and of integers are exact, and so are sums of integers; what remains are k
+/// additions of f32, or the rounding of the scales.
 inline Tolerance toleranceOfProduct(int64_t k) {
   return {2e-6, 5e-7, std::sqrt(static_cast<double>(k)) / 3};
 }
 
-/// The same for numbers of a format: offsets of blocks are summed apart from the levels, both about
-/// twice as large as their sum.
+/// The same for numbers of a format: offsets of blocks are summed separately from the levels; both
+/// sums are about twice as large as the result.
 inline Tolerance toleranceOfProduct(const Format &format, int64_t k) {
   Tolerance product = toleranceOfProduct(k);
   double factor = format.hasIntegers() ? 2 : 1;
   return {factor * product.most, factor * product.usual, product.size};
 }
 
-/// Of activation(x G^T) * (x U^T).
+/// For activation(x G^T) * (x U^T).
 inline Tolerance toleranceOfGatedProduct(int64_t k) {
   Tolerance product = toleranceOfProduct(k);
   return {2 * product.most, 2 * product.usual, product.size * product.size};
@@ -116,8 +116,8 @@ inline Tolerance toleranceOfGatedProduct(const Format &format, int64_t k) {
   return {2 * product.most, 2 * product.usual, product.size * product.size};
 }
 
-/// The keys of a format. `{take}` declares an argument of rows [T, K], which are uneven where they
-/// are rounded, `{cast}` makes %x of it.
+/// The placeholders of a format. `{take}` declares an argument with rows [T, K], which are uneven
+/// if they are rounded, `{cast}` computes %x from it.
 inline Words wordsOf(const Format &format, bool uneven = true) {
   bool casts = llvm::StringRef(format.argument) != format.rows;
   std::string rounded = "%a: tensor<?x{K}x{argument}>";

@@ -17,7 +17,7 @@ using namespace mlir;
 
 namespace mica::test {
 
-/// Programs map their weights and reserve their memory at such addresses.
+/// The alignment of weights and memory in programs.
 static constexpr size_t kProgramAlignment = 64;
 
 static auto isTensor = [](Type type) { return isa<RankedTensorType>(type); };
@@ -72,7 +72,7 @@ std::string KernelCall::findDamage() const {
       return "something was written into " + buffer->name;
     if (!buffer->type)
       continue;
-    // Padding is zero, and stays it: what the elements alone would give is what is there.
+    // Padding is zero and remains so: the expected memory depends only on the elements.
     interp::Value cache = buffer->cache.clone();
     loadCache(*cache.getCache()->cache, buffer->type, buffer->memory.bytes());
     std::vector<uint8_t> clean(buffer->memory.bytes().size());
@@ -124,7 +124,7 @@ KernelCall KernelModule::prepare(StringRef function, ArrayRef<interp::Value> arg
     std::string name = "result " + std::to_string(call.outputs.size());
     call.outputs.push_back({tensor.getElementType(), &call.add(at, name, shape, bytes, 4)});
   };
-  // The entry takes the first result after everything else, as programs take the logits.
+  // The entry takes the first result after all other arguments, like logits in programs.
   addOutput(signature.tensors.front(), place + signature.tensors.size() + 1);
   for (Type type : ArrayRef(signature.tensors).drop_front())
     addOutput(type, place++);
@@ -146,7 +146,7 @@ llvm::Error KernelModule::runPasses(StringRef goal, llvm::function_ref<void(OpPa
   return llvm::Error::success();
 }
 
-/// Every function is an entry, which keeps its caches and returns its first result as logits.
+/// Makes every function an entry, which keeps its caches and returns its first result as logits.
 static void giveRoles(func::FuncOp function) {
   EntrySignature signature(function);
   for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
@@ -158,8 +158,8 @@ static void giveRoles(func::FuncOp function) {
   signature.setResultRole(0, EntryRole::Logits);
 }
 
-/// Products are generated unless the text says otherwise. What the tensors among the arguments hold
-/// stays as it is, so that a test detects stray writes.
+/// Matmuls use generated kernels unless the text says otherwise. The contents of tensor arguments
+/// are not changed, so that a test detects stray writes.
 llvm::Error KernelModule::reachKernels() {
   Builder builder(context.get());
   auto constant = builder.getDictionaryAttr(builder.getNamedAttr(
@@ -190,8 +190,8 @@ void KernelModule::recordSignatures() {
   }
 }
 
-/// An entry stores its first result into its last argument. All other tensors among the results
-/// become arguments as well.
+/// An entry stores its first result in its last argument. All other tensor results become arguments
+/// as well.
 static void returnThroughArguments(func::FuncOp function) {
   auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
   OpBuilder builder(ret);
@@ -214,8 +214,8 @@ static void returnThroughArguments(func::FuncOp function) {
       builder.getFunctionType(function.getArgumentTypes(), ret.getOperands().getTypes()));
 }
 
-/// One entry that calls the function whose number its first argument holds: the code of a program
-/// has one entry, and here it has functions of many types.
+/// A single entry that calls the function whose number is in its first argument: the code of a
+/// program has one entry, and this one has functions of many types.
 static void addDispatcher(ModuleOp module) {
   auto functions =
       llvm::to_vector(llvm::make_filter_range(module.getOps<func::FuncOp>(), cpu::isEntry));
@@ -241,7 +241,7 @@ static void addDispatcher(ModuleOp module) {
     scf::YieldOp::create(builder, loc);
     EntrySignature(function).eraseRoles();
     function.setPrivate();
-    // Called, as functions of a program's layers are, and so found by their names if they had any.
+    // Called, like functions of layers in a program, so that kernels are not found by their names.
     function->setAttr("passthrough", builder.getStrArrayAttr({"noinline"}));
     first += function.getNumArguments();
   }

@@ -1,7 +1,7 @@
 //===- KernelHarness.h - functions of mica ops, interpreted and compiled -*- C++ -*-===//
 //
 // Takes the text of a module at stage `fused` or `kernels` whose public functions have any
-// arguments and results, and runs them as compiled programs do and as the interpreter does.
+// arguments and results, and runs them like compiled programs and in the interpreter.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_KERNELHARNESS_H
@@ -18,8 +18,8 @@ namespace mica::test {
 
 class KernelModule;
 
-/// A compiled function with memory for its arguments and results. Calling it again continues with
-/// whatever the call before left in place.
+/// A compiled function with memory for its arguments and results. Another call continues with the
+/// memory that the previous one left.
 class KernelCall {
 public:
   KernelCall(KernelCall &&) = default;
@@ -30,8 +30,8 @@ public:
   /// The results of the function: tensors, then the caches that it received.
   llvm::SmallVector<interp::Value> getResults() const;
 
-  /// Names what was written outside of the elements of results and caches; empty where all is well.
-  /// Writing past a buffer, or to the weights, faults at once.
+  /// Describes writes outside of the elements of results and caches; empty if there are none.
+  /// Writing past a buffer, or to the weights, faults immediately.
   std::string findDamage() const;
 
 private:
@@ -42,8 +42,8 @@ private:
     llvm::SmallVector<int64_t> shape;
     std::vector<int64_t> descriptor;
     std::string name;
-    std::vector<uint8_t> given; ///< what the memory of an argument was filled with
-    interp::Value cache;        ///< what the memory of a cache was filled with
+    std::vector<uint8_t> given; ///< initial content of an argument's memory
+    interp::Value cache;        ///< initial content of a cache's memory
     SequenceState type;         ///< of a cache, else null
   };
 
@@ -52,37 +52,37 @@ private:
               size_t alignment);
 
   const LoadedModel &model;
-  std::vector<int64_t> unused; ///< stands for the arguments of other functions
+  std::vector<int64_t> unused; ///< passed for the arguments of other functions
   std::vector<std::unique_ptr<Buffer>> buffers;
   std::vector<void *> pointers;
-  /// The tensors among the results, in their order.
+  /// The tensor results, in order.
   llvm::SmallVector<std::pair<mlir::Type, const Buffer *>> outputs;
-  /// The caches among the results.
+  /// The cache results.
   llvm::SmallVector<const Buffer *> caches;
 };
 
 /// A module, compiled for a target and loaded, with random weights.
 class KernelModule {
 public:
-  /// Functions return a tensor first, then tensors and caches; caches are those that they received,
-  /// in the same order. All tensors that they return have as many rows as their first argument.
-  /// The code calls `runtime`, which must outlive the module. Weights that become integers are
-  /// `unevenWeights` on demand: subnormal ones take time. Errors say which stage cannot be reached
-  /// and why.
+  /// The first result of a function is a tensor, followed by tensors and caches; caches are its
+  /// arguments in the same order. All tensor results have as many rows as the first argument. The
+  /// code calls `runtime`, which must outlive the module. Weights that become integers are uneven
+  /// with `unevenWeights`: subnormal ones take time. Errors name the stage that cannot be reached,
+  /// with the reason.
   static llvm::Expected<std::unique_ptr<KernelModule>> compile(llvm::StringRef text,
                                                                const cpu::TargetDescription &target,
                                                                const rt::RuntimeTable &runtime,
                                                                bool unevenWeights = false);
 
-  /// Fails where `compile` would, but makes neither weights nor code.
+  /// Fails if `compile` would, but creates neither weights nor code.
   static llvm::Error lower(llvm::StringRef text, const cpu::TargetDescription &target);
 
-  /// The function as it was written.
+  /// The original function.
   mlir::func::FuncOp getFunction(llvm::StringRef name) const;
 
   size_t getWeightBytes() const { return weights->bytes().size(); }
 
-  /// What the function means.
+  /// The interpreter's results.
   llvm::Expected<llvm::SmallVector<interp::Value>>
   interpret(llvm::StringRef function, llvm::ArrayRef<interp::Value> arguments) const;
 
@@ -90,10 +90,10 @@ public:
   KernelCall prepare(llvm::StringRef function, llvm::ArrayRef<interp::Value> arguments) const;
 
 private:
-  /// How a compiled function is called.
+  /// The calling convention of a compiled function.
   struct Signature {
     int64_t number;       ///< of the function
-    size_t firstArgument; ///< place of its first descriptor among those of all functions
+    size_t firstArgument; ///< index of its first descriptor among those of all functions
     llvm::SmallVector<mlir::Type> arguments, tensors; ///< tensors: among the results
     size_t caches;                                    ///< among the results
   };
@@ -108,8 +108,8 @@ private:
   llvm::Error runPasses(llvm::StringRef goal, llvm::function_ref<void(mlir::OpPassManager &)> add);
 
   std::unique_ptr<mlir::MLIRContext> context;
-  mlir::OwningOpRef<mlir::ModuleOp> source; ///< as it was written
-  mlir::OwningOpRef<mlir::ModuleOp> module; ///< on its way to code
+  mlir::OwningOpRef<mlir::ModuleOp> source; ///< the original module
+  mlir::OwningOpRef<mlir::ModuleOp> module; ///< the module being lowered
   std::unique_ptr<Checkpoint> checkpoint;
   llvm::StringMap<Signature> signatures;
   size_t descriptors = 1;

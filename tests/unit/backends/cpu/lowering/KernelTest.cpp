@@ -14,7 +14,7 @@ using namespace mlir;
 namespace mica::test {
 
 /// Tiles of 6, 4, 2 and 1 rows with their remainders, and more than one group of 16. Other numbers
-/// are those of checkCutsOfRows.
+/// are tested by checkCutsOfRows.
 static constexpr int64_t kRows[] = {1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 33};
 
 KernelCase makeCase(std::string name, std::string text, const Words &words, Tolerance tolerance) {
@@ -30,7 +30,7 @@ static double ulpOf(float value) {
   return std::ldexp(1.0, exponent - 8);
 }
 
-/// The largest number of each row among the arguments that are uneven; empty where none is.
+/// The maximum of each row of the uneven arguments; empty if there are none.
 static std::vector<double> sizesOfRows(func::FuncOp function, ArrayRef<interp::Value> arguments) {
   std::vector<double> sizes;
   for (auto [index, argument] : llvm::enumerate(arguments)) {
@@ -46,8 +46,8 @@ static std::vector<double> sizesOfRows(func::FuncOp function, ArrayRef<interp::V
   return sizes;
 }
 
-/// Names the element that is furthest off, if one is further off than allowed. Rows of sizes of
-/// their own are compared one by one.
+/// Describes the element with the largest error, if it exceeds the tolerance. Rows with different
+/// magnitudes are compared one by one.
 static std::string findDifference(const interp::Value &actual, const interp::Value &expected,
                                   const Tolerance &tolerance, std::vector<double> sizes) {
   interp::Value a = actual.flattened(), b = expected.flattened();
@@ -60,7 +60,7 @@ static std::string findDifference(const interp::Value &actual, const interp::Val
     os << "the integers differ";
   if (!text.empty() || !as.isFloat())
     return text;
-  // What is subnormal has few digits.
+  // Subnormal numbers have few digits.
   constexpr double normal = std::numeric_limits<float>::min();
   double subnormal = sizes.empty() ? 0 : normal;
   if (bs.shape[0] != static_cast<int64_t>(sizes.size()))
@@ -77,7 +77,7 @@ static std::string findDifference(const interp::Value &actual, const interp::Val
            off = std::abs(double(x) - double(y)), share = off / largest,
            allowed = tolerance.most + ulp / largest, beyond = std::max(off - ulp, 0.0) / largest;
     squares += beyond * beyond;
-    // Not a number compares as false.
+    // Comparisons with NaN are false.
     if (share <= allowed || (share - allowed <= worst && !text.empty()))
       continue;
     worst = share - allowed;
@@ -105,7 +105,7 @@ static bool areSame(ArrayRef<interp::Value> a, ArrayRef<interp::Value> b) {
   });
 }
 
-/// The rows of both below each other.
+/// The rows of both, concatenated.
 static interp::Tensor joinRows(const interp::Tensor &first, const interp::Tensor &second) {
   interp::Tensor joined = first;
   joined.shape[0] += second.shape[0];
@@ -142,8 +142,8 @@ SmallVector<interp::Value> KernelChecks::run(const KernelCase &row,
   return call.getResults();
 }
 
-/// The state `after` that a step made of `before`, whose slots are alike, as a ring keeps it: each
-/// slot has what was written into it.
+/// The state `after` that a step computes from `before`, whose slots are equal, as stored in a
+/// ring: each slot contains the last row written to it.
 static interp::Value foldedIntoRing(const interp::Value &after, const interp::Value &before) {
   interp::Value result = after.clone();
   interp::Cache &cache = *result.getCache()->cache;
@@ -163,7 +163,7 @@ static interp::Value foldedIntoRing(const interp::Value &after, const interp::Va
 
 void KernelChecks::checkNumbers(const KernelCase &row) {
   func::FuncOp function = module->getFunction(row.name);
-  // An odd number of tiles of 16 rows, and what starts over after 256 rows.
+  // An odd number of tiles of 16 rows, and the start over after 256 rows.
   static constexpr int64_t kManyRows[] = {1, 5, 16, 17, 48, 256, 273};
   SmallVector<int64_t> numbers(row.manyRows ? ArrayRef(kManyRows) : ArrayRef(kRows));
   if (!row.manyRows && row.maxRows != numbers.back())
@@ -187,9 +187,9 @@ void KernelChecks::checkNumbers(const KernelCase &row) {
   }
 }
 
-/// A step of all rows, and a step of the first rows followed by one of the rest, are the same.
+/// A step with all rows equals a step with the first rows followed by one with the rest.
 void KernelChecks::checkCutsOfRows(const KernelCase &row) {
-  // Every number of rows below `maxRows` is one of both steps.
+  // Every number of rows below `maxRows` occurs in both steps.
   int64_t all = row.manyRows ? 290 : row.maxRows, stride = row.manyRows ? 16 : 1;
   func::FuncOp function = module->getFunction(row.name);
   SmallVector<interp::Value> arguments = randomArguments(function, all),
@@ -237,13 +237,13 @@ static std::string nameOfTarget(const testing::TestParamInfo<std::string> &info)
   return name;
 }
 
-// What this machine has, wide vectors without dot products, and the least that programs need.
+// The features of this machine; wide vectors without dot products; the minimum for programs.
 INSTANTIATE_TEST_SUITE_P(On, KernelTest,
                          testing::ValuesIn(runnableTargets({"native", "x86-64-v3", "x86-64-v4"})),
                          nameOfTarget);
 
-// The same, and dot products of bytes without tile registers in vectors of 512 and of 256 bits (in
-// either encoding).
+// The same, and int8 dot products without AMX tiles in 512-bit and 256-bit vectors (in either
+// encoding).
 std::vector<std::string> integerTargets() {
   return runnableTargets(
       {"native", "x86-64-v3", "x86-64-v4", "cooperlake", "alderlake", "cooperlake-256"});

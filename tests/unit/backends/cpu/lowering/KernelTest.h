@@ -10,32 +10,32 @@
 
 namespace mica::test {
 
-/// One function of a table.
+/// A function of a table.
 struct KernelCase {
   std::string name; ///< of the function
-  std::string text; ///< the function and its weights; see Arguments.h for their attributes
+  std::string text; ///< the function and its weights; Arguments.h describes their attributes
   Tolerance tolerance;
-  /// Whether every row is computed by itself, so that no bit depends on how rows are cut.
+  /// Whether every row is computed separately, so that results do not depend on how rows are split.
   bool exactRows = true;
-  /// Whether all its results have the same bits, from two rows on: oneDNN adds a single row's
-  /// products in another order, but is never asked to.
+  /// Whether all results are bit-identical for two rows or more: oneDNN sums a single row in
+  /// another order, but is never used for one.
   bool equalResults = false;
-  /// Whether it is run with up to some hundred rows, instead of up to `maxRows`.
+  /// Whether it is run with up to about a hundred rows, instead of up to `maxRows`.
   bool manyRows = false;
   int64_t maxRows = 33;
 };
 
-/// A case of a table: `{name}` in the text stands for the case's name, whose own keys are filled
-/// first.
+/// A case of a table: `{name}` in the text stands for the case's name, whose own placeholders are
+/// replaced first.
 KernelCase makeCase(std::string name, std::string text, const Words &words,
                     Tolerance tolerance = {});
 
-/// The body of every test here.
+/// The body of all tests here.
 class KernelChecks : public testing::Test {
 protected:
-  /// Compiles all functions of a table in one module, and checks each of them: against the
-  /// interpreter at several numbers of rows, for cuts of the rows into two steps, and for cuts of
-  /// the tasks of every launch.
+  /// Compiles all functions of a table in one module, and checks each of them: compared with the
+  /// interpreter for several numbers of rows, for splits of the rows into two steps, and for splits
+  /// of the tasks of every launch.
   void check(llvm::StringRef targetName, llvm::ArrayRef<KernelCase> cases);
 
 private:
@@ -58,7 +58,7 @@ protected:
 /// The targets of IntegerKernelTest that this machine can run.
 std::vector<std::string> integerTargets();
 
-/// Of products of integers, on the targets that have kernels of their own for them as well.
+/// For integer matmuls, including the targets that have special kernels for them.
 class IntegerKernelTest : public KernelTest {};
 
 } // namespace mica::test

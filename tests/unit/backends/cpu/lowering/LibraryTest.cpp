@@ -9,8 +9,7 @@ using namespace mica::test;
 
 namespace {
 
-/// Whether oneDNN adds in the order of sumSegment on this machine: on those with AMX it does so in
-/// f32 only.
+/// Whether oneDNN adds in the order of sumSegment on this machine: with AMX, only in f32.
 bool addsInSegments() { return !llvm::cantFail(cpu::describeTarget("native")).tiles; }
 
 /// The formats that oneDNN multiplies on this machine without its reference implementation.
@@ -30,7 +29,7 @@ KernelCase byLibrary(KernelCase row) {
   return row;
 }
 
-/// Columns, of which panels have 1024, their depth, and what is added to them.
+/// Columns (panels have 1024), depth, and what is added to the results.
 struct Linear {
   const char *name;
   int n, k;
@@ -77,7 +76,7 @@ TEST_P(KernelTest, GatedLinearByALibrary) {
   check(cases);
 }
 
-/// A row's bits do not depend on whether its call is large enough for oneDNN.
+/// Results do not depend on whether a call is large enough for oneDNN.
 TEST_P(KernelTest, GeneratedKernelsAddAsTheLibraryDoes) {
   std::vector<KernelCase> cases;
   auto costs = cpu::KernelCosts::of(llvm::cantFail(describeTestTarget(GetParam())));
@@ -88,7 +87,7 @@ TEST_P(KernelTest, GeneratedKernelsAddAsTheLibraryDoes) {
     for (int k : {96, 512, 514, 1024, 1026, 1600, 2500}) {
       Words words = wordsOf(format);
       llvm::append_range(words, Words{{"K", k}, {"N", 70}, {"both", 256}});
-      // Three products, one of them gated, are added.
+      // Three matmuls, one of them gated, are added.
       Tolerance gated = toleranceOfGatedProduct(k),
                 sumTolerance{2 * gated.most, 2 * gated.usual, gated.size};
       KernelCase row = makeCase("segments_{format}_{K}", R"(

@@ -154,7 +154,7 @@ static void eachHead(const interp::Cache &cache, KvCacheType type,
       }
 }
 
-/// Where the elements of a head stand, from its element 0 on.
+/// The offsets of a head's elements from its element 0.
 static std::vector<int64_t> placesOfHead(KvCacheType type) {
   int64_t block = type.getLayout().getBlock(), depth = type.getLayout().getDepth();
   bool keys = type.getLayout().getKind() == KvKind::Keys;
@@ -166,7 +166,8 @@ static std::vector<int64_t> placesOfHead(KvCacheType type) {
   return places;
 }
 
-/// The integers of a head that was made of integers, and the scale by which they are exactly it.
+/// The integers of a head that was converted from integers, and the scale with which they are
+/// exact.
 static float encode(ArrayRef<float> head, MutableArrayRef<int8_t> q) {
   float scale = quantizeInt8(head, q);
   auto stands = [&](float candidate) {

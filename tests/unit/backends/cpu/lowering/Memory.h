@@ -6,8 +6,8 @@
 
 namespace mica::test {
 
-/// Memory that ends where its mapping ends, so that an access past it faults at once, all bytes
-/// 0xff: a NaN in every float type.
+/// Memory that ends where its mapping ends, so that an access past it faults immediately; all bytes
+/// are 0xff: a NaN in every float type.
 class GuardedMemory {
 public:
   /// `alignment` is a power of two, up to a page.
@@ -18,10 +18,9 @@ public:
 
   llvm::MutableArrayRef<uint8_t> bytes() const { return {start, size}; }
   uint8_t *data() const { return start; }
-  /// Whether nothing was written into the rest of the first page and into what fills the last
-  /// bytes up to the alignment.
+  /// Whether nothing was written to the rest of the first page and to the padding at the end.
   bool guardsAreIntact() const;
-  /// From now on a write faults.
+  /// Makes the memory read-only.
   void protect();
 
 private:
@@ -29,7 +28,7 @@ private:
   size_t mapped, size;
 };
 
-/// How many bytes a tensor of `shape` takes.
+/// The number of bytes of a tensor of `shape`.
 size_t bytesOf(mlir::Type elementType, llvm::ArrayRef<int64_t> shape);
 
 /// A tensor of f32, bf16 or i32, row-major.
@@ -37,11 +36,12 @@ void storeTensor(const interp::Tensor &tensor, llvm::MutableArrayRef<uint8_t> by
 interp::Tensor loadTensor(mlir::Type elementType, llvm::ArrayRef<int64_t> shape,
                           llvm::ArrayRef<uint8_t> bytes);
 
-/// The extents of `cache` in the layout of `type`; the number of positions is one of whole blocks.
+/// The extents of `cache` in the layout of `type`; the number of positions is rounded up to whole
+/// blocks.
 llvm::SmallVector<int64_t> physicalShapeOf(const interp::Cache &cache, SequenceState type);
 
-/// A cache in the layout of `type`, zero where it is padded. Of a state of fixed size the last
-/// positions are stored, and each slot is loaded to all positions that are in it.
+/// A cache in the layout of `type`, with zeros as padding. Of a state of fixed size, the last
+/// positions are stored, and each slot is loaded to all positions that share it.
 void storeCache(const interp::Cache &cache, SequenceState type,
                 llvm::MutableArrayRef<uint8_t> bytes);
 void loadCache(interp::Cache &cache, SequenceState type, llvm::ArrayRef<uint8_t> bytes);

@@ -9,7 +9,7 @@ using namespace mica::test;
 namespace {
 
 struct Gate {
-  const char *name, *sources; ///< sources that occur twice give experts that tie
+  const char *name, *sources; ///< sources that occur twice result in experts that tie
   int experts, k;
 };
 constexpr Gate kGates[] = {{"one", R"(["{name}.a"])", 5, 1},
@@ -76,7 +76,7 @@ TEST_P(KernelTest, MoeGateOfGroups) {
 }
 
 struct Experts {
-  const char *name, *among; ///< the experts that rows choose: the others are empty
+  const char *name, *among; ///< the experts chosen by rows: the others are empty
   int k, columns, inner;
   const char *activation, *residual, *biases = "";
 };
@@ -131,7 +131,8 @@ TEST_P(KernelTest, MoeExperts) {
   std::vector<KernelCase> cases;
   for (const Format &format : kFormats)
     for (const Experts &experts : kExperts)
-      // Kernels of integers take long to compile, and no format changes what an activation is:
+      // Integer kernels take long to compile, and formats do not affect activation functions: these
+      // cases have one format, and the first ones share their kernels.
       // these cases have one, and the first share their kernels.
       if (!format.hasIntegers() ||
           (experts.columns == 33 && llvm::StringRef(experts.activation) == "silu"))
@@ -141,7 +142,7 @@ TEST_P(KernelTest, MoeExperts) {
   check(cases);
 }
 
-/// More blocks than tile registers meet at once, and experts with more rows.
+/// More blocks than AMX tiles multiply at once, and experts with more rows.
 TEST_P(KernelTest, MoeExpertsOfManyRows) {
   KernelCase row = moeExperts(kFormats[1], {"blocks", "[1, 3]", 2, 96, 330, "relu", ""});
   row.manyRows = true;

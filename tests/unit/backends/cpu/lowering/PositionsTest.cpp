@@ -7,20 +7,20 @@ using namespace mica::test;
 
 namespace {
 
-/// What caches hold, and the queries that meet it.
+/// Formats of caches, and the type of queries.
 struct Precision {
   const char *name;
   const char *cache;   ///< the elements' type
   const char *queries; ///< and results
   double tolerance;    ///< of attention
-  Tolerance appended;  ///< of what is computed before it is rounded to the cache's type
+  Tolerance appended;  ///< of values before they are rounded to the cache's type
 };
 const Precision kPrecisions[] = {
     {"f32", "f32", "f32", 4e-6, 2e-6},
-    // The weights of the softmax are rounded where they meet the values.
+    // Softmax weights are rounded before they are multiplied by values.
     {"bf16", "bf16", "bf16", 4e-3, 2e-6},
-    // Where bytes are multiplied, queries have 15 bits. A number beside the boundary between two
-    // integers may become the other one.
+    // With int8 dot products, queries have 15 bits. A number near the boundary between two integers
+    // may be rounded to the other one.
     {"int8", "!mica.int8", "f32", 1e-4, {1.01 / 127, 2e-4}},
 };
 
@@ -31,7 +31,7 @@ constexpr const char *kScalings[] = {"", "scaling(#mica.linear_scaling<factor = 
                                      "beta_slow = 1.0, attention_factor = 1.25, "
                                      "original_context = 2048, high_limit = 31>)"};
 
-/// Sines of angles that were rounded to f32: an error of a few units in the last place of one.
+/// Sines of angles that are rounded to f32: an error of a few units in the last place of 1.
 constexpr double kSineTolerance = 1e-6;
 
 TEST_P(KernelTest, RopeTable) {
@@ -82,7 +82,7 @@ TEST_P(KernelTest, RopeTableOfLengths) {
   check(cases);
 }
 
-/// A size of heads, and how many of their elements are rotated.
+/// A head size, and the number of rotated elements.
 struct Rotary {
   int headDim, width;
 };
@@ -110,7 +110,7 @@ struct Heads {
 };
 constexpr Heads kHeads[] = {{1, 1, 8}, {4, 2, 20}, {3, 1, 64}, {7, 1, 80}};
 
-/// Appends of q, k and v as they are, then attention: the rows of one step see each other.
+/// Appends q, k and v unchanged, then attends: the rows of a step attend to each other.
 TEST_P(KernelTest, AppendAndAttend) {
   std::vector<KernelCase> cases;
   for (const Precision &precision : kPrecisions)
@@ -183,7 +183,7 @@ TEST_P(KernelTest, QkvAppend) {
            {Variant{"half", "half", "", false}, Variant{"interleaved", "interleaved", "", false},
             Variant{"half_norms", "half", norms, true},
             Variant{"interleaved_norms", "interleaved", norms, true}}) {
-        // Half of all pairs, in turn.
+        // Half of all pairs, alternately.
         if ((&heads - kHeads) % 2 == (llvm::StringRef(variant.pairing) == "half"))
           continue;
         int width = variant.partial ? heads.size / 4 * 2 : heads.size;
@@ -301,7 +301,7 @@ TEST_P(KernelTest, Sinusoid) {
     return %y : tensor<?x{N}xf32>
   })",
                              {{"N", columns}}, kSineTolerance));
-  // Few positions, so that some are the one of padding.
+  // Few positions, so that some are the padding position.
   cases.push_back(makeCase("sinusoid_padded", R"(
   func.func @{name}(%p: tensor<?xi32> {test.below = 3 : i64}) -> tensor<?x34xf32> {
     %y = mica.sinusoid %p offset(2) padding_idx(3) : tensor<?xi32> -> tensor<?x34xf32>

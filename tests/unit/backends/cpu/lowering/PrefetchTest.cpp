@@ -23,8 +23,8 @@ protected:
                         scf::SCFDialect>();
   }
 
-  /// The bytes of a stream that a kernel asks for as it reads the unit that begins at byte `at` of
-  /// it, in elements of a type.
+  /// The bytes of a stream that a kernel prefetches when it reads the unit that begins at byte
+  /// `at`, in elements of a type.
   std::vector<int64_t> asked(Type element, int64_t at) {
     Location loc = UnknownLoc::get(&context);
     OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
@@ -56,7 +56,7 @@ protected:
   MLIRContext context;
 };
 
-/// Four lines for each unit, those of placeAhead, whose order is tested by itself.
+/// Four lines for each unit, those of placeAhead, which has its own test.
 TEST_F(Prefetch, AsksForTheUnitOfAnotherPage) {
   using namespace rt::interleaved_pages;
   Builder builder(&context);

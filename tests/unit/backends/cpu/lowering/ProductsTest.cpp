@@ -10,7 +10,7 @@ using namespace mica::test;
 
 namespace {
 
-/// What a product adds to its sums.
+/// What a matmul adds to its results.
 struct Epilogue {
   const char *name, *operands;
 };
@@ -18,16 +18,15 @@ constexpr Epilogue kPlain = {"plain", ""}, kEpilogues[] = {{"both", kBiasAndResi
                                                            {"bias", kBias},
                                                            {"residual", kResidual}};
 
-/// Columns and depths. Of columns: one, less than a vector, a whole block of 64, one less and one
-/// more, several blocks. Of depths likewise, even and odd: a group of 32 integers, less, more, and
-/// several.
+/// Columns: one, less than a vector, a whole block of 64, one less and one more, several blocks.
+/// Depths likewise, even and odd: a group of 32 integers, less, more, and several.
 struct Shape {
   int n, k;
 };
 constexpr Shape kShapes[] = {{1, 33}, {64, 127}, {130, 32}, {63, 7},
                              {17, 1}, {65, 64},  {17, 2},   {65, 94}};
 
-/// All of a table or, for integers, whose kernels take long to compile, its first entries.
+/// A whole table or, for integers, whose kernels take long to compile, its first entries.
 template <typename T>
 llvm::ArrayRef<T> some(llvm::ArrayRef<T> table, const Format &format, size_t n) {
   return format.hasIntegers() ? table.take_front(n) : table;
@@ -70,8 +69,8 @@ TEST_P(KernelTest, LinearOfAllShapes) {
   check(cases);
 }
 
-/// Several blocks at once, several pieces of K, also of a single tile of rows, hundreds of rows:
-/// what tile registers have loops for.
+/// Several blocks at once, several pieces of K, also for a single tile of rows, hundreds of rows:
+/// the loops of AMX tiles.
 TEST_P(KernelTest, LinearOfManyRows) {
   std::vector<KernelCase> cases;
   const Format &bf16 = kFormats[1];
@@ -109,7 +108,7 @@ KernelCase gatedLinear(const Format &format, const char *activation, int n, int 
                   words, toleranceOfGatedProduct(format, k));
 }
 
-/// Activations make long code, which no format changes.
+/// Activation functions result in long code, which does not depend on the format.
 struct Gated {
   const char *activation, *result;
   int n, k;
@@ -140,7 +139,7 @@ TEST_P(KernelTest, GatedLinearOfManyRows) {
   check(row);
 }
 
-/// A table that is multiplied by as well is packed; one that is not is row by row.
+/// An embedding that is multiplied by as well is packed; another one is stored by rows.
 TEST_P(KernelTest, TablesOfTokens) {
   std::vector<KernelCase> cases;
   const char *embedding = R"(
@@ -168,8 +167,8 @@ TEST_P(KernelTest, TablesOfTokens) {
   check(cases);
 }
 
-/// The rows of a product may be columns of a wider one. The function has the name of the one that
-/// every program has: none may be taken for the other.
+/// The rows of a matmul may be columns of a wider one. The function has the name of every program's
+/// entry: both must be distinguished.
 TEST_P(KernelTest, LinearOfColumns) {
   check(makeCase("main", R"(
   mica.weight @w : tensor<65x33xf32>

@@ -194,7 +194,7 @@ TEST_P(KernelTest, SelectRows) {
   check(cases);
 }
 
-/// Columns of a wider row, as heads and back: all of it views, whose rows have a stride.
+/// Columns of a wider row, as heads and back: all are views, whose rows have a stride.
 TEST_P(KernelTest, RowsOfColumns) {
   check(makeCase("columns", R"(
   mica.weight @w : tensor<20xf32>

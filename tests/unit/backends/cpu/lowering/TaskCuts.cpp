@@ -32,7 +32,7 @@ TaskCut oneByOne() {
 }
 
 TaskCut onPool(unsigned threads) {
-  // Never destroyed: at exit a thread of the pool may still be on its way to sleep.
+  // Never destroyed: at exit, a thread of the pool may still be going to sleep.
   static auto *pools = new std::map<unsigned, rt::Pool>;
   rt::Pool &pool = pools->try_emplace(threads, threads).first->second;
   return [&pool](const TaskBody &body, int64_t tasks) {

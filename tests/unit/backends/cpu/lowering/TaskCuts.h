@@ -1,6 +1,6 @@
 //===- TaskCuts.h - the runtime that a test's kernels call ------*- C++ -*-===//
 //
-// Tasks are cut as the current cut says; products are oneDNN's on one thread.
+// Tasks are split as set by the current cut; matmuls use oneDNN on one thread.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_TASKCUTS_H
@@ -14,19 +14,19 @@ namespace mica::test {
 
 /// The work of the tasks [begin, end) of one launch.
 using TaskBody = std::function<void(int64_t begin, int64_t end)>;
-/// Runs all of `tasks` tasks, in parts.
+/// Runs all of `tasks` tasks in parts.
 using TaskCut = std::function<void(const TaskBody &body, int64_t tasks)>;
 
 /// All tasks at once.
 TaskCut inOnePart();
-/// As many parts of about the same size, the last one first.
+/// That many parts of about the same size, the last one first.
 TaskCut inParts(int64_t parts);
 /// One by one, the last one first.
 TaskCut oneByOne();
-/// On a pool of so many threads, which lives until the program ends.
+/// On a pool with that many threads, which is never destroyed.
 TaskCut onPool(unsigned threads);
 
-/// Launches are cut like this from now on; at first, in one part.
+/// Sets how launches are split from now on; initially in one part.
 void setTaskCut(TaskCut cut);
 
 /// Has no probes.

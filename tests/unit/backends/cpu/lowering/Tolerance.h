@@ -4,11 +4,11 @@
 
 namespace mica::test {
 
-/// How far |a - b| may be from zero, in parts of the largest |b|. Where a result is bf16, one unit
-/// in the last place of the element is allowed besides.
+/// The maximum of |a - b| relative to the maximum of |b|. If a result is bf16, another unit in the
+/// last place of the element is allowed.
 struct Tolerance {
-  /// Sums, products and functions of f32: a few dozen roundings of 2^-24 each, of which about the
-  /// root of their number remains.
+  /// Sums, products and functions of f32: a few dozen rounding errors of 2^-24 each, whose sum
+  /// grows with the root of their number.
   constexpr Tolerance() : Tolerance(2e-6) {}
   constexpr Tolerance(double most) : Tolerance(most, most) {}
   constexpr Tolerance(double most, double usual, double size = 0)
@@ -16,7 +16,7 @@ struct Tolerance {
 
   double most;  ///< for each element
   double usual; ///< for the root mean square of all elements
-  double size;  ///< about how large results are, for when all of them happen to be small
+  double size;  ///< approximate magnitude of results, in case all of them happen to be small
 };
 
 } // namespace mica::test

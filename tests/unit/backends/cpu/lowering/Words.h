@@ -9,7 +9,7 @@
 
 namespace mica::test {
 
-/// Something that stands for a key in a text.
+/// A placeholder's replacement in a text.
 struct Word {
   Word(int64_t number) : text(std::to_string(number)) {}
   Word(int number) : Word(int64_t(number)) {}
@@ -18,7 +18,7 @@ struct Word {
   std::string text;
 };
 
-/// Keys and what stands for them, in this order: later keys may occur in earlier words.
+/// Placeholders and their replacements, in order: replacements may contain later placeholders.
 using Words = std::vector<std::pair<std::string, Word>>;
 
 /// `text` with every `{key}` replaced.

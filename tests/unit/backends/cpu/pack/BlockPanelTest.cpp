@@ -16,8 +16,8 @@ using testing::HasSubstr;
 
 namespace {
 
-/// Reads packed blocks number by number, as docs/dialect.md describes `#mica.packed`; what the
-/// packer and the kernels have in common is not used. Sizes count 64 columns.
+/// Reads packed blocks element by element, as docs/dialect.md describes `#mica.packed`; shares no
+/// code with the packer and the kernels. Sizes are for 64 columns.
 class SlowReader {
 public:
   explicit SlowReader(const BlockFormat &format)
@@ -34,14 +34,14 @@ public:
     return blocks * header + chunks * chunk;
   }
 
-  /// Number (row, column) of a matrix with rows of k.
+  /// Element (row, column) of a matrix with rows of k.
   float value(llvm::ArrayRef<uint8_t> bytes, int64_t k, int64_t row, int64_t column) const {
     int64_t inRow = row % 64, block = column / format.elements, inBlock = column % format.elements,
             quad = inBlock % 32 / 4;
     const uint8_t *head = bytes.data() + row / 64 * bytesOf(k) +
                           block * (header + format.elements / 32 * chunk),
                   *part = head + header + inBlock / 32 * chunk;
-    // The lines that hold the quad: each plane's comes with the first quad that it has bits of.
+    // The lines with the quad: each plane's follows the first quad for which it has bits.
     int64_t next = subScales, lowLine = 0, highLine = 0;
     for (int64_t q = 0; q <= quad; ++q) {
       if (format.high.width > 0 && q * format.high.width % 8 == 0)
@@ -98,7 +98,7 @@ protected:
   }
   std::string shapeOf(int64_t n, int64_t k) { return std::to_string(n) + "x" + std::to_string(k); }
 
-  /// The rows are `values`, those after them zero.
+  /// The rows are `values`, followed by zero rows.
   void expectRows(llvm::ArrayRef<uint8_t> bytes, llvm::ArrayRef<float> values, int64_t k) {
     auto rows = int64_t(values.size()) / k;
     ASSERT_EQ(int64_t(bytes.size()), (rows + 63) / 64 * reader.bytesOf(k));
@@ -189,7 +189,7 @@ TEST_P(BlockPanelTest, IsTheSameOnAnyNumberOfThreads) {
   EXPECT_TRUE(one == llvm::cantFail(pack(text, 2)) && one == llvm::cantFail(pack(text, 5)));
 }
 
-/// The same blocks in a weight that does not keep them are the same numbers.
+/// The same blocks in a weight that does not preserve them become the same numbers.
 TEST_P(BlockPanelTest, BecomePlainNumbers) {
   int64_t k = 2 * format.elements;
   source.addBlocksOf(format, "w", {3, k});
@@ -199,7 +199,7 @@ TEST_P(BlockPanelTest, BecomePlainNumbers) {
   EXPECT_EQ(0, std::memcmp(bytes.data(), source.values("w").data(), bytes.size()));
 }
 
-TEST_P(BlockPanelTest, RefusesScalesThatAreNotFinite) {
+TEST_P(BlockPanelTest, RejectsNonfiniteScales) {
   uint16_t nan = format.scaleType == ScaleType::E8M0Half ? 255 : 0x7e00,
            infinity = format.scaleType == ScaleType::E8M0Half ? 255 : 0xfc00;
   for (int32_t at : {format.scaleAt, format.offsetAt})
@@ -215,7 +215,7 @@ TEST_P(BlockPanelTest, RefusesScalesThatAreNotFinite) {
     }
 }
 
-/// Whatever bytes a file has: packed they are the same numbers, or the first block that has none is
+/// For any bytes in a file: packed blocks are the same numbers, or the first invalid block is
 /// named.
 TEST_P(BlockPanelTest, PacksOrRefusesAnyBytes) {
   int packed = 0, refused = 0;
@@ -251,7 +251,7 @@ TEST_P(BlockPanelTest, PacksOrRefusesAnyBytes) {
   EXPECT_GT(refused, 0);
 }
 
-TEST_P(BlockPanelTest, RefusesRowsThatAreNotFull) {
+TEST_P(BlockPanelTest, RejectsIncompleteRows) {
   int64_t k = 2 * format.elements;
   source.addBlocksOf(format, "w", {4, k}, /*missing=*/1);
   EXPECT_THAT(errorOf("mica.weight @w at 0 : " + type(shapeOf(4, k))),
@@ -262,8 +262,8 @@ TEST_P(BlockPanelTest, RefusesRowsThatAreNotFull) {
                         " elements, but \"v\" does not"));
 }
 
-/// Mica's own formats: rows of any length are quantized as the interpreter does it, the last block
-/// is padded with zeros.
+/// Mica's own formats: rows of any length are quantized as in the interpreter, the last block is
+/// padded with zeros.
 class OwnBlockPanelTest : public BlockPanelTest {
 protected:
   std::vector<float> quantized(std::vector<float> values, int64_t k) {
@@ -291,7 +291,7 @@ TEST_P(OwnBlockPanelTest, MatricesOfOddShapes) {
     }
 }
 
-/// Blocks of a file become blocks of ours by way of their numbers.
+/// Blocks of a file are converted to Mica's own blocks through their numbers.
 TEST_P(OwnBlockPanelTest, OfOtherBlocks) {
   source.addBlocksOf(*blockFormatNamed("q4_k"), "w", {5, 512});
   std::vector<uint8_t> bytes =

@@ -19,7 +19,7 @@ const std::vector<std::string> kTypes = {
     "x96xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>",
     "x96xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>", "x96xf32>"};
 
-/// Packs `text` for every type, from blocks and from what they stand for.
+/// Packs `text` for every type, from blocks and from their dequantized numbers.
 #define EXPECT_SAME_PACKED(text)                                                                   \
   for (const std::string &type : kTypes) {                                                         \
     std::vector<uint8_t> blocks = llvm::cantFail(pack((text) + type));                             \
@@ -60,7 +60,7 @@ TEST_F(BlocksTest, MustFillRows) {
               HasSubstr("mica.equalize names \"short\", which has no channels"));
 }
 
-TEST_F(BlocksTest, AreKeptOnlyAsTheyAre) {
+TEST_F(BlocksTest, ArePreservedUnchangedOnly) {
   const std::string kept = "x96x!mica.block<q8_0>>";
   source.addBlocks("w", {4, 96});
   EXPECT_THAT(errorOf("mica.weight @w at 0 : tensor<4" + kept),
@@ -81,7 +81,7 @@ TEST_F(BlocksTest, AreKeptOnlyAsTheyAre) {
               HasSubstr("keeps blocks as they are, but \"q\" is equalized"));
 }
 
-TEST_F(BlocksTest, ThatAreNotFiniteAreNamed) {
+TEST_F(BlocksTest, NonfiniteOnesAreNamed) {
   source.addBlocks("w", {4, 96});
   source.corruptBlock("w", 5);
   EXPECT_THAT(errorOf("mica.weight @w at 0 : tensor<4x96xf32>"),

@@ -27,7 +27,7 @@ std::vector<To> converted(const std::vector<From> &in, WeightType from, WeightTy
   return out;
 }
 
-/// What LLVM's arithmetic in software says.
+/// The result of LLVM's software floating point.
 uint32_t reference(uint32_t bits, const llvm::fltSemantics &from, unsigned width,
                    const llvm::fltSemantics &to) {
   llvm::APFloat value(from, llvm::APInt(width, bits));

@@ -14,7 +14,7 @@ namespace {
 
 class EqualizedSourceTest : public PackTest {
 protected:
-  /// A plain weight as it is packed.
+  /// A plain weight in packed form.
   std::vector<float> floats(llvm::StringRef text) {
     std::vector<uint8_t> bytes = llvm::cantFail(pack(text));
     std::vector<float> result(bytes.size() / sizeof(float));
@@ -31,8 +31,8 @@ TEST_F(EqualizedSourceTest, RowsAreDividedAndColumnsMultiplied) {
   source.set("q", {1, 1, 1, 0.25f, 0, 2, 1, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 1, -0.25f});
   source.set("k", {200, 100, 100, 50, 0, -8, 1, 0});
   std::string balance = "mica.equalize rows [\"gain\"] columns [\"q\", \"k\"]\n";
-  // Channels: 32 against 1, 0.5 against 1, nothing against 1, 2 against 1/4, which is the median.
-  // That the first row of k is large does not matter, as it has a scale of its own.
+  // Channels: 32 and 1, 0.5 and 1, 0 and 1, 2 and 1/4, which is the median. The large first row of
+  // k does not matter, because it has its own scale.
   EXPECT_THAT(floats(balance + "mica.weight @gain at 0 : tensor<4xf32>"),
               testing::ElementsAre(16, 2, 0, 2));
   EXPECT_THAT(floats(balance + "mica.weight @k at 0 : tensor<2x4xf32>"),
@@ -49,7 +49,7 @@ TEST_F(EqualizedSourceTest, AnOffsetIsAddedBeforeRowsAreDivided) {
   source.set("gain", {0, -0.5f, 15, -1});
   source.set("q", {1, 1, 1, 1});
   std::string balance = "mica.equalize rows [\"gain\"] offset(1.0) columns [\"q\"]\n";
-  // Channels of 1, 1/2, 16 and 0; those that count have 1 in their middle.
+  // Channels of 1, 1/2, 16 and 0; the median of the nonzero ones is 1.
   EXPECT_THAT(floats(balance + "mica.weight @gain at 0 : tensor<4xf32>"),
               testing::ElementsAre(1, 0.5f, 4, 0));
   EXPECT_THAT(floats(balance + "mica.weight @q at 0 : tensor<1x4xf32>"),
@@ -57,7 +57,7 @@ TEST_F(EqualizedSourceTest, AnOffsetIsAddedBeforeRowsAreDivided) {
 }
 
 TEST_F(EqualizedSourceTest, PackedMatricesOfEveryType) {
-  // Rows of `up` are balanced with the columns of `down`, its columns with a norm.
+  // Rows of `up` are equalized with the columns of `down`, its columns with a norm.
   source.add("norm", WeightType::BF16, {100});
   source.add("up", WeightType::BF16, {70, 100});
   source.add("down", WeightType::BF16, {33, 70});
@@ -100,7 +100,7 @@ TEST_F(EqualizedSourceTest, PackedMatricesOfEveryType) {
   }
 }
 
-/// Large tensors are looked at by several threads, each at some of the rows.
+/// Large tensors are read by several threads, each of some of the rows.
 TEST_F(EqualizedSourceTest, ThreadsChangeNothing) {
   source.add("up", WeightType::F32, {640, 500});
   source.add("down", WeightType::F32, {500, 640});
@@ -127,7 +127,7 @@ TEST_F(EqualizedSourceTest, RefusesTensorsThatDoNotMeet) {
   source.add("scalar", WeightType::F32, {});
   EXPECT_EQ(error(R"(mica.equalize rows ["scalar"] columns ["b"])"),
             "mica.equalize names \"scalar\", which has no channels");
-  // Rows of a stack are those of its matrices; what is balanced are its entries.
+  // Rows of a stack are those of its matrices; its entries are equalized.
   source.add("stack", WeightType::F32, {3, 4, 8});
   source.add("next", WeightType::F32, {2, 3});
   EXPECT_EQ(errorOf("mica.equalize rows [\"stack\"] columns [\"next\"]\n"

@@ -38,7 +38,7 @@ TEST(ColumnImportance, RefusesNonMeanSquares) {
 
 using ImportanceTest = PackTest;
 
-/// One row of 64 that no grid of 16 steps holds: half of it is far larger than the other half.
+/// A row of 64 that no grid of 16 steps represents: half of it is much larger than the other half.
 constexpr int64_t kColumns = 64;
 std::vector<float> unevenRow() {
   std::vector<float> row;
@@ -47,14 +47,13 @@ std::vector<float> unevenRow() {
   return row;
 }
 
-/// Mean square of the error of odd columns, of what was packed.
+/// Mean square error of odd columns in packed form.
 double errorOfOdd(const std::vector<uint8_t> &packed, llvm::ArrayRef<float> row) {
   const BlockFormat &format = *blockFormatNamed("int4_g32");
   PackedBlocks layout(format);
   double sum = 0;
   for (int64_t i = 1; i < kColumns; i += 2) {
-    // As docs/dialect.md has it: a header of 64 scales and of 64 offsets, then chunks of 32
-    // columns.
+    // As in docs/dialect.md: a header of 64 scales and of 64 offsets, then chunks of 32 columns.
     auto number = [&](const uint8_t *at) {
       return std::bit_cast<float>(uint32_t(at[0] | at[1] << 8) << 16);
     };
@@ -93,12 +92,12 @@ TEST_F(ImportanceTest, StatisticsOfAnotherModelAreRefused) {
   ASSERT_TRUE(importance.add("w", {1, 2}));
   EXPECT_THAT(
       errorOf("mica.weight @w at 0 : tensor<1x64x!mica.block<int4_g32>>"),
-      HasSubstr("\"w\" has 64 columns, but the statistics in imatrix.gguf are for 2; give those "
+      HasSubstr("\"w\" has 64 columns, but the statistics in imatrix.gguf are for 2; use those "
                 "of this model"));
 }
 
-/// Equalization multiplies a column by what it divides the activation by: activations that are as
-/// large as the factors weigh alike once they are balanced.
+/// Equalization multiplies a column by the divisor of its activation: activations that are as large
+/// as the factors have equal weight after equalization.
 TEST_F(ImportanceTest, EqualizedColumnsWeighAsTheirActivations) {
   std::vector<float> row = unevenRow(), gains(kColumns, 1);
   source.add("norm", WeightType::F32, {kColumns});

@@ -32,8 +32,8 @@ public:
       set(entry, i, value);
     }
   }
-  /// Values as in `add`, in f32, which are stored in blocks of 32: a power of two that they are
-  /// multiplied by and a byte each. `missing` bytes are left out at the end.
+  /// Values as in `add`, in f32, stored in blocks of 32: a power-of-two scale and a byte each.
+  /// `missing` bytes are omitted at the end.
   void addBlocks(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, size_t missing = 0) {
     add(name, WeightType::F32, shape);
     Entry &entry = entries[name];
@@ -46,7 +46,7 @@ public:
     }
     entry.blocks.resize(entry.blocks.size() - missing);
   }
-  /// Random blocks of a format; `missing` bytes are left out at the end.
+  /// Random blocks of a format; `missing` bytes are omitted at the end.
   void addBlocksOf(const BlockFormat &format, llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
                    size_t missing = 0) {
     Entry &entry = entries[name];
@@ -72,7 +72,7 @@ public:
     test::storeScale(*entry.format, at, bits,
                      entry.blocks.data() + 1 + index * entry.format->bytes);
   }
-  /// The same with the bytes of scales apart.
+  /// The same for separate bytes of scales.
   void addApart(llvm::StringRef name, llvm::ArrayRef<int64_t> shape) {
     addBlocks(name, shape);
     Entry &entry = entries[name];
@@ -85,7 +85,7 @@ public:
   void corruptBlock(llvm::StringRef name, size_t index) {
     entries[name].blocks[1 + 33 * index] = 255;
   }
-  /// Serves what blocks stand for, and blocks again.
+  /// Serves dequantized numbers of blocks, or blocks again.
   void decodeAll() { servesBlocks = false; }
   void encodeAll() { servesBlocks = true; }
   /// Replaces the values, which must be exact in the tensor's type.
@@ -126,7 +126,7 @@ private:
     std::vector<float> values;
     const BlockFormat *format = nullptr;
   };
-  /// That of addBlocks, which no file has.
+  /// The format of addBlocks, which no file has.
   static constexpr BlockFormat kFormat = {.name = "bytes",
                                           .elements = 32,
                                           .bytes = 33,

@@ -20,7 +20,7 @@ float elementAt(const std::vector<uint8_t> &bytes, int64_t index, bool bf16) {
   return std::bit_cast<float>(bits);
 }
 
-/// The packed form as oneDNN's tag defines it, element by element.
+/// The packed form defined by oneDNN's tag, element by element.
 std::vector<float> naive(const std::vector<float> &matrix, int64_t rows, int64_t columns,
                          int64_t depth) {
   int64_t padded = (columns + 16 * depth - 1) / (16 * depth) * 16 * depth,
@@ -87,7 +87,7 @@ TEST(PanelsPerBatch, AreBounded) {
   EXPECT_EQ(panelsPerBatch(2 * kMaxBatchBytes, 4), 1);
 }
 
-/// Rows of a tensor, one after the other, head by head and transposed.
+/// Rows of a tensor in order, by heads and transposed.
 TEST_F(PackTest, PartsOfTensors) {
   source.add("qkv", WeightType::F32, {12, 33});
   source.add("t", WeightType::BF16, {31, 10});
@@ -114,7 +114,7 @@ TEST_F(PackTest, PartsOfTensors) {
       transposed.push_back(t[column * 10 + row]);
   expectEqual(packed(R"(#mica.slice<"t", transposed, rows 2 to 4 of 5>)", 4, 31),
               naive(transposed, 4, 31, 1), false);
-  // Rows as columns, of a tensor as it is and of its transposed one.
+  // Rows as columns, of a tensor and of its transpose.
   std::vector<float> turned, twice;
   for (int64_t column = 0; column < 33; ++column)
     for (int64_t row : {1, 2, 7, 8})
@@ -145,7 +145,7 @@ TEST_F(PackTest, PartsOfTensors) {
               naive(std::vector<float>(e.begin() + 35, e.begin() + 70), 7, 5, 1), false);
 }
 
-/// What is in blocks along its rows, read along its columns.
+/// Blocks along rows that are read along columns.
 TEST_F(PackTest, TransposedEntriesInBlocks) {
   source.addBlocks("k", {2, 5, 32});
   std::vector<float> k = source.values("k"), joined;
@@ -185,7 +185,7 @@ TEST_F(PackTest, ConcatJoinsRows) {
               naive(joined, 80, 20, 1), false);
 }
 
-/// Blocks of 64 rows of each part in turn, zero rows where a part ends.
+/// Blocks of 64 rows of each part alternately, zero rows after the end of a part.
 std::vector<float> interleaved(llvm::ArrayRef<std::vector<float>> parts, int64_t columns) {
   std::vector<float> out;
   int64_t rows = parts.front().size() / columns;
@@ -212,7 +212,7 @@ TEST_F(PackTest, InterleaveAlternatesBlocks) {
       interleaved({source.values("bg"), source.values("bu")}, 1), false);
 }
 
-TEST_F(PackTest, BlocksMeetTheirScales) {
+TEST_F(PackTest, BlocksAreMultipliedByTheirScales) {
   source.addApart("e", {3, 4, 64});
   std::vector<float> e = source.values("e"), expected;
   for (int64_t expert : {0, 1, 2})
@@ -285,7 +285,7 @@ TEST_F(PackTest, NamesTheTensorWithNonFiniteValues) {
   EXPECT_EQ(errorOf(R"(mica.weight @b at 0 : tensor<10x20xf32>)"), "");
 }
 
-/// Rows keep what their own tensor holds, whatever the type of the others.
+/// Rows keep the values of their own tensor, whatever the type of the others.
 TEST_F(PackTest, JoinsSourcesOfDifferentTypes) {
   source.add("a", WeightType::F32, {70, 20});
   source.add("b", WeightType::BF16, {30, 20});

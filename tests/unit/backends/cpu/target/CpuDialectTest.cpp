@@ -46,7 +46,7 @@ TEST_F(CpuDialectTest, AModuleKeepsAllOfATarget) {
     EXPECT_TRUE(succeeded(mlir::verify(*module)));
     expectSame(targetOf(*module), *target);
     auto attribute = module.get()->getAttrOfType<TargetAttr>(kTargetAttr);
-    // Once more with its verifier, which `get` leaves out.
+    // Again with the verifier, which `get` does not run.
     EXPECT_TRUE(TargetAttr::getChecked(
         [&] { return mlir::emitError(module->getLoc()); }, &context, attribute.getCpu(),
         attribute.getVectorBits(), attribute.getBf16Dot(), attribute.getFastBf16Dot(),

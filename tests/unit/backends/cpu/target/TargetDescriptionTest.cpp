@@ -23,7 +23,7 @@ TEST(TargetDescription, Level3HasNoAvx512) {
   EXPECT_FALSE(target.has("avx512f") || target.bf16Dot || target.int8Dot || target.tiles);
 }
 
-TEST(TargetDescription, KnowsWhatNamedCpusCompute) {
+TEST(TargetDescription, KnowsFeaturesOfNamedCpus) {
   TargetDescription level4 = llvm::cantFail(describeTarget("x86-64-v4"));
   EXPECT_EQ(level4.vectorBits, 512u);
   EXPECT_FALSE(level4.bf16Dot || level4.int8Dot);
@@ -38,7 +38,7 @@ TEST(TargetDescription, KnowsWhatNamedCpusCompute) {
   EXPECT_FALSE(rapids.fastBf16Dot || level4.prefetchPages);
 }
 
-/// Levels may be anyone's.
+/// Levels apply to any vendor.
 TEST(TargetDescription, OnlyIntelsAreAskedForInterleavedPages) {
   for (llvm::StringRef name : {"haswell", "broadwell", "skylake-avx512", "icelake-server",
                                "cooperlake", "graniterapids", "alderlake"})
@@ -54,7 +54,7 @@ TEST(TargetDescription, AmdsWith256BitUnitsPrefetchBlocks) {
     EXPECT_EQ(llvm::cantFail(describeTarget(name)).prefetchBytes, 0u) << name.str();
 }
 
-TEST(TargetDescription, AProgramAsksOnlyForWhatItsCodeCanUse) {
+TEST(TargetDescription, AProgramRequiresOnlyFeaturesThatItsCodeUses) {
   TargetDescription rapids = llvm::cantFail(describeTarget("sapphirerapids"));
   for (const char *used :
        {"avx2", "fma", "bmi2", "avx512f", "avx512bf16", "avx512vnni", "amx-tile", "amx-bf16"})

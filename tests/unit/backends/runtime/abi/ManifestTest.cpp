@@ -162,7 +162,7 @@ TEST(Manifest, ErrorsNameTheKey) {
   EXPECT_THAT(parseManifest(std::string(100000, '[')).error().message, HasSubstr("is not JSON"));
 }
 
-TEST(Manifest, SaysWhatTheCodeTakes) {
+TEST(Manifest, ChecksTheArgumentsOfTheCode) {
   auto errorOf = [](auto change) {
     return errorAfter([&](json &m) { change(m["entry"], m["entry"]["arguments"]); });
   };
@@ -189,8 +189,8 @@ TEST(Manifest, SaysWhatTheCodeTakes) {
               HasSubstr("'entry' is not an object"));
 }
 
-/// Code may take lengths where there is no threshold, and then follows none.
-TEST(Manifest, SaysWhereFrequenciesChange) {
+/// Code may take lengths without a threshold, and then ignores them.
+TEST(Manifest, ListsThresholdsOfRope) {
   json manifest = json::parse(fakeManifest());
   EXPECT_FALSE(parseManifest(manifest.dump())->takesLengths());
   manifest["entry"]["arguments"].push_back("lengths");
@@ -232,7 +232,7 @@ TEST(Manifest, CarriesTheChatTemplate) {
               HasSubstr("'special_tokens' is missing"));
 }
 
-TEST(Cpu, KnowsWhatEveryX8664Has) {
+TEST(Cpu, KnowsBaselineFeatures) {
   for (const char *name : {"sse", "sse2", "cx8", "cmov", "fxsr", "64bit"})
     EXPECT_TRUE(cpuHas(name)) << name;
   EXPECT_TRUE(knownCpuFeature("avx512bf16"));
@@ -253,7 +253,7 @@ TEST(Cpu, AgreesWithTheCompiler) {
   EXPECT_EQ(cpuHas("bmi2"), bool(__builtin_cpu_supports("bmi2")));
 }
 
-TEST(Cpu, NamesWhatIsMissing) {
+TEST(Cpu, NamesMissingFeatures) {
   EXPECT_TRUE(checkCpu("any", {"sse2", "64bit"}));
   Status refused = checkCpu("znver9", {"sse2", "avx1024", "tea"});
   ASSERT_FALSE(refused);

@@ -79,7 +79,7 @@ const std::string requests = "{\"tokens\": [1, 5, 3], \"id\": \"a\"}\n"
                              "{\"tokens\": [4, 4], \"n\": 3, \"seed\": 11, \"id\": {\"k\": 1}}\n"
                              "{\"tokens\": [1, 2, 3, 4, 5, 6, 7]}";
 
-TEST_F(BatchTest, EachTextIsWhatThePromptAloneGives) {
+TEST_F(BatchTest, EachTextEqualsThatOfThePromptAlone) {
   arguments.settings.temperature = 1;
   for (int64_t batch : {1, 2, 3, 100}) {
     arguments.batch = batch;
@@ -107,10 +107,10 @@ TEST_F(BatchTest, EachTextIsWhatThePromptAloneGives) {
   }
 }
 
-TEST_F(BatchTest, ResultsThatAreThereAreKept) {
+TEST_F(BatchTest, ExistingResultsAreKept) {
   std::string whole = run(requests);
   EXPECT_EQ(run(requests), whole);
-  // Cut at every byte: what is left of the last line is made again.
+  // Truncated at every byte: the incomplete last line is computed again.
   for (size_t size = 0; size < whole.size(); size += 7) {
     write(*arguments.output, whole.substr(0, size));
     EXPECT_EQ(run(requests), whole) << size;
@@ -165,7 +165,7 @@ TEST_F(BatchTest, EachPromptHasCallsOfItsOwn) {
   EXPECT_EQ(fakeCalls[3].rows[0], (FakeCall::Row{6, 1, 0})) << "in the slot that has become free";
 }
 
-TEST_F(BatchTest, AFailureIsToldAndKeepsWhatIsDone) {
+TEST_F(BatchTest, AFailureIsReportedAndResultsAreKept) {
   EXPECT_THAT(refusal("{\"tokens\": [4], \"max_tokens\": 1}\n{\"tokens\": [" +
                       std::to_string(fakePoison) + "]}"),
               HasSubstr("not finite"));
@@ -183,7 +183,7 @@ TEST_F(BatchTest, OneFileHasOneWriter) {
     EXPECT_EQ(read(*arguments.output), half);
   }
   EXPECT_EQ(run(requests), whole);
-  // Both have found no file.
+  // Both have started without a file.
   std::filesystem::remove(*arguments.output);
   auto first = BatchResults::open(arguments.output), second = BatchResults::open(arguments.output);
   ASSERT_TRUE(first && second);
@@ -196,7 +196,7 @@ TEST_F(BatchTest, OneFileHasOneWriter) {
   EXPECT_EQ(run(requests), whole);
 }
 
-TEST_F(BatchTest, AWrongRequestAtTheEndIsSaidBeforeAnythingIsWritten) {
+TEST_F(BatchTest, AnInvalidLastRequestIsReportedBeforeAnythingIsWritten) {
   EXPECT_THAT(refusal(requests + "\nx"), StartsWith("line 6 of the requests: not JSON"));
   EXPECT_FALSE(std::filesystem::exists(*arguments.output));
   std::string whole = run(requests), cut = whole.substr(0, whole.size() / 2);
@@ -280,12 +280,12 @@ TEST_F(BatchTest, ResultsOfOtherRequestsAndOptionsAreNotKept) {
   refused([&] { arguments.settings.seed = 9; });
   refused([&] { arguments.settings.stops = {"x"}; });
   refused([&] { arguments.settings.logitBias = {{3, 1.5f}}; });
-  // How many at once, and by how many threads, changes nothing.
+  // Results do not depend on the batch size and on the number of threads.
   arguments.batch = 1;
   EXPECT_THAT(rows(run(request)), testing::SizeIs(1));
 }
 
-TEST_F(BatchTest, RequestsThatAreNoneAreRefused) {
+TEST_F(BatchTest, InvalidRequestsAreRejected) {
   auto why = [&](const std::string &line) { return refusal("{\"tokens\": [1]}\n" + line); };
   EXPECT_THAT(why("prompt"), StartsWith("line 2 of the requests: not JSON"));
   EXPECT_EQ(why(R"({"tokens": [1], "n": 1, "n": 2})"),
@@ -308,7 +308,7 @@ TEST_F(BatchTest, RequestsThatAreNoneAreRefused) {
   EXPECT_THAT(why("{\"id\": 1}"),
               HasSubstr("one of \"prompt\", \"tokens\" and \"messages\" is expected"));
   EXPECT_THAT(why("{\"prompt\": 1}"), HasSubstr("\"prompt\" is not a string"));
-  EXPECT_THAT(why("{\"prompt\": \"x\"}"), HasSubstr("or give ids as \"tokens\""));
+  EXPECT_THAT(why("{\"prompt\": \"x\"}"), HasSubstr("or pass ids as \"tokens\""));
   EXPECT_THAT(why("{\"tokens\": 3}"), HasSubstr("\"tokens\" is not an array of ids"));
   EXPECT_THAT(why("{\"tokens\": [-1]}"), HasSubstr("\"tokens\" is not a whole number from 0 to"));
   EXPECT_THAT(why("{\"tokens\": []}"), HasSubstr("the prompt has no tokens"));

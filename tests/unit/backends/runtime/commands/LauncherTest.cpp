@@ -1,4 +1,4 @@
-// The launcher with a program attached, as a user starts it.
+// The launcher with a program attached, started as by a user.
 #include "backends/runtime/engine/Sampler.h"
 #include "backends/runtime/program/ProgramFile.h"
 #include "tests/unit/backends/runtime/Shell.h"
@@ -24,7 +24,7 @@ std::string joined(const rt::Tokens &tokens) {
 #define __has_feature(x) 0
 #endif
 
-/// Why programs cannot be run on an emulated older CPU here; empty where they can.
+/// The reason why programs cannot be run on an emulated older CPU; empty if they can.
 std::string whyNoEmulator() {
 #if __has_feature(address_sanitizer)
   return "the address sanitizer does not run under qemu: older CPUs are not tested";
@@ -57,7 +57,7 @@ protected:
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   }
 
-  /// What `bench --profile` says of one generation on two threads.
+  /// The output of `bench --profile` for one generation with two threads.
   nlohmann::json profileOf(const std::string &options) {
     Outcome outcome = run("bench --prompt 0 --repeat 1 --threads 2 --profile --json --peak-gb 1 "
                           "--peak-gflop 2 " +
@@ -109,7 +109,7 @@ TEST_F(LauncherTest, FullContextIsANote) {
 }
 
 TEST_F(LauncherTest, WritesLogitsInTheOrderOfSequences) {
-  // The first sequence ends at once with an end token, so the second one's rows move up.
+  // The first sequence ends immediately with an end token, so the rows of the second one move up.
   Outcome outcome =
       run("--tokens 1,26 --tokens 4,5,6 -n 3 --temperature 0 --logits " + folder.file("l.npy"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
@@ -194,7 +194,7 @@ TEST_F(LauncherTest, BenchOfATextThatRepeatsItself) {
 
 TEST_F(LauncherTest, BenchOfATextThatIsGiven) {
   writeFakeProgram(program, MICA_LAUNCHER, fakeManifest("", fakeVocab, 200));
-  // A text of ids 3 to 18, said again after the prompt; 31 is in neither.
+  // A text of ids 3 to 18, repeated after the prompt; 31 occurs in neither.
   std::string said = "3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18", text = said + ",31," + said;
   Outcome outcome =
       run("bench --prompt 0 --depth 17 --gen 15 --lookup 5 --repeat 1 --json --tokens " + text);
@@ -205,7 +205,7 @@ TEST_F(LauncherTest, BenchOfATextThatIsGiven) {
   const auto &lookup = results[1]["lookup"];
   EXPECT_GT(lookup["accepted"], 8);
   EXPECT_EQ(int64_t(lookup["accepted"]) + int64_t(lookup["calls"]), 15);
-  expectError(run("bench --gen 5 --tokens 1,2,3,4,5,6,7,8"), "give --lookup");
+  expectError(run("bench --gen 5 --tokens 1,2,3,4,5,6,7,8"), "add --lookup");
   expectError(run("bench --gen 5 --lookup 2 --tokens 1,2,3,4,5,6"),
               "the test tg5@l2 needs 7 ids, but --tokens has 6; choose a smaller --depth or --gen");
   expectError(run("bench --gen 2 --lookup 2 --tokens 1,2,3,32"),
@@ -310,9 +310,9 @@ TEST_F(LauncherTest, RefusesWrongInput) {
   expectError(
       run("-p hello"),
       "the program has no tokenizer; put the tokenizer's files into the model's folder and compile "
-      "it again, or give ids with --tokens");
+      "it again, or pass ids with --tokens");
   expectError(run("--tokens 1 --logits /nowhere/l.npy"),
-              "/nowhere/l.npy: cannot be written (its folder does not exist); make it or "
+              "/nowhere/l.npy: cannot be written (its folder does not exist); create it or "
               "choose another file for the logits");
   expectError(run("--tokens 1 --logits " + folder.file("")), "it does not name a file");
   expectError(run("bench --prompt 30"),
@@ -358,7 +358,7 @@ TEST_F(LauncherTest, FullStandardOutputIsAnError) {
 }
 
 TEST_F(LauncherTest, ReaderThatGoesAwayEndsItQuietly) {
-  // The status of the program itself: 128 + SIGPIPE, or 0 where the reader was slower.
+  // The status of the program itself: 128 + SIGPIPE, or 0 if the reader was slower.
   Outcome outcome =
       shell("{ " + program + " bench --prompt 0 --gen 2 --repeat 500; echo $? >&2; } | true");
   EXPECT_THAT(outcome.err, testing::AnyOf("141\n", "0\n"));
@@ -385,7 +385,7 @@ TEST_F(LauncherTest, BenchJson) {
     EXPECT_EQ(result["runs"].size(), 3u);
     double rate = result["tokens_per_s"];
     EXPECT_GT(rate, 0);
-    // Of a prompt only the last of 4 rows has logits.
+    // Of a prompt, only the last of 4 rows has logits.
     double flops = result["test"] == "pp4@d5" ? 2000 + 500 / 4.0 : 2500;
     EXPECT_NEAR(result["gflop_per_s"], flops * rate * 1e-9, 1e-9 * rate);
   }
@@ -403,7 +403,7 @@ TEST_F(LauncherTest, BenchProfilesEachKernel) {
   const auto &kernel = profile["kernels"][0];
   EXPECT_EQ(kernel["kernel"], "head");
   EXPECT_EQ(kernel["launches"], 3);
-  // Steps that see 6, 7 and 8 positions.
+  // Steps that attend to 6, 7 and 8 positions.
   EXPECT_EQ(kernel["bytes"], 3 * 1000 + (6 + 7 + 8) * 10);
   EXPECT_EQ(kernel["flops"], 3 * 2000);
   EXPECT_EQ(profile["bytes_per_token"], 1070);
@@ -589,7 +589,7 @@ TEST_F(LauncherTest, RefusesUnderAnOlderCpu) {
     GTEST_SKIP() << reason;
   writeFakeProgram(program, MICA_LAUNCHER, fakeManifest(R"("sse4.2", "avx2", "fma")"));
   expectError(shell("qemu-x86_64 -cpu Nehalem " + program + " --tokens 1"), "lacks avx2, fma;");
-  // What only comes with avx or avx2 goes without saying.
+  // Features implied by avx or avx2 are not mentioned.
   writeFakeProgram(program, MICA_LAUNCHER, fakeManifest(R"("avx512f", "avx", "avx2", "bmi2")"));
   expectError(shell("qemu-x86_64 -cpu Nehalem " + program + " --tokens 1"), "lacks avx, bmi2;");
 }

@@ -92,7 +92,7 @@ TEST_F(GenerateTest, FullContextEndsGeneration) {
   Tokens prompt(18, 1);
   auto result = run({prompt});
   ASSERT_TRUE(result) << result.error().message;
-  // Positions 18 and 19 can still be fed; the token drawn after position 19 has no room.
+  // Positions 18 and 19 can still be computed; the token sampled after position 19 does not fit.
   EXPECT_EQ(result->texts[0].tokens, fakeContinuation(prompt, 3));
   EXPECT_EQ(result->texts[0].finish, Finish::ContextFull);
 }
@@ -131,7 +131,7 @@ TEST_F(GenerateTest, ListenerHearsEveryFedPositionsLogits) {
   auto result = run({{1, 5, 3}}, &recorder);
   ASSERT_TRUE(result) << result.error().message;
   const Tokens &t = result->texts[0].tokens;
-  // Three of the prompt, then each generated token's but the last.
+  // Three of the prompt, then each generated token except the last.
   EXPECT_THAT(recorder.rows, ElementsAre(fakeNext({1}), fakeNext({1, 5}), t[0], t[1], t[2]));
 }
 
@@ -153,7 +153,7 @@ TEST_F(LargeRowsTest, ManySequencesTakeSeveralCalls) {
   std::vector<size_t> rows;
   for (const FakeCall &call : trace)
     rows.push_back(call.rows.size());
-  // Of prompts, four rows with logits are always taken.
+  // Four rows with logits are always processed in prefill.
   EXPECT_THAT(rows, ElementsAre(12, 12, 12, 9, 6, 6, 3, 6, 6, 3, 6, 6, 3));
 }
 
@@ -175,7 +175,7 @@ TEST_F(LargeRowsTest, TextsThatHaveEndedLeaveTheOthersGoing) {
   EXPECT_EQ(result->totals.decodeCalls, 3);
 }
 
-/// A text that continues as it began.
+/// A text that repeats its beginning.
 void repeat(Generation &generation, const Tokens &period) {
   generation.forcedTokens = period;
   generation.settings.lookup = 8;
@@ -204,7 +204,7 @@ TEST_F(GenerateTest, LookupDiscardsWrongDrafts) {
   auto result = run({{3, 4, 5, 3}});
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->texts[0].tokens, (Tokens{4, 9, 9, 9}));
-  // 5 was drafted after 4, and 9 came in its place.
+  // 5 was drafted after 4, but 9 was sampled.
   EXPECT_THAT(trace[1].rows, ElementsAre(Row{4, 0, 4}, Row{5, 0, 5}, Row{3, 0, 6}));
   EXPECT_EQ(trace[2].rows[0], (Row{9, 0, 5}));
   EXPECT_LT(result->totals.accepted, result->totals.drafted);
@@ -223,7 +223,7 @@ TEST_F(GenerateTest, LookupChangesNoToken) {
       auto plain = run({prompt});
       settings.lookup = 5;
       auto drafted = run({prompt});
-      // Where the poisonous token is drawn, both notice.
+      // If the poisonous token is sampled, both report it.
       ASSERT_EQ(bool(drafted), bool(plain)) << "start " << start;
       if (!plain)
         continue;
@@ -261,13 +261,13 @@ TEST_F(GenerateTest, LookupStopsAtTheEndToken) {
   auto result = run({{1, 1, 1, fakeEos, 1, 1, 1, fakeEos}});
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->texts[0].tokens, (Tokens{1, 1, 1, fakeEos}));
-  // The end token has been drafted as well.
+  // The end token was drafted as well.
   EXPECT_EQ(result->totals.decodeCalls, 1);
   EXPECT_EQ(result->totals.accepted, 3);
   EXPECT_EQ(result->texts[0].finish, Finish::EndToken);
 }
 
-TEST_F(GenerateTest, LookupHandsOverTheLogitsOfWhatStays) {
+TEST_F(GenerateTest, LookupReturnsTheLogitsOfAcceptedTokens) {
   struct Recorder : RequestListener {
     Tokens tops;
     Status logits(std::span<const float> row) override {
@@ -313,14 +313,14 @@ TEST_F(GenerateTest, AListenerMayEndTheTextOrThePrompt) {
   } ending;
   settings.maxTokens = 6;
   generation.promptRows = 2;
-  ending.most = 1; // The first piece of the prompt is read, the second is not.
+  ending.most = 1; // The first chunk of the prompt is computed, the second is not.
   auto result = run({{1, 5, 3, 4}}, &ending);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->texts[0].finish, Finish::Cancelled);
   EXPECT_EQ(result->totals.promptTokens, 2);
   EXPECT_TRUE(result->texts[0].tokens.empty());
   ending.asked = 0;
-  ending.most = 3; // Two pieces and a token.
+  ending.most = 3; // Two chunks and a token.
   result = run({{1, 5, 3, 4}}, &ending);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->texts[0].finish, Finish::StopSequence);
@@ -346,7 +346,7 @@ TEST_F(GenerateTest, TheFirstErrorEndsAllTexts) {
   EXPECT_EQ(result.error().message, "stop here");
   EXPECT_THAT(counting.ends, ElementsAre(Finish::Cancelled));
   EXPECT_EQ(counting.tokens, 1);
-  // Nothing of them is left.
+  // Nothing of them remains.
   EXPECT_FALSE((*scheduler)->step());
   EXPECT_EQ(trace.size(), 2u);
 }

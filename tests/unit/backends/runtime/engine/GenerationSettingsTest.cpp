@@ -81,7 +81,7 @@ TEST(GenerationSettings, ARequestsOwnComeBeforeTheOthers) {
   EXPECT_TRUE(all.ignoreEos);
 }
 
-/// Values at the ends of the range are taken, those beyond and NaN are not.
+/// Values at the ends of the range are accepted, those beyond and NaN are not.
 template <typename T>
 void expectRange(std::optional<T> GenerationSettings::*member, const SettingRange<T> &range,
                  T below, T above, const std::string &name) {
@@ -122,11 +122,10 @@ TEST(GenerationSettings, UnsupportedSettingsAreRefused) {
   EXPECT_EQ(refusal(settings), "");
   settings.logitBias = {{32, 1}};
   EXPECT_EQ(refusal(settings), "--logit-bias: token 32 is not in the model's vocabulary (0 to 31); "
-                               "give another");
+                               "use another");
   for (float bias : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
     settings.logitBias = {{3, bias}};
-    EXPECT_EQ(refusal(settings),
-              "the bias of token 3 is not a number below infinity; give another");
+    EXPECT_EQ(refusal(settings), "the bias of token 3 is not a number below infinity; use another");
   }
   settings = {};
   settings.stops = {"a", ""};

@@ -11,7 +11,7 @@ using namespace mica::rt;
 using namespace mica::test;
 
 namespace {
-/// What the model says after each of the tokens, decoded in one call.
+/// The predictions of the model after each of the tokens, decoded in one call.
 Tokens answersOf(const Model &model, const Tokens &tokens) {
   auto session = Session::create(model, 1, 16);
   if (!session)
@@ -31,7 +31,7 @@ Tokens answersOf(const Model &model, const Tokens &tokens) {
 class ModelTest : public FakeModelFixture {
 protected:
   const Tokens text = {5, 3, 9, 1, 4};
-  /// What the fixture's model says, and the one that says the next token but one.
+  /// The prediction of the fixture's model, and of the one that predicts the next token but one.
   Tokens next() const {
     Tokens tokens;
     for (size_t count = 1; count <= text.size(); ++count)

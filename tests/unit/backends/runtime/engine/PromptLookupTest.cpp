@@ -15,7 +15,7 @@ using testing::IsEmpty;
 using Tokens = PromptLookup::Tokens;
 
 namespace {
-/// What rows are drafted at by large models, and by small ones.
+/// Numbers of rows with drafts for large models, and for small ones.
 constexpr double large = 0.1, small = 0.2;
 
 PromptLookup after(const Tokens &text, double minAcceptance = large) {
@@ -25,7 +25,7 @@ PromptLookup after(const Tokens &text, double minAcceptance = large) {
   return lookup;
 }
 
-/// What generating `text` after its first `given` tokens takes.
+/// The cost of generating `text` after its first `given` tokens.
 struct Cost {
   int64_t calls = 0, drafted = 0, accepted = 0;
 };
@@ -48,7 +48,7 @@ Cost costOf(const Tokens &text, int64_t most, size_t given = 1, double minAccept
   return cost;
 }
 
-TEST(PromptLookup, DraftsWhatFollowedTheLongestMatch) {
+TEST(PromptLookup, DraftsTheContinuationOfTheLongestMatch) {
   // Of "2 3" and "9 3" before the end "2 3" the former continues with 4.
   EXPECT_EQ(after({1, 2, 3, 4, 5, 9, 3, 6, 2, 3}).draft(1), Tokens{4});
 }
@@ -57,7 +57,7 @@ TEST(PromptLookup, OfEqualMatchesTheMostRecentCounts) {
   EXPECT_EQ(after({3, 4, 3, 5, 3}).draft(1), Tokens{5});
 }
 
-TEST(PromptLookup, HasNoDraftForWhatIsNew) {
+TEST(PromptLookup, HasNoDraftForNewText) {
   EXPECT_THAT(after({}).draft(8), IsEmpty());
   EXPECT_THAT(after({1, 2, 3}).draft(8), IsEmpty());
   EXPECT_THAT(after({1, 2, 1}).draft(0), IsEmpty());
@@ -92,7 +92,7 @@ TEST(PromptLookup, DraftsGrowWithSuccessAndShrinkWithFailure) {
   for (int i = 0; i < 5; ++i)
     lookup.learn(15, 15);
   EXPECT_EQ(lookup.draft(15).size(), 15u);
-  // Drafts come from matches and from the text beside this one: both must fail.
+  // Drafts come from matches and from the adjacent text: both must fail.
   for (int i = 0; i < 120; ++i)
     lookup.learn(static_cast<int64_t>(lookup.draft(15).size()), 0);
   EXPECT_LE(lookup.draft(15).size(), 1u);
@@ -135,8 +135,8 @@ TEST(PromptLookup, AListOfLinesTakesHalfOfTheCalls) {
   EXPECT_LT(cost.drafted, 2800);
 }
 
-/// Words with the space before them, digits, and all else by itself: about what a vocabulary of
-/// 32 thousand makes of a text.
+/// Words with the preceding space, digits, and other characters separately: similar to a vocabulary
+/// of 32 thousand.
 Tokens wordsOf(std::string_view text) {
   std::map<std::string_view, int32_t> ids;
   Tokens tokens;
@@ -158,8 +158,8 @@ std::string fileOf(const std::string &name) {
   return mica::test::contents(std::string(MICA_TEST_DATA "/repetitive/") + name + ".txt");
 }
 
-/// Calls that read some rows take little longer than those that read one, not as long: twice as
-/// fast needs more than two tokens of each.
+/// Calls with several rows take little longer than those with one row: twice the speed needs more
+/// than two tokens per call.
 constexpr double tokensOfACall = 2.3;
 
 TEST(PromptLookup, AListAndCodeTakeLessThanHalfOfTheCalls) {
@@ -197,5 +197,5 @@ TEST(PromptLookup, TextWithoutRepetitionCostsLittle) {
   }
 }
 
-TEST(PromptLookup, OneTokenOnlyIsNoTrouble) { EXPECT_LT(costOf(Tokens(8192, 7), 15).calls, 600); }
+TEST(PromptLookup, AcceptsASingleToken) { EXPECT_LT(costOf(Tokens(8192, 7), 15).calls, 600); }
 } // namespace

@@ -1,4 +1,4 @@
-// Sequences of a model with a window: what they may take back, and what is computed anew.
+// Sequences of a model with a sliding window: how far they can be rewound, and what is recomputed.
 #include "tests/unit/backends/runtime/engine/SchedulerFixture.h"
 
 #include "backends/runtime/engine/Sampler.h"
@@ -20,7 +20,7 @@ protected:
     session = *std::move(created);
   }
 
-  /// Feeds the text from `from` on to its first `end` tokens, and compares what follows.
+  /// Computes the text from position `from` to `end`, and compares the predictions.
   void feed(int64_t from, int64_t end, int64_t sequence = 0) {
     for (int64_t i = from; i < end; ++i)
       ASSERT_TRUE(session->add(sequence, text[i], RowRole::Prompt, i + 1 == end));
@@ -62,8 +62,8 @@ private:
   }
 };
 
-// The window and what may be taken back, or the rows of a call, in whole blocks of four positions.
-TEST_F(RewindTest, RingsHaveTheWindowAndWhatMayBeTakenBack) {
+// The window plus rewindable positions, or the rows of a call, in whole blocks of four positions.
+TEST_F(RewindTest, RingsHoldTheWindowAndRewindablePositions) {
   const Manifest &m = model->manifest();
   EXPECT_EQ(blocksOfCache(m, m.caches[0], 1), 3) << "5 + 6 positions";
   EXPECT_EQ(blocksOfCache(m, m.caches[0], 8), 4) << "5 + 8";
@@ -73,7 +73,7 @@ TEST_F(RewindTest, RingsHaveTheWindowAndWhatMayBeTakenBack) {
   EXPECT_EQ(cacheBytesPerToken(m), 4u + 12);
 }
 
-TEST_F(RewindTest, WhatIsReadIsThereWhateverTheChunks) {
+TEST_F(RewindTest, RowsAreCachedForAllChunkSizes) {
   for (int64_t chunk : {1, 3, 6, 7, 13}) {
     openSession(2, chunk);
     for (int64_t end = 0; end < 60;) {
@@ -85,11 +85,11 @@ TEST_F(RewindTest, WhatIsReadIsThereWhateverTheChunks) {
   }
 }
 
-TEST_F(RewindTest, SaysWhatCanBeKept) {
+TEST_F(RewindTest, ReportsReusablePositions) {
   openSession(1, 4);
   for (int64_t end = 4; end <= 40; end += 4)
     feed(end - 4, end);
-  // A ring of 12: of 40 positions the last 12 are there, and a row sees four before it.
+  // A ring of 12: of 40 positions the last 12 are cached, and a row attends to four before it.
   for (int64_t length : {40, 39, 34, 33, 32})
     EXPECT_EQ(session->rewindable(0, length), length);
   for (int64_t length : {31, 20, 1, 0})
@@ -147,7 +147,7 @@ TEST_F(RewindTest, DraftsAreTakenBack) {
   EXPECT_GT(result.drafted, result.accepted);
 }
 
-TEST_F(RewindTest, AnEditedTurnIsReusedOrReadAnew) {
+TEST_F(RewindTest, AnEditedTurnIsReusedOrRecomputed) {
   open({.slots = 1, .promptRows = 4});
   EXPECT_EQ(run(begin(30), 2).tokens, continuation(begin(30), 2));
   Tokens edited = begin(27);
@@ -164,7 +164,7 @@ TEST_F(RewindTest, AnEditedTurnIsReusedOrReadAnew) {
   EXPECT_EQ(fakeCalls[0].rows[0], (Row{edited[0], 0, 0}));
 }
 
-// A slot that would have to begin anew is as good as an empty one.
+// A slot that would have to start over is equivalent to an empty one.
 TEST_F(RewindTest, TheSlotThatCanKeepMostIsTaken) {
   open({.slots = 2, .promptRows = 4});
   Recorder first, second;

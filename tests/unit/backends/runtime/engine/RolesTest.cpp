@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using Row = FakeCall::Row;
 
 namespace {
-/// A model that says the next token but one after a decoded row.
+/// A model that predicts the next token but one after a decoded row.
 class RolesTest : public FakeModelFixture {
 protected:
   std::string manifest() const override { return dependingOnRole(fakeManifest()); }
@@ -37,7 +37,7 @@ protected:
   void pushDecode(int64_t sequence, const Tokens &tokens) {
     push(sequence, tokens, RowRole::Decode);
   }
-  /// What the model says after each row with logits.
+  /// The predictions of the model after each row with logits.
   Tokens run() {
     auto logits = session->decode();
     if (!logits)
@@ -54,9 +54,9 @@ protected:
   static int32_t afterPrompt(const Tokens &tokens) { return fakeNext(tokens); }
   static int32_t afterDecode(const Tokens &tokens) { return (fakeNext(tokens) + 1) % fakeVocab; }
 
-  /// Two turns of a conversation, the second of which has the first one's prompt (two tokens) and
-  /// answer (four, of which the last is not computed) in its prompt. How many it finds cached; its
-  /// calls are in `fakeCalls`.
+  /// Two turns of a conversation; the prompt of the second one contains the first prompt (two
+  /// tokens) and answer (four, of which the last is not computed). Returns the number of cached
+  /// tokens; its calls are in `fakeCalls`.
   int64_t reusedBySecondTurn(int64_t lookup) {
     fakeCalls.clear();
     auto scheduler = Scheduler::create(*model, {.slots = 1});
@@ -83,7 +83,7 @@ protected:
       all.emplace_back(call.role, call.rows);
     return all;
   }
-  /// Whether each row had the role of its position, of sequences with prompts of these sizes.
+  /// Whether each row has the role of its position, for sequences with prompts of these lengths.
   static void expectRoles(const std::vector<size_t> &prompts) {
     ASSERT_FALSE(fakeCalls.empty());
     for (const FakeCall &call : fakeCalls)
@@ -126,7 +126,7 @@ TEST_F(RolesTest, RowsOfASequenceKeepTheirOrder) {
   pushPrompt(1, {6});
   EXPECT_THAT(run(), ElementsAre(afterPrompt({1, 5}), afterDecode({1, 5, 3}), afterDecode({2}),
                                  afterPrompt({2, 6})));
-  // A prompt after a decoded row, which nobody has yet, waits for it.
+  // A prompt that follows a decoded row waits for it.
   EXPECT_THAT(calls(),
               ElementsAre(std::pair(RowRole::Prompt, std::vector{Row{1, 0, 0}, Row{5, 0, 1}}),
                           std::pair(RowRole::Decode, std::vector{Row{3, 0, 2}, Row{2, 1, 0}}),
@@ -172,14 +172,14 @@ TEST_F(RolesTest, PromptsAreReadAsPromptsHoweverTheyAreCut) {
       sizes.push_back(prompt.size());
     }
     fakeCalls.clear();
-    // Where the poisonous token is sampled, that is an error.
+    // Sampling the poisonous token is an error.
     (void)generation.run(*model, prompts);
     expectRoles(sizes);
   }
 }
 
 TEST_F(RolesTest, AnAnswerInTheCacheIsReadAgainAsAPrompt) {
-  // With drafts, rows of which are decoded as well.
+  // With drafts, whose rows are decoded as well.
   for (int64_t lookup : {0, 3}) {
     EXPECT_EQ(reusedBySecondTurn(lookup), 2);
     EXPECT_EQ(calls().front(),
@@ -255,7 +255,7 @@ TEST_F(NoRolesTest, AnAnswerInTheCacheIsReused) {
   EXPECT_EQ(calls().front(), std::pair(RowRole::Prompt, std::vector{Row{9, 0, 5}, Row{7, 0, 6}}));
 }
 
-/// Rows that follow the length of their text as well.
+/// Rows that also depend on the sequence length.
 class RolesAndLengthsTest : public RolesTest {
   std::string manifest() const override { return dependingOnRole(fakeManifestOfLengths()); }
 };

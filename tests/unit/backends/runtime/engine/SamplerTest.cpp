@@ -16,7 +16,7 @@ using testing::ElementsAre;
 namespace {
 constexpr float inf = std::numeric_limits<float>::infinity();
 
-/// Plain sampling: everything off.
+/// Plain sampling without any other method.
 SamplingOptions plain(double temperature = 1) { return {temperature, 0, 1, 0, 1, 0}; }
 
 /// Token -> probability among the candidates.
@@ -116,14 +116,14 @@ TEST(Sampler, RepetitionPenaltyCountsEachTokenOnce) {
                       {3, std::exp(1) / total}});
 }
 
-TEST(Sampler, DryPenalizesWhatContinuesARepetition) {
+TEST(Sampler, DryPenalizesContinuedRepetitions) {
   SamplingOptions options = plain(0);
   options.dryMultiplier = 0.8;
   options.dryBase = 2;
   auto penaltyOf = [&](std::vector<int32_t> history, int32_t token) {
     SamplingOptions warm = options;
     warm.temperature = 1;
-    // Equal logits but for the penalty.
+    // Equal logits except for the penalty.
     auto found = distribution(warm, std::vector<float>(8, 0), history);
     return std::log(found[7] / found[token]);
   };
@@ -200,7 +200,7 @@ TEST(Sampler, XtcHappensWithItsProbability) {
 
 TEST(Sampler, Mirostat2CutsTheTailAndFollowsTheInformation) {
   SamplingOptions options = plain();
-  options.topP = 0.1; // is not looked at
+  options.topP = 0.1; // is ignored
   options.mirostat = 2;
   options.mirostatTau = 1; // Tokens of at most 2 bits at first: p >= 0.25.
   options.mirostatEta = 0.5;
@@ -254,7 +254,7 @@ TEST(LogProbabilities, AreOfTheRawDistribution) {
   EXPECT_NEAR(found.top[0].second, std::log(0.4), 1e-6);
   EXPECT_EQ(found.top[1].first, 3);
   EXPECT_NEAR(found.top[1].second, std::log(0.3), 1e-6);
-  // Ties by number; no more than there are; nothing for nothing.
+  // Ties are sorted by number; no more than there are; nothing for an empty input.
   EXPECT_EQ(logProbabilities(std::vector<float>{1, 1, 1}, 0, 5).top[1].first, 1);
   EXPECT_EQ(logProbabilities(std::vector<float>{1, 1, 1}, 0, 5).top.size(), 3u);
   EXPECT_TRUE(logProbabilities(logits, 0, 0).top.empty());
@@ -306,7 +306,7 @@ TEST(Sampler, GreedyTakesTheLowestIndexOfTheMaximum) {
   EXPECT_EQ(*argmax(std::vector<float>{-0.0f, 0.0f}), 0);
 }
 
-TEST(Sampler, LogitsThatAreNotFiniteAreErrors) {
+TEST(Sampler, NonfiniteLogitsAreErrors) {
   float nan = std::nanf("");
   for (std::vector<float> bad :
        {std::vector<float>{1, nan}, {nan, 1}, {1, inf}, {-inf, -inf}, {}}) {

@@ -39,8 +39,8 @@ protected:
   }
 };
 
-/// Requests arrive and are cancelled at any time; whatever becomes of one, the others' tokens are
-/// those that they have alone.
+/// Requests arrive and are canceled at any time; the tokens of the other ones must be those that
+/// they have alone.
 TEST_P(CompanyTest, NeverChangesTokens) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
   std::set<Finish> seen;
@@ -88,7 +88,7 @@ TEST_P(CompanyTest, NeverChangesTokens) {
       EXPECT_EQ(result.tokens, expected.tokens) << "round " << round;
     }
   }
-  // It has been put to the test.
+  // The test has an effect.
   EXPECT_THAT(seen, testing::IsSupersetOf({Finish::Length, Finish::EndToken, Finish::ContextFull,
                                            Finish::Cancelled, Finish::Failed}));
   EXPECT_GT(accepted, 50);

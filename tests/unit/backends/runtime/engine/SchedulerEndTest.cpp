@@ -58,12 +58,12 @@ TEST_F(SchedulerEndTest, AWaitingRequestIsCancelledWithoutASlot) {
   finishAll();
   EXPECT_EQ(first.tokens, fakeContinuation({1}, 3));
   EXPECT_EQ(third.tokens, fakeContinuation({3}, 3));
-  // What has ended stays as it is.
+  // Ended requests do not change.
   scheduler->cancel(id);
   EXPECT_FALSE(scheduler->step());
 }
 
-TEST_F(SchedulerEndTest, ACancelledPromptKeepsWhatIsComputed) {
+TEST_F(SchedulerEndTest, ACancelledPromptKeepsComputedRows) {
   open({.slots = 1, .promptRows = 2});
   Recorder first;
   Tokens prompt = {1, 2, 3, 4, 5, 6};

@@ -11,7 +11,7 @@
 
 namespace mica::test {
 
-/// Keeps what a request says.
+/// Records the events of a request.
 struct Recorder : rt::RequestListener {
   rt::Result<bool> token(int32_t token, std::span<const float> logits) override {
     EXPECT_FALSE(result) << "a token after the end";
@@ -62,7 +62,7 @@ protected:
   }
   void finishAll() { finishAll(*scheduler); }
 
-  /// What a request makes of itself where no other is.
+  /// The tokens of a request that runs alone.
   rt::RequestResult alone(const rt::Request &request, int64_t promptRows) {
     auto single = rt::Scheduler::create(*model, {.slots = 1, .promptRows = promptRows});
     Recorder recorder;
@@ -72,7 +72,7 @@ protected:
     return recorder.result.value_or(rt::RequestResult());
   }
 
-  /// Generates a text that may reuse `most` positions. How many it has reused.
+  /// Generates a text that may reuse `most` positions. Returns the number of reused ones.
   int64_t reused(const rt::Tokens &prompt, int64_t most, int64_t maxTokens = 2) {
     rt::Request next = request(prompt, maxTokens);
     next.maxReused = most;

@@ -7,7 +7,7 @@ using namespace mica::rt;
 using namespace mica::test;
 
 namespace {
-/// A model whose rows follow the length of their text: beyond eight positions all are recomputed.
+/// A model whose rows depend on the sequence length: beyond eight positions all are recomputed.
 class RecomputeTest : public SchedulerFixture {
 protected:
   std::string manifest() const override { return fakeManifestOfLengths(); }
@@ -16,9 +16,9 @@ protected:
   Tokens begin(size_t count) const { return {text.begin(), text.begin() + count}; }
 };
 
-TEST_F(RecomputeTest, IsNoPartOfDecodingTime) {
+TEST_F(RecomputeTest, IsNotCountedAsDecodingTime) {
   open({.slots = 1, .promptRows = 2});
-  // Calls without logits: two of the prompt's three, four that recompute.
+  // Calls without logits: two of three for the prompt, four that recompute.
   fakeDelay = std::chrono::milliseconds(100);
   Recorder recorder;
   submit(request(begin(6), 6), recorder);
@@ -91,8 +91,7 @@ TEST_F(RecomputeTest, IsEndedByCancelling) {
   EXPECT_EQ(scheduler->cachedTokens(0), 3);
 }
 
-/// The rows of others that were queued beside it are computed all the same, as parts of a text as
-/// long as theirs.
+/// Rows of other requests in the queue are computed anyway, as parts of texts of their lengths.
 TEST_F(RecomputeTest, ThatIsCancelledLeavesTheOthersOfItsCall) {
   open({.slots = 2, .promptRows = 10, .promptsShareCalls = true});
   Recorder first, refusing, other;
@@ -102,7 +101,7 @@ TEST_F(RecomputeTest, ThatIsCancelledLeavesTheOthersOfItsCall) {
   Request longer = request(text, 3);
   longer.maxReused = 6;
   Tokens prompt = {7, 7, 1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4, 5};
-  // Asked again when its rows are queued already.
+  // Called again after its rows were queued.
   refusing.onPoll = [asked = 0]() mutable { return ++asked < 2; };
   submit(longer, refusing);
   submit(request(prompt, 3), other);

@@ -51,7 +51,7 @@ TEST_F(SchedulerReuseTest, TheSlotThatHasMostOfAPromptIsTaken) {
   submit(longer, recorders[3]);
   finishAll();
   EXPECT_THAT(calls(), ElementsAre(ElementsAre(Row{6, 1, 4})));
-  // What reuses nothing takes the slot with least to reuse.
+  // A request that reuses nothing takes the slot with the fewest reusable positions.
   submit(request({9}, 1), recorders[4]);
   finishAll();
   EXPECT_THAT(calls()[1], ElementsAre(Row{9, 2, 0}));

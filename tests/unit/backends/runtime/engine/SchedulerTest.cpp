@@ -33,7 +33,7 @@ TEST_F(SchedulerTest, TextsContinueWhileALongPromptIsComputed) {
   EXPECT_EQ(second.tokens.size(), 1u);
   finishAll();
   EXPECT_EQ(second.tokens, fakeContinuation({9, 8, 7, 6, 5, 4, 3}, 2));
-  // Each role has calls of its own, decoding before prompts.
+  // Each role has separate calls, decoding before prefill.
   Tokens t = first.tokens;
   EXPECT_THAT(calls(), ElementsAre(ElementsAre(Row{1, 0, 0}, Row{5, 0, 1}), //
                                    ElementsAre(Row{t[0], 0, 2}),
@@ -56,7 +56,7 @@ TEST_F(SchedulerTest, PromptsWithinTheBudgetAreOfOneStep) {
       << "each in a call of its own";
   fakeCalls.clear();
   scheduler->step();
-  // Two texts; the third prompt, after which there is no room for five rows.
+  // Two texts; the third prompt needs five rows, for which there is no space.
   EXPECT_THAT(calls(), ElementsAre(testing::SizeIs(2), testing::SizeIs(1)));
   finishAll();
   EXPECT_EQ(recorders[3].tokens, fakeContinuation({7, 8, 9, 1, 2, 3}, 2));
@@ -87,7 +87,7 @@ TEST_F(SchedulerTest, PromptsTakeTurns) {
   EXPECT_EQ(longer.tokens, fakeContinuation(Tokens(15, 7), 2));
   EXPECT_EQ(shorter.tokens, fakeContinuation({5, 6}, 2));
 
-  // One that comes later does not wait for the end of those before it.
+  // A later one does not wait for the end of earlier ones.
   Recorder again, late;
   submit(request(Tokens(15, 9), 1), again);
   scheduler->step();
@@ -126,7 +126,7 @@ TEST_F(SchedulerTest, TokensComeWithTheLogitsOfTheModel) {
     tops.push_back(*argmax(logits));
     return true;
   };
-  // Biases and penalties do not show in them.
+  // Biases and penalties do not affect them.
   Request biased = request({1, 5}, 3);
   biased.settings.logitBias = {{9, 100}};
   submit(biased, recorder);
@@ -193,7 +193,7 @@ TEST_F(SchedulerTest, ForcedTokensNeedNoPrompt) {
   EXPECT_THAT(recorder.tokens, ElementsAre(5, 6, 7, 5));
   EXPECT_THAT(calls(), ElementsAre(ElementsAre(Row{5, 0, 0}), ElementsAre(Row{6, 0, 1}),
                                    ElementsAre(Row{7, 0, 2})));
-  // After what the slot has cached as well.
+  // After the slot's cached positions as well.
   fakeCalls.clear();
   Recorder behind;
   forced.prompt = {5, 6};
@@ -204,7 +204,7 @@ TEST_F(SchedulerTest, ForcedTokensNeedNoPrompt) {
   EXPECT_THAT(calls()[0], ElementsAre(Row{5, 0, 2}));
 }
 
-TEST_F(SchedulerTest, ASeedThatIsDrawnIsTold) {
+TEST_F(SchedulerTest, ARandomSeedIsReported) {
   open({.slots = 2});
   Recorder drawn, again;
   Request random = request({1, 5}, 6);
@@ -263,7 +263,7 @@ TEST_F(SchedulerTest, RequestsComeFromOtherThreads) {
   ASSERT_FALSE(left());
   for (int32_t i = 0; i < 2 * count; ++i) {
     Tokens all = fakeContinuation({i % 20, 5}, 5);
-    // The model says the poisonous token to some, and nothing after it.
+    // The model predicts the poisonous token for some, and nothing after it.
     auto computed = std::find(all.begin(), all.end() - 1, fakePoison) + 1;
     const RequestResult &result = *recorders[i].result;
     size_t size = recorders[i].tokens.size();
@@ -278,12 +278,12 @@ TEST_F(SchedulerTest, RequestsComeFromOtherThreads) {
   }
 }
 
-/// A model that needs more memory than there is.
+/// A model that needs more memory than available.
 class NoMemoryTest : public SchedulerFixture {
   std::string manifest() const override { return withBytesPerRow(fakeManifest(), 1ull << 50); }
 };
 
-TEST_F(NoMemoryTest, ACallThatIsNotMadeFailsItsRequests) {
+TEST_F(NoMemoryTest, AFailedCallFailsItsRequests) {
   open({.slots = 2, .promptsShareCalls = true});
   std::deque<Recorder> recorders(3);
   for (Recorder &recorder : recorders)

@@ -1,8 +1,8 @@
-// mica-schedules PROGRAM SEED COUNT: whether a request's logits are, to the bit, those that it has
-// alone, over COUNT random schedules: 1 to 64 sequences, any chunk of prompts, requests that join,
-// wait, are cancelled, and find a part of their prompt in a cache: the beginning of another's, or
-// the conversation up to an earlier turn's answer. Writes the first difference and exits with 1, or
-// how much was compared.
+// mica-schedules PROGRAM SEED COUNT: checks that a request's logits are bit-identical to those that
+// it has alone, in COUNT random schedules: 1 to 64 sequences, any prefill chunk size, requests that
+// join, wait, are canceled, and find a part of their prompt in a cache: the beginning of another
+// prompt, or the conversation up to an earlier answer. Prints the first difference and exits with
+// 1, or prints how much was compared.
 #include "backends/cpu/device/CpuDevice.h"
 #include "backends/runtime/abi/KernelStack.h"
 #include "backends/runtime/engine/Scheduler.h"
@@ -34,7 +34,7 @@ struct Answer final : RequestListener {
   }
 
   Tokens tokens;
-  std::vector<size_t> hashes; ///< Of the logits that each was chosen from.
+  std::vector<size_t> hashes; ///< of the logits from which each token was chosen
   std::optional<Finish> finish;
   int64_t reused = 0;
 };
@@ -57,7 +57,7 @@ Tokens randomTokens(const Manifest &manifest, std::mt19937 &random, size_t count
   return tokens;
 }
 
-/// Prompts that begin alike, so that some find each other's caches.
+/// Prompts with common beginnings, so that some reuse each other's caches.
 std::vector<Request> makeRequests(const Manifest &manifest, std::mt19937 &random) {
   const Tokens shared = randomTokens(manifest, random, 400);
   std::vector<Request> requests(numRequests);
@@ -84,7 +84,7 @@ Request nextTurn(Request request, const Tokens &answer, const Tokens &question) 
   return request;
 }
 
-/// What a request answers where nothing else is computed or cached.
+/// The answer to a request if nothing else is computed or cached.
 Answer answerAlone(const Model &model, const Request &request) {
   Answer answer;
   auto scheduler = orDie(Scheduler::create(model, {.slots = 1, .promptRows = chunkAlone}));
@@ -105,7 +105,7 @@ int main(int argc, char **argv) {
   std::mt19937 random(static_cast<unsigned>(std::atoi(argv[2])));
   std::vector<Request> requests = makeRequests(model->manifest(), random);
   std::vector<Answer> alone;
-  // After the first turns, the second of each.
+  // After the first turns, the second turn of each conversation.
   for (size_t i = 0; i < 2 * numRequests; ++i) {
     if (i >= numRequests)
       requests.push_back(nextTurn(requests[i - numRequests], alone[i - numRequests].tokens,
@@ -127,7 +127,7 @@ int main(int argc, char **argv) {
     size_t count = 8 + random() % static_cast<uint64_t>(2 * slots);
     do {
       while (sent.size() < count && random() % 3 > 0) {
-        // A first turn, or the one after a turn that has been answered.
+        // A first turn, or the one after an answered turn.
         size_t request = random() % numRequests;
         if (!sent.empty() && random() % 2)
           if (const Sent &earlier = sent[random() % sent.size()];

@@ -9,8 +9,8 @@ using namespace mica::rt;
 using namespace mica::test;
 
 namespace {
-/// Sequences of a model whose rows follow the length of their text: it answers NaN where it sees
-/// rows of both sides of a threshold.
+/// Sequences of a model whose rows depend on the sequence length: it returns NaN if it reads rows
+/// of both sides of a threshold.
 class SessionTest : public FakeModelFixture {
 protected:
   std::string manifest() const override { return fakeManifestOfLengths(); }
@@ -24,7 +24,7 @@ protected:
     for (size_t i = 0; i < tokens.size(); ++i)
       ASSERT_TRUE(session->add(sequence, tokens[i], role, i + 1 == tokens.size()));
   }
-  /// What the model says after the last queued row; -1: nothing that is a number.
+  /// The prediction of the model after the last queued row; -1: NaN.
   int32_t next() {
     auto logits = session->decode();
     return logits ? top(*logits) : -1;
@@ -34,7 +34,7 @@ protected:
     return token ? *token : -1;
   }
 
-  /// Ten tokens: two more than are before the threshold.
+  /// Ten tokens: two more than the threshold.
   const Tokens text = {5, 3, 9, 1, 4, 4, 7, 2, 6, 8};
   Tokens begin(size_t count) const { return {text.begin(), text.begin() + count}; }
   std::unique_ptr<Session> session;

@@ -25,7 +25,7 @@ TEST(CallPositions, CountsEachSequencesPositionsOnce) {
   EXPECT_EQ(CallPositions().positions(0), 0);
 }
 
-TEST(CallPositions, AWindowHidesWhatIsLongAgo) {
+TEST(CallPositions, AWindowHidesOldPositions) {
   // Rows 3 to 5 with two positions each see 2 to 5; row 9 sees 8 and 9.
   EXPECT_EQ(twoSequences().positions(2), 4 + 2);
   EXPECT_EQ(twoSequences().pairs(2), 4 * 2);
@@ -33,7 +33,7 @@ TEST(CallPositions, AWindowHidesWhatIsLongAgo) {
   EXPECT_EQ(twoSequences().pairs(5), 4 + 5 + 5 + 5);
 }
 
-/// While a chunk is read, each unit of the next one is asked for once, neighbors from other pages.
+/// While a chunk is read, each unit of the next one is prefetched once, neighbors from other pages.
 TEST(InterleavedPages, AskForTheNextChunk) {
   using namespace interleaved_pages;
   for (int64_t first : {int64_t(0), 5 * chunk}) {
@@ -49,7 +49,7 @@ TEST(InterleavedPages, AskForTheNextChunk) {
   }
 }
 
-TEST(Work, AddsUpWhatALaunchTouches) {
+TEST(Work, SumsTheMemoryOfALaunch) {
   KernelCost cost{};
   cost.weightBytes = 1000;
   cost.rowWeightBytes = 10;

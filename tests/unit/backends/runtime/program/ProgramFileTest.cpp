@@ -11,8 +11,7 @@ using namespace mica::test;
 using testing::HasSubstr;
 
 namespace {
-/// A program's bytes with its header and footer at hand; `seal` makes the checksums match again
-/// after a change.
+/// A program's bytes with access to header and footer; `seal` updates the checksums after a change.
 struct Image {
   std::string bytes;
   Header header;
@@ -102,7 +101,7 @@ TEST_F(ProgramFileTest, LauncherIsUnchangedButForItsInterpretersPlace) {
   uint64_t header = alignToPage(launcher.size());
   EXPECT_EQ(file->layout().headerOffset, header);
   uint64_t was = std::exchange(interpreterPlace(launcher), header + interpreterOffset);
-  // Not EXPECT_EQ, which aligns the lines of unequal texts: that takes memory by the square.
+  // Not EXPECT_EQ, which aligns the lines of different texts, with quadratic memory.
   EXPECT_TRUE(std::string_view(program).starts_with(launcher));
   EXPECT_STREQ(program.c_str() + header + interpreterOffset, launcher.c_str() + was);
 }
@@ -247,7 +246,7 @@ TEST_F(ProgramFileTest, DamagedContentsAreFoundByTheirHash) {
 }
 
 TEST_F(ProgramFileTest, AbsurdSizesAreRefusedBeforeTheyAreAllocated) {
-  /// A file of almost a petabyte that exists only around its edges.
+  /// A sparse file of almost a petabyte, with data only at its ends.
   struct Sparse : rt::ByteSource {
     Header header{headerMagic, formatVersion, 1, uint64_t(1) << 49, 0, {}};
     Footer footer{0, formatVersion, 0, 0, footerMagic};

@@ -30,7 +30,7 @@ protected:
     auto writer = ProgramWriter::create(target, launcher);
     return writer ? "no error" : writer.error().message;
   }
-  /// Where process `pid` keeps `name` until it is complete.
+  /// The temporary file of process `pid` for `name`.
   std::string temporaryOf(const std::string &name, pid_t pid) const {
     return folder.file("." + name + ".mica-" + std::to_string(pid) + ".tmp");
   }
@@ -79,7 +79,7 @@ TEST_F(ProgramWriterTest, WeightsOfManyHugePagesBeginAtOne) {
     bool large = size >= 8 * rt::hugePage;
     ASSERT_TRUE((*writer)->add(SectionKind::Code, bytesOf(testCode)));
     ASSERT_TRUE((*writer)->begin(SectionKind::Weights, size));
-    // Not in pieces of a huge page: the writer makes them.
+    // Not in pieces of a huge page: the writer splits it.
     for (size_t at = 0, piece = 5 << 20; at < size; at += piece) {
       ASSERT_TRUE((*writer)->append(bytesOf(weights).subspan(at, std::min(piece, size - at))));
       if (large)
@@ -129,7 +129,7 @@ TEST_F(ProgramWriterTest, KeepsFilesOtherThanPrograms) {
     EXPECT_EQ(errorOfCreate(path), refused);
     EXPECT_EQ(contents(path), text);
   }
-  // A temporary file's empty name is one to take.
+  // A temporary file without a name is allowed.
   std::ofstream(path, std::ios::trunc).flush();
   EXPECT_EQ(errorOfCreate(path), "no error");
 }
@@ -144,13 +144,13 @@ TEST_F(ProgramWriterTest, ImpossibleTargets) {
   EXPECT_EQ(errorOfCreate("/dev/null"), because("/dev cannot hold regular files"));
   EXPECT_EQ(errorOfCreate("/proc/program"), because("/proc cannot hold regular files"));
   EXPECT_EQ(errorOfCreate(folder.file("absent/program")),
-            "cannot be written (its folder does not exist); make it or choose another -o");
+            "cannot be written (its folder does not exist); create it or choose another -o");
   EXPECT_THAT(errorOfCreate(path, folder.file("absent")),
               HasSubstr("No such file or directory; install Mica again"));
   EXPECT_EQ(folder.entries(), 1u) << "the folder d";
 }
 
-/// Runs `body` in a child and gives its exit status; 1000 + the number where a signal ended it.
+/// Runs `body` in a child process; returns its exit status, or 1000 + the signal that ended it.
 int inChild(const std::function<int()> &body) {
   pid_t child = fork();
   if (child == 0)
@@ -174,7 +174,7 @@ TEST_F(ProgramWriterTest, ReadOnlyFolder) {
 }
 
 TEST_F(ProgramWriterTest, FullDiskIsAnErrorAndLeavesNothing) {
-  // A limit on the file's size fails writes in the same place as a full disk does.
+  // A limit on the file's size fails writes like a full disk.
   int status = inChild([&] {
     std::signal(SIGXFSZ, SIG_IGN);
     auto writer = ProgramWriter::create(path, "/proc/self/exe");
@@ -194,7 +194,7 @@ TEST_F(ProgramWriterTest, FullDiskIsAnErrorAndLeavesNothing) {
 TEST_F(ProgramWriterTest, AFileCutWithinTheLauncherDoesNotStart) {
   writeTestProgram(path);
   std::string bytes = contents(path), launcher = contents("/proc/self/exe");
-  // Any program starts that has its launcher; what follows is checked by the launcher itself.
+  // Any program with a launcher starts; the launcher checks the rest.
   size_t header = bytes.find("MICAPROG", launcher.size());
   ASSERT_NE(header, std::string::npos);
   for (size_t size : {size_t(5000), launcher.size() / 2, launcher.size() - 1, header + 100}) {
@@ -231,8 +231,8 @@ TEST_F(ProgramWriterTest, SignalsRemoveTheTemporary) {
 }
 
 TEST_F(ProgramWriterTest, AnEarlierHandlerRunsAfterTheRemoval) {
-  // As LLVM's handlers, which remove its own temporary files. In a process of its own, where the
-  // handler comes first.
+  // Like LLVM's handlers, which remove LLVM's own temporary files. In a separate process, in which
+  // the handler is installed first.
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   static std::string watched;
   watched = folder.file("");
@@ -292,14 +292,14 @@ TEST_F(ProgramWriterTest, LeftoversOfDeadProcessesAreRemoved) {
   };
   std::string stale = make(temporaryOf("program", dead)), number = std::to_string(dead);
   std::string own = make(temporaryOf("program", getppid()));
-  // Of others: another target's, and names that a user may have chosen.
+  // Not temporary files of the target: another target's, and names that a user may have chosen.
   std::vector<std::string> others = {make(temporaryOf("other", dead)),
                                      make(folder.file(".program.mica-.tmp")),
                                      make(folder.file(".program.mica-" + number + "x.tmp")),
                                      make(folder.file(".program.mica-0.tmp")),
                                      make(folder.file("program.tmp-" + number)),
                                      make(folder.file("program.mica-" + number + ".tmp"))};
-  // As a process of another container has it, whose number means nothing here.
+  // Like a process of another container, whose number has no meaning here.
   std::string locked = make(temporaryOf("program", deadProcess()));
   int lock = open(locked.c_str(), O_RDONLY);
   ASSERT_EQ(flock(lock, LOCK_EX), 0);
@@ -330,7 +330,7 @@ TEST_F(ProgramWriterTest, FoldersOfDeadProcessesAreRemoved) {
               std::filesystem::weakly_canonical(name(getpid())));
     std::ofstream((*made)->path() + "/program") << "half a program";
     EXPECT_FALSE(std::filesystem::exists(name(dead)));
-    // It is in use, by the same process as well.
+    // It is in use, also by the same process.
     auto second = rt::TemporaryFolder::create(folder.file("."), "scratch");
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().message, "File exists");
@@ -356,7 +356,7 @@ TEST_F(ProgramWriterTest, ErrorsNameTheHintOfTheCaller) {
   auto writer = ProgramWriter::create(folder.file("d/program"), "/proc/self/exe", "set TMPDIR");
   ASSERT_FALSE(writer);
   EXPECT_EQ(writer.error().message,
-            "cannot be written (its folder does not exist); make it or set TMPDIR");
+            "cannot be written (its folder does not exist); create it or set TMPDIR");
 }
 
 TEST_F(ProgramWriterTest, ALinkUnderTheTemporaryNameIsNotFollowed) {

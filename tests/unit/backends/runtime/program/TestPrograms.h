@@ -25,7 +25,7 @@ inline std::string contents(const std::string &path) {
   return bytes;
 }
 
-/// A folder of its own that disappears with the object.
+/// A temporary folder that is removed with the object.
 class TestFolder {
 public:
   TestFolder() {

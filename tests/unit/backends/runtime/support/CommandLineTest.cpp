@@ -18,7 +18,7 @@ protected:
     chat->add_option("--system", system);
   }
 
-  /// The error for these words; empty where there is none.
+  /// The error for these words; empty if there is none.
   std::string errorOf(std::vector<std::string> words) {
     auto parsed = parseWords(app, std::move(words), {{{"-c"}, "it is fixed"}});
     return parsed ? "" : parsed.error().message;
@@ -29,7 +29,7 @@ protected:
   bool verbose = false;
 };
 
-TEST_F(CommandLineTest, SuggestsWhatATypoWasMeantToBe) {
+TEST_F(CommandLineTest, SuggestsCorrectionsOfTypos) {
   EXPECT_EQ(errorOf({"--temperatur", "1"}),
             "unexpected argument '--temperatur'; did you mean '--temperature'?");
   EXPECT_EQ(errorOf({"--N_predcit=3"}),
@@ -52,7 +52,7 @@ TEST_F(CommandLineTest, NamesTheFirstUnknownOptionAlone) {
   EXPECT_EQ(errorOf({"x", "y"}), "unexpected arguments 'x', 'y'");
 }
 
-TEST_F(CommandLineTest, SaysWhyAForeignOptionIsMissing) {
+TEST_F(CommandLineTest, HintsReplaceForeignOptions) {
   EXPECT_EQ(errorOf({"-ngl", "99"}), "-ngl: there is no GPU backend; leave it out");
   EXPECT_EQ(errorOf({"chat", "-c", "99"}), "-c: it is fixed");
 }
@@ -64,7 +64,7 @@ TEST_F(CommandLineTest, KnowsTheSystemPromptOfLlamaCpp) {
   EXPECT_EQ(errorOf({"-sys", "x"}), "unexpected argument '-sys'");
 }
 
-TEST_F(CommandLineTest, ValuesAreNoOptions) {
+TEST_F(CommandLineTest, ValuesAreNotTakenForOptions) {
   EXPECT_EQ(errorOf({"-p", "-ngl", "-n3", "-v"}), "");
   EXPECT_EQ(prompt, "-ngl");
   EXPECT_EQ(count, "3");

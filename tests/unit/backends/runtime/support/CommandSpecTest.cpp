@@ -64,7 +64,7 @@ TEST_F(CommandSpecTest, SummariesAreFirstClauses) {
   EXPECT_EQ(summaryOf("all"), "all");
 }
 
-TEST_F(CommandSpecTest, ScriptsNameTheCommandWhateverItIs) {
+TEST_F(CommandSpecTest, ScriptsQuoteTheNameOfTheCommand) {
   EXPECT_THAT(completionScript(spec, Shell::Bash),
               HasSubstr("complete -F _mica_completion_of_my_tool -- 'my tool'\n"));
   EXPECT_THAT(completionScript(spec, Shell::Zsh), HasSubstr("'--verbose:it'\\''s all said'"));

@@ -20,14 +20,14 @@ namespace {
 constexpr int kProtection = PROT_READ | PROT_WRITE;
 constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-/// Bytes of addresses that this process has mapped.
+/// The number of bytes of addresses that this process has mapped.
 uint64_t mappedBytes() {
   uint64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   return pages * program::pageSize;
 }
 
-/// Whether repeating `body` leaves addresses mapped, of each iteration a huge page or more.
+/// Whether repeating `body` leaks mapped addresses, at least a huge page per iteration.
 void expectNothingStays(const std::function<void()> &body) {
   constexpr uint64_t iterations = 256;
   body();
@@ -45,7 +45,7 @@ TEST(HugePages, BeginAtOneAndLeaveNothingElse) {
     requestHugePages(address, length);
     char *bytes = static_cast<char *>(address);
     bytes[0] = bytes[length - 1] = 1;
-    // Of a range that is not mapped as a whole msync says ENOMEM.
+    // msync returns ENOMEM for a range that is not completely mapped.
     EXPECT_EQ(msync(address, program::alignToPage(length), MS_ASYNC), 0) << std::strerror(errno);
     uint64_t large = bytesInHugePages(address);
     EXPECT_EQ(large % hugePage, 0u);

@@ -38,7 +38,7 @@ TEST(Npy, SequencesFollowEachOther) {
   std::string path = folder.file("l.npy");
   auto writer = NpyWriter::create(path, 2, {4, 3, 2});
   ASSERT_TRUE(writer) << writer.error().message;
-  // Interleaved; the first and the second sequence leave room unused.
+  // Interleaved; the first and the second sequence do not use all of their rows.
   ASSERT_TRUE((*writer)->append(1, std::vector<float>{10, 11}));
   ASSERT_TRUE((*writer)->append(0, std::vector<float>{0, 1, 2, 3}));
   ASSERT_TRUE((*writer)->append(2, std::vector<float>{20, 21}));

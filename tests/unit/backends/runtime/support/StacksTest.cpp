@@ -20,7 +20,7 @@ size_t stackOfThreads() {
   return size;
 }
 
-/// Limits are those of a process: each test has one of its own.
+/// Limits apply to processes: each test runs in a separate one.
 [[noreturn]] void exitAfterRaising() {
   rlimit limit{};
   getrlimit(RLIMIT_STACK, &limit);
@@ -45,7 +45,7 @@ size_t stackOfThreads() {
   _exit(2);
 }
 
-TEST(Stacks, GrowToWhatKernelsNeed) {
+TEST(Stacks, GrowToTheSizeThatKernelsNeed) {
   EXPECT_EXIT(exitAfterRaising(), testing::ExitedWithCode(0), "");
 }
 

@@ -33,7 +33,7 @@ TEST_F(TextLinesTest, LinesHaveTheirEnds) {
   EXPECT_THAT(linesOf("a"), ElementsAre("a"));
   EXPECT_THAT(linesOf("a\n"), ElementsAre("a\n"));
   EXPECT_THAT(linesOf("\n\na\r\nb"), ElementsAre("\n", "\n", "a\r\n", "b"));
-  // Around the size of what is read at once.
+  // About the size of the read buffer.
   for (size_t size : {65535, 65536, 65537, 200000}) {
     std::string first(size, 'x'), second(size, 'y');
     EXPECT_THAT(linesOf(first + "\n" + second + "\nz"),
@@ -64,7 +64,8 @@ TEST_F(TextLinesTest, AnyPlaceAgain) {
 TEST_F(TextLinesTest, ErrorsNameTheFile) {
   auto missing = TextLines::open(folder.file("none"), "requests", "-f");
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().message, "cannot read the requests from '" + folder.file("none") +
-                                         "': No such file or directory; give another file with -f");
+  EXPECT_EQ(missing.error().message,
+            "cannot read the requests from '" + folder.file("none") +
+                "': No such file or directory; choose another file with -f");
 }
 } // namespace

@@ -45,8 +45,8 @@ std::vector<std::string> written(const std::vector<AnswerReader::Part> &parts) {
   return texts;
 }
 
-/// The parts of an answer that comes in pieces of `size` bytes, those of a kind joined, calls as
-/// "NAME(ARGUMENTS)".
+/// The parts of an answer that arrives in pieces of `size` bytes; consecutive parts of a kind are
+/// joined, calls are "NAME(ARGUMENTS)".
 std::vector<std::string> partsOf(const AnswerFormat &format, const std::string &answer, size_t size,
                                  bool reasons = false) {
   using Kind = AnswerReader::Part::Kind;
@@ -106,15 +106,15 @@ TEST(AnswerReader, HermesCalls) {
   expectParts(format, "Let me see.\n" + call + "\n" + call + "\n",
               {"Let me see.", R"(add({"a": 1}))", R"(add({"a": 1}))"});
   expectParts(format, call + " and so on", {R"(add({"a": 1}))", "and so on"});
-  // Marks within a string are no marks.
+  // Markers within a string have no effect.
   expectParts(format,
               R"(<tool_call>{"name": "add", "arguments": {"a": "\"}</tool_call>"}}</tool_call>)",
               {R"(add({"a": "\"}</tool_call>"}))"});
-  // The end of a call is that of its JSON.
+  // A call ends with its JSON.
   expectParts(format, R"(<tool_call>{"name": "now", "arguments": {}})", {"now({})"});
 }
 
-TEST(AnswerReader, WhatIsNoCallIsContent) {
+TEST(AnswerReader, TextOutsideOfCallsIsContent) {
   AnswerFormat format = formatOf("qwen2");
   for (std::string text :
        {"<tool_call>\n{\"name\": \"add\", \"argum", "<tool_call>", "<tool_call> ",
@@ -123,7 +123,7 @@ TEST(AnswerReader, WhatIsNoCallIsContent) {
         "<tool_call>{\"name\": \"add\"}</tool_call>", "<tool_call>{]}</tool_call>",
         "<tool_call>[]</tool_call>", "a <tool", " \n", "text \n", "a < b"})
     expectParts(format, text, {text});
-  // Without tools nothing is looked for.
+  // Without tools, calls are not detected.
   AnswerReader reader(format, {}, false);
   std::string call = R"(<tool_call>{"name": "add", "arguments": {}}</tool_call>)";
   EXPECT_EQ(reader.push(call)[0].text, call);
@@ -136,14 +136,14 @@ TEST(AnswerReader, Llama3Calls) {
   expectParts(format, "\n" + call + "; " + call, {R"(add({"a": 1}))", R"(add({"a": 1}))"});
   expectParts(format, R"(<|python_tag|>{"type": "function", "name": "add", "parameters": {}})",
               {"add({})"});
-  // An object that is an answer.
+  // An answer that is an object.
   for (std::string text : {R"({"name": "Ada", "parameters": {}})", R"({"a": [1, 2]} is JSON.)",
                            R"({"more": 1, "name": "add", "parameters": {}})", "{", "{}"})
     expectParts(format, text, {text});
   expectParts(format, "The call " + call, {"The call " + call});
 }
 
-/// What comes of each piece of an answer, and of its end.
+/// The parts after each piece of an answer, and at its end.
 std::vector<Parts> partsOfPieces(const AnswerFormat &format,
                                  const std::vector<std::string> &pieces) {
   AnswerReader reader(format, {"add", "now"}, /*reasons=*/false);
@@ -183,22 +183,22 @@ TEST(AnswerReader, ACallComesInPieces) {
 TEST(AnswerReader, ACallThatDoesNotEndWell) {
   AnswerFormat format = formatOf("qwen2");
   std::string begin = R"(<tool_call>{"name": "add", "arguments": )";
-  // It is cut within its arguments, or after them.
+  // Truncated within its arguments, or after them.
   EXPECT_EQ(partsOfPieces(format, {begin + R"({"a": "x)"}),
             (std::vector<Parts>{{"add(", R"({"a": "x)"}, {}}));
   EXPECT_EQ(partsOfPieces(format, {begin + "{}", R"(, "id": "}")"}),
             (std::vector<Parts>{{"add(", "{}"}, {}, {}}));
-  // The end of its object is missing; of its array.
+  // The end of its object is missing; that of its array.
   expectParts(format, begin + "{}</tool_call> and so on", {"add({})", "and so on"});
   expectParts(format, R"(<tool_call>[{"name": "add", "arguments": {}}</tool_call>text)",
               {"add({})", "text"});
-  // What follows its arguments is passed over.
+  // Text after its arguments is skipped.
   expectParts(format, begin + R"({}, "more": {"a": "}"}}</tool_call>)", {"add({})"});
-  // After a call, an object that is none.
+  // After a call, an object that is not a call.
   expectParts(format,
               R"(<tool_call>[{"name": "add", "arguments": {}}, {"name": "other"}]</tool_call>)",
               {"add({})", R"({"name": "other"}]</tool_call>)"});
-  // In another order, or with escapes, it comes as a whole.
+  // In another order, or with escapes, it is returned as a whole.
   expectParts(format, R"(<tool_call>{"arguments": {"a": 1}, "name": "add"}</tool_call>)",
               {R"(add({"a":1}))"});
   expectParts(format, R"(<tool_call>{"name": "\u0061dd", "arguments": {}}</tool_call>)",
@@ -237,7 +237,7 @@ TEST(AnswerReader, Reasoning) {
   expectParts(format, "The tag <think>", {"The tag <think>"});
   std::string call = R"(<tool_call>{"name": "now", "arguments": {}}</tool_call>)";
   expectParts(format, "<think>" + call + "</think>\n" + call, {"think: " + call, "now({})"});
-  // A call without a mark may follow it.
+  // A call without a marker may follow it.
   AnswerFormat both = {format.reasoning, formatOf("llama3").calls};
   expectParts(both, R"(<think>a</think> {"name": "now", "parameters": {}})",
               {"think: a", "now({})"});

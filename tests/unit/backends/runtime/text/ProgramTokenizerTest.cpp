@@ -1,4 +1,4 @@
-// Text in, text out: the launcher with a tokenizer made by the frontend.
+// Text input and output: the launcher with a tokenizer created by the frontend.
 #include "backends/runtime/text/ProgramTokenizer.h"
 #include "backends/runtime/program/ProgramFile.h"
 #include "backends/runtime/text/tokenizer/Tokenizer.h"
@@ -16,7 +16,7 @@ using namespace mica::test;
 using testing::HasSubstr;
 
 namespace {
-/// `text` as one word of a shell.
+/// `text` quoted as a word for a shell.
 std::string shellWord(const std::string &text) {
   std::string word = "'";
   for (char c : text)
@@ -38,12 +38,12 @@ protected:
     auto loaded = rt::Tokenizer::load(table);
     ASSERT_TRUE(loaded) << loaded.error().message;
     tokenizer.emplace(*std::move(loaded));
-    // One more than the tokenizer has, as the fake model refuses the last.
+    // One more than the tokenizer has, because the fake model refuses the last one.
     vocab = tokenizer->size() + 1;
     writeFakeProgram(program, MICA_LAUNCHER, fakeManifest("", vocab), table);
   }
 
-  /// What the program must write after `prompt`.
+  /// The expected output after `prompt`.
   std::string expected(const rt::Tokens &prompt, int64_t count) {
     rt::Tokenizer::Decoder decoder(*tokenizer, !tokenizer->decode(prompt).empty());
     std::string text;
@@ -90,7 +90,7 @@ TEST_P(TextTest, FindsTheTokensThatWriteAText) {
     }
     if (wanted.size() > 1)
       continue;
-    // What writes a single letter ends with one of them.
+    // A sequence of single letters ends with one of them.
     rt::Tokens spelled = *tokenizer->encode("x" + wanted, false);
     auto endsWith = [&](const rt::Tokens &sequence) {
       return sequence.size() <= spelled.size() &&
@@ -140,7 +140,7 @@ TEST_P(TextTest, PromptLongerThanTheContextIsAnError) {
   EXPECT_THAT(outcome.err, HasSubstr(" more than the context of 20 positions; shorten it"));
 }
 
-/// A program that converses: turns are <s>ROLE:TEXT</s>.
+/// A program with a chat template: turns are <s>ROLE:TEXT</s>.
 class ConversationTest : public testing::Test {
 protected:
   void SetUp() override {
@@ -160,7 +160,7 @@ protected:
     writeFakeProgram(program, MICA_LAUNCHER, manifest.dump(), table);
   }
 
-  /// The special ids, in order, of the prompt that these arguments make.
+  /// The special ids, in order, of the prompt for these arguments.
   std::vector<int32_t> specialIds(const std::string &arguments) {
     Outcome outcome = runShell(folder, program + " --temperature 0 -n 1 --json " + arguments);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -193,7 +193,7 @@ TEST_F(ConversationTest, NoTextEndsItsTurn) {
 }
 
 TEST_F(ConversationTest, NeitherInBatchesNorInChat) {
-  // What the template makes of it is longer where tokens are text.
+  // The rendered prompt is longer if special tokens are encoded as text.
   std::ofstream(folder.file("requests"))
       << R"({"messages": [{"role": "user", "content": "hi</s></s></s>"}]})"
       << "\n"

@@ -6,7 +6,7 @@ using mica::rt::StopSequences;
 
 namespace {
 
-/// What is printed of `text` where it comes in pieces of `size` bytes.
+/// The printed part of `text` if it arrives in pieces of `size` bytes.
 std::string printed(const std::string &text, std::vector<std::string> strings, size_t size) {
   StopSequences stop(std::move(strings));
   std::string out;

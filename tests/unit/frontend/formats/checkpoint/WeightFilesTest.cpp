@@ -97,13 +97,13 @@ TEST(WeightFiles, RefusesAMissingShard) {
               HasSubstr("model-3.safetensors: cannot be read (No such file or directory)"));
 }
 
-/// Shards say themselves what they hold.
+/// The shards themselves define which tensors they contain.
 TEST(WeightFiles, TheIndexNamesShardsOnly) {
   std::string all = entry("a", shard1) + "," + entry("b", shard2);
   for (const std::string &map : {
-           entry("a", shard2) + "," + entry("b", shard1), // each in the other
-           all + "," + entry("c", shard1),                // one that is nowhere
-           entry("x", shard1) + "," + entry("y", shard2), // none of those that are there
+           entry("a", shard2) + "," + entry("b", shard1), // each in the other shard
+           all + "," + entry("c", shard1),                // one that does not exist
+           entry("x", shard1) + "," + entry("y", shard2), // none of the existing ones
        }) {
     Sharded sharded(indexOf(map));
     auto weights = WeightFiles::open(sharded.folder.path());
@@ -114,7 +114,7 @@ TEST(WeightFiles, TheIndexNamesShardsOnly) {
   }
 }
 
-/// F32 is made of F64, and read as if it had been stored.
+/// F32 is converted from F64, and read as if it had been stored.
 TEST(WeightFiles, MakesF32OfF64) {
   TestFolder folder;
   std::array<double, 3> values = {1, -2.5, 0.1};
@@ -135,7 +135,7 @@ TEST(WeightFiles, MakesF32OfF64) {
   }
 }
 
-/// A torch file whose tensors do not lie row-major.
+/// A torch file with tensors that are not row-major.
 TEST(WeightFiles, PutsStridedTensorsInOrder) {
   TestFolder folder;
   std::filesystem::copy(MICA_SOURCE_DIR "/tests/fuzz/corpus/torch-file/transposed.bin",
@@ -177,7 +177,8 @@ TEST(WeightFiles, RefusesShardNamesThatLeaveTheFolder) {
     many += (i ? "," : "") + entry("t" + std::to_string(i), std::to_string(i) + ".safetensors");
   EXPECT_THAT(
       problemWithIndex(indexOf(many)),
-      HasSubstr("names 4097 shards, at most 4096 are read; join the shards to fewer files"));
+      HasSubstr(
+          "names 4097 shards, at most 4096 are supported; merge the shards into fewer files"));
 }
 
 TEST(WeightFiles, RefusesABrokenIndex) {
@@ -188,7 +189,7 @@ TEST(WeightFiles, RefusesABrokenIndex) {
   EXPECT_THAT(problemWithIndex("{"), HasSubstr("is not valid JSON"));
 }
 
-TEST(WeightFiles, SaysWhyThereAreNoWeights) {
+TEST(WeightFiles, ReportsMissingWeights) {
   TestFolder folder;
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
               HasSubstr("holds neither model.safetensors nor model.safetensors.index.json nor "

@@ -95,7 +95,7 @@ TEST(GgufFile, IsRefusedCutAtEveryByte) {
   EXPECT_EQ(messageOf(read(bytes)), "");
 }
 
-TEST(GgufFile, SaysWhereItIsCut) {
+TEST(GgufFile, NamesThePartThatIsTruncated) {
   std::string bytes = small().bytes();
   EXPECT_EQ(messageOf(read("GGU")), "m: is not a GGUF file; fetch it again");
   EXPECT_THAT(messageOf(read("GGUF")), HasSubstr("ends in its version (4 bytes), it is truncated"));
@@ -115,12 +115,13 @@ TEST(GgufFile, RefusesOtherVersions) {
   EXPECT_EQ(problemOf(file), "");
   file.version = 1;
   EXPECT_THAT(problemOf(file),
-              HasSubstr("has the GGUF version 1, only 2 and 3 are read; convert it to one of "
+              HasSubstr("has the GGUF version 1, only 2 and 3 are supported; convert it to one of "
                         "them"));
   file.version = 3u << 24;
-  EXPECT_THAT(problemOf(file),
-              HasSubstr("is a big-endian GGUF file of version 3, only little-endian ones are read; "
-                        "convert it"));
+  EXPECT_THAT(
+      problemOf(file),
+      HasSubstr("is a big-endian GGUF file of version 3, only little-endian ones are supported; "
+                "convert it to little-endian"));
 }
 
 TEST(GgufFile, RefusesAbsurdCounts) {
@@ -129,12 +130,12 @@ TEST(GgufFile, RefusesAbsurdCounts) {
   EXPECT_THAT(
       problemOf(file),
       HasSubstr("declares 1152921504606846976 keys and 2 tensors, at most 65536 and 1048576 "
-                "are read"));
+                "are supported"));
   file = small();
   file.tensors = 1 << 21;
-  EXPECT_THAT(problemOf(file), HasSubstr("at most 65536 and 1048576 are read"));
+  EXPECT_THAT(problemOf(file), HasSubstr("at most 65536 and 1048576 are supported"));
   file = small();
-  file.keys = 3; // a tensor's entry is taken for one
+  file.keys = 3; // a tensor's entry is read as a key
   EXPECT_NE(problemOf(file), "");
 }
 
@@ -210,7 +211,7 @@ TEST(GgufFile, RefusesWrongShapesAndTypes) {
   EXPECT_EQ(problem({}, 0, 0, 4), "") << "a scalar";
   EXPECT_EQ(problem({0, 4}, 0, 0, 0), "") << "nothing";
   EXPECT_THAT(problem({1, 1, 1, 1, 1}, 0),
-              HasSubstr("tensor \"t\" has 5 dimensions, at most 4 are read"));
+              HasSubstr("tensor \"t\" has 5 dimensions, at most 4 are supported"));
   EXPECT_THAT(problem({1ull << 63}, 0),
               HasSubstr("tensor \"t\" has the dimension 9223372036854775808, not a size"));
   EXPECT_THAT(problem({1ull << 40, 1ull << 40}, 0),
@@ -233,7 +234,7 @@ TEST(GgufFile, RefusesTensorsThatOverlap) {
   EXPECT_THAT(problemOf(file), HasSubstr("tensor \"second\" overlaps the tensor \"first\""));
 }
 
-/// Of a tensor whose type was changed the bytes are more or fewer.
+/// If a tensor's type is changed, it has too many or too few bytes.
 TEST(GgufFile, RefusesBytesOfNoTensor) {
   auto problem = [](uint32_t firstType, uint64_t secondOffset, size_t dataBytes) {
     GgufWriter file;

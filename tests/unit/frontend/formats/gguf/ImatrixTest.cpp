@@ -53,7 +53,7 @@ TEST(Imatrix, TheOlderFormatHoldsSumsOfMeans) {
 
 TEST(Imatrix, OtherFilesAreRefused) {
   EXPECT_THAT(errorOf(""), HasSubstr("m.imatrix: is not a llama-imatrix file (it has no entries); "
-                                     "give what llama-imatrix has written for this model"));
+                                     "use a file written by llama-imatrix for this model"));
   EXPECT_THAT(errorOf(GgufWriter().floats("a", {1}, {1}).bytes()),
               HasSubstr("it has no tensor whose name ends with .in_sum2"));
   EXPECT_THAT(errorOf(GgufWriter().floats("a.in_sum2", {1}, {1}).bytes()),
@@ -64,7 +64,7 @@ TEST(Imatrix, OtherFilesAreRefused) {
       HasSubstr("\"a.in_sum2\" and its counts do not fit together"));
 }
 
-TEST(Imatrix, NumbersThatAreNoMeanSquares) {
+TEST(Imatrix, RejectsInvalidMeanSquares) {
   auto sums = [](float value) {
     return GgufWriter().floats("a.in_sum2", {1}, {value}).floats("a.counts", {1}, {1}).bytes();
   };

@@ -1,4 +1,4 @@
-// Blocks become the numbers that the package gguf makes of them, bit for bit.
+// Blocks are dequantized bit-identically to the package gguf.
 
 #include "frontend/formats/gguf/TensorTypes.h"
 
@@ -22,7 +22,7 @@ std::vector<uint8_t> npyBytes(const std::filesystem::path &path) {
   return {bytes.begin() + header, bytes.end()};
 }
 
-/// A number that few digits after the point state exactly.
+/// Formats a number with the fewest digits that represent it exactly.
 std::string shortest(double number) {
   std::string text = llvm::formatv("{0:f6}", number);
   return llvm::StringRef(text).rtrim('0').rtrim('.').str();
@@ -92,7 +92,7 @@ TEST(TensorTypeTable, KnowsItsNumbers) {
                                  "Q5_K, Q6_K, IQ4_NL, IQ4_XS, MXFP4");
 }
 
-/// A page of the documentation with one space wherever a line breaks.
+/// A page of the documentation with line breaks replaced by spaces.
 std::string pageOf(const std::string &path) {
   std::ifstream file(std::filesystem::path(MICA_SOURCE_DIR) / path);
   std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -101,8 +101,8 @@ std::string pageOf(const std::string &path) {
   return text;
 }
 
-/// The pages list what the table has, with the sizes that follow from it.
-TEST(TensorTypeTable, IsWhatThePagesSay) {
+/// The pages list the types in the table, with sizes that follow from it.
+TEST(TensorTypeTable, MatchesThePages) {
   EXPECT_THAT(pageOf("README.md"), HasSubstr("(" + readableTypeNames() + ")"));
   EXPECT_THAT(pageOf("docs/gguf.md"), HasSubstr("| types | " + readableTypeNames() + " |"));
   std::string rows;

@@ -13,7 +13,7 @@ llvm::Expected<std::vector<TensorInfo>> read(const std::string &bytes) {
                                "m");
 }
 
-/// The problem of a file whose only header entry is `entry`, over `dataBytes` of data.
+/// The error for a file whose only header entry is `entry`, with `dataBytes` bytes of data.
 std::string problemOfEntry(const std::string &entry, size_t dataBytes = 8) {
   return messageOf(read(lengthPrefixed("{\"t\":" + entry + "}", std::string(dataBytes, '\0'))));
 }
@@ -65,7 +65,7 @@ TEST(Safetensors, RefusesATruncatedFile) {
                                                 "the file is truncated or its header is wrong"));
 }
 
-TEST(Safetensors, RefusesDataThatNobodyOwns) {
+TEST(Safetensors, RejectsDataWithoutATensor) {
   EXPECT_THAT(messageOf(read(safetensors({{"a", {1}}}) + "x")),
               HasSubstr("has 5 bytes of data, but its tensors end at 4"));
 }
@@ -137,7 +137,7 @@ TEST(Safetensors, RefusesBrokenHeaders) {
               HasSubstr("nests deeper"));
 }
 
-/// Padding is allowed after the header's object alone.
+/// Padding is only allowed after the header's object.
 TEST(Safetensors, RefusesDataBeforeTheHeader) {
   const std::string entry = R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
   EXPECT_EQ(messageOf(read(lengthPrefixed(entry + "   ", "a"))), "");

@@ -14,14 +14,14 @@ using testing::HasSubstr;
 
 namespace {
 
-/// A file that torch.save wrote; the corpus of the fuzzer has them.
+/// A file written by torch.save, from the corpus of the fuzzer.
 struct Saved {
   explicit Saved(const std::string &name)
       : file(llvm::cantFail(
             MappedFile::open(MICA_SOURCE_DIR "/tests/fuzz/corpus/torch-file/" + name + ".bin"))),
         tensors(readTorchFile(file.bytes(), "m.bin")) {}
 
-  /// The tensor as "name type shape: its numbers in f32 where they are".
+  /// The tensor as "name type shape: its numbers in f32".
   std::string shownAt(size_t index) {
     const TensorInfo &tensor = (*tensors)[index];
     std::string text = tensor.name + " " + nameOf(tensor.type).str() + " " + shown(tensor.shape);
@@ -64,7 +64,7 @@ TEST(TorchFile, KnowsTheDictionariesOfModules) {
   EXPECT_EQ(module.tensors->size(), 2u);
 }
 
-TEST(TorchFile, RefusesWhatIsNoDictionaryOfTensors) {
+TEST(TorchFile, RejectsOtherValuesThanDictionariesOfTensors) {
   EXPECT_THAT(
       Saved("evil").problem(),
       HasSubstr("m.bin: has a pickle that uses \"posix.system\", which is not part of a tensor"));
@@ -81,7 +81,7 @@ TEST(TorchFile, RefusesPicklesThatWouldTakeAllMemory) {
               HasSubstr("m.bin: has a pickle with a name of 5000 bytes"));
   EXPECT_THAT(problem("\x80\x02" + std::string((2 << 20) + 1, 'N') + "."),
               HasSubstr("creates more than 2097152 objects"));
-  // What is remembered, and fetched again, costs memory as well.
+  // Memoized values that are fetched again take memory as well.
   constexpr char memoize = '\x94';
   EXPECT_THAT(problem("\x80\x04N" + std::string((2 << 20) + 1, memoize) + "."),
               HasSubstr("has a pickle that memoizes more than 2097152 objects"));
@@ -99,7 +99,7 @@ TEST(TorchFile, RefusesPicklesThatWouldTakeAllMemory) {
               HasSubstr("has the entry \"a\" twice"));
 }
 
-TEST(TorchFile, RefusesArchivesThatAreNotWhole) {
+TEST(TorchFile, RejectsIncompleteArchives) {
   // A dictionary with t, two floats of storage 0.
   auto text = [](const std::string &words) {
     return "X" + std::string(1, char(words.size())) + std::string(3, '\0') + words;
@@ -140,7 +140,7 @@ TEST(TorchFile, MayHaveStrides) {
   EXPECT_EQ(t.size, 24u);
 }
 
-/// From before torch 1.6: pickles and storages one after the other.
+/// From torch before 1.6: pickles and storages, concatenated.
 TEST(TorchFile, ReadsFilesOfOldTorch) {
   Saved legacy("legacy");
   ASSERT_TRUE(bool(legacy.tensors)) << legacy.problem();
@@ -151,8 +151,8 @@ TEST(TorchFile, ReadsFilesOfOldTorch) {
   EXPECT_EQ(shown((*legacy.tensors)[3].strides), "[1, 3]");
 }
 
-TEST(TorchFile, RefusesOldFilesThatAreNotWhole) {
-  // The magic number and the version, then pickles: about the machine, of tensors, of storages.
+TEST(TorchFile, RejectsIncompleteOldFiles) {
+  // The magic number and the version, then pickles: the machine, the tensors, the storages.
   const std::string head =
       "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.";
   auto text = [](const std::string &words) {

@@ -13,7 +13,7 @@ std::string raw(uint32_t value) {
   return std::string(reinterpret_cast<const char *>(&value), sizeof value);
 }
 
-/// Instructions that make a text, a number, a tuple, a storage of floats, a tensor, a dictionary.
+/// Instructions that create a text, a number, a tuple, a storage of floats, a tensor, a dictionary.
 std::string text(const std::string &words) { return "X" + raw(words.size()) + words; }
 std::string number(int32_t value) { return "J" + raw(value); }
 std::string tuple(const std::vector<int32_t> &values) {
@@ -80,13 +80,13 @@ TEST(TorchPickle, RefusesNonPickles) {
 
 TEST(TorchPickle, RefusesTooLargeValues) {
   EXPECT_EQ(problemOf(std::string((16 << 20) + 1, 'N')),
-            refused("has a pickle of 16777217 bytes, at most 16777216 are read"));
+            refused("has a pickle of 16777217 bytes, at most 16777216 are supported"));
   EXPECT_EQ(problemOf(std::string((2 << 20) + 1, 'N')),
             refused("has a pickle that creates more than 2097152 objects"));
   EXPECT_EQ(problemOf("X" + raw(5000)), refused("has a pickle with a name of 5000 bytes"));
 }
 
-TEST(TorchPickle, RefusesStoragesThatAreNone) {
+TEST(TorchPickle, RejectsInvalidStorages) {
   std::string none = refused("has a pickle with an invalid storage");
   EXPECT_EQ(problemOfTensor(storage(-1)), none);
   EXPECT_EQ(problemOf("(NNNNNtQ."), none);
@@ -95,7 +95,7 @@ TEST(TorchPickle, RefusesStoragesThatAreNone) {
             none);
 }
 
-TEST(TorchPickle, RefusesTensorsThatAreNone) {
+TEST(TorchPickle, RejectsInvalidTensors) {
   std::string one = tuple({1}), none = refused("has a pickle with an invalid tensor");
   EXPECT_EQ(problemOfTensor(tensor(1, -1, one, one)), none);
   EXPECT_EQ(problemOfTensor(tensor(1, 0, one, tuple({}))), none);

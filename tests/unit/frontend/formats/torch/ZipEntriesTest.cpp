@@ -18,7 +18,7 @@ std::string problemOf(const std::vector<ZipMember> &members, const ZipForm &form
 
 const std::vector<ZipMember> two = {{"m/a", "first"}, {"m/b", ""}};
 
-TEST(ZipEntries, AreWhereTheDirectorySays) {
+TEST(ZipEntries, AreLocatedByTheDirectory) {
   for (const ZipForm &form : {ZipForm(), ZipForm{.comment = "a comment"}, ZipForm{.isWide = true},
                               ZipForm{.comment = std::string(65535, 'c'), .isWide = true}}) {
     std::string archive = zipArchive(two, form);

@@ -1,4 +1,4 @@
-// Where a chat template comes from.
+// The sources of chat templates.
 #include "frontend/text/chat/ReadChat.h"
 #include "tests/unit/frontend/GgufWriter.h"
 #include "tests/unit/frontend/TestFolder.h"
@@ -93,7 +93,7 @@ TEST(ReadChat, AFolderHasTheNamedOnes) {
   EXPECT_THAT(refusal(folder.path()), HasSubstr("tool_use.jinja: is not UTF-8"));
 }
 
-TEST(ReadChat, UnparsableTemplatesAreReportedAndKept) {
+TEST(ReadChat, TemplatesThatCannotBeParsedAreReportedAndKept) {
   TestFolder folder;
   folder.write("chat_template.jinja", "\n{% include 'x' %}");
   auto chat = read(folder.path());

@@ -1,5 +1,5 @@
 // Added tokens: white space that they strip, with the ids of the tokenizers package 0.23, and text
-// in which special ones are none.
+// in which special tokens are not recognized.
 #include "tests/unit/frontend/text/tokenizer/TokenizerFixture.h"
 
 #include "gmock/gmock.h"
@@ -11,7 +11,7 @@ using testing::ElementsAre;
 
 namespace {
 
-TEST(AddedTokens, BeginInWhatAnotherStripsOnItsRight) {
+TEST(AddedTokens, StartWithinTextStrippedByTheTokenBefore) {
   TemporaryFolder folder;
   folder.write("tokenizer.json", R"({"decoder": {"type": "Metaspace"}, "added_tokens": [
       {"id": 4, "content": "<e>", "single_word": false, "lstrip": false, "rstrip": true,
@@ -31,12 +31,12 @@ TEST(AddedTokens, BeginInWhatAnotherStripsOnItsRight) {
   EXPECT_THAT(ids("x<e>\n b"), ElementsAre(1, 4, 5));
   EXPECT_THAT(ids("x<e>  b"), ElementsAre(1, 4, 7, 5));
   EXPECT_THAT(ids("x<e>   x"), ElementsAre(1, 4, 7, 7, 7, 1));
-  // A token that strips on its left does not reach past what is stripped already.
+  // A token that strips on its left does not include white space that is already stripped.
   EXPECT_THAT(ids("x<e>\n\nb"), ElementsAre(1, 4, 2));
   EXPECT_THAT(ids("x<e>  \n\n b"), ElementsAre(1, 4, 7, 7, 6, 5));
 }
 
-/// `text` without its square brackets, and what is in them as untrusted.
+/// `text` without its square brackets, whose content is untrusted.
 std::vector<int32_t> encodeMarked(const rt::Tokenizer &tokenizer, llvm::StringRef text) {
   std::string bytes;
   rt::ByteRanges untrusted;
@@ -51,8 +51,8 @@ std::vector<int32_t> encodeMarked(const rt::Tokenizer &tokenizer, llvm::StringRe
   return *tokenizer.encode(bytes, false, untrusted);
 }
 
-/// Letters merge to "ab"; of the added tokens 10 is special, 11 is not, and 12 is a special one
-/// that continues after 10.
+/// Letters merge to "ab"; of the added tokens, 10 is special, 11 is not, and 12 is a special one
+/// that extends 10.
 std::string byLetters(const std::string &normalizer, bool normalized) {
   auto token = [&](int id, const std::string &content, bool special) {
     return R"({"id": )" + std::to_string(id) + R"(, "content": ")" + content +
@@ -72,7 +72,7 @@ TEST(AddedTokens, AreTextWhereTheyAreUntrusted) {
     const char *normalizer;
     bool normalized;
   };
-  // With a normalizer that moves what follows it, where tokens are looked for after it.
+  // With a normalizer that moves the following text, for tokens that are searched after it.
   constexpr const char *steps = R"({"type": "Sequence", "normalizers": [{"type": "NFC"},
       {"type": "Replace", "pattern": {"String": "-"}, "content": "a"},
       {"type": "Replace", "pattern": {"Regex": "_+"}, "content": ""},
@@ -86,15 +86,15 @@ TEST(AddedTokens, AreTextWhereTheyAreUntrusted) {
     EXPECT_THAT(ids("a<e>b"), ElementsAre(4, 10, 5));
     EXPECT_THAT(ids("[a<e>b]"), ElementsAre(4, 1, 2, 3, 5));
     EXPECT_THAT(ids("<e>[<e>]<e>"), ElementsAre(10, 1, 2, 3, 10));
-    // A byte is enough.
+    // A single byte is sufficient.
     EXPECT_THAT(ids("<[e]>"), ElementsAre(1, 2, 3));
     EXPECT_THAT(ids("<e[>]"), ElementsAre(1, 2, 3));
-    // Where a longer token reaches into untrusted text a shorter one may end before it.
+    // If a longer token extends into untrusted text, a shorter one may end before it.
     EXPECT_THAT(ids("<e>x"), ElementsAre(12));
     EXPECT_THAT(ids("<e>[x]"), ElementsAre(10, 8));
-    // Tokens that are not special are text in any case.
+    // Tokens that are not special are recognized in any text.
     EXPECT_THAT(ids("[a<p>b]"), ElementsAre(4, 11, 5));
-    // Words do not end where trust does.
+    // Words do not end at the boundaries of trust.
     EXPECT_THAT(ids("a[b]"), ElementsAre(6));
     EXPECT_THAT(ids("[a]b"), ElementsAre(6));
   }
@@ -106,12 +106,12 @@ TEST(AddedTokens, AreTextWhereTheyAreUntrusted) {
   EXPECT_THAT(ids("  __-<E>[__-<E>]__-<E> "), ElementsAre(4, 10, 4, 1, 2, 3, 4, 10));
   EXPECT_THAT(ids("[\u00e9]<e>"), ElementsAre(0, 10)); // composed already
   EXPECT_THAT(ids("[-]<e>[-<]e>"), ElementsAre(4, 10, 4, 1, 2, 3));
-  // Invalid UTF-8 is not known by its bytes any more.
+  // Invalid UTF-8 is no longer recognized by its bytes.
   EXPECT_THAT(ids("\xff[a]<e>").back(), 3);
   EXPECT_THAT(ids("\xff<e>").back(), 10);
 }
 
-TEST(AddedTokens, ThatAreSpecialAreNotMadeByTheModel) {
+TEST(AddedTokens, SpecialOnesAreNotProducedByTheModel) {
   for (
       const char *model :
       {R"({"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["<", -1], ["e", -1], [">", -1], ["<e>", 0]]})",
@@ -133,8 +133,8 @@ TEST(AddedTokens, ThatAreSpecialAreNotMadeByTheModel) {
   }
 }
 
-/// A vocabulary that calls none of its role tokens special: letters, and the added tokens
-/// `contents` from id 20 on.
+/// A vocabulary in which no role token is special: letters, and the added tokens `contents`
+/// starting at id 20.
 std::string unmarked(const std::vector<std::string> &contents) {
   std::string added, vocab = R"("u": 0)";
   int id = 20, letter = 1;
@@ -154,7 +154,7 @@ TEST(AddedTokens, ThatATemplateWritesAreReserved) {
   TemporaryFolder folder;
   folder.write("tokenizer.json",
                unmarked({"<|U|>", "<|a|>", "<b>", "\\n\\n", "1", "<a>", "<｜U｜>"}));
-  // A literal spells <|U|>; <|a|> needs a role between two; nothing writes <b> and <a>.
+  // A literal spells <|U|>; <|a|> needs a role between two literals; nothing writes <b> and <a>.
   auto opened = openFolder(folder.path(), {"x<|U|>\n\n", "1", "<|", "|>", "b", "\n<｜U｜>"});
   ASSERT_TRUE(static_cast<bool>(opened)) << llvm::toString(opened.takeError());
   auto ids = [&](llvm::StringRef text) { return encodeMarked(opened->tokenizer, text); };
@@ -166,10 +166,10 @@ TEST(AddedTokens, ThatATemplateWritesAreReserved) {
   EXPECT_THAT(ids("<｜U｜>[<｜U｜>]"), ElementsAre(26, 1, 0, 6, 0, 2));
   // White space and single characters are text, whatever a template writes.
   EXPECT_THAT(ids("[\n\n1]"), ElementsAre(23, 24));
-  // Reserved tokens are printed as before.
+  // Reserved tokens are still printed.
   EXPECT_FALSE(opened->tokenizer.isSpecial(20));
   EXPECT_EQ(opened->tokenizer.decode(std::vector<int32_t>{4, 20}), "a<|U|>");
-  // Without a template they are all ordinary.
+  // Without a template, all are ordinary.
   auto plain = openFolder(folder.path());
   ASSERT_TRUE(static_cast<bool>(plain)) << llvm::toString(plain.takeError());
   EXPECT_THAT(encodeMarked(plain->tokenizer, "[<|U|>]"), ElementsAre(20));
@@ -190,7 +190,7 @@ TEST(AddedTokens, UserDefinedPiecesThatATemplateWritesAreReserved) {
       EXPECT_EQ(plain->tokenizer.decode(ids("[a <tool> b]")), "a <tool> b");
     auto mixed = ids("  a <tool>[ b  <tool> ]c<tool> <to[ol>]");
     EXPECT_EQ(std::count(mixed.begin(), mixed.end(), tool), 2) << file;
-    // What is trusted becomes the same ids, and so does a piece that no template writes.
+    // Trusted text has the same ids, and so does a piece that no template writes.
     for (const char *text : {"a <tool> b", "<tool>", "  <tool>  <tool>x  y ", "a<tool",
                              "hello world", "<tool>[REFERENCE_DOC_3]", "ａ<tool>ｂ"})
       EXPECT_EQ(*opened->tokenizer.encode(text, true), *plain->tokenizer.encode(text, true))

@@ -1,4 +1,4 @@
-// Which ids are around a prompt, and what tokenizer_config.json changes.
+// The ids around a prompt, and the effect of tokenizer_config.json.
 #include "TokenizerFixture.h"
 
 #include "gmock/gmock.h"

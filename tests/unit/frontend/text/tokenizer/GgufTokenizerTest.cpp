@@ -1,4 +1,4 @@
-// Tokenizers that come in a GGUF file's metadata give the ids that they give as files.
+// Tokenizers in a GGUF file's metadata produce the same ids as in files.
 
 #include "TokenizerFixture.h"
 
@@ -21,7 +21,7 @@ using namespace rt::tokenizer;
 using testing::ElementsAreArray;
 using testing::HasSubstr;
 
-/// What llama.cpp's converter makes of a tokenizer that was read from its own files.
+/// Converts a tokenizer that was read from its files like llama.cpp's converter.
 class GgufVocabulary {
 public:
   explicit GgufVocabulary(const TokenizerTable &table) : table(table) {}
@@ -60,7 +60,7 @@ public:
         file.boolean("tokenizer.ggml.remove_extra_whitespaces",
                      step.rules & SentencePieceRules::removeExtraSpaces);
       }
-    // A begin token that only a template names.
+    // A BOS token that only a template contains.
     std::optional<int32_t> begin = table.bosId;
     if (!begin && !table.prefixIds.empty())
       begin = table.prefixIds.front();
@@ -123,8 +123,8 @@ std::vector<int32_t> idList(const llvm::json::Value &value) {
   return ids;
 }
 
-/// Texts of which a GGUF file cannot say what their tokens do to the spaces beside them, and those
-/// with control tokens, which sentencepiece's own package does not find in text, but chats need.
+/// Texts for which a GGUF file does not define how tokens affect adjacent spaces, and texts with
+/// control tokens, which sentencepiece's own package does not recognize in text, but chats need.
 bool isTellable(const std::string &text) {
   for (const char *token : {"<mask>", "<tool>", "<word>", "<s>", "<unk>"})
     if (text.find(token) != std::string::npos)
@@ -196,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(Published, GgufTokenizer,
                                          Case{"stories260K", ""}),
                          nameOfCase);
 
-/// Every name splits as the tokenizer.json of its models does.
+/// Every name splits like the tokenizer.json of its models.
 TEST(GgufPreTokenizers, IdsAreTheReferences) {
   TemporaryFolder source, folder;
   source.link("tokenizer.json", tokenizerData() / "whole.json");
@@ -221,7 +221,7 @@ TEST(GgufPreTokenizers, IdsAreTheReferences) {
     EXPECT_TRUE(names.get(name)) << name.str();
 }
 
-/// A vocabulary of a few tokens, to be spoilt.
+/// A vocabulary with a few tokens, to be modified.
 class GgufTokenizerRefusal : public testing::Test {
 protected:
   static GgufWriter byteLevel(std::vector<std::string> tokens = {"a", "b", "ab", "<end>"}) {

@@ -1,6 +1,5 @@
-// Every tokenizer against what the reference packages computed
-// (tests/goldens/make_tokenizer_goldens.py), and against the vectors and golden texts that stand
-// beside the tree.
+// Every tokenizer compared with results of the reference packages
+// (tests/goldens/make_tokenizer_goldens.py), and with the vectors and golden texts in ../shared.
 #include "tests/unit/Paths.h"
 
 #include "TokenizerFixture.h"
@@ -43,7 +42,7 @@ std::vector<std::string> texts() {
   return out;
 }
 
-/// Links the files of a golden into `folder`; false when the optional ones are not there.
+/// Links the files of a golden in `folder`; false if optional ones are missing.
 bool linkFiles(const llvm::json::Object &files, const TemporaryFolder &folder) {
   for (const auto &[name, value] : files) {
     llvm::StringRef source = *value.getAsString();
@@ -62,7 +61,7 @@ bool linkFiles(const llvm::json::Object &files, const TemporaryFolder &folder) {
   return true;
 }
 
-/// Ids from `first` on are further back.
+/// Ids starting at `first` have an offset.
 void shift(llvm::json::Value &value, int64_t first, int64_t by) {
   if (auto id = value.getAsInteger(); id && *id >= first)
     value = *id + by;
@@ -83,8 +82,8 @@ protected:
     auto opened = openFolder(folder.path());
     ASSERT_TRUE(static_cast<bool>(opened)) << llvm::toString(opened.takeError());
     open.emplace(std::move(*opened));
-    // The goldens are of a rank file that is shorter than the published one, and special tokens
-    // stand after all ranks.
+    // The goldens use a rank file that is shorter than the published one, and special tokens follow
+    // all ranks.
     for (const auto &[name, value] : *root.getObject("files"))
       if (llvm::StringRef(name).ends_with(".tiktoken")) {
         int64_t ranks =
@@ -153,8 +152,7 @@ INSTANTIATE_TEST_SUITE_P(Published, GoldenTest,
                                          "mistral_v3", "stories260K"),
                          [](const auto &info) { return std::string(info.param); });
 
-/// Vectors as llama.cpp publishes them: texts between separator lines, and one line of ids for
-/// each.
+/// Vectors in llama.cpp's format: texts between separator lines, and one line of ids for each.
 class VectorTest : public testing::TestWithParam<const char *> {};
 
 TEST_P(VectorTest, IdsAreThePublishedOnes) {

@@ -1,5 +1,5 @@
-// Broken and foreign tokenizer files: each is one clear line that names the file and the place,
-// never a crash.
+// Broken and unsupported tokenizer files: each results in one line that names the file and the
+// position, never in a crash.
 #include "TokenizerFixture.h"
 
 #include "llvm/Support/Base64.h"
@@ -14,7 +14,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-/// The error of the folder; fails the test when there is none.
+/// The error for the folder; fails the test if there is none.
 std::string errorOf(const TemporaryFolder &folder) {
   auto table = readTokenizer(folder.path());
   EXPECT_FALSE(static_cast<bool>(table)) << "accepted";
@@ -27,7 +27,7 @@ std::string replaced(std::string text, const std::string &from, const std::strin
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-/// A tokenizer.json that is right.
+/// A valid tokenizer.json.
 const std::string good = R"({"version": "1.0", "truncation": null, "padding": null,
  "added_tokens": [{"id": 5, "content": "<end>", "single_word": false, "lstrip": false, "rstrip": false,
                    "normalized": false, "special": true}],
@@ -182,7 +182,7 @@ const Change changes[] = {
 INSTANTIATE_TEST_SUITE_P(Changes, HostileJson, testing::ValuesIn(changes),
                          [](const auto &info) { return std::string(info.param.name); });
 
-/// A tokenizer.json with a Unigram model that is right.
+/// A valid tokenizer.json with a Unigram model.
 const std::string unigram =
     R"({"normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Metaspace"}, "decoder": {"type": "Metaspace"},
  "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["\u2581", -2.5], ["a", -3], ["\u2581ab", -4.5]]}})";
@@ -247,7 +247,7 @@ std::string normalizedBy(const std::string &normalizer) {
   return replaced(good, R"("normalizer": null)", R"("normalizer": )" + normalizer);
 }
 
-/// Steps that replace one byte by another are no growth, however many there are.
+/// Steps that replace one byte by another do not grow the text, however many there are.
 TEST(HostileTokenizer, ManyReplacementsOfOneSizeAreGood) {
   std::string steps = R"({"type": "Replace", "pattern": {"Regex": "[0-9]"}, "content": "abcabc"})";
   for (int i = 0; i < 20; ++i)
@@ -261,7 +261,7 @@ TEST(HostileTokenizer, ManyReplacementsOfOneSizeAreGood) {
   EXPECT_THAT(*open->tokenizer.encode("xyc1", false), testing::ElementsAre(4, 4, 4));
 }
 
-/// What is put before a text counts for the shortest text that there is.
+/// Text that is prepended counts for the shortest possible text.
 TEST(HostileTokenizer, PrependsThatAreTooLongAreErrors) {
   TemporaryFolder folder;
   std::string text(63, 'a');
@@ -277,8 +277,8 @@ TEST(HostileTokenizer, PrependsThatAreTooLongAreErrors) {
                                          "measure"));
 }
 
-/// One Arabic ligature becomes 18 characters, five of them Lam: a bound on each step is no bound on
-/// all.
+/// One Arabic ligature becomes 18 characters, five of them Lam: a limit for each step does not
+/// limit the total.
 TEST(HostileTokenizer, TextsThatGrowBeyondMeasureAreErrors) {
   TemporaryFolder folder;
   folder.write("tokenizer.json",
@@ -322,7 +322,7 @@ TEST(HostileTokenizer, EndlessPatternsAreErrors) {
                         "tokenizer takes too long (PCRE2: match limit exceeded)"));
 }
 
-/// The same of a pattern that finds words.
+/// The same for a pattern that finds words.
 TEST(HostileTokenizer, EndlessPatternsOfWordsAreErrors) {
   TemporaryFolder folder;
   folder.write(
@@ -371,14 +371,14 @@ TEST(HostileTokenizer, ADirectoryInPlaceOfAFileIsAnError) {
   EXPECT_THAT(errorOf(folder), HasSubstr("tokenizer.json"));
 }
 
-TEST(HostileTokenizer, NoFilesAreNoTokenizer) {
+TEST(HostileTokenizer, WithoutFilesThereIsNoTokenizer) {
   TemporaryFolder folder;
   auto table = readTokenizer(folder.path());
   ASSERT_TRUE(static_cast<bool>(table)) << llvm::toString(table.takeError());
   EXPECT_FALSE(table->has_value());
 }
 
-/// Where rank files are looked for in vain, nobody knows whether there is one.
+/// Without a rank file where one is expected, it is unknown whether there is one.
 TEST(HostileTokenizer, AFolderThatCannotBeListedIsAnError) {
   TemporaryFolder folder;
   folder.write("file", "");
@@ -389,14 +389,14 @@ TEST(HostileTokenizer, AFolderThatCannotBeListedIsAnError) {
                         "can be read"));
 }
 
-/// A good sentencepiece model.
+/// A valid sentencepiece model.
 std::string sentencePiece() { return readText(tokenizerData() / "sp_bpe.model"); }
 
 TEST(HostileTokenizer, TruncatedSentencePieceModelsAreErrors) {
   std::string bytes = sentencePiece();
   ASSERT_GT(bytes.size(), 1000u);
-  // A cut between two pieces leaves a shorter message that is well-formed; what follows the
-  // pieces is then missing.
+  // Truncation between two pieces results in a shorter, well-formed message, which lacks the fields
+  // after the pieces.
   for (size_t length : {size_t(1), size_t(17), size_t(1000), bytes.size() - 1, bytes.size() - 20}) {
     TemporaryFolder folder;
     folder.write("tokenizer.model", bytes.substr(0, length));
@@ -431,7 +431,7 @@ TEST(HostileTokenizer, MergesThatDoNotFitTheVocabularyNameTheLine) {
   EXPECT_THAT(errorOf(folder), AllOf(HasSubstr("merges.txt: "), HasSubstr("(merges[2])")));
 }
 
-/// A rank file of all bytes, and a line more.
+/// A rank file with all bytes, and another line.
 std::string ranks(const std::string &line) {
   std::string text;
   for (int byte = 0; byte < 256; ++byte)
@@ -512,7 +512,7 @@ TEST(HostileTokenizer, ConfigThatNamesAMissingTokenIsAnError) {
               AllOf(HasSubstr("tokenizer_config.json: "), HasSubstr("(bos_token)")));
 }
 
-TEST(HostileTokenizer, ConfigThatIsNoJsonIsAnError) {
+TEST(HostileTokenizer, AConfigThatIsNotJsonIsAnError) {
   TemporaryFolder folder;
   folder.write("tokenizer.json", good);
   folder.write("tokenizer_config.json", "{");

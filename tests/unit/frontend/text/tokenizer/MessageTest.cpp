@@ -1,4 +1,4 @@
-// What the readers of tokenizer files say of what they cannot follow, in full.
+// The complete errors of the readers of tokenizer files.
 #include "TokenizerFixture.h"
 
 #include "gmock/gmock.h"
@@ -163,7 +163,7 @@ TEST(TokenizerMessages, OfVocabularies) {
   expect(R"("vocab": {")" + std::string(70000, 'a') + R"(": 0}, "merges": [])",
          "a piece of excessive length (model.vocab)");
   expect(R"("vocab": {"a": 0, "b": 0}, "merges": [])",
-         "the id 0 is used twice, also for \"b\" (model.vocab); give every piece its own");
+         "the id 0 is used twice, also for \"b\" (model.vocab); assign each piece its own id");
   expect(R"("vocab": {"a": 0}, "merges": ["a z"])",
          "the merge of \"a\" and \"z\" needs pieces that the vocabulary lacks (model.merges[0])");
   expect(R"("vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b", "a b"])",
@@ -194,7 +194,7 @@ TEST(TokenizerMessages, OfAddedTokens) {
          "the added token \"x\" has two ids (added_tokens[1]); keep one");
   expect(R"([{"id": 5, "content": "a"}])",
          "the added token \"a\" has the id 5, but its piece has 0 "
-         "(added_tokens[0]); give both the same");
+         "(added_tokens[0]); use the same id for both");
 }
 
 TEST(TokenizerMessages, OfConfigurations) {
@@ -235,7 +235,7 @@ TEST(TokenizerMessages, OfSentencePieceModels) {
   };
   std::string good = readText(tokenizerData() / "sp_bpe.model");
   expect("\xFF", "not a sentencepiece model, or a broken one");
-  // Later fields stand for earlier ones.
+  // Later fields replace earlier ones.
   expect(good + field(2, std::string("\x18\x03", 2)),
          "a sentencepiece model of a type that is neither BPE nor Unigram is not supported; use a "
          "model with another tokenizer");

@@ -7,7 +7,7 @@
 namespace mica::test {
 namespace {
 
-/// The length of the match at the start of `text`; -1: none there.
+/// The length of the match at the start of `text`; -1 if there is none.
 int matchLength(llvm::StringRef pattern, std::string_view text) {
   auto translated = translateRegex(pattern);
   EXPECT_TRUE(static_cast<bool>(translated)) << llvm::toString(translated.takeError());

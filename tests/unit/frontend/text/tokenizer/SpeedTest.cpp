@@ -1,5 +1,5 @@
-// Bounds on time that hold on a busy machine and in sanitizer builds: quadratic behavior exceeds
-// them by far.
+// Time limits that are met on a busy machine and in sanitizer builds, but exceeded by far with
+// quadratic behavior.
 #include "TokenizerFixture.h"
 
 #include "backends/runtime/text/tokenizer/MergeQueue.h"
@@ -11,7 +11,7 @@
 namespace mica::test {
 namespace {
 
-/// Time that this thread computed, in seconds: waiting for a processor does not count.
+/// Processor time of this thread in seconds.
 double now() {
   timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -41,7 +41,7 @@ std::string repeated(const std::string &unit, size_t size) {
   return text;
 }
 
-/// The tokenizer that the parameter names.
+/// The tokenizer named by the parameter.
 class SpeedTest : public testing::TestWithParam<const char *> {
 protected:
   void SetUp() override {
@@ -64,7 +64,7 @@ TEST_P(SpeedTest, AMegabyteOfOneThingTakesSeconds) {
   }
 }
 
-/// Merges are counted, so that the bound holds however busy the machine is.
+/// Merges are counted, so that the limit does not depend on the load of the machine.
 TEST_P(SpeedTest, StepsGrowAsTheText) {
   auto steps = [&](const std::string &unit, size_t size) {
     std::string text = repeated(unit, size);
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Small, SpeedTest,
                            return name.substr(0, name.find('.'));
                          });
 
-/// Where a grapheme ends depends on how many flags are before: they are counted once.
+/// The end of a grapheme depends on the number of preceding flags, which are counted once.
 TEST(Speed, AMegabyteOfFlagsThroughACharacterMap) {
   TemporaryFolder folder;
   folder.link("tokenizer.json", tokenizerData() / "precompiled_kin.json");
@@ -104,7 +104,7 @@ TEST(Speed, TwoMegabytesTakeNotMuchMoreThanTwiceOne) {
   folder.link("tokenizer.json", file);
   auto open = openFolder(folder.path());
   ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
-  // The best of three: other work on the machine must not decide.
+  // The best of three, to reduce the effect of other load.
   double one = 1e9, two = 1e9;
   for (int i = 0; i < 3; ++i) {
     one = std::min(one, seconds(open->tokenizer, std::string(1000000, 'a')));

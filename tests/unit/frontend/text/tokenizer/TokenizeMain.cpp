@@ -1,4 +1,4 @@
-// mica-tokenize: what a folder's tokenizer makes of a file of texts, for comparing with others.
+// mica-tokenize: tokenizes a file of texts with a folder's tokenizer, for comparison with others.
 //
 //   mica-tokenize FOLDER TEXTS OUT
 //

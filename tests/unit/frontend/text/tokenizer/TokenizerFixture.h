@@ -1,4 +1,4 @@
-// Model folders made for one test, and tokenizers opened from them.
+// Model folders for a test, and tokenizers opened from them.
 #ifndef MICA_TESTS_UNIT_FRONTEND_TEXT_TOKENIZER_TOKENIZERFIXTURE_H
 #define MICA_TESTS_UNIT_FRONTEND_TEXT_TOKENIZER_TOKENIZERFIXTURE_H
 
@@ -11,7 +11,7 @@
 
 namespace mica::test {
 
-/// A folder that disappears with the object.
+/// A temporary folder that is removed with the object.
 class TemporaryFolder {
 public:
   TemporaryFolder();
@@ -36,14 +36,14 @@ struct OpenTokenizer {
 llvm::Expected<OpenTokenizer> openFolder(const std::string &folder,
                                          const std::vector<std::string> &templateLiterals = {});
 
-/// A rank file with as many ranks as the published one of that name has: those of `ranks` and then
-/// some that no text reaches.
+/// A rank file with as many ranks as the published one of that name: those of `ranks` and then some
+/// that no text contains.
 std::string publishedRanks(const std::string &name, std::string ranks);
-/// How many that are.
+/// That number of ranks.
 size_t publishedRankCount(const std::string &name);
 
 std::string readText(const std::filesystem::path &path);
-/// tests/data/tokenizers and the optional data beside the tree.
+/// tests/data/tokenizers, and the optional data beside the tree.
 std::filesystem::path tokenizerData();
 std::filesystem::path sharedData();
 

@@ -1,5 +1,5 @@
-// Scores of a Unigram in a tokenizer.json are f64, and so are their sums: paths that single
-// precision could not tell apart. The ids are those of the package tokenizers 0.23.3.
+// Scores of a Unigram model in a tokenizer.json are f64, and so are their sums: single precision
+// could not distinguish these paths. The ids are those of the package tokenizers 0.23.3.
 #include "TokenizerFixture.h"
 
 #include "gmock/gmock.h"
@@ -26,7 +26,7 @@ std::vector<int32_t> encode(const std::string &vocabulary, const std::string &te
 }
 
 TEST(Unigram, ScoresAreNotRounded) {
-  // In f32 all paths weigh -2, and of equal ones the first found, the long piece, would win.
+  // In f32 all paths weigh -2, and the first one found, the long piece, would win.
   EXPECT_THAT(encode(R"(["a", -1.00000001], ["b", -1], ["ab", -2.00000002])", "ab"),
               ElementsAre(1, 2));
   EXPECT_THAT(encode(R"(["a", -1.00000001], ["b", -1], ["ab", -2])", "ab"), ElementsAre(3));

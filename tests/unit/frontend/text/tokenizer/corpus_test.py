@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares what mica-tokenize makes of tests/goldens/tokenizer_corpus.py with the digests of the reference packages.
+"""Compares the results of mica-tokenize for tests/goldens/tokenizer_corpus.py with the digests of the reference packages.
 
     corpus_test.py --tool mica-tokenize
 
-Each tokenizer reads all eleven megabytes, in two to four seconds. Those whose files are beside the tree are left out, loudly,
-where they do not.
+Each tokenizer reads all eleven megabytes, in two to four seconds. Tokenizers whose files are in ../shared are skipped, with a message,
+if it is not available.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def blocks(texts, size):
 
 
 def digests(path, counts, first, more):
-    """Per block what make_corpus_goldens.py digests, of a file by mica-tokenize."""
+    """Digests per block, as computed by make_corpus_goldens.py, of a file by mica-tokenize."""
     out = []
     with open(path, "rb") as file:
         for count in counts:
@@ -58,7 +58,7 @@ def digests(path, counts, first, more):
 
 
 def publish(path, place):
-    """Writes the rank file as long as the published one of its name, and returns how many ranks it had and how many more it has."""
+    """Writes the rank file with the length of the published one; returns its original number of ranks and the number of added ones."""
     text = path.read_bytes()
     count, wanted = text.count(b"\n"), {"o200k_base.tiktoken": 199998, "qwen.tiktoken": 151643}.get(place.name, 100256)
     more = (base64.b64encode(b"\xff\xfe" + struct.pack("<I", rank)) + b" %d\n" % rank for rank in range(count, wanted))

@@ -29,8 +29,8 @@ func.func @main(%p: tensor<?xi32> {mica.role = "positions"}, %s: tensor<?xi32>, 
 
 class Append : public testing::TestWithParam<std::string> {};
 
-// What is not a number makes none of its head, and of no other head or position; numbers become the
-// integers of mica::quantizeInt8, halves and tiny ones as well.
+// A NaN only affects its own head at its position; numbers become the integers of
+// mica::quantizeInt8, including ties and tiny ones.
 TEST_P(Append, IsQuantizeInt8) {
   constexpr int64_t heads = 2, dim = 20;
   std::vector<std::vector<float>> rows;

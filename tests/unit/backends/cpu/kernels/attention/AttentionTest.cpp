@@ -18,10 +18,10 @@ using namespace mica::test;
 
 namespace {
 
-constexpr int64_t kHeads = 2; ///< keys and values; group 1 and 2 of them would find each other's
+constexpr int64_t kHeads = 2; ///< of keys; with groups of 1 and 2, a wrong head is detected
 constexpr int64_t kPositions = 1280, kBlock = 64;
 
-/// What caches hold. Queries of caches of bf16 are bf16 as well, others f32.
+/// Formats of caches. Queries of bf16 caches are bf16 as well, others f32.
 enum class Stored { F32, BF16, Int8 };
 
 struct Shape {
@@ -29,8 +29,8 @@ struct Shape {
   Stored stored;
   const char *options = "";
   int64_t chunk = 64;   ///< 16 of them are 1024 positions, after which chunks grow
-  int64_t prefix = 0;   ///< values are so many of the first elements of keys; 0: they are cached
-  int64_t together = 0; ///< query heads of a task; 0: all that share a head
+  int64_t prefix = 0;   ///< values are this number of first elements of keys; 0: they are cached
+  int64_t together = 0; ///< query heads of a task; 0: all that share a key/value head
 
   bool bf16() const { return stored == Stored::BF16; }
   const char *queries() const { return bf16() ? "bf16" : "f32"; }
@@ -47,7 +47,7 @@ void PrintTo(const Shape &shape, std::ostream *os) {
     *os << ", " << shape.prefix << " of them values, " << shape.together << " heads together";
 }
 
-/// Rows of a batch: `count` neighbors of a sequence from position `first` on.
+/// Rows of a batch: `count` consecutive rows of a sequence starting at position `first`.
 struct Piece {
   int32_t sequence, first, count;
 };
@@ -65,7 +65,7 @@ struct Rows {
 };
 
 /// Prompts from the start and from the middle, single steps, boundaries of blocks and of chunks,
-/// the place where chunks grow; lengths that are a multiple of nothing.
+/// the position at which chunks grow; lengths that are not multiples of anything.
 const Rows kBatch({{0, 0, 33},
                    {1, 700, 1},
                    {2, 505, 16},
@@ -117,8 +117,7 @@ func.func @main(%p: tensor<?xi32> {mica.role = "positions"}, %s: tensor<?xi32>, 
        {"$split", split ? "true" : "false"}});
 }
 
-/// Random queries and caches, each in the form of the interpreter; a few scores are far from the
-/// others.
+/// Random queries and caches, in the form of the interpreter; a few scores are far from the others.
 struct Numbers {
   Numbers(const Shape &shape, MLIRContext *context)
       : element(parseType(shape.queries(), context)),
@@ -156,7 +155,7 @@ std::vector<uint8_t> memoryOf(const interp::Tensor &tensor) {
   return bytes;
 }
 
-/// As #mica.kv_layout says.
+/// The layout of #mica.kv_layout.
 std::vector<uint8_t> memoryOf(const interp::Cache &cache) {
   std::vector<uint8_t> bytes(
       bytesOf(cache.type.getElementType(), physicalShapeOf(cache, cache.type)));
@@ -164,7 +163,7 @@ std::vector<uint8_t> memoryOf(const interp::Cache &cache) {
   return bytes;
 }
 
-/// Attention in one tiling, compiled for a target.
+/// Attention with a tiling, compiled for a target.
 class Compiled {
 public:
   Compiled(const Shape &shape, const Numbers &numbers, const cpu::TargetDescription &target,
@@ -199,7 +198,7 @@ public:
     return y;
   }
 
-  /// The same, cut into calls of `step` rows.
+  /// The same, split into calls of `step` rows.
   std::vector<float> runInSteps(int64_t step) {
     std::vector<float> all;
     for (int64_t from = 0; from < kBatch.size(); from += step)
@@ -245,8 +244,8 @@ std::vector<uint32_t> bitsOf(ArrayRef<float> floats) {
   return {llvm::map_iterator(floats.begin(), bits), llvm::map_iterator(floats.end(), bits)};
 }
 
-/// This machine; the same with the other way to multiply bf16, which is a choice of speed alone;
-/// the least that programs need.
+/// This machine; the same with the other way to multiply bf16, which only affects speed; the
+/// minimum for programs.
 std::vector<std::pair<std::string, cpu::TargetDescription>> targets(const Shape &shape) {
   std::vector<std::pair<std::string, cpu::TargetDescription>> all;
   for (const std::string &name : runnableTargets({"native", "x86-64-v3"}))
@@ -261,8 +260,8 @@ std::vector<std::pair<std::string, cpu::TargetDescription>> targets(const Shape 
   return all;
 }
 
-/// In bf16 the weights of the softmax are rounded where they meet the values, to 8 bits. Where
-/// bytes are multiplied, queries have 15 bits and weights 16.
+/// In bf16, softmax weights are rounded to 8 bits before they are multiplied by values. With int8
+/// dot products, queries have 15 bits and weights 16.
 double tolerance(const Shape &shape, const cpu::TargetDescription &target) {
   if (shape.stored == Stored::Int8 && target.int8Dot)
     return 1e-4;
@@ -274,7 +273,7 @@ protected:
   std::unique_ptr<MLIRContext> context = makeKernelContext();
 };
 
-// Against the interpreter; and a row's bits are the same however rows are tiled and cut into calls.
+// Compared with the interpreter; results are bit-identical for all tilings and splits into calls.
 TEST_P(Attention, IsTheInterpretersInAnyTiling) {
   const Shape &shape = GetParam();
   context->loadDialect<MicaDialect>();
@@ -315,7 +314,7 @@ std::vector<Shape> shapes() {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention, testing::ValuesIn(shapes()));
 
-// A row that sees nothing is zero, also in a run with rows that see something, and changes none.
+// A row that attends to nothing is zero, also in a run with other rows, which it does not change.
 TEST_F(Attention, OfNothingIsZero) {
   context->loadDialect<MicaDialect>();
   Rows batch({{0, -1, 5}, {1, -3, 2}, {2, 700, 1}});

@@ -10,7 +10,7 @@ namespace mica::test {
 /// A context with all dialects of the compiler.
 std::unique_ptr<mlir::MLIRContext> makeKernelContext();
 
-/// A module at stage `loops`, and the bytes of scratch memory that it needs.
+/// A module at stage `loops`, and the bytes of its scratch memory.
 struct Loops {
   std::string text;
   int64_t scratchPerRow, scratchFixed;

@@ -19,7 +19,7 @@ using namespace mica::test;
 namespace {
 
 constexpr int64_t kHeads = 4, kGroups = 2, kDim = 20, kBlock = 64, kLayers = 2;
-/// Of texts and of what is drafted and taken back: multiples of nothing.
+/// Lengths of texts and of drafts that are removed again: not multiples of anything.
 constexpr int64_t kLength = 451, kDraft = 70;
 
 struct Case {
@@ -64,7 +64,7 @@ func.func @main(%p: tensor<?xi32> {mica.role = "positions"}, %s: tensor<?xi32>, 
   return model;
 }
 
-/// A compiled model with caches of so many blocks.
+/// A compiled model with caches of that many blocks.
 class Program {
 public:
   Program(const Case &tested, bool ring, bool split, int64_t sequences)
@@ -83,7 +83,7 @@ public:
     blockSize = cast<KvCacheType>(parseType(cache, context.get())).getPhysicalShape().back();
   }
 
-  /// Forgets all.
+  /// Clears everything.
   void reserve(int64_t count) {
     blocks = count;
     size_t bytes = kLayers * sequences * kGroups * blocks * blockSize * element;
@@ -130,8 +130,8 @@ std::vector<float> random(uint32_t seed, int64_t count) {
   return numbers;
 }
 
-/// Rows [first, first + count) of two sequences; of other texts where `draft`. Queries are numbers
-/// of bf16.
+/// Rows [first, first + count) of two sequences; of other texts if `draft`. Queries are bf16
+/// numbers.
 struct Rows {
   std::vector<int32_t> sequences, positions;
   std::vector<float> q, k, v;
@@ -158,7 +158,7 @@ protected:
     return program(rows.sequences, rows.positions, rows.q, rows.k, rows.v);
   }
 
-  /// What the model means, of all rows.
+  /// The interpreter's result for all rows.
   static std::vector<float> interpreted(const Case &tested, const Rows &rows) {
     auto context = makeKernelContext();
     context->loadDialect<MicaDialect>();
@@ -186,8 +186,8 @@ protected:
   }
 };
 
-// Weights of the softmax are rounded to 8 bits where they meet values of bf16, and to 16 where they
-// meet bytes.
+// Softmax weights are rounded to 8 bits before they are multiplied by bf16 values, and to 16 bits
+// before they are multiplied by int8 values.
 TEST_P(Ring, IsTheInterpreters) {
   const Case &tested = GetParam();
   double tolerance = tested.depth == 1 ? 2e-6 : tested.depth == 2 ? 3e-3 : 1e-4;
@@ -207,7 +207,7 @@ TEST_P(Ring, IsTheInterpreters) {
   }
 }
 
-// Whatever the chunks, with drafts in between that are as long as what may be taken back.
+// For all chunk sizes, with drafts in between that have the maximum length.
 TEST_P(Ring, HasTheBitsOfTheWholeContext) {
   const Case &tested = GetParam();
   for (bool split : {true, false}) {
@@ -233,8 +233,8 @@ TEST_P(Ring, HasTheBitsOfTheWholeContext) {
   }
 }
 
-// One block less is too few: what the test above compares is there.
-TEST_F(Ring, ForgetsWhatIsOverwritten) {
+// One block less is too few: the previous test detects that.
+TEST_F(Ring, DropsOverwrittenPositions) {
   Case tested{"f32", 1, 100};
   Program whole(tested, /*ring=*/false, true, 2), ring(tested, /*ring=*/true, true, 2);
   ring.reserve(1);

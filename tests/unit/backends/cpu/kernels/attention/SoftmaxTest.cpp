@@ -93,13 +93,13 @@ TEST_P(Exp2, IsExactAtIntegers) {
     EXPECT_EQ(run(static_cast<float>(n)), std::ldexp(1.0f, n)) << n;
 }
 
-// What hidden scores become: no subnormal numbers, no signs, no NaN.
+// Hidden scores result in zero: no subnormal numbers, no signs, no NaN.
 TEST_P(Exp2, IsZeroFarBelow) {
   for (float x : {-127.0f, -127.5f, -128.0f, -150.0f, -1e10f, -1e20f, -1e30f, -3e38f, -INFINITY})
     EXPECT_EQ(llvm::bit_cast<uint32_t>(run(x)), 0u) << x;
 }
 
-// Between, the last normal numbers: off by less than the smallest of them.
+// In between are the last normal numbers: the error is less than the smallest of them.
 TEST_P(Exp2, DoesNotWrapAroundBelowTheSmallest) {
   std::vector<float> xs;
   for (int64_t i = 0; i < (1 << 16); ++i)
@@ -110,7 +110,8 @@ TEST_P(Exp2, DoesNotWrapAroundBelowTheSmallest) {
   }
 }
 
-// The highest score of a block may lie a rounding above the maximum, which was rounded by itself.
+// The highest score of a block may exceed the maximum by a rounding error, because the maximum was
+// rounded separately.
 TEST_P(Exp2, IsGoodBarelyAboveZero) {
   for (float x : {0x1p-24f, 0x1p-12f, 0.25f, 1.0f})
     EXPECT_NEAR(run(x), std::exp2(double(x)), 5.5e-7 * std::exp2(double(x)));

@@ -1,5 +1,5 @@
-// Searches look at a long text window by window: what they find is what PCRE2 finds in the whole
-// text, in a time that grows with it.
+// Long texts are searched in windows: the matches are those of PCRE2 in the whole text, in linear
+// time.
 #include "backends/runtime/text/base/Regex.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 namespace {
 using Matches = std::vector<std::pair<size_t, size_t>>;
 
-/// All matches, one after the other; empty ones do not count here.
+/// All matches in order, without empty ones.
 Matches windowed(const Regex &regex, const std::string &text) {
   Matches matches;
   Regex::Searcher searcher(regex);
@@ -49,7 +49,7 @@ Matches whole(const char *pattern, const std::string &text) {
   return matches;
 }
 
-/// Of published tokenizers, and some that look far ahead or back.
+/// Patterns of published tokenizers, and some that look far ahead or back.
 constexpr const char *patterns[] = {
     R"('s|'t| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
     R"((?i:'s|'t)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
@@ -63,12 +63,12 @@ constexpr const char *patterns[] = {
     R"((?:ab)+(?!a)|b+\Z)",
 };
 
-TEST(Regex, FindsInWindowsWhatIsInTheWholeText) {
+TEST(Regex, MatchesInWindowsAsInTheWholeText) {
   std::mt19937 random(7);
   const char *units[] = {"a",         "b", " ", "\n", "1", "!", "\xC3\xA9", "\xE4\xBD\xA0",
                          "e\xCC\x81", "'s"};
   for (int round = 0; round < 40; ++round) {
-    // Runs of one thing, some longer than several windows.
+    // Runs of one class, some longer than several windows.
     std::string text;
     while (text.size() < 3000) {
       const char *unit = units[random() % std::size(units)];
@@ -96,7 +96,7 @@ double seconds(const char *pattern, const std::string &text, std::string &proble
   return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
-TEST(Regex, WhatLooksAtAllOfALongTextEachTimeFails) {
+TEST(Regex, FailsIfEveryMatchScansALongText) {
   std::string problem;
   const std::string letters(100'000, 'a');
   for (const char *pattern : {R"(a(?=[\s\S]*b)|a)", R"(a(?!.*b))", R"(a++b|a)", R"((a+)+b|a)"}) {

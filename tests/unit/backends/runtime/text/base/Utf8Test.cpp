@@ -7,7 +7,7 @@ namespace {
 
 struct Case {
   const char *name;
-  std::string_view bytes, repaired; // what Python's decode(errors="replace") makes of the bytes
+  std::string_view bytes, repaired; // the result of Python's decode(errors="replace")
 };
 
 using namespace std::string_view_literals;
@@ -59,8 +59,8 @@ TEST_P(Utf8Test, StreamGivesTheSameInWholeCharacters) {
 INSTANTIATE_TEST_SUITE_P(Cases, Utf8Test, testing::ValuesIn(cases),
                          [](const auto &info) { return std::string(info.param.name); });
 
-/// All strings of up to four bytes at whose values rules begin or end, whole and as streams,
-/// against what Python makes of them:
+/// All strings of up to four bytes from the boundaries of UTF-8's rules, as a whole and as streams,
+/// compared with Python's result:
 ///
 ///   h = 0xcbf29ce484222325
 ///   for n in range(1, 5):

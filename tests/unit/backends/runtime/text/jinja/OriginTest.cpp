@@ -1,4 +1,4 @@
-// Which characters of a rendered text come from the conversation.
+// The characters of a rendered text that come from the conversation.
 #include "backends/runtime/text/jinja/Template.h"
 
 #include <gmock/gmock.h>
@@ -8,7 +8,7 @@ using namespace mica::rt;
 using Json = nlohmann::ordered_json;
 
 namespace {
-/// The text with what is untrusted in square brackets, or `error: ` and why there is none.
+/// The text with untrusted parts in square brackets, or `error: ` and the reason.
 std::string marked(const jinja::TrackedText &text) {
   std::string result;
   size_t at = 0;
@@ -30,7 +30,7 @@ std::string render(const std::string &source, const Json &conversation) {
   return text ? marked(*text) : "error: " + text.error().message;
 }
 
-/// Of `expression`, where c is what a user says: " Ab c\n".
+/// For `expression`, where c is a user's text: " Ab c\n".
 std::string of(const std::string &expression) {
   Json conversation = {{"messages", {{{"role", "user"}, {"content", " Ab c\n"}}}}};
   return render("{% set c = messages[0].content %}{% set t = c.strip() %}{{ " + expression + " }}",

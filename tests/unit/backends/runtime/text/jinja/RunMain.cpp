@@ -11,7 +11,7 @@ static Result<jinja::TrackedText> run(const nlohmann::ordered_json &task) {
   auto parsed = jinja::Template::parse(task["template"].get<std::string>());
   if (!parsed)
     return parsed.error();
-  // A moment that the other side knows as well.
+  // A fixed time that the other side uses as well.
   return parsed->render(nlohmann::ordered_json::object(), task["context"],
                         [](const std::string &format) { return "<" + format + ">"; });
 }

@@ -1,4 +1,4 @@
-// Templates against what Jinja2 makes of them, refusals, and bounds.
+// Templates compared with Jinja2's output, errors, and limits.
 #include "backends/runtime/text/jinja/Template.h"
 
 #include "tests/unit/Paths.h"
@@ -22,7 +22,7 @@ std::string contents(const std::string &path) {
 
 std::string clock(const std::string &format) { return "<" + format + ">"; }
 
-/// The text, or `error: ` and why there is none.
+/// The text, or `error: ` and the reason.
 std::string render(const std::string &source, const Json &context = Json::object(),
                    const jinja::Limits &limits = {}) {
   auto parsed = jinja::Template::parse(source, limits);
@@ -32,7 +32,7 @@ std::string render(const std::string &source, const Json &context = Json::object
   return text ? text->bytes : "error: " + text.error().message;
 }
 
-TEST(JinjaTemplates, AreWhatJinja2MakesOfThem) {
+TEST(JinjaTemplates, RenderAsInJinja2) {
   std::string folder = MICA_SOURCE_DIR "/tests/jinja/templates/";
   Json conversations = Json::parse(contents(folder + "conversations.json"));
   Json expected = Json::parse(contents(folder + "expected.json"));
@@ -114,7 +114,7 @@ TEST(JinjaTemplates, LoopsAndScopesAreJinjas) {
             "11() 12(3,)4");
 }
 
-TEST(JinjaTemplates, WhatABlockSetsIsUndefinedBefore) {
+TEST(JinjaTemplates, VariablesSetInABlockAreUndefinedBefore) {
   Json context = {{"x", "given"}};
   EXPECT_EQ(
       render("{% for i in [1] %}{{ x is defined }}{% endfor %}{% set x = 2 %}{{ x }}", context),
@@ -241,7 +241,7 @@ TEST(JinjaTemplates, CostsAreBounded) {
   EXPECT_EQ(render("12345678901", {}, limits), "error: is larger than 10 bytes");
 }
 
-/// What each costs without end counts: printing, comparing, copying and searching.
+/// The costs that are limited: printing, comparing, copying and searching.
 TEST(JinjaTemplates, NoBuiltInEscapesTheBudget) {
   const std::string nested = "{% set n = namespace(x=[], y=[]) %}{% for i in range(90) %}"
                              "{% set n.x = [n.x, n.x] %}{% set n.y = [n.y, n.y] %}{% endfor %}";
@@ -292,7 +292,7 @@ TEST(JinjaTemplates, NoBuiltInEscapesTheBudget) {
 }
 
 TEST(JinjaTemplates, ValuesThatHoldThemselvesGoAway) {
-  // The leak checker of the sanitizers looks at this.
+  // The leak checker of the sanitizers detects a leak here.
   EXPECT_EQ(render("{% set n = namespace() %}{% set n.n = n %}{% set n.l = [n] %}"
                    "{% macro f() %}{{ f is defined }}{% endmacro %}{% set n.f = f %}{{ n.f() }}"
                    "{% for i in [1] %}{% set n.loop = loop %}{% set n.c = loop.cycle %}{% endfor "

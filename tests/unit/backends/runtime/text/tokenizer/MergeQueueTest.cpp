@@ -12,7 +12,7 @@ struct Candidate {
   int32_t at, number;
 };
 
-TEST(MergeQueue, LowestKeyThenLeftmostWhateverTheOrder) {
+TEST(MergeQueue, PopsTheLowestKeyThenTheLeftmost) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     MergeQueue<Candidate> queue;
@@ -21,7 +21,7 @@ TEST(MergeQueue, LowestKeyThenLeftmostWhateverTheOrder) {
     for (int step = 0; step < 400; ++step) {
       if (random() % 5 < 3) {
         auto key = random() % keys;
-        // Ascending runs, as texts make them, with some out of order.
+        // Ascending runs, as in texts, with some out of order.
         auto at = static_cast<int32_t>(random() % 4 ? step : random() % 400);
         queue.push(key, {at, step});
         expected.emplace(key, at);

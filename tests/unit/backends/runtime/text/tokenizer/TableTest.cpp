@@ -1,5 +1,5 @@
-// Tables that no compiler wrote: whatever is wrong with them, loading says so or the tokenizer is
-// safe to use.
+// Invalid tables that no compiler writes: loading reports an error, or the tokenizer is safe to
+// use.
 #include "backends/runtime/text/tokenizer/TableFormat.h"
 #include "backends/runtime/text/tokenizer/Tokenizer.h"
 
@@ -12,8 +12,7 @@
 namespace mica::rt::tokenizer {
 namespace {
 
-/// Writes a table field by field; the defaults make a small one that is right: a, b and ab, merged
-/// by rank.
+/// Writes a table field by field; by default a small valid one: a, b and ab, merged by rank.
 struct TableText {
   uint64_t magic = tableMagic;
   uint32_t version = tableVersion;
@@ -89,7 +88,7 @@ TEST(TokenizerTable, TheSmallOneWorks) {
   std::vector<std::byte> bytes = TableText().write();
   auto tokenizer = Tokenizer::load(bytes);
   ASSERT_TRUE(static_cast<bool>(tokenizer)) << tokenizer.error().message;
-  // The piece 2 is a special token, of which merges of text make none.
+  // Piece 2 is a special token, which merges of text never produce.
   EXPECT_THAT(*tokenizer->encode("abba<end>", true), testing::ElementsAre(0, 1, 1, 0, 2));
   TableText plain;
   plain.addedFlags = 0;
