@@ -96,7 +96,7 @@ struct OwnYarn {
 };
 
 /// What mixes the positions of a sequence in a layer.
-enum class Mixer { Attention, ShortConv, Mamba };
+enum class Mixer { Attention, ShortConv, Mamba, DeltaNet };
 
 /// Properties of the family's code that do not depend on the config.
 struct FamilyTraits {
@@ -109,6 +109,7 @@ struct FamilyTraits {
   bool preNorms = true, postNorms = false;
   Parallel parallel = Parallel::No; ///< unless disabled by a key
   bool rope = true, learnedPositions = false, alibi = false, sinks = false;
+  bool outputGate = false; ///< of attention
   std::optional<int64_t> sinusoidOffset = std::nullopt;
   bool embeddingNorm = false;
   Mixer otherMixer = Mixer::Attention; ///< of layers without attention

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from typing import Callable
 
@@ -139,6 +140,52 @@ def older_mamba2(config):
     config["rms_norm"] = True
     config["norm_before_gate"] = False
     config["torch_dtype"] = config.pop("dtype")
+    return config
+
+
+def in_f64_throughout(model, prompt):
+    """The logits of a class that casts to f32 within its layers, in f64 without these casts."""
+    to, as_float = torch.Tensor.to, torch.Tensor.float
+
+    def wide(value):
+        return torch.float64 if value is torch.float32 else value
+
+    torch.Tensor.float = lambda x: x.double()
+    torch.Tensor.to = lambda x, *types, **named: to(x, *map(wide, types), **{k: wide(v) for k, v in named.items()})
+    try:
+        with torch.no_grad():
+            logits = copy.deepcopy(model).double()(torch.tensor([prompt]), use_cache=False).logits[0]
+    finally:
+        torch.Tensor.to, torch.Tensor.float = to, as_float
+    assert logits.dtype == torch.float64
+    return logits
+
+
+DELTA = {
+    "num_hidden_layers": 3,
+    "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+    "rms_norm_eps": 1e-3,
+    "head_dim": 16,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 6,
+    "linear_value_head_dim": 5,
+}
+EXPERTS = {
+    "num_experts": 5,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 8,
+    "shared_expert_intermediate_size": 12,
+}
+
+
+def older_qwen3_next(config):
+    """As published: a rule instead of the types of layers."""
+    del config["layer_types"]
+    config["full_attention_interval"] = 2
+    config["use_sliding_window"] = False
+    config = older(config)
+    config["rope_scaling"] = None
     return config
 
 
@@ -658,5 +705,13 @@ CASES = {
             "mamba_conv_bias": False,
         },
         {"positions": {"position_embedding_type": "rope"}} | EPS,
+    ),
+    "qwen3-next": Case(
+        "qwen3_next",
+        SMALL | DELTA | EXPERTS | {"attention_bias": True, "mlp_only_layers": [2], "intermediate_size": 20},
+        THETA | EPS | {"normalize": {"norm_topk_prob": False}, "rotated": {"rope_parameters": {"partial_rotary_factor": 0.5}}},
+        weight_offset=1,
+        second=in_f64_throughout,
+        older=older_qwen3_next,
     ),
 }

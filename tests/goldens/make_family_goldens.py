@@ -27,9 +27,15 @@ import folder
 AGAINST_F64 = 2e-6
 
 
+def offset_of(name, offset):
+    """What the family adds to a gain: nothing to that of a gated norm."""
+    return 0 if name.endswith("linear_attn.norm.weight") else offset
+
+
 def randomize(name, shape, rng, offset):
     """Gains 1 + 0.2 N (without the 1 where the family adds it), biases 0.1 N, embeddings 0.1 N, others N / sqrt(fan in).
     Mamba's A_log, dt_bias and D are N."""
+    offset = offset_of(name, offset)
     x = rng.standard_normal(shape, dtype=np.float32)
     if name.endswith((".A_log", ".dt_bias", ".D")):
         return x
@@ -91,7 +97,7 @@ def without(model, kind, offset):
             if kind_of(name) == kind:
                 gain = "norm" in name and name.endswith("weight") or value.dim() == 1 and not name.endswith(
                     ("bias", ".A_log", ".D"))
-                value.fill_(1.0 - offset if gain and "sinks" not in name else 0.0)
+                value.fill_(1.0 - offset_of(name, offset) if gain and "sinks" not in name else 0.0)
     return model
 
 

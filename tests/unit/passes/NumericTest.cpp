@@ -157,6 +157,7 @@ bool staysApart(StringRef name) {
                              "mamba2-tied",
                              "olmo2",
                              "qwen2-moe",
+                             "qwen3-next",
                              "stablelm",
                              "starcoder2"},
                             name);

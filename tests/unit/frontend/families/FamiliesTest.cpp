@@ -408,6 +408,50 @@ TEST(GraniteMoeHybrid, HasASharedNetworkAndPerhapsExperts) {
                         "supported"));
 }
 
+/// The sizes of gated delta nets and of experts in a hybrid of 64 columns.
+constexpr const char *deltaSizes =
+    R"("linear_num_value_heads": 4, "linear_key_head_dim": 6,
+       "linear_value_head_dim": 10, "num_experts": 4, "num_experts_per_tok": 2,
+       "moe_intermediate_size": 8, "shared_expert_intermediate_size": 12, )";
+
+TEST(Qwen3Next, HasDeltaNetsAndGatedAttention) {
+  auto readAs = [](llvm::StringRef more, int keyHeads = 2) {
+    return asFamily("qwen3_next", "Qwen3NextForCausalLM",
+                    (deltaSizes + llvm::Twine("\"linear_num_key_heads\": ") +
+                     llvm::Twine(keyHeads) + (more.empty() ? "" : ", ") + more)
+                        .str());
+  };
+  auto model = readAs(R"("mlp_only_layers": [0])");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 1, 2, 1})) << "one in four has attention";
+  EXPECT_EQ(model->kinds[0].name, "dense_delta");
+  EXPECT_EQ(model->kinds[1].name, "sparse_delta");
+  EXPECT_EQ(model->norm.weightOffset, 1);
+  ASSERT_TRUE(model->kinds[1].delta);
+  EXPECT_FALSE(model->kinds[1].hasAttention());
+  EXPECT_EQ(model->kinds[1].delta->channels(), 2 * 2 * 6 + 4 * 10);
+  EXPECT_EQ(model->kinds[1].delta->taps, 4);
+  const AttentionConfig &attention = model->kinds[2].attention;
+  EXPECT_TRUE(attention.outputGate);
+  EXPECT_EQ(attention.headDim, 256) << "not a share of the hidden size";
+  EXPECT_EQ(attention.rope.dimensions, 64) << "a quarter of each head";
+  const auto &sparse = std::get<SparseConfig>(model->kinds[2].ffn);
+  EXPECT_TRUE(sparse.normalize && sparse.sharedGate);
+  EXPECT_EQ(sparse.shared.inner, 12);
+  auto named = readAs(R"("full_attention_interval": 2, "layer_types": ["linear_attention",
+      "linear_attention", "linear_attention", "linear_attention", "full_attention"])");
+  ASSERT_TRUE(bool(named)) << llvm::toString(named.takeError());
+  EXPECT_EQ(named->layers, (std::vector<unsigned>{0, 0, 0, 0, 1})) << "names come before the rule";
+  auto problem = [&](llvm::StringRef more) { return llvm::toString(readAs(more).takeError()); };
+  EXPECT_THAT(
+      problem(R"("linear_num_key_heads": 3)"),
+      HasSubstr("has 4 value heads of linear attention, not a multiple of its 3 key heads"));
+  EXPECT_THAT(problem(R"("full_attention_interval": 0)"), HasSubstr("full_attention_interval"));
+  EXPECT_THAT(problem(R"("linear_conv_kernel_dim": 33)"), HasSubstr("linear_conv_kernel_dim"));
+  EXPECT_THAT(problem(R"("layer_types": ["mamba", "mamba", "mamba", "mamba", "mamba"])"),
+              HasSubstr("only full_attention and linear_attention are supported"));
+}
+
 TEST(Lfm2, HasExpertsBehindDenseLayers) {
   auto readAs = [](llvm::StringRef more) {
     return asFamily("lfm2_moe", "Lfm2MoeForCausalLM",
