@@ -37,6 +37,10 @@
   GGUF_FAMILY("qwen2", Qwen2)                                                                      \
   GGUF_FAMILY("qwen2_moe", Qwen2Moe)                                                               \
   GGUF_FAMILY("qwen3", Qwen3)                                                                      \
+  FAMILY("qwen3_5", Qwen35)                                                                        \
+  FAMILY("qwen3_5_moe", Qwen35Moe)                                                                 \
+  FAMILY("qwen3_5_moe_text", Qwen35MoeText)                                                        \
+  FAMILY("qwen3_5_text", Qwen35Text)                                                               \
   GGUF_FAMILY("qwen3_moe", Qwen3Moe)                                                               \
   FAMILY("qwen3_next", Qwen3Next)                                                                  \
   GGUF_FAMILY("stablelm", StableLm)                                                                \

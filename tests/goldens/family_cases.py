@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 from typing import Callable
 
 import torch
@@ -32,7 +33,7 @@ class Case:
     # Where transformers' class does not write the folder: of changes to the config (model, config.json, tensors of a model)
     compose: Callable | None = None
     made_of: str = ""  # of which classes
-    without_effect: tuple = ()  # kinds of tensors that cannot show
+    without_effect: tuple = ()  # patterns of the kinds of tensors that cannot show
     in_f64: bool = True  # whether the class computes in f64, for comparison
     second: Callable | None = None  # what else does, where the class does not: logits of a model and ids
 
@@ -187,6 +188,38 @@ def older_qwen3_next(config):
     config = older(config)
     config["rope_scaling"] = None
     return config
+
+
+WITHOUT_INNER = {key: value for key, value in SMALL.items() if key != "intermediate_size"}
+TWO_LAYERS = {"num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"]}
+
+
+def published_qwen3_5(config):
+    """With the keys that published files have and transformers does not read."""
+    return config | {"attn_output_gate": True, "full_attention_interval": 4, "mamba_ssm_dtype": "float32",
+                     "mlp_only_layers": [], "mtp_num_hidden_layers": 1, "mtp_use_dedicated_embeddings": False}
+
+
+def text_of_vision_model(kind, sizes):
+    """A case of a checkpoint with a vision encoder and a module that predicts further tokens, whose text part is kept."""
+    vision = {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 1, "patch_size": 2, "temporal_patch_size": 1,
+              "in_channels": 1, "out_hidden_size": sizes["hidden_size"], "num_position_embeddings": 4, "spatial_merge_size": 1}
+
+    def compose(changes):
+        config = getattr(transformers, kind + "Config")(
+            text_config=sizes | changes, vision_config=vision, tie_word_embeddings=True)
+        config.text_config._experts_implementation = "eager"
+        config._attn_implementation = config.text_config._attn_implementation = "eager"
+        model = getattr(transformers, kind + "ForConditionalGeneration")(config)
+        written = json.loads(config.to_json_string()) | {"architectures": [kind + "ForConditionalGeneration"]}
+
+        def tensors(made):
+            return {n: v for n, v in made.state_dict().items() if n != "lm_head.weight"} | {
+                "mtp.fc.weight": torch.ones(2, 2)}
+
+        return model, written, tensors
+
+    return compose
 
 
 def older_gpt_neox(config):
@@ -713,5 +746,39 @@ CASES = {
         weight_offset=1,
         second=in_f64_throughout,
         older=older_qwen3_next,
+    ),
+    "qwen3-5": Case(
+        "qwen3_5_text",
+        SMALL | DELTA | {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5,
+                                             "mrope_section": [2, 1, 1], "mrope_interleaved": True}},
+        THETA | EPS,
+        weight_offset=1,
+        older=published_qwen3_5,
+        second=in_f64_throughout,
+    ),
+    "qwen3-5-moe": Case(
+        "qwen3_5_moe_text",
+        WITHOUT_INNER | DELTA | EXPERTS,
+        THETA | EPS,
+        weight_offset=1,
+        second=in_f64_throughout,
+    ),
+    "qwen3-5-vision": Case(
+        "qwen3_5",
+        {},
+        THETA | EPS,
+        weight_offset=1,
+        compose=text_of_vision_model("Qwen3_5", SMALL | DELTA | TWO_LAYERS),
+        without_effect=("model.visual.*",),
+        second=in_f64_throughout,
+    ),
+    "qwen3-5-moe-vision": Case(
+        "qwen3_5_moe",
+        {},
+        THETA | EPS,
+        weight_offset=1,
+        compose=text_of_vision_model("Qwen3_5Moe", WITHOUT_INNER | DELTA | EXPERTS | TWO_LAYERS),
+        without_effect=("model.visual.*",),
+        second=in_f64_throughout,
     ),
 }

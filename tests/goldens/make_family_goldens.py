@@ -11,6 +11,7 @@ requirements.txt.
 
 import argparse
 import copy
+import fnmatch
 import json
 import pathlib
 import re
@@ -152,7 +153,7 @@ def attempt(case, seed, where):
     """(report, what to keep) of one seed, or why it will not do."""
     torch.manual_seed(seed)
     written, model, with_changes = published(case, seed, where)
-    prompt = folder.prompt_ids(written["vocab_size"], seed)
+    prompt = folder.prompt_ids(written.get("text_config", written)["vocab_size"], seed)
     logits, ids, margin = folder.greedy(lambda ids: run(model, ids), prompt)
     report = {"mutants": {}}
     if case.in_f64:
@@ -163,7 +164,9 @@ def attempt(case, seed, where):
     for name, changes in case.mutants.items():
         report["mutants"][name] = folder.difference(run(with_changes(changes), prompt), logits)
     kinds = {kind_of(n) for n, _ in tensors_of(model)}
-    for kind in sorted(kinds - set(case.without_effect)):
+    for kind in sorted(kinds):
+        if any(fnmatch.fnmatchcase(kind, pattern) for pattern in case.without_effect):
+            continue
         report["mutants"]["no " + kind] = folder.difference(
             run(without(model, kind, case.weight_offset), prompt), logits
         )

@@ -452,6 +452,80 @@ TEST(Qwen3Next, HasDeltaNetsAndGatedAttention) {
               HasSubstr("only full_attention and linear_attention are supported"));
 }
 
+TEST(Qwen35, HasDeltaNetsAndGatedAttention) {
+  auto readAs = [](llvm::StringRef type, llvm::StringRef architecture, llvm::StringRef more) {
+    return asFamily(type, architecture,
+                    (R"("linear_num_key_heads": 2, "linear_num_value_heads": 4, "rope_parameters":
+                        {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [11, 11, 10],
+                         "mrope_interleaved": true, "partial_rotary_factor": 0.5}, )" +
+                     more)
+                        .str());
+  };
+  auto model = readAs("qwen3_5_text", "Qwen3_5ForCausalLM",
+                      R"("attn_output_gate": true, "mamba_ssm_dtype": "float32", "mlp_only_layers":
+                         [], "mtp_num_hidden_layers": 1, "mtp_use_dedicated_embeddings": false)");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 0, 0, 1, 0}));
+  EXPECT_EQ(model->kinds[0].name, "dense_delta");
+  EXPECT_EQ(model->kinds[0].delta->channels(), 2 * 2 * 128 + 4 * 128);
+  EXPECT_TRUE(model->kinds[1].attention.outputGate);
+  EXPECT_EQ(model->kinds[1].attention.rope.dimensions, 128);
+  EXPECT_EQ(model->names->layers, "model.layers");
+  auto sparse = readAs("qwen3_5_moe_text", "Qwen3_5MoeForCausalLM",
+                       R"("num_experts": 4, "num_experts_per_tok": 2, "intermediate_size": "absent",
+                          "moe_intermediate_size": 8, "shared_expert_intermediate_size": 12)");
+  ASSERT_TRUE(bool(sparse)) << llvm::toString(sparse.takeError());
+  EXPECT_EQ(sparse->kinds[0].name, "sparse_delta");
+  const auto &experts = std::get<SparseConfig>(sparse->kinds[0].ffn);
+  EXPECT_TRUE(experts.normalize && experts.sharedGate);
+  auto problem = [&](llvm::StringRef more) {
+    return llvm::toString(readAs("qwen3_5_text", "Qwen3_5ForCausalLM", more).takeError());
+  };
+  EXPECT_THAT(problem(R"("attn_output_gate": false)"), HasSubstr("\"attn_output_gate\": false"));
+  EXPECT_THAT(problem(R"("mlp_only_layers": [1])"), HasSubstr("\"mlp_only_layers\""));
+}
+
+/// A config of Qwen3.5 with a vision encoder, changed, and its text part, changed.
+llvm::Expected<ModelConfig> asQwen35(llvm::StringRef changes,
+                                     llvm::StringRef changesOfText = "{}") {
+  llvm::json::Object text = changed(llamaText, changesOfText);
+  if (text["model_type"] == llvm::json::Value("llama"))
+    text["model_type"] = "qwen3_5_text";
+  text.erase("architectures");
+  llvm::json::Object config{{"model_type", "qwen3_5"},
+                            {"architectures", {"Qwen3_5ForConditionalGeneration"}},
+                            {"image_token_id", 7},
+                            {"tie_word_embeddings", true},
+                            {"vision_config", llvm::json::Object{{"depth", 2}}},
+                            {"text_config", std::move(text)}};
+  return configOf(llvm::formatv("{0}", llvm::json::Value(std::move(config))).str(), changes);
+}
+
+TEST(Qwen35, IsTheTextPartOfALargerModel) {
+  auto model = asQwen35("{}", R"({"tie_word_embeddings": false, "torch_dtype": "bfloat16"})");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->family, "qwen3_5");
+  EXPECT_EQ(model->names->layers, "model.language_model.layers");
+  EXPECT_TRUE(model->tiedHead) << "the outer key decides";
+  EXPECT_EQ(model->type, StoredType::BF16);
+  const auto *vision = llvm::find_if(
+      model->ignored, [](const IgnoredKey &key) { return key.key == "vision_config"; });
+  ASSERT_NE(vision, model->ignored.end());
+  EXPECT_TRUE(vision->missed) << "people are told";
+  EXPECT_EQ(vision->reason, "is left out: the program reads text only");
+  auto problem = [&](llvm::StringRef changes, llvm::StringRef ofText = "{}") {
+    return llvm::toString(asQwen35(changes, ofText).takeError());
+  };
+  EXPECT_THAT(problem(R"({"text_config": "absent"})"),
+              HasSubstr("has no object \"text_config\", which qwen3_5 needs; add it"));
+  EXPECT_THAT(problem("{}", R"({"model_type": "qwen3"})"),
+              HasSubstr("has \"text_config.model_type\": \"qwen3\", expected \"qwen3_5_text\""));
+  EXPECT_THAT(problem("{}", R"({"alpha": 1})"), HasSubstr("has the key \"text_config.alpha\""));
+  EXPECT_THAT(problem(R"({"alpha": 1})"), HasSubstr("has the key \"alpha\""));
+  EXPECT_THAT(problem("{}", R"({"linear_num_value_heads": 24})"),
+              HasSubstr("has 24 value heads of linear attention, not a multiple of its 16"));
+}
+
 TEST(Lfm2, HasExpertsBehindDenseLayers) {
   auto readAs = [](llvm::StringRef more) {
     return asFamily("lfm2_moe", "Lfm2MoeForCausalLM",

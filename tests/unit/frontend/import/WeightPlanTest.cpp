@@ -73,9 +73,9 @@ TEST(WeightPlan, UsesMetaNames) {
 
 /// Queries, keys and values are parts of one tensor, key head by key head.
 TEST(WeightPlan, JoinsPartsOfOneTensor) {
-  ModelConfig model = llvm::cantFail(
-      configOf(qwen3MoeText,
-               R"({"model_type": "qwen3_next", "architectures": "absent", "linear_num_key_heads": 2,
+  ModelConfig model = llvm::cantFail(configOf(
+      qwen3MoeText,
+      R"({"model_type": "qwen3_next", "sliding_window": "absent", "max_window_layers": "absent", "linear_num_key_heads": 2,
           "linear_num_value_heads": 4, "linear_key_head_dim": 6, "linear_value_head_dim": 5})"));
   WeightPlan plan = planWeights(model);
   auto find = [&](int64_t layer, llvm::StringRef symbol) {
