@@ -384,7 +384,8 @@ def FuseQkvAppend : Pass<"mica-fuse-qkv-append", "::mlir::func::FuncOp"> {
   let summary = "fuse q/k norms, rope and both cache appends";
   let description = [{
     `q, k, v = split(qkv); rope(norm(q)), kv_append(rope(norm(k))), kv_append(v) => qkv_append(qkv, rope_table)`, with
-    or without the norms. Both ropes must be the same, both appends must go to the same layer and rows.
+    or without the norms. Both ropes must be the same, both appends must go to the same layer and rows. Further parts of
+    the split, such as the output gate of attention, stay parts of a split whose first part is qkv.
 
     ```mlir
     !cache = !mica.kv_cache<2 x 2 x 8 x f32>

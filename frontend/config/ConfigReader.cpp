@@ -78,6 +78,40 @@ static llvm::Error checkArchitectures(const llvm::json::Object &config, const Fa
                     hints::otherModel);
 }
 
+/// The config of the text part of a larger model, after the keys around it: `around` gets those
+/// that take precedence.
+static llvm::Expected<const llvm::json::Object *>
+readAround(const llvm::json::Object &config, llvm::StringRef path, const Family &family,
+           Hyperparameters &around, std::vector<IgnoredKey> &ignored) {
+  const TextPart &part = *family.textPart;
+  const llvm::json::Object *text = config.getObject(part.key);
+  if (!text)
+    return inputError(path,
+                      "has no object " + inQuotes(part.key) + ", which " + family.name + " needs",
+                      "add it");
+  if (const llvm::json::Value *type = text->get("model_type");
+      type && *type != llvm::json::Value(part.modelType))
+    return inputError(path,
+                      "has \"" + part.key + ".model_type\": " + shown(*type) + ", expected " +
+                          inQuotes(part.modelType),
+                      hints::otherModel);
+  llvm::SmallVector<IgnoredKeyRow> ignoredKeys(part.ignoredKeys);
+  llvm::append_range(ignoredKeys, part.leftOutParts);
+  ignoredKeys.push_back({part.key, reasons::used});
+  const llvm::ArrayRef<KeyRule> keys[] = {part.keys, everyKeys()};
+  KeyTables tables = {family.name,
+                      {keys, {}, ignoredKeys},
+                      {{}, commonFixedKeys(), commonIgnoredKeys()}};
+  auto read = readKeys(JsonKeys(config, path), tables, ignored);
+  if (!read)
+    return read.takeError();
+  for (IgnoredKey &key : ignored)
+    key.missed = llvm::any_of(part.leftOutParts,
+                              [&](const IgnoredKeyRow &row) { return row.name == key.key; });
+  around = std::move(*read);
+  return text;
+}
+
 llvm::Expected<ModelConfig> modelConfigFrom(const llvm::json::Object &config, llvm::StringRef path,
                                             llvm::function_ref<bool(llvm::StringRef)> hasTensor) {
   auto entry = findEntry(config, path);
@@ -88,15 +122,31 @@ llvm::Expected<ModelConfig> modelConfigFrom(const llvm::json::Object &config, ll
     return family.takeError();
   if (llvm::Error error = checkArchitectures(config, **family, path))
     return std::move(error);
-  JsonKeys keys(config, path);
+  std::vector<IgnoredKey> ignored;
+  Hyperparameters around;
+  const llvm::json::Object *own = &config;
+  const TextPart *part = (*family)->textPart;
+  if (part) {
+    auto text = readAround(config, path, **family, around, ignored);
+    if (!text)
+      return text.takeError();
+    own = *text;
+  }
+  JsonKeys keys(*own, path, part ? (part->key + ".").str() : "");
   const llvm::ArrayRef<KeyRule> everyKey[] = {everyKeys()};
   KeyTables tables = {(*family)->name,
                       {(*family)->keys, (*family)->fixed, (*family)->ignoredKeys},
                       {everyKey, commonFixedKeys(), commonIgnoredKeys()}};
-  std::vector<IgnoredKey> ignored;
   auto h = readKeys(keys, tables, ignored);
   if (!h)
     return h.takeError();
+  if (part) {
+    h->tiedHead = around.tiedHead;
+    h->type = h->type ? h->type : around.type;
+    h->bos = h->bos ? h->bos : around.bos;
+    if (h->eos.empty())
+      h->eos = around.eos;
+  }
   auto model = buildModelConfig(std::move(*h), **family, KeyNames(keys, tables));
   if (!model)
     return model.takeError();

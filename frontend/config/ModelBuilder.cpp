@@ -26,6 +26,7 @@ private:
   llvm::Error deriveSizes();
   llvm::Error deriveKvHeads();
   llvm::Error checkMamba();
+  llvm::Error checkDeltaNet() const;
   llvm::Error readAttentionLayers();
   llvm::Error readLayerTypes();
   llvm::Error readType(ModelConfig &model) const;
@@ -35,6 +36,7 @@ private:
   double scoreScale() const;
   llvm::Expected<AttentionConfig> attention(int64_t layer) const;
   MambaConfig mamba() const;
+  DeltaNetConfig deltaNet() const;
   llvm::Expected<SparseConfig> sparse() const;
   llvm::Expected<LayerKind> layerKind(int64_t layer) const;
   llvm::Error addLayers(ModelConfig &model) const;
@@ -126,6 +128,14 @@ llvm::Error ModelBuilder::checkMamba() {
                llvm::Twine(*h.mambaGroups) + " groups");
 }
 
+llvm::Error ModelBuilder::checkDeltaNet() const {
+  if (*h.deltaValueHeads % *h.deltaKeyHeads == 0)
+    return llvm::Error::success();
+  return wrong("has " + llvm::Twine(*h.deltaValueHeads) +
+               " value heads of linear attention, not a multiple of its " +
+               llvm::Twine(*h.deltaKeyHeads) + " key heads");
+}
+
 llvm::Error ModelBuilder::deriveSizes() {
   if (family.check)
     if (llvm::Error error = family.check(h, path))
@@ -134,6 +144,9 @@ llvm::Error ModelBuilder::deriveSizes() {
     family.derive(h);
   if (family.traits.otherMixer == Mixer::Mamba)
     if (llvm::Error error = checkMamba())
+      return error;
+  if (family.traits.otherMixer == Mixer::DeltaNet)
+    if (llvm::Error error = checkDeltaNet())
       return error;
   if (!h.heads) // no layer has attention
     return llvm::Error::success();
@@ -160,14 +173,17 @@ llvm::Error ModelBuilder::deriveSizes() {
   return llvm::Error::success();
 }
 
-/// Finds the attention layers by their indices or their key/value heads. Without either, all layers
-/// are Mamba layers if the family has them, or attention layers if it has convolutions.
+/// Finds the attention layers by their indices, their key/value heads or an interval. Without any,
+/// all layers are Mamba layers if the family has them, or attention layers if it has convolutions.
 llvm::Error ModelBuilder::readAttentionLayers() {
   Mixer other = family.traits.otherMixer;
   bool needsRule = other == Mixer::ShortConv && !h.attentionLayers;
   mixers.assign(*h.layers, needsRule ? Mixer::Attention : other);
   for (auto [layer, heads] : llvm::enumerate(h.kvHeadsOfLayers))
     mixers[layer] = heads == 0 ? other : Mixer::Attention;
+  for (int64_t layer = 0; h.attentionInterval && layer < *h.layers; ++layer)
+    if ((layer + 1) % *h.attentionInterval == 0)
+      mixers[layer] = Mixer::Attention;
   if (!h.attentionLayers)
     return llvm::Error::success();
   for (const llvm::json::Value &index : *h.attentionLayers) {
@@ -190,6 +206,8 @@ static llvm::ArrayRef<std::pair<llvm::StringLiteral, Mixer>> layerTypesOf(Mixer 
                                   {"attention", Mixer::Attention},
                                   {"linear_attention", Mixer::Mamba},
                                   {"mamba", Mixer::Mamba}};
+  static constexpr Row delta[] = {{"full_attention", Mixer::Attention},
+                                  {"linear_attention", Mixer::DeltaNet}};
   switch (otherMixer) {
   case Mixer::Attention:
     return full;
@@ -197,6 +215,8 @@ static llvm::ArrayRef<std::pair<llvm::StringLiteral, Mixer>> layerTypesOf(Mixer 
     return conv;
   case Mixer::Mamba:
     return mamba;
+  case Mixer::DeltaNet:
+    return delta;
   }
   llvm_unreachable("all mixers are handled above");
 }
@@ -317,6 +337,7 @@ llvm::Expected<AttentionConfig> ModelBuilder::attention(int64_t layer) const {
                                     *h.qkRopeHeadDim, h.attentionBias.value_or(false)};
   attention.scale = scoreScale() / double(scoreDivisor(layer));
   attention.sinks = traits.sinks;
+  attention.outputGate = traits.outputGate;
   if (traits.alibi)
     attention.slopes = alibiSlopes(*h.heads);
   attention.qkvBias = h.attentionBias.value_or(false);
@@ -347,6 +368,15 @@ MambaConfig ModelBuilder::mamba() const {
           .taps = *h.convTaps,
           .bias = h.mambaBias.value_or(false),
           .convBias = h.convBias.value_or(false),
+          .eps = *h.eps};
+}
+
+DeltaNetConfig ModelBuilder::deltaNet() const {
+  return {.keyHeads = *h.deltaKeyHeads,
+          .keyDim = *h.deltaKeyDim,
+          .valueHeads = *h.deltaValueHeads,
+          .valueDim = *h.deltaValueDim,
+          .taps = *h.convTaps,
           .eps = *h.eps};
 }
 
@@ -424,6 +454,10 @@ llvm::Expected<LayerKind> ModelBuilder::layerKind(int64_t layer) const {
   if (mixers[layer] == Mixer::Mamba) {
     kind.mamba = mamba();
     kind.name += (separator + "mamba").str();
+  }
+  if (mixers[layer] == Mixer::DeltaNet) {
+    kind.delta = deltaNet();
+    kind.name += (separator + "delta").str();
   }
   if (h.scalesByLayer.value_or(false))
     kind.name += "_" + std::to_string(layer);

@@ -408,6 +408,8 @@ llvm::Expected<RopeConfig> RopeReader::read() {
     return scaling.takeError();
   rope.scaling = *scaling;
   rope.scoreMultiplier = scoreMultiplier;
+  if (traits.imagePositions)
+    asked.append({"mrope_section", "mrope_interleaved"});
   if (llvm::Error error = refuseUnknown())
     return std::move(error);
   return rope;

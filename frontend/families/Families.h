@@ -37,7 +37,12 @@
   GGUF_FAMILY("qwen2", Qwen2)                                                                      \
   GGUF_FAMILY("qwen2_moe", Qwen2Moe)                                                               \
   GGUF_FAMILY("qwen3", Qwen3)                                                                      \
+  FAMILY("qwen3_5", Qwen35)                                                                        \
+  FAMILY("qwen3_5_moe", Qwen35Moe)                                                                 \
+  FAMILY("qwen3_5_moe_text", Qwen35MoeText)                                                        \
+  FAMILY("qwen3_5_text", Qwen35Text)                                                               \
   GGUF_FAMILY("qwen3_moe", Qwen3Moe)                                                               \
+  FAMILY("qwen3_next", Qwen3Next)                                                                  \
   GGUF_FAMILY("stablelm", StableLm)                                                                \
   GGUF_FAMILY("starcoder2", Starcoder2)                                                            \
   FAMILY("xglm", Xglm)
@@ -74,6 +79,32 @@ inline constexpr KeyRule mambaKeys[] = {
     {"mamba_expand", &Hyperparameters::mambaMultiple, ranges::multiplier, 2.0},
     {"mamba_conv_bias", &Hyperparameters::convBias, {}, true},
     {"mamba_proj_bias", &Hyperparameters::mambaBias, {}, false},
+};
+
+/// The names of gated delta nets in layers that may have attention instead.
+constexpr void nameDeltaNet(NamingTable &names) {
+  names.conv = "linear_attn.conv1d";
+  names.deltaQkv = "linear_attn.in_proj_qkv";
+  names.deltaGate = "linear_attn.in_proj_z";
+  names.deltaBeta = "linear_attn.in_proj_b";
+  names.deltaStep = "linear_attn.in_proj_a";
+  names.deltaNorm = "linear_attn.norm";
+  names.deltaOut = "linear_attn.out_proj";
+  names.timeStepBias = "linear_attn.dt_bias";
+  names.rates = "linear_attn.A_log";
+}
+
+/// The keys of gated delta nets, and of the attention between them.
+inline constexpr KeyRule deltaNetKeys[] = {
+    {"linear_num_key_heads", &Hyperparameters::deltaKeyHeads, ranges::heads, int64_t(16)},
+    {"linear_num_value_heads", &Hyperparameters::deltaValueHeads, ranges::heads, int64_t(32)},
+    {"linear_key_head_dim", &Hyperparameters::deltaKeyDim, ranges::headDim, int64_t(128)},
+    {"linear_value_head_dim", &Hyperparameters::deltaValueDim, ranges::headDim, int64_t(128)},
+    {"linear_conv_kernel_dim", &Hyperparameters::convTaps, ranges::taps, int64_t(4)},
+    {"full_attention_interval", &Hyperparameters::attentionInterval, ranges::layers, int64_t(4)},
+    {"attention_bias", &Hyperparameters::attentionBias, {}, false},
+    {"head_dim", &Hyperparameters::headDim, ranges::headDim, int64_t(256)},
+    {"partial_rotary_factor", &Hyperparameters::partialRotary, ranges::share, Unset()},
 };
 
 /// Time steps that a limit would change are not supported.

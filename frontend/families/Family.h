@@ -96,7 +96,7 @@ struct OwnYarn {
 };
 
 /// What mixes the positions of a sequence in a layer.
-enum class Mixer { Attention, ShortConv, Mamba };
+enum class Mixer { Attention, ShortConv, Mamba, DeltaNet };
 
 /// Properties of the family's code that do not depend on the config.
 struct FamilyTraits {
@@ -109,12 +109,15 @@ struct FamilyTraits {
   bool preNorms = true, postNorms = false;
   Parallel parallel = Parallel::No; ///< unless disabled by a key
   bool rope = true, learnedPositions = false, alibi = false, sinks = false;
+  bool outputGate = false; ///< of attention
   std::optional<int64_t> sinusoidOffset = std::nullopt;
   bool embeddingNorm = false;
   Mixer otherMixer = Mixer::Attention; ///< of layers without attention
   Scoring scoring = Scoring::Softmax;
   GroupScoring groupScoring = GroupScoring::Best;
   bool correctionBias = false, routerBias = false;
+  /// Whether rope may have positions of images. Those of text are three times the same.
+  bool imagePositions = false;
   bool yarnScalesScores = false;      ///< mscale_all_dim also applies to the scale of attention
   const OwnYarn *ownYarn = nullptr;   ///< if transformers' rules do not apply
   bool normalizesSingleExpert = true; ///< whether norm_topk_prob applies at k = 1
@@ -134,6 +137,14 @@ struct FamilyTraits {
 /// The window applies to every layer.
 inline bool everyLayerUsesSlidingWindow(const Hyperparameters &, int64_t) { return true; }
 
+/// Where the config of a larger model has that of its text part, to which a family's keys belong.
+struct TextPart {
+  llvm::StringLiteral key, modelType;         ///< the object, and the model_type in it
+  llvm::ArrayRef<KeyRule> keys;               ///< around it; they take precedence
+  llvm::ArrayRef<IgnoredKeyRow> ignoredKeys;  ///< around it
+  llvm::ArrayRef<IgnoredKeyRow> leftOutParts; ///< around it: parts that programs leave out
+};
+
 struct Family {
   llvm::StringLiteral name;                          ///< for messages
   llvm::ArrayRef<llvm::StringLiteral> architectures; ///< the classes with this family's arithmetic
@@ -146,6 +157,8 @@ struct Family {
   /// Rejects values that are invalid for the family or in combination. May be null.
   llvm::Error (*check)(const Hyperparameters &, llvm::StringRef path) = nullptr;
   llvm::ArrayRef<IgnoredKeyRow> ignoredKeys = {}; ///< in addition to those of all families
+  /// Of models whose text part is supported; null for others.
+  const TextPart *textPart = nullptr;
 };
 
 /// The evidence that distinguishes families with the same model_type.

@@ -24,7 +24,9 @@ struct Hyperparameters {
   std::optional<int64_t> convTaps;       ///< of short convolutions
   std::optional<bool> convBias;
   std::optional<int64_t> mambaHeads, mambaHeadDim, mambaGroups, stateDim;
-  std::optional<double> mambaMultiple; ///< the size of all heads of Mamba over the hidden size
+  std::optional<int64_t> deltaKeyHeads, deltaKeyDim, deltaValueHeads, deltaValueDim;
+  std::optional<int64_t> attentionInterval; ///< every how many layers one has attention
+  std::optional<double> mambaMultiple;      ///< the size of all heads of Mamba over the hidden size
   std::optional<bool> mambaBias;
   std::optional<std::string> positionEmbedding; ///< of hybrids: "rope" or none
   std::optional<bool> usesRope;                 ///< where the config decides it

@@ -118,7 +118,12 @@ constexpr llvm::StringLiteral ropeFactors =
 constexpr llvm::StringLiteral ropeTable = "is a table of rope, which is computed from the config";
 constexpr llvm::StringLiteral causalMask = "is a causal mask, which attention implies";
 
+constexpr llvm::StringLiteral laterTokens = "predicts additional tokens";
+constexpr llvm::StringLiteral vision = "belongs to the vision encoder, which is left out";
+
 constexpr TensorRow tensorRows[] = {
+    {"mtp.*", laterTokens},
+    {"model.visual.*", vision},
     {"*.rotary_emb.inv_freq", ropeTable},
     {"*.attention.rope.freqs", ropeTable},
     {"rope.freqs", ropeTable},

@@ -122,6 +122,7 @@ struct AttentionConfig {
   std::optional<double> softcap; ///< of the scores
   std::vector<double> slopes;    ///< of ALiBi, one per query head; empty without it
   bool sinks = false;
+  bool outputGate = false; ///< results are multiplied by the sigmoid of a gate per element
   std::optional<LatentConfig> latent;
 };
 
@@ -146,6 +147,22 @@ struct MambaConfig {
   int64_t inner() const { return heads * headDim; }
   /// Of x, B and C.
   int64_t channels() const { return inner() + 2 * groups * stateDim; }
+};
+
+/// A gated delta net in place of attention: linear attention by the gated delta rule over what a
+/// causal convolution makes of queries, keys and values, with a time step per row and head that
+/// sets the decay, a share beta, a norm per head and a gate.
+struct DeltaNetConfig {
+  int64_t keyHeads = 0, keyDim = 0;     ///< of queries and keys
+  int64_t valueHeads = 0, valueDim = 0; ///< a multiple of the key heads
+  int64_t taps = 0;                     ///< positions that a filter covers, the own one included
+  double eps = 0;                       ///< of the norm
+  double l2Eps = 1e-6;                  ///< of the lengths of queries and keys
+
+  int64_t keys() const { return keyHeads * keyDim; }
+  int64_t values() const { return valueHeads * valueDim; }
+  /// Of queries, keys and values.
+  int64_t channels() const { return 2 * keys() + values(); }
 };
 
 /// Bounds of what passes a gate, see mica.moe_experts.
@@ -185,8 +202,9 @@ struct LayerKind {
   std::variant<DenseConfig, SparseConfig, std::monostate> ffn; ///< none: monostate
   std::optional<ShortConvConfig> conv = std::nullopt;          ///< in place of attention
   std::optional<MambaConfig> mamba = std::nullopt;             ///< in place of attention
+  std::optional<DeltaNetConfig> delta = std::nullopt;          ///< in place of attention
 
-  bool hasAttention() const { return !conv && !mamba; }
+  bool hasAttention() const { return !conv && !mamba && !delta; }
 };
 
 /// A table of positions that is added to the embeddings.

@@ -29,6 +29,12 @@ struct NamingTable {
   /// steps, whose own names follow. The time steps' bias, A_log and D are tensors, not modules.
   llvm::StringLiteral mambaIn = "", mambaNorm = "", mambaOut = "", timeStepBias = "", rates = "",
                       skip = "";
+  /// Of gated delta nets, beside `conv`, `timeStepBias` and `rates`: what makes queries, keys and
+  /// values, the gate, beta and the time steps of the stream, the norm and what makes the result.
+  /// Where set, `deltaQkvz` holds the rows of the first two key head by key head, and `deltaBa`
+  /// those of the other two, whose names are then our own.
+  llvm::StringLiteral deltaQkv = "", deltaGate = "", deltaBeta = "", deltaStep = "", deltaNorm = "",
+                      deltaOut = "", deltaQkvz = "", deltaBa = "";
   /// Latents: what makes them, their norms, and what makes heads of them. `queryDown` holds the
   /// queries' latent, where there is one; else `query` makes heads of the stream.
   llvm::StringLiteral queryDown = "", queryDownNorm = "", queryUp = "", latentDown = "",

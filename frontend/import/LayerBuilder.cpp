@@ -6,6 +6,8 @@
 
 #include "llvm/ADT/StringMap.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace mica {
@@ -41,10 +43,10 @@ Value buildScale(OpBuilder &builder, Location loc, Value x, double factor) {
 
 llvm::ArrayRef<llvm::StringLiteral> stateNames(const LayerKind &kind) {
   static constexpr llvm::StringLiteral caches[] = {"k_cache", "v_cache"}, conv[] = {"conv_state"},
-                                       mamba[] = {"conv_state", "recurrent_state"};
-  return kind.conv    ? llvm::ArrayRef(conv)
-         : kind.mamba ? llvm::ArrayRef(mamba)
-                      : llvm::ArrayRef(caches);
+                                       scan[] = {"conv_state", "recurrent_state"};
+  return kind.conv                  ? llvm::ArrayRef(conv)
+         : kind.mamba || kind.delta ? llvm::ArrayRef(scan)
+                                    : llvm::ArrayRef(caches);
 }
 
 bool followsLength(const LayerKind &kind) {
@@ -113,13 +115,16 @@ private:
   void takeArguments();
   struct Heads {
     Value queries, keys, values;
+    Value gate = {}; // of the result, null for none
   };
   Heads projected(Value x);
   Heads ofLatents(Value x);
   Value attention(Value x);
   Value conv(Value x);
   Value filtered(Value inputs);
+  Value decay(Value &steps);
   Value mamba(Value x);
+  Value deltaNet(Value x);
   Value mix(Value x);
   Location mixerLocation() const;
   Value ffn(Value x);
@@ -146,6 +151,9 @@ private:
     return llvm::StringRef(names.query).rsplit('.').first.str();
   }
   std::string mambaModule() const { return llvm::StringRef(names.mambaIn).rsplit('.').first.str(); }
+  std::string deltaModule() const {
+    return llvm::StringRef(names.deltaOut).rsplit('.').first.str();
+  }
   std::string ffnModule() const { return llvm::StringRef(names.up).rsplit('.').first.str(); }
   Value weight(const llvm::Twine &name) const { return weights.lookup(name.str()); }
 
@@ -250,9 +258,10 @@ Value LayerBuilder::read(Value cache) {
 LayerBuilder::Heads LayerBuilder::projected(Value x) {
   const AttentionConfig &a = kind.attention;
   Value q = linear(x, names.query), k = linear(x, names.key), v = linear(x, names.value);
+  Value gate = a.outputGate ? linear(x, names.query + "_gate") : Value();
   return {headsOf(q, a.heads, names.query, names.queryNorm),
           headsOf(k, a.kvHeads, names.key, names.keyNorm),
-          heads(v, a.kvHeads, a.headDim, names.value)};
+          heads(v, a.kvHeads, a.headDim, names.value), gate};
 }
 
 /// Queries and keys have a part that rope rotates after one that it does not; all heads have the
@@ -299,6 +308,9 @@ Value LayerBuilder::attention(Value x) {
                           builder.getF64FloatAttr(a.scale), window, softcap, slopes,
                           /*tiling=*/AttentionTilingAttr());
   Value merged = MergeHeadsOp::create(builder, loc, rowsType(builder, a.heads * a.valueDim), seen);
+  if (made.gate)
+    merged = SigmoidGateOp::create(builder, at(names.query + "_gate"), merged.getType(), merged,
+                                   made.gate);
   return linear(merged, names.out);
 }
 
@@ -321,6 +333,12 @@ Value LayerBuilder::filtered(Value inputs) {
   return result.getResult();
 }
 
+/// The time steps with their bias, through softplus, and the decay of each.
+Value LayerBuilder::decay(Value &steps) {
+  steps = SoftplusOp::create(builder, at(names.timeStepBias), steps, weight(names.timeStepBias));
+  return DecayOp::create(builder, at(names.rates), steps, weight(names.rates));
+}
+
 /// out(norm(silu(gate) * (scan + D x))) with x, B and C made by a convolution, and the scan linear
 /// attention with C for q, B for k and dt x for v.
 Value LayerBuilder::mamba(Value x) {
@@ -334,8 +352,7 @@ Value LayerBuilder::mamba(Value x) {
   Value values = heads(parts.getResult(0), m.heads, m.headDim, names.conv),
         keys = heads(parts.getResult(1), m.groups, m.stateDim, names.conv),
         queries = heads(parts.getResult(2), m.groups, m.stateDim, names.conv);
-  dt = SoftplusOp::create(builder, at(names.timeStepBias), dt, weight(names.timeStepBias));
-  Value decay = DecayOp::create(builder, at(names.rates), dt, weight(names.rates));
+  Value decay = this->decay(dt);
   loc = at(mambaModule());
   auto scan =
       LinearAttentionOp::create(builder, loc, values.getType(), states[1].getType(), queries, keys,
@@ -352,12 +369,47 @@ Value LayerBuilder::mamba(Value x) {
   return linear(MergeHeadsOp::create(builder, loc, ofHeads, normal), names.mambaOut);
 }
 
+/// out(silu(gate) * norm(scan)) with queries, keys and values made by a convolution, and the scan
+/// linear attention by the delta rule over queries and keys of length 1.
+Value LayerBuilder::deltaNet(Value x) {
+  const DeltaNetConfig &d = *kind.delta;
+  Value inputs = linear(x, names.deltaQkv), gate = linear(x, names.deltaGate);
+  Value beta = linear(x, names.deltaBeta), steps = linear(x, names.deltaStep);
+  Location loc = at(names.conv);
+  Type ofKeys = rowsType(builder, d.keys()), ofValues = rowsType(builder, d.values());
+  auto parts = SplitOp::create(builder, loc, TypeRange{ofKeys, ofKeys, ofValues},
+                               SiluOp::create(builder, loc, filtered(inputs)));
+  auto unit = [&](Value rows) -> Value {
+    return L2NormOp::create(builder, loc, heads(rows, d.keyHeads, d.keyDim, names.conv),
+                            builder.getF64FloatAttr(d.l2Eps));
+  };
+  Value queries =
+      buildScale(builder, loc, unit(parts.getResult(0)), 1 / std::sqrt(double(d.keyDim)));
+  Value keys = unit(parts.getResult(1)),
+        values = heads(parts.getResult(2), d.valueHeads, d.valueDim, names.conv);
+  beta = SigmoidOp::create(builder, at(names.deltaBeta), beta);
+  Value decay = this->decay(steps);
+  loc = at(deltaModule());
+  auto scan =
+      LinearAttentionOp::create(builder, loc, values.getType(), states[1].getType(), queries, keys,
+                                values, decay, states[1], stateLayer, sequences, positions, beta);
+  states[1] = scan.getNext();
+  Value normal = norm(scan.getResult(), names.deltaNorm, {.kind = NormKind::Rms, .eps = d.eps});
+  Value merged = MergeHeadsOp::create(builder, at(names.deltaNorm), ofValues, normal);
+  loc = at(names.deltaGate);
+  return linear(MulOp::create(builder, loc, SiluOp::create(builder, loc, gate), merged),
+                names.deltaOut);
+}
+
 Value LayerBuilder::mix(Value x) {
-  return kind.conv ? conv(x) : kind.mamba ? mamba(x) : attention(x);
+  return kind.conv ? conv(x) : kind.mamba ? mamba(x) : kind.delta ? deltaNet(x) : attention(x);
 }
 
 Location LayerBuilder::mixerLocation() const {
-  return kind.conv ? at(names.convOut) : kind.mamba ? at(names.mambaOut) : at(attentionModule());
+  return kind.conv    ? at(names.convOut)
+         : kind.mamba ? at(names.mambaOut)
+         : kind.delta ? at(names.deltaOut)
+                      : at(attentionModule());
 }
 
 /// The stream with the result of a block, through its norm and its multiplier.

@@ -37,8 +37,8 @@ private:
   Location at(llvm::StringRef name) { return NameLoc::get(builder.getStringAttr(name)); }
 
   /// Layers whose keys and values have the same shapes and windows share a pair of caches; those
-  /// whose convolutions have the same filters, a state of their inputs; and those with Mamba, a
-  /// state of both kinds.
+  /// whose convolutions have the same filters, a state of their inputs; and those with Mamba or a
+  /// delta net, a state of both kinds.
   struct StateGroup {
     std::tuple<llvm::StringRef, int64_t, int64_t, int64_t, int64_t> shape;
     const LayerKind *kind; ///< one of those that share it
@@ -51,6 +51,8 @@ private:
       return {"conv", kind.conv->taps, 0, 0, 0};
     if (const std::optional<MambaConfig> &m = kind.mamba)
       return {"mamba", m->taps, m->channels(), m->heads, m->stateDim};
+    if (const std::optional<DeltaNetConfig> &d = kind.delta)
+      return {"delta", d->taps, d->channels(), d->valueHeads, d->keyDim};
     return {"attention", a.kvHeads, a.headDim, a.valueDim, a.window.value_or(0)};
   }
   const LayerKind &kindOf(size_t layer) const { return model.kinds[model.layers[layer]]; }
@@ -103,6 +105,10 @@ llvm::SmallVector<Type> ModelImporter::stateTypes(const StateGroup &group) {
   if (const std::optional<MambaConfig> &m = group.kind->mamba)
     return {RollingStateType::get(context, group.layers, m->channels(), f32, m->taps),
             RecurrentStateType::get(context, group.layers, m->heads, m->stateDim, m->headDim, f32)};
+  if (const std::optional<DeltaNetConfig> &d = group.kind->delta)
+    return {
+        RollingStateType::get(context, group.layers, d->channels(), f32, d->taps),
+        RecurrentStateType::get(context, group.layers, d->valueHeads, d->keyDim, d->valueDim, f32)};
   const AttentionConfig &a = group.kind->attention;
   auto cache = [&](int64_t headDim) {
     return KvCacheType::get(context, group.layers, a.kvHeads, headDim, f32, a.window.value_or(0),

@@ -50,7 +50,7 @@ void Matcher::findOtherNames() {
 llvm::Error Matcher::matchWeight(PlannedWeight &weight) {
   const TensorInfo *first = nullptr;
   for (const TensorPart &source : weight.sources) {
-    auto tensor = findSource(weights, source, weight.sourceShape(),
+    auto tensor = findSource(weights, source, weight.shapeOf(source),
                              static_cast<int64_t>(weight.sources.size()));
     if (!tensor)
       return tensor.takeError();

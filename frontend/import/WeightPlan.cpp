@@ -73,6 +73,7 @@ private:
   void conv(const ShortConvConfig &conv);
   void filters(int64_t channels, int64_t taps, bool bias);
   void mamba(const MambaConfig &mamba);
+  void deltaNet(const DeltaNetConfig &delta);
   void projections();
   void qkNorms();
   void latent();
@@ -103,9 +104,13 @@ void LayerLister::projections() {
     for (int64_t i = 0; i < 3; ++i)
       parts[i] = {names.qkv, i * d, (i + 1) * d, 3 * d};
   }
+  if (a.outputGate)
+    parts[0] = {names.query, 0, d, 2 * d};
   linear(names.query, q, hidden, a.qkvBias, parts[0]);
   linear(names.key, kv, hidden, a.qkvBias, parts[1]);
   linear(names.value, kv, hidden, a.qkvBias, parts[2]);
+  if (a.outputGate)
+    linear(names.query + "_gate", q, hidden, a.qkvBias, Rows{names.query, d, 2 * d, 2 * d});
 }
 
 void LayerLister::qkNorms() {
@@ -204,6 +209,36 @@ void LayerLister::mamba(const MambaConfig &mamba) {
   linear(names.mambaOut, hidden, mamba.inner(), mamba.bias);
 }
 
+/// The four products of the stream, a filter per channel, two numbers per head, the norm, and what
+/// makes the result.
+void LayerLister::deltaNet(const DeltaNetConfig &delta) {
+  bool grouped = !names.deltaQkvz.empty();
+  int64_t perKeyHead = delta.valueHeads / delta.keyHeads, k = delta.keyDim,
+          v = perKeyHead * delta.valueDim;
+  // Rows of each key head: a query, a key, values and their gates; shares and time steps.
+  auto qkvz = [&](int64_t first, int64_t last) {
+    return grouped ? std::optional(Rows{names.deltaQkvz, first, last, 2 * (k + v)}) : std::nullopt;
+  };
+  auto ba = [&](int64_t index) {
+    return grouped ? std::optional(Rows{names.deltaBa, index * perKeyHead, (index + 1) * perKeyHead,
+                                        2 * perKeyHead})
+                   : std::nullopt;
+  };
+  linear(names.deltaQkv, delta.channels(), hidden, false, qkvz(0, k));
+  if (grouped)
+    for (auto [first, last] : {std::pair(k, 2 * k), {2 * k, 2 * k + v}})
+      weights.back().more.push_back(
+          *sourceOf(names.deltaQkv, ".weight", qkvz(first, last), names.transposed));
+  linear(names.deltaGate, delta.values(), hidden, false, qkvz(2 * k + v, 2 * (k + v)));
+  linear(names.deltaBeta, delta.valueHeads, hidden, false, ba(0));
+  linear(names.deltaStep, delta.valueHeads, hidden, false, ba(1));
+  filters(delta.channels(), delta.taps, false);
+  for (llvm::StringRef name : {names.timeStepBias, names.rates})
+    weights.push_back({name.str(), {delta.valueHeads}});
+  weights.push_back({(names.deltaNorm + ".weight").str(), {delta.valueDim}});
+  linear(names.deltaOut, hidden, delta.values(), false);
+}
+
 void LayerLister::attention() {
   const AttentionConfig &a = kind.attention;
   blockNorms(names.attentionNorm, names.postAttentionNorm, [&] {
@@ -211,6 +246,8 @@ void LayerLister::attention() {
       return conv(*kind.conv);
     if (kind.mamba)
       return mamba(*kind.mamba);
+    if (kind.delta)
+      return deltaNet(*kind.delta);
     if (a.latent) {
       latent();
     } else {
@@ -308,10 +345,29 @@ PlannedWeight plan(const llvm::Twine &prefix, const LayerWeight &weight) {
     if (count > 0 && !hasStar)
       part.entry = i;
   }
+  for (const TensorPart &more : weight.more) {
+    planned.sources.push_back(more);
+    planned.sources.back().tensor = (prefix + more.tensor).str();
+  }
   return planned;
 }
 
 } // namespace
+
+llvm::SmallVector<int64_t, 3> PlannedWeight::shapeOf(const TensorPart &source) const {
+  if (stacked)
+    return llvm::SmallVector<int64_t, 3>(llvm::drop_begin(shape));
+  // Parts of one tensor have as many rows as they take of each period, others the same number.
+  auto shareOf = [](const TensorPart &part) {
+    return part.period == 0 ? 1 : part.last - part.first;
+  };
+  int64_t all = 0;
+  for (const TensorPart &part : sources)
+    all += shareOf(part);
+  llvm::SmallVector<int64_t, 3> part(shape);
+  part.front() = part.front() / all * shareOf(source);
+  return part;
+}
 
 llvm::SmallVector<PlannedWeight *> allWeights(WeightPlan &plan) {
   llvm::SmallVector<PlannedWeight *> all = {&plan.embedding, &plan.finalNorm};

@@ -27,6 +27,8 @@ struct LayerWeight {
   /// that entry of the tensor.
   std::optional<TensorPart> source = {};
   int64_t joined = 0; ///< number of sources whose rows follow each other, 0 where it is one
+  /// Sources after the first, where these are other parts of the same tensor.
+  std::vector<TensorPart> more = {};
 };
 
 /// The weights of a layer type, in the order of its function's arguments.
@@ -47,14 +49,8 @@ struct PlannedWeight {
   StoredType type = StoredType::F32;
   const BlockFormat *blocks = nullptr; ///< where the tensors are stored in blocks
 
-  /// The shape that each source must have.
-  llvm::SmallVector<int64_t, 3> sourceShape() const {
-    if (stacked)
-      return llvm::SmallVector<int64_t, 3>(llvm::drop_begin(shape));
-    llvm::SmallVector<int64_t, 3> part(shape);
-    part.front() /= static_cast<int64_t>(sources.size());
-    return part;
-  }
+  /// The shape that a source must have: of rows that follow each other, the source's share.
+  llvm::SmallVector<int64_t, 3> shapeOf(const TensorPart &source) const;
 };
 
 struct WeightPlan {

@@ -49,14 +49,20 @@ static llvm::Expected<Tensor> evalSoftcap(SoftcapOp op, Scope &scope) {
 }
 
 // y[t, c] = x[t, c] / (1 + exp(-gate[t, 0])).
+// A gate with a number per element: y[t, c] = x[t, c] / (1 + exp(-gate[t, c])).
 static llvm::Expected<Tensor> evalSigmoidGate(SigmoidGateOp op, Scope &scope) {
   if (llvm::Error error = checkSameRows(op, scope, {op.getX(), op.getGate()}))
     return error;
   const Tensor &x = scope.tensor(op.getX()), &gate = scope.tensor(op.getGate());
   Tensor y = Tensor::zeros(x.elementType, x.shape);
+  int64_t perNumber = x.rowSize() / gate.rowSize();
   for (int64_t i = 0; i < y.getNumElements(); ++i)
-    y.set(i, x.floats[i] / (1 + std::exp(-double(gate.floats[i / x.rowSize()]))));
+    y.set(i, x.floats[i] / (1 + std::exp(-double(gate.floats[i / perNumber]))));
   return y;
+}
+
+static llvm::Expected<Tensor> evalSigmoid(SigmoidOp op, Scope &scope) {
+  return mapped(scope.tensor(op.getX()), [](double x) { return 1 / (1 + std::exp(-x)); });
 }
 
 template <typename OpT> static llvm::Expected<Tensor> evalActivation(OpT op, Scope &scope) {
@@ -126,6 +132,7 @@ void addElementwiseOps(OpTable &table) {
   table.add(evalScale);
   table.add(evalSoftcap);
   table.add(evalSigmoidGate);
+  table.add(evalSigmoid);
   forEachActivationOp([&](auto op) { table.add(evalActivation<decltype(op)>); });
   table.add(evalCast);
   table.add(evalSplitHeads);

@@ -61,9 +61,25 @@ static llvm::Expected<Tensor> evalLayerNorm(LayerNormOp op, Scope &scope) {
   return y;
 }
 
+// y = x * rsqrt(sum(x^2) + eps).
+static llvm::Expected<Tensor> evalL2Norm(L2NormOp op, Scope &scope) {
+  const Tensor &x = scope.tensor(op.getX());
+  double eps = op.getEps().convertToDouble();
+  Tensor y = Tensor::zeros(x.elementType, x.shape);
+  forEachVector(x, [&](ArrayRef<float> row, int64_t begin) {
+    double sum = 0;
+    for (double value : row)
+      sum += value * value;
+    for (auto [i, value] : llvm::enumerate(row))
+      y.set(begin + i, value / std::sqrt(sum + eps));
+  });
+  return y;
+}
+
 void addNormOps(OpTable &table) {
   table.add(evalRmsNorm);
   table.add(evalLayerNorm);
+  table.add(evalL2Norm);
 }
 
 } // namespace mica::interp

@@ -33,8 +33,10 @@ LogicalResult SoftcapOp::verify() {
 }
 
 LogicalResult SigmoidGateOp::verify() {
-  if (failed(requireSize(*this, "a row of the gate", lastDim(getGate()), 1, "one number per row")))
-    return failure();
+  int64_t numbers = lastDim(getGate()), columns = lastDim(getX());
+  if (numbers != 1 && numbers != columns)
+    return emitOpError() << "a row of the gate has size " << numbers << ", expected 1 or "
+                         << columns << " (a number per row or per element)";
   return requireSameRows(*this, getX(), getGate());
 }
 

@@ -139,6 +139,21 @@ def Mica_QuickGeluOp : Mica_ActivationOp<"quick_gelu", "QuickGelu"> {
   }];
 }
 
+def Mica_SigmoidOp : Mica_UnaryOp<"sigmoid"> {
+  let summary = "the logistic function";
+  let description = [{
+    `y = 1 / (1 + exp(-x))`: the shares beta of the gated delta rule.
+
+    Example:
+    ```mlir
+    func.func @sigmoid(%x: tensor<?x64xf32>) {
+      %y = mica.sigmoid %x : tensor<?x64xf32>
+      return
+    }
+    ```
+  }];
+}
+
 def Mica_ScaleOp : Mica_PureOp<"scale", [SameOperandsAndResultType]> {
   let summary = "multiplication by a constant of the model";
   let description = [{
@@ -180,14 +195,16 @@ def Mica_SoftcapOp : Mica_PureOp<"softcap", [SameOperandsAndResultType]> {
 }
 
 def Mica_SigmoidGateOp : Mica_PureOp<"sigmoid_gate", [AllTypesMatch<["x", "result"]>]> {
-  let summary = "rows multiplied by the sigmoid of a gate per row";
+  let summary = "rows multiplied by the sigmoid of a gate per row or per element";
   let description = [{
-    `y[t, c] = x[t, c] / (1 + exp(-gate[t, 0]))`: the gate of a shared expert.
+    `y[t, c] = x[t, c] / (1 + exp(-gate[t, 0]))`, or `x[t, c] / (1 + exp(-gate[t, c]))` if the gate has a number per
+    element: the gate of a shared expert and the output gate of attention.
 
     Example:
     ```mlir
-    func.func @sigmoid_gate(%x: tensor<?x64xf32>, %gate: tensor<?x1xf32>) {
+    func.func @sigmoid_gate(%x: tensor<?x64xf32>, %gate: tensor<?x1xf32>, %gates: tensor<?x64xf32>) {
       %y = mica.sigmoid_gate %x, %gate : tensor<?x64xf32>, tensor<?x1xf32>
+      %z = mica.sigmoid_gate %x, %gates : tensor<?x64xf32>, tensor<?x64xf32>
       return
     }
     ```

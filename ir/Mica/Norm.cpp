@@ -31,6 +31,10 @@ LogicalResult LayerNormOp::verify() {
   return verifyNorm(*this, getX(), getWeight(), getResult(), getEps().convertToDouble());
 }
 
+LogicalResult L2NormOp::verify() {
+  return requirePositive(*this, "eps", getEps().convertToDouble());
+}
+
 // They make all of a row at a time.
 bool RmsNormOp::canQuantizeResult() { return true; }
 bool LayerNormOp::canQuantizeResult() { return true; }

@@ -33,6 +33,26 @@ def Mica_RmsNormOp : Mica_PureOp<"rmsnorm", [Mica_ReadsVectors,
   let hasVerifier = 1;
 }
 
+def Mica_L2NormOp : Mica_PureOp<"l2norm", [SameOperandsAndResultType]> {
+  let summary = "division by the Euclidean norm of the last axis";
+  let description = [{
+    `y = x * rsqrt(sum(x^2, last axis) + eps)`, with the sum and the root in f32: queries and keys of the gated delta
+    rule, whose matrix stays bounded if keys have a length of at most 1.
+
+    Example:
+    ```mlir
+    func.func @l2norm(%k: tensor<?x2x16xf32>) {
+      %y = mica.l2norm %k eps(1.0e-06) : tensor<?x2x16xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Mica_RowsOrHeads:$x, F64Attr:$eps);
+  let results = (outs Mica_RowsOrHeads:$result);
+  let assemblyFormat = "$x `eps` `(` $eps `)` attr-dict `:` type($x)";
+  let hasVerifier = 1;
+}
+
 def Mica_LayerNormOp : Mica_PureOp<"layernorm", [Mica_ReadsVectors,
     DeclareOpInterfaceMethods<Mica_RoundsResult, ["canQuantizeResult"]>]> {
   let summary = "layer normalization over the last axis";

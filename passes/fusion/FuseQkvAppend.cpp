@@ -131,14 +131,34 @@ static void fuse(Found found, ValueRange products, PatternRewriter &rewriter) {
     rewriter.eraseOp(part);
 }
 
+/// The columns of the first three parts of `split`: all, or a part of a new split, which then has
+/// the other parts as well.
+static Value joinFirstThree(SplitOp split, PatternRewriter &rewriter) {
+  ValueRange parts = split.getParts();
+  if (parts.size() == 3)
+    return split.getX();
+  auto whole = cast<RankedTensorType>(split.getX().getType());
+  int64_t columns = 0;
+  for (Value part : parts.take_front(3))
+    columns += cast<RankedTensorType>(part.getType()).getDimSize(1);
+  SmallVector<Type> types{
+      RankedTensorType::get({whole.getDimSize(0), columns}, whole.getElementType())};
+  llvm::append_range(types, parts.drop_front(3).getTypes());
+  auto outer = SplitOp::create(rewriter, split.getLoc(), types, split.getX());
+  for (auto [part, again] :
+       llvm::zip_equal(parts.drop_front(3), ValueRange(outer.getParts()).drop_front()))
+    rewriter.replaceAllUsesWith(part, again);
+  return outer.getParts().front();
+}
+
 namespace {
 // q, k, v = split(qkv); rope(norm(q)), kv_append(rope(norm(k))), kv_append(v) => qkv_append(qkv,
-// rope_table)
+// rope_table). What else is split from the product stays split from it.
 struct SplitRopeAndAppendAreOne : OpRewritePattern<SplitOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(SplitOp split, PatternRewriter &rewriter) const override {
-    if (split.getParts().size() != 3)
+    if (split.getParts().size() < 3)
       return rewriter.notifyMatchFailure(split, "the product is not queries, keys and values");
     Found found{followToRope(split.getParts()[0]), followToRope(split.getParts()[1]),
                 getOnlyUser<SplitHeadsOp>(split.getParts()[2]), KvAppendOp(), KvAppendOp()};
@@ -152,7 +172,7 @@ struct SplitRopeAndAppendAreOne : OpRewritePattern<SplitOp> {
                                          "keys or values have another use than their append");
     if (StringRef reason = rejectionReason(found, split); !reason.empty())
       return rewriter.notifyMatchFailure(split, reason);
-    fuse(found, split.getX(), rewriter);
+    fuse(found, joinFirstThree(split, rewriter), rewriter);
     rewriter.eraseOp(split);
     return success();
   }

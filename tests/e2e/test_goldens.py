@@ -80,7 +80,8 @@ class Goldens(Case):
     def bf16_one_token(self, name):
         """Each token alone: rows do not depend on another row's choice of experts, so nearly all can be compared with the f32 program,
         which equals the golden."""
-        prompts = [[i] for i in range(checkpoint.config_of(Golden(name).folder)["vocab_size"])]
+        config = checkpoint.config_of(Golden(name).folder)
+        prompts = [[i] for i in range(config.get("text_config", config)["vocab_size"])]
         wide, got = (np.concatenate(program(Golden(name).folder, *options).generate(prompts, 1)[1])
                      for options in ((), ("--weights", "bf16")))
         same = np.array([nmse(g, w) <= 5e-3 for g, w in zip(got, wide)])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import json
 from typing import Callable
 
 import torch
@@ -31,7 +33,7 @@ class Case:
     # If transformers' class does not write the folder: from changes of the config to (model, config.json, tensors of the model)
     compose: Callable | None = None
     made_of: str = ""  # which classes have it
-    without_effect: tuple = ()  # types of tensors without effect
+    without_effect: tuple = ()  # patterns of the names of tensors without effect
     in_f64: bool = True  # whether the class computes in f64, for comparison
     second: Callable | None = None  # an f64 implementation if the class has none: logits from a model and ids
 
@@ -140,6 +142,84 @@ def older_mamba2(config):
     config["norm_before_gate"] = False
     config["torch_dtype"] = config.pop("dtype")
     return config
+
+
+def in_f64_throughout(model, prompt):
+    """The logits of a class that casts to f32 within its layers, in f64 without these casts."""
+    to, as_float = torch.Tensor.to, torch.Tensor.float
+
+    def wide(value):
+        return torch.float64 if value is torch.float32 else value
+
+    torch.Tensor.float = lambda x: x.double()
+    torch.Tensor.to = lambda x, *types, **named: to(x, *map(wide, types), **{k: wide(v) for k, v in named.items()})
+    try:
+        with torch.no_grad():
+            logits = copy.deepcopy(model).double()(torch.tensor([prompt]), use_cache=False).logits[0]
+    finally:
+        torch.Tensor.to, torch.Tensor.float = to, as_float
+    assert logits.dtype == torch.float64
+    return logits
+
+
+DELTA = {
+    "num_hidden_layers": 3,
+    "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+    "rms_norm_eps": 1e-3,
+    "head_dim": 16,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 6,
+    "linear_value_head_dim": 5,
+}
+EXPERTS = {
+    "num_experts": 5,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 8,
+    "shared_expert_intermediate_size": 12,
+}
+
+
+def older_qwen3_next(config):
+    """As published: a rule instead of the types of layers."""
+    del config["layer_types"]
+    config["full_attention_interval"] = 2
+    config["use_sliding_window"] = False
+    config = older(config)
+    config["rope_scaling"] = None
+    return config
+
+
+WITHOUT_INNER = {key: value for key, value in SMALL.items() if key != "intermediate_size"}
+TWO_LAYERS = {"num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"]}
+
+
+def published_qwen3_5(config):
+    """With the keys that published files have and transformers does not read."""
+    return config | {"attn_output_gate": True, "full_attention_interval": 4, "mamba_ssm_dtype": "float32",
+                     "mlp_only_layers": [], "mtp_num_hidden_layers": 1, "mtp_use_dedicated_embeddings": False}
+
+
+def text_of_vision_model(kind, sizes):
+    """A case of a checkpoint with a vision encoder and a module that predicts further tokens, whose text part is kept."""
+    vision = {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 1, "patch_size": 2, "temporal_patch_size": 1,
+              "in_channels": 1, "out_hidden_size": sizes["hidden_size"], "num_position_embeddings": 4, "spatial_merge_size": 1}
+
+    def compose(changes):
+        config = getattr(transformers, kind + "Config")(
+            text_config=sizes | changes, vision_config=vision, tie_word_embeddings=True)
+        config.text_config._experts_implementation = "eager"
+        config._attn_implementation = config.text_config._attn_implementation = "eager"
+        model = getattr(transformers, kind + "ForConditionalGeneration")(config)
+        written = json.loads(config.to_json_string()) | {"architectures": [kind + "ForConditionalGeneration"]}
+
+        def tensors(made):
+            return {n: v for n, v in made.state_dict().items() if n != "lm_head.weight"} | {
+                "mtp.fc.weight": torch.ones(2, 2)}
+
+        return model, written, tensors
+
+    return compose
 
 
 def older_gpt_neox(config):
@@ -658,5 +738,47 @@ CASES = {
             "mamba_conv_bias": False,
         },
         {"positions": {"position_embedding_type": "rope"}} | EPS,
+    ),
+    "qwen3-next": Case(
+        "qwen3_next",
+        SMALL | DELTA | EXPERTS | {"attention_bias": True, "mlp_only_layers": [2], "intermediate_size": 20},
+        THETA | EPS | {"normalize": {"norm_topk_prob": False}, "rotated": {"rope_parameters": {"partial_rotary_factor": 0.5}}},
+        weight_offset=1,
+        second=in_f64_throughout,
+        older=older_qwen3_next,
+    ),
+    "qwen3-5": Case(
+        "qwen3_5_text",
+        SMALL | DELTA | {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5,
+                                             "mrope_section": [2, 1, 1], "mrope_interleaved": True}},
+        THETA | EPS,
+        weight_offset=1,
+        older=published_qwen3_5,
+        second=in_f64_throughout,
+    ),
+    "qwen3-5-moe": Case(
+        "qwen3_5_moe_text",
+        WITHOUT_INNER | DELTA | EXPERTS,
+        THETA | EPS,
+        weight_offset=1,
+        second=in_f64_throughout,
+    ),
+    "qwen3-5-vision": Case(
+        "qwen3_5",
+        {},
+        THETA | EPS,
+        weight_offset=1,
+        compose=text_of_vision_model("Qwen3_5", SMALL | DELTA | TWO_LAYERS),
+        without_effect=("model.visual.*",),
+        second=in_f64_throughout,
+    ),
+    "qwen3-5-moe-vision": Case(
+        "qwen3_5_moe",
+        {},
+        THETA | EPS,
+        weight_offset=1,
+        compose=text_of_vision_model("Qwen3_5Moe", WITHOUT_INNER | DELTA | EXPERTS | TWO_LAYERS),
+        without_effect=("model.visual.*",),
+        second=in_f64_throughout,
     ),
 }

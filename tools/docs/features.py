@@ -140,7 +140,9 @@ def own_scale(model):
 def biases(behind):
     def test(model):
         for layer in with_attention(model):
-            last = next(user for user in layer.users(layer.of("merge_heads")[0]))
+            last = layer.of("merge_heads")[0]
+            while last.name != "linear":
+                last = next(user for user in layer.users(last))
             if any("bias(" in op.text and (op.place > last.place) == behind for op in layer.of("linear")):
                 return True
         return False
@@ -261,7 +263,11 @@ FEATURES = list(by_topic((
     ("attention sinks", "`attention .. sinks(..)`", has("attention", word="sinks(")),
     ("short convolution instead of attention, some layers", "`causal_conv1d` without `linear_attention`",
      lambda m: any(layer.of("causal_conv1d") and not layer.of("linear_attention") for layer in m.layers)),
-    ("Mamba 2 instead of attention, some or all layers", "`causal_conv1d`, `decay`, `linear_attention`", has("decay")),
+    ("Mamba 2 instead of attention, some or all layers", "`causal_conv1d`, `linear_attention`, `scale_heads`", has("scale_heads")),
+    ("gated delta net instead of attention, some layers", "`causal_conv1d`, `l2norm`, `linear_attention .. beta(..)`",
+     has("linear_attention", word=" beta(")),
+    ("output gate", "`sigmoid_gate` with a gate per element",
+     lambda m: any("tensor<?x1xf32>" not in op.text for op in m.ops("sigmoid_gate"))),
     "MLP and residuals",
     ("parallel residual, shared norm", "`linear` of the input of attention", parallel(("linear",))),
     ("parallel residual, two norms", "a norm of the residual stream before attention", parallel(NORMS)),
@@ -284,7 +290,7 @@ FEATURES = list(by_topic((
     ("clamped experts", "`moe_experts .. clamped(..)`", has("moe_experts", word="clamped(")),
     ("MXFP4 experts", "`weight .. from [#mica.slice<\".._blocks\", ..>]`", lambda m: any('_blocks", entry' in w for w in m.weights)),
     ("shared experts", "`linear` of the router's input", shared_experts),
-    ("shared expert gate", "`sigmoid_gate`", has("sigmoid_gate")),
+    ("shared expert gate", "`sigmoid_gate` with a gate per row", has("sigmoid_gate", word="tensor<?x1xf32>")),
     ("dense and sparse layers", "functions with `moe_gate` and without",
      lambda m: len({bool(layer.of("moe_gate")) for layer in m.layers}) > 1),
     ("routed scaling factor", "`scale` of `moe_experts`", scaled("moe_experts")),

@@ -55,6 +55,22 @@ struct LowerLayerNorm : Lowering<LayerNormOp> {
   }
 };
 
+// l2norm(x) => launch of a kernel over rows
+struct LowerL2Norm : Lowering<L2NormOp> {
+  using Lowering::Lowering;
+  LogicalResult matchAndRewrite(L2NormOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    Launcher launch(rewriter, op.getLoc(), kernels);
+    double eps = op.getEps().convertToDouble();
+    Value rows = launch.rowsOf(operands.getX());
+    rewriter.replaceOp(
+        op, launch("l2norm", launch.parameters(eps), rows, operands.getX(),
+                   launch.empty(op.getType(), rows),
+                   [&](KernelBuilder &b, ValueRange args) { emitL2Norm(b, args, eps); }));
+    return success();
+  }
+};
+
 /// An op that computes each element of the result from the same elements of its operands, and from
 /// a number of its own where it has one.
 /// op(x, ...) => launch of a kernel over rows.
@@ -192,8 +208,8 @@ struct LowerSplit : Lowering<SplitOp> {
 void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
                                     KernelLibrary &kernels) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerQuantize, LowerProbe, LowerSplitHeads,
-               LowerMergeHeads, LowerSplit>(converter, context, kernels);
+  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerL2Norm, LowerQuantize, LowerProbe,
+               LowerSplitHeads, LowerMergeHeads, LowerSplit>(converter, context, kernels);
   patterns.add<LowerRows<SelectRowsOp>>(converter, context, kernels, emitSelectRows, 1);
   patterns.add<LowerRows<SigmoidGateOp>>(converter, context, kernels, emitSigmoidGate);
   patterns.add<LowerRows<ConcatHeadsOp>>(converter, context, kernels, emitConcatHeads);
@@ -213,6 +229,10 @@ void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConve
         return b.mulf(b.splat(cap), bent);
       },
       &SoftcapOp::getCap);
+  patterns.add<LowerElementwise<SigmoidOp>>(
+      converter, context, kernels, [](KernelBuilder &b, ArrayRef<Value> v, float) {
+        return b.divf(b.splat(1), b.addf(b.splat(1), b.exp(b.subf(b.splat(0), v[0]))));
+      });
   patterns.add<LowerElementwise<AddOp>>(
       converter, context, kernels,
       [](KernelBuilder &b, ArrayRef<Value> v, float) { return b.addf(v[0], v[1]); });

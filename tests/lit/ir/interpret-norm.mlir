@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 9 of 9 functions checked, all as expected
+// CHECK: 12 of 12 functions checked, all as expected
 
 func.func @rmsnorm() -> tensor<1x4xf32> attributes {mica.expect = [dense<[[0.534522, -1.603565, 0.0, 1.924278]]> : tensor<1x4xf32>]} {
   %x = arith.constant dense<[[1.0, -2.0, 0.0, 3.0]]> : tensor<1x4xf32>
@@ -78,4 +78,25 @@ func.func @layernorm_with_a_gain_for_each_head() -> (tensor<1x2x2xf32>, tensor<1
   %b = arith.constant dense<[[0.0, 0.5], [0.0, -1.0]]> : tensor<2x2xf32>
   %y = mica.layernorm %x, %w bias(%b : tensor<2x2xf32>) eps(1.0e-20) : tensor<1x2x2xf32>, tensor<2x2xf32> -> tensor<1x2x2xf32>
   return %y, %expected : tensor<1x2x2xf32>, tensor<1x2x2xf32>
+}
+
+// Each head of its own: lengths of 5 and of 13.
+func.func @l2norm() -> tensor<1x2x2xf32> attributes {mica.expect = [dense<[[[0.6, -0.8], [0.384615385, 0.923076923]]]> : tensor<1x2x2xf32>]} {
+  %x = arith.constant dense<[[[3.0, -4.0], [5.0, 12.0]]]> : tensor<1x2x2xf32>
+  %y = mica.l2norm %x eps(1.0e-12) : tensor<1x2x2xf32>
+  return %y : tensor<1x2x2xf32>
+}
+
+// eps is added to the sum of squares, not to their mean: 3 / sqrt(25 + 11).
+func.func @l2norm_eps() -> tensor<1x2xf32> attributes {mica.expect = [dense<[[0.5, -0.666666667]]> : tensor<1x2xf32>]} {
+  %x = arith.constant dense<[[3.0, -4.0]]> : tensor<1x2xf32>
+  %y = mica.l2norm %x eps(11.0) : tensor<1x2xf32>
+  return %y : tensor<1x2xf32>
+}
+
+// A row of zeros stays one.
+func.func @l2norm_of_zeros() -> tensor<1x2xf32> attributes {mica.expect = [dense<0.0> : tensor<1x2xf32>], mica.tolerance = 0.0} {
+  %x = arith.constant dense<0.0> : tensor<1x2xf32>
+  %y = mica.l2norm %x eps(1.0e-06) : tensor<1x2xf32>
+  return %y : tensor<1x2xf32>
 }

@@ -105,7 +105,7 @@ func.func @f(%x: tensor<?x4xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x4xf32>, %g: tensor<?x2xf32>) {
-  // expected-error @+1 {{'mica.sigmoid_gate' op a row of the gate has size 2, expected 1 (one number per row)}}
+  // expected-error @+1 {{'mica.sigmoid_gate' op a row of the gate has size 2, expected 1 or 4 (a number per row or per element)}}
   %0 = mica.sigmoid_gate %x, %g : tensor<?x4xf32>, tensor<?x2xf32>
   return
 }

@@ -77,3 +77,11 @@ func.func @f(%x: tensor<?x2x4xf32>, %w: tensor<2x4xf32>, %b: tensor<4xf32>) {
   %0 = mica.layernorm %x, %w bias(%b : tensor<4xf32>) eps(1.0e-05) : tensor<?x2x4xf32>, tensor<2x4xf32> -> tensor<?x2x4xf32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>) {
+  // expected-error @+1 {{'mica.l2norm' op eps must be a positive number, got 0.000000e+00}}
+  %0 = mica.l2norm %x eps(0.0) : tensor<?x2x4xf32>
+  return
+}

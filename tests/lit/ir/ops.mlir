@@ -64,6 +64,19 @@ func.func @elementwise(%x: tensor<?x4xf32>, %h: tensor<?x2x4xbf16>, %rows: tenso
   return
 }
 
+// CHECK-LABEL: func.func @sigmoids
+func.func @sigmoids(%x: tensor<?x4xf32>, %h: tensor<?x2x4xbf16>, %gate: tensor<?x1xf32>) {
+  // CHECK: mica.sigmoid %{{.*}} : tensor<?x4xf32>
+  %0 = mica.sigmoid %x : tensor<?x4xf32>
+  // CHECK: mica.sigmoid %{{.*}} : tensor<?x2x4xbf16>
+  %1 = mica.sigmoid %h : tensor<?x2x4xbf16>
+  // CHECK: mica.sigmoid_gate %{{.*}}, %{{.*}} : tensor<?x4xf32>, tensor<?x1xf32>
+  %2 = mica.sigmoid_gate %x, %gate : tensor<?x4xf32>, tensor<?x1xf32>
+  // CHECK: mica.sigmoid_gate %{{.*}}, %{{.*}} : tensor<?x4xf32>, tensor<?x4xf32>
+  %3 = mica.sigmoid_gate %x, %0 : tensor<?x4xf32>, tensor<?x4xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @norms
 func.func @norms(%x: tensor<?x4xf32>, %h: tensor<?x2x4xbf16>, %w: tensor<4xf16>, %b: tensor<4xf32>) {
   // CHECK: mica.rmsnorm %{{.*}}, %{{.*}} eps(1.000000e-05) : tensor<?x4xf32>, tensor<4xf16> -> tensor<?x4xf32>
@@ -74,6 +87,8 @@ func.func @norms(%x: tensor<?x4xf32>, %h: tensor<?x2x4xbf16>, %w: tensor<4xf16>,
   %2 = mica.layernorm %x, %w eps(1.0e-05) : tensor<?x4xf32>, tensor<4xf16> -> tensor<?x4xf32>
   // CHECK: mica.layernorm %{{.*}}, %{{.*}} bias(%{{.*}} : tensor<4xf32>) eps(1.000000e-05) : tensor<?x4xf32>, tensor<4xf16> -> tensor<?x4xbf16>
   %3 = mica.layernorm %x, %w bias(%b : tensor<4xf32>) eps(1.0e-05) : tensor<?x4xf32>, tensor<4xf16> -> tensor<?x4xbf16>
+  // CHECK: mica.l2norm %{{.*}} eps(1.000000e-03) : tensor<?x2x4xbf16>
+  %4 = mica.l2norm %h eps(1.0e-03) : tensor<?x2x4xbf16>
   return
 }
 

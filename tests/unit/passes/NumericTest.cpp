@@ -154,6 +154,11 @@ bool staysApart(StringRef name) {
                              "mamba2-tied",
                              "olmo2",
                              "qwen2-moe",
+                             "qwen3-5",
+                             "qwen3-5-moe",
+                             "qwen3-5-moe-vision",
+                             "qwen3-5-vision",
+                             "qwen3-next",
                              "stablelm",
                              "starcoder2"},
                             name);

@@ -149,6 +149,22 @@ void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec
   });
 }
 
+void mica::cpu::emitL2Norm(KernelBuilder &b, ValueRange args, double eps) {
+  Value x = args[2], y = args[3];
+  int64_t columns = columnsOf(x);
+  eachInnerRow(b, args, x, [&](ArrayRef<Value> row) {
+    Value squares = b.eachVector(columns, b.splat(0), [&](Value column, Value live, Value sum) {
+      Value values = b.loadVector(x, at(row, column), live);
+      return b.fma(values, values, sum);
+    });
+    Value scale = b.inverseRootOfMean(squares, /*count=*/1, eps);
+    b.eachVector(columns, [&](Value column, Value live) {
+      b.storeVector(b.mulf(b.loadVector(x, at(row, column), live), scale), y, at(row, column),
+                    live);
+    });
+  });
+}
+
 void mica::cpu::emitLayerNorm(KernelBuilder &b, ValueRange args, double eps, bool bias,
                               int64_t limbs) {
   Value x = args[2], gain = args[3], y = args.back();
@@ -194,10 +210,14 @@ void mica::cpu::emitElementwise(
 
 void mica::cpu::emitSigmoidGate(KernelBuilder &b, ValueRange args) {
   Value x = args[2], gate = args[3], y = args[4];
+  auto divisorOf = [&](Value number) {
+    return b.addf(b.splat(1), b.exp(b.subf(b.splat(0), number)));
+  };
+  bool ofRows = columnsOf(gate) == 1;
   b.loop(args[0], args[1], 1, [&](Value row) {
-    Value number = b.broadcast(b.loadF32(gate, {row, b.idx(0)}));
-    Value divisor = b.addf(b.splat(1), b.exp(b.subf(b.splat(0), number)));
+    Value ofRow = ofRows ? divisorOf(b.broadcast(b.loadF32(gate, {row, b.idx(0)}))) : Value();
     b.eachVector(columnsOf(y), [&](Value column, Value live) {
+      Value divisor = ofRows ? ofRow : divisorOf(b.loadVector(gate, {row, column}, live));
       b.storeVector(b.divf(b.loadVector(x, {row, column}, live), divisor), y, {row, column}, live);
     });
   });

@@ -26,6 +26,9 @@ void emitRmsNorm(KernelBuilder &b, mlir::ValueRange args, const RmsNormSpec &spe
 void emitLayerNorm(KernelBuilder &b, mlir::ValueRange args, double eps, bool bias,
                    int64_t limbs = 0);
 
+/// x [T, C] or [T, H, D], y: formula of mica.l2norm. A task is a row.
+void emitL2Norm(KernelBuilder &b, mlir::ValueRange args, double eps);
+
 /// inputs..., y of one shape: y = compute(inputs), elementwise. A task is a row.
 void emitElementwise(
     KernelBuilder &b, mlir::ValueRange args,
@@ -33,7 +36,7 @@ void emitElementwise(
 
 /// x, rows i32 [O], y [O, C]. A task is a row of y.
 void emitSelectRows(KernelBuilder &b, mlir::ValueRange args);
-/// x, gate, y: y = x * sigmoid(gate of the row). A task is a row.
+/// x [T, C], gate [T, 1] or [T, C], y: formula of mica.sigmoid_gate. A task is a row.
 void emitSigmoidGate(KernelBuilder &b, mlir::ValueRange args);
 
 /// x [T, H], bias [H], y: formula of mica.softplus. A task is a row.

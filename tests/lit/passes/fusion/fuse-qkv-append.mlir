@@ -40,6 +40,24 @@ func.func @partial_interleaved_scaled(%qkv: tensor<?x64xf32>, %kc: !cache, %vc: 
   return %qr, %k1, %v1 : tensor<?x4x8xf32>, !cache, !cache
 }
 
+// CHECK-LABEL: func @with_further_parts
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x80xf32>
+func.func @with_further_parts(%x: tensor<?x80xf32>, %kc: !cache, %vc: !cache, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
+    -> (tensor<?x4x8xf32>, !cache, !cache, tensor<?x12xf32>, tensor<?x4xf32>) {
+  // CHECK-NEXT: %[[PARTS:.*]]:3 = mica.split %[[X]] : tensor<?x80xf32> -> tensor<?x64xf32>, tensor<?x12xf32>, tensor<?x4xf32>
+  // CHECK: %[[Q:.*]], %[[K1:.*]], %[[V1:.*]] = mica.qkv_append %[[PARTS]]#0,
+  // CHECK-NEXT: return %[[Q]], %[[K1]], %[[V1]], %[[PARTS]]#1, %[[PARTS]]#2
+  %q, %k, %v, %g, %h = mica.split %x : tensor<?x80xf32> -> tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x12xf32>, tensor<?x4xf32>
+  %qh = mica.split_heads %q : tensor<?x32xf32> to tensor<?x4x8xf32>
+  %kh = mica.split_heads %k : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %vh = mica.split_heads %v : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %qr = mica.rope %qh, %p half theta(1.0e+06) : tensor<?x4x8xf32>, tensor<?xi32>
+  %kr = mica.rope %kh, %p half theta(1.0e+06) : tensor<?x2x8xf32>, tensor<?xi32>
+  %k1 = mica.kv_append %kr, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  %v1 = mica.kv_append %vh, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  return %qr, %k1, %v1, %g, %h : tensor<?x4x8xf32>, !cache, !cache, tensor<?x12xf32>, tensor<?x4xf32>
+}
+
 // CHECK-LABEL: func @no_different_thetas
 func.func @no_different_thetas(%qkv: tensor<?x64xf32>, %kc: !cache, %vc: !cache, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
     -> (tensor<?x4x8xf32>, !cache, !cache) {

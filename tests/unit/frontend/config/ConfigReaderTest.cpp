@@ -83,8 +83,7 @@ TEST(ConfigReader, RefusesUnknownModelTypes) {
       MatchesRegex("config.json: has the model_type \"rwkv7\", which is unknown; choose a model of "
                    "one of the types .*, llama, mamba2, .*qwen3, qwen3_moe.*"));
   for (auto [type, nearest] : std::initializer_list<std::pair<llvm::StringRef, llvm::StringRef>>{
-           {"qwen3_5", "qwen3"},
-           {"qwen3_next", "qwen3"},
+           {"qwen4", "qwen3"},
            {"gemma3", "gemma3_text"},
            {"deepseek_v32", "deepseek_v3"},
            {"deepseek_v4", "deepseek_v3"},

@@ -408,6 +408,124 @@ TEST(GraniteMoeHybrid, HasASharedNetworkAndPerhapsExperts) {
                         "supported"));
 }
 
+/// The sizes of gated delta nets and of experts in a hybrid of 64 columns.
+constexpr const char *deltaSizes =
+    R"("linear_num_value_heads": 4, "linear_key_head_dim": 6,
+       "linear_value_head_dim": 10, "num_experts": 4, "num_experts_per_tok": 2,
+       "moe_intermediate_size": 8, "shared_expert_intermediate_size": 12, )";
+
+TEST(Qwen3Next, HasDeltaNetsAndGatedAttention) {
+  auto readAs = [](llvm::StringRef more, int keyHeads = 2) {
+    return asFamily("qwen3_next", "Qwen3NextForCausalLM",
+                    (deltaSizes + llvm::Twine("\"linear_num_key_heads\": ") +
+                     llvm::Twine(keyHeads) + (more.empty() ? "" : ", ") + more)
+                        .str());
+  };
+  auto model = readAs(R"("mlp_only_layers": [0])");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 1, 2, 1})) << "one in four has attention";
+  EXPECT_EQ(model->kinds[0].name, "dense_delta");
+  EXPECT_EQ(model->kinds[1].name, "sparse_delta");
+  EXPECT_EQ(model->norm.weightOffset, 1);
+  ASSERT_TRUE(model->kinds[1].delta);
+  EXPECT_FALSE(model->kinds[1].hasAttention());
+  EXPECT_EQ(model->kinds[1].delta->channels(), 2 * 2 * 6 + 4 * 10);
+  EXPECT_EQ(model->kinds[1].delta->taps, 4);
+  const AttentionConfig &attention = model->kinds[2].attention;
+  EXPECT_TRUE(attention.outputGate);
+  EXPECT_EQ(attention.headDim, 256) << "not a share of the hidden size";
+  EXPECT_EQ(attention.rope.dimensions, 64) << "a quarter of each head";
+  const auto &sparse = std::get<SparseConfig>(model->kinds[2].ffn);
+  EXPECT_TRUE(sparse.normalize && sparse.sharedGate);
+  EXPECT_EQ(sparse.shared.inner, 12);
+  auto named = readAs(R"("full_attention_interval": 2, "layer_types": ["linear_attention",
+      "linear_attention", "linear_attention", "linear_attention", "full_attention"])");
+  ASSERT_TRUE(bool(named)) << llvm::toString(named.takeError());
+  EXPECT_EQ(named->layers, (std::vector<unsigned>{0, 0, 0, 0, 1})) << "names come before the rule";
+  auto problem = [&](llvm::StringRef more) { return llvm::toString(readAs(more).takeError()); };
+  EXPECT_THAT(
+      problem(R"("linear_num_key_heads": 3)"),
+      HasSubstr("has 4 value heads of linear attention, not a multiple of its 3 key heads"));
+  EXPECT_THAT(problem(R"("full_attention_interval": 0)"), HasSubstr("full_attention_interval"));
+  EXPECT_THAT(problem(R"("linear_conv_kernel_dim": 33)"), HasSubstr("linear_conv_kernel_dim"));
+  EXPECT_THAT(problem(R"("layer_types": ["mamba", "mamba", "mamba", "mamba", "mamba"])"),
+              HasSubstr("only full_attention and linear_attention are supported"));
+}
+
+TEST(Qwen35, HasDeltaNetsAndGatedAttention) {
+  auto readAs = [](llvm::StringRef type, llvm::StringRef architecture, llvm::StringRef more) {
+    return asFamily(type, architecture,
+                    (R"("linear_num_key_heads": 2, "linear_num_value_heads": 4, "rope_parameters":
+                        {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [11, 11, 10],
+                         "mrope_interleaved": true, "partial_rotary_factor": 0.5}, )" +
+                     more)
+                        .str());
+  };
+  auto model = readAs("qwen3_5_text", "Qwen3_5ForCausalLM",
+                      R"("attn_output_gate": true, "mamba_ssm_dtype": "float32", "mlp_only_layers":
+                         [], "mtp_num_hidden_layers": 1, "mtp_use_dedicated_embeddings": false)");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 0, 0, 1, 0}));
+  EXPECT_EQ(model->kinds[0].name, "dense_delta");
+  EXPECT_EQ(model->kinds[0].delta->channels(), 2 * 2 * 128 + 4 * 128);
+  EXPECT_TRUE(model->kinds[1].attention.outputGate);
+  EXPECT_EQ(model->kinds[1].attention.rope.dimensions, 128);
+  EXPECT_EQ(model->names->layers, "model.layers");
+  auto sparse = readAs("qwen3_5_moe_text", "Qwen3_5MoeForCausalLM",
+                       R"("num_experts": 4, "num_experts_per_tok": 2, "intermediate_size": "absent",
+                          "moe_intermediate_size": 8, "shared_expert_intermediate_size": 12)");
+  ASSERT_TRUE(bool(sparse)) << llvm::toString(sparse.takeError());
+  EXPECT_EQ(sparse->kinds[0].name, "sparse_delta");
+  const auto &experts = std::get<SparseConfig>(sparse->kinds[0].ffn);
+  EXPECT_TRUE(experts.normalize && experts.sharedGate);
+  auto problem = [&](llvm::StringRef more) {
+    return llvm::toString(readAs("qwen3_5_text", "Qwen3_5ForCausalLM", more).takeError());
+  };
+  EXPECT_THAT(problem(R"("attn_output_gate": false)"), HasSubstr("\"attn_output_gate\": false"));
+  EXPECT_THAT(problem(R"("mlp_only_layers": [1])"), HasSubstr("\"mlp_only_layers\""));
+}
+
+/// A config of Qwen3.5 with a vision encoder, changed, and its text part, changed.
+llvm::Expected<ModelConfig> asQwen35(llvm::StringRef changes,
+                                     llvm::StringRef changesOfText = "{}") {
+  llvm::json::Object text = changed(llamaText, changesOfText);
+  if (text["model_type"] == llvm::json::Value("llama"))
+    text["model_type"] = "qwen3_5_text";
+  text.erase("architectures");
+  llvm::json::Object config{{"model_type", "qwen3_5"},
+                            {"architectures", {"Qwen3_5ForConditionalGeneration"}},
+                            {"image_token_id", 7},
+                            {"tie_word_embeddings", true},
+                            {"vision_config", llvm::json::Object{{"depth", 2}}},
+                            {"text_config", std::move(text)}};
+  return configOf(llvm::formatv("{0}", llvm::json::Value(std::move(config))).str(), changes);
+}
+
+TEST(Qwen35, IsTheTextPartOfALargerModel) {
+  auto model = asQwen35("{}", R"({"tie_word_embeddings": false, "torch_dtype": "bfloat16"})");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->family, "qwen3_5");
+  EXPECT_EQ(model->names->layers, "model.language_model.layers");
+  EXPECT_TRUE(model->tiedHead) << "the outer key decides";
+  EXPECT_EQ(model->type, StoredType::BF16);
+  const auto *vision = llvm::find_if(
+      model->ignored, [](const IgnoredKey &key) { return key.key == "vision_config"; });
+  ASSERT_NE(vision, model->ignored.end());
+  EXPECT_TRUE(vision->missed) << "people are told";
+  EXPECT_EQ(vision->reason, "is left out: the program reads text only");
+  auto problem = [&](llvm::StringRef changes, llvm::StringRef ofText = "{}") {
+    return llvm::toString(asQwen35(changes, ofText).takeError());
+  };
+  EXPECT_THAT(problem(R"({"text_config": "absent"})"),
+              HasSubstr("has no object \"text_config\", which qwen3_5 needs; add it"));
+  EXPECT_THAT(problem("{}", R"({"model_type": "qwen3"})"),
+              HasSubstr("has \"text_config.model_type\": \"qwen3\", expected \"qwen3_5_text\""));
+  EXPECT_THAT(problem("{}", R"({"alpha": 1})"), HasSubstr("has the key \"text_config.alpha\""));
+  EXPECT_THAT(problem(R"({"alpha": 1})"), HasSubstr("has the key \"alpha\""));
+  EXPECT_THAT(problem("{}", R"({"linear_num_value_heads": 24})"),
+              HasSubstr("has 24 value heads of linear attention, not a multiple of its 16"));
+}
+
 TEST(Lfm2, HasExpertsBehindDenseLayers) {
   auto readAs = [](llvm::StringRef more) {
     return asFamily("lfm2_moe", "Lfm2MoeForCausalLM",

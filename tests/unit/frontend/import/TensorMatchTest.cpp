@@ -164,6 +164,19 @@ TEST(TensorMatch, LeavesOutLayersThatPredictFurtherTokens) {
   EXPECT_THAT(messageOf(ignoredWith(0)), HasSubstr("does not belong to deepseek_v3"));
 }
 
+/// Qwen's later models predict further tokens by modules of their own.
+TEST(TensorMatch, LeavesOutModulesThatPredictFurtherTokens) {
+  TinyModel model;
+  model.tensors.push_back({"mtp.layers.0.self_attn.q_proj.weight", {4, 4}});
+  TestFolder folder;
+  model.writeTo(folder);
+  mlir::MLIRContext context;
+  auto input = readModel(context, folder.path());
+  ASSERT_TRUE(bool(input));
+  ASSERT_EQ(input->ignoredTensors.size(), 1u);
+  EXPECT_EQ(input->ignoredTensors[0].reason, "predicts additional tokens");
+}
+
 TEST(TensorMatch, TiedHeadMustBeTheEmbedding) {
   TinyModel model;
   std::string values(96 * 32 * 4, 'v');

@@ -46,7 +46,7 @@ TEST(WeightPlan, StacksExperts) {
   EXPECT_EQ(down.symbol, "model.layers.2.mlp.experts.down_proj.weight");
   ASSERT_EQ(down.sources.size(), 8u);
   EXPECT_EQ(down.sources[7].text(), "model.layers.2.mlp.experts.7.down_proj.weight");
-  EXPECT_EQ(shown(down.sourceShape()), "[64, 32]");
+  EXPECT_EQ(shown(down.shapeOf(down.sources.front())), "[64, 32]");
   EXPECT_TRUE(plan.head) << "not tied";
 }
 
@@ -69,6 +69,32 @@ TEST(WeightPlan, UsesMetaNames) {
                                 "layers.0.feed_forward.shared_experts.w1.weight",
                                 "layers.0.feed_forward.shared_experts.w3.weight",
                                 "layers.0.feed_forward.shared_experts.w2.weight"));
+}
+
+/// Queries, keys and values are parts of one tensor, key head by key head.
+TEST(WeightPlan, JoinsPartsOfOneTensor) {
+  ModelConfig model = llvm::cantFail(configOf(
+      qwen3MoeText,
+      R"({"model_type": "qwen3_next", "sliding_window": "absent", "max_window_layers": "absent", "linear_num_key_heads": 2,
+          "linear_num_value_heads": 4, "linear_key_head_dim": 6, "linear_value_head_dim": 5})"));
+  WeightPlan plan = planWeights(model);
+  auto find = [&](int64_t layer, llvm::StringRef symbol) {
+    return *llvm::find_if(plan.layers[layer],
+                          [&](const PlannedWeight &weight) { return weight.symbol == symbol; });
+  };
+  std::string module = "model.layers.0.linear_attn.in_proj_";
+  PlannedWeight qkv = find(0, module + "qkv.weight");
+  EXPECT_EQ(shown(qkv.shape), "[44, 64]");
+  std::vector<std::string> sources;
+  for (const TensorPart &part : qkv.sources)
+    sources.push_back(part.text() + " " + shown(qkv.shapeOf(part)));
+  EXPECT_THAT(sources, ElementsAre(module + "qkvz.weight[0:6 of 32] [12, 64]",
+                                   module + "qkvz.weight[6:12 of 32] [12, 64]",
+                                   module + "qkvz.weight[12:22 of 32] [20, 64]"));
+  EXPECT_EQ(find(0, module + "z.weight").sources.front().text(),
+            module + "qkvz.weight[22:32 of 32]");
+  EXPECT_EQ(find(0, module + "b.weight").sources.front().text(), module + "ba.weight[0:2 of 4]");
+  EXPECT_EQ(find(0, module + "a.weight").sources.front().text(), module + "ba.weight[2:4 of 4]");
 }
 
 TEST(WeightPlan, NumbersSharedExperts) {

@@ -69,7 +69,7 @@ TEST_P(KernelTest, Elementwise) {
   std::vector<KernelCase> cases;
   for (const Op &op : {Op{"silu", "%x", 1e-6}, Op{"gelu", "%x", 1e-6}, Op{"gelu_tanh", "%x", 1e-6},
                        Op{"quick_gelu", "%x", 1e-6}, Op{"relu2", "%x", 1e-6}, Op{"relu", "%x", 0},
-                       Op{"add", "%x, %z", 0}, Op{"mul", "%x, %z", 0}})
+                       Op{"sigmoid", "%x", 1e-6}, Op{"add", "%x, %z", 0}, Op{"mul", "%x, %z", 0}})
     for (const char *type : {"f32", "bf16"})
       for (const char *shape : {"1", "130", "3x20"})
         cases.push_back(makeCase(
@@ -104,13 +104,29 @@ TEST_P(KernelTest, NumbersOfTheModel) {
 
 TEST_P(KernelTest, SigmoidGate) {
   std::vector<KernelCase> cases;
-  for (int columns : {1, 17, 64, 130})
-    cases.push_back(makeCase("sigmoid_gate_{N}", R"(
-  func.func @{name}(%x: tensor<?x{N}xf32>, %g: tensor<?x1xf32>) -> tensor<?x{N}xf32> {
-    %y = mica.sigmoid_gate %x, %g : tensor<?x{N}xf32>, tensor<?x1xf32>
+  for (auto [columns, numbers] :
+       {std::pair(1, 1), {17, 1}, {64, 1}, {130, 1}, {17, 17}, {130, 130}})
+    cases.push_back(makeCase("sigmoid_gate_{N}_{G}", R"(
+  func.func @{name}(%x: tensor<?x{N}xf32>, %g: tensor<?x{G}xf32>) -> tensor<?x{N}xf32> {
+    %y = mica.sigmoid_gate %x, %g : tensor<?x{N}xf32>, tensor<?x{G}xf32>
     return %y : tensor<?x{N}xf32>
   })",
-                             {{"N", columns}}, 1e-6));
+                             {{"N", columns}, {"G", numbers}}, 1e-6));
+  check(cases);
+}
+
+TEST_P(KernelTest, L2Norm) {
+  std::vector<KernelCase> cases;
+  for (auto [size, eps] : {std::pair("small", "1.0e-06"), {"large", "0.3"}})
+    for (const char *type : {"f32", "bf16"})
+      for (const char *shape : {"1", "130", "3x20", "2x16"})
+        cases.push_back(makeCase("l2norm_{S}_{type}_{size}_eps", R"(
+  func.func @{name}(%x: tensor<?x{S}x{type}>) -> tensor<?x{S}x{type}> {
+    %y = mica.l2norm %x eps({eps}) : tensor<?x{S}x{type}>
+    return %y : tensor<?x{S}x{type}>
+  })",
+                                 shapeWords(shape, {{"size", size}, {"eps", eps}, {"type", type}}),
+                                 1e-6));
   check(cases);
 }
 

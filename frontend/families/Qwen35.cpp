@@ -1,0 +1,125 @@
+#include "frontend/families/Families.h"
+
+namespace mica {
+
+using H = Hyperparameters;
+
+/// Names of modules, by what a checkpoint has: a text model within a larger one, experts each or
+/// all in a tensor.
+template <bool within, bool stacked> static constexpr NamingTable makeNames() {
+  NamingTable names = transformersNames;
+  names.sharedExpert = "mlp.shared_expert";
+  names.sharedExpertGate = "mlp.shared_expert_gate";
+  nameDeltaNet(names);
+  if (within) {
+    names.embedding = "model.language_model.embed_tokens";
+    names.layers = "model.language_model.layers";
+    names.finalNorm = "model.language_model.norm";
+  }
+  if (stacked) {
+    names.expert = "mlp.experts";
+    names.stackedGateUp = "gate_up_proj";
+    names.stackedDown = "down_proj";
+    names.stackedInTurn = false;
+  }
+  return names;
+}
+template <bool within, bool stacked>
+static constexpr NamingTable names = makeNames<within, stacked>();
+
+static constexpr KeyRule sharedKeys[] = {
+    {"num_key_value_heads", &H::kvHeads, ranges::heads, int64_t(4), Null::Allowed},
+};
+static constexpr KeyRule expertKeys[] = {
+    {"num_key_value_heads", &H::kvHeads, ranges::heads, int64_t(2), Null::Allowed},
+    {"num_experts", &H::experts, ranges::experts, int64_t(256)},
+    {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(8)},
+    {"moe_intermediate_size", &H::expertInner, ranges::width, int64_t(512)},
+    {"shared_expert_intermediate_size", &H::sharedInner, ranges::width, int64_t(512)},
+    optionalKey("intermediate_size", &H::inner, ranges::width),
+};
+static constexpr FixedKey fixed[] = {
+    {"attn_output_gate", "[true]"},        {"hidden_act", R"(["silu", "swish"])"},
+    {"mamba_ssm_dtype", R"(["float32"])"}, {"mlp_only_layers", "[[], null]"},
+    {"norm_topk_prob", "[true]"},
+};
+static constexpr llvm::StringLiteral laterTokens =
+    "describes a module that predicts additional tokens, which is left out";
+static constexpr IgnoredKeyRow ignoredKeys[] = {
+    {"mtp_num_hidden_layers", laterTokens},
+    {"mtp_use_dedicated_embeddings", laterTokens},
+};
+
+static constexpr KeyRule keysAround[] = {{"tie_word_embeddings", &H::tiedHead, {}, false}};
+static constexpr llvm::StringLiteral ofImages = "is the token of an image or a video";
+static constexpr IgnoredKeyRow ignoredAround[] = {
+    {"image_token_id", ofImages},        {"language_model_only", "selects what Python code loads"},
+    {"video_token_id", ofImages},        {"vision_end_token_id", ofImages},
+    {"vision_start_token_id", ofImages},
+};
+static constexpr IgnoredKeyRow leftOutParts[] = {
+    {"vision_config", "is left out: the program reads text only"}};
+static constexpr TextPart textPart = {"text_config", "qwen3_5_text", keysAround, ignoredAround,
+                                      leftOutParts};
+static constexpr TextPart textPartOfMoe = {"text_config", "qwen3_5_moe_text", keysAround,
+                                           ignoredAround, leftOutParts};
+
+static Family describe(llvm::StringLiteral name, llvm::ArrayRef<llvm::StringLiteral> architectures,
+                       llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys, bool sparse,
+                       const NamingTable *names, const TextPart *textPart = nullptr) {
+  return {
+      .name = name,
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = fixed,
+      .traits = {.normRounding = NormRounding::AfterGain,
+                 .weightOffset = 1,
+                 .qkNorm = QkNorm::PerHead,
+                 .outputGate = true,
+                 .otherMixer = Mixer::DeltaNet,
+                 .imagePositions = true,
+                 .sharedGate = true,
+                 .partialRotary = 0.25},
+      .names = names,
+      .derive = sparse ? +[](Hyperparameters &h) { h.sparse = h.normalizeGate = true; } : nullptr,
+      .ignoredKeys = ignoredKeys,
+      .textPart = textPart,
+  };
+}
+
+static const llvm::ArrayRef<KeyRule> denseTables[] = {sharedKeys, deltaNetKeys, commonKeys()};
+static const llvm::ArrayRef<KeyRule> sparseTables[] = {expertKeys, deltaNetKeys, commonKeys()};
+
+// Gated delta nets in most layers, attention with an output gate in the others.
+llvm::Expected<const Family *> chooseQwen35Text(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"Qwen3_5ForCausalLM"};
+  static const Family family =
+      describe("qwen3_5_text", architectures, denseTables, false, &names<false, false>);
+  return &family;
+}
+
+// The text part of Qwen3.5 with a vision encoder, which is left out.
+llvm::Expected<const Family *> chooseQwen35(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"Qwen3_5ForConditionalGeneration"};
+  static const Family family =
+      describe("qwen3_5", architectures, denseTables, false, &names<true, false>, &textPart);
+  return &family;
+}
+
+// Qwen3.5 with experts beside a gated shared one.
+llvm::Expected<const Family *> chooseQwen35MoeText(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"Qwen3_5MoeForCausalLM"};
+  static const Family family =
+      describe("qwen3_5_moe_text", architectures, sparseTables, true, &names<false, false>);
+  return &family;
+}
+
+// The text part of Qwen3.5 with experts and a vision encoder, which is left out.
+llvm::Expected<const Family *> chooseQwen35Moe(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"Qwen3_5MoeForConditionalGeneration"};
+  static const Family family = describe("qwen3_5_moe", architectures, sparseTables, true,
+                                        &names<true, true>, &textPartOfMoe);
+  return &family;
+}
+
+} // namespace mica
