@@ -190,6 +190,30 @@ def older_qwen3_next(config):
     return config
 
 
+FALCON_ONES = {
+    "lm_head_multiplier": 1.0,
+    "embedding_multiplier": 1.0,
+    "mlp_multipliers": [1.0, 1.0],
+    "key_multiplier": 1.0,
+    "attention_in_multiplier": 1.0,
+    "attention_out_multiplier": 1.0,
+    "ssm_multipliers": [1.0] * 5,
+    "ssm_in_multiplier": 1.0,
+    "ssm_out_multiplier": 1.0,
+}
+FALCON = {
+    "num_hidden_layers": 2,
+    "mamba_d_ssm": 48,
+    "lm_head_multiplier": 0.4,
+    "embedding_multiplier": 5.0,
+    "mlp_multipliers": [0.9, 0.3],
+    "key_multiplier": 0.4,
+    "attention_in_multiplier": 1.3,
+    "attention_out_multiplier": 0.8,
+    "ssm_multipliers": [0.4, 0.3, 0.2, 0.5, 0.35],
+    "ssm_in_multiplier": 1.2,
+    "ssm_out_multiplier": 0.6,
+}
 WITHOUT_INNER = {key: value for key, value in SMALL.items() if key != "intermediate_size"}
 TWO_LAYERS = {"num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"]}
 
@@ -780,5 +804,17 @@ CASES = {
         compose=text_of_vision_model("Qwen3_5Moe", WITHOUT_INNER | DELTA | EXPERTS | TWO_LAYERS),
         without_effect=("model.visual.*",),
         second=in_f64_throughout,
+    ),
+    "falcon-h1": Case(
+        "falcon_h1",
+        SMALL | MAMBA | FALCON,
+        {name: {name: value} for name, value in FALCON_ONES.items()} | THETA,
+    ),
+    "falcon-h1-norm": Case(
+        "falcon_h1",
+        SMALL | MAMBA | {"num_hidden_layers": 2, "mamba_d_ssm": None, "mamba_rms_norm": True, "mamba_norm_before_gate": True,
+                         "mamba_proj_bias": True, "projectors_bias": True, "mlp_bias": True, "attention_bias": True,
+                         "mamba_conv_bias": False, "tie_word_embeddings": True, "ssm_multipliers": [0.5, 0.7, 0.7, 0.7, 2.0]},
+        {"order": {"mamba_norm_before_gate": False}} | EPS,
     ),
 }
