@@ -99,9 +99,8 @@ readAround(const llvm::json::Object &config, llvm::StringRef path, const Family 
   llvm::append_range(ignoredKeys, part.leftOutParts);
   ignoredKeys.push_back({part.key, reasons::used});
   const llvm::ArrayRef<KeyRule> keys[] = {part.keys, everyKeys()};
-  KeyTables tables = {family.name,
-                      {keys, {}, ignoredKeys},
-                      {{}, commonFixedKeys(), commonIgnoredKeys()}};
+  KeyTables tables = {
+      family.name, {keys, {}, ignoredKeys}, {{}, commonFixedKeys(), commonIgnoredKeys()}};
   auto read = readKeys(JsonKeys(config, path), tables, ignored);
   if (!read)
     return read.takeError();

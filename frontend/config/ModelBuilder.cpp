@@ -35,6 +35,8 @@ private:
   BlockConfig block() const;
   double scoreScale() const;
   llvm::Expected<AttentionConfig> attention(int64_t layer) const;
+  llvm::Error readMultipliers(const llvm::json::Array *list, llvm::StringRef key,
+                              llvm::MutableArrayRef<double> numbers) const;
   MambaConfig mamba() const;
   DeltaNetConfig deltaNet() const;
   llvm::Expected<SparseConfig> sparse() const;
@@ -47,7 +49,7 @@ private:
   }
   llvm::Error readActivation();
   DenseConfig dense(int64_t inner, bool bias) const {
-    return {inner, activation, bias, family.traits.gated};
+    return {inner, activation, bias, family.traits.gated, mlpMultipliers[0], mlpMultipliers[1]};
   }
   llvm::Error wrong(const llvm::Twine &what, const llvm::Twine &hint = hints::correct) const {
     return inputError(path, what, hint);
@@ -60,6 +62,8 @@ private:
   Activation activation = Activation::Silu;
   std::vector<bool> usesSlidingWindow; ///< per layer
   std::vector<Mixer> mixers;           ///< per layer
+  std::array<double, 5> mambaMultipliers = {1, 1, 1, 1, 1};
+  std::array<double, 2> mlpMultipliers = {1, 1};
 };
 
 /// transformers has several names for some functions that differ only in rounding; "gelu" is the
@@ -114,8 +118,26 @@ llvm::Error ModelBuilder::deriveKvHeads() {
   return llvm::Error::success();
 }
 
+/// A list of as many numbers; null: they stay as they are.
+llvm::Error ModelBuilder::readMultipliers(const llvm::json::Array *list, llvm::StringRef key,
+                                          llvm::MutableArrayRef<double> numbers) const {
+  if (!list)
+    return llvm::Error::success();
+  if (list->size() != numbers.size())
+    return wrong("has " + llvm::Twine(list->size()) + " numbers in " + inQuotes(key) +
+                 ", expected " + llvm::Twine(numbers.size()));
+  for (auto [number, item] : llvm::zip(numbers, *list)) {
+    auto read = readNumber(path, key, item, ranges::multiplier);
+    if (!read)
+      return read.takeError();
+    number = *read;
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error ModelBuilder::checkMamba() {
-  double inner = *h.mambaMultiple * static_cast<double>(*h.hidden);
+  double inner =
+      h.mambaInner ? double(*h.mambaInner) : *h.mambaMultiple * static_cast<double>(*h.hidden);
   if (!h.mambaHeadDim)
     h.mambaHeadDim = static_cast<int64_t>(inner) / *h.mambaHeads;
   if (static_cast<int64_t>(inner) != *h.mambaHeads * *h.mambaHeadDim)
@@ -142,6 +164,10 @@ llvm::Error ModelBuilder::deriveSizes() {
       return error;
   if (family.derive)
     family.derive(h);
+  if (llvm::Error error = readMultipliers(h.mambaMultipliers, "ssm_multipliers", mambaMultipliers))
+    return error;
+  if (llvm::Error error = readMultipliers(h.mlpMultipliers, "mlp_multipliers", mlpMultipliers))
+    return error;
   if (family.traits.otherMixer == Mixer::Mamba)
     if (llvm::Error error = checkMamba())
       return error;
@@ -335,7 +361,10 @@ llvm::Expected<AttentionConfig> ModelBuilder::attention(int64_t layer) const {
   if (h.latentRank)
     attention.latent = LatentConfig{h.queryRank.value_or(0), *h.latentRank, *h.qkNopeHeadDim,
                                     *h.qkRopeHeadDim, h.attentionBias.value_or(false)};
-  attention.scale = scoreScale() / double(scoreDivisor(layer));
+  // Keys are multiplied by what their scores are.
+  attention.scale = scoreScale() / double(scoreDivisor(layer)) * h.keyMultiplier.value_or(1);
+  attention.inMultiplier = h.attentionInMultiplier.value_or(1);
+  attention.outMultiplier = h.attentionOutMultiplier.value_or(1);
   attention.sinks = traits.sinks;
   attention.outputGate = traits.outputGate;
   if (traits.alibi)
@@ -367,8 +396,15 @@ MambaConfig ModelBuilder::mamba() const {
           .stateDim = *h.stateDim,
           .taps = *h.convTaps,
           .bias = h.mambaBias.value_or(false),
+          .outBias = h.mambaOutBias.value_or(h.mambaBias.value_or(false)),
           .convBias = h.convBias.value_or(false),
-          .eps = *h.eps};
+          .eps = *h.eps,
+          .hasNorm = h.mambaNorm.value_or(true),
+          .gatesFirst = !h.mambaNormFirst.value_or(false),
+          .besideAttention = family.traits.besideAttention,
+          .inMultiplier = h.mambaInMultiplier.value_or(1),
+          .outMultiplier = h.mambaOutMultiplier.value_or(1),
+          .multipliers = mambaMultipliers};
 }
 
 DeltaNetConfig ModelBuilder::deltaNet() const {

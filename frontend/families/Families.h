@@ -16,6 +16,7 @@
   GGUF_FAMILY("deepseek", DeepSeek)                                                                \
   GGUF_FAMILY("deepseek_v2", DeepSeekV2)                                                           \
   GGUF_FAMILY("deepseek_v3", DeepSeekV3)                                                           \
+  FAMILY("falcon_h1", FalconH1)                                                                    \
   GGUF_FAMILY("gemma", Gemma)                                                                      \
   GGUF_FAMILY("gemma2", Gemma2)                                                                    \
   GGUF_FAMILY("gemma3_text", Gemma3Text)                                                           \

@@ -113,6 +113,7 @@ struct FamilyTraits {
   std::optional<int64_t> sinusoidOffset = std::nullopt;
   bool embeddingNorm = false;
   Mixer otherMixer = Mixer::Attention; ///< of layers without attention
+  bool besideAttention = false;        ///< layers have Mamba and attention
   Scoring scoring = Scoring::Softmax;
   GroupScoring groupScoring = GroupScoring::Best;
   bool correctionBias = false, routerBias = false;

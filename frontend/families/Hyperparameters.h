@@ -27,7 +27,12 @@ struct Hyperparameters {
   std::optional<int64_t> deltaKeyHeads, deltaKeyDim, deltaValueHeads, deltaValueDim;
   std::optional<int64_t> attentionInterval; ///< every how many layers one has attention
   std::optional<double> mambaMultiple;      ///< the size of all heads of Mamba over the hidden size
-  std::optional<bool> mambaBias;
+  std::optional<int64_t> mambaInner;        ///< where it is not a multiple of the hidden size
+  std::optional<bool> mambaBias, mambaOutBias;
+  std::optional<bool> mambaNorm, mambaNormFirst; ///< whether there is one; before the gate
+  const llvm::json::Array *mambaMultipliers = nullptr, *mlpMultipliers = nullptr;
+  std::optional<double> mambaInMultiplier, mambaOutMultiplier;
+  std::optional<double> attentionInMultiplier, attentionOutMultiplier, keyMultiplier;
   std::optional<std::string> positionEmbedding; ///< of hybrids: "rope" or none
   std::optional<bool> usesRope;                 ///< where the config decides it
   std::optional<bool> correctsChoice;           ///< whether experts are chosen by corrected scores

@@ -13,6 +13,7 @@
 #include "frontend/formats/tensors/TensorInfo.h"
 #include "ir/Mica/Mica.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -122,6 +123,7 @@ struct AttentionConfig {
   std::optional<double> softcap; ///< of the scores
   std::vector<double> slopes;    ///< of ALiBi, one per query head; empty without it
   bool sinks = false;
+  double inMultiplier = 1, outMultiplier = 1; ///< of what enters and of the result
   bool outputGate = false; ///< results are multiplied by the sigmoid of a gate per element
   std::optional<LatentConfig> latent;
 };
@@ -140,9 +142,16 @@ struct MambaConfig {
   int64_t groups = 0;             ///< of B and C, and of the norm; divides the heads
   int64_t stateDim = 0;           ///< of a group of B and C
   int64_t taps = 0;               ///< positions that a filter covers, the own one included
-  bool bias = false;              ///< of the products
+  bool bias = false;              ///< of the products of what enters
+  bool outBias = false;           ///< of the product that makes the result
   bool convBias = false;
-  double eps = 0; ///< of the norm
+  double eps = 0;               ///< of the norm
+  bool hasNorm = true;          ///< whether there is one
+  bool gatesFirst = true;       ///< whether the norm is of what the gate lets through
+  bool besideAttention = false; ///< whether the layer has attention as well; results are added
+  double inMultiplier = 1, outMultiplier = 1; ///< of what enters and of the result
+  /// Of the gate, of x, B and C, and of the time steps.
+  std::array<double, 5> multipliers = {1, 1, 1, 1, 1};
 
   int64_t inner() const { return heads * headDim; }
   /// Of x, B and C.
@@ -176,6 +185,7 @@ struct DenseConfig {
   Activation activation = Activation::Silu;
   bool bias = false;
   bool gated = true;
+  double gateMultiplier = 1, downMultiplier = 1;   ///< of what these make
   std::optional<ClampConfig> clamp = std::nullopt; ///< of experts only
 };
 
@@ -201,10 +211,10 @@ struct LayerKind {
   AttentionConfig attention; ///< of a kind without, that of the other layers
   std::variant<DenseConfig, SparseConfig, std::monostate> ffn; ///< none: monostate
   std::optional<ShortConvConfig> conv = std::nullopt;          ///< in place of attention
-  std::optional<MambaConfig> mamba = std::nullopt;             ///< in place of attention
+  std::optional<MambaConfig> mamba = std::nullopt;             ///< in place or beside
   std::optional<DeltaNetConfig> delta = std::nullopt;          ///< in place of attention
 
-  bool hasAttention() const { return !conv && !mamba && !delta; }
+  bool hasAttention() const { return !conv && !delta && (!mamba || mamba->besideAttention); }
 };
 
 /// A table of positions that is added to the embeddings.

@@ -43,10 +43,13 @@ Value buildScale(OpBuilder &builder, Location loc, Value x, double factor) {
 
 llvm::ArrayRef<llvm::StringLiteral> stateNames(const LayerKind &kind) {
   static constexpr llvm::StringLiteral caches[] = {"k_cache", "v_cache"}, conv[] = {"conv_state"},
-                                       scan[] = {"conv_state", "recurrent_state"};
-  return kind.conv                  ? llvm::ArrayRef(conv)
-         : kind.mamba || kind.delta ? llvm::ArrayRef(scan)
-                                    : llvm::ArrayRef(caches);
+                                       scan[] = {"conv_state", "recurrent_state"},
+                                       both[] = {"k_cache", "v_cache", "conv_state",
+                                                 "recurrent_state"};
+  return kind.conv                                   ? llvm::ArrayRef(conv)
+         : kind.mamba && kind.mamba->besideAttention ? llvm::ArrayRef(both)
+         : kind.mamba || kind.delta                  ? llvm::ArrayRef(scan)
+                                                     : llvm::ArrayRef(caches);
 }
 
 bool followsLength(const LayerKind &kind) {
@@ -123,9 +126,13 @@ private:
   Value conv(Value x);
   Value filtered(Value inputs);
   Value decay(Value &steps);
+  Value scaledParts(Value inputs);
   Value mamba(Value x);
   Value deltaNet(Value x);
   Value mix(Value x);
+  /// The state of the convolution, and the one of the scan after it.
+  Value &convState() { return states[kind.hasAttention() ? 2 : 0]; }
+  Value &scanState() { return states[kind.hasAttention() ? 3 : 1]; }
   Location mixerLocation() const;
   Value ffn(Value x);
   Value added(Value stream, Value result, llvm::StringRef postNorm, Location loc);
@@ -293,6 +300,7 @@ LayerBuilder::Heads LayerBuilder::ofLatents(Value x) {
 
 Value LayerBuilder::attention(Value x) {
   const AttentionConfig &a = kind.attention;
+  x = buildScale(builder, at(attentionModule()), x, a.inMultiplier);
   Heads made = a.latent ? ofLatents(x) : projected(x);
   Value keys = append(made.keys, states[0]), values = append(made.values, states[1]);
   Location loc = at(attentionModule());
@@ -311,7 +319,7 @@ Value LayerBuilder::attention(Value x) {
   if (made.gate)
     merged = SigmoidGateOp::create(builder, at(names.query + "_gate"), merged.getType(), merged,
                                    made.gate);
-  return linear(merged, names.out);
+  return buildScale(builder, at(names.out), linear(merged, names.out), a.outMultiplier);
 }
 
 /// out(c * conv(b * x))
@@ -326,10 +334,10 @@ Value LayerBuilder::conv(Value x) {
 /// The layer's convolution of its inputs.
 Value LayerBuilder::filtered(Value inputs) {
   auto result =
-      CausalConv1dOp::create(builder, at(names.conv), inputs.getType(), states[0].getType(), inputs,
-                             weight(names.conv + ".weight"), states[0], stateLayer, sequences,
-                             positions, weight(names.conv + ".bias"));
-  states[0] = result.getNext();
+      CausalConv1dOp::create(builder, at(names.conv), inputs.getType(), convState().getType(),
+                             inputs, weight(names.conv + ".weight"), convState(), stateLayer,
+                             sequences, positions, weight(names.conv + ".bias"));
+  convState() = result.getNext();
   return result.getResult();
 }
 
@@ -339,34 +347,56 @@ Value LayerBuilder::decay(Value &steps) {
   return DecayOp::create(builder, at(names.rates), steps, weight(names.rates));
 }
 
+/// What the convolution reads, by the multipliers of x, B and C.
+Value LayerBuilder::scaledParts(Value inputs) {
+  const MambaConfig &m = *kind.mamba;
+  llvm::ArrayRef<double> factors = llvm::ArrayRef(m.multipliers).slice(1, 3);
+  Location loc = at(names.mambaIn + "_xbc");
+  if (llvm::all_equal(factors))
+    return buildScale(builder, loc, inputs, factors.front());
+  int64_t ofGroups = m.groups * m.stateDim;
+  return ScalePartsOp::create(builder, loc, inputs.getType(), inputs, factors,
+                              llvm::ArrayRef<int64_t>{m.inner(), ofGroups, ofGroups});
+}
+
 /// out(norm(silu(gate) * (scan + D x))) with x, B and C made by a convolution, and the scan linear
-/// attention with C for q, B for k and dt x for v.
+/// attention with C for q, B for k and dt x for v. The norm may precede the gate or be absent.
 Value LayerBuilder::mamba(Value x) {
   const MambaConfig &m = *kind.mamba;
   std::string in = names.mambaIn.str();
+  x = buildScale(builder, at(in), x, m.inMultiplier);
   Value gate = linear(x, in + "_gate"), inputs = linear(x, in + "_xbc"), dt = linear(x, in + "_dt");
+  gate = buildScale(builder, at(in + "_gate"), gate, m.multipliers.front());
+  dt = buildScale(builder, at(in + "_dt"), dt, m.multipliers.back());
   Location loc = at(names.conv);
   Type ofHeads = rowsType(builder, m.inner()), ofGroups = rowsType(builder, m.groups * m.stateDim);
   auto parts = SplitOp::create(builder, loc, TypeRange{ofHeads, ofGroups, ofGroups},
-                               SiluOp::create(builder, loc, filtered(inputs)));
+                               SiluOp::create(builder, loc, filtered(scaledParts(inputs))));
   Value values = heads(parts.getResult(0), m.heads, m.headDim, names.conv),
         keys = heads(parts.getResult(1), m.groups, m.stateDim, names.conv),
         queries = heads(parts.getResult(2), m.groups, m.stateDim, names.conv);
   Value decay = this->decay(dt);
   loc = at(mambaModule());
   auto scan =
-      LinearAttentionOp::create(builder, loc, values.getType(), states[1].getType(), queries, keys,
-                                ScaleHeadsOp::create(builder, loc, values, dt), decay, states[1],
-                                stateLayer, sequences, positions, /*beta=*/Value());
-  states[1] = scan.getNext();
+      LinearAttentionOp::create(builder, loc, values.getType(), scanState().getType(), queries,
+                                keys, ScaleHeadsOp::create(builder, loc, values, dt), decay,
+                                scanState(), stateLayer, sequences, positions, /*beta=*/Value());
+  scanState() = scan.getNext();
   Value skipped = ScaleHeadsOp::create(builder, at(names.skip), values, weight(names.skip));
   Value sum = AddOp::create(builder, at(names.skip), scan.getResult(), skipped);
-  Value merged = MergeHeadsOp::create(builder, loc, ofHeads, sum);
-  loc = at(names.mambaNorm);
-  Value gated = MulOp::create(builder, loc, SiluOp::create(builder, loc, gate), merged);
-  Value grouped = heads(gated, m.groups, m.inner() / m.groups, names.mambaNorm);
-  Value normal = norm(grouped, names.mambaNorm, {.kind = NormKind::Rms, .eps = m.eps});
-  return linear(MergeHeadsOp::create(builder, loc, ofHeads, normal), names.mambaOut);
+  Value result = MergeHeadsOp::create(builder, loc, ofHeads, sum);
+  loc = at(m.hasNorm ? names.mambaNorm : names.mambaIn);
+  auto normalize = [&] {
+    Value grouped = heads(result, m.groups, m.inner() / m.groups, names.mambaNorm);
+    Value normal = norm(grouped, names.mambaNorm, {.kind = NormKind::Rms, .eps = m.eps});
+    result = MergeHeadsOp::create(builder, loc, ofHeads, normal);
+  };
+  if (m.hasNorm && !m.gatesFirst)
+    normalize();
+  result = MulOp::create(builder, loc, SiluOp::create(builder, loc, gate), result);
+  if (m.hasNorm && m.gatesFirst)
+    normalize();
+  return buildScale(builder, at(names.mambaOut), linear(result, names.mambaOut), m.outMultiplier);
 }
 
 /// out(silu(gate) * norm(scan)) with queries, keys and values made by a convolution, and the scan
@@ -433,9 +463,10 @@ Value LayerBuilder::dense(Value x, const llvm::Twine &gate, const llvm::Twine &u
                           const llvm::Twine &down, const DenseConfig &config) {
   if (!config.gated)
     return linear(activate(linear(x, up), config.activation, at(up)), down);
-  Value gated = activate(linear(x, gate), config.activation, at(gate));
+  Value gated = buildScale(builder, at(gate), linear(x, gate), config.gateMultiplier);
+  gated = activate(gated, config.activation, at(gate));
   Value product = MulOp::create(builder, at(up), gated, linear(x, up));
-  return linear(product, down);
+  return buildScale(builder, at(down), linear(product, down), config.downMultiplier);
 }
 
 Value LayerBuilder::sparse(Value x, const SparseConfig &config) {

@@ -49,6 +49,7 @@ private:
     const AttentionConfig &a = kind.attention;
     if (kind.conv)
       return {"conv", kind.conv->taps, 0, 0, 0};
+    // Where both are in a layer, all layers have both.
     if (const std::optional<MambaConfig> &m = kind.mamba)
       return {"mamba", m->taps, m->channels(), m->heads, m->stateDim};
     if (const std::optional<DeltaNetConfig> &d = kind.delta)
@@ -100,21 +101,25 @@ void ModelImporter::planStates() {
 llvm::SmallVector<Type> ModelImporter::stateTypes(const StateGroup &group) {
   MLIRContext *context = builder.getContext();
   Type f32 = builder.getF32Type();
+  int64_t layers = group.layers;
+  llvm::SmallVector<Type> types;
+  if (group.kind->hasAttention()) {
+    const AttentionConfig &a = group.kind->attention;
+    for (int64_t headDim : {a.headDim, a.valueDim})
+      types.push_back(KvCacheType::get(context, layers, a.kvHeads, headDim, f32,
+                                       a.window.value_or(0), KvLayoutAttr()));
+  }
   if (const std::optional<ShortConvConfig> &conv = group.kind->conv)
-    return {RollingStateType::get(context, group.layers, model.hidden, f32, conv->taps)};
+    types.push_back(RollingStateType::get(context, layers, model.hidden, f32, conv->taps));
   if (const std::optional<MambaConfig> &m = group.kind->mamba)
-    return {RollingStateType::get(context, group.layers, m->channels(), f32, m->taps),
-            RecurrentStateType::get(context, group.layers, m->heads, m->stateDim, m->headDim, f32)};
+    types.append(
+        {RollingStateType::get(context, layers, m->channels(), f32, m->taps),
+         RecurrentStateType::get(context, layers, m->heads, m->stateDim, m->headDim, f32)});
   if (const std::optional<DeltaNetConfig> &d = group.kind->delta)
-    return {
-        RollingStateType::get(context, group.layers, d->channels(), f32, d->taps),
-        RecurrentStateType::get(context, group.layers, d->valueHeads, d->keyDim, d->valueDim, f32)};
-  const AttentionConfig &a = group.kind->attention;
-  auto cache = [&](int64_t headDim) {
-    return KvCacheType::get(context, group.layers, a.kvHeads, headDim, f32, a.window.value_or(0),
-                            KvLayoutAttr());
-  };
-  return {cache(a.headDim), cache(a.valueDim)};
+    types.append(
+        {RollingStateType::get(context, layers, d->channels(), f32, d->taps),
+         RecurrentStateType::get(context, layers, d->valueHeads, d->keyDim, d->valueDim, f32)});
+  return types;
 }
 
 void ModelImporter::declare(const PlannedWeight &weight) {

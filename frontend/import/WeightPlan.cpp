@@ -204,9 +204,10 @@ void LayerLister::mamba(const MambaConfig &mamba) {
   filters(mamba.channels(), mamba.taps, mamba.convBias);
   for (llvm::StringRef name : {names.timeStepBias, names.rates, names.skip})
     weights.push_back({name.str(), {mamba.heads}});
-  weights.push_back(
-      {(names.mambaNorm + ".weight").str(), {mamba.groups, mamba.inner() / mamba.groups}});
-  linear(names.mambaOut, hidden, mamba.inner(), mamba.bias);
+  if (mamba.hasNorm)
+    weights.push_back(
+        {(names.mambaNorm + ".weight").str(), {mamba.groups, mamba.inner() / mamba.groups}});
+  linear(names.mambaOut, hidden, mamba.inner(), mamba.outBias);
 }
 
 /// The four products of the stream, a filter per channel, two numbers per head, the norm, and what
@@ -245,9 +246,11 @@ void LayerLister::attention() {
     if (kind.conv)
       return conv(*kind.conv);
     if (kind.mamba)
-      return mamba(*kind.mamba);
+      mamba(*kind.mamba);
     if (kind.delta)
-      return deltaNet(*kind.delta);
+      deltaNet(*kind.delta);
+    if (!kind.hasAttention())
+      return;
     if (a.latent) {
       latent();
     } else {

@@ -43,6 +43,18 @@ static llvm::Expected<Tensor> evalScale(ScaleOp op, Scope &scope) {
   return mapped(scope.tensor(op.getX()), [&](double x) { return factor * x; });
 }
 
+// y[t, c] = factors[i] x[t, c] for the columns of part i.
+static llvm::Expected<Tensor> evalScaleParts(ScalePartsOp op, Scope &scope) {
+  const Tensor &x = scope.tensor(op.getX());
+  SmallVector<double> factors;
+  for (auto [factor, width] : llvm::zip(op.getFactors(), op.getWidths()))
+    factors.append(width, factor);
+  Tensor y = Tensor::zeros(x.elementType, x.shape);
+  for (int64_t i = 0; i < y.getNumElements(); ++i)
+    y.set(i, factors[i % x.rowSize()] * x.floats[i]);
+  return y;
+}
+
 static llvm::Expected<Tensor> evalSoftcap(SoftcapOp op, Scope &scope) {
   double cap = op.getCap().convertToDouble();
   return mapped(scope.tensor(op.getX()), [&](double x) { return cap * std::tanh(x / cap); });
@@ -130,6 +142,7 @@ void addElementwiseOps(OpTable &table) {
   table.add(evalAdd);
   table.add(evalMul);
   table.add(evalScale);
+  table.add(evalScaleParts);
   table.add(evalSoftcap);
   table.add(evalSigmoidGate);
   table.add(evalSigmoid);

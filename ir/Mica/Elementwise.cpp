@@ -28,6 +28,21 @@ LogicalResult ScaleOp::verify() {
   return emitOpError() << "scales by a finite number other than zero, got " << factor;
 }
 
+LogicalResult ScalePartsOp::verify() {
+  if (getFactors().size() != getWidths().size())
+    return emitOpError() << "has " << getFactors().size() << " factors for " << getWidths().size()
+                         << " parts";
+  int64_t columns = 0;
+  for (auto [factor, width] : llvm::zip(getFactors(), getWidths())) {
+    if (!std::isfinite(factor) || factor == 0)
+      return emitOpError() << "scales by finite numbers other than zero, got " << factor;
+    if (width < 1 || width > lastDim(getX()))
+      return emitOpError() << "has a part of " << width << " columns";
+    columns += width;
+  }
+  return requireSize(*this, "a row of x", lastDim(getX()), columns, "columns of all parts");
+}
+
 LogicalResult SoftcapOp::verify() {
   return requirePositive(*this, "the cap", getCap().convertToDouble());
 }

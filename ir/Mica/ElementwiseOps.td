@@ -174,6 +174,26 @@ def Mica_ScaleOp : Mica_PureOp<"scale", [SameOperandsAndResultType]> {
   let hasVerifier = 1;
 }
 
+def Mica_ScalePartsOp : Mica_PureOp<"scale_parts", [AllTypesMatch<["x", "result"]>]> {
+  let summary = "multiplication of the columns of rows by a constant of the model per part";
+  let description = [{
+    `y[t, c] = factors[i] x[t, c]` for the columns c of part i, where part i has `widths[i]` columns after those of the
+    parts before it: multipliers of what a convolution makes of several inputs.
+
+    Example:
+    ```mlir
+    func.func @scale_parts(%x: tensor<?x64xf32>) {
+      %y = mica.scale_parts %x by([0.25, 1.5]) widths([48, 16]) : tensor<?x64xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Mica_Rows32:$x, DenseF64ArrayAttr:$factors, DenseI64ArrayAttr:$widths);
+  let results = (outs Mica_Rows32:$result);
+  let assemblyFormat = "$x `by` `(` $factors `)` `widths` `(` $widths `)` attr-dict `:` type($x)";
+  let hasVerifier = 1;
+}
+
 def Mica_SoftcapOp : Mica_PureOp<"softcap", [SameOperandsAndResultType]> {
   let summary = "soft capping";
   let description = [{

@@ -38,6 +38,8 @@ constexpr RowOp rowOps[] = {
     {"softcap", ONE, "mica.softcap %x at(30.0) : " ROWS, ROWS, 4 * columns},
     {"sigmoid_gate", ONE ", %g: tensor<?x1xf32>",
      "mica.sigmoid_gate %x, %g : " ROWS ", tensor<?x1xf32>", ROWS, 4 * columns + 4},
+    {"scale_parts", ONE, "mica.scale_parts %x by([0.25, 1.5]) widths([1500, 548]) : " ROWS, ROWS,
+     4 * columns},
     {"sigmoid", ONE, "mica.sigmoid %x : " ROWS, ROWS, 4 * columns},
     {"l2norm/heads", "%x: " HEADS, "mica.l2norm %x eps(1.0e-06) : " HEADS, HEADS, 4 * columns},
     {"cast", ONE, "mica.cast %x : " ROWS " to tensor<?x2048xbf16>", "tensor<?x2048xbf16>",

@@ -309,3 +309,41 @@ class Mamba(Rewinding):
         """A text is truncated by a draft, by the whole rings and by more: rows equal those of a text computed at once."""
         self.check_rewinds(program(MODELS / "mamba2"), 10,
                            ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (64, 90), (3, 200)))
+
+
+class Hybrids(Rewinding):
+    """Layers with a cache that grows, with states that do not, or with both."""
+
+    DELTA = 2 * (64 * 44 + 4 * (2 * 6 * 5 + 64 * (6 + 5 + 1))) * 4
+    FALCON = 2 * (64 * (48 + 2 * 2 * 10) + 6 * (2 * 10 * 8 + 64 * (10 + 8 + 1))) * 4
+    SIZES = {"qwen3-5": (2 * 16 * 4, DELTA), "falcon-h1": (2 * 2 * 8 * 4, FALCON)}
+
+    def program(self, name):
+        folder = harness.once((name, "long"), lambda: checkpoint.edited(
+            MODELS / name, pathlib.Path(harness.folder(f"{name}-long"), "model"),
+            lambda c: c.update(max_position_embeddings=CONTEXT)))
+        return harness.program(folder, "--max-seq", CONTEXT)
+
+    def test_what_is_kept(self):
+        """Bytes per token of layers with attention, and those of states."""
+        for name, (per_token, states) in self.SIZES.items():
+            said = json.loads(self.program(name).run("info", "--json").stdout)
+            self.assertEqual((said["cache_bytes_per_token"], said["state_bytes"], said["cache_bytes"]),
+                             (per_token, states, CONTEXT * per_token + states))
+
+    def test_cuts(self):
+        """Two sequences of uneven lengths, in chunks around those of the matrices."""
+        ids = np.random.default_rng(11).integers(3, 64, 300).tolist()
+        for name in self.SIZES:
+            whole = self.program(name).generate([ids, ids[70:]], 4)
+            for chunk in (1, 7, 63, 64, 65, 200):
+                got = self.program(name).generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
+                self.assertEqual(got[0], whole[0])
+                for a, b in zip(got[1], whole[1]):
+                    self.close(a, b, 1e-5, f"{name} in chunks of {chunk}")
+
+    def test_going_back(self):
+        """A text is taken back by a draft, by all that the rings have and by more: the rows are those of a text read at once."""
+        for name in self.SIZES:
+            self.check_rewinds(self.program(name), 12,
+                               ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (64, 90), (3, 200)))

@@ -34,6 +34,7 @@ class Case:
     compose: Callable | None = None
     made_of: str = ""  # which classes have it
     without_effect: tuple = ()  # patterns of the names of tensors without effect
+    first_margin: float = 0  # of the first row's experts, on which the states of all later rows depend
     in_f64: bool = True  # whether the class computes in f64, for comparison
     second: Callable | None = None  # an f64 implementation if the class has none: logits from a model and ids
 
@@ -165,7 +166,8 @@ def in_f64_throughout(model, prompt):
 DELTA = {
     "num_hidden_layers": 3,
     "layer_types": ["linear_attention", "full_attention", "linear_attention"],
-    "rms_norm_eps": 1e-3,
+    # What a head makes is normalized, however small it is: a large eps bounds what becomes of rounding.
+    "rms_norm_eps": 0.1,
     "head_dim": 16,
     "linear_num_key_heads": 2,
     "linear_num_value_heads": 4,
@@ -190,6 +192,30 @@ def older_qwen3_next(config):
     return config
 
 
+FALCON_ONES = {
+    "lm_head_multiplier": 1.0,
+    "embedding_multiplier": 1.0,
+    "mlp_multipliers": [1.0, 1.0],
+    "key_multiplier": 1.0,
+    "attention_in_multiplier": 1.0,
+    "attention_out_multiplier": 1.0,
+    "ssm_multipliers": [1.0] * 5,
+    "ssm_in_multiplier": 1.0,
+    "ssm_out_multiplier": 1.0,
+}
+FALCON = {
+    "num_hidden_layers": 2,
+    "mamba_d_ssm": 48,
+    "lm_head_multiplier": 0.4,
+    "embedding_multiplier": 5.0,
+    "mlp_multipliers": [0.9, 0.3],
+    "key_multiplier": 0.4,
+    "attention_in_multiplier": 1.3,
+    "attention_out_multiplier": 0.8,
+    "ssm_multipliers": [0.4, 0.3, 0.2, 0.5, 0.35],
+    "ssm_in_multiplier": 1.2,
+    "ssm_out_multiplier": 0.6,
+}
 WITHOUT_INNER = {key: value for key, value in SMALL.items() if key != "intermediate_size"}
 TWO_LAYERS = {"num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"]}
 
@@ -744,6 +770,7 @@ CASES = {
         SMALL | DELTA | EXPERTS | {"attention_bias": True, "mlp_only_layers": [2], "intermediate_size": 20},
         THETA | EPS | {"normalize": {"norm_topk_prob": False}, "rotated": {"rope_parameters": {"partial_rotary_factor": 0.5}}},
         weight_offset=1,
+        first_margin=0.01,
         second=in_f64_throughout,
         older=older_qwen3_next,
     ),
@@ -761,6 +788,7 @@ CASES = {
         WITHOUT_INNER | DELTA | EXPERTS,
         THETA | EPS,
         weight_offset=1,
+        first_margin=0.01,
         second=in_f64_throughout,
     ),
     "qwen3-5-vision": Case(
@@ -779,6 +807,19 @@ CASES = {
         weight_offset=1,
         compose=text_of_vision_model("Qwen3_5Moe", WITHOUT_INNER | DELTA | EXPERTS | TWO_LAYERS),
         without_effect=("model.visual.*",),
+        first_margin=0.01,
         second=in_f64_throughout,
+    ),
+    "falcon-h1": Case(
+        "falcon_h1",
+        SMALL | MAMBA | FALCON,
+        {name: {name: value} for name, value in FALCON_ONES.items()} | THETA,
+    ),
+    "falcon-h1-norm": Case(
+        "falcon_h1",
+        SMALL | MAMBA | {"num_hidden_layers": 2, "mamba_d_ssm": None, "mamba_rms_norm": True, "mamba_norm_before_gate": True,
+                         "mamba_proj_bias": True, "projectors_bias": True, "mlp_bias": True, "attention_bias": True,
+                         "mamba_conv_bias": False, "tie_word_embeddings": True, "ssm_multipliers": [0.5, 0.7, 0.7, 0.7, 2.0]},
+        {"order": {"mamba_norm_before_gate": False}} | EPS,
     ),
 }

@@ -172,6 +172,8 @@ def attempt(case, seed, where):
     gate = margins(model, prompt, case.margin_of)
     if gate is not None:
         report["gate_margin"] = float(gate.min())
+        if gate[:, 0].min() < case.first_margin:
+            return f"first gate margin {gate[:, 0].min():.1e}", None
     why = folder.acceptable(report, margin)
     if why:
         return why, None

@@ -71,6 +71,23 @@ struct LowerL2Norm : Lowering<L2NormOp> {
   }
 };
 
+// scale_parts(x) => launch of a kernel over rows
+struct LowerScaleParts : Lowering<ScalePartsOp> {
+  using Lowering::Lowering;
+  LogicalResult matchAndRewrite(ScalePartsOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    Launcher launch(rewriter, op.getLoc(), kernels);
+    Value rows = launch.rowsOf(operands.getX());
+    rewriter.replaceOp(op, launch("scale_parts",
+                                  launch.parameters(op.getFactorsAttr(), op.getWidthsAttr()), rows,
+                                  operands.getX(), launch.empty(op.getType(), rows),
+                                  [&](KernelBuilder &b, ValueRange args) {
+                                    emitScaleParts(b, args, op.getFactors(), op.getWidths());
+                                  }));
+    return success();
+  }
+};
+
 /// An op that computes each element of the result from the same elements of its operands, and from
 /// a number of its own where it has one.
 /// op(x, ...) => launch of a kernel over rows.
@@ -208,8 +225,9 @@ struct LowerSplit : Lowering<SplitOp> {
 void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
                                     KernelLibrary &kernels) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerL2Norm, LowerQuantize, LowerProbe,
-               LowerSplitHeads, LowerMergeHeads, LowerSplit>(converter, context, kernels);
+  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerL2Norm, LowerScaleParts, LowerQuantize,
+               LowerProbe, LowerSplitHeads, LowerMergeHeads, LowerSplit>(converter, context,
+                                                                         kernels);
   patterns.add<LowerRows<SelectRowsOp>>(converter, context, kernels, emitSelectRows, 1);
   patterns.add<LowerRows<SigmoidGateOp>>(converter, context, kernels, emitSigmoidGate);
   patterns.add<LowerRows<ConcatHeadsOp>>(converter, context, kernels, emitConcatHeads);

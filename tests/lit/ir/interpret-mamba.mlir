@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 4 of 4 functions checked, all as expected
+// CHECK: 5 of 5 functions checked, all as expected
 
 // A large sum is what it was, a small one nearly zero.
 func.func @softplus() -> tensor<2x3xf32> attributes {mica.expect = [dense<[[0.693147181, 0.201413278, 100.5], [1.31326169, 0.126928011, 6.13336839e-44]]> : tensor<2x3xf32>], mica.tolerance = 1.0e-07} {
@@ -30,4 +30,10 @@ func.func @scale_heads_of_a_weight() -> tensor<2x2x3xf32> attributes {mica.expec
   %factors = arith.constant dense<[2.0, -1.0]> : tensor<2xf32>
   %y = mica.scale_heads %x by(%factors) : tensor<2x2x3xf32>, tensor<2xf32>
   return %y : tensor<2x2x3xf32>
+}
+
+func.func @scale_parts() -> tensor<2x3xf32> attributes {mica.expect = [dense<[[0.5, 1.0, -6.0], [2.0, 2.5, -12.0]]> : tensor<2x3xf32>]} {
+  %x = arith.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>
+  %y = mica.scale_parts %x by([0.5, -2.0]) widths([2, 1]) : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
 }

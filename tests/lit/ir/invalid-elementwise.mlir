@@ -117,3 +117,35 @@ func.func @f(%x: tensor<?x4xf32>, %g: tensor<5x1xf32>) {
   %0 = mica.sigmoid_gate %x, %g : tensor<?x4xf32>, tensor<5x1xf32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>) {
+  // expected-error @+1 {{'mica.scale_parts' op has 1 factors for 2 parts}}
+  %0 = mica.scale_parts %x by([0.25]) widths([3, 1]) : tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>) {
+  // expected-error @+1 {{'mica.scale_parts' op scales by finite numbers other than zero, got 0.000000e+00}}
+  %0 = mica.scale_parts %x by([0.25, 0.0]) widths([3, 1]) : tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>) {
+  // expected-error @+1 {{'mica.scale_parts' op has a part of 0 columns}}
+  %0 = mica.scale_parts %x by([0.25, 0.5]) widths([4, 0]) : tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>) {
+  // expected-error @+1 {{'mica.scale_parts' op a row of x has size 4, expected 5 (columns of all parts)}}
+  %0 = mica.scale_parts %x by([0.25, 0.5]) widths([4, 1]) : tensor<?x4xf32>
+  return
+}

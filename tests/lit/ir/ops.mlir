@@ -64,6 +64,13 @@ func.func @elementwise(%x: tensor<?x4xf32>, %h: tensor<?x2x4xbf16>, %rows: tenso
   return
 }
 
+// CHECK-LABEL: func.func @parts
+func.func @parts(%x: tensor<?x4xf32>) {
+  // CHECK: mica.scale_parts %{{.*}} by([2.500000e-01, 1.500000e+00]) widths([3, 1]) : tensor<?x4xf32>
+  %0 = mica.scale_parts %x by([0.25, 1.5]) widths([3, 1]) : tensor<?x4xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @sigmoids
 func.func @sigmoids(%x: tensor<?x4xf32>, %h: tensor<?x2x4xbf16>, %gate: tensor<?x1xf32>) {
   // CHECK: mica.sigmoid %{{.*}} : tensor<?x4xf32>

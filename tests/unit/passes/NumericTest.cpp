@@ -141,6 +141,8 @@ bool staysApart(StringRef name) {
                              "glm4",
                              "gpt-neox",
                              "gpt-neox-sequential",
+                             "falcon-h1",
+                             "falcon-h1-norm",
                              "gpt2",
                              "gpt2-layer-scales",
                              "xglm",

@@ -208,6 +208,23 @@ void mica::cpu::emitElementwise(
   });
 }
 
+void mica::cpu::emitScaleParts(KernelBuilder &b, ValueRange args, ArrayRef<double> factors,
+                               ArrayRef<int64_t> widths) {
+  Value x = args[2], y = args[3];
+  b.loop(args[0], args[1], 1, [&](Value row) {
+    int64_t first = 0;
+    for (auto [factor, width] : llvm::zip_equal(factors, widths)) {
+      b.eachVector(width, [&](Value column, Value live) {
+        Value at = b.add(column, first);
+        Value scaled =
+            b.mulf(b.loadVector(x, {row, at}, live), b.splat(static_cast<float>(factor)));
+        b.storeVector(scaled, y, {row, at}, live);
+      });
+      first += width;
+    }
+  });
+}
+
 void mica::cpu::emitSigmoidGate(KernelBuilder &b, ValueRange args) {
   Value x = args[2], gate = args[3], y = args[4];
   auto divisorOf = [&](Value number) {

@@ -36,6 +36,9 @@ void emitElementwise(
 
 /// x, rows i32 [O], y [O, C]. A task is a row of y.
 void emitSelectRows(KernelBuilder &b, mlir::ValueRange args);
+/// x [T, C], y: formula of mica.scale_parts. A task is a row.
+void emitScaleParts(KernelBuilder &b, mlir::ValueRange args, llvm::ArrayRef<double> factors,
+                    llvm::ArrayRef<int64_t> widths);
 /// x [T, C], gate [T, 1] or [T, C], y: formula of mica.sigmoid_gate. A task is a row.
 void emitSigmoidGate(KernelBuilder &b, mlir::ValueRange args);
 

@@ -371,6 +371,38 @@ TEST(Bamba, HasMambaAndAttention) {
               HasSubstr("has 8 Mamba heads of size 16, expected a size of 192 in all"));
 }
 
+TEST(FalconH1, HasMambaBesideAttention) {
+  auto readAs = [](llvm::StringRef more) {
+    return asFamily("falcon_h1", "FalconH1ForCausalLM", (mambaSizes + more).str());
+  };
+  auto model = readAs(R"("mamba_d_ssm": 128, "key_multiplier": 0.5, "lm_head_multiplier": 0.25,
+                         "ssm_multipliers": [0.5, 0.75, 1.0, 1.25, 2.0],
+                         "mlp_multipliers": [0.5, 0.25], "ssm_in_multiplier": 3.0,
+                         "attention_out_multiplier": 4.0)");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  ASSERT_EQ(model->kinds.size(), 1u);
+  const LayerKind &kind = model->kinds[0];
+  EXPECT_TRUE(kind.hasAttention());
+  ASSERT_TRUE(kind.mamba);
+  EXPECT_EQ(kind.mamba->inner(), 128) << "not twice the hidden size";
+  EXPECT_FALSE(kind.mamba->hasNorm || kind.mamba->outBias);
+  EXPECT_EQ(kind.mamba->multipliers, (std::array<double, 5>{0.5, 0.75, 1, 1.25, 2}));
+  EXPECT_EQ(kind.mamba->inMultiplier, 3);
+  EXPECT_EQ(kind.attention.outMultiplier, 4);
+  EXPECT_DOUBLE_EQ(kind.attention.scale, 0.5 / std::sqrt(8.0)) << "that of the keys as well";
+  EXPECT_EQ(std::get<DenseConfig>(kind.ffn).gateMultiplier, 0.5);
+  EXPECT_EQ(std::get<DenseConfig>(kind.ffn).downMultiplier, 0.25);
+  EXPECT_EQ(model->logitMultiplier, 0.25);
+  auto problem = [&](llvm::StringRef more) { return llvm::toString(readAs(more).takeError()); };
+  EXPECT_THAT(problem(R"("mamba_d_ssm": 120)"),
+              HasSubstr("has 8 Mamba heads of size 16, expected a size of 120 in all"));
+  EXPECT_THAT(problem(R"("mamba_d_ssm": null, "ssm_multipliers": [1.0, 2.0])"),
+              HasSubstr("has 2 numbers in \"ssm_multipliers\", expected 5"));
+  EXPECT_THAT(problem(R"("mamba_d_ssm": null, "mlp_multipliers": [1.0, "2"])"),
+              HasSubstr("\"mlp_multipliers\""));
+  EXPECT_THAT(problem(R"("mamba_use_mlp": false)"), HasSubstr("\"mamba_use_mlp\""));
+}
+
 TEST(GraniteMoeHybrid, HasASharedNetworkAndPerhapsExperts) {
   auto readAs = [](llvm::StringRef more) {
     return asFamily("granitemoehybrid", "GraniteMoeHybridForCausalLM",

@@ -115,6 +115,19 @@ TEST_P(KernelTest, SigmoidGate) {
   check(cases);
 }
 
+TEST_P(KernelTest, ScaleParts) {
+  std::vector<KernelCase> cases;
+  for (auto [first, second, third] : {std::tuple(1, 1, 1), {20, 64, 3}, {48, 17, 65}})
+    cases.push_back(
+        makeCase("scale_parts_{A}_{B}_{C}", R"(
+  func.func @{name}(%x: tensor<?x{N}xf32>) -> tensor<?x{N}xf32> {
+    %y = mica.scale_parts %x by([0.3, -2.5, 1.0]) widths([{A}, {B}, {C}]) : tensor<?x{N}xf32>
+    return %y : tensor<?x{N}xf32>
+  })",
+                 {{"A", first}, {"B", second}, {"C", third}, {"N", first + second + third}}, 1e-7));
+  check(cases);
+}
+
 TEST_P(KernelTest, L2Norm) {
   std::vector<KernelCase> cases;
   for (auto [size, eps] : {std::pair("small", "1.0e-06"), {"large", "0.3"}})
