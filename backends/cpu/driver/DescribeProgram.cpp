@@ -217,7 +217,7 @@ std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {
     if (StringRef role = rowRoleOf(function); !role.empty())
       function.walk([&](MultipliesRows product) {
         if (isQuantized(getElementTypeOrSelf(product.getMatrices().front())))
-          rows[role.str()] = nameOfRows(getElementTypeOrSelf(product.getMultipliedRows().get()));
+          rows[role.str()] = displayNameOf(getElementTypeOrSelf(product.getMultipliedRows().get()));
       });
   return rows;
 }
