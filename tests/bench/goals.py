@@ -42,18 +42,19 @@ BLOCKS = {
 FEW_BITS = ("q2_k", "q3_k")
 FEW_BITS_DECODE = (_better(1.0), _bandwidth(0.85))
 #: Eight sequences at once, Mica's own format of 8 bits beside the peer's Q8_0.
-OWN_INT8, OWN_INT8_BATCH = "int8_g", (_better(1.5),)
+OWN_INT8, OWN_INT8_BATCH = "int8_g32", (_better(1.5),)
 
 
 def goals_of(test, info):
     """Of a test (its key) of a program whose `info --json` is given."""
     manifest = info.get("manifest", {})
     small = 0 < manifest.get("parameters", 0) < SMALL
-    if not manifest.get("preserved_blocks"):
+    formats = manifest.get("block_formats", {})
+    if not formats:
         if small:
             return SMALL_DECODE if test == "decode" else ()
         return BF16.get(test, ()) if info.get("weights") == "bf16" else ()
-    goals = goals_of_blocks(test, " ".join(manifest["preserved_blocks"]), engines.has_integer_prompts(info))
+    goals = goals_of_blocks(test, formats, engines.has_integer_prompts(info))
     # Shares of the machine's limits are no goals of small models, ratios to peers are.
     return tuple(goal for goal in goals if goal.of == "better") if small else goals
 

@@ -1,5 +1,5 @@
-// The reader of program files. Past the checksums nothing random would ever arrive, so that each
-// input is read as it is and once more with checksums that match.
+// The reader of program files. Past the version and the checksums nothing random would ever arrive,
+// so that each input is read as it is and once more with those that match.
 #include "backends/runtime/program/ProgramFile.h"
 
 #include <cstring>
@@ -28,12 +28,14 @@ static void seal(std::vector<std::byte> &bytes) {
   std::byte *end = bytes.data() + bytes.size() - sizeof footer;
   std::memcpy(&footer, end, sizeof footer);
   footer.magic = footerMagic;
+  footer.version = formatVersion;
   footer.hash = hashOf(footer);
   std::memcpy(end, &footer, sizeof footer);
   Header header;
   if (bytes.size() < sizeof header || footer.headerOffset > bytes.size() - sizeof header)
     return;
   std::memcpy(&header, bytes.data() + footer.headerOffset, sizeof header);
+  header.version = formatVersion;
   header.fileSize = bytes.size();
   header.hash = hashOf(header);
   std::memcpy(bytes.data() + footer.headerOffset, &header, sizeof header);

@@ -14,10 +14,11 @@ namespace mica::tool {
 /// Sizes are what the ops say: the model is its IR, not its config.json.
 struct ModelFacts {
   std::string name, family, weights, kv;
-  cpu::TargetDescription target;            ///< that the kernels are for
-  std::vector<std::string> preservedBlocks; ///< formats of weights in blocks
-  std::map<std::string, std::string> rows;  ///< types of the rows that multiply these, by role
-  std::string promptRows;                   ///< those of prompts in the words of --rows
+  cpu::TargetDescription target; ///< that the kernels are for
+  /// Tensors by the type of weights in a program: block formats, and floats.
+  std::map<std::string, int64_t> blockFormats, floatTypes;
+  std::map<std::string, std::string> rows; ///< types of the rows that multiply blocks, by role
+  std::string promptRows;                  ///< those of prompts in the words of --rows
   std::string stored; ///< how a GGUF file stores most numbers; empty for others
   int64_t context = 0, vocab = 0, hidden = 0, layers = 0, heads = 0, kvHeads = 0, headDim = 0;
   int64_t tensors = 0, parameters = 0;
