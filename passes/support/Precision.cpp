@@ -17,20 +17,22 @@ struct Entry {
   StringLiteral blocks, vocabularyBlocks;
   int significantBits;
   double storedBits;
-  PrecisionCosts costs;
+  /// Made from floats, and from blocks.
+  PrecisionCosts costs, requantizedCosts;
 };
 } // namespace
 
 /// In the order of kPrecisions.
 static constexpr Entry kEntries[] = {
-    {"32 bits", floats<Float32Type>, "", "", 24, 32, {"", "", ""}},
-    {"the upper 16 bits of f32", floats<BFloat16Type>, "", "", 9, 16, {"", "", ""}},
+    {"32 bits", floats<Float32Type>, "", "", 24, 32, {"", "", ""}, {"", "", ""}},
+    {"the upper 16 bits of f32", floats<BFloat16Type>, "", "", 9, 16, {"", "", ""}, {"", "", ""}},
     {"8-bit integers, a scale per 32",
      nullptr,
      "int8_g32",
      "int8_g32",
      8,
      8.3,
+     {".000022", "", ".000016"},
      {".0016", "", ".0009"}},
     {"4-bit integers, a scale and an offset per 32",
      nullptr,
@@ -38,6 +40,7 @@ static constexpr Entry kEntries[] = {
      "int6_g32",
      4,
      4.8,
+     {".00105", ".00103", ""},
      {".084", ".020", ""}},
 };
 static_assert(std::size(kEntries) == kPrecisions.size());
@@ -65,7 +68,20 @@ std::vector<std::string> mica::cachePrecisionNames() {
 
 bool mica::isInteger(Precision precision) { return infoOf(precision).isInteger; }
 bool mica::isCachePrecision(Precision precision) { return infoOf(precision).cacheBytes > 0; }
-const PrecisionCosts &mica::costsOf(Precision precision) { return entryOf(precision).costs; }
+
+StringRef mica::measuredModelOf(CheckpointKind kind) {
+  return kind == CheckpointKind::Floats ? "a small Llama trained in f32" : "SmolLM2-135M";
+}
+
+const PrecisionCosts &mica::costsOf(Precision precision, CheckpointKind kind) {
+  const Entry &entry = entryOf(precision);
+  return kind == CheckpointKind::Floats ? entry.costs : entry.requantizedCosts;
+}
+
+StringRef mica::costOfInt8Rows(CheckpointKind kind) {
+  return kind == CheckpointKind::Floats ? ".00003" : ".003";
+}
+
 double mica::significantBitsOf(Precision precision) { return entryOf(precision).significantBits; }
 double mica::storedBitsOf(Precision precision) { return entryOf(precision).storedBits; }
 
@@ -89,8 +105,9 @@ Type mica::cacheTypeOf(MLIRContext *context, Precision precision) {
 }
 
 Precision mica::precisionOf(Type element) {
-  if (auto quantized = dyn_cast<QuantizedElementType>(element))
-    return quantized.getBits() > 5 ? Precision::Int8 : Precision::Int4;
+  if (isQuantized(element, QuantizedUse::Cache))
+    return Precision::Int8;
+  assert(!isQuantized(element) && "blocks have a format instead");
   return element.isF32() ? Precision::F32 : Precision::BF16;
 }
 
@@ -149,7 +166,7 @@ Type mica::promptRowType(MLIRContext *context, PromptRows rows, ExactRows exact)
   llvm_unreachable("all exact rows are handled above");
 }
 
-std::string mica::nameOfRows(Type element) {
+std::string mica::displayNameOf(Type element) {
   if (auto quantized = dyn_cast<QuantizedElementType>(element))
     return quantized.getDisplayName();
   return element.isBF16() ? "bf16" : "f32";
@@ -159,7 +176,7 @@ std::optional<std::pair<PromptRows, ExactRows>> mica::promptRowsOfType(MLIRConte
                                                                        StringRef name) {
   for (PromptRows rows : {PromptRows::Exact, PromptRows::Int8})
     for (ExactRows exact : {ExactRows::BF16, ExactRows::F32, ExactRows::Int16})
-      if (nameOfRows(promptRowType(context, rows, exact)) == name)
+      if (displayNameOf(promptRowType(context, rows, exact)) == name)
         return std::pair(rows, exact);
   return std::nullopt;
 }

@@ -24,12 +24,22 @@ double significantBitsOf(Precision precision);
 /// About how many bits a weight takes, with its part of the scales.
 double storedBitsOf(Precision precision);
 
-/// The KL divergence that a precision costs on SmolLM2-135M-Instruct: figures of docs/quality.md;
-/// empty where none was measured.
+/// How the weights are stored that a program is made from.
+enum class CheckpointKind { Floats, Blocks };
+
+/// The model on which costs are measured for checkpoints of a kind: a model that was trained in
+/// f32, and one that is published in 4-bit blocks.
+llvm::StringRef measuredModelOf(CheckpointKind kind);
+
+/// The KL divergence that a precision costs on that model: figures of docs/quality.md; empty where
+/// none was measured.
 struct PrecisionCosts {
   llvm::StringLiteral weights, calibratedWeights, cache;
 };
-const PrecisionCosts &costsOf(Precision precision);
+const PrecisionCosts &costsOf(Precision precision, CheckpointKind kind);
+/// The same of int8 rows in prompts.
+llvm::StringRef costOfInt8Rows(CheckpointKind kind);
+
 /// The element type of a matrix of that precision.
 mlir::Type weightTypeOf(mlir::MLIRContext *context, Precision precision);
 /// The element type of lm_head, and of the embedding table that is often tied to it: 6 bits if
@@ -37,7 +47,8 @@ mlir::Type weightTypeOf(mlir::MLIRContext *context, Precision precision);
 mlir::Type vocabularyTypeOf(mlir::MLIRContext *context, Precision precision);
 /// The element type of a cache of that precision, which is one of caches.
 mlir::Type cacheTypeOf(mlir::MLIRContext *context, Precision precision);
-/// The precision of a matrix or a cache with that element type; for blocks, the nearest in bits.
+/// The precision of floats, or of a cache of integers. Block-quantized weights have none: their
+/// bits are those of their format.
 Precision precisionOf(mlir::Type element);
 
 /// The activations multiplied by block-quantized weights in prefill: those of ExactRows, or 8-bit
@@ -63,11 +74,11 @@ void setPromptRows(mlir::ModuleOp module, PromptRows rows);
 
 /// The element type of activations multiplied by block-quantized weights in prefill.
 mlir::Type promptRowType(mlir::MLIRContext *context, PromptRows rows, ExactRows exact);
-/// The rows of prompts whose element type has that name (nameOfRows); nothing where none have.
+/// The rows of prompts whose element type has that name (displayNameOf); nothing where none have.
 std::optional<std::pair<PromptRows, ExactRows>> promptRowsOfType(mlir::MLIRContext *context,
                                                                  llvm::StringRef name);
-/// The display name of an element type of rows: "f32", "bf16" or "int16 per 32".
-std::string nameOfRows(mlir::Type element);
+/// The display name of an element type of weights or rows: "f32", "q4_k" or "int16 per 32".
+std::string displayNameOf(mlir::Type element);
 
 /// What probes record: every op's result, or the input rows of matmuls.
 enum class Probed { Results, ProductRows };

@@ -183,7 +183,7 @@ class CompareTest(unittest.TestCase):
     def test_goals_of_blocks_follow_their_format_and_the_rows_of_prompts(self):
         def texts(test, rows, *formats):
             info = {"weights": "int8", "manifest": {"parameters": 1e9, "rows": {"decode": "int16 per 32", "prompt": rows},
-                                                    "preserved_blocks": [f"{name} x 7" for name in formats]}}
+                                                    "block_formats": {name: 7 for name in formats}}}
             return [goal.text() for goal in goals.goals_of(test, info)]
         self.assertEqual(texts("prefill", "bf16", "q4_k"), [">= 1.05x the better peer"])
         self.assertEqual(texts("prefill", "int8 per 32", "q4_k"), [">= 1.5x the better peer"])
@@ -194,7 +194,7 @@ class CompareTest(unittest.TestCase):
 
     def test_goals_of_small_block_quantized_models_are_relative_to_the_better_peer(self):
         def goals_with(rows, **options):
-            self.parameters, self.blocks = "100e6", {"preserved_blocks": ["q4_1 x 7"], "rows": {"decode": "int16 per 32", "prompt": rows}}
+            self.parameters, self.blocks = "100e6", {"block_formats": {"q4_1": 7}, "rows": {"decode": "int16 per 32", "prompt": rows}}
             result, _ = self.compare("--tests", "decode,prefill", **options)
             return [[(g["goal"], g["reached"]) for g in row["goals"]] for row in result["cases"][0]["rows"]]
         slower = PEER.replace("20.0", "25.0")  # a ratio of 1.2
@@ -202,13 +202,13 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(goals_with("int8 per 32", peer=slower), [[(">= 1x the better peer", True)], [(">= 1.5x the better peer", False)]])
 
     def test_a_program_of_blocks_names_them_and_their_rows(self):
-        self.blocks = {"preserved_blocks": ["q4_1 x 7", "q6_k x 1"], "rows": {"decode": "int16 per 32", "prompt": "bf16"}}
+        self.blocks = {"block_formats": {"q4_1": 7, "q6_k": 1}, "rows": {"decode": "int16 per 32", "prompt": "bf16"}}
         result, text = self.compare("--tests", "prefill")
         self.assertIn("mica 9.9, weights q4_1 x 7, q6_k x 1, others bf16, rows decode int16 per 32, prompt bf16, 7 MB", text)
         self.assertEqual(result["cases"][0]["rows"][0]["share_of_peak"]["median"], 0.8)
 
     def test_rows_of_integers_have_no_share_of_the_peak(self):
-        self.blocks = {"preserved_blocks": ["q4_1 x 7"], "rows": {"decode": "int16 per 32", "prompt": "int8 per 32"}}
+        self.blocks = {"block_formats": {"q4_1": 7}, "rows": {"decode": "int16 per 32", "prompt": "int8 per 32"}}
         result, text = self.compare("--tests", "prefill")
         self.assertIsNone(result["cases"][0]["rows"][0]["share_of_peak"])
         self.assertFalse([call for call in self.calls("mica") if "--profile" in call])

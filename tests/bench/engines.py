@@ -101,8 +101,8 @@ class Mica:
     def weights(self):
         """The formats of the weights and, for block formats, the activation types."""
         manifest, weights = self.info.get("manifest", {}), self.info.get("weights", "?")
-        if kept := manifest.get("preserved_blocks"):
-            weights = ", ".join([*kept, f"others {weights}"])
+        if formats := manifest.get("block_formats"):
+            weights = ", ".join([*(f"{name} x {count}" for name, count in formats.items()), f"others {weights}"])
         rows = [f"{role} {kind}" for role, kind in manifest.get("rows", {}).items()]
         return [f"weights {weights}"] + (["rows " + ", ".join(rows)] if rows else [])
 

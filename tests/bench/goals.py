@@ -42,18 +42,19 @@ BLOCKS = {
 FEW_BITS = ("q2_k", "q3_k")
 FEW_BITS_DECODE = (_better(1.0), _bandwidth(0.85))
 #: Eight concurrent sequences, Mica's own 8-bit format compared with the peer's Q8_0.
-OWN_INT8, OWN_INT8_BATCH = "int8_g", (_better(1.5),)
+OWN_INT8, OWN_INT8_BATCH = "int8_g32", (_better(1.5),)
 
 
 def goals_of(test, info):
     """The goals of a test (its key) for a program with that `info --json`."""
     manifest = info.get("manifest", {})
     small = 0 < manifest.get("parameters", 0) < SMALL
-    if not manifest.get("preserved_blocks"):
+    formats = manifest.get("block_formats", {})
+    if not formats:
         if small:
             return SMALL_DECODE if test == "decode" else ()
         return BF16.get(test, ()) if info.get("weights") == "bf16" else ()
-    goals = goals_of_blocks(test, " ".join(manifest["preserved_blocks"]), engines.has_integer_prompts(info))
+    goals = goals_of_blocks(test, formats, engines.has_integer_prompts(info))
     # Small models have no goals relative to the machine's limits, only relative to peers.
     return tuple(goal for goal in goals if goal.of == "better") if small else goals
 

@@ -1,5 +1,6 @@
 """GGUF files as models: the same programs as from folders."""
 
+import collections
 import json
 import os
 import pathlib
@@ -221,11 +222,50 @@ class Gguf(Case):
         out = harness.execute([harness.mica, "inspect", path]).stdout.decode()
         self.assertRegex(out, r"model +qwen3-dense \(qwen3\)")
         self.assertRegex(out, r"stored as +Q4_0, 4\.50 bits per weight \(most weights\)")
-        self.assertRegex(out, r"of weights \(bf16, .*q4_0 x 15\)")
+        self.assertRegex(out, r"of weights \(q4_0 x 15, f32 x 9\)")
         said = harness.execute([harness.mica, "compile", "-v", path, "--emit", "fused", "-o",
                                 os.path.join(harness.scratch, "fused.mlir")]).stderr.decode()
         self.assertIn("most weights are Q4_0 (4.50 bits each), the program's are bf16", said)
         self.assertNotIn('"general.architecture"', said, "it chose the family")
+
+    def counted(self, file, path, *unpreserved):
+        """What `inspect` and `info` count: the file's tensors by the types that they have in the program."""
+        kinds = {number: kind.lower() for kind, (number, *_) in gguf_blocks.BLOCKS.items()}
+        # Numbers of a matrix become bf16, unless it is a router.
+        wanted = collections.Counter("bf16" if name in unpreserved else kinds.get(kind) or
+                                     ("f32" if len(shape) == 1 or "ffn_gate_inp" in name else "bf16")
+                                     for name, shape, kind, _ in file.tensors)
+        facts = json.loads(harness.execute([harness.mica, "inspect", path, "--json"]).stdout)
+        info = json.loads(program(path).run("info", "--json").stdout)["manifest"]
+        for said in (facts, info):
+            self.assertEqual({**said["block_formats"], **said["float_types"]}, dict(wanted))
+        self.assertEqual(facts["tensors"], len(file.tensors))
+        blocks, floats = ([f"{name} x {count}" for name, count in sorted(said.items())] for said in (info["block_formats"], info["float_types"]))
+        text = harness.execute([harness.mica, "inspect", path]).stdout.decode()
+        self.assertIn(f"in {len(file.tensors)} tensors\n", text)
+        self.assertIn(f" of weights ({', '.join(blocks + floats)}), ", text)
+        self.assertIn(f"weights       {', '.join(blocks + floats)}\n", program(path).run("info").stdout.decode())
+        return wanted
+
+    def test_tensors_are_counted_by_type(self):
+        """Those of the file, not the parts that a program makes of them: the experts of a layer are one tensor, as are q, k and v."""
+        file = gguf_file.Converter(self.wide_experts(), "Q8_0").convert()
+        wanted = self.counted(file, file.write(os.path.join(harness.folder("counted"), "moe.gguf")))
+        self.assertEqual(wanted["q8_0"] + wanted["bf16"] + wanted["f32"], len(file.tensors))
+        self.assertGreaterEqual(wanted["q8_0"], 13)
+
+        def widen(tensors):
+            shapes = {"qkv_proj": (128, 64), "o_proj": (64, 64), "gate_up_proj": (128, 64), "down_proj": (64, 64)}
+            rng = np.random.default_rng(0)
+            for name, array in tensors.items():
+                shape = (64,) if array.ndim == 1 else shapes.get(name.split(".")[-2], (64, 64))
+                tensors[name] = (rng.standard_normal(shape) / 8 + (array.ndim == 1)).astype("f4")
+        folder = checkpoint.edited(GOLDENS / "models/phi3", os.path.join(harness.folder("wider"), "phi3"),
+                                   lambda config: config.update(hidden_size=64, intermediate_size=64, num_attention_heads=4,
+                                                                num_key_value_heads=2), widen)
+        file = gguf_file.Converter(folder, "Q4_1").convert()
+        wanted = self.counted(file, file.write(os.path.join(harness.folder("counted"), "fused.gguf")))
+        self.assertEqual(wanted, {"q4_1": 10, "f32": 5})
 
     def test_run_compiles_into_the_cache(self):
         path, _ = converted("minimind-dense", "Q8_0")
@@ -282,7 +322,7 @@ class Gguf(Case):
                              ("1.mlp.down_proj", "q8_0"), ("2.mlp.down_proj", "q4_0")):
             self.assertRegex(fused, rf"mica\.weight @[^\n]*layers\.{name}\.[^\n]*x!mica\.block<{blocks}>>\n")
         built = program(path).run("info").stdout.decode()
-        self.assertRegex(built, r"weights       q4_0 x \d+, q8_0 x 2, others bf16\ncache         bf16\n")
+        self.assertRegex(built, r"weights       q4_0 x 18, q8_0 x 2, bf16 x 1, f32 x 13\ncache         bf16\n")
         self.assertRegex(fused, r"layers\.2\.self_attn\.q_proj\.[^\n]*xbf16>\n")
 
     def verified(self, path, name):
@@ -372,7 +412,7 @@ class Gguf(Case):
         self.assertEqual(sorted(self.said(path)), sorted(wanted))
         done = harness.execute([harness.mica, "inspect", path])
         self.assertEqual(sorted(done.stderr.decode().splitlines()), sorted(wanted))
-        self.assertRegex(done.stdout.decode(), r"of weights \(bf16, q8_0 x \d+\)")
+        self.assertRegex(done.stdout.decode(), r"of weights \(q8_0 x \d+, bf16 x \d+, f32 x \d+\)")
         fused = harness.emit(path, "fused")
         self.assertRegex(fused, r"experts\.gate_up_proj[^\n]*xbf16>\n")
         self.assertRegex(fused, r"experts\.down_proj[^\n]*xbf16>\n")

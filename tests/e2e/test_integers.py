@@ -150,7 +150,7 @@ class Integers(Case):
         for number, kind in enumerate(("Q4_0", gguf_file.SEARCHED)):
             file = gguf_file.Converter(BUNDLED / name, kind, table="Q8_0").convert()
             built = program(file.write(os.path.join(harness.folder("blocks"), f"{number}.gguf")))
-            self.assertIn("preserved_blocks", json.loads(built.run("info", "--json").stdout)["manifest"])
+            self.assertIn("block_formats", json.loads(built.run("info", "--json").stdout)["manifest"])
             lost[kind] = divergence(expected, rows_of(built, name))
         note(self, ", ".join(f"{kind}: divergence {loss:.2e}" for kind, loss in lost.items()))
         self.assertLess(lost[gguf_file.SEARCHED], lost["Q4_0"])

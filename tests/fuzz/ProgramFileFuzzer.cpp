@@ -1,5 +1,5 @@
-// The reader of program files. Random changes never pass the checksums, so each input is read
-// unchanged and again with matching checksums.
+// The reader of program files. Random changes never pass the version and the checksums, so each
+// input is read unchanged and again with those that match.
 #include "backends/runtime/program/ProgramFile.h"
 
 #include <cstring>
@@ -28,12 +28,14 @@ static void seal(std::vector<std::byte> &bytes) {
   std::byte *end = bytes.data() + bytes.size() - sizeof footer;
   std::memcpy(&footer, end, sizeof footer);
   footer.magic = footerMagic;
+  footer.version = formatVersion;
   footer.hash = hashOf(footer);
   std::memcpy(end, &footer, sizeof footer);
   Header header;
   if (bytes.size() < sizeof header || footer.headerOffset > bytes.size() - sizeof header)
     return;
   std::memcpy(&header, bytes.data() + footer.headerOffset, sizeof header);
+  header.version = formatVersion;
   header.fileSize = bytes.size();
   header.hash = hashOf(header);
   std::memcpy(bytes.data() + footer.headerOffset, &header, sizeof header);

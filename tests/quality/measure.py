@@ -147,7 +147,7 @@ class Bench:
                 say(f"FAILED: {error}")
                 self.failed.append(str(error))
         return {"name": model.name, "title": model.title, "note": model.note, "rows": rows, "own": own, "caches": caches,
-                "requantized": model.checkpoint is None}
+                "requantized": model.checkpoint is None, "stored": model.as_stored}
 
 
 def parse(argv):

@@ -209,19 +209,33 @@ class Measure(unittest.TestCase):
         self.assertIn("!!!!", out)
         self.assertIn("train.py", out)
 
-    def test_the_compiler_warns_with_the_figures_of_the_page(self):
+    def test_choices_name_their_references(self):
+        models = [{"title": "A", "requantized": False, "stored": ""}, {"title": "B", "requantized": True, "stored": "Q4_1"}]
+        self.assertEqual(report.choice_references(models[:1]), "The reference of block-quantized files is the same file in f32. For weights "
+                         "that Mica quantizes it is the checkpoint in f32.")
+        self.assertTrue(report.choice_references(models).endswith("the checkpoint in f32, and for B the Q4_1 file in f32, whose blocks are "
+                                                                  "requantized."))
+        models[1]["title"] = "SmolLM2-135M-Instruct"
+        self.assertIn(report.choice_references(models), (measure.ROOT / "docs/quality.md").read_text(encoding="utf-8"))
+
+    def test_the_compiler_quotes_the_figures_of_the_page(self):
+        """Of weights, of checkpoints in floats and of blocks that are requantized: each from the model that is made from the like."""
         page = (measure.ROOT / "docs/quality.md").read_text(encoding="utf-8")
-        section = page[page.index("## SmolLM2"):]
         source = (measure.ROOT / "passes/support/Precision.cpp").read_text(encoding="utf-8")
-        costs = re.findall(r'\{"(\d)-bit integers[^{]*\{"(\S+)", "(\S*)", "\S*"\}\}', source)
-        self.assertEqual([bits for bits, *_ in costs], ["8", "4"])
-        for bits, plain, calibrated in costs:
-            for option, figure in ("", plain), (" --calibrate TEXT", calibrated):
-                row = f"--weights int{bits}{option}"
-                found = re.search(rf"\| `{row}` \|[^|]*\|[^|]*\| (\S+) ", section)
-                self.assertEqual(bool(figure), bool(found), row)
-                if found:
-                    self.assertAlmostEqual(float(figure) / float(found[1]), 1, delta=0.05, msg=row)
+        costs = r'\{"(\S*)", "(\S*)", "\S*"\}'
+        found = re.findall(rf'\{{"(\d)-bit integers[^{{]*{costs},\s*{costs}\}}', source)
+        self.assertEqual([bits for bits, *_ in found], ["8", "4"])
+        for bits, *figures in found:
+            for title, reference, plain, calibrated in (("small Llama trained in f32", "Reference: the checkpoint in f32", *figures[:2]),
+                                                        ("SmolLM2", "Reference: the file in f32", *figures[2:])):
+                section = page[page.index(f"## {title}"):].split("\n## ")[0]
+                rows = section[section.index(reference):]
+                for option, figure in ("", plain), (" --calibrate TEXT", calibrated):
+                    row = f"--weights int{bits}{option}"
+                    measured = re.search(rf"\| `{row}` \|[^|]*\|[^|]*\| (\S+) ", rows)
+                    self.assertEqual(bool(figure), bool(measured), row)
+                    if measured:
+                        self.assertAlmostEqual(float(figure) / float(measured[1]), 1, delta=0.05, msg=f"{title}, {row}")
 
     def test_numbers(self):
         self.assertEqual([report.small(x) for x in (0, 2.345e-5, 0.001234, 0.2723, 3.456)],

@@ -130,6 +130,15 @@ def choice_cells(model, part, name, prompt, decode):
     return bits(row), " / ".join(small(one["kl"]) for one in figures)
 
 
+def choice_references(models):
+    """What the figures of the choices are relative to: a model that is a file in blocks has no other source."""
+    text = "The reference of block-quantized files is the same file in f32. For weights that Mica quantizes it is the checkpoint in f32"
+    for model in models:
+        if model["requantized"]:
+            text += f", and for {model['title']} the {model['stored']} file in f32, whose blocks are requantized"
+    return text + "."
+
+
 def choices(models):
     """The loss of each choice on each model, as a table."""
     rows = []
@@ -139,7 +148,7 @@ def choices(models):
             rows.append([title, *(text for cell in cells for text in cell or ("-", "-"))])
     head = ["choice", *(text for model in models for text in ("bits per weight", f"KL, prompts / decoding: {model['title']}"))]
     return [*CHOICES, table(head, rows), "",
-            "The reference is the same file in f32 for block-quantized files, and the model before quantization for weights that Mica quantizes.", ""]
+            choice_references(models), ""]
 
 
 def page(result):

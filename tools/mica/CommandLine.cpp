@@ -137,7 +137,8 @@ static void addDiff(CLI::App &app, DiffArguments &arguments) {
     addForBoth(*command, "--kv", &ModelArguments::kv, arguments, {"f32", "bf16", "int8"},
                "KV cache format of models");
     addForBoth(*command, "--rows", &ModelArguments::rows, arguments, {"exact", "int8"},
-               "Activations of models that are multiplied by preserved blocks in prefill");
+               "Activations of models that are multiplied by block-quantized weights in "
+               "prefill");
   });
   rt::addGroup(*command, outputGroup, [&] {
     command

@@ -64,9 +64,9 @@ void ModelArguments::addPrecision(CLI::App &app) {
       ->type_name("FORMAT")
       ->check(rt::oneOf(cachePrecisionNames()));
   app.add_option("--rows", rows,
-                 "Activations multiplied by preserved blocks in prefill: exact uses bf16; int8 "
-                 "quantizes them to 8 bits per 32, which is faster and less precise (default: "
-                 "exact)")
+                 "Activations multiplied by block-quantized weights in prefill: exact uses bf16; "
+                 "int8 quantizes them to 8 bits per 32, which is faster and less precise "
+                 "(default: exact)")
       ->type_name("FORMAT")
       ->check(rt::oneOf(promptRowsNames()));
 }
@@ -197,16 +197,18 @@ static bool isRequantized(const ModelInput &input, const ModelArguments &argumen
 
 /// Warns that quantizing blocks a second time reduces precision.
 static void warnAboutRequantizing(const ModelInput &input, Precision asked, bool calibrated) {
-  StringRef plain = costsOf(asked).weights, weighted = costsOf(asked).calibratedWeights;
+  const PrecisionCosts &known = costsOf(asked, CheckpointKind::Blocks);
+  StringRef plain = known.weights, weighted = known.calibratedWeights;
   std::string cost = plain.str();
   if (calibrated)
     cost = weighted.empty() ? (plain + " without calibration").str() : weighted.str();
   else if (!weighted.empty())
     cost = (plain + ", or " + weighted + " with --calibrate").str();
   rt::reportWarning(formatv("{0}: --weights {1} requantizes weights that are stored in blocks: on "
-                            "SmolLM2-135M this adds a KL divergence of {2} (docs/quality.md); "
-                            "leave --weights out to preserve the blocks",
-                            input.folder, nameOf(asked), cost)
+                            "{2} this adds a KL divergence of {3} (docs/quality.md); leave "
+                            "--weights out to preserve the blocks",
+                            input.folder, nameOf(asked), measuredModelOf(CheckpointKind::Blocks),
+                            cost)
                         .str());
 }
 

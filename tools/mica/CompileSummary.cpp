@@ -14,9 +14,6 @@ using namespace llvm;
 
 namespace mica::tool {
 
-/// Like PrecisionCosts, for int8 rows in prefill.
-static constexpr StringLiteral kCostOfInt8Rows = ".003";
-
 /// "Q4_K and Q6_K", in descending order of the number of tensors.
 static std::string formatNames(const std::map<std::string, int64_t> &formats) {
   SmallVector<std::pair<int64_t, std::string>> byCount;
@@ -52,17 +49,21 @@ static std::string formatsText(const CompileSummary &summary) {
 
 /// The precision loss of the formats; empty if negligible.
 static std::string costText(const CompileSummary &summary) {
+  bool isOfBlocks = summary.isRequantized || !summary.preservedBlocks.empty();
+  CheckpointKind kind = isOfBlocks ? CheckpointKind::Blocks : CheckpointKind::Floats;
   SmallVector<std::string> costs;
   if (summary.preservedBlocks.empty()) {
-    const PrecisionCosts &known = costsOf(summary.weights);
+    const PrecisionCosts &known = costsOf(summary.weights, kind);
     bool isCalibrated = summary.isCalibrated && !known.calibratedWeights.empty();
     costs.push_back((isCalibrated ? known.calibratedWeights : known.weights).str());
   }
   if (summary.hasInt8Rows)
-    costs.push_back(kCostOfInt8Rows.str());
-  costs.push_back(costsOf(summary.kv).cache.str());
+    costs.push_back(costOfInt8Rows(kind).str());
+  costs.push_back(costsOf(summary.kv, kind).cache.str());
   llvm::erase(costs, "");
-  return costs.empty() ? "" : "; KL divergence on SmolLM2-135M: " + join(costs, " + ");
+  return costs.empty()
+             ? ""
+             : "; KL divergence on " + measuredModelOf(kind).str() + ": " + join(costs, " + ");
 }
 
 std::string shellCommand(StringRef path) {

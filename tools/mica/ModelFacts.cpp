@@ -10,6 +10,7 @@
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/Mica.h"
+#include "ir/Mica/TensorPart.h"
 #include "passes/support/CacheKinds.h"
 #include "passes/support/Phases.h"
 #include "tools/support/Support.h"
@@ -17,6 +18,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -24,7 +26,11 @@ using namespace mlir;
 namespace mica::tool {
 
 static void readWeights(ModuleOp module, ModelFacts &facts) {
-  facts.tensors = llvm::range_size(module.getOps<WeightOp>());
+  llvm::StringSet<> tensors;
+  for (auto weight : module.getOps<WeightOp>())
+    for (Attribute source : weight.getSourceList())
+      tensors.insert(TensorPart::of(source).tensor);
+  facts.tensors = static_cast<int64_t>(tensors.size());
   facts.parameters = cpu::countParameters(module);
 }
 
@@ -92,7 +98,8 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
         facts.kv = nameOf(precisionOf(state.getElementType())).str();
       }
   }
-  facts.preservedBlocks = cpu::describeBlocks(module);
+  facts.blockFormats = cpu::blockFormatsOf(module);
+  facts.floatTypes = cpu::floatTypesOf(module);
   facts.rows = cpu::rowsOfRoles(module);
   facts.storedBytes = cpu::packedBytes(module);
 }
@@ -181,8 +188,10 @@ llvm::json::Object toJson(const ModelFacts &facts) {
                             {"kernels", std::move(kernels)}};
   if (!facts.stored.empty())
     object["stored"] = facts.stored;
-  if (!facts.preservedBlocks.empty())
-    object["preserved_blocks"] = llvm::json::Array(facts.preservedBlocks);
+  if (!facts.blockFormats.empty())
+    object["block_formats"] = countsJson(facts.blockFormats);
+  if (!facts.floatTypes.empty())
+    object["float_types"] = countsJson(facts.floatTypes);
   if (!facts.rows.empty()) {
     llvm::json::Object rows;
     for (const auto &[role, type] : facts.rows)
@@ -197,6 +206,15 @@ static std::string countsText(const std::map<std::string, int64_t> &counts) {
   for (const auto &[name, count] : counts)
     text += (text.empty() ? "" : ", ") + name + (count > 1 ? " x " + std::to_string(count) : "");
   return text;
+}
+
+/// "q4_k x 24, f32 x 9": the tensors of each type of weights.
+static std::string typesText(const ModelFacts &facts) {
+  llvm::SmallVector<std::string> types;
+  for (const auto *counts : {&facts.blockFormats, &facts.floatTypes})
+    for (const auto &[name, count] : *counts)
+      types.push_back(name + " x " + std::to_string(count));
+  return llvm::join(types, ", ");
 }
 
 /// The target and the relevant features.
@@ -219,12 +237,11 @@ std::string toText(const ModelFacts &facts) {
                     llvm::Twine(facts.heads) + " heads, " + llvm::Twine(facts.kvHeads) +
                     " key/value heads of " + llvm::Twine(facts.headDim));
   line("parameters",
-       llvm::Twine(facts.parameters) + " in " + llvm::Twine(facts.tensors) + " weights");
+       llvm::Twine(facts.parameters) + " in " + llvm::Twine(facts.tensors) + " tensors");
   if (!facts.stored.empty())
     line("stored as", facts.stored + " (most weights)");
   line("program", rt::bytesText(static_cast<double>(facts.storedBytes)) + " of weights (" +
-                      facts.weights + (facts.preservedBlocks.empty() ? "" : ", ") +
-                      llvm::join(facts.preservedBlocks, ", ") + "), " +
+                      typesText(facts) + "), " +
                       rt::bytesText(static_cast<double>(facts.cachePerToken)) +
                       " of cache per token (" + facts.kv + ")");
   for (const auto &[window, cache] : facts.caches)
@@ -236,7 +253,7 @@ std::string toText(const ModelFacts &facts) {
     line("state", rt::bytesText(static_cast<double>(facts.statePerSequence)) +
                       " per sequence of any length");
   for (const auto &[role, type] : facts.rows)
-    line(role, "activations are " + type + " for preserved blocks" +
+    line(role, "activations are " + type + " for block-quantized weights" +
                    (role == kPromptRole ? " (" + facts.promptRows + ")" : ""));
   line("target", targetText(facts.target));
   // Names of functions may be longer than the headings above.

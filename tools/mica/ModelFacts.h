@@ -14,11 +14,12 @@ namespace mica::tool {
 /// Facts about a model. Sizes are computed from its IR, not from config.json.
 struct ModelFacts {
   std::string name, family, weights, kv;
-  cpu::TargetDescription target;            ///< target of the kernels
-  std::vector<std::string> preservedBlocks; ///< preserved block formats of weights
-  std::map<std::string, std::string> rows;  ///< activation types by role
-  std::string promptRows;                   ///< activation type in prefill, as in --rows
-  std::string stored;                       ///< most frequent type in a GGUF file; empty for others
+  cpu::TargetDescription target; ///< target of the kernels
+  /// Tensors by the type of weights in a program: block formats, and floats.
+  std::map<std::string, int64_t> blockFormats, floatTypes;
+  std::map<std::string, std::string> rows; ///< activation types by role
+  std::string promptRows;                  ///< activation type in prefill, as in --rows
+  std::string stored; ///< most frequent type in a GGUF file; empty for others
   int64_t context = 0, vocab = 0, hidden = 0, layers = 0, heads = 0, kvHeads = 0, headDim = 0;
   int64_t tensors = 0, parameters = 0;
   uint64_t storedBytes = 0;     ///< weights in a program

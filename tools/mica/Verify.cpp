@@ -120,7 +120,7 @@ Error Verification::openReferences() {
   // everything else is f32.
   for (const Bounds &row : kBounds)
     if (row.precision == stages.weights || row.precision == stages.kv ||
-        (row.precision == Precision::BF16 && !findings.manifest.preservedBlocks.empty()))
+        (row.precision == Precision::BF16 && !findings.manifest.blockFormats.empty()))
       findings.bounds = row;
   if (findings.bounds.precision != Precision::F32 && arguments.text.empty())
     findings.bounds.skipLogits("predictions for random ids are not meaningful; see --text");

@@ -85,7 +85,7 @@ Error OpComparison::compareOps(const ProgramRun &run, const ReferenceModel &alik
     const ProbeRecords::Record *record = run.seen.find(name, occurrence);
     // Norms with results in integer rows are not recorded, but the reference may store floats
     // instead.
-    if (!record && !findings.manifest.preservedBlocks.empty())
+    if (!record && !findings.manifest.blockFormats.empty())
       return;
     if (!record || record->values.size() != values.size()) {
       other = other.empty() ? name : other;

@@ -12,7 +12,7 @@ namespace mica::cpu {
 /// A matmul of `rows` rows and a weight [n, k].
 struct ProductShape {
   int64_t rows, n, k;
-  Precision weights = Precision::F32; ///< in which they are multiplied
+  Precision weights = Precision::F32; ///< in which they are multiplied, unless as `blocks`
   /// Whether integers have a scale for each group along K, which must be applied within the sum:
   /// neither libraries nor tile registers support this.
   bool blocks = false;

@@ -27,7 +27,8 @@ struct SelectKernels : mica::cpu::impl::SelectKernelsBase<SelectKernels> {
     ProductShape shape{maxRows().value_or(manyRows), weight.getDimSize(0), weight.getDimSize(1)};
     shape.blocks = isQuantized(element) && isQuantized(rows);
     shape.expands = isQuantized(element) && !shape.blocks;
-    shape.weights = precisionOf(shape.expands ? rows : element);
+    if (!shape.blocks)
+      shape.weights = precisionOf(shape.expands ? rows : element);
     // A function for any number of rows is called for more than others take.
     costs.gemmThreshold = maxRows() ? gemmThreshold : 0;
     return chooseKernel(shape, costs);

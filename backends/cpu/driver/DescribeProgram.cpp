@@ -9,6 +9,7 @@
 #include "backends/runtime/abi/ParseCaches.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/EntrySignature.h"
+#include "ir/Mica/TensorPart.h"
 #include "passes/support/Phases.h"
 #include "passes/support/Weights.h"
 
@@ -186,29 +187,33 @@ static json describeOps(ModuleOp module) {
   return functions;
 }
 
-/// The number of tensors of each quantized type for which `isCounted` holds.
-static std::map<std::string, int64_t>
-countBlocks(ModuleOp module, llvm::function_ref<bool(QuantizedElementType)> isCounted) {
-  std::map<std::string, int64_t> counts;
+/// The number of the checkpoint's tensors in each element type for which `isCounted` holds: several
+/// parts of a tensor, such as its experts, count once.
+static TensorCounts countTensors(ModuleOp module, llvm::function_ref<bool(Type)> isCounted) {
+  std::map<std::string, llvm::StringSet<>> tensors;
   for (auto weight : module.getOps<WeightOp>())
-    if (auto quantized = dyn_cast<QuantizedElementType>(weight.getTensorType().getElementType());
-        quantized && isCounted(quantized))
-      counts[quantized.getDisplayName()] += static_cast<int64_t>(weight.getSourceList().size());
+    if (Type element = weight.getTensorType().getElementType(); isCounted(element))
+      for (Attribute source : weight.getSourceList())
+        tensors[displayNameOf(element)].insert(TensorPart::of(source).tensor);
+  TensorCounts counts;
+  for (const auto &[name, ofType] : tensors)
+    counts[name] = static_cast<int64_t>(ofType.size());
   return counts;
 }
 
-std::map<std::string, int64_t> mica::cpu::preservedBlocks(ModuleOp module) {
-  return countBlocks(module, [](QuantizedElementType type) { return type.isOfFiles(); });
+TensorCounts mica::cpu::preservedBlocks(ModuleOp module) {
+  return countTensors(module, [](Type element) {
+    auto quantized = dyn_cast<QuantizedElementType>(element);
+    return quantized && quantized.isOfFiles();
+  });
 }
 
-std::vector<std::string> mica::cpu::describeBlocks(ModuleOp module) {
-  std::map<std::string, int64_t> counts =
-      countBlocks(module, [](QuantizedElementType) { return true; });
-  std::vector<std::string> names;
-  names.reserve(counts.size());
-  for (const auto &[name, count] : counts)
-    names.push_back(name + " x " + std::to_string(count));
-  return names;
+TensorCounts mica::cpu::blockFormatsOf(ModuleOp module) {
+  return countTensors(module, [](Type element) { return isa<QuantizedElementType>(element); });
+}
+
+TensorCounts mica::cpu::floatTypesOf(ModuleOp module) {
+  return countTensors(module, [](Type element) { return !isa<QuantizedElementType>(element); });
 }
 
 std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {
@@ -217,7 +222,7 @@ std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {
     if (StringRef role = rowRoleOf(function); !role.empty())
       function.walk([&](MultipliesRows product) {
         if (isQuantized(getElementTypeOrSelf(product.getMatrices().front())))
-          rows[role.str()] = nameOfRows(getElementTypeOrSelf(product.getMultipliedRows().get()));
+          rows[role.str()] = displayNameOf(getElementTypeOrSelf(product.getMultipliedRows().get()));
       });
   return rows;
 }
@@ -246,8 +251,10 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
       {"ops", describeOps(module)},
       {"config", config},
   };
-  if (std::vector<std::string> blocks = describeBlocks(module); !blocks.empty())
-    manifest["preserved_blocks"] = blocks;
+  if (TensorCounts formats = blockFormatsOf(module); !formats.empty())
+    manifest["block_formats"] = formats;
+  if (TensorCounts types = floatTypesOf(module); !types.empty())
+    manifest["float_types"] = types;
   if (std::map<std::string, std::string> rows = rowsOfRoles(module); !rows.empty())
     manifest["rows"] = rows;
   if (EntrySignature(entry).argument(EntryRole::Lengths)) {

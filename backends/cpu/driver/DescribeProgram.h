@@ -26,12 +26,15 @@ std::map<std::string, int64_t> countOps(mlir::func::FuncOp function);
 /// streamed as a whole, such as tables of embeddings, are absent.
 llvm::StringMap<double> sharesReadPerToken(mlir::ModuleOp module);
 
-/// The formats of weights at stage `kernels` that keep the blocks of their checkpoint, each with
-/// the number of tensors.
-std::map<std::string, int64_t> preservedBlocks(mlir::ModuleOp module);
+/// By the display name of an element type of weights, the number of the checkpoint's tensors that
+/// they are made of. A tensor of which parts have different types counts in each.
+using TensorCounts = std::map<std::string, int64_t>;
 
-/// The formats of weights in blocks at stage `kernels` with the number of tensors: "q8_0 x 12".
-std::vector<std::string> describeBlocks(mlir::ModuleOp module);
+/// Of weights at stage `kernels` that keep the blocks of their checkpoint.
+TensorCounts preservedBlocks(mlir::ModuleOp module);
+/// Of weights at stage `kernels` in blocks, preserved or Mica's own, and of those in floats.
+TensorCounts blockFormatsOf(mlir::ModuleOp module);
+TensorCounts floatTypesOf(mlir::ModuleOp module);
 
 /// The types of the rows that multiply weights in blocks at stage `kernels`, by role; empty where
 /// there are none.

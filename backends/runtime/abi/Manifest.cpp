@@ -172,13 +172,21 @@ void parseReservations(const Json &json, Manifest &m) {
     m.caches.push_back(parseCache(cache));
 }
 
+/// Tensors by type; empty where there are none.
+std::map<std::string, int64_t> parseTensorCounts(const Json &json, const std::string &key) {
+  std::map<std::string, int64_t> counts;
+  if (auto types = json.find(key); types != json.end())
+    for (const auto &[type, count] : object(*types, key).items())
+      counts[type] = integer(count, key, 1, maxToken);
+  return counts;
+}
+
 void parseModel(const Json &json, Manifest &m) {
   m.name = text(at(json, "name"), "name");
   m.weights = precision(at(json, "weights"), "weights");
   m.kv = precision(at(json, "kv"), "kv");
-  if (auto kept = json.find("preserved_blocks"); kept != json.end())
-    for (const Json &blocks : array(*kept, "preserved_blocks"))
-      m.preservedBlocks.push_back(text(blocks, "preserved_blocks"));
+  m.blockFormats = parseTensorCounts(json, "block_formats");
+  m.floatTypes = parseTensorCounts(json, "float_types");
   if (auto rows = json.find("rows"); rows != json.end())
     for (const auto &[role, type] : object(*rows, "rows").items())
       m.rows.emplace_back(role, text(type, "rows"));

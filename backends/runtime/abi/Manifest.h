@@ -33,16 +33,16 @@ struct CacheSpec {
 
 struct Manifest {
   std::string name;
-  Precision weights = Precision::F32; ///< Of matrices that are not in preserved blocks.
+  Precision weights = Precision::F32; ///< Of matrices whose blocks are not preserved.
   Precision kv = Precision::F32;
   int64_t vocab = 0;
   int64_t maxSeq = 0;       ///< Positions per sequence.
   int64_t maxPositions = 0; ///< The upper limit of `maxSeq`.
   std::string cpu;
   std::vector<std::string> features; ///< LLVM's names.
-  /// Formats of preserved blocks with the number of tensors of each, as text.
-  std::vector<std::string> preservedBlocks;
-  /// Types of the activations multiplied by them, by role.
+  /// The number of the checkpoint's tensors in each block format, and in each type of floats.
+  std::map<std::string, int64_t> blockFormats, floatTypes;
+  /// Types of the activations multiplied by weights in blocks, by role.
   std::vector<std::pair<std::string, std::string>> rows;
   /// The arguments of the forward function in order; with as many caches as `caches` has.
   std::vector<EntryRole> arguments;

@@ -100,10 +100,10 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Che
   };
   line("model", m.name);
   std::string weights, rows;
-  for (const std::string &format : m.preservedBlocks)
-    weights += format + ", ";
-  weights += weights.empty() ? "" : "others ";
-  line("weights", weights.append(infoOf(m.weights).name));
+  for (const auto *types : {&m.blockFormats, &m.floatTypes})
+    for (const auto &[type, count] : *types)
+      weights += (weights.empty() ? "" : ", ") + type + " x " + std::to_string(count);
+  line("weights", weights.empty() ? std::string(infoOf(m.weights).name) : weights);
   line("cache", std::string(infoOf(m.kv).name));
   for (const auto &[role, type] : m.rows)
     rows += (rows.empty() ? "" : ", ") + role + " " + type;

@@ -23,10 +23,21 @@ namespace mica::program {
 
 inline constexpr std::array<char, 8> headerMagic = {'M', 'I', 'C', 'A', 'P', 'R', 'O', 'G'};
 inline constexpr std::array<char, 8> footerMagic = {'M', 'I', 'C', 'A', 'T', 'A', 'I', 'L'};
-/// Raised with every change of this file that an older reader would misread.
-inline constexpr uint32_t formatVersion = 5;
-/// The change of this version, for the message that rejects older programs.
-inline constexpr std::string_view formatChange = "keys and roles of the manifest have new names";
+
+struct FormatChange {
+  uint32_t version;
+  std::string_view text;
+};
+/// Extended with every change that an older reader would misread. A program of an older version is
+/// rejected with the first change that it does not have.
+inline constexpr std::array<FormatChange, 4> formatChanges = {{
+    {3, "weights are stored as !mica.block"},
+    {4, "model code calls the runtime through a table"},
+    {5, "keys and roles of the manifest have new names"},
+    {6, "the manifest counts tensors by type"},
+}};
+inline constexpr uint32_t formatVersion = formatChanges.back().version;
+
 inline constexpr uint64_t pageSize = 4096;
 inline constexpr uint32_t maxSections = 16;
 /// Where in the header's page the path of the launcher's ELF interpreter is, up to its end.

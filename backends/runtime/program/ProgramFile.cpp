@@ -22,8 +22,10 @@ static Error damaged(const std::string &what) {
 static Error wrongVersion(uint32_t version) {
   std::string own = std::to_string(formatVersion);
   std::string since;
-  if (version < formatVersion)
-    since = " (since version " + own + " " + std::string(formatChange) + ")";
+  for (const FormatChange &change : formatChanges)
+    if (version < change.version && since.empty())
+      since = " (since version " + std::to_string(change.version) + " " + std::string(change.text) +
+              ")";
   return Error{"the program has format version " + std::to_string(version) +
                ", this build reads version " + own + since + "; compile it again"};
 }

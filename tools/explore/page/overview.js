@@ -36,7 +36,7 @@ class OverviewView {
     add("name", manifest.name);
     add("parameters", manifest.parameters);
     add("weights", manifest.weights);
-    add("weights in blocks", manifest.preserved_blocks?.join(", "));
+    add("tensors", list({...manifest.block_formats, ...manifest.float_types}) || undefined);
     add("size of the weights", bytes(manifest.weight_bytes ?? (weights || undefined)));
     add("caches", manifest.kv);
     add("cache per position", bytes(manifest.cost?.kv_bytes_per_position));

@@ -44,12 +44,15 @@ TEST(CompileSummary, ShowsThePrecisionLossOfFormats) {
   summary.source = "F16";
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, F16 rounded to bf16); try ./smol chat");
   summary.weights = Precision::Int4;
-  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int4; KL divergence on SmolLM2-135M: .084); "
-                              "try ./smol chat");
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int4; KL divergence on a small Llama trained "
+                              "in f32: .00105); try ./smol chat");
   summary.isCalibrated = true;
   summary.kv = Precision::Int8;
-  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int4, int8 cache; KL divergence on "
-                              "SmolLM2-135M: .020 + .0009); try ./smol chat");
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int4, int8 cache; KL divergence on a small "
+                              "Llama trained in f32: .00103 + .000016); try ./smol chat");
+  summary.weights = Precision::Int8;
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int8, int8 cache; KL divergence on a small "
+                              "Llama trained in f32: .000022 + .000016); try ./smol chat");
   summary = chatProgram();
   summary.source = "Q4_1";
   summary.isRequantized = true;
@@ -57,6 +60,9 @@ TEST(CompileSummary, ShowsThePrecisionLossOfFormats) {
   summary.weights = Precision::Int8;
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, Q4_1 requantized to int8; KL divergence on "
                               "SmolLM2-135M: .0016); try ./smol chat");
+  summary.weights = Precision::Int4;
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, Q4_1 requantized to int4; KL divergence on "
+                              "SmolLM2-135M: .020); try ./smol chat");
 }
 
 TEST(CompileSummary, CountsRowsOfPrompts) {

@@ -11,6 +11,8 @@ using namespace mica::test;
 using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
 
 namespace {
 /// The error of a manifest after `change`.
@@ -201,13 +203,21 @@ TEST(Manifest, ListsThresholdsOfRope) {
   EXPECT_EQ(m->ropeLengthThresholds, (std::vector<int64_t>{64, 128}));
 }
 
-TEST(Manifest, ListsPreservedBlocks) {
+TEST(Manifest, CountsTensorsByType) {
   json manifest = json::parse(fakeManifest());
-  EXPECT_THAT(parseManifest(manifest.dump())->preservedBlocks, ElementsAre());
-  manifest["preserved_blocks"] = {"8-bit blocks of 32"};
-  EXPECT_THAT(parseManifest(manifest.dump())->preservedBlocks, ElementsAre("8-bit blocks of 32"));
-  EXPECT_THAT(errorAfter([](json &m) { m["preserved_blocks"] = {8}; }),
-              HasSubstr("'preserved_blocks' is not a string"));
+  EXPECT_THAT(parseManifest(manifest.dump())->blockFormats, IsEmpty());
+  manifest["block_formats"] = {{"q4_k", 24}, {"q6_k", 1}};
+  manifest["float_types"] = {{"f32", 9}};
+  auto m = parseManifest(manifest.dump());
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_THAT(m->blockFormats, ElementsAre(Pair("q4_k", 24), Pair("q6_k", 1)));
+  EXPECT_THAT(m->floatTypes, ElementsAre(Pair("f32", 9)));
+  EXPECT_THAT(errorAfter([](json &m) { m["block_formats"] = {"q4_k x 24"}; }),
+              HasSubstr("'block_formats' is not an object"));
+  EXPECT_THAT(errorAfter([](json &m) { m["block_formats"] = {{"q4_k", 0}}; }),
+              HasSubstr("'block_formats'"));
+  EXPECT_THAT(errorAfter([](json &m) { m["float_types"] = {{"f32", "9"}}; }),
+              HasSubstr("'float_types'"));
 }
 
 TEST(Manifest, CarriesTheChatTemplate) {
@@ -217,7 +227,7 @@ TEST(Manifest, CarriesTheChatTemplate) {
   ASSERT_TRUE(m) << m.error().message;
   ASSERT_TRUE(m->chat);
   EXPECT_EQ(m->chat->chatTemplate, "{{ bos_token }}");
-  EXPECT_THAT(m->chat->specialTokens, ElementsAre(testing::Pair("bos_token", "<s>")));
+  EXPECT_THAT(m->chat->specialTokens, ElementsAre(Pair("bos_token", "<s>")));
   EXPECT_FALSE(m->chat->toolTemplate);
   manifest["chat"]["tool_template"] = "{{ tools }}";
   EXPECT_EQ(parseManifest(manifest.dump())->chat->toolTemplate, "{{ tools }}");

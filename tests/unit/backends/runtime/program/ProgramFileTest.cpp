@@ -167,13 +167,16 @@ TEST_F(ProgramFileTest, DamagedFooter) {
 }
 
 TEST_F(ProgramFileTest, OtherVersionsAreRefused) {
-  EXPECT_THAT(errorAfter([](Image &i) { i.footer.version = 4, i.seal(); }),
-              HasSubstr("the program has format version 4, this build reads version 5 (since "
-                        "version 5 keys and roles of the manifest have new names); compile it "
-                        "again"));
+  EXPECT_THAT(errorAfter([](Image &i) { i.footer.version = 5, i.seal(); }),
+              HasSubstr("the program has format version 5, this build reads version 6 (since "
+                        "version 6 the manifest counts tensors by type); compile it again"));
+  // The first change that a program does not have says the most about it.
+  EXPECT_THAT(errorAfter([](Image &i) { i.footer.version = 2, i.seal(); }),
+              HasSubstr("the program has format version 2, this build reads version 6 (since "
+                        "version 3 weights are stored as !mica.block); compile it again"));
   EXPECT_THAT(
-      errorAfter([](Image &i) { i.footer.version = 6, i.seal(); }),
-      HasSubstr("the program has format version 6, this build reads version 5; compile it again"));
+      errorAfter([](Image &i) { i.footer.version = 7, i.seal(); }),
+      HasSubstr("the program has format version 7, this build reads version 6; compile it again"));
   EXPECT_THAT(errorAfter([](Image &i) { i.header.version = 0, i.seal(); }),
               HasSubstr("format version 0"));
 }
