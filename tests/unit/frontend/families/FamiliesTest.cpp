@@ -540,7 +540,7 @@ TEST(Qwen35, IsTheTextPartOfALargerModel) {
   EXPECT_EQ(model->names->layers, "model.language_model.layers");
   EXPECT_TRUE(model->tiedHead) << "the outer key decides";
   EXPECT_EQ(model->type, StoredType::BF16);
-  const auto *vision = llvm::find_if(
+  auto vision = llvm::find_if(
       model->ignored, [](const IgnoredKey &key) { return key.key == "vision_config"; });
   ASSERT_NE(vision, model->ignored.end());
   EXPECT_TRUE(vision->missed) << "people are told";
