@@ -142,8 +142,8 @@ def PreserveBlocks : Pass<"mica-preserve-blocks", "::mlir::ModuleOp"> {
     is called with several is copied for each. Blocks are not preserved, with a warning that states the new type (f32,
     or `weights` if a matmul or a table reads the weight), if the rows are not whole blocks, if the weight is read
     transposed, if it is not the matrix of a matmul or a table, or if it is the same value as another weight that is
-    stored differently. Experts share a kernel: either all three matrices preserve their blocks, with gate and up in the
-    same format, or none does.
+    stored differently. Gate and up of experts are interleaved to one matrix: they preserve their blocks if both are
+    stored in the same format, whatever down is stored in.
 
     ```mlir
     mica.weight @q {stored = !mica.block<q8_0>} : tensor<16x32xf32>
@@ -212,10 +212,11 @@ def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
     Matrices of matmuls and tables get the precision `weights`, caches the precision `kv`; norm weights, biases and
     expert routers are f32. `int8` is `!mica.block<int8_g32>`; `int4` is `int4_g32`, with `int6_g32` for tables and
     lm_head. Weights with preserved blocks already have a type. Activations multiplied by blocks become `!mica.int_rows`
-    of two limbs at the input of the matmul. An `int8` cache quantizes keys and values when they are appended, with a
-    scale per head and position; `int4` is for weights only. Residual stream, norms, softmax and accumulation stay f32:
-    a value is rounded once, at the input of a matmul or a cache (queries also if keys are bf16), and all matmuls of a
-    value share the cast.
+    of two limbs at the input of the matmul. Experts whose matrices are floats in part share one type of activations,
+    that of the floats, to which the blocks are expanded. An `int8` cache quantizes keys and values when they are
+    appended, with a scale per head and position; `int4` is for weights only. Residual stream, norms, softmax and
+    accumulation stay f32: a value is rounded once, at the input of a matmul or a cache (queries also if keys are bf16),
+    and all matmuls of a value share the cast.
 
     ```mlir
     // mica-opt --mica-assign-precision=weights=bf16

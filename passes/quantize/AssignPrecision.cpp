@@ -33,6 +33,16 @@ static Type rowsFor(Type element) {
   return quantized ? quantized.getMultipliedRowType() : Type();
 }
 
+/// The matrix whose type the rows follow: one of floats, where the op has any, for which blocks of
+/// the other matrices are expanded to floats.
+static Value matrixOfRows(MultipliesRows product) {
+  SmallVector<Value> matrices = product.getMatrices();
+  llvm::append_range(matrices, product.getInnerMatrices());
+  auto isOfFloats = [](Value matrix) { return !isQuantized(elementOf(matrix)); };
+  const auto *ofFloats = llvm::find_if(matrices, isOfFloats);
+  return ofFloats == matrices.end() ? matrices.front() : *ofFloats;
+}
+
 namespace {
 /// One cast per value and type, right after it.
 class SharedCasts {
@@ -86,7 +96,7 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
     getOperation().walk([&](Operation *op) {
       TypeSwitch<Operation *>(op)
           .Case([&](MultipliesRows product) {
-            casts.narrow(product.getMultipliedRows(), product.getMatrices().front());
+            casts.narrow(product.getMultipliedRows(), matrixOfRows(product));
           })
           .Case([&](AttentionOp attention) {
             if (!isQuantized(elementOf(attention.getK())))

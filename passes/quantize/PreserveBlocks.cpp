@@ -78,7 +78,7 @@ public:
         if (classifyWeightUse(operand) != WeightUse::None)
           classOf(operand.get());
     });
-    module.walk([&](MoeExpertsOp experts) { decideTogether(experts); });
+    module.walk([&](MoeExpertsOp experts) { decideGateAndUp(experts); });
     return apply();
   }
 
@@ -133,20 +133,18 @@ private:
     });
   }
 
-  /// Experts are one kernel for gate and up, and their inner rows are rounded as x is: the formats
-  /// of gate and down may differ, but either all are blocks or none.
-  void decideTogether(MoeExpertsOp experts) {
-    QuantizedElementType gate = classOf(experts.getGate()).blocks,
-                         down = classOf(experts.getDown()).blocks,
-                         up = experts.getUp() ? classOf(experts.getUp()).blocks : gate;
-    if (gate == up && !gate == !down)
+  /// Gate and up of experts are interleaved to one matrix: they keep blocks of one format, or none.
+  void decideGateAndUp(MoeExpertsOp experts) {
+    if (!experts.getUp())
       return;
-    StringRef rejectionReason = gate && up && down
+    QuantizedElementType gate = classOf(experts.getGate()).blocks,
+                         up = classOf(experts.getUp()).blocks;
+    if (gate == up)
+      return;
+    StringRef rejectionReason = gate && up
                                     ? "gate and up of the experts are stored in different formats"
-                                    : "other matrices of the experts are not in blocks";
-    for (Value matrix : {experts.getGate(), experts.getUp(), experts.getDown()}) {
-      if (!matrix)
-        continue;
+                                    : "only one of gate and up of the experts has blocks to keep";
+    for (Value matrix : {experts.getGate(), experts.getUp()}) {
       Class &ofMatrix = classOf(matrix);
       if (ofMatrix.blocks)
         ofMatrix.rejectionReason = rejectionReason;

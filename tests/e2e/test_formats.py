@@ -69,6 +69,7 @@ class Taking(gguf_file.Converter):
         return super().put(name, values, kind)
 
 
+@harness.for_each(gguf_blocks.BLOCKS, "memory")
 @harness.for_each(gguf_blocks.BLOCKS, "quality")
 @harness.for_each(FIELDS, "quality_with_outliers")
 @harness.for_each(("Q4_K", "Q8_0"), "quality_avx2")
@@ -101,6 +102,13 @@ class Formats(Case):
             self.assertGreater(result["positions"], 1900)
             self.assertLessEqual(result["kl"]["mean"], max_kl, way)
             self.assertGreaterEqual(result["same_top"], min_same_top, way)
+
+    def memory(self, kind):
+        """A program's weights take 5 % more bytes than the file's tensors at most: rows are whole blocks."""
+        path, converter = converted(kind)
+        stored, packed = sum(len(data) for *_, data in converter.file.tensors), harness.compile_file(path)[1]["weight_bytes"]
+        note(self, f"{kind}: {packed} bytes of weights in the program, {packed / stored:.4f} of the file's (bound 1.05)")
+        self.assertLessEqual(packed, 1.05 * stored)
 
     def quality(self, kind):
         self.bounded(kind, converted(kind)[0], (), BOUNDS["itself"])

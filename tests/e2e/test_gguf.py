@@ -47,6 +47,13 @@ LAID |= {
 # Tensors that GGUF files of these families cannot contain.
 WITHOUT = {"lfm2": r"\.conv\..*bias"}
 PROMPTS = [[1, 5, 9, 33, 2, 60, 17, 8], [4, 4, 31]]
+#: Upper bounds of the error of experts (NMSE of logits), of prompts and of decoding.
+EXPERT_BOUNDS = (1e-4, 1e-7)
+#: Formats with each size of groups, a mixture of experts, and prompts of integers: the blocks, options, whether it is a mixture.
+CUTS = {
+    "q8_0": ("Q8_0", (), False), "q4_k": ("Q4_K", (), False), "q6_k": ("Q6_K", (), False),
+    "experts": ("Q4_K", (), True), "rows_int8": ("Q4_K", ("--rows", "int8"), False),
+}
 
 
 def converted(name, kind):
@@ -98,6 +105,8 @@ def logits(built):
 @harness.for_each(FAMILIES, "families")
 @harness.for_each(LAID, "laid")
 @harness.for_each(("int8", "int4", "bf16"), "packed")
+@harness.for_each(gguf_blocks.BLOCKS, "experts")
+@harness.for_each(CUTS, "cuts")
 class Gguf(Case):
     def same(self, name, kind, reference):
         """In f32. Bit-identical, unless rows of q and k are summed in another order (llama) or a family's norm rounds differently (MiniMind
@@ -400,22 +409,39 @@ class Gguf(Case):
         return [line for line in said.splitlines() if "has no tokenizer" not in line]
 
     def test_blocks_that_are_not_preserved(self):
-        """Experts whose gate and up have different formats: a warning names the resulting format, once for all layers, in `compile` and
-        `inspect`."""
-        class Mixed(gguf_file.Converter):
-            def put(self, name, values, kind):
-                return super().put(name, values, "Q4_0" if "ffn_gate_exps" in name else kind)
-        path = Mixed(self.wide_experts(), "Q8_0").convert().write(os.path.join(harness.folder("mixed"), "mixed.gguf"))
-        why = "gate and up of the experts are stored in different formats"
-        wanted = [f"mica: warning: {path}: blk.*.ffn_{part}_exps.weight (2): blocks of {blocks} become bf16: {why}"
-                  for part, blocks in (("gate", "q4_0"), ("up", "q8_0"), ("down", "q8_0"))]
-        self.assertEqual(sorted(self.said(path)), sorted(wanted))
-        done = harness.execute([harness.mica, "inspect", path])
-        self.assertEqual(sorted(done.stderr.decode().splitlines()), sorted(wanted))
-        self.assertRegex(done.stdout.decode(), r"of weights \(q8_0 x \d+, bf16 x \d+, f32 x \d+\)")
-        fused = harness.emit(path, "fused")
-        self.assertRegex(fused, r"experts\.gate_up_proj[^\n]*xbf16>\n")
-        self.assertRegex(fused, r"experts\.down_proj[^\n]*xbf16>\n")
+        """Experts whose gate and up have different formats, or one of which has none: a warning says what becomes of them, once for all
+        layers, when the file is compiled and when it is inspected. What down is stored in is preserved, and so are gate and up where
+        down is in no blocks."""
+        both, one = ("gate and up of the experts are stored in different formats", "only one of gate and up of the experts has blocks to keep")
+        for kinds, lost, why in (({"gate": "Q4_0"}, {"gate": "q4_0", "up": "q8_0"}, both), ({"gate": "F16"}, {"up": "q8_0"}, one),
+                                 ({"down": "F16"}, {}, "")):
+            class Mixed(gguf_file.Converter):
+                def put(self, name, values, kind):
+                    part = re.search("ffn_(gate|up|down)_exps", name)
+                    return super().put(name, values, kinds.get(part[1], kind) if part else kind)
+            converter = Mixed(self.wide_experts(), "Q8_0")
+            file = converter.convert()
+            path = file.write(os.path.join(harness.folder("mixed"), "mixed.gguf"))
+            wanted = [f"mica: warning: {path}: blk.*.ffn_{part}_exps.weight (2): blocks of {blocks} become bf16: {why}"
+                      for part, blocks in lost.items()]
+            self.assertEqual(sorted(self.said(path)), sorted(wanted))
+            done = harness.execute([harness.mica, "inspect", path])
+            self.assertEqual(sorted(done.stderr.decode().splitlines()), sorted(wanted))
+            self.counted(file, path, *(f"blk.{layer}.ffn_{part}_exps.weight" for layer in (0, 1) for part in lost))
+            fused = harness.emit(path, "fused")
+            of_down = "bf16" if "down" in kinds else "!mica.block<q8_0>"
+            self.assertRegex(fused, rf"experts\.down_proj[^\n]*x{of_down}>\n")
+            self.assertRegex(fused, rf"experts\.gate_up_proj[^\n]*x{'bf16' if lost else '!mica.block<q8_0>'}>\n")
+            # In every role, and where processors lack products of bf16.
+            for options in ((), ("--rows", "int8"), ("--target", "x86-64-v3")):
+                done = harness.execute([harness.mica, "verify", path, "--json", "--positions", "24", *options], check=False)
+                self.assertEqual(done.returncode, 0, (kinds, options, (done.stdout + done.stderr).decode()[-2000:]))
+            folder = converter.numbers_folder(os.path.join(harness.folder("numbers"), "mixed"))
+            exact, found = (np.array(program(each, *options, "--kv", "f32").generate([[i] for i in range(32)], 2)[1])
+                            for each, options in ((folder, ("--weights", "f32")), (path, ())))
+            errors = sorted(harness.nmse(got, wanted) for got, wanted in zip(found, exact))
+            note(self, f"{kinds}: NMSE of a token's logits {errors[16]:.1e}, of the worst {errors[-1]:.1e} (bound 1e-3)")
+            self.assertLessEqual(errors[-1], 1e-3)
 
     def test_requantizing_has_a_price(self):
         """The warning quotes docs/quality.md: for calibrated weights the figure of those."""
@@ -497,16 +523,74 @@ class Gguf(Case):
         self.assertNotIn("depends_on_role", other)
         self.assertIn("main_several", other["ops"])
 
-    def test_experts_keep_blocks(self):
-        """A mixture of experts. Each token is computed alone: rows do not depend on another row's choice, which rounding may change."""
-        path, _ = converted("qwen3-moe", "Q8_0")
-        done = harness.execute([harness.mica, "compile", "-v", path, "--emit", "fused", "-o", "-"])
-        self.assertIn("x!mica.block<q8_0>>", done.stdout.decode())
-        tokens = [[i] for i in range(64)]
-        got, wanted = (program(path, *options).generate(tokens, 1)[1] for options in ((), ("--weights", "f32")))
-        errors = sorted(harness.nmse(g, w) for g, w in zip(got, wanted))
-        note(self, f"NMSE of a token's logits: {errors[32]:.1e}, of the worst {errors[-1]:.1e} (bound of nine in ten 5e-03)")
-        self.assertLessEqual(errors[57], 5e-3)
+    def experts_of(self, kind):
+        """A mixture whose rows are whole blocks of every format, as a file all of whose matrices are of `kind`."""
+
+        def make():
+            config = {"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"], "hidden_size": 256, "intermediate_size": 256,
+                      "moe_intermediate_size": 256, "num_experts": 4, "num_experts_per_tok": 2, "norm_topk_prob": True,
+                      "decoder_sparse_step": 1, "mlp_only_layers": [], "num_hidden_layers": 1, "num_attention_heads": 4,
+                      "num_key_value_heads": 1, "head_dim": 64, "vocab_size": 64, "max_position_embeddings": 128, "rms_norm_eps": 1e-6,
+                      "rope_theta": 10000.0, "tie_word_embeddings": False, "hidden_act": "silu", "bos_token_id": 1, "eos_token_id": 2}
+            folder = harness.once("experts", lambda: checkpoint.random(harness.folder("experts"), config, "f32"))
+            return gguf_file.Converter(folder, kind).convert().write(os.path.join(harness.folder("experts"), f"{kind}.gguf"))
+
+        return harness.once(("experts", kind), make)
+
+    def lost(self, kind, *options):
+        """The errors of the logits of single tokens against the same file in f32, of prompts and of decoding. Each token alone: no row
+        sees another's choice of experts, which rounding may change; nine tokens in ten have none that are near."""
+        lines = "".join(f"0 0 {i}\n" for i in range(64)).encode()
+
+        def rows(options, role):
+            built = program(self.experts_of(kind), "--kv", "f32", *options)
+            return np.frombuffer(built.run("score", *role, stdin=lines).stdout, "f4").reshape(64, 64)
+        return [sorted(map(harness.nmse, rows(options, role), rows(("--weights", "f32"), ())))[57] for role in ((), ("--as-decode",))]
+
+    def experts(self, kind):
+        """Both roles compute with the file's own blocks."""
+        fused = harness.emit(self.experts_of(kind), "fused")
+        for part in ("gate_up", "down"):
+            self.assertRegex(fused, rf"experts\.{part}_proj[^\n]*x!mica\.block<{kind.lower()}>>\n")
+        prompt, decode = self.lost(kind)
+        note(self, f"{kind}: NMSE of nine tokens in ten: prompts {prompt:.1e} (bound {EXPERT_BOUNDS[0]:.0e}), decoding {decode:.1e} "
+             f"(bound {EXPERT_BOUNDS[1]:.0e})")
+        self.assertLessEqual(prompt, EXPERT_BOUNDS[0])
+        self.assertLessEqual(decode, EXPERT_BOUNDS[1])
+
+    def test_bounds_of_experts_exclude_other_arithmetic(self):
+        """Rows of 8 bits, and blocks that are quantized again, exceed them."""
+        for kind, options, exceeded in (("Q8_0", ("--rows", "int8"), (0,)), ("Q4_K", ("--rows", "int8"), (0,)),
+                                        ("Q8_0", ("--weights", "int8"), (0, 1)), ("Q4_K", ("--weights", "int8"), (0, 1)),
+                                        ("Q4_K", ("--weights", "int4"), (0, 1))):
+            lost = self.lost(kind, *options)
+            note(self, f"{kind} {' '.join(options)}: NMSE {lost[0]:.1e}, {lost[1]:.1e}")
+            for role in exceeded:
+                self.assertGreater(lost[role], 1.5 * EXPERT_BOUNDS[role], (kind, options))
+
+    def cuts(self, case):
+        """Wherever a text is cut into calls, its rows are the same bits in the arithmetic of prompts, and in that of decoding, and these
+        two differ."""
+        kind, options, is_mixture = CUTS[case]
+        path, vocabulary = (self.experts_of(kind), 64) if is_mixture else (converted("minimind-dense", kind)[0], 500)
+        built, rng, count = program(path, *options), np.random.default_rng(sorted(CUTS).index(case)), 90
+        text = rng.integers(3, vocabulary, count).tolist()
+        whole = []
+        for role in ((), ("--as-decode",)):
+            def rows(cuts):
+                parts = zip([0, *cuts], [*cuts, count])
+                lines = "".join(f"{first} 0 {' '.join(map(str, text[first:last]))}\n" for first, last in parts)
+                return np.frombuffer(built.run("score", "--prefill-chunk", "96", *role, stdin=lines.encode()).stdout, "f4")
+            whole.append(rows([]))
+            self.assertEqual(len(whole[-1]) % count, 0)
+            for number in (89, *rng.integers(1, 16, 5)):
+                cuts = sorted(rng.choice(np.arange(1, count), number, replace=False).tolist())
+                self.assertTrue(np.array_equal(rows(cuts), whole[-1]), (role, cuts))
+        self.assertFalse(np.array_equal(*whole))
+        # Beside another sequence, chunk by chunk.
+        other = rng.integers(3, vocabulary, 37).tolist()
+        batch = built.generate([text, other], 1, "--prefill-chunk", 23)[1][0]
+        self.assertTrue(np.array_equal(batch.ravel(), whole[0]))
 
 
 class Refused(Case):

@@ -1,5 +1,5 @@
-// RUN: mica-opt %s --mica-assign-precision=weights=f32 | FileCheck %s --check-prefixes=CHECK,F32
-// RUN: mica-opt %s --mica-assign-precision=weights=int4 | FileCheck %s --check-prefixes=CHECK,INT4
+// RUN: mica-opt %s --mica-assign-precision=weights=f32 --split-input-file | FileCheck %s --check-prefixes=CHECK,F32
+// RUN: mica-opt %s --mica-assign-precision=weights=int4 --split-input-file | FileCheck %s --check-prefixes=CHECK,INT4
 
 // Weights in blocks have their type; rows that multiply them are integers of two limbs whatever the other matrices are,
 // also where all of these are f32. Rows are rounded once for all of their products.
@@ -28,4 +28,34 @@ func.func @main(%x: tensor<?x32xf32>) -> (tensor<?x16xf32>, tensor<?x16xf32>, te
   %2 = mica.linear %x, %c : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
   %3 = mica.linear %x, %d : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
   return %0, %1, %2, %3 : tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>
+}
+
+// -----
+
+// The products of experts share a type of rows: where a matrix is of floats, rows are as well, and blocks are expanded.
+mica.weight @gate : tensor<4x128x32xf32>
+mica.weight @down : tensor<4x32x64x!mica.block<q8_0>>
+func.func @main(%x: tensor<?x32xf32>, %p: tensor<?x2xf32>, %e: tensor<?x2xi32>) -> tensor<?x32xf32> {
+  %gate = mica.get_weight @gate : tensor<4x128x32xf32>
+  %down = mica.get_weight @down : tensor<4x32x64x!mica.block<q8_0>>
+  // F32-NOT: mica.cast
+  // F32: mica.moe_experts %{{.*}} : tensor<?x32xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x128x32xf32>, tensor<4x32x64x!mica.block<q8_0>>
+  // INT4: mica.moe_experts %{{.*}} : tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>, {{.*}}tensor<4x128x32x!mica.block<int4_g32>>
+  %y = mica.moe_experts %x, %p, %e, %gate, %down silu inner(64) : tensor<?x32xf32>, tensor<?x2xf32>,
+      tensor<?x2xi32>, tensor<4x128x32xf32>, tensor<4x32x64x!mica.block<q8_0>> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
+mica.weight @gate : tensor<4x128x32x!mica.block<q4_0>>
+mica.weight @down : tensor<4x32x64xf32>
+func.func @main(%x: tensor<?x32xf32>, %p: tensor<?x2xf32>, %e: tensor<?x2xi32>) -> tensor<?x32xf32> {
+  %gate = mica.get_weight @gate : tensor<4x128x32x!mica.block<q4_0>>
+  %down = mica.get_weight @down : tensor<4x32x64xf32>
+  // F32-NOT: mica.cast
+  // F32: mica.moe_experts %{{.*}} : tensor<?x32xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x128x32x!mica.block<q4_0>>, tensor<4x32x64xf32>
+  %y = mica.moe_experts %x, %p, %e, %gate, %down silu inner(64) : tensor<?x32xf32>, tensor<?x2xf32>,
+      tensor<?x2xi32>, tensor<4x128x32x!mica.block<q4_0>>, tensor<4x32x64xf32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
 }

@@ -75,12 +75,13 @@ module @no_blocks {
 
 // -----
 
-// CHECK-LABEL: module @no_blocks_of_some_experts
-// CHECK-NOT: tensor<{{.*}}!mica.block<
-module @no_blocks_of_some_experts {
-  // expected-warning @+1 {{blocks of q4_0 become bf16: other matrices of the experts are not in blocks}}
+// What down is stored in says nothing of gate and up.
+// CHECK-LABEL: module @experts_without_blocks_of_down
+// CHECK: mica.weight @gate {{.*}} : tensor<4x64x32x!mica.block<q4_0>>
+// CHECK: mica.weight @up {{.*}} : tensor<4x64x32x!mica.block<q4_0>>
+// CHECK: mica.weight @down : tensor<4x32x64xf32>
+module @experts_without_blocks_of_down {
   mica.weight @gate {stored = !mica.block<q4_0>} : tensor<4x64x32xf32>
-  // expected-warning @+1 {{other matrices of the experts are not in blocks}}
   mica.weight @up {stored = !mica.block<q4_0>} : tensor<4x64x32xf32>
   mica.weight @down : tensor<4x32x64xf32>
   func.func @main(%x: tensor<?x32xf32>, %p: tensor<?x2xf32>, %e: tensor<?x2xi32>) -> tensor<?x32xf32> {
@@ -95,16 +96,37 @@ module @no_blocks_of_some_experts {
 
 // -----
 
-// Gate and up are one matrix in the program; a warning for each of the three.
+// Gate and up are one matrix in the program; down keeps its blocks.
 // CHECK-LABEL: module @experts_of_several_formats
-// CHECK-NOT: tensor<{{.*}}!mica.block<
+// CHECK: mica.weight @gate {{.*}} : tensor<4x64x32xf32>
+// CHECK: mica.weight @up {{.*}} : tensor<4x64x32xf32>
+// CHECK: mica.weight @down {{.*}} : tensor<4x32x64x!mica.block<q5_0>>
 module @experts_of_several_formats {
   // expected-warning @+1 {{blocks of q4_0 become bf16: gate and up of the experts are stored in different formats}}
   mica.weight @gate {stored = !mica.block<q4_0>} : tensor<4x64x32xf32>
   // expected-warning @+1 {{blocks of q8_0 become bf16: gate and up of the experts are stored in different formats}}
   mica.weight @up from [#mica.slice<"ups", rows 0 to 1 of 1>] {stored = !mica.block<q8_0>} : tensor<4x64x32xf32>
-  // expected-warning @+1 {{blocks of q5_0 become bf16: gate and up of the experts are stored in different formats}}
   mica.weight @down {stored = !mica.block<q5_0>} : tensor<4x32x64xf32>
+  func.func @main(%x: tensor<?x32xf32>, %p: tensor<?x2xf32>, %e: tensor<?x2xi32>) -> tensor<?x32xf32> {
+    %gate = mica.get_weight @gate : tensor<4x64x32xf32>
+    %up = mica.get_weight @up : tensor<4x64x32xf32>
+    %down = mica.get_weight @down : tensor<4x32x64xf32>
+    %y = mica.moe_experts %x, %p, %e, %gate, %down up(%up : tensor<4x64x32xf32>) silu inner(64) : tensor<?x32xf32>, tensor<?x2xf32>,
+        tensor<?x2xi32>, tensor<4x64x32xf32>, tensor<4x32x64xf32> -> tensor<?x32xf32>
+    return %y : tensor<?x32xf32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: module @experts_with_blocks_of_gate
+// CHECK: mica.weight @gate {{.*}} : tensor<4x64x32xf32>
+// CHECK: mica.weight @down {{.*}} : tensor<4x32x64x!mica.block<q8_0>>
+module @experts_with_blocks_of_gate {
+  // expected-warning @+1 {{blocks of q4_0 become bf16: only one of gate and up of the experts has blocks to keep}}
+  mica.weight @gate {stored = !mica.block<q4_0>} : tensor<4x64x32xf32>
+  mica.weight @up : tensor<4x64x32xf32>
+  mica.weight @down {stored = !mica.block<q8_0>} : tensor<4x32x64xf32>
   func.func @main(%x: tensor<?x32xf32>, %p: tensor<?x2xf32>, %e: tensor<?x2xi32>) -> tensor<?x32xf32> {
     %gate = mica.get_weight @gate : tensor<4x64x32xf32>
     %up = mica.get_weight @up : tensor<4x64x32xf32>
