@@ -322,7 +322,7 @@ class Gguf(Case):
                              ("1.mlp.down_proj", "q8_0"), ("2.mlp.down_proj", "q4_0")):
             self.assertRegex(fused, rf"mica\.weight @[^\n]*layers\.{name}\.[^\n]*x!mica\.block<{blocks}>>\n")
         built = program(path).run("info").stdout.decode()
-        self.assertRegex(built, r"weights       q4_0 x 18, q8_0 x 2, bf16 x 1, f32 x 13\ncache         bf16\n")
+        self.assertRegex(built, r"weights       q4_0 x 19, q8_0 x 2, bf16 x 1, f32 x 13\ncache         bf16\n")
         self.assertRegex(fused, r"layers\.2\.self_attn\.q_proj\.[^\n]*xbf16>\n")
 
     def verified(self, path, name):

@@ -10,7 +10,6 @@
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/Mica.h"
-#include "ir/Mica/TensorPart.h"
 #include "passes/support/CacheKinds.h"
 #include "passes/support/Phases.h"
 #include "tools/support/Support.h"
@@ -18,7 +17,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -26,11 +24,7 @@ using namespace mlir;
 namespace mica::tool {
 
 static void readWeights(ModuleOp module, ModelFacts &facts) {
-  llvm::StringSet<> tensors;
-  for (auto weight : module.getOps<WeightOp>())
-    for (Attribute source : weight.getSourceList())
-      tensors.insert(TensorPart::of(source).tensor);
-  facts.tensors = static_cast<int64_t>(tensors.size());
+  facts.tensors = cpu::countTensors(module);
   facts.parameters = cpu::countParameters(module);
 }
 

@@ -187,14 +187,48 @@ static json describeOps(ModuleOp module) {
   return functions;
 }
 
+/// Whether the checkpoint is a file whose tensors are block-quantized in part.
+static bool isOfBlocks(ModuleOp module) {
+  return llvm::any_of(module.getOps<WeightOp>(),
+                      [](WeightOp weight) { return !!weight.getStored(); });
+}
+
+/// `name` without the number of an expert: "experts.7.down_proj" => "experts.*.down_proj".
+static std::string withoutExpert(StringRef name) {
+  constexpr StringLiteral kBefore = ".experts.";
+  size_t place = name.find(kBefore);
+  if (place == StringRef::npos)
+    return name.str();
+  auto [before, rest] =
+      std::pair(name.take_front(place + kBefore.size()), name.drop_front(place + kBefore.size()));
+  StringRef after = rest.drop_while(llvm::isDigit);
+  return after.size() == rest.size() ? name.str() : (before + "*" + after).str();
+}
+
+/// Adds the tensors that the weight is made of. Files with blocks store all experts in one.
+static void addTensors(WeightOp weight, bool ofBlocks, llvm::StringSet<> &tensors) {
+  for (Attribute source : weight.getSourceList()) {
+    std::string name = TensorPart::of(source).tensor;
+    tensors.insert(ofBlocks ? withoutExpert(name) : name);
+  }
+}
+
+int64_t mica::cpu::countTensors(ModuleOp module) {
+  llvm::StringSet<> tensors;
+  bool ofBlocks = isOfBlocks(module);
+  for (auto weight : module.getOps<WeightOp>())
+    addTensors(weight, ofBlocks, tensors);
+  return static_cast<int64_t>(tensors.size());
+}
+
 /// The number of the checkpoint's tensors in each element type for which `isCounted` holds: several
 /// parts of a tensor, such as its experts, count once.
-static TensorCounts countTensors(ModuleOp module, llvm::function_ref<bool(Type)> isCounted) {
+static TensorCounts countByType(ModuleOp module, llvm::function_ref<bool(Type)> isCounted) {
   std::map<std::string, llvm::StringSet<>> tensors;
+  bool ofBlocks = isOfBlocks(module);
   for (auto weight : module.getOps<WeightOp>())
     if (Type element = weight.getTensorType().getElementType(); isCounted(element))
-      for (Attribute source : weight.getSourceList())
-        tensors[displayNameOf(element)].insert(TensorPart::of(source).tensor);
+      addTensors(weight, ofBlocks, tensors[displayNameOf(element)]);
   TensorCounts counts;
   for (const auto &[name, ofType] : tensors)
     counts[name] = static_cast<int64_t>(ofType.size());
@@ -202,18 +236,25 @@ static TensorCounts countTensors(ModuleOp module, llvm::function_ref<bool(Type)>
 }
 
 TensorCounts mica::cpu::preservedBlocks(ModuleOp module) {
-  return countTensors(module, [](Type element) {
+  return countByType(module, [](Type element) {
     auto quantized = dyn_cast<QuantizedElementType>(element);
     return quantized && quantized.isOfFiles();
   });
 }
 
 TensorCounts mica::cpu::blockFormatsOf(ModuleOp module) {
-  return countTensors(module, [](Type element) { return isa<QuantizedElementType>(element); });
+  return countByType(module, [](Type element) { return isa<QuantizedElementType>(element); });
 }
 
 TensorCounts mica::cpu::floatTypesOf(ModuleOp module) {
-  return countTensors(module, [](Type element) { return !isa<QuantizedElementType>(element); });
+  return countByType(module, [](Type element) { return !isa<QuantizedElementType>(element); });
+}
+
+/// Whether all matrices of the op are block-quantized; else they are multiplied by floats.
+static bool hasOnlyBlocks(MultipliesRows product) {
+  SmallVector<Value> matrices = product.getMatrices();
+  llvm::append_range(matrices, product.getInnerMatrices());
+  return llvm::all_of(matrices, [](Value each) { return isQuantized(getElementTypeOrSelf(each)); });
 }
 
 std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {
@@ -221,7 +262,7 @@ std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {
   for (auto function : module.getOps<func::FuncOp>())
     if (StringRef role = rowRoleOf(function); !role.empty())
       function.walk([&](MultipliesRows product) {
-        if (isQuantized(getElementTypeOrSelf(product.getMatrices().front())))
+        if (hasOnlyBlocks(product))
           rows[role.str()] = displayNameOf(getElementTypeOrSelf(product.getMultipliedRows().get()));
       });
   return rows;

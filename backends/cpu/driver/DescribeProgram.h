@@ -30,6 +30,9 @@ llvm::StringMap<double> sharesReadPerToken(mlir::ModuleOp module);
 /// they are made of. A tensor of which parts have different types counts in each.
 using TensorCounts = std::map<std::string, int64_t>;
 
+/// The number of the checkpoint's tensors.
+int64_t countTensors(mlir::ModuleOp module);
+
 /// Of weights at stage `kernels` that keep the blocks of their checkpoint.
 TensorCounts preservedBlocks(mlir::ModuleOp module);
 /// Of weights at stage `kernels` in blocks, preserved or Mica's own, and of those in floats.
