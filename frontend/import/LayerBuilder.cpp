@@ -432,6 +432,10 @@ Value LayerBuilder::deltaNet(Value x) {
 }
 
 Value LayerBuilder::mix(Value x) {
+  if (kind.mamba && kind.mamba->besideAttention) {
+    Value scanned = mamba(x);
+    return AddOp::create(builder, mixerLocation(), scanned, attention(x));
+  }
   return kind.conv ? conv(x) : kind.mamba ? mamba(x) : kind.delta ? deltaNet(x) : attention(x);
 }
 

@@ -153,7 +153,7 @@ class Help(Case):
         tools, commands = pathlib.Path(harness.mica).parent, [[harness.program(MODEL).path]]
         commands += [[tools / name] for name in ("mica", "mica-interpret", "mica-opt", "mica-lsp-server")]
         for command in commands:
-            text = execute([*command, "--help"]).stdout.decode()
+            text = execute([*command, "--help"]).stdout.decode().replace(str(command[0]), pathlib.Path(command[0]).name)
             with self.subTest(command):
                 self.assertLessEqual(max(map(len, text.splitlines())), 80)
                 self.assertRegex(text, r"(?m)^Usage: .*\n\n")

@@ -40,7 +40,7 @@ WIDENED = {
     "positions": (MODELS / "gpt2", {"n_embd": 768}, {24: 768, 72: 2304, 96: 3072}),
 }
 NAMES = ("dense", *WIDENED)
-#: Matrices that files do not store in blocks.
+#: Matrices that files do not store in blocks, besides biases of experts.
 PLAIN = ("ffn_gate_inp.weight", "position_embd.weight")
 
 
@@ -71,7 +71,7 @@ def in_blocks(file, form):
     result = gguf_file.File()
     result.keys = file.keys
     for name, shape, own, data in file.tensors:
-        if len(shape) > 1 and not name.endswith(PLAIN):
+        if len(shape) > 1 and not name.endswith((".bias", *PLAIN)):
             assert shape[-1] % elements == 0, (name, shape)
             own, data = kind, gguf_file.Zeros(int(np.prod(shape)) // elements * stored)
         result.tensors.append((name, shape, own, data))

@@ -19,7 +19,7 @@ struct ModelFacts {
   std::map<std::string, int64_t> blockFormats, floatTypes;
   std::map<std::string, std::string> rows; ///< activation types by role
   std::string promptRows;                  ///< activation type in prefill, as in --rows
-  std::string stored; ///< most frequent type in a GGUF file; empty for others
+  std::string stored;                      ///< most frequent type in a GGUF file; empty for others
   int64_t context = 0, vocab = 0, hidden = 0, layers = 0, heads = 0, kvHeads = 0, headDim = 0;
   int64_t tensors = 0, parameters = 0;
   uint64_t storedBytes = 0;     ///< weights in a program

@@ -81,7 +81,7 @@ TEST(ConfigReader, RefusesUnknownModelTypes) {
   EXPECT_THAT(
       llamaProblem(R"({"model_type": "rwkv7"})"),
       MatchesRegex("config.json: has the model_type \"rwkv7\", which is unknown; choose a model of "
-                   "one of the types .*, llama, mamba2, .*qwen3, qwen3_moe.*"));
+                   "one of the types .*, llama, mamba2, .*qwen3, qwen3_5.*, qwen3_moe.*"));
   for (auto [type, nearest] : std::initializer_list<std::pair<llvm::StringRef, llvm::StringRef>>{
            {"qwen4", "qwen3"},
            {"gemma3", "gemma3_text"},

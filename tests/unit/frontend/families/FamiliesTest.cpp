@@ -476,7 +476,7 @@ TEST(Qwen3Next, HasDeltaNetsAndGatedAttention) {
   EXPECT_EQ(named->layers, (std::vector<unsigned>{0, 0, 0, 0, 1})) << "names come before the rule";
   auto problem = [&](llvm::StringRef more) { return llvm::toString(readAs(more).takeError()); };
   EXPECT_THAT(
-      problem(R"("linear_num_key_heads": 3)"),
+      llvm::toString(readAs("", 3).takeError()),
       HasSubstr("has 4 value heads of linear attention, not a multiple of its 3 key heads"));
   EXPECT_THAT(problem(R"("full_attention_interval": 0)"), HasSubstr("full_attention_interval"));
   EXPECT_THAT(problem(R"("linear_conv_kernel_dim": 33)"), HasSubstr("linear_conv_kernel_dim"));
@@ -540,8 +540,8 @@ TEST(Qwen35, IsTheTextPartOfALargerModel) {
   EXPECT_EQ(model->names->layers, "model.language_model.layers");
   EXPECT_TRUE(model->tiedHead) << "the outer key decides";
   EXPECT_EQ(model->type, StoredType::BF16);
-  auto vision = llvm::find_if(
-      model->ignored, [](const IgnoredKey &key) { return key.key == "vision_config"; });
+  auto vision = llvm::find_if(model->ignored,
+                              [](const IgnoredKey &key) { return key.key == "vision_config"; });
   ASSERT_NE(vision, model->ignored.end());
   EXPECT_TRUE(vision->missed) << "people are told";
   EXPECT_EQ(vision->reason, "is left out: the program reads text only");

@@ -101,8 +101,8 @@ TEST(ModelFile, LocatesVerificationErrors) {
 }
 
 TEST(ModelFile, RefusesOtherStages) {
-  EXPECT_THAT(problemOf("module {}"), EndsWith("is not stage model (no attribute mica.model); give "
-                                               "the IR that `mica compile --emit model` writes"));
+  EXPECT_THAT(problemOf("module {}"), EndsWith("is not stage model (no attribute mica.model); use "
+                                               "IR written by `mica compile --emit model`"));
   EXPECT_THAT(
       problemOf(replaced(tinyText(), "@main", "@other")),
       EndsWith("is not stage model (no @main); use IR written by `mica compile --emit model`"));
