@@ -7,14 +7,7 @@ using H = Hyperparameters;
 // Mamba 2 in most layers, attention in the others; half of each head is rotated.
 llvm::Expected<const Family *> chooseBamba(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"BambaForCausalLM"};
-  static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
-    names.finalNorm = "model.final_layernorm";
-    names.ffnNorm = "pre_ff_layernorm";
-    names.gate = "feed_forward.gate_proj";
-    names.up = "feed_forward.up_proj";
-    names.down = "feed_forward.down_proj";
-    nameMamba(names);
-  });
+  static constexpr NamingTable names = changed(transformersNames, nameBamba);
   static constexpr KeyRule own[] = {
       {"rms_norm_eps", &H::eps, ranges::eps, 1e-5},
       {"num_key_value_heads", &H::kvHeads, ranges::heads, int64_t(8), Null::Allowed},

@@ -70,6 +70,16 @@ constexpr void nameMamba(NamingTable &names) {
   names.skip = "mamba.D";
 }
 
+/// Bamba's names, which Falcon H1 has as well.
+constexpr void nameBamba(NamingTable &names) {
+  names.finalNorm = "model.final_layernorm";
+  names.ffnNorm = "pre_ff_layernorm";
+  names.gate = "feed_forward.gate_proj";
+  names.up = "feed_forward.up_proj";
+  names.down = "feed_forward.down_proj";
+  nameMamba(names);
+}
+
 /// The keys of Mamba 2 in hybrids.
 inline constexpr KeyRule mambaKeys[] = {
     {"mamba_n_heads", &Hyperparameters::mambaHeads, ranges::heads, int64_t(128)},
@@ -81,6 +91,12 @@ inline constexpr KeyRule mambaKeys[] = {
     {"mamba_conv_bias", &Hyperparameters::convBias, {}, true},
     {"mamba_proj_bias", &Hyperparameters::mambaBias, {}, false},
 };
+
+/// The names of Qwen's shared expert and its gate.
+constexpr void nameSharedExpert(NamingTable &names) {
+  names.sharedExpert = "mlp.shared_expert";
+  names.sharedExpertGate = "mlp.shared_expert_gate";
+}
 
 /// The names of gated delta nets in layers that may have attention instead.
 constexpr void nameDeltaNet(NamingTable &names) {
@@ -107,6 +123,15 @@ inline constexpr KeyRule deltaNetKeys[] = {
     {"head_dim", &Hyperparameters::headDim, ranges::headDim, int64_t(256)},
     {"partial_rotary_factor", &Hyperparameters::partialRotary, ranges::share, Unset()},
 };
+
+/// The traits of Qwen's families with gated delta nets.
+inline constexpr FamilyTraits deltaNetTraits = {.normRounding = NormRounding::AfterGain,
+                                                .weightOffset = 1,
+                                                .qkNorm = QkNorm::PerHead,
+                                                .outputGate = true,
+                                                .otherMixer = Mixer::DeltaNet,
+                                                .sharedGate = true,
+                                                .partialRotary = 0.25};
 
 /// Time steps that a limit would change are not supported.
 inline constexpr FixedKey timeStepLimit = {

@@ -7,10 +7,7 @@ using H = Hyperparameters;
 // Qwen2 with experts and a gated shared expert.
 llvm::Expected<const Family *> chooseQwen2Moe(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen2MoeForCausalLM"};
-  static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
-    names.sharedExpert = "mlp.shared_expert";
-    names.sharedExpertGate = "mlp.shared_expert_gate";
-  });
+  static constexpr NamingTable names = changed(transformersNames, nameSharedExpert);
   static constexpr KeyRule own[] = {
       {"num_key_value_heads", &H::kvHeads, ranges::heads, int64_t(16), Null::Allowed},
       {"qkv_bias", &H::attentionBias, {}, true},

@@ -8,8 +8,7 @@ using H = Hyperparameters;
 /// all in a tensor.
 template <bool within, bool stacked> static constexpr NamingTable makeNames() {
   NamingTable names = transformersNames;
-  names.sharedExpert = "mlp.shared_expert";
-  names.sharedExpertGate = "mlp.shared_expert_gate";
+  nameSharedExpert(names);
   nameDeltaNet(names);
   if (within) {
     names.embedding = "model.language_model.embed_tokens";
@@ -64,6 +63,12 @@ static constexpr TextPart textPart = {"text_config", "qwen3_5_text", keysAround,
 static constexpr TextPart textPartOfMoe = {"text_config", "qwen3_5_moe_text", keysAround,
                                            ignoredAround, leftOutParts};
 
+static constexpr FamilyTraits traits = [] {
+  FamilyTraits traits = deltaNetTraits;
+  traits.imagePositions = true;
+  return traits;
+}();
+
 static Family describe(llvm::StringLiteral name, llvm::ArrayRef<llvm::StringLiteral> architectures,
                        llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys, bool sparse,
                        const NamingTable *names, const TextPart *textPart = nullptr) {
@@ -72,14 +77,7 @@ static Family describe(llvm::StringLiteral name, llvm::ArrayRef<llvm::StringLite
       .architectures = architectures,
       .keys = keys,
       .fixed = fixed,
-      .traits = {.normRounding = NormRounding::AfterGain,
-                 .weightOffset = 1,
-                 .qkNorm = QkNorm::PerHead,
-                 .outputGate = true,
-                 .otherMixer = Mixer::DeltaNet,
-                 .imagePositions = true,
-                 .sharedGate = true,
-                 .partialRotary = 0.25},
+      .traits = traits,
       .names = names,
       .derive = sparse ? +[](Hyperparameters &h) { h.sparse = h.normalizeGate = true; } : nullptr,
       .ignoredKeys = ignoredKeys,

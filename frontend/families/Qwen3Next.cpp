@@ -9,8 +9,7 @@ using H = Hyperparameters;
 llvm::Expected<const Family *> chooseQwen3Next(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3NextForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
-    names.sharedExpert = "mlp.shared_expert";
-    names.sharedExpertGate = "mlp.shared_expert_gate";
+    nameSharedExpert(names);
     nameDeltaNet(names);
     names.deltaQkvz = "linear_attn.in_proj_qkvz";
     names.deltaBa = "linear_attn.in_proj_ba";
@@ -33,13 +32,7 @@ llvm::Expected<const Family *> chooseQwen3Next(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = fixed,
-      .traits = {.normRounding = NormRounding::AfterGain,
-                 .weightOffset = 1,
-                 .qkNorm = QkNorm::PerHead,
-                 .outputGate = true,
-                 .otherMixer = Mixer::DeltaNet,
-                 .sharedGate = true,
-                 .partialRotary = 0.25},
+      .traits = deltaNetTraits,
       .names = &names,
       .derive = [](Hyperparameters &h) { h.sparse = true; },
   };

@@ -42,14 +42,15 @@ Value buildScale(OpBuilder &builder, Location loc, Value x, double factor) {
 }
 
 llvm::ArrayRef<llvm::StringLiteral> stateNames(const LayerKind &kind) {
-  static constexpr llvm::StringLiteral caches[] = {"k_cache", "v_cache"}, conv[] = {"conv_state"},
-                                       scan[] = {"conv_state", "recurrent_state"},
-                                       both[] = {"k_cache", "v_cache", "conv_state",
-                                                 "recurrent_state"};
-  return kind.conv                                   ? llvm::ArrayRef(conv)
-         : kind.mamba && kind.mamba->besideAttention ? llvm::ArrayRef(both)
-         : kind.mamba || kind.delta                  ? llvm::ArrayRef(scan)
-                                                     : llvm::ArrayRef(caches);
+  static constexpr llvm::StringLiteral conv[] = {"conv_state"},
+                                       all[] = {"k_cache", "v_cache", "conv_state",
+                                                "recurrent_state"};
+  if (kind.conv)
+    return conv;
+  llvm::ArrayRef<llvm::StringLiteral> names(all);
+  if (!kind.mamba && !kind.delta)
+    return names.take_front(2);
+  return kind.hasAttention() ? names : names.take_back(2);
 }
 
 bool followsLength(const LayerKind &kind) {
@@ -432,7 +433,7 @@ Value LayerBuilder::deltaNet(Value x) {
 }
 
 Value LayerBuilder::mix(Value x) {
-  if (kind.mamba && kind.mamba->besideAttention) {
+  if (kind.mamba && kind.hasAttention()) {
     Value scanned = mamba(x);
     return AddOp::create(builder, mixerLocation(), scanned, attention(x));
   }

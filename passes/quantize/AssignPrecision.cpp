@@ -36,8 +36,7 @@ static Type rowsFor(Type element) {
 /// The matrix whose type the rows follow: one of floats, where the op has any, for which blocks of
 /// the other matrices are expanded to floats.
 static Value matrixOfRows(MultipliesRows product) {
-  SmallVector<Value> matrices = product.getMatrices();
-  llvm::append_range(matrices, product.getInnerMatrices());
+  SmallVector<Value> matrices = allMatricesOf(product);
   auto isOfFloats = [](Value matrix) { return !isQuantized(elementOf(matrix)); };
   const auto *ofFloats = llvm::find_if(matrices, isOfFloats);
   return ofFloats == matrices.end() ? matrices.front() : *ofFloats;

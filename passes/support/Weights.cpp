@@ -17,16 +17,20 @@ WeightUse mica::classifyWeightUse(OpOperand &operand) {
   return TypeSwitch<Operation *, WeightUse>(operand.getOwner())
       .Case([&](EmbeddingOp op) { return when(value == op.getTable(), WeightUse::Table); })
       .Case([&](MultipliesRows op) {
-        return llvm::is_contained(op.getMatrices(), value) ||
-                       llvm::is_contained(op.getInnerMatrices(), value)
-                   ? WeightUse::Product
-                   : vectorOf(op.getBiases());
+        return llvm::is_contained(allMatricesOf(op), value) ? WeightUse::Product
+                                                            : vectorOf(op.getBiases());
       })
       .Case([&](MoeGateOp op) {
         return value == op.getGate() ? WeightUse::Router : vectorOf(op.getVectors());
       })
       .Case([&](ReadsVectors op) { return vectorOf(op.getVectors()); })
       .Default(WeightUse::None);
+}
+
+SmallVector<Value> mica::allMatricesOf(MultipliesRows product) {
+  SmallVector<Value> matrices = product.getMatrices();
+  llvm::append_range(matrices, product.getInnerMatrices());
+  return matrices;
 }
 
 Value mica::multipliedRows(OpOperand &weight) {

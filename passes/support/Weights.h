@@ -22,6 +22,9 @@ enum class WeightUse {
 /// How the owner of `operand` uses it.
 WeightUse classifyWeightUse(mlir::OpOperand &operand);
 
+/// The matrices of a product in order, the inner ones last.
+llvm::SmallVector<mlir::Value> allMatricesOf(MultipliesRows product);
+
 /// The rows that `weight`, the matrix of a matmul, is multiplied by; null if they are not a value,
 /// such as those between the two matrices of an expert.
 mlir::Value multipliedRows(mlir::OpOperand &weight);

@@ -1,4 +1,4 @@
-"""Runs single decode steps of a model object and reports their writes; a process of its own, because it calls native code.
+"""Runs single decode steps of a model object and reports their writes, in a separate process, because it calls native code.
 
     decode_step.py OBJECT.so MANIFEST.json DEPTH...
 

@@ -32,7 +32,7 @@ def scripted(name, template, scripts, special=()):
         values.update(vocab_size=total, tie_word_embeddings=False, num_hidden_layers=1)
 
     def tensors(weights):
-        # Each token is a direction of its own; layers add nothing.
+        # Each token has its own embedding direction; layers add nothing.
         hidden = weights["model.norm.weight"].shape[0]
         assert len(ids) < hidden
         embedding, head = np.zeros((total, hidden), "f4"), np.zeros((total, hidden), "f4")

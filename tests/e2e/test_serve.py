@@ -455,8 +455,7 @@ class Serve(Case):
     def test_health_while_loading(self):
         """The server listens before the model is loaded; here loading waits for the chat template."""
         folder = pathlib.Path(harness.folder("loading"))
-        template = (MODEL / "chat_template.jinja").read_text() if (MODEL / "chat_template.jinja").exists() else \
-            json.loads((MODEL / "tokenizer_config.json").read_text())["chat_template"]
+        template = (MODEL / "chat_template.jinja").read_text()
         for finishes in (True, False):
             pipe, path = folder / f"template{finishes}", folder / f"socket{finishes}"
             os.mkfifo(pipe)

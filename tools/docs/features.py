@@ -115,7 +115,7 @@ def behind_attention(layer, *names):
 
 
 def parallel(name):
-    """The MLP reads the input of attention, through a norm of its own or attention's."""
+    """The MLP reads the input of attention, through its own norm or that of attention."""
 
     def test(model):
         for layer in with_attention(model):

@@ -1,6 +1,7 @@
 //===- VerifyKernels.cpp - verify stage kernels ---------------------------===//
 
 #include "backends/cpu/dispatch/Passes.h"
+#include "passes/support/Weights.h"
 #include "passes/verify/Checks.h"
 
 namespace mica::cpu {
@@ -13,9 +14,7 @@ using namespace mica;
 using namespace mica::cpu;
 
 static LogicalResult verifyProduct(MultipliesRows product) {
-  SmallVector<Value> matrices = product.getMatrices();
-  llvm::append_range(matrices, product.getInnerMatrices());
-  for (Value matrix : matrices)
+  for (Value matrix : allMatricesOf(product))
     if (!isa_and_nonnull<PackedLayoutAttr>(cast<RankedTensorType>(matrix.getType()).getEncoding()))
       return product->emitOpError("has a weight without layout: run cpu-assign-layouts");
   auto selects = dyn_cast<SelectsKernel>(product.getOperation());

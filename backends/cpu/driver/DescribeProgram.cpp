@@ -101,9 +101,7 @@ static double expertShare(ModuleOp module) {
 static DenseSet<Type> typesOfExperts(ModuleOp module) {
   DenseSet<Type> types;
   module.walk([&](MoeExpertsOp op) {
-    for (Value weight : op.getMatrices())
-      types.insert(weight.getType());
-    for (Value weight : op.getInnerMatrices())
+    for (Value weight : allMatricesOf(op))
       types.insert(weight.getType());
   });
   return types;
@@ -252,9 +250,8 @@ TensorCounts mica::cpu::floatTypesOf(ModuleOp module) {
 
 /// Whether all matrices of the op are block-quantized; else they are multiplied by floats.
 static bool hasOnlyBlocks(MultipliesRows product) {
-  SmallVector<Value> matrices = product.getMatrices();
-  llvm::append_range(matrices, product.getInnerMatrices());
-  return llvm::all_of(matrices, [](Value each) { return isQuantized(getElementTypeOrSelf(each)); });
+  return llvm::all_of(allMatricesOf(product),
+                      [](Value each) { return isQuantized(getElementTypeOrSelf(each)); });
 }
 
 std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {

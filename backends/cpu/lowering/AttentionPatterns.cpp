@@ -59,11 +59,12 @@ struct LowerRope : Lowering<RopeOp> {
     Value table =
         launchRopeTable(launch, operands.getPositions(), operands.getLengths(), op.getRotaryWidth(),
                         op.getTheta().convertToDouble(), op.getScalingAttr());
-    Value rows = launch.rowsOf(operands.getX());
-    rewriter.replaceOp(
-        op, launch("rope", launch.parameters(stringifyPairing(op.getPairing())), rows,
-                   {operands.getX(), table}, launch.empty(op.getType(), rows),
-                   [&](KernelBuilder &b, ValueRange args) { emitRope(b, args, op.getPairing()); }));
+    rewriter.replaceOp(op,
+                       launch.overRows("rope", launch.parameters(stringifyPairing(op.getPairing())),
+                                       {operands.getX(), table}, op.getType(),
+                                       [&](KernelBuilder &b, ValueRange args) {
+                                         emitRope(b, args, op.getPairing());
+                                       }));
     return success();
   }
 };

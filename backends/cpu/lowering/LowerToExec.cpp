@@ -112,6 +112,12 @@ SmallVector<Value> Launcher::operator()(StringRef base, ArrayAttr identity, Valu
   return SmallVector<Value>(op.getResults());
 }
 
+Value Launcher::overRows(StringRef base, ArrayAttr identity, ValueRange inputs, Type type,
+                         KernelLibrary::Build build, const LaunchCost &cost) {
+  Value rows = rowsOf(inputs.front());
+  return (*this)(base, identity, rows, inputs, empty(type, rows), build, cost)[0];
+}
+
 Value Launcher::rowsOf(Value tensor) { return tensor::DimOp::create(rewriter, loc, tensor, 0); }
 Value Launcher::constant(int64_t value) {
   return arith::ConstantIndexOp::create(rewriter, loc, value);

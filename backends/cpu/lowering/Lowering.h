@@ -81,6 +81,10 @@ public:
                                             mlir::ValueRange outputs, KernelLibrary::Build build,
                                             const LaunchCost &cost = {});
 
+  /// The same with a task per row of the first input, and a new tensor of `type` as the output.
+  mlir::Value overRows(llvm::StringRef base, mlir::ArrayAttr identity, mlir::ValueRange inputs,
+                       mlir::Type type, KernelLibrary::Build build, const LaunchCost &cost = {});
+
   /// Numbers, truth values, words, types and attributes as what identifies a kernel.
   template <typename... Parts> mlir::ArrayAttr parameters(const Parts &...parts) {
     std::array<mlir::Attribute, sizeof...(parts)> all{parameter(parts)...};

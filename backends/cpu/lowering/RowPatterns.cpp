@@ -21,13 +21,13 @@ struct LowerRmsNorm : Lowering<RmsNormOp> {
     RmsNormSpec spec{op.getEps().convertToDouble(), op.getWeightOffset().convertToDouble(),
                      op.getRounding() == NormRounding::BeforeGain,
                      limbsOf(op.getType().getElementType())};
-    Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
-        op, launch("rmsnorm",
-                   launch.parameters(spec.eps, spec.weightOffset, spec.roundBeforeGain, spec.limbs),
-                   rows, {operands.getX(), operands.getWeight()}, launch.empty(op.getType(), rows),
-                   [&](KernelBuilder &b, ValueRange args) { emitRmsNorm(b, args, spec); },
-                   {.weightBytes = sizeInBytes(operands.getWeight())}));
+        op, launch.overRows(
+                "rmsnorm",
+                launch.parameters(spec.eps, spec.weightOffset, spec.roundBeforeGain, spec.limbs),
+                {operands.getX(), operands.getWeight()}, op.getType(),
+                [&](KernelBuilder &b, ValueRange args) { emitRmsNorm(b, args, spec); },
+                {.weightBytes = sizeInBytes(operands.getWeight())}));
     return success();
   }
 };
@@ -44,13 +44,12 @@ struct LowerLayerNorm : Lowering<LayerNormOp> {
     SmallVector<Value> inputs{operands.getX(), operands.getWeight()};
     if (bias)
       inputs.push_back(operands.getBias());
-    Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
         op,
-        launch("layernorm", launch.parameters(eps, bias, limbs), rows, inputs,
-               launch.empty(op.getType(), rows),
-               [&](KernelBuilder &b, ValueRange args) { emitLayerNorm(b, args, eps, bias, limbs); },
-               {.weightBytes = sizeInBytes({operands.getWeight(), operands.getBias()})}));
+        launch.overRows(
+            "layernorm", launch.parameters(eps, bias, limbs), inputs, op.getType(),
+            [&](KernelBuilder &b, ValueRange args) { emitLayerNorm(b, args, eps, bias, limbs); },
+            {.weightBytes = sizeInBytes({operands.getWeight(), operands.getBias()})}));
     return success();
   }
 };
@@ -62,11 +61,9 @@ struct LowerL2Norm : Lowering<L2NormOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
     double eps = op.getEps().convertToDouble();
-    Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
-        op, launch("l2norm", launch.parameters(eps), rows, operands.getX(),
-                   launch.empty(op.getType(), rows),
-                   [&](KernelBuilder &b, ValueRange args) { emitL2Norm(b, args, eps); }));
+        op, launch.overRows("l2norm", launch.parameters(eps), operands.getX(), op.getType(),
+                            [&](KernelBuilder &b, ValueRange args) { emitL2Norm(b, args, eps); }));
     return success();
   }
 };
@@ -77,13 +74,12 @@ struct LowerScaleParts : Lowering<ScalePartsOp> {
   LogicalResult matchAndRewrite(ScalePartsOp op, OpAdaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
-    Value rows = launch.rowsOf(operands.getX());
-    rewriter.replaceOp(op, launch("scale_parts",
-                                  launch.parameters(op.getFactorsAttr(), op.getWidthsAttr()), rows,
-                                  operands.getX(), launch.empty(op.getType(), rows),
-                                  [&](KernelBuilder &b, ValueRange args) {
-                                    emitScaleParts(b, args, op.getFactors(), op.getWidths());
-                                  }));
+    rewriter.replaceOp(
+        op,
+        launch.overRows("scale_parts", launch.parameters(op.getFactorsAttr(), op.getWidthsAttr()),
+                        operands.getX(), op.getType(), [&](KernelBuilder &b, ValueRange args) {
+                          emitScaleParts(b, args, op.getFactors(), op.getWidths());
+                        }));
     return success();
   }
 };
@@ -103,7 +99,6 @@ template <typename Op> struct LowerElementwise : Lowering<Op> {
     if (isQuantized(cast<RankedTensorType>(op.getType()).getElementType()))
       return rewriter.notifyMatchFailure(op, "a quantized row is more than its elements");
     ValueRange inputs = operands.getOperands();
-    Value rows = launch.rowsOf(inputs[0]);
     StringRef name = Op::getOperationName().drop_front(strlen("mica."));
     double value = number ? (op.*number)().convertToDouble() : 0;
     auto build = [&](KernelBuilder &b, ValueRange args) {
@@ -111,8 +106,9 @@ template <typename Op> struct LowerElementwise : Lowering<Op> {
         return compute(b, elements, static_cast<float>(value));
       });
     };
-    rewriter.replaceOp(op, launch(name, number ? launch.parameters(value) : launch.parameters(),
-                                  rows, inputs, launch.empty(op.getType(), rows), build));
+    rewriter.replaceOp(op, launch.overRows(name,
+                                           number ? launch.parameters(value) : launch.parameters(),
+                                           inputs, op.getType(), build));
     return success();
   }
   Compute compute;
@@ -128,12 +124,12 @@ struct LowerQuantize : Lowering<CastOp> {
     if (!isQuantized(op.getType().getElementType()))
       return rewriter.notifyMatchFailure(op, "the result is not quantized");
     Launcher launch(rewriter, op.getLoc(), kernels);
-    Value rows = launch.rowsOf(operands.getX());
     int64_t limbs = limbsOf(op.getType().getElementType());
     rewriter.replaceOp(
-        op, launch("quantize", launch.parameters(op.getType().getDimSize(1), limbs), rows,
-                   operands.getX(), launch.empty(op.getType(), rows),
-                   [&](KernelBuilder &b, ValueRange args) { emitQuantize(b, args, limbs); }));
+        op, launch.overRows("quantize", launch.parameters(op.getType().getDimSize(1), limbs),
+                            operands.getX(), op.getType(), [&](KernelBuilder &b, ValueRange args) {
+                              emitQuantize(b, args, limbs);
+                            }));
     return success();
   }
 };

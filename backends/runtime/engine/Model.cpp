@@ -124,8 +124,7 @@ Status Model::verifyWeights() const {
 
 Status Model::checkReadable() const {
   if (readErrors && readErrors->failed())
-    return Error{"the program file could not be read while running (bad disk, or the file was "
-                 "changed); copy or compile it again"};
+    return Error{std::string(readErrorMessage)};
   return {};
 }
 

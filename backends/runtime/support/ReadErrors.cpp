@@ -35,10 +35,10 @@ void onBusError(int, siginfo_t *info, void *) {
     guardFailed = true;
     return;
   }
-  static constexpr char message[] =
-      "mica: error: the program file could not be read while running (bad disk, or the "
-      "file was changed); copy or compile it again\n";
-  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+  for (std::string_view part :
+       {std::string_view("mica: error: "), readErrorMessage, std::string_view("\n")}) {
+    [[maybe_unused]] ssize_t written = write(STDERR_FILENO, part.data(), part.size());
+  }
   removeTemporaries();
   _exit(1);
 }

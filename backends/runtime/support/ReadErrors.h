@@ -4,8 +4,13 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
 
 namespace mica::rt {
+
+inline constexpr std::string_view readErrorMessage =
+    "the program file could not be read while running (bad disk, or the file was changed); copy or "
+    "compile it again";
 
 /// From now on SIGBUS ends the process with a message, unless a ReadErrorGuard handles it.
 /// Temporary files are removed.
