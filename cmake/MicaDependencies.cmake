@@ -1,6 +1,6 @@
-# Everything Mica is built from. Debian's packages, and oneDNN from tools/setup/onednn.sh or any other installation.
+# Dependencies: Debian's packages, and oneDNN from tools/setup/onednn.sh or any other installation.
 
-# Debian's MLIR version file wants major.minor.
+# Debian's MLIR version file requires major.minor.
 find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
 set(LLVM_LINK_LLVM_DYLIB ON)
 set(MLIR_LINK_MLIR_DYLIB ON)
@@ -11,7 +11,7 @@ include(AddLLVM)
 include(AddMLIR)
 separate_arguments(LLVM_DEFINITIONS)
 
-# liblldELF comes from Debian's liblld-22-dev, whose CMake package needs LLVM's own static libraries; the archives do.
+# From Debian's liblld-22-dev; its CMake package needs LLVM's static libraries, so the archives are linked directly.
 find_library(MICA_LLD_ELF lldELF HINTS ${LLVM_LIBRARY_DIR} REQUIRED)
 find_library(MICA_LLD_COMMON lldCommon HINTS ${LLVM_LIBRARY_DIR} REQUIRED)
 
@@ -31,7 +31,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
 pkg_check_modules(ICU REQUIRED IMPORTED_TARGET icu-uc)
 find_library(MICA_PCRE2 NAMES libpcre2-8.a REQUIRED)
-# Line editing, linked into programs: archives, in the order in which they need each other.
+# Line editing, linked into programs: archives in the order of their dependencies.
 set(MICA_EDIT "")
 foreach(library edit bsd md tinfo)
   find_library(MICA_EDIT_${library} NAMES lib${library}.a REQUIRED)

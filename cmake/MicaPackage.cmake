@@ -1,14 +1,14 @@
-# The Debian package that `cpack` makes in the build folder. Debian 12 has no LLVM 22: the package carries the two shared
-# libraries of it that the tools need, in lib/mica, and depends on Debian's packages for all else.
+# The Debian package, which `cpack` creates in the build folder. Debian 12 has no LLVM 22: the package contains the two
+# shared libraries of LLVM that the tools need, in lib/mica, and depends on Debian's packages for everything else.
 include_guard()
 
 get_property(MICA_TOOLS GLOBAL PROPERTY MICA_TOOLS)
-# Where the libraries are not beside the tools, as in `cmake --install`, the loader goes on to LLVM's own folder.
+# If the libraries are not installed with the tools, as in `cmake --install`, the loader searches LLVM's own folder next.
 set_target_properties(${MICA_TOOLS} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/mica;${LLVM_LIBRARY_DIR}")
 set(MICA_LLVM_LIBRARIES $<TARGET_FILE:MLIR> $<TARGET_FILE:LLVM>)
 install(CODE "
   foreach(library ${MICA_LLVM_LIBRARIES})
-    # Without the link that Debian has beside the other libraries of LLVM.
+    # The file itself, not Debian's link to it in LLVM's folder.
     file(REAL_PATH \"\${library}\" file)
     file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/lib/mica\" TYPE SHARED_LIBRARY FILES \"\${file}\")
   endforeach()
@@ -34,7 +34,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
-# Not found by dpkg-shlibdeps, which would ask for the package of LLVM; tests/install/deb.sh installs it where nothing else is.
+# Listed here, because dpkg-shlibdeps would require LLVM's package; tests/install/deb.sh checks that the list is complete.
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.36), libcurl4 (>= 7.85), libedit2, libffi8, libgcc-s1, libicu72, libsentencepiece0, libstdc++6 (>= 12), libtinfo6, libxml2, libz3-4, libzstd1, zlib1g")
 # For https of `mica pull`.
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS ca-certificates)

@@ -1,4 +1,4 @@
-# The two worlds that Mica consists of, as functions: compiler libraries may use LLVM and MLIR, runtime libraries never.
+# Functions for compiler libraries, which may use LLVM and MLIR, and for runtime libraries, which must not.
 include_guard()
 
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -ffunction-sections -fdata-sections)
@@ -27,7 +27,7 @@ endforeach()
 add_library(MicaPch OBJECT ${CMAKE_SOURCE_DIR}/cmake/Pch.cpp)
 target_compile_options(MicaPch PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
 target_link_libraries(MicaPch PRIVATE MicaCompilerOptions)
-# In brackets: CMake's file that includes it is the same in every folder.
+# With angle brackets, the file that CMake generates to include it is the same in every folder.
 target_precompile_headers(MicaPch PRIVATE <cmake/Pch.h>)
 
 # mica_add_compiler_library(NAME source... [LINK lib...] [DEPENDS tablegen-target...])
@@ -41,13 +41,13 @@ function(mica_add_compiler_library name)
   endif()
 endfunction()
 
-# mica_add_tool(NAME source... [LINK lib...] [OPTIONAL]): a compiler tool in bin/, installed; with OPTIONAL only if it has been
-# built.
+# mica_add_tool(NAME source... [LINK lib...] [OPTIONAL]): a compiler tool in bin/, which is installed; with OPTIONAL, only if
+# it has been built.
 function(mica_add_tool name)
   cmake_parse_arguments(ARG "OPTIONAL" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE MicaCompilerOptions ${ARG_LINK} MLIR LLVM)
-  # The precompiled header is made with -fPIC, and an executable's -fPIE would not match it.
+  # The precompiled header is compiled with -fPIC, which does not match an executable's -fPIE.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE -fPIC)
   target_precompile_headers(${name} REUSE_FROM MicaPch)

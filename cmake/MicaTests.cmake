@@ -1,4 +1,4 @@
-# How tests are declared. `ninja check-mica` runs lit, `ninja check-unit` every GoogleTest, ctest knows both.
+# Functions for tests. `ninja check-mica` runs lit, `ninja check-unit` all GoogleTests, and ctest both.
 include_guard()
 include(GoogleTest)
 enable_testing()
@@ -9,9 +9,9 @@ add_custom_target(check-unit
   COMMAND ${CMAKE_CTEST_COMMAND} --test-dir ${CMAKE_BINARY_DIR} -L unit --output-on-failure
   DEPENDS mica-unit-tests USES_TERMINAL)
 
-# mica_add_unit_test(NAME source... [LINK lib...] [RUNTIME]): a GoogleTest program in bin/, each of its cases known to ctest.
-# Tests of compiler libraries get the compiler's flags and its precompiled header; with RUNTIME nothing of LLVM is
-# seen or linked. tests/unit/Paths.h names the folders of the tree.
+# mica_add_unit_test(NAME source... [LINK lib...] [RUNTIME]): a GoogleTest program in bin/, each of its cases a test of
+# ctest. Tests of compiler libraries get the compiler's flags and its precompiled header; with RUNTIME, LLVM is neither
+# included nor linked. tests/unit/Paths.h defines the folders of the tree.
 function(mica_add_unit_test name)
   cmake_parse_arguments(ARG "RUNTIME" "" "LINK" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${ARG_UNPARSED_ARGUMENTS})
@@ -25,6 +25,6 @@ function(mica_add_unit_test name)
     target_precompile_headers(${name} REUSE_FROM MicaPch)
   endif()
   add_dependencies(mica-unit-tests ${name})
-  # Discovery at test time, so that building does not run half-linked programs.
+  # Discovery at test time, so that a build does not run incomplete programs.
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 300 PROPERTIES LABELS unit)
 endfunction()

@@ -1,1 +1,1 @@
-// Nothing: this file exists so that the precompiled header has a target to belong to.
+// Empty: the precompiled header needs a target with a source file.

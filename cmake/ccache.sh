@@ -1,16 +1,16 @@
 #!/bin/sh
-# ccache.sh TREE COMPILER ARGUMENT...: compiles through ccache so that a file is found in the cache wherever the tree stands.
-# What depends on the tree's folder is taken out of what ccache compares.
+# ccache.sh TREE COMPILER ARGUMENT...: compiles with ccache such that a file is found in the cache independent of the tree's path.
+# Paths of the tree are removed from the input that ccache hashes.
 tree=$1 header='' dependencies=''
 shift
-# Files that use a precompiled header are served only if ccache is told that this is all right.
+# Without these settings, ccache does not cache files that use a precompiled header.
 export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime CCACHE_BASEDIR="$tree"
-# The bytes of a precompiled header name its folder. ccache takes the checksum beside it instead, made below.
+# A precompiled header contains its path. ccache hashes the checksum file next to it instead, which is created below.
 export CCACHE_PCH_EXTSUM=1
 for argument; do
   shift
   case $argument in
-    # CMake hands this file to clang in a way that ccache leaves alone.
+    # CMake passes this file to clang by an option that ccache does not make relative.
     "$PWD"/*/cmake_pch.hxx) argument=${argument#"$PWD/"} ;;
     *.pch) header=$argument ;;
     *.pch.d) dependencies=$argument ;;
@@ -18,9 +18,9 @@ for argument; do
   set -- "$@" "$argument"
 done
 [ -n "$dependencies" ] || exec ccache "$@"
-# A precompiled header is made where it is used: that of another folder would look for its headers there.
+# A precompiled header is never cached, because it refers to headers by path.
 "$@" || exit
-# Of the headers in its list.
+# The checksum of the headers in its dependency file.
 headers=$(sed -e '1s/^[^:]*://' -e 's/\\$//' "$dependencies" | tr -s ' ' '\n' | grep -v '^$')
 if sums=$(printf '%s\n' "$headers" | xargs sha256sum); then
   printf '%s\n' "$sums" | cut -d ' ' -f 1 | sha256sum > "$header.sum"

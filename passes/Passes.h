@@ -1,6 +1,6 @@
 //===- Passes.h - graph-to-graph passes of Mica -----------------*- C++ -*-===//
 //
-// One entry per pass in Passes.td. The order in which they run lives in pipelines/Stages.h.
+// One entry per pass in Passes.td. Their order is defined in pipelines/Stages.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,10 +23,10 @@ namespace mica {
 #define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
 
-/// What exact rows are in a module, where its target decides.
+/// The type of exact rows (see ExactRows) in a module, as its target decides.
 using ExactRowsOf = std::function<ExactRows(mlir::ModuleOp)>;
 
-/// `mica-assign-prompt-rows` with the choice of a backend in place of its option.
+/// `mica-assign-prompt-rows` with the backend's choice instead of the pass option.
 std::unique_ptr<mlir::Pass> createAssignPromptRows(ExactRowsOf exactRowsOf);
 
 } // namespace mica

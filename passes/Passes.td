@@ -142,8 +142,7 @@ def PreserveBlocks : Pass<"mica-preserve-blocks", "::mlir::ModuleOp"> {
     is called with several is copied for each. Blocks are not preserved, with a warning that states the new type (f32,
     or `weights` if a matmul or a table reads the weight), if the rows are not whole blocks, if the weight is read
     transposed, if it is not the matrix of a matmul or a table, or if it is the same value as another weight that is
-    stored differently. Gate and up of experts are interleaved to one matrix: they preserve their blocks if both are
-    stored in the same format, whatever down is stored in.
+    stored differently. Gate, up and down of experts preserve their blocks independently of each other.
 
     ```mlir
     mica.weight @q {stored = !mica.block<q8_0>} : tensor<16x32xf32>
@@ -212,7 +211,7 @@ def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
     Matrices of matmuls and tables get the precision `weights`, caches the precision `kv`; norm weights, biases and
     expert routers are f32. `int8` is `!mica.block<int8_g32>`; `int4` is `int4_g32`, with `int6_g32` for tables and
     lm_head. Weights with preserved blocks already have a type. Activations multiplied by blocks become `!mica.int_rows`
-    of two limbs at the input of the matmul. Experts whose matrices are floats in part share one type of activations,
+    of 16 bits at the input of the matmul. Experts whose matrices are floats in part share one type of activations,
     that of the floats, to which the blocks are expanded. An `int8` cache quantizes keys and values when they are
     appended, with a scale per head and position; `int4` is for weights only. Residual stream, norms, softmax and
     accumulation stay f32: a value is rounded once, at the input of a matmul or a cache (queries also if keys are bf16),
@@ -275,12 +274,71 @@ def FoldRepeatKv : Pass<"mica-fold-repeat-kv", "::mlir::func::FuncOp"> {
   }];
 }
 
+def Shard : Pass<"mica-shard", "::mlir::ModuleOp"> {
+  let summary = "partition a model for several ranks (tensor parallelism)";
+  let description = [{
+    `linear(x, w) => all_gather(linear(x, part of w))` on each of `ranks` processes, which run the same code on
+    different parts of the weights. Matmuls are partitioned along their columns, never along K: each rank stores some
+    rows of every matrix [N, K] and computes the corresponding columns of the result. Every number is computed by one
+    rank, exactly as a single rank would compute it, so logits are bit-identical for any number of ranks.
+
+    - Values are gathered where an op needs all columns: in a layer before o_proj, before the norm that follows, before
+      down_proj, and at the end. Elementwise ops are applied to parts: a rank adds its part of the residual stream.
+    - Attention is partitioned by heads: a rank has some key/value heads, their cache, and the query heads that read
+      them. If there are fewer key/value heads than ranks, several ranks have the same one.
+    - Experts are partitioned internally: each rank has some columns of gate, up and down of every expert.
+      `mica.moe_experts` becomes `mica.moe_gate_up` and `mica.moe_down`, because the inner activations are gathered in
+      between.
+    - Tables are partitioned by rows, as lm_head is, so that a table that is also lm_head's matrix is stored once.
+    - Routers, norms of rows, and heads of which there is only one are replicated on all ranks.
+
+    The pass fails at an op without a rule, and if heads cannot be distributed. It must run before weights are merged;
+    `mica-to-fused=ranks=2` runs it after `mica-fold-repeat-kv`. With one rank it changes nothing.
+
+    ```mlir
+    // mica-opt --mica-shard=ranks=2
+    mica.weight @up : tensor<128x32xf32>
+    mica.weight @down : tensor<32x128xf32>
+    func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+      %wu = mica.get_weight @up : tensor<128x32xf32>
+      %wd = mica.get_weight @down : tensor<32x128xf32>
+      %0 = mica.linear %x, %wu : tensor<?x32xf32>, tensor<128x32xf32> -> tensor<?x128xf32>
+      %1 = mica.silu %0 : tensor<?x128xf32>
+      %2 = mica.linear %1, %wd : tensor<?x128xf32>, tensor<32x128xf32> -> tensor<?x32xf32>
+      %3 = mica.add %x, %2 : tensor<?x32xf32>
+      return %3 : tensor<?x32xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {mica.ranks = 2 : i64} {
+      mica.weight @up shard <axis = 0, ranks = 2> : tensor<64x32xf32>
+      mica.weight @down shard <axis = 0, ranks = 2> : tensor<16x128xf32>
+      func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+        %wu = mica.get_weight @up : tensor<64x32xf32>
+        %wd = mica.get_weight @down : tensor<16x128xf32>
+        %0 = mica.linear %x, %wu : tensor<?x32xf32>, tensor<64x32xf32> -> tensor<?x64xf32>
+        %1 = mica.silu %0 : tensor<?x64xf32>
+        %2 = mica.all_gather %1 ranks(2) : tensor<?x64xf32> -> tensor<?x128xf32>
+        %3 = mica.linear %2, %wd : tensor<?x128xf32>, tensor<16x128xf32> -> tensor<?x16xf32>
+        %4 = mica.all_slice %x ranks(2) : tensor<?x32xf32> -> tensor<?x16xf32>
+        %5 = mica.add %4, %3 : tensor<?x16xf32>
+        %6 = mica.all_gather %5 ranks(2) : tensor<?x16xf32> -> tensor<?x32xf32>
+        return %6 : tensor<?x32xf32>
+      }
+    }
+    ```
+  }];
+  let options = [Option<"ranks", "ranks", "int64_t", /*default=*/"2", "number of ranks">];
+  let dependentDialects = ["::mica::MicaDialect"];
+}
+
 def FuseGatedLinear : Pass<"mica-fuse-gated-linear", "::mlir::ModuleOp"> {
   let summary = "fuse gate and up projections into one matmul";
   let description = [{
     `mul(activation(linear(x, g)), linear(x, u)) => gated_linear(x, gu)`, where gu holds g and u in alternating blocks
     of 64 rows; `moe_experts(x, g, up(u)) => moe_experts(x, gu)` likewise, expert by expert. g and u are arguments of
-    the function; the two weights are combined at every call:
+    the function and have the same type; the two weights are combined at every call:
 
     ```mlir
     mica.weight @gate_proj.weight : tensor<72x32xf32>
@@ -385,8 +443,8 @@ def FuseQkvAppend : Pass<"mica-fuse-qkv-append", "::mlir::func::FuncOp"> {
   let summary = "fuse q/k norms, rope and both cache appends";
   let description = [{
     `q, k, v = split(qkv); rope(norm(q)), kv_append(rope(norm(k))), kv_append(v) => qkv_append(qkv, rope_table)`, with
-    or without the norms. Both ropes must be the same, both appends must go to the same layer and rows. Further parts of
-    the split, such as the output gate of attention, stay parts of a split whose first part is qkv.
+    or without the norms. The two ropes must be identical, and the two appends must write the same layer and rows. Other
+    parts of the split, such as the output gate of attention, remain parts of a split whose first part is qkv.
 
     ```mlir
     !cache = !mica.kv_cache<2 x 2 x 8 x f32>
@@ -508,19 +566,19 @@ def InsertProbes : Pass<"mica-insert-probes", "::mlir::ModuleOp"> {
 // fused -> kernels ----------------------------------------------------------------------------------------------------
 
 def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
-  let summary = "specialize functions for decode, small batches and prefill";
+  let summary = "specialize functions by the number of rows";
   let description = [{
-    `f => f_few, f_several, f_many` for every function: decode, small batch and prefill. `f_few` has the attribute
-    `mica.max_rows = few_rows`: it is called for at most that many rows, as in decode. `f_several` has `mica.max_rows
-    = gemm_threshold`: mostly rows of one prompt, but few enough that generated kernels are faster. `f_many` is
-    for more. The pass records both limits on the module (`mica.few_rows`, `mica.gemm_threshold`); limits that a module
-    already has take precedence. If the GEMM threshold is not larger than `few_rows`, both are set to the threshold and
-    there is no `f_several`.
+    `f => f_small, f_medium, f_large` for every function, by the number of rows. `f_small` has the attribute
+    `mica.max_rows = small_batch`: it is called for at most that many rows, as in decode. `f_medium` has `mica.max_rows
+    = gemm_threshold`: mostly rows of one prompt, but few enough that generated kernels are faster. `f_large` is for
+    more. The pass records both limits on the module (`mica.small_batch`, `mica.gemm_threshold`); limits that a module
+    already has take precedence. If the GEMM threshold is not larger than `small_batch`, both are set to the threshold
+    and there is no `f_medium`.
 
     The arithmetic of a row depends on its role, never on the number of rows in its call. In modules with
-    block-quantized weights the roles are computed differently, so each has its own functions: `f => f_decode_few,
-    f_decode_several, f_decode_many` with `mica.row_role = "decode"` for sampled and drafted tokens, and
-    `f_prompt_several, f_prompt_many` with `mica.row_role = "prompt"`, where `f_prompt_several` also handles short
+    block-quantized weights the roles are computed differently, so each has its own functions: `f => f_decode_small,
+    f_decode_medium, f_decode_large` with `mica.row_role = "decode"` for sampled and drafted tokens, and
+    `f_prompt_medium, f_prompt_large` with `mica.row_role = "prompt"`, where `f_prompt_medium` also handles short
     prompts.
 
     ```mlir
@@ -534,26 +592,26 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    module attributes {mica.few_rows = 16 : i64, mica.gemm_threshold = 32 : i64} {
-    func.func private @layer_few(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 16 : i64} {
+    module attributes {mica.gemm_threshold = 32 : i64, mica.small_batch = 16 : i64} {
+    func.func private @layer_small(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 16 : i64} {
       return %x : tensor<?x32xf32>
     }
-    func.func @main_few(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 16 : i64} {
-      %y = call @layer_few(%x) : (tensor<?x32xf32>) -> tensor<?x32xf32>
+    func.func @main_small(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 16 : i64} {
+      %y = call @layer_small(%x) : (tensor<?x32xf32>) -> tensor<?x32xf32>
       return %y : tensor<?x32xf32>
     }
-    func.func private @layer_several(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 32 : i64} {
+    func.func private @layer_medium(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 32 : i64} {
       return %x : tensor<?x32xf32>
     }
-    func.func @main_several(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 32 : i64} {
-      %y = call @layer_several(%x) : (tensor<?x32xf32>) -> tensor<?x32xf32>
+    func.func @main_medium(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 32 : i64} {
+      %y = call @layer_medium(%x) : (tensor<?x32xf32>) -> tensor<?x32xf32>
       return %y : tensor<?x32xf32>
     }
-    func.func private @layer_many(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+    func.func private @layer_large(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
       return %x : tensor<?x32xf32>
     }
-    func.func @main_many(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
-      %y = call @layer_many(%x) : (tensor<?x32xf32>) -> tensor<?x32xf32>
+    func.func @main_large(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+      %y = call @layer_large(%x) : (tensor<?x32xf32>) -> tensor<?x32xf32>
       return %y : tensor<?x32xf32>
     }
     }
@@ -561,8 +619,8 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"gemmThreshold", "gemm-threshold", "int64_t", "PhaseRows().gemmThreshold",
                         "maximum number of rows for generated kernels, unless set by the module">,
-                 Option<"fewRows", "few-rows", "int64_t", "PhaseRows().few",
-                        "maximum number of rows of `_few` functions, unless set by the module">];
+                 Option<"smallBatch", "small-batch", "int64_t", "PhaseRows().smallBatch",
+                        "maximum number of rows of `_small` functions, unless set by the module">];
 }
 
 def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
@@ -573,13 +631,13 @@ def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
     activations become bf16, or f32 if bf16 matmuls are slow on the target (`exact=f32`), and kernels expand the blocks
     to the same type. If 16-bit integers are multiplied faster than f32, the type is unchanged (`exact=int16`). The
     pipelines of a backend select the type by the module's target, unless an option does. In a module with
-    `mica.prompt_rows = "int8"` (`compile --rows int8`) activations become integers of one limb. Run `mica-fuse-casts`
+    `mica.prompt_rows = "int8"` (`compile --rows int8`) activations become integers of 8 bits. Run `mica-fuse-casts`
     afterwards, because more ops can then round their result to bf16.
 
     ```mlir
     // mica-opt --mica-assign-prompt-rows
-    !rows = !mica.int_rows<limbs = 2, group = 32>
-    func.func private @layer_prompt_many(%x: tensor<?x32xf32>, %w: tensor<16x32x!mica.block<q8_0>>) -> tensor<?x16xf32>
+    !rows = !mica.int_rows<bits = 16, group = 32>
+    func.func private @layer_prompt_large(%x: tensor<?x32xf32>, %w: tensor<16x32x!mica.block<q8_0>>) -> tensor<?x16xf32>
         attributes {mica.row_role = "prompt"} {
       %c = mica.cast %x : tensor<?x32xf32> to tensor<?x32x!rows>
       %y = mica.linear %c, %w : tensor<?x32x!rows>, tensor<16x32x!mica.block<q8_0>> -> tensor<?x16xf32>
@@ -588,7 +646,7 @@ def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    func.func private @layer_prompt_many(%x: tensor<?x32xf32>, %w: tensor<16x32x!mica.block<q8_0>>) -> tensor<?x16xf32>
+    func.func private @layer_prompt_large(%x: tensor<?x32xf32>, %w: tensor<16x32x!mica.block<q8_0>>) -> tensor<?x16xf32>
         attributes {mica.row_role = "prompt"} {
       %c = mica.cast %x : tensor<?x32xf32> to tensor<?x32xbf16>
       %y = mica.linear %c, %w : tensor<?x32xbf16>, tensor<16x32x!mica.block<q8_0>> -> tensor<?x16xf32>

@@ -3,8 +3,10 @@
 # end-to-end tests. Only failures are printed in full. The last line is `N passed, N failed, N skipped`;
 # the exit status is 0 only if nothing failed.
 #
-#   MICA_BUILD_DIR   the build folder (default: build/release)
-#   MICA_JOBS        number of parallel jobs (default: the number of processors)
+#   MICA_BUILD_DIR        the build folder (default: build/release)
+#   MICA_JOBS             number of parallel jobs (default: the number of processors)
+#   MICA_OBJECT_CACHE     folder of the code that LLVM compiled (default: ~/.cache/mica-objects)
+#   MICA_SANITIZE_SERVE   "address", "thread" or both: also test the server with sanitizers, see sanitize_serve.sh (default: none)
 #
 # To run a part: `ctest --test-dir build/release -R NAME`, `build/release/bin/` and a GoogleTest program with --gtest_filter,
 # `lit -v build/release/tests/lit --filter NAME`, `tests/e2e/run.py --mica build/release/bin/mica NAME`.
@@ -18,6 +20,9 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 cd "$here"
 export HOME=${HOME:-/root}
 export CCACHE_DIR=${CCACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ccache}
+# Most of the time of the tests is LLVM's; code that has not changed since an earlier run is reused.
+export MICA_OBJECT_CACHE=${MICA_OBJECT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/mica-objects}
+mkdir -p "$MICA_OBJECT_CACHE"
 build=${MICA_BUILD_DIR:-$here/build/release}
 jobs=${MICA_JOBS:-$(nproc)}
 results=$build/test-results
@@ -62,8 +67,14 @@ lit_status=$?
 echo "== end to end, through compiled programs"
 $python tests/e2e/run.py --mica "$build/bin/mica" --junit "$results/e2e.xml" -j "$jobs" > "$results/e2e.log" 2>&1 < /dev/null
 e2e_status=$?
+sanitized=()
+for kind in ${MICA_SANITIZE_SERVE:-}; do
+  echo "== the server with the sanitizer '$kind'"
+  MICA_BUILD_DIR=$build tests/sanitize_serve.sh "$kind" > "$results/sanitize-$kind.log" 2>&1 < /dev/null
+  sanitized+=("e2e-$kind" $? "build/sanitize-serve-$kind/e2e.xml" "$results/sanitize-$kind.log")
+done
 
 $python tests/tools/count_results.py \
   ctest "$ctest_status" "$results/ctest.xml" "$results/ctest.log" \
   lit "$lit_status" "$results/lit.xml" "$results/lit.log" \
-  e2e "$e2e_status" "$results/e2e.xml" "$results/e2e.log"
+  e2e "$e2e_status" "$results/e2e.xml" "$results/e2e.log" ${sanitized[@]+"${sanitized[@]}"}

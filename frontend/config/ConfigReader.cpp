@@ -3,7 +3,9 @@
 #include "frontend/config/GenerationReader.h"
 #include "frontend/config/KeyReader.h"
 #include "frontend/config/ModelBuilder.h"
+#include "frontend/families/CommonKeys.h"
 #include "frontend/families/Family.h"
+#include "frontend/families/Registry.h"
 #include "frontend/formats/checkpoint/WeightFiles.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/Json.h"
@@ -26,7 +28,7 @@ static std::string knownTypes() {
 /// than others.
 static llvm::StringRef nearestType(llvm::StringRef type) {
   llvm::StringRef nearest;
-  std::pair<bool, unsigned> least;
+  std::pair<bool, unsigned> bestRank;
   for (const FamilyEntry &entry : familyEntries()) {
     llvm::StringRef known = entry.modelType;
     unsigned distance = known.edit_distance(type);
@@ -35,9 +37,9 @@ static llvm::StringRef nearestType(llvm::StringRef type) {
       continue;
     // The last of equally close ones: generations are sorted.
     std::pair<bool, unsigned> rank = {!continues, distance};
-    if (nearest.empty() || rank <= least) {
+    if (nearest.empty() || rank <= bestRank) {
       nearest = known;
-      least = rank;
+      bestRank = rank;
     }
   }
   return nearest;
@@ -72,14 +74,15 @@ static llvm::Error checkArchitectures(const llvm::json::Object &config, const Fa
       }))
     return llvm::Error::success();
   return inputError(path,
-                    "has \"architectures\": " + shown(*value) + ", only " +
-                        llvm::join(family.architectures, " and ") + " is supported for " +
+                    "has \"architectures\": " + shown(*value) + ", but only " +
+                        llvm::join(family.architectures, " and ") +
+                        (family.architectures.size() == 1 ? " is" : " are") + " supported for " +
                         family.name,
-                    hints::otherModel);
+                    "use a causal language model");
 }
 
-/// The config of the text part of a larger model, after the keys around it: `around` gets those
-/// that take precedence.
+/// Finds the config of the text part of a larger model, and reads the surrounding keys that take
+/// precedence into `around`.
 static llvm::Expected<const llvm::json::Object *>
 readAround(const llvm::json::Object &config, llvm::StringRef path, const Family &family,
            Hyperparameters &around, std::vector<IgnoredKey> &ignored) {

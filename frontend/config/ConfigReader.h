@@ -1,4 +1,4 @@
-//===- ConfigReader.h - config.json and generation_config.json of a folder -*- C++ -*-===//
+//===- ConfigReader.h - config.json and generation_config.json --*- C++ -*-===//
 #ifndef MICA_FRONTEND_CONFIG_CONFIGREADER_H
 #define MICA_FRONTEND_CONFIG_CONFIGREADER_H
 

@@ -8,30 +8,14 @@
 namespace mica {
 namespace {
 
-using G = GenerationDefaults;
-
-/// Keys have the names of entries of `mica.model`.
-struct NumberKey {
-  NumberBounds bounds;
-  std::optional<double> G::*slot;
-};
-
-constexpr NumberKey numberKeys[] = {
-    {bounds::temperature, &G::temperature},
-    {bounds::topP, &G::topP},
-    {bounds::minP, &G::minP},
-    {bounds::typicalP, &G::typicalP},
-    {bounds::repetitionPenalty, &G::repetitionPenalty},
-};
-
 /// Other settings of transformers, vLLM and llama.cpp.
-struct OtherChoice {
+struct UnsupportedSetting {
   llvm::StringLiteral name;
   std::optional<double> neutral = {}; ///< the number that has no effect
   llvm::StringLiteral option = "";    ///< of programs, with the same meaning
 };
 
-constexpr OtherChoice otherChoices[] = {
+constexpr UnsupportedSetting unsupportedSettings[] = {
     {"bad_words_ids"},
     {"begin_suppress_tokens"},
     {"diversity_penalty", 0},
@@ -64,8 +48,29 @@ constexpr OtherChoice otherChoices[] = {
     {"xtc_probability", 0, "--xtc-probability"},
 };
 
+constexpr llvm::StringLiteral lengthReason = "programs limit the number of tokens with -n N";
+
+/// Keys of generation_config.json that are not sampling settings.
+constexpr IgnoredKeyRow otherKeys[] = {
+    {"_from_model_config", reasons::bookkeeping},
+    {"cache_implementation", reasons::implementation},
+    {"max_length", lengthReason},
+    {"max_new_tokens", lengthReason},
+    {"pad_token_id", "batches are not padded"},
+    {"transformers_version", reasons::bookkeeping},
+    {"use_cache", "the cache is always used"},
+};
+
+/// Why `key` has no influence on sampling.
+llvm::StringRef reasonOf(llvm::StringRef key) {
+  for (const IgnoredKeyRow &row : otherKeys)
+    if (row.name == key)
+      return row.reason;
+  return "not a supported sampling setting";
+}
+
 /// Whether a value of `choice` has no effect.
-bool isNeutral(const OtherChoice &choice, const llvm::json::Value &value) {
+bool isNeutral(const UnsupportedSetting &choice, const llvm::json::Value &value) {
   if (auto number = value.getAsNumber())
     return choice.neutral && *number == *choice.neutral;
   if (auto flag = value.getAsBoolean())
@@ -79,17 +84,19 @@ bool isNeutral(const OtherChoice &choice, const llvm::json::Value &value) {
 IgnoredKey ignoredKey(const KeySource &source, llvm::StringRef key) {
   const llvm::json::Value &value = *source.find(key);
   std::string path = source.path().str(), name = source.named(key);
-  const auto *choice =
-      llvm::find_if(otherChoices, [&](const OtherChoice &other) { return other.name == key; });
-  if (choice == std::end(otherChoices) || isNeutral(*choice, value))
-    return {path, name, "is not a supported sampling setting", false};
+  const auto *choice = llvm::find_if(
+      unsupportedSettings, [&](const UnsupportedSetting &other) { return other.name == key; });
+  if (choice == std::end(unsupportedSettings) || isNeutral(*choice, value))
+    return {path, name, reasonOf(key).str(), false};
   std::string reason = "changes which tokens are chosen, but is not supported";
   if (!choice->option.empty())
     reason = "changes which tokens are chosen, but is only supported as " + choice->option.str();
   return {path, name, std::move(reason), true};
 }
 
-constexpr Range rangeOf(const NumberBounds &bounds) { return {bounds.least, bounds.most}; }
+template <typename T> constexpr Range rangeOf(const SettingRange<T> &range) {
+  return {static_cast<double>(range.min), static_cast<double>(range.max)};
+}
 
 template <typename Slot, typename T> llvm::Error readInto(Slot &slot, llvm::Expected<T> value) {
   if (!value)
@@ -103,21 +110,17 @@ llvm::Error readKey(const KeySource &source, llvm::StringRef key, GenerationDefa
   const llvm::json::Value &value = *source.find(key);
   llvm::StringRef path = source.path();
   std::string name = source.named(key);
-  for (const NumberKey &rule : numberKeys)
-    if (rule.bounds.name == key) {
-      auto number = readNumber(path, name, value, rangeOf(rule.bounds));
-      if (!number)
-        return number.takeError();
-      defaults.*rule.slot = *number;
-      return llvm::Error::success();
-    }
-  if (key == bounds::topK.name)
-    return readInto(defaults.topK, readInteger(path, name, value, rangeOf(bounds::topK)));
+  for (const SamplingSetting<double> &setting : kSamplingNumbers)
+    if (key == llvm::StringRef(setting.name))
+      return readInto(defaults.*setting.slot,
+                      readNumber(path, name, value, rangeOf(setting.range)));
+  if (key == llvm::StringRef(kSamplingTopK.name))
+    return readInto(defaults.topK, readInteger(path, name, value, rangeOf(kSamplingTopK.range)));
   if (key == "bos_token_id")
     return readInto(defaults.bos, readInteger(path, name, value, ranges::token));
   if (key == "eos_token_id")
     return readInto(defaults.eos, readIntegers(path, name, value, ranges::token));
-  if (key != "do_sample") {
+  if (key != llvm::StringRef(kDoSample)) {
     ignored.push_back(ignoredKey(source, key));
     return llvm::Error::success();
   }
@@ -136,17 +139,17 @@ constexpr int64_t defaultTopK = 50;
 /// have their defaults there. A file without either leaves the choice to the program.
 void complete(GenerationDefaults &g, llvm::StringRef path, std::vector<IgnoredKey> &ignored) {
   if (!g.doSample) {
-    const char *first = nullptr;
-    for (const NumberKey &key : numberKeys)
-      if (key.slot != &G::repetitionPenalty && g.*key.slot && !first)
-        first = key.bounds.name.data();
-    if (g.topK && !first)
-      first = bounds::topK.name.data();
-    if (!first)
+    std::string_view first;
+    for (const SamplingSetting<double> &setting : kSamplingNumbers)
+      if (setting.slot != &SamplingDefaults::repetitionPenalty && g.*setting.slot && first.empty())
+        first = setting.name;
+    if (g.topK && first.empty())
+      first = kSamplingTopK.name;
+    if (first.empty())
       return;
     g.doSample = false;
-    ignored.push_back({path.str(), first,
-                       "has no effect without \"do_sample\": true: like transformers, the program "
+    ignored.push_back({path.str(), std::string(first),
+                       "has no effect without \"do_sample\": true; like transformers, the program "
                        "then takes the most likely token",
                        true});
   }

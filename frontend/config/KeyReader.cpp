@@ -55,7 +55,7 @@ private:
     if (h.*slot && *(h.*slot) != *read)
       return inputError(source.path(),
                         "has " + inQuotes(source.named(rule.name)) + ": " + shown(value) +
-                            ", but " + inQuotes(source.named(twin)) + " says otherwise",
+                            ", which contradicts " + inQuotes(source.named(twin)),
                         "keep one of them");
     h.*slot = std::move(*read);
     return llvm::Error::success();
@@ -147,8 +147,19 @@ llvm::Error KeyReader::checkFixed(const FixedKey &fixed) const {
                            source.isText() ? hints::correct : hints::otherModel);
 }
 
-/// The quantization method of a checkpoint; nothing: unknown. Older configs imply it: only
-/// compressed-tensors wrote compression_config, only bitsandbytes has load_in_8bit.
+/// The keys of config.json that describe how a checkpoint is quantized, and the method that a key
+/// implies if its value names none; empty: none.
+constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> kQuantizationKeys[] = {
+    {"quantization_config", ""},
+    {"compression_config", "compressed-tensors"},
+    {"quantization", "MLX"},
+};
+
+bool isQuantizationKey(llvm::StringRef key) {
+  return llvm::is_contained(llvm::make_first_range(kQuantizationKeys), key);
+}
+
+/// The quantization method of a checkpoint; nothing: unknown. Only bitsandbytes has load_in_8bit.
 std::optional<llvm::StringRef> quantizationMethod(llvm::StringRef key,
                                                   const llvm::json::Value &quantization) {
   const llvm::json::Object *object = quantization.getAsObject();
@@ -156,8 +167,9 @@ std::optional<llvm::StringRef> quantizationMethod(llvm::StringRef key,
     return quantization.getAsString();
   if (auto method = object->getString("quant_method"))
     return method;
-  if (key == "compression_config")
-    return "compressed-tensors";
+  for (const auto &[name, method] : kQuantizationKeys)
+    if (name == key && !method.empty())
+      return method;
   if (object->getBoolean("load_in_8bit").value_or(false) ||
       object->getBoolean("load_in_4bit").value_or(false))
     return "bitsandbytes";
@@ -165,7 +177,7 @@ std::optional<llvm::StringRef> quantizationMethod(llvm::StringRef key,
 }
 
 /// Refuses checkpoints whose tensors are quantized by a method (gptq, awq, fp8, compressed-tensors,
-/// bitsandbytes).
+/// bitsandbytes, MLX).
 llvm::Error refuseQuantized(llvm::StringRef path, llvm::StringRef key,
                             const llvm::json::Value &quantization) {
   std::optional<llvm::StringRef> method = quantizationMethod(key, quantization);
@@ -186,7 +198,7 @@ llvm::Error KeyReader::readPresent(llvm::StringRef key, std::vector<IgnoredKey> 
       return llvm::Error::success();
     return std::visit(Store(h, source, *rule, findTwin(*rule)), rule->slot);
   }
-  if ((key == "quantization_config" || key == "compression_config") && !isNull)
+  if (isQuantizationKey(key) && !isNull)
     return refuseQuantized(source.path(), source.named(key), value);
   if (const FixedKey *fixed = findRow(tables.common.fixed, key))
     return checkFixed(*fixed);

@@ -9,7 +9,7 @@ namespace mica {
 
 /// Known keys: those that are read, those with required values, those that are ignored.
 struct KeyTable {
-  llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys; ///< the first one of a name counts
+  llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys; ///< the first one with a name applies
   llvm::ArrayRef<FixedKey> fixed;
   llvm::ArrayRef<IgnoredKeyRow> ignoredKeys;
 };

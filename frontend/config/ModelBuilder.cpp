@@ -1,5 +1,8 @@
 #include "frontend/config/ModelBuilder.h"
 
+#include "frontend/config/DerivedSizes.h"
+#include "frontend/config/ExpertReader.h"
+#include "frontend/config/LayerTypeReader.h"
 #include "frontend/config/RopeReader.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/Json.h"
@@ -13,8 +16,6 @@
 namespace mica {
 namespace {
 
-constexpr int64_t maxExpertsInAll = 1 << 18;
-
 class ModelBuilder {
 public:
   ModelBuilder(Hyperparameters h, const Family &family, const KeyNames &names)
@@ -23,12 +24,7 @@ public:
   llvm::Expected<ModelConfig> build();
 
 private:
-  llvm::Error deriveSizes();
-  llvm::Error deriveKvHeads();
-  llvm::Error checkMamba();
-  llvm::Error checkDeltaNet() const;
-  llvm::Error readAttentionLayers();
-  llvm::Error readLayerTypes();
+  llvm::Error applyFamily();
   llvm::Error readType(ModelConfig &model) const;
   llvm::Error checkQuantization() const;
   NormConfig norm() const;
@@ -39,8 +35,7 @@ private:
                               llvm::MutableArrayRef<double> numbers) const;
   MambaConfig mamba() const;
   DeltaNetConfig deltaNet() const;
-  llvm::Expected<SparseConfig> sparse() const;
-  llvm::Expected<LayerKind> layerKind(int64_t layer) const;
+  llvm::Expected<LayerType> buildLayerType(int64_t layer) const;
   llvm::Error addLayers(ModelConfig &model) const;
   bool isSparse(int64_t layer) const;
   /// An additional divisor of the layer's attention scores, besides the scale of all layers.
@@ -59,9 +54,8 @@ private:
   const Family &family;
   const KeyNames &keyNames;
   llvm::StringRef path;
+  LayerTypeReader layers{h, family.traits, keyNames};
   Activation activation = Activation::Silu;
-  std::vector<bool> usesSlidingWindow; ///< per layer
-  std::vector<Mixer> mixers;           ///< per layer
   std::array<double, 5> mambaMultipliers = {1, 1, 1, 1, 1};
   std::array<double, 2> mlpMultipliers = {1, 1};
 };
@@ -97,28 +91,7 @@ llvm::Error ModelBuilder::readActivation() {
                hints::otherModel);
 }
 
-/// Derives the properties of attention layers from those of all layers.
-llvm::Error ModelBuilder::deriveKvHeads() {
-  if (h.kvHeadsOfLayers.size() == 1)
-    h.kvHeadsOfLayers.assign(*h.layers, h.kvHeadsOfLayers.front());
-  if (h.kvHeadsOfLayers.empty())
-    return llvm::Error::success();
-  if (static_cast<int64_t>(h.kvHeadsOfLayers.size()) != *h.layers)
-    return wrong("has " + llvm::Twine(h.kvHeadsOfLayers.size()) +
-                 " numbers of key/value heads for " + llvm::Twine(*h.layers) + " layers");
-  for (int64_t heads : h.kvHeadsOfLayers) {
-    if (heads == 0)
-      continue;
-    if (h.kvHeads.value_or(heads) != heads)
-      return wrong("has layers with " + llvm::Twine(*h.kvHeads) + " and with " +
-                       llvm::Twine(heads) + " key/value heads, only one number is supported",
-                   hints::otherModel);
-    h.kvHeads = heads;
-  }
-  return llvm::Error::success();
-}
-
-/// A list of as many numbers; null: they stay as they are.
+/// Reads a list with as many elements as `numbers`; null: unchanged.
 llvm::Error ModelBuilder::readMultipliers(const llvm::json::Array *list, llvm::StringRef key,
                                           llvm::MutableArrayRef<double> numbers) const {
   if (!list)
@@ -135,30 +108,7 @@ llvm::Error ModelBuilder::readMultipliers(const llvm::json::Array *list, llvm::S
   return llvm::Error::success();
 }
 
-llvm::Error ModelBuilder::checkMamba() {
-  double inner =
-      h.mambaInner ? double(*h.mambaInner) : *h.mambaMultiple * static_cast<double>(*h.hidden);
-  if (!h.mambaHeadDim)
-    h.mambaHeadDim = static_cast<int64_t>(inner) / *h.mambaHeads;
-  if (static_cast<int64_t>(inner) != *h.mambaHeads * *h.mambaHeadDim)
-    return wrong("has " + llvm::Twine(*h.mambaHeads) + " Mamba heads of size " +
-                 llvm::Twine(*h.mambaHeadDim) + ", expected a size of " +
-                 llvm::Twine(static_cast<int64_t>(inner)) + " in all");
-  if (*h.mambaHeads % *h.mambaGroups == 0)
-    return llvm::Error::success();
-  return wrong("has " + llvm::Twine(*h.mambaHeads) + " Mamba heads, not a multiple of its " +
-               llvm::Twine(*h.mambaGroups) + " groups");
-}
-
-llvm::Error ModelBuilder::checkDeltaNet() const {
-  if (*h.deltaValueHeads % *h.deltaKeyHeads == 0)
-    return llvm::Error::success();
-  return wrong("has " + llvm::Twine(*h.deltaValueHeads) +
-               " value heads of linear attention, not a multiple of its " +
-               llvm::Twine(*h.deltaKeyHeads) + " key heads");
-}
-
-llvm::Error ModelBuilder::deriveSizes() {
+llvm::Error ModelBuilder::applyFamily() {
   if (family.check)
     if (llvm::Error error = family.check(h, path))
       return error;
@@ -166,130 +116,7 @@ llvm::Error ModelBuilder::deriveSizes() {
     family.derive(h);
   if (llvm::Error error = readMultipliers(h.mambaMultipliers, "ssm_multipliers", mambaMultipliers))
     return error;
-  if (llvm::Error error = readMultipliers(h.mlpMultipliers, "mlp_multipliers", mlpMultipliers))
-    return error;
-  if (family.traits.otherMixer == Mixer::Mamba)
-    if (llvm::Error error = checkMamba())
-      return error;
-  if (family.traits.otherMixer == Mixer::DeltaNet)
-    if (llvm::Error error = checkDeltaNet())
-      return error;
-  if (!h.heads) // no layer has attention
-    return llvm::Error::success();
-  if (llvm::Error error = deriveKvHeads())
-    return error;
-  if (!h.kvHeads)
-    h.kvHeads = h.heads;
-  if (*h.heads % *h.kvHeads != 0)
-    return wrong("has " + llvm::Twine(*h.heads) + " attention heads, not a multiple of its " +
-                 llvm::Twine(*h.kvHeads) + " key/value heads");
-  if (!h.headDim) {
-    if (*h.hidden % *h.heads != 0) {
-      std::optional<std::string> key = keyNames.keyOf(&Hyperparameters::headDim);
-      return wrong("has the hidden size " + llvm::Twine(*h.hidden) + ", not a multiple of its " +
-                       llvm::Twine(*h.heads) + " heads" +
-                       (key ? ", and no key " + inQuotes(*key) : std::string()),
-                   key ? llvm::StringLiteral("add it") : hints::correct);
-    }
-    h.headDim = *h.hidden / *h.heads;
-  }
-  if (family.traits.rope && *h.headDim % 2 != 0)
-    return wrong("has the head size " + llvm::Twine(*h.headDim) +
-                 ", but rope rotates pairs: it must be even");
-  return llvm::Error::success();
-}
-
-/// Finds the attention layers by their indices, their key/value heads or an interval. Without any,
-/// all layers are Mamba layers if the family has them, or attention layers if it has convolutions.
-llvm::Error ModelBuilder::readAttentionLayers() {
-  Mixer other = family.traits.otherMixer;
-  bool needsRule = other == Mixer::ShortConv && !h.attentionLayers;
-  mixers.assign(*h.layers, needsRule ? Mixer::Attention : other);
-  for (auto [layer, heads] : llvm::enumerate(h.kvHeadsOfLayers))
-    mixers[layer] = heads == 0 ? other : Mixer::Attention;
-  for (int64_t layer = 0; h.attentionInterval && layer < *h.layers; ++layer)
-    if ((layer + 1) % *h.attentionInterval == 0)
-      mixers[layer] = Mixer::Attention;
-  if (!h.attentionLayers)
-    return llvm::Error::success();
-  for (const llvm::json::Value &index : *h.attentionLayers) {
-    std::optional<int64_t> layer = index.getAsInteger();
-    if (!layer || *layer < 0 || *layer >= *h.layers)
-      return wrong("has " + shown(index) +
-                   " among the layers with attention, expected indices of " +
-                   llvm::Twine(*h.layers) + " layers");
-    mixers[*layer] = Mixer::Attention;
-  }
-  return llvm::Error::success();
-}
-
-/// The names of layer types in transformers 5 and older versions.
-static llvm::ArrayRef<std::pair<llvm::StringLiteral, Mixer>> layerTypesOf(Mixer otherMixer) {
-  using Row = std::pair<llvm::StringLiteral, Mixer>;
-  static constexpr Row full[] = {{"full_attention", Mixer::Attention}};
-  static constexpr Row conv[] = {{"full_attention", Mixer::Attention}, {"conv", Mixer::ShortConv}};
-  static constexpr Row mamba[] = {{"full_attention", Mixer::Attention},
-                                  {"attention", Mixer::Attention},
-                                  {"linear_attention", Mixer::Mamba},
-                                  {"mamba", Mixer::Mamba}};
-  static constexpr Row delta[] = {{"full_attention", Mixer::Attention},
-                                  {"linear_attention", Mixer::DeltaNet}};
-  switch (otherMixer) {
-  case Mixer::Attention:
-    return full;
-  case Mixer::ShortConv:
-    return conv;
-  case Mixer::Mamba:
-    return mamba;
-  case Mixer::DeltaNet:
-    return delta;
-  }
-  llvm_unreachable("all mixers are handled above");
-}
-
-/// For messages: "A is", "A and B are", "A, B and C are".
-static std::string listOf(llvm::ArrayRef<std::pair<llvm::StringLiteral, Mixer>> rows,
-                          bool hasWindow) {
-  llvm::SmallVector<llvm::StringRef> names;
-  for (const auto &[name, mixer] : rows)
-    names.push_back(name);
-  if (hasWindow)
-    names.push_back("sliding_attention");
-  llvm::StringRef last = names.pop_back_val();
-  return names.empty() ? (last + " is").str()
-                       : (llvm::join(names, ", ") + " and " + last + " are").str();
-}
-
-/// transformers 5 writes a type per layer; older files have a rule.
-llvm::Error ModelBuilder::readLayerTypes() {
-  if (llvm::Error error = readAttentionLayers())
-    return error;
-  bool hasWindow =
-      h.window.value_or(0) > 0 && h.useWindow.value_or(true) && family.traits.usesSlidingWindow;
-  usesSlidingWindow.resize(*h.layers);
-  for (int64_t layer = 0; layer < *h.layers; ++layer)
-    usesSlidingWindow[layer] = hasWindow && family.traits.usesSlidingWindow(h, layer);
-  if (!h.layerTypes)
-    return llvm::Error::success();
-  if (static_cast<int64_t>(h.layerTypes->size()) != *h.layers)
-    return wrong("has " + llvm::Twine(h.layerTypes->size()) + " \"layer_types\" for " +
-                     llvm::Twine(*h.layers) + " layers",
-                 "name one for each layer");
-  auto names = layerTypesOf(family.traits.otherMixer);
-  for (auto [layer, type] : llvm::enumerate(*h.layerTypes)) {
-    usesSlidingWindow[layer] = type == llvm::json::Value("sliding_attention") && hasWindow;
-    const auto *known =
-        llvm::find_if(names, [&](const auto &row) { return type == llvm::json::Value(row.first); });
-    if (known != names.end())
-      mixers[layer] = known->second;
-    else if (usesSlidingWindow[layer])
-      mixers[layer] = Mixer::Attention;
-    else
-      return wrong("has the layer type " + shown(type) + " in \"layer_types\", only " +
-                       listOf(names, hasWindow) + " supported",
-                   hints::otherModel);
-  }
-  return llvm::Error::success();
+  return readMultipliers(h.mlpMultipliers, "mlp_multipliers", mlpMultipliers);
 }
 
 llvm::Error ModelBuilder::readType(ModelConfig &model) const {
@@ -313,7 +140,7 @@ llvm::Error ModelBuilder::checkQuantization() const {
   const llvm::json::Value *method = h.quantization ? h.quantization->get("quant_method") : nullptr;
   if (!h.quantization || (method && *method == llvm::json::Value("mxfp4")))
     return llvm::Error::success();
-  return wrong("has the method " + (method ? shown(*method) : "of no name") +
+  return wrong((method ? "has the quant_method " + shown(*method) : "has no quant_method") +
                    " in \"quantization_config\", only \"mxfp4\" is supported",
                hints::otherModel);
 }
@@ -361,7 +188,7 @@ llvm::Expected<AttentionConfig> ModelBuilder::attention(int64_t layer) const {
   if (h.latentRank)
     attention.latent = LatentConfig{h.queryRank.value_or(0), *h.latentRank, *h.qkNopeHeadDim,
                                     *h.qkRopeHeadDim, h.attentionBias.value_or(false)};
-  // Keys are multiplied by what their scores are.
+  // A multiplier of keys multiplies the scores.
   attention.scale = scoreScale() / double(scoreDivisor(layer)) * h.keyMultiplier.value_or(1);
   attention.inMultiplier = h.attentionInMultiplier.value_or(1);
   attention.outMultiplier = h.attentionOutMultiplier.value_or(1);
@@ -376,12 +203,12 @@ llvm::Expected<AttentionConfig> ModelBuilder::attention(int64_t layer) const {
   // Head norms never have a bias, even if the others do.
   attention.norm.bias = false;
   attention.softcap = h.scoreSoftcap;
-  if (usesSlidingWindow[layer])
+  if (layers.usesSlidingWindow(layer))
     attention.window = h.window;
   if (!traits.rope || !h.usesRope.value_or(true))
     return attention;
-  auto rope =
-      readRope(h, traits, h.qkRopeHeadDim.value_or(*h.headDim), usesSlidingWindow[layer], keyNames);
+  auto rope = readRope(h, traits, h.qkRopeHeadDim.value_or(*h.headDim),
+                       layers.usesSlidingWindow(layer), keyNames);
   if (!rope)
     return rope.takeError();
   attention.rope = *rope;
@@ -401,7 +228,7 @@ MambaConfig ModelBuilder::mamba() const {
           .eps = *h.eps,
           .hasNorm = h.mambaNorm.value_or(true),
           .gatesFirst = !h.mambaNormFirst.value_or(false),
-          .besideAttention = family.traits.besideAttention,
+          .parallelToAttention = family.traits.parallelToAttention,
           .inMultiplier = h.mambaInMultiplier.value_or(1),
           .outMultiplier = h.mambaOutMultiplier.value_or(1),
           .multipliers = mambaMultipliers};
@@ -416,53 +243,15 @@ DeltaNetConfig ModelBuilder::deltaNet() const {
           .eps = *h.eps};
 }
 
-llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
-  if (*h.expertsPerToken == 0 || *h.expertsPerToken > *h.experts)
-    return wrong("chooses " + llvm::Twine(*h.expertsPerToken) + " experts per token of " +
-                 llvm::Twine(*h.experts));
-  // Every expert is a named tensor: published models have about ten thousand.
-  if (*h.experts * *h.layers > maxExpertsInAll)
-    return wrong("has " + llvm::Twine(*h.experts) + " experts in each of " +
-                     llvm::Twine(*h.layers) + " layers, at most " + llvm::Twine(maxExpertsInAll) +
-                     " in total are supported",
-                 hints::otherModel);
-  SparseConfig sparse;
-  sparse.experts = *h.experts;
-  sparse.expertsPerToken = *h.expertsPerToken;
-  sparse.normalize = h.normalizeGate.value_or(false) &&
-                     (sparse.expertsPerToken > 1 || family.traits.normalizesSingleExpert);
-  sparse.expert = dense(*h.expertInner, family.traits.expertBias);
-  if (h.gateLimit)
-    sparse.expert.clamp = {*h.gateAlpha, *h.gateLimit};
-  sparse.sharedExperts = h.sharedExperts.value_or(0);
-  sparse.shared = dense(*h.expertInner, h.mlpBias.value_or(false));
-  if (h.sharedInner) {
-    sparse.sharedExperts = 1;
-    sparse.shared.inner = *h.sharedInner;
-  }
-  sparse.sharedGate = family.traits.sharedGate;
-  sparse.scoring = family.traits.scoring;
-  sparse.routerBias = family.traits.routerBias;
-  sparse.correctionBias = h.correctsChoice.value_or(family.traits.correctionBias);
-  sparse.multiplier = h.routedMultiplier.value_or(1);
-  if (h.groups) {
-    sparse.groups = *h.groups;
-    sparse.topkGroup = h.topkGroup.value_or(*h.groups);
-    sparse.groupScoring = family.traits.groupScoring;
-    if (*h.experts % *h.groups != 0 || sparse.topkGroup > *h.groups)
-      return wrong("keeps " + llvm::Twine(sparse.topkGroup) + " of " + llvm::Twine(*h.groups) +
-                   " groups of " + llvm::Twine(*h.experts) + " experts");
-  }
-  return sparse;
-}
-
 bool ModelBuilder::isSparse(int64_t layer) const {
+  if (family.traits.isOneBlock && layers.mixerOf(layer) != Mixer::None)
+    return false;
   return h.sparse.value_or(false) && *h.experts != 0 && layer >= h.firstDense.value_or(0) &&
          (layer + 1) % h.sparseStep.value_or(1) == 0 && !llvm::is_contained(h.denseLayers, layer);
 }
 
-llvm::Expected<LayerKind> ModelBuilder::layerKind(int64_t layer) const {
-  LayerKind kind;
+llvm::Expected<LayerType> ModelBuilder::buildLayerType(int64_t layer) const {
+  LayerType kind;
   if (h.heads) {
     auto attention = this->attention(layer);
     if (!attention)
@@ -470,8 +259,13 @@ llvm::Expected<LayerKind> ModelBuilder::layerKind(int64_t layer) const {
     kind.attention = std::move(*attention);
   }
   kind.ffn = std::monostate();
-  if (isSparse(layer)) {
-    auto experts = sparse();
+  kind.mixes = layers.mixerOf(layer) != Mixer::None;
+  if (family.traits.isOneBlock && kind.mixes) {
+    if (layers.mixerOf(layer) == Mixer::Attention)
+      kind.name = "attention";
+  } else if (isSparse(layer)) {
+    auto experts = readExperts(h, family.traits, keyNames,
+                               [&](int64_t inner, bool bias) { return dense(inner, bias); });
     if (!experts)
       return experts.takeError();
     kind.ffn = *experts;
@@ -481,17 +275,17 @@ llvm::Expected<LayerKind> ModelBuilder::layerKind(int64_t layer) const {
     kind.name = "dense";
   }
   llvm::StringRef separator = kind.name.empty() ? "" : "_";
-  if (usesSlidingWindow[layer])
+  if (layers.usesSlidingWindow(layer))
     kind.name += "_sliding";
-  if (mixers[layer] == Mixer::ShortConv) {
+  if (layers.mixerOf(layer) == Mixer::ShortConv) {
     kind.conv = ShortConvConfig{*h.convTaps, h.convBias.value_or(false)};
     kind.name += "_conv";
   }
-  if (mixers[layer] == Mixer::Mamba) {
+  if (layers.mixerOf(layer) == Mixer::Mamba) {
     kind.mamba = mamba();
     kind.name += (separator + "mamba").str();
   }
-  if (mixers[layer] == Mixer::DeltaNet) {
+  if (layers.mixerOf(layer) == Mixer::DeltaNet) {
     kind.delta = deltaNet();
     kind.name += (separator + "delta").str();
   }
@@ -501,16 +295,16 @@ llvm::Expected<LayerKind> ModelBuilder::layerKind(int64_t layer) const {
 }
 
 llvm::Error ModelBuilder::addLayers(ModelConfig &model) const {
-  std::map<std::tuple<bool, bool, Mixer, int64_t>, unsigned> kinds;
+  std::map<std::tuple<bool, bool, Mixer, int64_t>, unsigned> layerTypes;
   for (int64_t layer = 0; layer < *h.layers; ++layer) {
-    auto [entry, isNew] = kinds.try_emplace(
-        {isSparse(layer), usesSlidingWindow[layer], mixers[layer], scoreDivisor(layer)},
-        model.kinds.size());
+    auto [entry, isNew] = layerTypes.try_emplace({isSparse(layer), layers.usesSlidingWindow(layer),
+                                                  layers.mixerOf(layer), scoreDivisor(layer)},
+                                                 model.layerTypes.size());
     if (isNew) {
-      auto kind = layerKind(layer);
+      auto kind = buildLayerType(layer);
       if (!kind)
         return kind.takeError();
-      model.kinds.push_back(std::move(*kind));
+      model.layerTypes.push_back(std::move(*kind));
     }
     model.layers.push_back(entry->second);
   }
@@ -518,11 +312,15 @@ llvm::Error ModelBuilder::addLayers(ModelConfig &model) const {
 }
 
 llvm::Expected<ModelConfig> ModelBuilder::build() {
-  if (llvm::Error error = deriveSizes())
+  if (llvm::Error error = layers.readPattern())
+    return std::move(error);
+  if (llvm::Error error = applyFamily())
+    return std::move(error);
+  if (llvm::Error error = deriveSizes(h, family.traits, keyNames))
     return std::move(error);
   if (llvm::Error error = readActivation())
     return std::move(error);
-  if (llvm::Error error = readLayerTypes())
+  if (llvm::Error error = layers.readLayers())
     return std::move(error);
   if (llvm::Error error = checkQuantization())
     return std::move(error);
@@ -574,7 +372,7 @@ static llvm::Error checkTokens(const ModelConfig &model, llvm::StringRef path) {
       return inputError(path,
                         "names the token " + llvm::Twine(id) +
                             " as BOS or EOS, but the vocabulary has " + llvm::Twine(model.vocab),
-                        "name one of the vocabulary");
+                        "use an id of the vocabulary");
   return llvm::Error::success();
 }
 

@@ -1,4 +1,4 @@
-//===- ModelBuilder.h - hyperparameters to a checked ModelConfig -*- C++ -*-===//
+//===- ModelBuilder.h - hyperparameters to ModelConfig ----------*- C++ -*-===//
 #ifndef MICA_FRONTEND_CONFIG_MODELBUILDER_H
 #define MICA_FRONTEND_CONFIG_MODELBUILDER_H
 

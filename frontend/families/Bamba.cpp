@@ -1,4 +1,5 @@
 #include "frontend/families/Families.h"
+#include "frontend/families/Mamba.h"
 
 namespace mica {
 

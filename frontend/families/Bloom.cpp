@@ -1,4 +1,5 @@
 #include "frontend/families/Families.h"
+#include "frontend/families/Gpt2.h"
 #include "frontend/support/InputError.h"
 
 namespace mica {
@@ -20,7 +21,8 @@ static constexpr NamingTable names = changed(transformersNames, [](NamingTable &
   names.down = "mlp.dense_4h_to_h";
 });
 
-/// Slices of products, added up: such code leaves their biases out.
+/// Rejects the config of sliced matmuls whose results are summed, because that code omits their
+/// biases.
 static llvm::Error refuseSlices(const FamilyEvidence &evidence) {
   if (!evidence.config)
     return llvm::Error::success();
@@ -86,7 +88,7 @@ llvm::Expected<const Family *> chooseBloom(const FamilyEvidence &evidence) {
 }
 
 static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {gguf::sizeKeys, gguf::layerNormKeys};
-// The rows of the network follow from those of the stream.
+// The inner size follows from the hidden size.
 static constexpr IgnoredKeyRow ggufIgnoredKeys[] = {{"feed_forward_length", reasons::used}};
 
 constexpr GgufArchitecture ggufBloom = {

@@ -1,4 +1,4 @@
-#include "frontend/families/Family.h"
+#include "frontend/families/CommonKeys.h"
 
 namespace mica {
 
@@ -16,7 +16,7 @@ llvm::ArrayRef<KeyRule> commonKeys() {
       {"max_position_embeddings", &H::maxPositions, ranges::positions},
       {"rms_norm_eps", &H::eps, ranges::eps, 1e-6},
       {"tie_word_embeddings", &H::tiedHead, {}, false},
-      // Null is no theta and no function: only their absence means the default.
+      // Null is not a valid value: only an absent key means the default.
       {"rope_theta", &H::theta, ranges::theta, Unset()},
       optionalKey("rope_scaling", &H::ropeScaling),
       optionalKey("rope_parameters", &H::ropeParameters),
@@ -40,7 +40,7 @@ llvm::ArrayRef<FixedKey> commonFixedKeys() {
   static constexpr FixedKey keys[] = {
       {"add_cross_attention", "[false]"}, {"compression_config", "[null]"},
       {"is_encoder_decoder", "[false]"},  {"pruned_heads", "[{}, null]"},
-      {"quantization_config", "[null]"},
+      {"quantization", "[null]"},         {"quantization_config", "[null]"},
   };
   return keys;
 }

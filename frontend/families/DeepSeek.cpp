@@ -5,7 +5,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// What the three generations have in common.
+// Keys shared by the three generations.
 static constexpr KeyRule expertKeys[] = {
     {"n_routed_experts", &H::experts, ranges::experts, int64_t(64)},
     {"n_shared_experts", &H::sharedExperts, {0, 64}, int64_t(2), Null::Allowed},
@@ -24,13 +24,12 @@ static constexpr KeyRule latentKeys[] = {
     optionalKey("topk_group", &H::topkGroup, ranges::experts),
 };
 
-static constexpr IgnoredKeyRow latentIgnoredKeys[] = {
-    {"qk_head_dim", "is the sum of its two parts"}};
+static constexpr IgnoredKeyRow latentIgnoredKeys[] = {{"qk_head_dim", "sum of its two parts"}};
 
 static constexpr NamingTable namesOfFirst = changed(
     transformersNames, [](NamingTable &names) { names.sharedExpert = "mlp.shared_experts"; });
 
-/// One network computes all shared experts.
+/// All shared experts form one MLP.
 static void deriveExperts(Hyperparameters &h) {
   h.sparse = true;
   if (int64_t shared = h.sharedExperts.value_or(0))
@@ -43,8 +42,8 @@ static void deriveLatent(Hyperparameters &h) {
   h.kvHeads = h.heads;
 }
 
-/// Keys and values are made for every head, whatever their number is said to be; with another
-/// number transformers' code fails.
+/// Rejects a number of key/value heads other than the number of heads: keys and values are computed
+/// for every head, and transformers fails with another number.
 static llvm::Error checkLatent(const Hyperparameters &h, llvm::StringRef path) {
   if (h.kvHeads.value_or(*h.heads) == *h.heads)
     return llvm::Error::success();
@@ -78,8 +77,8 @@ llvm::Expected<const Family *> chooseDeepSeek(const FamilyEvidence &) {
   return &family;
 }
 
-/// No other method is computed in this generation: transformers fails with one, such as the next
-/// generation's noaux_tc.
+/// Rejects other selection methods, such as the next generation's noaux_tc, with which transformers
+/// fails.
 static llvm::Error checkV2(const Hyperparameters &h, llvm::StringRef path) {
   if (h.choice && h.choice != "greedy" && h.choice != "group_limited_greedy")
     return inputError(path,
@@ -138,7 +137,7 @@ llvm::Expected<const Family *> chooseDeepSeekV3(const FamilyEvidence &) {
       {"norm_topk_prob", &H::normalizeGate, {}, true},
       {"routed_scaling_factor", &H::routedMultiplier, ranges::multiplier, 2.5},
       {"rope_interleave", &H::interleaved, {}, true},
-      // Layers after the last one, which predict further tokens and no logits.
+      // Additional layers for multi-token prediction, which do not affect logits.
       optionalKey("num_nextn_predict_layers", &H::numNextnPredictLayers, {0, 64}),
       optionalKey("num_mtp_layers", &H::numNextnPredictLayers, {0, 64}),
       optionalKey("head_dim", &H::qkRopeHeadDim, ranges::headDim),
@@ -173,7 +172,7 @@ static constexpr KeyRule ggufExpertKeys[] = {
     {"expert_feed_forward_length", &H::expertInner, ranges::width},
 };
 
-// Rows of q and k are reordered as those of llama; experts are scored by softmax.
+// The rows of q and k are reordered as for llama; experts are scored by softmax.
 static constexpr KeyRule ggufOwnOfFirst[] = {
     {"expert_weights_norm", &H::normalizeGate, {}, false},
 };
@@ -191,8 +190,8 @@ constexpr GgufArchitecture ggufDeepSeek = {
     .pairing = Pairing::Interleaved,
 };
 
-// One architecture stands for the second generation and the third. Which of them a file has is how
-// its experts are scored, 2 for sigmoid.
+// The second and the third generation have the same architecture name. They are distinguished by
+// the scoring of experts, which is 2 (sigmoid) for the third.
 static constexpr KeyRule ggufLatentKeys[] = {
     {"attention.q_lora_rank", &H::queryRank, ranges::width, Unset()},
     {"attention.kv_lora_rank", &H::latentRank, ranges::width},
@@ -209,8 +208,8 @@ static constexpr IgnoredKeyRow ggufLatentIgnoredKeys[] = {
     {"attention.value_length_mla", reasons::used},
 };
 static constexpr GgufFlag ggufLatentFlags[] = {{&H::attentionBias, "blk.0.attn_kv_a_mqa.bias"}};
-// A tenth of mscale_all_dim is stored, and it counts twice so that it cancels in rope. Without it
-// llama.cpp scales scores and rope, the original model rope alone.
+// The stored value is a tenth of mscale_all_dim. It is used for both parameters, so that it cancels
+// out in rope. Without it, llama.cpp scales scores and rope, the original model only rope.
 static constexpr GgufRopeKey ggufLogMultiplierAs(llvm::StringLiteral parameter) {
   return {.name = "rope.scaling.yarn_log_multiplier",
           .parameter = parameter,
@@ -222,8 +221,8 @@ static constexpr GgufRopeKey ggufLogMultiplierAs(llvm::StringLiteral parameter) 
 static constexpr GgufRopeKey ggufLatentRopeKeys[] = {ggufLogMultiplierAs("mscale"),
                                                      ggufLogMultiplierAs("mscale_all_dim")};
 
-/// The size of a head as it is computed. Newer files have it under `newer`, and say under `older`
-/// how large heads are that read the latent itself.
+/// The size of an expanded head. Newer files store it under `newer`; their `older` key is the size
+/// of heads that read the latent directly.
 static llvm::Expected<int64_t> ggufHeadSize(const GgufKeys &keys, llvm::StringRef newer,
                                             llvm::StringRef older) {
   llvm::StringRef key = keys.find(newer) ? newer : older;
@@ -233,9 +232,9 @@ static llvm::Expected<int64_t> ggufHeadSize(const GgufKeys &keys, llvm::StringRe
   return readInteger(keys.path(), keys.named(key), *value, ranges::headDim);
 }
 
-/// The first converters did not write how many groups the experts are in, which llama.cpp takes for
-/// none. Of the models from that time only those with up to 64 softmax-scored experts are known to
-/// have none: `isOpen` for the others.
+/// The first converters omitted the number of expert groups, which llama.cpp interprets as no
+/// groups. Among the models of that time, only those with up to 64 softmax-scored experts are known
+/// to have none; for others, `isOpen` is true.
 static llvm::Error checkGgufGroups(const GgufKeys &keys, const Hyperparameters &h, bool isOpen) {
   llvm::StringRef lacking = h.groups.value_or(1) > 1 && !h.topkGroup ? "expert_group_used_count"
                             : !h.groups && isOpen                    ? "expert_group_count"
@@ -244,8 +243,8 @@ static llvm::Error checkGgufGroups(const GgufKeys &keys, const Hyperparameters &
     return llvm::Error::success();
   return inputError(keys.path(),
                     "has no key " + inQuotes(keys.named(lacking)) +
-                        ", without which a model of so many experts can be one of several",
-                    "choose a file that a newer converter wrote");
+                        ", so the expert groups of this model cannot be determined",
+                    "use a file written by a newer converter");
 }
 
 static llvm::Error deriveGgufLatent(const GgufKeys &keys, Hyperparameters &h) {
@@ -257,17 +256,16 @@ static llvm::Error deriveGgufLatent(const GgufKeys &keys, Hyperparameters &h) {
     return valueSize.takeError();
   h.qkNopeHeadDim = *keySize - *h.qkRopeHeadDim;
   h.valueDim = *valueSize;
-  if (static_cast<double>(*h.qkNopeHeadDim) < ranges::headDim.least)
+  if (static_cast<double>(*h.qkNopeHeadDim) < ranges::headDim.min)
     return inputError(keys.path(),
-                      "has heads of " + llvm::Twine(*keySize) + " elements, of which " +
+                      "has heads of " + llvm::Twine(*keySize) + " elements and " +
                           inQuotes(keys.named("rope.dimension_count")) + ": " +
-                          llvm::Twine(*h.qkRopeHeadDim) +
-                          " leaves too few that rope does not rotate",
+                          llvm::Twine(*h.qkRopeHeadDim) + ", which leaves no elements without rope",
                       hints::fetch);
   return llvm::Error::success();
 }
 
-/// Newer files have what makes keys and what makes values as two tensors.
+/// Newer files store the projections of keys and of values as two tensors.
 static const NamingTable *ggufLatentNames(const GgufModel &model) {
   static constexpr NamingTable heads = changed(latentNames, [](NamingTable &names) {
     names.latentUpKeys = "self_attn.k_b_proj";
@@ -288,7 +286,7 @@ static llvm::Error deriveGgufV2(const GgufKeys &keys, Hyperparameters &h) {
 
 static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfV2[] = {ggufLatentKeys, ggufExpertKeys,
                                                            gguf::sizeKeys, gguf::rmsNormKeys};
-// llama.cpp divides these weights by their sum where transformers never does.
+// llama.cpp divides these weights by their sum, transformers does not.
 static constexpr FixedKey ggufFixedOfV2[] = {{"expert_gating_func", "[0, 1]"},
                                              {"expert_weights_norm", "[false]"}};
 
@@ -309,7 +307,7 @@ static llvm::Error deriveGgufV3(const GgufKeys &keys, Hyperparameters &h) {
   return deriveGgufLatent(keys, h);
 }
 
-// Converters write it only where it is true.
+// Converters only write it if it is true.
 static constexpr KeyRule ggufOwnOfV3[] = {{"expert_weights_norm", &H::normalizeGate, {}, false}};
 static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfV3[] = {
     ggufOwnOfV3, ggufLatentKeys, ggufExpertKeys, gguf::sizeKeys, gguf::rmsNormKeys};
@@ -323,7 +321,7 @@ constexpr GgufArchitecture ggufDeepSeekV3 = {
     .flags = ggufLatentFlags,
     .ropeKeys = ggufLatentRopeKeys,
     .pairing = Pairing::Interleaved,
-    .isMeant =
+    .matches =
         [](const GgufKeys &keys) {
           const llvm::json::Value *scoring = keys.find("expert_gating_func");
           return scoring && *scoring == llvm::json::Value(2);

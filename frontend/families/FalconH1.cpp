@@ -1,10 +1,11 @@
 #include "frontend/families/Families.h"
+#include "frontend/families/Mamba.h"
 
 namespace mica {
 
 using H = Hyperparameters;
 
-// Attention and Mamba 2 beside each other in every layer, with multipliers everywhere.
+// Attention and Mamba 2 in parallel in every layer, with many multipliers.
 llvm::Expected<const Family *> chooseFalconH1(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"FalconH1ForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, nameBamba);
@@ -40,11 +41,22 @@ llvm::Expected<const Family *> chooseFalconH1(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = fixed,
-      .traits = {.otherMixer = Mixer::Mamba, .besideAttention = true},
+      .traits = {.otherMixer = Mixer::Mamba, .parallelToAttention = true},
       .names = &names,
       .ignoredKeys = ignoredKeys,
   };
   return &family;
 }
+
+// The converter has applied all multipliers to the weights. llama.cpp applies the gate first.
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {gguf::mambaKeys, gguf::sizeKeys,
+                                                       gguf::decoderKeys, gguf::rmsNormKeys};
+static constexpr GgufFlag ggufFlags[] = {{&H::convBias, "blk.*.ssm_conv1d.bias"},
+                                         {&H::mambaNorm, "blk.*.ssm_norm.weight"}};
+static constexpr GgufModule ggufOwnModules[] = {
+    {.name = "ffn_norm", .module = &NamingTable::ffnNorm, .isBare = true}};
+
+constexpr GgufArchitecture ggufFalconH1 = {
+    .name = "falcon-h1", .keys = ggufKeys, .flags = ggufFlags, .modules = ggufOwnModules};
 
 } // namespace mica

@@ -1,10 +1,10 @@
 //===- Family.h - how a model family is described ---------------*- C++ -*-===//
 //
 // A family is data: the keys of its config.json, its constants, its tensor names. It is defined in
-// one file in families/, with llama.cpp's names for all of this (GgufArchitecture.h); no other file
-// refers to it.
+// one file in families/, together with llama.cpp's names (GgufArchitecture.h); no other file refers
+// to it.
 //
-//===----------------------------------------------------------------------------------------------===//
+//===----------------------------------------------------------------------===//
 #ifndef MICA_FRONTEND_FAMILIES_FAMILY_H
 #define MICA_FRONTEND_FAMILIES_FAMILY_H
 
@@ -37,21 +37,21 @@ using Slot = std::variant<
     std::vector<int64_t> Hyperparameters::*, const llvm::json::Object * Hyperparameters::*,
     const llvm::json::Array * Hyperparameters::*, NotNull>;
 
-/// Bounds far beyond any real decoder, which keep every product of two sizes far from overflow.
+/// Bounds far beyond any real decoder, so that no product of two sizes overflows.
 namespace ranges {
 inline constexpr Range width = {1, 1 << 20};
 inline constexpr Range layers = {1, 4096};
 inline constexpr Range heads = {1, 4096};
 inline constexpr Range headDim = {2, 4096};
 inline constexpr Range vocab = {1, 1 << 24};
-inline constexpr Range positions = {bounds::maxPositions.least, bounds::maxPositions.most};
+inline constexpr Range positions = {bounds::maxPositions.min, bounds::maxPositions.max};
 inline constexpr Range taps = {2, 32};
 inline constexpr Range experts = {1, 4096};
 inline constexpr Range maybeExperts = {0, 4096}; ///< 0 for none
 inline constexpr Range eps = {1e-15, 0.1};
 inline constexpr Range theta = {1.0001, 1e15};
 inline constexpr Range token = {0, (1 << 24) - 1};
-inline constexpr Range window = {0, bounds::maxPositions.most}; ///< 0 for none
+inline constexpr Range window = {0, bounds::maxPositions.max}; ///< 0 for none
 inline constexpr Range share = {1e-3, 1};
 inline constexpr Range multiplier = {1e-9, 1e9};
 } // namespace ranges
@@ -95,14 +95,14 @@ struct OwnYarn {
   llvm::Error (*check)(const YarnScaling &yarn, llvm::StringRef path) = nullptr;
 };
 
-/// What mixes the positions of a sequence in a layer.
-enum class Mixer { Attention, ShortConv, Mamba, DeltaNet };
+/// The sequence mixer of a layer.
+enum class Mixer { None, Attention, ShortConv, Mamba, DeltaNet };
 
 /// Properties of the family's code that do not depend on the config.
 struct FamilyTraits {
   Pairing pairing = Pairing::Half;
   NormKind norm = NormKind::Rms;
-  NormRounding normRounding = NormRounding::BeforeGain;
+  NormRounding normRounding = NormRounding::BeforeWeight;
   double weightOffset = 0;
   bool normBias = false;
   QkNorm qkNorm = QkNorm::None; ///< unless disabled by a key
@@ -113,11 +113,12 @@ struct FamilyTraits {
   std::optional<int64_t> sinusoidOffset = std::nullopt;
   bool embeddingNorm = false;
   Mixer otherMixer = Mixer::Attention; ///< of layers without attention
-  bool besideAttention = false;        ///< layers have Mamba and attention
+  bool parallelToAttention = false;    ///< layers have both Mamba and attention
+  bool isOneBlock = false;             ///< layers have either a mixer or a feed-forward network
   Scoring scoring = Scoring::Softmax;
   GroupScoring groupScoring = GroupScoring::Best;
   bool correctionBias = false, routerBias = false;
-  /// Whether rope may have positions of images. Those of text are three times the same.
+  /// Whether rope may have image positions (M-RoPE); for text, all three components are the same.
   bool imagePositions = false;
   bool yarnScalesScores = false;      ///< mscale_all_dim also applies to the scale of attention
   const OwnYarn *ownYarn = nullptr;   ///< if transformers' rules do not apply
@@ -138,12 +139,13 @@ struct FamilyTraits {
 /// The window applies to every layer.
 inline bool everyLayerUsesSlidingWindow(const Hyperparameters &, int64_t) { return true; }
 
-/// Where the config of a larger model has that of its text part, to which a family's keys belong.
+/// The location of the text part's config, which has the family's keys, in the config of a larger
+/// model.
 struct TextPart {
   llvm::StringLiteral key, modelType;         ///< the object, and the model_type in it
-  llvm::ArrayRef<KeyRule> keys;               ///< around it; they take precedence
+  llvm::ArrayRef<KeyRule> keys;               ///< surrounding keys; they take precedence
   llvm::ArrayRef<IgnoredKeyRow> ignoredKeys;  ///< around it
-  llvm::ArrayRef<IgnoredKeyRow> leftOutParts; ///< around it: parts that programs leave out
+  llvm::ArrayRef<IgnoredKeyRow> leftOutParts; ///< surrounding keys of parts that programs omit
 };
 
 struct Family {
@@ -158,7 +160,7 @@ struct Family {
   /// Rejects values that are invalid for the family or in combination. May be null.
   llvm::Error (*check)(const Hyperparameters &, llvm::StringRef path) = nullptr;
   llvm::ArrayRef<IgnoredKeyRow> ignoredKeys = {}; ///< in addition to those of all families
-  /// Of models whose text part is supported; null for others.
+  /// Set for models of which only the text part is supported; else null.
   const TextPart *textPart = nullptr;
 };
 
@@ -169,25 +171,6 @@ struct FamilyEvidence {
   /// Whether the weights have a tensor of that name; null in a dry run without weights.
   llvm::function_ref<bool(llvm::StringRef)> hasTensor;
 };
-
-/// A row of the registry: a model_type and the choice among its families.
-struct FamilyEntry {
-  llvm::StringLiteral modelType;
-  llvm::Expected<const Family *> (*choose)(const FamilyEvidence &evidence);
-  const GgufArchitecture *gguf = nullptr; ///< for GGUF files; null if there are none
-};
-
-/// All supported families, sorted by model_type.
-llvm::ArrayRef<FamilyEntry> familyEntries();
-
-/// The keys that most families share: sizes, norm, rope.
-llvm::ArrayRef<KeyRule> commonKeys();
-
-/// The keys of every family, after its own: types, end tokens.
-llvm::ArrayRef<KeyRule> everyKeys();
-
-/// Keys with the same meaning for all decoders, of which only one value is implemented.
-llvm::ArrayRef<FixedKey> commonFixedKeys();
 
 } // namespace mica
 

@@ -12,8 +12,8 @@ static constexpr KeyRule sharedKeys[] = {
 static constexpr FixedKey bidirectional = {"use_bidirectional_attention", "[false, null]"};
 static constexpr FixedKey fixedKeys[] = {bidirectional,
                                          {"hidden_activation", R"(["gelu_pytorch_tanh", null])"}};
-// The later ones name the activation elsewhere, and have the first one's key beside it. Their
-// classes refuse null there, which stood for a default in files of the first one.
+// The later generations have another key for the activation, besides that of the first one. Their
+// classes reject null for it, which meant the default in files of the first one.
 static constexpr KeyRule activationKey = {"hidden_activation", &H::activation, {}, Unset()};
 static constexpr FixedKey fixedKeysOf2And3[] = {bidirectional,
                                                 {"hidden_act", R"(["gelu", "gelu_pytorch_tanh"])"}};
@@ -36,7 +36,7 @@ llvm::Expected<const Family *> chooseGemma(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = fixedKeys,
-      .traits = {.normRounding = NormRounding::AfterGain,
+      .traits = {.normRounding = NormRounding::AfterWeight,
                  .weightOffset = 1,
                  .activation = Activation::GeluTanh,
                  .scalesEmbedding = true},
@@ -67,7 +67,7 @@ llvm::Expected<const Family *> chooseGemma2(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = fixedKeysOf2And3,
-      .traits = {.normRounding = NormRounding::AfterGain,
+      .traits = {.normRounding = NormRounding::AfterWeight,
                  .weightOffset = 1,
                  .postNorms = true,
                  .activation = Activation::GeluTanh,
@@ -102,7 +102,7 @@ llvm::Expected<const Family *> chooseGemma3Text(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = fixedKeysOf2And3,
-      .traits = {.normRounding = NormRounding::AfterGain,
+      .traits = {.normRounding = NormRounding::AfterWeight,
                  .weightOffset = 1,
                  .qkNorm = QkNorm::PerHead,
                  .postNorms = true,
@@ -123,10 +123,11 @@ llvm::Expected<const Family *> chooseGemma3Text(const FamilyEvidence &) {
 static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {gguf::sizeKeys, gguf::decoderKeys,
                                                        gguf::rmsNormKeys};
 
-constexpr GgufArchitecture ggufGemma = {.name = "gemma", .keys = ggufKeys, .addedToGains = true};
+constexpr GgufArchitecture ggufGemma = {
+    .name = "gemma", .keys = ggufKeys, .addedToNormWeights = true};
 
-/// Scores are divided by the root of the head's size, and in the largest model, which alone has so
-/// many layers, by that of the hidden size's share of a head.
+/// Scores are divided by the square root of the head size, except in the largest model, which is
+/// identified by its number of layers, by that of hidden size / heads.
 static llvm::Error deriveGgufScale(Hyperparameters &h, int64_t layersOfLargest) {
   int64_t share = *h.hidden / *h.heads;
   bool isLargest = *h.layers == layersOfLargest && share > 0;
@@ -145,7 +146,7 @@ static constexpr llvm::ArrayRef<KeyRule> ggufKeysOf2[] = {ggufOwnOf2, gguf::size
 constexpr GgufArchitecture ggufGemma2 = {
     .name = "gemma2",
     .keys = ggufKeysOf2,
-    .addedToGains = true,
+    .addedToNormWeights = true,
     .derive = [](const GgufKeys &, Hyperparameters &h) { return deriveGgufScale(h, 46); }};
 
 static constexpr KeyRule ggufOwnOf3[] = {
@@ -161,7 +162,7 @@ static constexpr llvm::ArrayRef<KeyRule> ggufKeysOf3[] = {ggufOwnOf3, gguf::size
 constexpr GgufArchitecture ggufGemma3Text = {
     .name = "gemma3",
     .keys = ggufKeysOf3,
-    .addedToGains = true,
+    .addedToNormWeights = true,
     .derive = [](const GgufKeys &, Hyperparameters &h) { return deriveGgufScale(h, 62); }};
 
 } // namespace mica

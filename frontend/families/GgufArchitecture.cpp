@@ -20,7 +20,7 @@ constexpr GgufModule layerModules[] = {
     {"attn_k", &N::key},
     {"attn_v", &N::value},
     {"attn_output", &N::out},
-    {.name = "attn_sinks", .module = &N::sinks, .part = ".weight"},
+    {.name = "attn_sinks", .module = &N::sinks, .part = llvm::StringLiteral(".weight")},
     {"attn_q_a", &N::queryDown},
     {"attn_q_a_norm", &N::queryDownNorm},
     {"attn_q_b", &N::queryUp},
@@ -34,6 +34,13 @@ constexpr GgufModule layerModules[] = {
     {"shortconv.in_proj", &N::convIn},
     {"shortconv.conv", &N::conv},
     {"shortconv.out_proj", &N::convOut},
+    {"ssm_in", &N::mambaIn},
+    {"ssm_conv1d", &N::conv},
+    {.name = "ssm_dt", .module = &N::timeStepBias, .part = llvm::StringLiteral(".bias")},
+    {.name = "ssm_a", .module = &N::rates, .part = llvm::StringLiteral(""), .isNegatedExp = true},
+    {.name = "ssm_d", .module = &N::skip, .part = llvm::StringLiteral("")},
+    {"ssm_norm", &N::mambaNorm},
+    {"ssm_out", &N::mambaOut},
     {"post_attention_norm", &N::postAttentionNorm},
     {"ffn_norm", &N::ffnNorm},
     {"post_ffw_norm", &N::postFfnNorm},
@@ -42,7 +49,7 @@ constexpr GgufModule layerModules[] = {
     {"ffn_up", &N::up},
     {"ffn_down", &N::down},
     {"ffn_gate_inp", &N::router},
-    {.name = "exp_probs_b", .module = &N::correctionBias, .part = ".bias"},
+    {.name = "exp_probs_b", .module = &N::correctionBias, .part = llvm::StringLiteral(".bias")},
     {"ffn_gate_exps", &N::expertGate, GgufOwner::Experts},
     {"ffn_up_exps", &N::expertUp, GgufOwner::Experts},
     {"ffn_down_exps", &N::expertDown, GgufOwner::Experts},
@@ -55,8 +62,8 @@ constexpr GgufModule layerModules[] = {
 } // namespace
 
 llvm::ArrayRef<GgufRopeKey> ggufCommonRopeKeys() {
-  // llama.cpp divides the frequencies of every type by the factor, those of longrope as well, and
-  // multiplies the sines of every type by attn_factor, also where there is no scaling.
+  // llama.cpp divides frequencies by the factor for every type, including longrope, and multiplies
+  // sines by attn_factor for every type, even without scaling.
   static constexpr GgufRopeKey keys[] = {
       {"rope.scaling.type", "rope_type"},
       {.name = "rope.scaling.factor",

@@ -1,10 +1,10 @@
 //===- GgufArchitecture.h - a family as llama.cpp stores it -----*- C++ -*-===//
 //
-// An architecture is data, as a family is, and is in the family's file: which of its keys is
-// which fact, what its tensors are called, what the converter did to them. The family's description
-// has the arithmetic.
+// An architecture is data, as is a family, and defined in the family's file: the meaning of its
+// keys, the names of its tensors, the changes made by the converter. The family's description has
+// the arithmetic.
 //
-//===----------------------------------------------------------------------------------------------===//
+//===----------------------------------------------------------------------===//
 #ifndef MICA_FRONTEND_FAMILIES_GGUFARCHITECTURE_H
 #define MICA_FRONTEND_FAMILIES_GGUFARCHITECTURE_H
 
@@ -16,23 +16,23 @@
 
 namespace mica {
 
-/// A flag that no key of the metadata tells: it is set where the file has `tensor`.
+/// A flag without a metadata key: it is set if a tensor of the file matches the pattern `tensor`,
+/// such as "blk.*.attn_q.bias".
 struct GgufFlag {
   std::optional<bool> Hyperparameters::*slot;
   llvm::StringLiteral tensor;
 };
 
-/// A key of rope and the parameter of transformers that it is, once it is multiplied by
-/// `multiplier`. Lists of types of scaling are separated by spaces.
+/// A rope key and the equivalent parameter of transformers, which is the key's value times
+/// `multiplier`. Lists of scaling types are separated by spaces.
 struct GgufRopeKey {
   llvm::StringLiteral name, parameter;
-  llvm::StringLiteral types = ""; ///< that have it; all where that is empty
-  /// The types that require it: without it llama.cpp and the original model compute different
-  /// things.
+  llvm::StringLiteral types = ""; ///< scaling types with this key; empty: all
+  /// The types that require it, because llama.cpp and the original model have different defaults.
   llvm::StringLiteral requiredBy = "";
-  /// The values that other types may have, because they change nothing there: a JSON array.
+  /// The values that are allowed for other types, because they have no effect: a JSON array.
   llvm::StringLiteral neutral = "[]";
-  bool mayBeUnused = false; ///< whether any value may be beside no scaling
+  bool mayBeUnused = false; ///< whether any value is allowed without scaling
   double multiplier = 1;
 
   bool belongsTo(llvm::StringRef type) const { return types.empty() || isIn(types, type); }
@@ -46,55 +46,60 @@ private:
   }
 };
 
-/// Whose product a module is.
+/// The owner of a module.
 enum class GgufOwner {
-  Layer,        ///< or the model, of modules that count from nowhere
-  Experts,      ///< one tensor of all experts
-  SharedExpert, ///< the only one
+  Layer,        ///< a layer, or the model for modules outside of layers
+  Experts,      ///< all experts, in one tensor
+  SharedExpert, ///< the only shared expert
 };
 
-/// A module by llama.cpp's name, counted from the layer where there is one, and the member of a
-/// naming table that it is. `isRow`: a vector here, a matrix of one row there. Where `part` is not
-/// empty the member names a tensor, which has that part of the module's name after it here.
+/// Maps a module by llama.cpp's name (relative to its layer, if it is in one) to a member of the
+/// naming table. `isRow`: a vector in the checkpoint of the family, a matrix with one row in GGUF.
+/// If `part` is not empty, the member names a tensor, which in GGUF has that suffix, or none, after
+/// the module's name.
 struct GgufModule {
   llvm::StringLiteral name;
   llvm::StringLiteral NamingTable::*module;
   GgufOwner owner = GgufOwner::Layer;
   bool isRow = false;
-  llvm::StringLiteral part = "";
+  std::optional<llvm::StringLiteral> part = std::nullopt;
+  bool isBare = false;       ///< the weight has no ".weight" after the name here
+  bool isNegatedExp = false; ///< -exp(x) here is x there
 
   bool isOf(const NamingTable &names) const { return !(names.*module).empty(); }
 };
 
 struct GgufArchitecture {
   llvm::StringLiteral name; ///< general.architecture
-  /// As those of a family, and before those of all architectures; Family::derive and ::check
-  /// follow.
+  /// As in Family, applied before those of all architectures; Family::derive and Family::check are
+  /// called afterwards.
   llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys;
   llvm::ArrayRef<FixedKey> fixed = {};
   llvm::ArrayRef<IgnoredKeyRow> ignoredKeys = {};
   llvm::ArrayRef<GgufFlag> flags = {};
-  llvm::ArrayRef<GgufRopeKey> ropeKeys = {};    ///< beside those of all architectures
-  llvm::ArrayRef<GgufModule> modules = {};      ///< of layers, before those of all architectures
-  llvm::ArrayRef<GgufModule> modelModules = {}; ///< the same of those that count from nowhere
-  /// How the rows of q and k are stored, where not as the family has them. For llama and its kin
-  /// the converter reorders them so that neighbors are rotated together: read as they are with the
-  /// interleaved pairing, they compute the same.
+  llvm::ArrayRef<GgufRopeKey> ropeKeys = {};    ///< in addition to those of all architectures
+  llvm::ArrayRef<GgufModule> modules = {};      ///< of layers; searched before those of all
+                                                ///< architectures
+  llvm::ArrayRef<GgufModule> modelModules = {}; ///< the same for modules outside of layers
+  /// The order of the rows of q and k, if it differs from the family's. For llama and related
+  /// architectures, the converter reorders them so that adjacent pairs are rotated: used unchanged
+  /// with the interleaved pairing, they compute the same.
   std::optional<Pairing> pairing = std::nullopt;
   bool truncatesYarn = true; ///< whether the ends of yarn's ramp are rounded
-  bool addedToGains = false; ///< the converter added what the family's norms add to their gains
-  /// Which of several architectures of one name a file has; null for the one that it has otherwise.
-  bool (*isMeant)(const GgufKeys &keys) = nullptr;
-  /// The table in place of the family's, where the converter stored tensors differently. May be
-  /// null.
+  bool addedToNormWeights =
+      false; ///< the converter has added the family's weight_offset to norm weights
+  /// Value head i of gated delta nets shares key head i mod the number of key heads.
+  bool valueHeadsInterleaved = false;
+  /// Distinguishes several architectures with the same name; null for the default one.
+  bool (*matches)(const GgufKeys &keys) = nullptr;
+  /// Replaces the family's naming table if the converter stores tensors differently. May be null.
   const NamingTable *(*names)(const GgufModel &model) = nullptr;
-  /// Adds facts that follow from several keys, and refuses keys that contradict each other. May be
-  /// null.
+  /// Derives hyperparameters from several keys, and rejects contradictory keys. May be null.
   llvm::Error (*derive)(const GgufKeys &keys, Hyperparameters &h) = nullptr;
 };
 
-/// Queries, keys and values as one tensor, one after the other, and the names of transformers
-/// otherwise.
+/// The naming table for queries, keys and values concatenated in one tensor; otherwise the names of
+/// transformers.
 inline constexpr NamingTable ggufJoinedNames = changed(transformersNames, [](NamingTable &names) {
   names.positions = "model.position_embeddings";
   names.embeddingNorm = "model.embed_layernorm";
@@ -102,11 +107,11 @@ inline constexpr NamingTable ggufJoinedNames = changed(transformersNames, [](Nam
 });
 inline const NamingTable *joinedGgufNames(const GgufModel &) { return &ggufJoinedNames; }
 
-/// The keys of rope that all architectures have.
+/// The rope keys of all architectures.
 llvm::ArrayRef<GgufRopeKey> ggufCommonRopeKeys();
 
-/// The modules of layers and those of the model. Of two with a name the first counts that the
-/// family has: what is joined in some is not in others.
+/// The modules of layers and of the model. If several have the same name, the first one that the
+/// family has applies, because some architectures merge what others have separately.
 llvm::ArrayRef<GgufModule> ggufLayerModules();
 llvm::ArrayRef<GgufModule> ggufModules();
 

@@ -19,11 +19,16 @@ llvm::json::Value valueOf(const GgufValue &value) {
       return integers->front();
     return llvm::json::Array(*integers);
   }
+  if (auto flags = value.booleans(); flags && !flags->empty()) {
+    if (llvm::all_equal(*flags))
+      return bool(flags->front());
+    return llvm::json::Array(*flags);
+  }
   return value.shown();
 }
 
 GgufKeys::GgufKeys(const GgufModel &model, llvm::StringRef architecture)
-    : KeySource(model.path()), itsModel(model), prefix((architecture + ".").str()) {
+    : KeySource(model.path()), ggufModel(model), prefix((architecture + ".").str()) {
   for (const auto &entry : model.metadata())
     if (llvm::StringRef key = entry.getKey(); key.consume_front(prefix))
       values.emplace(key.str(), valueOf(entry.getValue()));
@@ -45,7 +50,7 @@ llvm::ArrayRef<FixedKey> ggufCommonFixedKeys() {
   static constexpr FixedKey keys[] = {
       {"attention.causal", "[true]"},
       {"use_parallel_residual", "[false]"},
-      // A dense model may say that it has no experts.
+      // A dense model may state explicitly that it has no experts.
       {"expert_count", "[0]"},
       {"expert_used_count", "[0]"},
   };
@@ -54,7 +59,7 @@ llvm::ArrayRef<FixedKey> ggufCommonFixedKeys() {
 
 llvm::ArrayRef<IgnoredKeyRow> ggufCommonIgnoredKeys() {
   static constexpr IgnoredKeyRow keys[] = {
-      // Compared with the model's shape where no rule reads them.
+      // Compared with the model's shape if no rule reads them.
       {"attention.head_count_kv", reasons::used},
       {"attention.key_length", reasons::used},
       {"attention.value_length", reasons::used},
@@ -72,7 +77,7 @@ std::optional<llvm::StringRef> reasonGgufKeyIsIrrelevant(llvm::StringRef key) {
       {"general.architecture", reasons::used},
       {"general.alignment", reasons::used},
       {"general.file_type", "summarizes the types that each tensor states"},
-      {"general.sampling.*", "is not a supported sampling setting"},
+      {"general.sampling.*", "not a supported sampling setting"},
       {"general.*", bookkeeping},
       {"quantize.*", bookkeeping},
       {"imatrix.*", bookkeeping},

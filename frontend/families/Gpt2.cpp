@@ -1,3 +1,5 @@
+#include "frontend/families/Gpt2.h"
+
 #include "frontend/families/Families.h"
 
 namespace mica {

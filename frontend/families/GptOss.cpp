@@ -5,7 +5,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-/// Of what passes the gates of experts; GGUF files do not say it.
+/// The constants of clamped experts, which GGUF files do not contain.
 static constexpr double gateAlpha = 1.702, gateLimit = 7;
 
 static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
@@ -17,13 +17,14 @@ static constexpr NamingTable names = changed(transformersNames, [](NamingTable &
   names.stackedTransposed = true;
 });
 
-// As published: in blocks of 4-bit numbers, which are along K and so are stored as [E, N, K].
+// The published checkpoints: MXFP4 blocks, which are along K, so that matrices are stored as [E, N,
+// K].
 static constexpr NamingTable namesOfBlocks = changed(names, [](NamingTable &names) {
   names.stackedSuffix = "_blocks";
   names.stackedTransposed = false;
 });
 
-/// What transformers computes where a config says nothing of rope.
+/// The rope of transformers if a config has no rope keys.
 static const llvm::json::Object &defaultRope() {
   static const llvm::json::Object rope{
       {"rope_type", "yarn"}, {"factor", 32.0},    {"beta_fast", 32.0},
@@ -34,11 +35,11 @@ static const llvm::json::Object &defaultRope() {
 // Experts with biases and clamped activations, a sliding window in every other layer, an attention
 // sink per head.
 llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
-  // Absent, it is yarn; null has been nothing at all in some versions of transformers.
+  // If absent, it is yarn; null meant no scaling in some versions of transformers.
   const llvm::json::Object *config = evidence.config;
   if (const llvm::json::Value *rope = config ? config->get("rope_scaling") : nullptr;
       rope && rope->kind() == llvm::json::Value::Null && !config->get("rope_parameters"))
-    return inputError(evidence.path, "has \"rope_scaling\": null, which leaves its type open",
+    return inputError(evidence.path, "has \"rope_scaling\": null, which does not specify the type",
                       "write an object with \"rope_type\": \"default\" or \"yarn\"");
   static constexpr llvm::StringLiteral architectures[] = {"GptOssForCausalLM"};
   static constexpr KeyRule own[] = {
@@ -64,7 +65,7 @@ llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
         .architectures = architectures,
         .keys = keys,
         .fixed = {},
-        .traits = {.normRounding = NormRounding::AfterGain,
+        .traits = {.normRounding = NormRounding::AfterWeight,
                    .sinks = true,
                    .routerBias = true,
                    .expertBias = true,
@@ -98,10 +99,10 @@ static constexpr KeyRule ggufOwn[] = {
 };
 static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, gguf::decoderKeys,
                                                        gguf::rmsNormKeys};
-// Scores of the chosen experts alone.
+// Softmax over the selected experts only.
 static constexpr FixedKey ggufFixed[] = {{"expert_gating_func", "[3]"}};
 static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"}};
-// The name says what is not so: this norm precedes the network.
+// Despite its name, this norm precedes the MLP.
 static constexpr GgufModule ggufOwnModules[] = {{"post_attention_norm", &NamingTable::ffnNorm}};
 static constexpr NamingTable ggufNames = changed(transformersNames, [](NamingTable &names) {
   names.sinks = "self_attn.sinks";

@@ -37,7 +37,7 @@ static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, 
 static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"},
                                          {&H::mlpBias, "blk.0.ffn_gate.bias"}};
 
-// Where it is false, llama.cpp computes no rope.
+// If it is false, llama.cpp does not apply rope.
 static constexpr FixedKey ggufFixed[] = {{"rope.scaling.finetuned", "[true]"}};
 
 constexpr GgufArchitecture ggufGranite = {.name = "granite",

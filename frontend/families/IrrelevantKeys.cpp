@@ -15,13 +15,13 @@ constexpr llvm::StringLiteral generation = "belongs to text generation; see gene
 constexpr llvm::StringLiteral otherShapes = "belongs to encoder-decoder models";
 constexpr llvm::StringLiteral browser = "configures a browser's runtime";
 
-/// The one table of keys that are known of every family and read by none.
+/// All keys that are known for every family but not read.
 constexpr IgnoredKeyRow ignoredKeys[] = {
     {"_name_or_path", bookkeeping},
     {"_attn_implementation", implementation},
     {"_attn_implementation_autoset", implementation},
     {"_commit_hash", bookkeeping},
-    {"architectures", bookkeeping},
+    {"architectures", used},
     {"attention_dropout", training},
     {"attn_implementation", implementation},
     {"auto_map", bookkeeping},
@@ -107,18 +107,17 @@ constexpr IgnoredKeyRow ignoredKeys[] = {
     {"use_cache", "the cache is always used"},
 };
 
-/// The one table of tensors that are known and ignored. In a pattern a star stands for
-/// anything.
+/// All tensors that are known and ignored. In patterns, a star matches anything.
 struct TensorRow {
   llvm::StringLiteral pattern, reason;
 };
 
 constexpr llvm::StringLiteral ropeFactors =
     "holds the scaling factors of rope, which are read with its scaling";
-constexpr llvm::StringLiteral ropeTable = "is a table of rope, which is computed from the config";
-constexpr llvm::StringLiteral causalMask = "is a causal mask, which attention implies";
+constexpr llvm::StringLiteral ropeTable = "table of rope, which is computed from the config";
+constexpr llvm::StringLiteral causalMask = "causal mask, which attention implies";
 
-constexpr llvm::StringLiteral laterTokens = "predicts additional tokens";
+constexpr llvm::StringLiteral laterTokens = "is for multi-token prediction (MTP)";
 constexpr llvm::StringLiteral vision = "belongs to the vision encoder, which is left out";
 
 constexpr TensorRow tensorRows[] = {

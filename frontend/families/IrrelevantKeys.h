@@ -1,4 +1,4 @@
-//===- IrrelevantKeys.h - keys that cannot change what a model computes -*- C++ -*-===//
+//===- IrrelevantKeys.h - keys that do not affect results -------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FAMILIES_IRRELEVANTKEYS_H
 #define MICA_FRONTEND_FAMILIES_IRRELEVANTKEYS_H
 
@@ -9,25 +9,27 @@
 
 namespace mica {
 
-/// A key that is known and ignored, and why.
+/// A key that is known and ignored, and the reason.
 struct IgnoredKeyRow {
   llvm::StringLiteral name, reason;
 };
 
-/// Reasons that families have as well.
+/// Reasons that are also used by families.
 namespace reasons {
 inline constexpr llvm::StringLiteral bookkeeping =
     "describes who wrote the file or how to load it in Python";
 inline constexpr llvm::StringLiteral implementation =
     "selects among implementations of the same arithmetic";
-/// Not ignored: it was read before the others.
+inline constexpr llvm::StringLiteral laterTokens =
+    "belongs to a multi-token prediction (MTP) module, which is left out";
+/// The key is not ignored: it was read before the others.
 inline constexpr llvm::StringLiteral used = "";
 } // namespace reasons
 
-/// The keys of config.json that have no influence, whatever the family.
+/// The keys of config.json that have no effect for any family.
 llvm::ArrayRef<IgnoredKeyRow> commonIgnoredKeys();
 
-/// Why the tensor has no influence, whatever its type and shape; nothing where it may have some.
+/// Why the tensor has no effect, for any type and shape; nullopt if it may have one.
 std::optional<llvm::StringRef> reasonTensorIsIrrelevant(llvm::StringRef name);
 
 } // namespace mica

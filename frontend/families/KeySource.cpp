@@ -66,15 +66,15 @@ static std::string shown(double number) {
 }
 
 static std::string shown(Range range) {
-  if (range.most == Range().most)
-    return range.least == Range().least ? "" : " of at least " + shown(range.least);
-  return " from " + shown(range.least) + " to " + shown(range.most);
+  if (range.max == Range().max)
+    return range.min == Range().min ? "" : " of at least " + shown(range.min);
+  return " from " + shown(range.min) + " to " + shown(range.max);
 }
 
 llvm::Expected<double> readNumber(llvm::StringRef path, llvm::StringRef name,
                                   const llvm::json::Value &value, Range range) {
   auto number = value.getAsNumber();
-  if (!number || !std::isfinite(*number) || *number < range.least || *number > range.most)
+  if (!number || !std::isfinite(*number) || *number < range.min || *number > range.max)
     return wrong(path, name, value, "a number" + shown(range));
   return *number;
 }
@@ -82,7 +82,7 @@ llvm::Expected<double> readNumber(llvm::StringRef path, llvm::StringRef name,
 llvm::Expected<int64_t> readInteger(llvm::StringRef path, llvm::StringRef name,
                                     const llvm::json::Value &value, Range range) {
   auto number = value.getAsInteger();
-  if (!number || *number < range.least || *number > range.most)
+  if (!number || *number < range.min || *number > range.max)
     return wrong(path, name, value, "an integer" + shown(range));
   return *number;
 }

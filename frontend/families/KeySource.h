@@ -22,8 +22,8 @@ inline constexpr llvm::StringLiteral otherModel = "choose a model without it";
 
 /// The range of a key, inclusive. Integers only if the field holds integers.
 struct Range {
-  double least = -std::numeric_limits<double>::max();
-  double most = std::numeric_limits<double>::max();
+  double min = -std::numeric_limits<double>::max();
+  double max = std::numeric_limits<double>::max();
 };
 
 /// The keys of a file and their values: scalars, lists, null or, in config.json, objects. Readers
@@ -31,10 +31,10 @@ struct Range {
 class KeySource {
 public:
   /// `path` names the file. It must outlive the source, as must the data that its values refer to.
-  explicit KeySource(llvm::StringRef path) : itsPath(path) {}
+  explicit KeySource(llvm::StringRef path) : sourcePath(path) {}
   virtual ~KeySource();
 
-  llvm::StringRef path() const { return itsPath; }
+  llvm::StringRef path() const { return sourcePath; }
   /// All keys, sorted, so that errors are deterministic.
   virtual std::vector<llvm::StringRef> keys() const = 0;
   /// The value of a key; null if the file does not have it.
@@ -51,7 +51,7 @@ public:
   llvm::Error missingKey(llvm::StringRef key, const llvm::Twine &why) const;
 
 private:
-  llvm::StringRef itsPath;
+  llvm::StringRef sourcePath;
 };
 
 /// The keys of a JSON object; in diagnostics `prefix` precedes their names.

@@ -19,7 +19,8 @@ static constexpr NamingTable names = changed(transformersNames, [](NamingTable &
   names.down = "feed_forward.w2";
 });
 
-/// Two thirds of what the config says, times a multiplier, rounded up; each product is truncated.
+/// Two thirds of the value in the config, times a multiplier, rounded up; each product is
+/// truncated.
 static void deriveInner(Hyperparameters &h) {
   if (!h.adjustsInner.value_or(true))
     return;
@@ -132,16 +133,16 @@ llvm::Expected<const Family *> chooseLfm2Moe(const FamilyEvidence &) {
 }
 
 static constexpr KeyRule ggufOwn[] = {
-    {"attention.head_count_kv", &H::kvHeadsOfLayers, {0, ranges::heads.most}},
+    {"attention.head_count_kv", &H::kvHeadsOfLayers, {0, ranges::heads.max}},
     {"shortconv.l_cache", &H::convTaps, ranges::taps},
     gguf::thetaKey,
 };
 static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, gguf::decoderKeys,
                                                        gguf::rmsNormKeys};
-// The name says what is not so: this norm precedes the head.
+// Despite its name, this norm precedes lm_head.
 static constexpr GgufModule ggufModelModules[] = {{"token_embd_norm", &NamingTable::finalNorm}};
 
-/// Files have the inner size as it is computed.
+/// GGUF files contain the final inner size.
 static llvm::Error deriveGguf(const GgufKeys &, Hyperparameters &h) {
   h.adjustsInner = false;
   return llvm::Error::success();
@@ -150,7 +151,7 @@ static llvm::Error deriveGguf(const GgufKeys &, Hyperparameters &h) {
 constexpr GgufArchitecture ggufLfm2 = {
     .name = "lfm2", .keys = ggufKeys, .modelModules = ggufModelModules, .derive = deriveGguf};
 
-// The weights of experts are divided by their sum, whatever a file says.
+// The weights of experts are always divided by their sum.
 static constexpr KeyRule ggufOwnOfMoe[] = {
     {"leading_dense_block_count", &H::firstDense, {0, 4096}},
     {"expert_count", &H::experts, ranges::experts},

@@ -1,4 +1,5 @@
 #include "frontend/families/Families.h"
+#include "frontend/families/Mamba.h"
 
 namespace mica {
 
@@ -59,11 +60,25 @@ llvm::Expected<const Family *> chooseMamba2(const FamilyEvidence &) {
       .fixed = fixed,
       .traits = {.rope = false, .otherMixer = Mixer::Mamba},
       .names = &names,
-      // Nothing in the model limits the length of a text.
+      // The model has no maximum length.
       .derive = [](Hyperparameters &h) { h.maxPositions = 1 << 20; },
       .ignoredKeys = ignoredKeys,
   };
   return &family;
 }
+
+static constexpr KeyRule ggufOwn[] = {
+    {"embedding_length", &H::hidden, ranges::width},
+    {"context_length", &H::maxPositions, ranges::positions},
+    {"block_count", &H::layers, ranges::layers},
+};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::mambaKeys, gguf::rmsNormKeys};
+// There is neither attention nor an MLP.
+static constexpr FixedKey ggufFixed[] = {{"attention.head_count", "[0]"},
+                                         {"feed_forward_length", "[0]"}};
+static constexpr GgufFlag ggufFlags[] = {{&H::convBias, "blk.*.ssm_conv1d.bias"}};
+
+constexpr GgufArchitecture ggufMamba2 = {
+    .name = "mamba2", .keys = ggufKeys, .fixed = ggufFixed, .flags = ggufFlags};
 
 } // namespace mica

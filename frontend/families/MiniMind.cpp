@@ -15,7 +15,7 @@ using H = Hyperparameters;
 
 constexpr llvm::StringLiteral architectures[] = {"MiniMindLM", "MiniMindForCausalLM"};
 
-/// Keys of the mixture of experts that generations 1 and 2 share; read only where use_moe is true.
+/// Keys of the mixture of experts that generations 1 and 2 share; read only if use_moe is true.
 constexpr KeyRule routedKeys[] = {
     {"use_moe", &H::sparse, {}, false},
     {"n_routed_experts", &H::experts, ranges::experts, int64_t(4)},
@@ -38,7 +38,7 @@ constexpr KeyRule keysOf1[] = {
     {"n_shared_experts", NotNull{&H::sharedExperts}, {}, int64_t(1)},
 };
 
-/// Sizes and norms of generations 2 and 3 where they differ from the common keys.
+/// Sizes and norms of generations 2 and 3 that differ from the common keys.
 constexpr KeyRule sharedKeysOf2And3[] = {
     {"num_hidden_layers", &H::layers, ranges::layers, int64_t(8)},
     {"num_attention_heads", &H::heads, ranges::heads, int64_t(8)},
@@ -102,7 +102,7 @@ void deriveOf3(Hyperparameters &h) {
     h.expertInner = h.inner;
 }
 
-/// The form of autumn 2025 was another formula under the same name.
+/// In autumn 2025, the same name stood for another formula.
 llvm::Error refuseAutumn2025(const YarnScaling &yarn, llvm::StringRef path) {
   if (yarn.betaFast != 4 || yarn.factor != 4)
     return llvm::Error::success();
@@ -140,7 +140,7 @@ const Family &generation(unsigned number) {
        .architectures = architectures,
        .keys = keys3,
        .fixed = {},
-       .traits = {.normRounding = NormRounding::AfterGain,
+       .traits = {.normRounding = NormRounding::AfterWeight,
                   .qkNorm = QkNorm::PerHead,
                   .ownYarn = &yarn,
                   .defaultTheta = 1e6},
@@ -150,7 +150,7 @@ const Family &generation(unsigned number) {
   return families[number - 1];
 }
 
-/// Something in the folder that only one generation has.
+/// Evidence for one of the generations.
 struct Sign {
   unsigned generation;
   std::string what;
@@ -162,7 +162,7 @@ std::vector<Sign> signsIn(const FamilyEvidence &evidence) {
       {"dim", 1}, {"head_dim", 3}, {"num_experts", 3}, {"n_routed_experts", 2}};
   bool isFirst = evidence.config->get("dim");
   for (auto [key, number] : keys)
-    // Generation 1 has n_routed_experts, too.
+    // Generation 1 also has n_routed_experts.
     if (evidence.config->get(key) && !(isFirst && number == 2))
       signs.push_back({number, "the key " + inQuotes(key)});
   if (!evidence.hasTensor)
@@ -183,7 +183,7 @@ llvm::Expected<const Family *> chooseMiniMind(const FamilyEvidence &evidence) {
   std::vector<Sign> signs = signsIn(evidence);
   if (signs.empty())
     return inputError(evidence.path,
-                      "does not tell which generation of MiniMind it describes (no "
+                      "does not identify the generation of MiniMind (no "
                       "dim, head_dim, num_experts or n_routed_experts)",
                       "add \"head_dim\" for generation 3 or the weights");
   for (const Sign &sign : signs)
@@ -192,7 +192,7 @@ llvm::Expected<const Family *> chooseMiniMind(const FamilyEvidence &evidence) {
                         signs.front().what + " says MiniMind generation " +
                             llvm::Twine(signs.front().generation) + ", but " + sign.what +
                             " says generation " + llvm::Twine(sign.generation),
-                        "correct the config or fetch the weights that belong to it");
+                        "correct the config or download the weights that belong to it");
   return &generation(signs.front().generation);
 }
 

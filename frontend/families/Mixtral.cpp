@@ -38,7 +38,7 @@ llvm::Expected<const Family *> chooseMixtral(const FamilyEvidence &) {
   return &family;
 }
 
-// Files call it llama and have experts.
+// GGUF files have the architecture llama, with experts.
 static constexpr KeyRule ggufOwn[] = {
     {"expert_count", &H::experts, ranges::experts},
     {"expert_used_count", &H::expertsPerToken, ranges::experts},
@@ -51,7 +51,7 @@ constexpr GgufArchitecture ggufMixtral = {
     .name = "llama",
     .keys = ggufKeys,
     .pairing = Pairing::Interleaved,
-    .isMeant =
+    .matches =
         [](const GgufKeys &keys) {
           const llvm::json::Value *experts = keys.find("expert_count");
           return experts && *experts != llvm::json::Value(0);

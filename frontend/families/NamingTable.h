@@ -1,4 +1,4 @@
-//===- NamingTable.h - what a family calls its tensors ----------*- C++ -*-===//
+//===- NamingTable.h - names of a family's tensors --------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FAMILIES_NAMINGTABLE_H
 #define MICA_FRONTEND_FAMILIES_NAMINGTABLE_H
 
@@ -6,14 +6,14 @@
 
 namespace mica {
 
-/// How a tensor holds queries, keys and values: one after the other, or head by head.
+/// The order of queries, keys and values in a fused tensor: concatenated, or head by head.
 enum class QkvOrder { Consecutive, PerHead };
 
-/// Names of modules; a tensor is its module's name with ".weight" or ".bias" after it. Names of a
-/// layer's modules count from `layers`.N, names of an expert's three products from the expert. In
-/// `expert` and `sharedExpert` the star is the expert's index; a `sharedExpert` without a star is
-/// the only one. Where `qkv` or `gateUp` is set, that module holds the rows of several products,
-/// and the names of these are our own.
+/// Names of modules; a tensor has its module's name followed by ".weight" or ".bias". Modules of
+/// layers are relative to `layers`.N, the three matrices of an expert to the expert. In `expert`
+/// and `sharedExpert`, the star is the index of the expert; a `sharedExpert` without a star is the
+/// only one. If `qkv` or `gateUp` is set, that module contains the rows of several matrices, which
+/// have names of our own.
 struct NamingTable {
   llvm::StringLiteral embedding, layers, finalNorm, head, positions = "";
   llvm::StringLiteral attentionNorm, query, key, value, out, queryNorm, keyNorm;
@@ -23,37 +23,42 @@ struct NamingTable {
   llvm::StringLiteral postAttentionNorm = "", postFfnNorm = ""; ///< of what is added to the stream
   llvm::StringLiteral qkv = "", gateUp = "";
   llvm::StringLiteral embeddingNorm = "", sinks = "";
-  /// Of layers with a convolution; `convIn` holds the rows of b, c and x, whose own names follow.
+  /// For layers with a convolution; `convIn` contains the rows of b, c and x, whose names are
+  /// derived from it.
   llvm::StringLiteral convIn = "", conv = "", convOut = "";
-  /// Of Mamba 2; `mambaIn` holds the rows of the gate, of the convolution's inputs and of the time
-  /// steps, whose own names follow. The time steps' bias, A_log and D are tensors, not modules.
+  /// For Mamba 2; `mambaIn` contains the rows of the gate, of the inputs of the convolution and of
+  /// the time steps, whose names are derived from it. The bias of time steps, A_log and D are
+  /// tensors, not modules.
   llvm::StringLiteral mambaIn = "", mambaNorm = "", mambaOut = "", timeStepBias = "", rates = "",
                       skip = "";
-  /// Of gated delta nets, beside `conv`, `timeStepBias` and `rates`: what makes queries, keys and
-  /// values, the gate, beta and the time steps of the stream, the norm and what makes the result.
-  /// Where set, `deltaQkvz` holds the rows of the first two key head by key head, and `deltaBa`
-  /// those of the other two, whose names are then our own.
+  /// For gated delta nets, in addition to `conv`, `timeStepBias` and `rates`: the projections to
+  /// queries, keys and values, to the gate, beta and the time steps, the norm and the output
+  /// projection. If set, `deltaQkvz` contains the rows of the first two, key head by key head, and
+  /// `deltaBa` those of beta and time steps, which then have names of our own.
   llvm::StringLiteral deltaQkv = "", deltaGate = "", deltaBeta = "", deltaStep = "", deltaNorm = "",
                       deltaOut = "", deltaQkvz = "", deltaBa = "";
-  /// Latents: what makes them, their norms, and what makes heads of them. `queryDown` holds the
-  /// queries' latent, where there is one; else `query` makes heads of the stream.
+  /// For latents: the down-projections, their norms, and the up-projections to heads. `queryDown`
+  /// is the down-projection of queries, if they have a latent; otherwise `query` projects the
+  /// stream to heads.
   llvm::StringLiteral queryDown = "", queryDownNorm = "", queryUp = "", latentDown = "",
                       latentNorm = "", latentUp = "";
-  /// Where set, what `latentUp` makes comes of two tensors of all heads, the keys' [H, rank,
-  /// plain], each head's transposed, and the values' [H, D, rank].
+  /// If set, `latentUp` is composed of two tensors of all heads: that of the keys [H, rank, plain],
+  /// transposed per head, and that of the values [H, D, rank].
   llvm::StringLiteral latentUpKeys = "", latentUpValues = "";
   llvm::StringLiteral correctionBias = ""; ///< a tensor, not a module
-  /// Where set, `expert` has no star, and these are tensors of all experts, with "_bias" after for
-  /// biases and `stackedSuffix` for matrices. The first holds the rows of gate and up, in turn or
-  /// one after the other.
+  /// The projections to the latents that routed experts read, and of the sum of their results.
+  llvm::StringLiteral expertsIn = "", expertsOut = "";
+  /// If set, `expert` has no star, and these are tensors of all experts, followed by "_bias" for
+  /// biases and `stackedSuffix` for matrices. The first contains the rows of gate and up,
+  /// alternating or concatenated.
   llvm::StringLiteral stackedGateUp = "", stackedDown = "", stackedSuffix = "";
   bool stackedTransposed = false; ///< the matrices are stored as [E, K, N]
-  bool stackedInTurn = true;
+  bool gateUpInterleaved = true;
   QkvOrder qkvOrder = QkvOrder::Consecutive;
   bool transposed = false; ///< matrices of layers are stored as [K, N]
 
-  /// What precedes the names of the module below the head; empty where nothing does. Files that
-  /// were saved from that module alone have names without it.
+  /// The prefix of the base model (all modules except lm_head); empty if there is none. Files saved
+  /// from the base model alone have names without it.
   llvm::StringRef baseModel() const {
     size_t end = llvm::StringRef(layers).rfind('.');
     return end == llvm::StringRef::npos ? llvm::StringRef() : layers.take_front(end + 1);
@@ -85,14 +90,13 @@ inline constexpr NamingTable transformersNames = {
     .sharedExpert = "mlp.shared_experts.*",
 };
 
-/// `names` with what `change` makes of it.
+/// `names` as modified by `change`.
 template <typename Change> constexpr NamingTable changed(NamingTable names, Change change) {
   change(names);
   return names;
 }
 
-/// The names of latent attention and of the experts beside it, as DeepSeek's later generations have
-/// them.
+/// The names of latent attention and of experts in DeepSeek's later generations.
 inline constexpr NamingTable latentNames = changed(transformersNames, [](NamingTable &names) {
   names.sharedExpert = "mlp.shared_experts";
   names.queryDown = "self_attn.q_a_proj";

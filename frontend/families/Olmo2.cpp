@@ -21,7 +21,7 @@ llvm::Expected<const Family *> chooseOlmo2(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = {},
-      .traits = {.normRounding = NormRounding::AfterGain,
+      .traits = {.normRounding = NormRounding::AfterWeight,
                  .qkNorm = QkNorm::AllHeads,
                  .preNorms = false,
                  .postNorms = true},

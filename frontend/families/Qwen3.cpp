@@ -1,10 +1,11 @@
 #include "frontend/families/Families.h"
+#include "frontend/families/QwenExperts.h"
 
 namespace mica {
 
 using H = Hyperparameters;
 
-// Both sizes of Qwen3 norm their queries and keys per head, with a head size of its own that
+// Both variants of Qwen3 normalize queries and keys per head; the head size has its own key, which
 // defaults to 128.
 static constexpr KeyRule attentionKeys[] = {
     {"attention_bias", &H::attentionBias, {}, false},

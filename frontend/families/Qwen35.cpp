@@ -1,11 +1,13 @@
 #include "frontend/families/Families.h"
+#include "frontend/families/Qwen3Next.h"
+#include "frontend/families/QwenExperts.h"
 
 namespace mica {
 
 using H = Hyperparameters;
 
-/// Names of modules, by what a checkpoint has: a text model within a larger one, experts each or
-/// all in a tensor.
+/// Names of modules by the form of the checkpoint: whether the text model is `within` a larger one,
+/// and whether all experts are `stacked` in one tensor.
 template <bool within, bool stacked> static constexpr NamingTable makeNames() {
   NamingTable names = transformersNames;
   nameSharedExpert(names);
@@ -19,7 +21,7 @@ template <bool within, bool stacked> static constexpr NamingTable makeNames() {
     names.expert = "mlp.experts";
     names.stackedGateUp = "gate_up_proj";
     names.stackedDown = "down_proj";
-    names.stackedInTurn = false;
+    names.gateUpInterleaved = false;
   }
   return names;
 }
@@ -42,15 +44,13 @@ static constexpr FixedKey fixed[] = {
     {"mamba_ssm_dtype", R"(["float32"])"}, {"mlp_only_layers", "[[], null]"},
     {"norm_topk_prob", "[true]"},
 };
-static constexpr llvm::StringLiteral laterTokens =
-    "describes a module that predicts additional tokens, which is left out";
 static constexpr IgnoredKeyRow ignoredKeys[] = {
-    {"mtp_num_hidden_layers", laterTokens},
-    {"mtp_use_dedicated_embeddings", laterTokens},
+    {"mtp_num_hidden_layers", reasons::laterTokens},
+    {"mtp_use_dedicated_embeddings", reasons::laterTokens},
 };
 
 static constexpr KeyRule keysAround[] = {{"tie_word_embeddings", &H::tiedHead, {}, false}};
-static constexpr llvm::StringLiteral ofImages = "is the token of an image or a video";
+static constexpr llvm::StringLiteral ofImages = "token of an image or a video";
 static constexpr IgnoredKeyRow ignoredAround[] = {
     {"image_token_id", ofImages},        {"language_model_only", "selects what Python code loads"},
     {"video_token_id", ofImages},        {"vision_end_token_id", ofImages},
@@ -96,7 +96,7 @@ llvm::Expected<const Family *> chooseQwen35Text(const FamilyEvidence &) {
   return &family;
 }
 
-// The text part of Qwen3.5 with a vision encoder, which is left out.
+// The text part of Qwen3.5 with a vision encoder, which is omitted.
 llvm::Expected<const Family *> chooseQwen35(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3_5ForConditionalGeneration"};
   static const Family family =
@@ -104,7 +104,7 @@ llvm::Expected<const Family *> chooseQwen35(const FamilyEvidence &) {
   return &family;
 }
 
-// Qwen3.5 with experts beside a gated shared one.
+// Qwen3.5 with experts and a gated shared one.
 llvm::Expected<const Family *> chooseQwen35MoeText(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3_5MoeForCausalLM"};
   static const Family family =
@@ -112,12 +112,47 @@ llvm::Expected<const Family *> chooseQwen35MoeText(const FamilyEvidence &) {
   return &family;
 }
 
-// The text part of Qwen3.5 with experts and a vision encoder, which is left out.
+// The text part of Qwen3.5 with experts and a vision encoder, which is omitted.
 llvm::Expected<const Family *> chooseQwen35Moe(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3_5MoeForConditionalGeneration"};
   static const Family family = describe("qwen3_5_moe", architectures, sparseTables, true,
                                         &names<true, true>, &textPartOfMoe);
   return &family;
 }
+
+/// Calls `derive` if the file has the sections of rope, which llama.cpp requires for Qwen3.5.
+template <llvm::Error (*derive)(const GgufKeys &, Hyperparameters &)>
+static llvm::Error deriveWithSections(const GgufKeys &keys, Hyperparameters &h) {
+  constexpr llvm::StringLiteral key = "rope.dimension_sections";
+  return keys.find(key) ? derive(keys, h) : keys.missingKey(key, "which rope in Qwen3.5 needs");
+}
+
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {gguf::deltaNetKeys, gguf::sizeKeys,
+                                                       gguf::decoderKeys, gguf::rmsNormKeys};
+
+constexpr GgufArchitecture ggufQwen35Text = {
+    .name = "qwen35",
+    .keys = ggufKeys,
+    .ignoredKeys = ggufDeltaNetUsedKeys,
+    .modules = ggufDeltaNetModules,
+    .addedToNormWeights = true,
+    .valueHeadsInterleaved = true,
+    .derive = deriveWithSections<deriveGgufDeltaNet>,
+};
+
+static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfMoe[] = {
+    ggufSharedExpertKeys, gguf::expertKeys,  gguf::deltaNetKeys,
+    gguf::sizeKeys,       gguf::decoderKeys, gguf::rmsNormKeys};
+
+constexpr GgufArchitecture ggufQwen35MoeText = {
+    .name = "qwen35moe",
+    .keys = ggufKeysOfMoe,
+    .fixed = ggufDeltaNetFixedKeys,
+    .ignoredKeys = ggufDeltaNetUsedKeys,
+    .modules = ggufDeltaNetModules,
+    .addedToNormWeights = true,
+    .valueHeadsInterleaved = true,
+    .derive = deriveWithSections<deriveGgufDeltaNetExperts>,
+};
 
 } // namespace mica

@@ -1,3 +1,5 @@
+#include "frontend/families/Registry.h"
+
 #include "frontend/families/Families.h"
 
 namespace mica {

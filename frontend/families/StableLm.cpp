@@ -47,7 +47,7 @@ static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, 
 static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"},
                                          {&H::qkNorm, "blk.0.attn_q_norm.weight"}};
 
-// The norms of all heads are one tensor.
+// The norm weights of all heads are one tensor.
 constexpr GgufArchitecture ggufStableLm = {
     .name = "stablelm",
     .keys = ggufKeys,

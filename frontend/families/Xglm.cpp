@@ -5,19 +5,19 @@ namespace mica {
 
 using H = Hyperparameters;
 
-/// Rows of the table of positions before that of the first one.
+/// The row of the first position in the position table.
 static constexpr int64_t firstPosition = 2;
 
-/// The id of padding is a row of both tables, of tokens and of positions; transformers fails to
-/// make one that is too small.
+/// The padding id must be a row of both tables, of tokens and of positions; otherwise transformers
+/// fails.
 static llvm::Error checkPadding(const Hyperparameters &h, llvm::StringRef path) {
   auto check = [&](int64_t rows, llvm::StringRef table) -> llvm::Error {
     if (h.padding.value_or(0) < rows)
       return llvm::Error::success();
     return inputError(path,
                       "has \"pad_token_id\": " + llvm::Twine(*h.padding) +
-                          ", which is no row of the " + llvm::Twine(rows) + " of " + table,
-                      "name one of them, or null");
+                          ", which is not a row of the " + llvm::Twine(rows) + " of " + table,
+                      "use one of them or null");
   };
   if (llvm::Error error = check(*h.vocab, "the vocabulary"))
     return error;
@@ -63,7 +63,7 @@ llvm::Expected<const Family *> chooseXglm(const FamilyEvidence &) {
       .derive =
           [](Hyperparameters &h) {
             h.attentionBias = h.mlpBias = true;
-            h.eps = 1e-5; // which has no key
+            h.eps = 1e-5; // no config key
           },
       .check = checkPadding,
   };

@@ -3,6 +3,8 @@
 #include "frontend/support/InputError.h"
 #include "frontend/support/MappedFile.h"
 #include "ir/Mica/Diagnostics.h"
+#include "ir/Mica/ModelDescription.h"
+#include "ir/Mica/Shard.h"
 #include "ir/Mica/TensorPart.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -20,8 +22,8 @@ namespace {
 constexpr size_t maxBytes = 256u << 20;
 constexpr unsigned maxDepth = 200;
 
-/// How deep the brackets of `text` nest, outside of strings and comments. MLIR's parser recurses,
-/// so that a hostile file could exhaust the stack.
+/// The nesting depth of brackets in `text`, outside of strings and comments. MLIR's parser is
+/// recursive, so a malicious file could exhaust the stack.
 unsigned depthOf(llvm::StringRef text) {
   unsigned depth = 0, deepest = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -36,7 +38,8 @@ unsigned depthOf(llvm::StringRef text) {
     } else if (c == '(' || c == '[' || c == '{' || c == '<') {
       deepest = std::max(deepest, ++depth);
     } else if ((c == ')' || c == ']' || c == '}' || c == '>') && depth > 0) {
-      depth -= c != '>' || i == 0 || text[i - 1] != '-'; // an arrow closes nothing
+      depth -= c != '>' || i == 0 || text[i - 1] != '-'; // not a closing bracket if part of an
+                                                         // arrow
     }
   }
   return deepest;
@@ -55,7 +58,7 @@ llvm::Error checkText(llvm::StringRef path, llvm::StringRef text) {
   return llvm::Error::success();
 }
 
-/// The stage after `model` that the module has attributes of; empty: none.
+/// The stage after `model` whose attributes the module has; empty: none.
 llvm::StringRef laterStageOf(ModuleOp module) {
   auto holds = [&](llvm::function_ref<bool(Operation *)> test) {
     auto stop = [&](Operation *op) {
@@ -92,10 +95,13 @@ llvm::Error checkStage(ModuleOp module, llvm::StringRef path) {
   if (llvm::StringRef stage = laterStageOf(module); !stage.empty())
     return inputError(path, "looks like stage " + stage + ", but is expected at stage model",
                       hint + " or lower this file with mica-opt");
-  if (!module->getAttrOfType<DictionaryAttr>("mica.model"))
+  if (!module->getAttrOfType<DictionaryAttr>(kModelAttr))
     return inputError(path, "is not stage model (no attribute mica.model)", hint);
   if (!module.lookupSymbol<func::FuncOp>("main"))
     return inputError(path, "is not stage model (no @main)", hint);
+  // What would be compiled is a program of one rank, with some of the weights.
+  if (module->hasAttr(kRanksAttr))
+    return inputError(path, "is partitioned for several ranks, but is expected as a whole", hint);
   return llvm::Error::success();
 }
 
@@ -131,12 +137,12 @@ llvm::Error matchSource(WeightOp weight, const WeightFiles &weights, const Tenso
     return inputError(weights.pathOf(**tensor),
                       "tensor " + inQuotes(source.text()) + " has the type " +
                           nameOf((*tensor)->type) + ", but the IR says " + wanted,
-                      "correct the IR or fetch the weights that belong to it");
+                      "correct the IR or download the weights that belong to it");
   return llvm::Error::success();
 }
 
-/// Sources of one matrix, joined along the rows: their columns are the weight's, their rows add up
-/// to it.
+/// Sources that are concatenated along the rows: they must have the columns of the weight, and
+/// their rows must add up to its rows.
 llvm::Error matchConcat(WeightOp weight, const WeightFiles &weights) {
   llvm::ArrayRef<int64_t> shape = weight.getTensorType().getShape();
   int64_t rows = 0;
@@ -155,7 +161,7 @@ llvm::Error matchConcat(WeightOp weight, const WeightFiles &weights) {
                       "the sources of " + inQuotes(weight.getSymName()) + " have " +
                           llvm::Twine(rows) + " rows, but the IR says " +
                           llvm::Twine(shape.front()),
-                      "correct the IR or fetch the weights that belong to it");
+                      "correct the IR or download the weights that belong to it");
   return llvm::Error::success();
 }
 
@@ -226,7 +232,7 @@ llvm::Expected<std::vector<IgnoredTensor>> matchModule(ModuleOp module,
   std::vector<IgnoredTensor> ignored;
   for (const TensorInfo &tensor : weights.tensors())
     if (!used.contains(tensor.name))
-      ignored.push_back({tensor.name, "is not named by the IR"});
+      ignored.push_back({tensor.name, "not referenced by the IR"});
   llvm::sort(ignored,
              [](const IgnoredTensor &a, const IgnoredTensor &b) { return a.name < b.name; });
   return ignored;

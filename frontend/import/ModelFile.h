@@ -9,16 +9,15 @@
 
 namespace mica {
 
-/// Parses and verifies the `.mlir` file at `path`. It must hold one module with the attribute
-/// `mica.model` and a function
-/// `@main`. The first diagnostic becomes the error, with its place. Loads the dialects of stage
-/// `model`.
+/// Parses and verifies the `.mlir` file at `path`. It must contain one module with the attribute
+/// `mica.model` and a function `@main`. The first diagnostic is returned as the error, with its
+/// location. Loads the dialects of stage `model`.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> parseModelFile(mlir::MLIRContext &context,
                                                                  llvm::StringRef path);
 
-/// Checks that `weights` hold every tensor that the weight symbols of `module` are made of, with
-/// their shapes and types. Returns the tensors that the module does not use, sorted by name: the IR
-/// is the model, so they are left out.
+/// Checks that `weights` contain every tensor that the weight symbols of `module` refer to, with
+/// matching shapes and types. Returns the tensors that the module does not use, sorted by name;
+/// they are ignored, because the IR defines the model.
 llvm::Expected<std::vector<IgnoredTensor>> matchModule(mlir::ModuleOp module,
                                                        const WeightFiles &weights);
 

@@ -1,7 +1,10 @@
 #include "frontend/import/ModelImporter.h"
+#include "frontend/import/BuildOps.h"
 
 #include "frontend/import/LayerBuilder.h"
+#include "frontend/import/LayerSignature.h"
 #include "ir/Mica/EntrySignature.h"
+#include "ir/Mica/ModelDescription.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/StringMap.h"
@@ -36,29 +39,30 @@ private:
   DictionaryAttr generationAttr();
   Location at(llvm::StringRef name) { return NameLoc::get(builder.getStringAttr(name)); }
 
-  /// Layers whose keys and values have the same shapes and windows share a pair of caches; those
-  /// whose convolutions have the same filters, a state of their inputs; and those with Mamba or a
-  /// delta net, a state of both kinds.
+  /// Layers that share states: a pair of caches if their keys and values have the same shapes and
+  /// windows, a state of convolution inputs if their convolutions have the same filters, and both
+  /// kinds of state for Mamba or delta nets.
   struct StateGroup {
     std::tuple<llvm::StringRef, int64_t, int64_t, int64_t, int64_t> shape;
-    const LayerKind *kind; ///< one of those that share it
+    const LayerType *kind; ///< one of those that share it
     int64_t layers = 0;
-    size_t first = 0; ///< of its states among those of the model
+    size_t first = 0; ///< index of its first state in the states of the model
   };
-  static decltype(StateGroup::shape) stateShapeOf(const LayerKind &kind) {
+  static decltype(StateGroup::shape) stateShapeOf(const LayerType &kind) {
     const AttentionConfig &a = kind.attention;
     if (kind.conv)
       return {"conv", kind.conv->taps, 0, 0, 0};
-    // Where both are in a layer, all layers have both.
+    // If a layer has both, all layers do.
     if (const std::optional<MambaConfig> &m = kind.mamba)
       return {"mamba", m->taps, m->channels(), m->heads, m->stateDim};
     if (const std::optional<DeltaNetConfig> &d = kind.delta)
       return {"delta", d->taps, d->channels(), d->valueHeads, d->keyDim};
     return {"attention", a.kvHeads, a.headDim, a.valueDim, a.window.value_or(0)};
   }
-  const LayerKind &kindOf(size_t layer) const { return model.kinds[model.layers[layer]]; }
-  StateGroup &groupOf(const LayerKind &kind);
+  const LayerType &layerTypeOf(size_t layer) const { return model.layerTypes[model.layers[layer]]; }
+  StateGroup &groupOf(const LayerType &kind);
   void planStates();
+  /// In the order of layerStates.
   llvm::SmallVector<Type> stateTypes(const StateGroup &group);
 
   OpBuilder builder;
@@ -79,7 +83,7 @@ RankedTensorType ModelImporter::typeOf(const PlannedWeight &weight) {
   return RankedTensorType::get(weight.shape, elementOf(weight.type));
 }
 
-ModelImporter::StateGroup &ModelImporter::groupOf(const LayerKind &kind) {
+ModelImporter::StateGroup &ModelImporter::groupOf(const LayerType &kind) {
   return *llvm::find_if(stateGroups,
                         [&](const StateGroup &group) { return group.shape == stateShapeOf(kind); });
 }
@@ -87,39 +91,24 @@ ModelImporter::StateGroup &ModelImporter::groupOf(const LayerKind &kind) {
 void ModelImporter::planStates() {
   size_t states = 0;
   for (size_t layer = 0; layer < model.layers.size(); ++layer) {
-    const LayerKind &kind = kindOf(layer);
+    const LayerType &kind = layerTypeOf(layer);
+    if (!kind.mixes) {
+      stateLayers.push_back(0); // unused
+      continue;
+    }
     if (llvm::none_of(stateGroups,
                       [&](const StateGroup &group) { return group.shape == stateShapeOf(kind); })) {
       stateGroups.push_back({stateShapeOf(kind), &kind, 0, states});
-      states += stateNames(kind).size();
+      states += layerStates(kind).size();
     }
     stateLayers.push_back(groupOf(kind).layers++);
   }
 }
 
-/// In the order of their names.
 llvm::SmallVector<Type> ModelImporter::stateTypes(const StateGroup &group) {
-  MLIRContext *context = builder.getContext();
-  Type f32 = builder.getF32Type();
-  int64_t layers = group.layers;
-  llvm::SmallVector<Type> types;
-  if (group.kind->hasAttention()) {
-    const AttentionConfig &a = group.kind->attention;
-    for (int64_t headDim : {a.headDim, a.valueDim})
-      types.push_back(KvCacheType::get(context, layers, a.kvHeads, headDim, f32,
-                                       a.window.value_or(0), KvLayoutAttr()));
-  }
-  if (const std::optional<ShortConvConfig> &conv = group.kind->conv)
-    types.push_back(RollingStateType::get(context, layers, model.hidden, f32, conv->taps));
-  if (const std::optional<MambaConfig> &m = group.kind->mamba)
-    types.append(
-        {RollingStateType::get(context, layers, m->channels(), f32, m->taps),
-         RecurrentStateType::get(context, layers, m->heads, m->stateDim, m->headDim, f32)});
-  if (const std::optional<DeltaNetConfig> &d = group.kind->delta)
-    types.append(
-        {RollingStateType::get(context, layers, d->channels(), f32, d->taps),
-         RecurrentStateType::get(context, layers, d->valueHeads, d->keyDim, d->valueDim, f32)});
-  return types;
+  return llvm::map_to_vector(layerStates(*group.kind), [&](const LayerState &state) {
+    return state.type(builder.getContext(), *group.kind, group.layers, model.hidden);
+  });
 }
 
 void ModelImporter::declare(const PlannedWeight &weight) {
@@ -139,7 +128,7 @@ void ModelImporter::declare(const PlannedWeight &weight) {
     stored = TypeAttr::get(BlockType::get(builder.getContext(), weight.blocks));
   WeightOp::create(builder, at(weight.symbol), builder.getStringAttr(weight.symbol),
                    TypeAttr::get(typeOf(weight)), sources, compose, builder.getI64IntegerAttr(1),
-                   IntegerAttr(), IntegerAttr(), stored);
+                   IntegerAttr(), IntegerAttr(), stored, ShardAttr());
 }
 
 void ModelImporter::declareAll() {
@@ -158,11 +147,11 @@ void ModelImporter::declareAll() {
     declare(*plan.head);
 }
 
-/// One function for all layers of one structure and the same types of weights.
+/// Builds one function for all layers with the same structure and types of weights.
 void ModelImporter::buildLayers() {
   using Form = std::pair<StoredType, const BlockFormat *>;
-  std::map<std::pair<unsigned, std::vector<Form>>, func::FuncOp> byKind;
-  std::vector<unsigned> functionsOfKind(model.kinds.size());
+  std::map<std::pair<unsigned, std::vector<Form>>, func::FuncOp> built;
+  std::vector<unsigned> functionsOfType(model.layerTypes.size());
   for (auto [kind, weights] : llvm::zip_equal(model.layers, plan.layers)) {
     std::vector<Form> stored;
     llvm::SmallVector<Type> types;
@@ -170,13 +159,16 @@ void ModelImporter::buildLayers() {
       stored.emplace_back(weight.type, weight.blocks);
       types.push_back(typeOf(weight));
     }
-    func::FuncOp &function = byKind[{kind, stored}];
+    func::FuncOp &function = built[{kind, stored}];
     if (!function) {
-      const LayerKind &structure = model.kinds[kind];
+      const LayerType &structure = model.layerTypes[kind];
       std::string name = structure.name + "_layer";
-      if (unsigned number = functionsOfKind[kind]++)
+      if (unsigned number = functionsOfType[kind]++)
         name += "_" + std::to_string(number);
-      function = buildLayer(builder, name, model, structure, stateTypes(groupOf(structure)),
+      llvm::SmallVector<Type> states;
+      if (structure.mixes)
+        states = stateTypes(groupOf(structure));
+      function = buildLayer(builder, name, model, structure, states,
                             /*numbered=*/stateGroups.size() > 1, types);
     }
     functions.push_back(function);
@@ -191,8 +183,8 @@ Value ModelImporter::callLayers(Value x, const EntrySignature &main,
                                 llvm::MutableArrayRef<Value> states) {
   for (auto [index, function] : llvm::enumerate(functions)) {
     Location loc = at((model.names->layers + "." + llvm::Twine(index)).str());
-    const LayerKind &kind = kindOf(index);
-    auto own = states.slice(groupOf(kind).first, stateNames(kind).size());
+    const LayerType &kind = layerTypeOf(index);
+    auto own = states.slice(kind.mixes ? groupOf(kind).first : 0, layerStates(kind).size());
     bool numbered = stateGroups.size() > 1;
     llvm::StringMap<Value> given{{"x", x},
                                  {"layer", arith::ConstantIndexOp::create(builder, loc, index)},
@@ -202,8 +194,8 @@ Value ModelImporter::callLayers(Value x, const EntrySignature &main,
     if (numbered)
       given[stateLayerName(kind, numbered)] =
           arith::ConstantIndexOp::create(builder, loc, stateLayers[index]);
-    for (auto [name, state] : llvm::zip_equal(stateNames(kind), own))
-      given[name] = state;
+    for (auto [state, value] : llvm::zip_equal(layerStates(kind), own))
+      given[state.name] = value;
     llvm::SmallVector<Value> operands;
     for (llvm::StringRef name : layerArguments(kind, numbered))
       operands.push_back(given.at(name));
@@ -232,7 +224,7 @@ Value ModelImporter::projectOut(Value x, Value outputs, Value table) {
   return logits;
 }
 
-/// The rows of the tokens, with what is known of their positions.
+/// The token embeddings, with position embeddings if the model has them.
 Value ModelImporter::embed(const EntrySignature &main, Value table) {
   Location loc = at(model.names->embedding);
   Type rows = rowsType(builder, model.hidden);
@@ -257,13 +249,13 @@ Value ModelImporter::embed(const EntrySignature &main, Value table) {
 }
 
 /// @main(tokens, sequences, positions, logit_indices, k_cache, v_cache, k_cache_1...) -> (logits,
-/// k_cache, v_cache...), with lengths before the states where a rope follows them.
+/// k_cache, v_cache...), with lengths before the states if a rope depends on them.
 void ModelImporter::buildMain() {
   Type indices = indexRowsType(builder);
   llvm::SmallVector<Type> states;
   llvm::SmallVector<EntryRole> roles = {EntryRole::Tokens, EntryRole::Sequences,
                                         EntryRole::Positions, EntryRole::LogitIndices};
-  if (llvm::any_of(model.kinds, followsLength))
+  if (llvm::any_of(model.layerTypes, followsLength))
     roles.push_back(EntryRole::Lengths);
   llvm::SmallVector<Type> inputs(roles.size(), indices), results{rowsType(builder, model.vocab)};
   auto argumentNames =
@@ -271,7 +263,8 @@ void ModelImporter::buildMain() {
   llvm::StringMap<unsigned> counts;
   for (const StateGroup &group : stateGroups) {
     llvm::append_range(states, stateTypes(group));
-    for (llvm::StringRef name : stateNames(*group.kind)) {
+    for (const LayerState &state : layerStates(*group.kind)) {
+      llvm::StringRef name = state.name;
       unsigned count = counts[name]++;
       argumentNames.push_back((count == 0 ? name : name + "_" + llvm::Twine(count)).str());
     }
@@ -300,23 +293,20 @@ void ModelImporter::buildMain() {
   func::ReturnOp::create(builder, main.getLoc(), returned);
 }
 
-/// What the model proposes for sampling; null where it proposes nothing.
+/// The sampling settings that the model recommends; null if there are none.
 DictionaryAttr ModelImporter::generationAttr() {
-  const GenerationDefaults &g = model.generation;
+  const SamplingDefaults &sampling = model.generation;
   llvm::SmallVector<NamedAttribute> entries;
-  auto number = [&](llvm::StringRef name, std::optional<double> value) {
-    if (value)
-      entries.push_back(builder.getNamedAttr(name, builder.getF64FloatAttr(*value)));
+  auto add = [&](llvm::StringRef name, Attribute value) {
+    entries.push_back(builder.getNamedAttr(name, value));
   };
-  number("temperature", g.temperature);
-  number("top_p", g.topP);
-  number("min_p", g.minP);
-  number("typical_p", g.typicalP);
-  number("repetition_penalty", g.repetitionPenalty);
-  if (g.topK)
-    entries.push_back(builder.getNamedAttr("top_k", builder.getI64IntegerAttr(*g.topK)));
-  if (g.doSample)
-    entries.push_back(builder.getNamedAttr("do_sample", builder.getBoolAttr(*g.doSample)));
+  for (const SamplingSetting<double> &setting : kSamplingNumbers)
+    if (const std::optional<double> &value = sampling.*setting.slot)
+      add(setting.name, builder.getF64FloatAttr(*value));
+  if (sampling.topK)
+    add(kSamplingTopK.name, builder.getI64IntegerAttr(*sampling.topK));
+  if (sampling.doSample)
+    add(kDoSample, builder.getBoolAttr(*sampling.doSample));
   return entries.empty() ? DictionaryAttr() : builder.getDictionaryAttr(entries);
 }
 
@@ -340,7 +330,7 @@ DictionaryAttr ModelImporter::modelAttr() {
 
 OwningOpRef<ModuleOp> ModelImporter::import(llvm::StringRef name) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(at("model"), name);
-  (*module)->setAttr("mica.model", modelAttr());
+  (*module)->setAttr(kModelAttr, modelAttr());
   builder.setInsertionPointToEnd(module->getBody());
   declareAll();
   planStates();

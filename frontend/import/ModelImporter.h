@@ -1,4 +1,4 @@
-//===- ModelImporter.h - a config and its weights to stage `model` -*- C++ -*-===//
+//===- ModelImporter.h - import a model to stage `model` --------*- C++ -*-===//
 #ifndef MICA_FRONTEND_IMPORT_MODELIMPORTER_H
 #define MICA_FRONTEND_IMPORT_MODELIMPORTER_H
 
@@ -9,10 +9,11 @@
 
 namespace mica {
 
-/// Builds the module of stage `model` (see ir/README.md): `plan` with its types as `mica.weight`
-/// symbols, one function per layer type, `@main` that calls them. Layers whose weights have
-/// different types are different kinds. The cache is f32 and activations are f32: what the model
-/// means. `name` becomes the module's. Loads the dialects it needs.
+/// Builds the module of stage `model` (see ir/README.md): the weights of `plan`, with its types, as
+/// `mica.weight` symbols, one function per layer type, and `@main`, which calls them. Layers whose
+/// weights have different types have different functions. Caches and activations are f32, which
+/// defines the semantics of the model. `name` is the name of the module. Loads the required
+/// dialects.
 mlir::OwningOpRef<mlir::ModuleOp> importModel(mlir::MLIRContext &context, const ModelConfig &model,
                                               const WeightPlan &plan, llvm::StringRef name);
 

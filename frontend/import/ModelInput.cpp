@@ -2,22 +2,27 @@
 
 #include "frontend/config/ConfigReader.h"
 #include "frontend/config/gguf/GgufConfig.h"
+#include "frontend/config/gguf/GgufTensors.h"
 #include "frontend/import/ModelFile.h"
 #include "frontend/import/ModelImporter.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/Json.h"
 #include "ir/Mica/Diagnostics.h"
+#include "ir/Mica/StackedExperts.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+#include <functional>
+#include <numeric>
+
 using namespace mlir;
 
 namespace mica {
 
-/// The folder's own name, also where the path ends with a slash or a dot; of a snapshot in
-/// huggingface_hub's cache, models--OWNER--NAME/snapshots/COMMIT, the model's name.
+/// The name of a folder, also if the path ends with a slash or a dot; for a snapshot in
+/// huggingface_hub's cache, models--OWNER--NAME/snapshots/COMMIT, the name of the model.
 static std::string nameOfFolder(llvm::StringRef folder) {
   llvm::SmallString<128> real;
   if (llvm::sys::fs::real_path(folder, real))
@@ -30,8 +35,8 @@ static std::string nameOfFolder(llvm::StringRef folder) {
   return name.empty() || name == "/" ? "model" : name.str();
 }
 
-/// Python code adds the adapter in the folder to the model, whether that is in the folder as well
-/// or not; what it adds is not read here.
+/// Rejects folders with an adapter (LoRA), which Python code would add to the model, whether or not
+/// the model is in the same folder. Adapters are not supported.
 static llvm::Error refuseAdapter(llvm::StringRef folder) {
   constexpr llvm::StringLiteral config = "adapter_config.json",
                                 hint = "merge it into the model first (merge_and_unload of peft) "
@@ -55,6 +60,41 @@ static llvm::Error refuseAdapter(llvm::StringRef folder) {
                     "is a LoRA adapter of " + (base ? inQuotes(*base) : "an unknown model"), hint);
 }
 
+namespace {
+/// The type in which most elements of matrices are stored.
+class MostStored {
+public:
+  void add(llvm::StringRef type, double bits, double elements) {
+    double &count = counts[type];
+    count += elements;
+    if (dominant.type.empty() || count > counts[dominant.type])
+      dominant = {type.str(), bits};
+  }
+
+  ModelInput::Storage dominant;
+
+private:
+  llvm::StringMap<double> counts;
+};
+} // namespace
+
+static double elementsOf(llvm::ArrayRef<int64_t> shape) {
+  return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
+}
+
+/// Of a folder with block-quantized weights; nothing without them.
+static std::optional<ModelInput::Storage> storageOf(const WeightFiles &weights) {
+  MostStored stored;
+  for (const TensorInfo &tensor : weights.tensors()) {
+    double bits = tensor.blocks ? tensor.blocks->bits() : bitsOf(tensor.type);
+    if (tensor.shape.size() > 1)
+      stored.add(storedNameOf(tensor), bits, elementsOf(tensor.shape));
+  }
+  if (llvm::none_of(weights.tensors(), [](const TensorInfo &tensor) { return tensor.blocks; }))
+    return std::nullopt;
+  return stored.dominant;
+}
+
 static llvm::Error openWeights(ModelInput &input, WeightsNeeded needed) {
   if (llvm::Error error = refuseAdapter(input.folder))
     return error;
@@ -64,16 +104,17 @@ static llvm::Error openWeights(ModelInput &input, WeightsNeeded needed) {
   if (!weights)
     return weights.takeError();
   input.weights = std::move(*weights);
+  input.storage = storageOf(*input.weights);
   return llvm::Error::success();
 }
 
-/// Without weights every tensor has the type that the config names.
+/// Without weights, every tensor is assumed to have the type stated in the config.
 static void assumeTypes(WeightPlan &plan, StoredType type) {
   for (PlannedWeight *weight : allWeights(plan))
     weight->type = type;
 }
 
-/// What is left to do once config and weights are known, however they came.
+/// The final steps, shared by all sources of config and weights.
 static llvm::Error finish(MLIRContext &context, ModelInput &input, ModelConfig model,
                           const WeightPlan &plan, llvm::StringRef name) {
   input.module = importModel(context, model, plan, name);
@@ -106,21 +147,16 @@ static llvm::Error readFolder(MLIRContext &context, ModelInput &input, WeightsNe
   return finish(context, input, std::move(*model), plan, nameOfFolder(input.folder));
 }
 
-/// The type that most numbers of the matrices have.
+/// The type of most elements of the matrices.
 static ModelInput::Storage storageOf(const GgufModel &model) {
-  llvm::StringMap<double> numbers;
-  const TensorType *most = nullptr;
-  for (const GgufTensor &tensor : model.tensors()) {
-    if (tensor.shape.size() < 2)
-      continue;
-    numbers[tensor.type->name] += tensor.size / tensor.type->bits();
-    if (!most || numbers[tensor.type->name] > numbers[most->name])
-      most = tensor.type;
-  }
-  return most ? ModelInput::Storage{most->name.str(), most->bits()} : ModelInput::Storage();
+  MostStored stored;
+  for (const GgufTensor &tensor : model.tensors())
+    if (tensor.shape.size() > 1)
+      stored.add(tensor.type->name, tensor.type->bits(), elementsOf(tensor.shape));
+  return stored.dominant;
 }
 
-/// Opens the weights of a GGUF file under the names of its family; gives what its metadata say.
+/// Opens the weights of a GGUF file with the tensor names of its family; returns its config.
 static llvm::Expected<ModelConfig> openGguf(llvm::StringRef path, ModelInput &input) {
   auto model = GgufModel::open(path);
   if (!model)
@@ -147,21 +183,24 @@ static llvm::Error readGguf(MLIRContext &context, llvm::StringRef path, ModelInp
   if (!ignored)
     return inGgufNames(ignored.takeError(), *config);
   input.ignoredTensors = std::move(*ignored);
-  return finish(context, input, std::move(*config), plan, ggufName(path));
+  if (llvm::Error error = finish(context, input, std::move(*config), plan, ggufName(path)))
+    return error;
+  input.module.get()->setAttr(kStackedExpertsAttr, UnitAttr::get(&context));
+  return llvm::Error::success();
 }
 
 /// The folder with the weights of the `.mlir` file at `path`.
 static std::string folderOf(llvm::StringRef path) {
   llvm::StringRef parent = llvm::sys::path::parent_path(path);
   std::string own = parent.empty() ? "." : parent.str();
-  llvm::StringRef beside = path.drop_back(llvm::sys::path::extension(path).size());
-  if (!WeightFiles::present(own) && llvm::sys::fs::is_directory(beside))
-    return beside.str();
+  llvm::StringRef sibling = path.drop_back(llvm::sys::path::extension(path).size());
+  if (!WeightFiles::present(own) && llvm::sys::fs::is_directory(sibling))
+    return sibling.str();
   return own;
 }
 
-/// Opens the weights of the `.mlir` file at `path`: those of a folder or, where none has any, of a
-/// GGUF file of its name.
+/// Opens the weights of the `.mlir` file at `path`: those of a folder or, if there are none, of a
+/// GGUF file with the same name.
 static llvm::Error openAdjacent(llvm::StringRef path, ModelInput &input, WeightsNeeded needed) {
   input.folder = folderOf(path);
   std::string gguf = (path.drop_back(llvm::sys::path::extension(path).size()) + ".gguf").str();
@@ -198,11 +237,11 @@ static llvm::Error readInto(MLIRContext &context, llvm::StringRef path, ModelInp
     return readFile(context, path, input, needed);
   if (isGguf(path))
     return readGguf(context, path, input);
-  return inputError(path,
-                    llvm::sys::fs::exists(path)
-                        ? "is neither a model folder nor a GGUF file nor a .mlir file"
-                        : "does not exist",
-                    "name a model folder, a GGUF file or a .mlir file");
+  return inputError(
+      path,
+      llvm::sys::fs::exists(path) ? "is neither a model folder nor a GGUF file nor a .mlir file"
+                                  : "does not exist",
+      "pass a model folder, a GGUF file, a .mlir file, or OWNER/NAME on the Hugging Face hub");
 }
 
 llvm::Expected<ModelInput> readModel(MLIRContext &context, llvm::StringRef path,

@@ -93,7 +93,7 @@ llvm::Error Matcher::checkTiedHead(const TensorInfo &head) const {
                     "set \"tie_word_embeddings\" to false if they are not");
 }
 
-/// Whether the tensor is in a layer after those that are computed.
+/// Whether the tensor belongs to a multi-token prediction layer, after those that are computed.
 bool Matcher::isNextnPredictLayer(llvm::StringRef name) const {
   int64_t layer, layers = static_cast<int64_t>(model.layers.size());
   llvm::StringRef base = model.names->baseModel();
@@ -109,17 +109,17 @@ llvm::Expected<IgnoredTensor> Matcher::classifyUnexpectedTensor(const TensorInfo
   if (model.tiedHead && tensor.name == (model.names->head + ".weight").str()) {
     if (llvm::Error error = checkTiedHead(tensor))
       return std::move(error);
-    return IgnoredTensor{tensor.name, "is the embedding, byte for byte"};
+    return IgnoredTensor{tensor.name, "equal to the embedding, byte for byte"};
   }
   if (isNextnPredictLayer(tensor.name))
-    return IgnoredTensor{tensor.name, "predicts additional tokens"};
+    return IgnoredTensor{tensor.name, "is for multi-token prediction (MTP)"};
   if (auto reason = reasonTensorIsIrrelevant(tensor.name))
     return IgnoredTensor{tensor.name, reason->str()};
   return inputError(weights.pathOf(tensor),
                     "tensor " + inQuotes(tensor.name) + " " + shown(tensor.shape) +
                         " does not belong to " + model.family +
                         ", the config does not describe this model",
-                    "fetch the config and the weights of one model");
+                    "download the config and the weights of one model");
 }
 
 llvm::Expected<std::vector<IgnoredTensor>> Matcher::match() {
@@ -151,6 +151,7 @@ std::optional<QuantizedForm> quantizedForm(const WeightFiles &weights, llvm::Str
   static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> forms[] = {
       {".qweight", "GPTQ or AWQ"},
       {".qzeros", "GPTQ or AWQ"},
+      {".biases", "MLX"},
       {".scales", "GPTQ or AWQ"},
       {".weight_packed", "compressed-tensors"},
       {".weight_scale", "compressed-tensors"},
@@ -191,12 +192,12 @@ llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::
   if (!tensor)
     return inputError(weights.folder(),
                       "tensor " + inQuotes(name) + " " + shown(shape) + " is missing",
-                      "fetch the weights again");
+                      "download the weights again");
   if (!isStoredAs(tensor->shape, shape))
     return inputError(weights.pathOf(*tensor),
                       "tensor " + inQuotes(name) + " has the shape " + shown(tensor->shape) +
                           ", expected " + shown(shape),
-                      "fetch the config and the weights of one model");
+                      "download the config and the weights of one model");
   bool isRead = tensor->blocks
                     ? tensor->blocks->format != nullptr
                     : tensor->type == StoredType::F32 || tensor->type == StoredType::BF16 ||

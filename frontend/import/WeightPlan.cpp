@@ -8,25 +8,28 @@ namespace {
 /// Lists the weights of one layer type.
 class LayerLister {
 public:
-  LayerLister(const ModelConfig &model, const LayerKind &kind)
+  LayerLister(const ModelConfig &model, const LayerType &kind)
       : model(model), names(*model.names), hidden(model.hidden), kind(kind) {}
 
   std::vector<LayerWeight> list() {
-    attention();
+    if (kind.mixes)
+      attention();
     if (std::holds_alternative<std::monostate>(kind.ffn))
       return std::move(weights);
-    blockNorms(model.block.parallel == Parallel::SharedNorm ? "" : names.ffnNorm, names.postFfnNorm,
-               [&] {
-                 if (auto *dense = std::get_if<DenseConfig>(&kind.ffn))
-                   this->dense(*dense);
-                 else
-                   sparse(std::get<SparseConfig>(kind.ffn));
-               });
+    llvm::StringRef before = !kind.mixes                                    ? names.attentionNorm
+                             : model.block.parallel == Parallel::SharedNorm ? ""
+                                                                            : names.ffnNorm;
+    blockNorms(before, names.postFfnNorm, [&] {
+      if (auto *dense = std::get_if<DenseConfig>(&kind.ffn))
+        this->dense(*dense);
+      else
+        sparse(std::get<SparseConfig>(kind.ffn));
+    });
     return std::move(weights);
   }
 
 private:
-  /// The rows of a product in a tensor with other products: [first, last) of every `period`.
+  /// The rows of a matrix in a tensor with several matrices: [first, last) of every `period`.
   struct Rows {
     llvm::StringRef tensor;
     int64_t first, last, period;
@@ -34,12 +37,12 @@ private:
 
   void norm(llvm::StringRef module, llvm::ArrayRef<int64_t> shape, const NormConfig &config) {
     weights.push_back({(module + ".weight").str(), llvm::SmallVector<int64_t, 3>(shape)});
-    // A star stands for the heads, of which each has a tensor.
+    // A star in the name: one tensor per head.
     weights.back().stacked = module.contains('*') ? shape.front() : 0;
     if (config.bias)
       weights.push_back({(module + ".bias").str(), llvm::SmallVector<int64_t, 3>(shape)});
   }
-  /// `weights` between the norms before them and after, where a layer has these.
+  /// Lists the weights of a block between its pre-norm and post-norm, if there are any.
   void blockNorms(llvm::StringRef before, llvm::StringRef after, llvm::function_ref<void()> list) {
     if (model.block.preNorms && !before.empty())
       norm(before, hidden, model.norm);
@@ -81,17 +84,17 @@ private:
   void dense(const DenseConfig &dense);
   void sparse(const SparseConfig &sparse);
   std::optional<Rows> rowsOfGateUp(int64_t index, const DenseConfig &config);
-  void expert(const llvm::Twine &prefix, const DenseConfig &config, bool isShared);
+  void expert(const llvm::Twine &prefix, int64_t width, const DenseConfig &config, bool isShared);
   void stackedExperts(const SparseConfig &sparse);
 
   const ModelConfig &model;
   const NamingTable &names;
   int64_t hidden;
-  const LayerKind &kind;
+  const LayerType &kind;
   std::vector<LayerWeight> weights;
 };
 
-/// Queries, keys and values: tensors of their own, or rows of one.
+/// Queries, keys and values: separate tensors, or rows of one.
 void LayerLister::projections() {
   const AttentionConfig &a = kind.attention;
   int64_t d = a.headDim, q = a.heads * d, kv = a.kvHeads * d;
@@ -131,7 +134,7 @@ void LayerLister::qkNorms() {
     }
 }
 
-/// What makes the latents, their norms, and the parts of heads that are made of them.
+/// The projections to latents, their norms, and the projections of latents to heads.
 void LayerLister::latent() {
   const AttentionConfig &a = kind.attention;
   const LatentConfig &l = *a.latent;
@@ -162,7 +165,7 @@ void LayerLister::latent() {
          Rows{names.latentUp, l.qkNopeHeadDim, up, up});
 }
 
-/// What makes `rows` of every head out of the latent; of each head an entry of one tensor.
+/// The projection of the latent to `rows` rows per head; every head is an entry of one tensor.
 void LayerLister::joinedHeads(llvm::StringRef suffix, int64_t rows, llvm::StringRef module,
                               bool transposed) {
   const AttentionConfig &a = kind.attention;
@@ -173,7 +176,7 @@ void LayerLister::joinedHeads(llvm::StringRef suffix, int64_t rows, llvm::String
        .joined = a.heads});
 }
 
-/// The three products of the stream, a filter per channel, and what makes the result.
+/// The three input projections, a filter per channel, and the output projection.
 void LayerLister::conv(const ShortConvConfig &conv) {
   int64_t first = 0;
   for (const char *part : {"_b", "_c", "_x"}) {
@@ -191,8 +194,8 @@ void LayerLister::filters(int64_t channels, int64_t taps, bool bias) {
     weights.push_back({(names.conv + ".bias").str(), {channels}});
 }
 
-/// The three products of the stream, a filter per channel, three numbers per head, the norm, and
-/// what makes the result.
+/// The three input projections, a filter per channel, three numbers per head, the norm, and the
+/// output projection.
 void LayerLister::mamba(const MambaConfig &mamba) {
   int64_t first = 0, all = mamba.inner() + mamba.channels() + mamba.heads;
   for (auto [part, rows] :
@@ -210,20 +213,20 @@ void LayerLister::mamba(const MambaConfig &mamba) {
   linear(names.mambaOut, hidden, mamba.inner(), mamba.outBias);
 }
 
-/// The four products of the stream, a filter per channel, two numbers per head, the norm, and what
-/// makes the result.
+/// The four input projections, a filter per channel, two numbers per head, the norm, and the output
+/// projection.
 void LayerLister::deltaNet(const DeltaNetConfig &delta) {
-  bool grouped = !names.deltaQkvz.empty();
+  bool grouped = !names.deltaQkvz.empty(), groupedSteps = !names.deltaBa.empty();
   int64_t perKeyHead = delta.valueHeads / delta.keyHeads, k = delta.keyDim,
           v = perKeyHead * delta.valueDim;
-  // Rows of each key head: a query, a key, values and their gates; shares and time steps.
+  // Rows per key head: a query, a key, values and their gates; beta and time steps.
   auto qkvz = [&](int64_t first, int64_t last) {
     return grouped ? std::optional(Rows{names.deltaQkvz, first, last, 2 * (k + v)}) : std::nullopt;
   };
   auto ba = [&](int64_t index) {
-    return grouped ? std::optional(Rows{names.deltaBa, index * perKeyHead, (index + 1) * perKeyHead,
-                                        2 * perKeyHead})
-                   : std::nullopt;
+    return groupedSteps ? std::optional(Rows{names.deltaBa, index * perKeyHead,
+                                             (index + 1) * perKeyHead, 2 * perKeyHead})
+                        : std::nullopt;
   };
   linear(names.deltaQkv, delta.channels(), hidden, false, qkvz(0, k));
   if (grouped)
@@ -278,14 +281,19 @@ void LayerLister::dense(const DenseConfig &dense) {
   linear(names.down, hidden, dense.inner, dense.bias);
 }
 
-void LayerLister::expert(const llvm::Twine &prefix, const DenseConfig &config, bool isShared) {
+/// Routed experts without gate have up in its place as well.
+void LayerLister::expert(const llvm::Twine &prefix, int64_t width, const DenseConfig &config,
+                         bool isShared) {
   auto rows = [&](int64_t index) { return isShared ? rowsOfGateUp(index, config) : std::nullopt; };
-  linear(prefix + "." + names.expertGate, config.inner, hidden, config.bias, rows(0));
-  linear(prefix + "." + names.expertUp, config.inner, hidden, config.bias, rows(1));
-  linear(prefix + "." + names.expertDown, hidden, config.inner, config.bias);
+  if (config.gated || !isShared)
+    linear(prefix + "." + names.expertGate, config.inner, width, config.bias, rows(0));
+  if (!config.gated && !isShared)
+    weights.back().source = TensorPart{(prefix + "." + names.expertUp + ".weight").str()};
+  linear(prefix + "." + names.expertUp, config.inner, width, config.bias, rows(1));
+  linear(prefix + "." + names.expertDown, width, config.inner, config.bias);
 }
 
-/// Products that are a tensor for all experts, or half of the rows of one.
+/// Matrices that are one tensor for all experts, or half of the rows of one.
 void LayerLister::stackedExperts(const SparseConfig &sparse) {
   int64_t experts = sparse.experts, inner = sparse.expert.inner;
   auto add = [&](const llvm::Twine &name, llvm::SmallVector<int64_t, 3> shape,
@@ -302,7 +310,7 @@ void LayerLister::stackedExperts(const SparseConfig &sparse) {
     if (sparse.expert.bias)
       add(name + ".bias", {experts, rows}, tensor + "_bias", /*transposed=*/false, part);
   };
-  int64_t run = names.stackedInTurn ? 1 : inner;
+  int64_t run = names.gateUpInterleaved ? 1 : inner;
   TensorPart gate{.first = 0, .last = run, .period = 2 * run},
       up{.first = run, .last = 2 * run, .period = 2 * run};
   product(names.expertGate, names.stackedGateUp, inner, hidden, gate);
@@ -318,7 +326,7 @@ void LayerLister::sparse(const SparseConfig &sparse) {
   if (!names.stackedGateUp.empty())
     stackedExperts(sparse);
   else
-    expert(names.expert, sparse.expert, /*isShared=*/false);
+    expert(names.expert, sparse.latent ? sparse.latent : hidden, sparse.expert, /*isShared=*/false);
   for (LayerWeight &weight : llvm::MutableArrayRef(weights).drop_front(first)) {
     if (weight.stacked)
       continue;
@@ -326,9 +334,13 @@ void LayerLister::sparse(const SparseConfig &sparse) {
     weight.shape.insert(weight.shape.begin(), sparse.experts);
   }
   for (int64_t i = 0; i < sparse.sharedExperts; ++i)
-    expert(sharedExpertName(names, i), sparse.shared, /*isShared=*/true);
+    expert(sharedExpertName(names, i), hidden, sparse.shared, /*isShared=*/true);
   if (sparse.sharedGate)
     linear(names.sharedExpertGate, 1, hidden, false);
+  if (sparse.latent == 0)
+    return;
+  linear(names.expertsIn, sparse.latent, hidden, sparse.shared.bias);
+  linear(names.expertsOut, hidden, sparse.latent, sparse.shared.bias);
 }
 
 PlannedWeight plan(const llvm::Twine &prefix, const LayerWeight &weight) {
@@ -360,7 +372,8 @@ PlannedWeight plan(const llvm::Twine &prefix, const LayerWeight &weight) {
 llvm::SmallVector<int64_t, 3> PlannedWeight::shapeOf(const TensorPart &source) const {
   if (stacked)
     return llvm::SmallVector<int64_t, 3>(llvm::drop_begin(shape));
-  // Parts of one tensor have as many rows as they take of each period, others the same number.
+  // Parts of one tensor contribute the rows that they have of each period, other sources an equal
+  // number.
   auto shareOf = [](const TensorPart &part) {
     return part.period == 0 ? 1 : part.last - part.first;
   };
@@ -390,7 +403,7 @@ std::string sharedExpertName(const NamingTable &names, int64_t index) {
   return before == names.sharedExpert ? before.str() : (before + llvm::Twine(index) + after).str();
 }
 
-std::vector<LayerWeight> layerWeights(const ModelConfig &model, const LayerKind &kind) {
+std::vector<LayerWeight> layerWeights(const ModelConfig &model, const LayerType &kind) {
   return LayerLister(model, kind).list();
 }
 
@@ -412,7 +425,7 @@ WeightPlan planWeights(const ModelConfig &model) {
   for (auto [index, kind] : llvm::enumerate(model.layers)) {
     std::vector<PlannedWeight> &layer = result.layers.emplace_back();
     std::string prefix = (names.layers + "." + llvm::Twine(index) + ".").str();
-    for (const LayerWeight &weight : layerWeights(model, model.kinds[kind]))
+    for (const LayerWeight &weight : layerWeights(model, model.layerTypes[kind]))
       layer.push_back(plan(prefix, weight));
   }
   return result;

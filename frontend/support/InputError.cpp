@@ -36,6 +36,11 @@ std::string inQuotes(llvm::StringRef text) {
   return "\"" + escaped(text.take_front(limit)) + "...\"";
 }
 
+std::string joinWithAnd(llvm::ArrayRef<llvm::StringRef> names) {
+  std::string text = llvm::join(names.drop_back(), ", ");
+  return text + (text.empty() ? "" : " and ") + names.back().str();
+}
+
 llvm::Error renameQuoted(llvm::Error error,
                          llvm::function_ref<std::string(llvm::StringRef)> rename) {
   if (!error)

@@ -1,7 +1,8 @@
-//===- InputError.h - errors about what the user handed in ------*- C++ -*-===//
+//===- InputError.h - errors about user input -------------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_SUPPORT_INPUTERROR_H
 #define MICA_FRONTEND_SUPPORT_INPUTERROR_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
@@ -11,24 +12,27 @@
 
 namespace mica {
 
-/// What to do about a file of which nothing better is known.
+/// The generic hint for a file with invalid content.
 namespace hints {
 inline constexpr llvm::StringLiteral correct = "correct it";
-inline constexpr llvm::StringLiteral fetch = "fetch it again";
+inline constexpr llvm::StringLiteral fetch = "download it again";
 inline constexpr llvm::StringLiteral notQuantized =
     "use the model's original checkpoint with --weights int4 or int8, or a GGUF file of it";
 } // namespace hints
 
-/// The error `FILE: what; hint`, on one line: control characters are replaced. `what` says what
-/// is wrong, where in brackets; `hint` what to do about it, beginning with a verb.
+/// The error `FILE: what; hint`, on one line: control characters are replaced. `what` describes the
+/// problem, with its location in parentheses; `hint` begins with a verb.
 llvm::Error inputError(llvm::StringRef file, const llvm::Twine &what, const llvm::Twine &hint);
 
-/// `text` in double quotes as it may be in a message: control and non-ASCII bytes escaped, cut
-/// after 120 bytes. For everything that comes out of a file.
+/// `text` in double quotes for messages: control and non-ASCII bytes are escaped, and it is
+/// truncated after 120 bytes. For all text that comes from a file.
 std::string inQuotes(llvm::StringRef text);
 
-/// `error` with `rename(text)` for every text that is in double quotes: for readers that put
-/// what a file says into other words and have them judged.
+/// "A", "A and B" or "A, B and C"; `names` are not empty.
+std::string joinWithAnd(llvm::ArrayRef<llvm::StringRef> names);
+
+/// `error` with every double-quoted text replaced by `rename(text)`, for readers that convert the
+/// names of a file before checking them.
 llvm::Error renameQuoted(llvm::Error error,
                          llvm::function_ref<std::string(llvm::StringRef)> rename);
 

@@ -24,7 +24,7 @@ public:
   bool number_unsigned(uint64_t value) override { return add(value); }
   bool number_float(double value, const std::string &) override { return add(value); }
   bool string(std::string &value) override { return add(std::move(value)); }
-  // No test: only other forms than text have such.
+  // No test: only binary formats have such values.
   bool binary(nlohmann::json::binary_t &) override { return refuse("binary data"); }
   bool start_object(std::size_t) override { return open(llvm::json::Object()); }
   bool end_object() override { return close(); }
@@ -114,8 +114,8 @@ bool Builder::parse_error(std::size_t position, const std::string &,
                 llvm::Twine(column) + where() + ")");
 }
 
-/// Python writes infinity as a bare word, which JSON lacks: as a string, it is the value of a key
-/// that may have it.
+/// Python writes infinity as a bare word, which is not valid JSON: convert it to a string, which
+/// some keys accept.
 std::string quoteInfinity(llvm::StringRef text) {
   std::string quoted;
   bool inString = false;

@@ -10,8 +10,8 @@
 
 namespace mica {
 
-/// What a JSON document may cost, and what to do about one that is refused. The defaults suit the
-/// small files of a model folder.
+/// The limits of a JSON document, and the hint for rejected ones. The defaults suit the small files
+/// of a model folder.
 struct JsonLimits {
   size_t bytes = 4u << 20;
   size_t values = 1u << 18;
@@ -19,9 +19,9 @@ struct JsonLimits {
   llvm::StringRef hint = hints::correct;
 };
 
-/// Parses `text`, naming `file` in errors. Stricter than JSON asks for: a key that occurs twice in
-/// an object, NaN and infinities (Python writes them), numbers beyond double, and documents beyond
-/// `limits` are refused. Does not recurse.
+/// Parses `text`; errors name `file`. Stricter than JSON: rejects duplicate keys in an object, NaN
+/// and infinities (which Python writes), numbers beyond double, and documents beyond `limits`. Not
+/// recursive.
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text, llvm::StringRef file,
                                             const JsonLimits &limits = {});
 
@@ -29,7 +29,7 @@ llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text, llvm::StringRe
 llvm::Expected<llvm::json::Object> readJsonObject(llvm::StringRef path,
                                                   const JsonLimits &limits = {});
 
-/// `value` as it may be in a message: compact and cut after 60 bytes.
+/// `value` as text for messages: compact and truncated after 60 bytes.
 std::string shown(const llvm::json::Value &value);
 
 } // namespace mica

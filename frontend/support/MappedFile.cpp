@@ -16,33 +16,33 @@
 namespace mica {
 
 static llvm::Error checkRegular(llvm::StringRef path, const struct stat &status,
-                                llvm::StringRef directoryRemedy) {
+                                llvm::StringRef directoryHint) {
   if (S_ISDIR(status.st_mode))
-    return inputError(path, "is a directory where a file is expected", directoryRemedy);
+    return inputError(path, "is a directory where a file is expected", directoryHint);
   if (!S_ISREG(status.st_mode))
-    return inputError(path, "is not a regular file", "put a regular file in its place");
+    return inputError(path, "is not a regular file", "replace it with a regular file");
   if (status.st_size == 0)
     return inputError(path, "is empty", hints::fetch);
   return llvm::Error::success();
 }
 
-/// As `errno` says.
+/// The error for `errno`.
 static llvm::Error cannotBeRead(llvm::StringRef path) {
   llvm::StringRef hint = errno == EACCES   ? "make it readable"
-                         : errno == ENOENT ? "fetch it or name another"
+                         : errno == ENOENT ? "download it or pass another file"
                                            : "check the file and its disk";
   return inputError(path, llvm::Twine("cannot be read (") + std::strerror(errno) + ")", hint);
 }
 
 llvm::Expected<MappedFile> MappedFile::open(llvm::StringRef path) {
-  return open(path, "put the file in its place");
+  return open(path, "replace it with a file");
 }
 
 llvm::Expected<MappedFile> MappedFile::openNamed(llvm::StringRef path) {
-  return open(path, "name a file");
+  return open(path, "pass a file");
 }
 
-llvm::Expected<MappedFile> MappedFile::open(llvm::StringRef path, llvm::StringRef directoryRemedy) {
+llvm::Expected<MappedFile> MappedFile::open(llvm::StringRef path, llvm::StringRef directoryHint) {
   std::string name = path.str();
   // O_NONBLOCK: opening a FIFO must not wait for a writer.
   int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -52,11 +52,11 @@ llvm::Expected<MappedFile> MappedFile::open(llvm::StringRef path, llvm::StringRe
   struct stat status;
   if (::fstat(file, &status) != 0)
     return cannotBeRead(path);
-  if (llvm::Error error = checkRegular(path, status, directoryRemedy))
+  if (llvm::Error error = checkRegular(path, status, directoryHint))
     return std::move(error);
   size_t size = static_cast<size_t>(status.st_size);
   void *data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
-  // No test: it takes a file system that maps no files.
+  // No test: this requires a file system that does not support mmap.
   if (data == MAP_FAILED)
     return inputError(path, llvm::Twine("cannot be mapped (") + std::strerror(errno) + ")",
                       "copy it to a local disk");

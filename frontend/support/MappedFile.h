@@ -14,9 +14,10 @@ namespace mica {
 /// of the process, and can be dropped again. The file must not shrink while it is mapped.
 class MappedFile {
 public:
-  /// Refuses, naming the path, what is missing, unreadable, empty or not a regular file.
+  /// Rejects missing, unreadable and empty files and other than regular files. Errors name the
+  /// path.
   static llvm::Expected<MappedFile> open(llvm::StringRef path);
-  /// The same for a file that an option of a command names.
+  /// The same for a file given by a command line option.
   static llvm::Expected<MappedFile> openNamed(llvm::StringRef path);
 
   MappedFile(MappedFile &&other) noexcept;
@@ -26,11 +27,11 @@ public:
   llvm::StringRef path() const { return name; }
   llvm::ArrayRef<uint8_t> bytes() const { return {data, size}; }
 
-  /// Drops the pages that hold `part`, a part of bytes(). They are read again if touched again.
+  /// Drops the pages that contain `part`, a part of bytes(). They are read again when touched.
   void release(llvm::ArrayRef<uint8_t> part) const;
 
 private:
-  static llvm::Expected<MappedFile> open(llvm::StringRef path, llvm::StringRef directoryRemedy);
+  static llvm::Expected<MappedFile> open(llvm::StringRef path, llvm::StringRef directoryHint);
   MappedFile(std::string name, const uint8_t *data, size_t size)
       : name(std::move(name)), data(data), size(size) {}
 

@@ -41,6 +41,10 @@ enum class EntryKind : uint8_t {
   OutputRows,   ///< result, f32[O, V]; code stores it to an argument
 };
 
+constexpr bool isVector(EntryKind kind) {
+  return kind == EntryKind::RowVector || kind == EntryKind::OutputVector;
+}
+
 struct EntryRoleInfo {
   EntryRole role;
   std::string_view name;
@@ -61,8 +65,8 @@ inline constexpr std::array<EntryRoleInfo, 9> kEntryRoles{{
     {EntryRole::Logits, "logits", EntryKind::OutputRows},
 }};
 
-/// Raised whenever the meaning of a role changes, so that a program that expects another one is
-/// rejected. A new role needs no new version, because a runtime rejects unknown names.
+/// Incremented whenever the meaning of a role changes, so that programs compiled for another
+/// version are rejected. A new role needs no new version, because a runtime rejects unknown names.
 inline constexpr int64_t kEntryAbi = 1;
 
 constexpr const EntryRoleInfo &infoOf(EntryRole role) {

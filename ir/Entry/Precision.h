@@ -25,7 +25,7 @@ struct PrecisionInfo {
   Precision precision;
   std::string_view name;
   bool isInteger;         ///< integers with scales; else floats
-  int64_t cacheBytes = 0; ///< of an element of a cache's buffer; 0: caches never have it
+  int64_t cacheBytes = 0; ///< of an element of a cache; 0: not supported by caches
 };
 
 inline constexpr std::array<PrecisionInfo, 4> kPrecisions{{
@@ -39,7 +39,7 @@ constexpr const PrecisionInfo &infoOf(Precision precision) {
   return kPrecisions[static_cast<size_t>(precision)];
 }
 
-/// The precision of that name, or nothing.
+/// The precision with this name, or nullopt.
 constexpr std::optional<Precision> precisionNamed(std::string_view name) {
   for (const PrecisionInfo &info : kPrecisions)
     if (info.name == name)

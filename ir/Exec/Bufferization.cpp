@@ -1,4 +1,4 @@
-//===- Bufferization.cpp - the exec ops as writes into buffers ------------===//
+//===- Bufferization.cpp - bufferization of the exec ops ------------------===//
 
 #include "ir/Exec/Exec.h"
 
@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace mlir::bufferization;
 using namespace mica::exec;
 
-/// The buffers of `values`; what is not a tensor stays as it is.
+/// The buffers of `values`; values that are not tensors are unchanged.
 static FailureOr<SmallVector<Value>> buffersOf(RewriterBase &rewriter, ValueRange values,
                                                const BufferizationOptions &options,
                                                const BufferizationState &state) {
@@ -41,8 +41,8 @@ struct LaunchBufferization
     if (failed(inputs) || failed(outputs))
       return failure();
     SmallVector<Value> results(outputs->begin(), outputs->end());
-    // A kernel takes its buffers with dynamic strides, so that views fit as well: cast to what it
-    // takes.
+    // Kernels take buffers with dynamic strides, so that views can be passed as well: cast to the
+    // argument types.
     auto kernel = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, launch.getKernelAttr());
     unsigned argument = 2;
     for (SmallVector<Value> *values : {&*inputs, &*outputs})

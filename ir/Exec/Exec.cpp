@@ -38,7 +38,7 @@ LogicalResult ExecDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   bool fits = name == kCostAttr ? isa<CostAttr>(attribute.getValue())
                                 : isa<KernelAttr>(attribute.getValue());
   if (!fits)
-    return op->emitOpError() << "has an " << name << " that is no #" << name << ": "
+    return op->emitOpError() << "has an " << name << " that is not a #" << name << ": "
                              << attribute.getValue();
   return success();
 }
@@ -65,7 +65,7 @@ LogicalResult CostAttr::verify(function_ref<InFlightDiagnostic()> emitError, int
   return success();
 }
 
-/// Buffers among `operands` are read, those among the destinations written.
+/// Buffers among the operands are read; those among the destinations are written as well.
 static void addEffects(DestinationStyleOpInterface op,
                        SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   for (OpOperand &operand : op->getOpOperands()) {
@@ -87,7 +87,8 @@ void MatmulOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effect
 void ProbeOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   if (isa<MemRefType>(getX().getType()))
     effects.emplace_back(MemoryEffects::Read::get(), &getXMutable());
-  // What it writes is no memory of the program's, but must be written once, in order.
+  // Writes a file, not memory of the program, but each probe must be executed exactly once and in
+  // order.
   effects.emplace_back(MemoryEffects::Write::get());
 }
 

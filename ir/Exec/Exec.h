@@ -1,6 +1,6 @@
 //===- Exec.h - the exec dialect --------------------------------*- C++ -*-===//
 //
-// Launches of generated kernels and products by oneDNN. See ExecOps.td.
+// Launches of generated kernels and oneDNN matmuls. See ExecOps.td.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +25,12 @@
 
 namespace mica::exec {
 
-/// Marks the functions that are kernels: a KernelAttr.
+/// On a function: marks it as a kernel; a KernelAttr.
 inline constexpr llvm::StringLiteral kKernelAttr = "exec.kernel";
-/// What a launch of the kernel costs, a CostAttr; absent where it reads no weights and no caches.
+/// On a kernel: the cost of a launch, a CostAttr; absent if it reads neither weights nor caches.
 inline constexpr llvm::StringLiteral kCostAttr = "exec.cost";
 
-/// On a loop: LLVM's #llvm.loop_annotation of the loop that it becomes.
+/// On a loop: the #llvm.loop_annotation of the LLVM loop that it is lowered to.
 inline constexpr llvm::StringLiteral kLoopAnnotationAttr = "llvm.loop_annotation";
 
 /// Attaches the bufferization interfaces of the exec ops; call before running one-shot

@@ -73,13 +73,6 @@ def Exec_CostAttr : AttrDef<Exec_Dialect, "Cost"> {
     Exec_Count<"maximum number of positions that a row attends to; 0: all">:$window);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// All parameters in order: a row of a program's table of kernels.
-    std::array<int64_t, 10> getCounts() const {
-      return {getWeightBytes(),   getRowWeightBytes(),     getExpertBytes(), getExperts(),   getRowExperts(),
-              getRowCacheBytes(), getPositionCacheBytes(), getRowFlops(),    getPairFlops(), getWindow()};
-    }
-  }];
 }
 
 class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;

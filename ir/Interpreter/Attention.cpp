@@ -2,6 +2,7 @@
 
 #include "ir/Interpreter/Caches.h"
 #include "ir/Interpreter/RopeRows.h"
+#include "ir/Mica/RopeFrequencies.h"
 
 #include <cmath>
 #include <limits>
@@ -33,8 +34,8 @@ static llvm::Expected<Tensor> evalRope(RopeOp op, Scope &scope) {
   return y;
 }
 
-// y[t, i] = sin((positions[t] + offset) f[i]), y[t, n + i] = cos(...); zero where the sum is
-// `padding_idx`.
+// y[t, i] = sin((positions[t] + offset) f[i]), y[t, n + i] = cos(...); zero if positions[t] +
+// offset is `padding_idx`.
 static llvm::Expected<Tensor> evalSinusoid(SinusoidOp op, Scope &scope) {
   const Tensor &positions = scope.tensor(op.getPositions());
   Tensor y = Tensor::zerosOf(op.getType(), positions.shape);
@@ -70,45 +71,6 @@ static llvm::Expected<Tensor> evalConcatHeads(ConcatHeadsOp op, Scope &scope) {
   return y;
 }
 
-static llvm::Error checkUsable(Operation *op, const CacheVersion &version) {
-  if (*version.consumed)
-    return opError(op, "uses a cache after an append has consumed it");
-  return llvm::Error::success();
-}
-
-llvm::Error checkSlots(Operation *op, const CacheVersion &version, const Slots &slots) {
-  const Cache &cache = *version.cache;
-  if (llvm::Error error = checkUsable(op, version))
-    return error;
-  if (llvm::Error error = checkIndex(op, "layer", slots.layer, cache.type.getLayers()))
-    return error;
-  for (int64_t sequence : slots.sequences)
-    if (llvm::Error error = checkIndex(op, "sequence", sequence, cache.batch))
-      return error;
-  for (int64_t position : slots.positions)
-    if (llvm::Error error = checkIndex(op, "position", position, cache.positions))
-      return error;
-  return llvm::Error::success();
-}
-
-CacheVersion consume(const CacheVersion &version) {
-  *version.consumed = true;
-  return {version.cache, std::make_shared<bool>(false)};
-}
-
-void write(Cache &cache, const Slots &slots, int64_t t, ArrayRef<double> row) {
-  int64_t slot = cache.slot(slots.layer, slots.sequences[t], slots.positions[t]),
-          begin = slot * cache.rowSize();
-  Type element = cache.type.getElementType();
-  cache.isWritten[slot] = true;
-  for (auto [i, value] : llvm::enumerate(row))
-    cache.data[begin + i] = roundTo(element, value);
-  // Integers have a scale per head.
-  int64_t headDim = cache.type.getRowShape().back(), end = begin + static_cast<int64_t>(row.size());
-  for (int64_t head = begin; head < end; head += headDim)
-    roundRow(element, MutableArrayRef(cache.data).slice(head, headDim));
-}
-
 // cache[layer, sequences[t], positions[t]] = x[t].
 static llvm::Expected<Value> evalKvAppend(KvAppendOp op, Scope &scope) {
   if (llvm::Error error =
@@ -123,8 +85,8 @@ static llvm::Expected<Value> evalKvAppend(KvAppendOp op, Scope &scope) {
   return Value(step->next);
 }
 
-// y = cache[layer, ..., 0 .. D - 1], [B, P, G, D]; never rounded: parts of integers keep the scale
-// of all.
+// y = cache[layer, ..., 0 .. D - 1], [B, P, G, D]. Not rounded again: a part of a quantized head
+// keeps the scale of the whole head.
 static llvm::Expected<Value> evalKvRead(KvReadOp op, Scope &scope) {
   const CacheVersion &version = scope.cache(op.getCache());
   const Cache &cache = *version.cache;
@@ -152,7 +114,7 @@ static llvm::Expected<Tensor> evalRepeatKv(RepeatKvOp op, Scope &scope) {
   return y;
 }
 
-/// The operands of attention, and where one query looks.
+/// The operands of attention, and the positions that a query attends to.
 struct Attention {
   const Tensor &k, &v;   // [B, P, G, D]
   const Tensor *keyMask; // [B, P] or null
@@ -163,7 +125,7 @@ struct Attention {
   ArrayRef<double> slopes; // per query head, or empty
   const Tensor *sinks;     // per query head, or null
 
-  bool sees(int64_t sequence, int64_t position, int64_t key) const {
+  bool attendsTo(int64_t sequence, int64_t position, int64_t key) const {
     if (causal && key > position)
       return false;
     if (window && key <= position - *window)
@@ -183,14 +145,14 @@ struct Attention {
     return softcap ? *softcap * std::tanh(x / *softcap) : x;
   }
 
-  /// sum_p exp(score_p - max) v_p / sum_p exp(score_p - max) over the keys p that are seen; zero
-  /// where none is.
+  /// sum_p exp(score_p - max) v_p / sum_p exp(score_p - max) over the keys p that the query attends
+  /// to; zero if there are none.
   SmallVector<double> operator()(ArrayRef<float> q, int64_t sequence, int64_t position,
                                  int64_t queryHead, int64_t group) const {
     SmallVector<std::pair<int64_t, double>> scores;
     double maximum = -std::numeric_limits<double>::infinity();
     for (int64_t key = 0; key < k.shape[1]; ++key)
-      if (sees(sequence, position, key)) {
+      if (attendsTo(sequence, position, key)) {
         double bias = slopes.empty() ? 0 : slopes[queryHead] * double(key - position);
         scores.emplace_back(key, score(q, head(k, sequence, key, group)) + bias);
         maximum = std::max(maximum, scores.back().second);
@@ -211,8 +173,8 @@ struct Attention {
   }
 };
 
-/// The extents that types leave open: one B and P for k, v and the mask, sequences and positions
-/// inside them.
+/// Checks dynamic extents: k, v and the mask have the same B and P; sequences and positions are
+/// within them.
 static llvm::Error checkAttention(AttentionOp op, Scope &scope) {
   if (llvm::Error error =
           checkSameRows(op, scope, {op.getQ(), op.getSequences(), op.getPositions()}))

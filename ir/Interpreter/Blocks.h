@@ -7,7 +7,8 @@
 
 namespace mica::interp {
 
-/// Where row (or column) i of one of `parts` interleaved matrices is: blocks of 64 alternate.
+/// The index of row (or column) i of matrix `part` after interleaving `parts` matrices in
+/// alternating blocks of 64.
 inline int64_t interleavedIndex(int64_t i, int64_t part, int64_t parts) {
   return (i / kBlockColumns * parts + part) * kBlockColumns + i % kBlockColumns;
 }

@@ -7,23 +7,23 @@
 
 namespace mica::interp {
 
-/// Which slots of a cache the rows of a step belong to.
+/// The slots of a cache that the rows of a step belong to.
 struct Slots {
   int64_t layer;
   llvm::ArrayRef<int64_t> sequences; ///< [T]
   llvm::ArrayRef<int64_t> positions; ///< [T]
 };
 
-/// Those that the operands of an op which updates caches name.
+/// The slots given by the operands of an op that updates caches.
 template <typename Op> Slots slotsOf(Op op, Scope &scope) {
   return {scope.scalar(op.getLayer()), scope.tensor(op.getSequences()).ints,
           scope.tensor(op.getPositions()).ints};
 }
 
-/// Fails, in the name of `op`, unless the cache may still be used and every slot is inside it.
+/// Returns an error at `op` unless the cache has not been consumed and all slots are within bounds.
 llvm::Error checkSlots(mlir::Operation *op, const CacheVersion &version, const Slots &slots);
 
-/// Consumes `version` and yields the next one; checkSlots must have succeeded.
+/// Marks `version` as consumed and returns the next one; checkSlots must have succeeded.
 CacheVersion consume(const CacheVersion &version);
 
 /// The slots of a step on one state, and the next version of the state.
@@ -41,8 +41,8 @@ template <typename Op> llvm::Expected<StateStep> beginStep(Op op, mlir::Value st
   return StateStep{slots, consume(version)};
 }
 
-/// Writes `row`, all that the cache holds of a position, to the slot of row `t`, rounded to the
-/// cache's type.
+/// Writes `row`, the whole content of one position, to the slot of row `t`, rounded to the cache's
+/// type.
 void write(Cache &cache, const Slots &slots, int64_t t, llvm::ArrayRef<double> row);
 
 } // namespace mica::interp

@@ -1,5 +1,11 @@
 //===- Control.cpp - calls, loops, constants and extents ------------------===//
+//
+// Calls and loops run functions and blocks of ops: these functions call the interpreter, which
+// calls them.
+//
+//===----------------------------------------------------------------------===//
 
+#include "ir/Interpreter/Interpreter.h"
 #include "ir/Interpreter/OpTable.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -10,9 +16,9 @@ using namespace mlir;
 
 namespace mica::interp {
 
-static llvm::Expected<SmallVector<Value>> evalCall(func::CallOp op, Scope &scope) {
+static llvm::Expected<RankValues> evalCall(func::CallOp op, Frame &frame) {
   auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, op.getCalleeAttr());
-  return scope.interpreter.call(callee, scope.get(op.getOperands()));
+  return frame.interpreter.call(callee, frame.get(op.getOperands()));
 }
 
 static llvm::Expected<Value> evalConstant(arith::ConstantOp op, Scope &) {
@@ -42,25 +48,25 @@ static llvm::Expected<Value> evalMulI(arith::MulIOp op, Scope &scope) {
   return integers(op, scope, std::multiplies<int64_t>());
 }
 
-static llvm::Expected<SmallVector<Value>> evalIf(scf::IfOp op, Scope &scope) {
-  Region &taken = scope.scalar(op.getCondition()) ? op.getThenRegion() : op.getElseRegion();
+static llvm::Expected<RankValues> evalIf(scf::IfOp op, Frame &frame) {
+  Region &taken = frame.scalar(op.getCondition()) ? op.getThenRegion() : op.getElseRegion();
   if (taken.empty())
-    return SmallVector<Value>{};
-  return scope.runBlock(taken.front());
+    return RankValues(frame.ranks().size());
+  return frame.interpreter.runBlock(taken.front(), frame);
 }
 
-static llvm::Expected<SmallVector<Value>> evalFor(scf::ForOp op, Scope &scope) {
-  int64_t step = scope.scalar(op.getStep());
+static llvm::Expected<RankValues> evalFor(scf::ForOp op, Frame &frame) {
+  int64_t step = frame.scalar(op.getStep());
   if (step <= 0)
     return opError(op, "has step " + Twine(step) + ", which must be positive");
-  SmallVector<Value> carried = scope.get(op.getInitArgs());
-  for (int64_t i = scope.scalar(op.getLowerBound()); i < scope.scalar(op.getUpperBound());
+  RankValues carried = frame.get(op.getInitArgs());
+  for (int64_t i = frame.scalar(op.getLowerBound()); i < frame.scalar(op.getUpperBound());
        i += step) {
-    SmallVector<Value> args{Value(i)};
-    args.append(carried);
-    if (llvm::Error error = scope.bind(op.getBody()->getArguments(), args))
+    for (SmallVector<Value> &args : carried)
+      args.insert(args.begin(), Value(i));
+    if (llvm::Error error = frame.bind(op.getBody()->getArguments(), carried))
       return opError(op, llvm::toString(std::move(error)));
-    llvm::Expected<SmallVector<Value>> next = scope.runBlock(*op.getBody());
+    llvm::Expected<RankValues> next = frame.interpreter.runBlock(*op.getBody(), frame);
     if (!next)
       return next.takeError();
     carried = std::move(*next);

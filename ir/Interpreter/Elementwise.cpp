@@ -61,7 +61,7 @@ static llvm::Expected<Tensor> evalSoftcap(SoftcapOp op, Scope &scope) {
 }
 
 // y[t, c] = x[t, c] / (1 + exp(-gate[t, 0])).
-// A gate with a number per element: y[t, c] = x[t, c] / (1 + exp(-gate[t, c])).
+// If the gate has one value per element: y[t, c] = x[t, c] / (1 + exp(-gate[t, c])).
 static llvm::Expected<Tensor> evalSigmoidGate(SigmoidGateOp op, Scope &scope) {
   if (llvm::Error error = checkSameRows(op, scope, {op.getX(), op.getGate()}))
     return error;
@@ -90,7 +90,7 @@ static llvm::Expected<Tensor> evalCast(CastOp op, Scope &scope) {
   return y;
 }
 
-/// The same elements under another shape.
+/// The same elements with another shape.
 static Tensor reshaped(const Tensor &x, mlir::Type type) {
   Tensor y = x;
   y.shape.assign(cast<RankedTensorType>(type).getShape());

@@ -1,4 +1,4 @@
-//===- Expect.cpp - functions that state their own results ----------------===//
+//===- Expect.cpp - functions that state their expected results -----------===//
 
 #include "ir/Interpreter/Expect.h"
 
@@ -13,7 +13,7 @@ namespace mica::interp {
 
 static constexpr double kDefaultTolerance = 1e-6;
 
-/// Rows of integers are compared as the numbers that they stand for.
+/// Quantized rows are compared by their dequantized values.
 static Type comparedAs(Type element) {
   return isQuantized(element) ? Float32Type::get(element.getContext()) : element;
 }
@@ -55,10 +55,10 @@ static llvm::Error checkOne(func::FuncOp function, size_t number, const Value &a
     return llvm::Error::success();
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << "@" << function.getSymName() << " result " << number << " is off by " << off
-     << ", allowed is " << tolerance << ": it is ";
+  os << "@" << function.getSymName() << ": result " << number << " differs by " << off
+     << "; the tolerance is " << tolerance << ": got ";
   flat.print(os);
-  os << ", expected is ";
+  os << ", expected ";
   expected.print(os);
   return llvm::createStringError(text);
 }

@@ -1,4 +1,4 @@
-//===- Formulas.cpp - arithmetic that plain and fused ops share -----------===//
+//===- Formulas.cpp - arithmetic shared by plain and fused ops ------------===//
 
 #include "ir/Interpreter/Formulas.h"
 
@@ -22,7 +22,7 @@ const Tensor &asMultiplied(const Tensor &weight, mlir::Type rows, Tensor &rounde
 }
 
 double dot(ArrayRef<float> a, ArrayRef<float> b) {
-  // Eight independent sums, so that the processor does not wait for each addition.
+  // Eight independent sums, to hide the latency of additions.
   double sums[8] = {};
   size_t i = 0;
   for (; i + 8 <= a.size(); i += 8)
@@ -61,8 +61,8 @@ double inverseRms(ArrayRef<float> x, double eps) {
 Angles anglesAt(int64_t position, ArrayRef<float> frequencies, double amplitude) {
   Angles result;
   for (float frequency : frequencies) {
-    // The product is rounded to f32: at position 8000 its rounding is what the model was trained
-    // with.
+    // The product is rounded to f32, as in training: at position 8000 the rounding error is
+    // significant.
     float angle = static_cast<float>(position) * frequency;
     result.cosines.push_back(amplitude * std::cos(double(angle)));
     result.sines.push_back(amplitude * std::sin(double(angle)));

@@ -1,4 +1,4 @@
-//===- Formulas.h - arithmetic that plain and fused ops share ---*- C++ -*-===//
+//===- Formulas.h - arithmetic shared by plain and fused ops ----*- C++ -*-===//
 
 #ifndef MICA_IR_INTERPRETER_FORMULAS_H
 #define MICA_IR_INTERPRETER_FORMULAS_H
@@ -10,25 +10,26 @@ namespace mica::interp {
 /// sum_i a[i] b[i] in f64.
 double dot(llvm::ArrayRef<float> a, llvm::ArrayRef<float> b);
 
-/// A weight as rows of element type `rows` multiply it: weights in blocks are rounded to bf16 where
-/// rows are bf16. `rounded` is where the result is, if it is not the weight itself.
+/// The values of `weight` in a matmul with rows of element type `rows`: block-quantized weights are
+/// rounded to bf16 if rows are bf16. `rounded` is storage for the result if it is not `weight`
+/// itself.
 const Tensor &asMultiplied(const Tensor &weight, mlir::Type rows, Tensor &rounded);
 
-/// silu, gelu, gelu_tanh or relu of x; formulas: the ops of these names.
+/// The activation function of x; the formulas are in the descriptions of the ops of these names.
 double activate(Activation activation, double x);
 
 /// 1 / sqrt(mean(x^2) + eps).
 double inverseRms(llvm::ArrayRef<float> x, double eps);
 
-/// Cosine and sine of one position for every frequency of rope, [rotaryDim / 2] each.
+/// Cosines and sines of one position for all rope frequencies, [rotaryDim / 2] each.
 struct Angles {
   llvm::SmallVector<double> cosines;
   llvm::SmallVector<double> sines;
 };
 Angles anglesAt(int64_t position, llvm::ArrayRef<float> frequencies, double amplitude);
 
-/// Rotates the first 2 * angles elements of a head: each pair (a, b) becomes (a cos - b sin, b cos
-/// + a sin).
+/// Rotates the first rotaryDim elements of a head: each pair (a, b) becomes (a cos - b sin, b cos +
+/// a sin).
 void rotate(llvm::MutableArrayRef<double> head, const Angles &angles, Pairing pairing);
 
 } // namespace mica::interp

@@ -1,4 +1,4 @@
-//===- Fused.cpp - what fusion makes of several ops -----------------------===//
+//===- Fused.cpp - ops created by fusion ----------------------------------===//
 
 #include "ir/Interpreter/Blocks.h"
 #include "ir/Interpreter/Caches.h"
@@ -34,7 +34,7 @@ static Angles anglesOf(const Tensor &table, int64_t t) {
 }
 
 namespace {
-/// One row of qkv, [(H + 2 G) D], taken apart into heads.
+/// One row of qkv, [(H + 2 G) D], split into heads.
 struct QkvRow {
   QkvAppendOp op;
   Scope &scope;
@@ -42,7 +42,7 @@ struct QkvRow {
   Angles angles;
   int64_t headDim;
 
-  /// Heads [begin, begin + count) normalized, where there is a norm, and rotated.
+  /// Heads [begin, begin + count), normalized if `norm` is not null, and rotated.
   SmallVector<double> rotated(int64_t begin, int64_t count, mlir::Value norm) {
     SmallVector<double> result;
     for (int64_t h = begin; h < begin + count; ++h) {
@@ -60,7 +60,7 @@ struct QkvRow {
     return result;
   }
 
-  /// Heads [begin, begin + count) as they are.
+  /// Heads [begin, begin + count), unchanged.
   SmallVector<double> plain(int64_t begin, int64_t count) {
     return SmallVector<double>(row.slice(begin * headDim, count * headDim));
   }

@@ -1,98 +1,73 @@
-//===- Interpreter.cpp - functions, blocks and the table of ops -----------===//
+//===- Interpreter.cpp - functions, blocks and the op table ---------------===//
 
 #include "ir/Interpreter/Interpreter.h"
 #include "ir/Interpreter/OpTable.h"
-
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 
 namespace mica::interp {
 
-/// Deeper calls are a recursion, which no model has.
+/// The maximum call depth; models are not recursive.
 static constexpr int kMaxDepth = 64;
 
-llvm::Error opError(Operation *op, const Twine &message) {
-  std::string text;
-  llvm::raw_string_ostream(text) << "'" << op->getName() << "' " << message << " (at "
-                                 << op->getLoc() << ")";
-  return llvm::createStringError(text);
-}
-
-llvm::Error checkSameRows(Operation *op, const Scope &scope, ArrayRef<mlir::Value> tensors) {
-  int64_t rows = scope.tensor(tensors.front()).shape[0];
-  for (mlir::Value value : tensors.drop_front())
-    if (int64_t other = scope.tensor(value).shape[0]; other != rows)
-      return opError(op, "has operands of " + Twine(rows) + " and of " + Twine(other) + " rows");
-  return llvm::Error::success();
-}
-
-llvm::Error checkIndex(Operation *op, StringRef what, int64_t index, int64_t size) {
-  if (index >= 0 && index < size)
-    return llvm::Error::success();
-  return opError(op, what + " " + Twine(index) + " is outside of [0, " + Twine(size) + ")");
-}
-
-SmallVector<Value> Scope::get(ValueRange range) const {
-  return llvm::map_to_vector(range, [&](mlir::Value value) { return get(value); });
-}
-
-llvm::Error Scope::bind(mlir::Value name, Value value) {
-  if (llvm::Error error = value.checkFits(name.getType()))
-    return error;
-  values[name] = std::move(value);
-  return llvm::Error::success();
-}
-
-llvm::Error Scope::bind(ValueRange names, ArrayRef<Value> bound) {
-  if (names.size() != bound.size())
-    return llvm::createStringError(Twine(bound.size()) + " values for " + Twine(names.size()) +
-                                   " names");
-  for (auto [name, value] : llvm::zip_equal(names, bound))
-    if (llvm::Error error = bind(name, value))
-      return error;
-  return llvm::Error::success();
-}
-
-llvm::Error Scope::runOp(Operation *op) {
+llvm::Error Interpreter::runOp(Operation *op, Frame &frame) {
   const OpFunction *function = OpTable::get().lookup(op);
   if (!function)
     return opError(op, "is unknown to the interpreter, which runs the mica dialect");
-  // Extents that are not known come from values that are there.
+  // Check the static extents; dynamic ones are those of existing values.
   for (Type type : op->getResultTypes())
     if (auto tensor = dyn_cast<RankedTensorType>(type))
       if (llvm::Error error = checkSize(llvm::map_to_vector(tensor.getShape(), [](int64_t extent) {
             return ShapedType::isDynamic(extent) ? 1 : extent;
           })))
         return opError(op, llvm::toString(std::move(error)));
-  llvm::Expected<SmallVector<Value>> results = (*function)(op, *this);
+  llvm::Expected<RankValues> results = (*function)(op, frame);
   if (!results)
     return results.takeError();
-  if (const TraceHook &trace = interpreter.getTrace())
-    trace(op, get(op->getOperands()), *results);
-  if (llvm::Error error = bind(op->getResults(), *results))
+  if (trace)
+    for (auto [scope, own] : llvm::zip_equal(frame.ranks(), *results))
+      trace(op, scope.get(op->getOperands()), own);
+  if (llvm::Error error = frame.bind(op->getResults(), *results))
     return opError(op, llvm::toString(std::move(error)));
   return llvm::Error::success();
 }
 
-llvm::Expected<SmallVector<Value>> Scope::runBlock(Block &block) {
+llvm::Expected<RankValues> Interpreter::runBlock(Block &block, Frame &frame) {
   for (Operation &op : block.without_terminator())
-    if (llvm::Error error = runOp(&op))
+    if (llvm::Error error = runOp(&op, frame))
       return error;
-  return get(block.getTerminator()->getOperands());
+  return frame.get(block.getTerminator()->getOperands());
 }
 
 Interpreter::Interpreter(ModuleOp module, WeightProvider weights, TraceHook trace)
-    : module(module), weights(std::move(weights)), trace(std::move(trace)),
-      balancing(findEqualization(module)) {}
+    : weights(module, std::move(weights)), trace(std::move(trace)) {}
 
-llvm::Expected<SmallVector<Value>> Interpreter::run(func::FuncOp function, ArrayRef<Value> args) {
-  SmallVector<Value> own = llvm::map_to_vector(
-      args, [](const Value &arg) { return arg.getCache() ? arg.clone() : arg; });
-  return call(function, own);
+/// Fails unless all ranks return the same bits, but for caches, which ranks keep for themselves.
+static llvm::Error checkReturned(func::FuncOp function, const RankValues &results) {
+  for (auto [rank, own] : llvm::enumerate(results))
+    for (auto [number, value] : llvm::enumerate(own)) {
+      const Tensor *tensor = value.getTensor(), *first = results.front()[number].getTensor();
+      if (tensor && !haveSameBits(*tensor, *first))
+        return opError(function, "@" + function.getSymName() + " returns another result " +
+                                     Twine(number) + " on rank " + Twine(rank) + " than on rank 0");
+    }
+  return llvm::Error::success();
 }
 
-llvm::Expected<SmallVector<Value>> Interpreter::call(func::FuncOp function, ArrayRef<Value> args) {
+llvm::Expected<SmallVector<Value>> Interpreter::run(func::FuncOp function, ArrayRef<Value> args) {
+  RankValues own(getRanks());
+  for (SmallVector<Value> &values : own)
+    values = llvm::map_to_vector(
+        args, [](const Value &arg) { return arg.getCache() ? arg.clone() : arg; });
+  llvm::Expected<RankValues> results = call(function, own);
+  if (!results)
+    return results.takeError();
+  if (llvm::Error error = checkReturned(function, *results))
+    return std::move(error);
+  return std::move(results->front());
+}
+
+llvm::Expected<RankValues> Interpreter::call(func::FuncOp function, const RankValues &args) {
   if (function.isExternal())
     return opError(function, "has no body");
   if (!function.getBody().hasOneBlock())
@@ -100,12 +75,12 @@ llvm::Expected<SmallVector<Value>> Interpreter::call(func::FuncOp function, Arra
                    "has several blocks; the interpreter runs structured control flow only");
   if (depth == kMaxDepth)
     return opError(function, "is called recursively");
-  Scope scope(*this);
-  if (llvm::Error error = scope.bind(function.getArguments(), args))
+  Frame frame(*this, getRanks());
+  if (llvm::Error error = frame.bind(function.getArguments(), args))
     return opError(function,
                    "@" + function.getSymName() + " arguments: " + llvm::toString(std::move(error)));
   ++depth;
-  llvm::Expected<SmallVector<Value>> results = scope.runBlock(function.getBody().front());
+  llvm::Expected<RankValues> results = runBlock(function.getBody().front(), frame);
   --depth;
   return results;
 }
@@ -115,13 +90,6 @@ llvm::Expected<SmallVector<Value>> interpret(func::FuncOp function, ArrayRef<Val
   auto module = function->getParentOfType<ModuleOp>();
   return Interpreter(module, std::move(weights), std::move(trace)).run(function, args);
 }
-
-const OpFunction *OpTable::lookup(Operation *op) const {
-  auto it = functions.find(op->getName().getStringRef());
-  return it == functions.end() ? nullptr : &it->second;
-}
-
-SmallVector<StringRef> OpTable::names() const { return llvm::to_vector(functions.keys()); }
 
 const OpTable &OpTable::get() {
   static const OpTable table = [] {
@@ -133,6 +101,7 @@ const OpTable &OpTable::get() {
     addLinearOps(result);
     addMoeOps(result);
     addNormOps(result);
+    addShardOps(result);
     addStateOps(result);
     addWeightOps(result);
     return result;

@@ -1,4 +1,4 @@
-//===- Linear.cpp - products with weights ---------------------------------===//
+//===- Linear.cpp - matmuls with weights ----------------------------------===//
 
 #include "ir/Interpreter/Formulas.h"
 #include "ir/Interpreter/OpTable.h"

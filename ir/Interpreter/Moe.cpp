@@ -12,8 +12,8 @@ using namespace mlir;
 
 namespace mica::interp {
 
-/// x W^T + b, one product per expert. Rounded to f32 where the kernels round, because scores that
-/// are equal in f32 are ties.
+/// x W^T + b, one logit per expert. Rounded to f32 as in kernels, because scores that are equal in
+/// f32 are ties.
 static SmallVector<float> productsOf(ArrayRef<float> x, const Tensor &gate, const Tensor *bias) {
   SmallVector<float> products;
   for (int64_t e = 0; e < gate.shape[0]; ++e)
@@ -21,7 +21,7 @@ static SmallVector<float> productsOf(ArrayRef<float> x, const Tensor &gate, cons
   return products;
 }
 
-/// softmax or sigmoid of the products, one score per expert.
+/// softmax or sigmoid of the logits, one score per expert.
 static SmallVector<float> scoresOf(SmallVector<float> scores, Scoring scoring) {
   if (scoring == Scoring::Sigmoid) {
     for (float &score : scores)
@@ -36,7 +36,8 @@ static SmallVector<float> scoresOf(SmallVector<float> scores, Scoring scoring) {
   return scores;
 }
 
-/// The indices of the k largest scores, best first; of equal ones the lower index.
+/// The indices of the k largest scores in descending order; ties are resolved in favor of the lower
+/// index.
 static SmallVector<int64_t> bestOf(ArrayRef<float> scores, int64_t k) {
   SmallVector<int64_t> chosen;
   for (int64_t j = 0; j < k; ++j) {
@@ -49,8 +50,8 @@ static SmallVector<int64_t> bestOf(ArrayRef<float> scores, int64_t k) {
   return chosen;
 }
 
-/// What experts are chosen by: scores with the correctionBias bias, those outside of the kept
-/// groups far below all others.
+/// The scores by which experts are selected: with the correction bias added, and the lowest float
+/// for experts outside of the selected groups.
 static SmallVector<float> choicesOf(MoeGateOp op, ArrayRef<float> scores,
                                     const Tensor *correctionBias) {
   SmallVector<float> choices(scores);
@@ -76,7 +77,7 @@ static SmallVector<float> choicesOf(MoeGateOp op, ArrayRef<float> scores,
   return choices;
 }
 
-/// What the experts count.
+/// The weights of the selected experts.
 static SmallVector<float> weightsOf(MoeGateOp op, ArrayRef<float> scores,
                                     ArrayRef<int64_t> experts) {
   double total = 1e-20;
@@ -104,7 +105,7 @@ static llvm::Expected<SmallVector<Value>> evalMoeGate(MoeGateOp op, Scope &scope
   return SmallVector<Value>{Value(std::move(weights)), Value(std::move(experts))};
 }
 
-/// The sum of the magnitudes of a product's terms, the largest of all experts.
+/// The sum of the magnitudes of the terms of a logit, maximum over all experts.
 static double reachOf(ArrayRef<float> x, const Tensor &gate, const Tensor *bias) {
   double reach = 0;
   for (int64_t e = 0; e < gate.shape[0]; ++e) {
@@ -148,8 +149,8 @@ std::optional<SmallVector<float>> weightsIfNearTie(MoeGateOp op, ArrayRef<Value>
   return weightsOf(op, scoresOf(products, op.getScoring()), experts);
 }
 
-/// activation(gate) * up, or what is made of them between limits.
-static double gated(MoeExpertsOp op, double gate, double up) {
+/// activation(gate) * up, or with `clamped` the formula of mica.moe_experts.
+template <typename Op> static double gated(Op op, double gate, double up) {
   if (!op.getLimit())
     return activate(op.getActivation(), gate) * up;
   double limit = op.getLimit()->convertToDouble(), alpha = op.getAlpha()->convertToDouble();
@@ -157,36 +158,70 @@ static double gated(MoeExpertsOp op, double gate, double up) {
   return gate / (1 + std::exp(-alpha * gate)) * (std::clamp(up, -limit, limit) + 1);
 }
 
-/// Element `index` of the bias of expert e; 0 without one.
+/// Element `index` of the bias of expert e; 0 if there is no bias.
 static double biasOf(const Scope &scope, mlir::Value bias, int64_t e, int64_t index) {
   return bias ? scope.tensor(bias).row(e)[index] : 0;
 }
 
-/// The inner activations of expert e, rounded to the type of x.
-static SmallVector<float> innerOf(MoeExpertsOp op, const Scope &scope, ArrayRef<float> x, int64_t e,
-                                  const Tensor &gate, const Tensor *up) {
+/// The inner activations of expert e for a row of x. Without `up`, the rows of gate and up
+/// alternate in `gate`.
+template <typename Op>
+static SmallVector<double> activationsOf(Op op, const Scope &scope, ArrayRef<float> x, int64_t e,
+                                         const Tensor &gate, const Tensor *up, int64_t inner) {
   int64_t width = gate.shape[2];
   ArrayRef<float> gateRows = gate.row(e), upRows = up ? up->row(e) : gateRows;
-  mlir::Type type = op.getX().getType().getElementType();
-  SmallVector<float> inner;
-  for (int64_t i = 0; i < static_cast<int64_t>(op.getInner()); ++i) {
-    int64_t gateRow = op.getUp() ? i : gateIndex(i), upRow = op.getUp() ? i : upIndex(i);
+  SmallVector<double> activations;
+  for (int64_t i = 0; i < inner; ++i) {
+    int64_t gateRow = up ? i : gateIndex(i), upRow = up ? i : upIndex(i);
     double g =
         dot(x, gateRows.slice(gateRow * width, width)) + biasOf(scope, op.getGateBias(), e, i);
     double u = dot(x, upRows.slice(upRow * width, width)) + biasOf(scope, op.getUpBias(), e, i);
-    inner.push_back(roundTo(type, gated(op, g, u)));
+    activations.push_back(gated(op, g, u));
   }
-  roundRow(type, inner);
-  return inner;
+  return activations;
+}
+
+/// y[t] = sum_j weights[t, j] * (down_e h(t, j, e) + bias[e]) + residual[t], e = experts[t, j],
+/// where h are the inner activations, rounded.
+template <typename Op>
+static llvm::Expected<Tensor>
+sumExperts(Op op, const Scope &scope, const Tensor &down, mlir::Value bias,
+           llvm::function_ref<SmallVector<float>(int64_t t, int64_t j, int64_t e)> h) {
+  const Tensor &weights = scope.tensor(op.getWeights()), &experts = scope.tensor(op.getExperts());
+  const Tensor *residual = op.getResidual() ? &scope.tensor(op.getResidual()) : nullptr;
+  int64_t rows = experts.shape[0], k = experts.shape[1], columns = down.shape[1],
+          inner = down.shape[2];
+  Tensor y = Tensor::zerosOf(op.getType(), rows);
+  for (int64_t t = 0; t < rows; ++t) {
+    SmallVector<double> sums(columns, 0.0);
+    for (int64_t j = 0; j < k; ++j) {
+      int64_t e = experts.ints[t * k + j];
+      if (llvm::Error error = checkIndex(op, "expert", e, down.shape[0]))
+        return error;
+      SmallVector<float> activations = h(t, j, e);
+      for (int64_t n = 0; n < columns; ++n)
+        sums[n] +=
+            weights.floats[t * k + j] *
+            (dot(activations, down.row(e).slice(n * inner, inner)) + biasOf(scope, bias, e, n));
+    }
+    for (int64_t n = 0; n < columns; ++n)
+      y.set(t * columns + n, sums[n] + (residual ? residual->floats[t * columns + n] : 0));
+  }
+  return y;
+}
+
+/// Fails unless the operands with a row per token have the same number of rows.
+template <typename Op> static llvm::Error checkRowsOfTokens(Op op, const Scope &scope) {
+  SmallVector<mlir::Value> rowOperands{op.getX(), op.getWeights(), op.getExperts()};
+  if (op.getResidual())
+    rowOperands.push_back(op.getResidual());
+  return checkSameRows(op, scope, rowOperands);
 }
 
 // y[t] = sum_j weights[t, j] * down_e(gated(gate_e x[t], up_e x[t])) + residual[t], e = experts[t,
 // j].
 static llvm::Expected<Tensor> evalMoeExperts(MoeExpertsOp op, Scope &scope) {
-  SmallVector<mlir::Value> rowOperands{op.getX(), op.getWeights(), op.getExperts()};
-  if (op.getResidual())
-    rowOperands.push_back(op.getResidual());
-  if (llvm::Error error = checkSameRows(op, scope, rowOperands))
+  if (llvm::Error error = checkRowsOfTokens(op, scope))
     return error;
   const Tensor &x = scope.tensor(op.getX());
   Tensor roundedGate, roundedUp, roundedDown;
@@ -196,29 +231,53 @@ static llvm::Expected<Tensor> evalMoeExperts(MoeExpertsOp op, Scope &scope) {
   const Tensor &gate = multiplied(op.getGate(), roundedGate),
                &down = multiplied(op.getDown(), roundedDown),
                *up = op.getUp() ? &multiplied(op.getUp(), roundedUp) : nullptr;
-  const Tensor &weights = scope.tensor(op.getWeights()), &experts = scope.tensor(op.getExperts());
-  const Tensor *residual = op.getResidual() ? &scope.tensor(op.getResidual()) : nullptr;
-  int64_t inner = op.getInner(), columns = down.shape[1], k = experts.shape[1];
+  // The inner activations have the type of x.
+  return sumExperts(op, scope, down, op.getDownBias(), [&](int64_t t, int64_t, int64_t e) {
+    SmallVector<float> h =
+        llvm::map_to_vector(activationsOf(op, scope, x.row(t), e, gate, up, op.getInner()),
+                            [&](double activation) { return roundTo(x.elementType, activation); });
+    roundRow(x.elementType, h);
+    return h;
+  });
+}
+
+// y[t, j] = gated(gate_e x[t], up_e x[t]), e = experts[t, j].
+static llvm::Expected<Tensor> evalMoeGateUp(MoeGateUpOp op, Scope &scope) {
+  if (llvm::Error error = checkSameRows(op, scope, {op.getX(), op.getExperts()}))
+    return error;
+  const Tensor &x = scope.tensor(op.getX()), &experts = scope.tensor(op.getExperts());
+  Tensor roundedGate, roundedUp;
+  const Tensor &gate = asMultiplied(scope.tensor(op.getGate()), x.elementType, roundedGate),
+               &up = asMultiplied(scope.tensor(op.getUp()), x.elementType, roundedUp);
+  int64_t inner = gate.shape[1], k = experts.shape[1];
   Tensor y = Tensor::zerosOf(op.getType(), x.shape[0]);
-  for (int64_t t = 0; t < x.shape[0]; ++t) {
-    SmallVector<double> sums(columns, 0.0);
-    for (int64_t j = 0; j < k; ++j) {
-      int64_t e = experts.ints[t * k + j];
-      if (llvm::Error error = checkIndex(op, "expert", e, down.shape[0]))
-        return error;
-      SmallVector<float> h = innerOf(op, scope, x.row(t), e, gate, up);
-      for (int64_t n = 0; n < columns; ++n)
-        sums[n] += weights.floats[t * k + j] * (dot(h, down.row(e).slice(n * inner, inner)) +
-                                                biasOf(scope, op.getDownBias(), e, n));
-    }
-    for (int64_t n = 0; n < columns; ++n)
-      y.set(t * columns + n, sums[n] + (residual ? residual->floats[t * columns + n] : 0));
+  for (auto [row, e] : llvm::enumerate(experts.ints)) {
+    if (llvm::Error error = checkIndex(op, "expert", e, gate.shape[0]))
+      return error;
+    auto activations = activationsOf(op, scope, x.row(row / k), e, gate, &up, inner);
+    for (auto [i, activation] : llvm::enumerate(activations))
+      y.set(row * inner + i, activation);
   }
   return y;
 }
 
+// y[t] = sum_j weights[t, j] * (down_e x[t, j] + bias[e]) + residual[t], e = experts[t, j].
+static llvm::Expected<Tensor> evalMoeDown(MoeDownOp op, Scope &scope) {
+  if (llvm::Error error = checkRowsOfTokens(op, scope))
+    return error;
+  const Tensor &x = scope.tensor(op.getX());
+  Tensor rounded;
+  const Tensor &down = asMultiplied(scope.tensor(op.getDown()), x.elementType, rounded);
+  int64_t inner = down.shape[2];
+  return sumExperts(op, scope, down, op.getBias(), [&](int64_t t, int64_t j, int64_t) {
+    return SmallVector<float>(x.row(t).slice(j * inner, inner));
+  });
+}
+
 void addMoeOps(OpTable &table) {
   table.add(evalMoeGate);
+  table.add(evalMoeGateUp);
+  table.add(evalMoeDown);
   table.add(evalMoeExperts);
 }
 

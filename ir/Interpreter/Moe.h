@@ -1,4 +1,4 @@
-//===- Moe.h - choices of experts that are as good as others ----*- C++ -*-===//
+//===- Moe.h - near-tied routing --------------------------------*- C++ -*-===//
 
 #ifndef MICA_IR_INTERPRETER_MOE_H
 #define MICA_IR_INTERPRETER_MOE_H
@@ -7,10 +7,10 @@
 
 namespace mica::interp {
 
-/// What a gate of these operands gives to `experts`, in their order, where it could as well choose
-/// them for this row: where it does once every product and every score is moved in their favor by
-/// the share `slack` of what rounding can reach, the sum of the magnitudes of a product's terms and
-/// the largest score. Nothing where others are better than that.
+/// The weights of `experts`, in their order, if the gate with these operands could equally select
+/// them for row `row`; else nullopt. It could if it selects them after every logit and score has
+/// been shifted in their favor by `slack` times the magnitude that rounding errors are relative to:
+/// the sum of the magnitudes of a logit's terms, and the largest score.
 std::optional<llvm::SmallVector<float>>
 weightsIfNearTie(MoeGateOp op, llvm::ArrayRef<Value> operands, int64_t row,
                  llvm::ArrayRef<int64_t> experts, double slack);

@@ -16,9 +16,9 @@ template <typename Function> static void forEachVector(const Tensor &x, Function
     normalize(ArrayRef(x.floats).slice(begin, width), begin);
 }
 
-/// The gain of the vector of `width` elements that begins at `begin`: that of its head, or the only
-/// one.
-static ArrayRef<float> gainAt(const Tensor &w, int64_t begin, int64_t width) {
+/// The weight of the vector of `width` elements at `begin`: that of its head, or the one shared by
+/// all.
+static ArrayRef<float> weightAt(const Tensor &w, int64_t begin, int64_t width) {
   return ArrayRef(w.floats).slice(begin % w.getNumElements(), width);
 }
 
@@ -26,15 +26,15 @@ static ArrayRef<float> gainAt(const Tensor &w, int64_t begin, int64_t width) {
 static llvm::Expected<Tensor> evalRmsNorm(RmsNormOp op, Scope &scope) {
   const Tensor &x = scope.tensor(op.getX()), &w = scope.tensor(op.getWeight());
   double eps = op.getEps().convertToDouble(), offset = op.getWeightOffset().convertToDouble();
-  bool roundsFirst = op.getRounding() == NormRounding::BeforeGain;
+  bool roundsFirst = op.getRounding() == NormRounding::BeforeWeight;
   auto round = [&](double value) { return double(roundTo(x.elementType, value)); };
   Tensor y = Tensor::zeros(op.getType().getElementType(), x.shape);
   forEachVector(x, [&](ArrayRef<float> row, int64_t begin) {
-    ArrayRef<float> gain = gainAt(w, begin, row.size());
+    ArrayRef<float> weight = weightAt(w, begin, row.size());
     double scale = inverseRms(row, eps);
     for (auto [i, value] : llvm::enumerate(row)) {
       double normalized = roundsFirst ? round(value * scale) : value * scale;
-      y.set(begin + i, round((offset + gain[i]) * normalized));
+      y.set(begin + i, round((offset + weight[i]) * normalized));
     }
   });
   return y;
@@ -47,7 +47,7 @@ static llvm::Expected<Tensor> evalLayerNorm(LayerNormOp op, Scope &scope) {
   double eps = op.getEps().convertToDouble();
   Tensor y = Tensor::zeros(op.getType().getElementType(), x.shape);
   forEachVector(x, [&](ArrayRef<float> row, int64_t begin) {
-    ArrayRef<float> gain = gainAt(w, begin, row.size());
+    ArrayRef<float> weight = weightAt(w, begin, row.size());
     double mean = 0, variance = 0;
     for (double value : row)
       mean += value / row.size();
@@ -55,8 +55,8 @@ static llvm::Expected<Tensor> evalLayerNorm(LayerNormOp op, Scope &scope) {
       variance += (value - mean) * (value - mean) / row.size();
     double scale = 1 / std::sqrt(variance + eps);
     for (auto [i, value] : llvm::enumerate(row))
-      y.set(begin + i,
-            gain[i] * (value - mean) * scale + (bias ? gainAt(*bias, begin, row.size())[i] : 0));
+      y.set(begin + i, weight[i] * (value - mean) * scale +
+                           (bias ? weightAt(*bias, begin, row.size())[i] : 0));
   });
   return y;
 }

@@ -1,4 +1,4 @@
-//===- Npy.cpp - arrays as NumPy stores them ------------------------------===//
+//===- Npy.cpp - NumPy arrays ---------------------------------------------===//
 
 #include "ir/Interpreter/Npy.h"
 
@@ -21,7 +21,7 @@ static constexpr StringRef kMagic("\x93NUMPY", 6);
 static constexpr size_t kMaxHeader = 4096; // a header of rank 8 has some 200 bytes
 static constexpr size_t kMaxRank = 8;
 
-/// Bytes of an element; 0 where the type is not one that we read.
+/// Bytes of an element; 0 if the type is not supported.
 static int64_t elementBytes(StringRef descr) {
   return llvm::StringSwitch<int64_t>(descr)
       .Cases({"<f4", "<i4"}, 4)
@@ -114,7 +114,7 @@ private:
       int64_t extent;
       rest = rest.ltrim(" ");
       if (rest.consumeInteger(10, extent) || extent < 0)
-        return error("an extent of the shape is not a natural number");
+        return error("a dimension is not a non-negative integer");
       array.shape.push_back(extent);
       if (array.shape.size() > kMaxRank)
         return error("the rank is above " + Twine(kMaxRank));
@@ -131,7 +131,7 @@ private:
 };
 } // namespace
 
-/// Takes magic, version, length and header off the front of `bytes`.
+/// Removes magic, version, length and header from the front of `bytes`; returns the header.
 static llvm::Expected<StringRef> takeHeader(StringRef &bytes) {
   if (!bytes.consume_front(kMagic) || bytes.size() < 4)
     return llvm::createStringError("not a .npy file: the magic bytes are missing");
@@ -145,9 +145,9 @@ static llvm::Expected<StringRef> takeHeader(StringRef &bytes) {
   size_t length = major == 1 ? endian::read16le(bytes.data()) : endian::read32le(bytes.data());
   bytes = bytes.drop_front(lengthBytes);
   if (length > bytes.size() || length > kMaxHeader)
-    return llvm::createStringError("the header claims " + Twine(length) + " bytes, of which " +
-                                   Twine(bytes.size()) + " are there and " + Twine(kMaxHeader) +
-                                   " are allowed");
+    return llvm::createStringError("the header declares " + Twine(length) + " bytes, but " +
+                                   Twine(bytes.size()) + " remain (limit " + Twine(kMaxHeader) +
+                                   ")");
   StringRef header = bytes.take_front(length);
   bytes = bytes.drop_front(length);
   return header;
@@ -165,7 +165,7 @@ llvm::Expected<NpyArray> parseNpy(StringRef bytes) {
   for (int64_t extent : array->shape)
     overflows |= llvm::MulOverflow(wanted, extent, wanted);
   if (overflows || wanted != static_cast<int64_t>(bytes.size()))
-    return llvm::createStringError("the shape wants " +
+    return llvm::createStringError("the shape requires " +
                                    (overflows ? Twine("too many") : Twine(wanted)) +
                                    " bytes, but " + Twine(bytes.size()) + " follow the header");
   array->bytes = bytes.str();
@@ -188,7 +188,7 @@ std::string formatNpy(const NpyArray &array) {
   for (int64_t extent : array.shape)
     dictionary += std::to_string(extent) + ", ";
   dictionary += "), }";
-  // The format wants the elements aligned to 64 bytes and the header to end with a newline.
+  // The format requires that the data is aligned to 64 bytes and the header ends with a newline.
   size_t before = kMagic.size() + 4;
   dictionary.resize(llvm::alignTo(before + dictionary.size() + 1, 64) - before - 1, ' ');
   dictionary += '\n';

@@ -1,7 +1,7 @@
-//===- Npy.h - arrays as NumPy stores them ----------------------*- C++ -*-===//
+//===- Npy.h - NumPy arrays -------------------------------------*- C++ -*-===//
 //
 // Format: numpy.lib.format, versions 1.0 to 3.0, row-major and little-endian. Files are untrusted:
-// whatever they hold, reading gives an array or an error.
+// for any content, reading returns an array or an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,25 +16,25 @@ namespace mica::interp {
 struct NpyArray {
   std::string descr; ///< as in the header, for instance "<f4"
   llvm::SmallVector<int64_t> shape;
-  std::string bytes; ///< the elements, as many as the shape says
+  std::string bytes; ///< the elements, in row-major order
 };
 
-/// Reads `bytes`, the content of a file; an error says what is wrong with it.
+/// Parses `bytes`, the content of a file. Errors do not include the file name.
 llvm::Expected<NpyArray> parseNpy(llvm::StringRef bytes);
 
-/// As parseNpy; an error names the file.
+/// Reads and parses a file. Errors include its name.
 llvm::Expected<NpyArray> readNpy(llvm::StringRef path);
 
-/// The content of the file that holds `array`.
+/// Serializes `array` to the content of a file.
 std::string formatNpy(const NpyArray &array);
 
-/// The array as a tensor of elements of `type`: f32 and, rounded, rows of integers from <f4, f16
-/// from <f2, bf16 from <u2 (its bits) or <f4 (rounded), i32 from <i4 or <i8, i1 from |b1 or
-/// integers that are 0 or 1. Fails where a number does not fit.
+/// Converts to a tensor with elements of `type`: f32 and, rounded, quantized rows from <f4; f16
+/// from <f2; bf16 from <u2 (its bits) or <f4 (rounded); i32 from <i4 or <i8; i1 from |b1 or
+/// integers that are 0 or 1. Fails if a number does not fit.
 llvm::Expected<Tensor> toTensor(const NpyArray &array, mlir::Type type);
 
-/// The inverse: f32, f16, bf16 and what rows of integers stand for as <f4, i1 as |b1, other
-/// integers as <i4 or <i8.
+/// The inverse: f32, f16, bf16 and dequantized rows as <f4, i1 as |b1, other integers as <i4 or
+/// <i8.
 NpyArray toNpy(const Tensor &tensor);
 
 } // namespace mica::interp

@@ -3,15 +3,22 @@
 #ifndef MICA_IR_INTERPRETER_OPTABLE_H
 #define MICA_IR_INTERPRETER_OPTABLE_H
 
-#include "ir/Interpreter/Interpreter.h"
+#include "ir/Interpreter/Value.h"
+#include "ir/Mica/Mica.h"
+
+#include "llvm/ADT/StringMap.h"
+
+#include <functional>
 
 namespace mica::interp {
 
-/// The SSA values of a running function. Types were checked when they were bound, so reading cannot
-/// fail.
+class Interpreter;
+
+/// The SSA values of a running function on one rank. Types were checked when they were bound, so
+/// reading cannot fail.
 class Scope {
 public:
-  explicit Scope(Interpreter &interpreter) : interpreter(interpreter) {}
+  Scope(Interpreter &interpreter, int64_t rank) : interpreter(interpreter), rank(rank) {}
 
   const Tensor &tensor(mlir::Value value) const { return *values.find(value)->second.getTensor(); }
   int64_t scalar(mlir::Value value) const { return values.find(value)->second.getScalar(); }
@@ -21,19 +28,37 @@ public:
   Value get(mlir::Value value) const { return values.find(value)->second; }
   llvm::SmallVector<Value> get(mlir::ValueRange range) const;
 
-  /// Fails unless `value` fits the type of `name`.
+  /// Binds `value` to `name`; fails unless it fits the type of `name`.
   llvm::Error bind(mlir::Value name, Value value);
   llvm::Error bind(mlir::ValueRange names, llvm::ArrayRef<Value> bound);
 
-  /// Runs the ops of a block; yields the operands of its terminator.
-  llvm::Expected<llvm::SmallVector<Value>> runBlock(mlir::Block &block);
+  Interpreter &interpreter;
+  int64_t rank;
+
+private:
+  llvm::DenseMap<mlir::Value, Value> values;
+};
+
+/// A running function on all ranks of the module, which run each op before any of them runs the
+/// next one. Ranks thus exchange values in the middle of a function without threads and in a fixed
+/// order. They take the same branches: no op returns a scalar that differs between ranks.
+class Frame {
+public:
+  Frame(Interpreter &interpreter, int64_t ranks);
+
+  /// The scope of each rank.
+  llvm::MutableArrayRef<Scope> ranks() { return scopes; }
+  /// A scalar, which is the same on all ranks.
+  int64_t scalar(mlir::Value value) const { return scopes.front().scalar(value); }
+  RankValues get(mlir::ValueRange range) const;
+
+  /// Fails unless the values of each rank fit the types of `names`.
+  llvm::Error bind(mlir::ValueRange names, llvm::ArrayRef<llvm::SmallVector<Value>> bound);
 
   Interpreter &interpreter;
 
 private:
-  llvm::Error runOp(mlir::Operation *op);
-
-  llvm::DenseMap<mlir::Value, Value> values;
+  llvm::SmallVector<Scope, 0> scopes;
 };
 
 /// An error that names the op and its location.
@@ -46,33 +71,44 @@ llvm::Error checkSameRows(mlir::Operation *op, const Scope &scope,
 /// Fails unless 0 <= index < size.
 llvm::Error checkIndex(mlir::Operation *op, llvm::StringRef what, int64_t index, int64_t size);
 
-using OpFunction =
-    std::function<llvm::Expected<llvm::SmallVector<Value>>(mlir::Operation *, Scope &)>;
+using OpFunction = std::function<llvm::Expected<RankValues>(mlir::Operation *, Frame &)>;
 
-/// From the name of an op to the function that computes it.
+/// Maps the name of an op to the function that computes it.
 class OpTable {
 public:
-  /// `function` returns the op's only result (a Tensor or a Value) or all results.
+  /// Adds `function` for ops of type `OpT` that each rank computes by itself; it returns the op's
+  /// only result (a Tensor or a Value) or all results.
   template <typename OpT, typename ResultT>
   void add(llvm::Expected<ResultT> (*function)(OpT, Scope &)) {
-    functions[OpT::getOperationName()] =
-        [function](mlir::Operation *op, Scope &scope) -> llvm::Expected<llvm::SmallVector<Value>> {
-      llvm::Expected<ResultT> result = function(llvm::cast<OpT>(op), scope);
-      if (!result)
-        return result.takeError();
-      if constexpr (std::is_same_v<ResultT, Tensor>)
-        result->roundRows();
-      if constexpr (std::is_same_v<ResultT, llvm::SmallVector<Value>>)
-        return result;
-      else
-        return llvm::SmallVector<Value>{Value(std::move(*result))};
+    functions[OpT::getOperationName()] = [function](mlir::Operation *op,
+                                                    Frame &frame) -> llvm::Expected<RankValues> {
+      RankValues results;
+      for (Scope &scope : frame.ranks()) {
+        llvm::Expected<ResultT> result = function(llvm::cast<OpT>(op), scope);
+        if (!result)
+          return result.takeError();
+        if constexpr (std::is_same_v<ResultT, Tensor>)
+          result->roundRows();
+        if constexpr (std::is_same_v<ResultT, llvm::SmallVector<Value>>)
+          results.push_back(std::move(*result));
+        else
+          results.push_back({Value(std::move(*result))});
+      }
+      return results;
     };
   }
 
-  /// Null where the interpreter does not know the op.
+  /// Adds `function` for ops that ranks compute together: control flow and communication.
+  template <typename OpT> void add(llvm::Expected<RankValues> (*function)(OpT, Frame &)) {
+    functions[OpT::getOperationName()] = [function](mlir::Operation *op, Frame &frame) {
+      return function(llvm::cast<OpT>(op), frame);
+    };
+  }
+
+  /// Null if the interpreter does not support the op.
   const OpFunction *lookup(mlir::Operation *op) const;
 
-  /// The names of all known ops, for a test that none is missing.
+  /// The names of all supported ops, for a test that none is missing.
   llvm::SmallVector<llvm::StringRef> names() const;
 
   static const OpTable &get();
@@ -81,7 +117,7 @@ private:
   llvm::StringMap<OpFunction> functions;
 };
 
-// One per topic, in the file of that name.
+// One per topic, defined in the file of that name.
 void addAttentionOps(OpTable &table);
 void addControlOps(OpTable &table);
 void addElementwiseOps(OpTable &table);
@@ -89,6 +125,7 @@ void addFusedOps(OpTable &table);
 void addLinearOps(OpTable &table);
 void addMoeOps(OpTable &table);
 void addNormOps(OpTable &table);
+void addShardOps(OpTable &table);
 void addStateOps(OpTable &table);
 void addWeightOps(OpTable &table);
 

@@ -1,14 +1,16 @@
-//===- RopeRows.h - the angles of a step's rows -----------------*- C++ -*-===//
+//===- RopeRows.h - rope angles of a step's rows ----------------*- C++ -*-===//
 
 #ifndef MICA_IR_INTERPRETER_ROPEROWS_H
 #define MICA_IR_INTERPRETER_ROPEROWS_H
 
 #include "ir/Interpreter/Formulas.h"
 #include "ir/Interpreter/OpTable.h"
+#include "ir/Mica/RopeFrequencies.h"
 
 namespace mica::interp {
 
-/// Of mica.rope or mica.rope_table, whose operands have the same rows.
+/// The angles of each row of mica.rope or mica.rope_table, whose operands must have the same number
+/// of rows.
 class RopeRows {
 public:
   template <typename Op>
@@ -30,9 +32,10 @@ public:
 private:
   int64_t rotaryDim;
   double theta;
-  mlir::Attribute scaling;
-  llvm::ArrayRef<int64_t> positions, lengths; ///< lengths: empty where the scaling follows none
-  std::optional<int64_t> length;              ///< that the frequencies belong to
+  RopeScalingAttr scaling;
+  llvm::ArrayRef<int64_t> positions, lengths; ///< [T]; lengths are empty if the scaling does not
+                                              ///< depend on them
+  std::optional<int64_t> length;              ///< for which `frequencies` were computed
   llvm::SmallVector<float> frequencies;
   float amplitude = 1;
 };

@@ -8,8 +8,8 @@ using namespace mlir;
 
 namespace mica::interp {
 
-/// Fails unless the row before each, in its sequence, is one of the rows before it or of earlier
-/// steps: a filter would read what was never there.
+/// Fails unless the previous position of the row's sequence has been written, by an earlier row or
+/// step: the op would read undefined state.
 static llvm::Error checkIsKnown(Operation *op, const Cache &cache, const Slots &slots, int64_t t) {
   int64_t sequence = slots.sequences[t], position = slots.positions[t];
   if (position == 0 || cache.isWritten[cache.slot(slots.layer, sequence, position - 1)])
@@ -83,7 +83,7 @@ static llvm::Expected<Tensor> evalScaleHeads(ScaleHeadsOp op, Scope &scope) {
   return y;
 }
 
-/// u += scale * S^T x of a matrix S [keys, values].
+/// u += scale * S^T x for a matrix S [keys, values].
 static void addProduct(ArrayRef<double> matrix, ArrayRef<float> x, double scale,
                        llvm::MutableArrayRef<double> u) {
   for (auto [i, factor] : llvm::enumerate(x))

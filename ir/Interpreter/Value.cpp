@@ -1,4 +1,4 @@
-//===- Value.cpp - what the interpreter computes with ---------------------===//
+//===- Value.cpp - values of the interpreter ------------------------------===//
 
 #include "ir/Interpreter/Value.h"
 
@@ -72,11 +72,32 @@ Tensor Tensor::zerosOf(Type type, ArrayRef<int64_t> extents) {
   return zeros(tensorType.getElementType(), shape);
 }
 
+Tensor Tensor::part(int64_t axis, int64_t index, int64_t parts) const {
+  int64_t size = shape[axis], width = llvm::divideCeil(size, parts),
+          begin = std::min(index * width, size);
+  SmallVector<int64_t> extents(shape);
+  extents[axis] = width;
+  Tensor result = zeros(elementType, extents);
+  int64_t inner = product(ArrayRef(shape).drop_front(axis + 1)),
+          outer = product(ArrayRef(shape).take_front(axis)),
+          count = std::min(width, size - begin) * inner;
+  for (int64_t i = 0; i < outer; ++i)
+    std::copy_n(floats.begin() + (i * size + begin) * inner, count,
+                result.floats.begin() + i * width * inner);
+  return result;
+}
+
 int64_t Tensor::rowSize() const { return product(ArrayRef(shape).drop_front()); }
 
 ArrayRef<float> Tensor::row(int64_t index) const {
   int64_t size = rowSize();
   return ArrayRef(floats).slice(index * size, size);
+}
+
+bool haveSameBits(const Tensor &a, const Tensor &b) {
+  return a.shape == b.shape && a.elementType == b.elementType && a.ints == b.ints &&
+         a.floats.size() == b.floats.size() &&
+         std::memcmp(a.floats.data(), b.floats.data(), a.floats.size() * sizeof(float)) == 0;
 }
 
 SmallVector<int64_t> extentsOf(SequenceState type, int64_t batch, int64_t positions) {

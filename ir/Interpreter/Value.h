@@ -34,8 +34,8 @@ llvm::Error checkSize(llvm::ArrayRef<int64_t> extents);
 struct Tensor {
   llvm::SmallVector<int64_t> shape;
   mlir::Type elementType;
-  std::vector<float> floats; ///< the elements where the type is f32, bf16, f16 or quantized
-  std::vector<int64_t> ints; ///< the elements where the type is i1, i32, i64 or index
+  std::vector<float> floats; ///< the elements if the type is f32, bf16, f16 or quantized
+  std::vector<int64_t> ints; ///< the elements if the type is i1, i32, i64 or index
 
   /// All zero. `elementType` is a float, integer or index type.
   static Tensor zeros(mlir::Type elementType, llvm::ArrayRef<int64_t> shape);
@@ -55,12 +55,19 @@ struct Tensor {
   /// Entry `index` along the first axis, [rowSize()].
   llvm::ArrayRef<float> row(int64_t index) const;
 
+  /// Part `index` of `parts` along `axis`, of floats: each has the extent divided by `parts`,
+  /// rounded up, and is zero beyond the tensor.
+  Tensor part(int64_t axis, int64_t index, int64_t parts) const;
+
   /// Writes a float at a flat index, rounded to the element type.
   void set(int64_t index, double value) { floats[index] = roundTo(elementType, value); }
 
   /// Applies roundRow to all rows; required after setting elements.
   void roundRows();
 };
+
+/// Whether both have the same shape, type and bits.
+bool haveSameBits(const Tensor &a, const Tensor &b);
 
 /// [layers, batch, positions, ...]: a state with all positions.
 llvm::SmallVector<int64_t> extentsOf(SequenceState type, int64_t batch, int64_t positions);
@@ -130,6 +137,9 @@ private:
 
 /// The elements of a dense attribute.
 llvm::Expected<Tensor> tensorFrom(mlir::ElementsAttr attribute);
+
+/// The values of each rank.
+using RankValues = llvm::SmallVector<llvm::SmallVector<Value>>;
 
 } // namespace mica::interp
 

@@ -8,7 +8,7 @@
 namespace mica {
 
 /// Calls `visit(OpT())` for the op of each activation, in the order of the enum `Activation`. The
-/// ops are null: only their type counts.
+/// ops are null; only their types are used.
 template <typename Visitor> void forEachActivationOp(Visitor visit) {
   visit(SiluOp());
   visit(GeluOp());

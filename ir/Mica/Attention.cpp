@@ -7,28 +7,12 @@ using namespace mica;
 
 int64_t RopeOp::getRotaryWidth() { return getRotaryDim().value_or(lastDim(getX())); }
 
-LogicalResult mica::requireScaling(Operation *op, Attribute scaling, int64_t width, Value positions,
-                                   Value lengths) {
-  if (auto longRope = dyn_cast_or_null<LongRopeScalingAttr>(scaling);
-      longRope && longRope.getShortFactors().size() != width / 2)
-    return op->emitOpError() << "scales " << longRope.getShortFactors().size()
-                             << " frequencies, but rotates " << width / 2 << " pairs";
-  if (isa_and_nonnull<DynamicScalingAttr>(scaling) && width <= 2)
-    return op->emitOpError("scales theta for more pairs than one, but rotates only one");
-  bool follows = ropeLengthThreshold(scaling).has_value();
-  if (follows && !lengths)
-    return op->emitOpError("has a scaling that depends on the sequence length: add lengths");
-  if (!follows && lengths)
-    return op->emitOpError("has lengths, but its scaling does not depend on them: remove them");
-  return lengths ? requireSameRows(op, positions, lengths) : success();
-}
-
 LogicalResult SinusoidOp::verify() {
   if (failed(requireSameRows(*this, getPositions(), getResult())))
     return failure();
   if (int64_t width = lastDim(getResult()); width < 4 || width % 2 != 0)
-    return emitOpError() << "makes as many sines as cosines, two or more, but a row has " << width
-                         << " elements";
+    return emitOpError() << "computes as many sines as cosines, at least two, but a row has "
+                         << width << " elements";
   if (auto row = getPaddingIdx(); row && (static_cast<int64_t>(*row) < 0 || *row > INT32_MAX))
     return emitOpError() << "has the padding_idx " << static_cast<int64_t>(*row)
                          << ", which is the row of no position";
@@ -65,7 +49,7 @@ LogicalResult RopeOp::verify() {
   return requireScaling(*this, getScalingAttr(), width, getPositions(), getLengths());
 }
 
-// rope over no elements => x.
+// x. => rope with rotary_dim 0 => x.
 OpFoldResult RopeOp::fold(FoldAdaptor) {
   if (getRotaryWidth() == 0)
     return getX();

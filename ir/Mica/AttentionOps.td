@@ -1,6 +1,6 @@
 // Positions, caches and attention.
 
-def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>, Mica_RotatesByPosition]> {
+def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>, Mica_RotatesByPosition, Mica_HasStepRoles]> {
   let summary = "rotary position embedding";
   let description = [{
     `inv_freq[i] = theta^(-2 i / rotary_dim)`, modified by `scaling`; each pair (a, b) of the first `rotary_dim`
@@ -28,7 +28,7 @@ def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>, Mica_Rota
   }];
   let arguments = (ins Mica_Heads:$x, Mica_RowIndex:$positions, Optional<Mica_RowIndex>:$lengths,
                        Mica_PairingAttr:$pairing, F64Attr:$theta,
-                       OptionalAttr<I64Attr>:$rotary_dim, OptionalAttr<Mica_RopeScaling>:$scaling);
+                       OptionalAttr<I64Attr>:$rotary_dim, OptionalAttr<Mica_RopeScalingAttr>:$scaling);
   let results = (outs Mica_Heads:$result);
   let assemblyFormat = [{
     $x `,` $positions (`lengths` `(` $lengths^ `:` type($lengths) `)`)?
@@ -39,12 +39,16 @@ def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>, Mica_Rota
   let hasVerifier = 1;
   let hasFolder = 1;
   let extraClassDeclaration = [{
-    /// How many elements of a head are rotated.
+    /// The number of elements of a head that are rotated.
     int64_t getRotaryWidth();
+    ::llvm::SmallVector<::mica::StepOperand> getStepRoles() {
+      return {{getX(), StepRows::OfTokens}, {getPositions(), EntryRole::Positions},
+              {getLengths(), EntryRole::Lengths}};
+    }
   }];
 }
 
-def Mica_SinusoidOp : Mica_PureOp<"sinusoid"> {
+def Mica_SinusoidOp : Mica_PureOp<"sinusoid", [Mica_HasStepRoles]> {
   let summary = "sines and cosines of positions, as embeddings";
   let description = [{
     With `n = C / 2` and `f[i] = 10000^(-i / (n - 1))`: `y[t, i] = sin((positions[t] + offset) f[i])` and
@@ -64,6 +68,12 @@ def Mica_SinusoidOp : Mica_PureOp<"sinusoid"> {
   let assemblyFormat = [{
     $positions `offset` `(` $offset `)` (`padding_idx` `(` $padding_idx^ `)`)? attr-dict
     `:` type($positions) `->` type($result)
+  }];
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mica::StepOperand> getStepRoles() {
+      return {{getPositions(), EntryRole::Positions}};
+    }
+    ::std::optional<::mica::StepRole> getResultRole() { return StepRows::OfTokens; }
   }];
   let hasVerifier = 1;
 }
@@ -166,7 +176,8 @@ def Mica_RepeatKvOp : Mica_PureOp<"repeat_kv", [SameOperandsAndResultElementType
   let hasFolder = 1;
 }
 
-def Mica_AttentionOp : Mica_PureOp<"attention", [AttrSizedOperandSegments, Mica_ReadsVectors, Mica_RoundsResult]> {
+def Mica_AttentionOp : Mica_PureOp<"attention", [AttrSizedOperandSegments, Mica_ReadsVectors, Mica_RoundsResult,
+    Mica_HasStepRoles]> {
   let summary = "scaled dot-product attention of new tokens over all cached positions";
   let description = [{
     `y[t, h] = softmax(scale q[t, h] k[s, :, h / R]^T + mask) v[s, :, h / R]` with s = sequences[t] and R = H / G (R = 1
@@ -203,6 +214,10 @@ def Mica_AttentionOp : Mica_PureOp<"attention", [AttrSizedOperandSegments, Mica_
   }];
   let extraClassDeclaration = [{
     ::llvm::SmallVector<::mlir::Value> getVectors() { return {getSinks()}; }
+    ::llvm::SmallVector<::mica::StepOperand> getStepRoles() {
+      return {{getQ(), StepRows::OfTokens}, {getSequences(), EntryRole::Sequences},
+              {getPositions(), EntryRole::Positions}};
+    }
   }];
   let hasVerifier = 1;
 }

@@ -1,4 +1,4 @@
-//===- Diagnostics.cpp - what is wrong, and where -------------------------===//
+//===- Diagnostics.cpp - descriptions of diagnostics and locations --------===//
 
 #include "ir/Mica/Diagnostics.h"
 
@@ -7,13 +7,13 @@
 using namespace mlir;
 using namespace mica;
 
-/// The model's module that `location` names, or nothing.
+/// The model's module that `location` names, or an empty string.
 static std::string moduleOf(Location location) {
   auto name = location->findInstanceOf<NameLoc>();
   return name ? name.getName().str() : std::string();
 }
 
-/// FILE:LINE:COLUMN, or nothing.
+/// FILE:LINE:COLUMN, or an empty string.
 static std::string fileOf(Location location) {
   auto file = location->findInstanceOf<FileLineColLoc>();
   if (!file)
@@ -23,7 +23,7 @@ static std::string fileOf(Location location) {
       .str();
 }
 
-std::string mica::describePlace(Location location) {
+std::string mica::describeLocation(Location location) {
   std::string module = moduleOf(location), file = fileOf(location);
   return !module.empty() ? module : !file.empty() ? file : "an unknown place";
 }
@@ -32,7 +32,7 @@ FirstDiagnostic::FirstDiagnostic(MLIRContext *context)
     : handler(context, [this](Diagnostic &diagnostic) {
         DiagnosticSeverity severity = diagnostic.getSeverity();
         if (severity == DiagnosticSeverity::Warning || severity == DiagnosticSeverity::Remark)
-          said.push_back({describePlace(diagnostic.getLocation()), diagnostic.str(),
+          said.push_back({describeLocation(diagnostic.getLocation()), diagnostic.str(),
                           severity == DiagnosticSeverity::Warning});
         if (severity == DiagnosticSeverity::Error && error.empty()) {
           error = diagnostic.str();

@@ -1,4 +1,4 @@
-//===- Diagnostics.h - what is wrong, and where -----------------*- C++ -*-===//
+//===- Diagnostics.h - descriptions of diagnostics and locations ----------===//
 
 #ifndef MICA_IR_MICA_DIAGNOSTICS_H
 #define MICA_IR_MICA_DIAGNOSTICS_H
@@ -10,26 +10,26 @@
 
 namespace mica {
 
-/// What a reader calls `location`: the model's module, e.g. "model.layers.*.self_attn.q_proj", else
-/// FILE:LINE:COLUMN, else "an unknown place".
-std::string describePlace(mlir::Location location);
+/// A description of `location` for users: the model's module, e.g.
+/// "model.layers.*.self_attn.q_proj", else FILE:LINE:COLUMN, else "an unknown place".
+std::string describeLocation(mlir::Location location);
 
-/// A warning or a remark of a pass, and what it is about: see describePlace.
+/// A warning or a remark of a pass, and its location as given by describeLocation.
 struct PassRemark {
   std::string place, text;
   bool isWarning;
 };
 
-/// While it lives, keeps the first error that MLIR reports in a context, all warnings and all
-/// remarks, and prints nothing: an error is one line.
+/// While it is alive, collects the first error, all warnings and all remarks that MLIR reports in a
+/// context instead of printing them.
 class FirstDiagnostic {
 public:
   explicit FirstDiagnostic(mlir::MLIRContext *context);
 
-  /// FILE:LINE:COLUMN of the error, else `subject` followed by the model's module where that is
+  /// FILE:LINE:COLUMN of the error, else `subject`, followed by the model's module if that is
   /// known.
   std::string place(llvm::StringRef subject) const;
-  /// The error; `otherwise` where nothing was reported.
+  /// The error; `otherwise` if none was reported.
   std::string message(llvm::StringRef otherwise) const {
     return error.empty() ? otherwise.str() : error;
   }

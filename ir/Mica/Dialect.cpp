@@ -2,6 +2,8 @@
 
 #include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/Mica.h"
+#include "ir/Mica/Shard.h"
+#include "ir/Mica/StackedExperts.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringExtras.h"
@@ -33,8 +35,8 @@ static void printWord(OpAsmPrinter &printer, Operation *, EnumAttrT attr) {
   printer << stringifyEnum(attr.getValue());
 }
 
-/// Refuses a keyword of an earlier version where the one that replaced it is expected.
-static ParseResult parseOldKeyword(OpAsmParser &parser, StringRef keyword) {
+/// Rejects a keyword of an earlier version with a hint to its replacement.
+static ParseResult parseOldKeyword(AsmParser &parser, StringRef keyword) {
   SMLoc loc = parser.getCurrentLocation();
   if (failed(parser.parseOptionalKeyword(keyword)))
     return success();
@@ -42,6 +44,7 @@ static ParseResult parseOldKeyword(OpAsmParser &parser, StringRef keyword) {
 }
 
 static void printOldKeyword(OpAsmPrinter &, Operation *, StringRef) {}
+static void printOldKeyword(AsmPrinter &, StringRef) {}
 
 /// <"up", entry 3, transposed, rows 0 to 8 of 32, as_columns>
 Attribute SliceAttr::parse(AsmParser &parser, Type) {
@@ -105,8 +108,8 @@ void SliceAttr::print(AsmPrinter &printer) const {
 #include "ir/Mica/RowOpInterfaces.cpp.inc"
 #include "ir/Mica/WeightOpInterfaces.cpp.inc"
 
-/// concat, stack, interleave or nothing: an optional group of the assembly format cannot begin with
-/// a bare word.
+/// concat, stack, interleave or nothing. A custom parser, because an optional group of the assembly
+/// format cannot begin with a bare word.
 static ParseResult parseComposition(OpAsmParser &parser, ComposeAttr &compose) {
   StringRef word;
   if (succeeded(parser.parseOptionalKeyword(&word, {"concat", "stack", "interleave"})))
@@ -125,7 +128,7 @@ static void printComposition(OpAsmPrinter &printer, WeightOp, ComposeAttr compos
 static ParseResult parseRenamedOp(OpAsmParser &parser, OperationState &state) {
   StringRef name = state.name.getStringRef();
   return parser.emitError(parser.getNameLoc())
-         << "'" << name << "' is not an operation" << renamedHint(name);
+         << "unknown operation '" << name << "'" << renamedHint(name);
 }
 
 std::optional<Dialect::ParseOpHook> MicaDialect::getParseOperationHook(StringRef name) const {
@@ -144,7 +147,7 @@ Type MicaDialect::parseType(DialectAsmParser &parser) const {
     parser.emitError(parser.getNameLoc()) << "unknown type `" << name << "` in dialect `mica`";
   else
     parser.emitError(parser.getNameLoc())
-        << "!mica." << name << " is the type of an earlier version: " << replacement;
+        << "!mica." << name << " is a type of an earlier version; " << replacement;
   return {};
 }
 
@@ -160,6 +163,18 @@ LogicalResult MicaDialect::verifyOperationAttribute(Operation *op, NamedAttribut
            << "has " << kEntryRoleAttr
            << ", which arguments and results of entry functions have; the role of "
               "the rows of a function is mica.row_role";
+  if (attribute.getName() == kRanksAttr) {
+    auto ranks = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (!isa<ModuleOp>(op) || !ranks || !ranks.getType().isInteger(64) || ranks.getInt() < 2 ||
+        ranks.getInt() > kMaxRanks)
+      return op->emitOpError() << "has " << kRanksAttr << " = " << attribute.getValue()
+                               << ", expected a number from 2 to " << kMaxRanks
+                               << ", in i64, on a module";
+  }
+  if (attribute.getName() == kStackedExpertsAttr &&
+      (!isa<ModuleOp>(op) || !isa<UnitAttr>(attribute.getValue())))
+    return op->emitOpError() << "has " << kStackedExpertsAttr << " = " << attribute.getValue()
+                             << ", expected a unit attribute on a module";
   return success();
 }
 

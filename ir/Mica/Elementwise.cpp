@@ -7,20 +7,6 @@
 using namespace mlir;
 using namespace mica;
 
-LogicalResult mica::requirePositive(Operation *op, StringRef what, double value) {
-  if (value > 0 && std::isfinite(value))
-    return success();
-  return op->emitOpError() << what << " must be a positive number, got " << value;
-}
-
-LogicalResult mica::requireSameRows(Operation *op, Value a, Value b) {
-  int64_t rowsA = shapeOf(a).getDimSize(0), rowsB = shapeOf(b).getDimSize(0);
-  if (rowsA == rowsB)
-    return success();
-  return op->emitOpError() << "operands and results differ in their number of rows: " << a.getType()
-                           << " and " << b.getType();
-}
-
 LogicalResult ScaleOp::verify() {
   double factor = getFactor().convertToDouble();
   if (std::isfinite(factor) && factor != 0)
@@ -61,7 +47,8 @@ OpFoldResult CastOp::fold(FoldAdaptor) {
   return {};
 }
 
-/// [T, H * D] against [T, H, D]: the same element type and number of elements per row.
+/// Compares [T, H * D] with [T, H, D]: they must have the same element type and number of elements
+/// per row.
 static LogicalResult verifyHeads(Operation *op, Value rows, Value heads) {
   RankedTensorType rowType = shapeOf(rows), headType = shapeOf(heads);
   if (rowType.getElementType() != headType.getElementType())
@@ -75,7 +62,7 @@ static LogicalResult verifyHeads(Operation *op, Value rows, Value heads) {
 LogicalResult SplitHeadsOp::verify() { return verifyHeads(*this, getX(), getResult()); }
 LogicalResult MergeHeadsOp::verify() { return verifyHeads(*this, getResult(), getX()); }
 
-// split_heads(merge_heads(x)) => x, where the shapes agree.
+// x, where the => split_heads(merge_heads(x)) => x, if the shapes agree.
 OpFoldResult SplitHeadsOp::fold(FoldAdaptor) {
   if (auto merge = getX().getDefiningOp<MergeHeadsOp>();
       merge && merge.getX().getType() == getType())

@@ -142,7 +142,7 @@ def Mica_QuickGeluOp : Mica_ActivationOp<"quick_gelu", "QuickGelu"> {
 def Mica_SigmoidOp : Mica_UnaryOp<"sigmoid"> {
   let summary = "the logistic function";
   let description = [{
-    `y = 1 / (1 + exp(-x))`: the shares beta of the gated delta rule.
+    `y = 1 / (1 + exp(-x))`. Used for the gate beta of the gated delta rule.
 
     Example:
     ```mlir
@@ -178,7 +178,7 @@ def Mica_ScalePartsOp : Mica_PureOp<"scale_parts", [AllTypesMatch<["x", "result"
   let summary = "multiplication of the columns of rows by a constant of the model per part";
   let description = [{
     `y[t, c] = factors[i] x[t, c]` for the columns c of part i, where part i has `widths[i]` columns after those of the
-    parts before it: multipliers of what a convolution makes of several inputs.
+    parts before it. Used for models that scale the inputs of a convolution (z, x, B, C, dt) separately.
 
     Example:
     ```mlir
@@ -235,7 +235,7 @@ def Mica_SigmoidGateOp : Mica_PureOp<"sigmoid_gate", [AllTypesMatch<["x", "resul
   let hasVerifier = 1;
 }
 
-def Mica_CastOp : Mica_PureOp<"cast", [SameOperandsAndResultShape]> {
+def Mica_CastOp : Mica_PureOp<"cast", [SameOperandsAndResultShape, Mica_NotProbed]> {
   let summary = "a change of precision";
   let description = [{
     Rounds to nearest, ties to even, if the result is narrower. It marks where a value is passed to a matmul or a cache
@@ -255,7 +255,7 @@ def Mica_CastOp : Mica_PureOp<"cast", [SameOperandsAndResultShape]> {
   let hasFolder = 1;
 }
 
-def Mica_SplitHeadsOp : Mica_PureOp<"split_heads", [Mica_RunsNoKernel]> {
+def Mica_SplitHeadsOp : Mica_PureOp<"split_heads", [Mica_RunsNoKernel, Mica_NotProbed]> {
   let summary = "rows split into heads";
   let description = [{
     A view of [T, H * D] as [T, H, D].
@@ -275,7 +275,7 @@ def Mica_SplitHeadsOp : Mica_PureOp<"split_heads", [Mica_RunsNoKernel]> {
   let hasFolder = 1;
 }
 
-def Mica_MergeHeadsOp : Mica_PureOp<"merge_heads", [Mica_RunsNoKernel]> {
+def Mica_MergeHeadsOp : Mica_PureOp<"merge_heads", [Mica_RunsNoKernel, Mica_NotProbed]> {
   let summary = "heads merged into rows";
   let description = [{
     A view of [T, H, D] as [T, H * D].
@@ -296,10 +296,10 @@ def Mica_MergeHeadsOp : Mica_PureOp<"merge_heads", [Mica_RunsNoKernel]> {
 }
 
 def Mica_SplitOp : Mica_PureOp<"split", [Mica_RunsNoKernel]> {
-  let summary = "rows split into their columns";
+  let summary = "rows split by columns";
   let description = [{
-    Splits [T, N1 + N2 + ...] into [T, N1], [T, N2], ...: views, never copies. Models split what a convolution makes of
-    several inputs; fusion, a merged matmul.
+    Splits [T, N1 + N2 + ...] into [T, N1], [T, N2], ...: views, never copies. Used by models for the output of a
+    convolution over several inputs, and by fusion for merged matmuls.
 
     Example:
     ```mlir
@@ -315,7 +315,7 @@ def Mica_SplitOp : Mica_PureOp<"split", [Mica_RunsNoKernel]> {
   let hasVerifier = 1;
 }
 
-def Mica_ProbeOp : Mica_PureOp<"probe", [AllTypesMatch<["x", "result"]>]> {
+def Mica_ProbeOp : Mica_PureOp<"probe", [AllTypesMatch<["x", "result"]>, Mica_NotProbed]> {
   let summary = "identity that records its operand";
   let description = [{
     `y = x`. A program with probes writes their operands, in order of execution, to the file given by
@@ -335,7 +335,7 @@ def Mica_ProbeOp : Mica_PureOp<"probe", [AllTypesMatch<["x", "result"]>]> {
   let assemblyFormat = "$x $name (`layer` `(` $layer^ `)`)? attr-dict `:` type($x)";
 }
 
-def Mica_SelectRowsOp : Mica_PureOp<"select_rows"> {
+def Mica_SelectRowsOp : Mica_PureOp<"select_rows", [Mica_HasStepRoles]> {
   let summary = "a gather of rows";
   let description = [{
     `y[i] = x[rows[i]]`. Used to drop rows before the logits, because only the last token of a prompt needs them.
@@ -351,5 +351,11 @@ def Mica_SelectRowsOp : Mica_PureOp<"select_rows"> {
   let arguments = (ins Mica_Rows:$x, Mica_RowIndex:$rows);
   let results = (outs Mica_Rows:$result);
   let assemblyFormat = "$x `,` $rows attr-dict `:` type($x) `,` type($rows) `->` type($result)";
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mica::StepOperand> getStepRoles() {
+      return {{getX(), StepRows::OfTokens}, {getRows(), EntryRole::LogitIndices}};
+    }
+    ::std::optional<::mica::StepRole> getResultRole() { return StepRows::OfOutputs; }
+  }];
   let hasVerifier = 1;
 }

@@ -14,12 +14,12 @@ static std::optional<EntryRole> roleNamed(Attribute attribute) {
   return name ? entryRoleNamed(name.getValue()) : std::nullopt;
 }
 
-/// Whether a result may have a role of that kind; an argument may have any.
+/// Whether results may have a role of this kind; arguments may have any.
 static bool isReturned(EntryKind kind) {
   return kind == EntryKind::State || kind == EntryKind::OutputRows;
 }
 
-/// The roles of results or of arguments: "logits, cache".
+/// The names of roles of results or arguments, for messages: "logits, cache".
 static std::string listRoles(bool ofResults) {
   SmallVector<StringRef> names;
   for (const EntryRoleInfo &info : kEntryRoles)
@@ -28,7 +28,7 @@ static std::string listRoles(bool ofResults) {
   return llvm::join(names, ", ");
 }
 
-/// Whether `type`, at any stage up to `loops`, is one of `kind`.
+/// Whether `type` is valid for `kind` at any stage up to `loops`.
 static bool fits(Type type, EntryKind kind) {
   if (isa<SequenceState>(type))
     return kind == EntryKind::State;
@@ -51,15 +51,14 @@ static bool fits(Type type, EntryKind kind) {
   llvm_unreachable("all kinds are handled above");
 }
 
-/// What `fits` accepts, in words.
+/// Describes the types that `fits` accepts.
 static StringRef describeTypes(EntryKind kind) {
   switch (kind) {
   case EntryKind::RowVector:
   case EntryKind::OutputVector:
     return "tensor<?xi32> or memref<?xi32>";
   case EntryKind::State:
-    return "!mica.kv_cache, !mica.rolling_state, !mica.recurrent_state or a buffer with a "
-           "static number of layers";
+    return "a type of sequence state or a buffer with a static number of layers";
   case EntryKind::Memory:
     return "memref<?xi8>";
   case EntryKind::OutputRows:
@@ -209,4 +208,12 @@ LogicalResult EntrySignature::verifyResult(Operation *op, unsigned index, Attrib
   for (unsigned other = 0; other < index; ++other)
     earlier.push_back(function.getResultAttr(other, kEntryRoleAttr));
   return verifyRole(op, /*ofResult=*/true, index, function.getResultTypes()[index], role, earlier);
+}
+
+int64_t mica::getVocabulary(ModuleOp module) {
+  int64_t vocabulary = 0;
+  for (auto function : module.getOps<FunctionOpInterface>())
+    if (function.isPublic())
+      vocabulary = std::max(vocabulary, EntrySignature(function).vocabulary());
+  return vocabulary;
 }

@@ -7,6 +7,10 @@
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
+namespace mlir {
+class ModuleOp;
+} // namespace mlir
+
 namespace mica {
 
 /// On an argument or a result of an entry function: the name of its role.
@@ -18,19 +22,19 @@ class EntrySignature {
 public:
   explicit EntrySignature(mlir::FunctionOpInterface entry) : entry(entry) {}
 
-  /// None if there is no role or an unknown one.
+  /// The role of an argument or result; nullopt if it has none or an unknown one.
   std::optional<EntryRole> argumentRole(unsigned index) const;
   std::optional<EntryRole> resultRole(unsigned index) const;
-  /// The role of an argument of an entry function; none for other values.
+  /// The role of an argument of an entry function; nullopt for other values.
   static std::optional<EntryRole> roleOf(mlir::Value value);
 
-  /// The first argument of that role, or null. The function must have a body.
+  /// The first argument with this role, or null. The function must have a body.
   mlir::BlockArgument argument(EntryRole role) const;
   /// The first argument that has one number per row of a call, or null.
   mlir::BlockArgument rowVector() const;
-  /// The index of the first result of that role.
+  /// The index of the first result with this role, or nullopt.
   std::optional<unsigned> result(EntryRole role) const;
-  /// The state that a program keeps between calls: the arguments, and the indices of the results
+  /// The states that a program keeps between calls: the arguments, and the indices of the results
   /// that are their next values, in the same order.
   llvm::SmallVector<mlir::BlockArgument> states() const;
   llvm::SmallVector<unsigned> stateResults() const;
@@ -54,6 +58,9 @@ public:
 private:
   mutable mlir::FunctionOpInterface entry;
 };
+
+/// How many logits a step has: the model's number of tokens.
+int64_t getVocabulary(mlir::ModuleOp module);
 
 } // namespace mica
 

@@ -31,10 +31,11 @@ float mica::rowOffset(EqualizeOp op) {
   return static_cast<float>(op.getOffset().convertToDouble());
 }
 
-/// NaN, infinity and nothing are the ratios of channels that cannot be balanced.
+/// Whether a channel can be equalized: its ratio is neither zero, infinite nor NaN.
 static bool counts(double ratio) { return ratio > 0 && !std::isinf(ratio); }
 
-/// Of two middle ones the lower; none where no ratio counts.
+/// The median of the ratios that count, the lower one of two middle elements; nullopt if there are
+/// none.
 static std::optional<double> median(ArrayRef<double> ratios) {
   SmallVector<double> sorted = llvm::filter_to_vector(ratios, counts);
   if (sorted.empty())

@@ -1,6 +1,7 @@
 //===- Equalize.h - cross-layer equalization --------------------*- C++ -*-===//
 //
-// What `mica.equalize` means, for the interpreter and for the packer.
+// The semantics of `mica.equalize`, shared by the interpreter and the packer. See the op in
+// WeightOps.td for the formulas.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,23 +15,24 @@
 
 namespace mica {
 
-/// The ops that say how a source of weights is scaled; null where it is not.
+/// The ops that scale a source of weights; null if there are none.
 struct Equalization {
-  EqualizeOp rows;    ///< that divides its rows
-  EqualizeOp columns; ///< that multiplies its columns
+  EqualizeOp rows;    ///< divides its rows
+  EqualizeOp columns; ///< multiplies its columns
 };
 
-/// By sources.
+/// The equalization of each source of a module.
 llvm::DenseMap<mlir::Attribute, Equalization> findEqualization(mlir::ModuleOp module);
 
-/// What `op` adds to the elements of its rows.
+/// The offset that `op` adds to the elements of its rows.
 float rowOffset(EqualizeOp op);
 
-/// Raises what each column has so far to the share that its element of `row` has of the row's
-/// largest magnitude. A row of zeros has none.
+/// Updates `columns`, the largest ratio so far for each column, with the ratios of the elements of
+/// `row` to the largest magnitude in `row`. Rows of zeros are ignored.
 void raiseToShares(llvm::MutableArrayRef<float> columns, llvm::ArrayRef<float> row);
 
-/// b from the largest magnitudes of all channels' rows and the largest shares of their columns.
+/// The factors b_j of all channels, from the largest magnitudes r_j in their rows and the largest
+/// ratios c_j in their columns.
 llvm::SmallVector<float> equalizationFactors(llvm::ArrayRef<float> rows,
                                              llvm::ArrayRef<float> columns);
 

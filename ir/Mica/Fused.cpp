@@ -1,4 +1,4 @@
-//===- Fused.cpp - verifiers of the ops that fusion makes -----------------===//
+//===- Fused.cpp - verifiers of ops created by fusion ---------------------===//
 
 #include "ir/Mica/Verify.h"
 

@@ -1,6 +1,7 @@
 // Ops created by fusion. Each is lowered as a whole by the pattern of its name.
 
-def Mica_RopeTableOp : Mica_PureOp<"rope_table", [Mica_MadeByFusion, Mica_RotatesByPosition]> {
+def Mica_RopeTableOp : Mica_PureOp<"rope_table", [Mica_MadeByFusion, Mica_RotatesByPosition, Mica_HasStepRoles,
+    Mica_NotProbed]> {
   let summary = "cosines and sines of rope for the positions of a step";
   let description = [{
     `y[t, 0, i] = a cos(positions[t] * inv_freq[i])`, `y[t, 1, i] = a sin(...)` for i in [0, rotary_dim / 2), where a is
@@ -16,12 +17,18 @@ def Mica_RopeTableOp : Mica_PureOp<"rope_table", [Mica_MadeByFusion, Mica_Rotate
     ```
   }];
   let arguments = (ins Mica_RowIndex:$positions, Optional<Mica_RowIndex>:$lengths, I64Attr:$rotary_dim, F64Attr:$theta,
-                       OptionalAttr<Mica_RopeScaling>:$scaling);
+                       OptionalAttr<Mica_RopeScalingAttr>:$scaling);
   let results = (outs Mica_RopeTable:$result);
   let assemblyFormat = [{
     $positions (`lengths` `(` $lengths^ `:` type($lengths) `)`)?
     `rotary_dim` `(` $rotary_dim `)` `theta` `(` $theta `)` (`scaling` `(` $scaling^ `)`)?
     attr-dict `:` type($positions) `->` type($result)
+  }];
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mica::StepOperand> getStepRoles() {
+      return {{getPositions(), EntryRole::Positions}, {getLengths(), EntryRole::Lengths}};
+    }
+    ::std::optional<::mica::StepRole> getResultRole() { return StepRows::OfTokens; }
   }];
   let hasVerifier = 1;
 }

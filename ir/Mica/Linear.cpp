@@ -1,4 +1,4 @@
-//===- Linear.cpp - verifiers of products with weights --------------------===//
+//===- Linear.cpp - verifiers of matmuls with weights ---------------------===//
 
 #include "ir/Mica/Verify.h"
 

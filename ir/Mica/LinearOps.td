@@ -1,6 +1,6 @@
 // Matmuls with weights.
 
-def Mica_EmbeddingOp : Mica_PureOp<"embedding"> {
+def Mica_EmbeddingOp : Mica_PureOp<"embedding", [Mica_GathersRows]> {
   let summary = "one row of a table per token";
   let description = [{
     `y[t] = table[tokens[t]]`.
@@ -16,6 +16,11 @@ def Mica_EmbeddingOp : Mica_PureOp<"embedding"> {
   let arguments = (ins Mica_RowIndex:$tokens, Mica_Matrix:$table);
   let results = (outs Mica_Rows32:$result);
   let assemblyFormat = "$tokens `,` $table attr-dict `:` type($tokens) `,` type($table) `->` type($result)";
+  let extraClassDeclaration = [{
+    /// The role of `tokens` depends on the table, which has a row for each token or for each position.
+    ::llvm::SmallVector<::mica::StepOperand> getStepRoles() { return {}; }
+    ::std::optional<::mica::StepRole> getResultRole() { return StepRows::OfTokens; }
+  }];
   let hasVerifier = 1;
 }
 
@@ -68,7 +73,7 @@ def Mica_HeadLinearOp : Mica_PureOp<"head_linear", [Mica_MultipliesRows, Mica_Ro
   let hasVerifier = 1;
 }
 
-def Mica_LmHeadOp : Mica_PureOp<"lm_head", [Mica_MultipliesRows, Mica_SelectsKernel]> {
+def Mica_LmHeadOp : Mica_PureOp<"lm_head", [Mica_MultipliesRows, Mica_SelectsKernel, Mica_ComputesLogits]> {
   let summary = "logits of the next token";
   let description = [{
     `logits = x W^T` with W of shape [vocabulary, C]: the last matmul of the model. It is a separate op because its

@@ -8,10 +8,11 @@
 #define MICA_IR_MICA_MICA_H
 
 #include "ir/Mica/Enums.h"
-#include "ir/Mica/QuantizedInterface.h"
+#include "ir/Mica/QuantizedTypes.h"
 #include "ir/Mica/Renamed.h"
+#include "ir/Mica/RopeInterface.h"
 #include "ir/Mica/StateInterfaces.h"
-#include "ir/Quantize/BlockFormats.h"
+#include "ir/Mica/StepRoles.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,14 +27,23 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace mica {
+/// A trait of matmuls by the vocabulary, whose results are logits.
+template <typename ConcreteOp>
+class ComputesLogits : public mlir::OpTrait::TraitBase<ConcreteOp, ComputesLogits> {};
+
 /// A trait of ops that are created by fusion and never built by a frontend.
 template <typename ConcreteOp>
 class MadeByFusion : public mlir::OpTrait::TraitBase<ConcreteOp, MadeByFusion> {};
 
-/// A trait of ops whose result is in memory before they run: a weight, an entry of a table, or a
-/// view of an operand.
+/// A trait of ops whose result already exists in memory: a weight, an entry of a table, or a view
+/// of an operand.
 template <typename ConcreteOp>
 class RunsNoKernel : public mlir::OpTrait::TraitBase<ConcreteOp, RunsNoKernel> {};
+
+/// A trait of ops whose results probes do not record: tables, and rearranged or rounded copies of
+/// recorded results.
+template <typename ConcreteOp>
+class NotProbed : public mlir::OpTrait::TraitBase<ConcreteOp, NotProbed> {};
 } // namespace mica
 
 #include "ir/Mica/MicaDialect.h.inc"
@@ -56,60 +66,6 @@ inline constexpr int64_t kBlockColumns = 64;
 
 /// A cache pads heads to multiples of this many elements.
 inline constexpr int64_t kHeadDimUnit = 16;
-
-/// `value` rounded up to a multiple of `unit`.
-inline constexpr int64_t roundUp(int64_t value, int64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
-
-/// The element type of activations quantized to integers with 8 bits per limb.
-mlir::Type integerRowType(mlir::MLIRContext *context, int64_t limbs);
-/// The number of limbs of such rows; 0 for other rows.
-int64_t limbsOf(mlir::Type rows);
-
-/// The block format of `element`; null if it is not block-quantized.
-const BlockFormat *blockFormatOf(mlir::Type element);
-
-/// The layout of a row of !mica.int_rows with `k` elements, in bytes.
-struct IntegerRowLayout {
-  static constexpr int64_t group = 32, sumGroup = 16;
-
-  IntegerRowLayout(int64_t limbs, int64_t k)
-      : limbs(limbs), padded(roundUp(k, 2 * group)), scales(limbs * padded),
-        sums(scales + roundUp(padded / group * 4, 64)),
-        bytes(sums + roundUp(padded / sumGroup * 4, 64)) {}
-
-  int64_t limbs;  ///< planes [padded] of signed bytes at byte 0, the high limbs first
-  int64_t padded; ///< k and, after it, zeros
-  int64_t scales; ///< f32 of each group
-  int64_t sums;   ///< i32, minus the sum of q of each 16 elements
-  int64_t bytes;  ///< of the row
-
-  /// The largest integer of a row with `limbs` limbs.
-  static constexpr float limitOf(int64_t limbs) { return limbs == 1 ? 127.0f : 32639.0f; }
-};
-
-/// The size in bytes of a packed block-quantized matrix [n, k].
-int64_t bytesOfMatrix(const BlockFormat &format, int64_t n, int64_t k);
-
-/// The size in bytes of a weight of that type in a program, packed if its encoding says so.
-int64_t getStoredBytes(mlir::RankedTensorType type);
-
-/// Frequencies of mica.sinusoid: 10000^(-i / (count - 1)).
-llvm::SmallVector<float> sinusoidFrequencies(int64_t count);
-
-/// Frequencies of rope, [rotaryDim / 2], after scaling (a rope scaling attribute or null), in a
-/// sequence of `length` positions, on which some scalings depend. `amplitude` receives the factor
-/// of cosine and sine. For the formulas see the ops and attributes in MicaOps.td.
-llvm::SmallVector<float> ropeFrequencies(int64_t rotaryDim, double theta, mlir::Attribute scaling,
-                                         int64_t length, float &amplitude);
-
-/// For a scaling that depends on the sequence length, the number of positions up to which the
-/// frequencies of short sequences apply. None for other scalings and null.
-std::optional<int64_t> ropeLengthThreshold(mlir::Attribute scaling);
-
-/// The thresholds of all ropes of a module, ascending.
-llvm::SmallVector<int64_t> ropeLengthThresholds(mlir::ModuleOp module);
 
 } // namespace mica
 

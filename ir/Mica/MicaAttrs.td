@@ -5,6 +5,7 @@
 
 include "MicaDialect.td"
 include "QuantizedInterface.td"
+include "RopeInterface.td"
 include "StateInterfaces.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
@@ -24,9 +25,9 @@ def Mica_Pairing : Mica_Enum<"Pairing", "which elements of a head rope rotates t
 def Mica_PairingAttr : Mica_EnumAttr<Mica_Pairing, "pairing">;
 
 def Mica_NormRounding : Mica_Enum<"NormRounding",
-    "where rmsnorm rounds to the type of x: before the gain (Llama, Qwen, MiniMind 1 and 2) or after it (MiniMind 3)", [
-  I32EnumAttrCase<"BeforeGain", 0, "before_gain">,
-  I32EnumAttrCase<"AfterGain", 1, "after_gain">]>;
+    "where rmsnorm rounds to the type of x: before (Llama, Qwen 3) or after (Gemma, gpt-oss) the weight", [
+  I32EnumAttrCase<"BeforeWeight", 0, "before_weight">,
+  I32EnumAttrCase<"AfterWeight", 1, "after_weight">]>;
 def Mica_NormRoundingAttr : Mica_EnumAttr<Mica_NormRounding, "norm_rounding">;
 
 def Mica_Activation : Mica_Enum<"Activation", "the nonlinearity of a feed-forward network", [
@@ -59,7 +60,7 @@ def Mica_Compose : Mica_Enum<"Compose", "how a weight is composed of several ten
   I32EnumAttrCase<"Interleave", 2, "interleave">]>;
 def Mica_ComposeAttr : Mica_EnumAttr<Mica_Compose, "compose">;
 
-def Mica_KernelKind : Mica_Enum<"KernelKind", "the kernel of a product", [
+def Mica_KernelKind : Mica_Enum<"KernelKind", "the kernel of a matmul", [
   I32EnumAttrCase<"Generated", 0, "generated">,
   I32EnumAttrCase<"OneDnn", 1, "onednn">]>;
 def Mica_KernelKindAttr : Mica_EnumAttr<Mica_KernelKind, "kernel">;
@@ -68,18 +69,23 @@ def Mica_KvKind : Mica_Enum<"KvKind", "what a cache holds", [
   I32EnumAttrCase<"Keys", 0, "keys">,
   I32EnumAttrCase<"Values", 1, "values">]>;
 
-class Mica_Attr<string name, string attrMnemonic> : AttrDef<Mica_Dialect, name> {
+class Mica_Attr<string name, string attrMnemonic, list<Trait> traits = []> : AttrDef<Mica_Dialect, name, traits> {
   let mnemonic = attrMnemonic;
   let genVerifyDecl = 1;
 }
 
-def Mica_LinearScalingAttr : Mica_Attr<"LinearScaling", "linear_scaling"> {
-  let summary = "rope scaling: every frequency divided by `factor`";
-  let parameters = (ins "::mlir::FloatAttr":$factor);
+/// A kind of rope scaling, which defines these `methods` of the interface; RopeScaling.cpp has them.
+class Mica_Scaling<string name, string kind, list<string> methods>
+    : Mica_Attr<name # "Scaling", kind # "_scaling", [DeclareAttrInterfaceMethods<Mica_RopeScalingAttr, methods>]> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
-def Mica_YarnScalingAttr : Mica_Attr<"YarnScaling", "yarn_scaling"> {
+def Mica_LinearScalingAttr : Mica_Scaling<"Linear", "linear", ["scaleFrequency"]> {
+  let summary = "rope scaling: every frequency divided by `factor`";
+  let parameters = (ins "::mlir::FloatAttr":$factor);
+}
+
+def Mica_YarnScalingAttr : Mica_Scaling<"Yarn", "yarn", ["scaleFrequency", "getAmplitude", "getExtendedContext"]> {
   let summary = "rope scaling of YaRN (Peng et al. 2023, arXiv:2309.00071)";
   let description = [{
     With `dim(b) = D ln(original_context / (2 pi b)) / (2 ln theta)`, `low = max(floor(dim(beta_fast)), 0)`,
@@ -90,10 +96,9 @@ def Mica_YarnScalingAttr : Mica_Attr<"YarnScaling", "yarn_scaling"> {
   let parameters = (ins "::mlir::FloatAttr":$factor, "::mlir::FloatAttr":$beta_fast, "::mlir::FloatAttr":$beta_slow,
                         "::mlir::FloatAttr":$attention_factor, "int64_t":$original_context, "int64_t":$high_limit,
                         DefaultValuedParameter<"bool", "true">:$truncate);
-  let assemblyFormat = "`<` struct(params) `>`";
 }
 
-def Mica_Llama3ScalingAttr : Mica_Attr<"Llama3Scaling", "llama3_scaling"> {
+def Mica_Llama3ScalingAttr : Mica_Scaling<"Llama3", "llama3", ["scaleFrequency"]> {
   let summary = "rope scaling of Llama 3.1: long wavelengths are divided by `factor`, short ones kept";
   let description = [{
     With `wavelength = 2 pi / f`: above `original_context / low_freq_factor` the frequency f becomes f / factor, below
@@ -102,10 +107,10 @@ def Mica_Llama3ScalingAttr : Mica_Attr<"Llama3Scaling", "llama3_scaling"> {
   }];
   let parameters = (ins "::mlir::FloatAttr":$factor, "::mlir::FloatAttr":$low_freq_factor,
                         "::mlir::FloatAttr":$high_freq_factor, "int64_t":$original_context);
-  let assemblyFormat = "`<` struct(params) `>`";
 }
 
-def Mica_LongRopeScalingAttr : Mica_Attr<"LongRopeScaling", "longrope_scaling"> {
+def Mica_LongRopeScalingAttr
+    : Mica_Scaling<"LongRope", "longrope", ["scaleFrequency", "getAmplitude", "getLengthThreshold", "verifyPairs"]> {
   let summary = "rope scaling with factors for each pair (LongRoPE, Ding et al. 2024, arXiv:2402.13753)";
   let description = [{
     Frequency i is divided by `short_factors[i]` in a sequence of up to `original_context` positions and by
@@ -114,10 +119,10 @@ def Mica_LongRopeScalingAttr : Mica_Attr<"LongRopeScaling", "longrope_scaling"> 
   }];
   let parameters = (ins "::mlir::DenseF64ArrayAttr":$short_factors, "::mlir::DenseF64ArrayAttr":$long_factors,
                         "::mlir::FloatAttr":$attention_factor, "int64_t":$original_context);
-  let assemblyFormat = "`<` struct(params) `>`";
 }
 
-def Mica_DynamicScalingAttr : Mica_Attr<"DynamicScaling", "dynamic_scaling"> {
+def Mica_DynamicScalingAttr
+    : Mica_Scaling<"Dynamic", "dynamic", ["scaleTheta", "getLengthThreshold", "getThetaGrowth", "verifyPairs"]> {
   let summary = "rope scaling whose theta grows with the sequence length (dynamic NTK-aware scaling)";
   let description = [{
     In a sequence of L positions theta becomes `theta * s^(D / (D - 2))` with D = rotary_dim and
@@ -125,12 +130,7 @@ def Mica_DynamicScalingAttr : Mica_Attr<"DynamicScaling", "dynamic_scaling"> {
     is unchanged. The frequencies of a row depend on the length of its sequence, an operand of the op.
   }];
   let parameters = (ins "::mlir::FloatAttr":$factor, "int64_t":$original_context);
-  let assemblyFormat = "`<` struct(params) `>`";
 }
-
-def Mica_RopeScaling : AnyAttrOf<[Mica_LinearScalingAttr, Mica_YarnScalingAttr, Mica_Llama3ScalingAttr,
-                                  Mica_LongRopeScalingAttr, Mica_DynamicScalingAttr],
-                                 "a rope scaling">;
 
 def Mica_SliceAttr : Mica_Attr<"Slice", "slice"> {
   let summary = "a part of a tensor of the checkpoint";
@@ -152,6 +152,29 @@ def Mica_SliceAttr : Mica_Attr<"Slice", "slice"> {
 
 def Mica_Source : AnyAttrOf<[StrAttr, Mica_SliceAttr], "the name of a tensor or a #mica.slice of one">;
 def Mica_SourceArrayAttr : TypedArrayAttrBase<Mica_Source, "tensors of the checkpoint and parts of such">;
+
+def Mica_ShardAttr : Mica_Attr<"Shard", "shard"> {
+  let summary = "the part of a weight that a rank has";
+  let description = [{
+    The `axis` of a weight is partitioned into `ranks / replicas` parts, and rank r has part `r / replicas` (rounded
+    down). A part of an axis with n entries has `ceil(n / parts)` of them; the last parts are padded with zeros. With
+    `replicas`, neighboring ranks have the same part, such as the key and value heads of models that have fewer of them
+    than there are ranks.
+
+    ```
+    <axis = 0, ranks = 2>, 5 rows:                  rank 0: rows 0 1 2, rank 1: rows 3 4 and a row of zeros
+    <axis = 0, ranks = 4, replicas = 2>, 6 rows:    ranks 0 and 1: rows 0 1 2, ranks 2 and 3: rows 3 4 5
+    ```
+  }];
+  let parameters = (ins "int64_t":$axis, "int64_t":$ranks, DefaultValuedParameter<"int64_t", "1">:$replicas);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let extraClassDeclaration = [{
+    /// The number of different parts.
+    int64_t getParts() { return getRanks() / getReplicas(); }
+    /// The part that a rank has.
+    int64_t partOf(int64_t rank) { return rank / getReplicas(); }
+  }];
+}
 
 def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
   let summary = "the packed layout of a weight matrix [N, K]";
@@ -222,22 +245,22 @@ def Mica_IntRowsType : Mica_QuantizedType<"IntRows"> {
   let mnemonic = "int_rows";
   let summary = "an element of activations quantized to integers, with a scale for each group";
   let description = [{
-    In `tensor<?x64x!mica.int_rows<limbs = 2, group = 32>>` every group of 32 elements along the last axis (the last
+    In `tensor<?x64x!mica.int_rows<bits = 16, group = 32>>` every group of 32 elements along the last axis (the last
     group may be shorter) is `x[i] = scale * q[i]` with `scale = max_i |x[i]| / limit` in f32 and integers q in
-    [-limit, limit], rounded to nearest, ties to even. With one 8-bit limb the limit is 127; with two it is 32639, and
-    q is `256 * high + low`, both signed bytes. A group of zeros has the scale 0; a group that contains an infinity or
-    NaN has such a scale.
+    [-limit, limit], rounded to nearest, ties to even. With 8 bits the limit is 127. With 16 bits it is 32639, and q is
+    `256 * high + low`, both signed bytes. A group of zeros has the scale 0; a group that contains an infinity or NaN
+    has such a scale.
 
     A matmul with a block-quantized weight sums integers exactly within a group of either side, multiplies these sums
     by the scales and adds the results in f32, in the order of K.
 
     ```
-    group = 4 for illustration, limbs = 1, a row 1 2 3 4 0.5 0.25 0 -0.5:
+    group = 4 for illustration, bits = 8, a row 1 2 3 4 0.5 0.25 0 -0.5:
         scales 4/127 and 0.5/127, integers 32 64 95 127   127 64 0 -127
     ```
   }];
-  let parameters = (ins "int64_t":$limbs, "int64_t":$group);
-  let assemblyFormat = "`<` struct(params) `>`";
+  let parameters = (ins "int64_t":$bits, "int64_t":$group);
+  let assemblyFormat = [{ `<` custom<OldKeyword>("\"limbs\"") `` struct(params) `>` }];
   let genVerifyDecl = 1;
 }
 
@@ -304,7 +327,7 @@ def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache", [Mica_SequenceState]> {
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    // The same cache but for what is given.
+    // The same cache with the given properties replaced.
     KvCacheType withLayout(::mica::KvLayoutAttr layout) {
       return get(getContext(), getLayers(), getHeads(), getHeadDim(), getElementType(), getWindow(), layout);
     }
@@ -314,7 +337,7 @@ def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache", [Mica_SequenceState]> {
     /// [layers, sequences (dynamic), heads, blocks of positions (dynamic), elements of a block]; needs a layout. Blocks
     /// of integers are bytes: the scales are among them.
     ::llvm::SmallVector<int64_t> getPhysicalShape();
-    /// What a block of integers holds before the scale of its position `inBlock`, in bytes; needs a layout.
+    /// The offset in bytes of the scale of position `inBlock` in a block of integers; needs a layout.
     int64_t getScaleOffset(int64_t inBlock);
     // See SequenceState.
     ::mlir::RankedTensorType getPhysicalType();
@@ -323,6 +346,8 @@ def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache", [Mica_SequenceState]> {
     int64_t getSlots() { return 0; }
     int64_t getBytesPerSequence() { return 0; }
     int64_t getPositionBlock() { return getLayout().getBlock(); }
+    int64_t getPartitionedHeads() { return getHeads(); }
+    ::mlir::Type withHeads(int64_t heads) { return withHeads(heads, getHeadDim()); }
     ::mlir::Type withElementType(::mlir::Type elementType) {
       return get(getContext(), getLayers(), getHeads(), getHeadDim(), elementType, getWindow(), getLayout());
     }
@@ -349,7 +374,7 @@ def Mica_RollingStateType : TypeDef<Mica_Dialect, "RollingState", [Mica_Sequence
   let assemblyFormat = "`<` $layers `x` $channels `x` $elementType `window` `(` $window `)` `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Slots of the ring of a sequence.
+    /// Number of slots in the ring buffer of a sequence.
     static constexpr int64_t kSlots = 64;
     // See SequenceState.
     ::mlir::RankedTensorType getPhysicalType();
@@ -382,9 +407,9 @@ def Mica_RecurrentStateType : TypeDef<Mica_Dialect, "RecurrentState", [Mica_Sequ
   let assemblyFormat = "`<` $layers `x` $heads `x` $keyDim `x` $valueDim `x` $elementType `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Positions between matrices, and slots of the ring of a sequence.
+    /// Positions between stored matrices, and slots in the ring buffer of a sequence.
     static constexpr int64_t kChunk = 32, kSlots = 64;
-    // Where parts of a head begin, in numbers.
+    // Offsets of the parts of a head, in elements.
     int64_t getKeysOffset() { return 2 * getKeyDim() * getValueDim(); }
     int64_t getValuesOffset() { return getKeysOffset() + kSlots * getKeyDim(); }
     int64_t getDecaysOffset() { return getValuesOffset() + kSlots * getValueDim(); }

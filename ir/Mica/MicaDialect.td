@@ -30,6 +30,10 @@ def Mica_Dialect : Dialect {
     | `logits` | a result `tensor<?xVxf32>` | the logits of each row in `logit_indices` |
     | `weights`, `scratch`, `logits` | arguments from stage `loops` on | memory that a program provides |
 
+    A model may be partitioned for several ranks, processes that run the same code on parts of the weights: `mica.ranks
+    = 2 : i64` of the module is their number (at most 4096), weights have a `shard`, and `mica.all_gather` and
+    `mica.sharded_embedding` exchange rows. The inputs and the logits of all ranks are the same.
+
     Names of earlier versions are rejected with their replacement; see [ir-changes.md](ir-changes.md).
   }];
   let extraClassDeclaration = [{

@@ -28,10 +28,13 @@ def Mica_Rows : RankedTensorOf<[Mica_Compute, Mica_IntRows],
     [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "rows [T, C]">;
 def Mica_Rows32 : RankedTensorOf<[F32], [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "rows [T, C]">;
 def Mica_Heads : RankedTensorOf<[Mica_Compute], [HasAnyRankOfPred<[3]>, Mica_StaticFrom<1>], "heads [T, H, D]">;
+def Mica_Heads32 : RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>, Mica_StaticFrom<1>], "heads [T, H, D]">;
 def Mica_HeadRows : RankedTensorOf<[Mica_Compute, Mica_IntRows],
     [HasAnyRankOfPred<[3]>, Mica_StaticFrom<1>], "heads [T, H, K]">;
 def Mica_RowsOrHeads : RankedTensorOf<[Mica_Compute, Mica_IntRows],
     [HasAnyRankOfPred<[2, 3]>, Mica_StaticFrom<1>], "rows [T, C] or heads [T, H, D]">;
+def Mica_Gathered : RankedTensorOf<[Mica_Compute],
+    [HasAnyRankOfPred<[2, 3]>, Mica_StaticFrom<1>], "rows [T, C] or heads [T, H, D] in f32 or bf16">;
 def Mica_RowIndex : RankedTensorOf<[I32], [HasAnyRankOfPred<[1]>], "one number per row [T]">;
 def Mica_Keys : RankedTensorOf<[Mica_Compute, Mica_Int8],
     [HasAnyRankOfPred<[4]>, Mica_StaticFrom<2>], "keys or values [B, P, G, D]">;
@@ -40,8 +43,8 @@ def Mica_HeadFactors : AnyTypeOf<[Mica_Rows32, Mica_Vector], "numbers [T, H] in 
 def Mica_Vectors : RankedTensorOf<[Mica_Float],
     [HasStaticShapePred, HasAnyRankOfPred<[2]>], "a weight vector for each expert [E, N]">;
 def Mica_Weight : AnyTypeOf<[Mica_Float, Mica_Block], "f32, bf16, f16 or !mica.block">;
-def Mica_Gain : RankedTensorOf<[Mica_Float],
-    [HasStaticShapePred, HasAnyRankOfPred<[1, 2]>], "a gain [N], or one for each head [H, D]">;
+def Mica_NormVector : RankedTensorOf<[Mica_Float],
+    [HasStaticShapePred, HasAnyRankOfPred<[1, 2]>], "a weight vector [N], or one for each head [H, D]">;
 def Mica_Filters : RankedTensorOf<[Mica_Float],
     [HasStaticShapePred, HasAnyRankOfPred<[2]>], "a filter for each channel [C, K]">;
 def Mica_Matrix : RankedTensorOf<[Mica_Weight], [HasStaticShapePred, HasAnyRankOfPred<[2]>], "a weight matrix [N, K]">;
@@ -54,8 +57,10 @@ def Mica_ExpertIds : RankedTensorOf<[I32], [HasAnyRankOfPred<[2]>, Mica_StaticFr
 def Mica_Probed : RankedTensorOf<[Mica_Compute, Mica_IntRows, I32],
     [HasAnyRankOfPred<[2, 3]>, Mica_StaticFrom<1>], "rows [T, C], heads [T, H, D] or expert ids [T, k]">;
 
+def Mica_ComputesLogits : NativeOpTrait<"ComputesLogits"> { let cppNamespace = "::mica"; }
 def Mica_KnownAttributes : NativeOpTrait<"KnownAttributes"> { let cppNamespace = "::mica"; }
 def Mica_MadeByFusion : NativeOpTrait<"MadeByFusion"> { let cppNamespace = "::mica"; }
+def Mica_NotProbed : NativeOpTrait<"NotProbed"> { let cppNamespace = "::mica"; }
 def Mica_RunsNoKernel : NativeOpTrait<"RunsNoKernel"> { let cppNamespace = "::mica"; }
 class Mica_Op<string mnemonic, list<Trait> traits = []>
     : Op<Mica_Dialect, mnemonic, !listconcat(traits, [Mica_KnownAttributes])>;
@@ -68,6 +73,7 @@ include "LinearOps.td"
 include "AttentionOps.td"
 include "StateOps.td"
 include "MoeOps.td"
+include "ShardOps.td"
 include "FusedOps.td"
 
 #endif // MICA_OPS

@@ -11,8 +11,10 @@
 using namespace mlir;
 using namespace mica;
 
+static constexpr llvm::StringLiteral kMaxPositions = "max_positions";
+
 namespace {
-/// Reads the entries of one dictionary by name; each name's function says whether it has failed.
+/// Reads the entries of a dictionary, each with the function for its name.
 class DescriptionReader {
 public:
   DescriptionReader(int64_t vocabulary, llvm::function_ref<InFlightDiagnostic()> emitError)
@@ -23,9 +25,9 @@ public:
         entries,
         {
             {"family", [&](Attribute value) { return text(value, model.family); }},
-            {bounds::maxPositions.name,
+            {kMaxPositions,
              [&](Attribute value) {
-               return integer(value, bounds::maxPositions, model.maxPositions);
+               return integer(value, kMaxPositions, bounds::maxPositions, model.maxPositions);
              }},
             {"bos", [&](Attribute value) { return token(value, model.bos.emplace()); }},
             {"eos", [&](Attribute value) { return tokens(value, model.eos); }},
@@ -54,21 +56,17 @@ private:
     auto entries = dyn_cast<DictionaryAttr>(value);
     if (!entries)
       return refuse("generation", "a dictionary of defaults for sampling");
-    auto numberEntry = [&](const NumberBounds &range, std::optional<double> &slot) -> Entry {
-      return {range.name, [&](Attribute value) { return number(value, range, slot.emplace()); }};
-    };
-    return readAll(
-        entries,
-        {
-            numberEntry(bounds::temperature, into.temperature),
-            numberEntry(bounds::topP, into.topP),
-            numberEntry(bounds::minP, into.minP),
-            numberEntry(bounds::typicalP, into.typicalP),
-            numberEntry(bounds::repetitionPenalty, into.repetitionPenalty),
-            {bounds::topK.name,
-             [&](Attribute value) { return integer(value, bounds::topK, into.topK.emplace()); }},
-            {"do_sample", [&](Attribute value) { return boolean(value, into.doSample.emplace()); }},
-        });
+    SmallVector<Entry> known;
+    for (const SamplingSetting<double> &setting : kSamplingNumbers)
+      known.emplace_back(setting.name, [&](Attribute value) {
+        return number(value, setting.name, setting.range, (into.*setting.slot).emplace());
+      });
+    known.emplace_back(kSamplingTopK.name, [&](Attribute value) {
+      return integer(value, kSamplingTopK.name, kSamplingTopK.range, into.topK.emplace());
+    });
+    known.emplace_back(kDoSample,
+                       [&](Attribute value) { return boolean(value, into.doSample.emplace()); });
+    return readAll(entries, known);
   }
 
   LogicalResult text(Attribute value, std::string &into) {
@@ -82,36 +80,35 @@ private:
   LogicalResult boolean(Attribute value, bool &into) {
     auto flag = dyn_cast<BoolAttr>(value);
     if (!flag)
-      return refuse("do_sample", "true or false");
+      return refuse(kDoSample, "true or false");
     into = flag.getValue();
     return success();
   }
 
-  LogicalResult integer(Attribute value, const NumberBounds &range, int64_t &into) {
-    auto least = static_cast<int64_t>(range.least), most = static_cast<int64_t>(range.most);
+  LogicalResult integer(Attribute value, StringRef name, SettingRange<int64_t> range,
+                        int64_t &into) {
     auto number = dyn_cast<IntegerAttr>(value);
-    if (!number || !number.getType().isSignlessInteger(64) || number.getInt() < least ||
-        number.getInt() > most)
-      return refuse(range.name, "an i64 from " + llvm::Twine(least) + " to " + llvm::Twine(most));
+    if (!number || !number.getType().isSignlessInteger(64) || !range.contains(number.getInt()))
+      return refuse(name,
+                    "an i64 from " + llvm::Twine(range.min) + " to " + llvm::Twine(range.max));
     into = number.getInt();
     return success();
   }
 
-  LogicalResult number(Attribute value, const NumberBounds &bounds, double &into) {
+  LogicalResult number(Attribute value, StringRef name, SettingRange<double> range, double &into) {
     auto number = dyn_cast<FloatAttr>(value);
-    // What is not a number compares as false.
-    if (!number || !(number.getValueAsDouble() >= bounds.least) ||
-        !(number.getValueAsDouble() <= bounds.most)) {
-      std::string range;
-      llvm::raw_string_ostream(range) << llvm::format("%g to %g", bounds.least, bounds.most);
-      return refuse(bounds.name, "an f64 from " + range);
+    // No range contains NaN.
+    if (!number || !range.contains(number.getValueAsDouble())) {
+      std::string expected;
+      llvm::raw_string_ostream(expected) << llvm::format("%g to %g", range.min, range.max);
+      return refuse(name, "an f64 from " + expected);
     }
     into = number.getValueAsDouble();
     return success();
   }
 
   LogicalResult token(Attribute value, int64_t &into) {
-    return integer(value, {"bos", 0, static_cast<double>(vocabulary - 1)}, into);
+    return integer(value, "bos", {0, vocabulary - 1}, into);
   }
 
   LogicalResult tokens(Attribute value, std::vector<int64_t> &into) {
@@ -119,7 +116,7 @@ private:
     if (!list)
       return refuse("eos", "a list of i64");
     for (Attribute id : list)
-      if (failed(integer(id, {"eos", 0, static_cast<double>(vocabulary - 1)}, into.emplace_back())))
+      if (failed(integer(id, "eos", {0, vocabulary - 1}, into.emplace_back())))
         return failure();
     return success();
   }
@@ -137,7 +134,7 @@ FailureOr<ModelDescription>
 mica::readModelDescription(Attribute model, int64_t vocabulary,
                            llvm::function_ref<InFlightDiagnostic()> emitError) {
   auto entries = dyn_cast_or_null<DictionaryAttr>(model);
-  if (!entries || !entries.get(bounds::maxPositions.name))
+  if (!entries || !entries.get(kMaxPositions))
     return emitError() << "has a mica.model without a number of positions: add an entry "
                           "max_positions = N : i64 of at least 1";
   ModelDescription description;

@@ -1,12 +1,14 @@
-//===- ModelDescription.h - properties of a model besides its ops -*- C++ -*-===//
+//===- ModelDescription.h - properties of a model besides its ops ---------===//
 //
 // The attribute `mica.model` of a module, as a value. All code that reads or writes one of its
-// numbers uses these bounds.
+// numbers uses the bounds below and those of ir/Entry/SamplingDefaults.h.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef MICA_IR_MICA_MODELDESCRIPTION_H
 #define MICA_IR_MICA_MODELDESCRIPTION_H
+
+#include "ir/Entry/SamplingDefaults.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
@@ -16,38 +18,23 @@
 
 namespace mica {
 
-/// The ranges of the numbers of `mica.model`, inclusive.
-struct NumberBounds {
-  llvm::StringLiteral name;
-  double least, most;
-};
+/// On a module: the attribute that this describes.
+inline constexpr llvm::StringLiteral kModelAttr = "mica.model";
 
 namespace bounds {
-inline constexpr NumberBounds maxPositions{"max_positions", 1, 1 << 28};
-inline constexpr NumberBounds temperature{"temperature", 0, 1e3};
-inline constexpr NumberBounds topP{"top_p", 0, 1};
-inline constexpr NumberBounds minP{"min_p", 0, 1};
-inline constexpr NumberBounds typicalP{"typical_p", 0, 1};
-inline constexpr NumberBounds repetitionPenalty{"repetition_penalty", 1e-3, 1e3};
-inline constexpr NumberBounds topK{"top_k", 0, 1 << 24};
+/// Of the entry `max_positions`.
+inline constexpr SettingRange<int64_t> maxPositions{1, 1 << 28};
 } // namespace bounds
 
-/// The sampling settings that a model recommends.
-struct SamplingDefaults {
-  std::optional<double> temperature, topP, minP, typicalP, repetitionPenalty;
-  std::optional<int64_t> topK;
-  std::optional<bool> doSample;
-};
-
 struct ModelDescription {
-  std::string family; ///< for people
+  std::string family; ///< for display only
   int64_t maxPositions = 0;
   std::optional<int64_t> bos;
   std::vector<int64_t> eos;
   SamplingDefaults generation;
 };
 
-/// Reads `model`, the attribute `mica.model` of a model with that vocabulary size. Unknown entries
+/// Reads `model`, the attribute `mica.model`; token ids must be below `vocabulary`. Unknown entries
 /// and numbers out of bounds are errors.
 llvm::FailureOr<ModelDescription>
 readModelDescription(mlir::Attribute model, int64_t vocabulary,

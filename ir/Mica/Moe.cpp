@@ -5,11 +5,10 @@
 using namespace mlir;
 using namespace mica;
 
-/// Groups are of one size and leave enough experts to choose from.
+/// Groups must have equal sizes, and the selected ones at least k experts.
 static LogicalResult verifyGroups(MoeGateOp op, int64_t experts, int64_t k) {
   if (!op.getGroups() != !op.getTopkGroup() || !op.getGroups() != !op.getGroupScoring())
-    return op.emitOpError(
-        "has groups, how many are kept and how they are scored, or none of these");
+    return op.emitOpError("requires all or none of 'groups', 'topk_group' and 'group_scoring'");
   if (!op.getGroups())
     return success();
   int64_t groups = *op.getGroups(), kept = *op.getTopkGroup();
@@ -47,7 +46,7 @@ LogicalResult MoeGateOp::verify() {
   return requireSameRows(*this, getX(), getExperts());
 }
 
-/// Biases are beside all three products or beside none, with a row for each expert.
+/// All three matmuls must have biases or none, with a row per expert.
 static LogicalResult verifyBiases(MoeExpertsOp op) {
   if (!op.getGateBias() != !op.getUpBias() || !op.getGateBias() != !op.getDownBias())
     return op.emitOpError("has biases of gate, up and down, or none of these");
@@ -64,7 +63,7 @@ static LogicalResult verifyBiases(MoeExpertsOp op) {
   return success();
 }
 
-static LogicalResult verifyClamp(MoeExpertsOp op) {
+template <typename Op> static LogicalResult verifyClamp(Op op) {
   if (!op.getAlpha() != !op.getLimit())
     return op.emitOpError("has alpha and limit, or none of these");
   if (!op.getLimit())
@@ -94,8 +93,9 @@ LogicalResult MoeExpertsOp::verify() {
       failed(requireSize(*this, "a row of the experts", lastDim(getExperts()),
                          lastDim(getWeights()), "a row of the weights")))
     return failure();
-  if (getUp() && getUp().getType() != getGate().getType())
-    return emitOpError() << "up has type " << getUp().getType() << ", expected that of gate";
+  if (getUp() && shapeOf(getUp()).getShape() != gate.getShape())
+    return emitOpError() << "up has type " << getUp().getType() << ", expected the shape of gate, "
+                         << gate;
   if (failed(verifyBiases(*this)) || failed(verifyClamp(*this)))
     return failure();
   if (getResidual() && getResidual().getType() != getResult().getType())
@@ -116,4 +116,63 @@ SmallVector<Value> MoeExpertsOp::getInnerMatrices() { return {getDown()}; }
 SmallVector<Value> MoeExpertsOp::getBiases() {
   return getGateBias() ? SmallVector<Value>{getGateBias(), getUpBias(), getDownBias()}
                        : SmallVector<Value>();
+}
+
+LogicalResult MoeGateUpOp::verify() {
+  int64_t inner = lastDim(getResult());
+  if (failed(requireSize(*this, "gate", shapeOf(getGate()).getDimSize(1), inner,
+                         "a row of the result")) ||
+      failed(
+          requireSize(*this, "a row of gate", lastDim(getGate()), lastDim(getX()), "a row of x")) ||
+      failed(requireSize(*this, "the result", shapeOf(getResult()).getDimSize(1),
+                         lastDim(getExperts()), "experts of a row")))
+    return failure();
+  if (!getGateBias() != !getUpBias())
+    return emitOpError("has biases of gate and up, or none of these");
+  for (Value bias : getBiases())
+    if (failed(requireSize(*this, "a stack of biases", shapeOf(bias).getDimSize(0),
+                           shapeOf(getGate()).getDimSize(0), "experts of gate")) ||
+        failed(
+            requireSize(*this, "a row of biases", lastDim(bias), inner, "a row of their product")))
+      return failure();
+  if (failed(verifyClamp(*this)) || failed(requireSameRows(*this, getX(), getExperts())))
+    return failure();
+  return requireSameRows(*this, getX(), getResult());
+}
+
+SmallVector<Value> MoeGateUpOp::getMatrices() { return {getGate(), getUp()}; }
+
+SmallVector<Value> MoeGateUpOp::getBiases() {
+  return getGateBias() ? SmallVector<Value>{getGateBias(), getUpBias()} : SmallVector<Value>();
+}
+
+LogicalResult MoeDownOp::verify() {
+  int64_t columns = lastDim(getResult());
+  if (failed(requireSize(*this, "down", shapeOf(getDown()).getDimSize(1), columns,
+                         "a row of the result")) ||
+      failed(requireSize(*this, "a row of down", lastDim(getDown()), lastDim(getX()),
+                         "the last axis of x")) ||
+      failed(requireSize(*this, "x", shapeOf(getX()).getDimSize(1), lastDim(getExperts()),
+                         "experts of a row")) ||
+      failed(requireSize(*this, "a row of the experts", lastDim(getExperts()),
+                         lastDim(getWeights()), "a row of the weights")))
+    return failure();
+  if (getBias() && (failed(requireSize(*this, "a stack of biases", shapeOf(getBias()).getDimSize(0),
+                                       shapeOf(getDown()).getDimSize(0), "experts of down")) ||
+                    failed(requireSize(*this, "a row of biases", lastDim(getBias()), columns,
+                                       "a row of their product"))))
+    return failure();
+  if (getResidual() && getResidual().getType() != getResult().getType())
+    return emitOpError() << "residual has type " << getResidual().getType()
+                         << ", expected that of the result";
+  if (failed(requireSameRows(*this, getX(), getWeights())) ||
+      failed(requireSameRows(*this, getX(), getExperts())))
+    return failure();
+  return requireSameRows(*this, getX(), getResult());
+}
+
+SmallVector<Value> MoeDownOp::getMatrices() { return {getDown()}; }
+
+SmallVector<Value> MoeDownOp::getBiases() {
+  return getBias() ? SmallVector<Value>{getBias()} : SmallVector<Value>();
 }

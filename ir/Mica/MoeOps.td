@@ -1,6 +1,6 @@
 // Mixtures of experts.
 
-def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments, Mica_ReadsVectors]> {
+def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments, Mica_RoutesRows]> {
   let summary = "expert routing: the top-k experts of each token and their weights";
   let description = [{
     `scores = scoring(x W^T + bias)` over E experts in f32. The `k` experts with the highest scores are selected; ties
@@ -47,14 +47,76 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments, Mica_Rea
   let hasVerifier = 1;
 }
 
+def Mica_MoeGateUpOp : Mica_PureOp<"moe_gate_up", [AttrSizedOperandSegments, AllTypesMatch<["gate", "up"]>,
+    DeclareOpInterfaceMethods<Mica_MultipliesRows, ["getMatrices", "getBiases"]>]> {
+  let summary = "the inner activations of the selected experts";
+  let description = [{
+    `y[t, j] = activation(gate_e x[t]) * (up_e x[t])` with e = experts[t, j]: the first half of `mica.moe_experts`, with
+    its `clamped` and the biases of gate and up. `mica-shard` splits experts into two halves, because ranks that compute
+    some columns of the inner activations each need all of them for `mica.moe_down`.
+
+    Example:
+    ```mlir
+    func.func @moe_gate_up(%x: tensor<?x64xf32>, %experts: tensor<?x2xi32>, %gate: tensor<4x128x64xf32>,
+        %up: tensor<4x128x64xf32>, %gate_bias: tensor<4x128xf32>, %up_bias: tensor<4x128xf32>) {
+      %y = mica.moe_gate_up %x, %experts, %gate, %up silu
+          : tensor<?x64xf32>, tensor<?x2xi32>, tensor<4x128x64xf32> -> tensor<?x2x128xf32>
+      %z = mica.moe_gate_up %x, %experts, %gate, %up
+          biases(%gate_bias, %up_bias : tensor<4x128xf32>, tensor<4x128xf32>) silu
+          clamped(alpha 1.702000e+00 limit 7.000000e+00)
+          : tensor<?x64xf32>, tensor<?x2xi32>, tensor<4x128x64xf32> -> tensor<?x2x128xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Mica_Rows:$x, Mica_ExpertIds:$experts, Mica_Matrices:$gate, Mica_Matrices:$up,
+                       Optional<Mica_Vectors>:$gate_bias, Optional<Mica_Vectors>:$up_bias,
+                       Mica_ActivationAttr:$activation, OptionalAttr<F64Attr>:$alpha, OptionalAttr<F64Attr>:$limit);
+  let results = (outs Mica_Heads32:$result);
+  let assemblyFormat = [{
+    $x `,` $experts `,` $gate `,` $up (`biases` `(` $gate_bias^ `,` $up_bias `:` type($gate_bias) `,`
+    type($up_bias) `)`)? custom<Word>($activation) (`clamped` `(` `alpha` $alpha^ `limit` $limit `)`)? attr-dict
+    `:` type($x) `,` type($experts) `,` type($gate) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Mica_MoeDownOp : Mica_PureOp<"moe_down", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<Mica_MultipliesRows, ["getMatrices", "getBiases"]>, Mica_AddsResidual]> {
+  let summary = "the weighted sum of the down projections of the selected experts";
+  let description = [{
+    `y[t] = sum_j weights[t, j] * (down_e x[t, j] + bias[e]) + residual[t]` with e = experts[t, j]: the second half of
+    `mica.moe_experts`, see `mica.moe_gate_up`. `residual` is set by fusion.
+
+    Example:
+    ```mlir
+    func.func @moe_down(%x: tensor<?x2x128xf32>, %weights: tensor<?x2xf32>, %experts: tensor<?x2xi32>,
+        %down: tensor<4x64x128xf32>, %bias: tensor<4x64xf32>) {
+      %y = mica.moe_down %x, %weights, %experts, %down bias(%bias : tensor<4x64xf32>)
+          : tensor<?x2x128xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x64x128xf32> -> tensor<?x64xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Mica_HeadRows:$x, Mica_Rows32:$weights, Mica_ExpertIds:$experts, Mica_Matrices:$down,
+                       Optional<Mica_Vectors>:$bias, Optional<Mica_Rows32>:$residual);
+  let results = (outs Mica_Rows32:$result);
+  let assemblyFormat = [{
+    $x `,` $weights `,` $experts `,` $down (`bias` `(` $bias^ `:` type($bias) `)`)?
+    (`residual` `(` $residual^ `:` type($residual) `)`)? attr-dict
+    `:` type($x) `,` type($weights) `,` type($experts) `,` type($down) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Mica_MoeExpertsOp : Mica_PureOp<"moe_experts", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<Mica_MultipliesRows, ["getMatrices", "getInnerMatrices", "getBiases"]>,
     Mica_AddsResidual]> {
   let summary = "the weighted sum of the selected experts";
   let description = [{
     `y[t] = sum_j weights[t, j] * down_e (activation(gate_e x[t]) * (up_e x[t])) + residual[t]` with e = experts[t, j].
-    Experts that no token selected are not computed. The inner activations are rounded to the type of x before the
-    second matmul. After fusion, `gate` holds gate and up in alternating blocks of 64 rows and `up` is absent.
+    Experts that no token selected are not computed. Inner activations are rounded to the type of x for the second
+    matmul. After fusion, `gate` holds gate and up in alternating blocks of 64 rows, without `up`, if their types agree.
 
     With `biases(gate, up, down)` [E, I], [E, I] and [E, C], row e of the bias is added to each matmul of expert e. With
     `clamped(alpha a limit l)`, the inner activations are `g sigmoid(a g) (u + 1)` instead, with

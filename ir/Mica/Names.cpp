@@ -1,4 +1,4 @@
-//===- Names.cpp - what values are called in print ------------------------===//
+//===- Names.cpp - names of values in printed IR --------------------------===//
 
 #include "ir/Mica/Names.h"
 
@@ -34,7 +34,7 @@ Location nameWithin(Location place, StringRef word) {
   return NameLoc::get(StringAttr::get(place.getContext(), name), place);
 }
 
-/// Leaves no names to `block`'s arguments but those that `keep` says.
+/// Removes the names of the arguments of `block`, or with `keep` shortens them.
 static void rename(Block &block, bool keep) {
   for (BlockArgument argument : block.getArguments()) {
     auto name = argument.getLoc()->findInstanceOf<NameLoc>();
@@ -45,8 +45,8 @@ static void rename(Block &block, bool keep) {
   }
 }
 
-// MLIR takes the names of values from all places or from none. Those of ops are modules, which
-// would hide how values follow each other, so that a copy is printed that has lost them.
+// MLIR prints the names of all locations or of none. Locations of ops name modules, which would
+// obscure the data flow, so print a clone without them.
 static OwningOpRef<ModuleOp> cloneWithNames(ModuleOp module) {
   OwningOpRef<ModuleOp> copy = module.clone();
   copy->walk([&](Operation *op) {

@@ -5,8 +5,8 @@ def Mica_RmsNormOp : Mica_PureOp<"rmsnorm", [Mica_ReadsVectors,
   let summary = "root mean square normalization over the last axis";
   let description = [{
     `y = (weight_offset + w) * (x * rsqrt(mean(x^2, last axis) + eps))` (Zhang and Sennrich 2019, arXiv:1910.07467). The
-    mean and the root are computed in f32. `rounding` defines where a narrow x is rounded: `before_gain` rounds the
-    normalized value to the type of x before multiplying it by the weight and once more after it; `after_gain`
+    mean and the root are computed in f32. `rounding` defines where a narrow x is rounded: `before_weight` rounds the
+    normalized value to the type of x before multiplying it by the weight and once more after it; `after_weight`
     multiplies in f32 and rounds to the type of x once. For f32 both are the same. The result may have another type than
     x, which replaces a `mica.cast` of the result. A weight [H, D] has a row for each head of x.
 
@@ -18,8 +18,8 @@ def Mica_RmsNormOp : Mica_PureOp<"rmsnorm", [Mica_ReadsVectors,
     }
     ```
   }];
-  let arguments = (ins Mica_RowsOrHeads:$x, Mica_Gain:$weight, F64Attr:$eps,
-                       DefaultValuedAttr<Mica_NormRoundingAttr, "::mica::NormRounding::BeforeGain">:$rounding,
+  let arguments = (ins Mica_RowsOrHeads:$x, Mica_NormVector:$weight, F64Attr:$eps,
+                       DefaultValuedAttr<Mica_NormRoundingAttr, "::mica::NormRounding::BeforeWeight">:$rounding,
                        DefaultValuedAttr<F64Attr, "0.0">:$weight_offset);
   let results = (outs Mica_RowsOrHeads:$result);
   let extraClassDeclaration = [{
@@ -36,8 +36,8 @@ def Mica_RmsNormOp : Mica_PureOp<"rmsnorm", [Mica_ReadsVectors,
 def Mica_L2NormOp : Mica_PureOp<"l2norm", [SameOperandsAndResultType]> {
   let summary = "division by the Euclidean norm of the last axis";
   let description = [{
-    `y = x * rsqrt(sum(x^2, last axis) + eps)`, with the sum and the root in f32: queries and keys of the gated delta
-    rule, whose matrix stays bounded if keys have a length of at most 1.
+    `y = x * rsqrt(sum(x^2, last axis) + eps)`, with the sum and the root in f32. Used for queries and keys of the gated
+    delta rule, whose state stays bounded if keys have a norm of at most 1.
 
     Example:
     ```mlir
@@ -69,7 +69,7 @@ def Mica_LayerNormOp : Mica_PureOp<"layernorm", [Mica_ReadsVectors,
     }
     ```
   }];
-  let arguments = (ins Mica_RowsOrHeads:$x, Mica_Gain:$weight, Optional<Mica_Gain>:$bias, F64Attr:$eps);
+  let arguments = (ins Mica_RowsOrHeads:$x, Mica_NormVector:$weight, Optional<Mica_NormVector>:$bias, F64Attr:$eps);
   let results = (outs Mica_RowsOrHeads:$result);
   let extraClassDeclaration = [{
     ::llvm::SmallVector<::mlir::Value> getVectors() { return {getWeight(), getBias()}; }

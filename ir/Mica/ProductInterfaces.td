@@ -8,8 +8,8 @@ include "mlir/IR/OpBase.td"
 def Mica_MultipliesRows : OpInterface<"MultipliesRows"> {
   let cppNamespace = "::mica";
   let description = [{
-    An op that multiplies rows by weight matrices, [N, K] or a stack of these. Expert routers (`mica.moe_gate`) do not
-    implement it: their matrix is small and stays in f32.
+    An op that multiplies rows by weight matrices, [N, K] or a stack of these. Expert routers do not implement it, see
+    `RoutesRows`.
   }];
   let methods = [
     InterfaceMethod<"The operand that has the rows.", "::mlir::OpOperand &", "getMultipliedRows", (ins),

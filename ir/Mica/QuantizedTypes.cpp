@@ -1,7 +1,7 @@
-//===- QuantizedTypes.cpp - what quantized elements answer ----------------===//
+//===- QuantizedTypes.cpp - properties of quantized types -----------------===//
 //
-// The only home of what tells one quantized element type from another, besides what their integers
-// stand for, which is in RoundToIntegers.cpp.
+// Implements QuantizedElementType for all quantized types, except for roundRow, which is in
+// RoundToIntegers.cpp. No other code distinguishes these types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,14 +22,14 @@ bool mica::isQuantized(Type element, QuantizedUse use) {
   return quantized && quantized.getUse() == use;
 }
 
-/// The last `axes` axes of a tensor as `bytes`.
+/// Replaces the last `axes` axes of a tensor by one axis of `bytes` bytes.
 static RankedTensorType asBytes(RankedTensorType tensor, size_t axes, int64_t bytes) {
   SmallVector<int64_t> shape(tensor.getShape().drop_back(axes));
   shape.push_back(bytes);
   return RankedTensorType::get(shape, IntegerType::get(tensor.getContext(), 8));
 }
 
-//===- !mica.int8 --------------------------------------------------------------===//
+//===- !mica.int8 ---------------------------------------------------------===//
 
 QuantizedUse Int8Type::getUse() const { return QuantizedUse::Cache; }
 int64_t Int8Type::getBits() const { return 8; }
@@ -37,10 +37,10 @@ int64_t Int8Type::getGroupSize() const { return 0; }
 std::string Int8Type::getDisplayName() const { return "int8"; }
 bool Int8Type::isOfFiles() const { return false; }
 Type Int8Type::getMultipliedRowType() const { return {}; }
-// Keys and values that are read stay a name for what is in the cache.
+// Keys and values that are read are views of the cache, not tensors.
 RankedTensorType Int8Type::getPhysicalType(RankedTensorType) const { return {}; }
 
-//===- !mica.block -------------------------------------------------------------===//
+//===- !mica.block --------------------------------------------------------===//
 
 /// <q4_k>
 Type BlockType::parse(AsmParser &parser) {
@@ -79,35 +79,34 @@ int64_t BlockType::getGroupSize() const { return getFormat()->elements; }
 std::string BlockType::getDisplayName() const { return std::string(getFormat()->name); }
 bool BlockType::isOfFiles() const { return !getFormat()->isOwn; }
 
-Type BlockType::getMultipliedRowType() const { return integerRowType(getContext(), /*limbs=*/2); }
+Type BlockType::getMultipliedRowType() const { return integerRowType(getContext(), /*bits=*/16); }
 
 RankedTensorType BlockType::getPhysicalType(RankedTensorType tensor) const {
   int64_t n = tensor.getDimSize(tensor.getRank() - 2), k = tensor.getShape().back();
   return asBytes(tensor, 2, bytesOfMatrix(*getFormat(), n, k));
 }
 
-//===- !mica.int_rows ----------------------------------------------------------===//
+//===- !mica.int_rows -----------------------------------------------------===//
 
-LogicalResult IntRowsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError, int64_t limbs,
+LogicalResult IntRowsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError, int64_t bits,
                                   int64_t group) {
-  if (limbs != 1 && limbs != 2)
-    return emitError() << "limbs must be 1 or 2, got " << limbs;
+  if (bits != 8 && bits != 16)
+    return emitError() << "bits must be 8 or 16, got " << bits;
   if (group != IntegerRowLayout::group)
     return emitError() << "group must be " << IntegerRowLayout::group << ", got " << group;
   return success();
 }
 
-Type mica::integerRowType(MLIRContext *context, int64_t limbs) {
-  return IntRowsType::get(context, limbs, IntegerRowLayout::group);
+Type mica::integerRowType(MLIRContext *context, int64_t bits) {
+  return IntRowsType::get(context, bits, IntegerRowLayout::group);
 }
 
-int64_t mica::limbsOf(Type rows) {
+int64_t mica::integerRowBits(Type rows) {
   auto integers = dyn_cast<IntRowsType>(rows);
-  return integers ? integers.getLimbs() : 0;
+  return integers ? integers.getBits() : 0;
 }
 
 QuantizedUse IntRowsType::getUse() const { return QuantizedUse::Rows; }
-int64_t IntRowsType::getBits() const { return 8 * getLimbs(); }
 int64_t IntRowsType::getGroupSize() const { return getGroup(); }
 bool IntRowsType::isOfFiles() const { return false; }
 Type IntRowsType::getMultipliedRowType() const { return {}; }
@@ -117,10 +116,10 @@ std::string IntRowsType::getDisplayName() const {
 }
 
 RankedTensorType IntRowsType::getPhysicalType(RankedTensorType tensor) const {
-  return asBytes(tensor, 1, IntegerRowLayout(getLimbs(), tensor.getShape().back()).bytes);
+  return asBytes(tensor, 1, IntegerRowLayout(getBits(), tensor.getShape().back()).bytes);
 }
 
-//===- What weights take -------------------------------------------------------===//
+//===- What weights take --------------------------------------------------===//
 
 int64_t mica::getStoredBytes(RankedTensorType type) {
   if (auto quantized = dyn_cast<QuantizedElementType>(type.getElementType()))

@@ -14,12 +14,17 @@ static constexpr Renaming kRenamings[] = {
     {"mica.balance", "mica.equalize"},
     {"mica.join_heads", "mica.concat_heads"},
     {"mica.select_number", "mica.index_table"},
-    // Attributes of ops, and the keywords of their textual form.
+    // Attributes of ops, their values, and the keywords of their textual form.
+    {"after_gain", "after_weight"},
+    {"before_gain", "before_weight"},
     {"correction", "e_score_correction_bias"},
     {"gain_offset", "weight_offset"},
     {"kept_groups", "topk_group"},
     // Attributes of modules.
     {"mica.crossing", "mica.gemm_threshold"},
+    {"mica.few_rows", "mica.small_batch"},
+    // Parameters of types.
+    {"limbs", "bits"},
     // Roles of arguments.
     {"outputs", "logit_indices"},
 };
@@ -34,14 +39,14 @@ StringRef mica::renamedTo(StringRef name) {
 
 std::string mica::renamedHint(StringRef name) {
   StringRef to = renamedTo(name);
-  return to.empty() ? std::string() : (", it was renamed to '" + to + "'").str();
+  return to.empty() ? std::string() : ("; it was renamed to '" + to + "'").str();
 }
 
 StringRef mica::replacementOfType(StringRef name) {
   return llvm::StringSwitch<StringRef>(name)
-      .Case("block_int", "weights in blocks are of !mica.block<q8_0> or !mica.block<q4_0>, rows of "
-                         "activations of !mica.int_rows<limbs = 1, group = 32>")
-      .Case("int4", "weights of 4-bit integers are of !mica.block<int4_g32>")
+      .Case("block_int", "use !mica.block<q8_0> or !mica.block<q4_0> for weights, and "
+                         "!mica.int_rows<bits = 8, group = 32> for activations")
+      .Case("int4", "use !mica.block<int4_g32> for weights")
       .Default({});
 }
 

@@ -1,8 +1,8 @@
 //===- Renamed.h - names of earlier versions of the IR ----------*- C++ -*-===//
 //
 // One row per op, attribute, keyword and role that had another name in an earlier version. Files
-// that use an old name are refused by an error that states the new one; docs/ir-changes.md lists
-// the same rows for readers.
+// that use an old name are rejected with an error that states the new one; docs/ir-changes.md lists
+// the same rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,18 +21,19 @@ struct Renaming {
 
 llvm::ArrayRef<Renaming> renamings();
 
-/// The present name of `name`, or an empty one where it was never renamed.
+/// The current name of `name`, or an empty string if it was not renamed.
 llvm::StringRef renamedTo(llvm::StringRef name);
 
-/// ", it was renamed to 'weight_offset'", or an empty text: the end of an error about `name`.
+/// "; it was renamed to 'weight_offset'", or an empty string: the end of an error message about
+/// `name`.
 std::string renamedHint(llvm::StringRef name);
 
-/// What is written instead of the type `name` of an earlier version, as the end of a sentence;
-/// empty where there was none.
+/// The replacement of the type `name` of an earlier version, as the end of a sentence; empty if
+/// there was no such type.
 llvm::StringRef replacementOfType(llvm::StringRef name);
 
-/// Fails where `op` has a discardable attribute without a dialect prefix: MLIR would keep it, and
-/// nothing would ever read it.
+/// Fails if `op` has a discardable attribute without a dialect prefix: MLIR would keep it, but
+/// nothing would read it.
 llvm::LogicalResult verifyKnownAttributes(mlir::Operation *op);
 
 /// A trait of every op of the dialect, see verifyKnownAttributes.

@@ -1,4 +1,4 @@
-//===- RoundToIntegers.cpp - what integers stand for ----------------------===//
+//===- RoundToIntegers.cpp - rounding to quantized values -----------------===//
 
 #include "ir/Mica/Mica.h"
 #include "ir/Quantize/Quantize.h"
@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace mica;
 
-/// Rounds the numbers of a group to multiples of its largest magnitude / limit.
+/// Rounds the elements of a group to multiples of its largest magnitude divided by `limit`.
 static void roundGroup(MutableArrayRef<float> row, float limit) {
   float largest = largestMagnitude(row), inverse = limit / largest, scale = largest / limit;
   if (!(largest >= kSmallestMagnitude) || std::isinf(largest)) {
@@ -43,7 +43,7 @@ void BlockType::roundRow(MutableArrayRef<float> row) const {
 }
 
 void IntRowsType::roundRow(MutableArrayRef<float> row) const {
-  float limit = IntegerRowLayout::limitOf(getLimbs());
+  float limit = IntegerRowLayout::limitOf(getBits());
   for (; !row.empty(); row = row.drop_front(std::min<size_t>(row.size(), getGroup())))
     roundGroup(row.take_front(getGroup()), limit);
 }

@@ -1,4 +1,4 @@
-//===- StateInterfaces.cpp - what a program keeps between calls -----------===//
+//===- StateInterfaces.cpp - state kept between calls ---------------------===//
 
 #include "ir/Mica/StateInterfaces.h"
 

@@ -1,4 +1,4 @@
-//===- StateInterfaces.h - what a program keeps between calls ---*- C++ -*-===//
+//===- StateInterfaces.h - state kept between calls -------------*- C++ -*-===//
 
 #ifndef MICA_IR_MICA_STATEINTERFACES_H
 #define MICA_IR_MICA_STATEINTERFACES_H
@@ -13,7 +13,7 @@ namespace mica {
 /// A state that an op consumes, its next value, and the index of the layer that is written.
 struct StateUpdate {
   mlir::Value state, next, layer;
-  std::optional<KvKind> kind = std::nullopt; ///< where the op says what it writes
+  std::optional<KvKind> kind = std::nullopt; ///< if the op determines the content
 };
 
 } // namespace mica

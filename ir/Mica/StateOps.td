@@ -1,4 +1,4 @@
-// Ops with a state of fixed size, and what prepares their operands.
+// Ops with a state of fixed size, and ops that prepare their operands.
 
 def Mica_CausalConv1dOp : Mica_PureOp<"causal_conv1d", [
     AllTypesMatch<["x", "result"]>, AllTypesMatch<["state", "next"]>, Mica_UpdatesState, Mica_ReadsVectors]> {
@@ -116,16 +116,16 @@ def Mica_LinearAttentionOp : Mica_PureOp<"linear_attention", [
   let summary = "linear attention with a decay per head: the recurrences of Mamba 2 and of the gated delta rule";
   let description = [{
     For every head, `S[p] = decay[t] S[p - 1] + k[t] u[t]^T` and `y[t] = S[p]^T q[t]`, where p is `positions[t]` and
-    `S[p - 1]` is the matrix that the sequence had before the row, zero before position 0. The number of heads of v,
-    `decay` and `beta` is a multiple of the number of heads of q and k; neighbors share one. The op leaves `S[p]` in the
-    state at layer `layer`, and consumes the state (see `mica.kv_append`). The rows of a sequence must be in position
-    order and without gaps.
+    `S[p - 1]` is the matrix of the sequence before the row, zero before position 0. The number of heads of v, `decay`
+    and `beta` is a multiple of the number of heads of q and k, each of which is shared by consecutive heads of v. The
+    op stores `S[p]` in the state at layer `layer`, and consumes the state (see `mica.kv_append`). The rows of a
+    sequence must be in position order and without gaps.
 
     Without `beta`, `u[t] = v[t]`. Mamba 2 (Dao and Gu 2024, arXiv:2405.21060) has C for q, B for k, dt x for v and
     exp(dt A) for the decay.
 
     With `beta`, `u[t] = beta[t] (v[t] - decay[t] S[p - 1]^T k[t])`: the gated delta rule (Yang et al. 2024,
-    arXiv:2412.06464), which replaces a share beta of what the matrix stores for the key.
+    arXiv:2412.06464), which replaces a fraction beta of the value stored for the key.
 
     Example:
     ```mlir

@@ -1,4 +1,4 @@
-//===- TensorPart.cpp - what a source of a weight is ----------------------===//
+//===- TensorPart.cpp - sources of weights --------------------------------===//
 
 #include "ir/Mica/TensorPart.h"
 

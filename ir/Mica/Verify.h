@@ -1,4 +1,4 @@
-//===- Verify.h - checks that several ops share -----------------*- C++ -*-===//
+//===- Verify.h - checks shared by several ops ------------------*- C++ -*-===//
 
 #ifndef MICA_IR_MICA_VERIFY_H
 #define MICA_IR_MICA_VERIFY_H
@@ -26,9 +26,9 @@ inline llvm::LogicalResult requireSize(mlir::Operation *op, llvm::StringRef what
 /// Fails unless `value` is a positive, finite number.
 llvm::LogicalResult requirePositive(mlir::Operation *op, llvm::StringRef what, double value);
 
-/// Fails where `scaling` cannot scale `width` elements, or needs `lengths` and has none, or the
-/// other way round.
-llvm::LogicalResult requireScaling(mlir::Operation *op, mlir::Attribute scaling, int64_t width,
+/// Fails if `scaling` does not support `width` rotated elements, or if `lengths` is given although
+/// `scaling` does not depend on it, or the reverse.
+llvm::LogicalResult requireScaling(mlir::Operation *op, RopeScalingAttr scaling, int64_t width,
                                    mlir::Value positions, mlir::Value lengths);
 
 /// Fails unless both values have the same leading extent, dynamic or not.

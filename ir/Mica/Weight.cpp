@@ -1,6 +1,7 @@
 //===- Weight.cpp - weights as symbols ------------------------------------===//
 
 #include "ir/Mica/Names.h"
+#include "ir/Mica/Shard.h"
 #include "ir/Mica/Verify.h"
 
 using namespace mlir;
@@ -14,7 +15,7 @@ SmallVector<Attribute> WeightOp::getSourceList() {
   return {getSymNameAttr()};
 }
 
-/// Blocks of the type `element` run along rows, whole ones.
+/// Rows stored in block formats of files must consist of whole blocks.
 static LogicalResult verifyBlocks(WeightOp weight, Type element) {
   auto blocks = dyn_cast<QuantizedElementType>(element);
   RankedTensorType type = weight.getTensorType();
@@ -25,14 +26,35 @@ static LogicalResult verifyBlocks(WeightOp weight, Type element) {
                               << " elements, but its rows are not a multiple of that";
 }
 
+/// What is partitioned exists, is no block, and is one axis of all sources or the entries of a
+/// stack.
+static LogicalResult verifyShard(WeightOp weight, ShardAttr shard, int64_t entries) {
+  RankedTensorType type = weight.getTensorType();
+  int64_t axis = shard.getAxis();
+  if (failed(verifyRanks(weight, shard.getRanks())))
+    return failure();
+  if (axis >= type.getRank())
+    return weight.emitOpError() << "is partitioned along axis " << axis << " of " << type.getRank();
+  if (isQuantized(type.getElementType()) && axis == type.getRank() - 1)
+    return weight.emitOpError("is partitioned along its last axis, that of its blocks");
+  std::optional<Compose> compose = weight.getCompose();
+  if ((compose == Compose::Concat || compose == Compose::Interleave) && axis != 0)
+    return weight.emitOpError() << "is partitioned along axis " << axis
+                                << ", but composed along axis 0, the only one possible";
+  if (compose == Compose::Stack && axis == 0 && entries % shard.getParts() != 0)
+    return weight.emitOpError() << "has " << entries << " entries, not a multiple of the "
+                                << shard.getParts() << " parts of its shard";
+  return success();
+}
+
 LogicalResult WeightOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getType());
   if (!type || !type.hasStaticShape() || type.getNumElements() == 0)
     return emitOpError("needs a tensor type of static, non-empty shape");
   Type element = type.getElementType();
   if (isQuantized(element, QuantizedUse::Cache))
-    return emitOpError("holds !mica.int8, which only caches do: weights of 8-bit integers are of "
-                       "!mica.block<int8_g32>");
+    return emitOpError("has elements of type !mica.int8, which is for caches; use "
+                       "!mica.block<int8_g32> for weights");
   bool quantized = isQuantized(element, QuantizedUse::Weights);
   if (!element.isF32() && !element.isBF16() && !element.isF16() && !quantized)
     return emitOpError() << "holds f32, bf16, f16 or !mica.block, got " << element;
@@ -44,7 +66,7 @@ LogicalResult WeightOp::verify() {
     return emitOpError() << "says that its sources are stored as " << *getStored()
                          << ", expected !mica.block";
   if (getCompose() && !getSources())
-    return emitOpError("says how it is composed, but not of what");
+    return emitOpError("requires 'sources' if 'compose' is present");
   int64_t count = getSourceList().size();
   if (count == 0)
     return emitOpError("has an empty list of sources");
@@ -60,8 +82,13 @@ LogicalResult WeightOp::verify() {
   int64_t parts = getParts();
   if (parts < 1 || count % parts != 0)
     return emitOpError() << "has " << count << " sources, not a multiple of parts " << getParts();
-  if (getCompose() == Compose::Stack && type.getDimSize(0) != count / parts)
-    return emitOpError() << "stacks " << count / parts << " entries into a leading axis of size "
+  int64_t entries = count / parts;
+  if (getShard() && failed(verifyShard(*this, *getShard(), entries)))
+    return failure();
+  if (getShard() && getShard()->getAxis() == 0)
+    entries /= getShard()->getParts();
+  if (getCompose() == Compose::Stack && type.getDimSize(0) != entries)
+    return emitOpError() << "stacks " << entries << " entries into a leading axis of size "
                          << type.getDimSize(0);
   if (getCompose() == Compose::Interleave && type.getDimSize(0) % (kBlockColumns * count) != 0)
     return emitOpError() << "interleaves blocks of " << kBlockColumns << " rows of " << count
@@ -103,7 +130,7 @@ LogicalResult IndexTableOp::verify() {
   return success();
 }
 
-/// From the least to the greatest of those that the index may stand for.
+/// The range of the entries that the index can select.
 void IndexTableOp::inferResultRanges(ArrayRef<ConstantIntRanges> operands, SetIntRangeFn setRange) {
   ArrayRef<int64_t> numbers = getNumbers();
   int64_t first = std::max<int64_t>(operands[0].smin().getSExtValue(), 0),

@@ -16,6 +16,11 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
     or some rows of every period. With slices, a fused tensor of queries, keys and values becomes three weights,
     whether they are stored one after the other or head by head.
 
+    With `shard`, the weight is the part of a rank in a model that several ranks run, see `mica.all_gather`; its type is
+    that of the part. Each source is partitioned before it is composed with others, so the part of merged queries, keys
+    and values is made of a part of each. The entries of a stack are partitioned along their own axes, or, along axis 0,
+    distributed over ranks.
+
     `stored` states that the sources are stored in blocks of that type, which `mica-preserve-blocks` can preserve.
 
     Example:
@@ -27,21 +32,24 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
     mica.weight @"q_proj" from [#mica.slice<"qkv_proj.weight", rows 0 to 64 of 128>] : tensor<64x64xf32>
     mica.weight @"c_fc" from [#mica.slice<"c_fc.weight", transposed>] : tensor<256x64xf32>
     mica.weight @"k_proj" {stored = !mica.block<q8_0>} : tensor<32x64xf32>
+    module attributes {mica.ranks = 2 : i64} {
+      mica.weight @"o_proj" shard <axis = 0, ranks = 2> : tensor<32x64xf32>
+    }
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
                        OptionalAttr<Mica_SourceArrayAttr>:$sources, OptionalAttr<Mica_ComposeAttr>:$compose,
                        DefaultValuedAttr<I64Attr, "1">:$parts,
                        OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$bytes,
-                       OptionalAttr<TypeAttr>:$stored);
+                       OptionalAttr<TypeAttr>:$stored, OptionalAttr<Mica_ShardAttr>:$shard);
   let assemblyFormat = [{
-    $sym_name (`from` $sources^ custom<Composition>($compose))? (`parts` `(` $parts^ `)`)?
+    $sym_name (`from` $sources^ custom<Composition>($compose))? (`parts` `(` $parts^ `)`)? (`shard` $shard^)?
     (`at` $offset^)? (`bytes` $bytes^)? attr-dict `:` $type
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType();
-    /// What it is made of, in order: tensors by their names, and slices (TensorPart::of reads both).
+    /// The sources in order: names of tensors and slices; see TensorPart::of.
     ::llvm::SmallVector<::mlir::Attribute> getSourceList();
   }];
 }
@@ -65,7 +73,7 @@ def Mica_EqualizeOp : Mica_Op<"equalize"> {
     checkpoint stores the difference of the weight from 1.
 
     ```
-    gain 0.5 32 0.5 becomes 0.5 2 0.5,   columns 1 1/4 1 become 1 4 1:   m = 1/2, b = 1 16 1
+    norm weight 0.5 32 0.5 becomes 0.5 2 0.5,   columns 1 1/4 1 become 1 4 1:   m = 1/2, b = 1 16 1
     ```
 
     Example:

@@ -1,4 +1,4 @@
-//===- BlockFormats.cpp - numbers stored in blocks ------------------------===//
+//===- BlockFormats.cpp - block quantization formats ----------------------===//
 
 #include "ir/Quantize/BlockFormats.h"
 
@@ -11,14 +11,14 @@
 namespace mica {
 namespace {
 
-/// The sixteen levels of IQ4.
+/// The sixteen levels of IQ4_NL and IQ4_XS.
 constexpr int8_t kIq4Levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                    1,    13,   25,  38,  53,  69,  89,  113};
 
-/// Twice the sixteen numbers of E2M1.
+/// The sixteen values of E2M1, times two.
 constexpr int8_t kDoubledE2M1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-/// Q2_K: a byte for each group of 16, the scale in its low half and the offset in the high one.
+/// Q2_K: a byte for each group of 16, with the scale in the low and the offset in the high half.
 void readQ2K(const uint8_t *block, BlockParts &parts) {
   for (int i = 0; i < 16; ++i) {
     parts.scales[i] = static_cast<int8_t>(block[i] & 15);
@@ -26,8 +26,8 @@ void readQ2K(const uint8_t *block, BlockParts &parts) {
   }
 }
 
-/// Q3_K: 6 bits for each group of 16, 32 added; four bits are in the first eight bytes, two in the
-/// four that follow.
+/// Q3_K: 6 bits for each group of 16, stored plus 32; the low four bits are in the first eight
+/// bytes, the high two in the following four.
 void readQ3K(const uint8_t *block, BlockParts &parts) {
   const uint8_t *bytes = block + 96;
   for (int i = 0; i < 16; ++i) {
@@ -37,8 +37,9 @@ void readQ3K(const uint8_t *block, BlockParts &parts) {
   }
 }
 
-/// Q4_K and Q5_K: 6 bits for scale and offset of each group of 32, in 12 bytes: four groups
-/// plainly, the upper bits of the other four in the upper bits of those.
+/// Q4_K and Q5_K: 6 bits for scale and offset of each group of 32, in 12 bytes: the first eight
+/// bytes hold four groups, and in their two upper bits the upper bits of the other four groups,
+/// whose lower bits are in the last four bytes.
 void readQ4K(const uint8_t *block, BlockParts &parts) {
   const uint8_t *bytes = block + 4;
   for (int i = 0; i < 4; ++i) {
@@ -55,7 +56,8 @@ void readQ6K(const uint8_t *block, BlockParts &parts) {
     parts.scales[i] = static_cast<int8_t>(block[192 + i]);
 }
 
-/// IQ4_XS: 6 bits for each group of 32, 32 added; two bits are in bytes 2 and 3, four after these.
+/// IQ4_XS: 6 bits for each group of 32, stored plus 32; the high two bits are in bytes 2 and 3, the
+/// low four in the bytes after them.
 void readIq4Xs(const uint8_t *block, BlockParts &parts) {
   int high = block[2] | block[3] << 8;
   for (int i = 0; i < 8; ++i) {
@@ -64,7 +66,7 @@ void readIq4Xs(const uint8_t *block, BlockParts &parts) {
   }
 }
 
-/// int4_g32: after scale and offset eight bytes of scales, then eight of offsets.
+/// int4_g32: after scale and offset, eight bytes of sub-scales, then eight of sub-offsets.
 void readInt4G32(const uint8_t *block, BlockParts &parts) {
   for (int i = 0; i < 8; ++i) {
     parts.scales[i] = static_cast<int8_t>(block[4 + i]);
@@ -72,7 +74,7 @@ void readInt4G32(const uint8_t *block, BlockParts &parts) {
   }
 }
 
-/// int8_g32 and int6_g32: after the scale eight bytes of scales.
+/// int8_g32 and int6_g32: after the scale, eight bytes of sub-scales.
 void readScaleBytes(const uint8_t *block, BlockParts &parts) {
   for (int i = 0; i < 8; ++i)
     parts.scales[i] = static_cast<int8_t>(block[2 + i]);
@@ -214,9 +216,18 @@ constexpr BlockFormat kFormats[] = {
      .isOwn = true},
 };
 
+/// Whether PackedBlocks can store the format: blocks of whole chunks, and sub-scales for whole
+/// groups of each chunk.
+constexpr bool isPackable(const BlockFormat &format) {
+  constexpr int64_t chunk = PackedBlocks::kChunk;
+  return format.elements % chunk == 0 &&
+         (format.subScaleType == SubScaleType::None || chunk % format.group == 0);
+}
+static_assert(std::ranges::all_of(kFormats, isPackable));
+
 uint16_t load16(const uint8_t *bytes) { return static_cast<uint16_t>(bytes[0] | bytes[1] << 8); }
 
-/// ORs the plane's bits into the codes, `up` bits up.
+/// ORs the plane's bits, shifted left by `up`, into the codes.
 void readPlane(const BlockFormat &format, const CodePlane &plane, const uint8_t *block, int up,
                uint8_t *codes) {
   if (plane.width == 0)
@@ -284,7 +295,7 @@ void splitBlock(const BlockFormat &format, const uint8_t *block, BlockParts &par
     format.readSubScales(block, parts);
 }
 
-/// Stores the bits that a plane has of the codes, `down` bits up in them.
+/// Stores bits [down, down + width) of the codes in a plane.
 static void writePlane(const BlockFormat &format, const CodePlane &plane, const uint8_t *codes,
                        int down, uint8_t *block) {
   if (plane.width == 0)
@@ -311,7 +322,7 @@ void joinBlock(const BlockFormat &format, const BlockParts &parts, uint8_t *bloc
   store16(parts.scale, block + format.scaleAt);
   if (format.hasOffsets())
     store16(parts.offset, block + format.offsetAt);
-  // Sub-scales are after the numbers that begin a block.
+  // Sub-scales follow the scale and offset at the beginning of a block.
   uint8_t *at = block + (format.hasOffsets() ? 4 : 2);
   if (!format.hasSubScales())
     return;
@@ -322,7 +333,7 @@ void joinBlock(const BlockFormat &format, const BlockParts &parts, uint8_t *bloc
 }
 
 bool hasFiniteScales(const BlockFormat &format, const BlockParts &parts) {
-  // No sub-scale is larger than 128, and no level that is not of a table.
+  // The magnitudes of sub-scales, and of levels that are not from a table, are at most 128.
   float reach = 128;
   if (format.levels)
     reach = std::abs(*std::max_element(format.levels, format.levels + 16, [](int8_t a, int8_t b) {
@@ -342,7 +353,7 @@ float scaleOf(const BlockFormat &format, uint16_t bits) {
     return std::bit_cast<float>(fromF16(bits));
   case ScaleType::BF16:
     return std::bit_cast<float>(uint32_t(bits) << 16);
-  case ScaleType::E8M0Half: // The two smallest are subnormal.
+  case ScaleType::E8M0Half: // The two smallest values are subnormal.
     return std::bit_cast<float>(bits < 2 ? 0x00200000u << bits : uint32_t(bits - 1) << 23);
   }
   return 0;

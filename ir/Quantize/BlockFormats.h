@@ -22,7 +22,7 @@ namespace mica {
 /// `at + i / (stripe * n) * stripe + i % stripe`, shifted left by `width * (i / stripe % n)`.
 struct CodePlane {
   int32_t at = 0;
-  int32_t width = 0; ///< 1, 2, 4 or 8; 0: there is no such plane
+  int32_t width = 0; ///< 1, 2, 4 or 8; 0: no plane
   int32_t stripe = 1;
 };
 
@@ -47,7 +47,7 @@ inline constexpr int32_t kMaxBlockElements = 256, kMaxBlockGroups = 16;
 /// `scale * scales[i / group] * level(codes[i]) + sign * offset * offsets[i / group]`; without
 /// sub-scales both factors are 1, without offsets the second term is omitted.
 struct BlockParts {
-  uint8_t codes[kMaxBlockElements]; ///< unsigned: codes with a sign have 128 added
+  uint8_t codes[kMaxBlockElements]; ///< unsigned: signed codes are stored plus 128
   uint16_t scale, offset;           ///< the bits as stored
   int8_t scales[kMaxBlockGroups], offsets[kMaxBlockGroups];
 };
@@ -56,14 +56,14 @@ struct BlockFormat {
   std::string_view name; ///< as in !mica.block<name>
   int32_t elements;      ///< of a block
   int32_t bytes;         ///< of a block
-  int32_t group;         ///< elements that share sub-scales; `elements` where there are none
+  int32_t group;         ///< elements that share sub-scales; `elements` if there are none
   CodePlane low, high = {};
-  int32_t bias = 0;               ///< level = code - bias ...
-  const int8_t *levels = nullptr; ///< ... or, where not null, levels[code], 16 of them
+  int32_t bias = 0;               ///< level = code - bias, if `levels` is null
+  const int8_t *levels = nullptr; ///< [16]; level = levels[code], if not null
   bool isSigned = false;          ///< 8-bit codes are signed; their bias is 128
   ScaleType scaleType = ScaleType::F16;
   int32_t scaleAt = 0;
-  int32_t offsetAt = -1; ///< -1: there are no offsets
+  int32_t offsetAt = -1; ///< -1: no offsets
   int32_t offsetSign = 0;
   SubScaleType subScaleType = SubScaleType::None;
   /// Fills scales and offsets of the groups; null without sub-scales.
@@ -79,7 +79,7 @@ struct BlockFormat {
   int32_t codeBits() const { return low.width + high.width; }
   /// Bits of an element, scales included, as files store them.
   double bits() const { return 8.0 * bytes / elements; }
-  /// What kernels subtract from an unsigned level: tables are stored with 128 added.
+  /// The bias that kernels subtract from an unsigned level: tables are stored plus 128.
   int32_t unsignedBias() const { return levels ? 128 : bias; }
 };
 
@@ -101,12 +101,12 @@ struct PackedBlocks {
   int64_t scaleBytes;  ///< of a scale
   int64_t offsetAt;    ///< of the offsets, from the beginning of a block
   int64_t headerBytes; ///< of 64 columns
-  int64_t groups;      ///< of a chunk that have sub-scales: 0, 1 or 2
+  int64_t groups;      ///< with sub-scales per chunk: 0, 1 or 2
   int64_t subOffsetAt; ///< of the sub-offsets, from the beginning of a chunk
   int64_t chunkBytes;  ///< of 64 columns
   int64_t blockBytes;  ///< of 64 columns of a whole block
 
-  /// Where a line of the low or of the high plane is, from the beginning of a chunk.
+  /// The offset of a line of the low or high plane from the beginning of a chunk.
   int64_t lowLineAt(int64_t line) const;
   int64_t highLineAt(int64_t line) const;
 
@@ -120,13 +120,13 @@ private:
 
 /// All formats.
 std::span<const BlockFormat> blockFormats();
-/// The format of that name, or null.
+/// The format with this name, or null.
 const BlockFormat *blockFormatNamed(std::string_view name);
 
 /// Unpacks a block. `block` need not be aligned.
 void splitBlock(const BlockFormat &format, const uint8_t *block, BlockParts &parts);
 
-/// The inverse, for Mica's own formats.
+/// The inverse of splitBlock; only for Mica's own formats.
 void joinBlock(const BlockFormat &format, const BlockParts &parts, uint8_t *block);
 
 /// Whether all values of the block are finite for any codes: scale, offset and the largest products

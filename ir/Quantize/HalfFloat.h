@@ -1,4 +1,4 @@
-//===- HalfFloat.h - f16 without a compiler's type --------------*- C++ -*-===//
+//===- HalfFloat.h - f16 without compiler support ---------------*- C++ -*-===//
 
 #ifndef MICA_IR_QUANTIZE_HALFFLOAT_H
 #define MICA_IR_QUANTIZE_HALFFLOAT_H
@@ -8,9 +8,9 @@
 
 namespace mica {
 
-/// The bits of the f32 that equals the f16 of these bits. Exponent and fraction move by 13 bits,
-/// and a product with 2^112 corrects the exponent's bias, subnormal numbers included; infinities
-/// and NaN get f32's exponent.
+/// Converts the bits of an f16 to the bits of the f32 with the same value. Exponent and fraction
+/// are shifted by 13 bits, and a multiplication by 2^112 corrects the exponent's bias, also for
+/// subnormal numbers; infinities and NaN get f32's exponent.
 inline uint32_t fromF16(uint16_t bits) {
   uint32_t magnitude = uint32_t(bits & 0x7fff) << 13, sign = uint32_t(bits & 0x8000) << 16;
   uint32_t number = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);

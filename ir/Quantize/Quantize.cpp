@@ -11,7 +11,7 @@
 using namespace llvm;
 using namespace mica;
 
-/// Added and subtracted again it rounds a number below 2^22 to an integer, ties to even.
+/// Adding and subtracting this rounds a number below 2^22 to an integer, ties to even.
 static constexpr float kRounder = 0x1.8p23f;
 
 MICA_CLONES static float quantizeRow(const float *row, int8_t *q, int64_t count) {

@@ -24,7 +24,7 @@ namespace mica {
 inline constexpr float kSmallestMagnitude = 0x1p-100f;
 
 /// The largest magnitude in a row; infinite or NaN if the row contains such a value. Inlined, so
-/// that it is compiled for the processors of its caller. Compares integers, because the order of
+/// that it is compiled for the target of its caller. Compares integers, because the order of
 /// floating-point comparisons would prevent vectorization.
 [[gnu::always_inline]] inline float largestMagnitude(const float *row, int64_t count) {
   int32_t largest = 0;
@@ -40,9 +40,10 @@ inline float largestMagnitude(llvm::ArrayRef<float> row) {
 /// or NaN if the row contains such a value, in which case q is zero.
 float quantizeInt8(llvm::ArrayRef<float> row, llvm::MutableArrayRef<int8_t> q);
 
-/// Quantizes a row to blocks of one of Mica's own formats; the last block is padded. `blocks` has
-/// room for all of them. `importance` weights the error of each element by the mean square of the
-/// activations that it is multiplied by; empty if unknown. Returns false if a value is not finite.
+/// Quantizes a row to blocks of one of Mica's own formats; the last block is padded. `blocks` must
+/// have the size of all blocks in bytes. `importance` weights the error of each element by the mean
+/// square of the activations that it is multiplied by; empty if unknown. Returns false if a value
+/// is not finite.
 bool quantizeBlocks(const BlockFormat &format, llvm::ArrayRef<float> row,
                     llvm::ArrayRef<float> importance, llvm::MutableArrayRef<uint8_t> blocks);
 

@@ -1,9 +1,10 @@
-//===- QuantizeBlocks.cpp - numbers become blocks of Mica's own formats ---===//
+//===- QuantizeBlocks.cpp - quantization to Mica's own block formats ------===//
 //
-// Groups of 32 are fitted side by side, 16 at a time, one per lane. A group's scale (and offset) is
-// searched: several grids around the one that just covers the group, each followed by the least
-// squares of scale and offset for the codes it gives. Then the scales of a block are rounded to
-// integers times one number, and their neighbors are tried with the codes chosen again.
+// Fits 16 groups of 32 elements in parallel, one per vector lane. The scale (and offset) of a group
+// is searched: several grids around the tightest one that covers the group are tried, each followed
+// by a least-squares fit of scale and offset for the resulting codes. Then the scales of a block
+// are rounded to integer multiples of one number; neighboring multiples are tried, choosing the
+// codes again for each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,11 +24,11 @@ using namespace mica;
 
 namespace {
 
-/// One number for each of 16 groups.
+/// One number per group.
 typedef float Floats __attribute__((vector_size(64)));
 constexpr int kLanes = 16, kGroup = 32;
 
-/// The elements of 16 groups and what their errors weigh.
+/// The elements of 16 groups and the weights of their errors.
 struct Groups {
   Floats x[kGroup], weight[kGroup];
 };
@@ -37,19 +38,21 @@ struct Fit {
   Floats scale, offset, error;
 };
 
-/// Integers [min, max] that codes encode, and how much the grids that are tried are longer or
-/// shorter than the one that just covers a group, in units of its step.
+/// The integers [min, max] that codes represent, and whether the format has offsets.
 struct Grid {
   float min, max;
   bool hasOffset;
 };
+
+/// The differences in length between the grids that are tried and the tightest one, in units of its
+/// step.
 constexpr float kSteps[] = {-1.2f, -1.0f, -0.8f, -0.6f, -0.4f, -0.2f, 0.0f,
                             0.2f,  0.4f,  0.6f,  0.8f,  1.0f,  1.4f};
 
-/// Added and subtracted again it rounds a number below 2^22 to an integer, ties to even.
+/// Adding and subtracting this rounds a number below 2^22 to an integer, ties to even.
 constexpr float kRounder = 0x1.8p23f;
 
-/// The largest multiple of a scale, an integer of a byte.
+/// The largest sub-scale, which is stored as a signed byte.
 constexpr float kMaxSubScale = 127;
 
 MICA_INLINE Floats splat(float value) { return Floats{} + value; }
@@ -63,7 +66,7 @@ MICA_INLINE Floats codeOf(Floats x, Floats inverse, Floats offset, const Grid &g
   return minOf(maxOf(q, splat(grid.min)), splat(grid.max));
 }
 
-/// The best scale and offset for the codes of a grid.
+/// The least-squares scale and offset for the codes of a grid.
 MICA_INLINE Fit fitLeastSquares(const Groups &groups, Floats inverse, Floats offset,
                                 const Grid &grid) {
   Floats w{}, wx{}, wxx{}, wq{}, wqq{}, wxq{};
@@ -102,7 +105,8 @@ MICA_INLINE Fit searchScales(const Groups &groups, const Grid &grid) {
     largest = maxOf(largest, groups.x[i]);
   }
   Fit best{Floats{}, Floats{}, splat(INFINITY)};
-  // Without an offset the largest magnitude is at the longer end, whatever its sign.
+  // Without an offset, the extreme element is mapped to the longer end of the grid, whatever its
+  // sign.
   Floats extreme = absOf(smallest) > largest ? smallest : largest;
   Floats range = grid.hasOffset ? largest - smallest : extreme;
   float length = grid.hasOffset ? grid.max - grid.min : grid.min;
@@ -119,7 +123,7 @@ MICA_INLINE Fit searchScales(const Groups &groups, const Grid &grid) {
   return best;
 }
 
-/// The weighted error of codes that are chosen for a scale and an offset.
+/// The weighted squared error of the best codes for a scale and an offset.
 MICA_INLINE Floats errorOf(const Groups &groups, Floats scale, Floats offset, const Grid &grid) {
   Floats inverse = scale != 0 ? 1 / scale : splat(0), error{};
   for (int i = 0; i < kGroup; ++i) {
@@ -129,26 +133,26 @@ MICA_INLINE Floats errorOf(const Groups &groups, Floats scale, Floats offset, co
   return error;
 }
 
-/// The bf16 next to a number, away from zero: what it multiplies still reaches the number.
+/// Rounds to bf16 away from zero, so that multiples of the result still reach the number.
 uint16_t bf16AwayFromZero(float value) {
   return static_cast<uint16_t>((std::bit_cast<uint32_t>(value) + 0xffff) >> 16);
 }
 float floatOf(uint16_t bf16) { return std::bit_cast<float>(uint32_t(bf16) << 16); }
 
-/// The scales of 16 groups as the integers of their blocks times the blocks' own numbers.
+/// The scales of 16 groups as integer multiples of one number per block.
 struct Multiples {
-  uint16_t scale[kLanes], offset[kLanes]; ///< bits of bf16, of each group's block
+  uint16_t scale[kLanes], offset[kLanes]; ///< bf16 bits, of each group's block
   Floats scales, offsets;                 ///< integers
-  Floats unit, offsetUnit;                ///< the numbers of those bits
+  Floats unit, offsetUnit;                ///< values of `scale` and `offset`
 };
 
-/// The multiple of `unit` next to a value, as far as bytes reach.
+/// The nearest multiple of `unit` within the range of sub-scales.
 MICA_INLINE Floats multipleOf(Floats value, Floats unit) {
   Floats quotient = unit != 0 ? rounded(value / unit) : splat(0);
   return minOf(maxOf(quotient, splat(-kMaxSubScale)), splat(kMaxSubScale));
 }
 
-/// Blocks are `perBlock` neighboring lanes.
+/// Rounds the scales of 16 groups; every `perBlock` consecutive lanes are a block.
 static MICA_INLINE Multiples roundScales(const Groups &groups, const Fit &fit, const Grid &grid,
                                          int perBlock) {
   Multiples result{};
@@ -183,11 +187,11 @@ static MICA_INLINE Multiples roundScales(const Groups &groups, const Fit &fit, c
   return result;
 }
 
-/// Loads 16 groups of a row from `first` on, zeros after its end. With importance the weight of an
-/// error is that of its column: the sum is then the expected squared error of the product, if
-/// columns are uncorrelated. (Weights that grow with the number as well, as llama.cpp has them,
-/// gave a higher KL divergence.) Without importance the error of a number counts as much as the
-/// number and the root mean square of its group.
+/// Loads 16 groups of a row beginning at `first`, with zeros after its end. With importance, the
+/// weight of an error is the importance of its column: the sum is then the expected squared error
+/// of the dot product, if columns are uncorrelated. (Weights that also grow with the magnitude, as
+/// in llama.cpp, gave a higher KL divergence.) Without importance, the weight of an error is the
+/// magnitude of the element plus the root mean square of its group.
 MICA_INLINE void loadGroups(Groups &groups, const float *row, const float *importance,
                             int64_t first, int64_t count) {
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -209,7 +213,7 @@ MICA_INLINE void loadGroups(Groups &groups, const float *row, const float *impor
   }
 }
 
-/// Codes, from zero on, for scales that are rounded.
+/// Chooses the codes, counted from zero, for rounded scales.
 MICA_INLINE void chooseCodes(const Groups &groups, const Multiples &multiples, const Grid &grid,
                              Floats *codes) {
   Floats scale = multiples.scales * multiples.unit,
@@ -221,7 +225,7 @@ MICA_INLINE void chooseCodes(const Groups &groups, const Multiples &multiples, c
 
 } // namespace
 
-/// The block whose first group is lane `lane`.
+/// Stores the block whose first group is lane `lane`.
 static void storeBlock(const BlockFormat &format, const Multiples &multiples, const Floats *codes,
                        int lane, uint8_t *block) {
   BlockParts parts = {};
@@ -236,7 +240,8 @@ static void storeBlock(const BlockFormat &format, const Multiples &multiples, co
   joinBlock(format, parts, block);
 }
 
-// Functions that are cloned pass vectors by reference only: by value their registers would differ.
+// Cloned functions pass vectors only by reference: the calling convention for values differs
+// between targets.
 MICA_CLONES static void quantizeGroups(const BlockFormat &format, const Grid &grid,
                                        const float *row, const float *importance, int64_t count,
                                        uint8_t *blocks) {
@@ -263,8 +268,8 @@ bool mica::quantizeBlocks(const BlockFormat &format, ArrayRef<float> row,
   if (!std::isfinite(largest))
     return false;
   auto count = static_cast<int64_t>(row.size());
-  // Weighted squares must neither vanish nor overflow: rows of unusual size are scaled by a power
-  // of two, and their blocks back.
+  // Weighted squares must neither underflow nor overflow: rows with unusual magnitudes are scaled
+  // by a power of two, and the scales of their blocks are scaled back.
   constexpr int kMaxExactExponent = 20;
   int exponent = largest > 0 ? std::ilogb(largest) : 0;
   std::vector<float> scaled;

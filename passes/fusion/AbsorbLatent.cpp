@@ -1,4 +1,4 @@
-//===- AbsorbLatent.cpp - caches hold latents, not what is made of them ---===//
+//===- AbsorbLatent.cpp - caches hold latents, not keys and values --------===//
 
 #include "ir/Mica/TensorPart.h"
 #include "passes/Passes.h"
@@ -24,22 +24,25 @@ namespace {
 struct HeadsOfLatent {
   SplitHeadsOp split;
   LinearOp product;
-  // One for each call.
+  // One per call.
   SmallVector<GetWeightOp> gets;
   SmallVector<WeightOp> weights;
 
   int64_t heads() { return split.getType().getDimSize(1); }
   int64_t headDim() { return split.getType().getDimSize(2); }
+  Location getLoc() {
+    return FusedLoc::get(split.getContext(), {product.getLoc(), split.getLoc()});
+  }
 };
 
-/// What is appended to a cache and read from it by one attention.
+/// A cache's append, and the read of it by one attention.
 struct Cached {
   KvAppendOp append;
   KvReadOp read;
 };
 
-/// Attention whose keys and values are made of a latent [T, R]; a part of the keys is no part of it
-/// and the same for all heads.
+/// Attention whose keys and values are projected from a latent [T, R]. Only the second part of the
+/// keys, which all heads share, is not.
 struct LatentAttention {
   AttentionOp attention;
   ConcatHeadsOp queries, joined;
@@ -48,41 +51,44 @@ struct LatentAttention {
 
   Value latent() { return plainKeys.product.getX(); }
   int64_t rank() { return dimOf(latent(), 1); }
-  /// Elements of a cached head: of the latent and of what all heads share.
+  /// Number of elements of a cached head: the latent and the part that all heads share.
   int64_t width() { return rank() + dimOf(joined.getB(), 2); }
 };
 } // namespace
 
-/// Follows `x`, keys or values, back to the append to an argument of the function. Nothing else may
-/// use that or what becomes of it, but the return.
+/// Follows `x`, keys or values, back to the append to an argument of the function. Apart from the
+/// return, nothing else may use that argument, the append or the read. Returns the reason if this
+/// fails, else an empty string.
 static StringRef findCached(Value x, Cached &cached) {
   cached.read = x.getDefiningOp<KvReadOp>();
   cached.append = cached.read ? cached.read.getCache().getDefiningOp<KvAppendOp>() : KvAppendOp();
   if (!cached.append)
     return "keys or values are not read from an append";
   if (!isa<BlockArgument>(cached.append.getCache()) || !cached.append.getCache().hasOneUse())
-    return "a cache is no argument, or has another use than its append";
+    return "a cache is not an argument, or has a use other than its append";
   for (Operation *user : cached.append->getUsers())
     if (user != cached.read && !isa<func::ReturnOp>(user))
-      return "a cache has another use than its attention";
-  return cached.read->hasOneUse() ? "" : "what is read of a cache has another use";
+      return "a cache has a use other than its attention";
+  return cached.read->hasOneUse() ? "" : "the keys or values read from a cache have another use";
 }
 
-/// Follows `heads` back to the product that makes them of a latent.
+/// Follows `heads` back to the matmul that projects them from a latent. Returns the reason if this
+/// fails, else an empty string.
 static StringRef findProduct(Value heads, HeadsOfLatent &made) {
   made.split = heads.getDefiningOp<SplitHeadsOp>();
   made.product = made.split ? made.split.getX().getDefiningOp<LinearOp>() : LinearOp();
   if (!made.product || !made.split->hasOneUse() || !made.product->hasOneUse())
-    return "keys or values are not made by a product alone";
+    return "keys or values are not the result of a matmul alone";
   if (made.product.getBias() || made.product.getResidual() || made.product.getKernel())
-    return "a product of the latent has a bias, a residual or a kernel";
+    return "a matmul of the latent has a bias, a residual or a kernel";
   return {};
 }
 
-/// Rows of head `head` of `heads`, of `rows` each, in a matrix: of one tensor, or of one with an
-/// entry for each head. Null where they are not stored together.
+/// The source of head `head` out of `heads`, with `rows` rows each, in a matrix that consists of
+/// one tensor or of one tensor entry per head; with `transposed`, of its transpose. Null if the
+/// rows of a head are not contiguous in a tensor.
 static Attribute sourceOfHead(WeightOp weight, int64_t head, int64_t heads, int64_t rows,
-                              bool turned) {
+                              bool transposed) {
   SmallVector<Attribute> sources = weight.getSourceList();
   bool isByHead = sources.size() > 1;
   if (isByHead && static_cast<int64_t>(sources.size()) != heads)
@@ -91,7 +97,7 @@ static Attribute sourceOfHead(WeightOp weight, int64_t head, int64_t heads, int6
   if (part.asColumns)
     return {};
   if (isByHead) {
-    part.transposed ^= turned;
+    part.transposed ^= transposed;
     return part.entry && part.period == 0 ? part.source(weight.getContext()) : Attribute();
   }
   if (part.period == 0) {
@@ -103,20 +109,21 @@ static Attribute sourceOfHead(WeightOp weight, int64_t head, int64_t heads, int6
   part.first += head * part.period;
   part.last += head * part.period;
   part.period *= heads;
-  part.asColumns = turned;
+  part.asColumns = transposed;
   return part.source(weight.getContext());
 }
 
-/// The weights that a layer's calls pass as the matrix, each used there alone.
+/// Finds the weights that a layer's calls pass as the matrix, each of which may have no other use.
+/// Returns the reason if this fails, else an empty string.
 static StringRef findWeights(HeadsOfLatent &made, ArrayRef<func::CallOp> calls,
                              const SymbolTable &symbols, const llvm::StringMap<unsigned> &gets) {
   auto argument = dyn_cast<BlockArgument>(made.product.getWeight());
   if (!argument || !argument.hasOneUse())
-    return "a matrix is no argument of the function, or has another use";
+    return "a matrix is not an argument of the function, or has another use";
   for (func::CallOp call : calls) {
     auto get = call.getOperand(argument.getArgNumber()).getDefiningOp<GetWeightOp>();
     if (!get || !get->hasOneUse() || gets.lookup(get.getWeight()) != 1)
-      return "a matrix is no weight, or one with another use";
+      return "a matrix is not a weight, or has another use";
     auto weight = symbols.lookup<WeightOp>(get.getWeight());
     for (int64_t head = 0; head < made.heads(); ++head)
       if (!sourceOfHead(weight, head, made.heads(), made.headDim(), false))
@@ -127,7 +134,8 @@ static StringRef findWeights(HeadsOfLatent &made, ArrayRef<func::CallOp> calls,
   return {};
 }
 
-/// Finds the parts of an attention over latents; returns the reason if it is not one.
+/// Finds the parts of an attention over latents. Returns the reason if it is not one, else an empty
+/// string.
 static StringRef findParts(AttentionOp attention, LatentAttention &found) {
   if (StringRef reason = findCached(attention.getK(), found.keys); !reason.empty())
     return reason;
@@ -136,18 +144,18 @@ static StringRef findParts(AttentionOp attention, LatentAttention &found) {
   found.queries = attention.getQ().getDefiningOp<ConcatHeadsOp>();
   found.joined = found.keys.append.getX().getDefiningOp<ConcatHeadsOp>();
   if (!found.queries || !found.joined || !found.queries->hasOneUse() || !found.joined->hasOneUse())
-    return "queries or keys are not joined of two parts";
+    return "queries or keys are not concatenated from two parts";
   if (dimOf(found.joined.getB(), 1) != 1)
     return "each head has keys of its own in the second part";
   if (dimOf(found.queries.getA(), 2) != dimOf(found.joined.getA(), 2))
-    return "queries and keys are joined of different parts";
+    return "queries and keys are concatenated from different parts";
   if (StringRef reason = findProduct(found.joined.getA(), found.plainKeys); !reason.empty())
     return reason;
   if (StringRef reason = findProduct(found.values.append.getX(), found.plainValues);
       !reason.empty())
     return reason;
   if (found.plainValues.product.getX() != found.latent())
-    return "keys and values are made of different rows";
+    return "keys and values are computed from different rows";
   int64_t heads = found.plainKeys.heads();
   if (dimOf(attention.getQ(), 1) != heads || dimOf(found.queries.getA(), 1) != heads ||
       found.plainValues.heads() != heads)
@@ -157,17 +165,18 @@ static StringRef findParts(AttentionOp attention, LatentAttention &found) {
       keys.getPositions() != values.getPositions())
     return "keys and values are appended to different places";
   if (found.width() >= heads * (dimOf(attention.getK(), 3) + dimOf(attention.getV(), 3)))
-    return "the latent is as large as what is made of it";
+    return "the latent is as large as the keys and values computed from it";
   return {};
 }
 
 namespace {
-/// Caches that hold values are unused now: the arguments and results of functions for them.
+/// Removes the caches of values, which are no longer used, from the arguments and results of
+/// functions and from their calls.
 class ValueCaches {
 public:
   explicit ValueCaches(ModuleOp module) : module(module), kinds(module) {}
 
-  /// To be called before the first change.
+  /// Must be called before the first change to the module.
   LogicalResult find() {
     if (failed(kinds.infer(module)))
       return failure();
@@ -187,7 +196,7 @@ public:
   void erase() {
     for (auto &[op, indices] : operands) {
       op->eraseOperands(indices);
-      // With the attributes, as below.
+      // Erases their attributes as well, as eraseArguments does below.
       if (isa<func::ReturnOp>(op))
         (void)op->getParentOfType<func::FuncOp>().eraseResults(indices);
     }
@@ -250,8 +259,8 @@ struct AbsorbLatent : mica::impl::AbsorbLatentBase<AbsorbLatent> {
   }
 
 private:
-  /// All layers share caches: they are changed together or not at all. Where they are not, says why
-  /// of models that have latents.
+  /// All layers share caches, so either all of them are changed or none. If none are, emits a
+  /// remark with the reason for models that have latents.
   bool findAll(SmallVectorImpl<LatentAttention> &all) {
     SymbolTable symbols(getOperation());
     llvm::StringMap<unsigned> gets;
@@ -276,24 +285,25 @@ private:
     return !all.empty() && reason.empty();
   }
 
-  /// Whether heads are joined of parts, as only those are that read latents.
+  /// Whether heads are concatenated from parts, which only models with latents do.
   bool hasLatents() {
     return getOperation()
         .walk([](ConcatHeadsOp) { return WalkResult::interrupt(); })
         .wasInterrupted();
   }
 
-  /// [H * D, R] becomes a matrix for each head, [H, D, R], or its transposed one, [H, R, D].
-  static Value splitByHead(HeadsOfLatent &made, bool turned) {
+  /// [H * D, R] becomes one matrix per head: [H, D, R], or with `transposed` the transposed [H, R,
+  /// D].
+  static Value splitByHead(HeadsOfLatent &made, bool transposed) {
     int64_t heads = made.heads(), rows = made.headDim();
     auto old = cast<RankedTensorType>(made.product.getWeight().getType());
     int64_t rank = old.getDimSize(1);
-    SmallVector<int64_t> shape{heads, turned ? rank : rows, turned ? rows : rank};
+    SmallVector<int64_t> shape{heads, transposed ? rank : rows, transposed ? rows : rank};
     auto type = RankedTensorType::get(shape, old.getElementType());
     for (WeightOp weight : made.weights) {
       SmallVector<Attribute> sources;
       for (int64_t head = 0; head < heads; ++head)
-        sources.push_back(sourceOfHead(weight, head, heads, rows, turned));
+        sources.push_back(sourceOfHead(weight, head, heads, rows, transposed));
       Builder builder(weight.getContext());
       weight.setSourcesAttr(builder.getArrayAttr(sources));
       weight.setComposeAttr(ComposeAttr::get(builder.getContext(), Compose::Stack));
@@ -314,10 +324,9 @@ private:
     auto rowsOf = [&](int64_t count, int64_t size) {
       return RankedTensorType::get({dimOf(attention.getQ(), 0), count, size}, builder.getF32Type());
     };
-    Value keyMatrices = splitByHead(found.plainKeys, /*turned=*/true),
-          valueMatrices = splitByHead(found.plainValues, /*turned=*/false);
-    Location keyLoc = found.plainKeys.product.getLoc(),
-             valueLoc = found.plainValues.product.getLoc();
+    Value keyMatrices = splitByHead(found.plainKeys, /*transposed=*/true),
+          valueMatrices = splitByHead(found.plainValues, /*transposed=*/false);
+    Location keyLoc = found.plainKeys.getLoc(), valueLoc = found.plainValues.getLoc();
 
     Value latent =
         SplitHeadsOp::create(builder, found.latent().getLoc(), rowsOf(1, rank), found.latent());
@@ -326,6 +335,7 @@ private:
     KvAppendOp append = found.keys.append;
     append->moveBefore(attention);
     append.getXMutable().assign(cached);
+    append->setLoc(builder.getFusedLoc({append.getLoc(), found.values.append.getLoc()}));
     auto read = [&](Location loc, int64_t size) {
       auto type = RankedTensorType::get({ShapedType::kDynamic, ShapedType::kDynamic, 1, size},
                                         append.getResult().getType().getElementType());
@@ -348,7 +358,8 @@ private:
     eraseOld(found);
   }
 
-  /// The values' cache passes through the function until all of them are erased.
+  /// Erases the replaced ops. The cache of values is passed through the function unchanged until
+  /// ValueCaches::erase removes it everywhere.
   static void eraseOld(LatentAttention &found) {
     found.attention.erase();
     found.keys.read.erase();

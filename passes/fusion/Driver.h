@@ -1,4 +1,4 @@
-//===- Driver.h - how fusion applies its patterns ---------------*- C++ -*-===//
+//===- Driver.h - how fusion passes apply their patterns --------*- C++ -*-===//
 
 #ifndef MICA_PASSES_FUSION_DRIVER_H
 #define MICA_PASSES_FUSION_DRIVER_H
@@ -7,8 +7,8 @@
 
 namespace mica {
 
-/// Applies `patterns` until none matches. Constants stay where they are: each call of a layer has
-/// its own.
+/// Applies `patterns` until none matches. Constants are not merged, because each call of a layer
+/// has its own.
 inline llvm::LogicalResult applyFusion(mlir::Operation *op, mlir::RewritePatternSet &&patterns) {
   mlir::GreedyRewriteConfig config;
   config.enableConstantCSE(false).setRegionSimplificationLevel(

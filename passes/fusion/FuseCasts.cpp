@@ -18,9 +18,9 @@ static bool isOnlyCastTo(Value value, Type type) {
   });
 }
 
-/// Whether the op that makes `value` can round it to `element` itself. A gated product, which makes
-/// two groups at a time, could round to integers as well; it is left to a pass over rows all the
-/// same, whose cost is `quantize` of a program's `bench --profile`.
+/// Whether the op that produces `value` can round it to `element` itself. A gated matmul, which
+/// computes two groups at a time, could round to integers as well, but that is left to a separate
+/// loop over rows, whose cost `bench --profile` reports as `quantize`.
 static bool canRound(Value value, Type element) {
   auto producer = value.getDefiningOp<RoundsResult>();
   return producer && producer.getRoundedResult() == value &&

@@ -1,4 +1,4 @@
-//===- FuseGatedLinear.cpp - gate and up projection in one product --------===//
+//===- FuseGatedLinear.cpp - gate and up projections in one matmul --------===//
 
 #include "passes/Passes.h"
 #include "passes/fusion/Driver.h"
@@ -12,7 +12,7 @@ namespace mica {
 using namespace mlir;
 using namespace mica;
 
-/// The type of gate and up in alternating blocks, each padded to whole blocks.
+/// The type of gate and up in alternating blocks of rows, each padded to whole blocks.
 static RankedTensorType getInterleavedType(RankedTensorType gate) {
   SmallVector<int64_t> shape(gate.getShape());
   int64_t &rows = shape[shape.size() - 2];
@@ -20,7 +20,7 @@ static RankedTensorType getInterleavedType(RankedTensorType gate) {
   return RankedTensorType::get(shape, gate.getElementType());
 }
 
-/// A product that nothing else needs and that nothing has been fused into.
+/// Whether `linear` is a matmul with a single use and without bias, residual or assigned kernel.
 static bool isPlain(LinearOp linear) {
   return linear && linear->hasOneUse() && !linear.getBias() && !linear.getResidual() &&
          !linear.getKernel();
@@ -44,9 +44,9 @@ struct GateAndUpShareOneProduct : OpRewritePattern<MulOp> {
     auto gate = activation->getOperand(0).getDefiningOp<LinearOp>();
     auto up = other.getDefiningOp<LinearOp>();
     if (!isPlain(gate) || !isPlain(up))
-      return rewriter.notifyMatchFailure(mul, "gate or up is no plain product of a single use");
+      return rewriter.notifyMatchFailure(mul, "gate or up is not a plain matmul with a single use");
     if (gate.getX() != up.getX())
-      return rewriter.notifyMatchFailure(mul, "gate and up are products of different rows");
+      return rewriter.notifyMatchFailure(mul, "gate and up are matmuls of different rows");
     if (gate.getWeight().getType() != up.getWeight().getType())
       return rewriter.notifyMatchFailure(mul, "gate and up have different types");
     SmallVector<Value> parts{gate.getWeight(), up.getWeight()};
@@ -79,6 +79,8 @@ struct ExpertsShareOneProduct : OpRewritePattern<MoeExpertsOp> {
   LogicalResult matchAndRewrite(MoeExpertsOp experts, PatternRewriter &rewriter) const override {
     if (!experts.getUp())
       return rewriter.notifyMatchFailure(experts, "gate and up are one already");
+    if (experts.getGate().getType() != experts.getUp().getType())
+      return rewriter.notifyMatchFailure(experts, "gate and up have different types");
     SmallVector<Value> parts{experts.getGate(), experts.getUp()};
     if (StringRef reason = weights.rejectionReason(parts, Composition::StackInterleave);
         !reason.empty())

@@ -1,4 +1,4 @@
-//===- FuseQkvAppend.cpp - norms, rope and appends in one pass ------------===//
+//===- FuseQkvAppend.cpp - norms, rope and appends in one op --------------===//
 
 #include "passes/Passes.h"
 #include "passes/fusion/Driver.h"
@@ -13,14 +13,13 @@ namespace mica {
 using namespace mlir;
 using namespace mica;
 
-/// The only user of `value` when it is an `Op`, else null.
+/// The only user of `value` if that is an `Op`, else null.
 template <typename Op> static Op getOnlyUser(Value value) {
   return value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
 }
 
 namespace {
-/// What happens to the queries or keys between the split and their use: split_heads, an optional
-/// norm, rope.
+/// The ops between the split and the use of queries or keys: split_heads, an optional norm, rope.
 struct Rotated {
   SplitHeadsOp heads;
   RmsNormOp norm; // may be null
@@ -28,7 +27,7 @@ struct Rotated {
 };
 } // namespace
 
-/// Follows `part` of a split to its rope; the rope is null when something else happens on the way.
+/// Follows `part` of a split to its rope. The rope is null if there are other ops in between.
 static Rotated followToRope(Value part) {
   Rotated rotated{getOnlyUser<SplitHeadsOp>(part), {}, {}};
   if (!rotated.heads)
@@ -45,7 +44,8 @@ static bool isSameRope(RopeOp a, RopeOp b) {
          a.getRotaryWidth() == b.getRotaryWidth() && a.getScalingAttr() == b.getScalingAttr();
 }
 
-/// Both norms or none; of the same eps and offset, and with one gain for all heads.
+/// Whether there are both norms or none, with the same eps and offset, and each with one weight
+/// vector for all heads.
 static bool isSameNorm(RmsNormOp a, RmsNormOp b) {
   if (!a || !b)
     return !a && !b;
@@ -62,7 +62,7 @@ static bool isSamePlace(KvAppendOp a, KvAppendOp b) {
 }
 
 namespace {
-/// What makes queries, keys and values, and what happens to them up to the appends.
+/// The ops that compute queries, keys and values up to the appends.
 struct Found {
   Rotated q, k;
   SplitHeadsOp valueHeads;
@@ -70,7 +70,7 @@ struct Found {
 };
 } // namespace
 
-/// Why both appends and ropes cannot be one op at the place of `op`; empty where they can.
+/// Why the appends and ropes cannot be replaced by one op before `op`; empty if they can.
 static StringRef rejectionReason(Found found, Operation *op) {
   auto [q, k, valueHeads, keys, values] = found;
   if (!isSameRope(q.rope, k.rope))
@@ -96,8 +96,8 @@ static StringRef rejectionReason(Found found, Operation *op) {
   return {};
 }
 
-/// Puts the op before the insertion point; `products` have the columns of queries, keys and
-/// values.
+/// Creates the op at the insertion point. `products` are [T, columns] tensors that together have
+/// the columns of queries, keys and values.
 static void fuse(Found found, ValueRange products, PatternRewriter &rewriter) {
   auto [q, k, valueHeads, keys, values] = found;
   RopeOp rope = q.rope;
@@ -131,8 +131,8 @@ static void fuse(Found found, ValueRange products, PatternRewriter &rewriter) {
     rewriter.eraseOp(part);
 }
 
-/// The columns of the first three parts of `split`: all, or a part of a new split, which then has
-/// the other parts as well.
+/// The columns of the first three parts of `split`: its whole operand, or else the first part of a
+/// new split whose other parts are the remaining ones.
 static Value joinFirstThree(SplitOp split, PatternRewriter &rewriter) {
   ValueRange parts = split.getParts();
   if (parts.size() == 3)
@@ -153,7 +153,7 @@ static Value joinFirstThree(SplitOp split, PatternRewriter &rewriter) {
 
 namespace {
 // q, k, v = split(qkv); rope(norm(q)), kv_append(rope(norm(k))), kv_append(v) => qkv_append(qkv,
-// rope_table). What else is split from the product stays split from it.
+// rope_table). Further parts of the split remain parts of a split.
 struct SplitRopeAndAppendAreOne : OpRewritePattern<SplitOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -169,7 +169,7 @@ struct SplitRopeAndAppendAreOne : OpRewritePattern<SplitOp> {
     found.values = getOnlyUser<KvAppendOp>(found.valueHeads.getResult());
     if (!found.keys || !found.values)
       return rewriter.notifyMatchFailure(split,
-                                         "keys or values have another use than their append");
+                                         "keys or values have a use other than their append");
     if (StringRef reason = rejectionReason(found, split); !reason.empty())
       return rewriter.notifyMatchFailure(split, reason);
     fuse(found, joinFirstThree(split, rewriter), rewriter);
@@ -178,9 +178,9 @@ struct SplitRopeAndAppendAreOne : OpRewritePattern<SplitOp> {
   }
 };
 
-// rope(norm(q)), kv_append(rope(norm(k))), kv_append(v), attention over them, of several products
-// => qkv_append(product parts(products), rope_table). Weights in different formats have products of
-// their own.
+// rope(norm(q)), kv_append(rope(norm(k))), kv_append(v) and the attention that reads them, with
+// queries, keys and values from several matmuls => qkv_append(product parts(products), rope_table).
+// Weights in different formats have separate matmuls.
 struct RopesAndAppendsOfSeveralProductsAreOne : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -205,7 +205,7 @@ struct RopesAndAppendsOfSeveralProductsAreOne : OpRewritePattern<AttentionOp> {
     Operation *place = last->getNextNode();
     if (StringRef reason = rejectionReason(found, place); !reason.empty())
       return rewriter.notifyMatchFailure(attention, reason);
-    // Nothing may use what the new op makes before it.
+    // The results of the new op must not be used before it.
     for (Operation *op :
          {found.q.rope.getOperation(), found.keys.getOperation(), found.values.getOperation()})
       for (Operation *user : op->getUsers())
@@ -224,7 +224,7 @@ private:
     return op && op->hasOneUse() ? op : Op();
   }
 
-  /// Split heads and a norm before a rope that has one use.
+  /// Follows a rope with one use back through an optional norm to split_heads.
   static Rotated followBack(RopeOp rope) {
     Rotated rotated{{}, {}, rope};
     if (!rope)
@@ -253,8 +253,8 @@ private:
     return found;
   }
 
-  /// The products whose columns, one after the other, are those of `sections`: each a product, or
-  /// results of a split that has no others.
+  /// Finds the matmuls whose concatenated columns are those of `sections`. A section is the result
+  /// of a matmul, or several are all the results of a split.
   static bool findProducts(ArrayRef<Value> sections, SmallVectorImpl<Value> &products,
                            SmallVectorImpl<Operation *> &splits) {
     for (size_t i = 0; i < sections.size();) {

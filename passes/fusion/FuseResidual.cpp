@@ -1,4 +1,4 @@
-//===- FuseResidual.cpp - products add the residual stream themselves -----===//
+//===- FuseResidual.cpp - matmuls add the residual stream -----------------===//
 
 #include "passes/Passes.h"
 #include "passes/fusion/Driver.h"
@@ -11,8 +11,8 @@ namespace mica {
 using namespace mlir;
 using namespace mica;
 
-/// The residual of the product that makes `value`, null without one; nothing when no product of a
-/// single use makes it.
+/// The residual of the matmul that produces `value`, null if it has none; nullopt if `value` is not
+/// produced by a matmul or has several uses.
 static std::optional<Value> getResidualOf(Value value) {
   if (!value.hasOneUse())
     return std::nullopt;
@@ -25,14 +25,15 @@ static bool isProductWithoutResidual(Value value) {
   return residual && !*residual;
 }
 
-/// Whether the products that make `value` are a chain that begins with a product without residual.
+/// Whether `value` is produced by a chain of matmuls, linked by residuals, whose first one has
+/// none.
 static bool isChainOfProducts(Value value) {
   std::optional<Value> residual = getResidualOf(value);
   return residual && (!*residual || isChainOfProducts(*residual));
 }
 
-/// The terms of `add`: one for which `isProduct` holds, the second one if both do, and the other
-/// one; nothing if it holds for neither.
+/// The terms of `add`: first one for which `isProduct` holds (the right one if it holds for both),
+/// then the other; nullopt if it holds for neither.
 static std::optional<std::pair<Value, Value>>
 findProduct(AddOp add, llvm::function_ref<bool(Value)> isProduct) {
   Value lhs = add.getLhs(), rhs = add.getRhs();
@@ -43,7 +44,7 @@ findProduct(AddOp add, llvm::function_ref<bool(Value)> isProduct) {
   return std::nullopt;
 }
 
-/// Puts a copy of the product with `residual` in the place of `add`.
+/// Replaces `add` by a copy of the matmul with `residual`.
 static void replaceByProduct(AddOp add, Value product, Value residual, PatternRewriter &rewriter) {
   Operation *fused = rewriter.clone(*product.getDefiningOp());
   fused->setLoc(rewriter.getFusedLoc({product.getLoc(), add.getLoc()}));
@@ -60,26 +61,26 @@ struct ProductAddsItsResidual : OpRewritePattern<AddOp> {
   LogicalResult matchAndRewrite(AddOp add, PatternRewriter &rewriter) const override {
     auto terms = findProduct(add, isProductWithoutResidual);
     if (!terms)
-      return rewriter.notifyMatchFailure(add,
-                                         "no term is a product of a single use without residual");
+      return rewriter.notifyMatchFailure(
+          add, "no term is a matmul with a single use and without a residual");
     auto [product, residual] = *terms;
     replaceByProduct(add, product, residual, rewriter);
     return success();
   }
 };
 
-// add(r, b residual(a)) => b residual(add(r, a)), where a is a product that can add r itself.
+// add(r, b residual(a)) => b residual(add(r, a)), where a is a matmul that can add r.
 //
-// The experts a and a shared expert b are summed before they meet the residual stream r. Adding one
-// after the other rounds (r + a) + b instead of r + (a + b): a difference of one rounding of f32
-// per layer, within 1e-5 relative.
-struct ResidualMeetsProductsOneByOne : OpRewritePattern<AddOp> {
+// The experts a and a shared expert b are summed before they are added to the residual stream r.
+// This computes (r + a) + b instead of r + (a + b): a difference of one f32 rounding per layer,
+// within 1e-5 relative.
+struct AddResidualToFirstProduct : OpRewritePattern<AddOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(AddOp add, PatternRewriter &rewriter) const override {
     auto terms = findProduct(add, isChainOfProducts);
     if (!terms)
-      return rewriter.notifyMatchFailure(add, "no term is a chain of products of a single use");
+      return rewriter.notifyMatchFailure(add, "no term is a chain of matmuls with single uses");
     auto [product, residual] = *terms;
     if (isProductWithoutResidual(product))
       return rewriter.notifyMatchFailure(add, "the product adds the residual itself");
@@ -92,7 +93,7 @@ struct ResidualMeetsProductsOneByOne : OpRewritePattern<AddOp> {
 struct FuseResidual : mica::impl::FuseResidualBase<FuseResidual> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<ProductAddsItsResidual, ResidualMeetsProductsOneByOne>(&getContext());
+    patterns.add<ProductAddsItsResidual, AddResidualToFirstProduct>(&getContext());
     if (failed(applyFusion(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

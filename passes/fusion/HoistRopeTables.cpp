@@ -15,12 +15,12 @@ using namespace mlir;
 using namespace mica;
 
 namespace {
-/// Moves tables of positions that are an argument out of functions into their callers.
+/// Moves rope tables whose positions are a function argument to the callers.
 class TableHoister {
 public:
   explicit TableHoister(MLIRContext *context) : rewriter(context) {}
 
-  /// Moves one table of `function`; fails when there is none that can be moved.
+  /// Moves one table of `function`; fails if none can be moved.
   LogicalResult hoistOne(func::FuncOp function) {
     auto calls = findCalls(function);
     if (!calls || calls->empty())
@@ -46,8 +46,8 @@ public:
   }
 
 private:
-  /// The table of `positions` (and `lengths`, or null) with the frequencies of `like`, right after
-  /// both; shared by all users.
+  /// The table of `positions` (and `lengths`, which may be null) with the frequencies of `like`,
+  /// inserted right after both and shared by all users.
   Value getTable(Value positions, Value lengths, RopeTableOp like) {
     for (Operation *user : positions.getUsers())
       if (auto table = dyn_cast<RopeTableOp>(user);
@@ -61,7 +61,7 @@ private:
     return table;
   }
 
-  /// Of two values of one block or of blocks around each other; `b` may be null.
+  /// The later of two values, defined in the same block or in nested blocks; `b` may be null.
   static Value laterOf(Value a, Value b) {
     Operation *first = a.getDefiningOp(), *second = b ? b.getDefiningOp() : nullptr;
     if (!first || !second)
@@ -74,11 +74,11 @@ private:
   }
 
   IRRewriter rewriter;
-  /// Tables that directly follow what they are made of and so dominate every call.
+  /// Tables inserted right after their operands, so that they dominate every call.
   llvm::DenseSet<Operation *> tables;
 };
 
-/// Equal tables of one function: the second is the first.
+/// Removes duplicate tables within a function.
 static void shareTables(func::FuncOp function) {
   llvm::DenseMap<std::pair<std::pair<Value, Value>, Attribute>, RopeTableOp> known;
   for (auto table : llvm::make_early_inc_range(function.getOps<RopeTableOp>())) {
@@ -94,7 +94,7 @@ static void shareTables(func::FuncOp function) {
 struct HoistRopeTables : mica::impl::HoistRopeTablesBase<HoistRopeTables> {
   void runOnOperation() override {
     TableHoister hoister(&getContext());
-    // A table may climb several calls: once more until all have arrived.
+    // A table may move up several levels of calls: repeat until none moves.
     bool changed = true;
     while (changed) {
       changed = false;

@@ -1,4 +1,4 @@
-//===- MergeLinears.cpp - products of the same rows become one ------------===//
+//===- MergeLinears.cpp - matmuls of the same rows become one -------------===//
 
 #include "passes/Passes.h"
 #include "passes/fusion/Driver.h"
@@ -22,7 +22,7 @@ static RankedTensorType getJoinedType(ValueRange weights) {
   return RankedTensorType::get(shape, first.getElementType());
 }
 
-/// Whether `other` may join the product `first` of the same rows.
+/// Whether `other` can be merged with `first`, a matmul of the same rows.
 static bool mayJoin(LinearOp first, LinearOp other) {
   return other->getBlock() == first->getBlock() && other.getX() == first.getX() &&
          !other.getResidual() && !other.getKernel() && !other.getBias() == !first.getBias() &&
@@ -80,7 +80,7 @@ struct ProductsOfTheSameRowsAreOne : OpRewritePattern<LinearOp> {
   }
 
 private:
-  /// Products that can be one with `first`, in the order of the block.
+  /// Matmuls that can be merged with `first`, itself included, in block order.
   SmallVector<LinearOp> findGroup(LinearOp first) const {
     SmallVector<LinearOp> group;
     for (Operation *user : first.getX().getUsers())

@@ -47,16 +47,17 @@ std::optional<unsigned> CarriedChains::chainOf(unsigned node) const {
 
 InterleavedLayers InterleavedLayers::find(ArrayRef<func::CallOp> calls,
                                           const CarriedChains &chains) {
-  InterleavedLayers mix(chains);
+  InterleavedLayers layers(chains);
   for (func::CallOp call : calls)
-    if (!mix.append(call))
+    if (!layers.append(call))
       break;
-  // After the loop there is only what is in the chains at its end.
-  for (auto [number, call] : llvm::enumerate(mix.calls))
-    if (number + 1 < mix.calls.size() &&
-        llvm::any_of(call->getResults(), [&](OpResult result) { return mix.isLiveAfter(result); }))
+  // After the loop, only the final values of the chains are available.
+  for (auto [number, call] : llvm::enumerate(layers.calls))
+    if (number + 1 < layers.calls.size() && llvm::any_of(call->getResults(), [&](OpResult result) {
+          return layers.isLiveAfter(result);
+        }))
       return find(calls.take_front(number + 1), chains);
-  return mix;
+  return layers;
 }
 
 /// Whether `result` is needed after the calls but not carried by a chain.
@@ -68,11 +69,12 @@ bool InterleavedLayers::isLiveAfter(OpResult result) const {
                        [&](Operation *user) { return llvm::is_contained(calls, user); });
 }
 
-/// Whether a table can tell what the calls of one function are given, or all are given the same.
+/// Whether this operand is the same in all calls of the function, or varies only by a constant or a
+/// weight, which a table can select.
 bool InterleavedLayers::isUniform(OpOperand &operand) const {
   auto call = cast<func::CallOp>(operand.getOwner());
-  auto kind = kinds.find(call.getCalleeAttr());
-  if (kind == kinds.end())
+  auto kind = callsByFunction.find(call.getCalleeAttr());
+  if (kind == callsByFunction.end())
     return true;
   func::CallOp first = kind->second.front();
   Value before = first.getOperand(operand.getOperandNumber()), after = operand.get();
@@ -80,7 +82,7 @@ bool InterleavedLayers::isUniform(OpOperand &operand) const {
          (before.getDefiningOp<GetWeightOp>() && after.getDefiningOp<GetWeightOp>());
 }
 
-/// Adds the call, unless a loop cannot make it with those before it.
+/// Adds the call; returns false if a loop cannot execute it together with the previous ones.
 bool InterleavedLayers::append(func::CallOp call) {
   auto next = chains;
   for (OpOperand &operand : call->getOpOperands()) {
@@ -111,25 +113,25 @@ bool InterleavedLayers::append(func::CallOp call) {
     return false;
   chains = std::move(next);
   calls.push_back(call);
-  kinds[call.getCalleeAttr()].push_back(call);
+  callsByFunction[call.getCalleeAttr()].push_back(call);
   return true;
 }
 
 namespace mica {
-/// Writes the loop of one mix.
+/// Creates the loop nest of one InterleavedLayers.
 class InterleavedRoller {
 public:
-  InterleavedRoller(IRRewriter &rewriter, const InterleavedLayers &mix)
-      : rewriter(rewriter), mix(mix), loc(fuse(mix.calls)) {}
+  InterleavedRoller(IRRewriter &rewriter, const InterleavedLayers &layers)
+      : rewriter(rewriter), layers(layers), loc(fuse(layers.calls)) {}
 
   LogicalResult roll() {
-    if (failed(moveBefore(rewriter, mix.calls.front(), findFirst())))
+    if (failed(moveBefore(rewriter, layers.calls.front(), findFirst())))
       return failure();
-    rewriter.setInsertionPoint(mix.calls.front());
+    rewriter.setInsertionPoint(layers.calls.front());
     findRounds();
     SmallVector<unsigned> carried;
     SmallVector<Value> inits;
-    for (auto &[number, chain] : mix.chains) {
+    for (auto &[number, chain] : layers.chains) {
       chains[number] = chain.first->get();
       if (!chain.isReplaced)
         continue;
@@ -140,12 +142,12 @@ public:
     one = constant(1);
     auto loop = writeLoop(loc, zero, constant(rounds), carried, [&](Value round) {
       Value next = arith::AddIOp::create(rewriter, loc, round, one);
-      for (auto &[function, calls] : mix.kinds)
+      for (auto &[function, calls] : layers.callsByFunction)
         writeKind(calls, round, next);
     });
     for (auto [number, result] : llvm::zip_equal(carried, loop.getResults()))
-      rewriter.replaceAllUsesWith(mix.chains.find(number)->second.now, result);
-    eraseCalls(rewriter, mix.calls);
+      rewriter.replaceAllUsesWith(layers.chains.find(number)->second.now, result);
+    eraseCalls(rewriter, layers.calls);
     return success();
   }
 
@@ -157,24 +159,26 @@ private:
 
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(rewriter, loc, value); }
 
-  /// What must be there before the first call: where chains begin, and what calls have in common.
+  /// Values that must be defined before the first call: the initial values of chains, and operands
+  /// that are not carried.
   SmallVector<Value> findFirst() const {
     SmallVector<Value> values;
-    for (auto &[number, chain] : mix.chains)
+    for (auto &[number, chain] : layers.chains)
       values.push_back(chain.first->get());
-    for (auto &[function, calls] : mix.kinds)
+    for (auto &[function, calls] : layers.callsByFunction)
       for (OpOperand &operand : func::CallOp(calls.front())->getOpOperands())
-        if (!mix.flow->of(operand))
+        if (!layers.flow->of(operand))
           values.push_back(operand.get());
     return values;
   }
 
-  /// Every kind comes once in a round, in the order of their first calls.
+  /// Assigns calls to rounds. Every function occurs once in a round, in the order of their first
+  /// calls.
   void findRounds() {
-    const auto *last = mix.kinds.end();
+    const auto *last = layers.callsByFunction.end();
     rounds = 0;
-    for (func::CallOp call : mix.calls) {
-      const auto *kind = mix.kinds.find(call.getCalleeAttr());
+    for (func::CallOp call : layers.calls) {
+      const auto *kind = layers.callsByFunction.find(call.getCalleeAttr());
       if (rounds == 0 || kind < last)
         ++rounds;
       last = kind;
@@ -187,7 +191,8 @@ private:
       ends.resize(rounds + 1, ends.back());
   }
 
-  /// A loop that carries those chains; `write` writes its body, given the number of the iteration.
+  /// Creates a loop that carries the given chains; `write` creates its body, given the induction
+  /// variable.
   scf::ForOp writeLoop(Location place, Value from, Value to, ArrayRef<unsigned> carried,
                        llvm::function_ref<void(Value)> write) {
     auto standing = [&] {
@@ -208,7 +213,7 @@ private:
     return loop;
   }
 
-  /// The layers of one kind in a round.
+  /// Creates the inner loop of one function in a round.
   void writeKind(ArrayRef<func::CallOp> calls, Value round, Value next) {
     func::CallOp model = calls.front();
     Location place = fuse(calls);
@@ -217,7 +222,7 @@ private:
           to = IndexTableOp::create(rewriter, place, rewriter.getIndexType(), ends, next);
     SmallVector<unsigned> carried;
     for (OpResult result : model->getResults())
-      if (std::optional<unsigned> chain = mix.flow->of(result))
+      if (std::optional<unsigned> chain = layers.flow->of(result))
         carried.push_back(*chain);
     writeLoop(place, from, to, carried, [&](Value number) {
       SmallVector<Value> operands;
@@ -226,14 +231,15 @@ private:
       auto call = func::CallOp::create(rewriter, place, model.getResultTypes(),
                                        model.getCalleeAttr(), operands);
       for (OpResult result : model->getResults())
-        if (std::optional<unsigned> chain = mix.flow->of(result))
+        if (std::optional<unsigned> chain = layers.flow->of(result))
           chains[*chain] = call.getResult(result.getResultNumber());
     });
   }
 
-  /// What is in the place of `operand` of the first of `calls` in call `number` of them.
+  /// The value that replaces `operand`, an operand of the first of `calls`, in call `number` of
+  /// them.
   Value operandOf(OpOperand &operand, ArrayRef<func::CallOp> calls, Value number) {
-    if (std::optional<unsigned> chain = mix.flow->of(operand))
+    if (std::optional<unsigned> chain = layers.flow->of(operand))
       return chains.at(*chain);
     SmallVector<Value> values = llvm::map_to_vector(
         calls, [&](func::CallOp call) { return call->getOperand(operand.getOperandNumber()); });
@@ -252,12 +258,12 @@ private:
   }
 
   IRRewriter &rewriter;
-  const InterleavedLayers &mix;
+  const InterleavedLayers &layers;
   Location loc;
   Value zero, one;
-  llvm::DenseMap<unsigned, Value> chains; ///< what is in each where the rewriter is
+  llvm::DenseMap<unsigned, Value> chains; ///< value of each chain at the insertion point
   int64_t rounds = 0;
-  /// Of each kind, how many layers come before each round and after the last.
+  /// For each function, the number of its layers before each round and after the last.
   llvm::DenseMap<Attribute, std::vector<int64_t>> layersUpTo;
 };
 } // namespace mica

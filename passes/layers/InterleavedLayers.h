@@ -11,9 +11,9 @@
 
 namespace mica {
 
-/// The values that calls pass from one to the next, each in a separate chain: the residual stream
-/// and each cache. An operand and a result are in the same chain if some call takes as that operand
-/// what another call returns as that result.
+/// Groups the values that calls pass from one to the next into chains: the residual stream and each
+/// cache. An operand and a result are in the same chain if some call takes as that operand what
+/// another call returns as that result.
 class CarriedChains {
 public:
   explicit CarriedChains(llvm::ArrayRef<mlir::func::CallOp> calls);
@@ -33,10 +33,10 @@ private:
   llvm::BitVector isJoined; ///< by node
 };
 
-/// Consecutive calls of several functions, in any order. A loop makes them in rounds: each round
-/// calls every function for as many consecutive layers as use it.
-/// It uses an inner loop for each function, not a branch of a switch, because values carried by a
-/// loop stay in their buffers, and verifiers can follow a cache through loops.
+/// Consecutive calls of several functions, in any order. A loop executes them in rounds: each round
+/// calls every function for as many consecutive layers as use it. It uses an inner loop for each
+/// function, not a branch of a switch, because values carried by a loop stay in their buffers, and
+/// because verifiers can follow a cache through loops.
 class InterleavedLayers {
 public:
   /// The longest such sequence at the beginning of `calls`, possibly empty.
@@ -44,7 +44,7 @@ public:
                                 const CarriedChains &chains);
 
   llvm::ArrayRef<mlir::func::CallOp> getCalls() const { return calls; }
-  size_t countKinds() const { return kinds.size(); }
+  size_t getNumFunctions() const { return callsByFunction.size(); }
 
   mlir::LogicalResult roll(mlir::IRRewriter &rewriter) const;
 
@@ -64,7 +64,8 @@ private:
 
   const CarriedChains *flow;
   Calls calls;
-  llvm::MapVector<mlir::Attribute, Calls> kinds; ///< by the function, in the order of first calls
+  llvm::MapVector<mlir::Attribute, Calls>
+      callsByFunction; ///< by the function, in the order of first calls
   llvm::MapVector<unsigned, Chain> chains;
 };
 

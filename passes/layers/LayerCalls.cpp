@@ -1,4 +1,4 @@
-//===- LayerCalls.cpp - calls of layers, to be written as a loop ----------===//
+//===- LayerCalls.cpp - calls of layers, to be rolled into a loop ---------===//
 
 #include "passes/layers/LayerCalls.h"
 
@@ -26,7 +26,7 @@ LogicalResult mica::moveBefore(IRRewriter &rewriter, Operation *place, ArrayRef<
     late.push_back(maker);
   }
   if (!there)
-    return rewriter.notifyMatchFailure(place, "an operand is made between the calls");
+    return rewriter.notifyMatchFailure(place, "an operand is computed between the calls");
   for (Operation *maker : late)
     rewriter.moveOpBefore(maker, place);
   return success();
@@ -39,8 +39,10 @@ Value mica::selectWeight(IRRewriter &rewriter, ArrayRef<Value> weights, Value en
   Value first = weights.front();
   if (llvm::all_equal(names))
     return first;
-  return SelectWeightOp::create(rewriter, first.getLoc(), first.getType(),
-                                rewriter.getArrayAttr(names), entry);
+  Location loc = rewriter.getFusedLoc(
+      llvm::map_to_vector(weights, [](Value weight) { return weight.getLoc(); }));
+  return SelectWeightOp::create(rewriter, loc, first.getType(), rewriter.getArrayAttr(names),
+                                entry);
 }
 
 void mica::eraseCalls(IRRewriter &rewriter, ArrayRef<func::CallOp> calls) {

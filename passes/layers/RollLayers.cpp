@@ -1,4 +1,4 @@
-//===- RollLayers.cpp - one loop over layers ------------------------------===//
+//===- RollLayers.cpp - roll the calls of layers into a loop --------------===//
 
 #include "passes/Passes.h"
 #include "passes/layers/InterleavedLayers.h"
@@ -17,21 +17,23 @@ namespace {
 /// The calls of one iteration of a loop.
 using Iteration = ArrayRef<func::CallOp>;
 
-/// What an operand of a call is for the same call in the next iteration of a run.
+/// How an operand of a call is obtained in the next iteration of a run.
 struct Provenance {
-  /// Carried: a result of the iteration before. Within: of a call before it in its iteration.
+  /// Same: loop-invariant. Carried: a result of the previous iteration. Within: a result of an
+  /// earlier call in the same iteration. Layer: a layer index, which increases by `step`. Weight:
+  /// an entry of a list of weights.
   enum Kind { Same, Carried, Within, Layer, Weight } kind;
-  unsigned call = 0, result = 0; ///< which result, of which call of the iteration
-  int64_t step = 0;              ///< of Layer: from one iteration to the next
+  unsigned call = 0, result = 0; ///< of Carried and Within: the call in the iteration and its
+                                 ///< result
+  int64_t step = 0;              ///< of Layer: increment per iteration
   bool operator==(const Provenance &other) const = default;
 };
 
-/// Consecutive calls that a loop can make, in iterations of `period` of them.
+/// Consecutive calls that a loop can execute, in iterations of `period` calls.
 struct Run {
   SmallVector<func::CallOp> calls;
   size_t period = 1;
-  SmallVector<SmallVector<Provenance>> provenances =
-      {}; ///< of each call of an iteration, those of its operands
+  SmallVector<SmallVector<Provenance>> provenances = {}; ///< by call of an iteration and operand
 
   size_t iterations() const { return calls.size() / period; }
   Iteration iteration(size_t number) const {
@@ -40,13 +42,14 @@ struct Run {
 };
 } // namespace
 
-/// Layers of several types alternate in patterns of at most this length.
+/// The maximum length of a pattern of alternating layer types.
 static constexpr size_t kMaxPeriod = 16;
 
-/// Where periods leave more calls than these for each function, rounds are worth their tables.
-static constexpr size_t kCallsPerKind = 4;
+/// Rounds (see InterleavedLayers), which need tables, are used if periods would leave more calls
+/// than this per function.
+static constexpr size_t kMinSavedCallsPerFunction = 4;
 
-/// The number of the call in `iteration` that `value` is a result of, or nothing.
+/// The index of the call in `iteration` that `value` is a result of, or nullopt.
 static std::optional<unsigned> findCall(Iteration iteration, Value value) {
   const auto *found = llvm::find(iteration, value.getDefiningOp());
   return found == iteration.end() ? std::nullopt
@@ -54,7 +57,7 @@ static std::optional<unsigned> findCall(Iteration iteration, Value value) {
 }
 
 /// The provenance of operand `index` of call `number` between two consecutive iterations, or
-/// nothing.
+/// nullopt.
 static std::optional<Provenance> findProvenance(Iteration iteration, Iteration next,
                                                 unsigned number, unsigned index) {
   Value before = iteration[number]->getOperand(index), after = next[number]->getOperand(index);
@@ -74,8 +77,8 @@ static std::optional<Provenance> findProvenance(Iteration iteration, Iteration n
   return std::nullopt;
 }
 
-/// The provenances of all operands when `next` may follow `iteration` in a loop: nothing else may
-/// need the results of `iteration`.
+/// The provenances of all operands if `next` can follow `iteration` in a loop, which requires that
+/// nothing else uses the results of `iteration`; else nullopt.
 static std::optional<SmallVector<SmallVector<Provenance>>> findProvenances(Iteration iteration,
                                                                            Iteration next) {
   SmallVector<SmallVector<Provenance>> provenances(iteration.size());
@@ -97,14 +100,14 @@ static std::optional<SmallVector<SmallVector<Provenance>>> findProvenances(Itera
   return provenances;
 }
 
-/// Whether some call takes that result of the iteration before.
+/// Whether some call uses this result of the previous iteration.
 static bool isCarried(const Run &run, unsigned call, unsigned result) {
   return llvm::any_of(run.provenances, [&](ArrayRef<Provenance> provenances) {
     return llvm::is_contained(provenances, Provenance{Provenance::Carried, call, result});
   });
 }
 
-/// Whether all that is needed after the last iteration is carried from iteration to iteration.
+/// Whether all values used after the last iteration are carried from iteration to iteration.
 static bool isCarriable(const Run &run) {
   Iteration last = run.iteration(run.iterations() - 1);
   for (auto [number, call] : llvm::enumerate(last))
@@ -115,8 +118,8 @@ static bool isCarriable(const Run &run) {
   return true;
 }
 
-/// Whether the run carries one tensor besides the caches, and uses it nowhere else: a second one
-/// would need a separate buffer while the first is computed.
+/// Whether the run carries at most one tensor besides the caches, and uses it only in the next
+/// iteration: a second tensor would need a separate buffer while the first is computed.
 static bool carriesOneTensor(const Run &run) {
   std::optional<Provenance> stream;
   auto isTensor = [&](const Provenance &provenance) {
@@ -136,8 +139,8 @@ static bool carriesOneTensor(const Run &run) {
   });
 }
 
-/// The longest run of that period that begins `calls`; of one iteration where a loop cannot make
-/// it.
+/// The longest run with this period at the beginning of `calls`; a single iteration if a loop
+/// cannot execute more.
 static Run findRun(ArrayRef<func::CallOp> calls, size_t period) {
   Run run{SmallVector<func::CallOp>(calls.take_front(period)), period};
   for (size_t end = 2 * period; end <= calls.size(); end += period) {
@@ -153,8 +156,8 @@ static Run findRun(ArrayRef<func::CallOp> calls, size_t period) {
   return run;
 }
 
-/// Runs among `calls`, of two iterations at least. Of those that begin at a call it is the one that
-/// has most of them, and of these the one of the shortest period.
+/// Runs of at least two iterations among `calls`. At each call, selects the run with the most
+/// calls, and of these the one with the shortest period.
 static SmallVector<Run> findRuns(ArrayRef<func::CallOp> calls) {
   SmallVector<Run> runs;
   for (ArrayRef<func::CallOp> rest = calls; !rest.empty();) {
@@ -172,7 +175,7 @@ static SmallVector<Run> findRuns(ArrayRef<func::CallOp> calls) {
 }
 
 namespace {
-/// Writes the loop of one run.
+/// Creates the loop of one run.
 class LayerRoller {
 public:
   LayerRoller(IRRewriter &rewriter, const Run &run)
@@ -205,7 +208,7 @@ public:
 private:
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(rewriter, loc, value); }
 
-  /// Of the first iteration.
+  /// Calls `function` with each operand of the first iteration.
   void eachOperand(llvm::function_ref<void(Value, const Provenance &)> function) {
     for (auto [call, provenances] : llvm::zip_equal(first, run.provenances))
       for (auto [operand, provenance] : llvm::zip_equal(call->getOperands(), provenances))
@@ -219,7 +222,7 @@ private:
     });
   }
 
-  /// What the first iteration needs must be there before its first call.
+  /// Moves the operands of the first iteration before its first call.
   LogicalResult moveOperands() {
     SmallVector<Value> values;
     eachOperand([&](Value operand, const Provenance &provenance) {
@@ -229,7 +232,7 @@ private:
     return moveBefore(rewriter, first.front(), values);
   }
 
-  /// Those of layers, outside of the loop.
+  /// Creates the constants of layer indices outside the loop.
   void makeConstants() {
     eachOperand([&](Value operand, const Provenance &provenance) {
       if (provenance.kind != Provenance::Layer)
@@ -293,7 +296,7 @@ private:
     scf::YieldOp::create(rewriter, loc, next);
   }
 
-  /// What operand `index` of call `number` is in each iteration.
+  /// The values of operand `index` of call `number` in all iterations.
   SmallVector<Value> eachIteration(unsigned number, unsigned index) {
     SmallVector<Value> values;
     for (size_t iteration = 0; iteration < run.iterations(); ++iteration)
@@ -306,7 +309,7 @@ private:
   Iteration first;
   Location loc;
   std::map<int64_t, Value> numbers;                    ///< constants
-  std::map<std::pair<int64_t, int64_t>, Value> layers; ///< by the first one and the step
+  std::map<std::pair<int64_t, int64_t>, Value> layers; ///< by first layer and step
 };
 
 struct RollLayers : mica::impl::RollLayersBase<RollLayers> {
@@ -325,31 +328,32 @@ private:
     CarriedChains chains(calls);
     SmallVector<Run> runs;
     SmallVector<InterleavedLayers> interleaved;
-    size_t done = 0; // calls that are in `runs` and `interleaved`, or stay
+    size_t done = 0; // number of calls that are in `runs` or `interleaved`, or are not rolled
     for (size_t at = 0; at < calls.size();) {
-      InterleavedLayers mix = InterleavedLayers::find(ArrayRef(calls).drop_front(at), chains);
-      size_t end = at + std::max<size_t>(mix.getCalls().size(), 1);
-      if (isProfitable(mix)) {
+      InterleavedLayers layers = InterleavedLayers::find(ArrayRef(calls).drop_front(at), chains);
+      size_t end = at + std::max<size_t>(layers.getCalls().size(), 1);
+      if (isProfitable(layers)) {
         llvm::append_range(runs, findRuns(ArrayRef(calls).slice(done, at - done)));
-        interleaved.push_back(std::move(mix));
+        interleaved.push_back(std::move(layers));
         done = end;
       }
       at = end;
     }
     llvm::append_range(runs, findRuns(ArrayRef(calls).drop_front(done)));
-    for (const InterleavedLayers &mix : interleaved)
-      if (failed(mix.roll(rewriter)))
-        llvm::append_range(runs, findRuns(mix.getCalls()));
+    for (const InterleavedLayers &layers : interleaved)
+      if (failed(layers.roll(rewriter)))
+        llvm::append_range(runs, findRuns(layers.getCalls()));
     for (const Run &run : runs)
       (void)LayerRoller(rewriter, run).roll();
   }
 
-  /// Whether periods would leave many calls, and a mix far fewer.
-  static bool isProfitable(const InterleavedLayers &mix) {
-    size_t left = mix.getCalls().size();
-    for (const Run &run : findRuns(mix.getCalls()))
+  /// Whether periods would leave many more calls than interleaved loops, which leave one per
+  /// function.
+  static bool isProfitable(const InterleavedLayers &layers) {
+    size_t left = layers.getCalls().size();
+    for (const Run &run : findRuns(layers.getCalls()))
       left -= run.calls.size() - run.period;
-    return left > kCallsPerKind * mix.countKinds();
+    return left > kMinSavedCallsPerFunction * layers.getNumFunctions();
   }
 };
 } // namespace

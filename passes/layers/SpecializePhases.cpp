@@ -1,4 +1,4 @@
-//===- SpecializePhases.cpp - copies by number and role of rows -----------===//
+//===- SpecializePhases.cpp - copies of functions by phase ----------------===//
 
 #include "passes/Passes.h"
 #include "passes/support/Phases.h"
@@ -11,7 +11,8 @@ namespace mica {
 using namespace mlir;
 using namespace mica;
 
-/// Clones `functions` under names with `suffix`, calling each other; private and public ones alike.
+/// Clones `functions` under names with `suffix`; the clones call each other. Keeps their
+/// visibility.
 static SmallVector<func::FuncOp> cloneWithSuffix(ArrayRef<func::FuncOp> functions, StringRef suffix,
                                                  SymbolTable &symbols) {
   llvm::StringMap<StringAttr> names;
@@ -36,24 +37,25 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
-    // After stage `loops` its functions are others, but the module still says where it was cut.
+    // Stage `loops` replaces the functions, but the module keeps the attribute.
     auto isCopy = [](func::FuncOp function) {
       return function->hasAttr(kMaxRowsAttr) || function->hasAttr(kRowRoleAttr);
     };
     if (functions.empty() ? module->hasAttr(kGemmThresholdAttr) : llvm::any_of(functions, isCopy)) {
-      module.emitError("has been specialized for few and many rows already");
+      module.emitError("functions are specialized already");
       return signalPassFailure();
     }
-    FailureOr<int64_t> most = readRowsAttr(module, kGemmThresholdAttr, /*least=*/1, gemmThreshold),
-                       few = readRowsAttr(module, kFewRowsAttr, /*least=*/1, fewRows);
-    if (failed(most) || failed(few))
+    FailureOr<int64_t> threshold =
+                           readRowsAttr(module, kGemmThresholdAttr, /*min=*/1, gemmThreshold),
+                       small = readRowsAttr(module, kSmallBatchAttr, /*min=*/1, smallBatch);
+    if (failed(threshold) || failed(small))
       return signalPassFailure();
-    if (*most < 1 || *few < 1) {
-      module.emitError("the most rows of few and of several must be at least 1, got ")
-          << *few << " and " << *most;
+    if (*threshold < 1 || *small < 1) {
+      module.emitError("small-batch and gemm-threshold must be at least 1, got ")
+          << *small << " and " << *threshold;
       return signalPassFailure();
     }
-    *few = std::min(*few, *most);
+    *small = std::min(*small, *threshold);
     SymbolTable symbols(module);
     Builder builder(module.getContext());
     auto cloneFor = [&](std::optional<int64_t> rows, StringRef role, StringRef suffix) {
@@ -67,19 +69,20 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
     };
     bool byRole = dependsOnRole(module);
     StringRef decode = byRole ? StringRef(kDecodeRole) : StringRef();
-    cloneFor(*few, decode, "_few");
-    if (*few < *most)
-      cloneFor(*most, decode, "_several");
-    cloneFor(std::nullopt, decode, "_many");
+    cloneFor(*small, decode, "_small");
+    if (*small < *threshold)
+      cloneFor(*threshold, decode, "_medium");
+    cloneFor(std::nullopt, decode, "_large");
     if (byRole) {
-      // Short prompts are rare and soon read: they need no attention that is cut for single rows.
-      cloneFor(*most, kPromptRole, "_several");
-      cloneFor(std::nullopt, kPromptRole, "_many");
+      // Short prompts are rare and fast, so they do not need attention that is split into single
+      // rows.
+      cloneFor(*threshold, kPromptRole, "_medium");
+      cloneFor(std::nullopt, kPromptRole, "_large");
     }
     for (func::FuncOp function : functions)
       symbols.erase(function);
-    module->setAttr(kFewRowsAttr, builder.getI64IntegerAttr(*few));
-    module->setAttr(kGemmThresholdAttr, builder.getI64IntegerAttr(*most));
+    module->setAttr(kSmallBatchAttr, builder.getI64IntegerAttr(*small));
+    module->setAttr(kGemmThresholdAttr, builder.getI64IntegerAttr(*threshold));
   }
 };
 } // namespace

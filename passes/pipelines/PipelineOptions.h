@@ -9,8 +9,8 @@
 
 namespace mica {
 
-/// The options of a named pipeline, which consist of those of its parts. A part is constructed with
-/// the options object that it registers itself with.
+/// The options of a named pipeline, combined from `Parts`. Each part is constructed with the
+/// options object that it registers itself with.
 template <typename... Parts>
 struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions<Parts...>>, Parts... {
   PipelineOptions() : Parts(static_cast<mlir::detail::PassOptions &>(*this))... {}
@@ -26,17 +26,21 @@ struct FusionOptions {
         kv(options, "kv", llvm::cl::desc("precision of caches"), llvm::cl::init(StageOptions().kv),
            precisionValues()),
         preserveBlocks(options, "preserve-blocks",
-                       llvm::cl::desc("weights keep blocks of integers that they are stored in"),
-                       llvm::cl::init(StageOptions().preserveBlocks)) {}
+                       llvm::cl::desc("preserve the block formats in which weights are stored"),
+                       llvm::cl::init(StageOptions().preserveBlocks)),
+        ranks(options, "ranks", llvm::cl::desc("number of processes that run the model together"),
+              llvm::cl::init(StageOptions().ranks)) {}
 
   void addTo(StageOptions &stage) const {
     stage.weights = weights;
     stage.kv = kv;
     stage.preserveBlocks = preserveBlocks;
+    stage.ranks = ranks;
   }
 
   PipelineOption<Precision> weights, kv;
   PipelineOption<bool> preserveBlocks;
+  PipelineOption<int64_t> ranks;
 };
 
 /// Options of the passes that specialize functions for prefill and decode.
@@ -46,20 +50,22 @@ struct PhaseOptions {
                   llvm::cl::desc("activation type of preserved blocks in prefill "
                                  "(default: that of the target)"),
                   exactRowsValues()),
-        gemmThreshold(options, "gemm-threshold",
-                      llvm::cl::desc("most rows of a `_several` function"),
-                      llvm::cl::init(StageOptions().phases.gemmThreshold)),
-        fewRows(options, "few-rows", llvm::cl::desc("most rows of a `_few` function"),
-                llvm::cl::init(StageOptions().phases.few)) {}
+        gemmThreshold(
+            options, "gemm-threshold",
+            llvm::cl::desc("maximum number of rows of `_medium` functions (small batches)"),
+            llvm::cl::init(StageOptions().phases.gemmThreshold)),
+        smallBatch(options, "small-batch",
+                   llvm::cl::desc("maximum number of rows of `_small` functions (decode)"),
+                   llvm::cl::init(StageOptions().phases.smallBatch)) {}
 
   void addTo(StageOptions &stage) const {
     if (exactRows.hasValue())
       stage.exactRows = exactRows;
-    stage.phases = {gemmThreshold, fewRows};
+    stage.phases = {gemmThreshold, smallBatch};
   }
 
   PipelineOption<ExactRows> exactRows;
-  PipelineOption<int64_t> gemmThreshold, fewRows;
+  PipelineOption<int64_t> gemmThreshold, smallBatch;
 };
 
 } // namespace mica

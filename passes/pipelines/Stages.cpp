@@ -1,4 +1,4 @@
-//===- Stages.cpp - the stages of compilation and the way between them ----===//
+//===- Stages.cpp - the pipelines between stages --------------------------===//
 
 #include "passes/pipelines/PipelineOptions.h"
 
@@ -8,33 +8,10 @@
 using namespace mlir;
 using namespace mica;
 
-static constexpr std::array<StageInfo, kStageCount> kStages{{
-    {Stage::Model, "model", "mica ops as the model's modules have them, imported and checked"},
-    {Stage::Fused, "fused", "mica ops after fusion, with precision assigned"},
-    {Stage::Kernels, "kernels", "mica ops with a chosen implementation and layout each"},
-    {Stage::Loops, "loops", "kernels of vector, scf and memref ops, bufferized, caches in place"},
-    {Stage::Llvm, "llvm", "the LLVM dialect"},
-    {Stage::Ll, "ll", "optimized LLVM IR"},
-    {Stage::Asm, "asm", "assembly"},
-    {Stage::Obj, "obj", "an object file"},
-    {Stage::Exe, "exe", "the program"},
-}};
-
-ArrayRef<StageInfo> mica::getStages() { return kStages; }
-
-const StageInfo &mica::getStageInfo(Stage stage) { return kStages[static_cast<size_t>(stage)]; }
-
-std::optional<Stage> mica::parseStage(StringRef name) {
-  for (const StageInfo &info : kStages)
-    if (info.name == name)
-      return info.stage;
-  return std::nullopt;
-}
-
-// Alive afterwards: mica, func, arith.
+// Legal dialects afterwards: mica, func, arith.
 void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createVerifyModel());
-  // First: weights keep one form from here on, whatever their precision.
+  // First, because later passes assign types and formats to the weights that this one reshapes.
   pm.addPass(createAbsorbLatent());
   if (options.preserveBlocks)
     pm.addPass(createPreserveBlocks({options.weights}));
@@ -42,7 +19,11 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
     pm.addPass(createEqualizeChannels());
   pm.addPass(createAssignPrecision({options.weights, options.kv}));
   pm.addNestedPass<func::FuncOp>(createFoldRepeatKv());
-  // Gate and up first: they would otherwise be merged like any products of the same rows.
+  // Channels are equalized and precision is assigned as for one rank; merged weights can't be
+  // sharded.
+  if (options.ranks > 1)
+    pm.addPass(createShard({options.ranks}));
+  // Before MergeLinears, which would merge gate and up like any other matmuls of the same rows.
   pm.addPass(createFuseGatedLinear());
   pm.addPass(createMergeLinears());
   pm.addNestedPass<func::FuncOp>(createFuseResidual());
@@ -56,7 +37,7 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
 
 void mica::buildPhases(OpPassManager &pm, const StageOptions &options,
                        const ExactRowsOf &exactRowsOf) {
-  pm.addPass(createSpecializePhases({options.phases.gemmThreshold, options.phases.few}));
+  pm.addPass(createSpecializePhases({options.phases.gemmThreshold, options.phases.smallBatch}));
   pm.addPass(createAssignPromptRows([stated = options.exactRows, exactRowsOf](ModuleOp module) {
     if (stated)
       return *stated;
@@ -82,7 +63,7 @@ llvm::Error StageTable::buildPipeline(OpPassManager &pm, Stage from, Stage to,
   auto begin = static_cast<size_t>(from) + 1, end = static_cast<size_t>(to) + 1;
   for (size_t stage = begin; stage < end; ++stage)
     if (!builders[stage])
-      return fail("no passes lead to stage `" + kStages[stage].name + "`");
+      return fail("no passes lead to stage `" + getStageInfo(static_cast<Stage>(stage)).name + "`");
   for (size_t stage = begin; stage < end; ++stage)
     builders[stage](pm, options);
   return llvm::Error::success();

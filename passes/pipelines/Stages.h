@@ -1,4 +1,4 @@
-//===- Stages.h - the stages of compilation and the way between them -*- C++ -*-===//
+//===- Stages.h - the pipelines between stages ------------------*- C++ -*-===//
 //
 // The order of passes. A builder leads from each stage to the next and ends with the verifier of
 // the stage boundary. This library has the builder of `fused`; backends add the others.
@@ -9,6 +9,7 @@
 #define MICA_PASSES_PIPELINES_STAGES_H
 
 #include "passes/Passes.h"
+#include "passes/support/Stage.h"
 
 #include "mlir/Pass/PassOptions.h"
 #include "llvm/Support/Error.h"
@@ -17,34 +18,22 @@
 
 namespace mica {
 
-enum class Stage { Model, Fused, Kernels, Loops, Llvm, Ll, Asm, Obj, Exe };
-inline constexpr size_t kStageCount = 9;
-
-struct StageInfo {
-  Stage stage;
-  llvm::StringRef name;
-  llvm::StringRef help;
-};
-
-/// All stages in order.
-llvm::ArrayRef<StageInfo> getStages();
-const StageInfo &getStageInfo(Stage stage);
-/// The stage of that name, or nothing.
-std::optional<Stage> parseStage(llvm::StringRef name);
-
 /// The options of the pipelines. Defaults are those of the passes.
 struct StageOptions {
   Precision weights = Precision::F32;
   Precision kv = Precision::F32;
-  /// The numbers of rows for which functions are specialized.
+  /// The row limits for which functions are specialized.
   PhaseRows phases = {};
   /// Whether channels are equalized; default: if weights are quantized to integers.
   std::optional<bool> equalize = {};
-  /// Whether matrices that are stored in blocks are preserved, independently of the precision.
+  /// Whether matrices keep the block formats in which they are stored, independently of the
+  /// precision.
   bool preserveBlocks = false;
   /// The type of exact activations multiplied by block-quantized weights in prefill; default: the
   /// backend's choice.
   std::optional<ExactRows> exactRows = {};
+  /// The number of processes that run the model together.
+  int64_t ranks = 1;
   /// What probes record, if there are any.
   std::optional<Probed> probes = {};
 };
@@ -74,13 +63,13 @@ private:
   std::array<StageBuilder, kStageCount> builders;
 };
 
-/// Stage `model` -> `fused`; begins with the verifier of `model`, which checks what the
-/// frontend built.
+/// Stage `model` -> `fused`; begins with the verifier of `model`, which checks the frontend's
+/// output.
 void buildModelToFused(mlir::OpPassManager &pm, const StageOptions &options);
 
-/// The first passes after `fused`: functions for each phase, with the arithmetic of its role. The
-/// interpreter can run the result; no kernels are selected yet. `exactRowsOf` is the backend's
-/// choice if the options make none; without it, exact rows are bf16.
+/// The first passes after `fused`: specialize functions for each phase and assign the activation
+/// types of prompts. The interpreter can run the result; no kernels are selected yet. `exactRowsOf`
+/// is the backend's choice if the options have none; without it, exact rows are bf16.
 void buildPhases(mlir::OpPassManager &pm, const StageOptions &options,
                  const ExactRowsOf &exactRowsOf = {});
 

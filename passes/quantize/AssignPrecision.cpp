@@ -15,14 +15,15 @@ static Type elementOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getElementType();
 }
 
-/// The type of a weight's elements. Norms, biases and routers are small, and their errors spread:
-/// they stay in f32.
+/// The element type of a weight. Norms, biases and routers stay in f32: they are small, and their
+/// errors affect all channels.
 static Type chooseType(WeightUse use, Operation *user, Precision matrices) {
   MLIRContext *context = user->getContext();
   if (use == WeightUse::Vector || use == WeightUse::Router)
     return Float32Type::get(context);
-  return use == WeightUse::Table || isa<LmHeadOp>(user) ? vocabularyTypeOf(context, matrices)
-                                                        : weightTypeOf(context, matrices);
+  return use == WeightUse::Table || user->hasTrait<ComputesLogits>()
+             ? vocabularyTypeOf(context, matrices)
+             : weightTypeOf(context, matrices);
 }
 
 /// The type to which rows are rounded for matmuls with `element`, or null if they are not rounded.
@@ -33,8 +34,8 @@ static Type rowsFor(Type element) {
   return quantized ? quantized.getMultipliedRowType() : Type();
 }
 
-/// The matrix whose type the rows follow: one of floats, where the op has any, for which blocks of
-/// the other matrices are expanded to floats.
+/// The matrix that determines the type of the rows: one of floats if the op has any, in which case
+/// the blocks of its other matrices are expanded to floats.
 static Value matrixOfRows(MultipliesRows product) {
   SmallVector<Value> matrices = allMatricesOf(product);
   auto isOfFloats = [](Value matrix) { return !isQuantized(elementOf(matrix)); };
@@ -43,10 +44,10 @@ static Value matrixOfRows(MultipliesRows product) {
 }
 
 namespace {
-/// One cast per value and type, right after it.
+/// Casts of values, one per value and type, inserted right after the value.
 class SharedCasts {
 public:
-  /// Rounds the rows `operand` to the activation type of `weights`.
+  /// Rounds the rows `operand` to the activation type of `weights`, if there is one.
   void narrow(OpOperand &operand, Value weights) {
     Value value = operand.get();
     Type type = rowsFor(elementOf(weights));
@@ -74,6 +75,8 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
     WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
       for (OpOperand &operand : op->getOpOperands()) {
         WeightUse use = classifyWeightUse(operand);
+        if (use != WeightUse::None && cast<RankedTensorType>(operand.get().getType()).getEncoding())
+          return op->emitOpError("has a weight with a layout: assign precisions before layouts");
         if (use == WeightUse::None || isQuantized(elementOf(operand.get())))
           continue;
         Type type = chooseType(use, op, weights);
@@ -88,8 +91,8 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
     return failure(result.wasInterrupted());
   }
 
-  /// Rows are rounded at the input of a matmul with a narrow matrix, queries for narrow keys; for
-  /// integer keys they are not rounded.
+  /// Inserts the casts. Rows are rounded at the input of a matmul with a narrow matrix, queries if
+  /// keys are bf16; for integer keys, queries are not rounded.
   void insertCasts() {
     SharedCasts casts;
     getOperation().walk([&](Operation *op) {
@@ -108,7 +111,7 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
     if (failed(assignWeights()))
       return signalPassFailure();
     if (!isCachePrecision(kv)) {
-      getOperation().emitError("caches of 4-bit integers are not known: use f32, bf16 or int8");
+      getOperation().emitError("caches of 4-bit integers are not supported: use f32, bf16 or int8");
       return signalPassFailure();
     }
     Type cache = cacheTypeOf(&getContext(), kv);

@@ -14,91 +14,93 @@ using namespace mlir;
 using namespace mica;
 
 namespace {
-/// Weights of a function whose rows are multiplied only by the columns of others.
-struct Meeting {
+/// Weights of a function whose rows produce channels that only the columns of other weights
+/// multiply.
+struct EqualizedWeights {
   SmallVector<Value> rows, columns;
   bool byEntry = false; ///< stacks of matrices, which are equalized separately for each expert
-  RmsNormOp norm = {};  ///< that adds an offset to its gains, `rows`
+  RmsNormOp norm = {};  ///< norm with a weight_offset whose weights are `rows`
 };
 
-/// What their weights are made of.
+/// The sources of these weights in one call.
 struct Sources {
   SmallVector<Attribute> rows, columns;
 };
 } // namespace
 
-/// The matrices that multiply `rows`, where that is all that uses them; else nothing.
+/// The matrices that multiply `rows` if nothing else uses it; else nullopt.
 static std::optional<SmallVector<Value>> findReaders(Value rows) {
   SmallVector<Value> matrices;
   for (OpOperand &use : rows.getUses()) {
     if (use.getOperandNumber() != 0)
       return std::nullopt;
     auto product = dyn_cast<MultipliesRows>(use.getOwner());
-    // Matrices of heads have columns for each head.
+    // Per-head matrices have separate columns for each head.
     if (product && cast<ShapedType>(rows.getType()).getRank() == 2)
       llvm::append_range(matrices, product.getMatrices());
-    else if (auto gate = dyn_cast<MoeGateOp>(use.getOwner()))
-      matrices.push_back(gate.getGate());
+    else if (auto router = dyn_cast<RoutesRows>(use.getOwner()))
+      matrices.push_back(router.getGate());
     else
       return std::nullopt;
   }
   return matrices;
 }
 
-/// Gains and bias of a norm, where nothing but products reads it.
-static std::optional<Meeting> findMeeting(Value normed, ValueRange gains) {
+/// The weights and bias of a norm whose result only matmuls and expert routers read.
+static std::optional<EqualizedWeights> findEqualized(Value normed, ValueRange normWeights) {
   std::optional<SmallVector<Value>> readers = findReaders(normed);
   if (!readers || readers->empty())
     return std::nullopt;
-  return Meeting{llvm::to_vector(gains), *readers};
+  return EqualizedWeights{llvm::to_vector(normWeights), *readers};
 }
 
 // linear(mul(a, linear(x, up)), down): rows of up and columns of down.
-static std::optional<Meeting> findMeeting(MulOp product) {
+static std::optional<EqualizedWeights> findEqualized(MulOp product) {
   std::optional<SmallVector<Value>> readers = findReaders(product);
   if (!readers || readers->empty())
     return std::nullopt;
   for (Value factor : {product.getRhs(), product.getLhs()})
     if (auto up = factor.getDefiningOp<LinearOp>(); up && up->hasOneUse() && !up.getResidual()) {
-      Meeting meeting{{up.getWeight()}, *readers};
+      EqualizedWeights equalized{{up.getWeight()}, *readers};
       if (up.getBias())
-        meeting.rows.push_back(up.getBias());
-      return meeting;
+        equalized.rows.push_back(up.getBias());
+      return equalized;
     }
   return std::nullopt;
 }
 
-/// All meetings of a function.
-static SmallVector<Meeting> findMeetings(func::FuncOp function) {
-  SmallVector<Meeting> meetings;
+/// Everything in a function that can be equalized.
+static SmallVector<EqualizedWeights> findAllEqualized(func::FuncOp function) {
+  SmallVector<EqualizedWeights> all;
   function.walk([&](Operation *op) {
-    std::optional<Meeting> meeting =
-        TypeSwitch<Operation *, std::optional<Meeting>>(op)
+    std::optional<EqualizedWeights> equalized =
+        TypeSwitch<Operation *, std::optional<EqualizedWeights>>(op)
             .Case([](RmsNormOp norm) {
-              std::optional<Meeting> meeting = findMeeting(norm, norm.getWeight());
-              if (meeting && !norm.getWeightOffset().isZero())
-                meeting->norm = norm;
-              return meeting;
+              std::optional<EqualizedWeights> equalized = findEqualized(norm, norm.getWeight());
+              if (equalized && !norm.getWeightOffset().isZero())
+                equalized->norm = norm;
+              return equalized;
             })
             .Case([](LayerNormOp norm) {
-              return findMeeting(norm, norm->getOperands().drop_front());
+              return findEqualized(norm, norm->getOperands().drop_front());
             })
-            .Case([](MulOp product) { return findMeeting(product); })
+            .Case([](MulOp product) { return findEqualized(product); })
             .Case([](MoeExpertsOp experts) {
-              // What is limited does not scale, and a bias of up would have to scale with it.
+              // A clamped result does not scale, and a bias of up would have to be scaled as well.
               return experts.getUp() && !experts.getLimit() && !experts.getUpBias()
-                         ? std::optional(Meeting{{experts.getUp()}, {experts.getDown()}, true})
+                         ? std::optional(
+                               EqualizedWeights{{experts.getUp()}, {experts.getDown()}, true})
                          : std::nullopt;
             })
             .Default(std::nullopt);
-    if (meeting)
-      meetings.push_back(*meeting);
+    if (equalized)
+      all.push_back(*equalized);
   });
-  return meetings;
+  return all;
 }
 
 namespace {
-/// Writes the ops of a module.
+/// Creates the `mica.equalize` ops of a module.
 class Equalizer {
 public:
   explicit Equalizer(ModuleOp module) : symbols(module) {
@@ -108,13 +110,15 @@ public:
         ++uses[source];
   }
 
-  /// For all calls of the meeting's function; a null one is of a function without arguments.
-  void write(const Meeting &meeting, ArrayRef<func::CallOp> calls) {
+  /// Creates the ops for all calls of the function that `equalized` is in. A null call means a
+  /// function that is not called, whose weights are read in its body.
+  void write(const EqualizedWeights &equalized, ArrayRef<func::CallOp> calls) {
     SmallVector<std::optional<Sources>> sources =
-        llvm::map_to_vector(calls, [&](func::CallOp call) { return findSources(meeting, call); });
+        llvm::map_to_vector(calls, [&](func::CallOp call) { return findSources(equalized, call); });
     double offset = 0;
-    if (RmsNormOp norm = meeting.norm) {
-      // (offset + w) / b is no offset plus a scaled w: all calls' gains have it added, or none.
+    if (RmsNormOp norm = equalized.norm) {
+      // (offset + w) / b is not of the form offset + w', so the offset is added to the weights of
+      // all calls or of none.
       if (sources.empty() || llvm::is_contained(sources, std::nullopt))
         return;
       offset = norm.getWeightOffset().convertToDouble();
@@ -122,19 +126,19 @@ public:
     }
     for (auto [call, found] : llvm::zip_equal(calls, sources))
       if (found)
-        write(meeting, *found, offset, lookup(meeting.rows.front(), call));
+        write(equalized, *found, offset, lookup(equalized.rows.front(), call));
   }
 
 private:
-  std::optional<Sources> findSources(const Meeting &meeting, func::CallOp call) {
+  std::optional<Sources> findSources(const EqualizedWeights &equalized, func::CallOp call) {
     Sources sources;
-    bool known = appendSources(meeting.rows, call, sources.rows) &&
-                 appendSources(meeting.columns, call, sources.columns);
+    bool known = appendSources(equalized.rows, call, sources.rows) &&
+                 appendSources(equalized.columns, call, sources.columns);
     return known ? std::optional(sources) : std::nullopt;
   }
 
-  /// After `weight`.
-  static void write(const Meeting &meeting, const Sources &sources, double offset,
+  /// Inserts the op after `weight`.
+  static void write(const EqualizedWeights &equalized, const Sources &sources, double offset,
                     WeightOp weight) {
     OpBuilder builder(weight->getContext());
     builder.setInsertionPointAfter(weight);
@@ -142,13 +146,14 @@ private:
       EqualizeOp::create(builder, weight.getLoc(), builder.getArrayAttr(rows),
                          builder.getArrayAttr(columns), builder.getF64FloatAttr(offset));
     };
-    if (!meeting.byEntry)
+    if (!equalized.byEntry)
       return add(sources.rows, sources.columns);
     for (auto [row, column] : llvm::zip(sources.rows, sources.columns))
       add(row, column);
   }
 
-  /// The weight that `value` is in a call; null where it is none, or has a use beside this one.
+  /// The weight that `value` is in a call; null if it is not an unquantized weight with this as its
+  /// only use.
   WeightOp lookup(Value value, func::CallOp call) {
     if (!value.hasOneUse())
       return {};
@@ -162,7 +167,8 @@ private:
                : WeightOp();
   }
 
-  /// Vectors, matrices and stacks of matrices whose sources are in no other weight.
+  /// Appends the sources of `values`; returns false if one is not a vector, a matrix or a stack of
+  /// matrices, or if another weight has the same source.
   bool appendSources(ValueRange values, func::CallOp call, SmallVectorImpl<Attribute> &sources) {
     for (Value value : values) {
       WeightOp weight = lookup(value, call);
@@ -194,8 +200,8 @@ struct EqualizeChannels : mica::impl::EqualizeChannelsBase<EqualizeChannels> {
       std::optional<SmallVector<func::CallOp>> calls = findCalls(function);
       if (!calls)
         calls.emplace(1);
-      for (const Meeting &meeting : findMeetings(function))
-        equalizer.write(meeting, *calls);
+      for (const EqualizedWeights &equalized : findAllEqualized(function))
+        equalizer.write(equalized, *calls);
     }
   }
 };

@@ -15,7 +15,7 @@ using namespace mica;
 
 static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Whether a source of the weight is read across the rows of its tensor.
+/// Whether a source of the weight is read transposed.
 static bool isReadAcrossRows(WeightOp weight) {
   return llvm::any_of(weight.getSourceList(), [](Attribute source) {
     TensorPart part = TensorPart::of(source);
@@ -23,7 +23,7 @@ static bool isReadAcrossRows(WeightOp weight) {
   });
 }
 
-/// How the weights that a call passes are stored, argument by argument.
+/// The storage types of the weights that a call passes, by argument.
 static ArrayAttr storageOf(func::CallOp call, const SymbolTable &symbols) {
   Builder builder(call.getContext());
   SmallVector<Attribute> stored;
@@ -35,8 +35,8 @@ static ArrayAttr storageOf(func::CallOp call, const SymbolTable &symbols) {
   return builder.getArrayAttr(stored);
 }
 
-/// Layers whose weights are stored differently are of different types:
-/// f(a: q8_0), f(b: q4_0) => f(a), f_0(b)
+/// Layers whose weights are stored in different formats need different functions: f(a: q8_0), f(b:
+/// q4_0) => f(a), f_0(b)
 static void splitByStorage(ModuleOp module) {
   SymbolTable symbols(module);
   for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
@@ -58,17 +58,17 @@ static void splitByStorage(ModuleOp module) {
 }
 
 namespace {
-/// What is known of all values that are the same weight.
+/// Properties of an equivalence class of values that are the same weight.
 struct Class {
   SmallVector<WeightOp> symbols;
-  QuantizedElementType blocks; ///< what it keeps, or null
-  std::string rejectionReason; ///< where symbols are stored in blocks and it keeps none
-  bool isMatrix = true;        ///< of products and tables alone
+  QuantizedElementType blocks; ///< preserved block format, or null
+  std::string rejectionReason; ///< if blocks are not preserved
+  bool isMatrix = true;        ///< used only as the matrix of matmuls and tables
 };
 
 class Keeper {
 public:
-  /// Matrices that keep no blocks become `weights`.
+  /// `weights` is the precision of matrices whose blocks are not preserved, for warnings.
   Keeper(ModuleOp module, Precision weights)
       : module(module), weights(weights), types(module, "elements of") {}
 
@@ -78,7 +78,6 @@ public:
         if (classifyWeightUse(operand) != WeightUse::None)
           classOf(operand.get());
     });
-    module.walk([&](MoeExpertsOp experts) { decideGateAndUp(experts); });
     return apply();
   }
 
@@ -115,13 +114,14 @@ private:
     int64_t k = tensorOf(values.front()).getShape().back();
     if (!llvm::all_of(result.symbols,
                       [&](WeightOp symbol) { return symbol.getStored() == blocks; }))
-      result.rejectionReason = "others that take its place are stored otherwise";
-    else if (k % blocks.getGroupSize() != 0)
-      result.rejectionReason = "its rows are not whole blocks";
+      result.rejectionReason =
+          "weights of other layers that share its argument are stored in another format";
     else if (llvm::any_of(result.symbols, isReadAcrossRows))
       result.rejectionReason = "it is read transposed";
+    else if (k % blocks.getGroupSize() != 0)
+      result.rejectionReason = "its row length is not a multiple of the block size";
     else if (!result.isMatrix)
-      result.rejectionReason = "it has a use beside products and tables";
+      result.rejectionReason = "it is used by an op other than a matmul or an embedding lookup";
     else
       result.blocks = blocks;
     return result;
@@ -131,25 +131,6 @@ private:
     return llvm::all_of(value.getUses(), [](OpOperand &use) {
       return isa<func::CallOp>(use.getOwner()) || isMatrix(use);
     });
-  }
-
-  /// Gate and up of experts are interleaved to one matrix: they keep blocks of one format, or none.
-  void decideGateAndUp(MoeExpertsOp experts) {
-    if (!experts.getUp())
-      return;
-    QuantizedElementType gate = classOf(experts.getGate()).blocks,
-                         up = classOf(experts.getUp()).blocks;
-    if (gate == up)
-      return;
-    StringRef rejectionReason = gate && up
-                                    ? "gate and up of the experts are stored in different formats"
-                                    : "only one of gate and up of the experts has blocks to keep";
-    for (Value matrix : {experts.getGate(), experts.getUp()}) {
-      Class &ofMatrix = classOf(matrix);
-      if (ofMatrix.blocks)
-        ofMatrix.rejectionReason = rejectionReason;
-      ofMatrix.blocks = {};
-    }
   }
 
   LogicalResult apply() {
@@ -167,7 +148,7 @@ private:
     return success();
   }
 
-  /// Of one symbol, at the tensor that it is made of.
+  /// Emits a warning for one symbol at the location of its first tensor.
   void warn(WeightOp symbol, const Class &ofSymbol) {
     TensorPart part = TensorPart::of(symbol.getSourceList().front());
     Builder builder(symbol.getContext());

@@ -1,4 +1,4 @@
-//===- CacheKinds.cpp - which caches hold keys, which values --------------===//
+//===- CacheKinds.cpp - which caches hold keys and which values -----------===//
 
 #include "passes/support/CacheKinds.h"
 

@@ -1,4 +1,4 @@
-//===- CacheKinds.h - which caches hold keys, which values ------*- C++ -*-===//
+//===- CacheKinds.h - which caches hold keys and which values ---*- C++ -*-===//
 
 #ifndef MICA_PASSES_SUPPORT_CACHEKINDS_H
 #define MICA_PASSES_SUPPORT_CACHEKINDS_H
@@ -10,19 +10,19 @@
 
 namespace mica {
 
-/// The cache that `keys`, or values, an operand of attention, is read from, or null.
+/// The cache that `keys` is read from, or null. `keys` is the key or value operand of an attention.
 mlir::Value findCache(mlir::Value keys);
 
-/// What each cache value of a module holds: found where attention reads it or an append says so,
-/// and spread along appends, calls and returns to all values that are the same cache.
+/// Whether each cache value of a module holds keys or values: determined by the attention that
+/// reads it or the append that writes it, and propagated along appends, calls and returns.
 class CacheKinds {
 public:
   explicit CacheKinds(mlir::ModuleOp module);
 
-  /// Fails when a cache is used for keys and for values.
+  /// Emits an error and fails if a cache is used for both keys and values.
   llvm::LogicalResult infer(mlir::ModuleOp module);
 
-  /// A cache that is not read counts as keys.
+  /// Keys if the cache is never used.
   KvKind get(mlir::Value cache) const { return kinds.lookup_or(cache, KvKind::Keys); }
 
 private:

@@ -25,7 +25,7 @@ BlockArgument mica::insertArgument(RewriterBase &rewriter, func::FuncOp function
                                    Type type, Location loc, ArrayRef<func::CallOp> calls,
                                    ValueRange values) {
   rewriter.modifyOpInPlace(function, [&] {
-    // Fails only for function types that are no FunctionType.
+    // Fails only for function types other than FunctionType.
     (void)function.insertArgument(index, type, /*argAttrs=*/{}, loc);
   });
   for (auto [call, value] : llvm::zip_equal(calls, values))
@@ -71,7 +71,7 @@ void mica::convertStates(ModuleOp module, llvm::function_ref<Type(SequenceState,
       for (Block &block : region)
         llvm::for_each(block.getArguments(), convertValue);
     llvm::for_each(op->getResults(), convertValue);
-    // Views, and what only rearranges them, have the elements of the state.
+    // Views, and ops that only rearrange them, have the element type of the state.
     Type element;
     if (auto read = dyn_cast<ReadsState>(op))
       element = cast<SequenceState>(read.getState().getType()).getElementType();

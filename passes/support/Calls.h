@@ -9,17 +9,18 @@
 
 namespace mica {
 
-/// The calls of a private function that is only referenced by calls; none if it may have other
+/// The calls of a private function that is only referenced by calls; nullopt if it may have other
 /// users.
 std::optional<llvm::SmallVector<mlir::func::CallOp>> findCalls(mlir::func::FuncOp function);
 
-/// Adds an argument before argument `index`; `values` are the operands that each of `calls` passes.
+/// Inserts an argument at `index`; `values` are the operands that each of `calls` passes for it.
 mlir::BlockArgument insertArgument(mlir::RewriterBase &rewriter, mlir::func::FuncOp function,
                                    unsigned index, mlir::Type type, mlir::Location loc,
                                    llvm::ArrayRef<mlir::func::CallOp> calls,
                                    mlir::ValueRange values);
 
-/// Removes unused arguments, and the ops of their operands at the calls if they have no other use.
+/// Removes unused arguments, and the ops that produce their operands at the calls if they have no
+/// other use.
 void eraseArguments(mlir::RewriterBase &rewriter, mlir::func::FuncOp function,
                     const llvm::BitVector &indices, llvm::ArrayRef<mlir::func::CallOp> calls);
 

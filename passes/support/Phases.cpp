@@ -1,4 +1,4 @@
-//===- Phases.cpp - the attributes that tell phases apart -----------------===//
+//===- Phases.cpp - attributes that distinguish phases --------------------===//
 
 #include "passes/support/Phases.h"
 
@@ -6,22 +6,21 @@
 
 using namespace mlir;
 
-FailureOr<int64_t> mica::readRowsAttr(ModuleOp module, llvm::StringRef name, int64_t least,
+FailureOr<int64_t> mica::readRowsAttr(ModuleOp module, llvm::StringRef name, int64_t min,
                                       int64_t otherwise) {
   Attribute stated = module->getAttr(name);
   if (!stated)
     return otherwise;
-  // Buffers that every row needs are as large.
-  constexpr int64_t most = 1024;
+  // Per-row buffers are sized by this limit.
+  constexpr int64_t max = 1024;
   auto rows = dyn_cast<IntegerAttr>(stated);
-  if (!rows || !rows.getType().isSignlessInteger(64) || rows.getInt() < least ||
-      rows.getInt() > most)
+  if (!rows || !rows.getType().isSignlessInteger(64) || rows.getInt() < min || rows.getInt() > max)
     return module.emitOpError() << "has " << name << " = " << stated
-                                << ", write a number of rows from " << least << " to " << most;
+                                << ", write a number of rows from " << min << " to " << max;
   return rows.getInt();
 }
 
-/// Whether weights or rows of this type are computed differently in prompts and in decoding.
+/// Whether prefill and decode compute differently with weights of this type.
 static bool dependsOnRole(Type type) {
   return mica::isQuantized(getElementTypeOrSelf(type), mica::QuantizedUse::Weights);
 }

@@ -12,19 +12,19 @@ namespace mica {
 struct PhaseRows {
   /// The maximum number of rows for which generated kernels are used for all shapes.
   int64_t gemmThreshold = 32;
-  /// The maximum number of rows of a decode call, at most `gemmThreshold`: attention is split into
-  /// single rows of several sequences. More rows usually belong to one prompt, whose attention is
-  /// split into tiles of rows.
-  int64_t few = 16;
+  /// The maximum number of rows of a decode call, at most `gemmThreshold`: attention is
+  /// parallelized over single rows, which may be of several sequences. More rows usually belong to
+  /// one prompt, whose attention is split into tiles of rows.
+  int64_t smallBatch = 16;
 };
 
 /// On a module: the maximum number of rows for which generated kernels are used for all shapes. It
 /// can be set before the functions are specialized. Default: PhaseRows::gemmThreshold.
 inline constexpr llvm::StringLiteral kGemmThresholdAttr = "mica.gemm_threshold";
 
-/// On a module: the maximum number of rows of its `_few` functions, as in decode; set as above.
-/// Default: PhaseRows::few, or the GEMM threshold if that is smaller.
-inline constexpr llvm::StringLiteral kFewRowsAttr = "mica.few_rows";
+/// On a module: the maximum number of rows of its `_small` functions, as in decode; set as above.
+/// Default: PhaseRows::smallBatch, or the GEMM threshold if that is smaller.
+inline constexpr llvm::StringLiteral kSmallBatchAttr = "mica.small_batch";
 
 /// On a function: the maximum number of rows it is called for; without it, any number.
 inline constexpr llvm::StringLiteral kMaxRowsAttr = "mica.max_rows";
@@ -35,8 +35,8 @@ inline constexpr llvm::StringLiteral kRowRoleAttr = "mica.row_role";
 inline constexpr llvm::StringLiteral kPromptRole = "prompt", kDecodeRole = "decode";
 
 /// The value of one of these attributes of a module, or `otherwise` if it is absent. Emits an error
-/// at the module unless it is a number of at least `least`.
-mlir::FailureOr<int64_t> readRowsAttr(mlir::ModuleOp module, llvm::StringRef name, int64_t least,
+/// at the module unless it is a number of at least `min`.
+mlir::FailureOr<int64_t> readRowsAttr(mlir::ModuleOp module, llvm::StringRef name, int64_t min,
                                       int64_t otherwise);
 
 /// Whether the arithmetic of prefill differs from that of decode.

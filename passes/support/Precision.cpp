@@ -6,18 +6,18 @@ using namespace mlir;
 using namespace mica;
 
 namespace {
-/// The element type of floats.
+/// A float type; instances are stored in Entry::floatType.
 template <typename FloatType> Type floats(MLIRContext *context) { return FloatType::get(context); }
 
-/// What the compiler knows of a precision beyond its PrecisionInfo.
+/// Properties of a precision that PrecisionInfo does not have.
 struct Entry {
   StringLiteral help;
-  Type (*floatType)(MLIRContext *); ///< null: integers
-  /// The blocks of matrices, and of the one that chooses a token; empty for floats.
+  Type (*floatType)(MLIRContext *); ///< null for integers
+  /// Block formats of matrices, and of lm_head and embedding tables; empty for floats.
   StringLiteral blocks, vocabularyBlocks;
   int significantBits;
   double storedBits;
-  /// Made from floats, and from blocks.
+  /// If quantized from floats, and if requantized from blocks.
   PrecisionCosts costs, requantizedCosts;
 };
 } // namespace
@@ -112,10 +112,14 @@ Precision mica::precisionOf(Type element) {
 }
 
 llvm::cl::ValuesClass mica::precisionValues() {
-  SmallVector<llvm::cl::OptionEnumValue> values;
-  for (const PrecisionInfo &info : kPrecisions)
-    values.push_back({info.name, static_cast<int>(info.precision), entryOf(info.precision).help});
-  return llvm::cl::ValuesClass({values[0], values[1], values[2], values[3]});
+  auto valueOf = [](const PrecisionInfo &info) {
+    return llvm::cl::OptionEnumValue{info.name, static_cast<int>(info.precision),
+                                     entryOf(info.precision).help};
+  };
+  // LLVM takes the values as a braced list only.
+  return std::apply(
+      [&](const auto &...infos) { return llvm::cl::ValuesClass({valueOf(infos)...}); },
+      kPrecisions);
 }
 
 llvm::cl::ValuesClass mica::exactRowsValues() {
@@ -154,14 +158,14 @@ void mica::setPromptRows(ModuleOp module, PromptRows rows) {
 
 Type mica::promptRowType(MLIRContext *context, PromptRows rows, ExactRows exact) {
   if (rows == PromptRows::Int8)
-    return integerRowType(context, /*limbs=*/1);
+    return integerRowType(context, /*bits=*/8);
   switch (exact) {
   case ExactRows::F32:
     return Float32Type::get(context);
   case ExactRows::BF16:
     return BFloat16Type::get(context);
   case ExactRows::Int16:
-    return integerRowType(context, /*limbs=*/2);
+    return integerRowType(context, /*bits=*/16);
   }
   llvm_unreachable("all exact rows are handled above");
 }

@@ -15,40 +15,39 @@ llvm::StringRef nameOf(Precision precision);
 /// The names of all precisions, and of those that caches may have.
 std::vector<std::string> precisionNames();
 std::vector<std::string> cachePrecisionNames();
-/// Whether numbers are integers with scales; else floats.
+/// Whether the precision is of integers with scales, not of floats.
 bool isInteger(Precision precision);
-/// Whether caches may have that precision.
+/// Whether caches can have this precision.
 bool isCachePrecision(Precision precision);
-/// Bits that a number is exact to.
+/// The number of significant bits.
 double significantBitsOf(Precision precision);
-/// About how many bits a weight takes, with its part of the scales.
+/// The approximate number of bits per weight, including its share of the scales.
 double storedBitsOf(Precision precision);
 
-/// How the weights are stored that a program is made from.
+/// How a checkpoint stores its weights.
 enum class CheckpointKind { Floats, Blocks };
 
-/// The model on which costs are measured for checkpoints of a kind: a model that was trained in
-/// f32, and one that is published in 4-bit blocks.
+/// The model on which costs are measured for a kind of checkpoint: one trained in f32, or one
+/// published in 4-bit blocks.
 llvm::StringRef measuredModelOf(CheckpointKind kind);
 
-/// The KL divergence that a precision costs on that model: figures of docs/quality.md; empty where
-/// none was measured.
+/// The KL divergence (in nats) due to a precision on that model, as in docs/quality.md; empty if it
+/// was not measured.
 struct PrecisionCosts {
   llvm::StringLiteral weights, calibratedWeights, cache;
 };
 const PrecisionCosts &costsOf(Precision precision, CheckpointKind kind);
-/// The same of int8 rows in prompts.
+/// The KL divergence due to int8 activations in prefill.
 llvm::StringRef costOfInt8Rows(CheckpointKind kind);
 
-/// The element type of a matrix of that precision.
+/// The element type of matrices with this precision.
 mlir::Type weightTypeOf(mlir::MLIRContext *context, Precision precision);
 /// The element type of lm_head, and of the embedding table that is often tied to it: 6 bits if
 /// other matrices have 4.
 mlir::Type vocabularyTypeOf(mlir::MLIRContext *context, Precision precision);
-/// The element type of a cache of that precision, which is one of caches.
+/// The element type of caches with this precision; isCachePrecision must hold.
 mlir::Type cacheTypeOf(mlir::MLIRContext *context, Precision precision);
-/// The precision of floats, or of a cache of integers. Block-quantized weights have none: their
-/// bits are those of their format.
+/// The precision of a float type or an integer cache type. `element` must not be a block format.
 Precision precisionOf(mlir::Type element);
 
 /// The activations multiplied by block-quantized weights in prefill: those of ExactRows, or 8-bit
@@ -59,12 +58,12 @@ enum class PromptRows { Exact, Int8 };
 /// the blocks are expanded, or 16-bit integers as in decode.
 enum class ExactRows { F32, BF16, Int16 };
 
-/// On a module: its PromptRows by name. Without it they are exact.
+/// On a module: its PromptRows by name; exact if absent.
 inline constexpr llvm::StringLiteral kPromptRowsAttr = "mica.prompt_rows";
 
 /// The name on the command line and in the attribute: "exact" or "int8".
 llvm::StringRef nameOf(PromptRows rows);
-/// The choice of that name, or none.
+/// The choice with this name, or nullopt.
 std::optional<PromptRows> promptRowsNamed(llvm::StringRef name);
 /// The names of all choices.
 std::vector<std::string> promptRowsNames();
@@ -74,7 +73,7 @@ void setPromptRows(mlir::ModuleOp module, PromptRows rows);
 
 /// The element type of activations multiplied by block-quantized weights in prefill.
 mlir::Type promptRowType(mlir::MLIRContext *context, PromptRows rows, ExactRows exact);
-/// The rows of prompts whose element type has that name (displayNameOf); nothing where none have.
+/// The choices for which promptRowType has this display name (see displayNameOf), or nullopt.
 std::optional<std::pair<PromptRows, ExactRows>> promptRowsOfType(mlir::MLIRContext *context,
                                                                  llvm::StringRef name);
 /// The display name of an element type of weights or rows: "f32", "q4_k" or "int16 per 32".
@@ -83,9 +82,9 @@ std::string displayNameOf(mlir::Type element);
 /// What probes record: every op's result, or the input rows of matmuls.
 enum class Probed { Results, ProductRows };
 
-/// What a command line option for a precision accepts.
+/// The values of a command line option for a precision.
 llvm::cl::ValuesClass precisionValues();
-/// What a command line option for exact rows accepts.
+/// The values of a command line option for exact rows.
 llvm::cl::ValuesClass exactRowsValues();
 
 } // namespace mica

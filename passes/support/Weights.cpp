@@ -1,4 +1,4 @@
-//===- Weights.cpp - weights made of weights, and what weights are for ----===//
+//===- Weights.cpp - composed weights and uses of weights -----------------===//
 
 #include "passes/support/Weights.h"
 
@@ -15,12 +15,12 @@ WeightUse mica::classifyWeightUse(OpOperand &operand) {
     return when(llvm::is_contained(vectors, value), WeightUse::Vector);
   };
   return TypeSwitch<Operation *, WeightUse>(operand.getOwner())
-      .Case([&](EmbeddingOp op) { return when(value == op.getTable(), WeightUse::Table); })
+      .Case([&](GathersRows op) { return when(value == op.getTable(), WeightUse::Table); })
       .Case([&](MultipliesRows op) {
         return llvm::is_contained(allMatricesOf(op), value) ? WeightUse::Product
                                                             : vectorOf(op.getBiases());
       })
-      .Case([&](MoeGateOp op) {
+      .Case([&](RoutesRows op) {
         return value == op.getGate() ? WeightUse::Router : vectorOf(op.getVectors());
       })
       .Case([&](ReadsVectors op) { return vectorOf(op.getVectors()); })
@@ -77,6 +77,19 @@ llvm::SetVector<Value> WeightProperty::sameAs(Value value) {
 
 WeightOp WeightProperty::symbolOf(Value value) { return lookupWeight(value, symbols); }
 
+SmallVector<WeightOp> mica::weightsUsedAs(ModuleOp module, ArrayRef<WeightUse> uses) {
+  llvm::SetVector<Operation *> found;
+  WeightProperty weights(module, "uses of");
+  module.walk([&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      if (llvm::is_contained(uses, classifyWeightUse(operand)))
+        for (Value same : weights.sameAs(operand.get()))
+          if (WeightOp weight = weights.symbolOf(same))
+            found.insert(weight);
+  });
+  return llvm::map_to_vector(found, [](Operation *op) { return cast<WeightOp>(op); });
+}
+
 void WeightProperty::appendSame(Value value, SmallVectorImpl<Value> &open) {
   if (auto get = value.getDefiningOp<GetWeightOp>())
     llvm::append_range(open, gets[get.getWeightAttr().getAttr()]);
@@ -102,7 +115,7 @@ void WeightProperty::apply(
   module.walk(updateFunctionType);
 }
 
-/// The function whose arguments all of `weights` are, or null.
+/// The function that has all of `weights` as arguments, or null.
 static func::FuncOp getFunctionOf(ValueRange weights) {
   Block *entry = nullptr;
   for (Value weight : weights) {
@@ -118,7 +131,7 @@ static func::FuncOp getFunctionOf(ValueRange weights) {
 StringRef WeightComposer::rejectionReason(ValueRange weights, Composition composition) {
   func::FuncOp function = getFunctionOf(weights);
   if (!function)
-    return "a weight is no argument of the function";
+    return "a weight is not an argument of the function";
   if (llvm::any_of(weights, [](Value weight) { return !weight.hasOneUse(); }))
     return "a weight has another use";
   auto calls = findCalls(function);
@@ -133,11 +146,15 @@ StringRef WeightComposer::rejectionReason(ValueRange weights, Composition compos
 StringRef WeightComposer::rejectionReasonAtCall(func::CallOp call, ValueRange weights,
                                                 Composition composition) {
   std::optional<size_t> entries;
+  std::optional<ShardAttr> shard;
   for (Value weight : weights) {
     WeightOp part =
         lookupWeight(call.getOperand(cast<BlockArgument>(weight).getArgNumber()), symbols);
     if (!part)
       return "a call passes something other than a weight";
+    if (shard && *shard != part.getShardAttr())
+      return "the weights are partitioned differently";
+    shard = part.getShardAttr();
     Compose how = part.getCompose().value_or(Compose::Concat);
     size_t sources = part.getSourceList().size();
     if (composition == Composition::Concat && how != Compose::Concat)
@@ -146,7 +163,7 @@ StringRef WeightComposer::rejectionReasonAtCall(func::CallOp call, ValueRange we
       return "a weight is composed already";
     if (composition == Composition::StackInterleave) {
       if (how != Compose::Stack || part.getParts() != 1)
-        return "a weight is no stack of matrices";
+        return "a weight is not a stack of matrices";
       if (entries && *entries != sources)
         return "the stacks have different numbers of matrices";
       entries = sources;
@@ -155,7 +172,7 @@ StringRef WeightComposer::rejectionReasonAtCall(func::CallOp call, ValueRange we
   return {};
 }
 
-/// Sources of the composition: part by part, or, of stacks, entry by entry.
+/// The sources of the composition: part by part, or entry by entry for stacks.
 static SmallVector<Attribute> composeSources(ArrayRef<WeightOp> parts, Composition composition) {
   SmallVector<SmallVector<Attribute>> sources;
   for (WeightOp part : parts)
@@ -191,19 +208,19 @@ WeightOp WeightComposer::composeSymbols(OpBuilder &builder, ArrayRef<WeightOp> i
   Compose how = stacked                                  ? Compose::Stack
                 : composition == Composition::Interleave ? Compose::Interleave
                                                          : Compose::Concat;
+  ShardAttr shard = WeightOp(inputs.front()).getShardAttr();
   OpBuilder detached(builder.getContext());
-  result =
-      WeightOp::create(detached, builder.getFusedLoc(locations), composeNames(names), type,
-                       builder.getArrayAttr(composeSources(inputs, composition)),
-                       ComposeAttr::get(builder.getContext(), how), stacked ? inputs.size() : 1,
-                       /*offset=*/IntegerAttr(), /*bytes=*/IntegerAttr(), /*stored=*/TypeAttr());
-  // Beside its parts, so that the weights of a layer stay together; renamed where the name is
-  // taken.
+  result = WeightOp::create(
+      detached, builder.getFusedLoc(locations), composeNames(names), type,
+      builder.getArrayAttr(composeSources(inputs, composition)),
+      ComposeAttr::get(builder.getContext(), how), stacked ? inputs.size() : 1,
+      /*offset=*/IntegerAttr(), /*bytes=*/IntegerAttr(), /*stored=*/TypeAttr(), shard);
+  // Next to its parts, so that the weights of a layer stay together; renamed if the name is taken.
   symbols.insert(result, Block::iterator(inputs.front()));
   return result;
 }
 
-/// The places of `weights`, under the name that a weight composed of theirs would have.
+/// The fused locations of `weights`, with the name that their composition has.
 static Location composeLocations(Builder &builder, ValueRange weights) {
   SmallVector<Location> locations;
   SmallVector<StringRef> names;

@@ -1,4 +1,4 @@
-//===- Weights.h - weights made of weights, and what weights are for -*- C++ -*-===//
+//===- Weights.h - composed weights and uses of weights ---------*- C++ -*-===//
 
 #ifndef MICA_PASSES_SUPPORT_WEIGHTS_H
 #define MICA_PASSES_SUPPORT_WEIGHTS_H
@@ -22,7 +22,7 @@ enum class WeightUse {
 /// How the owner of `operand` uses it.
 WeightUse classifyWeightUse(mlir::OpOperand &operand);
 
-/// The matrices of a product in order, the inner ones last.
+/// The matrices of a matmul in order, inner ones (such as `down` of experts) last.
 llvm::SmallVector<mlir::Value> allMatricesOf(MultipliesRows product);
 
 /// The rows that `weight`, the matrix of a matmul, is multiplied by; null if they are not a value,
@@ -42,7 +42,7 @@ public:
   /// Requires `property` of `value` for `user`; fails if another use requires a different one.
   llvm::LogicalResult require(mlir::Value value, mlir::Attribute property, mlir::Operation *user);
 
-  /// All values that are the same weight as `value`, itself among them.
+  /// All values that are the same weight as `value`, including itself.
   llvm::SetVector<mlir::Value> sameAs(mlir::Value value);
   /// The symbol of `value`, or null.
   WeightOp symbolOf(mlir::Value value);
@@ -62,6 +62,10 @@ private:
   llvm::MapVector<mlir::Value, mlir::Attribute> properties;
 };
 
+/// The weights that an op of the module uses in one of these ways, once each, in the order of their
+/// first uses.
+llvm::SmallVector<WeightOp> weightsUsedAs(mlir::ModuleOp module, llvm::ArrayRef<WeightUse> uses);
+
 /// How several weights are composed into one; see `mica.weight`.
 enum class Composition {
   Concat,          ///< rows one after the other
@@ -80,8 +84,8 @@ public:
   /// composed differently.
   llvm::StringRef rejectionReason(mlir::ValueRange weights, Composition composition);
 
-  /// Adds the composed argument before the first of `weights`; at the calls a composed weight
-  /// of type `type`.
+  /// Adds the composed argument of type `type` before the first of `weights`, and passes the
+  /// composed weight at every call.
   mlir::BlockArgument compose(mlir::RewriterBase &rewriter, mlir::ValueRange weights,
                               Composition composition, mlir::RankedTensorType type);
 
@@ -100,7 +104,7 @@ private:
   mlir::SymbolTable symbols;
   /// Composed weights by the names of their parts.
   llvm::DenseMap<mlir::Attribute, WeightOp> composed;
-  /// Weights that became parts of others.
+  /// Weights that have been composed into others.
   llvm::SetVector<mlir::Operation *> parts;
 };
 

@@ -1,16 +1,17 @@
 //===- CacheIdentity.cpp - caches are returned, layers appended to once ---===//
 //
-// A program keeps its caches where they are and gets nothing back for them. That is what the IR
-// says only if an entry returns each cache, appended to, in the place in which it received it.
+// A program updates its caches in place. The IR has this meaning only if an entry function returns
+// each cache, appended to, in the position in which it received it.
 //
-// A step writes every layer of a cache once at most: a second append would take the place of what
-// an earlier layer has stored there for the steps to come.
+// A step appends to each layer of a cache at most once: a second append would overwrite what an
+// earlier layer has stored there.
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/verify/CacheIdentity.h"
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/EntrySignature.h"
-#include "passes/verify/Checks.h"
+#include "ir/Mica/Mica.h"
 
 #include "mlir/Interfaces/InferIntRangeInterface.h"
 
@@ -20,10 +21,11 @@ using namespace mlir;
 using namespace mica;
 
 namespace {
-/// Follows caches back to where they came from. Calls have an end: see verifyNoRecursion.
+/// Traces caches back to their origin. Terminates because calls are not recursive (see
+/// verifyNoRecursion).
 class CacheOrigins {
 public:
-  /// The argument of a function that `cache` was before all appends, or nothing.
+  /// The function argument that `cache` was before all appends, or null.
   BlockArgument argumentOf(Value cache) {
     BlockArgument origin = originOf(cache);
     while (origin) {
@@ -35,8 +37,7 @@ public:
     return origin;
   }
 
-  /// The argument of a function or of a loop's iteration that `cache` was before all appends, or
-  /// nothing.
+  /// The function argument or loop iteration argument that `cache` was before all appends, or null.
   BlockArgument originOf(Value cache) {
     SmallVector<Value> passed;
     while (cache && !isa<BlockArgument>(cache)) {
@@ -49,14 +50,14 @@ public:
       cache = followBack(cast<OpResult>(cache));
     }
     auto origin = dyn_cast_or_null<BlockArgument>(cache);
-    // The cache of a deep model passes through as many calls: each is followed once.
+    // In a deep model, a cache passes through many calls: cache the result for each of them.
     for (Value value : passed)
       origins[value] = origin;
     return origin;
   }
 
 private:
-  /// The same cache one step earlier, or nothing.
+  /// The same cache before the op that produces it, or null.
   Value followBack(OpResult cache) {
     Operation *op = cache.getOwner();
     if (auto update = dyn_cast<UpdatesState>(op))
@@ -68,21 +69,21 @@ private:
     return {};
   }
 
-  /// A loop must pass the cache of an iteration to the same argument of the next iteration.
+  /// A loop must pass the cache to the same iteration argument.
   Value followLoop(scf::ForOp loop, unsigned index) {
     BlockArgument carried = loop.getRegionIterArg(index);
     return originOf(loop.getYieldedValues()[index]) == carried ? loop.getInitArgs()[index]
                                                                : Value();
   }
 
-  /// The operand that a call hands back as result `index`.
+  /// The operand that a call returns as result `index`, or null.
   Value followCall(func::CallOp call, unsigned index) {
     auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
     auto [entry, isNew] = returned.try_emplace({callee, index});
     if (isNew && callee.getBody().hasOneBlock()) {
       Operation *ret = callee.getBody().front().getTerminator();
       BlockArgument origin = originOf(ret->getOperand(index));
-      // Following the callee may have moved the map's entries.
+      // originOf may have inserted into the map, which invalidates `entry`.
       returned[{callee, index}] = origin;
       return origin ? call.getOperand(origin.getArgNumber()) : Value();
     }
@@ -95,7 +96,8 @@ private:
 } // namespace
 
 namespace {
-/// Runs calls and loops with the layer indices and nothing else, to find what is appended to.
+/// Interprets calls and loops, with only integers evaluated, to find the layers that are appended
+/// to.
 class LayerWrites {
 public:
   LayerWrites(ModuleOp module, CacheOrigins &origins) : module(module), origins(origins) {}
@@ -103,12 +105,12 @@ public:
   LogicalResult verify(func::FuncOp entry) { return success(writesOf(entry, {}) != nullptr); }
 
 private:
-  /// Argument of a function and layer of that cache => the op of the function that writes it.
+  /// Function argument and layer of that cache => the op of the function that writes it.
   using Writes = std::map<std::pair<unsigned, int64_t>, Operation *>;
   using Numbers = DenseMap<Value, int64_t>;
 
-  /// What `function` writes when its arguments are `numbers`; null after an error. Functions that
-  /// are called alike are run once.
+  /// The layers that `function` writes if its arguments have the values `numbers`; null after an
+  /// error. Memoized by function and arguments.
   const Writes *writesOf(func::FuncOp function, ArrayRef<std::optional<int64_t>> numbers) {
     auto [entry, isNew] = known.try_emplace(
         {function, std::vector<std::optional<int64_t>>(numbers.begin(), numbers.end())});
@@ -158,7 +160,7 @@ private:
     return success();
   }
 
-  /// Whether something in a region, or in what it calls, appends to a cache.
+  /// Whether an op in a region, or in a function called from it, appends to a cache.
   bool mayWrite(Region &region) {
     return region
         .walk([&](Operation *op) {
@@ -175,8 +177,9 @@ private:
         .wasInterrupted();
   }
 
-  /// A loop that runs too long writes a layer twice; one over layers of several kinds has
-  /// iterations that write nothing. One whose number of iterations is not known may well take two.
+  /// A loop with too many iterations appends to a layer twice and is rejected. Loops over several
+  /// layer types have iterations that append to nothing. If the number of iterations is unknown,
+  /// two are assumed.
   LogicalResult runLoop(scf::ForOp loop, Numbers &values, Writes &writes) {
     if (!mayWrite(loop.getRegion()))
       return success();
@@ -190,13 +193,13 @@ private:
                                        static_cast<uint64_t>(*end) - static_cast<uint64_t>(*first),
                                        static_cast<uint64_t>(*step)))
                                  : 2;
-    // Of another run of this loop, whose bounds were known.
+    // May be set by an earlier run of this loop with known bounds.
     values.erase(loop.getInductionVar());
     for (int64_t iteration = 0, idle = 0; iteration < iterations; ++iteration) {
       if (idle == kMaxEmptyIterations)
         return loop.emitOpError("runs ")
                << kMaxEmptyIterations
-               << " iterations in a row that append to no cache, leave out the empty iterations";
+               << " consecutive iterations that append to no cache; remove them";
       if (isKnown)
         values[loop.getInductionVar()] = *first + iteration * *step;
       size_t before = writes.size();
@@ -207,9 +210,9 @@ private:
     return success();
   }
 
-  /// An op on numbers, or branches, each of which may run.
+  /// Evaluates an op on integers. Of ops with regions, runs all regions.
   LogicalResult evaluate(Operation *op, Numbers &values, Writes &writes) {
-    // In a loop's next iteration they may be others, or known no more.
+    // Values from a previous iteration are outdated.
     for (Value result : op->getResults())
       values.erase(result);
     for (Region &region : op->getRegions())
@@ -242,7 +245,7 @@ private:
 
   LogicalResult write(Operation *op, Value cache, std::optional<int64_t> layer, Writes &writes) {
     if (!layer)
-      return op->emitOpError("appends to a layer whose number is not a constant in every call, so "
+      return op->emitOpError("appends to a layer whose index is not a constant in every call, so "
                              "the layers that a step writes are not known");
     BlockArgument argument = origins.argumentOf(cache);
     if (!argument)
@@ -252,13 +255,14 @@ private:
       return success();
     InFlightDiagnostic diagnostic = op->emitOpError("appends to layer ");
     diagnostic << *layer << " of a cache that " << earlier->second->getName() << " ("
-               << describePlace(earlier->second->getLoc())
+               << describeLocation(earlier->second->getLoc())
                << ") has appended to in the same step: use a different index for each layer";
     diagnostic.attachNote(earlier->second->getLoc()) << "the first append to it is here";
     return diagnostic;
   }
 
-  /// No loop over layers has that many consecutive iterations that write nothing.
+  /// The maximum number of consecutive iterations that append to nothing; no loop over layers has
+  /// that many.
   static constexpr int64_t kMaxEmptyIterations = 1000;
 
   ModuleOp module;

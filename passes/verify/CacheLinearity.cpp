@@ -1,32 +1,32 @@
 //===- CacheLinearity.cpp - a cache is consumed once ----------------------===//
 //
-// An append happens in place only when nothing needs the old cache. Inside a block the order
-// of ops is the order of execution, so the rule is: after the op that consumes a cache there is no
-// further use of it.
+// An append can be performed in place only if nothing uses the old cache afterwards. Within a
+// block, ops execute in order, so the rule is that a cache has no use after the op that consumes
+// it.
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/verify/CacheLinearity.h"
 #include "ir/Mica/Diagnostics.h"
-#include "passes/verify/Checks.h"
+#include "ir/Mica/Mica.h"
 
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;
 using namespace mica;
 
-/// Whether the owner of `use` consumes the cache: appends, calls and terminators. Only reads do
-/// not.
+/// Whether the owner of `use` consumes the cache. Appends, calls and terminators do; reads do not.
 static bool isConsumed(OpOperand &use) { return !isa<ReadsState>(use.getOwner()); }
 
 static InFlightDiagnostic reportUse(Operation *user, Operation *consumer, StringRef how) {
   InFlightDiagnostic diagnostic = user->emitError();
   diagnostic << "the cache is used after " << consumer->getName() << " ("
-             << describePlace(consumer->getLoc()) << ") consumed it" << how;
+             << describeLocation(consumer->getLoc()) << ") consumed it" << how;
   diagnostic.attachNote(consumer->getLoc()) << "the cache is consumed here";
   return diagnostic;
 }
 
-/// The op of the block where `value` is defined that `user` is or is in.
+/// The op in the block of `value` that is `user` or contains it.
 static Operation *findAncestor(Value value, Operation *user) {
   return value.getParentBlock()->findAncestorOpInBlock(*user);
 }

@@ -1,12 +1,13 @@
-//===- Calls.cpp - calls have an end --------------------------------------===//
+//===- Calls.cpp - functions are not recursive ----------------------------===//
 
-#include "passes/verify/Checks.h"
+#include "passes/verify/Calls.h"
+#include "ir/Mica/Mica.h"
 
 using namespace mlir;
 using namespace mica;
 
 namespace {
-/// Walks calls in depth; `open` are the functions that led here.
+/// Depth-first search over calls; `open` are the functions on the current path.
 class CallWalk {
 public:
   explicit CallWalk(ModuleOp module) : module(module) {}
@@ -19,8 +20,8 @@ public:
       auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
       if (open.contains(callee))
         return call.emitOpError("calls @")
-               << call.getCallee() << ", which leads back to this call: a step of the model has "
-               << "no end; a model is layers that follow one another";
+               << call.getCallee() << ", which leads back to this call: a step of the model "
+               << "would not terminate; call one layer after another";
       return visit(callee);
     });
     open.erase(function);

@@ -1,8 +1,14 @@
-//===- Checks.cpp - entry functions and living ops ------------------------===//
+//===- Checks.cpp - entry functions and legal ops -------------------------===//
 
 #include "passes/verify/Checks.h"
 #include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/ModelDescription.h"
+#include "ir/Mica/RopeFrequencies.h"
+#include "passes/verify/CacheIdentity.h"
+#include "passes/verify/CacheLinearity.h"
+#include "passes/verify/Calls.h"
+#include "passes/verify/Indices.h"
+#include "passes/verify/Windows.h"
 
 #include "mlir/Analysis/DataFlow/ConstantPropagationAnalysis.h"
 #include "mlir/Analysis/DataFlow/DeadCodeAnalysis.h"
@@ -11,21 +17,19 @@
 using namespace mlir;
 using namespace mica;
 
-/// Before stage `loops`, vectors are tensors and states are caches, and nothing else is taken.
-static LogicalResult verifyTaken(func::FuncOp entry, const EntrySignature &signature) {
+/// Before stage `loops`, row vectors are tensors and states are caches; entries take nothing else.
+static LogicalResult verifyArguments(func::FuncOp entry, const EntrySignature &signature) {
   for (auto [index, type] : llvm::enumerate(entry.getArgumentTypes())) {
-    EntryKind kind = infoOf(*signature.argumentRole(index)).kind;
-    bool isVector = kind == EntryKind::RowVector || kind == EntryKind::OutputVector;
-    if ((isVector && isa<RankedTensorType>(type)) || isa<SequenceState>(type))
+    const EntryRoleInfo &info = infoOf(*signature.argumentRole(index));
+    if ((isVector(info.kind) && isa<RankedTensorType>(type)) || isa<SequenceState>(type))
       continue;
     return entry.emitOpError("@") << entry.getSymName() << " takes argument #" << index << ", "
-                                  << infoOf(*signature.argumentRole(index)).name << ", as " << type
-                                  << ", which is of stage `loops`";
+                                  << info.name << ", as " << type << ", which is of stage `loops`";
   }
   return success();
 }
 
-static LogicalResult verifyReturned(func::FuncOp entry, const EntrySignature &signature) {
+static LogicalResult verifyResults(func::FuncOp entry, const EntrySignature &signature) {
   std::optional<unsigned> logits = signature.result(EntryRole::Logits);
   if (!logits)
     return entry.emitOpError("@") << entry.getSymName() << " has no result with " << kEntryRoleAttr
@@ -48,18 +52,17 @@ static LogicalResult verifyReturned(func::FuncOp entry, const EntrySignature &si
 
 static LogicalResult verifyEntry(func::FuncOp entry, bool followsLengths) {
   EntrySignature signature(entry);
-  if (failed(signature.verifyComplete()) || failed(verifyTaken(entry, signature)))
+  if (failed(signature.verifyComplete()) || failed(verifyArguments(entry, signature)))
     return failure();
   for (const EntryRoleInfo &info : kEntryRoles) {
-    bool isVector = info.kind == EntryKind::RowVector || info.kind == EntryKind::OutputVector,
-         isFollowed = info.role == EntryRole::Lengths && followsLengths;
-    if (!isVector || (info.isOptional && !isFollowed) || signature.argument(info.role))
+    bool isFollowed = info.role == EntryRole::Lengths && followsLengths;
+    if (!isVector(info.kind) || (info.isOptional && !isFollowed) || signature.argument(info.role))
       continue;
     return entry.emitOpError("@") << entry.getSymName() << " has no argument with "
                                   << kEntryRoleAttr << " = \"" << info.name << "\""
-                                  << (isFollowed ? ", which a scaling of mica.rope follows" : "");
+                                  << (isFollowed ? ", which its RoPE scaling requires" : "");
   }
-  return verifyReturned(entry, signature);
+  return verifyResults(entry, signature);
 }
 
 LogicalResult mica::verifyEntries(ModuleOp module) {
@@ -79,27 +82,19 @@ LogicalResult mica::verifyEntries(ModuleOp module) {
   return success();
 }
 
-int64_t mica::getVocabulary(ModuleOp module) {
-  int64_t vocabulary = 0;
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function.isPublic())
-      vocabulary = std::max(vocabulary, EntrySignature(function).vocabulary());
-  return vocabulary;
-}
-
 LogicalResult mica::verifyDescription(ModuleOp module) {
-  Attribute model = module->getAttr("mica.model");
+  Attribute model = module->getAttr(kModelAttr);
   return success(!model || succeeded(readModelDescription(model, getVocabulary(module),
                                                           [&] { return module.emitOpError(); })));
 }
 
-LogicalResult mica::verifyLegalOps(ModuleOp module, ArrayRef<StringRef> legal, StringRef stage) {
+LogicalResult mica::verifyLegalOps(ModuleOp module, ArrayRef<StringRef> legal, Stage stage) {
   WalkResult result = module.walk([&](Operation *op) -> WalkResult {
     OperationName name = op->getName();
     if (isa<ModuleOp>(op) || llvm::is_contained(legal, name.getDialectNamespace()) ||
         llvm::is_contained(legal, name.getStringRef()))
       return WalkResult::advance();
-    return op->emitOpError("is not allowed at stage `") << stage << "`";
+    return op->emitOpError("is not allowed at stage `") << getStageInfo(stage).name << "`";
   });
   return failure(result.wasInterrupted());
 }
@@ -115,7 +110,7 @@ LogicalResult mica::verifyStep(ModuleOp module) {
   solver.load<dataflow::SparseConstantPropagation>();
   loadIndexAnalysis(solver);
   loadRoleAnalysis(solver);
-  // The analyses report themselves what they cannot follow.
+  // The analyses emit their own errors.
   return failure(failed(solver.initializeAndRun(module)) || failed(verifyIndices(module, solver)) ||
                  failed(verifySingleAppend(module)) || failed(verifyRoles(module, solver)));
 }

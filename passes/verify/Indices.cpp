@@ -1,11 +1,12 @@
 //===- Indices.cpp - layers, weights and experts are in bounds ------------===//
 //
-// Neither a kernel nor the program checks the number of a layer, so it must be known to be right.
-// The ranges of all numbers are followed through calls and loops.
+// Neither kernels nor the program check layer indices at run time, so they must be proven to be in
+// range. Integer ranges are propagated through calls and loops.
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/verify/Checks.h"
+#include "passes/verify/Indices.h"
+#include "ir/Mica/Mica.h"
 
 #include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
 #include "mlir/Analysis/DataFlowFramework.h"
@@ -13,11 +14,12 @@
 using namespace mlir;
 using namespace mica;
 
-/// Fails unless `index` is in [0, count) whenever `op` runs; `what` is counted.
+/// Emits an error unless `index` is in [0, count) whenever `op` runs; `what` names the counted
+/// things.
 static LogicalResult verifyIndex(const DataFlowSolver &solver, Operation *op, Value index,
                                  int64_t count, StringRef what) {
   const auto *state = solver.lookupState<dataflow::IntegerValueRangeLattice>(index);
-  // Never computed: in a function that nothing calls.
+  // Unreachable: in a function without calls.
   if (!state || state->getValue().isUninitialized())
     return success();
   const ConstantIntRanges &range = state->getValue().getValue();
@@ -26,12 +28,12 @@ static LogicalResult verifyIndex(const DataFlowSolver &solver, Operation *op, Va
     return success();
   InFlightDiagnostic diagnostic = op->emitOpError();
   if (low == high)
-    diagnostic << "is told to use " << what << " " << low;
+    diagnostic << "uses " << what << " " << low;
   else if (static_cast<uint64_t>(high) - static_cast<uint64_t>(low) > INT32_MAX)
-    diagnostic << "uses a " << what << " whose number is not known here";
+    diagnostic << "uses a " << what << " index that is not known at compile time";
   else
-    diagnostic << "is told to use " << what << "s " << low << " to " << high;
-  return diagnostic << ", but there are " << count << ": numbers are constants, from 0 to "
+    diagnostic << "uses " << what << "s " << low << " to " << high;
+  return diagnostic << ", but there are " << count << "; valid indices are constants from 0 to "
                     << count - 1;
 }
 
@@ -43,25 +45,25 @@ static LogicalResult verifyLayers(const DataFlowSolver &solver, UpdatesState op)
   return success();
 }
 
-/// What makes `value`, which probes may show on its way.
+/// The op that produces `value`, looking through probes.
 static Operation *producerOf(Value value) {
   while (auto probe = value.getDefiningOp<ProbeOp>())
     value = probe.getX();
   return value.getDefiningOp();
 }
 
-/// The gate numbers the experts that it chooses among.
+/// The router must choose among as many experts as there are.
 static LogicalResult verifyExperts(MoeExpertsOp op) {
-  auto gate = dyn_cast_if_present<MoeGateOp>(producerOf(op.getExperts()));
+  auto router = dyn_cast_if_present<RoutesRows>(producerOf(op.getExperts()));
   int64_t experts = cast<RankedTensorType>(op.getDown().getType()).getDimSize(0);
-  if (!gate || producerOf(op.getWeights()) != gate)
+  if (!router || producerOf(op.getWeights()) != router)
     return op.emitOpError("takes weights and indices of experts that are not results of the same "
                           "mica.moe_gate: use its results, so that the indices are in range");
-  int64_t chosenFrom = cast<RankedTensorType>(gate.getGate().getType()).getDimSize(0);
+  int64_t chosenFrom = cast<RankedTensorType>(router.getGate().getType()).getDimSize(0);
   if (chosenFrom == experts)
     return success();
-  return op.emitOpError("has ") << experts << " experts, but mica.moe_gate chooses among "
-                                << chosenFrom;
+  return op.emitOpError("has ") << experts << " experts, but " << router->getName()
+                                << " chooses among " << chosenFrom;
 }
 
 void mica::loadIndexAnalysis(DataFlowSolver &solver) {

@@ -1,10 +1,11 @@
-//===- InsertProbes.cpp - every op shows its result -----------------------===//
+//===- InsertProbes.cpp - insert a probe after every op -------------------===//
 
 #include "ir/Mica/Names.h"
 #include "passes/Passes.h"
 #include "passes/support/Weights.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace mica {
@@ -15,19 +16,18 @@ namespace mica {
 using namespace mlir;
 using namespace mica;
 
-/// Rows of numbers that are computed, and the choices of a gate: no weights, whose shapes are
-/// static, no tables, no views of caches, and no other forms of what is shown already.
+/// Whether a result is recorded: computed rows and the expert ids of a router, but not weights
+/// (which have static shapes) or views of caches.
 static bool isShown(OpResult result) {
   Operation *op = result.getOwner();
-  if (isa<CastOp, SplitHeadsOp, MergeHeadsOp, RopeTableOp, ProbeOp>(op) ||
-      !isa<MicaDialect>(op->getDialect()))
+  if (op->hasTrait<NotProbed>() || !isa<MicaDialect>(op->getDialect()))
     return false;
   auto type = dyn_cast<RankedTensorType>(result.getType());
-  return type && (type.getElementType().isFloat() || isa<MoeGateOp>(op)) && type.getRank() >= 2 &&
+  return type && (type.getElementType().isFloat() || isa<RoutesRows>(op)) && type.getRank() >= 2 &&
          type.getRank() <= 3 && type.isDynamicDim(0) && type.getNumDynamicDims() == 1;
 }
 
-/// The last word of what a weight is called; empty where it has no name.
+/// The last word of a weight's name; empty if it has none.
 static std::string wordOf(Value weight) {
   if (auto get = weight.getDefiningOp<GetWeightOp>())
     return shortName(get.getWeight());
@@ -47,15 +47,29 @@ static std::string nameOf(Operation *op) {
   return name;
 }
 
-/// The argument of a layer's function that says which layer of the model it is, which comes before
-/// indices in caches; null in others.
+/// The argument of a layer function that is the index of the layer in the model: its only index, or
+/// the one that is not an index of a state, because states number the layers that have them. Null
+/// in other functions.
 static Value layerOf(func::FuncOp function) {
-  auto index = llvm::find_if(function.getArguments(),
-                             [](BlockArgument argument) { return argument.getType().isIndex(); });
-  return index == function.getArguments().end() ? Value() : Value(*index);
+  SmallVector<Value> indices =
+      llvm::filter_to_vector(ValueRange(function.getArguments()),
+                             [](Value argument) { return argument.getType().isIndex(); });
+  if (indices.size() <= 1)
+    return indices.empty() ? Value() : indices.front();
+  DenseSet<Value> ofStates;
+  function.walk([&](Operation *op) {
+    if (auto update = dyn_cast<UpdatesState>(op))
+      for (const StateUpdate &written : update.getStateUpdates())
+        ofStates.insert(written.layer);
+    else if (auto read = dyn_cast<ReadsState>(op))
+      ofStates.insert(read.getLayer());
+  });
+  const auto *layer =
+      llvm::find_if(indices, [&](Value index) { return !ofStates.contains(index); });
+  return layer == indices.end() ? indices.front() : *layer;
 }
 
-/// "linear o_proj (2)" where a probe has that name already.
+/// "linear o_proj (2)" if another probe already has the name.
 static std::string numbered(std::string name, llvm::StringMap<int> &counts) {
   int number = ++counts[name];
   return number > 1 ? name + " (" + std::to_string(number) + ")" : name;
@@ -66,7 +80,7 @@ struct InsertProbes : mica::impl::InsertProbesBase<InsertProbes> {
   using InsertProbesBase::InsertProbesBase;
 
   void runOnOperation() override {
-    // Layers first: the final norm may be called what one in a layer is.
+    // Layers first: the final norm may have the same name as a norm in a layer.
     llvm::StringMap<int> ofLayers;
     SmallVector<func::FuncOp> others;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
@@ -84,7 +98,7 @@ struct InsertProbes : mica::impl::InsertProbesBase<InsertProbes> {
       showResults(function, ofLayers);
   }
 
-  /// All products of the same rows then multiply what one probe has shown.
+  /// All matmuls of the same rows use the result of one probe.
   static void showProductRows(func::FuncOp function) {
     llvm::MapVector<Value, Operation *> products;
     function.walk([&](Operation *op) {
@@ -93,11 +107,12 @@ struct InsertProbes : mica::impl::InsertProbesBase<InsertProbes> {
           products.insert({rows, op});
     });
     llvm::StringMap<int> counts;
+    Value layer = layerOf(function);
     for (auto [rows, op] : products) {
       OpBuilder builder(function.getContext());
       builder.setInsertionPointAfterValue(rows);
       auto probe = ProbeOp::create(builder, op->getLoc(), rows.getType(), rows,
-                                   numbered("rows of " + nameOf(op), counts), layerOf(function));
+                                   numbered("rows of " + nameOf(op), counts), layer);
       rows.replaceUsesWithIf(probe.getResult(), [](OpOperand &use) {
         return llvm::any_of(use.getOwner()->getOpOperands(),
                             [&](OpOperand &weight) { return multipliedRows(weight) == use.get(); });
@@ -110,16 +125,17 @@ struct InsertProbes : mica::impl::InsertProbesBase<InsertProbes> {
     return rows && rows.getRank() == 2 && rows.getElementType().isFloat();
   }
 
-  /// Numbers names on from `counts`. Returns the counts with those of this function.
+  /// Continues numbering from `counts`; returns the counts including this function's.
   static llvm::StringMap<int> showResults(func::FuncOp function, llvm::StringMap<int> counts) {
     Value layer = layerOf(function);
     SmallVector<Operation *> ops;
     function.walk([&](Operation *op) { ops.push_back(op); });
     for (Operation *op : ops)
       for (OpResult result : op->getResults()) {
-        // What is quantized is counted as well, so that names do not depend on the precision.
+        // Quantized results are counted as well, so that names do not depend on the precision.
         auto type = dyn_cast<RankedTensorType>(result.getType());
-        if (!type || (!isShown(result) && !isQuantized(type.getElementType())) || isa<CastOp>(op))
+        if (!type || (!isShown(result) && !isQuantized(type.getElementType())) ||
+            op->hasTrait<NotProbed>())
           continue;
         std::string name = nameOf(op);
         if (type.getElementType().isInteger(32))

@@ -1,9 +1,9 @@
 //===- Roles.cpp - every op takes the row vector of its role --------------===//
 //
-// The tokens, sequences, positions, logit_indices and lengths of a step have one type, and so have
-// the rows of tokens and the rows of logits. Neither a kernel nor the program checks the numbers,
-// and each vector is only known to stay inside its own bounds. So what a value is, is followed from
-// the arguments of the entries through calls and loops.
+// The tokens, sequences, positions, logit_indices and lengths of a step have the same type, and so
+// do token rows and logit rows. Neither kernels nor the program check their values, and each vector
+// is only known to be within its own bounds. So roles are propagated from the arguments of entry
+// functions through calls and loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,71 +17,60 @@
 using namespace mlir;
 using namespace mica;
 
+static StringRef nameOf(StepRole role) {
+  if (const auto *vector = std::get_if<EntryRole>(&role))
+    return infoOf(*vector).name;
+  return std::get<StepRows>(role) == StepRows::OfTokens ? "token rows" : "logit rows";
+}
+
 namespace {
-/// What a value is for a step. The first five are vectors that an entry takes.
+/// The role of a value in a step, if it has one.
 class Role {
 public:
-  enum Kind {
-    Tokens,
-    Sequences,
-    Positions,
-    LogitIndices,
-    Lengths,
-    TokenRows,
-    OutputRows,
-    Other,
-    Unknown
-  };
-
-  Role(Kind kind = Unknown) : kind(kind) {} // NOLINT: a kind is a role
-
-  /// What an argument of an entry is.
-  static Role of(EntryRole role) {
-    switch (role) {
-    case EntryRole::Tokens:
-      return Tokens;
-    case EntryRole::Sequences:
-      return Sequences;
-    case EntryRole::Positions:
-      return Positions;
-    case EntryRole::LogitIndices:
-      return LogitIndices;
-    case EntryRole::Lengths:
-      return Lengths;
-    case EntryRole::Cache:
-    case EntryRole::Weights:
-    case EntryRole::Scratch:
-    case EntryRole::Logits:
-      return Other;
-    }
-    llvm_unreachable("all roles are handled above");
+  Role() = default; ///< unknown
+  explicit Role(StepRole role) : kind(Kind::Step), step(role) {}
+  static Role other() {
+    Role role;
+    role.kind = Kind::Other;
+    return role;
   }
 
+  /// The role of an argument of an entry function.
+  static Role of(EntryRole role) { return isVector(infoOf(role).kind) ? Role(role) : other(); }
+
   static Role join(const Role &a, const Role &b) {
-    if (a.kind == Unknown || b.kind == Unknown)
-      return a.kind == Unknown ? b : a;
-    return a.kind == b.kind ? a : Role(Other);
+    if (a.isUnknown() || b.isUnknown())
+      return a.isUnknown() ? b : a;
+    return a == b ? a : other();
   }
 
   bool operator==(const Role &other) const = default;
-  bool isRows() const { return kind == TokenRows || kind == OutputRows; }
+  bool isUnknown() const { return kind == Kind::Unknown; }
+  bool isRows() const { return kind == Kind::Step && std::holds_alternative<StepRows>(step); }
 
   StringRef name() const {
-    static constexpr StringLiteral names[] = {
-        "tokens",         "sequences",      "positions",      "logit_indices",         "lengths",
-        "rows of tokens", "rows of logits", "something else", "what is never computed"};
-    return names[kind];
+    switch (kind) {
+    case Kind::Unknown:
+      return "unreachable";
+    case Kind::Other:
+      return "no single role";
+    case Kind::Step:
+      return nameOf(step);
+    }
+    llvm_unreachable("all kinds are handled above");
   }
 
   void print(raw_ostream &os) const { os << name(); }
 
 private:
-  Kind kind;
+  enum class Kind { Unknown, Other, Step };
+  Kind kind = Kind::Unknown;
+  StepRole step = {}; ///< of Step
 };
 
 using RoleLattice = dataflow::Lattice<Role>;
 
-/// Follows roles forward.
+/// Propagates roles forward.
 class RoleAnalysis : public dataflow::SparseForwardDataFlowAnalysis<RoleLattice> {
 public:
   using SparseForwardDataFlowAnalysis::SparseForwardDataFlowAnalysis;
@@ -96,33 +85,32 @@ public:
 
   void setToEntryState(RoleLattice *lattice) override {
     std::optional<EntryRole> role = EntrySignature::roleOf(lattice->getAnchor());
-    propagateIfChanged(lattice, lattice->join(role ? Role::of(*role) : Role(Role::Other)));
+    propagateIfChanged(lattice, lattice->join(role ? Role::of(*role) : Role::other()));
   }
 
 private:
-  /// Ops work row by row: what they make of rows are rows of the same. Before all operands are
-  /// known nothing is.
+  /// Ops work row by row, so their results have the role of their operand rows. Unknown until all
+  /// operands are known.
   static Role resultOf(Operation *op, ArrayRef<const RoleLattice *> operands) {
-    if (isa<EmbeddingOp, RopeTableOp, SinusoidOp>(op))
-      return Role::TokenRows;
-    if (isa<SelectRowsOp>(op))
-      return Role::OutputRows;
+    if (auto roles = dyn_cast<HasStepRoles>(op))
+      if (std::optional<StepRole> result = roles.getResultRole())
+        return Role(*result);
     Role rows;
     for (const RoleLattice *operand : operands)
-      if (operand->getValue() == Role::Unknown)
-        return Role::Unknown;
+      if (operand->getValue().isUnknown())
+        return {};
       else if (operand->getValue().isRows())
         rows = Role::join(rows, operand->getValue());
-    return rows == Role::Unknown ? Role(Role::Other) : rows;
+    return rows.isUnknown() ? Role::other() : rows;
   }
 };
 
-/// Compares what ops are given with what they need.
+/// Checks that the operands of ops have the required roles.
 class RoleCheck {
 public:
   RoleCheck(ModuleOp module, const DataFlowSolver &solver) : solver(solver) {
     vocabulary = getVocabulary(module);
-    if (Attribute attribute = module->getAttr("mica.model"))
+    if (Attribute attribute = module->getAttr(kModelAttr))
       if (auto model =
               readModelDescription(attribute, vocabulary, [&] { return module.emitOpError(); });
           succeeded(model))
@@ -130,26 +118,18 @@ public:
   }
 
   LogicalResult verify(Operation *op) const {
-    return TypeSwitch<Operation *, LogicalResult>(op)
-        .Case([&](EmbeddingOp embedding) { return verifyTable(embedding); })
-        .Case([&](RopeOp rope) {
-          return failure(failed(needs(op, rope.getX(), Role::TokenRows)) ||
-                         failed(verifyRotated(rope)));
-        })
-        .Case([&](RopeTableOp table) { return verifyRotated(table); })
-        .Case([&](SinusoidOp made) { return needs(op, made.getPositions(), Role::Positions); })
-        .Case([&](UpdatesState update) { return verifyPlaced(update, update.getTokenRows()); })
-        .Case([&](AttentionOp attention) { return verifyPlaced(attention, attention.getQ()); })
-        .Case([&](SelectRowsOp select) {
-          return failure(failed(needs(op, select.getX(), Role::TokenRows)) ||
-                         failed(needs(op, select.getRows(), Role::LogitIndices)));
-        })
-        .Case([&](func::ReturnOp ret) {
-          std::optional<unsigned> logits =
-              EntrySignature(op->getParentOfType<func::FuncOp>()).result(EntryRole::Logits);
-          return logits ? needs(op, ret.getOperand(*logits), Role::OutputRows) : success();
-        })
-        .Default([&](Operation *) { return verifyAlike(op); });
+    if (auto gather = dyn_cast<GathersRows>(op))
+      return verifyTable(gather);
+    if (auto ret = dyn_cast<func::ReturnOp>(op)) {
+      std::optional<unsigned> logits =
+          EntrySignature(op->getParentOfType<func::FuncOp>()).result(EntryRole::Logits);
+      return logits ? needs(op, ret.getOperand(*logits), Role(StepRows::OfOutputs)) : success();
+    }
+    SmallVector<StepOperand> roles = rolesOf(op);
+    for (auto [value, role] : roles)
+      if (value && failed(needs(op, value, Role(role))))
+        return failure();
+    return roles.empty() ? verifySameRoles(op) : success();
   }
 
 private:
@@ -158,46 +138,47 @@ private:
     return state ? state->getValue() : Role();
   }
 
-  /// A function that nothing calls has no roles, and is never run.
+  /// Values in functions without calls have no roles; such functions are never run.
   LogicalResult needs(Operation *op, Value value, Role role) const {
     Role given = roleOf(value);
-    if (given == role || given == Role::Unknown)
+    if (given == role || given.isUnknown())
       return success();
-    return op->emitOpError("takes ") << role.name() << ", but is given " << given.name()
-                                     << ": mica.role of each argument of @main says what it is, "
-                                        "and mica.select_rows makes rows "
-                                        "of logits of rows of tokens";
+    return op->emitOpError("expects an operand with role ")
+           << role.name() << ", got " << given.name()
+           << "; mica.role of the arguments of @main defines roles, and mica.select_rows turns "
+              "token rows into logit rows";
   }
 
-  LogicalResult verifyRotated(RotatesByPosition op) const {
-    return failure(failed(needs(op, op.getPositions(), Role::Positions)) ||
-                   (op.getLengths() && failed(needs(op, op.getLengths(), Role::Lengths))));
+  static SmallVector<StepOperand> rolesOf(Operation *op) {
+    if (auto roles = dyn_cast<HasStepRoles>(op))
+      return roles.getStepRoles();
+    auto update = dyn_cast<UpdatesState>(op);
+    if (!update)
+      return {};
+    SmallVector<StepOperand> roles;
+    for (Value rows : update.getTokenRows())
+      roles.push_back({rows, StepRows::OfTokens});
+    roles.push_back({update.getSequences(), EntryRole::Sequences});
+    roles.push_back({update.getPositions(), EntryRole::Positions});
+    return roles;
   }
 
-  template <typename Op> LogicalResult verifyPlaced(Op op, ArrayRef<Value> tokenRows) const {
-    for (Value rows : tokenRows)
-      if (failed(needs(op, rows, Role::TokenRows)))
-        return failure();
-    return failure(failed(needs(op, op.getSequences(), Role::Sequences)) ||
-                   failed(needs(op, op.getPositions(), Role::Positions)));
-  }
-
-  /// A table has a row for every token that a program accepts; one of positions, for each of them.
-  LogicalResult verifyTable(EmbeddingOp embedding) const {
-    bool ofPositions = roleOf(embedding.getTokens()) == Role::Positions;
-    if (!ofPositions && failed(needs(embedding, embedding.getTokens(), Role::Tokens)))
+  /// A table must have a row for every token of the vocabulary, or for every position.
+  LogicalResult verifyTable(GathersRows embedding) const {
+    bool ofPositions = roleOf(embedding.getTokens()) == Role(EntryRole::Positions);
+    if (!ofPositions && failed(needs(embedding, embedding.getTokens(), Role(EntryRole::Tokens))))
       return failure();
-    int64_t rows = cast<RankedTensorType>(embedding.getTable().getType()).getDimSize(0),
-            needed = ofPositions ? maxPositions : vocabulary;
+    int64_t rows = embedding.getTableRows();
+    int64_t needed = ofPositions ? maxPositions : vocabulary;
     if (rows >= needed)
       return success();
-    StringRef what = ofPositions ? "positions" : "tokens, as many as logits";
-    return embedding.emitOpError("has a table of ")
-           << rows << " rows, but there are " << needed << " " << what << ": add a row for each";
+    StringRef what = ofPositions ? "position" : "token";
+    return embedding->emitOpError("has a table with ")
+           << rows << " rows, expected at least " << needed << ", one per " << what;
   }
 
-  /// Rows are computed with rows of the same.
-  LogicalResult verifyAlike(Operation *op) const {
+  /// Ops must not combine token rows with logit rows.
+  LogicalResult verifySameRoles(Operation *op) const {
     if (!isa_and_nonnull<MicaDialect>(op->getDialect()))
       return success();
     Role rows;

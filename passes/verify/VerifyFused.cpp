@@ -26,7 +26,7 @@ struct VerifyFused : mica::impl::VerifyFusedBase<VerifyFused> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     markAllAnalysesPreserved();
-    if (failed(verifyLegalOps(module, {"mica", "func", "arith"}, "fused")) ||
+    if (failed(verifyLegalOps(module, {"mica", "func", "arith"}, Stage::Fused)) ||
         failed(verifyNoCacheIsRepeated(module)) || failed(verifyStep(module)))
       signalPassFailure();
   }

@@ -14,20 +14,26 @@ using namespace mica;
 static LogicalResult verifyNothingIsFused(ModuleOp module) {
   WalkResult result = module.walk([](Operation *op) -> WalkResult {
     if (op->hasTrait<MadeByFusion>())
-      return op->emitOpError("is made by fusion and not allowed at stage `model`");
+      return op->emitOpError("is created by fusion and not allowed at stage `model`");
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
 }
 
-/// The rope of the keys that `attention` reads, if they are appended in the same function.
+/// The rope of the keys that `attention` reads, if they are written in the same function.
 static RopeOp findRopeOfKeys(AttentionOp attention) {
   Value cache = findCache(attention.getK());
-  auto append = cache ? cache.getDefiningOp<KvAppendOp>() : KvAppendOp();
-  return append ? append.getX().getDefiningOp<RopeOp>() : RopeOp();
+  auto update = cache ? cache.getDefiningOp<UpdatesState>() : UpdatesState();
+  if (!update)
+    return {};
+  for (Value rows : update.getTokenRows())
+    if (auto rope = rows.getDefiningOp<RopeOp>())
+      return rope;
+  return {};
 }
 
-/// The product of a query and a key depends on their distance only when both are rotated alike.
+/// The product of a query and a key depends on their distance only if both are rotated in the same
+/// way.
 static LogicalResult verifyRopesAgree(ModuleOp module) {
   WalkResult result = module.walk([](AttentionOp attention) -> WalkResult {
     auto queries = attention.getQ().getDefiningOp<RopeOp>();
@@ -54,7 +60,7 @@ struct VerifyModel : mica::impl::VerifyModelBase<VerifyModel> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     markAllAnalysesPreserved();
-    if (failed(verifyLegalOps(module, {"mica", "func", "arith"}, "model")) ||
+    if (failed(verifyLegalOps(module, {"mica", "func", "arith"}, Stage::Model)) ||
         failed(verifyNothingIsFused(module)) || failed(verifyRopesAgree(module)) ||
         failed(verifyStep(module)))
       signalPassFailure();

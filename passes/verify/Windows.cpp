@@ -1,16 +1,17 @@
-//===- Windows.cpp - attention looks no further back than its caches ------===//
+//===- Windows.cpp - attention stays within the windows of caches ---------===//
 //
-// A program overwrites what is outside of a cache's window, and its kernels do not check positions.
+// A program overwrites positions outside a cache's window, and its kernels do not check positions.
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/verify/Windows.h"
+#include "ir/Mica/Mica.h"
 #include "passes/support/CacheKinds.h"
-#include "passes/verify/Checks.h"
 
 using namespace mlir;
 using namespace mica;
 
-/// Of `read`, the keys or values of an attention.
+/// Checks `read`, the keys or values of an attention.
 static LogicalResult verifyWindow(AttentionOp attention, Value read) {
   Value cache = findCache(read);
   int64_t kept = cache ? cast<SequenceState>(cache.getType()).getWindow() : 0;

@@ -73,7 +73,7 @@ void measure(benchmark::State &state, rt::Runtime &runtime, const std::vector<Ca
   for (const Call &call : calls)
     call();
   rt::Manifest manifest;
-  // Of rows in blocks, those of f32 are the limit.
+  // For block formats, the limit is that of f32.
   manifest.weights = precisionNamed(format).value_or(Precision::F32);
   manifest.features = target.features;
   rt::Peaks peaks = rt::measurePeaks(runtime.pool(), manifest);

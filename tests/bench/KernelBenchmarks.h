@@ -60,7 +60,7 @@ inline test::Words evenWordsOf(const test::Format &format) {
 /// remain cached, as in a model, so that the share of the roofline may exceed 1.
 inline constexpr int64_t cachedAndOther[] = {8, 512};
 
-/// Columns and depth of a matmul.
+/// N and K of a matmul.
 struct Shape {
   int64_t n, k;
 };

@@ -1,4 +1,4 @@
-// Matmuls with weights: of few and many rows, experts and their gates, embeddings.
+// Matmuls with weights, of few and many rows; experts, MoE routing, embeddings.
 #include "tests/bench/KernelBenchmarks.h"
 #include "tests/unit/backends/cpu/lowering/Arguments.h"
 
@@ -25,8 +25,9 @@ std::string repeated(const std::string &text, int64_t count) {
   return all;
 }
 
-/// Functions of one text over `weights` numbers each; all share the values of their weights, which
-/// are created once. `sizes` are the placeholders of name and text besides those of the format.
+/// Functions of one text with `weights` weight elements each; all share the values of their
+/// weights, which are created once. `sizes` are the placeholders of name and text besides those of
+/// the format.
 KernelBenchmark overWeights(const Format &format, const Words &sizes, double weights,
                             const char *name, const char *text, ArrayRef<int64_t> rows,
                             double flopsPerRow) {
@@ -139,7 +140,7 @@ KernelBenchmark experts(const Format &format, const Experts &shape) {
     return %y : tensor<?x{K}xf32>
   })",
                   {1, 8, 16, 128, 512}, flopsPerRow);
-  // Only chosen experts are read: for one row its own, for several rows most of them.
+  // Only chosen experts are read: a single row reads its own, several rows read most of them.
   made.work = [=](double weightBytes, int64_t rows) {
     double idle = std::pow(1 - double(shape.chosen) / double(shape.all), double(rows));
     return Work{weightBytes * (1 - idle), flopsPerRow * double(rows)};
@@ -225,7 +226,7 @@ KernelBenchmark table(const Format &format) {
 std::vector<KernelBenchmark> productBenchmarks() {
   std::vector<KernelBenchmark> all;
   for (const Format &format : allFormats()) {
-    // Only generated kernels multiply integer rows by blocks.
+    // Only generated kernels multiply integer activations by blocks.
     bool onlyGenerated = llvm::StringRef(format.rows).contains("int_rows");
     auto addAll = [&](const char *kernel, ArrayRef<int64_t> rows) {
       for (Shape shape : productShapes)

@@ -9,7 +9,8 @@ Many cases:  compare.py --config FILE.json, which contains
              where "flags" (of llama-bench, of PROGRAM bench), "tests" and "quality" may be absent.
 
 A speed means little without the precision of the same program: with "quality", or --reference and --text, `mica eval` measures
-its KL divergence from a reference, with the arithmetic of prefill and of decoding, before the speeds.
+its KL divergence from a reference, with the arithmetic of prefill and of decode, before the speeds. With --work, the same is measured
+of each peer with llama-perplexity and llama-quantize from the folder of its LLAMA_BENCH; the reference is the peer's file in f32.
 
 Each round runs each engine once, in a separate process, Mica alternately first and last; the first round is dropped. Figures are
 medians over the rounds, ratios medians of the rounds' ratios. The memory's read bandwidth is measured just before and after Mica.
@@ -28,6 +29,9 @@ import load  # noqa: E402
 import report  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+import quality.engines as tools  # noqa: E402
+
 LONG = 8192
 
 
@@ -131,21 +135,43 @@ class Broken:
         return self.message
 
 
-def measure_quality(case, args):
-    """Figures of `mica eval` by the arithmetic of rows, or why there are none; None if not requested."""
+def peer_divergence(bench, model, text, args):
+    """Like engines.divergence, by the peer's own tools. Decode is computed row by row (-ub 1)."""
+    work = pathlib.Path(args.work)
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        peer = tools.Llama(pathlib.Path(bench).parent, tools.Cache(work / "cache.json"), work, args.threads)
+        measured = {rows: peer.evaluate(pathlib.Path(model), pathlib.Path(model), pathlib.Path(text), *options)
+                    for rows, options in (("prefill", []), ("decode", ["-ub", "1"]))}
+    except (tools.Failed, OSError) as why:
+        raise engines.Failed(str(why)) from None
+    return {rows: {"kl": figures["kl"], "same_top": figures["same_top"] / 100} for rows, figures in measured.items()}
+
+
+def measure_quality(case, config, args):
+    """KL divergences by engine and arithmetic of rows, or why there are none; None if not requested."""
     if "quality" not in case:
         return None
-    try:
-        return {rows: engines.divergence(args.eval, case["mica"], case["quality"], args.threads, args.timeout, options)
-                for rows, options in (("prompts", []), ("decoding", ["--as-decode"]))}
-    except engines.Failed as why:
-        say(f"  quality: failed: {why}")
-        return {"failed": str(why)}
+    quality, measured = case["quality"], {}
+
+    def add(name, measure):
+        try:
+            measured[name] = measure()
+        except engines.Failed as why:
+            say(f"  KL divergence of {name}: failed: {why}")
+            measured[name] = {"failed": str(why)}
+
+    add("Mica", lambda: {rows: engines.divergence(args.eval, case["mica"], quality, args.threads, args.timeout, options)
+                         for rows, options in (("prefill", []), ("decode", ["--as-decode"]))})
+    for name, peer in config["peers"].items() if args.work else ():
+        if model := case["models"].get(name):
+            add(name, lambda peer=peer, model=model: peer_divergence(peer["bench"], model, quality["text"], args))
+    return measured
 
 
 def measure_case(case, config, bandwidth, args):
     say(case["name"])
-    quality = measure_quality(case, args)
+    quality = measure_quality(case, config, args)
     contenders = contenders_of(case, config, args)
     wanted = args.tests or case.get("tests")
     begun = load.Load()
@@ -187,6 +213,7 @@ def parse(argv):
                     help="the helper that measures the memory; an empty text: do not")
     ap.add_argument("--reference", metavar="PROGRAM", help="what the KL divergence is measured from: the same weights in f32")
     ap.add_argument("--text", metavar="FILE", help="the text that it is measured on")
+    ap.add_argument("--work", metavar="FOLDER", help="also measure the peers' KL divergence; holds their files and results")
     ap.add_argument("--eval", metavar="MICA", default=str(ROOT / "build/release/bin/mica"), help="the mica that measures it")
     ap.add_argument("--json", metavar="FILE", help="write everything that was measured")
     args = ap.parse_args(argv)

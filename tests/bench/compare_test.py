@@ -22,7 +22,7 @@ print(json.dumps(a), file=open(__file__ + ".log", "a"))
 if a[1] == "eval":
     print(json.dumps({"kl": {"mean": 0.0005 if "--as-decode" in a else 0.002}, "same_top": 0.985}))
 elif a[1] == "info":
-    print(json.dumps({"max_seq": 4096, "version": "9.9", "weights": "bf16",
+    print(json.dumps({"max_seq": 4096, "version": "9.9", "weights": "bf16", "other_weights": "bf16",
                       "manifest": {"parameters": PARAMETERS, **json.loads('BLOCKS')}}))
 elif "--batch" in a:
     sys.exit(print("mica: error: unknown --batch", file=sys.stderr) or 2)
@@ -42,6 +42,17 @@ if "--help" in sys.argv:
 print(json.dumps(sys.argv), file=open(__file__ + ".log", "a"))
 count = int(sys.argv[sys.argv.index("-r") + 1])
 print(json.dumps([{"samples_ts": [1.0] + [20.0] * (count - 1), "build_commit": "abc", "build_number": 7}]))
+"""
+PERPLEXITY = r"""
+import sys
+if "--kl-divergence" in sys.argv:
+    kl = 0.003 if "-ub" in sys.argv else 0.004
+    print(f"Mean    KLD:   {kl}\nMaximum KLD: 1\n99.9%   KLD: 1\n99.0%   KLD: 1\nSame top p: 96.0\nRMS dp : 1\n"
+          "Mean PPL(Q) : 9\nMean PPL(base) : 9")
+elif "--kl-divergence-base" in sys.argv:
+    open(sys.argv[sys.argv.index("--kl-divergence-base") + 1], "w").close()
+else:
+    print("version: 1 (abc)")
 """
 BROKEN = r"""
 import sys
@@ -92,7 +103,7 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(row["share_of_bandwidth"]["median"], 0.8)
         self.assertEqual(row["runs"]["Mica"], [[29, 30, 31]] * 2)
 
-    def test_prompts_have_the_share_of_the_peak_in_their_products(self):
+    def test_prompts_report_the_share_of_peak_flops(self):
         result, text = self.compare("--tests", "prefill")
         row = result["cases"][0]["rows"][0]
         self.assertEqual((row["share_of_bandwidth"], row["share_of_peak"]["median"]), (None, 0.8))
@@ -103,7 +114,7 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(len(self.calls()), 3)
         self.assertEqual(row["runs"]["peer"], [[20.0] * 3] * 2)
 
-    def test_peer_gets_the_flags_that_its_help_knows(self):
+    def test_peer_gets_the_flags_listed_in_its_help(self):
         self.rows("--tests", "decode")
         command = " ".join(self.calls()[0])
         self.assertIn("-w 0 -fa 1 -rtr 1 -p 0 -n 64", command)
@@ -118,7 +129,7 @@ class CompareTest(unittest.TestCase):
         self.rows("--tests", "deep")
         self.assertIn("-gp 8192,32", " ".join(self.calls()[0]))
 
-    def test_sequences_at_once_are_a_short_prompt_of_the_peer(self):
+    def test_batches_are_short_prompts_of_the_peer(self):
         self.rows("--tests", "batch")
         self.assertIn("-p 8 -n 0", " ".join(self.calls()[0]))
 
@@ -136,7 +147,7 @@ class CompareTest(unittest.TestCase):
         self.assertIn("decode 64, peer: failed: exit status 1: error: unable to load model", text)
         self.assertIn("| decode 64 | 30.0 (30.0 - 30.0) | failed | - |", text)
 
-    def test_an_engine_that_is_not_there_is_shown(self):
+    def test_a_missing_engine_is_shown(self):
         _, text = self.compare("--tests", "decode", "--peer", "other", str(self.folder / "absent"), "m.gguf")
         self.assertIn("decode 64, other: failed: [Errno 2]", text)
 
@@ -167,12 +178,12 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(report.best_of([{1: 2.0, 2: 5.0, 3: 1.0}, {1: 3.0, 2: 4.0}]), {1: 3.0, 2: 5.0})
         self.assertEqual(report.best_of([]), {})
 
-    def test_a_peer_without_figures_is_none_of_the_better_ones(self):
+    def test_a_peer_without_results_is_never_the_better_one(self):
         self.assertEqual(report.best_of([{1: 2.0}, {}]), {1: 2.0})
         rows = self.rows("--tests", "decode", "--peer", "other", self.program("other", BROKEN), "m.gguf")
         self.assertEqual(rows["decode"]["better"]["median"], 1.5)
 
-    def test_goals_are_reached_or_short(self):
+    def test_goals_are_reached_or_missed(self):
         result, text = self.compare("--tests", "decode,prefill,batch")
         decode, prefill, batch = (row["goals"] for row in result["cases"][0]["rows"])
         self.assertEqual([(g["median"], g["reached"]) for g in decode], [(1.5, True), (0.8, False)])
@@ -180,7 +191,7 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(batch, [], "of blocks alone")
         self.assertIn("| >= 1x the better peer: reached; >= 0.92 of the bandwidth: short, 0.80 |", text)
 
-    def test_goals_of_blocks_follow_their_format_and_the_rows_of_prompts(self):
+    def test_goals_of_blocks_depend_on_format_and_prompt_activations(self):
         def texts(test, rows, *formats):
             info = {"weights": "int8", "manifest": {"parameters": 1e9, "rows": {"decode": "int16 per 32", "prompt": rows},
                                                     "block_formats": {name: 7 for name in formats}}}
@@ -201,30 +212,44 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(goals_with("bf16", peer=slower), [[(">= 1x the better peer", True)], [(">= 1.05x the better peer", True)]])
         self.assertEqual(goals_with("int8 per 32", peer=slower), [[(">= 1x the better peer", True)], [(">= 1.5x the better peer", False)]])
 
-    def test_a_program_of_blocks_names_them_and_their_rows(self):
+    def test_block_formats_and_activations_are_named(self):
         self.blocks = {"block_formats": {"q4_1": 7, "q6_k": 1}, "rows": {"decode": "int16 per 32", "prompt": "bf16"}}
         result, text = self.compare("--tests", "prefill")
-        self.assertIn("mica 9.9, weights q4_1 x 7, q6_k x 1, others bf16, rows decode int16 per 32, prompt bf16, 7 MB", text)
+        self.assertIn("mica 9.9, weights q4_1 x 7, q6_k x 1, others bf16, rows decode int16 per 32, prefill bf16, 7 MB", text)
         self.assertEqual(result["cases"][0]["rows"][0]["share_of_peak"]["median"], 0.8)
 
-    def test_rows_of_integers_have_no_share_of_the_peak(self):
+    def test_int8_activations_have_no_share_of_peak_flops(self):
         self.blocks = {"block_formats": {"q4_1": 7}, "rows": {"decode": "int16 per 32", "prompt": "int8 per 32"}}
         result, text = self.compare("--tests", "prefill")
         self.assertIsNone(result["cases"][0]["rows"][0]["share_of_peak"])
         self.assertFalse([call for call in self.calls("mica") if "--profile" in call])
         self.assertIn("| 50.0 (50.0 - 50.0) | - |", text)
 
-    def test_a_speed_has_the_divergence_of_its_program(self):
+    def test_speeds_have_the_divergence_of_their_program(self):
         quality = ["--reference", "exact", "--text", "t.txt", "--eval", str(self.folder / "mica")]
         result, text = self.compare("--tests", "decode", *quality)
-        self.assertIn("- KL divergence from the reference: prompts 0.002 (same top 98.5 %), decoding 0.0005 (same top 98.5 %)", text)
+        self.assertIn("- KL divergence of Mica from its reference in f32: prefill 0.002 (same top 98.5 %), decode 0.0005 (same top 98.5 %)",
+                      text)
         evals = [call for call in self.calls("mica") if call[1] == "eval"]
         self.assertEqual(["--as-decode" in call for call in evals], [False, True])
         self.assertEqual(evals[0][2:7], [str(self.folder / "mica"), "--text", "t.txt", "--reference", "exact"])
         self.assertIsNone(self.compare("--tests", "decode")[0]["cases"][0]["quality"])
         quality[-1] = self.program("broken", BROKEN)
-        self.assertIn("- KL divergence from the reference: failed: exit status 1: error: unable",
+        self.assertIn("- KL divergence of Mica from its reference in f32: failed: exit status 1: error: unable",
                       self.compare("--tests", "decode", *quality)[1])
+
+    def test_the_divergence_of_a_peer_is_measured_by_its_own_tools(self):
+        text, model = self.folder / "t.txt", self.folder / "m.gguf"
+        for file in text, model:
+            file.write_text("some", encoding="utf-8")
+        self.program("llama-quantize", "import sys; open(sys.argv[3], 'w').close()")
+        self.program("llama-perplexity", PERPLEXITY)
+        quality = ["--reference", "exact", "--text", str(text), "--eval", str(self.folder / "mica"), "--work", str(self.folder / "work"),
+                   "--peer", "same", self.program("peer", PEER), str(model)]
+        _, table = self.compare("--tests", "decode", *quality)
+        self.assertIn("- KL divergence of same from its reference in f32: prefill 0.004 (same top 96.0 %), decode 0.003 (same top 96.0 %)",
+                      table)
+        self.assertIn("- KL divergence of peer from its reference in f32: failed: [Errno 2] No such file or directory: 'm.gguf'", table)
 
     def test_goals_of_small_models_are_to_each_peer(self):
         self.parameters = "26e6"
@@ -234,7 +259,7 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(prefill, [])
         self.assertIn("| >= 1.5x llama.cpp: reached; >= 1.1x ik_llama.cpp: - |", text)
 
-    def test_mica_is_first_in_every_second_round(self):
+    def test_mica_runs_first_in_every_other_round(self):
         order = self.folder / "order"
         for name, text in (("mica", MICA.replace("PARAMETERS", "7").replace("BLOCKS", "{}")), ("peer", PEER)):
             note = f'import sys\nif not {{"info", "--help"}} & set(sys.argv): print("{name}", file=open("{order}", "a"))\n'

@@ -2,10 +2,11 @@
 """Measures the cost of a program: time and memory of compiling, its size, the time to its first token when run directly and by `mica run`
 without and with the program in its cache, and the memory for a long prompt.
 
-    costs.py MICA MODEL [--weights bf16,int8,int4] [--runs 20] [--prompt 2048] [-- OPTIONS OF mica compile]
+    costs.py MICA MODEL --text FILE [--weights bf16,int8,int4] [--runs 20] [--prompt 2048] [-- OPTIONS OF mica compile]
     costs.py --programs PROGRAM... [--prompt 2048]
 
-The first compilation reads the model from disk, so compilation is repeated with cached files. Memory figures are peaks: of the
+The KL divergence of each program from the model in f32 is measured on FILE. The first compilation reads the model from disk, so
+compilation is repeated with cached files. Memory figures are peaks: of the
 process ("anonymous"), of the file pages that it maps ("mapped": the model during compilation, the weights while the program runs),
 and of a program in addition to its weights and cached positions. The second form measures existing programs.
 """
@@ -43,6 +44,13 @@ def compiled(mica, model, weights, program, options):
         done, peaks = resident.run([mica, "compile", model, "-o", program, "--weights", weights, "--json", *options])
         seconds = time.monotonic() - start
     return seconds, json.loads(output(done)), peaks["RssFile"]
+
+
+def divergence(mica, program, reference, text):
+    """The KL divergence of a program in prefill and in decode, as a table cell."""
+    means = [json.loads(run([mica, "eval", program, "--text", text, "--reference", reference, "--json", *options]))["kl"]["mean"]
+             for options in ((), ("--as-decode",))]
+    return " / ".join(f"{mean:.2g}" for mean in means)
 
 
 def memory(program, prompt):
@@ -88,28 +96,34 @@ def main():
     parser.add_argument("mica", nargs="?")
     parser.add_argument("model", nargs="?")
     parser.add_argument("--programs", nargs="+", default=[])
+    parser.add_argument("--text", help="measure the KL divergence on this file")
     parser.add_argument("--weights", default="bf16,int8,int4")
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--prompt", type=int, default=2048)
     parser.add_argument("options", nargs="*")
+    # Compilation is measured.
+    os.environ.pop("MICA_OBJECT_CACHE", None)
     args = parser.parse_args()
     if bool(args.programs) == bool(args.model):
         parser.error("expects either MICA and MODEL or --programs")
+    if bool(args.model) != bool(args.text):
+        parser.error("MICA and MODEL need --text, and programs are measured without")
     if args.programs:
         head("program", *MEMORY)
         for program in args.programs:
             print("| " + " | ".join([os.path.basename(program), *memory(program, args.prompt)]) + " |", flush=True)
         return
-    head("weights", "compiling, s", "anonymous, MB", "mapped, MB", "program, MB", "beside weights, MB", "first token, ms",
-         "mica run cold, s", "warm, s", *MEMORY)
-    for weights in args.weights.split(","):
-        with tempfile.TemporaryDirectory() as folder:
-            program = os.path.join(folder, "program")
+    head("weights", "KL, prefill / decode", "compiling, s", "anonymous, MB", "mapped, MB", "program, MB", "beside weights, MB",
+         "first token, ms", "mica run cold, s", "warm, s", *MEMORY)
+    with tempfile.TemporaryDirectory() as folder:
+        reference, program = (os.path.join(folder, name) for name in ("reference", "program"))
+        run([args.mica, "compile", args.model, "-o", reference, "--weights", "f32", *args.options])
+        for weights in args.weights.split(","):
             seconds, report, mapped = compiled(args.mica, args.model, weights, program, args.options)
             size = os.path.getsize(program)
-            cells = [f"{seconds:.2f}", f"{report['peak_anonymous_bytes'] / 1e6:.0f}", f"{mapped / 1e6:.0f}",
-                     f"{size / 1e6:.1f}", f"{(size - report['weight_bytes']) / 1e6:.1f}",
-                     f"{first_token([program], args.runs):.1f}"]
+            cells = [divergence(args.mica, program, reference, args.text), f"{seconds:.2f}",
+                     f"{report['peak_anonymous_bytes'] / 1e6:.0f}", f"{mapped / 1e6:.0f}", f"{size / 1e6:.1f}",
+                     f"{(size - report['weight_bytes']) / 1e6:.1f}", f"{first_token([program], args.runs):.1f}"]
             mica_run = [args.mica, "run", args.model, "--weights", weights, *args.options]
             cells += [f"{each:.3f}" for each in by_mica_run(mica_run, args.runs)]
             print("| " + " | ".join([weights, *cells, *memory(program, args.prompt)]) + " |", flush=True)

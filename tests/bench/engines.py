@@ -85,9 +85,9 @@ def share_of_peak(profile):
     return 1e-9 * sum(k["flops"] for k in products) / seconds / peak if seconds and peak else 0.0
 
 
-def has_integer_prompts(info):
-    """Whether the program with that `info --json` multiplies blocks by integer rows in prefill."""
-    return info.get("manifest", {}).get("rows", {}).get("prompt", "").startswith("int")
+def prompt_rows(info):
+    """The type of the rows that the program with that `info --json` multiplies blocks by in prefill; empty without blocks."""
+    return info.get("manifest", {}).get("rows", {}).get("prompt", "")
 
 
 class Mica:
@@ -102,8 +102,9 @@ class Mica:
         """The formats of the weights and, for block formats, the activation types."""
         manifest, weights = self.info.get("manifest", {}), self.info.get("weights", "?")
         if formats := manifest.get("block_formats"):
-            weights = ", ".join([*(f"{name} x {count}" for name, count in formats.items()), f"others {weights}"])
-        rows = [f"{role} {kind}" for role, kind in manifest.get("rows", {}).items()]
+            others = [f"others {self.info['other_weights']}"] if "other_weights" in self.info else []
+            weights = ", ".join([*(f"{name} x {count}" for name, count in formats.items()), *others])
+        rows = [f"{'prefill' if role == 'prompt' else role} {kind}" for role, kind in manifest.get("rows", {}).items()]
         return [f"weights {weights}"] + (["rows " + ", ".join(rows)] if rows else [])
 
     def version(self):
@@ -122,15 +123,15 @@ class Mica:
     def share_of_peak(self, test):
         """Measured by a separate process that processes the prompt once, because profiling takes time and memory. None for integer rows:
         the peak is that of float matmuls, which integer matmuls exceed."""
-        if test.gen or has_integer_prompts(self.info):
+        if test.gen or prompt_rows(self.info).startswith("int"):
             return 0.0
         results = json_of([*self.bench(1), "--prompt", str(test.prompt), "--profile"], self.timeout)["results"]
         return share_of_peak(results[0]["profile"])
 
     def measure(self, test):
-        most = self.info.get("max_seq", 0)
-        if most and test.positions() > most:
-            raise Skipped(f"the program was compiled for {most} positions, the test needs {test.positions()}")
+        limit = self.info.get("max_seq", 0)
+        if limit and test.positions() > limit:
+            raise Skipped(f"the program was compiled for {limit} positions, the test needs {test.positions()}")
         command = self.command(test)
         status, out, err = execute(command, self.timeout)
         if status == 2:  # usage error: an older program without this option

@@ -13,28 +13,28 @@ class Goal:
     """A minimum. `of` is a key of report.summary's figures, or the name of the peer in a ratio."""
 
     of: str
-    least: float
+    minimum: float
 
     def text(self):
         kind = {"better": "x the better peer", "share_of_bandwidth": " of the bandwidth", "share_of_peak": " of the peak"}
-        return f">= {self.least:g}{kind.get(self.of, 'x ' + self.of)}"
+        return f">= {self.minimum:g}{kind.get(self.of, 'x ' + self.of)}"
 
 
-def _better(least):
-    return Goal("better", least)
+def _better(minimum):
+    return Goal("better", minimum)
 
 
-def _bandwidth(least):
-    return Goal("share_of_bandwidth", least)
+def _bandwidth(minimum):
+    return Goal("share_of_bandwidth", minimum)
 
 
 SMALL_DECODE = (Goal("llama.cpp", 1.5), Goal("ik_llama.cpp", 1.1))
 #: Programs with bf16 matrices: prefill is limited by the processor's bf16 matmuls.
 BF16 = {"decode": (_better(1.0), _bandwidth(0.92)), "prefill": (_better(1.12), Goal("share_of_peak", 0.95)),
         "deep": (_better(1.2),), "long": (_better(1.3),)}
-#: Programs with block-quantized matrices, by the activation type in prefill.
+#: Programs with block-quantized matrices, by the rows of prefill: exact (bf16 or int16) or int8.
 BLOCKS = {
-    "bf16": {"decode": (_better(1.0), _bandwidth(0.92)), "prefill": (_better(1.05),), "deep": (_better(1.2),)},
+    "exact": {"decode": (_better(1.0), _bandwidth(0.92)), "prefill": (_better(1.05),), "deep": (_better(1.2),)},
     "int8": {"decode": (_better(1.0), _bandwidth(0.92)), "prefill": (_better(1.5),), "deep": (_better(1.2),),
              "long": (_better(1.3),)},
 }
@@ -54,17 +54,17 @@ def goals_of(test, info):
         if small:
             return SMALL_DECODE if test == "decode" else ()
         return BF16.get(test, ()) if info.get("weights") == "bf16" else ()
-    goals = goals_of_blocks(test, formats, engines.has_integer_prompts(info))
+    goals = goals_of_blocks(test, formats, engines.prompt_rows(info))
     # Small models have no goals relative to the machine's limits, only relative to peers.
     return tuple(goal for goal in goals if goal.of == "better") if small else goals
 
 
-def goals_of_blocks(test, formats, integer_prompts):
+def goals_of_blocks(test, formats, prompt_rows):
     if test == "batch":
         return OWN_INT8_BATCH if OWN_INT8 in formats else ()
     if test == "decode" and any(format in formats for format in FEW_BITS):
         return FEW_BITS_DECODE
-    return BLOCKS["int8" if integer_prompts else "bf16"].get(test, ())
+    return BLOCKS["int8" if prompt_rows.startswith("int8") else "exact"].get(test, ())
 
 
 def judge(goals, row):
@@ -73,7 +73,7 @@ def judge(goals, row):
     for goal in goals:
         figure = row["ratios"].get(goal.of) if goal.of not in row else row[goal.of]
         reached = figure["median"] if figure else None
-        verdicts.append({"goal": goal.text(), "median": reached, "reached": reached is not None and reached >= goal.least})
+        verdicts.append({"goal": goal.text(), "median": reached, "reached": reached is not None and reached >= goal.minimum})
     return verdicts
 
 

@@ -77,12 +77,16 @@ def table(rows, peers):
 
 
 def quality_markdown(quality):
-    if quality is None:
-        return []
-    if "failed" in quality:
-        return [f"- KL divergence from the reference: failed: {quality['failed']}"]
-    parts = [f"{rows} {figures['kl']:.2g} (same top {100 * figures['same_top']:.1f} %)" for rows, figures in quality.items()]
-    return ["- KL divergence from the reference: " + ", ".join(parts)]
+    """A line per engine. Each reference is the same weights in f32, computed by that engine."""
+    lines = []
+    for name, measured in (quality or {}).items():
+        if "failed" in measured:
+            text = f"failed: {measured['failed']}"
+        else:
+            text = ", ".join(f"{rows} {figures['kl']:.2g} (same top {100 * figures['same_top']:.1f} %)"
+                             for rows, figures in measured.items())
+        lines.append(f"- KL divergence of {name} from its reference in f32: {text}")
+    return lines
 
 
 def case_markdown(case, peers):

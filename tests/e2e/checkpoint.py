@@ -8,7 +8,7 @@ import struct
 
 import numpy as np
 
-TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "U8": "u1"}
 
 
 def read(folder):
@@ -73,7 +73,7 @@ def edited(source, target, config=None, tensors=None):
 
 
 def _shapes(c):
-    """(name, shape) of the tensors of a Hugging Face config; one-dimensional ones are gains."""
+    """(name, shape) of the tensors of a Hugging Face config; one-dimensional ones are norm weights."""
     kind, h, heads = c["model_type"], c["hidden_size"], c["num_attention_heads"]
     d = c.get("head_dim") or h // heads
     yield "model.embed_tokens.weight", (c["vocab_size"], h)
@@ -104,7 +104,7 @@ def _shapes(c):
 
 
 def random(folder, config, dtype):
-    """A model folder with random weights: gains 1 + 0.2 N, matrices N / sqrt(fan in); dtype f32 or bf16. Only one tensor is in memory at a
+    """A model folder with random weights: norms 1 + 0.2 N, matrices N / sqrt(fan in); dtype f32 or bf16. Only one tensor is in memory at a
     time."""
     rng, kind = np.random.default_rng(0), {"f32": "<f4", "bf16": "<u2"}[dtype]
 

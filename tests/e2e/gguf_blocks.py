@@ -6,12 +6,6 @@ Scales are computed from the extremes of each block: simple, and less precise th
 
 import numpy as np
 
-#: GGUF's number of each type, values and bytes of a block.
-BLOCKS = {
-    "Q4_0": (2, 32, 18), "Q4_1": (3, 32, 20), "Q5_0": (6, 32, 22), "Q5_1": (7, 32, 24), "Q8_0": (8, 32, 34),
-    "Q2_K": (10, 256, 84), "Q3_K": (11, 256, 110), "Q4_K": (12, 256, 144), "Q5_K": (13, 256, 176), "Q6_K": (14, 256, 210),
-    "IQ4_NL": (20, 32, 18), "IQ4_XS": (23, 256, 136), "MXFP4": (39, 32, 17),
-}
 #: The 16 values of IQ4_NL and IQ4_XS, and of MXFP4 (FP4 E2M1; a sign in the highest bit).
 IQ4 = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], "f4")
 FP4 = np.array([0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6], "f4")
@@ -120,12 +114,12 @@ def with_minimums(x, group, bits, scale_bits):
     """Q2_K, Q4_K and Q5_K: scales and minimums of groups, each a small number times an f16 of the block. Returns the bytes of both f16, the
     small numbers, the quantized values [blocks, 256], and the dequantized ones."""
     groups = x.reshape(len(x), -1, group)
-    top, most = (1 << bits) - 1, (1 << scale_bits) - 1
+    top, maximum = (1 << bits) - 1, (1 << scale_bits) - 1
     low = np.minimum(groups.min(2), 0)
     wide = (groups.max(2) - low) / np.float32(top)
-    d_bytes, d = half(wide.max(1, keepdims=True) / np.float32(most))
-    m_bytes, dmin = half((-low).max(1, keepdims=True) / np.float32(most))
-    scales, minimums = rounded(divided(wide, d), 0, most), rounded(divided(-low, dmin), 0, most)
+    d_bytes, d = half(wide.max(1, keepdims=True) / np.float32(maximum))
+    m_bytes, dmin = half((-low).max(1, keepdims=True) / np.float32(maximum))
+    scales, minimums = rounded(divided(wide, d), 0, maximum), rounded(divided(-low, dmin), 0, maximum)
     scale, minimum = (d * scales)[..., None], (dmin * minimums)[..., None]
     q = rounded(divided(groups + minimum, scale), 0, top)
     return (d_bytes, m_bytes, scales.astype("u1"), minimums.astype("u1"), q.astype("u1").reshape(x.shape),
@@ -188,18 +182,32 @@ def iq4_xs(x):
         scale * IQ4[q]).reshape(x.shape)
 
 
-ENCODERS = {
-    "Q4_0": lambda x: offset_32(x, 4), "Q5_0": lambda x: offset_32(x, 5), "Q4_1": lambda x: minimum_32(x, 4),
-    "Q5_1": lambda x: minimum_32(x, 5), "Q8_0": q8_0, "IQ4_NL": iq4_nl, "MXFP4": mxfp4, "Q2_K": q2_k, "Q3_K": q3_k, "Q4_K": q4_k,
-    "Q5_K": q5_k, "Q6_K": q6_k, "IQ4_XS": iq4_xs,
+#: GGUF's number of each type, values and bytes of a block, positions of its scales and offsets (f16; E8M0 in MXFP4), the encoder of blocks.
+FORMATS = {
+    "Q4_0": (2, 32, 18, (0,), lambda x: offset_32(x, 4)),
+    "Q4_1": (3, 32, 20, (0, 2), lambda x: minimum_32(x, 4)),
+    "Q5_0": (6, 32, 22, (0,), lambda x: offset_32(x, 5)),
+    "Q5_1": (7, 32, 24, (0, 2), lambda x: minimum_32(x, 5)),
+    "Q8_0": (8, 32, 34, (0,), q8_0),
+    "Q2_K": (10, 256, 84, (80, 82), q2_k),
+    "Q3_K": (11, 256, 110, (108,), q3_k),
+    "Q4_K": (12, 256, 144, (0, 2), q4_k),
+    "Q5_K": (13, 256, 176, (0, 2), q5_k),
+    "Q6_K": (14, 256, 210, (208,), q6_k),
+    "IQ4_NL": (20, 32, 18, (0,), iq4_nl),
+    "IQ4_XS": (23, 256, 136, (0,), iq4_xs),
+    "MXFP4": (39, 32, 17, (0,), mxfp4),
 }
+#: The same without encoders: number, values, bytes; and the positions of scales and offsets.
+BLOCKS = {name: row[:3] for name, row in FORMATS.items()}
+SCALES = {name: row[3] for name, row in FORMATS.items()}
 
 
 def encode(values, kind):
     """Bytes of `values` [..., columns] as blocks of `kind`, and the dequantized numbers."""
-    _, size, stored = BLOCKS[kind]
+    _, size, stored, _, encoder = FORMATS[kind]
     blocks = np.ascontiguousarray(values, "f4").reshape(-1, size)
-    parts, numbers = ENCODERS[kind](blocks)
+    parts, numbers = encoder(blocks)
     data = np.concatenate(parts, 1)
     assert data.dtype == np.uint8 and data.shape == (len(blocks), stored), (kind, data.dtype, data.shape)
     return data.tobytes(), numbers.astype("f4").reshape(values.shape)

@@ -65,6 +65,22 @@ LFM2 = SIZES | THETA | {
     "attention.head_count_kv": lambda c: [0 if t == "conv" else c["num_key_value_heads"] for t in c["layer_types"]]}
 
 
+MAMBA = {"ssm.conv_kernel": "mamba_d_conv", "ssm.state_size": "mamba_d_state", "ssm.group_count": "mamba_n_groups",
+         "ssm.time_step_rank": "mamba_n_heads", "ssm.inner_size": lambda c: c["mamba_n_heads"] * c["mamba_d_head"]}
+DELTA = SIZES | HEADS | RMS | THETA | {
+    "rope.dimension_count": rotated, "ssm.conv_kernel": "linear_conv_kernel_dim", "ssm.state_size": "linear_key_head_dim",
+    "ssm.group_count": "linear_num_key_heads", "ssm.time_step_rank": "linear_num_value_heads", "full_attention_interval": lambda c: 4,
+    "ssm.inner_size": lambda c: c["linear_num_value_heads"] * c["linear_value_head_dim"],
+    "attention.recurrent_layers": lambda c: [t == "linear_attention" for t in c["layer_types"]]}
+SECTIONS = {"rope.dimension_sections": lambda c: rope(c).get("mrope_section", [11, 11, 10]) + [0]}
+SHARED = {"expert_count": "num_experts", "expert_used_count": "num_experts_per_tok",
+          "expert_feed_forward_length": "moe_intermediate_size",
+          "expert_shared_feed_forward_length": "shared_expert_intermediate_size"}
+# With a layer for multi-token prediction.
+NEXTN = {"nextn_predict_layers": lambda c: 1, "block_count": lambda c: c["num_hidden_layers"] + 1,
+         "attention.recurrent_layers": lambda c: DELTA["attention.recurrent_layers"](c) + [False]}
+
+
 def inner_of_lfm2(c):
     inner = int(c["block_ffn_dim_multiplier"] * int(2 * c["intermediate_size"] / 3))
     return inner + -inner % c["block_multiple_of"]
@@ -94,6 +110,24 @@ ARCHITECTURES = {
         "leading_dense_block_count": "num_dense_layers", "expert_count": "num_experts", "expert_gating_func": lambda c: 2,
         "expert_used_count": "num_experts_per_tok", "expert_feed_forward_length": "moe_intermediate_size",
         "expert_weights_scale": "routed_scaling_factor"}),
+    "mamba2": ("mamba2", {
+        "context_length": lambda c: 2**20, "embedding_length": "hidden_size", "block_count": "num_hidden_layers",
+        "feed_forward_length": lambda c: 0, "attention.head_count": lambda c: 0, "vocab_size": "vocab_size",
+        "attention.layer_norm_rms_epsilon": "layer_norm_epsilon", "ssm.conv_kernel": "conv_kernel",
+        "ssm.state_size": "state_size", "ssm.group_count": "n_groups", "ssm.time_step_rank": "num_heads",
+        "ssm.inner_size": lambda c: c["num_heads"] * c["head_dim"]}),
+    "falcon_h1": ("falcon-h1", SIZES | RMS | THETA | MAMBA | {"vocab_size": "vocab_size"}),
+    "granitemoehybrid": ("granitehybrid", SIZES | RMS | THETA | MAMBA | {
+        "feed_forward_length": lambda c: c["intermediate_size" if c["num_local_experts"] else "shared_intermediate_size"],
+        "attention.head_count_kv": lambda c: [c["num_key_value_heads"] * (t == "full_attention") for t in c["layer_types"]],
+        "rope.dimension_count": lambda c: c["hidden_size"] // c["num_attention_heads"],
+        "rope.scaling.finetuned": lambda c: c["position_embedding_type"] == "rope",
+        "attention.scale": "attention_multiplier", "embedding_scale": "embedding_multiplier",
+        "residual_scale": "residual_multiplier", "logit_scale": "logits_scaling", "expert_count": "num_local_experts",
+        "expert_used_count": "num_experts_per_tok", "expert_shared_feed_forward_length": "shared_intermediate_size"}),
+    "qwen3_next": ("qwen3next", DELTA | SHARED),
+    "qwen3_5_text": ("qwen35", DELTA | SECTIONS | NEXTN),
+    "qwen3_5_moe_text": ("qwen35moe", {k: v for k, v in DELTA.items() if k != "feed_forward_length"} | SECTIONS | SHARED),
     "stablelm": ("stablelm", SIZES | THETA | {"attention.layer_norm_epsilon": "layer_norm_eps",
                                               "use_parallel_residual": "use_parallel_residual",
                                               "rope.dimension_count": rotated}),
@@ -103,7 +137,9 @@ ARCHITECTURES = {
 TOP = gguf_file.TOP | {"wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm",
                        "word_embeddings": "token_embd", "word_embeddings_layernorm": "token_embd_norm",
                        "gpt_neox.embed_in": "token_embd", "gpt_neox.final_layer_norm": "output_norm",
-                       "embed_out": "output", "model.embedding_norm": "token_embd_norm"}
+                       "embed_out": "output", "model.embedding_norm": "token_embd_norm",
+                       "backbone.embeddings": "token_embd", "backbone.norm_f": "output_norm",
+                       "model.final_layernorm": "output_norm"}
 LAYER = gguf_file.LAYER | {
     "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output",
     "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down", "self_attention.query_key_value": "attn_qkv",
@@ -118,11 +154,19 @@ LAYER = gguf_file.LAYER | {
     "ffn_norm": "ffn_norm", "feed_forward.w1": "ffn_gate", "feed_forward.w2": "ffn_down", "feed_forward.w3": "ffn_up",
 }
 LAYER |= {f"conv.{name}": f"shortconv.{name}" for name in ("in_proj", "conv", "out_proj")}
-BEHIND = {"post_attention_layernorm": "post_attention_norm"}
-OWN = {"gemma3_text": BEHIND, "gpt_oss": BEHIND}  # the latter is before the network all the same
+LAYER |= {f"{module}.{name}": f"ssm_{to}" for module in ("mixer", "mamba", "linear_attn")
+          for name, to in {"in_proj": "in", "conv1d": "conv1d", "norm": "norm", "out_proj": "out"}.items()}
+LAYER |= {f"linear_attn.in_proj_{name}": to for name, to in {
+    "qkv": "attn_qkv", "z": "attn_gate", "b": "ssm_beta", "a": "ssm_alpha", "ba": "ssm_ba"}.items()}
+LAYER |= {f"feed_forward.{name}_proj": f"ffn_{name}" for name in ("gate", "up", "down")} | {"norm": "attn_norm"}
+POST_NORMS = {"post_attention_layernorm": "post_attention_norm"}
+# Of all but the first, the norm is before the network all the same.
+DELTA_NETS = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
+OWN = dict.fromkeys(("gemma3_text", "gpt_oss", *DELTA_NETS), POST_NORMS)
 # Tensors without a suffix after the module, at the end of a layer's name.
 TENSORS = {"self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
-           "feed_forward.expert_bias": "exp_probs_b.bias"}
+           "feed_forward.expert_bias": "exp_probs_b.bias", ".A_log": "ssm_a", ".D": "ssm_d", ".dt_bias": "ssm_dt.bias",
+           "pre_ff_layernorm.weight": "ffn_norm"}
 
 STACKED = {("mlp.experts", f"{name}_proj.weight"): f"ffn_{name}_exps" for name in ("gate", "up", "down")}
 STACKED |= {("feed_forward.experts", f"w{i + 1}.weight"): f"ffn_{n}_exps" for i, n in enumerate(("gate", "down", "up"))}
@@ -164,6 +208,66 @@ def of_deepseek_v3(tensors, c):
         yield f"blk.{layer}.attn_v_b.weight", values[:, plain:]
 
 
+def of_granite(tensors, c):
+    """Gate and up are halves of a tensor. Without experts, the shared network is the only one."""
+    end = "_shexp" if c["num_local_experts"] else ""
+    for name in [n for n in tensors if "_linear.weight" in n]:
+        values, layer = tensors.pop(name), name.split(".")[2]
+        kind = end if "shared_mlp" in name else "_exps"
+        if "output" in name:
+            yield f"blk.{layer}.ffn_down{kind}.weight", values
+            continue
+        for part, half in zip(("gate", "up"), np.split(values, 2, axis=-2)):
+            yield f"blk.{layer}.ffn_{part}{kind}.weight", half
+    for name in [n for n in tensors if "router" in n]:
+        yield f"blk.{name.split('.')[2]}.ffn_gate_inp.weight", tensors.pop(name)
+
+
+def of_qwen3_next(tensors, c):
+    """Queries, keys and values of all heads, and their gates, which are stored key head by key head."""
+    heads, size = c["linear_num_key_heads"], c["linear_key_head_dim"]
+    shared = c["linear_num_value_heads"] // heads * c["linear_value_head_dim"]
+    for name in [n for n in tensors if "in_proj_qkvz" in n]:
+        values, layer = tensors.pop(name), name.split(".")[2]
+        parts = np.split(values.reshape(heads, -1, values.shape[1]), np.cumsum((size, size, shared)), axis=1)
+        q, k, v, z = (part.reshape(-1, values.shape[1]) for part in parts)
+        yield f"blk.{layer}.attn_qkv.weight", np.concatenate([q, k, v])
+        yield f"blk.{layer}.attn_gate.weight", z
+
+
+def of_later_layers(c):
+    """Tensors of a layer for multi-token prediction."""
+    for name in ("attn_norm", "attn_q", "nextn.eh_proj"):
+        yield f"blk.{c['num_hidden_layers']}.{name}.weight", np.ones((2, 2), np.float32)
+
+
+def in_turn(name, values, c):
+    """Value heads that share key heads in turn, and not several in a row one."""
+    heads, of_all = c["linear_num_key_heads"], c["linear_num_value_heads"]
+    if ".linear_attn." not in name or name.endswith("norm.weight"):
+        return values
+    axis = 1 if "out_proj" in name else 0
+    first = 2 * heads * c["linear_key_head_dim"] if "qkv" in name or "conv1d" in name else 0
+    kept, moved = np.split(values, [first], axis)
+    shape = moved.shape
+    grouped = moved.reshape(*shape[:axis], heads, of_all // heads, shape[axis] // of_all, *shape[axis + 1:])
+    return np.concatenate([kept, grouped.swapaxes(axis, axis + 1).reshape(shape)], axis)
+
+
+def multiplied(name, values, c):
+    """Falcon H1's weights with its multipliers."""
+    reads, makes = c["attention_in_multiplier"], c["attention_out_multiplier"]
+    factors = {"embed_tokens": c["embedding_multiplier"], "lm_head": c["lm_head_multiplier"], "self_attn.o_proj": makes,
+               "self_attn.q_proj": reads, "self_attn.k_proj": reads * c["key_multiplier"], "self_attn.v_proj": reads,
+               "gate_proj": c["mlp_multipliers"][0], "down_proj": c["mlp_multipliers"][1],
+               "mamba.out_proj": c["ssm_out_multiplier"]}
+    if "mamba.in_proj" in name:
+        inner, groups = c["mamba_d_ssm"], c["mamba_n_groups"] * c["mamba_d_state"]
+        rows = np.repeat(c["ssm_multipliers"], [inner, inner, groups, groups, c["mamba_n_heads"]])
+        return values * np.float32(c["ssm_in_multiplier"]) * rows.astype(np.float32)[:, None]
+    return values * np.float32(next((factor for part, factor in factors.items() if part in name), 1))
+
+
 def relaid(name, values, c):
     """The layout of a tensor after conversion, if its name is mapped one to one."""
     if c["model_type"] == "gpt2" and values.ndim == 2 and name.startswith("h."):
@@ -174,7 +278,23 @@ def relaid(name, values, c):
         return parts.swapaxes(0, 1).reshape(values.shape)
     if c["model_type"] == "deepseek" and (".q_proj." in name or ".k_proj." in name):
         return gguf_file.interleaved(values, c["num_attention_heads" if ".q_proj." in name else "num_key_value_heads"])
-    if ".conv.conv." in name:  # without the axis between channels and taps
+    family = c["model_type"]
+    if family == "falcon_h1":
+        values = multiplied(name, values, c)
+    if family in DELTA_NETS and family != "qwen3_next":
+        values = in_turn(name, values, c)
+    if family in DELTA_NETS and name.endswith("norm.weight") and "linear_attn" not in name:
+        return values + np.float32(1)
+    if family == "granitemoehybrid" and (".q_proj." in name or ".k_proj." in name):
+        return gguf_file.interleaved(values, c["num_attention_heads" if ".q_proj." in name else "num_key_value_heads"])
+    if name.endswith((".A_log", ".D")):
+        values = -np.exp(values) if name.endswith("A_log") else values
+        return values if "linear_attn" in name else values[:, None]
+    if name.endswith(("mixer.norm.weight", "mamba.norm.weight")):
+        return values.reshape(c.get("n_groups") or c["mamba_n_groups"], -1)
+    if name.endswith("shared_expert_gate.weight"):
+        return values[0]
+    if ".conv.conv." in name or "conv1d.weight" in name:  # without the axis between channels and taps
         return values.squeeze(1)
     if c["model_type"] == "gemma3_text" and values.ndim == 1:
         return values + np.float32(1)
@@ -188,7 +308,7 @@ def name_of(name, family):
     module, _, part = name.rpartition(".")
     if module in TOP:
         return f"{TOP[module]}.{part}"
-    layer, _, module = re.sub(r"^(model\.layers|gpt_neox\.layers|h)\.", "", module).partition(".")
+    layer, _, module = re.sub(r"^(model\.layers|backbone\.layers|gpt_neox\.layers|h)\.", "", module).partition(".")
     return f"blk.{layer}.{(LAYER | OWN.get(family, {}))[module]}.{part}"
 
 
@@ -202,7 +322,7 @@ def convert(folder):
     for key, source in keys.items():
         value = source(c) if callable(source) else c[source]
         if isinstance(value, list):
-            file.list(f"{architecture}.{key}", I32, value)
+            file.list(f"{architecture}.{key}", BOOL if isinstance(value[0], bool) else I32, value)
             continue
         kind = {str: STRING, bool: BOOL, int: U32, float: F32}[type(value)]
         file.key(f"{architecture}.{key}", kind, value)
@@ -212,6 +332,12 @@ def convert(folder):
         changed += of_gpt_oss(tensors)
     if family == "deepseek_v3":
         changed += of_deepseek_v3(tensors, c)
+    if family == "granitemoehybrid":
+        changed += of_granite(tensors, c)
+    if family == "qwen3_next":
+        changed += of_qwen3_next(tensors, c)
+    if "nextn_predict_layers" in keys:
+        changed += of_later_layers(c)
     changed += [(name_of(name, family), relaid(name, values, c)) for name, values in sorted(tensors.items())]
     for name, values in changed:
         file.tensor(name, values.shape, "F32", np.ascontiguousarray(values).tobytes())

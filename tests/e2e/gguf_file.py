@@ -1,5 +1,6 @@
 """Writes GGUF files, and converts model folders to GGUF as llama.cpp does, using only numpy."""
 
+import itertools
 import json
 import math
 import os
@@ -14,7 +15,9 @@ U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
 FORMATS = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?", U64: "Q", I64: "q", F64: "d"}
 #: Q4_0 with scales that minimize the error.
 SEARCHED = "Q4_0, searched"
-TYPES = {"F32": 0, "F16": 1, SEARCHED: 2, "BF16": 30} | {name: block[0] for name, block in gguf_blocks.BLOCKS.items()}
+#: Types that are not blocks.
+NUMBERS = {"F32": 0, "F16": 1, "BF16": 30}
+TYPES = NUMBERS | {SEARCHED: 2} | {name: block[0] for name, block in gguf_blocks.BLOCKS.items()}
 
 
 def text(value):
@@ -31,7 +34,7 @@ def element(kind, value):
 
 
 class Zeros:
-    """So many bytes of a file, all zero, which take no memory."""
+    """Zero bytes of a file, which take no memory."""
 
     def __init__(self, size):
         self.size = size
@@ -41,7 +44,7 @@ class Zeros:
 
 
 class File:
-    """Keys and tensors in order. `bytes()` returns the file; tests may corrupt any part before."""
+    """Keys and tensors in order. `bytes()` returns the file; tests may corrupt any part before calling it."""
 
     def __init__(self):
         self.keys, self.tensors, self.alignment, self.version, self.magic = [], [], 32, 3, b"GGUF"
@@ -87,7 +90,7 @@ class File:
         return path
 
     def write_parts(self, prefix, sizes):
-        """Writes several files with that many tensors each; returns the path of the first one."""
+        """Writes several files with a given number of tensors each; returns the path of the first one."""
         first, paths = 0, []
         for index, size in enumerate(sizes):
             part = File()
@@ -187,13 +190,13 @@ SCALES = {
 TOP = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 
 
-def name_of(name, behind=False):
+def name_of(name, post_norms=False):
     """llama.cpp's name of a tensor that it does not rename by rule; whether norms follow blocks."""
     module, _, part = name.rpartition(".")
     if module in TOP:
         return f"{TOP[module]}.{part}"
     _, _, layer, module = module.split(".", 3)
-    if behind and module == "post_attention_layernorm":
+    if post_norms and module == "post_attention_layernorm":
         return f"blk.{layer}.post_attention_norm.{part}"
     return f"blk.{layer}.{LAYER[module]}.{part}"
 
@@ -219,7 +222,7 @@ class Converter:
         self.family = self.config["model_type"]
         self.architecture = ARCHITECTURES.get(self.family) or (
             ("qwen3moe" if self.experts else "qwen3") if norms else "llama")
-        self.behind = "model.layers.0.post_feedforward_layernorm.weight" in self.tensors
+        self.post_norms = "model.layers.0.post_feedforward_layernorm.weight" in self.tensors
 
     def convert(self):
         self.keys()
@@ -240,7 +243,7 @@ class Converter:
                 values = values + np.float32(1)
             plain = values.ndim == 1 or name.endswith(("mlp.gate.weight", "block_sparse_moe.gate.weight"))
             kind = self.table if name.startswith(("model.embed_tokens.", "lm_head.")) else self.kind
-            numbers = self.put(name_of(name, self.behind), values, "F32" if plain else kind)
+            numbers = self.put(name_of(name, self.post_norms), values, "F32" if plain else kind)
             if self.keeps:
                 self.numbers[name] = numbers
         return self.file
@@ -368,3 +371,17 @@ class Converter:
 
         checkpoint.edited(self.folder, target, tensors=replace)
         return target
+
+
+class InTurn(Converter):
+    """Assigns all formats to the matrices of a dense model in turn, beginning with number `first`."""
+
+    def __init__(self, folder, first):
+        super().__init__(folder, "F32")
+        self.kinds = itertools.islice(itertools.cycle(gguf_blocks.BLOCKS), first, None)
+        self.taken = {}
+
+    def put(self, name, values, kind):
+        if values.ndim == 2:
+            kind = self.taken[name] = next(self.kinds)
+        return super().put(name, values, kind)

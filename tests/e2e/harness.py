@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import subprocess
 import tempfile
 import threading
@@ -72,7 +73,7 @@ def screen_of(command, stream, env=None):
     with subprocess.Popen([str(c) for c in command], env={**os.environ, **(env or {})}, **streams) as process:
         os.close(theirs)
         screen = b""
-        with contextlib.suppress(OSError):  # at the end of what a terminal shows
+        with contextlib.suppress(OSError):  # reading at the end of a terminal's output fails
             while piece := os.read(ours, 4096):
                 screen += piece
     os.close(ours)
@@ -108,16 +109,26 @@ def once(key, make):
     return value
 
 
-def compile_file(model, *options, emit="exe"):
-    """Compiles to a file, once per run for each model and options; returns its path and `--json`."""
+def _compiled(model, options, emit):
+    """The path, `--json` and stderr of a compilation to a file, done once per run for each model and options."""
 
     def make():
         name = hashlib.sha256(repr((str(model), options, emit)).encode()).hexdigest()[:16]
         output = os.path.join(scratch, f"{pathlib.Path(model).stem}-{name}.{emit}")
         done = execute([mica, "compile", model, "-o", output, "--emit", emit, "--json", *options])
-        return output, json.loads(done.stdout)
+        return output, json.loads(done.stdout), done.stderr.decode()
 
     return once((str(model), options, emit), make)
+
+
+def compile_file(model, *options, emit="exe"):
+    """Compiles to a file, once per run for each model and options; returns its path and `--json`."""
+    return _compiled(model, options, emit)[:2]
+
+
+def compile_warnings(model, *options):
+    """What the compilation of `program` writes to stderr."""
+    return _compiled(model, options, "exe")[2]
 
 
 def compile_messages(*arguments, **how):
@@ -171,6 +182,21 @@ class Program:
         return ids, np.split(logits, ends[:-1])
 
 
+def interpreted(model, texts, weights):
+    """Logits at every position of `texts`, lists of ids, by the interpreter: one array each. `model` is a file of IR at stage `model`,
+    `weights` a folder with tensors of its names. For small models this takes much less time than compiling them."""
+    place, lengths = pathlib.Path(folder("interpreted")), [len(ids) for ids in texts]
+    columns = {"tokens": [i for ids in texts for i in ids], "sequences": np.repeat(np.arange(len(texts)), lengths),
+               "positions": [i for length in lengths for i in range(length)], "logit_indices": range(sum(lengths))}
+    inputs = []
+    for name, values in columns.items():
+        np.save(place / f"{name}.npy", np.array(values, "<i4"))
+        inputs += ["--input", place / f"{name}.npy"]
+    execute([pathlib.Path(mica).parent / "mica-interpret", model, "--function", "main", *inputs, "--cache",
+             f"{len(texts)}x{max(lengths)}", "--weights", weights, "--output-prefix", f"{place}/out"])
+    return np.split(np.load(place / "out0.npy"), np.cumsum(lengths)[:-1])
+
+
 def difference(a, b):
     """max |a - b| / max |b|; infinite if shapes differ or a value is not finite."""
     if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
@@ -186,6 +212,13 @@ def nmse(a, b):
 
 
 _figures = []
+
+
+def without_numbers(text):
+    """The lines of a message or a table with their numbers, sizes and lists of counted formats replaced."""
+    text = re.sub(r"[\d.]+ (?:B|KiB|MiB|GiB)\b", "SIZE", text)
+    text = re.sub(r"\b\w+ x \d+(?:, \w+ x \d+)*", "FORMATS", text)
+    return [re.sub(r"(?<![\w.])\d[\d.]*(?:e[-+]\d+)?", "N", line) for line in text.splitlines()]
 
 
 def note(case, text):

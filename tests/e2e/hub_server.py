@@ -63,6 +63,12 @@ class Hub:
             server.shutdown()
             server.server_close()
 
+    def environment(self, home, cache):
+        """The variables with which mica uses this hub and these folders, whatever the user's are."""
+        unset = ("HF_TOKEN", "HF_TOKEN_PATH", "HUGGING_FACE_HUB_TOKEN", "HF_HUB_OFFLINE", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE",
+                 "HF_HUB_DOWNLOAD_TIMEOUT")
+        return {**dict.fromkeys(unset, ""), "HF_ENDPOINT": self.endpoint, "HF_HOME": str(home), "XDG_CACHE_HOME": str(cache), "no_proxy": "*"}
+
     def _server(self, name, handle):
         hub = self
 

@@ -3,10 +3,10 @@
 
     outlier_twin.py SOURCE TARGET [--share 0.01] [--factor 64] [--seed 0]
 
-A share of the gains of every norm before matmuls is multiplied by the factor, and the columns of the following matrices are divided
+A share of the weights of every norm before matmuls is multiplied by the factor, and the columns of the following matrices are divided
 by it; likewise the rows of every `up` and the columns of its `down`. Large models have such channels, small ones do not. The factor is
-a power of two, so that nothing is rounded: the twin's f32 logits are equal. Only gains of Gemma, which are stored minus 1, are rounded
-to f32.
+a power of two, so that nothing is rounded: the twin's f32 logits are equal. Only norm weights of Gemma, which are stored minus 1, are
+rounded to f32.
 """
 
 import argparse
@@ -43,12 +43,12 @@ def scaled(tensor, factors):
 
 
 def offset_of(config):
-    """The number that a model adds to the gains of its norms."""
+    """The number that a model adds to its norm weights."""
     return 1.0 if config["model_type"].startswith("gemma") else 0.0
 
 
 def add_outliers(tensors, share=0.01, factor=64.0, seed=0, offset=0.0):
-    """Changes the tensors of a folder in place; gains are the norms' tensors plus `offset`."""
+    """Changes the tensors of a folder in place; effective norm weights are the tensors plus `offset`."""
     rng = np.random.default_rng(seed)
     found = pairs(tensors)
     if not found:

@@ -14,6 +14,7 @@ import numpy as np
 import checkpoint
 import harness
 from harness import Case, compile_file, execute, note, program
+from test_eval import bundled_text, file_of
 
 sys.path.insert(0, str(harness.ROOT / "tests/tools"))
 import resident
@@ -30,7 +31,7 @@ KEYS = HIDDEN // CONFIG["num_attention_heads"] * CONFIG["num_key_value_heads"]
 # The numbers of columns of weights in a layer that oneDNN multiplies, by K: q/k/v, o, gate and up; down.
 COLUMNS = {HIDDEN: (HIDDEN + 2 * KEYS) + HIDDEN + 2 * INNER, INNER: HIDDEN}
 ALLOWED = {"memcpy", "memset", "memmove"}
-# Targets on which matmuls of many rows use oneDNN: AMX tiles multiply bf16 if available.
+# Targets on which matmuls of many rows use oneDNN: if AMX tiles are available, they multiply bf16.
 LIBRARY = {"f32": (), "bf16": ("--target", "cooperlake")}
 
 
@@ -163,7 +164,7 @@ class Backend(Case):
 
 
 @harness.for_each(("f32", "bf16"), "bytes_per_decode_step")
-class Writes(Case):
+class DecodeWrites(Case):
     def step(self, folder, weights, depths):
         """The writes of decode steps at these depths, called through the object's own interface."""
         compiler = next((c for c in ("clang-22", "clang", "cc") if shutil.which(c)), None)
@@ -216,7 +217,7 @@ def text_size(path):
     return total
 
 
-class Depth(Case):
+class CodeSize(Case):
     def test_code_does_not_grow_with_layers(self):
         """Code size is tested; times are only printed: those of the stages that produce code (llvm, ll, obj), which do not depend on the
         number of layers, and those of earlier stages, which have a symbol per weight and a call per layer."""
@@ -233,12 +234,12 @@ class Depth(Case):
             self.assertGreater(sizes[8], 1000)
             self.assertLess(abs(sizes[64] / sizes[8] - 1), 0.1)
 
-    def test_alternating_layer_types_do_not_grow_either(self):
+    def test_code_does_not_grow_with_alternating_layer_types(self):
         """One layer in `period` has a larger window than its neighbors."""
         for name, period in (("gemma2", 2), ("gemma3-text", 6), ("gpt-oss", 2)):
             self.kinds(name, *([i % period == period - 1 for i in range(n * period)] for n in (4, 16)))
 
-    def test_irregular_layer_types_do_not_grow_either(self):
+    def test_code_does_not_grow_with_irregular_layer_types(self):
         """Layers have a larger window than their neighbors at random."""
         chance = np.random.default_rng(0).random(64) < 0.5
         for name in ("gemma2", "gpt-oss"):
@@ -257,7 +258,7 @@ class Depth(Case):
         note(self, f"{name}: {sizes[0]} and {sizes[1]} bytes of code for {len(layers[0])} and {len(layers[1])} layers")
         self.assertLess(abs(sizes[1] / sizes[0] - 1), 0.1, name)
 
-    def test_mixtures_do_not_grow_either(self):
+    def test_code_does_not_grow_with_mixtures(self):
         config = {**MOE, "hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4, "vocab_size": 256}
         sizes = [text_size(compile_file(random_model(config, n, "bf16"), emit="obj")[0]) for n in (4, 32)]
         note(self, f"{sizes[0]} and {sizes[1]} bytes of code for 4 and 32 sparse layers")
@@ -305,7 +306,27 @@ class Memory(Case):
             self.assertGreater(peaks[weights, 1], 1e6)
             self.assertLess(more, 0.2 * (sizes[8] - sizes[1]), weights)
 
-    def test_all_cores_pack(self):
+    def test_calibration_takes_no_memory_for_weights(self):
+        """Beside the pages of the program that is run: of a model with more layers, no more is mapped or kept."""
+        text, sizes, peaks = file_of(bundled_text()[:800]), [], {kind: [] for kind in ("RssFile", "RssAnon")}
+        for layers in (1, 5):
+            place = harness.folder("mapped")
+            checkpoint.random(place, {**CONFIG, "num_hidden_layers": layers, "vocab_size": 512}, "bf16")
+            for name in ("tokenizer.json", "tokenizer_config.json"):
+                shutil.copy(harness.BUNDLED / "minimind-dense" / name, place)
+            sizes.append(os.path.getsize(os.path.join(place, "model.safetensors")))
+            done, peak = resident.run([harness.mica, "compile", place, "-o", os.path.join(place, "program"), "--weights", "int8",
+                                       "--calibrate", text])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for kind, found in peaks.items():
+                found.append(peak[kind])
+            shutil.rmtree(place)
+        size = sizes[1] - sizes[0]
+        for kind, (one, several) in peaks.items():
+            note(self, f"{kind}: {(several - one) / 1e6:.1f} MB more at the peak where the model has {size / 1e6:.1f} MB more")
+            self.assertLess(several - one, 0.5 * size, kind)
+
+    def test_packing_uses_all_cores(self):
         """Packing uses as many threads as computing, limited by the processors available to the process."""
         compiled = program(harness.BUNDLED / "minimind-dense")
         place = harness.folder("packed")
@@ -364,7 +385,7 @@ class Memory(Case):
         expert = sum(size for _, _, size in stacks) / (2 * 8)
         rest = sum(size for _, _, size in stored) - 2 * 8 * expert
 
-        def most(choices):
+        def max_read(choices):
             """Bytes of the huge pages that contain a part of these experts of the layers, or of weights outside of experts."""
             parts = [(begin, size) for name, begin, size in stored if ".experts." not in name]
             for layer, chosen in enumerate(choices):
@@ -378,16 +399,16 @@ class Memory(Case):
         note(self, f"{weights}: 16 experts of {expert / 1e6:.1f} MB and {rest / 1e6:.1f} MB of others; {steps[0] / 1e6:.1f} MB "
                    f"are read by the first id, {steps[-2] / 1e6:.1f} by 32 ids, {steps[-1] / 1e6:.1f} with a prompt")
         # One or both experts of each layer, and weights that share a huge page with them.
-        one, both = max(most([[a], [b]]) for a in (1, 7) for b in (1, 7)), most([[1, 7], [1, 7]])
-        for read, least, bound in ((steps[0], 2, one), (steps[-2], 2, both), (steps[-1], 4, both)):
-            self.assertGreaterEqual(read, least * expert)
+        one, both = max(max_read([[a], [b]]) for a in (1, 7) for b in (1, 7)), max_read([[1, 7], [1, 7]])
+        for read, minimum, bound in ((steps[0], 2, one), (steps[-2], 2, both), (steps[-1], 4, both)):
+            self.assertGreaterEqual(read, minimum * expert)
             self.assertLessEqual(read, bound)
         for chosen, bound in ((2, one), (4, both)):
             self.assertLess(bound, (chosen + 2) * expert, "one more of each layer would be seen")
         # A random gate chooses many of them.
         self.assertGreater(self.touched(program(plain, "--weights", weights), [ids])[0], 8 * expert)
 
-    def test_a_program_is_its_weights_and_little_more(self):
+    def test_program_size_is_close_to_its_weights(self):
         for weights in ("f32", "bf16", "int4"):
             compiled = program(harness.BUNDLED / "minimind-moe", "--weights", weights)
             info = json.loads(compiled.run("info", "--json").stdout)
@@ -411,11 +432,11 @@ class Memory(Case):
             self.skipTest("this file system keeps no huge pages")
         self.assertGreater(large, 0.8 * weights)
 
-    def test_large_pages_change_nothing_but_where_weights_are(self):
+    def test_huge_pages_change_no_token(self):
         compiled = program(harness.BUNDLED / "minimind-dense")
         command = [compiled.path, "--tokens", "1,5,9", "-n", "12", "--temperature", "0", "--print-tokens"]
         mapped = execute(command)
-        note = ("note: --huge-pages: the kernel provides few or no huge pages (see /sys/kernel/mm/transparent_hugepage/enabled), weights use small pages\n")
+        note = ("note: --huge-pages: the kernel provides few or no huge pages (see /sys/kernel/mm/transparent_hugepage/enabled); weights use small pages\n")
         large = execute([*command, "--huge-pages"])
         self.assertEqual(large.stdout, mapped.stdout)
         self.assertIn(large.stderr.decode().removeprefix("mica: "), ("", note))
@@ -425,7 +446,7 @@ class Memory(Case):
                                  preexec_fn=lambda: prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0))
         self.assertEqual((refused.stdout, refused.stderr.decode().removeprefix("mica: ")), (mapped.stdout, note))
 
-    def test_running_takes_weights_caches_and_little_more(self):
+    def test_memory_at_run_time_is_close_to_weights_and_caches(self):
         """The peak of resident memory, including the pages of the program's file that were read: a prompt in chunks of 512, then single
         ids."""
         for weights in ("f32", "bf16", "int8", "int4"):
@@ -449,7 +470,7 @@ class Memory(Case):
             self.assertGreater(rest, 1e6)
             self.assertLess(rest, 64e6)
 
-    def test_many_sequences_take_no_more(self):
+    def test_memory_does_not_grow_with_sequences(self):
         """The logits of 256 sequences at once would take 128 MB, and the sampler's copy as much again."""
         built = program(random_model({**CONFIG, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 1,
                                       "vocab_size": 128000}, 1, "bf16"), "--max-seq", 64)

@@ -7,7 +7,12 @@ import signal
 import struct
 import subprocess
 
+import numpy as np
+
+import checkpoint
+import gguf_file
 import harness
+import outlier_twin
 from harness import BUNDLED, Case, note, program
 from test_eval import bundled_text, evaluate, file_of
 
@@ -66,17 +71,43 @@ class Calibrate(Case):
         self.assertEqual(*files)
 
     def test_imatrix_of_one_tensor(self):
-        """Statistics that are uniform for all tensors but one only change that one; a tensor of another width is rejected."""
-        columns = 512
-        known = {"blk.0.attn_output.weight": [1 + 1000 * (i % 2) for i in range(columns)]}
-        path = imatrix(known)
-        plain, weighted = self.divergence("minimind-dense"), self.divergence("minimind-dense", "--imatrix", path)
-        self.assertNotEqual(plain, weighted)
+        """Statistics of one tensor only change that one; a tensor of another width is rejected."""
+        rows, columns = 256, 512
+        path = imatrix({"blk.0.attn_output.weight": [1 + 1000 * (i % 2) for i in range(columns)]})
+        # The weights are at the end, before at most 64 KiB, and after checksums.
+        plain, weighted = (np.fromfile(path, "u1")[-report["weight_bytes"] - 65536:] for path, report in (
+            harness.compile_file(BUNDLED / "minimind-dense", "--weights", "int4", *options) for options in ((), ("--imatrix", path))))
+        changed = np.flatnonzero(plain != weighted)
+        # 148 bytes for 256 elements.
+        packed = rows * columns // 256 * 148
+        note(self, f"{len(changed)} bytes in a range of {changed[-1] - changed[0] + 1} are changed, of a matrix of {packed}")
+        self.assertGreater(len(changed), packed / 10)
+        self.assertLess(changed[-1] - changed[0], packed)
         other = imatrix({"blk.0.attn_output.weight": [1, 2]})
         status, error = compile_failing(BUNDLED / "minimind-dense", "--weights", "int4", "--imatrix", other)
         *_, refusal = error.splitlines()
         self.assertEqual(status, 1, error)
         self.assertIn(f"has 512 columns, but the statistics in {other} are for 2; use those of this model", refusal)
+
+    def test_statistics_of_norms(self):
+        """Inputs of q, k, v, gate and up are in proportion to the norm's weights: their squares as statistics are about as good as
+        measured ones where a few channels are large, and the same numbers for other channels are not."""
+        folder = checkpoint.edited(BUNDLED / "minimind-dense", os.path.join(harness.folder("outliers"), "model"),
+                                   tensors=outlier_twin.add_outliers)
+        norms = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
+        tensors = checkpoint.read(folder)
+        squares = {norm: [gguf_file.to_f32(tensors[f"model.layers.{layer}.{name}.weight"]) ** 2 for layer in range(3)]
+                   for norm, name in norms.items()}
+        inputs = {"attn_norm": ("attn_q", "attn_k", "attn_v"), "ffn_norm": ("ffn_gate", "ffn_up")}
+        text, exact = file_of(bundled_text()[:6000]), program(folder, "--weights", "f32")
+        kls = []
+        for step in (1, -1):
+            path = imatrix({f"blk.{layer}.{name}.weight": squares[norm][layer][::step].tolist()
+                            for norm, names in inputs.items() for name in names for layer in range(3)})
+            built = program(folder, "--weights", "int4", "--imatrix", path)
+            kls.append(evaluate(built.path, "--text", text, "--reference", exact.path, "--as-decode")["kl"]["mean"])
+        note(self, f"KL of int4 with statistics {kls[0]:.2e}, with those of other channels {kls[1]:.2e}")
+        self.assertLess(kls[0], 0.85 * kls[1])
 
     def said(self, *options):
         """The messages of compiling the bundled model."""
@@ -84,7 +115,7 @@ class Calibrate(Case):
                                 "-o", harness.folder("calibrate-said") + "/out"])
         return done.stderr.decode()
 
-    def test_imatrix_of_few_and_of_most_matrices(self):
+    def test_imatrix_with_missing_matrices(self):
         """With statistics of few matrices, one without statistics is named."""
         model = BUNDLED / "minimind-dense"
         widths = {f"blk.{layer}.{name}.weight": width for layer in range(3) for name, width in MATRICES.items()}
@@ -92,9 +123,9 @@ class Calibrate(Case):
         few = imatrix({"blk.0.attn_output.weight": complete["blk.0.attn_output.weight"]})
         said, count = self.said("--imatrix", few), len(widths) + 1
         self.assertIn(f"mica: warning: {few}: has statistics for 1 of {count} matrices of {model}, but not for \"blk.", said)
-        most = imatrix(complete)
-        said = self.said("--imatrix", most)
-        self.assertIn(f"{most}: has statistics for {count - 1} of {count} matrices of {model}\n", said)
+        incomplete = imatrix(complete)
+        said = self.said("--imatrix", incomplete)
+        self.assertIn(f"{incomplete}: has statistics for {count - 1} of {count} matrices of {model}\n", said)
         self.assertNotIn("warning", said)
 
     def test_a_short_text(self):
@@ -103,6 +134,37 @@ class Calibrate(Case):
         self.assertRegex(self.said("--calibrate", short),
                          re.escape(f"warning: {short}: statistics cover only ") + "[23] tokens; use a text of at least 1024")
         self.assertNotIn("ids only", self.said("--calibrate", enough))
+
+    def test_matrices_without_statistics_are_counted(self):
+        """Those of the second matrix of routed experts; a model without experts has all, and nothing is said."""
+        text, model = file_of(bundled_text()), BUNDLED / "minimind-moe"
+        done = harness.execute([harness.mica, "compile", model, "--weights", "int4", "--calibrate", text,
+                                "-o", harness.folder("moe") + "/out"])
+        words = (f"mica: warning: {re.escape(text)}: gives statistics for (\\d+) of (\\d+) matrices of {re.escape(str(model))}, but not for "
+                 r'"model\.layers\.\d\.mlp\.experts\.0\.down_proj\.weight", which is quantized without statistics\n')
+        told = re.search(words, done.stderr.decode())
+        self.assertIsNotNone(told, done.stderr.decode())
+        config = checkpoint.config_of(model)
+        self.assertEqual(int(told[2]) - int(told[1]), config["num_hidden_layers"] * config["n_routed_experts"])
+        self.assertNotIn("statistics", self.said("--calibrate", text))
+
+    def test_for_another_machine(self):
+        """The model runs on this machine, whatever the program is for."""
+        foreign = "znver4" if harness.has_cpu("amx_tile") else "sapphirerapids"
+        said = self.said("--calibrate", file_of(bundled_text()), "--target", foreign)
+        self.assertRegex(said, rf"^wrote \S+ \(.*\); copy it to a machine with a {foreign}$")
+
+    def test_progress(self):
+        """On a terminal, the share of the text that has been computed, between the two compilations."""
+        command = [harness.mica, "compile", BUNDLED / "minimind-dense", "--weights", "int4", "--calibrate", file_of(bundled_text()),
+                   "-o", harness.folder("progress") + "/out"]
+        *shown, last = harness.screen_of(command, "stderr").split(b"\r\x1b[K")
+        self.assertRegex(last, rb"^wrote [^\n]+\n$")
+        bars = [(bar[2], int(bar[1])) for bar in (re.fullmatch(rb"[#.]* +(\d+) % (.+)", line) for line in shown if line)]
+        shares = [share for what, share in bars if what == b"calibrating"]
+        self.assertEqual((shares[0], shares), (0, sorted(shares)))
+        self.assertGreater(len(set(shares)), 2)
+        self.assertEqual(bars[-1][1], 100)
 
     def test_an_interrupted_calibration_leaves_nothing(self):
         """No program, statistics or process remains."""
@@ -136,8 +198,8 @@ class Calibrate(Case):
                 (2, (model, "--weights", "int4", "--calibrate", text, "--emit", "obj"), "--calibrate needs --emit exe"),
                 (1, (model, "--weights", "int4", "--calibrate", "/nowhere"), "/nowhere"),
                 (1, (model, "--weights", "int4", "--calibrate", short), f"{short}: has 1 ids; use a longer text"),
-                (1, (model, "--weights", "int4", "--calibrate", emptied), "is a directory where a file is expected; name a file"),
-                (1, (model, "--weights", "int4", "--imatrix", emptied), "is a directory where a file is expected; name a file"),
+                (1, (model, "--weights", "int4", "--calibrate", emptied), "is a directory where a file is expected; pass a file"),
+                (1, (model, "--weights", "int4", "--imatrix", emptied), "is a directory where a file is expected; pass a file"),
                 (1, (emptied, "--weights", "int4", "--calibrate", text),
                  f"{emptied}: has no tokenizer, which --calibrate needs; put tokenizer.json into the folder, or use --imatrix"),
                 (1, (model, "--weights", "int4", "--imatrix", text), "is not a llama-imatrix file"),

@@ -101,7 +101,7 @@ class Chat(Case):
     def answers(self, text, *options, built=None):
         return [json.loads(line) for line in self.chat(text, "--json", *options, built=built).stdout.splitlines()]
 
-    def test_a_line_per_turn(self):
+    def test_one_line_is_one_turn(self):
         done = self.chat("27 + 15\nsort d b a c\n\ncount from 7 to 12:\n")
         self.assertEqual(done.stdout.decode(), " 42\n a b c d\n 7 8 9 10 11 12\n")
         self.assertEqual(done.stderr, b"")
@@ -138,7 +138,7 @@ class Chat(Case):
         lengths = [self.answers("c\n", "-n", "1", name, "a b", built=built)[0]["prompt_tokens"] for name in ("-sys", "--system")]
         self.assertEqual(lengths[0], lengths[1])
 
-    def test_without_arguments_on_a_terminal_a_conversation_begins(self):
+    def test_no_arguments_on_a_terminal_starts_chat(self):
         terminal = Terminal([self.built.path])
         terminal.read_until(b"/help lists")
         terminal.prompt()
@@ -166,7 +166,7 @@ class Chat(Case):
             terminal.read_until(error)
             self.assertEqual(terminal.close(), 1)
 
-    def test_the_cache_is_reused_and_nothing_else_changes(self):
+    def test_reusing_the_cache_changes_no_token(self):
         """Each turn only computes the new tokens; answers equal those to the whole conversation computed at once."""
         turns = self.answers("27 + 15\n1 + 2\nsort c a b\n")
         for before, after in zip(turns, turns[1:]):
@@ -178,7 +178,7 @@ class Chat(Case):
         fresh = json.loads(self.built.run("-p", whole, "--temperature", 0, "--json").stdout)["sequences"][0]
         self.assertEqual((fresh["text"], len(fresh["prompt_tokens"])), (turns[2]["content"], turns[2]["prompt_tokens"]))
 
-    def test_a_template_that_rewrites_the_past_goes_back(self):
+    def test_a_template_that_rewrites_history_rewinds(self):
         built = program(changed("forgetful", "{{ bos_token }}{{ messages | length }}: {{ messages[-1].content }}"))
         turns = self.answers("1 + 1\n2 + 2\n/reset\n1 + 1\n", "-n", "4", built=built)
         self.assertEqual(turns[1]["cached_tokens"], 1)
@@ -186,6 +186,7 @@ class Chat(Case):
 
     def test_reset(self):
         turns = self.answers("27 + 15\n/reset\n27 + 15\n")
+        self.assertEqual(self.chat("/reset\n").stderr, b"mica: note: the conversation is cleared\n")
         self.assertEqual(turns[0]["content"], turns[1]["content"])
         # Only the last position of the same prompt is computed again, for its logits.
         self.assertEqual(turns[1]["cached_tokens"], turns[1]["prompt_tokens"] - 1)
@@ -199,10 +200,11 @@ class Chat(Case):
     def test_settings_are_shown_and_changed(self):
         done = self.chat("/set\n/set n 1\n/set top_k 3\n/set temperature 0\n/set\ncount from 7 to 12\n")
         shown = done.stderr.decode()
-        for line in (r"temperature +0", r"top-k +50", r"top-k +3", r"n +1024", r"n +1", r"seed +\d+"):
+        for line in (r"temperature +0", r"top-k +50", r"top-k +3", r"n +1024", r"n +1", r"seed +\d+", r"dry-sequence-breaker +:"):
             self.assertRegex(shown, f"(?m)^{line}$")
+        self.assertIn("mica: note: n is 1\nmica: note: top-k is 3\nmica: note: temperature is 0\n", shown)
         self.assertEqual(done.stdout, b" \n")
-        self.assertIn("the answer was cut off after 1 tokens", shown)
+        self.assertIn("the answer was cut off after 1 token; ", shown)
         # An invalid setting changes nothing, and is an error in a pipe.
         for line, words in (("/set temprature 1", "there is no setting 'temprature'; did you mean 'temperature'?"),
                             ("/set temperature hot", "--temperature: 'hot' is not a number from 0"),
@@ -211,6 +213,7 @@ class Chat(Case):
             done = self.chat(f"{line}\n27 + 15\n", check=False)
             self.assertEqual((done.returncode, done.stdout), (1, b" 42\n"), line)
             self.assertIn(words, done.stderr.decode())
+            self.assertNotIn("mica: note: ", done.stderr.decode())
 
     def test_an_answer_can_be_regenerated(self):
         first, again, after = self.answers("27 + 15\n/regenerate\n1 + 2\n")
@@ -224,6 +227,8 @@ class Chat(Case):
         whole = self.answers(f"27 + 15\n/save {path}\n1 + 2\n")
         saved = json.loads(path.read_text())
         self.assertEqual([m["role"] for m in saved["messages"]], ["user", "assistant"])
+        self.assertEqual(self.chat(f"27 + 15\n/save {path}\n/load {path}\n").stderr.decode(),
+                         f"mica: note: saved 2 messages to {path}\nmica: note: loaded 2 messages from {path}\n")
         for text in (json.dumps(saved), json.dumps(saved["messages"])):
             path.write_text(text)
             continued = self.answers(f"/load {path}\n1 + 2\n")[0]
@@ -244,6 +249,8 @@ class Chat(Case):
         self.assertEqual(count("/system a b\nc\n"), count("c\n", "--system", "a b"))
         self.assertEqual(count("/system a b\nc\n/reset\nc\n", "--system", "x y z"), count("c\n", "--system", "a b"))
         self.assertEqual(self.chat("/system\n", "--system", "a b", built=built).stderr, b"a b\n")
+        self.assertEqual(self.chat("/system\n/system a b\n/system\n", built=built).stderr.decode(),
+                         "mica: note: no system prompt; set one with /system TEXT\nmica: note: the system prompt is set\na b\n")
 
     def test_statistics(self):
         shown = self.chat("27 + 15\n/stats\n").stderr.decode()
@@ -263,7 +270,7 @@ class Chat(Case):
         self.refused(1, ["chat", "--chat-template", path.parent], "cannot read the chat template from")
         self.refused(2, ["--chat-template", path, "-p", "c"], "--chat-template needs --chat or --batch")
 
-    def test_a_context_that_fills(self):
+    def test_warning_before_the_context_is_full(self):
         """The user is warned before; then the oldest turns are dropped, or the message is rejected."""
         letter = json.loads((MODEL / "tokenizer.json").read_text())["model"]["vocab"]["Q"]
         built = program(changed("endless-memory", "{% for m in messages %}{{ m.content }};{% endfor %}"), "--max-seq", "64")
@@ -274,7 +281,7 @@ class Chat(Case):
         self.assertRegex(lines[0], r"^mica: warning: the context is 9\d % full \(\d+ of 64 positions\): /reset starts over, and with "
                                    r"--context-shift the oldest turns are dropped$")
         self.assertEqual(sum("warning" in line for line in lines), 1)
-        self.assertRegex(lines[-1], "more than the context of 64 positions")
+        self.assertRegex(lines[-1], "more than the context of 64 positions; .*; /reset starts over$")
         turns = self.answers(20 * "a\n", "--context-shift", *always[:-1], built=built)
         self.assertEqual([turn["tokens"] for turn in turns], 20 * [3])
         self.assertGreater(sum(turn["dropped_turns"] for turn in turns), 5)
@@ -284,7 +291,7 @@ class Chat(Case):
         self.assertGreater(second["tokens"], 50)
         self.assertEqual(second["content"], "Q" * second["tokens"])
 
-    def test_the_template_names_the_end_of_a_turn(self):
+    def test_end_of_turn_token_of_the_template(self):
         """An end token that is not in generation_config.json."""
         path = changed("ends", (MODEL / "chat_template.jinja").read_text())
         file = path / "generation_config.json"
@@ -317,7 +324,7 @@ class Chat(Case):
             tools.write_text(text)
             self.refused(1, ["chat", "--tools", tools], f"the tools in '{tools}': {words}", built=built)
 
-    def test_conversations_with_tools_may_have_a_template_of_their_own(self):
+    def test_tool_use_template(self):
         general = "{% for m in messages %}{{ m.content }};{% endfor %}"
         own = "{{ tools | tojson }}" + general.replace(";", "!")
         path = changed("tool-use", general)
@@ -327,11 +334,11 @@ class Chat(Case):
         (others / "rag.jinja").write_text("")
         output = others.parent.with_name("program")
         said = harness.compile_messages(path, "-o", output)
-        self.assertRegex(said, r'^mica: warning: .*/chat_template\.jinja: the chat templates "rag" are ignored: '
+        self.assertRegex(said, r'^mica: warning: .*/chat_template\.jinja: the chat templates "rag" are ignored; '
                                r'programs support "default", and "tool_use" for tools\n$')
         built = harness.Program(output)
         self.assertTrue(json.loads(built.run("info", "--json").stdout)["tool_template"])
-        self.assertRegex(built.run("info").stdout.decode(), r"(?m)^chat +yes, with a separate template for tools, see")
+        self.assertRegex(built.run("info").stdout.decode(), r"(?m)^chat +yes, with a separate template for tools; see")
         self.assertFalse(json.loads(self.built.run("info", "--json").stdout)["tool_template"])
         tools, requests = path / "tools.json", path / "requests.jsonl"
         tools.write_text('[{"name": "f"}]')
@@ -351,9 +358,9 @@ class Chat(Case):
             self.refused(1, ["--chat", "--tools", tools, "-p", "c"], words, built=program(named))
         said = harness.compile_messages(named, "-o", output)
         self.assertRegex(said, r"^mica: warning: .*/tokenizer_config\.json: the chat template for tools cannot be run \(line 1: "
-                               r"the tag 'include' is not supported here\): the program will not accept tools\n$")
+                               r"the tag 'include' is not supported here\); the program will not accept tools\n$")
 
-    def test_results_of_tools_are_turns(self):
+    def test_tool_results_are_turns(self):
         template = "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}"
         built = program(changed("results", template))
         turns = self.answers('c\n/tool {"sum": 42}\n"""\n/tool a\nb\n"""\n', "-n", "1", built=built)
@@ -452,12 +459,12 @@ class Chat(Case):
         empty = program(changed("empty", "{{ '' }}"))
         self.refused(1, ["chat"], "the chat template produces no text for this conversation", built=empty, stdin=b"hi\n")
 
-    def test_an_unknown_construct_refuses_chat_but_not_the_model(self):
+    def test_unsupported_template_disables_chat_only(self):
         path = changed("unknown", "\n{% include 'x' %}")
         output = pathlib.Path(harness.folder("unknown-out")) / "program"
         self.assertRegex(harness.compile_messages(path, "-o", output),
                          r"^mica: warning: .*chat_template\.jinja: the chat template cannot be run \(line 2: the tag 'include' is "
-                         r"not supported here\): `chat` and --chat of the program will not work\n$")
+                         r"not supported here\); `chat` and --chat of the program will not work\n$")
         self.assertEqual(execute([output, "-p", "Q: 27 + 15 = ?\nA:", "--temperature", "0"]).stdout, b" 42\n")
         done = execute([output, "chat"], check=False)
         self.assertEqual(done.returncode, 1)
@@ -466,12 +473,12 @@ class Chat(Case):
     def test_full_context(self):
         built = program(MODEL, "--max-seq", "32")
         done = self.chat("27 + 15\n27 + 15 27 + 15 27 + 15 27 + 15 27 + 15\n/reset\n26 + 16\n", built=built, check=False)
-        self.assertEqual((done.returncode, done.stdout), (1, b" 42\n 42\n"), "what follows is answered")
-        self.assertRegex(done.stderr.decode(), r"^mica: error: [^\n]*32 positions[^\n]*\n$")
+        self.assertEqual((done.returncode, done.stdout), (1, b" 42\n 42\n"), "later turns are answered")
+        self.assertRegex(done.stderr.decode(), r"^mica: error: [^\n]*32 positions[^\n]*\nmica: note: the conversation is cleared\n$")
         done = self.chat("abc\n", "-n", "1000", built=program(changed("endless", "{{ messages[0].content }}"), "--max-seq", "8"))
-        self.assertRegex(done.stderr.decode(), r"^mica: note: the context of 8 positions is full, /reset starts over\n$")
+        self.assertRegex(done.stderr.decode(), r"^mica: note: the context \(8 positions\) is full; /reset starts over\n$")
 
-    def test_limit_of_an_answer(self):
+    def test_max_tokens_of_an_answer(self):
         self.assertEqual(self.chat("count from 7 to 12\n", "-n", "2").stderr,
                          b"mica: note: the answer was cut off after 2 tokens; raise the limit with -n\n")
 
@@ -503,7 +510,7 @@ class Chat(Case):
         terminal.read_until(b"\r\n")  # the shell's prompt is at the beginning of a line
         self.assertEqual(terminal.close(), 0)
 
-    def test_no_text_ends_its_turn(self):
+    def test_text_cannot_end_its_turn(self):
         """Special tokens come only from the template, unless requested otherwise."""
         template = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
                     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
@@ -630,7 +637,7 @@ class Chat(Case):
         terminal.prompt()
         for turn in (b"a", b"/reset\ra"):
             terminal.write(turn + b"\r")
-            self.assertIn(b"QQQQ", terminal.read_until(b"mica: note: the context of 64 positions is full, /reset starts over\r\n"))
+            self.assertIn(b"QQQQ", terminal.read_until(b"mica: note: the context (64 positions) is full; /reset starts over\r\n"))
             terminal.prompt()
             terminal.write(b"b\r")
             self.assertRegex(terminal.read_until(b"; /reset starts over\r\n"),
@@ -682,7 +689,7 @@ class Chat(Case):
             self.assertEqual(terminal.close(), 0)
             path.write_text("sort c\\na b\n27 + 15\n")
         terminal = Terminal([*command[:-1], path.parent])
-        terminal.read_until(b"it is a folder, the history is not saved")
+        terminal.read_until(b"it is a folder; history will not be saved")
         terminal.prompt()
         terminal.write(b"27 + 15\r")
         terminal.read_until(b" 42\r\n")

@@ -80,7 +80,7 @@ class Cli(Case):
         self.assertEqual(self.ids("-n", 20, "--temperature", 1, "--min-p", 1, "--seed", 3), greedy)
         self.assertEqual(self.ids("-n", 7, "--temperature", 0), greedy[:7])
 
-    def test_top_k_keeps_the_best(self):
+    def test_top_k(self):
         _, (rows,) = self.built.generate([[5, 6, 7]], 1)
         best = set(np.argsort(-rows[-1])[:3].tolist())
         seen = {self.ids("-n", 1, "--temperature", 2, "--top-p", 1, "--top-k", 3, "--seed", s)[0] for s in range(40)}
@@ -98,7 +98,7 @@ class Cli(Case):
         plain = self.built.run(*PROMPT, "-n", 3, "--temperature", 0, "--ignore-eos")
         self.assertRegex(plain.stdout.decode(), r"^\d+ \d+ \d+\n$")
 
-    def test_end_token_ends(self):
+    def test_generation_stops_at_the_end_token(self):
         built = program(BUNDLED / "minimind-dense")
         with open(BUNDLED / "minimind-dense/heldout.jsonl", encoding="utf-8") as f:
             task = json.loads(f.readline())
@@ -188,7 +188,7 @@ class Cli(Case):
                                           "lstrip": False, "rstrip": False, "single_word": False})
         path.write_text(json.dumps(tokenizer), encoding="utf-8")
         said = harness.compile_messages(model, "-o", model + ".program")
-        self.assertEqual(said, f"mica: warning: {model}: the tokenizer has 1 added token beyond the model's 512 ids, the first is \"<x>\": "
+        self.assertEqual(said, f"mica: warning: {model}: the tokenizer has 1 added token beyond the model's 512 ids, the first is \"<x>\"; "
                                "prompts with it will be rejected\n")
         execute([model + ".program", "-p", "ab", "-n", 1])
         self.refused(1, ["-p", "a<x>b", "-n", 1], "token 5000 is not in the model's vocabulary (0 to 511); use another prompt",
@@ -202,17 +202,17 @@ class Cli(Case):
         output = f"{model}.program"
         said = harness.compile_messages(model, "-o", output)
         self.assertEqual(said, f"mica: warning: {model}: has no tokenizer (tokenizer.json, tokenizer.model, vocab.json with merges.txt "
-                               "or a *.tiktoken file): the program only accepts token ids (--tokens), no text and no chat\n")
+                               "or a *.tiktoken file); the program only accepts token ids (--tokens), no text and no chat\n")
         why = ("the program has no tokenizer; put the tokenizer's files into the model's folder and compile it again, "
                "or pass ids with --tokens")
         for arguments in (["-p", "ab"], ["--chat", "-p", "ab"], ["chat"]):
             self.refused(1, arguments, why, path=output)
         info = execute([output, "info"]).stdout.decode()
-        self.assertRegex(info, r"(?m)^tokenizer +no, use --tokens$")
+        self.assertRegex(info, r"(?m)^tokenizer +no; use --tokens$")
         self.assertRegex(info, r"(?m)^chat +no, the program has no tokenizer$")
 
     def test_info(self):
-        """--check reports success (test_damage tests failures); --licenses includes everything that is linked."""
+        """--check reports success (test_damaged_program tests failures); --licenses includes everything that is linked."""
         plain, checked = (self.built.run("info", *option).stdout.decode() for option in ((), ("--check",)))
         self.assertEqual(checked, plain + "check         all checksums match\n")
         self.assertEqual(json.loads(self.built.run("info", "--check", "--json").stdout)["check"], "ok")
@@ -224,7 +224,7 @@ class Cli(Case):
                       "Apache License", "Third Party Programs", "Unicode data files"):
             self.assertTrue(words in licenses, words)
 
-    def test_program_is_executable_and_alone(self):
+    def test_program_is_executable_and_self_contained(self):
         """It runs in another folder, through a link, and without a reader of stdout."""
         self.assertTrue(os.stat(self.built.path).st_mode & stat.S_IXUSR)
         link = os.path.join(harness.folder("link"), "model")
@@ -240,7 +240,7 @@ class Cli(Case):
             change(f)
         return path
 
-    def test_damage(self):
+    def test_damaged_program(self):
         info = json.loads(self.built.run("info", "--json").stdout)
         sections = {s["name"]: s for s in info["sections"]}
         size = os.path.getsize(self.built.path)
@@ -269,7 +269,6 @@ class Cli(Case):
         self.refused(1, [*PROMPT, "-n", 1], "its last bytes are not a footer", path=self.damaged(flip(size - 1)))
         # Damage that is not checked at start is found on request. The byte of the launcher belongs to a notice of `info
         # --licenses`.
-        # notices of `info --licenses`.
         notice = pathlib.Path(self.built.path).read_bytes().index(b"Permission is hereby granted")
         for name, offset in (("weights", sections["weights"]["offset"] + 64), ("launcher", notice)):
             path = self.damaged(flip(offset))
@@ -308,7 +307,7 @@ class Cli(Case):
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         done = execute(["bash", "-c", 'ulimit -s 300; exec "$@"', *run], check=False)
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertRegex(done.stderr.decode(), r"^mica: error: .*the stack may grow to 300 KiB \(ulimit -Hs\), programs need 4096 KiB; raise")
+        self.assertRegex(done.stderr.decode(), r"^mica: error: .*the stack is limited to 300 KiB \(ulimit -Hs\), but programs need 4096 KiB; raise")
 
     def test_full_disk_leaves_nothing(self):
         """A separate file system that is too small for the launcher."""
@@ -383,7 +382,7 @@ class Cli(Case):
         note(self, f"{met} of 12 met at work")
         self.assertGreater(met, 0)
 
-    def test_mica_run_heals_its_cache(self):
+    def test_mica_run_replaces_damaged_programs(self):
         cache = harness.folder("cache")
         kept = os.path.join(cache, "mica")
 
@@ -402,9 +401,9 @@ class Cli(Case):
             self.assertEqual(os.path.getsize(path), size)
         made = os.stat(path).st_ino
         pathlib.Path(kept, f".{os.path.basename(path)}.mica-1.tmp").write_bytes(b"left by a compiler that was killed")
-        self.assertEqual((run(), os.stat(path).st_ino), (path, made), "a whole program is not made again")
+        self.assertEqual((run(), os.stat(path).st_ino), (path, made), "an intact program is not compiled again")
 
-    def test_no_program_takes_the_name_of_a_device(self):
+    def test_output_to_a_device_is_refused(self):
         for name, folder in (("/dev/stdout", "/dev"), ("/proc/self/fd/1", "/proc")):
             done = execute([harness.mica, "compile", GOLDENS / "models/llama-gqa", "-o", name], check=False)
             self.assertEqual((done.returncode, done.stdout, done.stderr.decode()),

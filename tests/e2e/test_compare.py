@@ -29,7 +29,7 @@ class Compare(Case):
             self.assertIn("26", described)
         before = os.stat(config["cases"][0]["mica"]).st_mtime_ns
         self.assertEqual(harness.execute(command).stdout.decode().splitlines(), made)
-        self.assertEqual(os.stat(config["cases"][0]["mica"]).st_mtime_ns, before, "what is there is not made again")
+        self.assertEqual(os.stat(config["cases"][0]["mica"]).st_mtime_ns, before, "existing files are not created again")
 
     def test_formats_of_a_file_with_their_divergence(self):
         """Programs of a file with both activation types in prefill, and their precision as reported by compare.py."""
@@ -48,13 +48,13 @@ class Compare(Case):
         with open(folder + "/result.json", encoding="utf-8") as file:
             default, int8 = json.load(file)["cases"]
         self.assertEqual((default["name"], int8["name"]), ("Q8_0", "Q8_0-int8"))
-        for rows in ("prompts", "decoding"):
-            self.assertLess(default["quality"][rows]["kl"], 1e-3)
-        self.assertLess(default["quality"]["prompts"]["kl"], int8["quality"]["prompts"]["kl"])
-        self.assertEqual(default["quality"]["decoding"], int8["quality"]["decoding"])
-        self.assertIn("- KL divergence from the reference: prompts ", done.stdout.decode())
+        for rows in ("prefill", "decode"):
+            self.assertLess(default["quality"]["Mica"][rows]["kl"], 1e-3)
+        self.assertLess(default["quality"]["Mica"]["prefill"]["kl"], int8["quality"]["Mica"]["prefill"]["kl"])
+        self.assertEqual(default["quality"]["Mica"]["decode"], int8["quality"]["Mica"]["decode"])
+        self.assertIn("- KL divergence of Mica from its reference in f32: prefill ", done.stdout.decode())
 
-    def test_a_program_by_itself(self):
+    def test_program_without_a_peer(self):
         built = program(harness.BUNDLED / "minimind-dense", "--weights", "int8")
         out = os.path.join(harness.folder("compared"), "out.json")
         bandwidth = os.path.join(os.path.dirname(harness.mica), "mica-bandwidth")

@@ -123,7 +123,7 @@ class Completion(Case):
         place = pathlib.Path(harness.folder("reference"))
         execute([harness.mica, "reference", "--install", place])
         files = {str(f.relative_to(place)): f.read_text() for f in place.rglob("*") if f.is_file()}
-        commands = re.findall(r"(?m)^  (\w+) ", execute([harness.mica, "--help"]).stdout.decode().split("Subcommands:\n")[1].split("\nExamples:")[0])
+        commands = re.findall(r"(?m)^  (\w+) ", execute([harness.mica, "--help"]).stdout.decode().split("Commands:\n")[1].split("\nExamples:")[0])
         self.assertIn("compile", commands)
         pages = {f"man/man1/{name}.1" for name in ("mica", "mica-program", *(f"mica-{c}" for c in commands))}
         scripts = {"bash-completion/completions/mica", "zsh/site-functions/_mica", "fish/vendor_completions.d/mica.fish"}
@@ -131,7 +131,7 @@ class Completion(Case):
         self.assertEqual(files["zsh/site-functions/_mica"], execute([harness.mica, "completion", "zsh"]).stdout.decode())
         for name, words in (("mica", (r"Compile a model to a program", r".BR mica\-compile (1),")),
                             ("mica-compile", (r".B \-\-weights FORMAT", r"mica compile model.gguf \-o model && ./model chat")),
-                            ("mica-program", (r".SH SAMPLING", r".SH CHAT COMMAND", r".B \-n, \-\-n\-predict N"))):
+                            ("mica-program", (r".SH SAMPLING", r".SH CHAT COMMAND", r".B \-n, \-\-n\-predict N", ".SH EXAMPLES\n"))):
             for word in words:
                 self.assertIn(word, files[f"man/man1/{name}.1"])
         if not shutil.which("mandoc"):

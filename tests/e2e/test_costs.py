@@ -16,8 +16,12 @@ class Costs(Case):
     def test_compiling_and_running(self):
         bundled = harness.BUNDLED / "minimind-dense"
         rows = table(harness.execute(["/usr/bin/python3", SCRIPT, harness.mica, bundled, "--weights", "int8,int4", "--runs", 1,
-                                      "--prompt", 64]))
+                                      "--prompt", 64, "--text", bundled / "heldout.jsonl"]))
         self.assertEqual([row.pop("weights") for row in rows], ["int8", "int4"])
+        int8, int4 = ([float(each) for each in row.pop("KL, prefill / decode").split(" / ")] for row in rows)
+        for phase in (0, 1):
+            self.assertLess(0, int8[phase])
+            self.assertLess(int8[phase], int4[phase])
         for row in rows:
             note(self, str(row))
             self.assertEqual(row["prompt"], "64")

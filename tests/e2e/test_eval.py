@@ -129,14 +129,12 @@ class Eval(Case):
             self.assertTrue(bits <= result[side]["bits"] < 1.1 * bits, result[side])
         self.assertLess(result["kl"]["mean"], 1e-3)
 
-    def test_rows_and_threads_change_nothing(self):
+    def test_batch_size_and_threads_change_nothing(self):
         built = program(GOLDENS / "models/llama-gqa")
         file = file_of(" ".join(str(i * 7 % 64) for i in range(128)))
         results = [evaluate(built.path, "--tokens-file", file, *o)["program"]["perplexity"]
                    for o in ((), ("--threads", 1), ("--threads", 2), ("--prefill-chunk", 1), ("--prefill-chunk", 16))]
-        self.assertEqual(results[1:3], results[:1] * 2)
-        self.assertEqual(results[3], results[4], "few rows are computed as one row is")
-        self.assertAlmostEqual(results[3], results[0], delta=1e-5 * results[0])
+        self.assertEqual(results, results[:1] * 5)
 
     def test_begin_token(self):
         """If the text begins with BOS, every window does."""
@@ -154,16 +152,17 @@ class Eval(Case):
         done = execute([harness.mica, "eval", built.path, "--tokens-file", file, "--reference", built.path])
         self.assertEqual(done.stderr, b"", "no progress bar in a pipe")
         lines = done.stdout.decode().splitlines()
-        self.assertRegex(lines[0], "60 tokens, 1 windows of 60; scored: positions 30 to 58 of each, 29 in all$")
-        self.assertRegex(lines[2], r"^program +\d+\.\d{4} +\d+\.\d{4} +\d\d\.\d\d +\d+  ")
-        self.assertRegex(lines[3], "^reference ")
-        self.assertRegex(lines[4], r"^KL\(reference \|\| program\)  0\.000e\+00 ")
-        self.assertEqual(lines[5], "KL percentiles            99 %: 0.000e+00, 99.9 %: 0.000e+00")
-        self.assertRegex(lines[6], r"^same top +100.00 %$")
-        self.assertRegex(lines[7], r"^RMS delta p +0.000 percentage points$")
-        self.assertEqual(len(lines), 8)
+        self.assertRegex(lines[0], ": 60 tokens, 1 windows of 60$")
+        self.assertEqual(lines[1], "scored: positions 30 to 58 of each window, 29 in total")
+        self.assertRegex(lines[3], r"^program +\d+\.\d{4} +\d+\.\d{4} +\d\d\.\d\d +\d+  ")
+        self.assertRegex(lines[4], "^reference ")
+        self.assertRegex(lines[5], r"^KL\(reference \|\| program\)  0\.000e\+00 ")
+        self.assertEqual(lines[6], "KL percentiles            99 %: 0.000e+00, 99.9 %: 0.000e+00")
+        self.assertRegex(lines[7], r"^same top +100.00 %$")
+        self.assertRegex(lines[8], r"^RMS delta p +0.000 percentage points$")
+        self.assertEqual(len(lines), 9)
 
-    def test_columns_stay_apart_where_numbers_are_large(self):
+    def test_columns_of_large_numbers_are_separated(self):
         """An output matrix that is a thousand times too large makes the model certain of wrong tokens."""
         def sure(weights):
             for name in weights:
@@ -176,8 +175,8 @@ class Eval(Case):
         done = execute([harness.mica, "eval", program(folder).path, "--tokens-file", file, "--reference",
                         program(source).path])
         lines = done.stdout.decode().splitlines()
-        self.assertEqual([len(line.replace("std. error", "error").split()) for line in lines[1:4]], [6, 6, 6], lines)
-        self.assertRegex(lines[2], r"^program +\d\.\d{4}e\+\d+ +\d\.\d{4}e\+\d+ ")
+        self.assertEqual([len(line.replace("std. error", "error").split()) for line in lines[2:5]], [6, 6, 6], lines)
+        self.assertRegex(lines[3], r"^program +\d\.\d{4}e\+\d+ +\d\.\d{4}e\+\d+ ")
 
     def refused(self, status, arguments, *words):
         done = execute([harness.mica, "eval", *arguments], check=False)
@@ -199,7 +198,7 @@ class Eval(Case):
         self.refused(1, [built.path, "--text", text], built.path, "has no tokenizer", "--tokens-file")
         self.refused(1, [other.path, "--text", "/nonexistent.txt"], "/nonexistent.txt")
         self.refused(1, [built.path, "--tokens-file", file_of("1 2 64")], "64", "from 0 to 63")
-        self.refused(1, [built.path, "--tokens-file", file_of("1 x")], '"x" is no id from 0 to 63 (after 1 ids); write such ids')
+        self.refused(1, [built.path, "--tokens-file", file_of("1 x")], '"x" is not a token id from 0 to 63 (entry 2); use ids of this vocabulary')
         self.refused(1, [built.path, "--tokens-file", file_of("7")], "has 1 ids, but scoring needs at least two; use a longer text")
         self.refused(1, [built.path, "--tokens-file", ids, "--context", 200], "128 positions", "--context")
         self.refused(1, [built.path, "--tokens-file", ids, "--reference", other.path], other.path, "512", "64")

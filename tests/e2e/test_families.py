@@ -51,7 +51,7 @@ class Families(Case):
         self.assertIn("mica.attention", text)
         self.assertIn("kernel(", text)
 
-    def test_a_latent_is_cached_once(self):
+    def test_latent_is_cached_once(self):
         """Each position stores the latent and the part of the keys shared by all heads, in any precision."""
         for name in ("deepseek-v2", "deepseek-v2-lite", "deepseek-v3"):
             folder = GOLDENS / "models" / name
@@ -61,7 +61,7 @@ class Families(Case):
                 out = harness.execute([harness.mica, "inspect", folder, "--kv", kv, "--json"]).stdout
                 self.assertEqual(json.loads(out)["cache_bytes_per_token"], config["num_hidden_layers"] * size, (name, kv))
 
-    def test_latents_of_the_published_size(self):
+    def test_latent_attention_of_published_size(self):
         """The attention of DeepSeek-V3: a cached head of 576 elements, shared by 128 query heads, 16 at a time."""
         config = json.loads((GOLDENS / "models" / "deepseek-v3" / "config.json").read_text(encoding="utf-8"))
         config |= {"hidden_size": 7168, "num_attention_heads": 128, "num_key_value_heads": 128, "q_lora_rank": 1536,

@@ -1,14 +1,16 @@
 """Every block format of GGUF in the default arithmetic, compared with the same file in f32."""
 
-import itertools
+import json
 import os
 import pathlib
+import re
 
 import checkpoint
 import gguf_blocks
 import gguf_file
 import harness
 import outlier_twin
+import test_gguf
 from harness import BUNDLED, Case, difference, note, program
 from test_eval import bundled_text, evaluate, file_of
 
@@ -17,13 +19,18 @@ NAME = "minimind-dense"
 #: result in 3e-6 to 1.7e-5; activations of 8 bits per group of 32 in 3e-5, requantized blocks in 1e-4 to 2e-3. Half of the text
 #: are random numbers, so that the top two tokens are nearly equal at 2 % of the positions.
 BOUNDS = {"itself": (2.5e-5, 1.6e-5, 0.98), "outlier twin": (4e-5, 3e-5, 0.98)}
-#: The same for other options: their name, the blocks of the file or None for the folder in f32, bounds.
+#: An option's value: a file with the text that is scored.
+TEXT = "TEXT"
+#: The same for other options: their name, the blocks of the file, "in turn" for a layer in eight formats, or
+#: None for the folder in f32, bounds.
 CHOICES = {
     "rows_int8": (("--rows", "int8"), "Q4_1", (5e-5, 1.6e-5, 0.97)),
+    "rows_int8_in_turn": (("--rows", "int8"), "in turn", (6e-5, 1e-5, 0.98)),
     "kv_int8": (("--kv", "int8"), "Q4_1", (4e-5, 4e-5, 0.98)),
     "int8": (("--weights", "int8"), None, (2.6e-5, 2.5e-5, 0.98)),
     "int8_rows_int8": (("--weights", "int8", "--rows", "int8"), None, (4.5e-5, 2.5e-5, 0.96)),
     "int4": (("--weights", "int4"), None, (9e-4, 9e-4, 0.94)),
+    "int4_calibrated": (("--weights", "int4", "--calibrate", TEXT), None, (3.5e-4, 3.5e-4, 0.94)),
 }
 PROMPTS = [[1, 5, 9, 33, 2, 60, 17, 8], [4, 4, 31]]
 #: Formats whose fields take all values of any format: the rounding of activations does not depend on the weights, so these show
@@ -42,6 +49,8 @@ def folder_of(model):
 
 def converted(kind, model="itself"):
     """The model as a file with all matrices in blocks of `kind`, and the converter."""
+    if model == "itself":
+        return test_gguf.converted(NAME, kind)
 
     def make():
         converter = gguf_file.Converter(folder_of(model), kind)
@@ -55,31 +64,24 @@ def text():
     return harness.once(("formats", "text"), lambda: file_of(bundled_text()))
 
 
-class Taking(gguf_file.Converter):
-    """Assigns all formats to matrices in turn."""
-
-    def __init__(self, folder, first):
-        super().__init__(folder, "F32")
-        self.kinds = itertools.islice(itertools.cycle(gguf_blocks.BLOCKS), first, None)
-        self.taken = {}
-
-    def put(self, name, values, kind):
-        if values.ndim == 2:
-            kind = self.taken[name] = next(self.kinds)
-        return super().put(name, values, kind)
-
-
 @harness.for_each(gguf_blocks.BLOCKS, "memory")
 @harness.for_each(gguf_blocks.BLOCKS, "quality")
 @harness.for_each(FIELDS, "quality_with_outliers")
 @harness.for_each(("Q4_K", "Q8_0"), "quality_avx2")
 @harness.for_each(CHOICES, "choice")
 class Formats(Case):
+    def test_every_format_of_the_page_is_encoded(self):
+        """docs/gguf.md lists the formats of the table in the source."""
+        page = (pathlib.Path(__file__).parents[2] / "docs/gguf.md").read_text(encoding="utf-8")
+        rows = re.findall(r"^\| (\w+) \| (\d+) \| ([\d.]+) \| [\d.]+ \|$", page, re.M)
+        self.assertEqual({name: (int(elements), float(bits)) for name, elements, bits in rows},
+                         {name: (elements, 8 * size / elements) for name, (_, elements, size) in gguf_blocks.BLOCKS.items()})
+
     def test_numbers(self):
         """The encoder and Mica's reader agree on the values of blocks."""
         taken = set()
         for first in (0, 5):
-            converter = Taking(BUNDLED / NAME, first)
+            converter = gguf_file.InTurn(BUNDLED / NAME, first)
             path = converter.convert().write(os.path.join(harness.folder("formats"), f"{NAME}.gguf"))
             folder = converter.numbers_folder(os.path.join(harness.folder("numbers"), NAME))
             of_file, of_folder = (program(model, "--weights", "f32").generate(PROMPTS, 1)[1] for model in (path, folder))
@@ -103,6 +105,43 @@ class Formats(Case):
             self.assertLessEqual(result["kl"]["mean"], max_kl, way)
             self.assertGreaterEqual(result["same_top"], min_same_top, way)
 
+    def test_blocks_of_folders(self):
+        """MXFP4 experts of a Hugging Face checkpoint, whose scales are separate tensors, are blocks like those of files: preserved by
+        default, and requantized with a warning that states the cost."""
+        folder = harness.GOLDENS / "models/gpt-oss-mxfp4"
+        fused = harness.emit(folder, "fused")
+        for part in ("gate_up", "down"):
+            self.assertRegex(fused, rf"mica\.weight @[^\n]*experts\.{part}_proj[^\n]*x!mica\.block<mxfp4>>\n")
+        info = json.loads(program(folder).run("info", "--json").stdout)["manifest"]
+        facts = json.loads(harness.execute([harness.mica, "inspect", folder, "--json"]).stdout)
+        for said in (info, facts):
+            self.assertEqual(said["block_formats"], {"mxfp4": 4})
+        self.assertIn("MXFP4, 4.25 bits per weight", harness.execute([harness.mica, "inspect", folder]).stdout.decode())
+        done = harness.execute([harness.mica, "verify", folder, "--json", "--positions", "24"], check=False)
+        self.assertEqual(done.returncode, 0, (done.stdout + done.stderr).decode()[-2000:])
+        warning = (f"mica: warning: {folder}: --weights int8 requantizes block-quantized weights, which adds a KL "
+                   "divergence of .0016 on SmolLM2-135M (docs/quality.md); leave --weights out to preserve the blocks\n")
+        for options in ((), ("--weights", "bf16")):
+            self.assertNotIn("requantizes", harness.compile_warnings(folder, *options))
+        done = harness.execute([harness.mica, "compile", folder, "--weights", "int8", "-o",
+                                os.path.join(harness.folder("said"), "out")]).stderr.decode()
+        self.assertEqual([line for line in done.splitlines(keepends=True) if "requantizes" in line], [warning])
+        self.assertIn("MXFP4 requantized to int8; KL divergence on SmolLM2-135M: .0016)", done)
+
+    def test_bad_scales_of_folders(self):
+        """The tensor is named as in the checkpoint, and the block in it."""
+        scales = "model.layers.1.mlp.experts.down_proj_scales"
+
+        def spoil(tensors):
+            tensors[scales] = tensors[scales].copy()
+            tensors[scales].reshape(-1)[-1] = 255
+        folder = checkpoint.edited(harness.GOLDENS / "models/gpt-oss-mxfp4", os.path.join(harness.folder("spoilt"), "model"), tensors=spoil)
+        for options in ((), ("--weights", "f32"), ("--weights", "int8")):
+            done = harness.execute([harness.mica, "compile", folder, *options, "-o", os.path.join(harness.folder("said"), "out")], check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr.decode(), r'tensor "model\.layers\.1\.mlp\.experts\.down_proj_blocks\[4\]" holds NaN or infinity'
+                             r"[^\n]* in block 31; check the checkpoint\n")
+
     def memory(self, kind):
         """A program's weights take at most 5 % more bytes than the file's tensors, apart from padding and alignment, which are the same
         28.5 KiB in every format."""
@@ -123,4 +162,6 @@ class Formats(Case):
 
     def choice(self, name):
         options, kind, bounds = CHOICES[name]
-        self.bounded(name, converted(kind)[0] if kind else BUNDLED / NAME, options, bounds)
+        options = tuple(text() if option == TEXT else option for option in options)
+        path = test_gguf.in_turn_path() if kind == "in turn" else converted(kind)[0] if kind else BUNDLED / NAME
+        self.bounded(name, path, options, bounds)

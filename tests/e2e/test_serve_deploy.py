@@ -109,7 +109,7 @@ class Nginx:
 
     def __exit__(self, *_):
         self.process.terminate()
-        self.process.wait()
+        self.process.wait(harness.SECONDS)
         self.process.stderr.close()
 
     def connection(self):

@@ -6,20 +6,27 @@ import re
 
 import harness
 from harness import BUNDLED, Case, for_each
+from test_gguf import converted, in_turn_path
 
 # A release is tested with 200.
 COUNT = int(os.environ.get("MICA_SCHEDULES", "4"))
 
 
-@for_each(("f32", "bf16", "int8", "int4"), "weights")
+#: The model and options for each weight format. "blocks" has a matrix in each block format from Q2_K to MXFP4.
+FORMATS = {weights: lambda weights=weights: (BUNDLED / "minimind-dense", "--weights", weights) for weights in ("f32", "bf16", "int8", "int4")}
+FORMATS |= {kind.lower(): lambda kind=kind: (converted("minimind-dense", kind)[0],) for kind in ("Q8_0", "Q4_0", "Q4_1")}
+FORMATS |= {"blocks": lambda: (in_turn_path(),), "blocks_int8_rows": lambda: (in_turn_path(), "--rows", "int8")}
+
+
+@for_each(FORMATS, "weights")
 class Schedules(Case):
     def weights(self, weights):
         """Bit-identical: alone, and among 1 to 64 sequences that join, wait and are canceled, with any prefill chunk size; the second turn
         of a conversation with and without its cache."""
-        built = harness.program(BUNDLED / "minimind-dense", "--weights", weights)
+        built = harness.program(*FORMATS[weights]())
         checker = pathlib.Path(harness.mica).with_name("mica-schedules")
         done = harness.execute([checker, built.path, "1", COUNT], seconds=harness.SECONDS * (1 + COUNT // 50))
-        found = re.match(r"(\d+) tokens compared, (\d+) requests cancelled, (\d+) tokens of second turns cached\n$", done.stdout.decode())
+        found = re.match(r"(\d+) tokens compared, (\d+) requests canceled, (\d+) tokens of second turns cached\n$", done.stdout.decode())
         self.assertGreater(int(found[1]), 100 * COUNT)
         self.assertGreater(int(found[2]), 0)
         self.assertGreater(int(found[3]), 10 * COUNT)

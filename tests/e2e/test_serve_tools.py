@@ -130,8 +130,8 @@ class Refusals(Case):
             function = TOOLS[0]["function"]
             for mention, fields in (("only a 'tool_choice' of", {"tools": TOOLS, "tool_choice": "required"}),
                                     ("only a 'tool_choice' of", {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "add"}}}),
-                                    ("'tool_choice' goes with 'tools'", {"tool_choice": "auto"}),
-                                    ("'parallel_tool_calls' goes with 'tools'", {"parallel_tool_calls": False}),
+                                    ("'tool_choice' requires 'tools'", {"tool_choice": "auto"}),
+                                    ("'parallel_tool_calls' requires 'tools'", {"parallel_tool_calls": False}),
                                     ("is not an array of at most 128 tools", {"tools": {}}),
                                     ("an element of 'tools' is not", {"tools": [{"type": "retrieval"}]}),
                                     ('the "strict" of a function', {"tools": [{"type": "function", "function": {**function, "strict": True}}]}),
@@ -152,11 +152,12 @@ class Refusals(Case):
             self.assertIn("Hermes, Llama 3, Mistral, SmolLM", answer["error"]["message"])
 
     def test_templates_that_leave_results_out(self):
-        template = "{% for m in messages if m.role != 'tool' %}{{ m.content }};{% endfor %}" + START
+        template = "{% for m in messages if m.role != 'tool' and m.role != 'system' %}{{ m.content }};{% endfor %}" + START
         path = harness.once(("scripted", "deaf"), lambda: scripted("deaf", template, PLAIN))
         call = {"id": "a", "type": "function", "function": {"name": "add", "arguments": "{}"}}
         with Server("--sequences", "1", model=path) as server:
             for mention, messages in (("ignores messages of roles other", [{"role": "tool", "content": "42"}]),
+                                      ('ignores messages of the role "system"', [{"role": "system", "content": "Be brief."}]),
                                       ('ignores the "tool_calls"', [{"role": "assistant", "content": "", "tool_calls": [call]}])):
                 status, answer = server.post(CHAT, {"messages": QUESTION + messages})
                 self.assertEqual((status, mention in answer["error"]["message"]), (400, True), answer)

@@ -64,7 +64,7 @@ class Windows(Case):
         self.assertNotIn("f32 window", whole)
         return [harness.compile_ir(t, folder, *options, "--max-seq", CONTEXT) for t in (text, whole)]
 
-    def test_rings_change_no_bit(self):
+    def test_ring_buffers_are_bit_identical(self):
         """Prompts and steps beyond the ring, for all chunk sizes, with two sequences."""
         ids = np.random.default_rng(0).integers(3, 64, 2600).tolist()
         for chunks, *options in (((64, 512),), ((200,), "--weights", "bf16", "--kv", "bf16"), ((64,), "--kv", "int8")):
@@ -81,7 +81,7 @@ class Windows(Case):
                 for a, b in zip(got[1], expected[1]):
                     self.assertTrue(np.array_equal(a, b), (options, chunk))
 
-    def test_going_back(self):
+    def test_rewinding(self):
         """A text is truncated by little, by a turn and by more than a ring holds: rows equal those of a full cache."""
         rng = np.random.default_rng(1)
         first, other = (rng.integers(3, 64, 2700).tolist() for _ in range(2))
@@ -143,7 +143,7 @@ class ShortConvolutions(Rewinding):
         self.assertIn("state         12.00 KiB per sequence of any length\n",
                       execute([harness.mica, "inspect", MODELS / "lfm2"]).stdout.decode())
 
-    def test_cuts(self):
+    def test_chunk_sizes(self):
         """Two sequences of different lengths, in chunks that do not divide anything."""
         ids = np.random.default_rng(2).integers(3, 64, 300).tolist()
         program = self.program()
@@ -154,7 +154,7 @@ class ShortConvolutions(Rewinding):
             for a, b in zip(got[1], whole[1]):
                 self.close(a, b, 1e-5, f"chunks of {chunk}")
 
-    def test_going_back(self):
+    def test_rewinding(self):
         """A text is truncated by a draft and by more than the ring holds: rows equal those of a text computed at once."""
         self.check_rewinds(self.program(), 3, ((0, 300), (292, 30), (261, 5), (205, 100), (100, 20), (3, 200), (200, 1)))
 
@@ -221,8 +221,8 @@ def write_scan(folder, delta, groups, heads, keys, values):
                  f"%x{i + 1}, %state{i + 1} = func.call @layer(%x{i}, {factors}, %state{i}, %layer{i}, %sequences, %positions, "
                  + ", ".join(f"%{name}_{i}" for name in own) + f") : ({types}) -> ({rows}, {state})"]
     text += [f"""%chosen = mica.select_rows %x2, %logit_indices : {rows}, {tokens} -> {rows}
-    %gain = mica.get_weight @"norm.weight" : tensor<24xf32>
-    %n = mica.rmsnorm %chosen, %gain eps(1.0e-05) : {rows}, tensor<24xf32> -> {rows}
+    %norm = mica.get_weight @"norm.weight" : tensor<24xf32>
+    %n = mica.rmsnorm %chosen, %norm eps(1.0e-05) : {rows}, tensor<24xf32> -> {rows}
     %logits = mica.lm_head %n, %table : {rows}, {tensor(64, 24)} -> {tensor("?", 64)}
     return %logits, %state2 : {tensor("?", 64)}, {state}
   }}
@@ -256,7 +256,7 @@ class LinearAttention(Rewinding):
         (ids,), (rows,) = program(scan(name), "--weights", "f32").generate([prompt], 20)
         self.close(rows, interpreted(scan(name), prompt + ids[:-1]), 1e-5, f"logits of {name}")
 
-    def test_cuts(self):
+    def test_chunk_sizes(self):
         """Two sequences of different lengths, in chunks around those of the matrices."""
         ids = np.random.default_rng(7).integers(3, 64, 300).tolist()
         for name in ("groups", "groups-delta"):
@@ -276,7 +276,7 @@ class LinearAttention(Rewinding):
         facts = json.loads(execute([harness.mica, "inspect", scan("groups"), "--json"]).stdout)
         self.assertEqual((facts["layers"], facts["state_bytes"]), (2, state))
 
-    def test_going_back(self):
+    def test_rewinding(self):
         """A text is truncated by a draft, by the whole ring and by more: rows equal those of a text computed at once."""
         for name in ("groups", "groups-delta"):
             self.check_rewinds(program(scan(name), "--weights", "f32"), 8,
@@ -295,7 +295,7 @@ class Mamba(Rewinding):
         facts = json.loads(execute([harness.mica, "inspect", MODELS / "mamba2", "--json"]).stdout)
         self.assertEqual((facts["layers"], facts["state_bytes"]), (2, self.STATE))
 
-    def test_cuts(self):
+    def test_chunk_sizes(self):
         """Two sequences of different lengths, in chunks around those of the matrices."""
         ids = np.random.default_rng(9).integers(3, 64, 300).tolist()
         whole = program(MODELS / "mamba2").generate([ids, ids[70:]], 4)
@@ -305,7 +305,7 @@ class Mamba(Rewinding):
             for a, b in zip(got[1], whole[1]):
                 self.close(a, b, 1e-5, f"chunks of {chunk}")
 
-    def test_going_back(self):
+    def test_rewinding(self):
         """A text is truncated by a draft, by the whole rings and by more: rows equal those of a text computed at once."""
         self.check_rewinds(program(MODELS / "mamba2"), 10,
                            ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (64, 90), (3, 200)))
@@ -316,7 +316,8 @@ class Hybrids(Rewinding):
 
     DELTA = 2 * (64 * 44 + 4 * (2 * 6 * 5 + 64 * (6 + 5 + 1))) * 4
     FALCON = 2 * (64 * (48 + 2 * 2 * 10) + 6 * (2 * 10 * 8 + 64 * (10 + 8 + 1))) * 4
-    SIZES = {"qwen3-5": (2 * 16 * 4, DELTA), "falcon-h1": (2 * 2 * 8 * 4, FALCON)}
+    # Nemotron-H's two Mamba layers have the same sizes.
+    SIZES = {"qwen3-5": (2 * 16 * 4, DELTA), "falcon-h1": (2 * 2 * 8 * 4, FALCON), "nemotron-h": (2 * 10 * 4, FALCON)}
 
     def program(self, name):
         folder = harness.once((name, "long"), lambda: checkpoint.edited(
@@ -324,14 +325,14 @@ class Hybrids(Rewinding):
             lambda c: c.update(max_position_embeddings=CONTEXT)))
         return harness.program(folder, "--max-seq", CONTEXT)
 
-    def test_what_is_kept(self):
+    def test_cache_and_state_sizes(self):
         """Bytes per token of layers with attention, and those of states."""
         for name, (per_token, states) in self.SIZES.items():
             said = json.loads(self.program(name).run("info", "--json").stdout)
             self.assertEqual((said["cache_bytes_per_token"], said["state_bytes"], said["cache_bytes"]),
                              (per_token, states, CONTEXT * per_token + states))
 
-    def test_cuts(self):
+    def test_chunk_sizes(self):
         """Two sequences of uneven lengths, in chunks around those of the matrices."""
         ids = np.random.default_rng(11).integers(3, 64, 300).tolist()
         for name in self.SIZES:
@@ -342,8 +343,8 @@ class Hybrids(Rewinding):
                 for a, b in zip(got[1], whole[1]):
                     self.close(a, b, 1e-5, f"{name} in chunks of {chunk}")
 
-    def test_going_back(self):
-        """A text is taken back by a draft, by all that the rings have and by more: the rows are those of a text read at once."""
+    def test_rewinding(self):
+        """A text is truncated by a draft, by the whole rings and by more: rows equal those of a text computed at once."""
         for name in self.SIZES:
             self.check_rewinds(self.program(name), 12,
                                ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (64, 90), (3, 200)))

@@ -58,7 +58,7 @@ class Storage(Case):
         for stored, expected in (("f32", "f32"), ("bf16", "bf16"), ("f16", "bf16")):
             info = json.loads(program(files[stored]).run("info", "--json").stdout)
             self.assertEqual((info["weights"], info["kv"]), (expected, expected), stored)
-        # Gains are f32 in both, so they are not rounded.
+        # Norm weights are f32 in both, so they are not rounded.
         narrow = self.folder(lambda w: w.update({n: from_bf16(to_bf16(a)) for n, a in w.items() if a.ndim == 2}))
         self.assertTrue(np.array_equal(self.rows(self.golden.folder, "--weights", "bf16"),
                                        self.rows(narrow, "--weights", "bf16")))
@@ -152,7 +152,7 @@ class Storage(Case):
         nearby = self.converted(lambda a: a.astype("<f8") * (1 + 1e-12))
         self.assertTrue(np.array_equal(self.rows(nearby), exact), "less than f32 shows")
 
-    def test_products_of_the_same_rows_in_different_types(self):
+    def test_merged_matmuls_of_different_types(self):
         """q, k and v, and their biases, become one matmul, each converted from its own type."""
         changes = {"k_proj": (to_bf16, lambda a: from_bf16(to_bf16(a))),
                    "v_proj": (lambda a: a.astype("<f2"), lambda a: a.astype("<f2").astype("<f4"))}
@@ -176,7 +176,7 @@ class Storage(Case):
             self.assertTrue(np.array_equal(mixed, rounded))
         self.assertGreater(difference(rows[0][1], golden.logits), 1e-5, "rounding shows")
 
-    def test_names_without_the_module(self):
+    def test_names_without_the_model_prefix(self):
         """Saved from the model without its head, with the head separately."""
         def strip(tensors):
             for name in list(tensors):
@@ -209,16 +209,16 @@ class Storage(Case):
                              lambda c: c.update(attention_dropout=0.5, use_cache=False))
         compiled = [harness.mica, "compile", folder, "-o", os.path.join(harness.folder("listed"), "out")]
         lines = harness.execute([*compiled, "-v"]).stderr.decode().splitlines()
-        for line in (f'{folder}/config.json: "attention_dropout" is ignored: only affects training',
-                     f'{folder}/config.json: "use_cache" is ignored: the cache is always used',
-                     f'{folder}: tensor "{freqs}" is ignored: is a table of rope, which is computed from the config'):
+        for line in (f'{folder}/config.json: "attention_dropout" is ignored (reason: only affects training)',
+                     f'{folder}/config.json: "use_cache" is ignored (reason: the cache is always used)',
+                     f'{folder}: tensor "{freqs}" is ignored (reason: table of rope, which is computed from the config)'):
             self.assertEqual(lines.count(line), 1, lines)
         self.assertNotIn("q_proj", "".join(lines))
         self.assertRegex("\n".join(lines), r"\nKV cache: [\d.]+ \w+ per token, [\d.]+ \w+ for all \d+ positions\n")
         quiet = harness.execute([*compiled, "--json"])
-        self.assertRegex(quiet.stderr.decode(), r"^mica: warning: [^\n]* has no tokenizer [^\n]*\n$", "and nothing of what is listed")
+        self.assertRegex(quiet.stderr.decode(), r"^mica: warning: [^\n]* has no tokenizer [^\n]*\n$", "without the lists of -v")
         said = json.loads(quiet.stdout)
         self.assertEqual(said["left_out"],
-                         [{"tensor": freqs, "reason": "is a table of rope, which is computed from the config"}])
+                         [{"tensor": freqs, "reason": "table of rope, which is computed from the config"}])
         self.assertEqual(said["cache_bytes"], said["cache_bytes_per_token"] * said["max_seq"])
         self.assertTrue(np.array_equal(self.rows(folder), self.rows(self.golden.folder)))

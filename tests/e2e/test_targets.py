@@ -89,7 +89,7 @@ class Targets(Case):
         for word in words:
             self.assertIn(word, error)
         for word in ("avx2", "avx512", "aes", "amx", "rdseed"):
-            self.assertNotIn(" " + word, error, "goes without saying, or the code does not use it")
+            self.assertNotIn(" " + word, error, "implied, or not used by the code")
 
     def test_native_refuses_an_old_cpu(self):
         self.refused(program(GOLDENS / "models/llama-gqa"), "Nehalem", "Nehalem", "lacks avx, bmi", "--target")

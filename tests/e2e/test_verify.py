@@ -91,7 +91,7 @@ class Verify(Case):
             got = found(model, "--weights", weights, *options, "--positions", 40)
             self.assertTrue(got["passed"], f"{weights}: {got['fault']}, {got['logits']}")
 
-    def test_trained_models_keep_the_bounds_of_bf16(self):
+    def test_trained_models_are_within_the_bf16_tolerance(self):
         """With a text that a trained model predicts well."""
         place = file_of(bundled_text())
         got = found(BUNDLED / "minimind-dense", "--weights", "bf16", "--text", place, "--positions", 1000)
@@ -118,7 +118,7 @@ class Verify(Case):
                          (1, f"mica: error: {window}: --positions 129 exceeds the program's context of 128; "
                              "use fewer\n"))
 
-    def test_caches_are_coarser_than_weights(self):
+    def test_int8_cache_with_f32_weights(self):
         got = found(BUNDLED / "minimind-dense", "--weights", "f32", "--kv", "int8", "--positions", 64)
         self.assertTrue(got["passed"], got["fault"])
 
@@ -130,16 +130,16 @@ class Verify(Case):
         table = verify(BUNDLED / "minimind-moe", "--text", text, "--weights", "f32", "--positions", 48).stdout.decode()
         for words in ("layer  op", "moe_experts", "attention", "logits", "same top  100.0 %"):
             self.assertIn(words, table)
-        self.assertEqual(table.splitlines()[-1], "verdict   passed: every op is within its tolerance, logits are within their tolerance")
+        self.assertEqual(table.splitlines()[-1], "verdict   passed: every op is within its tolerance; logits are within their tolerance")
 
     def test_the_verdict_comes_last(self):
         """It includes the reason if logits are not checked."""
         model = BUNDLED / "minimind-dense"
         broken = spoilt(model, "model.layers.1.mlp.down_proj.weight")
-        ints = "logits are not checked: the error of integers is expected, and measured by `mica eval`"
-        ids = "logits are not checked: predictions for random ids are not meaningful; see --text"
-        stored = "logits are not checked: the models are stored in different formats"
-        good, bad = "passed: every op is within its tolerance, ", "FAILED: an op exceeds its tolerance, "
+        ints = "logits are not checked because quantization changes them (measure with `mica eval`)"
+        ids = "logits are not checked because predictions for random ids are not meaningful (see --text)"
+        stored = "logits are not checked because the models are stored in different formats"
+        good, bad = "passed: every op is within its tolerance; ", "FAILED: an op exceeds its tolerance; "
         gguf = gguf_file.Converter(model, "F16").convert().write(pathlib.Path(harness.folder("f16")) / "model.gguf")
         for arguments, words in ((("--weights", "int8"), good + ints), (("--weights", "int4"), good + ints),
                                  (("--weights", "bf16"), good + ids), (("--weights", "f32"), good + "logits are within their tolerance"),
@@ -230,13 +230,13 @@ class Verify(Case):
             # What the folder has in f32 was rounded again: a less precise check.
             self.finds(whole, spoilt(model, "model.layers.1.mlp.down_proj.weight", rows=0.125 if kind == "Q8_0" else 1), "layer 1, linear down_proj")
 
-    def test_models_must_fit(self):
+    def test_reference_of_another_shape(self):
         done = verify(BUNDLED / "minimind-dense", "--against", BUNDLED / "minimind-moe", check=False)
         self.assertEqual(done.returncode, 1)
         op = re.search("has no op '(.*)' of", done.stderr.decode())[1]
         self.assertIn(f"has no op '{op}' of the program's shape; pass a model of the same shape to --against", done.stderr.decode())
 
-    def test_texts_must_fit(self):
+    def test_unusable_texts(self):
         short = file_of("a")
         for model, text, why in ((BUNDLED / "minimind-dense", short, f"{short}: has fewer than two tokens; use a longer text"),
                                  (GOLDENS / "models/llama-gqa", short, "has no tokenizer, which --text needs; leave --text out")):

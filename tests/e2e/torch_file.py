@@ -12,10 +12,10 @@ import torch_pickle
 STORAGES = {"<f4": "FloatStorage", "<f2": "HalfStorage", "<u2": "BFloat16Storage", "<i8": "LongStorage"}
 
 
-def pickled(tensors, *behind):
-    """Arrays in their memory layout: a transposed one keeps its strides. `behind` ends the description of each storage."""
+def pickled(tensors, *trailing):
+    """Arrays in their memory layout: a transposed one keeps its strides. `trailing` ends the description of each storage."""
     return torch_pickle.dictionary(
-        (key, torch_pickle.tensor(torch_pickle.storage(str(i), STORAGES[array.dtype.str], array.size, *behind), array.shape,
+        (key, torch_pickle.tensor(torch_pickle.storage(str(i), STORAGES[array.dtype.str], array.size, *trailing), array.shape,
                                   [s // array.itemsize for s in array.strides]))
         for i, (key, array) in enumerate(tensors.items()))
 

@@ -1,6 +1,7 @@
 // Answers of models in all formats of tool calls: the result does not depend on how they are split
 // into pieces.
 #include "backends/runtime/text/AnswerFormat.h"
+#include "backends/runtime/text/AnswerReader.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Bodies of requests to both endpoints of the server, with and without tools.
-#include "backends/runtime/serve/CompletionRequest.h"
+#include "backends/runtime/serve/ParseRequest.h"
 #include "backends/runtime/text/ChatTemplate.h"
 #include "tests/unit/Paths.h"
 

@@ -12,7 +12,7 @@
 static void import(const mica::ModelConfig &model) {
   if (model.layers.size() > 4)
     return;
-  for (const mica::LayerKind &kind : model.kinds)
+  for (const mica::LayerType &kind : model.layerTypes)
     if (auto *sparse = std::get_if<mica::SparseConfig>(&kind.ffn); sparse && sparse->experts > 16)
       return;
   static mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);

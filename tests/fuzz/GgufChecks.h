@@ -3,6 +3,7 @@
 #define MICA_TESTS_FUZZ_GGUFCHECKS_H
 
 #include "frontend/config/gguf/GgufConfig.h"
+#include "frontend/config/gguf/GgufTensors.h"
 #include "frontend/text/tokenizer/ReadTokenizer.h"
 
 #include <cstdlib>
@@ -10,7 +11,7 @@
 namespace mica::test {
 
 /// The tensors of each file are within it and do not overlap, and their blocks can be read.
-inline void checkPlaces(const GgufModel &model) {
+inline void checkOffsets(const GgufModel &model) {
   std::vector<uint64_t> ends;
   for (const GgufTensor &tensor : model.tensors()) {
     ends.resize(std::max<size_t>(ends.size(), tensor.file + 1));
@@ -31,7 +32,7 @@ inline void checkGgufModel(llvm::StringRef path) {
   auto model = GgufModel::open(path);
   if (!model)
     return llvm::consumeError(model.takeError());
-  checkPlaces(*model);
+  checkOffsets(*model);
   for (const auto &entry : model->metadata())
     static_cast<void>(entry.getValue().shown());
   auto config = readGgufConfig(*model);

@@ -32,8 +32,8 @@ static std::vector<uint8_t> withChecksums(llvm::ArrayRef<uint8_t> data) {
   return bytes;
 }
 
-/// Returned tensors are within the file, whatever it contains. Files that begin with 'p' contain
-/// only a pickle, so that its instructions are reached sooner.
+/// Returned tensors are within the file, for any input. Files that begin with 'p' contain only a
+/// pickle, so that its instructions are reached sooner.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size > 0 && data[0] == 'p') {
     llvm::consumeError(mica::readTorchPickle({data + 1, size - 1}, "fuzz").takeError());

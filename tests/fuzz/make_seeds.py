@@ -1,21 +1,23 @@
 #!/usr/bin/env python3
-"""Writes seeds of the fuzzers torch-file, sentencepiece, gguf-parts and imatrix: small files, valid and nearly valid, named
+"""Writes seeds of the fuzzers torch-file, sentencepiece, gguf, gguf-parts and imatrix: small files, valid and nearly valid, named
 after their content.
 
     make_seeds.py             writes them to tests/fuzz/corpus
     make_seeds.py --check     fails if the corpus lacks one or contains a different one
 
-Uses only Python's standard library; files written by torch itself are created by make_torch_corpus.py.
+Uses only Python's standard library and numpy; files written by torch itself are created by make_torch_corpus.py.
 """
 
 import io
 import pathlib
+import random
 import struct
 import sys
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tools"))
+sys.path[1:1] = [str(HERE.parent / "tools"), str(HERE.parent / "e2e")]
+import gguf_blocks
 import gguf_parts
 import pieces
 from torch_pickle import a_tuple, dictionary, integer, name, storage, tensor, text
@@ -57,7 +59,7 @@ def torch_files():
     yield "seed-storage-missing.bin", archive(one(), {})
     yield "seed-storage-short.bin", archive(one(), {"0": NUMBERS[:-1]})
     yield "seed-storage-counts-less.bin", archive(one(count=5), {"0": NUMBERS})
-    yield "seed-offset-behind-its-end.bin", archive(one(offset=1), {"0": NUMBERS})
+    yield "seed-offset-past-its-end.bin", archive(one(offset=1), {"0": NUMBERS})
     yield "seed-offset-negative.bin", archive(one(offset=-1), {"0": NUMBERS})
     yield "seed-extent-negative.bin", archive(one(shape=(-2, 3)), {"0": NUMBERS})
     yield "seed-strides-of-another-rank.bin", archive(one(strides=(1,)), {"0": NUMBERS})
@@ -92,13 +94,13 @@ def piece_models():
     yield "seed-bpe", good
     yield "seed-unigram", pieces.model(24, trainer=unigram)
     yield "seed-all-kinds", pieces.model(12, {4: 4, 5: 5}) + pieces.piece("<0x41>", 0, 6)
-    yield "seed-bytes", pieces.model(8, trainer=bpe + pieces.number_field(35, 1), behind=b"".join(
+    yield "seed-bytes", pieces.model(8, trainer=bpe + pieces.number_field(35, 1), trailer=b"".join(
         pieces.piece(f"<0x{byte:02X}>", 0, 6) for byte in range(256)))
-    yield "seed-no-prefix", pieces.model(8, behind=normalizer(pieces.number_field(3, 0), pieces.number_field(4, 0),
+    yield "seed-no-prefix", pieces.model(8, trailer=normalizer(pieces.number_field(3, 0), pieces.number_field(4, 0),
                                                               pieces.number_field(5, 0)))
     yield "seed-suffix", pieces.model(8, trainer=bpe + pieces.number_field(24, 1))
     yield "seed-unknown-surface", pieces.model(8, trainer=bpe + pieces.field(44, b" ? "))
-    yield "seed-fields-unknown", pieces.model(8, behind=pieces.field(99, b"later") + pieces.number_field(100, 1 << 40))
+    yield "seed-fields-unknown", pieces.model(8, trailer=pieces.field(99, b"later") + pieces.number_field(100, 1 << 40))
     # Nearly valid.
     yield "seed-empty", b""
     yield "seed-words", pieces.model(8, trainer=pieces.number_field(3, 3))
@@ -117,10 +119,10 @@ def piece_models():
     yield "seed-length-too-large", pieces.model(8) + b"\x0a" + pieces.varint(1 << 62)
     yield "seed-varint-endless", pieces.model(8) + b"\x0a" + b"\xff" * 11
     yield "seed-wire-type-unknown", pieces.model(8) + b"\x0f\x00"
-    yield "seed-map-cut", pieces.model(8, behind=normalizer(pieces.field(2, b"\x08\x00\x00")))
-    yield "seed-map-larger-than-it-is", pieces.model(8, behind=normalizer(pieces.field(2, struct.pack("<I", 4096) + bytes(5))))
-    yield "seed-map-points-outside", pieces.model(8, behind=normalizer(pieces.field(2, struct.pack("<I", 8) + b"\xff" * 8 + b"\0")))
-    yield "seed-denormalizer", pieces.model(8, behind=pieces.field(5, pieces.field(2, bytes(8))))
+    yield "seed-map-cut", pieces.model(8, trailer=normalizer(pieces.field(2, b"\x08\x00\x00")))
+    yield "seed-map-larger-than-it-is", pieces.model(8, trailer=normalizer(pieces.field(2, struct.pack("<I", 4096) + bytes(5))))
+    yield "seed-map-points-outside", pieces.model(8, trailer=normalizer(pieces.field(2, struct.pack("<I", 8) + b"\xff" * 8 + b"\0")))
+    yield "seed-denormalizer", pieces.model(8, trailer=pieces.field(5, pieces.field(2, bytes(8))))
 
 
 def floats(*numbers):
@@ -167,10 +169,17 @@ def imatrices():
     yield "seed-sums-none.dat", old_imatrix((b"a", 1, []))
 
 
+def gguf_files():
+    """Two random blocks of every type."""
+    yield "seed-all-block-types.gguf", gguf_parts.part(gguf_parts.MODEL, [
+        (f"blk.0.{name}", (2 * elements,), number, random.Random(number).randbytes(2 * size))
+        for name, (number, elements, size) in gguf_blocks.BLOCKS.items()])
+
+
 def main():
     wrong = 0
-    for folder, seeds in (("torch-file", torch_files()), ("sentencepiece", piece_models()), ("gguf-parts", gguf_parts.models()),
-                          ("imatrix", imatrices())):
+    for folder, seeds in (("torch-file", torch_files()), ("sentencepiece", piece_models()), ("gguf", gguf_files()),
+                          ("gguf-parts", gguf_parts.models()), ("imatrix", imatrices())):
         made = dict(seeds)
         there = {path.name for path in (HERE / "corpus" / folder).glob("seed-*")}
         for seed in sorted({*made, *there}):

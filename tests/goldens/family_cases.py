@@ -26,13 +26,13 @@ class Case:
     model_type: str
     config: dict
     mutants: dict = dataclasses.field(default_factory=dict)  # changes of the config that must change the logits
-    weight_offset: float = 0  # what the family adds to its gains
+    weight_offset: float = 0  # added to norm weights by the family
     older: Callable | None = None  # the config with older names
     strip_prefix: str = ""  # published files have tensors without it
     margin_of: Callable = softmax_margin
     # If transformers' class does not write the folder: from changes of the config to (model, config.json, tensors of the model)
     compose: Callable | None = None
-    made_of: str = ""  # which classes have it
+    made_of: str = ""  # the model class, if model_type is not enough to name it
     without_effect: tuple = ()  # patterns of the names of tensors without effect
     first_margin: float = 0  # of the first row's experts, on which the states of all later rows depend
     in_f64: bool = True  # whether the class computes in f64, for comparison
@@ -166,7 +166,7 @@ def in_f64_throughout(model, prompt):
 DELTA = {
     "num_hidden_layers": 3,
     "layer_types": ["linear_attention", "full_attention", "linear_attention"],
-    # What a head makes is normalized, however small it is: a large eps bounds what becomes of rounding.
+    # The output of a head is normalized even if it is tiny: a large eps limits the amplification of rounding errors.
     "rms_norm_eps": 0.1,
     "head_dim": 16,
     "linear_num_key_heads": 2,
@@ -183,7 +183,7 @@ EXPERTS = {
 
 
 def older_qwen3_next(config):
-    """As published: a rule instead of the types of layers."""
+    """As published: a rule instead of layer_types."""
     del config["layer_types"]
     config["full_attention_interval"] = 2
     config["use_sliding_window"] = False
@@ -227,7 +227,7 @@ def published_qwen3_5(config):
 
 
 def text_of_vision_model(kind, sizes):
-    """A case of a checkpoint with a vision encoder and a module that predicts further tokens, whose text part is kept."""
+    """A case of a checkpoint with a vision encoder and a multi-token prediction module; the golden is that of its text part."""
     vision = {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 1, "patch_size": 2, "temporal_patch_size": 1,
               "in_channels": 1, "out_hidden_size": sizes["hidden_size"], "num_position_embeddings": 4, "spatial_merge_size": 1}
 
@@ -361,6 +361,38 @@ def gpt_oss_in_blocks(changes):
         return found
 
     return model, written, tensors
+
+
+NEMOTRON = {
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_attention_heads": 3,
+    "num_key_value_heads": 1,
+    "head_dim": 10,
+    "mamba_num_heads": 6,
+    "mamba_head_dim": 8,
+    "ssm_state_size": 10,
+    "n_groups": 2,
+    "moe_intermediate_size": 8,
+    "moe_shared_expert_intermediate_size": 12,
+    # transformers applies the limit to prompts only; the others do not apply it.
+    "time_step_min": 1e-30,
+    "vocab_size": 64,
+    "max_position_embeddings": 128,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": None,
+}
+
+
+def older_nemotron(config):
+    """As published: a letter for each layer."""
+    letters = {"linear_attention": "M", "full_attention": "*", "mlp": "-", "moe": "E"}
+    config["hybrid_override_pattern"] = "".join(letters[kind] for kind in config.pop("layers_block_type"))
+    config["num_hidden_layers"] = len(config["hybrid_override_pattern"])
+    config["time_step_limit"] = [0.0, float("inf")]
+    config["torch_dtype"] = config.pop("dtype")
+    return config
 
 
 GEMMA = SMALL | {"head_dim": 16, "num_key_value_heads": 1, "hidden_size": 24}
@@ -821,5 +853,43 @@ CASES = {
                          "mamba_proj_bias": True, "projectors_bias": True, "mlp_bias": True, "attention_bias": True,
                          "mamba_conv_bias": False, "tie_word_embeddings": True, "ssm_multipliers": [0.5, 0.7, 0.7, 0.7, 2.0]},
         {"order": {"mamba_norm_before_gate": False}} | EPS,
+    ),
+    "nemotron-h": Case(
+        "nemotron_h",
+        NEMOTRON | {"layers_block_type": ["linear_attention", "mlp", "linear_attention", "full_attention", "mlp"]},
+        {"eps": {"layer_norm_epsilon": 1e-2}},
+        older=older_nemotron,
+    ),
+    "nemotron-h-moe": Case(
+        "nemotron_h",
+        NEMOTRON
+        | {
+            "layers_block_type": ["linear_attention", "moe", "full_attention", "moe"],
+            "n_routed_experts": 6,
+            "num_experts_per_tok": 2,
+            "n_group": 2,
+            "topk_group": 1,
+            "routed_scaling_factor": 1.7,
+            "use_bias": True,
+            "mlp_bias": True,
+            "use_conv_bias": False,
+        },
+        {"scaling": {"routed_scaling_factor": 1.0}, "groups": {"topk_group": 2}, "normalize": {"norm_topk_prob": False}},
+        margin_of=group_margin,
+        first_margin=0.01,
+    ),
+    "nemotron-h-latent": Case(
+        "nemotron_h",
+        NEMOTRON
+        | {
+            "layers_block_type": ["full_attention", "moe", "moe", "linear_attention"],
+            "n_routed_experts": 5,
+            "num_experts_per_tok": 2,
+            "moe_latent_size": 10,
+        },
+        {"eps": {"layer_norm_epsilon": 1e-2}},
+        margin_of=group_margin,
+        first_margin=0.01,
+        older=older_nemotron,
     ),
 }

@@ -26,7 +26,7 @@ def is_norm(name):
 
 
 def random_weights(shapes, seed):
-    """Deterministic f32 tensors: gains 1 + 0.2 N, biases 0.1 N, embedding 0.02 N, others N /
+    """Deterministic f32 tensors: norm weights 1 + 0.2 N, biases 0.1 N, embedding 0.02 N, others N /
     sqrt(fan in).
     """
     rng = np.random.default_rng(seed)
@@ -119,9 +119,9 @@ def produce(root, name, config, spec, shapes, load, first_seed, extra_weights=No
     """Try seeds until the checkpoint is sensitive and unambiguous, then write it. Returns its
     manifest entry.
 
-    `load(config, weights)` gives a function from ids to logits [S, V] computed by the reference
-    software. `extra_weights(weights)` may add tensors that are stored but carry nothing new (a tied
-    head stored twice). Keys of `absent` are left out of the config.json written.
+    `load(config, weights)` returns a function from ids to logits [S, V] computed by the reference
+    software. `extra_weights(weights)` may add redundant tensors (a tied head stored twice). Keys in
+    `absent` are omitted from the written config.json.
     """
     reasons = []
     for seed in range(first_seed, first_seed + 50):

@@ -4,7 +4,7 @@
     make_family_goldens.py [--out DIR] [NAME...]
 
 `family_cases.py` is the table. The folder is written by transformers' `save_pretrained`. A golden is accepted if it is sensitive: each
-change of the config in the table, and each type of tensor reset to neutral values (gains one, all else zero), changes the logits by
+change of the config in the table, and each type of tensor reset to neutral values (norm weights one, all else zero), changes the logits by
 more than 1e-3; tests require 1e-5. Needs the packages of requirements.txt.
 """
 
@@ -28,13 +28,13 @@ AGAINST_F64 = 2e-6
 
 
 def offset_of(name, offset):
-    """What the family adds to a gain: nothing to that of a gated norm."""
+    """The family's weight_offset for this tensor: 0 for a gated norm."""
     return 0 if name.endswith("linear_attn.norm.weight") else offset
 
 
 def randomize(name, shape, rng, offset):
-    """Gains 1 + 0.2 N (0.2 N if the family adds 1), biases 0.1 N, embeddings 0.1 N, others N / sqrt(fan in). Mamba's A_log, dt_bias and D
-    are N."""
+    """Norm weights 1 + 0.2 N (0.2 N if weight_offset is 1), biases 0.1 N, embeddings 0.1 N, others N / sqrt(fan in). Mamba's
+    A_log, dt_bias and D are N."""
     offset = offset_of(name, offset)
     x = rng.standard_normal(shape, dtype=np.float32)
     if name.endswith((".A_log", ".dt_bias", ".D")):
@@ -90,14 +90,14 @@ def tensors_of(model):
 
 
 def without(model, kind, offset):
-    """The model with neutral values for tensors of a type: gains are one, all else is zero."""
+    """The model with neutral values for tensors of a type: norm weights are one, all others zero."""
     model = copy.deepcopy(model)
     with torch.no_grad():
         for name, value in tensors_of(model):
             if kind_of(name) == kind:
-                gain = "norm" in name and name.endswith("weight") or value.dim() == 1 and not name.endswith(
+                is_norm_weight = "norm" in name and name.endswith("weight") or value.dim() == 1 and not name.endswith(
                     ("bias", ".A_log", ".D"))
-                value.fill_(1.0 - offset_of(name, offset) if gain and "sinks" not in name else 0.0)
+                value.fill_(1.0 - offset_of(name, offset) if is_norm_weight and "sinks" not in name else 0.0)
     return model
 
 

@@ -7,15 +7,13 @@ Bytes are random. Fields that are f16 are finite numbers of either sign, includi
 other fields may have any value.
 """
 import pathlib
+import sys
 
 import gguf
 import numpy as np
 
-# Positions of f16 fields in blocks.
-HALVES = {
-    "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q2_K": [80, 82], "Q3_K": [108],
-    "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0], "MXFP4": [],
-}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+import gguf_blocks
 
 
 def halves(rng, count):
@@ -28,16 +26,17 @@ def halves(rng, count):
 def main():
     folder = pathlib.Path(__file__).resolve().parent / "gguf"
     folder.mkdir(exist_ok=True)
-    for seed, (name, places) in enumerate(HALVES.items()):
+    for seed, (name, places) in enumerate(gguf_blocks.SCALES.items()):
         kind = gguf.GGMLQuantizationType[name]
         elements, size = gguf.GGML_QUANT_SIZES[kind]
         rng = np.random.default_rng(seed)
         count = 2048 // elements
         blocks = rng.integers(0, 256, (count, size), dtype=np.uint8)
         for place in places:
-            blocks[:, place:place + 2] = halves(rng, count).reshape(-1, 1).view(np.uint8)
-        if name == "MXFP4":
-            blocks[:4, 0] = [0, 1, 2, 255]
+            if name == "MXFP4":
+                blocks[:4, place] = [0, 1, 2, 255]
+            else:
+                blocks[:, place:place + 2] = halves(rng, count).reshape(-1, 1).view(np.uint8)
         values = gguf.quants.dequantize(blocks.reshape(-1), kind).astype(np.float32).reshape(count, elements)
         assert not np.isnan(values).any(), name
         np.save(folder / f"{name}.blocks.npy", blocks)

@@ -77,9 +77,9 @@ def attempt(path, threshold, seed):
             # The attention factor is that of the published lengths.
             other.model.rotary_emb.config.rope_parameters.update(short)
         moved = (scripted(other, prompt, greedy) - rows).abs().amax(1) / rows.abs().max()
-        behind = moved if name == "above" else moved[BEFORE + 1 :]
-        report[name] = {"greedy_margin": margin(rows), "moved": float(behind.min())}
-        if margin(rows) < folder.MARGIN or float(behind.min()) <= folder.MUTANT_BOUND:
+        after = moved if name == "above" else moved[BEFORE + 1 :]
+        report[name] = {"greedy_margin": margin(rows), "moved": float(after.min())}
+        if margin(rows) < folder.MARGIN or float(after.min()) <= folder.MUTANT_BOUND:
             return report, None
         kept[name] = (prompt, greedy, first if name == "above" else rows)
     return report, kept

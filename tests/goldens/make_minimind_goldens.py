@@ -335,7 +335,7 @@ def main():
             )
             absent = (
                 ("rope_theta",) if name.endswith("2024") else ()
-            )  # files of 2024 lack it and mean 1e4
+            )  # files of 2024 lack it; their theta is 1e4
             entries[name] = folder.produce(
                 root / "models",
                 name,

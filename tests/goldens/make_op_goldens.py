@@ -60,21 +60,21 @@ def i32(values):
 def rmsnorm(x, w, eps, rounding, offset, result, compute):
     """The formula in the type `compute`, rounded as in the convention."""
     y = x.to(compute) * torch.rsqrt(x.to(compute).pow(2).mean(-1, keepdim=True) + eps)
-    if rounding == "before_gain":
+    if rounding == "before_weight":
         y = (offset + w) * y.to(x.dtype)
     else:
         y = (offset + w.to(compute)) * y
     return y.to(x.dtype).to(result)
 
 
-def rmsnorm_case(x, w, eps, rounding="before_gain", offset=0.0, result=None):
+def rmsnorm_case(x, w, eps, rounding="before_weight", offset=0.0, result=None):
     result = result or x.dtype
     y = rmsnorm(x, w, eps, rounding, offset, result, torch.float32)
     if (
         result == torch.bfloat16
     ):  # results must be bit-identical, so no value may depend on the last f32 bit
         assert y.equal(rmsnorm(x, w, eps, rounding, offset, result, torch.float64))
-    words = f" rounding({rounding})" if rounding != "before_gain" else ""
+    words = f" rounding({rounding})" if rounding != "before_weight" else ""
     words += f" weight_offset({offset:e})" if offset else ""
     return Case(
         "mica.rmsnorm",
@@ -104,14 +104,14 @@ def norm_cases():
     g = random(1)
     x, w, b = 0.02 * normal(g, 5, 16), 1 + 0.2 * normal(g, 16), 0.1 * normal(g, 16)
     heads, low = normal(g, 3, 2, 8), normal(g, 6, 64).bfloat16()
-    gain = (1 + 0.2 * normal(g, 64)).bfloat16()
+    weight = (1 + 0.2 * normal(g, 64)).bfloat16()
     return {
         "rmsnorm": rmsnorm_case(x, w, 1e-5),
         "rmsnorm-small-eps": rmsnorm_case(x, w, 1e-6),
         "rmsnorm-heads": rmsnorm_case(heads, 1 + 0.2 * normal(g, 8), 1e-6),
-        "rmsnorm-bf16-before-gain": rmsnorm_case(low, gain, 1e-5),
-        "rmsnorm-bf16-after-gain": rmsnorm_case(low, gain, 1e-5, "after_gain"),
-        "rmsnorm-weight-offset": rmsnorm_case(x, 0.2 * normal(g, 16), 1e-6, "after_gain", 1.0),
+        "rmsnorm-bf16-before-weight": rmsnorm_case(low, weight, 1e-5),
+        "rmsnorm-bf16-after-weight": rmsnorm_case(low, weight, 1e-5, "after_weight"),
+        "rmsnorm-weight-offset": rmsnorm_case(x, 0.2 * normal(g, 16), 1e-6, "after_weight", 1.0),
         "rmsnorm-narrow-result": rmsnorm_case(10 * x, w, 1e-5, result=torch.bfloat16),
         "layernorm": layernorm_case(x, w, None, 1e-5),
         "layernorm-bias": layernorm_case(x + 0.01, w, b, 1e-12),

@@ -1,9 +1,9 @@
-"""A second opinion on every golden: a plain torch decoder, independent of the libraries that made
-the golden.
+"""A second implementation for every golden: a plain torch decoder, independent of the libraries
+that computed the golden.
 
-It exists for two checks that the golden makers run before they write anything: the golden agrees
-with it, and each *mutant* of it (one deliberate mistake, see `Spec.mutant`) moves the logits far
-beyond the tests' bound. Tensors have the names of the Hugging Face Llama layout; `rename` converts
+The golden makers check two things before they write anything: the golden agrees with it, and
+each *mutant* of it (one deliberate mistake, see `Spec.mutant`) changes the logits by far more
+than the tests' bound. Tensors have the names of the Hugging Face Llama layout; `rename` converts
 MiniMind 1 to it.
 """
 

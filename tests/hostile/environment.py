@@ -18,6 +18,9 @@ import time
 
 import hostile
 
+# Compiling needs more memory and threads than reading what an earlier run compiled.
+os.environ.pop("MICA_OBJECT_CACHE", None)
+
 PROMPT, ANSWER = ["-p", "count from 7 to 12:", "--temperature", "0"], b" 7 8 9 10 11 12\n"
 CASES = []
 NO_THREADS = "threads cannot be started; raise the limits of processes (ulimit -u) and memory (ulimit -v)\n"
@@ -86,7 +89,7 @@ def closed_streams_of_tools(place):
     result = hostile.run([place.mica, "compile", place.model, "-o", output, "-v"], preexec_fn=closing(0, 1, 2))
     yield from expect("compile", result.returncode, 0)
     yield from expect("its program", hostile.run([output, "info", "--check"]).returncode, 0)
-    yield from expect("what it wrote", os.listdir(folder), ["output"])
+    yield from expect("written files", os.listdir(folder), ["output"])
     # Otherwise each would read the first file that it opened itself.
     for tool, arguments in (("mica-opt", ["-"]), ("mica-interpret", ["-"]), ("mica-lsp-server", [])):
         if os.path.exists(place.tool(tool)):
@@ -103,11 +106,11 @@ def few_threads_of_a_program(place):
             yield from expect("four threads", (result.returncode, result.stdout), (0, ANSWER))
             continue
         yield from hostile.faults_of(
-            result, f"of 4 threads only {started + 1} can be started; choose --threads {started + 1} or raise the limits of "
+            result, f"only {started + 1} of 4 threads could be started; use --threads {started + 1}, or raise the limits of "
             "processes (ulimit -u) and memory (ulimit -v)\n")
     # As rejected by a memory limit.
     result = hostile.run([place.program, *PROMPT, "--threads", "1024"], preexec_fn=limit_memory(1500))
-    yield from hostile.faults_of(result, "of 1024 threads only ")
+    yield from hostile.faults_of(result, " of 1024 threads could be started; use --threads ")
 
 
 @case
@@ -181,7 +184,7 @@ def little_memory_for_the_compiler(place):
 
     yield from with_less_and_less(command, check, 3000)
     for folder in folders:
-        yield from expect("what is there", set(os.listdir(folder)) - {"program"}, set())
+        yield from expect("files", set(os.listdir(folder)) - {"program"}, set())
 
 
 @case
@@ -207,7 +210,7 @@ def no_home(place):
         clean = {name: value for name, value in os.environ.items() if name != "XDG_CACHE_HOME"}
         result = hostile.run([place.mica, "run", place.model, *PROMPT], env={**clean, **environment})
         yield from hostile.faults_of(result, "mica: cannot be created (No such file or directory); set XDG_CACHE_HOME to a folder that exists\n")
-    yield from expect("a home was made", os.path.exists(os.path.join(place.scratch, "none")), False)
+    yield from expect("a home folder was created", os.path.exists(os.path.join(place.scratch, "none")), False)
 
 
 @case
@@ -234,7 +237,7 @@ def files_of_a_users_own_are_no_leftovers(place):
     with open(own, "wb") as file:
         file.write(b"notes")
     result = hostile.run([place.mica, "compile", place.model, "-o", os.path.join(folder, "program")])
-    yield from expect("what is there", (result.returncode, sorted(os.listdir(folder))), (0, ["program", "program.tmp-999999"]))
+    yield from expect("files", (result.returncode, sorted(os.listdir(folder))), (0, ["program", "program.tmp-999999"]))
 
 
 def scratch_commands(place):

@@ -45,7 +45,7 @@ def shapes():
 
 
 def values(shape):
-    """The f32 bytes of a tensor: gains near one, small matrices."""
+    """The f32 bytes of a tensor: norm weights near one, small matrices."""
     count = 1
     for size in shape:
         count *= size

@@ -20,8 +20,8 @@ from containers import pieces
 SECONDS = 60
 
 # Every error ends with a hint: after a semicolon, a verb of these.
-HINT = re.compile(r"; (add|assign|check|choose|convert|copy|correct|create|fetch|free|keep|lower|make|merge|name|pass|put|raise|redirect|remove|set|use|write) "
-                    r"[^\n]*\n$")
+HINT = re.compile(r"; (add|assign|check|choose|convert|copy|correct|create|download|free|keep|list|lower|make|merge|name|pass|put|raise|redirect|"
+                  r"remove|rename|replace|set|use|write) [^\n]*\n$")
 
 
 def listing(path):
@@ -180,7 +180,7 @@ TARGETS.append(("foreign", foreign_target, None, "it exists and is not a Mica pr
 
 
 def refused_own_file(mica, scratch, kind, name):
-    """A file of the model, whatever its name."""
+    """The target is a file of the model itself, under any name."""
     work = os.path.join(scratch, "own-" + kind)
     os.mkdir(work)
     model.Folder().write(os.path.join(work, "model"))

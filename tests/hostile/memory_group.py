@@ -121,7 +121,7 @@ class Group:
 def ended(result):
     """How a process that lacked memory ended: an error line, or killed without output; otherwise a description of the problem."""
     if result.returncode == -signal.SIGKILL:
-        yield from environment.expect("what a killed process had said", (result.stdout, result.stderr), (b"", b""))
+        yield from environment.expect("output of a killed process", (result.stdout, result.stderr), (b"", b""))
     else:
         yield from hostile.faults_of(result, "")
 

@@ -96,7 +96,7 @@ def offsets_leave_a_gap(folder):
     folder.data += b"gap!"
 
 
-@variant("not a range")
+@variant("has the invalid data_offsets")
 def offsets_run_backwards(folder):
     folder.header[Q_PROJ]["data_offsets"].reverse()
 
@@ -111,7 +111,7 @@ def shape_disagrees_with_the_size(folder):
     folder.header[Q_PROJ]["shape"] = [64, 63]
 
 
-@variant("has the dimension -64")
+@variant("has the invalid dimension -64")
 def shape_negative(folder):
     folder.header[Q_PROJ]["shape"] = [-64, -64]
 
@@ -380,7 +380,7 @@ def config_unknown_model(folder):
     folder.config["model_type"] = "transmogrifier"
 
 
-@variant('has "torch_dtype": "float32", but "dtype" says otherwise; keep one')
+@variant('has "torch_dtype": "float32", which contradicts "dtype"; keep one')
 def config_types_differ(folder):
     folder.config["dtype"] = "bfloat16"
 

@@ -3,6 +3,7 @@
 #
 #   install.sh CMAKE BUILD-FOLDER MODEL TOOL...
 set -euo pipefail
+source=$(realpath "$(dirname "$0")/../..")
 cmake=$1 build=$2 model=$3
 shift 3
 work=$(mktemp -d)
@@ -40,9 +41,11 @@ for file in man/man1/mica.1 man/man1/mica-compile.1 man/man1/mica-program.1 bash
   fish/vendor_completions.d/mica.fish; do
   [ -s "$work/moved/share/$file" ] || fail "share/$file is missing"
 done
-for file in README.md LICENSE copyright.dagre docs/dialect.md docs/explore-graph.png; do
+for file in README.md CONTRIBUTING.md LICENSE copyright.dagre docs/dialect.md docs/explore-graph.png docs/serve/nginx.conf; do
   [ -s "$work/moved/share/doc/mica/$file" ] || fail "share/doc/mica/$file is missing"
 done
+python3 "$source/tests/tools/check_links.py" --no-names "$work/moved/share/doc/mica" > "$work/links.log" ||
+  { cat "$work/links.log" >&2; fail "pages have links that lead nowhere"; }
 
 "$work/moved/bin/mica" compile "$model" -o program
 "$work/moved/bin/mica" explore "$model" -o page.html

@@ -16,6 +16,7 @@ config.environment["PATH"] = os.pathsep.join(search_path)
 
 config.substitutions += [
     ("%python", config.python),
+    ("%cxx", config.cxx),
     ("%llvm_include", config.llvm_include_dir),
     ("%mica_source", config.mica_source_dir),
     ("%mica_build", config.mica_build_dir),
@@ -30,6 +31,11 @@ if os.path.isdir(os.path.join(shared, "models")):
     config.available_features.add("shared-data")
 else:
     lit_config.note("no optional data beside the checkout: tests that need `shared-data` do not run")
+with open(os.path.join(config.mica_source_dir, "tools", "setup", "packages.txt"), encoding="utf-8") as packages:
+    if any(shutil.which(name) for name in packages.read().split() if name.startswith("clang-tidy-")):
+        config.available_features.add("clang-tidy")
+    else:
+        lit_config.note("clang-tidy is not installed: the test of names does not run")
 if shutil.which("qemu-x86_64"):
     config.available_features.add("qemu")
 

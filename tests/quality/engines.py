@@ -164,11 +164,14 @@ class Llama:
             raise Failed(f"{path} is missing: --llama takes the folder of llama.cpp's binaries")
         return path
 
+    def made_by(self, tool, source, *inputs):
+        """A digest of everything that determines what a tool makes of the file `source`: the tool itself, and further files and options."""
+        parts = tuple(self.cache.hash(each) if isinstance(each, pathlib.Path) else each for each in (source, self.tool(tool), *inputs))
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
+
     def quantize(self, source, name, arguments, kind, imatrix=None):
         """Converts `source` to another format, once."""
-        digest = hashlib.sha256(repr((self.cache.hash(source), self.cache.hash(self.tool("quantize")), arguments, kind,
-                                      imatrix and self.cache.hash(imatrix))).encode()).hexdigest()[:8]
-        target = self.work / "gguf" / f"{name}-{digest}.gguf"
+        target = self.work / "gguf" / f"{name}-{self.made_by('quantize', source, arguments, kind, imatrix)}.gguf"
         if not target.exists():
             part = target.with_suffix(".part")
             more = ["--imatrix", imatrix] if imatrix else []
@@ -177,7 +180,8 @@ class Llama:
         return target
 
     def imatrix(self, model, text):
-        target = self.work / "gguf" / f"{pathlib.Path(model).stem}-{self.cache.hash(text)[:8]}.imatrix.gguf"
+        """The statistics of a model on a text, computed once."""
+        target = self.work / "gguf" / f"{model.stem}-{self.made_by('imatrix', model, text, CONTEXT)}.imatrix.gguf"
         if not target.exists():
             part = target.with_suffix(".part.gguf")
             execute([self.tool("imatrix"), "-m", model, "-f", text, "-o", part, "-c", CONTEXT, "-t", self.threads])

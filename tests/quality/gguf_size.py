@@ -53,3 +53,9 @@ def weights(path):
             reader.number("I"), reader.number("Q")
         begin = f.tell() + -f.tell() % alignment
         return parameters, f.seek(0, 2) - begin
+
+
+def bits(path):
+    """Bits per weight, over all tensors of a file."""
+    parameters, size = weights(path)
+    return 8 * size / parameters

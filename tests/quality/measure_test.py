@@ -105,7 +105,7 @@ class Measure(unittest.TestCase):
 
     def test_sizes(self):
         parameters, size = gguf_size.weights(self.gguf)
-        self.assertEqual((parameters, size), (32, 128))
+        self.assertEqual((parameters, size, gguf_size.bits(self.gguf)), (32, 128, 32))
 
     def test_tables(self):
         out = self.run_it("--tables-only", "Q4_K_M", "Q8_0", "--docs", str(self.folder / "docs"))
@@ -117,13 +117,16 @@ class Measure(unittest.TestCase):
         page = (self.folder / "docs/quality.md").read_text(encoding="utf-8")
         self.assertIn("mica 9.9", page)
         self.assertIn("7 (abc)", page)
-        self.assertIn("the same file computed in f32", page)
+        self.assertIn("Reference: the same file computed in f32", page)
         self.assertIn("Reference: the checkpoint in f32", page)
+        # Every table follows a line that names its reference.
+        self.assertEqual(self.headings_without_reference(page), [])
+        self.assertEqual([page.count(f"\n| {row} |") for row in ("Q4_K_M", "Q8_0", "Q4_K_M, imatrix", "Q4_0")], [4, 4, 2, 0],
+                         "in both tables and their tails; with an importance matrix in one")
         root = ET.parse(self.folder / "docs/quality.svg").getroot()
         marks = [e for e in root.iter("{http://www.w3.org/2000/svg}g")]
-        self.assertEqual(len(marks), 2 * 4 + 3 * 2 + 3 * 4)
-        self.assertEqual(self.titles(root), ["small Llama trained in f32: KL divergence from the same file in f32",
-                                             "small Llama trained in f32: KL divergence from the checkpoint in f32"])
+        self.assertEqual(len(marks), 2 * 2 + 3 * 4, "two own formats (bf16 is not drawn), three of llama.cpp")
+        self.assertEqual(self.titles(root), ["small Llama trained in f32: KL divergence from the checkpoint in f32"])
         # The held-out text begins at the end of the calibration text.
         self.assertEqual((self.folder / "work/text-20000.txt").stat().st_size, 20000)
         self.assertEqual([w[w.index("-f") + 1] for w in self.asked("llama-imatrix", "-f")], [str(self.folder / "work/text-rest.txt")])
@@ -133,6 +136,16 @@ class Measure(unittest.TestCase):
             self.assertEqual(words[words.index("-f") + 1], str(self.folder / "work/text-20000.txt"))
             self.assertIn("f32", words, "the reference has a cache in f32")
 
+    def headings_without_reference(self, page):
+        """The paragraphs before the tables of a page that do not name a reference; the table of choices is followed by its references."""
+        models = page[page.index("The reference of block-quantized files"):]
+        return [text for text in re.findall(r"^(.*)\n\n\| ", models, re.MULTILINE) if "eference" not in text]
+
+    def test_tables_of_the_published_page_name_their_references(self):
+        page = (measure.ROOT / "docs/quality.md").read_text(encoding="utf-8")
+        self.assertEqual(self.headings_without_reference(page), [])
+        self.assertGreater(page.count("\nSame reference. "), 3)
+
     def titles(self, root):
         return [e.text for e in root.iter("{http://www.w3.org/2000/svg}text") if e.get("class") == "title"]
 
@@ -140,12 +153,8 @@ class Measure(unittest.TestCase):
         """Page and picture name the same references: for a model that is a block-quantized file, that file."""
         docs = measure.ROOT / "docs"
         sections = (docs / "quality.md").read_text(encoding="utf-8").split("\n## ")
-        titles = []
-        for name, section in ((section.partition("\n")[0], section) for section in sections):
-            if "Reference: the same file computed in f32" in section:
-                titles.append(f"{name}: KL divergence from the same file in f32")
-            titles += [f"{name}: KL divergence from the {found}"
-                       for found in re.findall(r"Reference: the ((?:file|checkpoint) in f32), so that", section)]
+        titles = [f"{section.partition(chr(10))[0]}: KL divergence from the {found}" for section in sections
+                  for found in re.findall(r"Reference: the ((?:file|checkpoint) in f32), so that", section)]
         self.assertEqual(self.titles(ET.parse(docs / "quality.svg").getroot()), titles)
 
     def test_titles_of_a_requantized_file(self):
@@ -153,7 +162,7 @@ class Measure(unittest.TestCase):
         row = {"format": "int8", "bits": 8.3, "cells": cells}
         for requantized, reference in ((True, "the file in f32"), (False, "the checkpoint in f32")):
             model = {"title": "a model", "rows": [], "own": [row], "requantized": requantized}
-            root = ET.fromstring(report.picture({"reference": "same", "models": [model]}))
+            root = ET.fromstring(report.picture({"models": [model]}))
             self.assertEqual(self.titles(root), [f"a model: KL divergence from {reference}"])
 
     def test_a_second_run_measures_nothing(self):
@@ -163,7 +172,7 @@ class Measure(unittest.TestCase):
         after = len(self.asked("mica", "--reference")), len(self.asked("mica", "compile")) - 1, len(self.asked("llama-perplexity", "-m"))
         self.assertEqual(after, before, "but for compile --help")
 
-    def test_a_compiler_that_writes_the_same_program(self):
+    def test_other_compiler_same_program(self):
         self.run_it("--tables-only", "Q4_0", "--no-own")
         before = len(self.asked("mica", "--reference"))
         self.mica.write_text(self.mica.read_text(encoding="utf-8") + "# new\n", encoding="utf-8")
@@ -191,11 +200,14 @@ class Measure(unittest.TestCase):
             self.assertNotIn("--rows", words)
             self.assertEqual(words[words.index("--weights") + 1], "f32")
 
-    def test_reference_source(self):
-        out = self.run_it("--tables-only", "Q4_0", "--no-own", "--reference", "source")
-        self.assertIn("Reference: the model before quantization, in f32", out)
-        exact = [words for words in self.asked("mica", "f32") if words[1] == "compile"]
-        self.assertEqual([words[2] for words in exact], [str(self.gguf)])
+    def test_pareto_front(self):
+        def row(format, bits, kl):
+            return {"format": format, "bits": bits, "cells": {"llama prefill": {"kl": kl}}}
+
+        rows = [row("Q8_0", 8.5, 0.001), row("Q4_0", 4.5, 0.02), row("MXFP4", 4.6, 0.3), row("Q4_K_M, imatrix", 4.7, 0.01),
+                row("Q5_0", 5.5, 0.005), row("`--weights int4`", 4.4, 0.001)]
+        self.assertEqual(report.front(rows, "llama prefill"), [(4.5, 0.02), (5.5, 0.005), (8.5, 0.001)])
+        self.assertEqual(report.front(rows, "mica prefill"), [])
 
     def test_a_failure_does_not_end_the_run(self):
         out = self.run_it("--tables-only", "Q5_1", "Q8_0", "--no-own", status=1)
@@ -204,7 +216,29 @@ class Measure(unittest.TestCase):
         with self.assertRaises(engines.Failed):
             engines.figures_of("nothing")
 
-    def test_a_missing_model_is_loud(self):
+    def test_statistics_belong_to_a_model_a_text_and_a_tool(self):
+        """llama-imatrix runs again if one of them has changed, and only then."""
+        def runs():
+            self.run_it("--tables-only", "Q4_K_M")
+            return len(self.asked("llama-imatrix", "-m"))
+
+        self.assertEqual([runs(), runs()], [1, 1])
+        for count, changed in enumerate((pathlib.Path(self.gguf), self.folder / "llama-imatrix", self.text), 2):
+            with open(changed, "ab") as file:
+                file.write(b"\n")
+            self.assertEqual([runs(), runs()], [count, count], changed.name)
+
+    def test_a_missing_text_is_an_error(self):
+        """No model is measured, and published tables remain."""
+        docs = self.folder / "docs"
+        docs.mkdir()
+        (docs / "quality.md").write_text("published", encoding="utf-8")
+        out = self.run_it("--text", str(self.folder / "none.txt"), "--docs", str(docs), status=1)
+        self.assertIn("!!!!", out)
+        self.assertIn(f"the model trained: {self.folder / 'none.txt'}: No such file or directory; pass the text to measure on with --text", out)
+        self.assertEqual((docs / "quality.md").read_text(encoding="utf-8"), "published")
+
+    def test_a_missing_model_is_an_error(self):
         out = self.run_it("--models", "outlier", status=1)
         self.assertIn("!!!!", out)
         self.assertIn("train.py", out)
@@ -219,7 +253,7 @@ class Measure(unittest.TestCase):
         self.assertIn(report.choice_references(models), (measure.ROOT / "docs/quality.md").read_text(encoding="utf-8"))
 
     def test_the_compiler_quotes_the_figures_of_the_page(self):
-        """Of weights, of checkpoints in floats and of blocks that are requantized: each from the model that is made from the like."""
+        """The costs of int8 and int4 weights, for float checkpoints and for requantized blocks, each from the page's model of that kind."""
         page = (measure.ROOT / "docs/quality.md").read_text(encoding="utf-8")
         source = (measure.ROOT / "passes/support/Precision.cpp").read_text(encoding="utf-8")
         costs = r'\{"(\S*)", "(\S*)", "\S*"\}'

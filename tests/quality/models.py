@@ -10,7 +10,7 @@ HELD_OUT = 20000  # bytes at the beginning of the text: as in train.py
 
 
 class Missing(Exception):
-    """A model is not available; contains a hint."""
+    """A model or the text is not available; contains a hint."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +69,10 @@ MODELS = {
 
 def texts(source, work):
     """(text for measurements, text for calibration): the first bytes of `source`, and the others."""
-    data = source.read_bytes()
+    try:
+        data = source.read_bytes()
+    except OSError as error:
+        raise Missing(f"{source}: {error.strerror}; pass the text to measure on with --text") from None
     held, rest = work / f"{source.stem}-{HELD_OUT}.txt", work / f"{source.stem}-rest.txt"
     held.write_bytes(data[:HELD_OUT])
     rest.write_bytes(data[HELD_OUT:])

@@ -3,7 +3,7 @@
 import math
 from xml.sax.saxutils import escape
 
-#: Cells of a row: title and, in the picture, color and whether the mark is filled.
+#: Cells of a row: title and, in the picture, color and whether the mark is filled. Rows of int8 are only in the tables.
 CELLS = {"mica prefill": ("Mica, prefill", "#0b62a4", True), "mica decode": ("Mica, decode", "#0b62a4", False),
          "mica int8 rows": ("Mica, int8 rows", "#3aa17e", True),
          "llama prefill": ("llama.cpp, prefill", "#d1495b", True), "llama decode": ("llama.cpp, decode", "#d1495b", False)}
@@ -63,20 +63,28 @@ def comparison(rows, show, first):
                         for row in rows])
 
 
-def of_model(model, result):
+def unquantized(model):
+    """The reference of a model's own formats, in words."""
+    return "the file in f32" if model["requantized"] else "the checkpoint in f32"
+
+
+#: Above the table of a distribution's tail, which follows the one with its means.
+TAIL = "Same reference. KL at 99 % / 99.9 % / maximum / RMS delta p in percentage points:"
+
+
+def of_model(model):
     """The tables of one model, each with its reference."""
-    same = result["reference"] == "same"
-    reference = "the same file computed in f32" if same else "the model before quantization, in f32"
     parts = [f"## {model['title']}", model["note"]]
     if model["rows"]:
-        parts += [f"Reference: {reference}. KL divergence / same top / perplexity:", comparison(model["rows"], cell, "file")]
-        parts += ["KL at 99 % / 99.9 % / maximum / RMS delta p in percentage points:", comparison(model["rows"], tail, "file")]
+        parts += ["Reference: the same file computed in f32. KL divergence / same top / perplexity:", comparison(model["rows"], cell, "file")]
+        parts += [TAIL, comparison(model["rows"], tail, "file")]
     if model["own"]:
-        made = ("Requantized from the file's blocks (`mica compile` warns). Reference: the file in f32" if model["requantized"] else
-                "Quantized from the checkpoint in f32. Reference: the checkpoint in f32")
-        parts += [f"{made}, so that the quantization error is included. KL divergence (with its standard error) / same top / "
-                  "perplexity:", comparison(model["own"], cell_with_error, "weights")]
-        parts += ["KL at 99 % / 99.9 % / maximum / RMS delta p in percentage points:", comparison(model["own"], tail, "weights")]
+        made = ("Requantized from the file's blocks (`mica compile` warns)" if model["requantized"] else
+                "Quantized from the checkpoint in f32")
+        parts += [f"{made}, by Mica (`--weights`) and by llama-quantize. Reference: {unquantized(model)}, so that the quantization error is "
+                  "included. KL divergence (with its standard error) / same top / perplexity:",
+                  comparison(model["own"], cell_with_error, "weights")]
+        parts += [TAIL, comparison(model["own"], tail, "weights")]
     if model["caches"]:
         parts += ["Only the cache is quantized, everything else is f32. Reference: a cache in f32. KL divergence / same top / perplexity:",
                   comparison(model["caches"], cell, "cache")]
@@ -84,7 +92,7 @@ def of_model(model, result):
 
 
 def tables(result):
-    return "\n\n".join(of_model(model, result) for model in result["models"]) + "\n"
+    return "\n\n".join(of_model(model) for model in result["models"]) + "\n"
 
 
 def conditions(result):
@@ -104,7 +112,7 @@ CHOICES = [
     "  bf16 products, by 16-bit integers as in decode; the error of either is smaller than that of the formats themselves.",
     "- **`--rows int8`**: prefill uses 8-bit integer rows with a scale per 32; decode is unchanged.",
     "- **`--weights int8`** for a checkpoint in f32, f16 or bf16: half the size of bf16, and half the bytes to read per decoded token.",
-    "- **`--weights int4`**: 4.6 bits per weight in the layers, 6 in embedding and lm_head.",
+    "- **`--weights int4`**: 4.6 bits per weight in the layers, 6.3 in embedding and lm_head.",
     "  `--calibrate TEXT` runs the model on a text first and weights errors by the activations;",
     "  `--imatrix FILE` uses llama.cpp's statistics instead. Use a text similar to the intended input; up to 65,536 tokens of it are read.",
     "- Requantizing a file that is already block-quantized (`--weights` with a GGUF file) adds the new format's error to the existing one. Avoid",
@@ -131,7 +139,7 @@ def choice_cells(model, part, name, prompt, decode):
 
 
 def choice_references(models):
-    """What the figures of the choices are relative to: a model that is a file in blocks has no other source."""
+    """The reference of the choices' figures: a model that is only available as block-quantized file is its own reference."""
     text = "The reference of block-quantized files is the same file in f32. For weights that Mica quantizes it is the checkpoint in f32"
     for model in models:
         if model["requantized"]:
@@ -146,7 +154,7 @@ def choices(models):
         cells = [choice_cells(model, *where) for model in models]
         if any(cells):
             rows.append([title, *(text for cell in cells for text in cell or ("-", "-"))])
-    head = ["choice", *(text for model in models for text in ("bits per weight", f"KL, prompts / decoding: {model['title']}"))]
+    head = ["choice", *(text for model in models for text in ("bits per weight", f"KL, prefill / decode: {model['title']}"))]
     return [*CHOICES, table(head, rows), "",
             choice_references(models), ""]
 
@@ -161,8 +169,10 @@ def page(result):
              "llama.cpp's `llama-perplexity --kl-divergence`. The latter stores the reference's log probabilities in 16 bits and its cache "
              "in f16, so its figures have a floor of about 1e-6 to 1e-5.", "",
              "If the reference is the same file in f32, the figures measure only arithmetic and repacking: zero is exact, and the error of "
-             "the format itself is visible only in the perplexity of the reference.", "",
-             "![KL divergence over bits per weight](quality.svg)", "", *choices([model for model in result["models"] if model["name"] != "outlier"])]
+             "the format itself is visible only in the perplexity of the reference. The second table of each model, and the picture, include it.", "",
+             "![KL divergence over bits per weight](quality.svg)", "",
+             "The lines connect llama.cpp's formats (without importance matrix) that no smaller one is as precise as, once computed by "
+             "llama.cpp and once by Mica.", "", *choices([model for model in result["models"] if model["name"] != "outlier"])]
     if result["failed"]:
         lines += ["Not measured:", ""] + [f"- {line}" for line in result["failed"]] + [""]
     return "\n".join(lines) + "\n" + tables(result)
@@ -170,16 +180,35 @@ def page(result):
 
 # ---------------------------------------------------------------- picture
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 300, 64, 190, 34, 42
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 420, 64, 190, 34, 42
+#: Cells in the picture.
+DRAWN = ("mica prefill", "mica decode", "llama prefill", "llama decode")
+
+
+def is_own(row):
+    """Whether Mica quantized the weights of a row."""
+    return row["format"].startswith("`")
+
+
+def front(rows, name):
+    """The points (bits, divergence) of llama.cpp's formats than which no smaller one is as precise, in order of bits."""
+    points = sorted((row["bits"], row["cells"][name]["kl"]) for row in rows
+                    if not is_own(row) and "imatrix" not in row["format"] and row["cells"].get(name) and row["cells"][name]["kl"] > 0)
+    best = []
+    for x, y in points:
+        if not best or y < best[-1][1]:
+            best.append((x, y))
+    return best
 
 
 class Panel:
-    """One chart: divergence, logarithmic, over bits per weight."""
+    """One chart: divergence, logarithmic, over bits per weight. A line for llama.cpp's formats, marks for all but bf16."""
 
     def __init__(self, title, rows, top):
-        self.title, self.rows, self.top = title, [row for row in rows if row["bits"]], top
+        self.title, self.top = title, top
+        self.rows = [row for row in rows if row["bits"] and row["format"] != "`--weights bf16`"]
         xs = [row["bits"] for row in self.rows]
-        ys = [figures["kl"] for row in self.rows for figures in row["cells"].values() if figures and figures["kl"] > 0]
+        ys = [row["cells"][name]["kl"] for row in self.rows for name in DRAWN if row["cells"].get(name) and row["cells"][name]["kl"] > 0]
         self.x0, self.x1 = math.floor(min(xs)), math.ceil(max(xs) + 0.01)
         self.y0, self.y1 = math.floor(math.log10(min(ys))), math.ceil(math.log10(max(ys)))
         if self.y0 == self.y1:
@@ -192,55 +221,76 @@ class Panel:
         share = (math.log10(value) - self.y0) / (self.y1 - self.y0)
         return self.top + HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
-    def draw(self):
-        text = [f'<text x="{LEFT}" y="{self.top + 18}" class="title">{escape(self.title)}</text>']
+    def axes(self):
         for power in range(self.y0, self.y1 + 1):
             y = self.y(10.0 ** power)
-            text.append(f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" class="grid"/>'
-                        f'<text x="{LEFT - 6}" y="{y + 4:.1f}" class="end">1e{power}</text>')
-        step = 1 if self.x1 - self.x0 <= 16 else 4
-        for value in range(self.x0, self.x1 + 1, step):
+            yield (f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" class="grid"/>'
+                   f'<text x="{LEFT - 6}" y="{y + 4:.1f}" class="end">1e{power}</text>')
+        for value in range(self.x0, self.x1 + 1):
             x = self.x(value)
-            text.append(f'<line x1="{x:.1f}" y1="{self.top + TOP}" x2="{x:.1f}" y2="{self.top + HEIGHT - BOTTOM}" class="grid"/>'
-                        f'<text x="{x:.1f}" y="{self.top + HEIGHT - BOTTOM + 15}" class="middle">{value}</text>')
-        text.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{self.top + HEIGHT - 10}" class="middle">bits per weight</text>')
-        names = columns(self.rows)
-        for index, name in enumerate(names):
+            yield (f'<line x1="{x:.1f}" y1="{self.top + TOP}" x2="{x:.1f}" y2="{self.top + HEIGHT - BOTTOM}" class="grid"/>'
+                   f'<text x="{x:.1f}" y="{self.top + HEIGHT - BOTTOM + 15}" class="middle">{value}</text>')
+        yield f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{self.top + HEIGHT - 10}" class="middle">bits per weight</text>'
+
+    def legend(self, names):
+        entries = [(name, own) for own in (False, True) for name in names
+                   if any(is_own(row) == own and row["cells"].get(name) for row in self.rows)]
+        for index, (name, own) in enumerate(entries):
             title, color, filled = CELLS[name]
             y = self.top + TOP + 10 + 18 * index
-            text.append(mark(WIDTH - RIGHT + 20, y, color, filled) +
-                        f'<text x="{WIDTH - RIGHT + 32}" y="{y + 4}">{escape(title)}</text>')
+            yield (mark(WIDTH - RIGHT + 20, y, OWN_COLOR if own else color, filled, own) +
+                   f'<text x="{WIDTH - RIGHT + 32}" y="{y + 4}">{escape(title + (", own formats" if own else ""))}</text>')
+
+    def line(self, name):
+        points = front(self.rows, name)
+        if len(points) < 2:
+            return []
+        _, color, filled = CELLS[name]
+        path = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
+        return [f'<polyline points="{path}" stroke="{color}" class="front"{"" if filled else DASHED}/>']
+
+    def marks(self, row, names):
+        points = [(row["cells"][name]["kl"], *CELLS[name]) for name in names if row["cells"].get(name) and row["cells"][name]["kl"] > 0]
+        for value, title, color, filled in points:
+            note = f"{row['format']}, {title}: {small(value)} at {row['bits']:.2f} bits"
+            drawn = mark(self.x(row["bits"]), self.y(value), OWN_COLOR if is_own(row) else color, filled, is_own(row))
+            yield f"<g><title>{escape(note)}</title>{drawn}</g>"
+        if points:
+            above = not is_own(row)
+            value = (max if above else min)(value for value, *_ in points)
+            x, y = self.x(row["bits"]) + 3, self.y(value) + (-8 if above else 12)
+            yield (f'<text transform="translate({x:.1f} {y:.1f}) rotate({-50 if above else 40})" class="name">'
+                   f'{escape(row["format"].replace("`", "").replace("--weights ", ""))}</text>')
+
+    def draw(self):
+        names = [name for name in columns(self.rows) if name in DRAWN]
+        text = [f'<text x="{LEFT}" y="{self.top + 18}" class="title">{escape(self.title)}</text>', *self.axes(), *self.legend(names)]
+        for name in names:
+            text += self.line(name)
         for row in self.rows:
-            points = [(row["cells"][name]["kl"], *CELLS[name]) for name in names
-                      if row["cells"].get(name) and row["cells"][name]["kl"] > 0]
-            for value, title, color, filled in points:
-                note = f"{row['format']}, {title}: {small(value)} at {row['bits']:.2f} bits"
-                text.append(f"<g><title>{escape(note)}</title>{mark(self.x(row['bits']), self.y(value), color, filled)}</g>")
-            if points:
-                x, y = self.x(row["bits"]), self.y(max(value for value, *_ in points)) - 8
-                text.append(f'<text transform="translate({x + 3:.1f} {y:.1f}) rotate(-50)" class="name">'
-                            f'{escape(row["format"].replace("`", ""))}</text>')
+            text += self.marks(row, names)
         return "\n".join(text)
 
 
-def mark(x, y, color, filled):
-    return (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" stroke="{color}" stroke-width="1.6" '
-            f'fill="{color if filled else "white"}" fill-opacity="{0.75 if filled else 0.4}"/>')
+OWN_COLOR, DASHED = "#2b8a57", ' stroke-dasharray="5 4"'
+
+
+def mark(x, y, color, filled, own):
+    """A square for Mica's own formats, a circle for others."""
+    style = f'stroke="{color}" stroke-width="1.6" fill="{color if filled else "white"}" fill-opacity="{0.75 if filled else 0.4}"'
+    if own:
+        return f'<rect x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8" {style}/>'
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" {style}/>'
 
 
 def picture(result):
-    """KL divergence over bits per weight: a panel for each table."""
-    same = result["reference"] == "same"
-    panels = []
-    for model in result["models"]:
-        wanted = "the same file in f32" if same else "the model before quantization"
-        unquantized = "the file in f32" if model["requantized"] else "the checkpoint in f32"
-        for rows, reference in ((model["rows"], wanted), (model["own"], unquantized)):
-            if any(figures for row in rows for figures in row["cells"].values()):
-                panels.append((f"{model['title']}: KL divergence from {reference}", rows))
-    drawn = [Panel(title, rows, index * HEIGHT).draw() for index, (title, rows) in enumerate(panels)]
-    height = max(1, len(panels)) * HEIGHT
+    """KL divergence from the unquantized model over bits per weight: a panel for each model."""
+    models = [model for model in result["models"] if any(figures for row in model["own"] for figures in row["cells"].values())]
+    drawn = [Panel(f"{model['title']}: KL divergence from {unquantized(model)}", model["own"], index * HEIGHT).draw()
+             for index, model in enumerate(models)]
+    height = max(1, len(models)) * HEIGHT
     style = ("text { font: 11px sans-serif; fill: #222 } .title { font-size: 13px; font-weight: bold } .end { text-anchor: end } "
-             ".middle { text-anchor: middle } .name { font-size: 9px; fill: #555 } .grid { stroke: #ddd }")
+             ".middle { text-anchor: middle } .name { font-size: 9px; fill: #555 } .grid { stroke: #ddd } "
+             ".front { fill: none; stroke-width: 1.6; stroke-opacity: .6 }")
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">\n'
             f'<style>{style}</style>\n<rect width="{WIDTH}" height="{height}" fill="white"/>\n' + "\n".join(drawn) + "\n</svg>\n")

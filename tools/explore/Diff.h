@@ -1,4 +1,4 @@
-//===- Diff.h - how two models or programs differ ---------------*- C++ -*-===//
+//===- Diff.h - differences of models and programs --------------*- C++ -*-===//
 #ifndef MICA_TOOLS_EXPLORE_DIFF_H
 #define MICA_TOOLS_EXPLORE_DIFF_H
 

@@ -1,4 +1,4 @@
-//===- LineDiff.cpp - the lines in which two texts differ -----------------===//
+//===- LineDiff.cpp - line diffs of two texts -----------------------------===//
 
 #include "tools/explore/LineDiff.h"
 

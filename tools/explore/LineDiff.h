@@ -1,4 +1,4 @@
-//===- LineDiff.h - the lines in which two texts differ ---------*- C++ -*-===//
+//===- LineDiff.h - line diffs of two texts ---------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_EXPLORE_LINEDIFF_H
 #define MICA_TOOLS_EXPLORE_LINEDIFF_H
 

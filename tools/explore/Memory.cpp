@@ -173,7 +173,7 @@ private:
 
 /// Adds a lane for `memory`, unless it is not used.
 static void addLane(std::vector<LaneRecord> &lanes, Value memory, EntryRole role) {
-  LaneRecord lane{placesOf(memory.getLoc()), role == EntryRole::Cache, 0, {}};
+  LaneRecord lane{locationsOf(memory.getLoc()), role == EntryRole::Cache, 0, {}};
   auto type = cast<MemRefType>(memory.getType());
   if (type.hasStaticShape())
     lane.bytes = type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);

@@ -1,4 +1,4 @@
-//===- Page.cpp - a compilation as a page ---------------------------------===//
+//===- Page.cpp - a compilation as a web page -----------------------------===//
 
 #include "tools/explore/Page.h"
 
@@ -136,7 +136,8 @@ static void writePasses(json::OStream &out, const Record &record) {
         out.attributeArray("patterns", [&] {
           for (const PatternRecord &pattern : pass.patterns)
             out.value(json::Array{pattern.name, static_cast<int64_t>(pattern.count),
-                                  reasonOf(pattern.name)});
+                                  pattern.remark.empty() ? reasonOf(pattern.name)
+                                                         : json::fixUTF8(pattern.remark)});
         });
       });
   });

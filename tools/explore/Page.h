@@ -1,4 +1,4 @@
-//===- Page.h - a compilation as a page -------------------------*- C++ -*-===//
+//===- Page.h - a compilation as a web page ---------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_EXPLORE_PAGE_H
 #define MICA_TOOLS_EXPLORE_PAGE_H
 

@@ -1,4 +1,4 @@
-//===- PassLog.cpp - what passes change and why ---------------------------===//
+//===- PassLog.cpp - changes made by passes -------------------------------===//
 
 #include "tools/explore/PassLog.h"
 

@@ -1,4 +1,4 @@
-//===- PassLog.h - what passes change and why -------------------*- C++ -*-===//
+//===- PassLog.h - changes made by passes -----------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_EXPLORE_PASSLOG_H
 #define MICA_TOOLS_EXPLORE_PASSLOG_H
 

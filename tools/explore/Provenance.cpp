@@ -1,4 +1,4 @@
-//===- Provenance.cpp - which ops an op was made of -----------------------===//
+//===- Provenance.cpp - the origins of ops --------------------------------===//
 
 #include "tools/explore/Provenance.h"
 
@@ -60,7 +60,7 @@ Origins originsOf(Location location) {
   return origins;
 }
 
-std::string placesOf(Location location) {
+std::string locationsOf(Location location) {
   SmallVector<StringRef> places;
   location->walk([&](Location part) {
     auto name = dyn_cast<NameLoc>(part);

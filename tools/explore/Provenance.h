@@ -1,4 +1,4 @@
-//===- Provenance.h - which ops an op was made of ---------------*- C++ -*-===//
+//===- Provenance.h - the origins of ops ------------------------*- C++ -*-===//
 //
 // At each stage, the location of each op is wrapped in one with its number. Passes propagate
 // locations to the ops they create and fuse those of several ops, so that at the next stage the
@@ -27,7 +27,7 @@ mlir::Location withoutNumbers(mlir::Location location);
 Origins originsOf(mlir::Location location);
 
 /// The modules of the model named by `location`, separated by spaces.
-std::string placesOf(mlir::Location location);
+std::string locationsOf(mlir::Location location);
 
 /// Unique sets of origins in order of insertion; the first one is the empty set.
 class OriginTable {

@@ -1,4 +1,4 @@
-//===- Reasons.cpp - what patterns say that they do -----------------------===//
+//===- Reasons.cpp - descriptions of patterns -----------------------------===//
 
 #include "tools/explore/Reasons.h"
 

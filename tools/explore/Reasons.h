@@ -1,4 +1,4 @@
-//===- Reasons.h - what patterns say that they do ---------------*- C++ -*-===//
+//===- Reasons.h - descriptions of patterns ---------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_EXPLORE_REASONS_H
 #define MICA_TOOLS_EXPLORE_REASONS_H
 

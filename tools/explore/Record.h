@@ -1,4 +1,4 @@
-//===- Record.h - what a compilation was, stage by stage --------*- C++ -*-===//
+//===- Record.h - a compilation, stage by stage -----------------*- C++ -*-===//
 #ifndef MICA_TOOLS_EXPLORE_RECORD_H
 #define MICA_TOOLS_EXPLORE_RECORD_H
 
@@ -59,10 +59,12 @@ struct StageRecord {
   std::vector<std::vector<AttributeRecord>> attributes;
 };
 
-/// The number of times that a pass has applied a pattern.
+/// The number of times that a pass has applied a pattern, or made a change with an optimization
+/// remark.
 struct PatternRecord {
   std::string name;
   uint64_t count = 0;
+  std::string remark = {}; ///< the text of the first remark; empty for a pattern
 };
 
 /// A pass, summed over the functions that it ran on.

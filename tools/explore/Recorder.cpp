@@ -3,6 +3,7 @@
 #include "tools/explore/Recorder.h"
 
 #include "backends/cpu/codegen/NativeCode.h"
+#include "backends/cpu/codegen/SharedObject.h"
 #include "backends/runtime/support/Hash.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Names.h"
@@ -157,7 +158,7 @@ void Recorder::recordStage(Stage stage, ModuleOp module) {
     numbers[op] = static_cast<int32_t>(number);
     made.ops.push_back({static_cast<uint32_t>(line), kinds.indexOf(op->getName().getStringRef()),
                         table.indexOf(std::move(origins)), parent});
-    made.places.push_back(placesOf(op->getLoc()));
+    made.places.push_back(locationsOf(op->getLoc()));
     op->setLoc(numbered(op->getLoc(), number));
   });
   if (stage <= Stage::Kernels)
@@ -197,6 +198,10 @@ Error Recorder::numberCode(ModuleOp module) {
   return Error::success();
 }
 
+void Recorder::onOptimizer(llvm::Module &code, llvm::PassInstrumentationCallbacks &callbacks) {
+  codePasses.watch(code, callbacks, static_cast<int>(Stage::Ll));
+}
+
 Error Recorder::onCode(llvm::Module &code, llvm::TargetMachine &machine) {
   int loops = static_cast<int>(record.stages.size()) - 1;
   inferLines(code);
@@ -227,6 +232,7 @@ Error Recorder::onObject(StringRef object, StringRef manifest) {
 
 Record Recorder::take() {
   record.passes = passes.take();
+  llvm::append_range(record.passes, codePasses.take());
   return std::move(record);
 }
 

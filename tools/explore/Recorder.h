@@ -3,6 +3,7 @@
 #define MICA_TOOLS_EXPLORE_RECORDER_H
 
 #include "backends/cpu/driver/Compiler.h"
+#include "tools/explore/CodePassLog.h"
 #include "tools/explore/PassLog.h"
 #include "tools/explore/Provenance.h"
 
@@ -17,6 +18,7 @@ public:
 
   void onPipeline(Stage stage, mlir::PassManager &passes) override;
   llvm::Error onModule(Stage stage, mlir::ModuleOp module) override;
+  void onOptimizer(llvm::Module &code, llvm::PassInstrumentationCallbacks &callbacks) override;
   llvm::Error onCode(llvm::Module &code, llvm::TargetMachine &machine) override;
   llvm::Error onObject(llvm::StringRef object, llvm::StringRef manifest) override;
 
@@ -29,6 +31,7 @@ private:
 
   Record record;
   PassLog passes;
+  CodePassLog codePasses;
   OriginTable lines; ///< of instructions: line N has origins N - 1
 };
 

@@ -1,4 +1,4 @@
-//===- Types.cpp - types of values for people -----------------------------===//
+//===- Types.cpp - readable types of values -------------------------------===//
 
 #include "tools/explore/Types.h"
 

@@ -1,4 +1,4 @@
-//===- Types.h - types of values for people ---------------------*- C++ -*-===//
+//===- Types.h - readable types of values -----------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_EXPLORE_TYPES_H
 #define MICA_TOOLS_EXPLORE_TYPES_H
 

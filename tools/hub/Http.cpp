@@ -53,9 +53,9 @@ struct HttpClient::Transfer {
 };
 
 bool HttpClient::Transfer::addHeader(StringRef line) {
-  constexpr size_t most = 256 << 10;
+  constexpr size_t maxHeaderBytes = 256 << 10;
   headerBytes += line.size();
-  if (headerBytes > most)
+  if (headerBytes > maxHeaderBytes)
     return false;
   line = line.rtrim("\r\n");
   if (line.starts_with("HTTP/")) {

@@ -1,4 +1,4 @@
-//===- HubSettings.cpp - the environment variables of huggingface_hub -----===//
+//===- HubSettings.cpp - huggingface_hub's environment --------------------===//
 
 #include "tools/hub/HubSettings.h"
 
@@ -62,7 +62,7 @@ static Expected<std::string> findToken(StringRef home) {
   }
   StringRef token = StringRef(text).trim();
   if (token.size() > 4096 || !all_of(token, [](char c) { return isPrint(c) && c != ' '; }))
-    return inputError(source, "holds no token of the Hugging Face hub", "correct or remove it");
+    return inputError(source, "does not contain a Hugging Face token", "correct or remove it");
   return token.str();
 }
 

@@ -1,4 +1,4 @@
-//===- HubSettings.h - the environment variables of huggingface_hub -*- C++ -*-===//
+//===- HubSettings.h - huggingface_hub's environment ------------*- C++ -*-===//
 #ifndef MICA_TOOLS_HUB_HUBSETTINGS_H
 #define MICA_TOOLS_HUB_HUBSETTINGS_H
 

@@ -1,4 +1,4 @@
-//===- Listing.cpp - the files of a repository, and those of a model ------===//
+//===- Listing.cpp - files of a repository or a model ---------------------===//
 
 #include "tools/hub/Listing.h"
 
@@ -34,7 +34,7 @@ Expected<std::string> parseCommit(StringRef text, StringRef source) {
   const json::Object *object = root->getAsObject();
   std::optional<StringRef> commit = object ? object->getString("sha") : std::nullopt;
   if (!commit || !isCommit(*commit))
-    return inputError(source, "names no commit", kHint);
+    return inputError(source, "contains no commit", kHint);
   return commit->str();
 }
 
@@ -113,12 +113,13 @@ static bool hasQuantization(StringRef path, StringRef quantization) {
 }
 
 static std::string listed(ArrayRef<GgufParts> models) {
-  constexpr size_t most = 16;
+  constexpr size_t maxListed = 16;
   std::string text;
-  for (const GgufParts &parts : models.take_front(most))
+  for (const GgufParts &parts : models.take_front(maxListed))
     text += (text.empty() ? "" : ", ") + parts.front();
-  return models.size() > most ? text + " and " + std::to_string(models.size() - most) + " more"
-                              : text;
+  return models.size() > maxListed
+             ? text + " and " + std::to_string(models.size() - maxListed) + " more"
+             : text;
 }
 
 /// The model selected by `name`.

@@ -1,4 +1,4 @@
-//===- Listing.h - the files of a repository, and those of a model -*- C++ -*-===//
+//===- Listing.h - files of a repository or a model -------------*- C++ -*-===//
 #ifndef MICA_TOOLS_HUB_LISTING_H
 #define MICA_TOOLS_HUB_LISTING_H
 

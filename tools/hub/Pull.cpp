@@ -71,7 +71,7 @@ Error Puller::refusal(const HttpHead &head, StringRef url) const {
 }
 
 Expected<Puller::Page> Puller::read(const std::string &url) {
-  constexpr size_t most = 32 << 20;
+  constexpr size_t maxPageBytes = 32 << 20;
   Page page;
   auto attempt = [&]() -> Error {
     page = {};
@@ -80,7 +80,7 @@ Expected<Puller::Page> Puller::read(const std::string &url) {
       return Error::success();
     };
     auto onBytes = [&](ArrayRef<uint8_t> bytes) -> Error {
-      if (page.text.size() + bytes.size() > most)
+      if (page.text.size() + bytes.size() > maxPageBytes)
         return inputError(url, "answers with too many bytes", "check HF_ENDPOINT");
       page.text.append(bytes.begin(), bytes.end());
       return Error::success();

@@ -1,4 +1,4 @@
-//===- mica-lsp-server.cpp - for editors ----------------------------------===//
+//===- mica-lsp-server.cpp - a language server for editors ----------------===//
 
 #include "backends/cpu/driver/Compiler.h"
 #include "tools/support/DriverHelp.h"
@@ -17,7 +17,7 @@ static mica::tool::DriverHelp helpOfServer() {
                     "  \"mlir.server_path\": \"/usr/bin/mica-lsp-server\"",
           .groups = {{"Log and tests",
                       {{"--log LEVEL", "Log error, info or verbose messages to standard error"},
-                       {"--pretty", "Indent the JSON of answers"},
+                       {"--pretty", "Pretty-print the JSON of responses"},
                        {"--lit-test", "Read messages separated by `// -----`, and log all"}}}}};
 }
 

@@ -1,15 +1,14 @@
 //===- mica-opt.cpp - mlir-opt with Mica's dialects and passes ------------===//
 
-#include "backends/cpu/codegen/Passes.h"
-#include "backends/cpu/dispatch/Passes.h"
-#include "backends/cpu/lowering/Passes.h"
+#include "backends/cpu/codegen/Pipeline.h"
+#include "backends/cpu/dispatch/Pipeline.h"
+#include "backends/cpu/lowering/Pipeline.h"
 #include "backends/cpu/target/Passes.h"
-#include "backends/runtime/support/TemporaryFile.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
 #include "passes/pipelines/Stages.h"
+#include "tools/mica-opt/InPlace.h"
 #include "tools/support/DriverHelp.h"
-#include "tools/support/ScratchFile.h"
 #include "tools/support/Support.h"
 
 #include "mlir/InitAllDialects.h"
@@ -18,54 +17,7 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <cerrno>
-#include <span>
-
-/// Replaces the text of `file` by that of `result` atomically; permissions are preserved.
-static llvm::Error replaceText(llvm::StringRef file, llvm::StringRef result) {
-  namespace fs = llvm::sys::fs;
-  auto text = llvm::MemoryBuffer::getFile(result);
-  if (!text)
-    return llvm::createFileError(result, text.getError());
-  // The target of a symbolic link is replaced, not the link.
-  llvm::SmallString<128> target;
-  if (std::error_code error = fs::real_path(file, target))
-    return llvm::createFileError(file, error);
-  llvm::ErrorOr<fs::perms> permissions = fs::getPermissions(target);
-  if (!permissions)
-    return llvm::createFileError(file, permissions.getError());
-  constexpr const char *another = "choose another -o";
-  auto written = mica::rt::TemporaryFile::create(target.str().str(), {}, another);
-  if (!written)
-    return llvm::createStringError(file + ": " + written.error().message);
-  mica::rt::TemporaryFile &temporary = **written;
-  llvm::StringRef content = (*text)->getBuffer();
-  if (fs::setPermissions(temporary.descriptor(), *permissions) ||
-      !temporary.writeAt(std::as_bytes(std::span(content.data(), content.size())), 0) ||
-      !temporary.commit())
-    return llvm::createStringError(file + ": " + mica::rt::cannotBeWritten(errno, another));
-  return llvm::Error::success();
-}
-
-/// Runs mlir-opt with `file` as input and output. mlir-opt truncates its output before it reads the
-/// input, and removes it if a pass fails: here the file is only changed if there is a result.
-static llvm::Expected<int> runInPlace(int argc, char **argv, llvm::StringRef file,
-                                      mlir::DialectRegistry &registry) {
-  mica::tool::ScratchFile scratch;
-  if (llvm::Error error = scratch.create("opt"))
-    return std::move(error);
-  int status =
-      mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, file, scratch.path(), registry));
-  uint64_t size = 0;
-  if (status != mica::tool::kDone || llvm::sys::fs::file_size(scratch.path(), size) || size == 0)
-    return status;
-  if (llvm::Error error = replaceText(file, scratch.path()))
-    return std::move(error);
-  return mica::tool::kDone;
-}
 
 static void registerMicaPasses() {
   mica::cpu::registerCodegenPasses();
@@ -118,7 +70,7 @@ static int runMain(int argc, char **argv) {
   if (input == "-" || !llvm::sys::fs::is_regular_file(input) ||
       !llvm::sys::fs::equivalent(input, output))
     return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));
-  llvm::Expected<int> status = runInPlace(argc, argv, input, registry);
+  llvm::Expected<int> status = mica::tool::runInPlace(argc, argv, input, registry);
   return status ? *status : mica::tool::report(status.takeError());
 }
 

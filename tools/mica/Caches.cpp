@@ -1,9 +1,10 @@
 //===- Caches.cpp - mica list and mica rm ---------------------------------===//
 
+#include "tools/mica/Caches.h"
+
 #include "backends/runtime/support/SizeText.h"
 #include "tools/hub/HubCache.h"
 #include "tools/hub/HubSettings.h"
-#include "tools/mica/Commands.h"
 #include "tools/mica/ProgramCache.h"
 #include "tools/support/FileLock.h"
 #include "tools/support/Support.h"

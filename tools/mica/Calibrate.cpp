@@ -1,16 +1,18 @@
-//===- Calibrate.cpp - what errors of quantized weights weigh -------------===//
+//===- Calibrate.cpp - importance of columns for quantization -------------===//
 
 #include "tools/mica/Calibrate.h"
 
 #include "backends/runtime/profile/Probes.h"
 #include "backends/runtime/support/Report.h"
-#include "frontend/config/gguf/GgufConfig.h"
+#include "frontend/config/gguf/GgufTensors.h"
+#include "frontend/formats/gguf/GgufModel.h"
 #include "frontend/formats/gguf/Imatrix.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/MappedFile.h"
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/TensorPart.h"
 #include "passes/support/Weights.h"
+#include "tools/mica/CompileModel.h"
 #include "tools/quality/Candidate.h"
 #include "tools/quality/Quality.h"
 #include "tools/quality/ScoringProcess.h"
@@ -34,7 +36,7 @@ namespace mica::tool {
 namespace {
 
 /// A probe and its layer; -1: outside of layers.
-using ProbePlace = std::pair<int64_t, std::string>;
+using ProbeKey = std::pair<int64_t, std::string>;
 
 /// The sources of the matrices that are multiplied by the rows of each probe of a module at stage
 /// `fused`.
@@ -45,7 +47,7 @@ public:
     module.walk([&](ProbeOp probe) { add(probe); });
   }
 
-  const std::set<std::string> *find(const ProbePlace &place) const {
+  const std::set<std::string> *find(const ProbeKey &place) const {
     auto known = sources.find(place);
     return known == sources.end() ? nullptr : &known->second;
   }
@@ -87,16 +89,16 @@ private:
 
   mlir::SymbolTable symbols;
   StringMap<SmallVector<mlir::func::CallOp>> calls;
-  std::map<ProbePlace, std::set<std::string>> sources;
+  std::map<ProbeKey, std::set<std::string>> sources;
 };
 
 /// The mean squares of the columns of each probe, from a file of backends/runtime/profile/Probes.h.
-Expected<std::map<ProbePlace, std::vector<float>>> readMeanSquares(StringRef path) {
+Expected<std::map<ProbeKey, std::vector<float>>> readMeanSquares(StringRef path) {
   Expected<ProbeReader> reader =
       ProbeReader::open(path, rt::columnSumsMagic, "file of column sums");
   if (!reader)
     return reader.takeError();
-  std::map<ProbePlace, std::vector<float>> all;
+  std::map<ProbeKey, std::vector<float>> all;
   while (true) {
     Expected<std::optional<ProbeReader::Record>> record = reader->next();
     if (!record)
@@ -124,6 +126,8 @@ public:
     arguments.weights = "bf16";
     arguments.kv.clear();
     arguments.rows.clear();
+    // It runs here, wherever the quantized program will run.
+    arguments.target = "native";
   }
 
   Expected<cpu::ColumnImportance> run() {
@@ -166,11 +170,11 @@ private:
     windows = planWindows(ids.size(), context, SIZE_MAX);
     if (windows.empty())
       return inputError(text, "has " + Twine(ids.size()) + " ids", "use a longer text");
-    constexpr size_t fewIds = 1024;
-    if (size_t used = windows.size() * windows.front().length; used < fewIds)
+    constexpr size_t minUsefulIds = 1024;
+    if (size_t used = windows.size() * windows.front().length; used < minUsefulIds)
       rt::reportWarning(
           llvm::formatv("{0}: statistics cover only {1} tokens; use a text of at least {2}", text,
-                        used, fewIds)
+                        used, minUsefulIds)
               .str());
     vocab = static_cast<size_t>(opened->manifest.vocab);
     if (opened->manifest.bos && ids.front() == *opened->manifest.bos)
@@ -205,7 +209,7 @@ private:
   }
 
   Expected<cpu::ColumnImportance> takeImportance() {
-    Expected<std::map<ProbePlace, std::vector<float>>> means = readMeanSquares(sums.path());
+    Expected<std::map<ProbeKey, std::vector<float>>> means = readMeanSquares(sums.path());
     if (!means)
       return means.takeError();
     mlir::OwningOpRef<mlir::ModuleOp> module = input.module.get().clone();
@@ -241,47 +245,64 @@ private:
   size_t vocab = 0;
 };
 
+/// The sources of the matrices that are quantized with --weights int8 or int4 and used in matmuls,
+/// in the order of the module.
+std::vector<TensorPart> multipliedMatrices(mlir::ModuleOp module) {
+  std::vector<TensorPart> matrices;
+  StringSet<> known;
+  for (WeightOp weight : weightsUsedAs(module, {WeightUse::Product}))
+    for (mlir::Attribute source : weight.getSourceList())
+      if (TensorPart part = TensorPart::of(source); known.insert(part.text()).second)
+        matrices.push_back(std::move(part));
+  return matrices;
+}
+
+/// How many of the matrices that are quantized have statistics.
+class Coverage {
+public:
+  Coverage(mlir::ModuleOp module, const cpu::ColumnImportance &importance) {
+    for (TensorPart &part : multipliedMatrices(module)) {
+      ++all;
+      if (importance.find(part).empty())
+        missing.push_back(std::move(part));
+    }
+  }
+
+  bool isComplete() const { return missing.empty(); }
+
+  /// Reports the numbers; `source` has made the statistics of `model`, whose tensors are displayed
+  /// by their names in `places`, or their own.
+  void report(const Twine &source, StringRef model, const StringMap<GgufTensorRef> &places) const {
+    size_t found = all - missing.size();
+    std::string message = llvm::formatv("{0} statistics for {1} of {2} matrices of {3}",
+                                        source.str(), found, all, model);
+    if (10 * found >= 9 * all)
+      return rt::reportNote(message);
+    const std::string &tensor = missing.front().tensor;
+    auto place = places.find(tensor);
+    rt::reportWarning(message + ", but not for " +
+                      inQuotes(place == places.end() ? tensor : place->second.tensor) +
+                      ", which is quantized without statistics");
+  }
+
+private:
+  size_t all = 0;
+  std::vector<TensorPart> missing;
+};
+
 } // namespace
 
 Expected<cpu::ColumnImportance> calibrate(const ModelArguments &arguments, const ModelInput &input,
                                           StringRef launcher, StringRef text) {
-  return Calibration(arguments, input, launcher, text).run();
-}
-
-/// The sources of the matrices that are quantized with --weights int8 or int4 and used in matmuls,
-/// in the order of the module.
-static std::vector<TensorPart> multipliedMatrices(mlir::ModuleOp module) {
-  std::vector<TensorPart> matrices;
-  StringSet<> known;
-  WeightProperty weights(module, "sources of");
-  module.walk([&](mlir::Operation *op) {
-    for (mlir::OpOperand &operand : op->getOpOperands())
-      if (classifyWeightUse(operand) == WeightUse::Product)
-        for (mlir::Value same : weights.sameAs(operand.get()))
-          if (WeightOp weight = weights.symbolOf(same))
-            for (mlir::Attribute source : weight.getSourceList())
-              if (TensorPart part = TensorPart::of(source); known.insert(part.text()).second)
-                matrices.push_back(std::move(part));
-  });
-  return matrices;
-}
-
-/// Reports how many matrices have statistics. A file with few may belong to another model.
-static void reportCoverage(StringRef model, mlir::ModuleOp module,
-                           const StringMap<GgufPlace> &places,
-                           const cpu::ColumnImportance &importance) {
-  std::vector<TensorPart> matrices = multipliedMatrices(module), missing;
-  copy_if(matrices, std::back_inserter(missing),
-          [&](const TensorPart &part) { return importance.find(part).empty(); });
-  size_t all = matrices.size(), found = all - missing.size();
-  std::string message = llvm::formatv("{0}: has statistics for {1} of {2} matrices of {3}",
-                                      importance.fileName(), found, all, model);
-  if (10 * found >= 9 * all)
-    return rt::reportNote(message);
-  auto place = places.find(missing.front().tensor);
-  const std::string &name = place == places.end() ? missing.front().tensor : place->second.tensor;
-  rt::reportWarning(message + ", but not for " + inQuotes(name) +
-                    ", which is quantized without statistics");
+  Expected<cpu::ColumnImportance> importance = Calibration(arguments, input, launcher, text).run();
+  if (!importance)
+    return importance;
+  // The text is of this model, so that complete statistics are no news.
+  if (Coverage coverage(input.module.get(), *importance); !coverage.isComplete())
+    coverage.report(text + ": gives", arguments.model,
+                    input.config && isGguf(input.folder) ? ggufTensorRefs(*input.config)
+                                                         : StringMap<GgufTensorRef>());
+  return importance;
 }
 
 Expected<cpu::ColumnImportance> importanceOfImatrix(StringRef model, const ModelInput &input,
@@ -296,7 +317,7 @@ Expected<cpu::ColumnImportance> importanceOfImatrix(StringRef model, const Model
     return inputError(model, "has no mapping of tensor names to those of GGUF files",
                       "use --calibrate, or the folder or GGUF file that it came from");
   cpu::ColumnImportance importance(path);
-  StringMap<GgufPlace> places = ggufPlaces(*input.config);
+  StringMap<GgufTensorRef> places = ggufTensorRefs(*input.config);
   for (const auto &[name, place] : places) {
     auto entry = imatrix->find(place.tensor);
     if (entry == imatrix->end())
@@ -311,7 +332,8 @@ Expected<cpu::ColumnImportance> importanceOfImatrix(StringRef model, const Model
   if (importance.size() == 0)
     return inputError(path, "has no statistics for any matrix of " + model,
                       "use those of this model");
-  reportCoverage(model, input.module.get(), places, importance);
+  // A file with few may belong to another model.
+  Coverage(input.module.get(), importance).report(path + ": has", model, places);
   return importance;
 }
 

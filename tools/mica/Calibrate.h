@@ -2,7 +2,8 @@
 #ifndef MICA_TOOLS_MICA_CALIBRATE_H
 #define MICA_TOOLS_MICA_CALIBRATE_H
 
-#include "tools/mica/Commands.h"
+#include "frontend/import/ModelInput.h"
+#include "tools/mica/ModelArguments.h"
 
 namespace mica::tool {
 
@@ -11,8 +12,9 @@ inline constexpr size_t kCalibrationIds = 65536, kCalibrationWindow = 512;
 
 /// Runs the model in bf16 on the first ids of the file `text`, in windows, and computes the mean
 /// square of each column of the rows that are multiplied by its matrices. The result does not
-/// depend on the number of threads. There is none for the down matrices of routed experts. `input`
-/// is the model named by `arguments`.
+/// depend on the number of threads. There is none for the down matrices of routed experts; matrices
+/// without are reported. `input` is the model named by `arguments`, whose target is ignored: the
+/// model runs on this machine.
 llvm::Expected<cpu::ColumnImportance> calibrate(const ModelArguments &arguments,
                                                 const ModelInput &input, llvm::StringRef launcher,
                                                 llvm::StringRef text);

@@ -1,9 +1,11 @@
-//===- CommandLine.cpp - the options of mica -----------------------------===//
+//===- CommandLine.cpp - the options of mica ------------------------------===//
 
 #include "tools/mica/CommandLine.h"
 
 #include "backends/runtime/support/CommandLine.h"
 #include "backends/runtime/support/CompletionScript.h"
+#include "backends/runtime/support/HelpFormatter.h"
+#include "backends/runtime/support/OptionValues.h"
 
 namespace mica::tool {
 
@@ -68,7 +70,9 @@ static void addCompile(CLI::App &app, CompileArguments &arguments) {
   arguments.model.addTo(*command, std::string(modelHelp) + hubHelp);
   rt::addGroup(*command, kPrecisionGroup, [&] { addCalibration(*command, arguments); });
   rt::addGroup(*command, outputGroup, [&] { addCompileOutput(*command, arguments); });
-  command->footer("Example:\n  mica compile model.gguf -o model && ./model chat");
+  command->footer("If $MICA_OBJECT_CACHE is a folder, compiled code is stored there, up to 1 GiB, "
+                  "and reused for models with the same shapes and formats.\n\n"
+                  "Example:\n  mica compile model.gguf -o model && ./model chat");
 }
 
 static void addRun(CLI::App &app, RunArguments &arguments) {
@@ -129,17 +133,23 @@ static void addForBoth(CLI::App &app, const char *name, std::string ModelArgumen
 static void addDiff(CLI::App &app, DiffArguments &arguments) {
   CLI::App *command = app.add_subcommand(
       "diff", "Compare two models or programs: config, bytes, kernels and stages");
+  arguments.a.command = arguments.b.command = command;
   command->add_option("A", arguments.a.model, "Model or program")->required();
   command->add_option("B", arguments.b.model, "Model or program")->required();
   rt::addGroup(*command, kPrecisionGroup, [&] {
-    addForBoth(*command, "--weights", &ModelArguments::weights, arguments,
-               {"f32", "bf16", "int8", "int4"}, "Weight format of models");
-    addForBoth(*command, "--kv", &ModelArguments::kv, arguments, {"f32", "bf16", "int8"},
+    addForBoth(*command, "--weights", &ModelArguments::weights, arguments, precisionNames(),
+               "Weight format of models");
+    addForBoth(*command, "--kv", &ModelArguments::kv, arguments, cachePrecisionNames(),
                "KV cache format of models");
-    addForBoth(*command, "--rows", &ModelArguments::rows, arguments, {"exact", "int8"},
+    addForBoth(*command, "--rows", &ModelArguments::rows, arguments, promptRowsNames(),
                "Activations of models that are multiplied by block-quantized weights in "
                "prefill");
   });
+  // What explore::Recorder records as text.
+  std::vector<std::string> recorded;
+  for (const StageInfo &info : getStages())
+    if (info.stage < Stage::Obj && info.stage != Stage::Llvm)
+      recorded.push_back(info.name.str());
   rt::addGroup(*command, outputGroup, [&] {
     command
         ->add_option("--text", arguments.text,
@@ -151,7 +161,7 @@ static void addDiff(CLI::App &app, DiffArguments &arguments) {
                      "separated by commas")
         ->type_name("STAGE")
         ->delimiter(',')
-        ->check(CLI::IsMember({"model", "fused", "kernels", "loops", "ll", "asm"}));
+        ->check(rt::oneOf(recorded));
     command->add_flag("--bench", arguments.bench, "Also measure the speed of both programs");
     addJson(*command, arguments.json);
   });
@@ -202,8 +212,8 @@ static void addEval(CLI::App &app, EvalArguments &arguments) {
     addJson(*command, arguments.json);
   });
   command->footer(
-      "The text is split into windows that do not overlap; a shorter rest at its end is ignored. "
-      "Each window is evaluated independently and starts with the program's BOS token if the text "
+      "The text is split into windows that do not overlap; a shorter last window is ignored. "
+      "Each window is evaluated independently and starts with the BOS token if the tokenized text "
       "does. The positions in the second half of each window are scored, so that each has at least "
       "half a window of context.\n\n"
       "The column std. error holds the standard error of the perplexity; the number after +- is "
@@ -228,13 +238,13 @@ static void addVerifyInput(CLI::App &command, VerifyArguments &arguments) {
   command
       .add_option(
           "--against", arguments.against,
-          "Let the interpreter read this model instead, such as the folder that a GGUF file "
-          "was converted from")
+          "Reference model for the interpreter (default: MODEL), such as the folder that a GGUF "
+          "file was converted from")
       ->type_name("MODEL2");
   command
       .add_option("--positions", arguments.positions,
-                  "Number of tokens to process, enough to reach sliding windows and thresholds of "
-                  "rope (default: 48 to 512, fewer for large models)")
+                  "Number of tokens to process (default: 48 to 512, fewer for large models); use "
+                  "more to reach the end of sliding windows and rope length thresholds")
       ->transform(rt::wholeNumber(2));
 }
 
@@ -255,6 +265,8 @@ static void addVerify(CLI::App &app, VerifyArguments &arguments) {
       "f32 and bf16 the logits, exceed the tolerance; the last line is the verdict. For int8 and "
       "int4, a larger distance of the logits is expected from the format and is not a failure; "
       "`mica eval` measures it.\n\n"
+      "NMSE is the normalized mean squared error, sum (x - y)^2 / sum y^2, with x of the program "
+      "and y of the interpreter; max is the largest absolute difference.\n\n"
       "Example:\n  mica verify model.gguf --text README.md");
 }
 
@@ -298,6 +310,19 @@ static void addReference(CLI::App &app, ReferenceArguments &arguments) {
       ->add_option("--install", arguments.folder,
                    "Write man pages and completions below DIR instead, in the layout of a prefix")
       ->type_name("DIR");
+  command->add_flag("--formats", arguments.formats,
+                    "Print the types of GGUF files that are read as JSON instead");
+}
+
+const std::vector<rt::ForeignOption> &foreignOptions() {
+  static const std::vector<std::string> compiling = {"compile", "run",  "inspect",
+                                                     "explore", "diff", "verify"};
+  static const std::vector<rt::ForeignOption> options = {
+      {{"-hf", "--hf-repo"}, "pass OWNER/NAME or OWNER/NAME:QUANTIZATION as MODEL", compiling},
+      {{"-ctk", "-ctv", "--cache-type-k", "--cache-type-v"}, "use --kv int8", compiling},
+      {{"-md", "--model-draft"}, "there are no draft models; leave it out", compiling},
+  };
+  return options;
 }
 
 void addCommands(CLI::App &app, ToolArguments &arguments) {

@@ -1,4 +1,4 @@
-//===- CompileSteps.cpp - how much of a compilation is done -----------------===//
+//===- CompileSteps.cpp - the progress of a compilation -------------------===//
 
 #include "tools/mica/CompileSteps.h"
 
@@ -45,8 +45,8 @@ double CompileSteps::shareOf(const cpu::CompileProgress &progress) {
   double toPack = progress.bytesToPack > 0 ? static_cast<double>(progress.bytesToPack) : bytes;
   all += toPack / kBytesPerSecond;
   done += static_cast<double>(progress.packedBytes) / kBytesPerSecond;
-  most = std::max(most, std::min(done / all, 1.0));
-  return most;
+  maxShare = std::max(maxShare, std::min(done / all, 1.0));
+  return maxShare;
 }
 
 std::string CompileSteps::describe(const cpu::CompileProgress &progress) {

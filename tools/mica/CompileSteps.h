@@ -1,4 +1,4 @@
-//===- CompileSteps.h - how much of a compilation is done -------------------===//
+//===- CompileSteps.h - the progress of a compilation ---------------------===//
 #ifndef MICA_TOOLS_MICA_COMPILESTEPS_H
 #define MICA_TOOLS_MICA_COMPILESTEPS_H
 
@@ -19,7 +19,7 @@ public:
   static std::string describe(const cpu::CompileProgress &progress);
 
 private:
-  double bytes, most = 0;
+  double bytes, maxShare = 0;
 };
 
 } // namespace mica::tool

@@ -1,44 +1,44 @@
-//===- CompileSummary.cpp - the last line of mica compile -------------------===//
+//===- CompileSummary.cpp - the last line of mica compile -----------------===//
 
 #include "tools/mica/CompileSummary.h"
 
 #include "backends/runtime/support/CommandLine.h"
 #include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/SizeText.h"
+#include "frontend/support/InputError.h"
 #include "tools/support/Support.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
 
 namespace mica::tool {
 
-/// "Q4_K and Q6_K", in descending order of the number of tensors.
+/// The names in descending order of the number of tensors.
 static std::string formatNames(const std::map<std::string, int64_t> &formats) {
   SmallVector<std::pair<int64_t, std::string>> byCount;
   for (const auto &[name, count] : formats)
     byCount.push_back({-count, StringRef(name).upper()});
   sort(byCount);
-  std::string text;
-  for (const auto &[count, name] : byCount) {
-    bool isLast = &name == &byCount.back().second;
-    text += (text.empty() ? "" : isLast ? " and " : ", ") + name;
-  }
-  return text;
+  return joinWithAnd(
+      map_to_vector(byCount, [](const auto &each) { return StringRef(each.second); }));
 }
 
 static std::string formatsText(const CompileSummary &summary) {
   std::string weights = nameOf(summary.weights).str(), text = weights;
   if (summary.isRequantized)
     text = summary.source + " requantized to " + weights;
-  else if (summary.source == "F16" && summary.weights == Precision::BF16)
-    text = "F16 rounded to bf16";
+  else if (!summary.rounded.empty())
+    text = joinWithAnd(to_vector_of<StringRef>(summary.rounded)) + " rounded to " + weights;
   if (!summary.preservedBlocks.empty()) {
-    // In a file with blocks, few weights are numbers.
+    // In a file with blocks, few weights are numbers; they are mentioned if they lose precision.
     bool isOfNumbers =
         summary.source == "F32" || summary.source == "F16" || summary.source == "BF16";
-    text = (isOfNumbers ? text + ", " : "") + formatNames(summary.preservedBlocks) + " preserved";
+    text = (isOfNumbers || !summary.rounded.empty() ? text + ", " : "") +
+           formatNames(summary.preservedBlocks) + " preserved";
   }
   if (summary.hasInt8Rows)
     text += ", int8 activations in prefill";

@@ -1,4 +1,4 @@
-//===- CompileSummary.h - the last line of mica compile ---------------------===//
+//===- CompileSummary.h - the last line of mica compile -------------------===//
 #ifndef MICA_TOOLS_MICA_COMPILESUMMARY_H
 #define MICA_TOOLS_MICA_COMPILESUMMARY_H
 
@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace mica::tool {
 
@@ -16,10 +17,11 @@ struct CompileSummary {
   uint64_t bytes = 0;
   std::map<std::string, int64_t> preservedBlocks; ///< names of formats -> tensors
   Precision weights = Precision::F32, kv = Precision::F32;
-  std::string source;         ///< storage type of the checkpoint's weights: "F16", "Q4_1", or empty
-  bool isRequantized = false; ///< the checkpoint's blocks were converted to another format
-  bool isCalibrated = false;  ///< activation statistics were used
-  bool hasInt8Rows = false;   ///< in prefill
+  std::string source; ///< storage type of most of the checkpoint's weights: "Q4_1", or empty
+  std::vector<std::string> rounded; ///< types of weights that became bf16: "F16"
+  bool isRequantized = false;       ///< the checkpoint's blocks were converted to another format
+  bool isCalibrated = false;        ///< activation statistics were used
+  bool hasInt8Rows = false;         ///< in prefill
   bool hasTokenizer = false, hasChat = false;
   std::string foreignTarget; ///< the target CPU, if not this machine
 

@@ -1,9 +1,12 @@
 //===- Diff.cpp - mica diff -----------------------------------------------===//
 
-#include "tools/explore/Diff.h"
+#include "tools/mica/Diff.h"
 
 #include "frontend/support/InputError.h"
-#include "tools/mica/Commands.h"
+#include "tools/explore/Diff.h"
+#include "tools/mica/Eval.h"
+#include "tools/mica/Explore.h"
+#include "tools/mica/Pull.h"
 #include "tools/support/Support.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -55,7 +58,7 @@ static Expected<json::Object> measureSpeed(const std::string &program) {
     if (const json::Array *results = report->getArray("results"))
       for (const json::Value &each : *results)
         if (const json::Object *test = each.getAsObject())
-          speeds[test->getString("test").value_or("")] =
+          speeds[test->getString("test").value_or("").str()] =
               test->getNumber("tokens_per_s").value_or(0);
   return speeds;
 }
@@ -114,6 +117,8 @@ int runDiff(DiffArguments arguments) {
     side->model = std::move(*path);
   }
   bool programs = isProgram(arguments.a.model) && isProgram(arguments.b.model);
+  if (std::string given = arguments.a.givenOption(); programs && !given.empty())
+    return usage(notForPrograms(given), "mica diff");
   if (!programs && (!arguments.text.empty() || arguments.bench))
     return usage((arguments.bench ? "--bench" : "--text") + Twine(" needs two programs"),
                  "mica diff");

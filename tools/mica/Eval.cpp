@@ -1,8 +1,9 @@
 //===- Eval.cpp - mica eval -----------------------------------------------===//
 
+#include "tools/mica/Eval.h"
+
 #include "frontend/support/InputError.h"
 #include "passes/support/Precision.h"
-#include "tools/mica/Commands.h"
 #include "tools/quality/Candidate.h"
 #include "tools/quality/Quality.h"
 #include "tools/quality/ScoringProcess.h"
@@ -52,7 +53,7 @@ private:
   Error score(size_t row, int32_t next);
   Expected<std::unique_ptr<ScoringProcess>> start(const Candidate &candidate) const;
   /// Window and position of the n-th scored position: "window 3, position 300".
-  std::pair<size_t, size_t> placeOf(size_t scored) const;
+  std::pair<size_t, size_t> windowAndPosition(size_t scored) const;
   StringRef textFile() const {
     return arguments.text.empty() ? arguments.tokensFile : arguments.text;
   }
@@ -112,12 +113,12 @@ Error Evaluation::choosePlan() {
   const Candidate *shortest = &program;
   if (reference && reference->manifest.maxSeq < program.manifest.maxSeq)
     shortest = &*reference;
-  int64_t most = shortest->manifest.maxSeq;
-  if (arguments.context > most)
-    return shortest->error("holds " + Twine(most) + " positions",
-                           "choose a --context of at most " + Twine(most));
+  int64_t max = shortest->manifest.maxSeq;
+  if (arguments.context > max)
+    return shortest->error("holds " + Twine(max) + " positions",
+                           "choose a --context of at most " + Twine(max));
   context = static_cast<size_t>(arguments.context > 0 ? arguments.context
-                                                      : std::min(most, kDefaultContext));
+                                                      : std::min(max, kDefaultContext));
   windows = planWindows(ids.size(), context,
                         arguments.windows > 0 ? static_cast<size_t>(arguments.windows) : SIZE_MAX);
   if (windows.empty())
@@ -167,10 +168,10 @@ Error Evaluation::computeWindow(const EvalWindow &window) {
   if (begins)
     inputIds.front() = *program.manifest.bos;
   auto vocab = static_cast<size_t>(program.manifest.vocab);
-  size_t most = std::max<size_t>(1, kPieceBytes / (vocab * sizeof(float)));
+  size_t max = std::max<size_t>(1, kPieceBytes / (vocab * sizeof(float)));
   // The first piece begins with everything before the scored positions.
   for (size_t from = 0, at = window.first; at + 1 < window.length;) {
-    size_t rows = std::min(most, window.length - 1 - at);
+    size_t rows = std::min(max, window.length - 1 - at);
     ArrayRef<int32_t> piece(inputIds.data() + from, at + rows - from);
     logits.resize(rows * vocab);
     if (Error error = process->ask(from, window.length, at - from, piece))
@@ -210,7 +211,7 @@ Error Evaluation::score(size_t row, int32_t next) {
              "compile it with --weights f32 or check the checkpoint");
 }
 
-std::pair<size_t, size_t> Evaluation::placeOf(size_t scored) const {
+std::pair<size_t, size_t> Evaluation::windowAndPosition(size_t scored) const {
   size_t window = 0;
   for (; scored >= windows[window].scored(); ++window)
     scored -= windows[window].scored();
@@ -227,7 +228,7 @@ json::Object Evaluation::describe(const Candidate &candidate, double perplexity,
   return json::Object{
       {"file", json::fixUTF8(candidate.path)},
       {"model", json::fixUTF8(candidate.manifest.name)},
-      {"weights", nameOf(candidate.manifest.weights)},
+      {"weights", rt::weightsText(candidate.manifest)},
       {"kv", nameOf(candidate.manifest.kv)},
       {"weight_bytes", static_cast<int64_t>(candidate.weightBytes)},
       {"parameters", static_cast<int64_t>(candidate.manifest.parameters)},
@@ -248,7 +249,7 @@ json::Object Evaluation::toJson() const {
       {"program", describe(program, quality.perplexity(), quality.perplexityError())}};
   if (!reference)
     return result;
-  auto [window, position] = placeOf(quality.maxDivergenceAt());
+  auto [window, position] = windowAndPosition(quality.maxDivergenceAt());
   result["reference"] =
       describe(*reference, quality.referencePerplexity(), quality.referencePerplexityError());
   result["kl"] = json::Object{{"mean", quality.divergence().mean()},
@@ -273,13 +274,13 @@ std::string Evaluation::toText() const {
   raw_string_ostream out(text);
   const EvalWindow &first = windows.front();
   out << textFile() << ": " << ids.size() << " tokens, " << windows.size() << " windows of "
-      << first.length << "; scored: positions " << first.first << " to " << first.length - 2
-      << " of each, " << quality.positions() << " in all"
+      << first.length << "\nscored: positions " << first.first << " to " << first.length - 2
+      << " of each window, " << quality.positions() << " in total"
       << (arguments.asDecode ? ", computed as in decoding\n" : "\n");
-  out << formatv("{0,-11} {1,13} {2,11} {3,9} {4,13}  {5}\n", "", "perplexity", "std. error",
-                 "bits", "weight bytes", "file");
+  out << formatv("{0,-11} {1,13} {2,11} {3,11} {4,13}  {5}\n", "", "perplexity", "std. error",
+                 "bits/weight", "weight bytes", "file");
   auto line = [&](StringRef name, const Candidate &candidate, double perplexity, double error) {
-    out << formatv("{0,-11} {1,13} {2,11} {3,9} {4,13}  {5}\n", name, shown(perplexity),
+    out << formatv("{0,-11} {1,13} {2,11} {3,11} {4,13}  {5}\n", name, shown(perplexity),
                    shown(error),
                    candidate.bits() > 0 ? formatv("{0:f2}", candidate.bits()).str() : "?",
                    candidate.weightBytes, candidate.path);
@@ -288,7 +289,7 @@ std::string Evaluation::toText() const {
   if (!reference)
     return text;
   line("reference", *reference, quality.referencePerplexity(), quality.referencePerplexityError());
-  auto [window, position] = placeOf(quality.maxDivergenceAt());
+  auto [window, position] = windowAndPosition(quality.maxDivergenceAt());
   out << formatv("KL(reference || program)  {0:e3} +- {1:e1}, at most {2:e3} (window {3}, position "
                  "{4})\n",
                  quality.divergence().mean(), quality.divergence().error(), quality.maxDivergence(),

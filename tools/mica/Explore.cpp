@@ -1,18 +1,20 @@
 //===- Explore.cpp - mica explore -----------------------------------------===//
 
-#include "tools/explore/Diff.h"
-#include "tools/explore/Page.h"
-#include "tools/explore/ProfileInput.h"
-#include "tools/explore/Recorder.h"
-#include "tools/mica/Commands.h"
-#include "tools/mica/ModelFiles.h"
-#include "tools/support/Support.h"
+#include "tools/mica/Explore.h"
 
 #include "backends/cpu/driver/TextOutput.h"
+#include "backends/runtime/abi/ManifestKeys.h"
 #include "backends/runtime/program/ProgramFile.h"
 #include "backends/runtime/support/SizeText.h"
 #include "frontend/formats/gguf/GgufModel.h"
 #include "frontend/import/ModelInput.h"
+#include "tools/explore/Diff.h"
+#include "tools/explore/Page.h"
+#include "tools/explore/ProfileInput.h"
+#include "tools/explore/Recorder.h"
+#include "tools/mica/ModelFiles.h"
+#include "tools/mica/Pull.h"
+#include "tools/support/Support.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -57,6 +59,10 @@ bool isProgram(StringRef path) {
   return sys::fs::is_regular_file(path) && !path.ends_with(".mlir") && !isGguf(path);
 }
 
+std::string notForPrograms(const std::string &option) {
+  return option + " does not apply to a program; pass the model that it was compiled from";
+}
+
 Expected<explore::Record> recordProgram(StringRef path) {
   rt::Result<program::ProgramFile> file = program::ProgramFile::open(path.str());
   if (!file)
@@ -69,7 +75,7 @@ Expected<explore::Record> recordProgram(StringRef path) {
   Expected<json::Object> manifest = explore::parseManifestJson(record.manifest, path);
   if (!manifest)
     return manifest.takeError();
-  record.model = manifest->getString("name").value_or("model").str();
+  record.model = manifest->getString(rt::manifest_keys::name.text).value_or("model").str();
   record.codeHash = file->layout().find(program::SectionKind::Code)->hash;
   return record;
 }
@@ -119,8 +125,7 @@ int runExplore(ExploreArguments arguments) {
   arguments.model.model = std::move(*path);
   StringRef model = arguments.model.model;
   if (std::string given = arguments.model.givenOption(); isProgram(model) && !given.empty())
-    return usage(given + " does not apply to a program; pass the model that it was compiled from",
-                 "mica explore");
+    return usage(notForPrograms(given), "mica explore");
   Expected<uint64_t> bytes = writeExplorePage(arguments);
   if (!bytes)
     return report(model, bytes.takeError(), {arguments.output, arguments.profile});

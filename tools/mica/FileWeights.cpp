@@ -1,4 +1,4 @@
-//===- FileWeights.cpp - a checkpoint as the packer reads it --------------===//
+//===- FileWeights.cpp - a checkpoint as a source of the packer -----------===//
 
 #include "tools/mica/FileWeights.h"
 

@@ -1,4 +1,4 @@
-//===- FileWeights.h - a checkpoint as the packer reads it ------*- C++ -*-===//
+//===- FileWeights.h - a checkpoint for the packer --------------*- C++ -*-===//
 #ifndef MICA_TOOLS_MICA_FILEWEIGHTS_H
 #define MICA_TOOLS_MICA_FILEWEIGHTS_H
 

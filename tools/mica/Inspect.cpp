@@ -1,14 +1,18 @@
 //===- Inspect.cpp - mica inspect -----------------------------------------===//
 
+#include "tools/mica/Inspect.h"
+
 #include "backends/cpu/driver/TextOutput.h"
 #include "backends/cpu/features/Cpu.h"
 #include "backends/runtime/commands/Info.h"
 #include "backends/runtime/program/ProgramFile.h"
 #include "backends/runtime/support/Output.h"
 #include "frontend/import/ModelInput.h"
-#include "tools/mica/Commands.h"
+#include "tools/mica/CompileModel.h"
+#include "tools/mica/Explore.h"
 #include "tools/mica/ModelFacts.h"
 #include "tools/mica/ModelFiles.h"
+#include "tools/mica/Pull.h"
 #include "tools/support/Support.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -62,8 +66,7 @@ int runInspect(InspectArguments arguments) {
   StringRef model = arguments.model.model;
   bool program = isProgram(model);
   if (std::string given = arguments.model.givenOption(); program && !given.empty())
-    return usage(given + " does not apply to a program; pass the model that it was compiled from",
-                 "mica inspect");
+    return usage(notForPrograms(given), "mica inspect");
   if (Error error = program ? inspectProgram(arguments) : inspectModel(arguments))
     return report(model, std::move(error));
   return kDone;

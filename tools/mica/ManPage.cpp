@@ -1,4 +1,4 @@
-//===- ManPage.cpp - a command as a page of the manual ----------------------===//
+//===- ManPage.cpp - man pages of commands --------------------------------===//
 
 #include "tools/mica/ManPage.h"
 
@@ -51,18 +51,20 @@ std::vector<FooterPart> footerParts(StringRef footer) {
   std::vector<FooterPart> parts;
   SmallVector<StringRef> lines;
   footer.split(lines, '\n');
-  bool isNew = true;
+  bool isNew = true, areExamples = false;
   for (StringRef line : lines) {
-    bool isExample = line.starts_with("  ");
+    bool isVerbatim = line.starts_with("  ");
     line = line.ltrim();
-    // An empty line, an example and the text after it start a paragraph; lines of an example do
-    // not.
-    if (line.empty() || line == "Example:" || line == "Examples:") {
+    // An empty line, verbatim text and the text after it start a paragraph; lines of verbatim text
+    // do not.
+    bool isHeading = line == "Example:" || line == "Examples:";
+    areExamples = isHeading || (areExamples && (isVerbatim || line.empty()));
+    if (line.empty() || isHeading) {
       isNew = true;
       continue;
     }
-    if (isNew || !isExample || !parts.back().isExample)
-      parts.push_back({isExample, line.str()});
+    if (isNew || !isVerbatim || !parts.back().isVerbatim)
+      parts.push_back({isVerbatim, areExamples, line.str()});
     else
       parts.back().text += ("\n" + line).str();
     isNew = false;
@@ -98,11 +100,25 @@ static std::string optionsOf(const rt::CommandSpec &spec, StringRef macro) {
   return text;
 }
 
+static std::string textOf(const FooterPart &part) {
+  return part.isVerbatim ? ".PP\n.nf\n.RS 4\n" + escaped(part.text) + "\n.RE\n.fi\n"
+                         : ".PP\n" + escaped(part.text) + "\n";
+}
+
+/// The footer without its examples.
 static std::string footerOf(const rt::CommandSpec &spec) {
   std::string text;
   for (const FooterPart &part : footerParts(spec.footer))
-    text += part.isExample ? ".PP\n.nf\n.RS 4\n" + escaped(part.text) + "\n.RE\n.fi\n"
-                           : ".PP\n" + escaped(part.text) + "\n";
+    if (!part.isExample)
+      text += textOf(part);
+  return text;
+}
+
+static std::string examplesOf(const rt::CommandSpec &spec) {
+  std::string text;
+  for (const FooterPart &part : footerParts(spec.footer))
+    if (part.isExample)
+      text += textOf(part);
   return text;
 }
 
@@ -114,7 +130,12 @@ std::string manPage(const rt::CommandSpec &spec, StringRef title, ArrayRef<std::
                      escaped(synopsisOf(spec, command)) + "\n.SH DESCRIPTION\n" +
                      escaped(sentence(spec.description)) + "\n" + footerOf(spec) +
                      optionsOf(spec, ".SH");
-  if (!spec.commands.empty() && !pages.empty()) {
+  std::string examples = examplesOf(spec);
+  bool hasPages = !spec.commands.empty() && !pages.empty();
+  if (!hasPages)
+    for (const rt::CommandSpec &each : spec.commands)
+      examples += examplesOf(each);
+  if (hasPages) {
     text += ".SH COMMANDS\n";
     for (const rt::CommandSpec &each : spec.commands)
       text += ".TP\n.B " + escaped(each.name) + "\n" + escaped(each.description) + "\n";
@@ -124,6 +145,9 @@ std::string manPage(const rt::CommandSpec &spec, StringRef title, ArrayRef<std::
               escaped(synopsisOf(each, command + " " + each.name)) + "\n.PP\n" +
               escaped(sentence(each.description)) + "\n" + footerOf(each) + optionsOf(each, ".SS");
   }
+  // A heading starts a paragraph.
+  if (StringRef first = examples; first.consume_front(".PP\n"))
+    text += (".SH EXAMPLES\n" + first).str();
   if (!pages.empty()) {
     text += ".SH SEE ALSO\n";
     for (const std::string &page : pages)

@@ -1,4 +1,4 @@
-//===- ManPage.h - a command as a page of the manual ------------------------===//
+//===- ManPage.h - man pages of commands ----------------------------------===//
 #ifndef MICA_TOOLS_MICA_MANPAGE_H
 #define MICA_TOOLS_MICA_MANPAGE_H
 
@@ -10,7 +10,7 @@
 namespace mica::tool {
 
 /// The page `title` in section 1 of the manual, in man(7) macros. Commands of `spec` are sections
-/// of the page, unless they have a page of their own in `pages`, to which it refers.
+/// of the page, unless they have a separate page in `pages`, which is referenced instead.
 std::string manPage(const rt::CommandSpec &spec, llvm::StringRef title,
                     llvm::ArrayRef<std::string> pages);
 
@@ -27,10 +27,10 @@ std::string synopsisOf(const rt::CommandSpec &spec, llvm::StringRef command);
 std::vector<std::pair<std::string, std::vector<const rt::OptionSpec *>>>
 optionGroups(const rt::CommandSpec &spec);
 
-/// The text after the options in --help. An example is indented.
+/// The text after the options in --help, in paragraphs. Indented lines are printed as they are.
 struct FooterPart {
-  bool isExample;
-  std::string text; ///< a paragraph, or lines without their indentation
+  bool isVerbatim, isExample; ///< examples are verbatim, and follow the line "Examples:"
+  std::string text;           ///< a paragraph, or lines without their indentation
 };
 std::vector<FooterPart> footerParts(llvm::StringRef footer);
 

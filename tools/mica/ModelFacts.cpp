@@ -1,20 +1,23 @@
-//===- ModelFacts.cpp - what is inside a model ----------------------------===//
+//===- ModelFacts.cpp - properties of a model -----------------------------===//
 
 #include "tools/mica/ModelFacts.h"
 
 #include "backends/cpu/driver/DescribeProgram.h"
 #include "backends/cpu/pack/PackWeights.h"
 #include "backends/cpu/target/CpuDialect.h"
+#include "backends/runtime/abi/Manifest.h"
 #include "backends/runtime/support/SizeText.h"
 #include "frontend/support/InputError.h"
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/Mica.h"
+#include "ir/Mica/ModelDescription.h"
 #include "passes/support/CacheKinds.h"
 #include "passes/support/Phases.h"
 #include "tools/support/Support.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -34,6 +37,17 @@ static void readFunctions(ModuleOp module, ModelFacts &facts) {
     entry.ops = cpu::countOps(function);
     function.walk([&](func::CallOp call) { ++facts.functions[call.getCallee().str()].calls; });
   }
+}
+
+/// The number of layers as calls in the entry function; 0 if they are in a loop or inline.
+static int64_t countLayerCalls(func::FuncOp main) {
+  int64_t calls = 0;
+  for (Operation &op : main.front()) {
+    if (isa<scf::ForOp>(op))
+      return 0;
+    calls += isa<func::CallOp>(op);
+  }
+  return calls;
 }
 
 static void readShape(ModuleOp module, ModelFacts &facts) {
@@ -66,6 +80,9 @@ static void readShape(ModuleOp module, ModelFacts &facts) {
       std::tie(facts.kvHeads, facts.headDim) = std::pair(heads[0], heads[1]);
   }
   facts.layers += fixed.empty() ? 0 : llvm::max_element(fixed, llvm::less_second())->second;
+  // Layers may have several kinds of states, or none.
+  if (int64_t calls = countLayerCalls(main))
+    facts.layers = calls;
 }
 
 static void readKernels(ModuleOp module, ModelFacts &facts) {
@@ -101,7 +118,7 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
 llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOptions &options) {
   ModelFacts facts;
   facts.name = module.getName().value_or("model").str();
-  if (auto model = module->getAttrOfType<DictionaryAttr>("mica.model")) {
+  if (auto model = module->getAttrOfType<DictionaryAttr>(kModelAttr)) {
     if (auto family = model.getAs<StringAttr>("family"))
       facts.family = family.str();
     if (auto positions = model.getAs<IntegerAttr>("max_positions"))
@@ -236,8 +253,10 @@ std::string toText(const ModelFacts &facts) {
     line("stored as", facts.stored + " (most weights)");
   line("program", rt::bytesText(static_cast<double>(facts.storedBytes)) + " of weights (" +
                       typesText(facts) + "), " +
-                      rt::bytesText(static_cast<double>(facts.cachePerToken)) +
-                      " of cache per token (" + facts.kv + ")");
+                      rt::bitsPerWeightText(static_cast<double>(facts.storedBytes),
+                                            static_cast<double>(facts.parameters)) +
+                      ", " + rt::bytesText(static_cast<double>(facts.cachePerToken)) +
+                      " of cache per token" + (facts.kv.empty() ? "" : " (" + facts.kv + ")"));
   for (const auto &[window, cache] : facts.caches)
     if (window > 0)
       line("window", llvm::Twine(cache.layers) + " layers store the last " + llvm::Twine(window) +
@@ -247,8 +266,8 @@ std::string toText(const ModelFacts &facts) {
     line("state", rt::bytesText(static_cast<double>(facts.statePerSequence)) +
                       " per sequence of any length");
   for (const auto &[role, type] : facts.rows)
-    line(role, "activations are " + type + " for block-quantized weights" +
-                   (role == kPromptRole ? " (" + facts.promptRows + ")" : ""));
+    line(rt::phaseText(role), "activations are " + type + " for block-quantized weights" +
+                                  (role == kPromptRole ? " (" + facts.promptRows + ")" : ""));
   line("target", targetText(facts.target));
   // Names of functions may be longer than the headings above.
   size_t width = 13;

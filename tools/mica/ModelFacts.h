@@ -1,4 +1,4 @@
-//===- ModelFacts.h - the properties of a model -----------------*- C++ -*-===//
+//===- ModelFacts.h - properties of a model ---------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_MICA_MODELFACTS_H
 #define MICA_TOOLS_MICA_MODELFACTS_H
 

@@ -1,4 +1,4 @@
-//===- ModelFiles.cpp - the files that a model is made of -----------------===//
+//===- ModelFiles.cpp - files of a model ----------------------------------===//
 
 #include "tools/mica/ModelFiles.h"
 
@@ -48,8 +48,8 @@ std::set<std::string> modelFiles(StringRef model) {
   // Either folder may contain the weights of a .mlir file, or a GGUF file with its name.
   StringRef parent = sys::path::parent_path(model);
   std::set<std::string> files = filesIn(parent.empty() ? "." : parent);
-  std::set<std::string> beside = filesIn(model.drop_back(sys::path::extension(model).size()));
-  files.insert(beside.begin(), beside.end());
+  std::set<std::string> sibling = filesIn(model.drop_back(sys::path::extension(model).size()));
+  files.insert(sibling.begin(), sibling.end());
   std::string gguf = (model.drop_back(sys::path::extension(model).size()) + ".gguf").str();
   if (isGguf(gguf))
     for (const std::string &part : ggufFiles(gguf))

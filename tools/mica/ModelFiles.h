@@ -1,4 +1,4 @@
-//===- ModelFiles.h - the files that a model is made of ---------*- C++ -*-===//
+//===- ModelFiles.h - files of a model --------------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_MICA_MODELFILES_H
 #define MICA_TOOLS_MICA_MODELFILES_H
 

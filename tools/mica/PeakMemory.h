@@ -10,8 +10,8 @@
 
 namespace mica::tool {
 
-/// Measures this process's anonymous memory (RssAnon) every few milliseconds on a thread of its
-/// own, so that it includes memory that a library allocates and frees within one step.
+/// Measures this process's anonymous memory (RssAnon) every few milliseconds on a separate thread,
+/// so that it includes memory that a library allocates and frees within one step.
 class PeakMemory {
 public:
   PeakMemory();

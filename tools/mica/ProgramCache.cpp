@@ -1,4 +1,4 @@
-//===- ProgramCache.cpp - compiled programs, kept -------------------------===//
+//===- ProgramCache.cpp - the cache of compiled programs ------------------===//
 
 #include "tools/mica/ProgramCache.h"
 
@@ -16,11 +16,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <optional>
 #include <set>
-#include <sys/stat.h>
-#include <tuple>
 
 using namespace llvm;
 
@@ -106,9 +103,8 @@ Expected<std::string> ProgramCache::get(StringRef key,
   if (!present)
     if (Error error = make(path))
       return std::move(error);
-  // The modification time of a program is the time of its last use.
-  ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
-  evict(path);
+  rt::markUsed(path);
+  rt::removeLeastRecentlyUsed(to_vector_of<rt::CachedFile>(programs()), bound, path);
   return path;
 }
 
@@ -140,22 +136,12 @@ void ProgramCache::removeLeftovers(StringRef held) const {
 
 std::vector<CachedProgram> ProgramCache::programs() const {
   std::vector<CachedProgram> programs;
-  std::error_code error;
-  for (sys::fs::directory_iterator it(folder, error), end; it != end && !error;
-       it.increment(error)) {
-    ErrorOr<sys::fs::basic_file_status> status = it->status();
-    if (!status || status->type() != sys::fs::file_type::regular_file)
-      continue;
-    StringRef name = sys::path::filename(it->path());
+  for (rt::CachedFile &file : rt::filesByLastUse(folder)) {
+    std::string name = sys::path::filename(file.path).str();
     // Remaining temporary files belong to running compilers.
-    if (name.ends_with(lockEnding) || !targetOf(name).empty())
-      continue;
-    programs.push_back(
-        {name.str(), it->path(), status->getSize(), status->getLastModificationTime()});
+    if (!StringRef(name).ends_with(lockEnding) && targetOf(name).empty())
+      programs.push_back({std::move(file), std::move(name)});
   }
-  sort(programs, [](const CachedProgram &a, const CachedProgram &b) {
-    return std::tie(a.lastUse, a.path) < std::tie(b.lastUse, b.path);
-  });
   return programs;
 }
 
@@ -170,19 +156,6 @@ Error ProgramCache::remove(const CachedProgram &program) const {
                              "); check its permissions");
   (void)sys::fs::remove(lockFileOf(program.path));
   return Error::success();
-}
-
-void ProgramCache::evict(StringRef keep) const {
-  std::vector<CachedProgram> all = programs();
-  uint64_t bytes = 0;
-  for (const CachedProgram &program : all)
-    bytes += program.bytes;
-  for (const CachedProgram &program : all) {
-    if (bytes <= bound)
-      break;
-    if (program.path != keep && !sys::fs::remove(program.path))
-      bytes -= program.bytes;
-  }
 }
 
 bool isWholeProgram(const std::string &path) {

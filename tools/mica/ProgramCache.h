@@ -2,10 +2,11 @@
 #ifndef MICA_TOOLS_MICA_PROGRAMCACHE_H
 #define MICA_TOOLS_MICA_PROGRAMCACHE_H
 
+#include "backends/runtime/support/CacheFolder.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
-#include "llvm/Support/Chrono.h"
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
@@ -14,11 +15,8 @@
 
 namespace mica::tool {
 
-struct CachedProgram {
+struct CachedProgram : rt::CachedFile {
   std::string name; ///< the model's name, `-` and the key
-  std::string path;
-  uint64_t bytes = 0;
-  llvm::sys::TimePoint<> lastUse;
 };
 
 /// A folder of programs, one per key, bounded in size by removing the least recently used ones.
@@ -44,7 +42,6 @@ public:
   llvm::Error remove(const CachedProgram &program) const;
 
 private:
-  void evict(llvm::StringRef keep) const;
   void removeLeftovers(llvm::StringRef held) const;
 
   std::string folder;

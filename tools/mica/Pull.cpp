@@ -1,11 +1,11 @@
 //===- Pull.cpp - mica pull, and models by their name on the hub ----------===//
 
-#include "tools/hub/Pull.h"
+#include "tools/mica/Pull.h"
 
 #include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/SizeText.h"
 #include "tools/hub/HubCache.h"
-#include "tools/mica/Commands.h"
+#include "tools/hub/Pull.h"
 #include "tools/support/Support.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -39,7 +39,11 @@ static Expected<std::string> pullWithBar(const hub::HubName &name,
 }
 
 Expected<std::string> modelPath(const std::string &model) {
-  if (sys::fs::exists(model) || !hub::isHubName(model))
+  std::error_code code = sys::fs::access(model, sys::fs::AccessMode::Exist);
+  if (!hub::isHubName(model) && code == std::errc::no_such_file_or_directory)
+    return createStringError(model + ": does not exist; pass a model folder, a GGUF file, a .mlir "
+                                     "file, or OWNER/NAME on the Hugging Face hub");
+  if (!code || !hub::isHubName(model))
     return model;
   Expected<hub::HubName> name = hub::parseHubName(model);
   if (!name)

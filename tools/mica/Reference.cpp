@@ -1,8 +1,11 @@
-//===- Reference.cpp - completions, man pages, the option reference ---------===//
+//===- Reference.cpp - completions, man pages, the option reference -------===//
+
+#include "tools/mica/Reference.h"
 
 #include "backends/cpu/driver/TextOutput.h"
-#include "backends/runtime/commands/Arguments.h"
+#include "backends/runtime/commands/ProgramCommands.h"
 #include "backends/runtime/support/CompletionScript.h"
+#include "frontend/formats/gguf/TensorTypes.h"
 #include "tools/mica/CommandLine.h"
 #include "tools/mica/ManPage.h"
 #include "tools/support/Support.h"
@@ -10,6 +13,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 
 using namespace llvm;
@@ -60,7 +65,7 @@ static std::string cell(StringRef text) {
 static std::string footerOf(StringRef footer) {
   std::string text;
   for (const FooterPart &part : footerParts(footer))
-    text += part.isExample ? "```\n" + part.text + "\n```\n\n" : cell(part.text) + "\n\n";
+    text += part.isVerbatim ? "```\n" + part.text + "\n```\n\n" : cell(part.text) + "\n\n";
   return text;
 }
 
@@ -128,7 +133,24 @@ static Error install(StringRef folder) {
   return Error::success();
 }
 
+/// The readable types, and sizes of those that are block formats, for tables in the documentation.
+static json::Object readableTypes() {
+  json::Array blocks;
+  for (const TensorType *type : blockTypes()) {
+    constexpr int64_t k = kMaxBlockElements; // whole blocks of every format
+    double packed = 8.0 * static_cast<double>(PackedBlocks(*type->format).bytesOf(k)) /
+                    (PackedBlocks::kColumns * k);
+    blocks.push_back(json::Object{{"name", type->name},
+                                  {"elements", type->elements},
+                                  {"file_bits", type->bits()},
+                                  {"program_bits", packed}});
+  }
+  return json::Object{{"readable", readableTypeNames()}, {"blocks", std::move(blocks)}};
+}
+
 int runReference(const ReferenceArguments &arguments) {
+  if (arguments.formats)
+    return print(llvm::formatv("{0:2}\n", json::Value(readableTypes())).str());
   if (arguments.folder.empty()) {
     std::string text =
         markdownOf(describeMica(), "mica") + markdownOf(describeProgram("PROGRAM"), "PROGRAM");

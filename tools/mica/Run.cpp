@@ -1,8 +1,11 @@
 //===- Run.cpp - mica run -------------------------------------------------===//
 
+#include "tools/mica/Run.h"
+
 #include "backends/runtime/support/CommandLine.h"
-#include "tools/mica/Commands.h"
+#include "tools/mica/CompileModel.h"
 #include "tools/mica/ProgramCache.h"
+#include "tools/mica/Pull.h"
 #include "tools/support/Support.h"
 
 #include "llvm/ADT/StringExtras.h"

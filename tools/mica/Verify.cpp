@@ -1,8 +1,11 @@
 //===- Verify.cpp - mica verify -------------------------------------------===//
 
+#include "tools/mica/Verify.h"
+
 #include "frontend/support/InputError.h"
 #include "ir/Mica/Diagnostics.h"
-#include "tools/mica/Commands.h"
+#include "tools/mica/CompileModel.h"
+#include "tools/mica/Pull.h"
 #include "tools/quality/Candidate.h"
 #include "tools/quality/TextIds.h"
 #include "tools/support/ScratchFile.h"
@@ -37,7 +40,7 @@ public:
   }
 
   Error run();
-  /// The worst of all parts.
+  /// The worst results of all parts.
   Findings findings;
 
 private:
@@ -87,7 +90,7 @@ Error Verification::makeProgram() {
       .takeError();
 }
 
-/// The most frequent type in a GGUF file; empty for other files.
+/// The most frequent type in a checkpoint with blocks or a GGUF file; empty for others.
 static Expected<ModelInput::Storage> storageOf(const std::string &model) {
   mlir::MLIRContext context(ReferenceModel::registry());
   FirstDiagnostic diagnostic(&context);
@@ -123,7 +126,7 @@ Error Verification::openReferences() {
         (row.precision == Precision::BF16 && !findings.manifest.blockFormats.empty()))
       findings.bounds = row;
   if (findings.bounds.precision != Precision::F32 && arguments.text.empty())
-    findings.bounds.skipLogits("predictions for random ids are not meaningful; see --text");
+    findings.bounds.skipLogits("predictions for random ids are not meaningful (see --text)");
   std::string asked = arguments.model.weights;
   if (!arguments.against.empty()) {
     Expected<ModelInput::Storage> own = storageOf(arguments.model.model);
@@ -152,11 +155,11 @@ Error Verification::openReferences() {
 /// If the weights of the reference and of the model are stored in different formats, they were
 /// rounded differently; 0 bits: unknown.
 void Verification::allowForStorage(std::initializer_list<double> bits) {
-  double fewest = 24;
+  double minBits = 24;
   for (double number : bits)
     if (number > 0)
-      fewest = std::min(fewest, number);
-  findings.bounds.op += boundOfRounding(fewest);
+      minBits = std::min(minBits, number);
+  findings.bounds.op += boundOfRounding(minBits);
   findings.bounds.skipLogits("the models are stored in different formats");
 }
 
@@ -171,11 +174,11 @@ Error Verification::readIds() {
     return createStringError("--positions " + Twine(arguments.positions) +
                              " exceeds the program's context of " + Twine(room) + "; use fewer" +
                              findings.manifest.largerContextHint());
-  size_t most = arguments.positions > 0 ? static_cast<size_t>(arguments.positions)
-                                        : std::min(defaultPositions(), room);
+  size_t maxIds = arguments.positions > 0 ? static_cast<size_t>(arguments.positions)
+                                          : std::min(defaultPositions(), room);
   if (arguments.text.empty()) {
     std::mt19937 random(1); // NOLINT: the same ids each time
-    while (ids.size() < most)
+    while (ids.size() < maxIds)
       ids.push_back(
           static_cast<int32_t>(random() % static_cast<uint32_t>(findings.manifest.vocab)));
     if (findings.manifest.bos)
@@ -183,7 +186,7 @@ Error Verification::readIds() {
   } else {
     if (Error error = readText())
       return error;
-    ids.resize(std::min(ids.size(), most));
+    ids.resize(std::min(ids.size(), maxIds));
     if (ids.size() < 2)
       return inputError(arguments.text, "has fewer than two tokens", "use a longer text");
   }
@@ -261,7 +264,7 @@ int runVerify(VerifyArguments arguments, const char *argv0) {
   if (const Comparison *fault = verification.findings.firstFault())
     return report(arguments.model.model,
                   createStringError("exceeds the tolerance of its precision, first at " +
-                                    verification.findings.placeOf(*fault) +
+                                    verification.findings.locationOf(*fault) +
                                     ": check that layer's weights and kernels"));
   // No test: no known model has such logits while all of its ops are within their bounds.
   return report(arguments.model.model,

@@ -1,4 +1,4 @@
-//===- Candidate.cpp - a program that is compared with a reference --------===//
+//===- Candidate.cpp - a program compared with a reference ----------------===//
 
 #include "tools/quality/Candidate.h"
 

@@ -1,4 +1,4 @@
-//===- Candidate.h - a program that is compared with a reference -*- C++ -*-===//
+//===- Candidate.h - a program under test -----------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_QUALITY_CANDIDATE_H
 #define MICA_TOOLS_QUALITY_CANDIDATE_H
 

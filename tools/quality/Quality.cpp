@@ -10,14 +10,14 @@ using namespace llvm;
 
 namespace mica::tool {
 
-std::vector<EvalWindow> planWindows(size_t ids, size_t context, size_t most) {
+std::vector<EvalWindow> planWindows(size_t ids, size_t context, size_t maxWindows) {
   size_t length = std::min(ids, context);
   std::vector<EvalWindow> windows;
   if (length < 2)
     return windows;
   // With two ids, only the logits of the first one exist.
   size_t first = std::min(length / 2, length - 2);
-  for (size_t begin = 0; begin + length <= ids && windows.size() < most; begin += length)
+  for (size_t begin = 0; begin + length <= ids && windows.size() < maxWindows; begin += length)
     windows.push_back({begin, length, first});
   return windows;
 }

@@ -17,11 +17,11 @@ struct EvalWindow {
   size_t scored() const { return length - 1 - first; }
 };
 
-/// At most `most` non-overlapping windows of `context` ids (at least two); a shorter rest is
+/// At most `maxWindows` non-overlapping windows of `context` ids (at least two); a shorter rest is
 /// dropped, and a text shorter than one window is one window. The scored positions are those
 /// preceded by at least half a window, as in llama.cpp's `perplexity`. Empty for fewer than two
 /// ids.
-std::vector<EvalWindow> planWindows(size_t ids, size_t context, size_t most);
+std::vector<EvalWindow> planWindows(size_t ids, size_t context, size_t maxWindows);
 
 /// A mean and its standard error.
 class Mean {
@@ -56,13 +56,13 @@ public:
 
   /// KL(reference || program) in nats, per position.
   const Mean &divergence() const { return kl; }
-  /// The KL divergence that the share `fraction` of all positions does not exceed: linear between
-  /// two positions in order of divergence, at rank (n - 1) * fraction. 0 without positions.
+  /// The percentile of the KL divergence for `fraction` of all positions: linear between two
+  /// positions in order of divergence, at rank (n - 1) * fraction. 0 without positions.
   double divergencePercentile(double fraction) const;
   double maxDivergence() const { return maxKl; }
   /// The position of the maximum, in the order of `add`.
   size_t maxDivergenceAt() const { return maxKlAt; }
-  /// The share of positions with the same most likely id in both.
+  /// The fraction of positions with the same most likely id in both.
   double sameTop() const {
     return positions() ? static_cast<double>(sameTops) / static_cast<double>(positions()) : 0;
   }

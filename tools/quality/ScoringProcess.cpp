@@ -1,4 +1,4 @@
-//===- ScoringProcess.cpp - a compiled program that answers with logits ---===//
+//===- ScoringProcess.cpp - programs that return logits -------------------===//
 
 #include "tools/quality/ScoringProcess.h"
 

@@ -1,4 +1,4 @@
-//===- ScoringProcess.h - a compiled program that answers with logits -*- C++ -*-===//
+//===- ScoringProcess.h - programs that return logits -----------*- C++ -*-===//
 #ifndef MICA_TOOLS_QUALITY_SCORINGPROCESS_H
 #define MICA_TOOLS_QUALITY_SCORINGPROCESS_H
 

@@ -1,4 +1,4 @@
-//===- TextIds.cpp - texts as the ids of their tokens ---------------------===//
+//===- TextIds.cpp - texts as token ids -----------------------------------===//
 
 #include "tools/quality/TextIds.h"
 
@@ -33,9 +33,9 @@ Expected<rt::Tokens> idsInFile(StringRef path, int64_t vocab) {
     int64_t id;
     if (word.getAsInteger(10, id) || id < 0 || id >= vocab)
       return inputError(path,
-                        inQuotes(word) + " is no id from 0 to " + Twine(vocab - 1) + " (after " +
-                            Twine(ids.size()) + " ids)",
-                        "write such ids");
+                        inQuotes(word) + " is not a token id from 0 to " + Twine(vocab - 1) +
+                            " (entry " + Twine(ids.size() + 1) + ")",
+                        "use ids of this vocabulary");
     ids.push_back(static_cast<int32_t>(id));
   }
   return ids;

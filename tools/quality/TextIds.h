@@ -1,4 +1,4 @@
-//===- TextIds.h - texts as the ids of their tokens -------------*- C++ -*-===//
+//===- TextIds.h - texts as token ids ---------------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_QUALITY_TEXTIDS_H
 #define MICA_TOOLS_QUALITY_TEXTIDS_H
 

@@ -1,5 +1,5 @@
-// Replaces the lists of implementations whose sources are left out of oneDNN by empty ones, so that
-// oneDNN answers "unimplemented".
+// Replaces the lists of implementations whose sources are omitted from oneDNN by empty ones, so
+// that oneDNN returns "unimplemented".
 #include "cpu/cpu_engine.hpp"
 
 namespace dnnl {

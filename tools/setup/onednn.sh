@@ -3,8 +3,8 @@
 # folder outside the build tree, once. Prints progress on stderr and the install prefix as the last line of stdout.
 #
 #   MICA_ONEDNN_PREFIX   where to install (default: ${XDG_CACHE_HOME:-~/.cache}/mica-deps/onednn-VERSION-rN)
-#   MICA_ONEDNN_UKERNEL  not empty: with oneDNN's experimental ukernels, which only tests/bench measures. It is another
-#                        installation (default: ukernel-onednn-VERSION-rN), which no build takes by itself
+#   MICA_ONEDNN_UKERNEL  not empty: with oneDNN's experimental ukernels, which only tests/bench measures. It is a separate
+#                        installation (default: ukernel-onednn-VERSION-rN), which builds do not use by default
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 version=3.7.2+ds-2
@@ -68,7 +68,7 @@ fi
   cmake -S source -B build "${options[@]}"
   cmake --build build
   cmake --install build
-  # Links only if no source refers to one that was left out.
+  # Only links if no source refers to an omitted one.
   echo 'int main() {}' > main.cpp
   "$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' build/CMakeCache.txt)" main.cpp -o main -pthread \
     -Wl,--whole-archive install/lib/libdnnl.a -Wl,--no-whole-archive -ldl

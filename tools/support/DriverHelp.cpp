@@ -2,7 +2,7 @@
 
 #include "tools/support/DriverHelp.h"
 
-#include "backends/runtime/support/CommandLine.h"
+#include "backends/runtime/support/HelpFormatter.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/STLExtras.h"

@@ -1,4 +1,4 @@
-//===- FileLock.cpp - one process at a time -------------------------------===//
+//===- FileLock.cpp - exclusive lock files --------------------------------===//
 
 #include "tools/support/FileLock.h"
 

@@ -1,4 +1,4 @@
-//===- FileLock.h - one process at a time -----------------------*- C++ -*-===//
+//===- FileLock.h - exclusive lock files ------------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_SUPPORT_FILELOCK_H
 #define MICA_TOOLS_SUPPORT_FILELOCK_H
 

@@ -1,4 +1,4 @@
-//===- ScratchFile.cpp - a place for a file that is only needed now -------===//
+//===- ScratchFile.cpp - a temporary file ---------------------------------===//
 
 #include "tools/support/ScratchFile.h"
 

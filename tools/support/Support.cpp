@@ -1,4 +1,4 @@
-//===- Support.cpp - errors, places, progress -----------------------------===//
+//===- Support.cpp - errors, paths, progress ------------------------------===//
 
 #include "tools/support/Support.h"
 
@@ -31,7 +31,8 @@ static void exitOnFatalError(void * /*data*/, const char *reason, bool /*crash*/
   bool threads = StringRef(reason).contains("pthread_create");
   // No test: a bug in LLVM.
   report(createStringError(threads ? noThreads
-                                   : std::string("LLVM has failed (") + reason + "); report this"));
+                                   : std::string("internal error: LLVM failed (") + reason +
+                                         "); please report it"));
   rt::removeTemporaries();
   _exit(kFailed);
 }

@@ -1,4 +1,4 @@
-//===- Support.h - errors, places, progress ---------------------*- C++ -*-===//
+//===- Support.h - errors, paths, progress ----------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_SUPPORT_SUPPORT_H
 #define MICA_TOOLS_SUPPORT_SUPPORT_H
 

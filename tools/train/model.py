@@ -71,7 +71,7 @@ class FeedForward(nn.Module):
 
 
 class Experts(nn.Module):
-    """The k best of E experts plus the shared ones. `balance` is the training loss that balances the use of experts."""
+    """The top k of E experts plus the shared ones. `balance` is the load-balancing loss."""
 
     def __init__(self, c):
         super().__init__()

@@ -1,4 +1,4 @@
-//===- Bounds.cpp - how far off a program may be --------------------------===//
+//===- Bounds.cpp - error bounds of programs ------------------------------===//
 
 #include "tools/verify/Bounds.h"
 

@@ -28,8 +28,7 @@ struct Bounds {
   Bound sameTop; ///< share of positions
 
   /// Why logits have no bound, if they have none.
-  llvm::StringRef reasonUnchecked =
-      "the error of integers is expected, and measured by `mica eval`";
+  llvm::StringRef reasonUnchecked = "quantization changes them (measure with `mica eval`)";
 
   void skipLogits(llvm::StringRef why) {
     if (!checksLogits())
@@ -48,7 +47,7 @@ inline constexpr Bounds kBounds[] = {{Precision::F32, 1e-10, 1e-4, 1e-7, 0.99},
 /// formats, the coarser one with `bits`. A step is 2^(1 - bits) of the maximum of a row, which is
 /// about three times its root mean square, or of 32 numbers, as in formats with fewer than 8 bits,
 /// 2.2 times; the mean square error is a twelfth of a step squared. The bound is eight times that,
-/// for rows that are less even and products that cancel.
+/// for less uniform rows and for cancellation in dot products.
 double boundOfRounding(double bits);
 
 } // namespace mica::tool

@@ -1,4 +1,4 @@
-//===- Findings.cpp - what is found of a program beside the interpreter ---===//
+//===- Findings.cpp - a program compared with the interpreter -------------===//
 
 #include "tools/verify/Findings.h"
 
@@ -27,7 +27,7 @@ double Findings::worstOp() const {
 }
 
 /// Whether the number of mismatches is within three standard deviations of the bound.
-bool Findings::meetsSameTop(double bound) const {
+bool Findings::reachesSameTop(double bound) const {
   auto count = static_cast<double>(quality.positions());
   double missed = (1 - quality.sameTop()) * count, expected = (1 - bound) * count;
   return missed <= expected + 3 * std::sqrt(expected * bound);
@@ -36,7 +36,7 @@ bool Findings::meetsSameTop(double bound) const {
 bool Findings::logitsPassed() const {
   return (!bounds.logits || ofLogits.largest <= *bounds.logits) &&
          (!bounds.kl || quality.divergence().mean() <= *bounds.kl) &&
-         (!bounds.sameTop || meetsSameTop(*bounds.sameTop));
+         (!bounds.sameTop || reachesSameTop(*bounds.sameTop));
 }
 
 bool Findings::passed() const { return !firstFault() && logitsPassed(); }
@@ -45,13 +45,13 @@ std::string Findings::verdict() const {
   std::string ops =
       firstFault() ? "an op exceeds its tolerance" : "every op is within its tolerance";
   std::string ofTheLogits = !bounds.checksLogits()
-                                ? "logits are not checked: " + bounds.reasonUnchecked.str()
+                                ? "logits are not checked because " + bounds.reasonUnchecked.str()
                             : logitsPassed() ? "logits are within their tolerance"
                                              : "logits exceed their tolerance";
-  return (passed() ? "passed: " : "FAILED: ") + ops + ", " + ofTheLogits;
+  return (passed() ? "passed: " : "FAILED: ") + ops + "; " + ofTheLogits;
 }
 
-std::string Findings::placeOf(const Comparison &comparison) const {
+std::string Findings::locationOf(const Comparison &comparison) const {
   std::string place = comparison.layer < 0
                           ? comparison.name
                           : formatv("layer {0}, {1}", comparison.layer, comparison.name).str();
@@ -79,7 +79,7 @@ json::Object Findings::toJson() const {
   };
   return json::Object{
       {"model", json::fixUTF8(model)},
-      {"weights", nameOf(manifest.weights)},
+      {"weights", rt::weightsText(manifest)},
       {"kv", nameOf(manifest.kv)},
       {"positions", static_cast<int64_t>(positions)},
       {"not_reached", json::Array(notReached)},
@@ -94,14 +94,14 @@ json::Object Findings::toJson() const {
                               {"kl", limit(bounds.kl)},
                               {"same_top", limit(bounds.sameTop)}}},
       {"verdict", verdict()},
-      {"fault", fault ? json::Value(json::fixUTF8(placeOf(*fault))) : json::Value(nullptr)},
+      {"fault", fault ? json::Value(json::fixUTF8(locationOf(*fault))) : json::Value(nullptr)},
       {"passed", passed()}};
 }
 
 std::string Findings::toText() const {
   std::string text;
   raw_string_ostream out(text);
-  out << formatv("{0}: weights {1}, kv {2}, {3} positions against the interpreter\n", model,
+  out << formatv("{0}: weights {1}, kv {2}, {3} positions compared with the interpreter\n", model,
                  nameOf(manifest.weights), nameOf(manifest.kv), positions);
   for (const std::string &place : notReached)
     out << "not reached; see --positions: " << place << "\n";
@@ -120,13 +120,13 @@ std::string Findings::toText() const {
   auto limit = [](Bounds::Bound bound, const char *format, double unit = 1) {
     return bound ? formatv(format, unit * *bound).str() : std::string();
   };
-  out << formatv("ops       NMSE {0:e2} (bound {1:e1})\n", worstOp(), bounds.op);
+  out << formatv("ops       NMSE {0:e2} (tolerance {1:e1})\n", worstOp(), bounds.op);
   out << formatv("logits    max {0:e2}{1}, NMSE {2:e2}\n", ofLogits.largest,
-                 limit(bounds.logits, " (bound {0:e0})"), ofLogits.nmse);
+                 limit(bounds.logits, " (tolerance {0:e0})"), ofLogits.nmse);
   out << formatv("KL        {0:e2}{1}\n", quality.divergence().mean(),
-                 limit(bounds.kl, " (bound {0:e0})"));
+                 limit(bounds.kl, " (tolerance {0:e0})"));
   out << formatv("same top  {0:f1} %{1}\n", 100 * quality.sameTop(),
-                 limit(bounds.sameTop, " (bound {0:f0} %)", 100));
+                 limit(bounds.sameTop, " (tolerance {0:f0} %)", 100));
   out << "verdict   " << verdict() << "\n";
   return text;
 }

@@ -43,14 +43,14 @@ struct Findings {
   /// The first op whose error exceeds the bound; null if there is none.
   const Comparison *firstFault() const;
   /// Describes the op and its layer.
-  std::string placeOf(const Comparison &comparison) const;
+  std::string locationOf(const Comparison &comparison) const;
   bool passed() const;
   llvm::json::Object toJson() const;
   std::string toText() const;
 
 private:
   double worstOp() const;
-  bool meetsSameTop(double bound) const;
+  bool reachesSameTop(double bound) const;
   bool logitsPassed() const;
   std::string verdict() const;
 };

@@ -1,4 +1,4 @@
-//===- OpComparison.cpp - what a program has computed, op by op -----------===//
+//===- OpComparison.cpp - comparison op by op -----------------------------===//
 
 #include "tools/verify/OpComparison.h"
 

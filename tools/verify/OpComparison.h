@@ -1,4 +1,4 @@
-//===- OpComparison.h - what a program has computed, op by op ---*- C++ -*-===//
+//===- OpComparison.h - comparison op by op ---------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_VERIFY_OPCOMPARISON_H
 #define MICA_TOOLS_VERIFY_OPCOMPARISON_H
 

@@ -1,7 +1,8 @@
-//===- Bf16AsIntegers.cpp - bf16 values as the 16 bits that they are ------===//
+//===- Bf16AsIntegers.cpp - bf16 values as 16-bit integers ----------------===//
 
 #include "backends/cpu/codegen/Passes.h"
 #include "backends/cpu/target/CpuDialect.h"
+#include "ir/Mica/Mica.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -20,6 +21,10 @@ struct Bf16AsIntegers : mica::cpu::impl::Bf16AsIntegersPassBase<Bf16AsIntegers> 
     if (mica::cpu::targetOf(getOperation()).bf16Dot)
       return;
     WalkResult result = getOperation()->walk([](Operation *op) -> WalkResult {
+      auto interrupt = [](BFloat16Type) { return WalkResult::interrupt(); };
+      if (isa_and_nonnull<mica::MicaDialect>(op->getDialect()) &&
+          op->getAttrDictionary().walk(interrupt).wasInterrupted())
+        return op->emitOpError("has bf16: lower it to stage `llvm` before this pass");
       if (!isa<LLVM::FCmpOp, LLVM::FPExtOp, LLVM::FPTruncOp, LLVM::FAddOp, LLVM::FSubOp,
                LLVM::FMulOp, LLVM::FDivOp, LLVM::FNegOp>(op))
         return WalkResult::advance();

@@ -1,9 +1,11 @@
-//===- CheckLlvm.cpp - what may be left at stage llvm ---------------------===//
+//===- CheckLlvm.cpp - verify stage llvm ----------------------------------===//
 
+#include "backends/cpu/codegen/ModelSymbols.h"
 #include "backends/cpu/codegen/Passes.h"
 #include "backends/cpu/codegen/RuntimeSlots.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 
 using namespace mlir;
 
@@ -11,14 +13,12 @@ namespace mica::cpu {
 #define GEN_PASS_DEF_CHECKLLVMPASS
 #include "backends/cpu/codegen/Passes.h.inc"
 
-ArrayRef<StringRef> librarySymbols() {
-  static constexpr StringRef symbols[] = {"memcpy", "memset", "memmove"};
-  return symbols;
-}
 } // namespace mica::cpu
 
 namespace {
 
+/// The ops that remain of functions which cpu-expand-math (isComputedByInstructions) does not
+/// replace by polynomials.
 bool becomesLibraryCall(Operation *op) {
   return isa<LLVM::ExpOp, LLVM::Exp2Op, LLVM::LogOp, LLVM::Log2Op, LLVM::Log10Op, LLVM::SinOp,
              LLVM::CosOp, LLVM::PowOp, LLVM::PowIOp, LLVM::FRemOp>(op);
@@ -38,8 +38,7 @@ struct CheckLlvm : mica::cpu::impl::CheckLlvmPassBase<CheckLlvm> {
     if (auto cast = dyn_cast<UnrealizedConversionCastOp>(op))
       return op->emitError() << "a value of type " << cast.getOperandTypes()
                              << " was not lowered to the LLVM dialect";
-    if (!isa_and_nonnull<LLVM::LLVMDialect>(op->getDialect()) &&
-        !op->getName().getStringRef().starts_with("x86vector."))
+    if (!isa_and_nonnull<LLVM::LLVMDialect, x86vector::X86VectorDialect>(op->getDialect()))
       return op->emitError("was not lowered to the LLVM dialect");
     if (becomesLibraryCall(op))
       return op->emitError("would become a call of libm");
@@ -55,12 +54,12 @@ struct CheckLlvm : mica::cpu::impl::CheckLlvmPassBase<CheckLlvm> {
     auto function =
         SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(call, call.getCalleeAttr());
     if (function && function.isExternal() &&
-        !llvm::is_contained(mica::cpu::librarySymbols(), *callee))
+        !llvm::is_contained(mica::cpu::kLibrarySymbols, *callee))
       return call.emitError() << "calls @" << *callee << ", which no program has";
     return success();
   }
 
-  /// Indirect calls are those of the runtime, by functions that are loaded from its table.
+  /// Indirect calls must call runtime functions that are loaded from the runtime table.
   static LogicalResult checkRuntimeCall(LLVM::CallOp call) {
     std::optional<int32_t> word = findWord(call.getCalleeOperands().front());
     LLVM::LLVMFunctionType type = call.getCalleeFunctionType();
@@ -75,7 +74,7 @@ struct CheckLlvm : mica::cpu::impl::CheckLlvmPassBase<CheckLlvm> {
     return call.emitError("calls a pointer that is not one of the runtime's functions");
   }
 
-  /// The word of a table that `pointer` was loaded from.
+  /// The index of the 8-byte word that `pointer` was loaded from, or nullopt.
   static std::optional<int32_t> findWord(Value pointer) {
     auto load = pointer.getDefiningOp<LLVM::LoadOp>();
     auto place = load ? load.getAddr().getDefiningOp<LLVM::GEPOp>() : nullptr;

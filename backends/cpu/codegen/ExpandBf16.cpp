@@ -14,14 +14,14 @@ namespace mica::cpu {
 
 namespace {
 
-/// `type`, scalar or vector, with other elements.
+/// `type`, a scalar or vector, with another element type.
 Type withElement(Type type, Type element) {
   if (auto vector = dyn_cast<VectorType>(type))
     return vector.clone(element);
   return element;
 }
 
-/// Integers of the shape of one type.
+/// Creates integer ops with the shape of the result of one op.
 class Integers {
 public:
   Integers(PatternRewriter &rewriter, Operation *op)
@@ -60,8 +60,8 @@ struct ExpandExtension : OpRewritePattern<arith::ExtFOp> {
   }
 };
 
-/// truncf to bf16 => (bits + 0x7fff + bit 16) >> 16, to nearest even; a NaN becomes the quiet one.
-/// All of it on integers: LLVM has no select of bf16 vectors for these targets.
+/// truncf to bf16 => (bits + 0x7fff + bit 16) >> 16, rounded to nearest even; NaN becomes a quiet
+/// NaN. Uses only integers, because LLVM does not support select of bf16 vectors on these targets.
 struct ExpandTruncation : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {

@@ -1,4 +1,4 @@
-//===- ExpandMath.cpp - functions of libm as polynomials ------------------===//
+//===- ExpandMath.cpp - libm functions as polynomials ---------------------===//
 
 #include "backends/cpu/codegen/Passes.h"
 
@@ -14,14 +14,15 @@ namespace mica::cpu {
 
 namespace {
 
-/// What instructions compute, so that it may stay.
+/// Whether `op` is lowered to instructions and not to a call: what the others become,
+/// cpu-check-llvm rejects (becomesLibraryCall).
 bool isComputedByInstructions(Operation *op) {
   return isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::FloorOp, math::TruncOp,
              math::RoundEvenOp, math::FmaOp, math::SqrtOp, math::CopySignOp,
              math::CountLeadingZerosOp, math::CountTrailingZerosOp, math::CtPopOp>(op);
 }
 
-/// Arithmetic on f32 of the shape of `type`, scalar or vector.
+/// Creates f32 arithmetic with the shape of `type`, a scalar or vector.
 class Arithmetic {
 public:
   Arithmetic(OpBuilder &builder, Location loc, Type type)
@@ -42,12 +43,12 @@ public:
   Value select(Value condition, Value a, Value b) const {
     return arith::SelectOp::create(builder, loc, condition, a, b);
   }
-  /// Whether bit `bit` of `a` is set.
+  /// Whether `a` has the bit with value `bit` set.
   Value hasBit(Value a, int32_t bit) const {
     Value masked = arith::AndIOp::create(builder, loc, a, integer(bit));
     return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, masked, integer(0));
   }
-  /// Horner's scheme; the highest coefficient first.
+  /// Evaluates a polynomial with Horner's method; the highest coefficient is first.
   Value polynomial(Value x, ArrayRef<float> coefficients) const {
     Value sum = constant(coefficients.front());
     for (float coefficient : coefficients.drop_front())
@@ -73,10 +74,10 @@ private:
   Type type;
 };
 
-/// sin(x), or cos(x) = sin(x + pi/2). With q = round(2x/pi) and r = x - q pi/2 in [-pi/4, pi/4],
-/// the quarter q mod 4 says which of sin r, cos r and which sign. pi/2 = high + middle + low (Cody
-/// and Waite); every step is one fused multiply-add. The polynomials are those of Cephes' sinf and
-/// cosf (Moshier, Methods and Programs for Mathematical Functions).
+/// sin(x), or cos(x) = sin(x + pi/2). With q = round(2x/pi) and r = x - q pi/2 in [-pi/4, pi/4], q
+/// mod 4 selects sin r or cos r and the sign. pi/2 = high + middle + low (Cody and Waite); every
+/// step is one fused multiply-add. The polynomials are those of Cephes' sinf and cosf (Moshier,
+/// Methods and Programs for Mathematical Functions).
 Value buildSine(const Arithmetic &a, Value x, bool cosine) {
   constexpr float twoOverPi = 0x1.45f306p-1f, high = 0x1.921fb6p+0f, middle = -0x1.777a5cp-25f,
                   low = -0x1.ee59dap-50f;

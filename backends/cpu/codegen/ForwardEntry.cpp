@@ -1,5 +1,6 @@
-//===- ForwardEntry.cpp - the function that a program calls ---------------===//
+//===- ForwardEntry.cpp - build mica_forward ------------------------------===//
 
+#include "backends/cpu/codegen/ModelSymbols.h"
 #include "backends/cpu/codegen/Passes.h"
 
 #include "backends/runtime/abi/RowRole.h"
@@ -28,7 +29,7 @@ using mica::kPromptRole;
 using mica::kRowRoleAttr;
 using mica::cpu::kForwardSymbol;
 
-/// The module's entry functions, those with the smallest limits first, the unlimited one last.
+/// The module's entry functions in ascending order of their row limits, unlimited ones last.
 SmallVector<func::FuncOp> entriesOf(ModuleOp module) {
   auto limit = [](func::FuncOp function) {
     auto rows = function->getAttrOfType<IntegerAttr>(kMaxRowsAttr);
@@ -42,20 +43,20 @@ SmallVector<func::FuncOp> entriesOf(ModuleOp module) {
   return entries;
 }
 
-/// Those of `entries` that take rows of a role, in their order.
+/// The entry functions for a row role, in the same order.
 SmallVector<func::FuncOp> entriesOfRole(ArrayRef<func::FuncOp> entries, StringRef role) {
   return llvm::filter_to_vector(entries,
                                 [&](func::FuncOp entry) { return mica::rowRoleOf(entry) == role; });
 }
 
-/// Whether `entries`, all of one role or of none, serve any number of rows.
+/// Checks that exactly one of `entries`, all with the same role or none, has no row limit.
 LogicalResult checkLimits(ArrayRef<func::FuncOp> entries) {
   for (func::FuncOp entry : entries) {
     bool unlimited = !entry->hasAttr(kMaxRowsAttr);
     if (unlimited == (entry == entries.back()))
       continue;
     InFlightDiagnostic error = func::FuncOp(entry).emitError()
-                               << "one entry function, and only one, must have no " << kMaxRowsAttr;
+                               << "exactly one entry function must have no " << kMaxRowsAttr;
     if (StringRef role = mica::rowRoleOf(entry); !role.empty())
       error << " among those with " << kRowRoleAttr << " = \"" << role << "\"";
     return error;
@@ -63,7 +64,7 @@ LogicalResult checkLimits(ArrayRef<func::FuncOp> entries) {
   return success();
 }
 
-/// Whether each row has an entry: those without a role take all, else there are some of each.
+/// Checks that there are entry functions for all rows: either without roles or for both roles.
 LogicalResult checkRoles(ArrayRef<func::FuncOp> entries) {
   func::FuncOp first = entries.front();
   bool byRole = first->hasAttr(kRowRoleAttr);
@@ -149,14 +150,14 @@ struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
       buildDispatch(builder, loc, entries, rows, arguments);
     func::ReturnOp::create(builder, loc);
     hideAllBut(forward);
-    // The places of the weights are constants in the code by now.
+    // The offsets of weights are constants in the code now.
     for (Operation &op : llvm::make_early_inc_range(*getOperation().getBody()))
       if (isa<mica::WeightOp, mica::EqualizeOp>(op))
         op.erase();
   }
 
-  /// Leaves `forward` the only symbol that the object defines for others: a shared object that
-  /// exported its functions could have them bound to the program's own of the same name.
+  /// Makes all functions except `forward` internal. If a shared object exported them, they could be
+  /// bound to symbols with the same names in the program.
   void hideAllBut(func::FuncOp forward) {
     auto internal = LLVM::LinkageAttr::get(&getContext(), LLVM::Linkage::Internal);
     for (auto function : getOperation().getOps<func::FuncOp>()) {
@@ -168,7 +169,7 @@ struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
     }
   }
 
-  /// descriptors[i] -> the entry's i-th memref.
+  /// Loads the arguments: descriptors[i] points to the entry function's i-th memref.
   SmallVector<Value> loadArguments(OpBuilder &builder, Location loc, Value descriptors,
                                    func::FuncOp entry) {
     LLVMTypeConverter converter(&getContext());

@@ -27,15 +27,15 @@ struct HoistAllocas : mica::cpu::impl::HoistAllocasPassBase<HoistAllocas> {
       return signalPassFailure();
     for (auto [function, bytes] : stacks)
       if (bytes > mica::rt::kernelStackBytes) {
-        function->emitError("takes ")
-            << bytes << " bytes of stack, at most " << mica::rt::kernelStackBytes << " are there";
+        function->emitError("uses ")
+            << bytes << " bytes of stack; the limit is " << mica::rt::kernelStackBytes;
         signalPassFailure();
       }
   }
 
   LogicalResult hoist(memref::AllocaOp alloca) {
     if (!alloca.getType().hasStaticShape() || !alloca->getOperands().empty())
-      return alloca.emitError("takes stack of a size that is not constant");
+      return alloca.emitError("allocates stack memory of a size that is not constant");
     auto function = alloca->getParentOfType<FunctionOpInterface>();
     if (!function)
       return alloca.emitError("is not in a function");
@@ -47,7 +47,7 @@ struct HoistAllocas : mica::cpu::impl::HoistAllocasPassBase<HoistAllocas> {
     return success();
   }
 
-  static constexpr uint64_t kLine = 64; ///< what alignment may cost
+  static constexpr uint64_t kLine = 64; ///< padding for alignment
   llvm::MapVector<Operation *, uint64_t> stacks;
 };
 

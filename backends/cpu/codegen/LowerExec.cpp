@@ -1,5 +1,6 @@
-//===- LowerExec.cpp - launches and products as calls of the runtime ------===//
+//===- LowerExec.cpp - launches and matmuls as runtime calls --------------===//
 
+#include "backends/cpu/codegen/ModelSymbols.h"
 #include "backends/cpu/codegen/Passes.h"
 #include "backends/cpu/codegen/RuntimeSlots.h"
 #include "backends/runtime/abi/MatmulShape.h"
@@ -30,15 +31,16 @@ using mica::exec::LaunchOp;
 using mica::exec::MatmulOp;
 using mica::exec::ProbeOp;
 
-/// The size of the table of the runtime's functions that the code needs.
+/// The symbol that has the size of the runtime table that the code requires.
 constexpr StringLiteral kRuntimeBytes = "mica_runtime_bytes";
-/// What `bench --profile` reads: the task functions, ended by null; their names, each ended by a
-/// zero byte; of each the word of its context that holds the rows (-1: none) and its cost.
+/// Symbols that `bench --profile` reads: the task functions, terminated by null; their names, each
+/// terminated by a zero byte; for each, the offset of the number of rows in its context (-1: none),
+/// and its cost.
 constexpr StringLiteral kKernelTasks = "mica_kernel_tasks", kKernelNames = "mica_kernel_names",
                         kKernelCosts = "mica_kernel_costs";
 
-/// How one argument of a kernel is passed: a memref as its pointer and whatever its type leaves
-/// open, in the order pointer, offset, sizes, strides; anything else as itself.
+/// How an argument of a kernel is passed: a memref as its pointer and the properties that are
+/// dynamic in its type, in the order pointer, offset, sizes, strides; any other argument unchanged.
 class Parameter {
 public:
   Parameter(const LLVMTypeConverter &converter, Type type) : converter(&converter), type(type) {
@@ -60,7 +62,7 @@ public:
     return types;
   }
 
-  /// The fields of `value`, which has the argument's type.
+  /// The fields of `value`, which must have the argument's type.
   SmallVector<Value> unpack(OpBuilder &builder, Location loc, Value value) const {
     Value converted = castTo(builder, loc, value, converter->convertType(type));
     if (!isMemRef())
@@ -78,7 +80,7 @@ public:
     return fields;
   }
 
-  /// The argument made of its fields.
+  /// Rebuilds the argument from its fields.
   Value pack(OpBuilder &builder, Location loc, ValueRange fields) const {
     if (!isMemRef())
       return castTo(builder, loc, fields.front(), type);
@@ -107,7 +109,7 @@ public:
     return UnrealizedConversionCastOp::create(builder, loc, wanted, value).getResult(0);
   }
 
-  /// The field that holds the leading extent, where that is dynamic.
+  /// The index of the field that holds the first extent of a memref, if that is dynamic.
   std::optional<size_t> rowsField() const {
     auto memref = dyn_cast<MemRefType>(type);
     if (!memref || memref.getRank() == 0 || !memref.isDynamicDim(0))
@@ -129,14 +131,14 @@ private:
   bool valid = false;
 };
 
-/// A function that is launched, in its new form.
+/// A lowered kernel.
 struct Kernel {
-  SmallVector<Parameter> parameters; ///< without begin and end
+  SmallVector<Parameter> parameters; ///< except begin and end
   LLVM::LLVMStructType context;      ///< all fields of all parameters
   LLVM::LLVMFuncOp function;         ///< (begin, end, fields...)
   LLVM::LLVMFuncOp task;             ///< (context, begin, end)
   exec::CostAttr cost;               ///< may be null
-  std::optional<size_t> rows;        ///< the field that holds the rows of a launch
+  std::optional<size_t> rows;        ///< index of the field with the number of rows of a launch
   bool rowsOfOutput = false;
 };
 
@@ -198,9 +200,9 @@ private:
   LLVMTypeConverter converter;
   Type pointer, i64;
   llvm::StringMap<Kernel> kernels;
-  SmallVector<StringRef> order; ///< names of the kernels
+  SmallVector<StringRef> order; ///< names of the kernels in order of creation
   SmallVector<RuntimeSlot> slots;
-  DenseMap<Operation *, Value> tables; ///< the runtime's, by function
+  DenseMap<Operation *, Value> tables; ///< runtime tables, by function
   int64_t probeCount = 0;
 };
 
@@ -227,7 +229,7 @@ LogicalResult ExecLowering::makeKernel(LaunchOp launch) {
     if (!parameter.isValid())
       return function.emitError() << "kernel @" << name << " takes " << type
                                   << ", which no program can pass";
-    // Rows are those of the first output that has some, else of the first input.
+    // The number of rows is that of the first output that has rows, else of the first input.
     bool output = kernel.parameters.size() > launch.getInputs().size();
     if (std::optional<size_t> rows = parameter.rowsField();
         rows && (!kernel.rows || (output && !kernel.rowsOfOutput))) {
@@ -243,8 +245,8 @@ LogicalResult ExecLowering::makeKernel(LaunchOp launch) {
   return success();
 }
 
-/// Appends the runtime's table to the arguments of the functions that call the runtime, of those
-/// that call such functions, and of the entry. A kernel gets none: its tasks only compute.
+/// Appends the runtime table to the arguments of functions that call the runtime, of their callers
+/// and of the entry function. Kernels do not get it, because they must not call the runtime.
 LogicalResult ExecLowering::passTable() {
   SmallVector<func::FuncOp> users;
   auto add = [&](func::FuncOp function) {
@@ -286,7 +288,7 @@ LogicalResult ExecLowering::passTable() {
   return success();
 }
 
-/// Calls a function of the table that the function around `op` has.
+/// Calls a function of the runtime table that the function containing `op` receives.
 void ExecLowering::callRuntime(OpBuilder &builder, Operation *op, RuntimeCall call,
                                ArrayRef<Value> arguments) {
   Location loc = op->getLoc();
@@ -301,7 +303,7 @@ void ExecLowering::callRuntime(OpBuilder &builder, Operation *op, RuntimeCall ca
   LLVM::CallOp::create(builder, loc, slot.type, operands);
 }
 
-/// The byte offset of the number of rows in the context, or -1.
+/// The byte offset of the number of rows in the context, or -1 if it has none.
 int64_t ExecLowering::rowsOffset(const Kernel &kernel) const {
   if (!kernel.rows)
     return -1;
@@ -316,7 +318,7 @@ int64_t ExecLowering::rowsOffset(const Kernel &kernel) const {
   return static_cast<int64_t>(offset);
 }
 
-/// Tables for tools that report what runs and what it costs; the code does not use them.
+/// Creates tables for profiling tools; the code does not use them.
 void ExecLowering::makeTables() {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   Location loc = module.getLoc();
@@ -326,8 +328,9 @@ void ExecLowering::makeTables() {
     const Kernel &kernel = kernels.find(name)->second;
     names += (name + Twine('\0')).str();
     costs.push_back(rowsOffset(kernel));
-    llvm::append_range(costs,
-                       kernel.cost ? kernel.cost.getCounts() : decltype(kernel.cost.getCounts()){});
+#define MICA_KERNEL_COST(name, Getter) costs.push_back(kernel.cost ? kernel.cost.get##Getter() : 0);
+#include "backends/runtime/abi/KernelCost.def"
+#undef MICA_KERNEL_COST
   }
   auto table = [&](StringRef name, Type type, Attribute value) {
     return LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::External,
@@ -357,8 +360,8 @@ void ExecLowering::makeRuntimeBytes() {
                          builder.getI64IntegerAttr(mica::cpu::kRuntimeTableBytes));
 }
 
-/// func.func @k(begin, end, memrefs) => llvm.func @k(begin, end, fields), the memrefs put together
-/// again at its entry.
+/// func.func @k(begin, end, memrefs) => llvm.func @k(begin, end, fields), the memrefs are rebuilt
+/// in its entry block.
 LLVM::LLVMFuncOp ExecLowering::convertKernel(func::FuncOp function, const Kernel &kernel) {
   OpBuilder builder(function);
   Location loc = function.getLoc();
@@ -419,7 +422,7 @@ LLVM::LLVMFuncOp ExecLowering::makeTask(StringRef name, Location loc, const Kern
   return task;
 }
 
-/// One context per function that launches, large enough for each of its launches.
+/// Allocates one context per function with launches, large enough for each of them.
 DenseMap<Operation *, Value> ExecLowering::makeContexts(ArrayRef<LaunchOp> launches) {
   llvm::MapVector<Operation *, int64_t> words;
   for (LaunchOp launch : launches) {
@@ -519,7 +522,7 @@ LogicalResult ExecLowering::lower(MatmulOp product) {
 }
 
 /// exec.probe => runtime.probe(name, its length, layer, x, rows, numbers of a row, stride of rows,
-/// what they are: see ProbeNumbers)
+/// kind: see ProbeNumbers)
 LogicalResult ExecLowering::lower(ProbeOp probe) {
   OpBuilder builder(probe);
   Location loc = probe.getLoc();
@@ -532,8 +535,8 @@ LogicalResult ExecLowering::lower(ProbeOp probe) {
     ofRow *= type.getDimSize(axis);
   }
   if (!contiguous)
-    return probe.emitError() << "shows " << probe.getX().getType()
-                             << ", whose rows are not contiguous in memory";
+    return probe.emitError() << "records rows of " << probe.getX().getType()
+                             << ", which are not contiguous in memory";
   MemRefDescriptor x(Parameter::castTo(builder, loc, probe.getX(), converter.convertType(type)));
   Type i32 = builder.getI32Type(), element = type.getElementType();
   StringRef name = probe.getName();

@@ -1,4 +1,4 @@
-//===- LowerTiles.cpp - tile registers and the branches that carry them ---===//
+//===- LowerTiles.cpp - AMX tiles and the branches that carry them --------===//
 
 #include "backends/cpu/codegen/Passes.h"
 

@@ -30,7 +30,7 @@ Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const TargetDescrip
   std::string message;
   Triple triple(kTriple);
   const Target *llvmTarget = TargetRegistry::lookupTarget(triple, message);
-  // No test: this LLVM is built with the one target that Mica has.
+  // No test: LLVM is built with Mica's only target.
   if (!llvmTarget)
     return createStringError("LLVM has no code generator for " + Twine(kTriple) + ": " + message);
   TargetOptions options;
@@ -38,13 +38,13 @@ Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const TargetDescrip
   std::unique_ptr<TargetMachine> machine(
       llvmTarget->createTargetMachine(triple, target.cpu, target.featureString(), options,
                                       Reloc::PIC_, CodeModel::Small, CodeGenOptLevel::Aggressive));
-  // No test: whatever describeTarget lets through is a CPU of that target.
+  // No test: describeTarget only accepts CPUs of that target.
   if (!machine)
     return createStringError("LLVM cannot generate code for the target " + target.cpu);
   return machine;
 }
 
-/// What clang would say of a function for this target.
+/// Adds the function attributes that clang would add for this target.
 static void addTargetAttributes(Module &module, const TargetDescription &target) {
   for (Function &function : module) {
     function.addFnAttr(Attribute::NoUnwind);
@@ -52,7 +52,7 @@ static void addTargetAttributes(Module &module, const TargetDescription &target)
       continue;
     function.addFnAttr("target-cpu", target.cpu);
     function.addFnAttr("target-features", target.featureString());
-    // Some CPUs with AVX-512 are tuned for 256 bits; the kernels are written in vectors of 512.
+    // Some CPUs with AVX-512 are tuned for 256 bits; but kernels use 512-bit vectors.
     function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBits));
   }
 }
@@ -85,7 +85,7 @@ Expected<std::unique_ptr<Module>> translateToLlvmIr(mlir::ModuleOp module, LLVMC
   return translated;
 }
 
-void optimize(Module &module, TargetMachine &machine) {
+void optimize(Module &module, TargetMachine &machine, PassInstrumentationCallbacks *callbacks) {
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager callGraph;
@@ -93,7 +93,7 @@ void optimize(Module &module, TargetMachine &machine) {
   PipelineTuningOptions tuning;
   tuning.LoopVectorization = true;
   tuning.SLPVectorization = true;
-  PassBuilder builder(&machine, tuning);
+  PassBuilder builder(&machine, tuning, std::nullopt, callbacks);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(callGraph);
   builder.registerFunctionAnalyses(functions);
@@ -106,7 +106,7 @@ Expected<SmallString<0>> emit(Module &module, TargetMachine &machine, CodeGenFil
   SmallString<0> bytes;
   raw_svector_ostream stream(bytes);
   legacy::PassManager passes;
-  // No test: the target writes every kind of file that there is.
+  // No test: the target supports all file types.
   if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
     return createStringError("LLVM cannot write this kind of file for the target");
   passes.run(module);

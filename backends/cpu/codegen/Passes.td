@@ -18,29 +18,29 @@ def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
     are dropped: their offsets are constants in the code.
 
     ```mlir
-    func.func @main_few(%tokens: memref<?xi32> {mica.role = "tokens"}) attributes {mica.max_rows = 16 : i64} {
+    func.func @main_small(%tokens: memref<?xi32> {mica.role = "tokens"}) attributes {mica.max_rows = 16 : i64} {
       return
     }
-    func.func @main_many(%tokens: memref<?xi32> {mica.role = "tokens"}) {
+    func.func @main_large(%tokens: memref<?xi32> {mica.role = "tokens"}) {
       return
     }
     ```
     becomes
     ```mlir
-    func.func private @main_few(...) attributes {llvm.linkage = #llvm.linkage<internal>, mica.max_rows = 16 : i64} {
+    func.func private @main_small(...) attributes {llvm.linkage = #llvm.linkage<internal>, mica.max_rows = 16 : i64} {
     ...
-    func.func private @main_many(...) attributes {llvm.linkage = #llvm.linkage<internal>} {
+    func.func private @main_large(...) attributes {llvm.linkage = #llvm.linkage<internal>} {
     ...
     func.func @mica_forward(%descriptors: !llvm.ptr, %role: i64) {
     %place = llvm.getelementptr %descriptors[0] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
     ...
     %tokens = builtin.unrealized_conversion_cast ... to memref<?xi32>
     %rows = memref.dim %tokens, ... : memref<?xi32>
-    %few = arith.cmpi sle, %rows, %c16 : index
-    scf.if %few {
-    func.call @main_few(%tokens) : (memref<?xi32>) -> ()
+    %small = arith.cmpi sle, %rows, %c16 : index
+    scf.if %small {
+    func.call @main_small(%tokens) : (memref<?xi32>) -> ()
     } else {
-    func.call @main_many(%tokens) : (memref<?xi32>) -> ()
+    func.call @main_large(%tokens) : (memref<?xi32>) -> ()
     }
     ```
   }];
@@ -51,9 +51,8 @@ def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
 def LowerTilesPass : Pass<"cpu-lower-tiles", "::mlir::ModuleOp"> {
   let summary = "lower AMX tiles, and the branches that carry them, to the LLVM dialect";
   let description = [{
-    Operations of `amx` become calls of LLVM intrinsics, for which LLVM allocates and configures tile registers;
-    branches of `cf` become those of the LLVM dialect, whose blocks may have tiles as arguments. A module without tiles
-    is not changed.
+    `amx` ops become calls of LLVM intrinsics, for which LLVM allocates and configures tile registers; branches of `cf`
+    become those of the LLVM dialect, whose blocks may have tiles as arguments. A module without tiles is not changed.
 
     ```mlir
     func.func @sum(%x: memref<16x32xbf16>, %w: memref<16x32xbf16>, %more: i1, %y: memref<16x16xf32>) {

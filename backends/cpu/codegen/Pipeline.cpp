@@ -1,4 +1,6 @@
-//===- Pipeline.cpp - the order from stage loops to stage llvm ------------===//
+//===- Pipeline.cpp - from stage loops to stage llvm ----------------------===//
+
+#include "backends/cpu/codegen/Pipeline.h"
 
 #include "backends/cpu/codegen/Passes.h"
 #include "backends/cpu/lowering/Passes.h"
@@ -13,8 +15,8 @@ using namespace mlir;
 
 namespace mica::cpu {
 
-/// From vectors of any rank, loops and memrefs with offsets to one-dimensional vectors, blocks and
-/// plain memrefs.
+/// Lowers vectors of any rank, loops and memrefs with offsets to one-dimensional vectors, branches
+/// and plain memrefs.
 static void addSimplifyingPasses(OpPassManager &passes) {
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
@@ -55,7 +57,7 @@ void addLoopsToLlvmPasses(OpPassManager &passes) {
 }
 
 namespace {
-/// A pipeline that is registered without a type of options refuses them without a word.
+/// A pipeline registered without options rejects them without an error message.
 struct NoOptions : PassPipelineOptions<NoOptions> {};
 } // namespace
 

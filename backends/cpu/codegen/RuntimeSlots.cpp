@@ -1,4 +1,4 @@
-//===- RuntimeSlots.cpp - the runtime's table as the code sees it ---------===//
+//===- RuntimeSlots.cpp - layout of the runtime table ---------------------===//
 
 #include "backends/cpu/codegen/RuntimeSlots.h"
 
@@ -20,7 +20,7 @@ constexpr size_t kWordBytes = 8;
 static_assert(sizeof(void *) == kWordBytes && sizeof(RuntimeTable::size) == kWordBytes,
               "a field of the table is not a word");
 
-/// What a parameter or a result is in LLVM.
+/// The LLVM type of a C parameter or result type.
 template <typename C> Type convert(MLIRContext *context) {
   if constexpr (std::is_void_v<C>) {
     return LLVM::LLVMVoidType::get(context);

@@ -1,4 +1,4 @@
-//===- RuntimeSlots.h - the runtime's table as the code sees it -*- C++ -*-===//
+//===- RuntimeSlots.h - layout of the runtime table -------------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_CODEGEN_RUNTIMESLOTS_H
 #define MICA_BACKENDS_CPU_CODEGEN_RUNTIMESLOTS_H
 
@@ -13,20 +13,20 @@ enum class RuntimeCall : unsigned {
 #undef MICA_RUNTIME_CALL
 };
 
-/// Where a RuntimeTable holds one of its functions, and how that is called.
+/// The location and type of a function in the RuntimeTable.
 struct RuntimeSlot {
   llvm::StringRef name;
-  int32_t word; ///< of the table, whose fields are words of 8 bytes
+  int32_t word; ///< index of the field; fields have 8 bytes
   mlir::LLVM::LLVMFunctionType type;
 };
 
 /// One slot for each RuntimeCall, in their order.
 llvm::SmallVector<RuntimeSlot> getRuntimeSlots(mlir::MLIRContext *context);
 
-/// The word of a RuntimeTable that is the first argument of each call.
+/// The index of the RuntimeTable field that is the first argument of each call.
 extern const int32_t kRuntimeWord;
 
-/// The size of a RuntimeTable.
+/// The size of a RuntimeTable in bytes.
 extern const int64_t kRuntimeTableBytes;
 
 } // namespace mica::cpu

@@ -1,4 +1,4 @@
-// The processors of an x86-64 machine.
+// The CPU of an x86-64 machine as a device.
 #ifndef MICA_BACKENDS_CPU_DEVICE_CPUDEVICE_H
 #define MICA_BACKENDS_CPU_DEVICE_CPUDEVICE_H
 

@@ -1,16 +1,14 @@
 #include "backends/cpu/device/CpuRuntime.h"
-#include "backends/runtime/profile/Probes.h"
-#include "backends/runtime/profile/Profile.h"
 #include "backends/runtime/support/Report.h"
 
 namespace mica::rt {
 
-/// The functions of RuntimeCalls.def.
+/// The functions listed in RuntimeCalls.def.
 struct CpuRuntime::Calls {
   static CpuRuntime &of(void *runtime) { return *static_cast<CpuRuntime *>(runtime); }
 
   static void parallelFor(void *runtime, WorkPool::Body body, void *context, int64_t tasks) {
-    if (Profile *profile = of(runtime).profile()) [[unlikely]]
+    if (CallObserver *profile = of(runtime).profile()) [[unlikely]]
       return profile->launch(body, context, tasks);
     of(runtime).workers.parallelFor(body, context, tasks);
   }
@@ -19,7 +17,7 @@ struct CpuRuntime::Calls {
                      int64_t k, int64_t lda, int64_t ldc, int32_t format, int32_t accumulate) {
     MatmulShape shape{m, n, k, lda, ldc, static_cast<MatmulFormat>(format), accumulate != 0};
     Matmul &matmul = of(runtime).matmul();
-    Profile *profile = of(runtime).profile();
+    CallObserver *profile = of(runtime).profile();
     Status done = profile ? profile->product(shape, [&] { return matmul.run(shape, a, w, c); })
                           : matmul.run(shape, a, w, c);
     if (!done)
@@ -28,9 +26,9 @@ struct CpuRuntime::Calls {
 
   static void probe(void *runtime, const char *name, int64_t nameBytes, int64_t layer,
                     const void *x, int64_t rows, int64_t columns, int64_t stride, int32_t numbers) {
-    if (ProbeListener *probes = of(runtime).probes())
-      probes->add({name, static_cast<size_t>(nameBytes)}, {nameBytes, layer, rows, columns}, x,
-                  stride, static_cast<ProbeNumbers>(numbers));
+    if (ProbeObserver *probes = of(runtime).probes())
+      probes->add({name, static_cast<size_t>(nameBytes)}, layer,
+                  {x, rows, columns, stride, static_cast<ProbeNumbers>(numbers)});
   }
 };
 
@@ -50,9 +48,9 @@ Result<std::unique_ptr<Runtime>> CpuRuntime::create(unsigned threads) {
   unsigned started = runtime->workers.threads();
   if (started == threads)
     return std::unique_ptr<Runtime>(std::move(runtime));
-  return Error{"of " + std::to_string(threads) + " threads only " + std::to_string(started) +
-               " can be started; choose --threads " + std::to_string(started) +
-               " or raise the limits of processes (ulimit -u) and memory (ulimit -v)"};
+  return Error{"only " + std::to_string(started) + " of " + std::to_string(threads) +
+               " threads could be started; use --threads " + std::to_string(started) +
+               ", or raise the limits of processes (ulimit -u) and memory (ulimit -v)"};
 }
 
 Matmul &CpuRuntime::matmul() {

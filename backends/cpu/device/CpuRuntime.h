@@ -1,4 +1,4 @@
-// What the code of a model runs on: a pool, oneDNN on it, and the profile of its calls.
+// The runtime that a model's code calls: a thread pool, oneDNN on it, and a profile of its calls.
 #ifndef MICA_BACKENDS_CPU_DEVICE_CPURUNTIME_H
 #define MICA_BACKENDS_CPU_DEVICE_CPURUNTIME_H
 
@@ -11,7 +11,8 @@ namespace mica::rt {
 
 class CpuRuntime final : public Runtime {
 public:
-  /// With that many threads, including the caller. Error: they cannot all be started.
+  /// Creates a runtime with `threads` threads, including the caller. Fails if not all of them can
+  /// be started.
   static Result<std::unique_ptr<Runtime>> create(unsigned threads);
 
   const RuntimeTable &table() const override { return calls; }
@@ -26,7 +27,8 @@ private:
   RuntimeTable calls;
   Pool workers;
   std::once_flag multiplies;
-  std::unique_ptr<Matmul> products; ///< made at the first one: small models never need oneDNN
+  std::unique_ptr<Matmul> products; ///< created by the first matmul, because small models never
+                                    ///< need oneDNN
 };
 
 } // namespace mica::rt

@@ -11,13 +11,13 @@
 namespace mica::rt {
 
 namespace {
-/// oneDNN's view of the pool.
+/// Adapts the pool to oneDNN's threadpool interface.
 class PoolAdapter final : public dnnl::threadpool_interop::threadpool_iface {
 public:
   explicit PoolAdapter(Pool &pool) : pool(pool) {}
 
   int get_num_threads() const override { return static_cast<int>(pool.threads()); }
-  bool get_in_parallel() const override { return Pool::insideBody(); }
+  bool get_in_parallel() const override { return Pool::inParallelRegion(); }
   uint64_t get_flags() const override { return 0; }
   void parallel_for(int n, const std::function<void(int, int)> &body) override {
     struct Context {
@@ -42,11 +42,12 @@ struct Primitive {
   dnnl::memory::desc a, w, c, scratchpad;
 };
 
-/// Grows and never shrinks; one per thread, as several threads may multiply at the same time.
+/// Scratch memory of at least `size` bytes. One buffer per thread, because several threads may run
+/// matmuls at the same time; it never shrinks.
 Result<void *> scratchpad(size_t size) {
   static thread_local Memory buffer;
   if (size > buffer.size()) {
-    Result<Memory> grown = Memory::reserve(size, Pages::Large);
+    Result<Memory> grown = Memory::reserve(size, Pages::Huge);
     if (!grown)
       return grown.error();
     buffer = std::move(*grown);
@@ -54,7 +55,7 @@ Result<void *> scratchpad(size_t size) {
   return buffer.data();
 }
 
-/// The type of A and W and the layout of W for a format.
+/// The element type of A and W and the layout of W for a format.
 struct Operands {
   dnnl::memory::data_type type;
   dnnl::memory::format_tag tag;
@@ -93,8 +94,7 @@ Primitive create(const dnnl::engine &engine, const MatmulShape &s) {
 }
 } // namespace
 
-/// Whether oneDNN multiplies bf16 in tile registers: the CPU has them and limitInstructions leaves
-/// them.
+/// Whether oneDNN uses AMX tiles for bf16: the CPU has them and limitInstructions allows them.
 static bool multipliesInTiles() {
   auto amx = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_amx);
   return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & amx) == amx;
@@ -124,7 +124,7 @@ struct Matmul::State {
       recent.splice(recent.begin(), recent, known->second);
       return known->second->second;
     }
-    // The setting belongs to this thread.
+    // The setting is thread-local.
     dnnl_threadpool_interop_set_max_concurrency(
         expectedThreads(shape, adapter.get_num_threads(), multipliesInTiles()));
     recent.emplace_front(shape, std::make_shared<Primitive>(create(engine, shape)));
@@ -155,7 +155,7 @@ void limitInstructions(const std::vector<std::string> &features) {
 }
 
 Matmul::Matmul(Pool &pool) {
-  // Ours is the cache; a second one inside oneDNN would keep what ours has dropped.
+  // Primitives are cached here; oneDNN's own cache would keep those that this cache has evicted.
   dnnl::set_primitive_cache_capacity(0);
   state = std::make_unique<State>(pool);
 }
@@ -176,7 +176,7 @@ Status Matmul::run(const MatmulShape &shape, const void *a, const void *w, void 
     if (!room)
       return room.error();
     const dnnl::engine &engine = state->engine;
-    // oneDNN's memory objects take pointers to non-const; the primitive only reads sources and
+    // oneDNN's memory objects require non-const pointers, but the primitive only reads sources and
     // weights.
     dnnl::memory source(primitive->a, engine, const_cast<void *>(a));
     dnnl::memory weights(primitive->w, engine, const_cast<void *>(w));

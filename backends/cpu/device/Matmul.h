@@ -1,4 +1,4 @@
-// Large matrix products through oneDNN, run on the program's own pool.
+// Large matmuls with oneDNN, run on the program's thread pool.
 #ifndef MICA_BACKENDS_CPU_DEVICE_MATMUL_H
 #define MICA_BACKENDS_CPU_DEVICE_MATMUL_H
 
@@ -12,30 +12,32 @@
 
 namespace mica::rt {
 
-/// The threads that a primitive may expect; no more work for it. How it blocks its work depends on
-/// them; sums over K must not, or results would depend on the number of threads. oneDNN 3.7 shares
-/// those out among 16 and more threads where tile registers multiply bf16 and K exceeds 1024, and
-/// in f32 where K is huge beside the rest and threads outnumber blocks of columns; so it is given
-/// fewer (unit test ThreadsChangeNoBit; oneDNN promises nothing). Products that are as deep and
-/// that Mica's own tiles do not take are rare.
+/// The number of threads that a primitive is created for; no more threads work on it. oneDNN's
+/// blocking depends on this number, but the blocking of sums over K must not, or results would
+/// depend on the number of threads. oneDNN 3.7 distributes K among threads if there are at least
+/// 16, bf16 uses AMX tiles and K exceeds 1024; and in f32 if K is much larger than the other
+/// dimensions and there are more threads than blocks of columns. In these cases the returned number
+/// is lower than `threads` (unit test ThreadsChangeNoBit; oneDNN guarantees nothing). Matmuls with
+/// such a K that are not computed by Mica's own AMX kernels are rare.
 int expectedThreads(const MatmulShape &shape, int threads, bool tileRegisters);
 
-/// Makes oneDNN use no instructions beyond LLVM's `features`: which ones multiply decides the order
-/// of a sum. Holds for the process, from the first call on that precedes all products; later ones
-/// have no effect.
+/// Restricts oneDNN to instructions in LLVM's `features`, because the instruction set determines
+/// the order of sums. Applies to the whole process; only the first call has an effect, and must
+/// precede all matmuls.
 void limitInstructions(const std::vector<std::string> &features);
 
 /// Creates a oneDNN primitive per shape, once, and keeps the most recently used ones.
 class Matmul {
 public:
-  /// Primitives kept. A model has some ten shapes per number of rows.
+  /// The maximum number of cached primitives. A model has about ten shapes per number of rows.
   static constexpr size_t capacity = 256;
 
   explicit Matmul(Pool &pool);
   ~Matmul();
 
-  /// Errors: a shape without an implementation in oneDNN on this CPU. May be called from a body of
-  /// the pool (runs inline then) and from several threads.
+  /// c = a w^T with the shapes, strides and accumulation of `shape`. Fails if oneDNN has no
+  /// implementation of the shape on this CPU. May be called from several threads, and from a body
+  /// of the pool, in which case it runs inline.
   Status run(const MatmulShape &shape, const void *a, const void *w, void *c);
   size_t primitives() const;
 

@@ -16,13 +16,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds measuringTime{100};
-/// Several times any cache of today's machines that one process gets to itself.
+/// Several times the size of any cache that one process can use on current machines.
 constexpr int64_t minBuffer = int64_t(256) << 20, maxBuffer = int64_t(2) << 30;
 
-/// Where results go, so that no compiler drops their computation.
+/// A sink for results, so that their computation is not optimized away.
 volatile float sink;
 
-/// The best of the rates that `measure` gives within the measuring time.
+/// The highest rate that `measure` returns within the measuring time.
 template <typename Measure> double bestRate(Measure measure) {
   double best = 0;
   for (Clock::time_point start = Clock::now(); Clock::now() - start < measuringTime;)
@@ -30,18 +30,18 @@ template <typename Measure> double bestRate(Measure measure) {
   return best;
 }
 
-//===- Reading -----------------------------------------------------------------===//
+//===- Reading ------------------------------------------------------------===//
 
-/// Asks for a unit on behalf of the one at `p`.
+/// Prefetches the unit that corresponds to the one at `p`; see InterleavedPages.h.
 inline void askAhead(const char *p) {
   using namespace interleaved_pages;
   auto at = static_cast<int64_t>(reinterpret_cast<uintptr_t>(p));
-  const char *ahead = p + (placeAhead(at) - at);
+  const char *ahead = p + (prefetchOffset(at) - at);
   for (int64_t byte = 0; byte < unit; byte += line)
     __builtin_prefetch(ahead + byte, 0, 2);
 }
 
-/// A sum of everything, in vectors of `size` bytes: four at a time.
+/// Sums all data in vectors of `size` bytes, four at a time.
 #define MICA_READ_LOOP(name, size, features)                                                       \
   __attribute__((target(features))) void name(const char *from, const char *to, bool ahead) {      \
     typedef int Vector __attribute__((vector_size(size)));                                         \
@@ -72,17 +72,17 @@ ReadLoop bestReadLoop() {
   return __builtin_cpu_supports("avx2") ? readBy32 : readBy16;
 }
 
-/// Threads read pieces of whole pages.
+/// The size in bytes of the pieces that tasks read; whole pages.
 constexpr int64_t piece = int64_t(2) << 20;
 } // namespace
 
 ReadBandwidth::ReadBandwidth(WorkPool &pool, int64_t wanted)
     : pool(pool), bytes(std::max<int64_t>(1, wanted / piece) * piece) {
-  Result<Memory> made = Memory::reserve(static_cast<uint64_t>(bytes), Pages::Large);
+  Result<Memory> made = Memory::reserve(static_cast<uint64_t>(bytes), Pages::Huge);
   if (!made)
     return;
   memory = *std::move(made);
-  // Without being written, all pages would be the one page of zeros.
+  // Untouched pages would all be mapped to the zero page.
   pool.parallelFor(
       [](void *data, int64_t begin, int64_t end) {
         for (int64_t at = begin * piece; at < end * piece; at += 4096)
@@ -121,12 +121,13 @@ double measureReading(WorkPool &pool) {
   return best;
 }
 
-//===- Products ----------------------------------------------------------------===//
+//===- Products -----------------------------------------------------------===//
 
 /// Steps of one call of a loop below; each step is 16 independent instructions.
 constexpr int64_t steps = 20000, chains = 16;
 
-/// 16 sums that each depend on their predecessor only: enough for two units of latency 4 and more.
+/// 16 independent chains of sums: enough for two execution units with a latency of at least 4
+/// cycles.
 #define MICA_PRODUCT_LOOP(name, features, Vector, zero, step)                                      \
   __attribute__((target(features))) void name(int64_t count) {                                     \
     Vector sums[chains];                                                                           \
@@ -157,8 +158,8 @@ MICA_PRODUCT_LOOP(productInt8By32, "avx2,avxvnni", __m256i, _mm256_setzero_si256
                   sum = _mm256_dpbusd_avx_epi32(sum, __m256i{}, __m256i{}))
 #undef MICA_PRODUCT_LOOP
 
-/// Products of tiles on four accumulators, 16 steps per iteration. On Linux a process must request
-/// permission to use tiles.
+/// Tile multiplications with four accumulators, 16 steps per iteration. On Linux, a process must
+/// request permission to use AMX tiles.
 #define MICA_TILE_LOOP(name, features, step)                                                       \
   __attribute__((target(features))) void name(int64_t count) {                                     \
     struct alignas(64) {                                                                           \
@@ -188,7 +189,7 @@ MICA_TILE_LOOP(tilesInt8, "amx-tile,amx-int8", _tile_dpbusd)
 struct ProductLoop {
   const char *name;
   void (*run)(int64_t);
-  double flops; ///< Of one instruction.
+  double flops; ///< FLOPs of one instruction.
 };
 
 /// The fastest loop whose instructions the program's own code or oneDNN may use.
@@ -197,8 +198,8 @@ ProductLoop bestProductLoop(const Manifest &m) {
     return std::find(m.features.begin(), m.features.end(), feature) != m.features.end();
   };
   bool integers = infoOf(m.weights).isInteger, bf16 = m.weights == Precision::BF16;
-  // oneDNN asks the processor, whatever the program was compiled for, but is called for processors
-  // with AVX-512 only.
+  // oneDNN detects the processor at run time, whatever the program was compiled for, but is only
+  // used on processors with AVX-512.
   if (has("avx512f")) {
     if (integers && cpuHas("amx-int8"))
       return {"tdpbusd", tilesInt8, 2 * 16 * 16 * 64};

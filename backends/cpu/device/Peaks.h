@@ -1,4 +1,4 @@
-// What this machine could do: the two limits that kernels are measured against.
+// Peak memory bandwidth and compute throughput of this machine, which kernels are compared with.
 #ifndef MICA_BACKENDS_CPU_DEVICE_PEAKS_H
 #define MICA_BACKENDS_CPU_DEVICE_PEAKS_H
 
@@ -7,18 +7,18 @@
 
 namespace mica::rt {
 
-/// A buffer that all threads of a pool read over and over: memory's bandwidth, where it is far
-/// larger than the caches.
+/// A buffer that all threads of a pool read repeatedly. If it is much larger than the caches, this
+/// measures the memory bandwidth.
 class ReadBandwidth {
 public:
   ReadBandwidth(WorkPool &pool, int64_t bytes);
   ReadBandwidth(const ReadBandwidth &) = delete;
   ReadBandwidth &operator=(const ReadBandwidth &) = delete;
 
-  /// False where the memory could not be had.
+  /// Whether the memory could be allocated.
   explicit operator bool() const { return memory.data() != nullptr; }
-  /// Plain: from front to back. InterleavedPages: the same, asking ahead for lines of 8 pages in
-  /// turn, which some memories answer half as fast again (see kernels/matmul/Prefetch.cpp).
+  /// Plain: sequential reads. InterleavedPages: the same with page-interleaved prefetches of 8
+  /// pages, which increases the bandwidth of some CPUs by half (see kernels/matmul/Prefetch.cpp).
   enum class Order { Plain, InterleavedPages };
   static constexpr Order orders[] = {Order::Plain, Order::InterleavedPages};
 
@@ -27,12 +27,12 @@ public:
 
 private:
   WorkPool &pool;
-  int64_t bytes; ///< Whole pieces.
+  int64_t bytes; ///< in bytes, a multiple of the piece size
   Memory memory;
 };
 
-/// Measures both by loops of about a tenth of a second on all threads of the pool. The instruction
-/// is that of the program's weights, as far as its target has it, or oneDNN on it.
+/// Measures both in about a tenth of a second each, on all threads of the pool. The instruction is
+/// the one that multiplies the program's weights, if its target or oneDNN on it has one.
 Peaks measurePeaks(WorkPool &pool, const Manifest &manifest);
 
 } // namespace mica::rt

@@ -12,13 +12,13 @@
 namespace mica::rt {
 
 namespace {
-/// How long a thread spins before it sleeps. Waking a sleeper costs some 50 us; between two tokens
-/// the main thread samples for up to a few hundred.
+/// How long a thread spins before it sleeps. Waking a sleeping thread takes about 50 us; between
+/// two tokens, the main thread samples for up to a few hundred us.
 constexpr std::chrono::microseconds spinTime{1000};
-/// Waiting for others inside a fork can only take long when they lack a processor: then ours helps
-/// them more.
+/// Waiting at a join only takes long if the other threads lack a processor; sleeping then makes
+/// room for them.
 constexpr std::chrono::microseconds joinSpinTime{200};
-/// A ticket's value that ends its worker.
+/// The ticket value that terminates a worker.
 constexpr uint32_t stopTicket = UINT32_MAX;
 
 thread_local bool inBody = false;
@@ -33,7 +33,7 @@ void futexWake(std::atomic<uint32_t> &word) {
           nullptr, 0);
 }
 
-/// A word that one thread waits on and others change: spin first, then sleep.
+/// A word that one thread waits on, first spinning, then sleeping, and that other threads change.
 struct alignas(64) Gate {
   std::atomic<uint32_t> word{0};
   std::atomic<bool> asleep{false};
@@ -47,9 +47,9 @@ struct alignas(64) Gate {
         __builtin_ia32_pause();
       }
     } while (std::chrono::steady_clock::now() < end);
-    // The store of `asleep` and the kernel's comparison on our side, the change of `word` and the
-    // load of `asleep` on the other: both sequentially consistent, so one of the two always sees
-    // the other.
+    // The store of `asleep` and the kernel's comparison here, and the change of `word` and the load
+    // of `asleep` in the other thread, are sequentially consistent, so at least one of the threads
+    // observes the other's store.
     asleep.store(true);
     while (word.load() == value)
       futexWait(word, value);
@@ -63,24 +63,24 @@ struct alignas(64) Gate {
 } // namespace
 
 struct Pool::Worker {
-  Gate ticket; ///< Counts the worker's jobs.
+  Gate ticket; ///< The number of the worker's current job.
   /// The ticket of an unclaimed part; 0: none. The thread that replaces it by 0 runs the part.
   std::atomic<uint32_t> open{0};
   std::thread thread;
 
-  /// Whether the caller is the one that runs the part of `number`.
+  /// Claims the part with ticket `number`; returns whether the caller must run it.
   bool take(uint32_t number) { return open.compare_exchange_strong(number, 0); }
 };
 
-/// Workers of the running job that are not done yet.
+/// Counts the workers that have not finished the current job.
 struct Pool::Pending {
   Gate count;
 };
 
-bool Pool::insideBody() { return inBody; }
+bool Pool::inParallelRegion() { return inBody; }
 
 Pool::Pool(unsigned threads) : pending(std::make_unique<Pending>()) {
-  // With more threads than processors a spinning thread holds up the one that it waits for.
+  // With more threads than processors, a spinning thread would delay the thread that it waits for.
   bool crowded = threads > processorsAllowed();
   forkSpin = crowded ? std::chrono::microseconds(0) : spinTime;
   joinSpin = crowded ? std::chrono::microseconds(0) : joinSpinTime;
@@ -122,12 +122,12 @@ void Pool::runPart(int64_t part) const {
 void Pool::work(Worker &self, int64_t part) {
   inBody = true;
   for (uint32_t seen = 0;;) {
-    // The first fork is far away: until then the model is being loaded.
+    // Before the first fork, the model is loaded, which takes long: do not spin.
     self.ticket.waitWhile(seen, seen == 0 ? std::chrono::microseconds(0) : forkSpin);
     seen = self.ticket.word.load(std::memory_order_acquire);
     if (seen == stopTicket)
       return;
-    // Too late: the forking thread has run the part itself, and `job` may be another one by now.
+    // The forking thread has claimed the part; `job` may already be another one.
     if (!self.take(seen))
       continue;
     runPart(part);
@@ -165,7 +165,8 @@ void Pool::parallelFor(Body body, void *context, int64_t tasks) {
   }
   inBody = true;
   runPart(0);
-  // A worker that has not begun yet may not get a processor for milliseconds on a busy machine.
+  // Run the parts that workers have not claimed: on a busy machine, a worker may not get a
+  // processor for milliseconds.
   for (int64_t part = 1; part < parts; ++part) {
     Worker &worker = *workers[part - 1];
     if (!worker.take(worker.ticket.word.load(std::memory_order_relaxed)))

@@ -1,4 +1,4 @@
-// The work-sharing pool that generated code and oneDNN run on.
+// The thread pool for generated code and oneDNN.
 #ifndef MICA_BACKENDS_CPU_DEVICE_POOL_H
 #define MICA_BACKENDS_CPU_DEVICE_POOL_H
 
@@ -17,8 +17,8 @@ namespace mica::rt {
 /// microseconds away, then sleep in the kernel: an idle pool uses no processor time.
 class Pool final : public WorkPool {
 public:
-  /// `threads` counts the caller: threads - 1 are started, or as many as the system allows. At
-  /// least 1.
+  /// `threads` is at least 1 and includes the caller: threads - 1 are started, or as many as the
+  /// system allows.
   explicit Pool(unsigned threads);
   ~Pool() override;
   Pool(const Pool &) = delete;
@@ -26,7 +26,7 @@ public:
 
   unsigned threads() const override { return static_cast<unsigned>(workers.size()) + 1; }
   /// Whether the calling thread is inside a body of any pool.
-  static bool insideBody();
+  static bool inParallelRegion();
 
   void parallelFor(Body body, void *context, int64_t tasks) override;
   void observe(Observer *newObserver) override { observer = newObserver; }

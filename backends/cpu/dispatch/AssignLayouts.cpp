@@ -1,7 +1,7 @@
-//===- AssignLayouts.cpp - physical forms and places ----------------------===//
+//===- AssignLayouts.cpp - layouts and offsets ----------------------------===//
 
-#include "backends/cpu/dispatch/LaneDepth.h"
 #include "backends/cpu/dispatch/Passes.h"
+#include "backends/cpu/layout/LaneDepth.h"
 #include "passes/support/CacheKinds.h"
 #include "passes/support/Weights.h"
 
@@ -14,31 +14,27 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-/// Vectors of 64 bytes begin at whole cache lines. Weights that are large begin at whole pages as
-/// well: kernels that read several pages in turn (`prefetch-pages`) count them from a weight's
-/// beginning. Of a large one a page is at most a sixteenth.
+/// Weights are aligned to cache lines, which are also the size of a vector. Large weights are
+/// aligned to pages, because kernels that interleave reads of several pages (`prefetch-pages`)
+/// count pages from the beginning of a weight. A large weight has at least 16 pages.
 static constexpr int64_t kLine = 64, kPage = 4096, kLarge = 16 * kPage;
 
 static int64_t alignmentOf(WeightOp weight) {
   return getStoredBytes(weight.getTensorType()) < kLarge ? kLine : kPage;
 }
 
-/// Positions in a block of a cache: a few vectors of scores at once.
+/// Positions per block of a cache: a few vectors of scores.
 static constexpr int64_t kPositionBlock = 64;
 
-/// Values that a dot-product instruction consumes together: a 32-bit lane of them. Integers of 4
-/// bits are widened to 8 on the way.
-static int64_t getDepth(Type element) { return isQuantized(element) ? 4 : laneDepth(element); }
-
-/// BA16a64b of oneDNN for f32, BA16a64b2a for bf16, BA16a64b4a for integers: 16 groups of `depth`
-/// along K, 64 columns.
+/// oneDNN's BA16a64b for f32, BA16a64b2a for bf16, BA16a64b4a for integers: 16 groups of `depth`
+/// elements along K, 64 columns.
 static PackedLayoutAttr getPackedLayout(RankedTensorType type) {
   constexpr int64_t groups = 16;
-  int64_t depth = getDepth(type.getElementType());
+  int64_t depth = laneDepth(type.getElementType());
   return PackedLayoutAttr::get(type.getContext(), kBlockColumns, depth, groups * depth);
 }
 
-/// Quantized rows have one form only, so that tables of them are packed as well.
+/// Block-quantized weights only have a packed layout, so tables of them are packed as well.
 static bool isPacked(OpOperand &operand) {
   WeightUse use = classifyWeightUse(operand);
   return use == WeightUse::Product || use == WeightUse::Router ||
@@ -50,7 +46,7 @@ namespace {
 struct AssignLayouts : mica::cpu::impl::AssignLayoutsBase<AssignLayouts> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    // What follows relies on them, loops over layers among it.
+    // Later passes, such as mica-roll-layers, rely on existing offsets.
     for (auto weight : module.getOps<WeightOp>())
       if (weight.getOffset()) {
         weight.emitOpError("has an offset already: layouts are assigned once");
@@ -63,12 +59,12 @@ struct AssignLayouts : mica::cpu::impl::AssignLayoutsBase<AssignLayouts> {
     if (failed(kinds.infer(module)))
       return signalPassFailure();
     convertStates(module, [&](SequenceState state, Value value) {
-      return state.withLayout(kinds.get(value), kPositionBlock, getDepth(state.getElementType()));
+      return state.withLayout(kinds.get(value), kPositionBlock, laneDepth(state.getElementType()));
     });
   }
 
 private:
-  /// The encoding of the type, wherever the weight goes, says how it is packed.
+  /// Sets the packed layout as the encoding of the type of a weight and of all values that hold it.
   LogicalResult assignPackedLayouts() {
     WeightProperty layouts(getOperation(), "layout");
     WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
@@ -86,8 +82,8 @@ private:
     return failure(result.wasInterrupted());
   }
 
-  /// The weights in the order in which a step uses them, by the operation that does: of a layer the
-  /// operands of its call, one after the other.
+  /// The weights in the order in which a step uses them, grouped by the op that uses them, such as
+  /// the call of a layer function.
   SmallVector<SmallVector<WeightOp>> groupsInOrder() {
     SymbolTable symbols(getOperation());
     DenseSet<Operation *> seen;
@@ -108,8 +104,8 @@ private:
     return groups;
   }
 
-  /// Groups of the same types have the same layout relative to their beginning. The symbols are
-  /// sorted by offset, so that the IR lists them in storage order.
+  /// Assigns the offsets. Groups with the same types have the same offsets relative to their
+  /// beginning. Sorts the symbols by offset, so that the IR lists them in storage order.
   void assignOffsets() {
     Builder builder(&getContext());
     Block &body = *getOperation().getBody();

@@ -14,13 +14,6 @@ namespace mica::cpu {
 #define GEN_PASS_REGISTRATION
 #include "backends/cpu/dispatch/Passes.h.inc"
 
-/// Stage `fused` -> `kernels`, for the target that the module names.
-void buildFusedToKernels(mlir::OpPassManager &pm, const StageOptions &options,
-                         const SelectKernelsOptions &select = {});
-
-/// Registers the passes, and the pipelines `mica-fused-to-kernels` and `mica-to-kernels`.
-void registerDispatchPasses();
-
 } // namespace mica::cpu
 
 #endif // MICA_BACKENDS_CPU_DISPATCH_PASSES_H

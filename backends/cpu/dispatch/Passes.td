@@ -9,20 +9,20 @@ def SelectKernels : Pass<"cpu-select-kernels", "::mlir::func::FuncOp"> {
   let summary = "select kernels and attention tilings";
   let description = [{
     Sets `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and `tiling` on
-    `attention`, and nothing else. Generated kernels are selected for few rows (`mica.max_rows`), where memory is the
-    limit, for integer rows, for bf16 if the target has AMX tiles, and for matmuls so small that a library call
+    `attention`, and nothing else. Generated kernels are selected for small batches (`mica.max_rows`), which are
+    memory-bound, for integer rows, for bf16 if the target has AMX tiles, and for matmuls so small that a library call
     would cost more than it saves; otherwise oneDNN, if it is fast in that format on the module's target. `lm_head`
     usually has one row per prompt, its last, and uses a generated kernel.
-    Attention of few rows is split into single rows and chunks of positions, that of many rows and of prompts into tiles
-    of rows. The rules are in `backends/cpu/dispatch/CostModel.h`.
+    Attention of small batches is split into single rows and chunks of positions, that of large batches and of prompts
+    into tiles of rows. The rules are in `backends/cpu/dispatch/CostModel.h`.
 
     ```mlir
-    func.func @few(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32>
+    func.func @small(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32>
         attributes {mica.max_rows = 16 : i64} {
       %y = mica.linear %x, %w : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
       return %y : tensor<?x512xf32>
     }
-    func.func @many(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32> {
+    func.func @large(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32> {
       %y = mica.linear %x, %w : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
       return %y : tensor<?x512xf32>
     }
@@ -35,12 +35,12 @@ def SelectKernels : Pass<"cpu-select-kernels", "::mlir::func::FuncOp"> {
     ```
     becomes
     ```mlir
-    func.func @few(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32>
+    func.func @small(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32>
         attributes {mica.max_rows = 16 : i64} {
       %y = mica.linear %x, %w kernel(generated) : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
       return %y : tensor<?x512xf32>
     }
-    func.func @many(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32> {
+    func.func @large(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32> {
       %y = mica.linear %x, %w kernel(onednn) : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
       return %y : tensor<?x512xf32>
     }
@@ -54,8 +54,8 @@ def SelectKernels : Pass<"cpu-select-kernels", "::mlir::func::FuncOp"> {
     ```
   }];
   let options = [
-    Option<"manyRows", "many-rows", "int64_t", "KernelCosts().manyRows",
-           "assumed number of rows of a call to a `_many` function">,
+    Option<"largeBatch", "large-batch", "int64_t", "KernelCosts().largeBatch",
+           "assumed number of rows of a call to a `_large` function">,
     Option<"minWork", "min-work", "int64_t", "KernelCosts().minWork",
            "minimum number of multiply-adds for a library call">];
 }

@@ -1,6 +1,7 @@
 //===- Pipeline.cpp - from stage `fused` to stage `kernels` ---------------===//
 
-#include "backends/cpu/dispatch/Passes.h"
+#include "backends/cpu/dispatch/Pipeline.h"
+
 #include "backends/cpu/target/CpuDialect.h"
 #include "passes/pipelines/PipelineOptions.h"
 
@@ -11,12 +12,13 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-// Alive afterwards: mica, func, arith, scf.
+// Legal dialects afterwards: mica, func, arith, scf.
 void mica::cpu::buildFusedToKernels(OpPassManager &pm, const StageOptions &options,
                                     const SelectKernelsOptions &select) {
   buildPhases(pm, options, [](ModuleOp module) { return exactRowsOn(targetOf(module)); });
   pm.addNestedPass<func::FuncOp>(createSelectKernels(select));
-  // Before the calls are rolled: their order is the order of the weights in the program.
+  // Before mica-roll-layers, because the order of calls determines the order of weights in the
+  // program.
   pm.addPass(createAssignLayouts());
   pm.addPass(createRollLayers());
   pm.addPass(createVerifyKernels());
@@ -26,14 +28,16 @@ namespace {
 /// Options of kernel selection.
 struct KernelOptions {
   explicit KernelOptions(mlir::detail::PassOptions &options)
-      : manyRows(options, "many-rows", llvm::cl::desc("rows assumed of a `_many` function"),
-                 llvm::cl::init(KernelCosts().manyRows)),
-        minWork(options, "min-work", llvm::cl::desc("multiply-adds from which a library call pays"),
+      : largeBatch(options, "large-batch",
+                   llvm::cl::desc("assumed number of rows of `_large` functions (prefill)"),
+                   llvm::cl::init(KernelCosts().largeBatch)),
+        minWork(options, "min-work",
+                llvm::cl::desc("minimum number of multiply-adds for a library call"),
                 llvm::cl::init(KernelCosts().minWork)) {}
 
-  SelectKernelsOptions get() const { return {manyRows, minWork}; }
+  SelectKernelsOptions get() const { return {largeBatch, minWork}; }
 
-  PipelineOption<int64_t> manyRows, minWork;
+  PipelineOption<int64_t> largeBatch, minWork;
 };
 
 using FusedOptions = PipelineOptions<PhaseOptions, KernelOptions>;

@@ -18,23 +18,23 @@ struct SelectKernels : mica::cpu::impl::SelectKernelsBase<SelectKernels> {
   using SelectKernelsBase::SelectKernelsBase;
 
   KernelKind choose(MultipliesRows product) {
-    // A prompt has many rows, but mostly one of them, its last, is multiplied with the vocabulary.
-    if (isa<LmHeadOp>(product))
+    // A prompt has many rows, but usually only the last one has logits.
+    if (product->hasTrait<ComputesLogits>())
       return KernelKind::Generated;
     auto weight = cast<RankedTensorType>(product.getMatrices().front().getType());
     Type element = weight.getElementType(),
          rows = getElementTypeOrSelf(product.getMultipliedRows().get());
-    ProductShape shape{maxRows().value_or(manyRows), weight.getDimSize(0), weight.getDimSize(1)};
+    ProductShape shape{maxRows().value_or(largeBatch), weight.getDimSize(0), weight.getDimSize(1)};
     shape.blocks = isQuantized(element) && isQuantized(rows);
     shape.expands = isQuantized(element) && !shape.blocks;
     if (!shape.blocks)
       shape.weights = precisionOf(shape.expands ? rows : element);
-    // A function for any number of rows is called for more than others take.
+    // A function without a limit is only called for more rows than the others handle.
     costs.gemmThreshold = maxRows() ? gemmThreshold : 0;
     return chooseKernel(shape, costs);
   }
 
-  /// The most rows that the function is called for; nothing where it takes any number.
+  /// The maximum number of rows that the function is called for, or nullopt.
   std::optional<int64_t> maxRows() {
     auto rows = getOperation()->getAttrOfType<IntegerAttr>(kMaxRowsAttr);
     return rows ? std::optional(rows.getInt()) : std::nullopt;
@@ -44,22 +44,24 @@ struct SelectKernels : mica::cpu::impl::SelectKernelsBase<SelectKernels> {
     auto headsOf = [](Value value) { return cast<ShapedType>(value.getType()); };
     int64_t group =
         headsOf(attention.getQ()).getDimSize(1) / headsOf(attention.getK()).getDimSize(2);
-    bool decodes = maxRows() && *maxRows() <= fewRows && rowRoleOf(getOperation()) != kPromptRole;
+    bool decodes =
+        maxRows() && *maxRows() <= smallBatch && rowRoleOf(getOperation()) != kPromptRole;
     return chooseTiling({decodes, group}, &getContext());
   }
 
   void runOnOperation() override {
     auto module = getOperation()->getParentOfType<ModuleOp>();
-    FailureOr<int64_t> most = readRowsAttr(module, kGemmThresholdAttr, /*least=*/1,
-                                           PhaseRows().gemmThreshold),
-                       few = readRowsAttr(module, kFewRowsAttr, /*least=*/1, PhaseRows().few);
-    if (failed(most) || failed(few))
+    FailureOr<int64_t> threshold = readRowsAttr(module, kGemmThresholdAttr, /*min=*/1,
+                                                PhaseRows().gemmThreshold),
+                       small =
+                           readRowsAttr(module, kSmallBatchAttr, /*min=*/1, PhaseRows().smallBatch);
+    if (failed(threshold) || failed(small))
       return signalPassFailure();
     costs = KernelCosts::of(targetOf(getOperation()));
     costs.minWork = minWork;
-    gemmThreshold = *most;
-    fewRows = *few;
-    // A choice that is in the IR already takes precedence.
+    gemmThreshold = *threshold;
+    smallBatch = *small;
+    // Choices that the IR already contains take precedence.
     getOperation().walk([&](Operation *op) {
       TypeSwitch<Operation *>(op)
           .Case([&](SelectsKernel product) {
@@ -74,8 +76,8 @@ struct SelectKernels : mica::cpu::impl::SelectKernelsBase<SelectKernels> {
   }
 
 private:
-  KernelCosts costs;         ///< on the module's target
-  int64_t gemmThreshold = 0; ///< the most rows that are multiplied by generated kernels
-  int64_t fewRows = 0;       ///< the most rows of a function that decodes
+  KernelCosts costs;         ///< for the module's target
+  int64_t gemmThreshold = 0; ///< maximum number of rows for generated kernels
+  int64_t smallBatch = 0;    ///< maximum number of rows of a decode function
 };
 } // namespace

@@ -66,7 +66,7 @@ struct VerifyKernels : mica::cpu::impl::VerifyKernelsBase<VerifyKernels> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     markAllAnalysesPreserved();
-    if (failed(verifyLegalOps(module, {"mica", "func", "arith", "scf"}, "kernels")) ||
+    if (failed(verifyLegalOps(module, {"mica", "func", "arith", "scf"}, Stage::Kernels)) ||
         failed(verifyImplementations(module)) || failed(verifyStep(module)))
       signalPassFailure();
   }

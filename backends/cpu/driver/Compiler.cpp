@@ -2,20 +2,23 @@
 
 #include "backends/cpu/driver/Compiler.h"
 
+#include "backends/cpu/codegen/ModelSymbols.h"
 #include "backends/cpu/codegen/NativeCode.h"
-#include "backends/cpu/codegen/Passes.h"
-#include "backends/cpu/dispatch/Passes.h"
+#include "backends/cpu/codegen/Pipeline.h"
+#include "backends/cpu/codegen/SharedObject.h"
+#include "backends/cpu/dispatch/Pipeline.h"
 #include "backends/cpu/driver/DescribeProgram.h"
 #include "backends/cpu/driver/TextOutput.h"
-#include "backends/cpu/lowering/Passes.h"
+#include "backends/cpu/lowering/Pipeline.h"
 #include "backends/cpu/pack/PackWeights.h"
 #include "backends/cpu/target/Passes.h"
+#include "backends/runtime/abi/ManifestKeys.h"
 #include "backends/runtime/program/ProgramWriter.h"
 #include "backends/runtime/support/Threads.h"
+#include "ir/Exec/Exec.h"
 #include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/ModelDescription.h"
 #include "ir/Mica/Names.h"
-#include "passes/verify/Checks.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -30,46 +33,46 @@
 using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
+namespace keys = mica::rt::manifest_keys;
 
 static llvm::Error error(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-/// Caches are f32 where the weights are.
+/// Caches are f32 if the weights are, else bf16 by default.
 static Precision kvPrecision(const CompileOptions &options, Precision weights) {
   return options.kv.value_or(std::min(weights, Precision::BF16));
 }
 
-/// The least context that YaRN stretches to the length of a text; no other scaling says how far it
-/// reaches.
+/// The shortest context that a rope scaling extends to; nullopt if none defines one.
 static std::optional<int64_t> lengthScaledFor(ModuleOp module) {
-  std::optional<int64_t> least;
-  module.walk([&](RopeOp rope) {
-    auto yarn = dyn_cast_or_null<YarnScalingAttr>(rope.getScalingAttr());
-    if (!yarn)
+  std::optional<int64_t> shortest;
+  module.walk([&](RotatesByPosition rope) {
+    RopeScalingAttr scaling = rope.getScalingAttr();
+    std::optional<double> extended = scaling ? scaling.getExtendedContext() : std::nullopt;
+    if (!extended)
       return;
-    auto length = static_cast<int64_t>(std::clamp(static_cast<double>(yarn.getOriginalContext()) *
-                                                      yarn.getFactor().getValueAsDouble(),
-                                                  1.0, 1e15));
-    least = std::min(least.value_or(length), length);
+    auto length = static_cast<int64_t>(std::clamp(*extended, 1.0, 1e15));
+    shortest = std::min(shortest.value_or(length), length);
   });
-  return least;
+  return shortest;
 }
 
-/// Theta that grows with the text carries it beyond the model's own length, unless positions are
-/// looked up in a table.
+/// Whether the model can be used beyond its own length: its theta grows with the sequence length,
+/// and positions are not looked up in a table.
 static bool goesBeyondItsLength(ModuleOp module) {
   bool grows = false, looksUp = false;
   module.walk([&](RotatesByPosition rope) {
-    grows |= isa_and_nonnull<DynamicScalingAttr>(rope.getScalingAttr());
+    RopeScalingAttr scaling = rope.getScalingAttr();
+    grows |= scaling && scaling.getThetaGrowth();
   });
-  module.walk([&](EmbeddingOp embedding) {
+  module.walk([&](GathersRows embedding) {
     looksUp |= EntrySignature::roleOf(embedding.getTokens()) != EntryRole::Tokens;
   });
   return grows && !looksUp;
 }
 
-/// The file of a stage's text among those of --dump-stages.
+/// The path of a stage's text for --dump-stages.
 static std::string dumpPath(StringRef folder, Stage stage) {
   StringRef name = getStageInfo(stage).name;
   StringRef ending = stage <= Stage::Llvm  ? ".mlir"
@@ -93,7 +96,7 @@ std::vector<OutputFile> mica::cpu::outputsOf(const CompileOptions &options, Stri
 llvm::Error mica::cpu::checkOutput(const CompileOptions &options, StringRef output) {
   if (output.empty() || output == "-")
     return llvm::Error::success();
-  // What is created is removed again.
+  // Created files are removed again.
   auto file = options.emit == Stage::Exe
                   ? program::ProgramWriter::createFile(output.str(), options.outputHint)
                   : rt::TemporaryFile::create(output.str(), {}, options.outputHint);
@@ -118,11 +121,11 @@ public:
       return failed;
     if (options.promptRows)
       setPromptRows(module, *options.promptRows);
-    for (Stage stage : {Stage::Model, Stage::Fused, Stage::Kernels, Stage::Loops, Stage::Llvm,
-                        Stage::Ll, Stage::Asm, Stage::Obj, Stage::Exe}) {
+    for (const StageInfo &info : getStages()) {
+      Stage stage = info.stage;
       if (stage > options.emit)
         break;
-      // Assembly is a view of the object: nothing is made from it.
+      // Assembly is only for display; no later stage depends on it.
       if (stage == Stage::Asm && options.emit != Stage::Asm && options.dumpFolder.empty())
         continue;
       auto start = std::chrono::steady_clock::now();
@@ -156,7 +159,7 @@ private:
       if (llvm::Error failed = runPasses(stage))
         return failed;
       describeCode(manifest, module);
-      // The packer needs the symbols of the weights, which the way to LLVM drops.
+      // The packer needs the symbols of weights, which the passes to `llvm` erase.
       packed = module.clone();
       return llvm::Error::success();
     case Stage::Ll:
@@ -164,7 +167,7 @@ private:
     case Stage::Asm:
       return emitCode(llvm::CodeGenFileType::AssemblyFile, text);
     case Stage::Obj:
-      return emitCode(llvm::CodeGenFileType::ObjectFile, object);
+      return makeObject();
     case Stage::Exe:
       return writeProgram();
     }
@@ -182,7 +185,7 @@ private:
                                : llvm::Error::success();
   }
 
-  /// What leads to `stage` from the one before it.
+  /// Runs the passes from the previous stage to `stage`.
   llvm::Error runPasses(Stage stage) {
     PassManager pm(module.getContext());
     auto before = static_cast<Stage>(static_cast<int>(stage) - 1);
@@ -199,10 +202,10 @@ private:
         diagnostic.message(("cannot reach stage `" + getStageInfo(stage).name + "`").str()));
   }
 
-  /// The manifest, as far as stage `kernels` knows it.
+  /// Creates the part of the manifest that is known at stage `kernels`.
   llvm::Error describe() {
     constexpr int64_t kDefaultMaxSeq = 8192;
-    Attribute attribute = module->getAttr("mica.model");
+    Attribute attribute = module->getAttr(kModelAttr);
     if (!attribute)
       return error("the module has no mica.model with max_positions: "
                    "add `mica.model = {max_positions = N}` to its attributes");
@@ -211,32 +214,33 @@ private:
     if (failed(model))
       return error(diagnostic.message("the module's mica.model is wrong"));
     int64_t maxSeq = options.maxSeq.value_or(std::min(model->maxPositions, kDefaultMaxSeq));
-    int64_t most = goesBeyondItsLength(module) ? static_cast<int64_t>(bounds::maxPositions.most)
-                                               : model->maxPositions;
-    if (maxSeq < 1 || maxSeq > most)
+    int64_t limit = goesBeyondItsLength(module) ? bounds::maxPositions.max : model->maxPositions;
+    if (maxSeq < 1 || maxSeq > limit)
       return error("--max-seq " + llvm::Twine(maxSeq) + " is not between 1 and " +
-                   (most == model->maxPositions ? "the model's own " : "") + llvm::Twine(most) +
+                   (limit == model->maxPositions ? "the model's own " : "") + llvm::Twine(limit) +
                    " positions; choose another");
     manifest = describeProgram(module, precision, kv, maxSeq);
-    manifest["max_positions"] = most;
-    manifest["parameters"] = parameters;
+    manifest[keys::maxPositions.text] = limit;
+    manifest[keys::parameters.text] = parameters;
     report.maxSeq = maxSeq;
     report.weights = precision;
     report.kv = kv;
     report.promptRows = *promptRowsOf(module);
     report.preservedBlocks = preservedBlocks(module);
-    report.cacheBytesPerToken = manifest["cost"]["kv_bytes_per_position"].get<int64_t>();
+    report.cacheBytesPerToken =
+        manifest[keys::cost.text][keys::kvBytesPerPosition.text].get<int64_t>();
     llvm::Expected<int64_t> cacheBytes = cacheBytesOf(manifest);
     if (!cacheBytes)
       return error(llvm::toString(cacheBytes.takeError()));
     report.cacheBytes = *cacheBytes;
     if (!options.chatTemplate.empty())
-      manifest["chat"] = {
-          {"template", options.chatTemplate},
-          {"special_tokens", nlohmann::json(std::map<std::string, std::string>(
-                                 options.specialTokens.begin(), options.specialTokens.end()))}};
+      manifest[keys::chat.text] = {
+          {keys::chatTemplate.text, options.chatTemplate},
+          {keys::specialTokens.text,
+           nlohmann::json(std::map<std::string, std::string>(options.specialTokens.begin(),
+                                                             options.specialTokens.end()))}};
     if (!options.chatTemplate.empty() && !options.toolTemplate.empty())
-      manifest["chat"]["tool_template"] = options.toolTemplate;
+      manifest[keys::chat.text][keys::toolTemplate.text] = options.toolTemplate;
     return llvm::Error::success();
   }
 
@@ -251,8 +255,28 @@ private:
     if (!translated)
       return translated.takeError();
     code = std::move(*translated);
-    optimize(*code, *machine);
+    if (options.objects && !options.observer && options.dumpFolder.empty() &&
+        options.emit >= Stage::Obj) {
+      objectKey = ObjectCache::keyOf(*code, *machine);
+      if (auto found = options.objects->find(objectKey)) {
+        object = std::move(*found);
+        report.isCodeCached = true;
+        return llvm::Error::success();
+      }
+    }
+    llvm::PassInstrumentationCallbacks callbacks;
+    if (options.observer)
+      options.observer->onOptimizer(*code, callbacks);
+    optimize(*code, *machine, options.observer ? &callbacks : nullptr);
     return llvm::Error::success();
+  }
+
+  llvm::Error makeObject() {
+    if (report.isCodeCached)
+      return llvm::Error::success();
+    if (llvm::Error failed = emitCode(llvm::CodeGenFileType::ObjectFile, object))
+      return failed;
+    return objectKey.empty() ? llvm::Error::success() : options.objects->store(objectKey, object);
   }
 
   llvm::Error emitCode(llvm::CodeGenFileType type, llvm::SmallString<0> &into) {
@@ -265,7 +289,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// Errors of the program's writer speak of the output.
+  /// Converts a status of the program writer to an error that names the output.
   llvm::Error take(rt::Status status) const {
     return status ? llvm::Error::success() : error(output + ": " + status.error().message);
   }
@@ -280,7 +304,7 @@ private:
     if (!shared)
       return shared.takeError();
     if (llvm::Error unknown =
-            checkUndefinedSymbols(StringRef(shared->data(), shared->size()), librarySymbols()))
+            checkUndefinedSymbols(StringRef(shared->data(), shared->size()), kLibrarySymbols))
       return unknown;
     program::ProgramWriter &writer = **created;
     auto bytesOf = [](const auto &range) {
@@ -294,7 +318,7 @@ private:
       if (llvm::Error failed =
               take(writer.add(program::SectionKind::Tokenizer, bytesOf(options.tokenizer))))
         return failed;
-    manifest["weight_bytes"] = report.weightBytes;
+    manifest[keys::weightBytes.text] = report.weightBytes;
     std::string json = manifest.dump(1);
     if (llvm::Error failed = take(writer.add(program::SectionKind::Manifest, bytesOf(json))))
       return failed;
@@ -322,7 +346,7 @@ private:
     return take(writer.end());
   }
 
-  /// Only the folder itself: a missing one above it may be a path that was mistyped.
+  /// Creates only the folder itself: a missing parent may be a mistyped path.
   llvm::Error makeDumpFolder() {
     StringRef folder = options.dumpFolder;
     if (folder.empty())
@@ -356,7 +380,7 @@ private:
     return printed;
   }
 
-  /// Writes what was asked for of a stage, and notes what it cost.
+  /// Writes the requested output of a stage, and reports its cost.
   llvm::Error leave(Stage stage, double seconds) {
     uint64_t bytes = 0;
     bool emitted = stage == options.emit && stage != Stage::Exe && !output.empty();
@@ -373,7 +397,8 @@ private:
     }
     if (stage == Stage::Obj)
       bytes = object.size();
-    // Only for the report: the program may have been moved meanwhile.
+    // Errors are ignored because the size is only reported: the program may already have been
+    // moved.
     if (stage == Stage::Exe && llvm::sys::fs::file_size(output, bytes))
       bytes = 0;
     tell({stage, /*isReached=*/true, report.weightBytes, report.weightBytes});
@@ -395,6 +420,7 @@ private:
   llvm::LLVMContext llvmContext;
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<llvm::Module> code;
+  std::string objectKey; ///< empty: the cache is not used
   llvm::SmallString<0> text, object;
 };
 
@@ -433,7 +459,7 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
 void mica::cpu::chooseWeights(CompileOptions &options, double bits) {
   if (options.weights)
     return;
-  // Of what is not stored in blocks, or cannot keep them.
+  // The precision of matrices that are not block-quantized or whose blocks cannot be preserved.
   constexpr double kBitsOfF32 = 32;
   options.weights = bits < kBitsOfF32 ? Precision::BF16 : Precision::F32;
   options.preserveBlocks = true;

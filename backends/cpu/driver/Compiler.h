@@ -7,6 +7,7 @@
 #ifndef MICA_BACKENDS_CPU_DRIVER_COMPILER_H
 #define MICA_BACKENDS_CPU_DRIVER_COMPILER_H
 
+#include "backends/cpu/driver/ObjectCache.h"
 #include "backends/cpu/pack/CalibratedSource.h"
 #include "backends/cpu/target/TargetDescription.h"
 #include "ir/Mica/Diagnostics.h"
@@ -25,6 +26,7 @@
 
 namespace llvm {
 class Module;
+class PassInstrumentationCallbacks;
 class TargetMachine;
 } // namespace llvm
 
@@ -35,20 +37,23 @@ struct CompileProgress {
   Stage stage;              ///< the current stage
   bool isReached = false;   ///< whether it has been written
   uint64_t packedBytes = 0; ///< bytes of weights packed so far, before stage `exe`
-  uint64_t bytesToPack = 0; ///< 0: not known yet
+  uint64_t bytesToPack = 0; ///< 0: unknown
 };
 
-/// Watches a compilation, stage by stage.
+/// An observer of the stages of a compilation.
 class CompileObserver {
 public:
   virtual ~CompileObserver();
-  /// Before the passes that lead to `stage` run.
+  /// Called before the passes to `stage` run.
   virtual void onPipeline(Stage stage, mlir::PassManager &passes) = 0;
-  /// At each stage from `model` to `llvm`. May change locations.
+  /// Called at each stage from `model` to `llvm`. May change locations.
   virtual llvm::Error onModule(Stage stage, mlir::ModuleOp module) = 0;
-  /// At stage `ll`. May remove debug information.
+  /// Called before LLVM's passes run on `code`, which produce stage `ll`.
+  virtual void onOptimizer(llvm::Module &code, llvm::PassInstrumentationCallbacks &callbacks) = 0;
+  /// Called at stage `ll`. May remove debug information.
   virtual llvm::Error onCode(llvm::Module &code, llvm::TargetMachine &machine) = 0;
-  /// At stage `obj`: the object, and the manifest, as far as it is known without weights.
+  /// Called at stage `obj` with the object and the part of the manifest that does not depend on
+  /// weights.
   virtual llvm::Error onObject(llvm::StringRef object, llvm::StringRef manifest) = 0;
 };
 
@@ -56,7 +61,7 @@ struct CompileOptions {
   TargetDescription target;
   /// Default: the checkpoint's own precision, f16 as bf16.
   std::optional<Precision> weights;
-  /// Whether matrices that are stored in blocks are preserved.
+  /// Whether matrices keep the block formats in which they are stored.
   bool preserveBlocks = false;
   /// The activations multiplied by block-quantized weights in prefill; default: set by the module.
   std::optional<PromptRows> promptRows;
@@ -80,11 +85,13 @@ struct CompileOptions {
   llvm::ArrayRef<std::byte> tokenizer;
   /// The chat template and the special tokens that it refers to (abi/Manifest.h); may be empty.
   std::string chatTemplate;
-  std::string toolTemplate; ///< For conversations with tools; empty: the same.
+  std::string toolTemplate; ///< for conversations with tools; empty: same as chatTemplate
   std::vector<std::pair<std::string, std::string>> specialTokens;
+  /// Optional; not used if stages `ll` and `asm` are observed or written.
+  std::optional<ObjectCache> objects = {};
   /// Optional; receives the stages of the compilation.
   CompileObserver *observer = nullptr;
-  /// Called as the work advances.
+  /// Called with the progress of the compilation.
   std::function<void(const CompileProgress &)> progress;
 };
 
@@ -96,6 +103,7 @@ struct StageReport {
 
 struct CompileReport {
   std::vector<StageReport> stages;
+  bool isCodeCached = false; ///< whether the object is from the cache
   uint64_t weightBytes = 0;
   unsigned packingThreads = 0; ///< 0: no weights were packed
   /// The program's maximum sequence length, and the bytes of its caches per position and for a
@@ -123,7 +131,7 @@ struct OutputFile {
 /// All files that `compile` would write.
 std::vector<OutputFile> outputsOf(const CompileOptions &options, llvm::StringRef output);
 
-/// Whether `output` can be written, to be asked before the work is done.
+/// Returns an error if `output` cannot be written; called before the work is done.
 llvm::Error checkOutput(const CompileOptions &options, llvm::StringRef output);
 
 /// Registers all required dialects, interfaces and translations.
@@ -136,8 +144,8 @@ void registerCompilerDialects(mlir::DialectRegistry &registry);
 llvm::Expected<CompileReport> compile(mlir::ModuleOp module, const WeightSource *weights,
                                       const CompileOptions &options, llvm::StringRef output);
 
-/// The graph's stages, and those of this backend: `kernels`, where the module gets `target`,
-/// `loops` and `llvm`.
+/// The stages before `kernels`, and those of this backend: `kernels`, at which the module gets
+/// `target`, `loops` and `llvm`.
 StageTable stagesFor(const TargetDescription &target);
 
 /// The options of the passes up to stage `kernels`, for a model whose matrices have the precision
@@ -148,10 +156,11 @@ StageOptions stageOptionsOf(const CompileOptions &options, Precision weights);
 /// by the number of bits of most of its weights.
 void chooseWeights(CompileOptions &options, double bits);
 
-/// The precision of the checkpoint's matrices: f32 where any is f32, else bf16.
+/// The precision of the checkpoint's matrices: f32 if any is f32, else bf16.
 Precision checkpointPrecision(mlir::ModuleOp module);
 
-/// The number of elements of all weights: at stage `model` the model's number of parameters.
+/// The number of elements of all weights; at stage `model` this is the model's number of
+/// parameters.
 int64_t countParameters(mlir::ModuleOp module);
 
 } // namespace mica::cpu

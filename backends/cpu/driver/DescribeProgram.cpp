@@ -1,14 +1,17 @@
-//===- DescribeProgram.cpp - what a program says about its model ----------===//
+//===- DescribeProgram.cpp - the manifest of a program --------------------===//
 
 #include "backends/cpu/driver/DescribeProgram.h"
 
 #include "backends/cpu/lowering/Passes.h"
 #include "backends/cpu/target/CpuDialect.h"
 #include "backends/runtime/abi/Manifest.h"
+#include "backends/runtime/abi/ManifestKeys.h"
 #include "backends/runtime/abi/MatmulShape.h"
-#include "backends/runtime/abi/ParseCaches.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/EntrySignature.h"
+#include "ir/Mica/ModelDescription.h"
+#include "ir/Mica/RopeFrequencies.h"
+#include "ir/Mica/StackedExperts.h"
 #include "ir/Mica/TensorPart.h"
 #include "passes/support/Phases.h"
 #include "passes/support/Weights.h"
@@ -22,12 +25,13 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 using nlohmann::json;
+namespace keys = mica::rt::manifest_keys;
 
-/// How many positions can always be rewound where layers have windows; a conversation whose edited
-/// turn is longer is recomputed from its first position.
+/// The number of positions that can always be rewound in layers with windows; if the edited part of
+/// a conversation is longer, the conversation is recomputed from its first position.
 static constexpr int64_t kRewindPositions = 2048;
 
-/// Any attribute of `mica.model` as JSON.
+/// Converts an attribute of `mica.model` to JSON.
 static json toJson(Attribute attribute) {
   if (auto text = dyn_cast<StringAttr>(attribute))
     return text.str();
@@ -57,8 +61,8 @@ static func::FuncOp firstEntry(ModuleOp module) {
   return {};
 }
 
-/// Extents as the runtime reads them: -1 is the number of sequences, -2 that of blocks of
-/// positions.
+/// The extents of a state in the manifest's format: -1 is the number of sequences, -2 the number of
+/// blocks of positions.
 static json shapeOf(SequenceState state) {
   std::vector<int64_t> shape = state.getPhysicalType().getShape().vec();
   int64_t next = -1;
@@ -74,19 +78,19 @@ static json describeCaches(func::FuncOp entry) {
   for (BlockArgument argument : EntrySignature(entry).states()) {
     auto state = cast<SequenceState>(argument.getType());
     std::string content = state.getContentName().str();
-    caches.push_back({{"name", content + std::to_string(counts[content]++)},
-                      {"element", nameOf(precisionOf(state.getElementType())).str()},
-                      {"shape", shapeOf(state)},
-                      {"bytes_per_token", state.getBytesPerPosition()}});
+    caches.push_back({{keys::cacheName.text, content + std::to_string(counts[content]++)},
+                      {keys::element.text, nameOf(precisionOf(state.getElementType())).str()},
+                      {keys::shape.text, shapeOf(state)},
+                      {keys::bytesPerToken.text, state.getBytesPerPosition()}});
     if (state.getWindow() > 0)
-      caches.back()["window"] = state.getWindow();
+      caches.back()[keys::window.text] = state.getWindow();
     if (state.getSlots() > 0)
-      caches.back()["slots"] = state.getSlots();
+      caches.back()[keys::slots.text] = state.getSlots();
   }
   return caches;
 }
 
-/// The share of a stack of experts that one token reads.
+/// The fraction of the experts that one token reads.
 static double expertShare(ModuleOp module) {
   double share = 1;
   module.walk([&](MoeExpertsOp op) {
@@ -97,7 +101,7 @@ static double expertShare(ModuleOp module) {
   return share;
 }
 
-/// The types of weights that hold a matrix for each expert.
+/// The types of weights that are stacks of one matrix per expert.
 static DenseSet<Type> typesOfExperts(ModuleOp module) {
   DenseSet<Type> types;
   module.walk([&](MoeExpertsOp op) {
@@ -107,7 +111,7 @@ static DenseSet<Type> typesOfExperts(ModuleOp module) {
   return types;
 }
 
-/// Weights of which rows are gathered and nothing else.
+/// The names of weights that are only used to gather rows.
 static llvm::StringSet<> tablesOf(ModuleOp module) {
   llvm::StringSet<> tables, others;
   module.walk([&](GetWeightOp get) {
@@ -119,17 +123,19 @@ static llvm::StringSet<> tablesOf(ModuleOp module) {
   return tables;
 }
 
-/// Multiplications and additions of the logits of one row.
+/// The number of multiplications and additions for the logits of one row.
 static double logitsFlops(ModuleOp module) {
   double flops = 0;
-  module.walk([&](LmHeadOp head) {
-    flops = 2 * static_cast<double>(
-                    cast<RankedTensorType>(head.getWeight().getType()).getNumElements());
+  module.walk([&](MultipliesRows product) {
+    if (product->hasTrait<ComputesLogits>())
+      flops =
+          2 * static_cast<double>(
+                  cast<RankedTensorType>(product.getMatrices().front().getType()).getNumElements());
   });
   return flops;
 }
 
-/// Packed matrices are read whole, stacks of experts in part, rows of tables not counted.
+/// Packed matrices are read completely, stacks of experts in part; gathered rows are not counted.
 llvm::StringMap<double> mica::cpu::sharesReadPerToken(ModuleOp module) {
   llvm::StringMap<double> shares;
   double share = expertShare(module);
@@ -145,8 +151,8 @@ llvm::StringMap<double> mica::cpu::sharesReadPerToken(ModuleOp module) {
   return shares;
 }
 
-/// What decoding one token costs: matrices that are read are multiplied. Prompts need logits of
-/// their last row only.
+/// The cost of decoding one token: all matrices that are read are multiplied. Prefill computes
+/// logits only for the last row.
 static json describeCost(ModuleOp module, const json &caches) {
   double bytes = 0, ofLogits = logitsFlops(module), flops = -ofLogits;
   llvm::StringMap<double> shares = sharesReadPerToken(module);
@@ -158,11 +164,11 @@ static json describeCost(ModuleOp module, const json &caches) {
   }
   int64_t kvBytes = 0;
   for (const json &cache : caches)
-    kvBytes += cache["bytes_per_token"].get<int64_t>();
-  return {{"weight_bytes_per_token", static_cast<int64_t>(bytes)},
-          {"flops_per_token", static_cast<int64_t>(flops)},
-          {"flops_per_logits", static_cast<int64_t>(ofLogits)},
-          {"kv_bytes_per_position", kvBytes}};
+    kvBytes += cache[keys::bytesPerToken.text].get<int64_t>();
+  return {{keys::weightBytesPerToken.text, static_cast<int64_t>(bytes)},
+          {keys::flopsPerToken.text, static_cast<int64_t>(flops)},
+          {keys::flopsPerLogits.text, static_cast<int64_t>(ofLogits)},
+          {keys::kvBytesPerPosition.text, kvBytes}};
 }
 
 std::map<std::string, int64_t> mica::cpu::countOps(func::FuncOp function) {
@@ -174,7 +180,7 @@ std::map<std::string, int64_t> mica::cpu::countOps(func::FuncOp function) {
   return counts;
 }
 
-/// How often each op occurs in each function.
+/// The number of occurrences of each op in each function.
 static json describeOps(ModuleOp module) {
   json functions = json::object();
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -185,37 +191,23 @@ static json describeOps(ModuleOp module) {
   return functions;
 }
 
-/// Whether the checkpoint is a file whose tensors are block-quantized in part.
-static bool isOfBlocks(ModuleOp module) {
-  return llvm::any_of(module.getOps<WeightOp>(),
-                      [](WeightOp weight) { return !!weight.getStored(); });
-}
-
-/// `name` without the number of an expert: "experts.7.down_proj" => "experts.*.down_proj".
-static std::string withoutExpert(StringRef name) {
-  constexpr StringLiteral kBefore = ".experts.";
-  size_t place = name.find(kBefore);
-  if (place == StringRef::npos)
-    return name.str();
-  auto [before, rest] =
-      std::pair(name.take_front(place + kBefore.size()), name.drop_front(place + kBefore.size()));
-  StringRef after = rest.drop_while(llvm::isDigit);
-  return after.size() == rest.size() ? name.str() : (before + "*" + after).str();
-}
-
-/// Adds the tensors that the weight is made of. Files with blocks store all experts in one.
-static void addTensors(WeightOp weight, bool ofBlocks, llvm::StringSet<> &tensors) {
+/// Adds the checkpoint's tensors that the weight is made of.
+static void addTensors(WeightOp weight, llvm::StringSet<> &tensors) {
+  bool isStacked = weight->getParentOfType<ModuleOp>()->hasAttr(kStackedExpertsAttr);
   for (Attribute source : weight.getSourceList()) {
     std::string name = TensorPart::of(source).tensor;
-    tensors.insert(ofBlocks ? withoutExpert(name) : name);
+    tensors.insert(isStacked ? stackedName(name) : name);
   }
 }
 
 int64_t mica::cpu::countTensors(ModuleOp module) {
+  return countTensors(llvm::to_vector(module.getOps<WeightOp>()));
+}
+
+int64_t mica::cpu::countTensors(ArrayRef<WeightOp> weights) {
   llvm::StringSet<> tensors;
-  bool ofBlocks = isOfBlocks(module);
-  for (auto weight : module.getOps<WeightOp>())
-    addTensors(weight, ofBlocks, tensors);
+  for (WeightOp weight : weights)
+    addTensors(weight, tensors);
   return static_cast<int64_t>(tensors.size());
 }
 
@@ -223,10 +215,9 @@ int64_t mica::cpu::countTensors(ModuleOp module) {
 /// parts of a tensor, such as its experts, count once.
 static TensorCounts countByType(ModuleOp module, llvm::function_ref<bool(Type)> isCounted) {
   std::map<std::string, llvm::StringSet<>> tensors;
-  bool ofBlocks = isOfBlocks(module);
   for (auto weight : module.getOps<WeightOp>())
     if (Type element = weight.getTensorType().getElementType(); isCounted(element))
-      addTensors(weight, ofBlocks, tensors[displayNameOf(element)]);
+      addTensors(weight, tensors[displayNameOf(element)]);
   TensorCounts counts;
   for (const auto &[name, ofType] : tensors)
     counts[name] = static_cast<int64_t>(ofType.size());
@@ -248,7 +239,7 @@ TensorCounts mica::cpu::floatTypesOf(ModuleOp module) {
   return countByType(module, [](Type element) { return !isa<QuantizedElementType>(element); });
 }
 
-/// Whether all matrices of the op are block-quantized; else they are multiplied by floats.
+/// Whether all matrices of the op are block-quantized; otherwise activations are floats.
 static bool hasOnlyBlocks(MultipliesRows product) {
   return llvm::all_of(allMatricesOf(product),
                       [](Value each) { return isQuantized(getElementTypeOrSelf(each)); });
@@ -268,43 +259,44 @@ std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {
 json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv, int64_t maxSeq) {
   TargetDescription target = targetOf(module);
   func::FuncOp entry = firstEntry(module);
-  auto model = module->getAttrOfType<DictionaryAttr>("mica.model");
+  auto model = module->getAttrOfType<DictionaryAttr>(kModelAttr);
   json config = toJson(model), caches = describeCaches(entry);
   int64_t block = 64;
   for (BlockArgument argument : EntrySignature(entry).states())
     if (int64_t own = cast<SequenceState>(argument.getType()).getPositionBlock(); own > 0)
       block = own;
   json manifest = {
-      {"name", module.getName().value_or("model").str()},
-      {"weights", nameOf(weights).str()},
-      {"kv", nameOf(kv).str()},
-      {"vocab", EntrySignature(entry).vocabulary()},
-      {"max_seq", maxSeq},
-      {"target", {{"cpu", target.cpu}, {"features", target.features}}},
-      {"position_block", block},
-      {"rewind_positions", kRewindPositions},
-      {"bos", config.contains("bos") ? config["bos"] : json()},
-      {"eos", config.value("eos", json::array())},
-      {"generation", config.value("generation", json::object())},
-      {"ops", describeOps(module)},
-      {"config", config},
+      {keys::name.text, module.getName().value_or("model").str()},
+      {keys::weights.text, nameOf(weights).str()},
+      {keys::kv.text, nameOf(kv).str()},
+      {keys::vocab.text, EntrySignature(entry).vocabulary()},
+      {keys::maxSeq.text, maxSeq},
+      {keys::target.text, {{keys::cpu.text, target.cpu}, {keys::features.text, target.features}}},
+      {keys::positionBlock.text, block},
+      {keys::rewindPositions.text, kRewindPositions},
+      {keys::bos.text, config.value(keys::bos.text, json())},
+      {keys::eos.text, config.value(keys::eos.text, json::array())},
+      {keys::generation.text, config.value(keys::generation.text, json::object())},
+      {keys::ops.text, describeOps(module)},
+      {keys::config.text, config},
   };
   if (TensorCounts formats = blockFormatsOf(module); !formats.empty())
-    manifest["block_formats"] = formats;
+    manifest[keys::blockFormats.text] = formats;
   if (TensorCounts types = floatTypesOf(module); !types.empty())
-    manifest["float_types"] = types;
+    manifest[keys::floatTypes.text] = types;
   if (std::map<std::string, std::string> rows = rowsOfRoles(module); !rows.empty())
-    manifest["rows"] = rows;
+    manifest[keys::rows.text] = rows;
   if (EntrySignature(entry).argument(EntryRole::Lengths)) {
     SmallVector<int64_t> thresholds = ropeLengthThresholds(module);
-    manifest["rope_length_thresholds"] = std::vector<int64_t>(thresholds.begin(), thresholds.end());
+    manifest[keys::ropeLengthThresholds.text] =
+        std::vector<int64_t>(thresholds.begin(), thresholds.end());
   }
   if (auto rows = module->getAttrOfType<IntegerAttr>(kGemmThresholdAttr))
-    manifest["batch_invariant_rows"] = rows.getInt();
+    manifest[keys::batchInvariantRows.text] = rows.getInt();
   if (!rowRoleOf(entry).empty())
-    manifest["depends_on_role"] = true;
-  manifest["cost"] = describeCost(module, caches);
-  manifest["caches"] = std::move(caches);
+    manifest[keys::dependsOnRole.text] = true;
+  manifest[keys::cost.text] = describeCost(module, caches);
+  manifest[keys::caches.text] = std::move(caches);
   return manifest;
 }
 
@@ -315,8 +307,8 @@ llvm::Expected<int64_t> mica::cpu::cacheBytesOf(const json &manifest) {
   return static_cast<int64_t>(rt::cacheBytesPerSequence(*caches, rt::kMaxPromptRows));
 }
 
-/// The places in the model of what launches `kernel`, without the numbers of layers.
-static void addPlaces(json &kernels, const std::string &kernel, Location location) {
+/// Adds the locations in the model of the ops that launch `kernel`, without layer indices.
+static void addLocations(json &kernels, const std::string &kernel, Location location) {
   json &places = kernels.emplace(kernel, json::array()).first.value();
   location->walk([&](Location part) {
     auto name = dyn_cast<NameLoc>(part);
@@ -332,13 +324,13 @@ static void addPlaces(json &kernels, const std::string &kernel, Location locatio
 json mica::cpu::describeKernels(ModuleOp module) {
   json kernels = json::object();
   module.walk([&](exec::LaunchOp launch) {
-    addPlaces(kernels, launch.getKernel().str(), launch.getLoc());
+    addLocations(kernels, launch.getKernel().str(), launch.getLoc());
   });
   module.walk([&](exec::MatmulOp product) {
-    addPlaces(kernels,
-              rt::matmulName(static_cast<int64_t>(product.getN()),
-                             static_cast<int64_t>(product.getK()), product.getAccumulate()),
-              product.getLoc());
+    addLocations(kernels,
+                 rt::matmulName(static_cast<int64_t>(product.getN()),
+                                static_cast<int64_t>(product.getK()), product.getAccumulate()),
+                 product.getLoc());
   });
   return kernels;
 }
@@ -348,9 +340,9 @@ void mica::cpu::describeCode(json &manifest, ModuleOp module) {
   json arguments = json::array();
   for (unsigned index = 0; index < entry.getNumArguments(); ++index)
     arguments.push_back(std::string(infoOf(*EntrySignature(entry).argumentRole(index)).name));
-  manifest["entry"] = {{"abi", kEntryAbi}, {"arguments", arguments}};
+  manifest[keys::entry.text] = {{keys::abi.text, kEntryAbi}, {keys::arguments.text, arguments}};
   auto number = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
-  manifest["scratch"] = {{"bytes_per_row", number("mica.scratch_per_row")},
-                         {"bytes_fixed", number("mica.scratch_fixed")}};
-  manifest["kernels"] = describeKernels(module);
+  manifest[keys::scratch.text] = {{keys::bytesPerRow.text, number(kScratchPerRowAttr)},
+                                  {keys::bytesFixed.text, number(kScratchFixedAttr)}};
+  manifest[keys::kernels.text] = describeKernels(module);
 }

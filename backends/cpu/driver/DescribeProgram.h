@@ -1,4 +1,4 @@
-//===- DescribeProgram.h - what a program says about its model --*- C++ -*-===//
+//===- DescribeProgram.h - the manifest of a program ------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_DRIVER_DESCRIBEPROGRAM_H
 #define MICA_BACKENDS_CPU_DRIVER_DESCRIBEPROGRAM_H
@@ -13,37 +13,39 @@
 
 namespace mica::cpu {
 
-/// What the module says at stage `kernels`: target, caches, costs, end tokens (see abi/Manifest.h
-/// for the keys).
+/// The manifest as far as the module determines it at stage `kernels`: target, caches, costs, end
+/// tokens (see abi/Manifest.h for the keys).
 nlohmann::json describeProgram(mlir::ModuleOp module, Precision weights, Precision kv,
                                int64_t maxSeq);
 
-/// How often each op of the dialect occurs in `function`, by its name without `mica.`; reading a
-/// weight is not counted.
+/// The number of occurrences of each op of the dialect in `function`, by name without `mica.`;
+/// mica.get_weight is not counted.
 std::map<std::string, int64_t> countOps(mlir::func::FuncOp function);
 
-/// At stage `kernels`: the share of each weight that decoding one token reads. Weights that are not
-/// streamed as a whole, such as tables of embeddings, are absent.
+/// At stage `kernels`: the fraction of each weight that decoding one token reads. Weights that are
+/// not streamed as a whole, such as embedding tables, are absent.
 llvm::StringMap<double> sharesReadPerToken(mlir::ModuleOp module);
 
-/// By the display name of an element type of weights, the number of the checkpoint's tensors that
-/// they are made of. A tensor of which parts have different types counts in each.
+/// The number of checkpoint tensors by the display name of the element type of the weights that
+/// they are part of. A tensor whose parts have different types counts for each.
 using TensorCounts = std::map<std::string, int64_t>;
 
-/// The number of the checkpoint's tensors.
+/// The number of the checkpoint's tensors, and of those that some weights are made of.
 int64_t countTensors(mlir::ModuleOp module);
+int64_t countTensors(llvm::ArrayRef<WeightOp> weights);
 
-/// Of weights at stage `kernels` that keep the blocks of their checkpoint.
+/// The counts for weights at stage `kernels` with preserved block formats.
 TensorCounts preservedBlocks(mlir::ModuleOp module);
-/// Of weights at stage `kernels` in blocks, preserved or Mica's own, and of those in floats.
+/// The counts for block-quantized weights at stage `kernels`, preserved or in Mica's own formats,
+/// and for weights of floats.
 TensorCounts blockFormatsOf(mlir::ModuleOp module);
 TensorCounts floatTypesOf(mlir::ModuleOp module);
 
-/// The types of the rows that multiply weights in blocks at stage `kernels`, by role; empty where
-/// there are none.
+/// The types of activations multiplied by block-quantized weights at stage `kernels`, by row role;
+/// empty if there are none.
 std::map<std::string, std::string> rowsOfRoles(mlir::ModuleOp module);
 
-/// Bytes of the caches of one sequence at its full length.
+/// The size in bytes of the caches of one sequence at its maximum length.
 llvm::Expected<int64_t> cacheBytesOf(const nlohmann::json &manifest);
 
 /// At stage `loops`: every kernel and oneDNN matmul, by the name that a profile uses, with the

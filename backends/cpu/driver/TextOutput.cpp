@@ -1,4 +1,4 @@
-//===- TextOutput.cpp - texts that a command was asked for ----------------===//
+//===- TextOutput.cpp - text files written by commands --------------------===//
 
 #include "backends/cpu/driver/TextOutput.h"
 

@@ -1,4 +1,4 @@
-//===- TextOutput.h - texts that a command was asked for --------*- C++ -*-===//
+//===- TextOutput.h - text files written by commands ------------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_DRIVER_TEXTOUTPUT_H
 #define MICA_BACKENDS_CPU_DRIVER_TEXTOUTPUT_H
 
@@ -7,8 +7,8 @@
 
 namespace mica::cpu {
 
-/// Writes `content` to the file `path`, whole or not at all; `-` is standard output. Errors name
-/// `option`, which has named the path.
+/// Writes `content` to the file `path` atomically; `-` is standard output. Errors name `option`,
+/// the command line option that gave the path.
 llvm::Error writeText(llvm::StringRef path, llvm::StringRef content, llvm::StringRef option);
 
 } // namespace mica::cpu

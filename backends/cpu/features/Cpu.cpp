@@ -13,19 +13,21 @@ namespace mica::rt {
 namespace {
 enum Register : uint8_t { eax, ebx, ecx, edx };
 
-/// What must be saved on a context switch for the feature's registers: bits of XCR0.
+/// The register state that the OS must save on context switches: bits of XCR0.
 enum State : uint32_t { none = 0, ymm = 0x6, zmm = 0xe6, tiles = 0x60000 };
 
 struct Feature {
-  std::string_view name; ///< LLVM's.
+  std::string_view name; ///< LLVM's name
   uint32_t leaf, subleaf;
   Register reg;
   uint8_t bit;
   State state;
-  std::string_view base = {}; ///< The feature that this one implies.
+  std::string_view base = {}; ///< feature that this one implies
 };
 
-// Intel SDM volume 2A (CPUID) and AMD APM volume 3 (appendix E).
+// The features that code may use. Those that no kernel needs are left out: ciphers, random numbers,
+// control of caches and contexts, and AMX for formats other than bf16 and int8. From Intel SDM
+// volume 2A (CPUID) and AMD APM volume 3 (appendix E).
 constexpr Feature features[] = {
     {"x87", 1, 0, edx, 0, none},
     {"cx8", 1, 0, edx, 8, none},
@@ -35,7 +37,6 @@ constexpr Feature features[] = {
     {"sse", 1, 0, edx, 25, none},
     {"sse2", 1, 0, edx, 26, none},
     {"sse3", 1, 0, ecx, 0, none},
-    {"pclmul", 1, 0, ecx, 1, none},
     {"ssse3", 1, 0, ecx, 9, none},
     {"fma", 1, 0, ecx, 12, ymm, "avx"},
     {"cx16", 1, 0, ecx, 13, none},
@@ -44,56 +45,36 @@ constexpr Feature features[] = {
     {"sse4.2", 1, 0, ecx, 20, none},
     {"movbe", 1, 0, ecx, 22, none},
     {"popcnt", 1, 0, ecx, 23, none},
-    {"aes", 1, 0, ecx, 25, none},
-    {"xsave", 1, 0, ecx, 27, none},
     {"avx", 1, 0, ecx, 28, ymm},
     {"f16c", 1, 0, ecx, 29, ymm, "avx"},
-    {"rdrnd", 1, 0, ecx, 30, none},
-    {"fsgsbase", 7, 0, ebx, 0, none},
     {"bmi", 7, 0, ebx, 3, none},
     {"avx2", 7, 0, ebx, 5, ymm, "avx"},
     {"bmi2", 7, 0, ebx, 8, none},
     {"avx512f", 7, 0, ebx, 16, zmm, "avx2"},
     {"avx512dq", 7, 0, ebx, 17, zmm, "avx512f"},
-    {"rdseed", 7, 0, ebx, 18, none},
-    {"adx", 7, 0, ebx, 19, none},
     {"avx512ifma", 7, 0, ebx, 21, zmm, "avx512f"},
-    {"clflushopt", 7, 0, ebx, 23, none},
-    {"clwb", 7, 0, ebx, 24, none},
     {"avx512cd", 7, 0, ebx, 28, zmm, "avx512f"},
-    {"sha", 7, 0, ebx, 29, none},
     {"avx512bw", 7, 0, ebx, 30, zmm, "avx512f"},
     {"avx512vl", 7, 0, ebx, 31, zmm, "avx512f"},
     {"avx512vbmi", 7, 0, ecx, 1, zmm, "avx512f"},
     {"avx512vbmi2", 7, 0, ecx, 6, zmm, "avx512f"},
     {"gfni", 7, 0, ecx, 8, none},
-    {"vaes", 7, 0, ecx, 9, ymm, "avx"},
-    {"vpclmulqdq", 7, 0, ecx, 10, ymm, "avx"},
     {"avx512vnni", 7, 0, ecx, 11, zmm, "avx512f"},
     {"avx512bitalg", 7, 0, ecx, 12, zmm, "avx512f"},
     {"avx512vpopcntdq", 7, 0, ecx, 14, zmm, "avx512f"},
-    {"rdpid", 7, 0, ecx, 22, none},
-    {"movdiri", 7, 0, ecx, 27, none},
-    {"movdir64b", 7, 0, ecx, 28, none},
-    {"avx512vp2intersect", 7, 0, edx, 8, zmm, "avx512f"},
     {"amx-bf16", 7, 0, edx, 22, tiles, "amx-tile"},
     {"avx512fp16", 7, 0, edx, 23, zmm, "avx512f"},
     {"amx-tile", 7, 0, edx, 24, tiles, "avx512f"},
     {"amx-int8", 7, 0, edx, 25, tiles, "amx-tile"},
     {"avxvnni", 7, 1, eax, 4, ymm, "avx2"},
     {"avx512bf16", 7, 1, eax, 5, zmm, "avx512f"},
-    {"amx-fp16", 7, 1, eax, 21, tiles, "amx-tile"},
     {"avxifma", 7, 1, eax, 23, ymm, "avx2"},
     {"avxvnniint8", 7, 1, edx, 4, ymm, "avx2"},
     {"avxneconvert", 7, 1, edx, 5, ymm, "avx2"},
     {"avxvnniint16", 7, 1, edx, 10, ymm, "avx2"},
-    {"xsaveopt", 0xd, 1, eax, 0, none},
-    {"xsavec", 0xd, 1, eax, 1, none},
-    {"xsaves", 0xd, 1, eax, 3, none},
     {"sahf", 0x80000001, 0, ecx, 0, none},
     {"lzcnt", 0x80000001, 0, ecx, 5, none},
     {"sse4a", 0x80000001, 0, ecx, 6, none},
-    {"prfchw", 0x80000001, 0, ecx, 8, none},
     {"64bit", 0x80000001, 0, edx, 29, none},
 };
 
@@ -108,12 +89,12 @@ uint64_t enabledStates() {
   constexpr uint32_t osxsave = 1u << 27;
   if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & osxsave))
     return 0;
-  // xgetbv as bytes: the mnemonic would need a newer target than this file may have.
+  // xgetbv as bytes, because the mnemonic requires a newer target than this file is compiled for.
   __asm__ volatile(".byte 0x0f, 0x01, 0xd0" : "=a"(a), "=d"(d) : "c"(0));
   return uint64_t(d) << 32 | a;
 }
 
-/// Linux gives tile registers to processes that ask for them, once for all of their threads.
+/// Requests the permission to use AMX tiles, which Linux grants per process.
 bool mayUseTiles() {
   constexpr long requestPermission = 0x1023, tileData = 18; // asm/prctl.h: ARCH_REQ_XCOMP_PERM
   return syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
@@ -157,7 +138,7 @@ Status checkCpu(const std::string &target, const std::vector<std::string> &featu
   };
   std::string missing;
   for (const std::string &name : features) {
-    // Without avx there is no avx2 either: the first of such a chain says it all.
+    // A missing avx implies a missing avx2: report only the first feature of such a chain.
     const Feature *feature = find(name);
     if (lacks(name) && !(feature && lacks(feature->base)))
       missing += (missing.empty() ? "" : ", ") + name;

@@ -1,5 +1,5 @@
-// Which instructions this machine's CPU (and its kernel) allow. Compiled for baseline x86-64, needs
-// no initializer.
+// The instructions that this machine's CPU and OS support. Compiled for baseline x86-64; needs no
+// static initializers.
 #ifndef MICA_BACKENDS_CPU_FEATURES_CPU_H
 #define MICA_BACKENDS_CPU_FEATURES_CPU_H
 
@@ -11,13 +11,12 @@
 
 namespace mica::rt {
 
-/// Whether `name`, an LLVM target feature without its sign ("avx512bf16"), is one that can be
-/// checked here. A compiler lists in a manifest only features for which this holds, as a program
-/// refuses unknown ones.
+/// Whether `name`, an LLVM target feature without its sign ("avx512bf16"), can be checked here. The
+/// compiler only lists such features in manifests, because programs reject unknown ones.
 bool knownCpuFeature(std::string_view name);
 
-/// Whether CPU and operating system support the feature; false for an unknown name. Asking for one
-/// of tile registers ("amx-tile") asks the operating system to let this process use them.
+/// Whether CPU and operating system support the feature; false for unknown names. For AMX features,
+/// requests the permission of the operating system to use tiles.
 bool cpuHas(std::string_view name);
 
 /// The CPU's brand string, such as "AMD EPYC 9755", or "this CPU".

@@ -1,4 +1,4 @@
-// In which order memory is asked for ahead of a loop that reads it from front to back.
+// The order in which memory is prefetched ahead of a loop that reads it sequentially.
 //
 // A hardware prefetcher follows a stream to the end of its page and starts over on the next one; it
 // follows several pages at once. Therefore the loop prefetches, unit by unit, the units of the next
@@ -12,11 +12,13 @@
 
 namespace mica::rt::interleaved_pages {
 
-/// In bytes. A unit of four lines is how much one step of a loop reads of most formats.
+/// Sizes in bytes, except `pages`. A unit of four lines is about what one iteration of a loop reads
+/// for most formats.
 inline constexpr int64_t line = 64, unit = 4 * line, page = 4096, pages = 8, chunk = pages * page;
 
-/// What is asked for when byte `at` of a stream is read, in bytes from the stream's beginning.
-constexpr int64_t placeAhead(int64_t at) {
+/// The offset that is prefetched when byte `at` of a stream is read; both are from the beginning of
+/// the stream.
+constexpr int64_t prefetchOffset(int64_t at) {
   int64_t inChunk = at % chunk, number = inChunk / unit;
   return at - inChunk + chunk + number % pages * page + number / pages * unit + at % unit;
 }

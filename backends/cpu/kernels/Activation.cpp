@@ -1,4 +1,4 @@
-//===- Activation.cpp - nonlinearities and gates in registers -------------===//
+//===- Activation.cpp - activations and gating ----------------------------===//
 
 #include "backends/cpu/kernels/Activation.h"
 
@@ -36,10 +36,10 @@ Value mica::cpu::emitGated(KernelBuilder &b, Value gate, Value up, const Gating 
   if (!gating.clamp)
     return b.mulf(emitActivation(b, gate, gating.activation), up);
   auto [alpha, limit] = *gating.clamp;
-  Value most = b.splat(static_cast<float>(limit)), least = b.splat(static_cast<float>(-limit)),
+  Value max = b.splat(static_cast<float>(limit)), min = b.splat(static_cast<float>(-limit)),
         one = b.splat(1);
-  gate = b.minf(gate, most);
-  Value turned = b.mulf(gate, b.splat(static_cast<float>(-alpha)));
-  Value open = b.divf(gate, b.addf(one, b.exp(turned)));
-  return b.mulf(open, b.addf(b.maxf(b.minf(up, most), least), one));
+  gate = b.minf(gate, max);
+  Value scaledGate = b.mulf(gate, b.splat(static_cast<float>(-alpha)));
+  Value open = b.divf(gate, b.addf(one, b.exp(scaledGate)));
+  return b.mulf(open, b.addf(b.maxf(b.minf(up, max), min), one));
 }

@@ -1,4 +1,4 @@
-//===- Activation.h - nonlinearities and gates in registers -----*- C++ -*-===//
+//===- Activation.h - activations and gating --------------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_ACTIVATION_H
 #define MICA_BACKENDS_CPU_KERNELS_ACTIVATION_H

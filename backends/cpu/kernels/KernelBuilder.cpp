@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace mica::cpu;
 
-// Lanes may be summed as a tree: a chain of sixteen additions is slower and not more exact.
+// Lanes may be summed as a tree: a chain of sixteen additions is slower and no more precise.
 static constexpr arith::FastMathFlags kTree = arith::FastMathFlags::reassoc;
 
 Value KernelBuilder::reduceAdd(Value vector) {
@@ -46,7 +46,7 @@ Value KernelBuilder::pairsOfBf16(Value even, Value odd) {
   Type bf16 = getBF16Type();
   if (!target.bf16Dot || !isWide())
     return vector::InterleaveOp::create(*this, fromF32(even, bf16), fromF32(odd, bf16));
-  // LLVM would convert two separate vectors one after the other.
+  // For two separate vectors, LLVM would emit two conversions.
   Value both = LLVM::CallIntrinsicOp::create(*this, vec(bf16, 2 * kLanes),
                                              getStringAttr("llvm.x86.avx512bf16.cvtne2ps2bf16.512"),
                                              ValueRange{odd, even})

@@ -1,4 +1,4 @@
-//===- KernelBuilder.h - emitting kernels of vector, scf and memref ops -*- C++ -*-===//
+//===- KernelBuilder.h - building kernels -----------------------*- C++ -*-===//
 //
 // The builder with which the kernels of this folder are emitted. Vectors hold 16 f32; on a target
 // with narrower registers LLVM splits them. A kernel is a function (begin, end, buffers...,
@@ -158,8 +158,8 @@ public:
   /// sums [16 x i32] + products of four consecutive bytes, a unsigned and b signed.
   mlir::Value dotBytes(mlir::Value sums, mlir::ArrayRef<mlir::Value> a,
                        mlir::ArrayRef<mlir::Value> b);
-  /// Whether integer rows with that many limbs are stored and multiplied as 16-bit words.
-  bool hasWords(int64_t limbs) const { return limbs == 2 && target.usesWords(); }
+  /// Whether integer rows with that many bits are stored and multiplied as 16-bit words.
+  bool hasWords(int64_t rowBits) const { return rowBits == 16 && target.usesWords(); }
   /// The even and the odd bytes of [64 x i8] as unsigned words, each as [32 x i16].
   mlir::SmallVector<mlir::Value> splitWords(mlir::Value bytes);
   /// sums [16 x i32] + products of two consecutive words [32 x i16].

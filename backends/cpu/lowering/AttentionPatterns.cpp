@@ -3,19 +3,21 @@
 #include "backends/cpu/kernels/attention/Attention.h"
 #include "backends/cpu/kernels/attention/Positions.h"
 #include "backends/cpu/lowering/Lowering.h"
+#include "ir/Mica/RopeFrequencies.h"
 #include "passes/support/Phases.h"
 
 using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-/// [T, 2, width / 2] of cosines and sines.
+/// Launches the computation of a table [T, 2, width / 2] of cosines and sines.
 static Value launchRopeTable(Launcher &launch, Value positions, Value lengths, int64_t width,
-                             double theta, Attribute scaling) {
+                             double theta, RopeScalingAttr scaling) {
   RopeSpec spec{{}, width / 2, theta, ropeLengthThreshold(scaling)};
   SmallVector<float> frequencies = ropeFrequencies(width, theta, scaling, 0, spec.amplitude);
-  if (auto dynamic = dyn_cast_or_null<DynamicScalingAttr>(scaling))
-    spec.growth = dynamic.getFactor().getValueAsDouble();
+  std::optional<double> growth = scaling ? scaling.getThetaGrowth() : std::nullopt;
+  if (growth)
+    spec.growth = *growth;
   else if (spec.lengthThreshold)
     llvm::append_range(frequencies, ropeFrequencies(width, theta, scaling,
                                                     *spec.lengthThreshold + 1, spec.amplitude));
@@ -146,12 +148,12 @@ struct LowerQkvAppend : Lowering<QkvAppendOp> {
   }
 };
 
-// attention(q, keys, values) => launch of a kernel over heads and tiles of rows; of split tiling,
-// launches over chunks of positions and of what combines them
+// attention(q, keys, values) => launch of a kernel over heads and tiles of rows; with a split
+// tiling, launches over chunks of positions, and of a kernel that combines the chunks
 struct LowerAttention : Lowering<AttentionOp> {
   using Lowering::Lowering;
 
-  /// A score and a weighted sum per head and position.
+  /// FLOPs: a score and a weighted sum per head and position.
   static LaunchCost costOf(const AttentionSpec &spec) {
     int64_t ofValues = spec.valuesInKeys ? 0 : bytesPerPosition(spec.values);
     return {.positionCacheBytes = bytesPerPosition(spec.keys) + ofValues,
@@ -214,21 +216,22 @@ private:
     return spec;
   }
 
-  /// Values may be the first elements of the keys; otherwise all of both caches is read.
+  /// Values may be the first elements of the keys; otherwise attention must read whole heads of
+  /// both caches.
   static LogicalResult checkParts(AttentionOp op, const AttentionSpec &spec) {
     auto width = [](Value read) { return cast<ShapedType>(read.getType()).getDimSize(3); };
     if (width(op.getK()) != spec.keys.getHeadDim())
       return op.emitOpError("attends to parts of its keys");
     if (!spec.valuesInKeys && width(op.getV()) != spec.values.getHeadDim())
-      return op.emitOpError("attends to parts of values: only those in the cache of the keys may "
-                            "be a part of what it holds");
+      return op.emitOpError("attends to part of its values, which is supported only for values in "
+                            "the cache of the keys");
     if (spec.valuesInKeys && spec.keys.getLayout() &&
         spec.keys.getLayout().getKind() != KvKind::Keys)
       return op.emitOpError("reads keys from a cache that is stored as values");
     return success();
   }
 
-  /// The cache that values would have beside the keys that they are in.
+  /// The type of the transposed copy of the values that are stored in the cache of keys.
   static KvCacheType transposedValues(AttentionOp op, KvCacheType keys) {
     KvLayoutAttr layout = keys.getLayout();
     return keys.withHeads(keys.getHeads(), cast<ShapedType>(op.getV().getType()).getDimSize(3))
@@ -247,7 +250,7 @@ private:
                               << " positions";
     for (KvCacheType cache : {spec.keys, spec.values})
       if (isQuantized(cache.getElementType()) && cache.getLayout().getDepth() != 4)
-        return op.emitOpError() << "needs integers in caches four by four, depth 4 and not "
+        return op.emitOpError() << "needs int8 caches of depth 4, got "
                                 << cache.getLayout().getDepth();
     if (spec.tiling.getChunk() % block != 0)
       return op.emitOpError() << "has chunks of " << spec.tiling.getChunk()
@@ -255,7 +258,7 @@ private:
     return success();
   }
 
-  /// A task per part of the query heads and tile of rows.
+  /// Launches a task per tile of rows and part of the query heads.
   static Value launchTiles(Launcher &launch, const AttentionSpec &spec, ArrayAttr key,
                            ValueRange inputs, Value sinks, Value result) {
     TargetDescription target;
@@ -277,17 +280,17 @@ private:
     TargetDescription target;
     KernelBuilder b(launch.loc, launch.rewriter, target);
     Value rows = launch.rowsOf(inputs.front()), positions = inputs.back();
-    Value most = maxChunks(b, spec, positions, rows);
+    Value maxCount = maxChunks(b, spec, positions, rows);
     SmallVector<Value> all(inputs);
-    all.push_back(most);
+    all.push_back(maxCount);
     if (sinks)
       all.push_back(sinks);
-    Value tasks = b.mul(arith::MulIOp::create(b, rows, most), spec.headTasks());
+    Value tasks = b.mul(arith::MulIOp::create(b, rows, maxCount), spec.headTasks());
     SmallVector<Value> made = launch(
         "attention_chunks", key, tasks, all, {launch.empty(partsType(b, spec), rows), result},
         [&](KernelBuilder &b, ValueRange args) { emitAttentionChunks(b, args, spec); },
         costOf(spec));
-    Value several = arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, most, b.idx(1));
+    Value several = arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, maxCount, b.idx(1));
     tasks = arith::SelectOp::create(b, several, b.mul(rows, spec.heads), b.idx(0));
     SmallVector<Value> combined{positions, made[0]};
     if (sinks)
@@ -297,8 +300,9 @@ private:
         [&](KernelBuilder &b, ValueRange args) { emitAttentionCombine(b, args, spec); })[0];
   }
 
-  /// Room for all chunks of all rows: where the function says how many rows it takes at most, it is
-  /// no part of the memory per row, which functions for many rows would reserve as well.
+  /// The type of the partial results of all chunks of all rows. If the function has a maximum
+  /// number of rows, the buffer has that size, because otherwise it would count as memory per row,
+  /// which functions for many rows would reserve as well.
   static RankedTensorType partsType(KernelBuilder &b, const AttentionSpec &spec) {
     Operation *parent = b.getInsertionBlock()->getParentOp();
     auto function = dyn_cast<func::FuncOp>(parent);
@@ -310,14 +314,14 @@ private:
                                  b.getF32Type());
   }
 
-  /// The most chunks that one of the rows sees, at least one.
+  /// The maximum number of chunks that a row attends to, at least one.
   static Value maxChunks(KernelBuilder &b, const AttentionSpec &spec, Value positions, Value rows) {
     return b.carry(b.idx(0), rows, 1, b.idx(1),
-                   [&](Value row, ValueRange most) -> SmallVector<Value> {
+                   [&](Value row, ValueRange maxCount) -> SmallVector<Value> {
                      Value position = arith::IndexCastOp::create(
                          b, b.getIndexType(), tensor::ExtractOp::create(b, positions, row));
                      Value count = emitChunkCount(b, position, spec);
-                     return {arith::MaxUIOp::create(b, most[0], count)};
+                     return {arith::MaxUIOp::create(b, maxCount[0], count)};
                    })[0];
   }
 };

@@ -1,4 +1,4 @@
-//===- CachesInPlace.cpp - no cache is ever copied ------------------------===//
+//===- CachesInPlace.cpp - verify that no cache is copied -----------------===//
 
 #include "backends/cpu/lowering/CachesInPlace.h"
 
@@ -43,7 +43,7 @@ public:
   }
 
 private:
-  /// A buffer's type without its place in memory: a copy may have other strides.
+  /// A buffer's type without its layout, because a copy may have other strides.
   static Type shapeOf(Type type) {
     auto buffer = cast<MemRefType>(type);
     return MemRefType::get(buffer.getShape(), buffer.getElementType());
@@ -54,7 +54,7 @@ private:
       worklist.push_back(value);
   }
 
-  /// Argument `number` of what is called or launched.
+  /// Reaches argument `number` of the called or launched function.
   void enter(Operation *op, FlatSymbolRefAttr name, unsigned number) {
     auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(op, name);
     if (callee && !callee.isExternal() && number < callee.getNumArguments())
@@ -68,7 +68,7 @@ private:
       return fail(user);
     if (auto call = dyn_cast<func::CallOp>(user))
       return enter(call, call.getCalleeAttr(), number);
-    // A kernel takes begin and end where the launch has the number of tasks.
+    // A kernel has the arguments begin and end where the launch has the number of tasks.
     if (auto launch = dyn_cast<exec::LaunchOp>(user))
       return enter(launch, launch.getKernelAttr(), number + 1);
     if (auto loop = dyn_cast<scf::ForOp>(user)) {
@@ -85,7 +85,8 @@ private:
         reach(view);
   }
 
-  /// Names the append after a copy: the launch that writes the copied buffer.
+  /// Emits an error at `op` with a note at the append for which a cache is copied: the launch that
+  /// writes the copy.
   void fail(Operation *op) {
     result = failure();
     InFlightDiagnostic diagnostic =

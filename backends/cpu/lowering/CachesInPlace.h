@@ -1,4 +1,4 @@
-//===- CachesInPlace.h - no cache is ever copied ----------------*- C++ -*-===//
+//===- CachesInPlace.h - verify that no cache is copied ---------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_LOWERING_CACHESINPLACE_H
 #define MICA_BACKENDS_CPU_LOWERING_CACHESINPLACE_H
@@ -7,11 +7,11 @@
 
 namespace mica::cpu {
 
-/// The buffers among the arguments of an entry that are caches by their roles, in order.
+/// The buffers among the arguments of an entry function whose role is `cache`, in order.
 mlir::SmallVector<mlir::BlockArgument> cachesOf(mlir::func::FuncOp entry);
 
-/// Fails, naming the append after it, where a bufferized module copies a cache, or has a buffer of
-/// a cache's type besides the caches that its entries receive.
+/// Emits an error, with a note at the append that causes it, if a bufferized module copies a cache,
+/// or has a buffer of a cache's type other than the caches that its entry functions receive.
 mlir::LogicalResult verifyCachesInPlace(mlir::ModuleOp module);
 
 } // namespace mica::cpu

@@ -1,4 +1,4 @@
-//===- Lowering.h - what the lowering patterns share ------------*- C++ -*-===//
+//===- Lowering.h - utilities of the lowering patterns ----------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_LOWERING_LOWERING_H
 #define MICA_BACKENDS_CPU_LOWERING_LOWERING_H
@@ -12,53 +12,54 @@
 
 namespace mica::cpu {
 
-/// The name of a product's kernel: `base_NxK`.
+/// The name of a matmul's kernel: `base_NxK`.
 inline std::string productName(llvm::StringRef base, int64_t n, int64_t k) {
   return (base + "_" + llvm::Twine(n) + "x" + llvm::Twine(k)).str();
 }
 
-/// What kernels need to know of a weight [..., N, K] that the rows `x` (null: none) multiply.
+/// The properties of a weight [..., N, K] that kernels depend on. `x` are the rows that it
+/// multiplies; null if there are none.
 inline WeightSpec weightSpecOf(mlir::Value weight, mlir::Value x = {}) {
   auto type = llvm::cast<mlir::RankedTensorType>(weight.getType());
   return {type.getRank() > 1 ? type.getDimSize(type.getRank() - 2) : 1, type.getShape().back(),
-          type.getElementType(), x ? limbsOf(mlir::getElementTypeOrSelf(x)) : 0};
+          type.getElementType(), x ? integerRowBits(mlir::getElementTypeOrSelf(x)) : 0};
 }
 
-/// Whether a weight has the physical form that products read.
+/// Whether a weight has a packed layout, which matmuls require.
 inline bool isPacked(mlir::Value weight) {
   return llvm::isa_and_nonnull<PackedLayoutAttr>(
       llvm::cast<mlir::RankedTensorType>(weight.getType()).getEncoding());
 }
 
-/// Whether a kernel multiplies the rows `x` by `weight`; if not, says why.
+/// Emits an error and fails unless a kernel supports the matmul of the rows `x` and `weight`.
 mlir::LogicalResult checkProduct(mlir::Operation *op, mlir::Value x, mlir::Value weight);
 
-/// Blocks of 64 columns that cover `n`: the tasks of a product.
+/// The number of blocks of 64 columns that cover `n` columns: the number of tasks of a matmul.
 inline int64_t blocksOf(int64_t n) { return roundUp(n, kBlockColumns) / kBlockColumns; }
 
-/// What a launch costs, in the words of `#exec.cost`.
+/// The cost of a launch; for the members see `#exec.cost` (ExecOps.td).
 struct LaunchCost {
-  int64_t weightBytes = 0, rowWeightBytes = 0;
-  int64_t expertBytes = 0, experts = 0, rowExperts = 0;
-  int64_t rowCacheBytes = 0, positionCacheBytes = 0;
-  int64_t rowFlops = 0, pairFlops = 0, window = 0;
+#define MICA_KERNEL_COST(name, Getter) int64_t name = 0;
+#include "backends/runtime/abi/KernelCost.def"
+#undef MICA_KERNEL_COST
 
-  /// Null where all is zero.
+  /// Null if all members are zero.
   exec::CostAttr attribute(mlir::MLIRContext *context) const;
 };
 
-/// Bytes of tensors of static shapes, as they are in memory; what is null counts nothing.
+/// The sum of the stored sizes in bytes of tensors with static shapes; null values are skipped.
 int64_t sizeInBytes(mlir::ValueRange tensors);
-/// Bytes of one position of one layer of a cache.
+/// The size in bytes of one position of one layer of a cache.
 int64_t bytesPerPosition(KvCacheType cache);
 
-/// Caches and packed weights as tensors of their physical shapes; everything else stays.
+/// Converts caches, packed weights and quantized tensors to tensors of their physical shapes; other
+/// types are unchanged.
 class PhysicalTypeConverter : public mlir::TypeConverter {
 public:
   PhysicalTypeConverter();
 };
 
-/// A pattern that turns a mica op into launches.
+/// A pattern that lowers a mica op to launches.
 template <typename Op> class Lowering : public mlir::OpConversionPattern<Op> {
 public:
   Lowering(const mlir::TypeConverter &converter, mlir::MLIRContext *context, KernelLibrary &kernels)
@@ -68,30 +69,32 @@ protected:
   KernelLibrary &kernels;
 };
 
-/// Emits one launch.
+/// Emits launches of kernels for one op.
 class Launcher {
 public:
   Launcher(mlir::ConversionPatternRewriter &rewriter, mlir::Location loc, KernelLibrary &kernels)
       : rewriter(rewriter), loc(loc), kernels(kernels) {}
 
-  /// The launch of kernel `base` over `tasks`; returns the new values of the outputs. `identity` is
-  /// all that its body depends on besides its types: see `parameters`.
+  /// Launches kernel `base` over `tasks`; returns the new values of the outputs. `identity` has all
+  /// parameters that its body depends on besides its types: see `parameters`.
   mlir::SmallVector<mlir::Value> operator()(llvm::StringRef base, mlir::ArrayAttr identity,
                                             mlir::Value tasks, mlir::ValueRange inputs,
                                             mlir::ValueRange outputs, KernelLibrary::Build build,
                                             const LaunchCost &cost = {});
 
-  /// The same with a task per row of the first input, and a new tensor of `type` as the output.
+  /// The same with a task per row of the first input, and a new tensor of type `type` as the
+  /// output.
   mlir::Value overRows(llvm::StringRef base, mlir::ArrayAttr identity, mlir::ValueRange inputs,
                        mlir::Type type, KernelLibrary::Build build, const LaunchCost &cost = {});
 
-  /// Numbers, truth values, words, types and attributes as what identifies a kernel.
+  /// Converts numbers, booleans, strings, types and attributes to the parameters that identify a
+  /// kernel.
   template <typename... Parts> mlir::ArrayAttr parameters(const Parts &...parts) {
     std::array<mlir::Attribute, sizeof...(parts)> all{parameter(parts)...};
     return rewriter.getArrayAttr(all);
   }
 
-  /// Extent of the leading axis.
+  /// The extent of the first axis.
   mlir::Value rowsOf(mlir::Value tensor);
   mlir::Value constant(int64_t value);
   /// An uninitialized tensor of `type`, whose dynamic extents are all `rows`.

@@ -16,7 +16,6 @@
 #include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
-#include "mlir/Pass/PassManager.h"
 
 namespace mica::cpu {
 
@@ -26,18 +25,19 @@ namespace mica::cpu {
 #define GEN_PASS_REGISTRATION
 #include "backends/cpu/lowering/Passes.h.inc"
 
-/// How many arguments entry functions receive after the others: weights, scratch memory and the
-/// place for the logits, in this order.
+/// The number of arguments that are added to entry functions after the others: weights, scratch
+/// memory and logits, in this order.
 inline constexpr unsigned kEntryArguments = 3;
 
-/// Whether `function` is an entry of the program: public, with a body.
-bool isEntry(mlir::func::FuncOp function);
+/// Attributes of a module at stage `loops`: bytes of scratch memory per row of a call, and
+/// independent of the rows.
+inline constexpr llvm::StringLiteral kScratchPerRowAttr = "mica.scratch_per_row";
+inline constexpr llvm::StringLiteral kScratchFixedAttr = "mica.scratch_fixed";
 
-/// Appends the passes from stage `kernels` to stage `loops`, for the target that the module names.
-void buildLoopsPipeline(mlir::OpPassManager &pm);
-
-/// Registers the passes, and the pipeline `mica-kernels-to-loops`.
-void registerLoweringPasses();
+/// Whether `function` is an entry function: public, with a body.
+inline bool isEntry(mlir::func::FuncOp function) {
+  return function.isPublic() && !function.isExternal();
+}
 
 } // namespace mica::cpu
 

@@ -105,8 +105,8 @@ def PlanBuffers : Pass<"cpu-plan-buffers", "::mlir::ModuleOp"> {
     %a = memref.view %scratch[...][...] : memref<?xi8> to memref<?x16xf32>
     exec.launch @f ... ins(%x : memref<?x16xf32>) outs(%a : memref<?x16xf32>)
     %c64 = arith.constant 64 : index
-    %behind = arith.muli %rows, %c64 : index
-    %b = memref.view %scratch[%behind][...] : memref<?xi8> to memref<?x16xf32>
+    %offset = arith.muli %rows, %c64 : index
+    %b = memref.view %scratch[%offset][...] : memref<?xi8> to memref<?x16xf32>
     exec.launch @f ... ins(%a : memref<?x16xf32>) outs(%b : memref<?x16xf32>)
     exec.launch @f ... ins(%b : memref<?x16xf32>) outs(%logits : memref<?x16xf32>)
     ```

@@ -1,5 +1,7 @@
 //===- Pipeline.cpp - from stage `kernels` to stage `loops` ---------------===//
 
+#include "backends/cpu/lowering/Pipeline.h"
+
 #include "backends/cpu/lowering/Passes.h"
 
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
@@ -14,7 +16,7 @@ using namespace mica::cpu;
 
 void mica::cpu::buildLoopsPipeline(OpPassManager &pm) {
   pm.addPass(createLowerToExec());
-  // No CSE here: it would make one empty tensor, and so one buffer, of several.
+  // No CSE here: it would merge empty tensors, and so the buffers of different values.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(bufferization::createEmptyTensorEliminationPass());
   bufferization::OneShotBufferizePassOptions options;
@@ -32,7 +34,7 @@ void mica::cpu::buildLoopsPipeline(OpPassManager &pm) {
 }
 
 namespace {
-/// A pipeline that is registered without a type of options refuses them without a word.
+/// A pipeline registered without options rejects them without an error message.
 struct NoOptions : PassPipelineOptions<NoOptions> {};
 } // namespace
 

@@ -1,4 +1,4 @@
-//===- PlanBuffers.cpp - allocations => views of one scratch buffer -------===//
+//===- PlanBuffers.cpp - allocations to views of one scratch buffer -------===//
 
 #include "backends/cpu/lowering/Passes.h"
 #include "ir/Mica/EntrySignature.h"
@@ -19,40 +19,40 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-/// One allocation: alive from its first to its last use, as positions in its block.
+/// An allocation, live from its first to its last use, which are indices of ops in its block.
 struct Buffer {
   memref::AllocOp alloc;
-  int64_t bytes; ///< per row where the buffer has rows, else in all; a multiple of the alignment
+  int64_t bytes; ///< per row if perRow, else in total; a multiple of kAlignment
   bool perRow;
   unsigned first, last;
   int64_t offset = 0;
 };
 
-/// Bytes that a function needs for itself and for what it calls.
+/// Bytes of scratch memory that a function and its callees need.
 struct Need {
   int64_t perRow = 0, fixed = 0;
 };
 
 struct PlanBuffersPass : mica::cpu::impl::PlanBuffersBase<PlanBuffersPass> {
   void runOnOperation() override {
-    Need most;
+    Need maxNeed;
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       if (!isEntry(function))
         continue;
       if (!scratchOf(function)) {
         function.emitOpError("@") << function.getSymName() << " has no argument with "
-                                  << kEntryRoleAttr << " = \"scratch\" to place buffers in";
+                                  << kEntryRoleAttr << " = \"scratch\" for buffers";
         return signalPassFailure();
       }
       std::optional<Need> need = planFunction(function);
       if (!need)
         return signalPassFailure();
-      most.perRow = std::max(most.perRow, need->perRow);
-      most.fixed = std::max(most.fixed, need->fixed);
+      maxNeed.perRow = std::max(maxNeed.perRow, need->perRow);
+      maxNeed.fixed = std::max(maxNeed.fixed, need->fixed);
     }
     Builder builder(&getContext());
-    getOperation()->setAttr("mica.scratch_per_row", builder.getI64IntegerAttr(most.perRow));
-    getOperation()->setAttr("mica.scratch_fixed", builder.getI64IntegerAttr(most.fixed));
+    getOperation()->setAttr(kScratchPerRowAttr, builder.getI64IntegerAttr(maxNeed.perRow));
+    getOperation()->setAttr(kScratchFixedAttr, builder.getI64IntegerAttr(maxNeed.fixed));
   }
 
 private:
@@ -61,7 +61,7 @@ private:
                              : function.getArguments().back();
   }
 
-  /// Plans an entry and the functions that it calls, which share the scratch memory after its own
+  /// Plans a function and the functions that it calls, whose scratch memory follows its own
   /// buffers.
   std::optional<Need> planFunction(func::FuncOp function) {
     keepResults(function);
@@ -76,14 +76,12 @@ private:
       auto callee = getOperation().lookupSymbol<func::FuncOp>(call.getCallee());
       if (callee.isExternal())
         continue;
-      Need &known = planned[callee];
-      if (!visited.contains(callee)) {
-        visited.insert(callee);
+      if (visited.insert(callee).second) {
         (void)callee.insertArgument(callee.getNumArguments(), plainBytes(), {}, callee.getLoc());
         std::optional<Need> inner = planFunction(callee);
         if (!inner)
           return std::nullopt;
-        known = *inner;
+        planned[callee] = *inner;
       }
       need.perRow = std::max(need.perRow, own.perRow + planned[callee].perRow);
       need.fixed = std::max(need.fixed, own.fixed + planned[callee].fixed);
@@ -98,8 +96,8 @@ private:
   }
 
   /// The results of a function are in scratch memory that the next call reuses: the caller copies
-  /// them to a separate buffer, unless the only use is such a copy before any other call. In a
-  /// loop, that buffer is one that the call has read for the last time.
+  /// them to a separate buffer, unless the only use is such a copy before any other call. If the
+  /// call reads a buffer for the last time (in a loop, the carried one), that buffer is reused.
   static void keepResults(func::FuncOp function) {
     function.walk([](func::CallOp call) {
       OpBuilder builder(call->getContext());
@@ -130,23 +128,23 @@ private:
         visit(user);
   }
 
-  /// An operand of the call of the type of its result that is not read after the call, before it
-  /// is written as a whole in the same block, where the result is no longer read: a loop carries
-  /// it. Null: there is none.
+  /// An operand of the call, with the type of its result, that is not read after the call until it
+  /// is overwritten as a whole in the same block, and the result is no longer read then: the buffer
+  /// that a loop carries. Null if there is none.
   static Value findLastUse(OpResult result) {
     Operation *call = result.getOwner();
     for (Value operand : call->getOperands()) {
       if (operand.getType() != result.getType())
         continue;
       bool read = false;
-      Operation *written = nullptr; // for the first time
+      Operation *written = nullptr; // first overwrite after the call
       eachUser(operand, [&](Operation *user) {
-        // Null before and after a loop.
+        // Null if the user is outside of the loop.
         Operation *place = call->getBlock()->findAncestorOpInBlock(*user);
         if (!place || !call->isBeforeInBlock(place))
           return;
         auto copy = dyn_cast<memref::CopyOp>(user);
-        // A copy to itself preserves a result that is already there.
+        // A copy to itself does not overwrite the result.
         if (!copy || place != user || copy.getTarget() != operand || copy.getSource() == operand)
           read = true;
         else if (!written || user->isBeforeInBlock(written))
@@ -193,7 +191,7 @@ private:
       order[&op] = number;
     WalkResult result = function.walk([&](memref::AllocOp alloc) {
       if (alloc->getBlock() != &body) {
-        alloc.emitError("allocates inside a loop or branch, which has no place in the plan");
+        alloc.emitError("allocates inside a loop or branch, which is not supported");
         return WalkResult::interrupt();
       }
       Buffer buffer{alloc, 1, false, order[alloc], order[alloc]};
@@ -255,7 +253,8 @@ private:
     return need;
   }
 
-  /// alloc => view of the scratch memory; calls pass on what follows the caller's own buffers.
+  /// Replaces allocations by views of the scratch memory. Calls get an additional argument: the
+  /// memory after the caller's own buffers.
   LogicalResult rewrite(func::FuncOp function, ArrayRef<Buffer> buffers, Need own,
                         ArrayRef<func::CallOp> calls) {
     Value scratch = scratchOf(function);
@@ -295,20 +294,21 @@ private:
     return success();
   }
 
-  /// Whether what a layer is given has a row for each of the call.
+  /// Whether an argument of a layer function has one row per row of the call.
   static bool hasRows(BlockArgument argument) {
     auto type = dyn_cast<MemRefType>(argument.getType());
     return type && type.isDynamicDim(0) && !type.getElementType().isInteger(8);
   }
 
-  /// The number of rows of a call, of which entries say by roles what has it.
+  /// The number of rows of a call: of the row vector (by role) of an entry function, else of the
+  /// first argument with rows.
   FailureOr<Value> rowsOf(func::FuncOp function, OpBuilder &builder) {
     Value rows = EntrySignature(function).rowVector();
     if (const auto *argument = llvm::find_if(function.getArguments(), hasRows);
         !rows && argument != function.getArguments().end())
       rows = *argument;
     if (!rows)
-      return function.emitError("takes no rows, so that its buffers have no size");
+      return function.emitError("has no argument that determines the number of rows");
     return memref::DimOp::create(builder, function.getLoc(), rows, 0).getResult();
   }
 

@@ -1,9 +1,9 @@
-//===- ProductPatterns.cpp - products with weights ------------------------===//
+//===- ProductPatterns.cpp - matmuls with weights -------------------------===//
 
-#include "backends/cpu/dispatch/LaneDepth.h"
 #include "backends/cpu/kernels/matmul/BlockReader.h"
 #include "backends/cpu/kernels/matmul/Products.h"
 #include "backends/cpu/kernels/rows/Rows.h"
+#include "backends/cpu/layout/LaneDepth.h"
 #include "backends/cpu/lowering/Lowering.h"
 
 using namespace mlir;
@@ -31,17 +31,17 @@ struct LowerEmbedding : Lowering<EmbeddingOp> {
   }
 };
 
-/// A product by oneDNN with an epilogue: a kernel that makes the result of the sums. It goes by
+/// A oneDNN matmul with an epilogue, a kernel that computes the result from the sums. Processes
 /// panels of columns, so that the sums, and the blocks that are expanded for oneDNN, are still in
-/// the cache where they are needed next.
+/// the CPU cache when they are used.
 class PanelProduct {
 public:
-  /// What an epilogue reads: the sums [T, columns] of the columns from `first` on.
+  /// The operands of an epilogue: the sums [T, columns] of the columns beginning at `first`.
   struct Panel {
     Value sums, first;
     int64_t columns;
   };
-  /// Makes the result of a panel's sums: the new `target`.
+  /// Emits the epilogue of a panel; returns the new `target`.
   using Epilogue = llvm::function_ref<Value(Panel panel, Value target)>;
 
   PanelProduct(Launcher &launch, Value x, Value packed, const WeightSpec &weight)
@@ -61,13 +61,13 @@ public:
   }
 
 private:
-  /// 1024 columns: wide enough for oneDNN's threads, and 512 rows of their sums take 2 MB.
+  /// 1024 columns: wide enough for oneDNN's threads; the sums of 512 rows take 2 MiB.
   static constexpr int64_t kPanelBlocks = 16;
 
-  /// Whether oneDNN reads floats, of the type of the rows, that blocks are expanded to.
+  /// Whether blocks are expanded, for oneDNN, to floats of the type of the rows.
   bool expands() const { return weight.blocks(); }
 
-  /// Blocks of 64 columns that are expanded.
+  /// The type of `blocks` expanded blocks of 64 columns.
   RankedTensorType expandedType(int64_t blocks) const {
     Type element = getElementTypeOrSelf(x);
     int64_t depth = laneDepth(element);
@@ -75,7 +75,7 @@ private:
         {blocks, expandedColumns(weight.k, depth) / depth, kBlockColumns, depth}, element);
   }
 
-  /// Room for the sums and, where the weights are expanded, for those.
+  /// Tensors for the sums and, if blocks are expanded, the expanded weights.
   SmallVector<Value> scratch(int64_t blocks) {
     auto sums = RankedTensorType::get({ShapedType::kDynamic, blocks * kBlockColumns},
                                       launch.rewriter.getF32Type());
@@ -100,7 +100,8 @@ private:
     return op.getResult(0);
   }
 
-  /// The target and the scratch values after the panel of `blocks` blocks from `first` on.
+  /// Emits the panel of `blocks` blocks beginning at block `first`. Returns the new values of the
+  /// target and of `scratch`.
   SmallVector<Value> panel(Value first, int64_t blocks, ValueRange scratch, Value target,
                            Epilogue epilogue) {
     OpBuilder &builder = launch.rewriter;
@@ -121,7 +122,7 @@ private:
     return next;
   }
 
-  /// Blocks of the weight itself.
+  /// A slice of `blocks` blocks of the packed weight.
   Value slice(Value first, int64_t blocks) {
     OpBuilder &builder = launch.rewriter;
     auto whole = cast<RankedTensorType>(packed.getType());
@@ -140,15 +141,15 @@ private:
   const WeightSpec &weight;
 };
 
-/// Scales inside a sum are for generated kernels.
+/// Only generated kernels support scales within a sum.
 static LogicalResult checkKernel(Operation *op, const WeightSpec &weight,
                                  std::optional<KernelKind> kernel) {
-  if (kernel == KernelKind::OneDnn && weight.blocks() && weight.limbs != 0)
+  if (kernel == KernelKind::OneDnn && weight.blocks() && weight.rowBits != 0)
     return op->emitOpError("multiplies integer rows by blocks, which only generated kernels do");
   return success();
 }
 
-/// A product [T, K] x [N, K]^T: what linear and lm_head have in common.
+/// A matmul [T, K] x [N, K]^T: the common part of linear and lm_head.
 struct Product {
   Operation *op;
   Value x, weight, bias, residual;
@@ -208,8 +209,8 @@ private:
   }
 };
 
-/// linear and lm_head, which has neither bias nor residual.
-/// linear(x, w) => launch of a generated kernel, or exec.matmul, as the op says.
+/// Lowers linear and lm_head, which has neither bias nor residual. linear(x, w) => launch of a
+/// generated kernel, or exec.matmul, as the op says.
 template <typename Op> struct LowerProduct : Lowering<Op> {
   using Lowering<Op>::Lowering;
   LogicalResult matchAndRewrite(Op op, typename Op::Adaptor operands,
@@ -236,8 +237,8 @@ template <typename Op> struct LowerProduct : Lowering<Op> {
   }
 };
 
-/// Generated at any number of rows, as experts are: the matrices of heads are small.
-/// head_linear(x, w) => launch of a kernel over heads.
+/// Uses generated kernels for any number of rows, like experts, because the matrices of heads are
+/// small. head_linear(x, w) => launch of a kernel over heads.
 struct LowerHeadLinear : Lowering<HeadLinearOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(HeadLinearOp op, OpAdaptor operands,

@@ -1,4 +1,4 @@
-//===- RowPatterns.cpp - norms, elementwise ops and changes of shape ------===//
+//===- RowPatterns.cpp - norms, elementwise ops and reshapes --------------===//
 
 #include "backends/cpu/kernels/Activation.h"
 #include "backends/cpu/kernels/attention/Positions.h"
@@ -12,27 +12,27 @@ using namespace mica::cpu;
 
 namespace {
 
-// rmsnorm(x, gain) => launch of a kernel over rows
+// launch => rmsnorm(x, weight) => launch => launch of a kernel over rows
 struct LowerRmsNorm : Lowering<RmsNormOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(RmsNormOp op, OpAdaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
     RmsNormSpec spec{op.getEps().convertToDouble(), op.getWeightOffset().convertToDouble(),
-                     op.getRounding() == NormRounding::BeforeGain,
-                     limbsOf(op.getType().getElementType())};
+                     op.getRounding() == NormRounding::BeforeWeight,
+                     integerRowBits(op.getType().getElementType())};
     rewriter.replaceOp(
-        op, launch.overRows(
-                "rmsnorm",
-                launch.parameters(spec.eps, spec.weightOffset, spec.roundBeforeGain, spec.limbs),
-                {operands.getX(), operands.getWeight()}, op.getType(),
-                [&](KernelBuilder &b, ValueRange args) { emitRmsNorm(b, args, spec); },
-                {.weightBytes = sizeInBytes(operands.getWeight())}));
+        op, launch.overRows("rmsnorm",
+                            launch.parameters(spec.eps, spec.weightOffset, spec.roundBeforeWeight,
+                                              spec.rowBits),
+                            {operands.getX(), operands.getWeight()}, op.getType(),
+                            [&](KernelBuilder &b, ValueRange args) { emitRmsNorm(b, args, spec); },
+                            {.weightBytes = sizeInBytes(operands.getWeight())}));
     return success();
   }
 };
 
-// layernorm(x, gain, bias) => launch of a kernel over rows
+// layernorm(x, weight, bias) => launch of a kernel over rows
 struct LowerLayerNorm : Lowering<LayerNormOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(LayerNormOp op, OpAdaptor operands,
@@ -40,15 +40,15 @@ struct LowerLayerNorm : Lowering<LayerNormOp> {
     Launcher launch(rewriter, op.getLoc(), kernels);
     double eps = op.getEps().convertToDouble();
     bool bias = !!op.getBias();
-    int64_t limbs = limbsOf(op.getType().getElementType());
+    int64_t rowBits = integerRowBits(op.getType().getElementType());
     SmallVector<Value> inputs{operands.getX(), operands.getWeight()};
     if (bias)
       inputs.push_back(operands.getBias());
     rewriter.replaceOp(
         op,
         launch.overRows(
-            "layernorm", launch.parameters(eps, bias, limbs), inputs, op.getType(),
-            [&](KernelBuilder &b, ValueRange args) { emitLayerNorm(b, args, eps, bias, limbs); },
+            "layernorm", launch.parameters(eps, bias, rowBits), inputs, op.getType(),
+            [&](KernelBuilder &b, ValueRange args) { emitLayerNorm(b, args, eps, bias, rowBits); },
             {.weightBytes = sizeInBytes({operands.getWeight(), operands.getBias()})}));
     return success();
   }
@@ -124,11 +124,11 @@ struct LowerQuantize : Lowering<CastOp> {
     if (!isQuantized(op.getType().getElementType()))
       return rewriter.notifyMatchFailure(op, "the result is not quantized");
     Launcher launch(rewriter, op.getLoc(), kernels);
-    int64_t limbs = limbsOf(op.getType().getElementType());
+    int64_t rowBits = integerRowBits(op.getType().getElementType());
     rewriter.replaceOp(
-        op, launch.overRows("quantize", launch.parameters(op.getType().getDimSize(1), limbs),
+        op, launch.overRows("quantize", launch.parameters(op.getType().getDimSize(1), rowBits),
                             operands.getX(), op.getType(), [&](KernelBuilder &b, ValueRange args) {
-                              emitQuantize(b, args, limbs);
+                              emitQuantize(b, args, rowBits);
                             }));
     return success();
   }

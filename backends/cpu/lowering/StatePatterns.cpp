@@ -50,7 +50,8 @@ struct LowerLinearAttention : Lowering<LinearAttentionOp> {
           heads = launch.constant(state.getHeads());
     int64_t ofMatrix = state.getKeyDim() * state.getValueDim(),
             ofRow = state.getKeyDim() + state.getValueDim(),
-            rows = RecurrentStateType::kChunk / 2; // of the ring, on average
+            rows = RecurrentStateType::kChunk / 2; // average number of rows read from the ring
+                                                   // buffer
     int64_t numbers = state.getHeads() * (ofMatrix + rows * ofRow);
     bool beta = !!op.getBeta();
     SmallVector<Value> inputs{operands.getQ(), operands.getK(), operands.getV(),

@@ -1,4 +1,4 @@
-//===- VerifyInPlace.cpp - proves that no cache is ever copied ------------===//
+//===- VerifyInPlace.cpp - verify that caches are updated in place --------===//
 
 #include "backends/cpu/lowering/CachesInPlace.h"
 
@@ -22,8 +22,8 @@ struct VerifyInPlacePass : mica::cpu::impl::VerifyInPlaceBase<VerifyInPlacePass>
   }
 
 private:
-  /// An entry returns its caches in the memory in which it received them, so the results are not
-  /// needed.
+  /// Entry functions return caches in the memory in which they received them, so the results are
+  /// not needed.
   LogicalResult dropResults(func::FuncOp function) {
     auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
     SmallVector<BlockArgument> caches = cachesOf(function);

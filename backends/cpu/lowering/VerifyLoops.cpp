@@ -1,6 +1,7 @@
 //===- VerifyLoops.cpp - verify stage loops -------------------------------===//
 
 #include "backends/cpu/lowering/CachesInPlace.h"
+#include "passes/verify/Calls.h"
 #include "passes/verify/Checks.h"
 
 namespace mica::cpu {
@@ -20,13 +21,13 @@ static LogicalResult verifyNoTensor(Operation *op) {
   return buffers ? success() : op->emitOpError("has a tensor, but stage `loops` works on buffers");
 }
 
-/// Memory is planned for what runs; a function that nothing calls has no part in the plan.
+/// Unused functions may allocate, because memory is only planned for reachable functions.
 static LogicalResult verifyNoAllocation(func::FuncOp function, const SymbolUserMap &users) {
   if (function.isPrivate() && users.useEmpty(function))
     return success();
   WalkResult result = function.walk([](Operation *op) -> WalkResult {
     if (isa<memref::AllocOp, memref::ReallocOp>(op))
-      return op->emitOpError("takes memory while the model runs: run cpu-plan-buffers");
+      return op->emitOpError("allocates memory while the model runs: run cpu-plan-buffers");
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
@@ -53,7 +54,7 @@ struct VerifyLoopsPass : mica::cpu::impl::VerifyLoopsBase<VerifyLoopsPass> {
             verifyLegalOps(module,
                            {"exec", "func", "scf", "arith", "math", "memref", "vector", "x86vector",
                             "amx", "mica.weight", "mica.equalize", "llvm.call_intrinsic"},
-                           "loops")) ||
+                           Stage::Loops)) ||
         failed(verifyBuffers(module)) || failed(verifyNoRecursion(module)) ||
         failed(verifyCachesInPlace(module)))
       signalPassFailure();

@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-/// The weights that the program maps: an argument of every entry function.
+/// The mapped weights of the program, an argument of every entry function.
 static FailureOr<Value> weightsBuffer(Operation *op) {
   auto function = op->getParentOfType<func::FuncOp>();
   if (!isEntry(function))
@@ -16,7 +16,7 @@ static FailureOr<Value> weightsBuffer(Operation *op) {
   return Value(EntrySignature(function).argument(EntryRole::Weights));
 }
 
-/// The tensor of `type` that is at byte `offset` of the weights.
+/// The tensor of type `type` at byte offset `offset` of the weights.
 static Value weightAt(ConversionPatternRewriter &rewriter, Location loc, Value weights,
                       Value offset, Type type) {
   auto tensor = cast<RankedTensorType>(type);
@@ -33,11 +33,12 @@ static Value entryOf(ConversionPatternRewriter &rewriter, Location loc, memref::
   return arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(), entry);
 }
 
-/// The byte at which the weight begins in the program.
+/// The byte offset of a weight in the weights of the program.
 static FailureOr<int64_t> offsetOf(Operation *op, FlatSymbolRefAttr symbol) {
   auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, symbol);
   if (!weight.getOffset())
-    return op->emitOpError() << "fetches " << symbol << ", which has no place in the program yet";
+    return op->emitOpError() << "fetches " << symbol
+                             << ", which has no offset: run cpu-assign-layouts";
   return static_cast<int64_t>(*weight.getOffset());
 }
 

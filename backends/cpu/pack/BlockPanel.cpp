@@ -1,4 +1,4 @@
-//===- BlockPanel.cpp - some rows in blocks, packed -----------------------===//
+//===- BlockPanel.cpp - panels of block-quantized weights -----------------===//
 
 #include "backends/cpu/pack/BlockPanel.h"
 
@@ -12,8 +12,8 @@ namespace mica::cpu {
 
 namespace {
 
-/// Writes a plane of a chunk: `width` bits, `down` bits up in each code, as lines of [64][4] bytes
-/// at `lineAt`. `codes` are those of 64 rows, [64][32].
+/// Writes a plane of a chunk: bits [down, down + width) of each code, as lines of [64][4] bytes at
+/// `lineAt`. `codes` are those of 64 rows, [64][32].
 void packPlane(const uint8_t *codes, int64_t width, int64_t down,
                llvm::function_ref<uint8_t *(int64_t)> lineAt) {
   constexpr int64_t kChunk = PackedBlocks::kChunk;
@@ -100,8 +100,7 @@ private:
   std::vector<BlockParts> parts; ///< of 64 rows
 };
 
-/// The importance of columns whose elements are multiplied by factors: their activations were
-/// divided by these.
+/// The importance of columns that are multiplied by factors, by which the activations were divided.
 class ScaledImportance {
 public:
   explicit ScaledImportance(int64_t columns) : columns(columns) {}

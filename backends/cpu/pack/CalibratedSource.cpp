@@ -1,4 +1,4 @@
-//===- CalibratedSource.cpp - tensors and what their errors weigh ---------===//
+//===- CalibratedSource.cpp - tensors and the importance of columns -------===//
 
 #include "backends/cpu/pack/CalibratedSource.h"
 
@@ -16,11 +16,11 @@ bool ColumnImportance::add(llvm::StringRef name, std::vector<float> meanSquares)
   // Without statistics, all columns have the same weight.
   if (sum == 0)
     return true;
-  // Columns that were zero on the text must keep some weight.
-  constexpr double least = 1e-3;
+  // Columns whose activations were zero on the calibration text must keep some weight.
+  constexpr double min = 1e-3;
   double mean = sum / static_cast<double>(meanSquares.size());
   for (float &square : meanSquares)
-    square = static_cast<float>(std::max(square / mean, least));
+    square = static_cast<float>(std::max(square / mean, min));
   columns[name] = std::move(meanSquares);
   return true;
 }

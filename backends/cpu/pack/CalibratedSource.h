@@ -1,4 +1,4 @@
-//===- CalibratedSource.h - tensors and what their errors weigh -*- C++ -*-===//
+//===- CalibratedSource.h - tensors and the importance of columns ---------===//
 #ifndef MICA_BACKENDS_CPU_PACK_CALIBRATEDSOURCE_H
 #define MICA_BACKENDS_CPU_PACK_CALIBRATEDSOURCE_H
 
@@ -11,16 +11,17 @@
 
 namespace mica::cpu {
 
-/// What errors weigh in each column of a tensor: the mean square of the activation that the column
-/// multiplies, scaled to a mean of 1. By what weights are made of, in words (TensorPart::text).
+/// The weights of quantization errors by column of a tensor: the mean square of the activation that
+/// the column is multiplied by, scaled to a mean of 1. Keyed by the source of a weight as text
+/// (TensorPart::text).
 class ColumnImportance {
 public:
-  /// `file` is named by errors: what the statistics are from.
+  /// `file` is the file of the statistics, for error messages.
   explicit ColumnImportance(llvm::StringRef file = "") : file(file) {}
 
-  /// Takes over the mean squares for `name`. Returns false where one is negative or not finite.
+  /// Adds the mean squares for `name`. Returns false if one is negative or not finite.
   bool add(llvm::StringRef name, std::vector<float> meanSquares);
-  /// Of a tensor or a part of it; empty where it is not known.
+  /// The importance of the columns of a tensor or a part of one; empty if it is unknown.
   llvm::ArrayRef<float> find(const TensorPart &part) const;
   size_t size() const { return columns.size(); }
   llvm::StringRef fileName() const { return file; }
@@ -30,10 +31,10 @@ private:
   llvm::StringMap<std::vector<float>> columns;
 };
 
-/// Adds importance to what another source has.
+/// Adds the importance of columns to the tensors of another source.
 class CalibratedSource final : public PartSource {
 public:
-  /// Both must live as long as this. Without `importance` all columns weigh alike.
+  /// Both must outlive this object. Without `importance`, all columns have the same weight.
   CalibratedSource(const PartSource &source, const ColumnImportance *importance)
       : source(source), importance(importance) {}
 

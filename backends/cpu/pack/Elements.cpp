@@ -1,4 +1,4 @@
-//===- Elements.cpp - numbers of one type as those of another -------------===//
+//===- Elements.cpp - conversion of element types -------------------------===//
 
 #include "backends/cpu/pack/Elements.h"
 
@@ -57,7 +57,7 @@ bool convertTo(const uint8_t *source, WeightType from, uint8_t *target, int64_t 
   return false;
 }
 
-/// bf16 to bf16 keeps every bit.
+/// Preserves every bit.
 bool copyBf16(const uint8_t *source, uint8_t *target, int64_t count) {
   return convert<uint16_t, uint16_t>(source, target, count, fromBf16,
                                      [](uint32_t bits) { return uint16_t(bits >> 16); });
@@ -83,13 +83,13 @@ bool convertRow(const SourceRow &row, int64_t begin, int64_t count, uint8_t *tar
   bool finite = true;
   std::array<float, 64> piece;
   for (int64_t i = 0; i < count; i += piece.size()) {
-    int64_t most = std::min<int64_t>(piece.size(), count - i);
+    int64_t length = std::min<int64_t>(piece.size(), count - i);
     auto *bytes = reinterpret_cast<uint8_t *>(piece.data());
-    finite &= convertElements(row.bytes + (begin + i) * size, from, bytes, WeightType::F32, most);
-    for (int64_t j = 0; j < most; ++j)
+    finite &= convertElements(row.bytes + (begin + i) * size, from, bytes, WeightType::F32, length);
+    for (int64_t j = 0; j < length; ++j)
       piece[j] = (piece[j] + row.offset) *
                  (row.factors ? row.factor * row.factors[begin + i + j] : row.factor);
-    finite &= convertElements(bytes, WeightType::F32, target + i * sizeOf(to), to, most);
+    finite &= convertElements(bytes, WeightType::F32, target + i * sizeOf(to), to, length);
   }
   return finite;
 }

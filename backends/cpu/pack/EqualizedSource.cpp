@@ -1,4 +1,4 @@
-//===- EqualizedSource.cpp - tensors as mica.equalize scales them ---------===//
+//===- EqualizedSource.cpp - tensors scaled by mica.equalize --------------===//
 
 #include "backends/cpu/pack/EqualizedSource.h"
 
@@ -22,8 +22,8 @@ static void raiseTo(MutableArrayRef<float> largest, ArrayRef<float> values) {
     channel = std::max(channel, value);
 }
 
-/// The largest magnitude per entry of the first axis, or, per entry of the last axis, the largest
-/// magnitude relative to the largest of its row.
+/// The largest magnitude per row (entry of the first axis); or, per column (entry of the last
+/// axis), the largest ratio of one of its elements to the largest magnitude of its row.
 static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofRows,
                                             llvm::ThreadPoolInterface &pool) {
   int64_t width = ofRows && tensor.shape.size() == 1 ? 1 : tensor.shape.back(),
@@ -45,7 +45,7 @@ static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofR
     }
     return largest;
   };
-  // Waking a thread takes as long as reading some tens of KiB.
+  // Waking a thread takes as long as reading tens of KiB.
   constexpr int64_t partBytes = 1 << 18;
   int64_t parts = std::clamp<int64_t>(rows * rowBytes / partBytes, 1,
                                       std::min<int64_t>(pool.getMaxConcurrency(), rows));
@@ -111,8 +111,8 @@ llvm::Expected<const EqualizedSource::Factors *> EqualizedSource::factorsOf(Equa
 
 llvm::Expected<SourceTensor> EqualizedSource::find(Attribute part) const {
   llvm::Expected<SourceTensor> tensor = source.find(part);
-  auto found = balancing.find(part);
-  if (!tensor || found == balancing.end())
+  auto found = equalizations.find(part);
+  if (!tensor || found == equalizations.end())
     return tensor;
   if (EqualizeOp op = found->second.rows) {
     llvm::Expected<const Factors *> factors = factorsOf(op);

@@ -1,4 +1,4 @@
-//===- EqualizedSource.h - tensors as mica.equalize scales them -*- C++ -*-===//
+//===- EqualizedSource.h - tensors scaled by mica.equalize ------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_PACK_EQUALIZEDSOURCE_H
 #define MICA_BACKENDS_CPU_PACK_EQUALIZEDSOURCE_H
 
@@ -10,20 +10,20 @@
 
 namespace mica::cpu {
 
-/// Adds factors to what another source has. They are made from the magnitudes of the tensors when
-/// the first of these is asked for.
+/// Adds the factors of mica.equalize to the tensors of another source. They are computed from the
+/// magnitudes of the tensors when they are first needed.
 class EqualizedSource final : public PartSource {
 public:
-  /// All must live as long as this.
+  /// All must outlive this object.
   EqualizedSource(mlir::ModuleOp module, const PartSource &source, llvm::ThreadPoolInterface &pool)
-      : source(source), pool(pool), balancing(findEqualization(module)) {}
+      : source(source), pool(pool), equalizations(findEqualization(module)) {}
 
   llvm::Expected<SourceTensor> find(mlir::Attribute part) const override;
   std::string fileOf(mlir::Attribute part) const override { return source.fileOf(part); }
   void release(mlir::Attribute part) const override { source.release(part); }
 
 private:
-  /// What rows and what columns are multiplied with.
+  /// The factors by which rows and columns are multiplied.
   struct Factors {
     llvm::SmallVector<float> rows, columns;
   };
@@ -31,7 +31,7 @@ private:
 
   const PartSource &source;
   llvm::ThreadPoolInterface &pool;
-  llvm::DenseMap<mlir::Attribute, Equalization> balancing;
+  llvm::DenseMap<mlir::Attribute, Equalization> equalizations;
   mutable llvm::DenseMap<mlir::Operation *, std::unique_ptr<Factors>> known;
 };
 

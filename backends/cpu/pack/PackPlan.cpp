@@ -1,4 +1,4 @@
-//===- PackPlan.cpp - which row comes from where --------------------------===//
+//===- PackPlan.cpp - the sources of a packed weight's rows ---------------===//
 
 #include "backends/cpu/pack/PackPlan.h"
 
@@ -15,7 +15,7 @@ int64_t PackPlan::panelRows() const {
     return kBlockColumns;
   if (layout)
     return layout.getColumns();
-  // About the size of a packed panel, so that all panels are similar amounts of work.
+  // About the size of a packed panel, so that packing any panel is a similar amount of work.
   constexpr int64_t bytes = 512 << 10;
   return std::clamp<int64_t>(bytes / (columns * int64_t(sizeOf(to))), 1, rows);
 }
@@ -38,8 +38,8 @@ int64_t PackPlan::bytes() const {
 SourceRow PackPlan::rowOf(int64_t matrix, int64_t row) const {
   int64_t index = matrix * rows + row;
   auto after = llvm::upper_bound(
-      runs, index, [](int64_t value, const RowRun &run) { return value < run.begin; });
-  const RowRun &run = *std::prev(after);
+      runs, index, [](int64_t value, const SourceRun &run) { return value < run.begin; });
+  const SourceRun &run = *std::prev(after);
   if (!run.source)
     return {};
   int64_t offset = index - run.begin;
@@ -134,20 +134,20 @@ private:
     return llvm::Error::success();
   }
 
-  /// Weights in blocks consist of such blocks only.
+  /// All sources of a weight with preserved blocks must have its block format.
   llvm::Error checkBlocks(StringRef name, const SourceTensor &tensor) {
     const BlockFormat *format = plan_.blocks();
     if (!format || format->isOwn)
       return llvm::Error::success();
     if (tensor.blocks.format != format)
-      return fail("keeps blocks of " + llvm::Twine(format->name) + ", but \"" + name +
-                  "\" is not stored in such");
+      return fail("preserves " + llvm::Twine(format->name) + " blocks, but \"" + name +
+                  "\" is not stored as " + format->name);
     if (!tensor.rowFactors.empty() || !tensor.columnFactors.empty())
-      return fail("keeps blocks as they are, but \"" + name + "\" is equalized");
+      return fail("preserves blocks, but \"" + name + "\" is equalized");
     return llvm::Error::success();
   }
 
-  /// `count` rows of `tensor` from `row` on.
+  /// Adds `count` rows of `tensor` beginning at `row`.
   void addRun(int64_t count, const Tensor &tensor, int64_t row = 0) {
     if (count == 0)
       return;
@@ -195,7 +195,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// 64 rows of the first, 64 of the second, ..., each source padded to whole blocks.
+  /// Interleaves blocks of 64 rows of the sources, each padded to whole blocks.
   llvm::Error interleave(ArrayRef<Tensor> parts) {
     for (const Tensor &part : parts)
       if (part.rows != parts.front().rows)

@@ -1,4 +1,4 @@
-//===- PackPlan.h - which row comes from where ------------------*- C++ -*-===//
+//===- PackPlan.h - the sources of a packed weight's rows -------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_PACK_PACKPLAN_H
 #define MICA_BACKENDS_CPU_PACK_PACKPLAN_H
 
@@ -13,51 +13,51 @@ namespace mica::cpu {
 /// A row of a source.
 struct SourceRow {
   const uint8_t *bytes = nullptr; ///< null for zeros
-  float offset = 0;               ///< added to all elements, before
-  float factor = 1;               ///< of all elements
-  const float *factors = nullptr; ///< of each element; null for 1
+  float offset = 0;               ///< added to all elements before scaling
+  float factor = 1;               ///< factor of all elements
+  const float *factors = nullptr; ///< [columns] factors of elements; null: 1
   StoredAs stored = {WeightType::F32};
-  const float *importance = nullptr; ///< of each element's error; null: all the same
+  const float *importance = nullptr; ///< [columns] weights of quantization errors; null: equal
 };
 
 /// Consecutive rows of a weight that are consecutive rows of one source, or zero.
-struct RowRun {
+struct SourceRun {
   int64_t begin;         ///< first row of the weight, counted over all its matrices
-  const uint8_t *source; ///< of that row; null for zeros
+  const uint8_t *source; ///< data of that row; null for zeros
   float rowOffset = 0;
-  const float *rowFactors = nullptr;    ///< from that row on; null for 1
+  const float *rowFactors = nullptr;    ///< beginning with that row; null: 1
   const float *columnFactors = nullptr; ///< null for 1
   StoredAs stored = {WeightType::F32};
   const float *importance = nullptr; ///< see SourceRow
 };
 
-/// How one weight is made. A weight is a stack of matrices [rows, columns]; a vector [N] is one
-/// matrix [N, 1].
+/// How a weight is composed and packed. A weight is a stack of matrices [rows, columns]; a vector
+/// [N] is one matrix [N, 1].
 struct PackPlan {
   int64_t matrices = 1, rows = 0, columns = 0;
   WeightType to = WeightType::F32;
-  PackedLayoutAttr layout;  ///< null for row-major
-  mlir::Type element;       ///< of the weight
-  std::vector<RowRun> runs; ///< sorted, the first at row 0
+  PackedLayoutAttr layout;     ///< null for row-major
+  mlir::Type element;          ///< of the weight
+  std::vector<SourceRun> runs; ///< sorted, the first at row 0
   llvm::SmallVector<mlir::Attribute> sources;
 
   /// The format of the weight's blocks; null for floats.
   const BlockFormat *blocks() const { return blockFormatOf(element); }
 
-  /// Rows that are packed together: a block of columns of the product, or some rows of a plain
-  /// matrix.
+  /// The number of rows that are packed together: those of a panel, or some rows of a matrix that
+  /// is not packed.
   int64_t panelRows() const;
   int64_t panelsPerMatrix() const { return (rows + panelRows() - 1) / panelRows(); }
   /// Bytes of the panel that begins at `row` of a matrix, padding included.
   int64_t panelBytes(int64_t row) const;
-  /// Bytes of all.
+  /// The total size in bytes.
   int64_t bytes() const;
   /// Row `row` of matrix `matrix`.
   SourceRow rowOf(int64_t matrix, int64_t row) const;
 };
 
-/// Errors name the weight and the source: a source is missing, or its shape does not fit into the
-/// weight.
+/// Plans the packing of a weight. Fails if a source is missing or its shape does not match the
+/// weight; errors name both.
 llvm::Expected<PackPlan> planWeight(WeightOp weight, const PartSource &source);
 
 } // namespace mica::cpu

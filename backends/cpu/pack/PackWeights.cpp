@@ -4,7 +4,7 @@
 
 #include "backends/cpu/pack/Elements.h"
 #include "backends/cpu/pack/EqualizedSource.h"
-#include "backends/cpu/pack/Panel.h"
+#include "backends/cpu/pack/PackPanel.h"
 #include "backends/cpu/pack/SlicedSource.h"
 #include "ir/Mica/TensorPart.h"
 
@@ -32,8 +32,8 @@ uint64_t packedBytes(ModuleOp module) {
   return end;
 }
 
-/// The first element of a tensor that is not finite in type `to`, or the first element of its
-/// block; nothing: all are finite.
+/// The index of the first element of a tensor that is not finite in type `to`, or of the first
+/// element of its block; nullopt if all are finite.
 static std::optional<int64_t> findNotFinite(const SourceTensor &tensor, WeightType to) {
   constexpr int64_t piece = 256;
   float values[piece];
@@ -78,7 +78,7 @@ struct Batch {
   int64_t first = 0, count = 0; ///< panels, counted over all matrices
   std::vector<int64_t> offsets; ///< of each panel, and their end
   std::vector<uint8_t> bytes;
-  std::atomic<int64_t> next = 0; ///< to be packed
+  std::atomic<int64_t> next = 0; ///< next panel to be packed
   std::atomic<bool> finite = true;
 };
 
@@ -134,8 +134,8 @@ private:
     return fail(weight, message({}));
   }
 
-  /// The matrix of a panel, and the panel's first row in it.
-  std::pair<int64_t, int64_t> placeOf(int64_t panel) const {
+  /// The matrix of a panel, and the panel's first row in that matrix.
+  std::pair<int64_t, int64_t> matrixAndRow(int64_t panel) const {
     return {panel / plan.panelsPerMatrix(), panel % plan.panelsPerMatrix() * plan.panelRows()};
   }
 
@@ -145,7 +145,7 @@ private:
     batch.count = std::min(perBatch, panels - first);
     batch.offsets.assign(batch.count + 1, 0);
     for (int64_t i = 0; i < batch.count; ++i)
-      batch.offsets[i + 1] = batch.offsets[i] + plan.panelBytes(placeOf(first + i).second);
+      batch.offsets[i + 1] = batch.offsets[i] + plan.panelBytes(matrixAndRow(first + i).second);
     batch.bytes.resize(batch.offsets.back());
     batch.next = 0;
     batch.finite = true;
@@ -160,7 +160,7 @@ private:
   /// Packs the next unclaimed part.
   void pack(Batch &batch) {
     for (int64_t i; (i = batch.next++) < batch.count;) {
-      auto [matrix, row] = placeOf(batch.first + i);
+      auto [matrix, row] = matrixAndRow(batch.first + i);
       if (!packPanel(plan, matrix, row, batch.bytes.data() + batch.offsets[i]))
         batch.finite = false;
     }
@@ -172,7 +172,8 @@ private:
   int64_t perBatch;
   Batch batches[2];
   llvm::ThreadPoolInterface &pool;
-  llvm::ThreadPoolTaskGroup packing; ///< last: it waits for what uses the others
+  llvm::ThreadPoolTaskGroup packing; ///< last member: its destructor waits for tasks that use the
+                                     ///< others
 };
 
 /// Writes all weights in order.
@@ -187,10 +188,11 @@ public:
     if (!plan)
       return plan.takeError();
     if (!weight.getOffset() || uint64_t(*weight.getOffset()) < position)
-      return fail(weight, "has no place of its own in the program");
+      return fail(weight, "needs an offset after the end of the previous weight");
     if (weight.getBytes() && int64_t(*weight.getBytes()) != plan->bytes())
-      return fail(weight, "takes " + llvm::Twine(plan->bytes()) + " bytes, not " +
-                              llvm::Twine(*weight.getBytes()));
+      return fail(weight, "expected " + llvm::Twine(*weight.getBytes()) + " bytes at offset " +
+                              llvm::Twine(*weight.getOffset()) + ", got " +
+                              llvm::Twine(plan->bytes()));
     if (llvm::Error error = padTo(*weight.getOffset()))
       return error;
     WeightPacker packer(weight, *plan, source, pool);

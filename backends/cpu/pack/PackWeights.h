@@ -18,7 +18,7 @@ struct PackOptions {
   const ColumnImportance *importance = nullptr; ///< for quantized weights; null: none
 };
 
-/// The number of panels of that size in a batch, for that number of threads; at least one. Two
+/// The number of panels with `panelBytes` bytes in a batch for `threads` threads; at least one. Two
 /// batches are in memory: one is written while the other is packed.
 int64_t panelsPerBatch(int64_t panelBytes, unsigned threads);
 

@@ -8,8 +8,8 @@
 
 namespace mica::cpu {
 
-/// The elements of a part in its own order. The tensor is a matrix or a vector, the shape the
-/// part's.
+/// Copies the elements of a part in the part's order. The tensor is a matrix or a vector; `shape`
+/// is the shape of the part.
 static std::vector<uint8_t> copyPart(const SourceTensor &tensor, const TensorPart &part,
                                      llvm::ArrayRef<int64_t> shape) {
   size_t element = sizeOf(tensor.type);
@@ -35,7 +35,7 @@ static std::vector<uint8_t> copyPart(const SourceTensor &tensor, const TensorPar
   return bytes;
 }
 
-/// The same for blocks with separate scales: whole blocks.
+/// The same for blocks whose scales are stored separately: the result has whole blocks.
 static std::vector<uint8_t> joinPart(const SourceTensor &tensor, const TensorPart &part,
                                      llvm::ArrayRef<int64_t> shape) {
   int64_t inRow = shape.back() / tensor.blocks.elements(), size = tensor.blocks.bytes(),
@@ -52,7 +52,8 @@ static std::vector<uint8_t> joinPart(const SourceTensor &tensor, const TensorPar
   return bytes;
 }
 
-/// The same for blocks, which are along rows: dequantized, so that they can be read along columns.
+/// The same for blocks, which are along rows: dequantizes them, so that they can be read along
+/// columns.
 static std::vector<uint8_t> copyDecoded(const SourceTensor &tensor, const TensorPart &part,
                                         llvm::ArrayRef<int64_t> shape) {
   size_t blocks = tensor.bytes.size() / tensor.blocks.bytes();
@@ -71,7 +72,7 @@ static std::vector<uint8_t> copyDecoded(const SourceTensor &tensor, const Tensor
   return copyPart(numbers, part, shape);
 }
 
-/// Entry `index` of the first axis.
+/// Reduces the tensor to entry `index` of its first axis.
 static void takeEntry(SourceTensor &tensor, int64_t index) {
   for (llvm::ArrayRef<uint8_t> *data : {&tensor.bytes, &tensor.scales}) {
     size_t size = data->size() / tensor.shape.front();

@@ -10,11 +10,11 @@
 
 namespace mica::cpu {
 
-/// Takes parts out of the tensors of a checkpoint. Rows that lie together are not copied; other
-/// parts are, and kept until they are released.
+/// Extracts parts of the tensors of a checkpoint. Parts with contiguous rows are not copied; copies
+/// of other parts are kept until they are released.
 class SlicedSource final : public PartSource {
 public:
-  /// `whole` must live as long as this.
+  /// `whole` must outlive this object.
   explicit SlicedSource(const WeightSource &whole) : whole(whole) {}
 
   llvm::Expected<SourceTensor> find(mlir::Attribute source) const override;

@@ -1,4 +1,4 @@
-//===- TransposeLanes.h - rows that become lanes ----------------*- C++ -*-===//
+//===- TransposeLanes.h - transposing rows to lanes -------------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_PACK_TRANSPOSELANES_H
 #define MICA_BACKENDS_CPU_PACK_TRANSPOSELANES_H
 
@@ -9,7 +9,8 @@
 
 namespace mica::cpu {
 
-/// Rows of a panel times lanes: a group along K is one lane of 4 bytes, whatever the element.
+/// The size of a transposed tile: rows of a panel by lanes. A lane is a group along K, 4 bytes for
+/// every element type.
 inline constexpr int64_t kTileLanes = 16, kTileRows = kBlockColumns;
 
 /// [rows][stride bytes] => [lanes][rows]: `lanes`, at most 16, of each row.

@@ -1,4 +1,4 @@
-//===- WeightSource.h - where the bytes of weights come from ----*- C++ -*-===//
+//===- WeightSource.h - sources of weights ----------------------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_PACK_WEIGHTSOURCE_H
 #define MICA_BACKENDS_CPU_PACK_WEIGHTSOURCE_H
 
@@ -20,10 +20,10 @@ enum class WeightType { F32, BF16, F16 };
 
 inline size_t sizeOf(WeightType type) { return type == WeightType::F32 ? 4 : 2; }
 
-/// The blocks that the numbers of a row are stored in, where they are.
+/// The block format of a row, if it has one.
 struct BlockCoding {
-  const BlockFormat *format = nullptr; ///< null: numbers are stored one by one
-  /// Makes a block of the codes without their scale and of that; where scales are stored apart.
+  const BlockFormat *format = nullptr; ///< null: not block-quantized
+  /// Joins codes and scale to a block; only set if scales are stored separately.
   void (*join)(const uint8_t *codes, uint8_t scale, uint8_t *block) = nullptr;
 
   explicit operator bool() const { return format != nullptr; }
@@ -33,10 +33,10 @@ struct BlockCoding {
 
 /// How elements of a tensor are stored.
 struct StoredAs {
-  WeightType type; ///< f32 where there are blocks: what they become
+  WeightType type; ///< f32 if there are blocks: the decoded type
   BlockCoding blocks = {};
 
-  /// Of `elements` from the begin of a row on, whole blocks where there are any.
+  /// The size of the first `elements` elements of a row, which must be whole blocks.
   int64_t bytesOf(int64_t elements) const {
     return blocks ? elements / blocks.elements() * blocks.bytes()
                   : elements * int64_t(sizeOf(type));
@@ -49,31 +49,31 @@ struct SourceTensor {
   llvm::SmallVector<int64_t, 4> shape;
   llvm::ArrayRef<uint8_t> bytes;
   BlockCoding blocks = {};
-  /// Added to all elements, before these are multiplied.
+  /// Added to all elements before they are multiplied by the factors.
   float rowOffset = 0;
-  /// What entries of the first and of the last axis are multiplied with; empty for 1.
+  /// The factors of the entries of the first and of the last axis; empty: 1.
   llvm::ArrayRef<float> rowFactors = {}, columnFactors = {};
-  /// What errors in entries of the last axis weigh when they are quantized; empty: all the same.
+  /// The weights of quantization errors by entry of the last axis; empty: equal.
   llvm::ArrayRef<float> importance = {};
-  /// A byte for each block, where `bytes` holds these without their scales; else empty.
+  /// One scale per block, if `bytes` has blocks without scales; else empty.
   llvm::ArrayRef<uint8_t> scales = {};
 
   StoredAs stored() const { return {type, blocks}; }
 };
 
-/// The tensors of a checkpoint, by their names.
+/// The tensors of a checkpoint by name.
 class WeightSource {
 public:
   virtual ~WeightSource() = default;
   /// The tensor `name`, valid as long as the source. Errors name the tensor.
   virtual llvm::Expected<SourceTensor> find(llvm::StringRef name) const = 0;
-  /// The file that holds the tensor `name`, for messages; empty where there is none.
+  /// The file that contains the tensor `name`, for messages; empty if there is none.
   virtual std::string fileOf(llvm::StringRef name) const { return {}; }
-  /// Says that the tensor was consumed: whatever memory it takes may be given back.
+  /// Tells the source that the tensor has been consumed, so that its memory can be released.
   virtual void release(llvm::StringRef name) const = 0;
 };
 
-/// What weights are made of, by the attributes that name it in the IR: tensors and parts of tensors
+/// The sources of weights by the attributes that name them in the IR: tensors and parts of tensors
 /// (TensorPart::of). The functions are those of WeightSource.
 class PartSource {
 public:

@@ -1,4 +1,4 @@
-//===- CpuDialect.cpp - the processor that a module is compiled for -------===//
+//===- CpuDialect.cpp - the target CPU of a module ------------------------===//
 
 #include "backends/cpu/target/CpuDialect.h"
 
@@ -17,7 +17,7 @@ using namespace mica::cpu;
 #include "backends/cpu/target/CpuAttrs.cpp.inc"
 
 namespace {
-/// A target is long: it is printed once, before the module.
+/// Prints the target as an alias before the module, because it is long.
 struct CpuAsmInterface : OpAsmDialectInterface {
   using OpAsmDialectInterface::OpAsmDialectInterface;
 
@@ -60,15 +60,17 @@ static LogicalResult verifyFeatures(function_ref<InFlightDiagnostic()> emitError
       return emitError() << "unknown feature " << feature;
     if (name.getValue() <= last)
       return emitError() << "feature " << feature
-                         << " is not in its place: they are sorted, each once";
+                         << " is out of order; features must be sorted and unique";
     last = name.getValue();
   }
   return success();
 }
 
+/// Both lists have the same parameters: else this is not the generated declaration.
 LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef cpu,
-                                 int64_t vectorBits, bool bf16Dot, bool fastBf16Dot, bool int8Dot,
-                                 bool tiles, bool /*prefetchPages*/, int64_t prefetchBytes,
+#define MICA_TARGET_NUMBER(name, Getter, initial) int64_t name,
+#define MICA_TARGET_FLAG(name, Getter, parameter, met, needs) bool name,
+#include "backends/cpu/target/TargetFacts.def"
                                  ArrayAttr features) {
   if (!isKnownCpu(cpu))
     return emitError() << "unknown processor '" << cpu << "'";
@@ -84,7 +86,9 @@ LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError, S
   if (prefetchBytes < 0 || prefetchBytes % 64 != 0)
     return emitError() << "has prefetch_bytes = " << prefetchBytes
                        << ", expected a multiple of 64, at least 0";
-  bool wide = vectorBits == 512;
+#define MICA_TARGET_NUMBER(name, Getter, initial) target.name = static_cast<unsigned>(name);
+#define MICA_TARGET_FLAG(name, Getter, parameter, met, needs) target.name = name;
+#include "backends/cpu/target/TargetFacts.def"
   struct Need {
     bool wanted;
     StringRef parameter;
@@ -92,13 +96,10 @@ LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError, S
     StringRef what;
   };
   const Need needs[] = {
-      {wide, "vector_bits = 512", target.hasAvx512(), "avx512f, avx512bw, avx512dq and avx512vl"},
-      {bf16Dot, "bf16_dot", wide && target.has("avx512bf16"), "avx512bf16 and vector_bits = 512"},
-      {fastBf16Dot, "fast_bf16_dot", bf16Dot, "bf16_dot"},
-      {int8Dot, "int8_dot", target.has("avx512vnni") || (!wide && target.has("avxvnni")),
-       "avx512vnni, or avxvnni and vector_bits = 256"},
-      {tiles, "tiles", bf16Dot && int8Dot && target.has("amx-bf16") && target.has("amx-int8"),
-       "bf16_dot, int8_dot, amx-bf16 and amx-int8"},
+      {vectorBits == 512, "vector_bits = 512", target.hasAvx512(),
+       "avx512f, avx512bw, avx512dq and avx512vl"},
+#define MICA_TARGET_FLAG(name, Getter, parameter, met, needs) {name, parameter, met, needs},
+#include "backends/cpu/target/TargetFacts.def"
   };
   for (const Need &need : needs)
     if (need.wanted && !need.met)
@@ -118,13 +119,9 @@ TargetDescription mica::cpu::targetOf(Operation *op) {
   for (auto name : attribute.getFeatures().getAsValueRange<StringAttr>())
     target.features.push_back(name.str());
   target.absent = absentFeatures(target);
-  target.vectorBits = attribute.getVectorBits();
-  target.bf16Dot = attribute.getBf16Dot();
-  target.fastBf16Dot = attribute.getFastBf16Dot();
-  target.int8Dot = attribute.getInt8Dot();
-  target.tiles = attribute.getTiles();
-  target.prefetchPages = attribute.getPrefetchPages();
-  target.prefetchBytes = attribute.getPrefetchBytes();
+#define MICA_TARGET_NUMBER(name, Getter, initial) target.name = attribute.get##Getter();
+#define MICA_TARGET_FLAG(name, Getter, parameter, met, needs) target.name = attribute.get##Getter();
+#include "backends/cpu/target/TargetFacts.def"
   return target;
 }
 
@@ -132,9 +129,9 @@ void mica::cpu::setTarget(ModuleOp module, const TargetDescription &target) {
   MLIRContext *context = module.getContext();
   context->getOrLoadDialect<CpuDialect>();
   SmallVector<StringRef> features(target.features.begin(), target.features.end());
-  module->setAttr(kTargetAttr,
-                  TargetAttr::get(context, target.cpu, target.vectorBits, target.bf16Dot,
-                                  target.fastBf16Dot, target.int8Dot, target.tiles,
-                                  target.prefetchPages, target.prefetchBytes,
-                                  Builder(context).getStrArrayAttr(features)));
+  module->setAttr(kTargetAttr, TargetAttr::get(context, target.cpu,
+#define MICA_TARGET_NUMBER(name, Getter, initial) target.name,
+#define MICA_TARGET_FLAG(name, Getter, parameter, met, needs) target.name,
+#include "backends/cpu/target/TargetFacts.def"
+                                               Builder(context).getStrArrayAttr(features)));
 }

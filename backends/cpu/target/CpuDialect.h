@@ -1,4 +1,4 @@
-//===- CpuDialect.h - the processor that a module is compiled for -*- C++ -*-===//
+//===- CpuDialect.h - the target CPU of a module ----------------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_TARGET_CPUDIALECT_H
 #define MICA_BACKENDS_CPU_TARGET_CPUDIALECT_H
 
@@ -15,16 +15,16 @@
 
 namespace mica::cpu {
 
-/// On a module: the processor that it is compiled for, a TargetAttr.
+/// On a module: the target CPU, a TargetAttr.
 inline constexpr llvm::StringLiteral kTargetAttr = "cpu.target";
 
-/// The processor compiled for where a module names none.
+/// The target CPU of modules without `cpu.target`.
 inline constexpr llvm::StringLiteral kDefaultTarget = "x86-64-v4";
 
-/// The processor that the module of `op` (or the module `op`) is compiled for.
+/// The target CPU of the module that contains `op`, or of `op` itself if it is a module.
 TargetDescription targetOf(mlir::Operation *op);
 
-/// Names the processor that `module` is compiled for, in place of any before.
+/// Sets or replaces the target CPU of `module`.
 void setTarget(mlir::ModuleOp module, const TargetDescription &target);
 
 } // namespace mica::cpu

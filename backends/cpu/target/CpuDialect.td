@@ -1,4 +1,4 @@
-// The `cpu` dialect: the processor that a module is compiled for.
+// The `cpu` dialect: the target CPU of a module.
 
 #ifndef MICA_BACKENDS_CPU_TARGET_CPUDIALECT
 #define MICA_BACKENDS_CPU_TARGET_CPUDIALECT
@@ -38,15 +38,16 @@ def Cpu_TargetAttr : AttrDef<Cpu_Dialect, "Target"> {
     module attributes {cpu.target = #target} {}
     ```
   }];
+  // Besides the processor and the features, the list of TargetFacts.def.
   let parameters = (ins
     StringRefParameter<"LLVM's name of the processor">:$cpu,
     AttrParameter<"int64_t", "bits of the widest vectors worth using, 256 or 512">:$vector_bits,
     Cpu_Flag<"dot products of bf16 pairs, and conversions to bf16">:$bf16_dot,
     Cpu_Flag<"whether those take no longer than two multiply-adds of f32">:$fast_bf16_dot,
     Cpu_Flag<"dot products of bytes in vectors of `vector_bits`">:$int8_dot,
-    Cpu_Flag<"products of bf16 in tile registers (AMX)">:$tiles,
-    Cpu_Flag<"whether prefetches of several pages in turn make memory faster">:$prefetch_pages,
-    DefaultValuedParameter<"int64_t", "0", "how many bytes ahead loops over weights in blocks prefetch">
+    Cpu_Flag<"bf16 matmuls in tile registers (AMX)">:$tiles,
+    Cpu_Flag<"whether page-interleaved prefetches increase the memory bandwidth">:$prefetch_pages,
+    DefaultValuedParameter<"int64_t", "0", "the prefetch distance of loops over block-quantized weights, in bytes">
         :$prefetch_bytes,
     AttrParameter<"::mlir::ArrayAttr", "the instruction sets that code may use">:$features);
   let assemblyFormat = "`<` struct(params) `>`";

@@ -1,4 +1,4 @@
-//===- Passes.h - the pass that names the processor -------------*- C++ -*-===//
+//===- Passes.h - the pass that sets the target CPU -------------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_TARGET_PASSES_H
 #define MICA_BACKENDS_CPU_TARGET_PASSES_H
 
@@ -14,7 +14,7 @@ namespace mica::cpu {
 #define GEN_PASS_REGISTRATION
 #include "backends/cpu/target/Passes.h.inc"
 
-/// The pass for a described target, which may be one that LLVM has no name for.
+/// The pass for a described target, which may have no LLVM name.
 std::unique_ptr<mlir::Pass> createSetTarget(const TargetDescription &target);
 
 } // namespace mica::cpu

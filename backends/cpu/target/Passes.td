@@ -1,4 +1,4 @@
-// The pass that sets the target processor.
+// The pass that sets the target CPU.
 
 #ifndef MICA_BACKENDS_CPU_TARGET_PASSES
 #define MICA_BACKENDS_CPU_TARGET_PASSES

@@ -1,4 +1,4 @@
-//===- SetTarget.cpp - name the processor that a module is compiled for ---===//
+//===- SetTarget.cpp - set the target CPU of a module ---------------------===//
 
 #include "backends/cpu/target/Passes.h"
 
@@ -29,7 +29,7 @@ struct SetTarget : mica::cpu::impl::SetTargetBase<SetTarget> {
   }
 
 private:
-  std::optional<TargetDescription> described; ///< what `cpu` names, or what a caller has made
+  std::optional<TargetDescription> described; ///< the target named by `cpu`, or given by the caller
 };
 } // namespace
 

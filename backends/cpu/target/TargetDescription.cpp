@@ -1,4 +1,4 @@
-//===- TargetDescription.cpp - the machine compiled for, as data ----------===//
+//===- TargetDescription.cpp - properties of a target CPU -----------------===//
 
 #include "backends/cpu/target/TargetDescription.h"
 
@@ -32,8 +32,8 @@ std::string TargetDescription::featureString() const {
     signs.push_back("+" + feature);
   for (const std::string &feature : absent)
     signs.push_back("-" + feature);
-  // LLVM takes vpdpwssd apart, into two instructions that a loop waits for less but that keep its
-  // ports busy for longer.
+  // LLVM splits vpdpwssd into two instructions, which have a lower latency in loops but occupy the
+  // ports for longer.
   if (int8Dot)
     signs.push_back("+fast-dpwssd");
   return llvm::join(signs, ",");
@@ -56,28 +56,11 @@ static std::set<std::string> featuresOf(StringRef cpu) {
   return names;
 }
 
-/// What no kernel can use: ciphers, random numbers, cache and context control, and tiles of other
-/// formats than bf16 and bytes.
-static bool isIrrelevant(StringRef feature) {
-  static constexpr StringLiteral names[] = {
-      "adx",      "aes",       "clflushopt", "clwb",
-      "fsgsbase", "movdir64b", "movdiri",    "pclmul",
-      "prfchw",   "rdpid",     "rdrnd",      "rdseed",
-      "sha",      "vaes",      "vpclmulqdq", "avx512vp2intersect"};
-  static constexpr StringLiteral tiles[] = {"amx-tile", "amx-bf16", "amx-int8"};
-  bool otherTiles = feature.starts_with("amx-") && !llvm::is_contained(tiles, feature);
-  return otherTiles || feature.starts_with("xsave") || llvm::is_contained(names, feature);
-}
-
-/// Code may only use what a program can check when it starts, and a program shall only ask for what
-/// its code can use.
-static bool isNeeded(StringRef feature) {
-  return rt::knownCpuFeature(feature) && !isIrrelevant(feature);
-}
-
-/// The rest is taken away from LLVM.
-static void keepNeeded(TargetDescription &target) {
-  llvm::erase_if(target.features, [](const std::string &name) { return !isNeeded(name); });
+/// Removes features that programs cannot check at startup: code may only use the others, and
+/// programs should only require features that their code can use.
+static void keepKnown(TargetDescription &target) {
+  llvm::erase_if(target.features,
+                 [](const std::string &name) { return !rt::knownCpuFeature(name); });
   target.absent = absentFeatures(target);
 }
 
@@ -93,9 +76,9 @@ bool isKnownCpu(StringRef cpu) {
   return X86::parseArchX86(cpu, /*Only64Bit=*/true) != X86::CK_None;
 }
 
-/// Whether LLVM's name of a CPU is one of Intel's, whose prefetchers follow a stream up to the end
-/// of its page only: on a Xeon with AMX two threads read 22 GB/s with 8 pages at once, 15 without.
-/// AMD's Zen 5 lost 3 to 16 % by any prefetching. Levels such as x86-64-v4 may be either.
+/// Whether `cpu` is an Intel CPU, whose prefetchers follow a stream only to the end of its page: on
+/// a Xeon with AMX, two threads read 22 GB/s with 8 pages at once, 15 without. AMD's Zen 5 lost 3
+/// to 16 % with any prefetching. Levels such as x86-64-v4 may be either.
 static bool isIntels(StringRef cpu) {
   static constexpr StringLiteral others[] = {"generic", "x86-64", "znver",    "bdver",   "btver",
                                              "k8",      "amd",    "lujiazui", "yongfeng"};
@@ -109,19 +92,19 @@ static bool hasShortPrefetchers(StringRef cpu) {
   return cpu == "znver1" || cpu == "znver2" || cpu == "znver3";
 }
 
-/// Everything that follows from the feature list and the name.
+/// Sets the members that depend on the feature list and the name.
 static void deriveFacts(TargetDescription &target) {
-  // The kernels' masks and 32-lane bf16 need all four of AVX-512's basic parts.
-  bool avx512 = target.hasAvx512();
-  target.vectorBits = avx512 ? 512 : 256;
-  target.bf16Dot = avx512 && target.has("avx512bf16");
-  // AMD's (Zen 4 on) run at the rate of multiply-adds, Intel's (Cooper Lake, Sapphire Rapids) at a
-  // quarter of it: 1.2 against 4.8 per ns on a Xeon with AMX.
-  target.fastBf16Dot = target.bf16Dot && StringRef(target.cpu).starts_with("znver");
-  target.int8Dot = target.has(avx512 ? "avx512vnni" : "avxvnni");
-  // Every CPU with tile registers has both formats.
-  target.tiles =
-      target.bf16Dot && target.int8Dot && target.has("amx-bf16") && target.has("amx-int8");
+  // Masks and 32-lane bf16 in kernels need all four basic extensions of AVX-512.
+  target.vectorBits = target.hasAvx512() ? 512 : 256;
+  // A flag is set if it may be, unless it is decided below. Every CPU with AMX supports both
+  // formats.
+#define MICA_TARGET_FLAG(name, Getter, parameter, met, needs) target.name = met;
+#include "backends/cpu/target/TargetFacts.def"
+  // avx512vnni has an instruction for 256 bits only with avx512vl.
+  target.int8Dot &= target.vectorBits == 512 || target.has("avxvnni");
+  // On AMD (since Zen 4) they have the rate of multiply-adds, on Intel (Cooper Lake, Sapphire
+  // Rapids) a quarter of it: 1.2 instead of 4.8 per ns on a Xeon with AMX.
+  target.fastBf16Dot &= StringRef(target.cpu).starts_with("znver");
   target.prefetchPages = isIntels(target.cpu);
   target.prefetchBytes = hasShortPrefetchers(target.cpu) ? 2048 : 0;
 }
@@ -129,7 +112,7 @@ static void deriveFacts(TargetDescription &target) {
 std::string missingForLevel3(const TargetDescription &target) {
   SmallVector<std::string> missing;
   for (const std::string &feature : featuresOf("x86-64-v3"))
-    if (isNeeded(feature) && !target.has(feature))
+    if (rt::knownCpuFeature(feature) && !target.has(feature))
       missing.push_back(feature);
   return llvm::join(missing, ", ");
 }
@@ -142,8 +125,8 @@ static TargetDescription describeNative() {
   for (const StringMapEntry<bool> &feature : present)
     if (feature.second)
       has.insert(feature.first().str());
-  // A virtual machine may hide what its CPU's name promises. Names that the host detection does not
-  // know (x87, cx8, 64bit) are there on every x86-64.
+  // A virtual machine may hide features that its CPU's name implies. Names that the host detection
+  // does not know (x87, cx8, 64bit) are present on every x86-64.
   for (const std::string &feature : featuresOf(target.cpu))
     if (!present.contains(feature))
       has.insert(feature);
@@ -151,8 +134,8 @@ static TargetDescription describeNative() {
   return target;
 }
 
-/// The names of LLVM's list that reach x86-64-v3 and resemble `name`, the closest first, three at
-/// most; after them names that fit most machines.
+/// Up to three of LLVM's names for CPUs with x86-64-v3 that resemble `name`, the most similar
+/// first, followed by names that suit most machines.
 static std::string alike(StringRef name) {
   SmallVector<StringRef> known;
   X86::fillValidCPUArchList(known, /*Only64Bit=*/true);
@@ -190,7 +173,7 @@ Expected<TargetDescription> describeTarget(StringRef name) {
     return createStringError("target '" + name + "' is below x86-64-v3 (it lacks " + missing +
                              "); use a newer one");
   deriveFacts(target);
-  keepNeeded(target);
+  keepKnown(target);
   return target;
 }
 

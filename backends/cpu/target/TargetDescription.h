@@ -1,4 +1,4 @@
-//===- TargetDescription.h - the machine compiled for, as data --*- C++ -*-===//
+//===- TargetDescription.h - properties of a target CPU ---------*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_TARGET_TARGETDESCRIPTION_H
 #define MICA_BACKENDS_CPU_TARGET_TARGETDESCRIPTION_H
 
@@ -17,18 +17,9 @@ struct TargetDescription {
   std::vector<std::string> features; ///< LLVM's names of features that code may use, sorted.
   std::vector<std::string> absent;   ///< Features that LLVM assumes for `cpu` but code may not use.
 
-  unsigned vectorBits = 256; ///< Of the widest vectors worth using: 256 or 512.
-  // Features that kernels use: the parameters of #cpu.target with these names.
-  bool bf16Dot = false;     ///< Dot products of bf16 pairs, conversions to bf16.
-  bool fastBf16Dot = false; ///< Whether those take no longer than two multiply-adds of f32.
-  bool int8Dot = false;     ///< Dot products of bytes in vectors of `vectorBits`.
-  bool tiles = false;       ///< Tile registers (AMX): products of bf16.
-  /// Whether memory is read faster if lines of several pages are prefetched alternately, ahead of
-  /// the loop that reads them.
-  bool prefetchPages = false;
-  /// How many bytes ahead of itself a loop over weights in blocks prefetches, a multiple of 64; 0:
-  /// the hardware prefetchers keep up with it.
-  unsigned prefetchBytes = 0;
+#define MICA_TARGET_NUMBER(name, Getter, initial) unsigned name = initial;
+#define MICA_TARGET_FLAG(name, Getter, parameter, met, needs) bool name = false;
+#include "backends/cpu/target/TargetFacts.def"
 
   /// Whether rows of 16-bit integers are stored and multiplied as words (vpmaddwd, vpdpwssd), with
   /// twice as many products per instruction as f32 multiply-adds. bf16 dot products have the same

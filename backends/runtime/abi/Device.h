@@ -12,10 +12,9 @@ namespace mica::rt {
 
 /// The peak rates of a machine, for comparison with kernels.
 struct Peaks {
-  double bytesPerSecond = 0; ///< Reading memory that is not in a cache.
-  double flopsPerSecond =
-      0; ///< For matrix products, with the best instruction that the program may use.
-  std::string instruction; ///< Its name, or "given".
+  double bytesPerSecond = 0; ///< bandwidth of memory, not of caches
+  double flopsPerSecond = 0; ///< of matmuls, with the fastest instruction that the program may use
+  std::string instruction;   ///< name of that instruction, or "given"
 };
 
 class Device {
@@ -24,9 +23,9 @@ public:
   /// Succeeds if code compiled for `target` that uses these features can run.
   virtual Status check(const std::string &target,
                        const std::vector<std::string> &features) const = 0;
-  /// A runtime with a pool of this many threads, including the caller, for code that uses these
-  /// features: libraries use no others, so that a program computes the same bits on every machine
-  /// that can run it. Error: fewer threads can be started.
+  /// Creates a runtime with a pool of `threads` threads, including the caller, for code that uses
+  /// these features. Libraries use no other features, so that a program computes the same bits on
+  /// every machine that can run it. Fails if fewer threads can be started.
   virtual Result<std::unique_ptr<Runtime>>
   start(unsigned threads, const std::vector<std::string> &features) const = 0;
   /// Measures the peak rates of these threads,

@@ -1,4 +1,4 @@
-// How much of the stack compiler and program grant to a kernel.
+// The stack size of kernels, a contract between compiler and program.
 #ifndef MICA_BACKENDS_RUNTIME_ABI_KERNELSTACK_H
 #define MICA_BACKENDS_RUNTIME_ABI_KERNELSTACK_H
 
@@ -6,8 +6,8 @@
 
 namespace mica::rt {
 
-/// In bytes: tiles of rows and their sums take 0.9
-/// MiB. The compiler rejects more; a program ensures it at startup.
+/// Bytes of stack that a kernel may use; row tiles and their sums take 0.9 MiB. The compiler
+/// rejects kernels that need more; programs ensure this size at startup.
 inline constexpr uint64_t kernelStackBytes = 2 << 20;
 
 /// The stack of threads that run kernels: twice that of a kernel.

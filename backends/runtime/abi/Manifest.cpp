@@ -1,7 +1,8 @@
 #include "backends/runtime/abi/Manifest.h"
-#include "backends/runtime/abi/ParseCaches.h"
+#include "backends/runtime/abi/ManifestKeys.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -9,45 +10,86 @@ namespace mica::rt {
 
 namespace {
 using Json = nlohmann::json;
+namespace keys = manifest_keys;
 
-/// Thrown inside this file only and caught by parseManifest and parseCaches.
+/// An error; thrown only within this file, and caught by parseManifest and parseCaches.
 struct Bad {
   std::string message;
 };
 
-[[noreturn]] void bad(const std::string &key, const std::string &what) {
-  throw Bad{"the program's manifest: '" + key + "' " + what + "; compile it again"};
+[[noreturn]] void bad(ManifestKey key, const std::string &what) {
+  throw Bad{std::string("the program's manifest: '") + key.text + "' " + what +
+            "; compile it again"};
 }
 
-const Json &at(const Json &object, const std::string &key) {
-  auto found = object.find(key);
-  if (found == object.end())
+/// The value of a key; null: absent.
+const Json *find(const Json &object, ManifestKey key) {
+  auto found = object.find(key.text);
+  return found == object.end() ? nullptr : &*found;
+}
+
+/// The value of a key; null: absent or null.
+const Json *findValue(const Json &object, ManifestKey key) {
+  const Json *found = find(object, key);
+  return found && !found->is_null() ? found : nullptr;
+}
+
+const Json &at(const Json &object, ManifestKey key) {
+  const Json *found = find(object, key);
+  if (!found)
     bad(key, "is missing");
   return *found;
 }
 
-int64_t integer(const Json &value, const std::string &key, int64_t least, int64_t most) {
+// Each of these checks the value of a key.
+
+int64_t integer(const Json &value, ManifestKey key, int64_t min, int64_t max) {
   bool fits = value.is_number_integer() &&
-              !(value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(most));
-  if (!fits || value.get<int64_t>() < least || value.get<int64_t>() > most)
-    bad(key, "is not an integer from " + std::to_string(least) + " to " + std::to_string(most));
+              !(value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(max));
+  if (!fits || value.get<int64_t>() < min || value.get<int64_t>() > max)
+    bad(key, "is not an integer from " + std::to_string(min) + " to " + std::to_string(max));
   return value.get<int64_t>();
 }
 
 constexpr int64_t maxDimension = int64_t(1) << 40;
 constexpr int64_t maxToken = std::numeric_limits<int32_t>::max();
 
-uint64_t bytes(const Json &value, const std::string &key) {
+uint64_t bytes(const Json &value, ManifestKey key) {
   return static_cast<uint64_t>(integer(value, key, 0, int64_t(1) << 50));
 }
 
-std::string text(const Json &value, const std::string &key) {
+std::string text(const Json &value, ManifestKey key) {
   if (!value.is_string())
     bad(key, "is not a string");
   return value.get<std::string>();
 }
 
-Precision precision(const Json &value, const std::string &key) {
+bool boolean(const Json &value, ManifestKey key) {
+  if (!value.is_boolean())
+    bad(key, "is not true or false");
+  return value.get<bool>();
+}
+
+double number(const Json &value, ManifestKey key) {
+  if (!value.is_number())
+    bad(key, "is not a number");
+  return value.get<double>();
+}
+
+std::string textOf(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+double number(const Json &value, ManifestKey key, SettingRange<double> range) {
+  double found = number(value, key);
+  if (!range.contains(found))
+    bad(key, "is not a number from " + textOf(range.min) + " to " + textOf(range.max));
+  return found;
+}
+
+Precision precision(const Json &value, ManifestKey key) {
   std::string name = text(value, key);
   std::optional<Precision> known = precisionNamed(name);
   if (!known)
@@ -55,192 +97,192 @@ Precision precision(const Json &value, const std::string &key) {
   return *known;
 }
 
-// Parts of a document, which outlives what is returned.
-const Json &array(Json &&, const std::string &) = delete;
-const Json &object(Json &&, const std::string &) = delete;
-
-const Json &array(const Json &value, const std::string &key) {
+const Json &array(const Json &value, ManifestKey key) {
   if (!value.is_array())
     bad(key, "is not an array");
   return value;
 }
 
-const Json &object(const Json &value, const std::string &key) {
+const Json &object(const Json &value, ManifestKey key) {
   if (!value.is_object())
     bad(key, "is not an object");
   return value;
 }
 
-std::optional<double> number(const Json &object, const std::string &key) {
-  auto found = object.find(key);
-  if (found == object.end() || found->is_null())
-    return std::nullopt;
-  if (!found->is_number())
-    bad(key, "is not a number");
-  return found->get<double>();
-}
+// These return references into the document, so temporaries are not accepted.
+const Json &array(Json &&, ManifestKey) = delete;
+const Json &object(Json &&, ManifestKey) = delete;
 
 EntryRole parseRole(const Json &json, const std::vector<EntryRole> &earlier) {
-  std::string name = text(json, "arguments");
+  std::string name = text(json, keys::arguments);
   std::optional<EntryRole> role = entryRoleNamed(name);
   if (!role)
-    bad("arguments", "names the unknown role '" + name + "'");
+    bad(keys::arguments, "names the unknown role '" + name + "'");
   if (!infoOf(*role).isRepeated &&
       std::find(earlier.begin(), earlier.end(), *role) != earlier.end())
-    bad("arguments", "names the role '" + name + "' twice");
+    bad(keys::arguments, "names the role '" + name + "' twice");
   return *role;
 }
 
-/// What the model's code takes.
+/// Parses the arguments of the model's forward function.
 void parseEntry(const Json &json, Manifest &m) {
-  object(json, "entry");
-  int64_t abi = integer(at(json, "abi"), "abi", 1, std::numeric_limits<int32_t>::max());
+  object(json, keys::entry);
+  int64_t abi = integer(at(json, keys::abi), keys::abi, 1, std::numeric_limits<int32_t>::max());
   if (abi != kEntryAbi)
-    bad("abi", "is " + std::to_string(abi) + ", expected " + std::to_string(kEntryAbi));
-  for (const Json &role : array(at(json, "arguments"), "arguments"))
+    bad(keys::abi, "is " + std::to_string(abi) + ", expected " + std::to_string(kEntryAbi));
+  for (const Json &role : array(at(json, keys::arguments), keys::arguments))
     m.arguments.push_back(parseRole(role, m.arguments));
   auto count = [&](EntryRole role) {
     return static_cast<size_t>(std::count(m.arguments.begin(), m.arguments.end(), role));
   };
   for (const EntryRoleInfo &info : kEntryRoles)
     if (!info.isOptional && count(info.role) == 0)
-      bad("arguments", "lacks the role '" + std::string(info.name) + "'");
+      bad(keys::arguments, "lacks the role '" + std::string(info.name) + "'");
   if (count(EntryRole::Cache) != m.caches.size())
-    bad("arguments", "names " + std::to_string(count(EntryRole::Cache)) +
-                         " caches, but 'caches' has " + std::to_string(m.caches.size()));
+    bad(keys::arguments, "names " + std::to_string(count(EntryRole::Cache)) +
+                             " caches, but 'caches' has " + std::to_string(m.caches.size()));
 }
 
 CacheSpec parseCache(const Json &json) {
-  object(json, "caches");
-  CacheSpec cache{text(at(json, "name"), "name"), precision(at(json, "element"), "element"), {}};
+  object(json, keys::caches);
+  CacheSpec cache{text(at(json, keys::cacheName), keys::cacheName),
+                  precision(at(json, keys::element), keys::element),
+                  {}};
   if (cache.elementBytes() == 0)
-    bad("element",
+    bad(keys::element,
         "of a cache is " + std::string(infoOf(cache.element).name) + ", which caches never have");
-  for (const Json &size : array(at(json, "shape"), "shape"))
-    cache.shape.push_back(integer(size, "shape", CacheSpec::blockCount, maxDimension));
-  cache.bytesPerToken = bytes(at(json, "bytes_per_token"), "bytes_per_token");
-  if (auto window = json.find("window"); window != json.end())
-    cache.window = integer(*window, "window", 1, maxToken);
-  if (auto slots = json.find("slots"); slots != json.end()) {
-    cache.slots = integer(*slots, "slots", 1, maxToken);
+  for (const Json &size : array(at(json, keys::shape), keys::shape))
+    cache.shape.push_back(integer(size, keys::shape, CacheSpec::blockCount, maxDimension));
+  cache.bytesPerToken = bytes(at(json, keys::bytesPerToken), keys::bytesPerToken);
+  if (const Json *window = find(json, keys::window))
+    cache.window = integer(*window, keys::window, 1, maxToken);
+  if (const Json *slots = find(json, keys::slots)) {
+    cache.slots = integer(*slots, keys::slots, 1, maxToken);
     if (cache.window == 0 || cache.window > cache.slots)
-      bad("slots", "of a state are fewer than its window");
+      bad(keys::slots, "of a state are fewer than its window");
   }
   return cache;
 }
 
-Manifest::Generation parseGeneration(const Json &json) {
-  object(json, "generation");
-  Manifest::Generation g;
-  g.temperature = number(json, "temperature");
-  g.topP = number(json, "top_p");
-  g.minP = number(json, "min_p");
-  g.typicalP = number(json, "typical_p");
-  g.repetitionPenalty = number(json, "repetition_penalty");
-  if (auto k = json.find("top_k"); k != json.end() && !k->is_null())
-    g.topK = integer(*k, "top_k", 0, maxToken);
-  if (auto s = json.find("do_sample"); s != json.end() && s->is_boolean())
-    g.doSample = s->get<bool>();
-  return g;
+SamplingDefaults parseGeneration(const Json &json) {
+  object(json, keys::generation);
+  SamplingDefaults sampling;
+  auto keyNamed = [](std::string_view name) {
+    return ManifestKey{keys::generation.text, name.data(), true};
+  };
+  for (const SamplingSetting<double> &setting : kSamplingNumbers)
+    if (const Json *value = findValue(json, keyNamed(setting.name)))
+      sampling.*setting.slot = number(*value, keyNamed(setting.name), setting.range);
+  ManifestKey topK = keyNamed(kSamplingTopK.name), doSample = keyNamed(kDoSample);
+  if (const Json *value = findValue(json, topK))
+    sampling.topK = integer(*value, topK, kSamplingTopK.range.min, kSamplingTopK.range.max);
+  if (const Json *value = findValue(json, doSample))
+    sampling.doSample = boolean(*value, doSample);
+  return sampling;
 }
 
 Manifest::Chat parseChat(const Json &json) {
-  object(json, "chat");
-  Manifest::Chat chat{text(at(json, "template"), "template"), {}, std::nullopt};
-  if (auto own = json.find("tool_template"); own != json.end())
-    chat.toolTemplate = text(*own, "tool_template");
-  for (const auto &[name, token] : object(at(json, "special_tokens"), "special_tokens").items())
-    chat.specialTokens.emplace_back(name, text(token, "special_tokens"));
+  object(json, keys::chat);
+  Manifest::Chat chat{text(at(json, keys::chatTemplate), keys::chatTemplate), {}, std::nullopt};
+  if (const Json *own = find(json, keys::toolTemplate))
+    chat.toolTemplate = text(*own, keys::toolTemplate);
+  for (const auto &[name, token] :
+       object(at(json, keys::specialTokens), keys::specialTokens).items())
+    chat.specialTokens.emplace_back(name, text(token, keys::specialTokens));
   return chat;
 }
 
 void parseKernels(const Json &json, Manifest &m) {
-  for (const auto &[kernel, places] : object(json, "kernels").items())
-    for (const Json &place : array(places, "kernels"))
-      m.kernels[kernel].push_back(text(place, "kernels"));
+  for (const auto &[kernel, places] : object(json, keys::kernels).items())
+    for (const Json &place : array(places, keys::kernels))
+      m.kernels[kernel].push_back(text(place, keys::kernels));
 }
 
-/// The values that determine the memory of caches.
+/// Parses the values that determine the memory of caches.
 void parseReservations(const Json &json, Manifest &m) {
-  m.maxSeq = integer(at(json, "max_seq"), "max_seq", 1, maxToken);
-  m.positionBlock = integer(at(json, "position_block"), "position_block", 1, maxToken);
-  if (auto positions = json.find("rewind_positions"); positions != json.end())
-    m.rewindPositions = integer(*positions, "rewind_positions", 0, maxToken);
-  if (auto rows = json.find("batch_invariant_rows"); rows != json.end())
-    m.batchInvariantRows = integer(*rows, "batch_invariant_rows", 1, maxToken);
-  for (const Json &cache : array(at(json, "caches"), "caches"))
+  m.maxSeq = integer(at(json, keys::maxSeq), keys::maxSeq, 1, maxToken);
+  m.positionBlock = integer(at(json, keys::positionBlock), keys::positionBlock, 1, maxToken);
+  if (const Json *positions = find(json, keys::rewindPositions))
+    m.rewindPositions = integer(*positions, keys::rewindPositions, 0, maxToken);
+  if (const Json *rows = find(json, keys::batchInvariantRows))
+    m.batchInvariantRows = integer(*rows, keys::batchInvariantRows, 1, maxToken);
+  for (const Json &cache : array(at(json, keys::caches), keys::caches))
     m.caches.push_back(parseCache(cache));
 }
 
-/// Tensors by type; empty where there are none.
-std::map<std::string, int64_t> parseTensorCounts(const Json &json, const std::string &key) {
+/// Parses the numbers of tensors by type; empty if there are none.
+std::map<std::string, int64_t> parseTensorCounts(const Json &json, ManifestKey key) {
   std::map<std::string, int64_t> counts;
-  if (auto types = json.find(key); types != json.end())
+  if (const Json *types = find(json, key))
     for (const auto &[type, count] : object(*types, key).items())
       counts[type] = integer(count, key, 1, maxToken);
   return counts;
 }
 
 void parseModel(const Json &json, Manifest &m) {
-  m.name = text(at(json, "name"), "name");
-  m.weights = precision(at(json, "weights"), "weights");
-  m.kv = precision(at(json, "kv"), "kv");
-  m.blockFormats = parseTensorCounts(json, "block_formats");
-  m.floatTypes = parseTensorCounts(json, "float_types");
-  if (auto rows = json.find("rows"); rows != json.end())
-    for (const auto &[role, type] : object(*rows, "rows").items())
-      m.rows.emplace_back(role, text(type, "rows"));
-  m.vocab = integer(at(json, "vocab"), "vocab", 1, maxToken);
+  m.name = text(at(json, keys::name), keys::name);
+  m.weights = precision(at(json, keys::weights), keys::weights);
+  m.kv = precision(at(json, keys::kv), keys::kv);
+  m.blockFormats = parseTensorCounts(json, keys::blockFormats);
+  m.floatTypes = parseTensorCounts(json, keys::floatTypes);
+  if (const Json *rows = find(json, keys::rows))
+    for (const auto &[role, type] : object(*rows, keys::rows).items())
+      m.rows.emplace_back(role, text(type, keys::rows));
+  m.vocab = integer(at(json, keys::vocab), keys::vocab, 1, maxToken);
   parseReservations(json, m);
-  m.maxPositions = integer(at(json, "max_positions"), "max_positions", m.maxSeq, maxToken);
-  parseEntry(at(json, "entry"), m);
-  const Json &scratch = object(at(json, "scratch"), "scratch");
-  m.scratchBytesPerRow = bytes(at(scratch, "bytes_per_row"), "bytes_per_row");
-  m.scratchBytesFixed = bytes(at(scratch, "bytes_fixed"), "bytes_fixed");
-  if (auto size = json.find("weight_bytes"); size != json.end())
-    m.weightBytes = bytes(*size, "weight_bytes");
-  if (auto count = json.find("parameters"); count != json.end())
-    m.parameters = bytes(*count, "parameters");
-  if (auto depends = json.find("depends_on_role"); depends != json.end()) {
-    if (!depends->is_boolean())
-      bad("depends_on_role", "is not true or false");
-    m.dependsOnRole = depends->get<bool>();
-  }
-  if (auto thresholds = json.find("rope_length_thresholds"); thresholds != json.end()) {
-    for (const Json &threshold : array(*thresholds, "rope_length_thresholds"))
-      m.ropeLengthThresholds.push_back(integer(threshold, "rope_length_thresholds", 1, maxToken));
+  m.maxPositions = integer(at(json, keys::maxPositions), keys::maxPositions, m.maxSeq, maxToken);
+  parseEntry(at(json, keys::entry), m);
+  const Json &scratch = object(at(json, keys::scratch), keys::scratch);
+  m.scratchBytesPerRow = bytes(at(scratch, keys::bytesPerRow), keys::bytesPerRow);
+  m.scratchBytesFixed = bytes(at(scratch, keys::bytesFixed), keys::bytesFixed);
+  if (const Json *size = find(json, keys::weightBytes))
+    m.weightBytes = bytes(*size, keys::weightBytes);
+  if (const Json *count = find(json, keys::parameters))
+    m.parameters = bytes(*count, keys::parameters);
+  if (const Json *depends = find(json, keys::dependsOnRole))
+    m.dependsOnRole = boolean(*depends, keys::dependsOnRole);
+  if (const Json *thresholds = find(json, keys::ropeLengthThresholds)) {
+    for (const Json &threshold : array(*thresholds, keys::ropeLengthThresholds))
+      m.ropeLengthThresholds.push_back(integer(threshold, keys::ropeLengthThresholds, 1, maxToken));
     std::sort(m.ropeLengthThresholds.begin(), m.ropeLengthThresholds.end());
   }
-  if (auto kernels = json.find("kernels"); kernels != json.end())
+  if (const Json *kernels = find(json, keys::kernels))
     parseKernels(*kernels, m);
 }
 
 void parseTokens(const Json &json, Manifest &m) {
-  if (auto bos = json.find("bos"); bos != json.end() && !bos->is_null())
-    m.bos = static_cast<int32_t>(integer(*bos, "bos", 0, m.vocab - 1));
-  if (auto eos = json.find("eos"); eos != json.end() && !eos->is_null())
-    for (const Json &id : array(*eos, "eos"))
-      m.eos.push_back(static_cast<int32_t>(integer(id, "eos", 0, m.vocab - 1)));
+  if (const Json *bos = findValue(json, keys::bos))
+    m.bos = static_cast<int32_t>(integer(*bos, keys::bos, 0, m.vocab - 1));
+  if (const Json *eos = findValue(json, keys::eos))
+    for (const Json &id : array(*eos, keys::eos))
+      m.eos.push_back(static_cast<int32_t>(integer(id, keys::eos, 0, m.vocab - 1)));
+}
+
+Manifest::Cost parseCost(const Json &json) {
+  object(json, keys::cost);
+  auto numberAt = [&](ManifestKey key) {
+    const Json *value = findValue(json, key);
+    return value ? number(*value, key) : 0;
+  };
+  return {numberAt(keys::weightBytesPerToken), numberAt(keys::flopsPerToken),
+          numberAt(keys::flopsPerLogits), numberAt(keys::kvBytesPerPosition)};
 }
 
 Manifest parse(const Json &json) {
-  object(json, "manifest");
+  object(json, {"", "manifest", true});
   Manifest m;
-  const Json &target = object(at(json, "target"), "target");
-  m.cpu = text(at(target, "cpu"), "cpu");
-  for (const Json &feature : array(at(target, "features"), "features"))
-    m.features.push_back(text(feature, "features"));
+  const Json &target = object(at(json, keys::target), keys::target);
+  m.cpu = text(at(target, keys::cpu), keys::cpu);
+  for (const Json &feature : array(at(target, keys::features), keys::features))
+    m.features.push_back(text(feature, keys::features));
   parseModel(json, m);
   parseTokens(json, m);
-  if (auto generation = json.find("generation"); generation != json.end() && !generation->is_null())
+  if (const Json *generation = findValue(json, keys::generation))
     m.generation = parseGeneration(*generation);
-  if (auto chat = json.find("chat"); chat != json.end())
+  if (const Json *chat = find(json, keys::chat))
     m.chat = parseChat(*chat);
-  if (auto cost = json.find("cost"); cost != json.end() && cost->is_object())
-    m.cost = {number(*cost, "weight_bytes_per_token").value_or(0),
-              number(*cost, "flops_per_token").value_or(0),
-              number(*cost, "flops_per_logits").value_or(0),
-              number(*cost, "kv_bytes_per_position").value_or(0)};
+  if (const Json *cost = findValue(json, keys::cost))
+    m.cost = parseCost(*cost);
   return m;
 }
 } // namespace
@@ -275,6 +317,35 @@ std::string Manifest::largerContextHint() const {
   return maxSeq < maxPositions ? " or compile with a larger --max-seq" : "";
 }
 
+/// Whether blocks keep the formats of the checkpoint, rather than being quantized to Mica's own.
+static bool preservesBlocks(const Manifest &manifest) {
+  return !manifest.blockFormats.empty() && !infoOf(manifest.weights).isInteger;
+}
+
+std::string weightsText(const Manifest &manifest) {
+  if (!preservesBlocks(manifest))
+    return std::string(infoOf(manifest.weights).name);
+  std::vector<std::pair<int64_t, std::string>> byCount;
+  for (const auto &[name, count] : manifest.blockFormats)
+    byCount.emplace_back(-count, name);
+  std::sort(byCount.begin(), byCount.end());
+  std::string text;
+  for (const auto &[count, name] : byCount)
+    text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+std::optional<Precision> otherWeights(const Manifest &manifest) {
+  if (!preservesBlocks(manifest) ||
+      !manifest.floatTypes.contains(std::string(infoOf(manifest.weights).name)))
+    return std::nullopt;
+  return manifest.weights;
+}
+
+std::string phaseText(std::string_view role) {
+  return std::string(role == "prompt" ? "prefill" : role);
+}
+
 uint64_t cacheBytesPerToken(const Manifest &manifest) {
   uint64_t bytes = 0;
   for (const CacheSpec &cache : manifest.caches)
@@ -284,8 +355,8 @@ uint64_t cacheBytesPerToken(const Manifest &manifest) {
 
 int64_t blocksOfCache(const Manifest &manifest, const CacheSpec &cache, int64_t rows) {
   int64_t positions = manifest.maxSeq;
-  // The ring must not overwrite a row's window with later rows that are stored already: those of
-  // the same call, or those that a rewind drops.
+  // The ring buffer must not overwrite a row's window with later rows that have already been
+  // stored: those of the same call, or those that a rewind discards.
   if (cache.window > 0)
     positions = std::min(positions, cache.window + std::max({rows, manifest.batchInvariantRows,
                                                              manifest.rewindPositions}));
@@ -333,9 +404,9 @@ uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits)
 int64_t prefillChunkSize(std::optional<int64_t> asked, const Manifest &manifest, bool allLogits) {
   if (asked)
     return *asked;
-  constexpr int64_t least = 16;
+  constexpr int64_t min = 16;
   int64_t rows = kMaxPromptRows;
-  while (rows > least && bytesOfCall(manifest, rows, allLogits ? rows : 0) > kMaxStepBytes)
+  while (rows > min && bytesOfCall(manifest, rows, allLogits ? rows : 0) > kMaxStepBytes)
     rows /= 2;
   return rows;
 }

@@ -5,9 +5,11 @@
 #include "backends/runtime/support/Result.h"
 #include "ir/Entry/EntryRoles.h"
 #include "ir/Entry/Precision.h"
+#include "ir/Entry/SamplingDefaults.h"
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,12 +20,13 @@ namespace mica::rt {
 /// One cache argument of the forward function.
 struct CacheSpec {
   std::string name;
-  Precision element = Precision::F32; ///< Scales of integers are among the elements.
+  Precision element = Precision::F32; ///< scales of integers are part of the buffer
   std::vector<int64_t>
       shape; ///< Physical; `batchSize` and `blockCount` are placeholders for run-time sizes.
   uint64_t bytesPerToken = 0; ///< Of one sequence.
   int64_t window = 0;         ///< Positions up to a row's own that the model reads; 0: all.
-  int64_t slots = 0; ///< Positions in the ring of a state of fixed size; 0: see blocksOfCache.
+  int64_t slots = 0;          ///< positions in the ring buffer of a state of fixed size; 0: see
+                              ///< blocksOfCache
 
   uint64_t elementBytes() const;
 
@@ -33,7 +36,8 @@ struct CacheSpec {
 
 struct Manifest {
   std::string name;
-  Precision weights = Precision::F32; ///< Of matrices whose blocks are not preserved.
+  /// Of matrices whose blocks are not preserved; see weightsText and otherWeights for display.
+  Precision weights = Precision::F32;
   Precision kv = Precision::F32;
   int64_t vocab = 0;
   int64_t maxSeq = 0;       ///< Positions per sequence.
@@ -61,17 +65,13 @@ struct Manifest {
   /// If the forward function takes lengths: the
   /// sequence lengths beyond which rope has different frequencies, ascending.
   std::vector<int64_t> ropeLengthThresholds;
-  /// By the names that profiles give them, kernels and products of oneDNN with the places in the
-  /// model of what runs them; empty: not stated.
+  /// Kernels and oneDNN matmuls by the name that profiles use, with the locations in the model of
+  /// the ops that run them; empty: unknown.
   std::map<std::string, std::vector<std::string>> kernels;
   std::optional<int32_t> bos;
   std::vector<int32_t> eos;
 
-  struct Generation {
-    std::optional<double> temperature, topP, minP, typicalP, repetitionPenalty;
-    std::optional<int64_t> topK;
-    std::optional<bool> doSample;
-  } generation;
+  SamplingDefaults generation;
 
   /// The chat template (runtime/text/jinja).
   struct Chat {
@@ -97,13 +97,24 @@ struct Manifest {
   std::string json; ///< The whole text, for `info --json`.
 };
 
+/// The names of the preserved block formats, the one with most tensors first: "q4_k, q6_k"; the
+/// precision of the weights if there are none.
+std::string weightsText(const Manifest &manifest);
+
+/// The precision of matrices next to preserved blocks; nullopt if there are no blocks, or no
+/// weights of that type.
+std::optional<Precision> otherWeights(const Manifest &manifest);
+
+/// The phase in which a row role is computed, for display: "prefill" for `prompt`.
+std::string phaseText(std::string_view role);
+
 /// Bytes per position of a sequence in all caches.
 uint64_t cacheBytesPerToken(const Manifest &manifest);
 
 /// The number of blocks of positions per sequence in a cache, if a call of the model has at most
 /// `rows` rows of a prompt, and at most batchInvariantRows decoded rows of a sequence: enough for
-/// the whole context or, with a window, a ring for the positions that rows attend to and those that
-/// can be rewound.
+/// the whole context or, with a window, a ring buffer for the positions that rows attend to and
+/// those that can be rewound.
 int64_t blocksOfCache(const Manifest &manifest, const CacheSpec &cache, int64_t rows);
 
 /// The number of positions per sequence in a cache.
@@ -119,20 +130,25 @@ uint64_t cacheBytesPerSequence(const Manifest &manifest, int64_t rows);
 /// Bytes of a call's buffers: scratch memory for all rows and the logits of some.
 uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits);
 
-/// Their limit, as far as rows can be split into calls. A program should need at most 64 MB besides
-/// weights and caches, which includes code and sampling from 128 Ki tokens.
+/// The limit of bytesOfCall, if rows can be split into several calls. A program should need at most
+/// 64 MB besides weights and caches, which includes code and sampling from a vocabulary of 128 Ki
+/// tokens.
 inline constexpr uint64_t kMaxStepBytes = uint64_t(40) << 20;
 
-/// Rows of a prompt per call, unless more are requested.
+/// The default maximum number of rows of a prompt per call.
 inline constexpr int64_t kMaxPromptRows = 512;
 
-/// Rows of a prompt per call: as requested, else kMaxPromptRows, halved until
-/// the buffers, with the logits of every row if `allLogits`, take at most kMaxStepBytes.
+/// The number of rows of a prompt per call: `asked`, else kMaxPromptRows, halved until the buffers,
+/// with the logits of every row if `allLogits`, take at most kMaxStepBytes.
 int64_t prefillChunkSize(std::optional<int64_t> asked, const Manifest &manifest,
                          bool allLogits = false);
 
-/// Errors name the key that is missing, of the wrong type or out of range.
+/// Parses a manifest. Errors name the key that is missing, of the wrong type or out of range.
 Result<Manifest> parseManifest(std::string_view json);
+
+/// Parses only the part of a manifest that determines the memory of caches. Errors: as
+/// parseManifest.
+Result<Manifest> parseCaches(const nlohmann::json &json);
 
 } // namespace mica::rt
 

@@ -1,4 +1,4 @@
-// Matrix products that generated code delegates to a library.
+// Matmuls that generated code delegates to a library.
 #ifndef MICA_BACKENDS_RUNTIME_ABI_MATMULSHAPE_H
 #define MICA_BACKENDS_RUNTIME_ABI_MATMULSHAPE_H
 
@@ -8,7 +8,7 @@
 
 namespace mica::rt {
 
-/// How the operands are stored. The numbers are part of the model object's interface
+/// The storage formats of operands. The numbers are part of the model object's interface
 /// (RuntimeCalls.def).
 enum class MatmulFormat : int32_t {
   F32 = 0,  ///< A f32; W f32 as [N/64][K/16][16][64], oneDNN's BA16a64b; K padded to 16, N to 64
@@ -17,7 +17,7 @@ enum class MatmulFormat : int32_t {
             ///< to 64 with zeros.
 };
 
-/// C[m, n] = A[m, k] W, or += where `accumulate`. C is f32; lda and ldc count elements.
+/// C[m, n] = A[m, k] W, or += with `accumulate`. C is f32; lda and ldc count elements.
 struct MatmulShape {
   int64_t m, n, k, lda, ldc;
   MatmulFormat format;
@@ -26,7 +26,7 @@ struct MatmulShape {
   auto operator<=>(const MatmulShape &) const = default;
 };
 
-/// What profiles call a product, whatever its rows.
+/// The name of a matmul in profiles; independent of the number of rows.
 inline std::string matmulName(int64_t n, int64_t k, bool accumulate) {
   return "onednn_" + std::to_string(n) + "x" + std::to_string(k) + (accumulate ? "_residual" : "");
 }

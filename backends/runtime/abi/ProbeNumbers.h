@@ -1,4 +1,4 @@
-// Types of the values that generated code hands to probes.
+// Types of the values that generated code passes to probes.
 #ifndef MICA_BACKENDS_RUNTIME_ABI_PROBENUMBERS_H
 #define MICA_BACKENDS_RUNTIME_ABI_PROBENUMBERS_H
 
@@ -6,7 +6,7 @@
 
 namespace mica::rt {
 
-/// The type of a probe's values in memory; a probe file stores f32, indices of experts too. The
+/// The type of a probe's values in memory; a probe file stores f32, also for expert ids. The
 /// numbers are part of the model object's interface (RuntimeCalls.def).
 enum class ProbeNumbers : int32_t { F32 = 0, BF16 = 1, I32 = 2 };
 

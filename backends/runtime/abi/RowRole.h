@@ -6,7 +6,7 @@
 
 namespace mica::rt {
 
-/// The role of a row, which decides how it is rounded where prompts and decoding are computed
+/// The role of a row, which determines its arithmetic if prefill and decode are computed
 /// differently. It is the second argument of mica_forward: all rows of a call have the same one.
 enum class RowRole : int64_t {
   Decode = 0, ///< A sampled or drafted token.

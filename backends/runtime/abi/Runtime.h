@@ -2,16 +2,14 @@
 #ifndef MICA_BACKENDS_RUNTIME_ABI_RUNTIME_H
 #define MICA_BACKENDS_RUNTIME_ABI_RUNTIME_H
 
+#include "backends/runtime/abi/Observers.h"
 #include "backends/runtime/abi/RuntimeTable.h"
 #include "backends/runtime/abi/WorkPool.h"
 
 namespace mica::rt {
 
-class Profile;
-class ProbeListener;
-
-/// Threads, and the functions that the code of a model calls. Each model has one, made by
-/// a Device; models of a process share nothing.
+/// The threads and functions that the code of a model uses. Each model has its own runtime, created
+/// by a Device; models in a process share nothing.
 class Runtime {
 public:
   Runtime() = default;
@@ -22,15 +20,15 @@ public:
   virtual const RuntimeTable &table() const = 0;
   virtual WorkPool &pool() = 0;
 
-  /// Records the calls of the code; null: none are recorded. Not while the code runs.
-  Profile *profile() const { return activeProfile; }
-  void setProfile(Profile *profile) { activeProfile = profile; }
-  ProbeListener *probes() const { return activeProbes; }
-  void setProbes(ProbeListener *probes) { activeProbes = probes; }
+  /// Records the calls of the code; null: no recording. Must not be changed while the code runs.
+  CallObserver *profile() const { return activeProfile; }
+  void setProfile(CallObserver *profile) { activeProfile = profile; }
+  ProbeObserver *probes() const { return activeProbes; }
+  void setProbes(ProbeObserver *probes) { activeProbes = probes; }
 
 private:
-  Profile *activeProfile = nullptr;
-  ProbeListener *activeProbes = nullptr;
+  CallObserver *activeProfile = nullptr;
+  ProbeObserver *activeProbes = nullptr;
 };
 
 } // namespace mica::rt

@@ -1,5 +1,5 @@
-// The runtime as the code of a model sees it: a table of functions, the last argument of
-// mica_forward. In C as well, for hosts that call a model on their own.
+// The interface of the runtime for the code of a model: a table of functions, the last argument of
+// mica_forward. Also valid C, for hosts that call a model themselves.
 #ifndef MICA_BACKENDS_RUNTIME_ABI_RUNTIMETABLE_H
 #define MICA_BACKENDS_RUNTIME_ABI_RUNTIMETABLE_H
 
@@ -9,9 +9,9 @@
 namespace mica::rt {
 #endif
 
-/// Slots are words of 8 bytes, so that a slot's number is its place. Code of a model runs with any
-/// table that is at least as large as the one that it was compiled for, whose size it exports as
-/// `const int64_t mica_runtime_bytes`.
+/// Slots are words of 8 bytes, so that a slot's index determines its address. Code of a model runs
+/// with any table that is at least as large as the one that it was compiled for, whose size it
+/// exports as `const int64_t mica_runtime_bytes`.
 typedef struct RuntimeTable {
   int64_t size;  ///< of this table in bytes
   void *runtime; ///< the first argument of each call

@@ -1,4 +1,4 @@
-// Ids of tokens.
+// Token ids.
 #ifndef MICA_BACKENDS_RUNTIME_ABI_TOKENS_H
 #define MICA_BACKENDS_RUNTIME_ABI_TOKENS_H
 

@@ -1,4 +1,4 @@
-// The command line of a compiled program, parsed and checked.
+// The arguments of all commands of a program.
 #ifndef MICA_BACKENDS_RUNTIME_COMMANDS_ARGUMENTS_H
 #define MICA_BACKENDS_RUNTIME_COMMANDS_ARGUMENTS_H
 
@@ -10,10 +10,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-namespace CLI {
-class App;
-} // namespace CLI
 
 namespace mica::rt {
 
@@ -57,8 +53,8 @@ struct BenchArguments {
 
 struct ScoreArguments {
   std::optional<int64_t> prefillChunk;   ///< see prefillChunkSize
-  std::optional<std::string> probes;     ///< a file for what probes see
-  std::optional<std::string> columnSums; ///< a file for the sums of squares of what they see
+  std::optional<std::string> probes;     ///< a file for the probes' values
+  std::optional<std::string> columnSums; ///< a file for the column sums of squares of these values
   bool asDecode = false;                 ///< Compute rows as in decoding instead of as in prefill.
 };
 
@@ -79,29 +75,6 @@ struct Arguments {
   bool hugePages = false;
   bool verifyWeights = false;
 };
-
-/// The result of parsing: a command, or an exit status
-/// if help, a version or an error line has been written.
-struct Parsed {
-  std::optional<int> exit;
-  Arguments arguments;
-};
-
-/// Adds the options and commands of a program to
-/// `app`, which has the program's name; parsing stores them in `arguments`.
-void addProgramCommands(CLI::App &app, Arguments &arguments);
-
-Parsed parseArguments(int argc, const char *const *argv);
-
-/// Sets a generation setting from text, as its option does; `name` is that
-/// of the option without leading dashes. Errors: no such setting, or an invalid value.
-Status changeSetting(GenerationSettings &settings, std::string name, const std::string &value);
-
-/// "ID=B" of --logit-bias. Errors say what is expected.
-Result<LogitBias> parseLogitBias(const std::string &text);
-
-/// "1,2,3" as tokens; spaces around numbers are allowed. Errors name the entry.
-Result<Tokens> parseTokenList(const std::string &list);
 
 } // namespace mica::rt
 

@@ -2,6 +2,7 @@
 #include "backends/runtime/commands/BatchResults.h"
 #include "backends/runtime/commands/GenerationReport.h"
 #include "backends/runtime/engine/Scheduler.h"
+#include "backends/runtime/engine/SettingTable.h"
 #include "backends/runtime/support/Hash.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/text/TextStream.h"
@@ -29,25 +30,32 @@ int64_t maxTokensOf(const GenerationSettings &settings) {
 uint64_t hashOfSettings(const Model &model, const RunArguments &arguments) {
   const GenerationSettings &settings = arguments.settings;
   SamplingOptions sampling = samplingOptions(settings, model.manifest());
-  nlohmann::ordered_json json = {{"program", model.manifest().json},
-                                 {"sampling", describeSampling(sampling)},
-                                 {"presence_penalty", sampling.presencePenalty},
-                                 {"frequency_penalty", sampling.frequencyPenalty},
-                                 {"max_tokens", maxTokensOf(settings)},
-                                 {"stops", settings.stops},
-                                 {"ignore_eos", settings.ignoreEos},
-                                 {"tokens", arguments.printTokens}};
+  std::vector<std::pair<std::string, double>> recommended;
+  nlohmann::ordered_json others = nlohmann::ordered_json::object(), methods = others;
+  forEachSetting([&](const auto &setting) {
+    std::string name(setting.name), method(setting.method);
+    auto value = sampling.*setting.option;
+    if (setting.recommended)
+      recommended.emplace_back(name, value);
+    else if (method.empty())
+      others[name] = value;
+    else
+      methods[method].push_back(value);
+  });
+  methods["dry"].push_back(sampling.dryBreakers);
+  nlohmann::ordered_json json = {{"program", model.manifest().json}, {"sampling", recommended}};
+  json.update(others);
+  json.update({{"max_tokens", maxTokensOf(settings)},
+               {"stops", settings.stops},
+               {"ignore_eos", settings.ignoreEos},
+               {"tokens", arguments.printTokens}});
   // A random seed differs from run to run; results contain theirs.
   if (settings.seed)
     json["seed"] = *settings.seed;
-  // Disabled settings are omitted, so that results from before these settings existed are found.
-  if (sampling.dryMultiplier > 0)
-    json["dry"] = {sampling.dryMultiplier, sampling.dryBase, sampling.dryAllowedLength,
-                   sampling.dryPenaltyLastN, sampling.dryBreakers};
-  if (sampling.xtcProbability > 0)
-    json["xtc"] = {sampling.xtcProbability, sampling.xtcThreshold};
-  if (sampling.mirostat != 0)
-    json["mirostat"] = {sampling.mirostat, sampling.mirostatTau, sampling.mirostatEta};
+  // Methods that are off are omitted, so that results from before they existed are found.
+  for (const auto &[method, values] : methods.items())
+    if (values.front() != 0)
+      json[method] = values;
   for (const LogitBias &bias : sampling.logitBias)
     json["logit_bias"].push_back({bias.token, bias.bias});
   return hashOf(json);

@@ -19,11 +19,11 @@ struct Bad {
   std::string message;
 };
 
-int64_t wholeNumber(const Json &value, const std::string &key, int64_t least, int64_t most) {
-  std::optional<int64_t> number = wholeNumberWithin(value, least, most);
+int64_t wholeNumber(const Json &value, const std::string &key, int64_t min, int64_t max) {
+  std::optional<int64_t> number = wholeNumberWithin(value, min, max);
   if (!number)
-    throw Bad{"\"" + key + "\" is not a whole number from " + std::to_string(least) + " to " +
-              std::to_string(most)};
+    throw Bad{"\"" + key + "\" is not a whole number from " + std::to_string(min) + " to " +
+              std::to_string(max)};
   return *number;
 }
 

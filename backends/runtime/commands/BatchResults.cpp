@@ -41,8 +41,8 @@ Error BatchResults::failed() const {
 }
 
 Error BatchResults::busy() const {
-  return Error{"another batch writes its results to '" + path +
-               "'; wait for its end or choose another file with -o"};
+  return Error{"another batch is writing to '" + path +
+               "'; wait until it has finished or choose another file with -o"};
 }
 
 Error BatchResults::refused(const std::string &why) const {

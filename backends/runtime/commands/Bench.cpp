@@ -301,7 +301,7 @@ nlohmann::ordered_json describe(const BenchResult &result) {
 ProfiledProgram programOf(const Model &model) {
   const Manifest &m = model.manifest();
   return {.model = m.name,
-          .weights = std::string(infoOf(m.weights).name),
+          .weights = weightsText(m),
           .kv = std::string(infoOf(m.kv).name),
           .codeHash = model.file().layout().find(program::SectionKind::Code)->hash,
           .kernels = m.kernels,
@@ -317,7 +317,7 @@ public:
   Status begin() {
     const Manifest &m = model.manifest();
     json = {{"model", m.name},
-            {"weights", infoOf(m.weights).name},
+            {"weights", weightsText(m)},
             {"threads", model.runtime().pool().threads()},
             {"results", nlohmann::json::array()}};
     if (arguments.trace) {
@@ -333,7 +333,7 @@ public:
         return made.error();
       profiles = *std::move(made);
     }
-    return print(m.name + ", weights " + std::string(infoOf(m.weights).name) + ", " +
+    return print(m.name + ", weights " + weightsText(m) + ", " +
                  std::to_string(model.runtime().pool().threads()) +
                  " threads\ntest               tokens/s      GB/s   GFLOP/s\n");
   }

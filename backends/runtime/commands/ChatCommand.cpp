@@ -1,11 +1,13 @@
 #include "backends/runtime/commands/ChatCommand.h"
 #include "backends/runtime/commands/Conversation.h"
 #include "backends/runtime/commands/ConversationFile.h"
+#include "backends/runtime/commands/GenerationOptions.h"
 #include "backends/runtime/commands/GenerationReport.h"
 #include "backends/runtime/commands/OpenChatInput.h"
-#include "backends/runtime/support/CommandLine.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Report.h"
+#include "backends/runtime/support/SizeText.h"
+#include "backends/runtime/support/Spelling.h"
 #include "backends/runtime/text/ProgramText.h"
 
 #include <algorithm>
@@ -45,23 +47,25 @@ public:
 
 private:
   struct Command {
-    const char *name, *argument, *help;
+    const char *name;
+    const char *alias; ///< the name in ollama; "": none
+    const char *argument, *help;
     Status (Chat::*run)(const std::string &argument);
   };
   static const std::vector<Command> &commands() {
     static const std::vector<Command> all = {
-        {"/help", "", "this list", &Chat::showHelp},
-        {"/set", "[NAME VALUE]", "show the settings, or change one: /set temperature 0.2",
+        {"/help", "/?", "", "this list", &Chat::showHelp},
+        {"/set", "", "[NAME VALUE]", "show the settings, or change one: /set temperature 0.2",
          &Chat::set},
-        {"/system", "[TEXT]", "show or replace the system prompt", &Chat::setSystem},
-        {"/regenerate", "", "regenerate the last answer", &Chat::regenerate},
-        {"/reset", "", "forget the conversation and start over", &Chat::reset},
-        {"/save", "FILE", "write the conversation to a file (JSON)", &Chat::save},
-        {"/load", "FILE", "continue the conversation in a file", &Chat::load},
-        {"/stats", "", "tokens, speed and remaining context", &Chat::showStats},
-        {"/tool", "RESULT", "send the result of a tool that the model has called",
+        {"/system", "", "[TEXT]", "show or replace the system prompt", &Chat::setSystem},
+        {"/regenerate", "", "", "regenerate the last answer", &Chat::regenerate},
+        {"/reset", "/clear", "", "forget the conversation and start over", &Chat::reset},
+        {"/save", "", "FILE", "write the conversation to a file (JSON)", &Chat::save},
+        {"/load", "", "FILE", "continue the conversation in a file", &Chat::load},
+        {"/stats", "", "", "tokens, speed and remaining context", &Chat::showStats},
+        {"/tool", "", "RESULT", "send the result of a tool that the model has called",
          &Chat::sendToolResult},
-        {"/exit", "", "exit, as with Ctrl-D", &Chat::leave},
+        {"/exit", "/bye", "", "exit, as with Ctrl-D", &Chat::leave},
     };
     return all;
   }
@@ -79,7 +83,7 @@ private:
     std::string argument = turn.substr(std::min(end + 1, turn.size()));
     std::vector<std::string> names;
     for (const Command &command : commands()) {
-      if (command.name == name)
+      if (command.name == name || command.alias == name)
         return start(command, argument);
       names.emplace_back(command.name);
     }
@@ -103,7 +107,8 @@ private:
     for (const Command &command : commands()) {
       std::string usage = std::string(command.name) + " " + command.argument;
       usage.resize(std::max<size_t>(usage.size(), 20), ' ');
-      text += usage + command.help + "\n";
+      text += usage + command.help;
+      text += *command.alias ? std::string("; also ") + command.alias + "\n" : "\n";
     }
     text +=
         "A backslash at the end of a line continues the message on the next line. Lines between\n"
@@ -126,6 +131,8 @@ private:
     if (!usable)
       return refuse(usable.error());
     conversation.setSettings(*std::move(usable));
+    std::replace(name.begin(), name.end(), '_', '-');
+    reportNote(name + " is " + value);
     return {};
   }
 
@@ -133,19 +140,21 @@ private:
     std::string all;
     for (auto &[name, value] : describeSettings(conversation.settings(), model.manifest())) {
       std::string line = name;
-      line.resize(std::max<size_t>(line.size(), 20), ' ');
+      line.resize(std::max<size_t>(line.size(), 22), ' ');
       all += line + value + "\n";
     }
     return writeTo(STDERR_FILENO, sanitizeForTerminal(all));
   }
 
   Status setSystem(const std::string &argument) {
-    if (!argument.empty())
-      conversation.setSystem(argument);
-    else if (conversation.system())
+    if (argument.empty() && conversation.system())
       return writeTo(STDERR_FILENO, sanitizeForTerminal(*conversation.system()) + "\n");
-    else
-      reportNote("there is no system prompt, /system TEXT sets one");
+    if (argument.empty()) {
+      reportNote("no system prompt; set one with /system TEXT");
+      return {};
+    }
+    conversation.setSystem(argument);
+    reportNote("the system prompt is set");
     return {};
   }
 
@@ -157,19 +166,26 @@ private:
   Status reset(const std::string & /*none*/) {
     conversation.reset();
     warned = false;
+    reportNote("the conversation is cleared");
     return {};
   }
 
+  static std::string countOf(size_t messages) {
+    return countText(static_cast<int64_t>(messages), "message");
+  }
+
   Status save(const std::string &path) {
-    Status saved = saveConversation(path, conversation.messages());
-    return saved ? Status() : refuse(saved.error());
+    if (Status saved = saveConversation(path, conversation.messages()); !saved)
+      return refuse(saved.error());
+    reportNote("saved " + countOf(conversation.messages().size()) + " to " + path);
+    return {};
   }
 
   Status load(const std::string &path) {
     Result<std::vector<Message>> loaded = loadConversation(path);
     if (!loaded)
       return refuse(loaded.error());
-    reportNote(path + ": " + std::to_string(loaded->size()) + " messages");
+    reportNote("loaded " + countOf(loaded->size()) + " from " + path);
     conversation.setMessages(*std::move(loaded));
     warned = false;
     return {};
@@ -249,7 +265,7 @@ private:
   Status refuse(const Error &error, const char *hint = "") {
     if (!input.interactive()) {
       refused = true;
-      reportError(error.message);
+      reportError(error.message + hint);
       return {};
     }
     reportNote(error.message + hint);
@@ -263,11 +279,11 @@ private:
     if (interrupted)
       reportNote("stopped");
     else if (answer.finish == Finish::Length)
-      reportNote("the answer was cut off after " + std::to_string(answer.tokens) +
-                 " tokens; raise the limit with -n");
+      reportNote("the answer was cut off after " + countText(answer.tokens, "token") +
+                 "; raise the limit with -n");
     else if (answer.finish == Finish::ContextFull)
-      reportNote("the context of " + std::to_string(positions) +
-                 " positions is full, /reset starts over");
+      reportNote("the context (" + std::to_string(positions) +
+                 " positions) is full; /reset starts over");
     if (answer.droppedTurns > 0)
       reportNote("the context is full: the oldest turns were dropped (" +
                  std::to_string(answer.droppedTurns) + ")");

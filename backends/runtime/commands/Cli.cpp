@@ -3,6 +3,8 @@
 #include "backends/runtime/commands/Bench.h"
 #include "backends/runtime/commands/ChatCommand.h"
 #include "backends/runtime/commands/Info.h"
+#include "backends/runtime/commands/ParseArguments.h"
+#include "backends/runtime/commands/ProgramCommands.h"
 #include "backends/runtime/commands/RunCommand.h"
 #include "backends/runtime/commands/Score.h"
 #include "backends/runtime/support/CommandLine.h"
@@ -76,7 +78,7 @@ Status dispatch(const Device &device, const char *program, const Arguments &argu
   unsigned threads = arguments.threads ? *arguments.threads : defaultThreads();
   auto load = [&]() -> Result<std::unique_ptr<Model>> {
     Result<std::unique_ptr<Model>> model = Model::load(
-        *std::move(file), device, threads, arguments.hugePages ? Pages::Large : Pages::Small);
+        *std::move(file), device, threads, arguments.hugePages ? Pages::Huge : Pages::Small);
     if (model && arguments.verifyWeights)
       if (Status sound = (*model)->verifyWeights(); !sound)
         return sound.error();

@@ -19,8 +19,8 @@ const char *nameOf(Finish finish) {
     return "context";
   case Finish::StopSequence:
     return "stop_text";
-  case Finish::Cancelled:
-    return "cancelled";
+  case Finish::Canceled:
+    return "canceled";
   case Finish::Failed:
     return "error";
   }

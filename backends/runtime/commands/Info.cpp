@@ -1,4 +1,5 @@
 #include "backends/runtime/commands/Info.h"
+#include "backends/runtime/abi/ManifestKeys.h"
 #include "backends/runtime/engine/Model.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/SizeText.h"
@@ -30,8 +31,8 @@ SamplingOptions defaultSampling(const Manifest &m) {
 
 Json samplingOf(const Manifest &m) {
   Json json;
-  for (const auto &[name, value] : describeSampling(defaultSampling(m)))
-    json[name] = value;
+  for (const SamplingValue &setting : describeSampling(defaultSampling(m)))
+    json[setting.name] = setting.value;
   return json;
 }
 
@@ -40,13 +41,12 @@ std::string samplingWords(const Manifest &m) {
   if (options.temperature == 0 && options.repetitionPenalty == 1)
     return "greedy";
   std::string text;
-  for (const auto &[name, value] : describeSampling(options)) {
-    bool off = value == (name.starts_with("top_k") || name.starts_with("min_p") ? 0 : 1);
-    if (off && name != "temperature")
+  for (const SamplingValue &setting : describeSampling(options)) {
+    if (setting.value == setting.off)
       continue;
     char number[32];
-    std::snprintf(number, sizeof number, "%g", value);
-    text += (text.empty() ? "" : ", ") + name + " " + number;
+    std::snprintf(number, sizeof number, "%g", setting.value);
+    text += (text.empty() ? "" : ", ") + setting.name + " " + number;
   }
   return text;
 }
@@ -54,25 +54,27 @@ std::string samplingWords(const Manifest &m) {
 Json describe(const program::ProgramFile &file, const Manifest &m, const CheckTarget &check) {
   Json manifest = Json::parse(m.json);
   bool tokenizer = file.layout().find(program::SectionKind::Tokenizer) != nullptr;
-  return {{"model", m.name},
-          {"weights", infoOf(m.weights).name},
-          {"kv", infoOf(m.kv).name},
-          {"vocab", m.vocab},
-          {"max_seq", m.maxSeq},
-          {"tokenizer", tokenizer},
-          {"chat_template", m.chat.has_value()},
-          {"tool_template", m.chat && m.chat->toolTemplate},
-          {"sampling", samplingOf(m)},
-          {"target", manifest["target"]},
-          {"runs_here", bool(check(m.cpu, m.features))},
-          {"cache_bytes_per_token", cacheBytesPerToken(m)},
-          {"cache_bytes", cacheBytesPerSequence(m, prefillChunkSize(std::nullopt, m))},
-          {"state_bytes", stateBytesPerSequence(m)},
-          {"file_bytes", file.layout().fileSize},
-          {"sections", sectionsOf(file)},
-          {"version", MICA_VERSION},
-          {"format", program::formatVersion},
-          {"manifest", manifest}};
+  Json json = {{"model", m.name}, {"weights", weightsText(m)}};
+  if (std::optional<Precision> others = otherWeights(m))
+    json["other_weights"] = infoOf(*others).name;
+  json.update({{"kv", infoOf(m.kv).name},
+               {"vocab", m.vocab},
+               {"max_seq", m.maxSeq},
+               {"tokenizer", tokenizer},
+               {"chat_template", m.chat.has_value()},
+               {"tool_template", m.chat && m.chat->toolTemplate},
+               {"sampling", samplingOf(m)},
+               {"target", manifest[manifest_keys::target.text]},
+               {"runs_here", bool(check(m.cpu, m.features))},
+               {"cache_bytes_per_token", cacheBytesPerToken(m)},
+               {"cache_bytes", cacheBytesPerSequence(m, prefillChunkSize(std::nullopt, m))},
+               {"state_bytes", stateBytesPerSequence(m)},
+               {"file_bytes", file.layout().fileSize},
+               {"sections", sectionsOf(file)},
+               {"version", MICA_VERSION},
+               {"format", program::formatVersion},
+               {"manifest", manifest}});
+  return json;
 }
 
 /// Describes the layers that cache less than the context.
@@ -103,10 +105,14 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Che
   for (const auto *types : {&m.blockFormats, &m.floatTypes})
     for (const auto &[type, count] : *types)
       weights += (weights.empty() ? "" : ", ") + type + " x " + std::to_string(count);
-  line("weights", weights.empty() ? std::string(infoOf(m.weights).name) : weights);
+  if (weights.empty())
+    weights = infoOf(m.weights).name;
+  std::string bits =
+      bitsPerWeightText(static_cast<double>(m.weightBytes), static_cast<double>(m.parameters));
+  line("weights", weights + (bits.empty() ? "" : ", " + bits));
   line("cache", std::string(infoOf(m.kv).name));
   for (const auto &[role, type] : m.rows)
-    rows += (rows.empty() ? "" : ", ") + role + " " + type;
+    rows += (rows.empty() ? "" : ", ") + phaseText(role) + " " + type;
   if (!rows.empty())
     line("activations", rows);
   line("vocabulary", std::to_string(m.vocab));
@@ -120,10 +126,10 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Che
       line("rope", "frequencies change beyond " + std::to_string(threshold) +
                        " positions; the KV cache is then recomputed");
   bool tokenizer = file.layout().find(program::SectionKind::Tokenizer) != nullptr;
-  line("tokenizer", tokenizer ? "yes" : "no, use --tokens");
+  line("tokenizer", tokenizer ? "yes" : "no; use --tokens");
   bool forTools = m.chat && m.chat->toolTemplate;
-  line("chat", forTools ? "yes, with a separate template for tools, see `chat --help`"
-               : m.chat ? "yes, see `chat --help`"
+  line("chat", forTools ? "yes, with a separate template for tools; see `PROGRAM chat --help`"
+               : m.chat ? "yes; see `PROGRAM chat --help`"
                // Programs without a tokenizer have no template, even if the model has one.
                : tokenizer ? "no, the model has no chat template"
                            : "no, the program has no tokenizer");

@@ -38,7 +38,7 @@ Error refused(const std::string &path, const char *what, const std::string &why)
 }
 } // namespace
 
-Result<std::vector<std::string>> InputHistory::read(size_t most) const {
+Result<std::vector<std::string>> InputHistory::read(size_t maxTurns) const {
   std::vector<std::string> turns;
   struct stat about{};
   if (stat(path.c_str(), &about) != 0 && errno == ENOENT)
@@ -59,8 +59,8 @@ Result<std::vector<std::string>> InputHistory::read(size_t most) const {
     turns.push_back(unescaped(line));
   if (!file.eof())
     return refused(path, "read", std::strerror(errno ? errno : EIO));
-  if (turns.size() > most)
-    turns.erase(turns.begin(), turns.end() - static_cast<std::ptrdiff_t>(most));
+  if (turns.size() > maxTurns)
+    turns.erase(turns.begin(), turns.end() - static_cast<std::ptrdiff_t>(maxTurns));
   return turns;
 }
 

@@ -15,8 +15,8 @@ class InputHistory {
 public:
   explicit InputHistory(std::string path) : path(std::move(path)) {}
 
-  /// The last turns, at most `most`; none if the file does not exist.
-  Result<std::vector<std::string>> read(size_t most) const;
+  /// The last turns, at most `maxTurns`; none if the file does not exist.
+  Result<std::vector<std::string>> read(size_t maxTurns) const;
   /// Appends a turn. Only the owner can read the file.
   Status append(const std::string &turn) const;
 

@@ -169,7 +169,7 @@ private:
 
   void forget(const Error &error) {
     kept.reset();
-    reportNote(error.message + ", the history is not saved");
+    reportNote(error.message + "; history will not be saved");
   }
 
   std::FILE *screen = nullptr;

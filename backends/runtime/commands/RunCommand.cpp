@@ -202,8 +202,8 @@ Result<std::unique_ptr<NpyWriter>> openLogits(const RunArguments &arguments, con
   std::vector<int64_t> capacities;
   for (const Tokens &prompt : prompts) {
     int64_t maxTokens = arguments.settings.maxTokens.value_or(GenerationSettings::defaultMaxTokens);
-    int64_t fed = static_cast<int64_t>(prompt.size()) + std::max<int64_t>(0, maxTokens - 1);
-    capacities.push_back(std::min(fed, m.maxSeq));
+    int64_t computed = static_cast<int64_t>(prompt.size()) + std::max<int64_t>(0, maxTokens - 1);
+    capacities.push_back(std::min(computed, m.maxSeq));
   }
   return NpyWriter::create(*arguments.logits, m.vocab, capacities);
 }
@@ -223,8 +223,8 @@ Status finishRun(const Model &model, const RunArguments &arguments,
       return done;
   for (const RequestResult &generated : result.texts)
     if (generated.finish == Finish::ContextFull) {
-      reportNote("the context of " + std::to_string(model.manifest().maxSeq) +
-                 " positions is full, generation ends");
+      reportNote("the context (" + std::to_string(model.manifest().maxSeq) +
+                 " positions) is full; generation stopped");
       break;
     }
   if (arguments.verbose)

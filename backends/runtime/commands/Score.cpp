@@ -77,7 +77,7 @@ public:
       bool wanted = i >= request.length + request.first;
       if (Status pushed = session.add(0, ids[static_cast<size_t>(i)], role, wanted); !pushed)
         return pushed;
-      if (session.queued() >= session.chunk() || session.atMemoryLimit() || i + 1 == end)
+      if (session.isFull() || i + 1 == end)
         if (Status done = run(); !done)
           return done;
     }

@@ -5,7 +5,7 @@
 namespace mica::rt {
 
 namespace {
-/// Keeps the result of a request, whose listener receives the rest.
+/// Stores the result of a request and forwards all other events to its listener.
 class Keeper final : public RequestListener {
 public:
   explicit Keeper(RequestListener *listener) : listener(listener ? *listener : silent) {}
@@ -20,7 +20,7 @@ public:
     listener.finished(finished);
   }
 
-  std::optional<RequestResult> result; ///< None: not finished.
+  std::optional<RequestResult> result; ///< none until the request has finished
 
 private:
   RequestListener silent, &listener;

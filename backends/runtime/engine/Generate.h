@@ -11,8 +11,8 @@ struct GenerateResult {
   Scheduler::Totals totals;         ///< Of this call.
 };
 
-/// Steps until all requests have finished. The first error is returned,
-/// and the other requests are then cancelled. `listeners`: one per request, or null.
+/// Runs the scheduler until all requests have finished. The first error is returned, and the other
+/// requests are then canceled. `listeners`: one per request, or null.
 Result<GenerateResult> generate(Scheduler &scheduler, std::vector<Request> requests,
                                 const std::vector<RequestListener *> &listeners);
 Result<GenerateResult> generate(Scheduler &scheduler, std::vector<Request> requests);

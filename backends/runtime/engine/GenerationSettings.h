@@ -5,8 +5,8 @@
 #include "backends/runtime/abi/Manifest.h"
 #include "backends/runtime/abi/Tokens.h"
 #include "backends/runtime/engine/Sampler.h"
+#include "ir/Entry/SamplingDefaults.h"
 
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,8 +22,8 @@ struct GenerationSettings {
   std::optional<double> dryMultiplier, dryBase, xtcProbability, xtcThreshold, mirostatTau,
       mirostatEta;
   std::optional<int64_t> topK, dryAllowedLength, dryPenaltyLastN, mirostat;
-  /// Texts across which DRY does not extend repetitions; absent: defaultDryBreakers. The
-  /// engine works on tokens: it uses `dryBreakerTokens`, the sequences that spell them.
+  /// Texts across which DRY does not extend repetitions; absent: defaultDryBreakers. The engine
+  /// uses `dryBreakerTokens`, the token sequences of these texts.
   std::optional<std::vector<std::string>> dryBreakers;
   std::vector<Tokens> dryBreakerTokens;
   std::vector<LogitBias> logitBias;
@@ -34,8 +34,8 @@ struct GenerationSettings {
   std::optional<int64_t> lookup;
   Tokens endTokens; ///< Tokens that end a text besides those of the manifest.
   bool ignoreEos = false;
-  /// A text ends before the first of these strings.
-  /// The engine works on tokens: a listener applies them (TextStream).
+  /// A text ends before the first of these strings. Applied by listeners (TextStream), because the
+  /// engine works on tokens.
   std::vector<std::string> stops;
 
   static constexpr int64_t defaultMaxTokens = 256;
@@ -45,37 +45,35 @@ struct GenerationSettings {
   GenerationSettings orElse(const GenerationSettings &base) const;
 };
 
-/// The values from `min` to `max`.
-template <typename T> struct SettingRange {
-  T min, max;
-  constexpr bool contains(T value) const { return value >= min && value <= max; }
-};
-
-/// The ranges of all settings, used by parsers and checkSettings.
+/// The ranges of all settings, used by parsers and checkSettings: those that a model may recommend,
+/// and others.
 namespace setting_range {
-inline constexpr int64_t maxCount = std::numeric_limits<int32_t>::max();
-inline constexpr SettingRange<double> temperature{0, 1e6}, topP{0, 1}, minP{0, 1},
-    typicalP{1e-9, 1}, repetitionPenalty{1e-6, 1e6}, presencePenalty{-1e4, 1e4},
-    frequencyPenalty{-1e4, 1e4}, dryMultiplier{0, 1e4}, dryBase{1, 1e4}, xtcProbability{0, 1},
-    xtcThreshold{0, 1}, mirostatTau{0, 100}, mirostatEta{0, 100};
-inline constexpr SettingRange<int64_t> topK{0, maxCount}, maxTokens{0, maxCount},
-    lookup{0, maxCount}, dryAllowedLength{0, maxCount}, dryPenaltyLastN{-1, maxCount},
-    mirostat{0, 2};
+using namespace mica::setting_range;
+inline constexpr SettingRange<double> presencePenalty{-1e4, 1e4}, frequencyPenalty{-1e4, 1e4},
+    dryMultiplier{0, 1e4}, dryBase{1, 1e4}, xtcProbability{0, 1}, xtcThreshold{0, 1},
+    mirostatTau{0, 100}, mirostatEta{0, 100};
+inline constexpr SettingRange<int64_t> maxTokens{0, maxCount}, lookup{0, maxCount},
+    dryAllowedLength{0, maxCount}, dryPenaltyLastN{-1, maxCount}, mirostat{0, 2};
 } // namespace setting_range
 
-/// Errors: a value out of its range, a bias for a token that the model lacks, drafts for a program
-/// that computes one row at a time.
+/// Errors: a value out of range, a bias for a token that the model does not have, drafts for a
+/// program that computes one row at a time.
 Status checkSettings(const GenerationSettings &settings, const Manifest &manifest);
 
 /// The options of a sampler. Absent settings are the model's own, else
 /// temperature 0.8 and top-p 0.95; `do_sample: false` means greedy. An absent seed is random.
 SamplingOptions samplingOptions(const GenerationSettings &settings, const Manifest &manifest);
 
-/// A seed that differs from run to run.
+/// A random seed.
 uint64_t drawSeed();
 
-/// The names and values of the options that a model may recommend.
-std::vector<std::pair<std::string, double>> describeSampling(const SamplingOptions &options);
+/// An option that a model may recommend.
+struct SamplingValue {
+  std::string name;
+  double value;
+  std::optional<double> off; ///< The value with which it changes nothing, if there is one.
+};
+std::vector<SamplingValue> describeSampling(const SamplingOptions &options);
 
 /// The effective values of all settings as text, by the names of their options without dashes, for
 /// a generation with `settings`.

@@ -12,11 +12,12 @@ namespace mica::rt {
 
 /// Natural logarithms of the softmax of logits.
 struct LogProbabilities {
-  double chosen;                               ///< Of the token that the text continues with.
-  std::vector<std::pair<int32_t, double>> top; ///< The likeliest tokens, sorted; ties by number.
+  double chosen;                               ///< of the token that the text continues with
+  std::vector<std::pair<int32_t, double>> top; ///< most likely tokens, sorted; ties by token id
 };
 
-/// Of the raw `logits`, `count` of them at most. `token` is one of the vocabulary.
+/// The log probabilities of `token`, which must be in the vocabulary, and of the `count` most
+/// likely tokens, from raw `logits`.
 LogProbabilities logProbabilities(std::span<const float> logits, int32_t token, size_t count);
 
 } // namespace mica::rt

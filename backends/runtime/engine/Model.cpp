@@ -20,10 +20,10 @@ Result<Manifest> readManifest(const program::ProgramFile &file) {
   return parseManifest({reinterpret_cast<const char *>(bytes->data()), bytes->size()});
 }
 
-/// A file in memory that dlopen can open by name; -1 with errno on failure.
+/// Creates a memory file that dlopen can open by name; -1 with errno on failure.
 static int memoryFile(std::span<const std::byte> bytes) {
-  // Kernels from 6.3 on may forbid executable memory files unless they are asked for; older ones do
-  // not know the flag.
+  // Linux 6.3 and later may forbid executable memory files unless they are requested; older kernels
+  // do not know the flag.
   int fd = memfd_create("mica-model", MFD_CLOEXEC | MFD_EXEC);
   if (fd < 0 && errno == EINVAL)
     fd = memfd_create("mica-model", MFD_CLOEXEC);
@@ -48,7 +48,7 @@ Status Model::loadCode() {
     return code.error();
   codeFile = memoryFile(*code);
   if (codeFile < 0) {
-    // A file in memory is bounded as others are.
+    // Memory files are subject to the file size limit.
     const char *hint = errno == EFBIG ? "; raise the limit of file sizes (ulimit -f)"
                                       : "; free memory or raise the limit (ulimit -v)";
     return Error{std::string("cannot put the model's code into memory: ") + std::strerror(errno) +
@@ -67,8 +67,9 @@ Status Model::loadCode() {
   return {};
 }
 
-/// Whether the disk may be read by huge pages. Where memory is short and tokens need parts of the
-/// weights, the experts they choose, other experts that share a page shall not come with them.
+/// Whether weights may be read from disk in huge pages. Not if memory is scarce and a token needs
+/// only some of the weights (selected experts), because other experts in the same huge pages would
+/// be read as well.
 static bool readsInHugePages(const Manifest &manifest) {
   auto bytes = static_cast<double>(manifest.weightBytes);
   double memory =
@@ -89,7 +90,7 @@ Status Model::mapWeights() {
 Status Model::readWeights() {
   const program::Section *section = program.layout().find(program::SectionKind::Weights);
   uint64_t size = section ? section->size : 0;
-  Result<Memory> memory = Memory::reserve(size, Pages::Large, "leave out --huge-pages");
+  Result<Memory> memory = Memory::reserve(size, Pages::Huge, "leave out --huge-pages");
   if (!memory)
     return memory.error();
   weightMemory = *std::move(memory);
@@ -100,7 +101,7 @@ Status Model::readWeights() {
   weightBytes = bytes;
   if (size >= hugePage && weightsInHugePages() < size / 2)
     reportNote("--huge-pages: the kernel provides few or no huge pages (see "
-               "/sys/kernel/mm/transparent_hugepage/enabled), weights use small pages");
+               "/sys/kernel/mm/transparent_hugepage/enabled); weights use small pages");
   return {};
 }
 
@@ -152,7 +153,7 @@ Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file, const Devi
   std::unique_ptr<Model> model(new Model(std::move(file), *std::move(manifest)));
   if (Status loaded = model->loadCode(); !loaded)
     return loaded.error();
-  if (Status there = weights == Pages::Large ? model->readWeights() : model->mapWeights(); !there)
+  if (Status there = weights == Pages::Huge ? model->readWeights() : model->mapWeights(); !there)
     return there.error();
   if (Status whole = model->checkWeights(); !whole)
     return whole.error();
@@ -164,7 +165,7 @@ Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file, const Devi
 const void *Model::symbol(const char *name) const { return dlsym(library, name); }
 
 Model::~Model() {
-  // No thread may be left that could run the code.
+  // Stop all threads that could run the code first.
   ownRuntime.reset();
   if (library)
     dlclose(library);

@@ -16,12 +16,12 @@
 
 namespace mica::rt {
 
-/// Reads and parses the manifest, its hash checked.
+/// Reads the manifest, checks its hash and parses it.
 Result<Manifest> readManifest(const program::ProgramFile &file);
 
 class Model {
 public:
-  /// The model object's only entry. The descriptors are those of Session.h.
+  /// The only function that the model object exports. For the descriptors see Session.h.
   using Forward = void (*)(void *const *descriptors, RowRole role, const RuntimeTable *runtime);
 
   /// Checks the device against the manifest, then loads the code and maps the weights; with huge
@@ -36,22 +36,22 @@ public:
   const Manifest &manifest() const { return description; }
   const program::ProgramFile &file() const { return program; }
   std::span<const std::byte> weights() const { return weightBytes; }
-  /// Reads all weights. Error: they are not those that were written.
+  /// Reads all weights. Fails if their hash differs from the stored one.
   Status verifyWeights() const;
-  /// From now on a page of weights that cannot be read from disk does not end the process; instead,
-  /// checkReadable fails. For one model at a time.
+  /// After this call, a page of weights that cannot be read from disk does not terminate the
+  /// process; instead, checkReadable fails. For one model at a time.
   void surviveReadErrors() { readErrors.emplace(weightMapping.bytes()); }
-  /// Error: a page of weights could not be read since surviveReadErrors, so that everything
-  /// computed from then on is wrong.
+  /// Fails if a page of weights could not be read since surviveReadErrors, in which case everything
+  /// computed since then is wrong.
   Status checkReadable() const;
-  /// Of the weights that were touched, the bytes in huge pages.
+  /// The number of touched bytes of weights that are in huge pages.
   uint64_t weightsInHugePages() const { return bytesInHugePages(weightBytes.data()); }
-  /// What the code runs on.
+  /// The runtime that the code uses.
   Runtime &runtime() const { return *ownRuntime; }
   void forward(void *const *descriptors, RowRole role) const {
     entry(descriptors, role, &ownRuntime->table());
   }
-  /// What is in the model object under that name, or null.
+  /// The address of a symbol of the model object, or null.
   const void *symbol(const char *name) const;
 
 private:
@@ -67,10 +67,10 @@ private:
   Manifest description;
   Mapping weightMapping;
   Memory weightMemory;                    ///< instead
-  std::span<const std::byte> weightBytes; ///< wherever they are
+  std::span<const std::byte> weightBytes; ///< in the mapping or in memory
   std::optional<ReadErrorGuard> readErrors;
-  /// The code, open as long as it is loaded: dlopen knows objects by their names, and the next
-  /// model's would have the same one.
+  /// The file of the code, open as long as the code is loaded: dlopen identifies objects by name,
+  /// and the file of another model would have the same one.
   int codeFile = -1;
   void *library = nullptr;
   Forward entry = nullptr;

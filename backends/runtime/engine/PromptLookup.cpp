@@ -7,21 +7,21 @@ namespace mica::rt {
 
 namespace {
 constexpr int64_t maxMatch = 32;
-/// Places that are looked at; a bound on the time where a token occurs very often.
-constexpr int maxPlaces = 256;
-/// The least match length of each record.
+/// The maximum number of positions to search, which bounds the time for very frequent tokens.
+constexpr int maxCandidates = 256;
+/// The minimum match length of each record.
 constexpr std::array<int64_t, 8> minLength{1, 2, 3, 4, 6, 9, 14, 32};
 /// The initial number of accepted tokens of each record: more for longer matches, and for an
 /// aligned text more after a common token than after differing ones.
 constexpr std::array<double, 10> priorRight{0.7, 1, 2, 3, 4, 5, 6, 8, 0.6, 2};
 constexpr double priorWrong = 1;
-/// How far after what differs a token is looked for that the text beside has as well.
+/// How far after a difference the aligned text is searched for a common token.
 constexpr int64_t maxAdjacentDistance = 4;
-/// Differing tokens after which the text runs beside none.
+/// The number of differing tokens after which the alignment is given up.
 constexpr int64_t maxDiffering = 12;
-/// Matches from here on decide which text runs beside this one.
+/// The minimum length of a match that aligns the text with an earlier occurrence.
 constexpr int64_t minAdjacentLength = 2;
-/// How much of a record is left after another draft, and after a token of text.
+/// The decay of a record per draft from it, and per token of text.
 constexpr double keptByDraft = 0.95, keptByToken = 0.998;
 } // namespace
 
@@ -43,28 +43,28 @@ void PromptLookup::observe(int32_t token) {
 
 /// The first equal token of the aligned text is used, because a skipped one may occur again soon.
 void PromptLookup::followAdjacent(int32_t token) {
-  if (beside < 0)
+  if (aligned < 0)
     return;
-  int64_t end = std::min<int64_t>(beside + differing + maxAdjacentDistance,
+  int64_t end = std::min<int64_t>(aligned + differing + maxAdjacentDistance,
                                   static_cast<int64_t>(text.size()));
-  for (int64_t place = beside; place < end; ++place)
+  for (int64_t place = aligned; place < end; ++place)
     if (text[place] == token) {
-      beside = place + 1;
+      aligned = place + 1;
       differing = 0;
       return;
     }
   if (++differing > maxDiffering) {
-    beside = -1;
+    aligned = -1;
     differing = 0;
   }
 }
 
-/// The longest match of the end of the text, of several the most recent one.
+/// The longest match of the end of the text; the most recent one if there are several.
 PromptLookup::Match PromptLookup::longestMatch() const {
   Match best;
   auto end = static_cast<int64_t>(text.size()) - 1;
   int places = 0;
-  for (int64_t place = before[end]; place >= 0 && places < maxPlaces; place = before[place]) {
+  for (int64_t place = before[end]; place >= 0 && places < maxCandidates; place = before[place]) {
     int64_t length = 1;
     while (length < maxMatch && length <= place && text[place - length] == text[end - length])
       ++length;
@@ -91,7 +91,7 @@ double PromptLookup::likelihood(size_t which) const {
          ((record.right + record.wrong) * kept + priorRight[which] + priorWrong);
 }
 
-PromptLookup::Tokens PromptLookup::draft(int64_t most) {
+PromptLookup::Tokens PromptLookup::draft(int64_t maxTokens) {
   Tokens drafted;
   Match match = text.empty() ? Match() : longestMatch();
   int64_t from = -1;
@@ -103,16 +103,16 @@ PromptLookup::Tokens PromptLookup::draft(int64_t most) {
   }
   auto size = static_cast<int64_t>(text.size());
   size_t other = differing == 0 ? adjacentRecord : differingRecord;
-  if (beside >= 0 && beside + differing < size && likelihood(other) > each) {
+  if (aligned >= 0 && aligned + differing < size && likelihood(other) > each) {
     used = other;
-    from = beside + differing;
+    from = aligned + differing;
     each = likelihood(used);
-  } else if (match.length >= minAdjacentLength || beside < 0) {
-    beside = from;
+  } else if (match.length >= minAdjacentLength || aligned < 0) {
+    aligned = from;
     differing = 0;
   }
   double all = each;
-  for (int64_t i = 0; i < most && all >= minAcceptance; ++i) {
+  for (int64_t i = 0; i < maxTokens && all >= minAcceptance; ++i) {
     // A match that reaches up to the end continues with the draft itself: a period repeats.
     int64_t source = from + i;
     drafted.push_back(source < size ? text[source] : drafted[source - size]);

@@ -29,8 +29,8 @@ public:
 
   /// Appends a token to the text.
   void observe(int32_t token);
-  /// Drafts at most `most` tokens; empty if no draft is likely to pay off.
-  Tokens draft(int64_t most);
+  /// Drafts at most `maxTokens` tokens; empty if no draft is likely to pay off.
+  Tokens draft(int64_t maxTokens);
   /// Reports how many tokens of the last draft were accepted.
   void learn(int64_t drafted, int64_t accepted);
 
@@ -57,7 +57,7 @@ private:
   Tokens text;
   std::vector<int32_t> before; ///< per position, the previous occurrence of its token, or -1
   std::unordered_map<int32_t, int32_t> newest; ///< per token, its last occurrence
-  int64_t beside = -1;   ///< the position in the aligned text after the last common token; -1: none
+  int64_t aligned = -1;  ///< the position in the aligned text after the last common token; -1: none
   int64_t differing = 0; ///< differing tokens since then
   std::array<Record, adjacentRecord + 1> records;
   size_t used = 0; ///< the record of the last draft's source

@@ -12,7 +12,7 @@ static Status checkTokens(const Manifest &manifest, const Tokens &tokens) {
 
 Status checkPrompt(const Manifest &manifest, const Tokens &prompt) {
   if (prompt.empty())
-    return Error{"the prompt has no tokens; pass some with -p, -f or --tokens"};
+    return Error{"the prompt has no tokens; pass at least one"};
   auto size = static_cast<int64_t>(prompt.size());
   if (size > manifest.maxSeq)
     return Error{"the prompt has " + std::to_string(size) + " tokens, " +

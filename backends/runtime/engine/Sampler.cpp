@@ -48,23 +48,23 @@ Result<int32_t> argmax(std::span<const float> logits) {
   return static_cast<int32_t>(index);
 }
 
-/// How long a repetition may be that ends with the history: it begins after the last sequence
-/// breaker of the last `window` tokens.
+/// The maximum length of a repetition at the end of the history: it begins after the last sequence
+/// breaker within the last `window` tokens.
 size_t Sampler::dryReach(size_t window) const {
-  for (size_t behind = 0; behind < window; ++behind) {
-    size_t begin = history.size() - 1 - behind;
-    std::optional<size_t> longest; // of the breakers that begin here
+  for (size_t distance = 0; distance < window; ++distance) {
+    size_t begin = history.size() - 1 - distance;
+    std::optional<size_t> longest; // longest breaker that begins here
     for (const Tokens &breaker : options.dryBreakers)
-      if (!breaker.empty() && breaker.size() <= behind + 1 &&
+      if (!breaker.empty() && breaker.size() <= distance + 1 &&
           std::equal(breaker.begin(), breaker.end(), history.begin() + begin))
         longest = std::max(longest.value_or(0), breaker.size());
     if (longest)
-      return behind + 1 - *longest;
+      return distance + 1 - *longest;
   }
   return window;
 }
 
-/// The tokens that would continue a repetition, and its length: the longest one of each.
+/// The tokens that would continue a repetition, with the length of the longest one for each.
 std::map<int32_t, size_t> Sampler::repetitions() const {
   auto allowed = static_cast<size_t>(options.dryAllowedLength);
   size_t window = history.size();
@@ -75,8 +75,8 @@ std::map<int32_t, size_t> Sampler::repetitions() const {
   size_t reach = dryReach(window);
   if (reach < allowed)
     return {};
-  // The Z function of the window from its end: common[i] is how many tokens before the i-th from
-  // the end, with it, are those at the end.
+  // The Z function of the reversed window: common[i] is the length of the longest common suffix of
+  // the window and of the window without its last i tokens.
   auto at = [&](size_t i) { return history[history.size() - 1 - i]; };
   std::vector<size_t> common(window);
   std::map<int32_t, size_t> longest;
@@ -106,7 +106,7 @@ void Sampler::applyDry(std::span<float> logits) const {
     if (token < 0 || static_cast<size_t>(token) >= logits.size() || breaks(token))
       continue;
     auto exponent = static_cast<double>(length) - static_cast<double>(options.dryAllowedLength);
-    // No more than a logit can lose.
+    // Bounded, so that the penalty is finite in f32.
     double penalty = std::min(options.dryMultiplier * std::pow(options.dryBase, exponent), 1e30);
     logits[token] -= static_cast<float>(penalty);
   }
@@ -118,7 +118,7 @@ std::span<const float> Sampler::penalized(std::span<const float> logits) {
       (options.presencePenalty != 0 || options.frequencyPenalty != 0) && !generated.empty();
   if (!repetition && !counts && options.logitBias.empty() && history.empty())
     return logits;
-  // One for all sequences of a thread: of each it lasts no longer than a choice.
+  // Shared by all samplers of a thread, because it is only used within this call.
   static thread_local std::vector<float> scratch;
   scratch.assign(logits.begin(), logits.end());
   auto at = [&](int32_t token) -> float * {
@@ -148,21 +148,21 @@ Result<int32_t> Sampler::best(std::span<const float> given, std::span<const floa
     return *largest;
   auto isBanned = [](float logit) { return logit == -std::numeric_limits<float>::infinity(); };
   if (argmax(given) && std::all_of(logits.begin(), logits.end(), isBanned))
-    return Error{"--logit-bias bans every token; leave at least one"};
+    return Error{"the logit bias bans every token; leave at least one"};
   return largest.error();
 }
 
 using Candidates = std::vector<Sampler::Candidate>;
 
-/// Drops what lies below the k-th largest logit; ties with it stay.
+/// Removes logits below the k-th largest one; ties with it are kept.
 static void keepTopK(std::vector<std::pair<float, int32_t>> &scores, int64_t k) {
   if (k <= 0 || static_cast<size_t>(k) >= scores.size())
     return;
   auto kth = scores.begin() + (k - 1);
   std::nth_element(scores.begin(), kth, scores.end(),
                    [](auto &a, auto &b) { return a.first > b.first; });
-  float least = kth->first;
-  std::erase_if(scores, [&](auto &score) { return score.first < least; });
+  float cutoff = kth->first;
+  std::erase_if(scores, [&](auto &score) { return score.first < cutoff; });
   std::sort(scores.begin(), scores.end(), [](auto &a, auto &b) { return a.second < b.second; });
 }
 
@@ -170,13 +170,13 @@ static bool lessLikely(const Sampler::Candidate &a, const Sampler::Candidate &b)
   return a.weight != b.weight ? a.weight < b.weight : a.token > b.token;
 }
 
-/// The likeliest candidates, sorted, as long as those before them have less than `topP` of the mass
-/// and they themselves at least `minP` of the first one's weight (1).
+/// The most likely candidates, sorted: a candidate is kept if those before it have a total weight
+/// below `topP` of all, and its weight is at least `minP` (that of the first is 1).
 static Candidates keepLikely(Candidates all, double topP, double minP) {
   double total = 0;
   for (const Sampler::Candidate &candidate : all)
     total += candidate.weight;
-  // A heap, as the nucleus is small and the vocabulary large.
+  // Use a heap, because the nucleus is small and the vocabulary large.
   std::make_heap(all.begin(), all.end(), lessLikely);
   Candidates kept;
   double mass = 0;
@@ -189,8 +189,8 @@ static Candidates keepLikely(Candidates all, double topP, double minP) {
   return kept;
 }
 
-/// Those whose information is nearest to the entropy of them all, until their mass reaches `mass`;
-/// ties with the last stay, and so does the order.
+/// Keeps the candidates whose information is closest to the entropy, until their weight reaches
+/// `mass`; ties with the last one are kept. Preserves the order.
 static Candidates keepTypical(Candidates all, double mass) {
   double total = 0, entropy = 0;
   for (const Sampler::Candidate &candidate : all)
@@ -232,7 +232,7 @@ void Sampler::applyXtc(Candidates &all) {
   if (options.xtcProbability <= 0 || options.xtcThreshold > 0.5 || all.size() < 2 ||
       random.uniform() > options.xtcProbability)
     return;
-  double total = 0; // at temperature 1
+  double total = 0; // total weight at temperature 1
   auto weight = [&](const Candidate &candidate) {
     return std::pow(candidate.weight, options.temperature);
   };
@@ -250,8 +250,8 @@ void Sampler::applyXtc(Candidates &all) {
   });
 }
 
-/// How many tokens Mirostat 1 keeps of a vocabulary of `vocab`: it fits Zipf's law to the
-/// `likeliest` ones, sorted, and finds the rank whose information is `mu` bits.
+/// The number of tokens that Mirostat 1 keeps of a vocabulary of `vocab`: fits Zipf's law to the
+/// sorted `likeliest` ones, and returns the rank whose information is `mu` bits.
 static size_t mirostatRank(const Candidates &likeliest, int64_t vocab, double mu) {
   double products = 0, squares = 0;
   for (size_t i = 0; i + 1 < likeliest.size(); ++i) {
@@ -265,7 +265,7 @@ static size_t mirostatRank(const Candidates &likeliest, int64_t vocab, double mu
   double exponent = products / squares, excess = exponent - 1;
   double rank = std::pow(
       excess * std::exp2(mu) / (1 - std::pow(static_cast<double>(vocab), -excess)), 1 / exponent);
-  if (!(rank < static_cast<double>(vocab))) // Nor a number, where all are alike.
+  if (!(rank < static_cast<double>(vocab))) // also true for NaN, if all weights are equal
     return static_cast<size_t>(vocab);
   return std::max<size_t>(static_cast<size_t>(rank), 1);
 }
@@ -284,10 +284,10 @@ void Sampler::applyMirostat(Candidates &all) const {
     }
     return;
   }
-  double least = std::exp2(-mu) * totalOf(all);
+  double cutoff = std::exp2(-mu) * totalOf(all);
   Candidate first = *std::min_element(all.begin(), all.end(), moreLikely);
   std::erase_if(all, [&](const Candidate &candidate) {
-    return candidate.weight < least && candidate.token != first.token;
+    return candidate.weight < cutoff && candidate.token != first.token;
   });
 }
 
@@ -329,7 +329,7 @@ Result<int32_t> Sampler::sample(std::span<const float> logits) {
   if (!choices)
     return choices.error();
   double total = totalOf(*choices), target = random.uniform() * total;
-  // Rounding can leave a remainder after the last one.
+  // Due to rounding, the random number may exceed the sum of all weights.
   Candidate chosen = choices->back();
   for (const Candidate &candidate : *choices) {
     target -= candidate.weight;

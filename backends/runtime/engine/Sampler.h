@@ -1,4 +1,4 @@
-// From logits to the next token.
+// Samples the next token from logits.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_SAMPLER_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_SAMPLER_H
 
@@ -20,23 +20,21 @@ struct LogitBias {
 };
 
 /// The steps, in this order, which is that of transformers' logits processors: logit bias,
-/// repetition penalty, frequency and presence penalty (which transformers lacks; meaning and place
-/// are vLLM's, the meaning is that of OpenAI's API), DRY, temperature, top-k, top-p, min-p,
-/// typical, XTC. With Mirostat, nothing follows the temperature but Mirostat. DRY, XTC and Mirostat
-/// have llama.cpp's meaning.
+/// repetition penalty, frequency and presence penalty (not in transformers; defined as in OpenAI's
+/// API, ordered as in vLLM), DRY, temperature, top-k, top-p, min-p, typical, XTC. With Mirostat,
+/// nothing follows the temperature but Mirostat. DRY, XTC and Mirostat are defined as in llama.cpp.
 struct SamplingOptions {
   double temperature = 0.8; ///< 0: greedy, lowest index among equal logits.
-  int64_t topK = 0;         ///< Keep logits not below the k-th largest; 0: all.
+  int64_t topK = 0;         ///< Keep logits that are at least the k-th largest; 0: all.
   double topP = 0.95;       ///< Keep the most likely tokens until their mass reaches this; 1: all.
   double minP = 0;          ///< Drop tokens less likely than this times the most likely one.
-  double repetitionPenalty =
-      1; ///< Tokens seen before: logit / r where positive, logit * r where not.
+  double repetitionPenalty = 1; ///< For tokens of the text: logit / r if positive, else logit * r.
   uint64_t seed = 0;
   /// Keep the tokens whose information is nearest to the expected one until their mass reaches this
   /// (Meister et al. 2022); 1: all.
   double typicalP = 1;
   double presencePenalty = 0;  ///< Subtracted from the logits of generated tokens.
-  double frequencyPenalty = 0; ///< The same, times how often each was generated.
+  double frequencyPenalty = 0; ///< The same, times the number of occurrences.
   std::vector<LogitBias> logitBias = {};
   /// DRY: subtracts multiplier * base ^ (n - allowed length) from the logit of a token that would
   /// continue a repetition of n tokens, where n is at least the allowed length. 0: off.
@@ -45,8 +43,8 @@ struct SamplingOptions {
   int64_t dryAllowedLength = 2;
   int64_t dryPenaltyLastN = -1; ///< The number of tokens to scan, including the prompt; -1: all.
   std::vector<Tokens> dryBreakers = {}; ///< Repetitions do not extend across these sequences.
-  /// XTC: with this probability, drop all tokens that have at least the threshold's probability (at
-  /// temperature 1), but for the least likely of them. 0, or a threshold above 0.5: off.
+  /// XTC: with this probability, drop all tokens with at least the threshold's probability (at
+  /// temperature 1), except the least likely of them. 0, or a threshold above 0.5: off.
   double xtcProbability = 0;
   double xtcThreshold = 0.1;
   /// Mirostat (Basu et al. 2021), version 1 or 2: cut the tail so that the information of tokens
@@ -61,7 +59,7 @@ class Random {
 public:
   explicit Random(uint64_t seed) : state(seed) {}
   uint64_t next();
-  /// In [0, 1), a multiple of 2^-53.
+  /// A uniform random number in [0, 1), a multiple of 2^-53.
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
 private:
@@ -103,7 +101,7 @@ private:
   Random random;
   int64_t vocab;
   std::unordered_set<int32_t> seen;
-  std::map<int32_t, int64_t> generated; ///< How often each token was.
+  std::map<int32_t, int64_t> generated; ///< number of occurrences by token
   Tokens history;                       ///< All tokens; empty without DRY.
   double mu; ///< For Mirostat: the maximum information of a token, in bits.
 };

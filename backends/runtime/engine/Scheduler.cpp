@@ -65,9 +65,9 @@ struct Scheduler::Task {
   PromptLookup lookup;
   Sampler sampler;
   RequestResult result;
-  uint64_t turn = 0; ///< Of prompts in progress, the one with the least is next.
-  size_t queued = 0; ///< Positions of the prompt that are cached or queued.
-  Tokens draft;      ///< What has been queued after the newest token.
+  uint64_t turn = 0; ///< the prompt in progress with the lowest number is next
+  size_t queued = 0; ///< positions of the prompt that are cached or queued
+  Tokens draft;      ///< drafted tokens queued after the newest token
 };
 
 Scheduler::Totals Scheduler::Totals::operator-(const Totals &before) const {
@@ -112,7 +112,7 @@ Result<Scheduler::RequestId> Scheduler::submit(Request request, RequestListener 
 
 void Scheduler::cancel(RequestId id) {
   std::lock_guard lock(inbox.mutex);
-  inbox.cancelled.insert(id);
+  inbox.canceled.insert(id);
 }
 
 Scheduler::Totals Scheduler::totals() const {
@@ -136,54 +136,54 @@ bool Scheduler::step() {
          std::any_of(slots.begin(), slots.end(), [](const Slot &slot) { return !!slot.task; });
 }
 
-/// Takes what the inbox holds.
+/// Takes requests and cancellations from the inbox.
 void Scheduler::receive() {
   std::vector<std::unique_ptr<Task>> submitted;
-  std::unordered_set<RequestId> cancelled;
+  std::unordered_set<RequestId> canceled;
   {
     std::lock_guard lock(inbox.mutex);
     submitted.swap(inbox.submitted);
-    cancelled.swap(inbox.cancelled);
+    canceled.swap(inbox.canceled);
   }
   std::move(submitted.begin(), submitted.end(), std::back_inserter(waiting));
-  if (cancelled.empty())
+  if (canceled.empty())
     return;
   auto isCancelled = [&](const std::unique_ptr<Task> &task) {
-    return task && cancelled.contains(task->id);
+    return task && canceled.contains(task->id);
   };
   for (std::unique_ptr<Task> &task : waiting)
     if (isCancelled(task)) {
-      task->result.finish = Finish::Cancelled;
+      task->result.finish = Finish::Canceled;
       task->listener.finished(task->result);
       task.reset();
     }
   std::erase(waiting, nullptr);
   for (size_t s = 0; s < slots.size(); ++s)
     if (isCancelled(slots[s].task))
-      end(s, Finish::Cancelled);
+      end(s, Finish::Canceled);
 }
 
 bool Scheduler::isWanted(const Task &task) {
   {
     std::lock_guard lock(inbox.mutex);
-    if (inbox.cancelled.contains(task.id))
+    if (inbox.canceled.contains(task.id))
       return false;
   }
   return task.listener.shouldContinue();
 }
 
-/// The free slot that has most of the request's prompt cached; of several one that has least else,
-/// which another request could reuse.
+/// The free slot that has the longest prefix of the request's prompt cached; among equals, the one
+/// with the fewest other positions, which another request could reuse.
 std::optional<size_t> Scheduler::freeSlot(const Request &request, int64_t &reused) const {
-  // The first token is chosen from the logits of the prompt's last row, unless it is forced.
+  // The first token is sampled from the logits of the prompt's last row, unless it is forced.
   auto size = static_cast<int64_t>(request.prompt.size());
-  int64_t most = std::min(request.maxReused, request.forcedTokens.empty() ? size - 1 : size);
+  int64_t maxPrefix = std::min(request.maxReused, request.forcedTokens.empty() ? size - 1 : size);
   std::optional<size_t> best;
   for (size_t s = 0; s < slots.size(); ++s) {
     if (slots[s].task)
       continue;
     const Tokens &cached = slots[s].cached;
-    auto differs = std::mismatch(request.prompt.begin(), request.prompt.begin() + most,
+    auto differs = std::mismatch(request.prompt.begin(), request.prompt.begin() + maxPrefix,
                                  cached.begin(), cached.end());
     int64_t same =
         session->rewindable(static_cast<int64_t>(s), differs.first - request.prompt.begin());
@@ -195,7 +195,8 @@ std::optional<size_t> Scheduler::freeSlot(const Request &request, int64_t &reuse
   return best;
 }
 
-/// Gives the first waiting request a slot. False where none waits or no slot is free.
+/// Assigns a slot to the first waiting request. Returns false if none is waiting or no slot is
+/// free.
 bool Scheduler::admitNext() {
   if (waiting.empty())
     return false;
@@ -224,9 +225,9 @@ void Scheduler::admit(size_t s, std::unique_ptr<Task> admitted, int64_t reused) 
     accept(s, task.request.forcedTokens.front(), {}, 0);
 }
 
-/// The slot with the next rows of a prompt. With promptsFirst, a waiting request is given a slot
-/// where no prompt has begun, so that one prompt at most is in progress between calls; else as soon
-/// as one is free, so that a long prompt does not hold up those after it.
+/// The slot of the prompt that is computed next. With promptsFirst, a waiting request gets a slot
+/// only if no prompt has begun, so that at most one prompt is in progress between calls; otherwise
+/// as soon as one is free, so that a long prompt does not delay later ones.
 std::optional<size_t> Scheduler::promptSlot() {
   for (;;) {
     while (!options.promptsFirst && admitNext()) {
@@ -241,7 +242,7 @@ std::optional<size_t> Scheduler::promptSlot() {
   }
 }
 
-/// Computes rows of prompts, up to the budget of a step. Whether there were some.
+/// Computes rows of prompts within the row budget of a step. Returns whether there were any.
 bool Scheduler::computePrompts() {
   auto start = std::chrono::steady_clock::now();
   double recomputed = session->recomputeSeconds();
@@ -254,7 +255,7 @@ bool Scheduler::computePrompts() {
       break;
     some = true;
     if (!isWanted(task)) {
-      end(*slot, Finish::Cancelled);
+      end(*slot, Finish::Canceled);
       continue;
     }
     queuePrompts(*slot);
@@ -271,14 +272,14 @@ bool Scheduler::computePrompts() {
   return some;
 }
 
-/// Queues rows of a prompt, and of those after it where they may share a call.
+/// Queues rows of a prompt, and of the following ones if they may share a call.
 void Scheduler::queuePrompts(size_t first) {
   for (std::optional<size_t> slot = first; slot; slot = promptSlot())
     if (!queuePrompt(*slot) || !options.promptsShareCalls)
       return;
 }
 
-/// Queues rows of a prompt up to its end. False where the call has no room for more.
+/// Queues the remaining rows of a prompt. Returns false if the call has no room for more.
 bool Scheduler::queuePrompt(size_t s) {
   Task &task = *slots[s].task;
   while (task.isPrompt()) {
@@ -287,13 +288,13 @@ bool Scheduler::queuePrompt(size_t s) {
     if (!queue(
             {s, token, RowRole::Prompt, sample || task.request.allLogits, sample, last && !sample}))
       return false;
-    if (session->queued() >= options.promptRows || session->atMemoryLimit())
+    if (session->isFull())
       return false;
   }
   return true;
 }
 
-/// Another token, or several, for each text in progress.
+/// Computes one or more tokens for each text in progress.
 void Scheduler::decode() {
   auto decodes = [](const Slot &slot) { return slot.task && slot.task->decodes(); };
   int64_t active = std::count_if(slots.begin(), slots.end(), decodes);
@@ -301,7 +302,7 @@ void Scheduler::decode() {
     return;
   auto start = std::chrono::steady_clock::now();
   double recomputed = session->recomputeSeconds();
-  // With more rows than that, another kernel might round a row's logits differently.
+  // With more rows, another kernel might round a row's logits differently.
   int64_t maxDrafts = loaded.manifest().batchInvariantRows / active - 1;
   for (size_t s = 0; s < slots.size(); ++s) {
     if (session->atMemoryLimit())
@@ -315,8 +316,8 @@ void Scheduler::decode() {
 
 void Scheduler::runDecode() { counted.decodeCalls += run() > 0; }
 
-/// Queues the newest token of a text and what is drafted after it: nothing after the last token,
-/// the end of the context or a length at which all rows change. False on failure.
+/// Queues the newest token of a text and a draft after it. Nothing is drafted beyond the last
+/// token, the end of the context or a rope length threshold. Returns false on failure.
 bool Scheduler::queueNewest(size_t s, int64_t maxDrafts) {
   Task &task = *slots[s].task;
   auto sequence = static_cast<int64_t>(s);
@@ -326,13 +327,13 @@ bool Scheduler::queueNewest(size_t s, int64_t maxDrafts) {
                 session->positionsUntilThreshold(sequence) - 1});
   if (limit > 0)
     task.draft = task.lookup.draft(limit);
-  auto behind = static_cast<int64_t>(task.draft.size());
-  Row row{s, task.result.tokens.back(), RowRole::Decode, true, true, false, behind};
+  auto numDrafts = static_cast<int64_t>(task.draft.size());
+  Row row{s, task.result.tokens.back(), RowRole::Decode, true, true, false, numDrafts};
   if (!queue(row))
     return false;
   for (int32_t token : task.draft) {
     row.token = token;
-    --row.behind;
+    --row.numDrafts;
     if (!queue(row))
       return false;
   }
@@ -347,15 +348,15 @@ bool Scheduler::queue(const Row &row) {
   return bool(pushed);
 }
 
-/// Forgets all positions of a slot but the first ones, as many as Session::rewindable has said or
-/// all but a draft.
+/// Discards all positions of a slot except the first `length`, which Session::rewindable must
+/// allow, or which are all but a draft.
 void Scheduler::rewind(size_t s, int64_t length) {
   session->rewind(static_cast<int64_t>(s), length);
   session->setTotalLength(static_cast<int64_t>(s), slots[s].task->totalLength());
 }
 
-/// Prepares the session for the queued rows; ends those requests that are not wanted any more while
-/// their positions are recomputed. False where no rows are left.
+/// Prepares the session for the queued rows; requests that are canceled while their positions are
+/// recomputed end. Returns false if no rows are left.
 bool Scheduler::prepare() {
   while (!rows.empty()) {
     std::optional<size_t> unwanted;
@@ -372,10 +373,10 @@ bool Scheduler::prepare() {
     }
     if (*prepared)
       return true;
-    // The rows of all requests have been discarded.
+    // The session has discarded the rows of all requests.
     std::vector<Row> others = std::exchange(rows, {});
     std::erase_if(others, [&](const Row &row) { return row.slot == *unwanted; });
-    end(*unwanted, Finish::Cancelled);
+    end(*unwanted, Finish::Canceled);
     for (const Row &row : others)
       rewind(row.slot, session->length(static_cast<int64_t>(row.slot)));
     for (const Row &row : others)
@@ -385,7 +386,7 @@ bool Scheduler::prepare() {
   return false;
 }
 
-/// Computes the queued rows and passes on their logits. Returns how many there were.
+/// Computes the queued rows and passes on their logits. Returns the number of rows.
 int64_t Scheduler::run() {
   if (!prepare())
     return 0;
@@ -409,43 +410,43 @@ void Scheduler::notifyListeners(const std::vector<Row> &computed, std::span<cons
     std::span<const float> own;
     if (row.logits)
       own = logits.subspan(output++ * vocab, vocab);
-    // An earlier row may have been the end.
+    // An earlier row may have ended the text.
     Task *task = slots[row.slot].task.get();
     if (!task)
       continue;
     if (task->request.allLogits)
-      if (Status heard = task->listener.logits(own); !heard) {
-        fail(row.slot, heard.error());
+      if (Status status = task->listener.logits(own); !status) {
+        fail(row.slot, status.error());
         continue;
       }
     if (row.ends)
       end(row.slot, Finish::Length);
     else if (row.sample && !choose(row, own)) {
       // The drafted rows have been discarded.
-      i += static_cast<size_t>(row.behind);
-      output += static_cast<size_t>(row.behind);
+      i += static_cast<size_t>(row.numDrafts);
+      output += static_cast<size_t>(row.numDrafts);
     }
   }
 }
 
-/// Chooses the token that follows a row. Whether the drafted row after it holds that token.
+/// Samples the token that follows a row. Returns whether the drafted row after it has that token.
 bool Scheduler::choose(const Row &row, std::span<const float> logits) {
   counted.decodeTokens += row.role == RowRole::Decode;
   Result<int32_t> token = slots[row.slot].task->next(logits);
   if (token)
-    return accept(row.slot, *token, logits, row.behind);
+    return accept(row.slot, *token, logits, row.numDrafts);
   fail(row.slot, token.error());
   return false;
 }
 
-/// Appends `token` to the text of a slot; `behind` drafted rows follow the row that it was sampled
-/// from. Returns whether the first of these has that token and the text is not finished; otherwise
-/// they are discarded.
-bool Scheduler::accept(size_t s, int32_t token, std::span<const float> logits, int64_t behind) {
+/// Appends `token` to the text of a slot; `numDrafts` drafted rows follow the row that it was
+/// sampled from. Returns whether the first of these has that token and the text is not finished;
+/// otherwise they are discarded.
+bool Scheduler::accept(size_t s, int32_t token, std::span<const float> logits, int64_t numDrafts) {
   Task &task = *slots[s].task;
   task.result.tokens.push_back(token);
   std::optional<Finish> finish =
-      finishAfter(task, token, session->room(static_cast<int64_t>(s)) + behind);
+      finishAfter(task, token, session->room(static_cast<int64_t>(s)) + numDrafts);
   Result<bool> wanted = task.listener.token(token, logits);
   if (!wanted) {
     fail(s, wanted.error());
@@ -453,14 +454,14 @@ bool Scheduler::accept(size_t s, int32_t token, std::span<const float> logits, i
   }
   if (!*wanted && finish != Finish::EndToken)
     finish = Finish::StopSequence;
-  auto right = static_cast<int64_t>(task.draft.size()) - behind;
-  bool same = behind > 0 && task.draft[static_cast<size_t>(right)] == token;
+  auto right = static_cast<int64_t>(task.draft.size()) - numDrafts;
+  bool same = numDrafts > 0 && task.draft[static_cast<size_t>(right)] == token;
   if (same && !finish) {
     task.append(token);
     return true;
   }
-  if (behind > 0)
-    rewind(s, session->length(static_cast<int64_t>(s)) - behind);
+  if (numDrafts > 0)
+    rewind(s, session->length(static_cast<int64_t>(s)) - numDrafts);
   acceptDraft(task, right + same);
   if (finish)
     end(s, *finish);
@@ -469,7 +470,8 @@ bool Scheduler::accept(size_t s, int32_t token, std::span<const float> logits, i
   return false;
 }
 
-/// How the text ends with `token`, where `room` positions are free after the row that it follows.
+/// Whether and how the text ends with `token`, if `room` positions are free after the row that it
+/// was sampled from.
 std::optional<Finish> Scheduler::finishAfter(const Task &task, int32_t token, int64_t room) const {
   if (task.endsWith(token, loaded.manifest().eos))
     return Finish::EndToken;
@@ -480,7 +482,7 @@ std::optional<Finish> Scheduler::finishAfter(const Task &task, int32_t token, in
   return std::nullopt;
 }
 
-/// Of the draft, the first `right` tokens have been right.
+/// Records that the first `right` tokens of the draft were accepted.
 void Scheduler::acceptDraft(Task &task, int64_t right) {
   auto drafted = static_cast<int64_t>(task.draft.size());
   task.lookup.learn(drafted, right);
@@ -491,9 +493,9 @@ void Scheduler::acceptDraft(Task &task, int64_t right) {
   counted.accepted += right;
 }
 
-/// The positions of a text that another request's prompt may begin with: those that hold what a
-/// prompt would make of them. Where the arithmetic depends on the role of a row, an answer's
-/// positions do not.
+/// The number of positions of a text that another request's prompt may reuse: those with the values
+/// that prefill would compute. If the arithmetic depends on the role of a row, this excludes the
+/// positions of an answer.
 int64_t Scheduler::reusablePositions(size_t s, const Task &task) const {
   int64_t filled = session->length(static_cast<int64_t>(s));
   return loaded.manifest().dependsOnRole ? std::min(filled, task.result.promptTokens) : filled;
@@ -506,14 +508,14 @@ void Scheduler::end(size_t s, Finish finish) {
   task->listener.finished(task->result);
 }
 
-/// What the slot has cached is not relied on any more.
+/// Fails the request of a slot and discards the slot's cache.
 void Scheduler::fail(size_t s, const Error &error) {
   session->rewind(static_cast<int64_t>(s), 0);
   slots[s].task->result.error = error;
   end(s, Finish::Failed);
 }
 
-/// Fails all requests of which rows are queued.
+/// Fails all requests that have queued rows.
 void Scheduler::failQueued(const Error &error) {
   session->discardQueued();
   for (const Row &row : std::exchange(rows, {}))

@@ -84,10 +84,10 @@ private:
     size_t slot;
     int32_t token;
     RowRole role;
-    bool logits;        ///< Its logits are needed.
-    bool sample;        ///< The next token is sampled from its logits.
-    bool ends;          ///< The last row of a prompt after which nothing is generated.
-    int64_t behind = 0; ///< The number of drafted rows that follow it.
+    bool logits;           ///< Its logits are needed.
+    bool sample;           ///< The next token is sampled from its logits.
+    bool ends;             ///< The last row of a prompt after which nothing is generated.
+    int64_t numDrafts = 0; ///< The number of drafted rows that follow it.
   };
 
   Scheduler(const Model &model, const Options &options, std::unique_ptr<Session> session);
@@ -110,7 +110,7 @@ private:
   int64_t run();
   void notifyListeners(const std::vector<Row> &computed, std::span<const float> logits);
   bool choose(const Row &row, std::span<const float> logits);
-  bool accept(size_t slot, int32_t token, std::span<const float> logits, int64_t behind);
+  bool accept(size_t slot, int32_t token, std::span<const float> logits, int64_t numDrafts);
   std::optional<Finish> finishAfter(const Task &task, int32_t token, int64_t room) const;
   void acceptDraft(Task &task, int64_t right);
   int64_t reusablePositions(size_t slot, const Task &task) const;
@@ -131,7 +131,7 @@ private:
   struct Inbox {
     std::mutex mutex;
     std::vector<std::unique_ptr<Task>> submitted;
-    std::unordered_set<RequestId> cancelled;
+    std::unordered_set<RequestId> canceled;
     RequestId next = 0;
   } inbox;
 };

@@ -1,5 +1,4 @@
 #include "backends/runtime/engine/Session.h"
-#include "backends/runtime/profile/Profile.h"
 #include "backends/runtime/support/Seconds.h"
 
 #include <algorithm>
@@ -26,7 +25,7 @@ private:
   std::vector<int64_t> words;
 };
 
-/// The product, unless it leaves the range that memory could have.
+/// The number of elements; nullopt if it exceeds any possible memory.
 std::optional<uint64_t> elementCount(const std::vector<int64_t> &shape) {
   constexpr uint64_t limit = uint64_t(1) << 50;
   uint64_t count = 1;
@@ -107,7 +106,7 @@ int64_t Session::rewindable(int64_t sequence, int64_t length) const {
   for (const CacheSpec &cache : m.caches) {
     if (cache.window == 0)
       continue;
-    // Positions before it are overwritten, or would be by those that have been computed already.
+    // Positions before `kept` have been overwritten by computed positions.
     int64_t kept = written[sequence] - positionsOfCache(m, cache, maxRows);
     if (length + 1 - cache.window < kept && kept > 0)
       return 0;
@@ -123,7 +122,7 @@ int64_t Session::rewind(int64_t sequence, int64_t length) {
   return length;
 }
 
-/// Forgets everything after the first `length` positions of a sequence.
+/// Discards all positions of a sequence after the first `length`.
 void Session::forget(int64_t sequence, int64_t length) {
   lengths[sequence] = length;
   if (histories.empty())
@@ -139,14 +138,14 @@ void Session::setTotalLength(int64_t sequence, int64_t total) {
     histories[sequence].totalLength = total;
 }
 
-/// How many thresholds lie before a length.
+/// The number of thresholds that a length exceeds.
 size_t Session::ropeRegime(int64_t length) const {
   const std::vector<int64_t> &thresholds = model.manifest().ropeLengthThresholds;
   return static_cast<size_t>(std::lower_bound(thresholds.begin(), thresholds.end(), length) -
                              thresholds.begin());
 }
 
-/// What the frequencies of a row follow.
+/// The sequence length that determines the frequencies of a row.
 int64_t Session::lengthAt(int64_t sequence, int64_t position) const {
   return std::max(histories[sequence].totalLength, position + 1);
 }
@@ -161,9 +160,9 @@ int64_t Session::positionsUntilThreshold(int64_t sequence) const {
 }
 
 bool Session::atMemoryLimit() const {
-  constexpr size_t few = 4;
+  constexpr size_t minQueuedOutputs = 4;
   auto withLogits = static_cast<int64_t>(queue.outputs.size());
-  return queue.outputs.size() >= few &&
+  return queue.outputs.size() >= minQueuedOutputs &&
          bytesOfCall(model.manifest(), queue.count() + 1, withLogits + 1) > kMaxStepBytes;
 }
 
@@ -176,7 +175,7 @@ void Session::Rows::clear() {
 static Status grow(Memory &memory, uint64_t bytes) {
   if (memory.data() && memory.size() >= bytes)
     return {};
-  Result<Memory> larger = Memory::reserve(bytes, Pages::Large);
+  Result<Memory> larger = Memory::reserve(bytes, Pages::Huge);
   if (!larger)
     return larger.error();
   memory = *std::move(larger);
@@ -188,13 +187,13 @@ Status Session::growScratch(size_t rows) {
   return grow(scratch, m.scratchBytesPerRow * rows + m.scratchBytesFixed);
 }
 
-/// Afterwards the logits of earlier calls are not valid.
+/// Grows the buffer of logits; invalidates the logits of earlier calls.
 Status Session::growLogits(size_t outputs) {
   return grow(logits, outputs * static_cast<uint64_t>(model.manifest().vocab) * sizeof(float));
 }
 
-/// Calls the model's forward function. Its logits follow those of the first `firstLogits` rows, for
-/// all of which there is room.
+/// Calls the model's forward function. Its logits are stored after those of the first `firstLogits`
+/// rows; the buffer must be large enough for all of them.
 Status Session::call(const Rows &rows, RowRole role, size_t firstLogits) {
   if (Status grown = growScratch(rows.tokens.size()); !grown)
     return grown;
@@ -244,7 +243,7 @@ Status Session::call(const Rows &rows, RowRole role, size_t firstLogits) {
   pointers.reserve(arguments.size());
   for (Descriptor &argument : arguments)
     pointers.push_back(argument.get());
-  Profile *profile = model.runtime().profile();
+  CallObserver *profile = model.runtime().profile();
   if (profile)
     profile->beginCall(rows.sequences, rows.positions);
   model.forward(pointers.data(), role);
@@ -257,14 +256,14 @@ Status Session::call(const Rows &rows, RowRole role, size_t firstLogits) {
   return {};
 }
 
-/// The role that a position was computed in; any where the model does not depend on it.
+/// The role with which a position was computed; arbitrary if the model does not depend on it.
 RowRole Session::roleAt(int64_t sequence, int64_t position) const {
   const std::vector<RowRole> &roles = histories[sequence].roles;
   return roles.empty() ? RowRole::Prompt : roles[static_cast<size_t>(position)];
 }
 
-/// Fills the first `end` positions of a sequence again, as parts of a text of `length`. Returns how
-/// many it has filled before `shouldContinue` said no.
+/// Recomputes the first `end` positions of a sequence as parts of a text of `length` positions.
+/// Returns the number of positions computed before `shouldContinue` returned false.
 Result<int64_t> Session::recompute(int64_t sequence, int64_t end, int64_t length,
                                    const ShouldContinue &shouldContinue) {
   auto start = std::chrono::steady_clock::now();
@@ -300,7 +299,7 @@ void Session::discardQueued() {
   queue.clear();
 }
 
-/// Says of the queued rows which length they follow.
+/// Sets the sequence lengths of the queued rows.
 Result<bool> Session::prepare(const ShouldContinue &shouldContinue) {
   queue.lengths.clear();
   if (histories.empty())
@@ -322,7 +321,7 @@ Result<bool> Session::prepare(const ShouldContinue &shouldContinue) {
         return filled.error();
       if (*filled < first) {
         discardQueued();
-        // Before the first call all is as it was.
+        // Before the first call nothing has changed.
         if (*filled > 0) {
           forget(sequence, *filled);
           known.regime = regime;
@@ -337,8 +336,9 @@ Result<bool> Session::prepare(const ShouldContinue &shouldContinue) {
   return true;
 }
 
-/// The queued rows of `role` that are not done, up to the first of each sequence that is of another
-/// role: they are done then. `order` gets the number that each of their outputs has in the queue.
+/// Takes the queued rows with `role` that are not done, for each sequence up to the first row with
+/// another role, and marks them as done. `order` receives the index of each of their outputs in the
+/// queue.
 Session::Rows Session::takeRole(RowRole role, std::vector<bool> &done,
                                 std::vector<size_t> &order) const {
   Rows rows;

@@ -4,19 +4,19 @@
 // (abi/RowRole.h), and the functions of the runtime (abi/RuntimeTable.h). The descriptors are
 // {allocated, aligned, offset, sizes[R], strides[R]}, all words of 8 bytes, row-major. The manifest
 // lists them in order (T rows, O outputs, V vocabulary; see ir/Entry/EntryRoles.h):
-//   tokens i32[T], sequences i32[T], positions i32[T], outputs i32[O], lengths i32[T], each cache
-//   as in the manifest, weights u8[bytes], scratch u8[bytes], logits f32[O, V]
+//   tokens i32[T], sequences i32[T], positions i32[T], logit_indices i32[O], lengths i32[T], each
+//   cache as in the manifest, weights u8[bytes], scratch u8[bytes], logits f32[O, V]
 // Row t holds token tokens[t] of sequence sequences[t] at position positions[t]; lengths[t] is the
 // total length of that sequence, on which its rope frequencies depend. Rows of one sequence are
-// contiguous and in increasing position. logits[o] are the logits of row outputs[o].
+// contiguous and in increasing position. logits[o] are the logits of row logit_indices[o].
 //
 // If the arithmetic of a row depends on its role, the session calls the model once for each role
 // that is queued, so that a row's results do not depend on the other queued rows.
 //
-// A cache with a window has memory for a ring of R blocks: position p is stored in block p / 64 mod
-// R, until a later position overwrites it. A state of fixed size is a ring as well, of as many
-// slots as the manifest says: position p is in slot p mod slots. A sequence that is rewound further
-// than the rings allow is recomputed from its first position.
+// A cache with a window is a ring buffer of R blocks: position p is stored in block p / 64 mod R
+// until a later position overwrites it. A state of fixed size is a ring buffer as well, with the
+// number of slots given in the manifest: position p is in slot p mod slots. A sequence that is
+// rewound further than the ring buffers allow is recomputed from its first position.
 //
 // If frequencies depend on the length, all rows of a sequence must be on the same side of each
 // threshold. When a sequence crosses one, in either direction, the session recomputes its tokens
@@ -32,7 +32,7 @@
 
 namespace mica::rt {
 
-/// Error: the token is not in the vocabulary.
+/// Returns an error if the token is not in the vocabulary.
 Status checkToken(const Manifest &manifest, int32_t token);
 
 class Session {
@@ -42,11 +42,10 @@ public:
   static Result<std::unique_ptr<Session>> create(const Model &model, int64_t sequences,
                                                  int64_t chunk);
 
-  int64_t chunk() const { return maxRows; }
   int64_t sequences() const { return static_cast<int64_t>(lengths.size()); }
-  /// Positions filled so far, queued rows included.
+  /// The number of positions so far, including queued rows.
   int64_t length(int64_t sequence) const { return lengths[sequence]; }
-  /// Positions that are still free.
+  /// The number of free positions.
   int64_t room(int64_t sequence) const { return model.manifest().maxSeq - lengths[sequence]; }
   /// Keeps the first `length` positions of a sequence if everything that the next row attends to is
   /// still stored; otherwise none. Returns how many positions remain: those after them must be
@@ -55,18 +54,18 @@ public:
   int64_t rewind(int64_t sequence, int64_t length);
   /// How many positions rewind would keep.
   int64_t rewindable(int64_t sequence, int64_t length) const;
-  /// Rows of a sequence up to position `total` are computed as parts of a text of that length. By
-  /// default, a row is computed as the last one of its text.
+  /// Sets the length of the text: rows of a sequence up to position `total` are computed as parts
+  /// of a text of that length. By default, a row is computed as the last one of its text.
   void setTotalLength(int64_t sequence, int64_t total);
-  /// How many more rows can be queued at once without crossing a threshold.
+  /// The number of further rows that can be queued together without crossing a threshold.
   int64_t positionsUntilThreshold(int64_t sequence) const;
   /// The number of recomputed tokens, and the time spent on them.
   int64_t recomputedTokens() const { return numRecomputed; }
   double recomputeSeconds() const { return secondsRecomputing; }
 
   /// Queues the next row of a sequence. All rows of one sequence must be queued consecutively, at
-  /// most as many as were passed to blocksOfCache; all rows queued together are computed on the
-  /// side of a threshold of the last one. Errors: a token outside the vocabulary, a full context.
+  /// most as many as were passed to blocksOfCache; all rows that are queued together are computed
+  /// in the regime of the last one. Errors: a token outside the vocabulary, a full context.
   Status add(int64_t sequence, int32_t token, RowRole role, bool wantLogits);
   int64_t queued() const { return queue.count(); }
   /// Discards the queued rows.
@@ -75,6 +74,8 @@ public:
   /// queues rows of many sequences should run the queued rows first. A few rows with logits are
   /// always accepted.
   bool atMemoryLimit() const;
+  /// Whether a caller that queues rows of prompts should run the queued rows first.
+  bool isFull() const { return queued() >= maxRows || atMemoryLimit(); }
   /// Whether to continue recomputing a sequence's tokens.
   using ShouldContinue = std::function<bool(int64_t sequence)>;
   /// Recomputes the rows before the queued ones if they are in another regime; `shouldContinue` is
@@ -86,14 +87,15 @@ public:
   Result<std::span<const float>> decode();
 
 private:
-  /// What is known of a sequence of a model whose frequencies follow its length.
+  /// The history of a sequence, for models whose rope frequencies depend on the sequence length.
   struct SequenceHistory {
     std::vector<int32_t> ids;   ///< of all its positions
-    std::vector<RowRole> roles; ///< of all its positions, where the model depends on them
-    int64_t totalLength = 0;    ///< rows before it follow this length
-    size_t regime = 0; ///< how many thresholds lie before the length that these were made for
+    std::vector<RowRole> roles; ///< of all its positions, if the model depends on roles
+    int64_t totalLength = 0;    ///< rows before it are computed with this length
+    size_t regime = 0; ///< number of thresholds exceeded by the length for which the positions were
+                       ///< computed
   };
-  /// Rows to compute, of one call or of several.
+  /// Rows to compute in one or several calls.
   struct Rows {
     std::vector<int32_t> tokens, sequences, positions, outputs, lengths;
     std::vector<RowRole> roles;
@@ -116,15 +118,15 @@ private:
   Status call(const Rows &rows, RowRole role, size_t firstLogits);
 
   const Model &model;
-  int64_t maxRows; ///< Of a call, also while tokens are recomputed.
+  int64_t maxRows; ///< per call, also while recomputing
   std::vector<int64_t> lengths;
-  std::vector<int64_t> written; ///< Per sequence, after the last position that has been computed.
-  std::vector<SequenceHistory> histories; ///< Empty where frequencies follow no length.
+  std::vector<int64_t> written; ///< per sequence: the position after the last computed one
+  std::vector<SequenceHistory> histories; ///< empty if frequencies do not depend on the length
   Rows queue;
   int64_t numRecomputed = 0;
   double secondsRecomputing = 0;
   std::vector<Memory> caches;
-  std::vector<std::vector<int64_t>> cacheShapes; ///< With run-time sizes filled in.
+  std::vector<std::vector<int64_t>> cacheShapes; ///< with run-time sizes
   Memory scratch, logits;
 };
 

@@ -5,9 +5,9 @@
 namespace mica::rt {
 
 namespace {
-/// `mica verify` and `mica compile --calibrate` choose these files, not a user.
+/// These files are chosen by `mica verify` and `mica compile --calibrate`, not by the user.
 constexpr std::string_view kHint = "set TMPDIR to a folder with free space";
-constexpr FileKind kProbes{"what probes see", "file of probes", probeMagic, kHint};
+constexpr FileKind kProbes{"the probe records", "file of probes", probeMagic, kHint};
 constexpr FileKind kColumnSums{"sums of columns", "file of column sums", columnSumsMagic, kHint};
 
 template <typename Number, typename Convert>
@@ -35,14 +35,14 @@ void readRow(const void *x, size_t first, ProbeNumbers numbers, std::vector<floa
 ProbeListener::~ProbeListener() { stop(); }
 
 void ProbeListener::start(Runtime &runtime) {
-  heard = &runtime;
+  observed = &runtime;
   runtime.setProbes(this);
 }
 
 void ProbeListener::stop() {
-  if (heard && heard->probes() == this)
-    heard->setProbes(nullptr);
-  heard = nullptr;
+  if (observed && observed->probes() == this)
+    observed->setProbes(nullptr);
+  observed = nullptr;
 }
 
 void ProbeListener::append(const void *data, size_t bytes) {
@@ -51,12 +51,11 @@ void ProbeListener::append(const void *data, size_t bytes) {
   size += bytes;
 }
 
-void ProbeListener::add(std::string_view name, const ProbeHead &head, const void *x, int64_t stride,
-                        ProbeNumbers numbers) {
-  begin(name, head);
-  std::vector<float> row(static_cast<size_t>(head.columns));
-  for (int64_t r = 0; r < head.rows; ++r) {
-    readRow(x, static_cast<size_t>(r * stride), numbers, row);
+void ProbeListener::add(std::string_view name, int64_t layer, const ProbeRows &seen) {
+  begin(name, {static_cast<int64_t>(name.size()), layer, seen.rows, seen.columns});
+  std::vector<float> row(static_cast<size_t>(seen.columns));
+  for (int64_t r = 0; r < seen.rows; ++r) {
+    readRow(seen.x, static_cast<size_t>(r * seen.stride), seen.numbers, row);
     addRow(row);
   }
 }

@@ -2,7 +2,6 @@
 #ifndef MICA_BACKENDS_RUNTIME_PROFILE_PROBES_H
 #define MICA_BACKENDS_RUNTIME_PROFILE_PROBES_H
 
-#include "backends/runtime/abi/ProbeNumbers.h"
 #include "backends/runtime/abi/Runtime.h"
 #include "backends/runtime/support/NewFile.h"
 
@@ -15,33 +14,31 @@
 
 namespace mica::rt {
 
-/// Rows that a probe has seen in one call of the model, or, with no name and no rows, the beginning
-/// of a call. In a file of probes, after its magic, each begins with these numbers, words of 8
-/// bytes in the order of the machine; then come the bytes of the probe's name and rows * columns
-/// numbers of 32 bits. In a file of column sums `rows` are all that the probe has seen, and
-/// `columns` sums of squares, of 64 bits, follow.
+/// The header of the rows that a probe has recorded in one call of the model or, with no name and
+/// no rows, of the beginning of a call. A file of probes consists of its magic and, for each
+/// record, these members as 8-byte words in native byte order, the bytes of the probe's name, and
+/// rows * columns 32-bit numbers. In a file of column sums, `rows` is the total number of rows
+/// recorded by the probe, and `columns` 64-bit sums of squares follow.
 struct ProbeHead {
   int64_t nameBytes, layer, rows, columns;
 };
 
-/// Receives what probes record, in the order in which the model computes, and writes a file about
-/// it. The file appears under its name at `commit`.
-class ProbeListener {
+/// Receives the values that probes record, in the order of computation, and writes a file. The file
+/// appears under its name at `commit`.
+class ProbeListener : public ProbeObserver {
 public:
-  virtual ~ProbeListener();
-  /// From now on, until `commit` or the end of this object, the probes of the model whose code runs
-  /// on `runtime` are heard here. `runtime` must outlive that.
+  ~ProbeListener() override;
+  /// Records the probes of the model whose code runs on `runtime`, until `commit` or destruction.
+  /// `runtime` must outlive this object.
   void start(Runtime &runtime);
   virtual void beginCall() {}
-  /// A row is `stride` numbers after the one before it.
-  void add(std::string_view name, const ProbeHead &head, const void *x, int64_t stride,
-           ProbeNumbers numbers);
-  /// Errors: what could not be written since the start.
+  void add(std::string_view name, int64_t layer, const ProbeRows &seen) override;
+  /// Completes the file. Returns the first error since `start`.
   Status commit();
 
 protected:
   explicit ProbeListener(std::unique_ptr<NewFile> file) : file(std::move(file)) {}
-  /// A `Listener` whose file begins with `magic`.
+  /// Creates a `Listener` whose file begins with `magic`.
   template <typename Listener>
   static Result<std::unique_ptr<ProbeListener>> make(const std::string &path, const FileKind &kind,
                                                      std::string_view magic);
@@ -50,12 +47,12 @@ protected:
 private:
   virtual void begin(std::string_view name, const ProbeHead &head) = 0;
   virtual void addRow(const std::vector<float> &row) = 0;
-  /// What is written at the end.
+  /// Writes the data that is only known at the end.
   virtual void finish() {}
 
   void stop();
 
-  Runtime *heard = nullptr; ///< null: none
+  Runtime *observed = nullptr; ///< null: none
   std::unique_ptr<NewFile> file;
   uint64_t size = 0;
   Status failed;
@@ -79,7 +76,7 @@ private:
 /// The first bytes of a file of column sums.
 inline constexpr std::string_view columnSumsMagic = "mica column sums 1\n";
 
-/// Adds the squares of each column of what a probe of a layer sees, over all rows.
+/// Sums the squares of each column over all rows, by layer and probe.
 class ColumnSums final : public ProbeListener {
 public:
   static Result<std::unique_ptr<ProbeListener>> create(const std::string &path);

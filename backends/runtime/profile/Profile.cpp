@@ -32,7 +32,7 @@ int64_t CallPositions::pairs(int64_t window) const {
 }
 
 Work workOf(const KernelCost &cost, int64_t rows, const CallPositions &call) {
-  // Which experts the rows choose is not known: as many different ones as there can be.
+  // The experts selected by the rows are unknown: assume as many different ones as possible.
   int64_t experts = std::min(cost.experts, rows * cost.rowExperts);
   int64_t bytes = cost.weightBytes + rows * (cost.rowWeightBytes + cost.rowCacheBytes) +
                   experts * cost.expertBytes;
@@ -104,7 +104,7 @@ void Profile::record(int32_t index, Clock::time_point begin, int64_t rows, Work 
   }
   ++entry.launches;
   entry.seconds += seconds;
-  // Without a fork the calling thread did it all.
+  // Without a fork, the calling thread ran everything.
   entry.busySeconds += busy > 0 ? busy : seconds;
   entry.work.bytes += work.bytes;
   entry.work.flops += work.flops;

@@ -1,5 +1,6 @@
 #include "backends/runtime/profile/ProfileReport.h"
 #include "backends/runtime/support/Output.h"
+#include "backends/runtime/support/SizeText.h"
 
 #include <algorithm>
 #include <cstdarg>
@@ -11,7 +12,7 @@ namespace mica::rt {
 namespace {
 using Json = nlohmann::ordered_json;
 
-/// A line of the table: a kernel, or everything.
+/// A line of the table: a kernel, or the total.
 struct Line {
   std::string name;
   int64_t launches;
@@ -19,7 +20,7 @@ struct Line {
   Work work;
 };
 
-/// Kernels by their time, the longest first.
+/// Kernels in descending order of time.
 std::vector<Line> sortedLines(const ProfiledRun &run) {
   std::vector<Line> lines;
   for (const Profile::Entry &entry : run.profile.entries())
@@ -40,7 +41,7 @@ Line total(const ProfiledRun &run, const std::vector<Line> &lines) {
   return sum;
 }
 
-/// What happens on the calling thread between launches.
+/// The time of the calling thread between launches.
 double restSeconds(const ProfiledRun &run, const std::vector<Line> &lines) {
   double rest = run.seconds;
   for (const Line &line : lines)
@@ -59,7 +60,8 @@ __attribute__((format(printf, 1, 2))) std::string format(const char *words, ...)
   return line;
 }
 
-/// Above 1 where data comes from caches, which are faster than memory.
+/// The fraction of the roofline limit; above 1 if data is read from caches, or if the measured
+/// compute peak is too low.
 double limitShare(const ProfiledRun &run, const Line &line) {
   return shareOfRoofline(run.peaks, line.work.bytes, line.work.flops, line.seconds);
 }
@@ -69,7 +71,7 @@ std::string row(const ProfiledRun &run, const Line &line) {
                             static_cast<long long>(line.launches), line.seconds * 1e3,
                             100 * perSecond(line.seconds, run.seconds),
                             1e6 * perSecond(line.seconds, static_cast<double>(line.launches)));
-  // What computes no product and touches no weights has no limit to be measured against.
+  // Kernels without matmuls and weights have no limit to be compared with.
   if (line.work.bytes > 0 || line.work.flops > 0)
     text += format(" %8.2f %8.1f %8.1f", 1e-9 * perSecond(line.work.bytes, line.seconds),
                    1e-9 * perSecond(line.work.flops, line.seconds), 100 * limitShare(run, line));
@@ -100,14 +102,14 @@ std::string profileTable(const ProfiledRun &run) {
   std::vector<Line> lines = sortedLines(run);
   Line all = total(run, lines);
   double tokens = static_cast<double>(run.tokens);
-  std::string text = format(
-      "profile of %s: %lld calls of the model; per token %.2f parallel regions and %.3f MB of "
-      "weights and caches\n"
-      "limits: %.1f GB/s read, %.0f GFLOP/s (%s)\n",
-      run.test.c_str(), static_cast<long long>(run.profile.calls()),
-      static_cast<double>(run.profile.forks()) / tokens, all.work.bytes / tokens * 1e-6,
-      run.peaks.bytesPerSecond * 1e-9, run.peaks.flopsPerSecond * 1e-9,
-      run.peaks.instruction.c_str());
+  std::string text =
+      format("profile of %s: %s of the model; per token %.2f parallel regions and %.3f MB of "
+             "weights and caches\n"
+             "limits: %.1f GB/s read, %.0f GFLOP/s (%s)\n",
+             run.test.c_str(), countText(run.profile.calls(), "call").c_str(),
+             static_cast<double>(run.profile.forks()) / tokens, all.work.bytes / tokens * 1e-6,
+             run.peaks.bytesPerSecond * 1e-9, run.peaks.flopsPerSecond * 1e-9,
+             run.peaks.instruction.c_str());
   text += format("  %-34s %8s %10s %6s %9s %8s %8s %8s %6s\n", "kernel", "launches", "ms", "%",
                  "us each", "GB/s", "GFLOP/s", "limit %", "busy %");
   for (const Line &line : lines)
@@ -117,11 +119,20 @@ std::string profileTable(const ProfiledRun &run) {
                  100 * perSecond(rest, run.seconds));
   text += row(run, all) + format(" %6.1f\n", 100 * busyShare(run, all));
   lines.push_back(all);
-  if (std::any_of(lines.begin(), lines.end(),
-                  [&](const Line &line) { return limitShare(run, line) > 1; }))
+  auto exceeds = [&](bool countsBytes, bool countsFlops) {
+    return std::any_of(lines.begin(), lines.end(), [&](const Line &line) {
+      return shareOfRoofline(run.peaks, countsBytes ? line.work.bytes : 0,
+                             countsFlops ? line.work.flops : 0, line.seconds) > 1;
+    });
+  };
+  if (exceeds(/*countsBytes=*/true, /*countsFlops=*/false))
     text +=
         "limit % above 100: the bytes came from the processor's caches, while the limit is that "
         "of memory\n";
+  if (exceeds(/*countsBytes=*/false, /*countsFlops=*/true))
+    text +=
+        "limit % above 100: the compute limit is too low; if it was measured, the machine was busy "
+        "or changed its clock, see --peak-gflop\n";
   return text;
 }
 
@@ -241,7 +252,7 @@ Status TraceWriter::add(const ProfiledRun &run) {
     if (span.thread == 0)
       event["args"] = {{"rows", span.rows}, {"bytes", span.work.bytes}, {"flops", span.work.flops}};
     text += ",\n" + toJsonText(event);
-    // In pieces: a trace of many tokens is large.
+    // Write in pieces, because a trace of many tokens is large.
     if (text.size() > (1u << 20)) {
       if (Status done = append(text); !done)
         return done;

@@ -1,4 +1,4 @@
-// A profile as a table, as JSON and as a trace.
+// Reports of a profile: a table, JSON and a trace.
 #ifndef MICA_BACKENDS_RUNTIME_PROFILE_PROFILEREPORT_H
 #define MICA_BACKENDS_RUNTIME_PROFILE_PROFILEREPORT_H
 
@@ -11,35 +11,35 @@
 
 namespace mica::rt {
 
-/// A run of a test under a profile.
+/// A profiled run of a test.
 struct ProfiledRun {
   std::string test;
   const Profile &profile;
-  double seconds; ///< Of the whole run, including the time between launches.
+  double seconds; ///< of the whole run, including the time between launches
   int64_t tokens;
   Peaks peaks;
 };
 
-/// Kernels by their time, then what is left, then all together.
+/// A table of the kernels in descending order of time, the rest, and the total.
 std::string profileTable(const ProfiledRun &run);
 nlohmann::ordered_json profileJson(const ProfiledRun &run);
 
-/// The program that a profile is of.
+/// The profiled program.
 struct ProfiledProgram {
   std::string model, weights, kv;
   uint64_t codeHash;                                       ///< The XXH3-64 of its code.
-  std::map<std::string, std::vector<std::string>> kernels; ///< Their places: see Manifest.
+  std::map<std::string, std::vector<std::string>> kernels; ///< locations of kernels; see Manifest
   unsigned threads;
 };
 
 /// The version of the format of profile files.
 inline constexpr int kProfileVersion = 1;
 
-/// What `codeHash` is in the file: 16 hexadecimal digits.
+/// The code hash as text: 16 hexadecimal digits.
 std::string codeHashText(uint64_t hash);
 
-/// A file of profiles, for `mica explore --profile`: the version, the program, and for each test
-/// what `profileJson` says of it, with the places of each kernel in the model (`location`).
+/// A file of profiles for `mica explore --profile`: the version, the program, and for each test the
+/// result of profileJson with the location of each kernel in the model (`location`).
 class ProfileFile {
 public:
   static Result<std::unique_ptr<ProfileFile>> create(std::string path, ProfiledProgram program);
@@ -54,8 +54,8 @@ private:
   nlohmann::ordered_json json;
 };
 
-/// A trace in Chrome's format (chrome://tracing, ui.perfetto.dev): a process per test, in it the
-/// calling thread's launches and the parts that each thread has run.
+/// A trace in Chrome's format (chrome://tracing, ui.perfetto.dev): one process per test, with the
+/// launches of the calling thread and the parts run by each thread.
 class TraceWriter {
 public:
   static Result<std::unique_ptr<TraceWriter>> create(std::string path);

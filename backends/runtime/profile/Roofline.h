@@ -1,4 +1,4 @@
-// The ratio of a measured time to the limits of the machine.
+// Comparison of measured times with the roofline model.
 #ifndef MICA_BACKENDS_RUNTIME_PROFILE_ROOFLINE_H
 #define MICA_BACKENDS_RUNTIME_PROFILE_ROOFLINE_H
 
@@ -6,8 +6,9 @@
 
 namespace mica::rt {
 
-/// The share of the peaks that `seconds` for that work amounts to: how much longer than the nearer
-/// limit allows it took. Above 1 where the caches hold what is read.
+/// The fraction of the roofline limit that is reached: the time that the work would take at the
+/// limiting peak rate, divided by `seconds`. Above 1 if data is read from caches, or if the
+/// measured peaks are too low.
 double shareOfRoofline(const Peaks &peaks, double bytes, double flops, double seconds);
 
 } // namespace mica::rt

@@ -28,8 +28,8 @@ struct FormatChange {
   uint32_t version;
   std::string_view text;
 };
-/// Extended with every change that an older reader would misread. A program of an older version is
-/// rejected with the first change that it does not have.
+/// Extended with every change that an older reader would misinterpret. A program of an older
+/// version is rejected with the first change that it does not have.
 inline constexpr std::array<FormatChange, 4> formatChanges = {{
     {3, "weights are stored as !mica.block"},
     {4, "model code calls the runtime through a table"},
@@ -40,20 +40,21 @@ inline constexpr uint32_t formatVersion = formatChanges.back().version;
 
 inline constexpr uint64_t pageSize = 4096;
 inline constexpr uint32_t maxSections = 16;
-/// Where in the header's page the path of the launcher's ELF interpreter is, up to its end.
+/// The offset of the path of the launcher's ELF interpreter in the header's page; it extends to the
+/// end of the page.
 inline constexpr uint64_t interpreterOffset = 3840;
-/// Sections that are read into memory as a whole (all but the weights) are refused beyond this
-/// size.
+/// The maximum size of sections that are read into memory as a whole (all but the weights).
 inline constexpr uint64_t maxResidentSection = uint64_t(1) << 30;
-/// The largest file: a larger size field is damage, and sums of two sizes cannot overflow.
+/// The maximum file size: larger size fields are invalid, so that sums of two sizes cannot
+/// overflow.
 inline constexpr uint64_t maxFileSize = uint64_t(1) << 50;
 
 enum class SectionKind : uint32_t {
   Code = 1,      ///< The model's shared object (ELF), opened with dlopen.
-  Weights = 2,   ///< Packed weights, mapped read-only. Their hash is checked on request only.
+  Weights = 2,   ///< Packed weights, mapped read-only. Their hash is only checked on request.
   Tokenizer = 3, ///< The tokenizer's compact table. May be absent.
   Manifest = 4,  ///< JSON: the description of the model for the runtime.
-  Launcher = 5,  ///< Everything before the header. Its hash is checked on request only.
+  Launcher = 5,  ///< Everything before the header. Its hash is only checked on request.
 };
 
 struct SectionEntry {
@@ -69,7 +70,7 @@ struct Header {
   std::array<char, 8> magic;
   uint32_t version;
   uint32_t sectionCount;
-  uint64_t fileSize; ///< Of the whole program, footer included.
+  uint64_t fileSize; ///< Of the whole program, including the footer.
   uint64_t hash;     ///< XXH3-64 of this structure with `hash` zero.
   std::array<SectionEntry, maxSections> sections;
 };
@@ -107,13 +108,13 @@ constexpr uint64_t alignTo(uint64_t offset, uint64_t alignment) {
 
 constexpr uint64_t alignToPage(uint64_t offset) { return alignTo(offset, pageSize); }
 
-/// What the offset of a section of `size` bytes is a multiple of when it is written: weights of
-/// several huge pages can be mapped in such, the room before them is an eighth of them at most.
+/// The alignment of the offset of a section with `size` bytes in new files: weights of several huge
+/// pages can be mapped in huge pages; the padding is at most an eighth of them.
 constexpr uint64_t alignmentOf(SectionKind kind, uint64_t size) {
   return kind == SectionKind::Weights && size >= 8 * rt::hugePage ? rt::hugePage : pageSize;
 }
 
-/// The hash that belongs into the structure's own field.
+/// The value of the structure's `hash` member.
 uint64_t hashOf(Header header);
 uint64_t hashOf(Footer footer);
 

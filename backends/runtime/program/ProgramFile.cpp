@@ -35,8 +35,8 @@ static Status readStruct(const rt::ByteSource &source, uint64_t offset, T &out) 
   return source.readAt(offset, std::as_writable_bytes(std::span(&out, 1)));
 }
 
-/// Where the header of a program would be whose launcher ends as its ELF header says; nothing if
-/// this is no ELF file.
+/// The offset at which the header of a program would be, according to the launcher's ELF header;
+/// nullopt if this is not an ELF file.
 static std::optional<uint64_t> headerAfterLauncher(const rt::ByteSource &source) {
   Elf64_Ehdr elf;
   if (!readStruct(source, 0, elf) || std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -45,7 +45,7 @@ static std::optional<uint64_t> headerAfterLauncher(const rt::ByteSource &source)
   return alignToPage(elf.e_shoff + uint64_t(elf.e_shentsize) * elf.e_shnum);
 }
 
-/// The reason why there is no footer: the file was cut, grew or was damaged, or it never was a
+/// The reason why there is no footer: the file was truncated, extended or damaged, or is not a
 /// program.
 static Error noFooter(const rt::ByteSource &source) {
   Header header;
@@ -89,13 +89,12 @@ static Result<Header> readHeader(const rt::ByteSource &source, uint64_t offset) 
   if (header.fileSize != source.size())
     return damaged("it has " + std::to_string(source.size()) + " bytes and its header says " +
                    std::to_string(header.fileSize));
-  // The footer's own offset is not part of the header's hash; the caller needs it in a checked
-  // form.
+  // The offset in the footer is not covered by the header's hash; return the checked one.
   return header;
 }
 
-/// One entry against its predecessors: known and new kind, page-aligned, after `end`, before the
-/// footer; the launcher's fills what is before the header.
+/// Checks an entry: its kind is known and new, it is page-aligned, begins at or after `end`, and
+/// ends before the footer; the launcher's fills the file up to the header.
 static Status checkEntry(const SectionEntry &entry, const Layout &layout, uint64_t end) {
   std::string name(sectionName(entry.kind));
   if (name.empty())
@@ -110,8 +109,7 @@ static Status checkEntry(const SectionEntry &entry, const Layout &layout, uint64
   if (entry.offset > limit || entry.size > limit - entry.offset)
     return damaged("its section '" + name + "' reaches past the end of the file");
   if (entry.kind != static_cast<uint32_t>(SectionKind::Weights) && entry.size > maxResidentSection)
-    return damaged("its section '" + name + "' has the impossible size " +
-                   std::to_string(entry.size));
+    return damaged("its section '" + name + "' has the invalid size " + std::to_string(entry.size));
   return {};
 }
 

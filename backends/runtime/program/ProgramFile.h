@@ -1,4 +1,4 @@
-// Reads a compiled program and trusts nothing in it.
+// Reads compiled programs. Their content is not trusted.
 #ifndef MICA_BACKENDS_RUNTIME_PROGRAM_PROGRAMFILE_H
 #define MICA_BACKENDS_RUNTIME_PROGRAM_PROGRAMFILE_H
 
@@ -15,9 +15,9 @@ namespace mica::program {
 /// A section whose bounds have been checked against the file.
 struct Section {
   SectionKind kind;
-  uint64_t offset; ///< In bytes from the file's beginning, a multiple of pageSize.
-  uint64_t size;   ///< In bytes.
-  uint64_t hash;   ///< The XXH3-64 of its bytes.
+  uint64_t offset; ///< in bytes from the beginning of the file, a multiple of pageSize
+  uint64_t size;   ///< in bytes
+  uint64_t hash;   ///< XXH3-64 of its bytes
 };
 
 /// The contents of header and footer, checked: launcher, code, weights and manifest are present,
@@ -25,16 +25,16 @@ struct Section {
 struct Layout {
   uint64_t headerOffset;
   uint64_t fileSize;
-  std::vector<Section> sections; ///< In the order of the file.
+  std::vector<Section> sections; ///< in file order
 
   const Section *find(SectionKind kind) const;
 };
 
-/// Finds and checks header and footer. Errors name what is damaged and tell truncated from foreign
-/// files.
+/// Finds and checks header and footer. Errors name the damaged part and distinguish truncated
+/// programs from other files.
 rt::Result<Layout> readLayout(const rt::ByteSource &source);
 
-/// Reads a whole section and checks its hash. Sections larger than maxResidentSection are refused.
+/// Reads a whole section and checks its hash. Sections larger than maxResidentSection are rejected.
 rt::Result<std::vector<std::byte>> readSection(const rt::ByteSource &source,
                                                const Section &section);
 
@@ -50,10 +50,10 @@ public:
 
   const Layout &layout() const { return contents; }
   const rt::ByteSource &source() const { return file; }
-  /// The section's bytes, hash checked; empty where the section is absent.
+  /// The section's bytes, with a checked hash; empty if the section is absent.
   rt::Result<std::vector<std::byte>> read(SectionKind kind) const;
-  /// Maps the section privately and read-only, without reading or hashing it. `large`: what is not
-  /// in memory yet is read by huge pages, where it begins at one.
+  /// Maps the section privately and read-only, without reading or hashing it. `large`: parts that
+  /// are not in memory yet are read in huge pages, if the section is aligned to them.
   rt::Result<rt::Mapping> map(SectionKind kind, bool large = false) const;
 
 private:

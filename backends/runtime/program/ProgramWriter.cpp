@@ -14,13 +14,12 @@ using mica::rt::Status;
 
 namespace mica::program {
 
-/// What is written at once, and where it begins and ends, so that a file system keeps it as large
-/// pages.
+/// The size and alignment of writes, so that file systems cache the file in huge pages.
 static constexpr size_t bufferSize = rt::hugePage;
 
 Error ProgramWriter::failed() const { return Error{rt::cannotBeWritten(errno, another)}; }
 
-/// Whether a file ends as programs of any version do.
+/// Whether a file has the footer magic of a program of any version.
 static bool endsAsProgram(const rt::FileSource &file) {
   std::array<char, footerMagic.size()> end;
   return file.size() >= sizeof(Footer) &&
@@ -49,9 +48,9 @@ ProgramWriter::create(std::string target, const std::string &launcher, std::stri
   return writer;
 }
 
-/// Lets the launcher that begins with `start` find its ELF interpreter's path at `offset` of the
-/// file, and gives that path; empty where there is none to move. The path in memory, which the
-/// dynamic linker reads, stays where it is.
+/// Sets the file offset of the ELF interpreter's path in the launcher that begins with `start`, and
+/// returns the path; empty if there is none to move. The path in memory, which the dynamic linker
+/// reads, is not moved.
 static std::string moveInterpreter(std::span<std::byte> start, uint64_t offset) {
   Elf64_Ehdr elf;
   if (start.size() < sizeof elf)
@@ -145,7 +144,7 @@ Status ProgramWriter::padTo(uint64_t alignment) {
 
 Status ProgramWriter::begin(SectionKind kind, uint64_t size) {
   if (inSection || sections.size() == maxSections)
-    return Error{"cannot begin a section here (the compiler is at fault); report this"};
+    return Error{"internal error: cannot begin a section here; please report it"};
   if (Status padded = padTo(alignmentOf(kind, size)); !padded)
     return padded;
   current = {static_cast<uint32_t>(kind), 0, position, 0, 0};
@@ -156,14 +155,14 @@ Status ProgramWriter::begin(SectionKind kind, uint64_t size) {
 
 Status ProgramWriter::append(std::span<const std::byte> bytes) {
   if (!inSection)
-    return Error{"bytes outside of a section (the compiler is at fault); report this"};
+    return Error{"internal error: bytes outside of a section; please report it"};
   hasher.update(bytes);
   return write(bytes);
 }
 
 Status ProgramWriter::end() {
   if (!inSection)
-    return Error{"no section is open (the compiler is at fault); report this"};
+    return Error{"internal error: no section is open; please report it"};
   current.size = sectionSize();
   current.hash = hasher.digest();
   sections.push_back(current);
@@ -186,7 +185,7 @@ Status ProgramWriter::writeHeader(const Header &header) {
 
 Status ProgramWriter::commit() {
   if (inSection || file->isCommitted())
-    return Error{"cannot finish the program here (the compiler is at fault); report this"};
+    return Error{"internal error: cannot finish the program here; please report it"};
   if (Status padded = padTo(pageSize); !padded)
     return padded;
   Footer footer{headerOffset, formatVersion, 0, 0, footerMagic};

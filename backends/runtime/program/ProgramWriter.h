@@ -1,5 +1,5 @@
-// Writes a compiled program: sections are streamed to a temporary file beside the target, which
-// gets its name only when everything is in place.
+// Writes a compiled program: sections are streamed to a temporary file next to the target, which is
+// renamed only when it is complete.
 #ifndef MICA_BACKENDS_RUNTIME_PROGRAM_PROGRAMWRITER_H
 #define MICA_BACKENDS_RUNTIME_PROGRAM_PROGRAMWRITER_H
 
@@ -17,33 +17,33 @@
 
 namespace mica::program {
 
-/// Usage: create, then per section `begin`, `append`..., `end` (or `add`), then `commit`. After any
-/// failure, and when destroyed before `commit`, no file is left behind; nor after SIGINT, SIGTERM
-/// or SIGHUP, unless the process handles or ignores these itself.
+/// Usage: create, then per section `begin`, `append`..., `end` (or `add`), then `commit`. No file
+/// is left behind after a failure, destruction before `commit`, or SIGINT, SIGTERM and SIGHUP,
+/// unless the process handles or ignores these signals.
 class ProgramWriter {
 public:
   /// `target`: the path of the program; an existing program (or an empty file) is replaced, any
-  /// other file is an error. `launcher`: the launcher's ELF file. `another`: the hint of errors, as
-  /// in cannotBeWritten.
+  /// other file is an error. `launcher`: the launcher's ELF file. `another`: the hint of errors;
+  /// see cannotBeWritten.
   static rt::Result<std::unique_ptr<ProgramWriter>>
   create(std::string target, const std::string &launcher,
          std::string another = "choose another -o");
-  /// The file that `create` writes to, for a check before the work is done.
+  /// Creates only the file that `create` writes to, as a check before the work is done.
   static rt::Result<std::unique_ptr<rt::TemporaryFile>> createFile(std::string target,
                                                                    std::string_view another);
   ProgramWriter(const ProgramWriter &) = delete;
   ProgramWriter &operator=(const ProgramWriter &) = delete;
 
-  /// `size`: of the whole section, as far as that is known.
+  /// Begins a section; `size` is its size, if known.
   rt::Status begin(SectionKind kind, uint64_t size = 0);
-  /// Any number of bytes; small pieces are gathered before they are written.
+  /// Appends any number of bytes; small pieces are buffered.
   rt::Status append(std::span<const std::byte> bytes);
   rt::Status end();
-  /// A whole section at once.
+  /// Adds a whole section.
   rt::Status add(SectionKind kind, std::span<const std::byte> bytes);
-  /// Bytes of the current section so far.
+  /// The number of bytes of the current section so far.
   uint64_t sectionSize() const { return position - current.offset; }
-  /// Writes header and footer, makes the file executable and gives it its name.
+  /// Writes header and footer, makes the file executable and renames it to the target.
   rt::Status commit();
 
 private:
@@ -59,8 +59,8 @@ private:
   std::unique_ptr<rt::TemporaryFile> file;
   std::string another;
   bool inSection = false;
-  uint64_t position = 0;     ///< Of the next byte, buffered ones included.
-  uint64_t headerOffset = 0; ///< A multiple of pageSize.
+  uint64_t position = 0;     ///< of the next byte, including buffered ones
+  uint64_t headerOffset = 0; ///< a multiple of pageSize
   SectionEntry current{};
   std::vector<SectionEntry> sections;
   std::vector<std::byte> buffer;

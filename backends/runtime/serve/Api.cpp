@@ -1,5 +1,6 @@
 #include "backends/runtime/serve/Api.h"
 #include "backends/runtime/serve/Completion.h"
+#include "backends/runtime/serve/ParseRequest.h"
 #include "backends/runtime/serve/WebPage.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Seconds.h"
@@ -8,10 +9,16 @@
 
 namespace mica::rt::serve {
 
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+static HttpReply errorReply(const ApiError &error, Headers headers = {}) {
+  return {
+      .status = error.status, .body = toJsonText(error.toJson()), .headers = std::move(headers)};
+}
+
 static void replyError(const std::shared_ptr<Exchange> &exchange, const ApiError &error,
-                       std::vector<std::pair<std::string, std::string>> headers = {}) {
-  exchange->reply(
-      {.status = error.status, .body = toJsonText(error.toJson()), .headers = std::move(headers)});
+                       Headers headers = {}) {
+  exchange->reply(errorReply(error, std::move(headers)));
 }
 
 Api::Api(ServedModel model, EngineThread &engine, TaskThread &reader, uint64_t cacheBytes,
@@ -19,7 +26,7 @@ Api::Api(ServedModel model, EngineThread &engine, TaskThread &reader, uint64_t c
     : model(std::move(model)), engine(engine), reader(reader), cacheBytes(cacheBytes),
       options(std::move(options)), started(unixSeconds()) {}
 
-/// A schema of an object that has one field; null is the same as no field.
+/// The schema of an object with one field; null is equivalent to an absent field.
 static Json objectWith(const char *name, Json schema) {
   return {{"type", "object"},
           {"properties", {{name, std::move(schema)}}},
@@ -27,7 +34,7 @@ static Json objectWith(const char *name, Json schema) {
           {"additionalProperties", {{"type", "null"}}}};
 }
 
-/// As OpenAPI writes it; requests have a name instead of the part in braces.
+/// In OpenAPI notation; requests have a name instead of the part in braces.
 static constexpr std::string_view kModelPath = "/v1/models/{model}", kModelPrefix = "/v1/models/",
                                   kHealthPath = "/health";
 
@@ -36,8 +43,8 @@ const std::map<std::string_view, Api::Route> &Api::routes() {
   static constexpr const char *html = "text/html; charset=utf-8",
                               *script = "text/javascript; charset=utf-8",
                               *style = "text/css; charset=utf-8";
-  // 400, 401 and 413 are of all routes with a body or a key, 500 of those with a body.
-  const std::vector<unsigned> ofCompletions = {404, 429, 503, 504};
+  // Those with a key may also return 401, those with a body 400, 413, 500 and 503.
+  const std::vector<unsigned> ofCompletions = {404, 429, 504};
   static const std::map<std::string_view, Route> table = {
       {"/", {"GET", &Api::page, "The web page", nullptr, html, {}, /*open=*/true}},
       {"/app.js", {"GET", &Api::page, "Its script", nullptr, script, {}, /*open=*/true}},
@@ -78,7 +85,7 @@ const std::map<std::string_view, Api::Route> &Api::routes() {
   return table;
 }
 
-/// From the table of routes, and that of the fields of requests.
+/// Generated from the tables of routes and of request fields.
 void Api::openApi(HttpRequest &, std::shared_ptr<Exchange> exchange) {
   Json paths = Json::object();
   for (const auto &[path, route] : routes()) {
@@ -95,7 +102,7 @@ void Api::openApi(HttpRequest &, std::shared_ptr<Exchange> exchange) {
     if (route.body) {
       operation["requestBody"] = {
           {"required", true}, {"content", {{"application/json", {{"schema", route.body(model)}}}}}};
-      statuses.insert(statuses.end(), {400, 413, 500});
+      statuses.insert(statuses.end(), {400, 413, 500, 503});
     }
     if (path == kModelPath)
       operation["parameters"] = Json::array({{{"name", "model"},
@@ -129,7 +136,7 @@ void Api::openApi(HttpRequest &, std::shared_ptr<Exchange> exchange) {
                                        {"components", std::move(components)}})});
 }
 
-/// Takes a time that does not depend on how much of a key is right.
+/// The time does not depend on how much of the key matches.
 static bool equalInConstantTime(std::string_view given, std::string_view key) {
   unsigned different = given.size() != key.size();
   for (size_t i = 0; i < given.size(); ++i)
@@ -156,45 +163,52 @@ std::string Api::errorBody(unsigned status, const std::string &message) {
   return toJsonText(ApiError{.status = status, .message = message}.toJson());
 }
 
-void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
-  bool namesModel =
-      request.path.starts_with(kModelPrefix) && request.path.size() > kModelPrefix.size();
-  auto found = routes().find(namesModel ? kModelPath : std::string_view(request.path));
-  if (found == routes().end())
-    return replyError(exchange, {.status = 404, .message = "there is no " + request.path});
-  const Route &route = found->second;
-  if (request.method != route.method)
-    return replyError(
-        exchange,
+const Api::Route *Api::findRoute(const std::string &path) {
+  bool namesModel = path.starts_with(kModelPrefix) && path.size() > kModelPrefix.size();
+  auto found = routes().find(namesModel ? kModelPath : std::string_view(path));
+  return found == routes().end() ? nullptr : &found->second;
+}
+
+std::optional<HttpReply> Api::rejection(const HttpRequest &header) const {
+  const Route *route = findRoute(header.path);
+  if (!route)
+    return errorReply({.status = 404, .message = "there is no " + header.path});
+  if (header.method != route->method)
+    return errorReply(
         {.status = 405,
-         .message = request.path + " answers " + route.method + ", not " + request.method},
-        {{"Allow", route.method}});
-  if (!route.open && !isAllowed(request.authorization))
-    return replyError(
-        exchange,
+         .message = header.path + " answers " + route->method + ", not " + header.method},
+        {{"Allow", route->method}});
+  if (!route->open && !isAllowed(header.authorization))
+    return errorReply(
         {.status = 401,
          .message = "an API key is required: send the header Authorization: Bearer KEY",
          .code = "invalid_api_key"},
         {{"WWW-Authenticate", "Bearer"}});
-  (this->*route.handler)(request, std::move(exchange));
+  return std::nullopt;
 }
 
-void Api::handleWhileLoading(const HttpRequest &request, Exchange &exchange) {
-  if (request.path == kHealthPath)
-    return exchange.reply({.status = 503, .body = toJsonText({{"status", "loading"}})});
-  exchange.reply({.status = 503,
-                  .body = errorBody(503, "the model is being loaded; try again later"),
-                  .headers = {{"Retry-After", "1"}}});
+void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  if (std::optional<HttpReply> reply = rejection(request))
+    return exchange->reply(*std::move(reply));
+  (this->*findRoute(request.path)->handler)(request, std::move(exchange));
+}
+
+std::optional<HttpReply> Api::rejectionWhileLoading(const HttpRequest &header) {
+  if (header.path == kHealthPath)
+    return HttpReply{.status = 503, .body = toJsonText({{"status", "loading"}})};
+  return HttpReply{.status = 503,
+                   .body = errorBody(503, "the model is being loaded; try again later"),
+                   .headers = {{"Retry-After", "1"}}};
 }
 
 template <std::invocable<const std::string &> Read, typename Act>
 void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange, Read read,
                    Act act) {
-  constexpr size_t kLargeBody = 64 << 10; // about a millisecond to parse and to tokenize
+  constexpr size_t kLargeBody = 64 << 10; // takes about a millisecond to parse and tokenize
   if (request.body.size() <= kLargeBody)
     return act(read(request.body));
-  reader.add([body = std::move(request.body), exchange, read = std::move(read),
-              act = std::move(act)] {
+  reader.add([body = std::move(request.body), reservation = std::move(request.reservation),
+              exchange, read = std::move(read), act = std::move(act)] {
     try {
       auto result = std::make_shared<std::invoke_result_t<Read, const std::string &>>(read(body));
       exchange->post([result, act] { act(std::move(*result)); });
@@ -202,6 +216,15 @@ void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchan
       exchange->reply({.status = 500, .body = errorBody(500, failure.what())});
     }
   });
+}
+
+/// The error for requests that would never be accepted, even by an idle server.
+static ApiError tooManyChoices(const CompletionRequest &request, size_t max) {
+  auto prompts = static_cast<int64_t>(request.prompts.size());
+  return {.message = "the request has " + std::to_string(prompts * request.numChoices) +
+                     " completions, but the server accepts at most " + std::to_string(max) +
+                     " at once (--sequences and --queue); lower 'n' or send fewer prompts",
+          .param = request.numChoices > 1 ? "n" : "prompt"};
 }
 
 void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exchange> exchange) {
@@ -218,6 +241,10 @@ void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exch
       return replyError(exchange, *error);
     }
     auto &wanted = std::get<CompletionRequest>(parsed);
+    if (wanted.prompts.size() * static_cast<size_t>(wanted.numChoices) > engine.maxUnfinished()) {
+      metrics.countRequest("refused");
+      return replyError(exchange, tooManyChoices(wanted, engine.maxUnfinished()));
+    }
     auto completion = std::make_shared<Completion>(wanted, model, engine, metrics, exchange);
     std::erase_if(unfinished, [](const auto &each) { return each.expired(); });
     unfinished.push_back(completion);
@@ -231,7 +258,7 @@ void Api::abort() {
       completion->stop(Completion::StopReason::ShuttingDown);
 }
 
-/// The web page, which may run and load what the server itself gives, and nothing else.
+/// The web page, which may only run and load resources of the server itself.
 void Api::page(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
   static constexpr const char *policy =
       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri "
@@ -252,7 +279,7 @@ Json Api::modelEntry() const {
           {"created", started},
           {"owned_by", "mica"},
           {"meta",
-           {{"weights", infoOf(model.manifest.weights).name},
+           {{"weights", weightsText(model.manifest)},
             {"context_length", model.manifest.maxSeq},
             {"vocabulary_size", model.manifest.vocab},
             {"chat", model.chatTemplate != nullptr}}}};
@@ -284,7 +311,7 @@ void Api::metricsText(HttpRequest &, std::shared_ptr<Exchange> exchange) {
            {.running = running, .waiting = unfinished - running, .cacheBytes = cacheBytes})});
 }
 
-/// The object in a body with the field `name` alone, or what is wrong.
+/// Parses a body that is an object with `name` as its only field.
 static std::variant<Json, ApiError> onlyField(const std::string &body, const char *name) {
   std::variant<Json, ApiError> parsed = parseObject(body);
   auto *json = std::get_if<Json>(&parsed);
@@ -292,7 +319,7 @@ static std::variant<Json, ApiError> onlyField(const std::string &body, const cha
     return parsed;
   for (const auto &[key, value] : json->items())
     if (key != name)
-      return ApiError{.message = "the field '" + key + "' is not implemented, leave it out",
+      return ApiError{.message = "the field '" + key + "' is not supported; leave it out",
                       .param = key};
   if (!json->contains(name))
     return ApiError{.message = "'" + std::string(name) + "' is missing", .param = name};

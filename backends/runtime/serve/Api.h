@@ -1,10 +1,11 @@
-// The HTTP API: which paths there are, and who may use them.
+// The HTTP API: routes and authorization.
 #ifndef MICA_BACKENDS_RUNTIME_SERVE_API_H
 #define MICA_BACKENDS_RUNTIME_SERVE_API_H
 
+#include "backends/runtime/serve/ApiError.h"
 #include "backends/runtime/serve/CompletionRequest.h"
 #include "backends/runtime/serve/EngineThread.h"
-#include "backends/runtime/serve/HttpServer.h"
+#include "backends/runtime/serve/HttpExchange.h"
 #include "backends/runtime/serve/Metrics.h"
 #include "backends/runtime/serve/TaskThread.h"
 
@@ -18,22 +19,24 @@ class Completion;
 class Api {
 public:
   struct Options {
-    std::vector<std::string> keys;              ///< Any of them is required; empty: none.
+    std::vector<std::string> keys;              ///< one of them is required; empty: no key is
+                                                ///< required
     std::chrono::milliseconds requestTimeout{}; ///< 0: none
   };
 
-  /// `engine` and `reader`, which reads large requests, must live until the last request has been
-  /// handled.
+  /// `engine` and `reader`, the thread that parses large requests, must outlive all requests.
   Api(ServedModel model, EngineThread &engine, TaskThread &reader, uint64_t cacheBytes,
       Options options);
 
   /// Answers a request, now or later.
   void handle(HttpRequest request, std::shared_ptr<Exchange> exchange);
-  /// The same while there is no Api yet, because the model is being loaded.
-  static void handleWhileLoading(const HttpRequest &request, Exchange &exchange);
-  /// The body of an answer to what is no HTTP.
+  /// The reply to a request with an unknown path, another method, or no valid key.
+  std::optional<HttpReply> rejection(const HttpRequest &header) const;
+  /// The reply to any request while the model is being loaded and there is no Api yet.
+  static std::optional<HttpReply> rejectionWhileLoading(const HttpRequest &header);
+  /// The body of the reply to a malformed request.
   static std::string errorBody(unsigned status, const std::string &message);
-  /// From now on no request for completions is accepted, and /health says so.
+  /// Rejects requests for completions from now on; /health reports this state.
   void drain() { draining = true; }
   /// Ends the completions in progress with an error.
   void abort();
@@ -44,18 +47,19 @@ private:
     const char *method;
     Handler handler;
     const char *summary;
-    /// Of the body; null: the path takes none.
+    /// schema of the body; null: no body
     Json (*body)(const ServedModel &model) = nullptr;
-    const char *contentType = "application/json"; ///< Of the answer.
-    std::vector<unsigned> statuses = {};          ///< Besides those that all routes have.
-    bool open = false;                            ///< Needs no key.
+    const char *contentType = "application/json"; ///< of the reply
+    std::vector<unsigned> statuses = {};          ///< in addition to those of all routes
+    bool open = false;                            ///< requires no key
   };
   static const std::map<std::string_view, Route> &routes();
+  static const Route *findRoute(const std::string &path);
 
   bool isAllowed(const std::string &authorization) const;
-  /// Calls `act` with what `read` makes of a request's body, which it may take, on the server's
-  /// thread. `read` is called on another thread where the body is so large that others' answers
-  /// would wait for it; it may use what does not change after construction.
+  /// Parses a request's body with `read` and calls `act` with the result, which it may move from,
+  /// on the server's thread. Large bodies, which would delay other replies, are parsed on another
+  /// thread; `read` may only use data that does not change after construction.
   template <std::invocable<const std::string &> Read, typename Act>
   void readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange, Read read,
                 Act act);
@@ -68,10 +72,10 @@ private:
     complete(Endpoint::Completions, request, std::move(exchange));
   }
   using BodyReader = std::variant<Json, ApiError> (Api::*)(const std::string &body) const;
-  /// Replies with what `read` makes of a request's body; see readBody.
+  /// Replies with the result of `read` for a request's body; see readBody.
   void replyRead(HttpRequest &request, const std::shared_ptr<Exchange> &exchange, BodyReader read);
   Json modelEntry() const;
-  /// {"tokens": [...]} and {"content": TEXT} of the bodies of /tokenize and /detokenize.
+  /// The replies {"tokens": [...]} and {"content": TEXT} to /tokenize and /detokenize.
   std::variant<Json, ApiError> tokensOf(const std::string &body) const;
   std::variant<Json, ApiError> textOf(const std::string &body) const;
   void models(HttpRequest &request, std::shared_ptr<Exchange> exchange);
@@ -91,7 +95,7 @@ private:
   Metrics metrics;
   const int64_t started;
   bool draining = false;
-  std::vector<std::weak_ptr<Completion>> unfinished; ///< In progress, and a few that have ended.
+  std::vector<std::weak_ptr<Completion>> unfinished; ///< in progress, and some that have ended
 };
 
 } // namespace mica::rt::serve

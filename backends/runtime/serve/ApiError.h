@@ -1,4 +1,4 @@
-// What the HTTP API answers instead of a result, in the shape of OpenAI's errors.
+// Errors of the HTTP API, in the format of OpenAI's errors.
 #ifndef MICA_BACKENDS_RUNTIME_SERVE_APIERROR_H
 #define MICA_BACKENDS_RUNTIME_SERVE_APIERROR_H
 
@@ -11,16 +11,16 @@ namespace mica::rt::serve {
 using Json = nlohmann::ordered_json;
 
 struct ApiError {
-  unsigned status = 400; ///< Of HTTP.
+  unsigned status = 400; ///< HTTP status
   std::string message;
-  std::optional<std::string> param = {}; ///< The field that is wrong.
+  std::optional<std::string> param = {}; ///< the invalid field
   std::optional<std::string> code = {};
 
   /// {"error": {"message", "type", "param", "code"}}
   Json toJson() const;
 };
 
-/// A request that the server does not answer any more.
+/// The error for requests that are rejected or aborted during shutdown.
 ApiError shuttingDown();
 
 } // namespace mica::rt::serve

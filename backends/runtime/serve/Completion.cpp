@@ -3,6 +3,7 @@
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Seconds.h"
 #include "backends/runtime/text/AnswerFormat.h"
+#include "backends/runtime/text/AnswerReader.h"
 #include "backends/runtime/text/TextStream.h"
 
 #include <cinttypes>
@@ -23,7 +24,7 @@ const char *finishReason(Finish finish, bool calls) {
                                                                    : "stop";
 }
 
-/// Nine letters and digits, which is what templates of Mistral's take.
+/// Nine letters and digits, as Mistral's templates require.
 std::string newCallId() {
   static constexpr char letters[] = "0123456789abcdefghijklmnopqrstuvwxyz";
   std::string id;
@@ -48,7 +49,7 @@ public:
   bool shouldContinue() override { return !completion.isStopped(); }
   void finished(const RequestResult &result) override;
 
-  /// The choice as a whole.
+  /// The complete choice.
   Json toJson() const;
 
 private:
@@ -67,10 +68,10 @@ private:
   std::string text, reasoning;
   Json calls = Json::array();
   int64_t numTokens = 0;
-  Json logprobs = Json::array();      ///< Of the tokens that no event has had.
-  std::vector<int64_t> textOffsets;   ///< Where the text of these begins, in characters.
-  bool begun = false, opened = false; ///< There is a token; there was an event.
-  bool complete = false;              ///< A call has come that is not wanted.
+  Json logprobs = Json::array();      ///< of tokens that have not been sent in an event
+  std::vector<int64_t> textOffsets;   ///< start of the text of each of these tokens, in characters
+  bool begun = false, opened = false; ///< a token was generated; an event was sent
+  bool complete = false;              ///< an unwanted call was generated: the answer ends before it
   Clock::time_point last = Clock::now();
   const char *reason = "stop";
 };
@@ -100,7 +101,7 @@ void Completion::Choice::addLogprobs(int32_t token, std::span<const float> logit
                                         : 0);
 }
 
-/// In the form of the endpoint.
+/// In the format of the endpoint.
 Json Completion::Choice::logprobsJson() const {
   if (!completion.topLogprobs)
     return {};
@@ -121,7 +122,7 @@ Json Completion::Choice::logprobsJson() const {
   return out;
 }
 
-/// An event. `delta` has what a message continues with, or the text of a completion.
+/// Sends an event. `delta` is the continuation of a message, or the text of a completion.
 void Completion::Choice::send(const Json &delta, const char *finished) {
   Json choice = {{"index", index}};
   if (isChat()) {
@@ -145,7 +146,7 @@ void Completion::Choice::send(const Json &delta, const char *finished) {
   completion.sendEvent(event);
 }
 
-/// What a token writes. Special tokens write nothing, unless they are marks of the answer's parts.
+/// The text of a token. Special tokens have none, unless they are markers of the answer format.
 std::string Completion::Choice::spelled(int32_t token) const {
   const AnswerFormat &format = completion.model.answers;
   const ProgramTokenizer *tokenizer = completion.model.text;
@@ -159,7 +160,7 @@ std::string Completion::Choice::spelled(int32_t token) const {
   return isMark ? mark : std::string();
 }
 
-/// Takes what the answer continues with. False where it is to end with a call.
+/// Appends parts of the answer. Returns false if the answer must end with a call.
 bool Completion::Choice::add(std::vector<AnswerReader::Part> parts) {
   if (complete)
     return false;
@@ -282,7 +283,7 @@ void Completion::submit(std::vector<Tokens> prompts) {
                       .stream = static_cast<uint64_t>(n),
                       .maxReused = static_cast<int64_t>(prompt.size())};
       request.settings.seed = seed;
-      // The choices live as long as this.
+      // Shares ownership of the completion, which owns the choices.
       wanted.emplace_back(std::move(request), std::shared_ptr<RequestListener>(
                                                   shared_from_this(), choices.back().get()));
     }
@@ -292,13 +293,13 @@ void Completion::submit(std::vector<Tokens> prompts) {
   if (!submitted)
     return fail({.message = submitted.error().message}, "refused");
   if (!*submitted)
-    return fail({.status = 429, .message = "too many requests are waiting, try again later"},
+    return fail({.status = 429, .message = "too many requests are waiting; try again later"},
                 "busy");
   ids = std::move(**submitted);
 }
 
 void Completion::stop(StopReason reason) {
-  // The first reason is the one that counts.
+  // Only the first reason is used.
   StopReason none = StopReason::None;
   if (!stopped.compare_exchange_strong(none, reason))
     return;
@@ -356,7 +357,7 @@ void Completion::finish() {
   case StopReason::None:
     break;
   case StopReason::Disconnected:
-    metrics.countRequest("cancelled");
+    metrics.countRequest("canceled");
     return;
   case StopReason::TimedOut:
     return fail({.status = 504, .message = "the request took longer than the server allows"},

@@ -1,10 +1,11 @@
-// A request for completions in progress: from the engine's tokens to OpenAI's JSON.
+// A completion request in progress: converts the engine's tokens to OpenAI's JSON.
 #ifndef MICA_BACKENDS_RUNTIME_SERVE_COMPLETION_H
 #define MICA_BACKENDS_RUNTIME_SERVE_COMPLETION_H
 
+#include "backends/runtime/serve/ApiError.h"
 #include "backends/runtime/serve/CompletionRequest.h"
 #include "backends/runtime/serve/EngineThread.h"
-#include "backends/runtime/serve/HttpServer.h"
+#include "backends/runtime/serve/HttpExchange.h"
 #include "backends/runtime/serve/Metrics.h"
 
 #include <atomic>
@@ -22,13 +23,13 @@ public:
              Metrics &metrics, std::shared_ptr<Exchange> exchange);
   ~Completion();
 
-  /// Submits all choices; the exchange gets its answer when they have ended, or events while they
-  /// are generated. Does not wait.
+  /// Submits all choices without waiting for them. The exchange gets its reply when they have
+  /// ended, or events while they are generated.
   void start(std::vector<Tokens> prompts, std::chrono::milliseconds timeout);
 
   enum class StopReason : uint8_t { None, Disconnected, TimedOut, ShuttingDown };
-  /// Cancels all choices; unless the client has disconnected, it gets an error. On the server's
-  /// thread.
+  /// Cancels all choices; the client gets an error unless it has disconnected. Called on the
+  /// server's thread.
   void stop(StopReason reason);
 
 private:
@@ -58,10 +59,10 @@ private:
   const std::string id;
   const int64_t created;
 
-  std::vector<std::unique_ptr<Choice>> choices; ///< Of all prompts, before they are submitted.
-  std::vector<Scheduler::RequestId> ids;        ///< For the server's thread alone.
+  std::vector<std::unique_ptr<Choice>> choices; ///< of all prompts, until they are submitted
+  std::vector<Scheduler::RequestId> ids;        ///< used only on the server's thread
   std::atomic<StopReason> stopped = StopReason::None;
-  std::mutex mutex; ///< Of what follows.
+  std::mutex mutex; ///< protects the following members
   size_t unended = 0;
   bool answered = false;
   std::optional<Error> failure;

@@ -2,7 +2,7 @@
 
 namespace mica::rt::serve {
 
-/// Forwards to a listener, and owns a share of it as long as the scheduler may call it.
+/// Forwards events to a listener, and shares its ownership as long as the scheduler may call it.
 class EngineThread::Kept final : public RequestListener {
 public:
   Kept(EngineThread &engine, std::shared_ptr<RequestListener> listener)
@@ -60,7 +60,7 @@ EngineThread::submit(std::vector<Submission> submissions) {
   std::vector<Kept *> keys;
   {
     std::lock_guard lock(mutex);
-    if (requests.size() + submissions.size() > slots + maxQueued)
+    if (requests.size() + submissions.size() > maxUnfinished())
       return std::optional<std::vector<Scheduler::RequestId>>();
     for (auto &[request, listener] : submissions) {
       auto kept = std::make_unique<Kept>(*this, std::move(listener));
@@ -95,7 +95,7 @@ size_t EngineThread::unfinished() const {
   return requests.size();
 }
 
-/// Called by a request's own listener, which therefore lives until the step is over.
+/// Called by a request's own listener, which must therefore exist until the step is over.
 void EngineThread::finish(const Kept *request) {
   std::lock_guard lock(mutex);
   auto found = requests.find(request);

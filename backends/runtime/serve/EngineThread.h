@@ -1,4 +1,4 @@
-// The thread that advances the scheduler while requests are unfinished.
+// The thread that runs the scheduler while there are unfinished requests.
 #ifndef MICA_BACKENDS_RUNTIME_SERVE_ENGINETHREAD_H
 #define MICA_BACKENDS_RUNTIME_SERVE_ENGINETHREAD_H
 
@@ -14,24 +14,27 @@ namespace mica::rt::serve {
 
 class EngineThread {
 public:
-  /// `model` must outlive it. `maxQueued`: requests that may wait beside those that have slots.
+  /// Starts the thread. `model` must outlive it. `maxQueued`: the maximum number of requests that
+  /// wait for a slot.
   static Result<std::unique_ptr<EngineThread>>
   start(const Model &model, const Scheduler::Options &options, size_t maxQueued);
-  /// Unfinished requests hear nothing.
+  /// Listeners of unfinished requests are not notified.
   ~EngineThread();
 
   using Submission = std::pair<Request, std::shared_ptr<RequestListener>>;
-  /// Submits all or none, from any thread. A listener is kept until its request is finished, and is
-  /// called on the engine's thread. Absent: too many requests are waiting. Errors are those of
-  /// Scheduler::submit.
+  /// Submits all requests or none; may be called from any thread. Listeners are kept until their
+  /// requests have finished, and are called on the engine's thread. Absent if too many requests are
+  /// waiting. Errors: those of Scheduler::submit.
   Result<std::optional<std::vector<Scheduler::RequestId>>>
   submit(std::vector<Submission> submissions);
-  /// From any thread.
+  /// May be called from any thread.
   void cancel(Scheduler::RequestId id);
 
-  /// Requests without an end.
+  /// The number of unfinished requests.
   size_t unfinished() const;
   size_t numSlots() const { return slots; }
+  /// The maximum number of unfinished requests.
+  size_t maxUnfinished() const { return slots + maxQueued; }
   const Model &model() const { return scheduler->model(); }
 
 private:
@@ -48,7 +51,7 @@ private:
   std::condition_variable changed;
   bool hasWork = false, stopping = false;
   std::unordered_map<const Kept *, std::unique_ptr<Kept>> requests;
-  std::vector<std::unique_ptr<Kept>> ended; ///< In this step.
+  std::vector<std::unique_ptr<Kept>> ended; ///< in this step
   std::thread thread;
 };
 

@@ -1,4 +1,4 @@
-// What the server counts, in Prometheus' text format.
+// The server's metrics in Prometheus' text format.
 #ifndef MICA_BACKENDS_RUNTIME_SERVE_METRICS_H
 #define MICA_BACKENDS_RUNTIME_SERVE_METRICS_H
 
@@ -13,13 +13,14 @@ namespace mica::rt::serve {
 /// All functions may be called from any thread.
 class Metrics {
 public:
-  /// A request has ended: "ok", "refused", "cancelled", "timeout", "failed" or "busy".
+  /// Counts a finished request by outcome: "ok", "refused", "canceled", "timeout", "failed" or
+  /// "busy".
   void countRequest(const std::string &outcome);
   void countTokens(int64_t prompt, int64_t cached, int64_t generated);
   void observeFirstToken(double seconds);
   void observeTokenGap(double seconds);
 
-  /// Now: requests with a slot and those that wait for one; bytes of all caches.
+  /// Current values: requests with a slot and those waiting for one; bytes of all caches.
   struct Gauges {
     size_t running = 0, waiting = 0;
     uint64_t cacheBytes = 0;
@@ -27,7 +28,7 @@ public:
   std::string text(const Gauges &gauges) const;
 
 private:
-  /// Cumulative, as Prometheus wants histograms.
+  /// Cumulative, as in Prometheus.
   struct Histogram {
     static constexpr std::array<double, 14> bounds = {.001, .0025, .005, .01, .025, .05, .1,
                                                       .25,  .5,    1,    2.5, 5,    10,  30};

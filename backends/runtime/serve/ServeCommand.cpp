@@ -1,5 +1,6 @@
 #include "backends/runtime/serve/ServeCommand.h"
 #include "backends/runtime/serve/Api.h"
+#include "backends/runtime/serve/HttpServer.h"
 #include "backends/runtime/support/AvailableMemory.h"
 #include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/TextFile.h"
@@ -26,13 +27,13 @@ Result<int64_t> chooseSequences(const Manifest &manifest, const ServeArguments &
     return Error{std::to_string(arguments.sequences.value_or(1)) + " sequences of " +
                  std::to_string(manifest.maxSeq) + " positions need " +
                  std::to_string(each * static_cast<uint64_t>(arguments.sequences.value_or(1))) +
-                 " bytes of cache, " + std::to_string(budget) +
-                 " are allowed: lower --sequences, raise --cache-bytes, or compile with a "
+                 " bytes of cache, but only " + std::to_string(budget) +
+                 " are available; lower --sequences, raise --cache-bytes, or compile with a "
                  "smaller --max-seq"};
   return arguments.sequences.value_or(std::min(fitting, maxDefaultSequences));
 }
 
-/// Keys, one per line; empty where none is required.
+/// The keys, read from a file with one per line; empty if none is required.
 Result<std::vector<std::string>> apiKeys(const ServeArguments &arguments) {
   std::vector<std::string> keys;
   if (arguments.apiKey)
@@ -46,12 +47,13 @@ Result<std::vector<std::string>> apiKeys(const ServeArguments &arguments) {
       if (!line.empty())
         keys.push_back(line);
     if (keys.empty())
-      return Error{*arguments.apiKeyFile + " holds no key, write one per line"};
+      return Error{*arguments.apiKeyFile + " holds no key; write one per line"};
   }
   return keys;
 }
 
-/// What answers requests once the model is loaded. Threads are first to end, see stopThreads.
+/// The objects that serve requests once the model is loaded. Their threads must be stopped first;
+/// see stopThreads.
 struct Service {
   std::unique_ptr<Model> model;
   std::optional<ProgramText> text;
@@ -115,23 +117,26 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
   return service;
 }
 
-/// Ends the server when no exchange is in progress any more. When the time is up, those that are
-/// left end with an error.
-void stopWhenIdle(HttpServer &server, Api &api, std::chrono::steady_clock::time_point deadline) {
-  // For the errors to be written.
-  constexpr std::chrono::seconds grace{5};
-  auto now = std::chrono::steady_clock::now();
-  if (server.exchanges() == 0 || now >= deadline + grace)
+/// Stops the server when no exchange is in progress. At the deadline, remaining completions end
+/// with an error.
+void stopWhenIdle(HttpServer &server, Api &api, std::chrono::steady_clock::time_point deadline,
+                  int aborts = 0) {
+  // The errors have at least 5 s to be sent, and more on a busy machine, which calls this later.
+  constexpr int maxAborts = 250;
+  constexpr std::chrono::milliseconds interval{20};
+  if (server.exchanges() == 0 || aborts > maxAborts)
     return server.stop();
-  if (now >= deadline)
+  if (std::chrono::steady_clock::now() >= deadline) {
     api.abort();
-  server.after(std::chrono::milliseconds(20),
-               [&server, &api, deadline] { stopWhenIdle(server, api, deadline); });
+    ++aborts;
+  }
+  server.after(interval,
+               [&server, &api, deadline, aborts] { stopWhenIdle(server, api, deadline, aborts); });
 }
 } // namespace
 
 Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
-  // A client that goes away while it is written to ends its connection alone.
+  // A client that disconnects during a write only ends its connection.
   std::signal(SIGPIPE, SIG_IGN);
   Result<std::vector<std::string>> keys = apiKeys(arguments);
   if (!keys)
@@ -147,15 +152,20 @@ Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
       http,
       [&](HttpRequest request, std::shared_ptr<Exchange> exchange) {
         service ? service->api->handle(std::move(request), std::move(exchange))
-                : Api::handleWhileLoading(request, *exchange);
+                : exchange->reply(*Api::rejectionWhileLoading(request));
+      },
+      [&](const HttpRequest &header) {
+        return service ? service->api->rejection(header) : Api::rejectionWhileLoading(header);
       },
       Api::errorBody);
   if (!listening)
     return listening.error();
   HttpServer &server = **listening;
   server.onSignal([&](int count) {
-    if (count > 1 || !service)
+    if (count > 1 || !service) {
+      server.stopAccepting();
       return server.stop();
+    }
     reportNote("shutting down: requests in progress have " +
                std::to_string(arguments.drainSeconds) + " s to finish");
     service->api->drain();

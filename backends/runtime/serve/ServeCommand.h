@@ -1,9 +1,9 @@
-// `serve`: answers HTTP until a signal.
+// The command `serve`: an HTTP server that runs until a signal.
 #ifndef MICA_BACKENDS_RUNTIME_SERVE_SERVECOMMAND_H
 #define MICA_BACKENDS_RUNTIME_SERVE_SERVECOMMAND_H
 
 #include "backends/runtime/engine/Model.h"
-#include "backends/runtime/serve/HttpServer.h"
+#include "backends/runtime/serve/HttpExchange.h"
 
 #include <functional>
 #include <memory>
@@ -12,21 +12,21 @@ namespace mica::rt {
 
 struct ServeArguments {
   serve::HttpOptions http;
-  std::optional<int64_t> sequences;    ///< At once; absent: as many as fit, at most 8.
-  std::optional<uint64_t> cacheBytes;  ///< Of the caches; absent: half of the free memory.
-  std::optional<int64_t> prefillChunk; ///< See prefillChunkSize; default 128.
-  int64_t queue = 256;                 ///< Requests that may wait.
+  std::optional<int64_t> sequences;    ///< in parallel; absent: as many as fit, at most 8
+  std::optional<uint64_t> cacheBytes;  ///< of the caches; absent: half of the available memory
+  std::optional<int64_t> prefillChunk; ///< see prefillChunkSize; default 128
+  int64_t queue = 256;                 ///< maximum number of waiting requests
   std::optional<std::string> apiKey, apiKeyFile;
   std::optional<std::string> templateFile;        ///< --chat-template
-  int64_t receiveTimeout = 30, idleTimeout = 300; ///< Seconds, see HttpOptions.
-  int64_t requestTimeout = 0;                     ///< Seconds; 0: none.
+  int64_t receiveTimeout = 30, idleTimeout = 300; ///< seconds; see HttpOptions
+  int64_t requestTimeout = 0;                     ///< seconds; 0: none
   int64_t drainSeconds = 30;
 };
 
 using ModelLoader = std::function<Result<std::unique_ptr<Model>>()>;
 
 /// Listens, loads the model on another thread, and serves it. Returns after a signal. Errors: an
-/// address that cannot be used, those of `load`, a cache that does not fit.
+/// address that cannot be used, those of `load`, caches that do not fit in memory.
 Status serveCommand(const ModelLoader &load, const ServeArguments &arguments);
 
 } // namespace mica::rt

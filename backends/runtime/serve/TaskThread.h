@@ -13,10 +13,10 @@ namespace mica::rt::serve {
 class TaskThread {
 public:
   TaskThread();
-  /// Finishes the task in progress; those that wait are dropped.
+  /// Finishes the task in progress and drops waiting ones.
   ~TaskThread();
 
-  /// Calls `task` after those added before it. A task must not throw. From any thread.
+  /// Queues `task`. A task must not throw. May be called from any thread.
   void add(std::function<void()> task);
 
 private:

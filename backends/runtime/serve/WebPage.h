@@ -1,4 +1,4 @@
-// The page at `/`: the files of web/, which are in every program.
+// The page at `/`: the files of web/, which are part of every program.
 #ifndef MICA_BACKENDS_RUNTIME_SERVE_WEBPAGE_H
 #define MICA_BACKENDS_RUNTIME_SERVE_WEBPAGE_H
 

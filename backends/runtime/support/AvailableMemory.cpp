@@ -30,14 +30,14 @@ static uint64_t availableOnMachine(const std::string &root) {
 /// The minimum of the remaining memory of the groups that have the files `limit` and `used`.
 static uint64_t allowedByGroups(const std::string &root, const std::string &controller,
                                 const std::string &limit, const std::string &used) {
-  uint64_t least = std::numeric_limits<uint64_t>::max();
+  uint64_t min = std::numeric_limits<uint64_t>::max();
   for (const std::string &folder : controlGroupFolders(root, controller)) {
-    std::optional<uint64_t> most = numberIn(folder + "/" + limit),
+    std::optional<uint64_t> max = numberIn(folder + "/" + limit),
                             taken = numberIn(folder + "/" + used);
-    if (most && taken)
-      least = std::min(least, *most - std::min(*most, *taken));
+    if (max && taken)
+      min = std::min(min, *max - std::min(*max, *taken));
   }
-  return least;
+  return min;
 }
 
 uint64_t availableMemory(const std::string &root) {

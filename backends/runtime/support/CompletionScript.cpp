@@ -1,5 +1,6 @@
 #include "backends/runtime/support/CompletionScript.h"
 #include "backends/runtime/support/CommandLine.h"
+#include "backends/runtime/support/OptionValues.h"
 
 #include <array>
 #include <cctype>
@@ -26,10 +27,10 @@ std::string functionOf(const CommandSpec &spec) {
 
 /// Visits a command and its subcommands; `path` is "/" or, for example, "/run/chat/".
 void visit(const CommandSpec &spec, const std::string &path,
-           const std::function<void(const CommandSpec &, const std::string &)> &hear) {
-  hear(spec, path);
+           const std::function<void(const CommandSpec &, const std::string &)> &callback) {
+  callback(spec, path);
   for (const CommandSpec &command : spec.commands)
-    visit(command, path + command.name + "/", hear);
+    visit(command, path + command.name + "/", callback);
 }
 
 /// The kind of a value in scripts: "file", "folder", "words A B" or "any".

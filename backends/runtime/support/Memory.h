@@ -11,12 +11,12 @@
 
 namespace mica::rt {
 
-/// Large: huge pages (2 MiB) if the kernel provides them; they avoid most TLB misses, but touching
+/// Huge: huge pages (2 MiB) if the kernel provides them; they avoid most TLB misses, but touching
 /// one byte allocates a whole huge page.
-enum class Pages { Small, Large };
+enum class Pages { Small, Huge };
 
 /// Anonymous pages, reserved without commitment (MAP_NORESERVE), zero-initialized, page-aligned.
-/// With large pages, the rest after the last whole one is in small pages.
+/// With huge pages, the rest after the last whole one is in small pages.
 class Memory : public Mapping {
 public:
   /// Errors: no address space left, or an absurd size; the message ends with `hint`.

@@ -35,10 +35,11 @@ Status checkTarget(const std::string &target, const Replaceable &replaceable,
 /// The target of the temporary file or folder `name`; empty if it is not such a name.
 std::string_view targetOfTemporary(std::string_view name);
 
-/// All files that tools and programs write use this class. The file is in the folder of its target
-/// until `commit`. It is removed if it is destroyed before that, or if a signal ends the process
-/// (see SignalCleanup.h); a file left by a killed process is removed by the next process that
-/// writes to the same target.
+/// All files that tools and programs write use this class, except in the cache of tools/hub, where
+/// an interrupted download stays and is resumed, and names are symbolic links. The file is in the
+/// folder of its target until `commit`. It is removed if it is destroyed before that, or if a
+/// signal ends the process (see SignalCleanup.h); a file left by a killed process is removed by the
+/// next process that writes to the same target.
 class TemporaryFile {
 public:
   /// Readable and writable. Rejects what checkTarget rejects, and a missing folder.

@@ -52,17 +52,17 @@ unsigned quotaOf(const std::string &cpuMax) {
 }
 
 unsigned cgroupQuota(const std::string &root) {
-  unsigned least = 0;
+  unsigned minQuota = 0;
   auto take = [&](unsigned quota) {
-    if (quota > 0 && (least == 0 || quota < least))
-      least = quota;
+    if (quota > 0 && (minQuota == 0 || quota < minQuota))
+      minQuota = quota;
   };
   for (const std::string &folder : controlGroupFolders(root, ""))
     take(quotaOf(firstLine(folder + "/cpu.max")));
   for (const std::string &folder : controlGroupFolders(root, "cpu"))
     take(quotaOf(firstLine(folder + "/cpu.cfs_quota_us") + " " +
                  firstLine(folder + "/cpu.cfs_period_us")));
-  return least;
+  return minQuota;
 }
 
 unsigned withinQuota(unsigned processors, const std::string &root) {
@@ -103,8 +103,8 @@ Status ensureStackSize(uint64_t needed) {
   rlim_t allowed = limit.rlim_max;
   limit.rlim_cur = needed;
   if (allowed < needed || setrlimit(RLIMIT_STACK, &limit) != 0)
-    return Error{"the stack may grow to " + std::to_string(allowed >> 10) +
-                 " KiB (ulimit -Hs), programs need " + std::to_string(needed >> 10) +
+    return Error{"the stack is limited to " + std::to_string(allowed >> 10) +
+                 " KiB (ulimit -Hs), but programs need " + std::to_string(needed >> 10) +
                  " KiB; raise the limit"};
   return {};
 }

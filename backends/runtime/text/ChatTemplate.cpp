@@ -1,6 +1,7 @@
 #include "backends/runtime/text/ChatTemplate.h"
 #include "backends/runtime/support/NestedJson.h"
 #include "backends/runtime/support/TextFile.h"
+#include "backends/runtime/text/DetectAnswerFormat.h"
 #include "backends/runtime/text/base/Utf8.h"
 
 #include <algorithm>
@@ -178,7 +179,7 @@ Status ChatTemplate::findEndOfTurn() {
   static constexpr std::string_view answer = "The answer";
   std::vector<Message> turns = {{"user", "A question"}, {"assistant", std::string(answer)}};
   Rendered rendered = render(turns, false);
-  if (!rendered) { // some want the last word to be the user's
+  if (!rendered) { // some templates require that the last message is the user's
     turns.push_back({"user", "A question"});
     if (Rendered longer = render(turns, true))
       rendered = std::move(longer);

@@ -7,8 +7,8 @@
 namespace mica::rt {
 
 struct ProgramText {
-  Manifest manifest;                           ///< With the chat template that is used.
-  std::unique_ptr<ProgramTokenizer> tokenizer; ///< Null where the program has none.
+  Manifest manifest;                           ///< with the chat template in use
+  std::unique_ptr<ProgramTokenizer> tokenizer; ///< null if the program has none
 
   /// Loads both; `templateFile`, if given, replaces the program's chat template. Errors: as for
   /// withChatTemplate and ProgramTokenizer::load.

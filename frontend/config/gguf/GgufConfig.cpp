@@ -6,11 +6,13 @@
 #include "frontend/config/gguf/GgufRope.h"
 #include "frontend/families/Family.h"
 #include "frontend/families/GgufArchitecture.h"
+#include "frontend/families/Registry.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/Json.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/GlobPattern.h"
 
 namespace mica {
 namespace {
@@ -71,7 +73,7 @@ llvm::Expected<Architecture> chooseArchitecture(const GgufModel &model) {
   const FamilyEntry *found = nullptr;
   for (const FamilyEntry &entry : familyEntries())
     if (entry.gguf && entry.gguf->name == *name &&
-        (entry.gguf->isMeant ? entry.gguf->isMeant(keys) : !found))
+        (entry.gguf->matches ? entry.gguf->matches(keys) : !found))
       found = &entry;
   if (!found)
     return inputError(model.path(),
@@ -157,15 +159,18 @@ llvm::Error ConfigReader::readTensors(Hyperparameters &h) const {
   if (!embedding || embedding->shape.size() != 2)
     return inputError(model.path(), "has no matrix " + inQuotes(tokenEmbedding), hints::fetch);
   auto vocab = embedding->shape.front();
-  if (double(vocab) < ranges::vocab.least || double(vocab) > ranges::vocab.most)
+  if (double(vocab) < ranges::vocab.min || double(vocab) > ranges::vocab.max)
     return inputError(model.path(),
                       "has " + llvm::Twine(vocab) + " rows in " + inQuotes(tokenEmbedding) +
                           ", which no vocabulary has",
                       hints::fetch);
   h.vocab = vocab;
   h.tiedHead = model.findTensor("output.weight") == nullptr;
-  for (const GgufFlag &flag : row.flags)
-    h.*flag.slot = model.findTensor(flag.tensor) != nullptr;
+  for (const GgufFlag &flag : row.flags) {
+    llvm::GlobPattern pattern = llvm::cantFail(llvm::GlobPattern::create(flag.tensor));
+    h.*flag.slot = llvm::any_of(
+        model.tensors(), [&](const GgufTensor &tensor) { return pattern.match(tensor.name); });
+  }
   return llvm::Error::success();
 }
 
@@ -236,7 +241,7 @@ llvm::Error ConfigReader::readSampling(ModelConfig &config) const {
 /// read latents directly, without expanded keys and values.
 llvm::Error ConfigReader::checkShape(const ModelConfig &config) const {
   using Sizes = llvm::SmallVector<int64_t, 2>;
-  const LayerKind &kind = config.kinds.front();
+  const LayerType &kind = config.layerTypes.front();
   const AttentionConfig &attention = kind.attention;
   Sizes heads = {attention.kvHeads}, keySizes = {attention.headDim},
         valueSizes = {attention.valueDim};
@@ -246,11 +251,12 @@ llvm::Error ConfigReader::checkShape(const ModelConfig &config) const {
     heads.push_back(1);
   }
   llvm::SmallVector<std::pair<llvm::StringLiteral, Sizes>> wanted = {
-      {"attention.key_length", keySizes},
-      {"attention.value_length", valueSizes},
-      {"rope.dimension_count", {attention.rope.dimensions}}};
+      {"attention.key_length", keySizes}, {"attention.value_length", valueSizes}};
+  // Without rope nothing is rotated, whatever the file says.
+  if (attention.rope.dimensions != 0)
+    wanted.push_back({"rope.dimension_count", {attention.rope.dimensions}});
   // If layers differ, the value is an array with one entry per layer.
-  if (llvm::none_of(config.kinds, [](const LayerKind &kind) { return kind.conv; }))
+  if (llvm::all_of(config.layerTypes, [](const LayerType &kind) { return kind.hasAttention(); }))
     wanted.push_back({"attention.head_count_kv", heads});
   if (auto *dense = std::get_if<DenseConfig>(&kind.ffn))
     wanted.push_back({"feed_forward_length", {dense->inner}});
@@ -263,19 +269,21 @@ llvm::Error ConfigReader::checkShape(const ModelConfig &config) const {
   return llvm::Error::success();
 }
 
-/// Marks what the converter has changed: rows of q and k, and norm weights.
+/// Marks what the converter has changed: rows of q and k, norm weights, the order of heads.
 void ConfigReader::applyConversion(ModelConfig &config) const {
   config.gguf = &row;
   if (row.names)
     config.names = row.names(model);
-  if (row.addedToGains)
+  if (row.addedToNormWeights)
     config.norm.weightOffset = 0;
-  for (LayerKind &kind : config.kinds) {
+  for (LayerType &kind : config.layerTypes) {
     AttentionConfig &attention = kind.attention;
     if (row.pairing)
       attention.rope.pairing = *row.pairing;
-    if (row.addedToGains)
+    if (row.addedToNormWeights)
       attention.norm.weightOffset = 0;
+    if (kind.delta)
+      kind.delta->headsInterleaved = row.valueHeadsInterleaved;
   }
 }
 

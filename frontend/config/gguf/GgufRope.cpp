@@ -1,5 +1,6 @@
 #include "frontend/config/gguf/GgufRope.h"
 
+#include "frontend/families/RopeKinds.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/Json.h"
 
@@ -13,9 +14,7 @@ namespace mica {
 namespace {
 
 constexpr llvm::StringLiteral typeKey = "rope.scaling.type";
-constexpr llvm::StringLiteral factorTensor = "rope_freqs.weight",
-                              shortTensor = "rope_factors_short.weight",
-                              longTensor = "rope_factors_long.weight";
+constexpr llvm::StringLiteral factorTensor = "rope_freqs.weight";
 
 /// The parameters of Llama 3's scaling in all published models.
 constexpr double lowFactor = 1, highFactor = 4;
@@ -29,14 +28,15 @@ public:
   llvm::Expected<NamedParameters> read();
 
 private:
-  llvm::Expected<std::string> readType() const;
+  llvm::Expected<const RopeKind *> readKind() const;
   llvm::Error readKeys();
   llvm::Error readKey(const GgufRopeKey &key);
   llvm::Error checkUnused(const GgufRopeKey &key, const llvm::json::Value &value) const;
   llvm::Expected<llvm::SmallVector<double>> factorsOf(const GgufTensor &tensor) const;
   llvm::Error wrong(const GgufTensor &tensor, const llvm::Twine &what) const;
   llvm::Error readFactors(const GgufTensor &tensor);
-  llvm::Error readLongRope();
+  llvm::Error readFactorTensors();
+  llvm::Error rejectOtherTensors() const;
   std::optional<int64_t> fitContext(llvm::ArrayRef<double> factors, double largest) const;
   bool matches(llvm::ArrayRef<double> factors, double largest, double context) const;
   double frequency(size_t index, size_t count) const {
@@ -47,30 +47,37 @@ private:
   const GgufModel &model;
   const GgufArchitecture &architecture;
   double theta;
-  std::string type; ///< "none" if the keys describe no scaling
+  const RopeKind *kind = nullptr; ///< by the keys
   NamedParameters parameters;
 };
 
 /// A factor without a type means linear scaling; a factor of 0 or 1 means none.
-llvm::Expected<std::string> RopeScalingReader::readType() const {
+llvm::Expected<const RopeKind *> RopeScalingReader::readKind() const {
   if (const llvm::json::Value *value = keys.find(typeKey)) {
-    auto text = value->getAsString();
-    if (text && (*text == "none" || *text == "linear" || *text == "yarn" || *text == "longrope"))
-      return text->str();
+    if (const RopeKind *found = findGgufRopeKind(value->getAsString().value_or("")))
+      return found;
     return inputError(keys.path(),
-                      "has " + inQuotes(keys.named(typeKey)) + ": " + shown(*value) +
-                          ", only none, linear, yarn and longrope are supported",
+                      "has " + inQuotes(keys.named(typeKey)) + ": " + shown(*value) + ", only " +
+                          listRopeKinds([](const RopeKind &kind) { return kind.gguf; }) +
+                          " are supported",
                       hints::otherModel);
   }
   for (llvm::StringRef name : {"rope.scaling.factor", "rope.scale_linear"})
     if (const llvm::json::Value *value = keys.find(name))
       if (auto factor = value->getAsNumber(); factor && *factor != 0 && *factor != 1)
-        return "linear";
-  return model.findTensor(shortTensor) && model.findTensor(longTensor) ? "longrope" : "none";
+        return findRopeKind(kLinearRope);
+  for (const RopeKind &kind : ropeKinds())
+    if (!kind.ggufFactors.empty() &&
+        llvm::all_of(kind.ggufFactors, [&](const RopeFactorTensor &factors) {
+          return model.findTensor(factors.name);
+        }))
+      return &kind;
+  return findRopeKind(kUnscaledRope);
 }
 
 llvm::Error RopeScalingReader::readKey(const GgufRopeKey &key) {
   std::string name = keys.named(key.name);
+  llvm::StringRef type = kind->gguf;
   const llvm::json::Value *value = keys.find(key.name);
   if (!value) {
     if (key.isRequiredBy(type))
@@ -82,7 +89,7 @@ llvm::Error RopeScalingReader::readKey(const GgufRopeKey &key) {
   if (!key.belongsTo(type))
     return checkUnused(key, *value);
   if (parameters.find(key.parameter))
-    return inputError(keys.path(), "has " + inQuotes(name) + " beside another factor of rope",
+    return inputError(keys.path(), "has " + inQuotes(name) + " in addition to another rope factor",
                       "keep one");
   if (key.multiplier == 1) {
     parameters.add(key.parameter, *value, name);
@@ -98,14 +105,14 @@ llvm::Error RopeScalingReader::readKey(const GgufRopeKey &key) {
 /// Rejects a key that does not belong to this type of scaling.
 llvm::Error RopeScalingReader::checkUnused(const GgufRopeKey &key,
                                            const llvm::json::Value &value) const {
-  if (type == "none" && key.mayBeUnused)
+  if (!kind->scales && key.mayBeUnused)
     return llvm::Error::success();
+  llvm::StringRef type = kind->gguf;
   llvm::json::Value neutral = llvm::cantFail(llvm::json::parse(key.neutral));
   if (llvm::is_contained(*neutral.getAsArray(), value))
     return llvm::Error::success();
   if (!neutral.getAsArray()->empty())
-    return keys.wrongValue(key.name,
-                           "one of " + shown(neutral) + " beside a rope scaling of type " + type,
+    return keys.wrongValue(key.name, "one of " + shown(neutral) + " with rope scaling type " + type,
                            hints::otherModel);
   return inputError(keys.path(),
                     "has " + inQuotes(keys.named(key.name)) + ", which a rope scaling of type " +
@@ -119,10 +126,10 @@ llvm::Error RopeScalingReader::readKeys() {
       if (key.name != typeKey)
         if (llvm::Error error = readKey(key))
           return error;
-  parameters.add("rope_type", type == "none" ? "default" : type, keys.named(typeKey));
-  if (type == "yarn" && !architecture.truncatesYarn)
-    parameters.add("truncate", false, keys.named(typeKey));
-  return type == "longrope" ? readLongRope() : llvm::Error::success();
+  parameters.add("rope_type", kind->name, keys.named(typeKey));
+  if (kind->addGguf)
+    kind->addGguf(architecture, parameters, keys.named(typeKey));
+  return readFactorTensors();
 }
 
 /// Whether Llama 3's formula produces these factors, which were stored as f32.
@@ -147,20 +154,20 @@ bool RopeScalingReader::matches(llvm::ArrayRef<double> factors, double largest,
 std::optional<int64_t> RopeScalingReader::fitContext(llvm::ArrayRef<double> factors,
                                                      double largest) const {
   llvm::SmallVector<double> candidates = {8192};
-  double least = 1, most = 1e9;
+  double min = 1, max = 1e9;
   for (auto [index, factor] : llvm::enumerate(factors)) {
     double wavelength = 2 * std::numbers::pi / frequency(index, factors.size());
     if (factor <= 1.001)
-      least = std::max(least, highFactor * wavelength);
+      min = std::max(min, highFactor * wavelength);
     else if (factor >= largest * 0.999)
-      most = std::min(most, lowFactor * wavelength);
+      max = std::min(max, lowFactor * wavelength);
     else {
       double smooth = (1 / factor - 1 / largest) / (1 - 1 / largest),
              turns = smooth * (highFactor - lowFactor) + lowFactor;
       candidates.push_back(std::round(turns * wavelength));
     }
   }
-  candidates.push_back(std::round(std::sqrt(least * most)));
+  candidates.push_back(std::round(std::sqrt(min * max)));
   for (double context : candidates)
     if (context >= 1 && context < 1e9 && matches(factors, largest, context))
       return static_cast<int64_t>(context);
@@ -175,7 +182,7 @@ llvm::Error RopeScalingReader::wrong(const GgufTensor &tensor, const llvm::Twine
 llvm::Expected<llvm::SmallVector<double>>
 RopeScalingReader::factorsOf(const GgufTensor &tensor) const {
   if (tensor.type->name != "F32" || tensor.shape.size() != 1 || tensor.shape[0] > 2048)
-    return wrong(tensor, "is not the vector of F32 that scales rope");
+    return wrong(tensor, "must be an F32 vector of up to 2048 rope factors");
   llvm::SmallVector<double> factors;
   for (int64_t i = 0; i < tensor.shape[0]; ++i)
     factors.push_back(llvm::support::endian::read<float, llvm::endianness::little>(
@@ -183,24 +190,33 @@ RopeScalingReader::factorsOf(const GgufTensor &tensor) const {
   return factors;
 }
 
-/// Reads the factors for short and for long sequences.
-llvm::Error RopeScalingReader::readLongRope() {
-  for (auto [name, entry] :
-       {std::pair(shortTensor, "short_factor"), std::pair(longTensor, "long_factor")}) {
+/// Reads the tensors of factors that belong to the kind.
+llvm::Error RopeScalingReader::readFactorTensors() {
+  for (const auto &[name, parameter] : kind->ggufFactors) {
     const GgufTensor *tensor = model.findTensor(name);
     if (!tensor)
       return inputError(keys.path(),
-                        "has no tensor " + inQuotes(name) +
-                            ", which a rope scaling of type longrope needs",
+                        "has no tensor " + inQuotes(name) + ", which a rope scaling of type " +
+                            kind->gguf + " needs",
                         hints::otherModel);
     auto factors = factorsOf(*tensor);
     if (!factors)
       return factors.takeError();
-    parameters.add(entry, llvm::json::Array(*factors), name);
+    parameters.add(parameter, llvm::json::Array(*factors), name);
   }
   return llvm::Error::success();
 }
 
+/// Rejects tensors of factors that belong to other kinds.
+llvm::Error RopeScalingReader::rejectOtherTensors() const {
+  for (const RopeKind &other : ropeKinds())
+    for (const RopeFactorTensor &factors : other.ggufFactors)
+      if (const GgufTensor *tensor = model.findTensor(factors.name); tensor && &other != kind)
+        return wrong(*tensor, "scales rope, whose scaling is of type " + kind->gguf);
+  return llvm::Error::success();
+}
+
+/// Reads factors that Llama 3's formula produces, which files store instead of its parameters.
 llvm::Error RopeScalingReader::readFactors(const GgufTensor &tensor) {
   auto read = factorsOf(tensor);
   if (!read)
@@ -211,11 +227,11 @@ llvm::Error RopeScalingReader::readFactors(const GgufTensor &tensor) {
   double largest = *llvm::max_element(factors);
   auto context = largest > 1 ? fitContext(factors, largest) : std::nullopt;
   if (!context)
-    return wrong(tensor, "scales rope by factors that are not those of Llama 3");
-  if (type != "none")
+    return wrong(tensor, "contains rope factors that differ from Llama 3's");
+  if (kind->scales)
     return wrong(tensor, "scales rope, which its keys do as well");
   std::pair<llvm::StringRef, llvm::json::Value> scaling[] = {
-      {"rope_type", "llama3"},
+      {"rope_type", kLlama3Rope},
       {"factor", largest},
       {"low_freq_factor", lowFactor},
       {"high_freq_factor", highFactor},
@@ -226,15 +242,14 @@ llvm::Error RopeScalingReader::readFactors(const GgufTensor &tensor) {
 }
 
 llvm::Expected<NamedParameters> RopeScalingReader::read() {
-  auto found = readType();
+  auto found = readKind();
   if (!found)
     return found.takeError();
-  type = std::move(*found);
+  kind = *found;
   if (llvm::Error error = readKeys())
     return std::move(error);
-  for (llvm::StringRef name : {shortTensor, longTensor})
-    if (const GgufTensor *tensor = model.findTensor(name); tensor && type != "longrope")
-      return wrong(*tensor, "scales rope, whose scaling is of type " + llvm::Twine(type));
+  if (llvm::Error error = rejectOtherTensors())
+    return std::move(error);
   if (const GgufTensor *factors = model.findTensor(factorTensor))
     if (llvm::Error error = readFactors(*factors))
       return std::move(error);

@@ -1,6 +1,7 @@
-#include "frontend/config/gguf/GgufConfig.h"
+#include "frontend/config/gguf/GgufTensors.h"
 
 #include "frontend/families/GgufArchitecture.h"
+#include "frontend/families/Registry.h"
 #include "frontend/support/InputError.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -11,7 +12,8 @@ namespace {
 
 constexpr llvm::StringLiteral layerPrefix = "blk.";
 
-/// The parts of a name: layer 3, "attn_q" and ".weight" for "blk.3.attn_q.weight".
+/// The parts of a name: layer 3, "attn_q" and ".weight" for "blk.3.attn_q.weight"; the last is
+/// empty for a name without it.
 struct TensorName {
   std::optional<int64_t> layer;
   llvm::StringRef module, part;
@@ -28,13 +30,10 @@ std::optional<TensorName> parse(llvm::StringRef name) {
     result.layer = layer;
     name = rest;
   }
-  size_t dot = name.rfind('.');
-  if (dot == llvm::StringRef::npos)
-    return std::nullopt;
-  result.module = name.take_front(dot);
-  result.part = name.drop_front(dot);
-  if (result.part != ".weight" && result.part != ".bias")
-    return std::nullopt;
+  result.module = name;
+  for (llvm::StringRef part : {".weight", ".bias"})
+    if (result.part.empty() && result.module.consume_back(part))
+      result.part = name.drop_front(result.module.size());
   return result;
 }
 
@@ -56,7 +55,8 @@ llvm::SmallVector<GgufModule> modulesOf(const ModelConfig &config, bool ofLayers
 /// The module named `name` among `modules`; null if there is none.
 const GgufModule *findModule(llvm::ArrayRef<GgufModule> modules, const TensorName &name) {
   auto found = llvm::find_if(modules, [&](const GgufModule &module) {
-    return module.name == name.module && (module.part.empty() || module.part == name.part);
+    return module.name == name.module &&
+           (module.part ? *module.part == name.part : module.isBare == name.part.empty());
   });
   return found == modules.end() ? nullptr : found;
 }
@@ -106,25 +106,33 @@ void splitExperts(const NamingTable &names, const TensorName &name, const GgufMo
   }
 }
 
+bool isUncomputed(const ModelConfig &config, int64_t layer) {
+  auto computed = static_cast<int64_t>(config.layers.size());
+  return layer >= computed && layer < computed + config.numNextnPredictLayers;
+}
+
 } // namespace
 
-llvm::StringMap<GgufPlace> ggufPlaces(const ModelConfig &config) {
+llvm::StringMap<GgufTensorRef> ggufTensorRefs(const ModelConfig &config) {
   const NamingTable &names = *config.names;
-  llvm::StringMap<GgufPlace> result;
+  llvm::StringMap<GgufTensorRef> result;
   auto add = [&](const llvm::Twine &name, const GgufModule &module, const llvm::Twine &place,
                  int64_t matrix = 0, int64_t matrices = 1) {
     std::string fileName = (place + module.name).str();
-    if (!module.part.empty())
-      result[name.str()] = {fileName + module.part.str(), matrix, matrices};
+    if (module.part)
+      result[name.str()] = {fileName + module.part->str(), matrix, matrices};
+    if (module.isBare)
+      result[(name + ".weight").str()] = {fileName, matrix, matrices};
     for (llvm::StringRef part : {"", ".weight", ".bias"})
-      result.try_emplace((name + part).str(), GgufPlace{fileName + part.str(), matrix, matrices});
+      result.try_emplace((name + part).str(),
+                         GgufTensorRef{fileName + part.str(), matrix, matrices});
   };
   for (const GgufModule &module : modulesOf(config, false))
     add(names.*module.module, module, "");
   llvm::SmallVector<GgufModule> layerModules = modulesOf(config, true);
   for (auto [layer, kind] : llvm::enumerate(config.layers))
     for (const GgufModule &module : layerModules) {
-      auto *sparse = std::get_if<SparseConfig>(&config.kinds[kind].ffn);
+      auto *sparse = std::get_if<SparseConfig>(&config.layerTypes[kind].ffn);
       int64_t count = module.owner != GgufOwner::Experts ? 1 : sparse ? sparse->experts : 0;
       for (int64_t i = 0; i < count; ++i)
         add(layerName(names, layer, module, i), module, layerPrefix + llvm::Twine(layer) + ".", i,
@@ -152,21 +160,36 @@ std::vector<TensorInfo> nameGgufTensors(const GgufModel &model, const ModelConfi
     if (module && !isStacked)
       info.name =
           (name->layer ? layerName(names, *name->layer, *module) : (names.*module->module).str()) +
-          (module->part.empty() ? name->part.str() : "");
+          (module->part     ? ""
+           : module->isBare ? ".weight"
+                            : name->part.str());
+    // Of a layer that is not computed, whose modules need not be known.
+    else if (name && name->layer && isUncomputed(config, *name->layer))
+      info.name =
+          (names.layers + "." + llvm::Twine(*name->layer) + "." + name->module + name->part).str();
     if (module && module->isRow && info.shape.size() == 1)
       info.shape.insert(info.shape.begin(), 1);
+    // A number per head may be a row of one number each.
+    if (module && module->part && info.shape.size() == 2 && info.shape.back() == 1)
+      info.shape.pop_back();
+    info.isNegatedExp = module && module->isNegatedExp;
     tensors.push_back(std::move(info));
   }
   return tensors;
 }
 
 llvm::Error inGgufNames(llvm::Error error, const ModelConfig &config) {
-  llvm::StringMap<GgufPlace> names;
+  llvm::StringMap<GgufTensorRef> names;
   return renameQuoted(std::move(error), [&](llvm::StringRef quoted) {
     if (names.empty())
-      names = ggufPlaces(config);
+      names = ggufTensorRefs(config);
     auto known = names.find(quoted);
-    return known == names.end() ? quoted.str() : known->second.tensor;
+    if (known == names.end())
+      return quoted.str();
+    // As TensorPart names an entry.
+    const GgufTensorRef &place = known->second;
+    return place.matrices == 1 ? place.tensor
+                               : place.tensor + "[" + std::to_string(place.matrix) + "]";
   });
 }
 

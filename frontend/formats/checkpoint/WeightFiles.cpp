@@ -10,6 +10,7 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 
+#include <cmath>
 #include <cstring>
 
 namespace mica {
@@ -31,13 +32,13 @@ static std::string pathIn(llvm::StringRef folder, llvm::StringRef name) {
 /// Explains a folder without safetensors files, based on its other files.
 static llvm::Error noWeights(llvm::StringRef folder) {
   if (!llvm::sys::fs::exists(folder))
-    return inputError(folder, "does not exist", "name a model folder");
+    return inputError(folder, "does not exist", "pass a model folder");
   if (!llvm::sys::fs::is_directory(folder))
-    return inputError(folder, "is not a folder", "name a model folder");
+    return inputError(folder, "is not a folder", "pass a model folder");
   return inputError(folder,
                     "holds neither " + forms[0].names.single + " nor " + forms[0].names.index +
                         " nor " + forms[1].names.single,
-                    "fetch the weights");
+                    "download the weights");
 }
 
 bool WeightFiles::present(llvm::StringRef folder) {
@@ -126,7 +127,7 @@ llvm::Error WeightFiles::addTensor(TensorInfo tensor, llvm::StringRef path) {
     return inputError(path,
                       "holds tensor " + inQuotes(tensor.name) + ", which " +
                           (other == tensor.file ? path : files[other].path()) + " holds too",
-                      "fetch the weights again");
+                      "download the weights again");
   }
   if (tensor.type == StoredType::F64) {
     tensor.isF64 = true;
@@ -136,6 +137,23 @@ llvm::Error WeightFiles::addTensor(TensorInfo tensor, llvm::StringRef path) {
   return llvm::Error::success();
 }
 
+static float floatAt(const uint8_t *bytes) {
+  float value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+/// Whether `tensor`, whose bytes are `stored`, consists of finite values -exp(x); x is -infinity
+/// for 0.
+static bool isNegatedExp(const TensorInfo &tensor, llvm::ArrayRef<uint8_t> stored) {
+  if (tensor.type != StoredType::F32 || tensor.blocks)
+    return false;
+  for (size_t at = 0; at < stored.size(); at += sizeof(float))
+    if (float value = floatAt(&stored[at]); !(value <= 0) || std::isinf(value))
+      return false;
+  return true;
+}
+
 llvm::Expected<WeightFiles> WeightFiles::of(llvm::StringRef source, std::vector<MappedFile> files,
                                             std::vector<TensorInfo> tensors) {
   WeightFiles weights;
@@ -143,6 +161,12 @@ llvm::Expected<WeightFiles> WeightFiles::of(llvm::StringRef source, std::vector<
   weights.files = std::move(files);
   for (TensorInfo &tensor : tensors) {
     std::string path = weights.pathOf(tensor).str();
+    if (tensor.isNegatedExp && !isNegatedExp(tensor, weights.stored(tensor)))
+      return inputError(path,
+                        "tensor " + inQuotes(tensor.name) +
+                            " does not consist of finite F32 values of at most 0, which determine "
+                            "the decay of states",
+                        "download it again");
     if (llvm::Error error = weights.addTensor(std::move(tensor), path))
       return std::move(error);
   }
@@ -154,7 +178,7 @@ const TensorInfo *WeightFiles::find(llvm::StringRef name) const {
   return entry == byName.end() ? nullptr : &infos[entry->second];
 }
 
-/// The elements of `tensor`, which are in `stored`, row-major and in its type.
+/// Copies the elements of `tensor` from `stored`, in row-major order and its type.
 static std::vector<uint8_t> plainCopy(const TensorInfo &tensor, llvm::ArrayRef<uint8_t> stored) {
   size_t rank = tensor.shape.size(), made = bitsOf(tensor.type) / 8,
          width = tensor.isF64 ? sizeof(double) : made;
@@ -183,6 +207,10 @@ static std::vector<uint8_t> plainCopy(const TensorInfo &tensor, llvm::ArrayRef<u
       index[axis] = 0;
     }
   }
+  for (size_t at = 0; tensor.isNegatedExp && at < copy.size(); at += sizeof(float)) {
+    float value = std::log(-floatAt(&copy[at]));
+    std::memcpy(&copy[at], &value, sizeof value);
+  }
   return copy;
 }
 
@@ -191,7 +219,7 @@ llvm::ArrayRef<uint8_t> WeightFiles::stored(const TensorInfo &tensor) const {
 }
 
 llvm::ArrayRef<uint8_t> WeightFiles::bytes(const TensorInfo &tensor) const {
-  if (!tensor.isF64 && tensor.strides.empty())
+  if (!tensor.isF64 && !tensor.isNegatedExp && tensor.strides.empty())
     return stored(tensor);
   auto [copy, isNew] = copies.try_emplace(tensor.name);
   if (isNew)

@@ -12,39 +12,40 @@
 
 namespace mica {
 
-/// The files with the weights of a model, mapped. Holds names, shapes and places; the data stay
-/// in the files, so that memory does not grow with the model.
+/// The memory-mapped files with the weights of a model. Stores only names, shapes and offsets; the
+/// data remain in the files, so that memory does not grow with the model.
 class WeightFiles {
 public:
-  /// Opens `folder`/model.safetensors or, where that is absent, the shards that
-  /// model.safetensors.index.json names; else the same of pytorch_model.bin. Errors name the file,
-  /// and the tensor where there is one.
+  /// Opens `folder`/model.safetensors or, if absent, the shards listed in
+  /// model.safetensors.index.json; otherwise the same for pytorch_model.bin. Errors name the file
+  /// and, if applicable, the tensor.
   static llvm::Expected<WeightFiles> open(llvm::StringRef folder);
 
-  /// `tensors` that lie in `files`, already checked to do so; `source` is what was opened.
+  /// Uses `tensors` that are within `files`, as checked by the caller; `source` is the path that
+  /// was opened. Fails if a tensor with `isNegatedExp` contains a value that is not -exp(x).
   static llvm::Expected<WeightFiles> of(llvm::StringRef source, std::vector<MappedFile> files,
                                         std::vector<TensorInfo> tensors);
-  /// Whether `folder` has weights to open at all (a dry run has none).
+  /// Whether `folder` contains weights (a dry run needs none).
   static bool present(llvm::StringRef folder);
 
-  /// The tensor of that name, null where there is none.
+  /// The tensor with this name, or null.
   const TensorInfo *find(llvm::StringRef name) const;
 
-  /// All tensors, file by file in the order of their data.
+  /// All tensors, by file and in the order of their data.
   llvm::ArrayRef<TensorInfo> tensors() const { return infos; }
 
-  /// The tensor with the scales of the blocks of `tensor`, one byte each; null where they are in
-  /// the blocks.
+  /// The tensor with the block scales of `tensor`, one byte each; null if they are stored in the
+  /// blocks.
   const TensorInfo *scalesOf(const TensorInfo &tensor) const {
     return tensor.scales ? &infos[*tensor.scales] : nullptr;
   }
 
-  /// The data of `tensor` row-major and in its type, valid until `release`. Where they lie
-  /// otherwise in the file they are a copy. Not to be called from several threads at once.
+  /// The data of `tensor` in row-major order and its type, valid until `release`. A copy if the
+  /// file stores them differently. Not thread-safe.
   llvm::ArrayRef<uint8_t> bytes(const TensorInfo &tensor) const;
 
-  /// Says that the data of `tensor` were consumed: a copy is freed, and their pages are dropped,
-  /// and read again if touched again.
+  /// Releases the data of `tensor` after use: frees a copy, and drops the file's pages, which are
+  /// read again when touched.
   void release(const TensorInfo &tensor) const;
 
   /// The folder or file that was opened, for messages.
@@ -54,7 +55,7 @@ public:
   llvm::StringRef pathOf(const TensorInfo &tensor) const { return files[tensor.file].path(); }
 
 private:
-  /// Gives the tensors of a file.
+  /// Reads the list of tensors of a file.
   using HeaderReader = llvm::Expected<std::vector<TensorInfo>>(llvm::ArrayRef<uint8_t> bytes,
                                                                llvm::StringRef path);
 
@@ -69,7 +70,7 @@ private:
   std::vector<MappedFile> files;
   std::vector<TensorInfo> infos;
   llvm::StringMap<unsigned> byName;
-  mutable llvm::StringMap<std::vector<uint8_t>> copies; ///< by the names of their tensors
+  mutable llvm::StringMap<std::vector<uint8_t>> copies; ///< by tensor name
 };
 
 } // namespace mica

@@ -1,4 +1,4 @@
-//===- WeightForms.h - the names of files with weights ----------*- C++ -*-===//
+//===- WeightForms.h - names of weight files --------------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_CHECKPOINT_WEIGHTFORMS_H
 #define MICA_FRONTEND_FORMATS_CHECKPOINT_WEIGHTFORMS_H
 
@@ -6,12 +6,12 @@
 
 namespace mica {
 
-/// What the weights of a folder may be: one file, or an index of shards.
+/// A form of the weights in a folder: one file, or an index of shards.
 struct WeightForm {
   llvm::StringLiteral single, index;
 };
 
-/// The first form that is present in a folder is its weights.
+/// All forms; the first one that is present in a folder is used.
 inline constexpr WeightForm kWeightForms[] = {
     {"model.safetensors", "model.safetensors.index.json"},
     {"pytorch_model.bin", "pytorch_model.bin.index.json"}};

@@ -127,10 +127,10 @@ llvm::Expected<GgufValue> HeaderReader::readArray(llvm::StringRef key, unsigned 
     return kind.takeError();
   auto count = cursor.number<uint64_t>();
   // The minimum size of an element: the length of a string, type and count of an array.
-  uint64_t least = *kind == GgufKind::String  ? sizeof(uint64_t)
-                   : *kind == GgufKind::Array ? sizeof(uint32_t) + sizeof(uint64_t)
-                                              : sizeOf(*kind);
-  if (cursor.failed() || count > cursor.left() / least)
+  uint64_t minBytes = *kind == GgufKind::String  ? sizeof(uint64_t)
+                      : *kind == GgufKind::Array ? sizeof(uint32_t) + sizeof(uint64_t)
+                                                 : sizeOf(*kind);
+  if (cursor.failed() || count > cursor.left() / minBytes)
     return wrong("declares " + llvm::Twine(count) + " elements for the key " + inQuotes(key) +
                  " (byte " + llvm::Twine(where) + "), but " + llvm::Twine(cursor.left()) +
                  " bytes follow");
@@ -205,7 +205,7 @@ llvm::Error HeaderReader::readShape(GgufTensor &tensor) {
   for (uint32_t i = 0; i < rank; ++i) {
     auto extent = cursor.number<uint64_t>();
     if (extent > uint64_t(std::numeric_limits<int64_t>::max()))
-      return wrong(named(tensor) + " has the dimension " + llvm::Twine(extent) + ", not a size");
+      return wrong(named(tensor) + " has the invalid dimension " + llvm::Twine(extent));
     tensor.shape.insert(tensor.shape.begin(), static_cast<int64_t>(extent));
   }
   return llvm::Error::success();
@@ -276,9 +276,10 @@ llvm::Error HeaderReader::place() {
   uint64_t start = llvm::alignTo(cursor.place(), alignment), end = start;
   llvm::StringRef before;
   auto gap = [&](uint64_t bytes, const std::string &where) {
-    std::string behind = before.empty() ? "the header" : "the tensor " + inQuotes(before);
-    return wrong("has " + llvm::Twine(bytes) + " bytes that belong to no tensor between " + behind +
-                 " and " + where + ", the type or the shape of a tensor is not that of its bytes");
+    std::string previous = before.empty() ? "the header" : "the tensor " + inQuotes(before);
+    return wrong("has " + llvm::Twine(bytes) + " bytes that belong to no tensor between " +
+                 previous + " and " + where +
+                 ", the type or shape of a tensor does not match its size");
   };
   llvm::sort(header.tensors, [](const GgufTensor &a, const GgufTensor &b) {
     return std::tie(a.offset, a.size, a.name) < std::tie(b.offset, b.size, b.name);

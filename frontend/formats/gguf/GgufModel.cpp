@@ -42,18 +42,18 @@ std::string partPath(llvm::StringRef prefix, unsigned number, unsigned count) {
   return text;
 }
 
-/// The value of `key`, which must be a number from `least` to `most`; nothing: absent.
+/// The value of `key`, which must be a number from `min` to `max`; nothing: absent.
 llvm::Expected<std::optional<unsigned>> count(const GgufHeader &header, llvm::StringRef path,
-                                              llvm::StringRef key, unsigned least, unsigned most) {
+                                              llvm::StringRef key, unsigned min, unsigned max) {
   auto entry = header.metadata.find(key);
   if (entry == header.metadata.end())
     return std::nullopt;
   auto value = entry->second.integer();
-  if (!value || *value < least || *value > most)
+  if (!value || *value < min || *value > max)
     return inputError(path,
                       "has " + inQuotes(key) + ": " + entry->second.shown() +
-                          ", expected an integer from " + llvm::Twine(least) + " to " +
-                          llvm::Twine(most),
+                          ", expected an integer from " + llvm::Twine(min) + " to " +
+                          llvm::Twine(max),
                       hints::fetch);
   return static_cast<unsigned>(*value);
 }
@@ -78,12 +78,12 @@ llvm::Error GgufModel::addPart(unsigned index, unsigned parts) {
     return inputError(path,
                       "does not say that it is part " + llvm::Twine(index + 1) + " of " +
                           llvm::Twine(parts) + " (split.no, split.count)",
-                      "fetch the parts of one model");
+                      "download the parts of one model");
   for (const auto &entry : part->metadata)
     if (!entry.getKey().starts_with("split.") && !entry.getKey().starts_with("general."))
       return inputError(
           path, "has the key " + inQuotes(entry.getKey()) + ", which belongs in the first part",
-          "fetch the parts of one model");
+          "download the parts of one model");
   for (GgufTensor &tensor : part->tensors) {
     tensor.file = index;
     auto [entry, isNew] = byName.try_emplace(tensor.name, header.tensors.size());
@@ -91,7 +91,7 @@ llvm::Error GgufModel::addPart(unsigned index, unsigned parts) {
       return inputError(path,
                         "holds tensor " + inQuotes(tensor.name) + ", which " +
                             pathOf(header.tensors[entry->second]) + " holds too",
-                        "fetch the parts of one model");
+                        "download the parts of one model");
     header.tensors.push_back(std::move(tensor));
   }
   files.push_back(std::move(*file));
@@ -109,7 +109,7 @@ llvm::Error GgufModel::checkTensorCount() const {
                     "says that the parts hold " + llvm::Twine(**wanted) +
                         " tensors (split.tensors.count), but they hold " +
                         llvm::Twine(header.tensors.size()),
-                    "fetch the parts of one model");
+                    "download the parts of one model");
 }
 
 llvm::Expected<GgufModel> GgufModel::open(llvm::StringRef path) {
@@ -137,11 +137,11 @@ llvm::Expected<GgufModel> GgufModel::open(llvm::StringRef path) {
     return inputError(path,
                       "is part " + llvm::Twine(number->value_or(0) + 1) + " of " +
                           llvm::Twine(**parts) + " by its metadata, but not by its name",
-                      "name the first part " + partPath("NAME", 1, **parts) +
-                          " and the others alike");
+                      "rename the first part to " + partPath("NAME", 1, **parts) +
+                          " and the others accordingly");
   if (name->number != 1)
     return inputError(path, "is part " + llvm::Twine(name->number) + " of a model",
-                      "name the first, " + partPath(name->prefix, 1, **parts));
+                      "pass the first part, " + partPath(name->prefix, 1, **parts));
   for (unsigned index = 1; index < **parts; ++index)
     if (llvm::Error error = model.addPart(index, **parts))
       return std::move(error);

@@ -1,4 +1,4 @@
-//===- GgufModel.h - a model of one GGUF file or several --------*- C++ -*-===//
+//===- GgufModel.h - a model in one or several GGUF files -------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_GGUF_GGUFMODEL_H
 #define MICA_FRONTEND_FORMATS_GGUF_GGUFMODEL_H
 
@@ -7,16 +7,16 @@
 
 namespace mica {
 
-/// The files of a model, mapped, with the metadata of the first and the tensors of all.
+/// The memory-mapped files of a model, with the metadata of the first one and the tensors of all.
 class GgufModel {
 public:
-  /// Opens `path` and, where it is the first of several (`split.count`), the others beside it,
-  /// which must be there and say so. Errors name the file, and the key or tensor where there is
-  /// one.
+  /// Opens `path` and, if it is the first of several (`split.count`), the others in the same
+  /// folder, which must exist and be consistent with it. Errors name the file and, if applicable,
+  /// the key or tensor.
   static llvm::Expected<GgufModel> open(llvm::StringRef path);
 
   llvm::StringRef path() const { return files.front().path(); }
-  /// The value of a key; null where it is absent.
+  /// The value of a key, or null.
   const GgufValue *find(llvm::StringRef key) const;
   const llvm::StringMap<GgufValue> &metadata() const { return header.metadata; }
   llvm::ArrayRef<GgufTensor> tensors() const { return header.tensors; }
@@ -25,7 +25,7 @@ public:
   llvm::ArrayRef<uint8_t> bytes(const GgufTensor &tensor) const {
     return files[tensor.file].bytes().slice(tensor.offset, tensor.size);
   }
-  /// Takes the mapped files over; nothing else can be asked afterwards.
+  /// Moves the mapped files out; no other function may be called afterwards.
   std::vector<MappedFile> takeFiles() { return std::move(files); }
 
 private:
@@ -33,17 +33,17 @@ private:
   llvm::Error checkTensorCount() const;
 
   GgufHeader header;
-  llvm::StringMap<unsigned> byName; ///< index among the tensors
+  llvm::StringMap<unsigned> byName; ///< index in the list of tensors
   std::vector<MappedFile> files;
 };
 
-/// Whether MODEL is to be read as GGUF: it begins so, or is called so.
+/// Whether MODEL is a GGUF file, by its magic or its name.
 bool isGguf(llvm::StringRef path);
 
-/// The files that the model at `path` is made of, by name alone.
+/// The files of the model at `path`, determined only by its name.
 std::vector<std::string> ggufFiles(llvm::StringRef path);
 
-/// The name of the model: that of its file, without its ending and its number.
+/// The name of the model: the file name without extension and number.
 llvm::StringRef ggufName(llvm::StringRef path);
 
 } // namespace mica

@@ -1,4 +1,4 @@
-#include "frontend/formats/gguf/GgufFile.h"
+#include "frontend/formats/gguf/GgufValue.h"
 
 #include "frontend/support/InputError.h"
 
@@ -40,7 +40,7 @@ static uint64_t widthOf(GgufKind kind) {
 }
 
 std::optional<int64_t> GgufValue::integer() const {
-  switch (itsKind) {
+  switch (valueKind) {
   case GgufKind::U8:
     return load<uint8_t>(bytes);
   case GgufKind::I8:
@@ -74,9 +74,9 @@ static double shortestDecimal(float value) {
 }
 
 std::optional<double> GgufValue::number() const {
-  if (itsKind == GgufKind::F32)
+  if (valueKind == GgufKind::F32)
     return shortestDecimal(load<float>(bytes));
-  if (itsKind == GgufKind::F64)
+  if (valueKind == GgufKind::F64)
     return load<double>(bytes);
   if (auto whole = integer())
     return static_cast<double>(*whole);
@@ -84,15 +84,15 @@ std::optional<double> GgufValue::number() const {
 }
 
 std::optional<bool> GgufValue::boolean() const {
-  return itsKind == GgufKind::Bool ? std::optional(bytes[0] != 0) : std::nullopt;
+  return valueKind == GgufKind::Bool ? std::optional(bytes[0] != 0) : std::nullopt;
 }
 
 std::optional<llvm::StringRef> GgufValue::string() const {
-  return itsKind == GgufKind::String ? std::optional(llvm::toStringRef(bytes)) : std::nullopt;
+  return valueKind == GgufKind::String ? std::optional(llvm::toStringRef(bytes)) : std::nullopt;
 }
 
 std::optional<std::vector<llvm::StringRef>> GgufValue::strings() const {
-  if (itsKind != GgufKind::Array || element != GgufKind::String)
+  if (valueKind != GgufKind::Array || element != GgufKind::String)
     return std::nullopt;
   std::vector<llvm::StringRef> result;
   llvm::ArrayRef<uint8_t> rest = bytes;
@@ -110,7 +110,7 @@ GgufValue GgufValue::at(uint64_t index) const {
 }
 
 std::optional<std::vector<float>> GgufValue::floats() const {
-  if (itsKind != GgufKind::Array || element != GgufKind::F32)
+  if (valueKind != GgufKind::Array || element != GgufKind::F32)
     return std::nullopt;
   std::vector<float> result;
   for (uint64_t i = 0; i < count; ++i)
@@ -119,7 +119,7 @@ std::optional<std::vector<float>> GgufValue::floats() const {
 }
 
 std::optional<std::vector<int64_t>> GgufValue::integers() const {
-  if (itsKind != GgufKind::Array || widthOf(element) == 0)
+  if (valueKind != GgufKind::Array || widthOf(element) == 0)
     return std::nullopt;
   std::vector<int64_t> result;
   for (uint64_t i = 0; i < count; ++i) {
@@ -131,6 +131,15 @@ std::optional<std::vector<int64_t>> GgufValue::integers() const {
   return result;
 }
 
+std::optional<std::vector<bool>> GgufValue::booleans() const {
+  if (valueKind != GgufKind::Array || element != GgufKind::Bool)
+    return std::nullopt;
+  std::vector<bool> result;
+  for (uint64_t i = 0; i < count; ++i)
+    result.push_back(*at(i).boolean());
+  return result;
+}
+
 std::string GgufValue::shown() const {
   if (auto text = string())
     return inQuotes(*text);
@@ -138,7 +147,7 @@ std::string GgufValue::shown() const {
     return *flag ? "true" : "false";
   if (auto whole = integer())
     return std::to_string(*whole);
-  if (itsKind == GgufKind::U64)
+  if (valueKind == GgufKind::U64)
     return std::to_string(load<uint64_t>(bytes));
   if (auto value = number()) {
     char text[40];

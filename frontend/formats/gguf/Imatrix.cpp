@@ -1,4 +1,4 @@
-//===- Imatrix.cpp - statistics of activations that llama.cpp has written -===//
+//===- Imatrix.cpp - llama.cpp's statistics of activations ----------------===//
 
 #include "frontend/formats/gguf/Imatrix.h"
 

@@ -40,6 +40,14 @@ const TensorType *tensorTypeNumbered(uint32_t number) {
   return nullptr;
 }
 
+std::vector<const TensorType *> blockTypes() {
+  std::vector<const TensorType *> types;
+  for (const TensorType &type : tensorTypes())
+    if (type.format)
+      types.push_back(&type);
+  return types;
+}
+
 const TensorType &mxfp4Type() { return *tensorTypeNumbered(39); }
 
 void joinMxfp4(const uint8_t *pairs, uint8_t scale, uint8_t *block) {
@@ -51,9 +59,8 @@ void joinMxfp4(const uint8_t *pairs, uint8_t scale, uint8_t *block) {
 
 std::string readableTypeNames() {
   std::string names = "F32, F16, BF16";
-  for (const TensorType &type : tensorTypes())
-    if (type.format)
-      names += (", " + type.name).str();
+  for (const TensorType *type : blockTypes())
+    names += (", " + type->name).str();
   return names;
 }
 

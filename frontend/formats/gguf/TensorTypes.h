@@ -1,4 +1,4 @@
-//===- TensorTypes.h - how GGUF files store numbers -------------*- C++ -*-===//
+//===- TensorTypes.h - number formats of GGUF files -------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_GGUF_TENSORTYPES_H
 #define MICA_FRONTEND_FORMATS_GGUF_TENSORTYPES_H
 
@@ -7,36 +7,43 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace mica {
 
-/// Numbers in blocks of `elements` that take `bytes` each. Types of one element are plain numbers.
+/// A type with blocks of `elements` elements in `bytes` bytes. Types with one element per block are
+/// plain numbers.
 struct TensorType {
   uint32_t number; ///< in the file
   llvm::StringLiteral name;
   uint32_t elements, bytes;
-  /// The format of the blocks; null for plain numbers and for types that are not read.
+  /// The format of the blocks; null for plain numbers and for unsupported types.
   const BlockFormat *format = nullptr;
 
   bool isPlain() const { return elements == 1; }
-  /// How many bits a number takes, its part of the scales included.
+  /// Bits per number, including its share of the scales.
   double bits() const { return 8.0 * bytes / elements; }
 };
 
-/// The type of that number; null where there is none.
+/// The type with this number, or null.
 const TensorType *tensorTypeNumbered(uint32_t number);
 
-/// The type of that name, which there is.
+/// The types of which blocks are read, in the order of their numbers.
+std::vector<const TensorType *> blockTypes();
+
+/// The type MXFP4.
 const TensorType &mxfp4Type();
 
-/// A block of MXFP4 of 32 neighboring pairs of numbers, the first of each in the low bits, and of
-/// their scale: here the first half is in the low bits.
+/// Joins 4-bit codes of 32 numbers and their scale to a block of MXFP4. In the input, the codes of
+/// adjacent numbers share a byte, the first in the low bits; in the block, the low bits hold the
+/// first half.
 void joinMxfp4(const uint8_t *pairs, uint8_t scale, uint8_t *block);
 
-/// The names of the types that become numbers, for messages.
+/// The names of the supported types, for messages.
 std::string readableTypeNames();
 
-/// `rows` is that many bytes of whole blocks; their numbers.
+/// Decodes `count` numbers from whole blocks to `values`.
 void decodeBlocks(const TensorType &type, const uint8_t *blocks, uint64_t count, float *values);
 
 } // namespace mica

@@ -68,7 +68,7 @@ llvm::Error EntryReader::readShape(TensorInfo &tensor) const {
   for (const llvm::json::Value &dimension : *shape) {
     auto size = dimension.getAsInteger();
     if (!size || *size < 0)
-      return wrong("has the dimension " + shown(dimension) + ", not a size");
+      return wrong("has the invalid dimension " + shown(dimension));
     tensor.shape.push_back(*size);
   }
   return llvm::Error::success();
@@ -80,7 +80,7 @@ llvm::Error EntryReader::readOffsets(TensorInfo &tensor, uint64_t dataBytes) con
     return wrong("has no pair of data_offsets in the header");
   auto begin = (*offsets)[0].getAsUINT64(), end = (*offsets)[1].getAsUINT64();
   if (!begin || !end || *begin > *end)
-    return wrong("has the data_offsets " + shown(llvm::json::Array(*offsets)) + ", not a range");
+    return wrong("has the invalid data_offsets " + shown(llvm::json::Array(*offsets)));
   if (*end > dataBytes)
     return wrong("ends at byte " + llvm::Twine(*end) + " of " + llvm::Twine(dataBytes) +
                  " bytes of data, the file is truncated or its header is wrong");
@@ -182,7 +182,7 @@ llvm::Expected<std::vector<TensorInfo>> readSafetensorsHeader(llvm::ArrayRef<uin
   auto json = parseJson(*text, path, headerLimits);
   if (!json)
     return json.takeError();
-  const llvm::json::Object *header = json->getAsObject(); // it begins as one
+  const llvm::json::Object *header = json->getAsObject(); // checked above: it begins with {
   uint64_t dataStart = 8 + text->size(), dataBytes = bytes.size() - dataStart;
   std::vector<TensorInfo> tensors;
   for (const auto &[key, value] : *header) {

@@ -14,9 +14,9 @@ namespace mica {
 /// that length, then the data. Returns its tensors in the order of their data. `path` names the
 /// file in errors.
 ///
-/// Refused: a length beyond the file or beyond 100 MB; JSON that is broken, deep or repeats a name;
-/// unknown element types; sizes that are negative, overflow, or disagree with shape and type; data
-/// that overlap, leave gaps, or end before or after the file does.
+/// Rejects lengths beyond the file or 100 MB; JSON that is invalid, deeply nested or has duplicate
+/// names; unknown element types; sizes that are negative, overflow, or disagree with shape and
+/// type; and data that overlap, have gaps, or do not end at the end of the file.
 llvm::Expected<std::vector<TensorInfo>> readSafetensorsHeader(llvm::ArrayRef<uint8_t> bytes,
                                                               llvm::StringRef path);
 

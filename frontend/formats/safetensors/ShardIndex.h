@@ -10,10 +10,10 @@
 
 namespace mica {
 
-/// The shards that the index at `path` names, plain file names, sorted. They say themselves what
-/// they hold: where the index places a tensor does not matter, as it does not for transformers. A
-/// shard's name must be a plain one with the extension `extension`: it can point nowhere outside
-/// the folder.
+/// Reads the shards listed in the index at `path`: plain file names, sorted. Their headers
+/// determine which tensors they contain; as in transformers, the mapping of the index is not used.
+/// Names must be plain file names with the extension `extension`, so that they cannot refer to
+/// files outside of the folder.
 llvm::Expected<std::vector<std::string>> readShardIndex(llvm::StringRef path,
                                                         llvm::StringRef extension = ".safetensors");
 

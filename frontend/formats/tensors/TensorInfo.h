@@ -14,8 +14,8 @@
 
 namespace mica {
 
-/// The element types that safetensors files can declare. Mica computes with F32, BF16 and F16, and
-/// makes F32 of F64; the others are known so that a tensor that is not read may have them.
+/// The element types of safetensors files. Mica computes with F32, BF16 and F16, and converts F64
+/// to F32; other types are only allowed for tensors that are not used.
 enum class StoredType {
   F64,
   F32,
@@ -39,34 +39,34 @@ enum class StoredType {
   C64,
 };
 
-/// The file's name of a type, e.g. "BF16"; the bits of one element; and the way back.
+/// The name of a type in files, e.g. "BF16"; the bits of an element; the type with a name.
 llvm::StringRef nameOf(StoredType type);
 unsigned bitsOf(StoredType type);
 std::optional<StoredType> storedTypeNamed(llvm::StringRef name);
 
-/// Where a tensor lies: `size` bytes at `offset` of its file, little-endian, not necessarily
-/// aligned to its elements, row-major unless there are `strides`. The shape is what the file
-/// declares, checked against `size`.
+/// The location of a tensor: `size` bytes at `offset` of its file, little-endian, not necessarily
+/// aligned, row-major unless there are `strides`. The shape is the declared one, checked against
+/// `size`.
 struct TensorInfo {
   std::string name;
   StoredType type = StoredType::F32;
-  bool isF64 = false;                 ///< stored as F64; `type` is what it becomes
-  const TensorType *blocks = nullptr; ///< where it is stored in blocks; `type` is what they become
+  bool isF64 = false;                 ///< stored as F64; `type` is the converted type
+  bool isNegatedExp = false;          ///< stored as F32 values -exp(x); the tensor's values are x
+  const TensorType *blocks = nullptr; ///< block format, or null; `type` is then the decoded type
   llvm::SmallVector<int64_t, 4> shape;
-  /// Elements from one to the next along each axis; empty where these lie row-major.
+  /// The strides of the axes in elements; empty: row-major.
   llvm::SmallVector<int64_t, 4> strides = {};
   uint64_t offset = 0;
   uint64_t size = 0;
-  unsigned file = 0; ///< index among the files of a WeightFiles
-  /// Of blocks whose scales are a tensor of their own: its index among the tensors of a
-  /// WeightFiles.
+  unsigned file = 0; ///< index in the files of a WeightFiles
+  /// For blocks whose scales are a separate tensor: its index in the tensors of a WeightFiles.
   std::optional<unsigned> scales = std::nullopt;
 };
 
-/// The name of what the file holds: the type, or that of the blocks.
+/// The name of the stored type or block format.
 llvm::StringRef storedNameOf(const TensorInfo &tensor);
 
-/// A shape as messages show it: "[6400, 512]", and "[]" for a scalar.
+/// A shape as text for messages: "[6400, 512]", and "[]" for a scalar.
 std::string shown(llvm::ArrayRef<int64_t> shape);
 
 } // namespace mica

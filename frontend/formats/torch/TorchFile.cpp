@@ -37,7 +37,7 @@ static llvm::Expected<TensorInfo> place(const TorchTensor &tensor,
   // wrong: all are compared as numbers of elements.
   uint64_t element = bitsOf(tensor.type) / 8, held = storage->size / element;
   if (tensor.span > held || tensor.first > held - tensor.span)
-    return inputError(path, "holds too little data of tensor " + inQuotes(tensor.name),
+    return inputError(path, "holds too little data for tensor " + inQuotes(tensor.name),
                       hints::fetch);
   TensorInfo info;
   info.name = tensor.name.str();

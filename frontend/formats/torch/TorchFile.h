@@ -1,4 +1,4 @@
-//===- TorchFile.h - a checkpoint as torch.save writes it -------*- C++ -*-===//
+//===- TorchFile.h - checkpoints written by torch.save ----------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_TORCH_TORCHFILE_H
 #define MICA_FRONTEND_FORMATS_TORCH_TORCHFILE_H
 
@@ -10,11 +10,11 @@
 
 namespace mica {
 
-/// The tensors of the file `bytes`. From torch 1.6 on it is a zip archive with a pickle that
-/// describes them (TorchPickle) and a file for each storage; before, pickles and storages follow
-/// each other. Nothing of the pickle is run. All
-/// tensors lie in the file; several may share their bytes. The pickle is checked by the archive's
-/// checksum of it; the tensors are not, which would read all of them (safetensors has none).
+/// Reads the tensors of a file. Since torch 1.6 it is a zip archive with a pickle that describes
+/// them (TorchPickle) and a file for each storage; before, pickles and storages were concatenated.
+/// No code in the pickle is executed. All tensors are within the file; several may share their
+/// bytes. The pickle is checked by its checksum in the archive; tensors are not, because all of
+/// them would have to be read (safetensors has no checksums).
 llvm::Expected<std::vector<TensorInfo>> readTorchFile(llvm::ArrayRef<uint8_t> bytes,
                                                       llvm::StringRef path);
 

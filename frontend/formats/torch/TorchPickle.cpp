@@ -61,8 +61,8 @@ enum class Kind { None, Bool, Integer, Text, Name, List, Dict, Storage, Tensor, 
 /// alternating keys and values.
 struct Object {
   Kind kind = Kind::None;
-  int64_t number = 0;        ///< of integers and truths; of storages how many elements they have
-  llvm::StringRef text = {}; ///< of texts and names; of storages the file
+  int64_t number = 0;                ///< of integers and booleans; number of elements of storages
+  llvm::StringRef text = {};         ///< of texts and names; file name of storages
   StoredType type = StoredType::F32; ///< of storages
   std::vector<uint32_t> items = {};  ///< of lists and dictionaries
   std::unique_ptr<TorchTensor> tensor = nullptr;

@@ -1,10 +1,10 @@
-//===- TorchPickle.h - the tensors that a pickle of torch describes -*- C++ -*-===//
+//===- TorchPickle.h - the tensors in a torch pickle ------------*- C++ -*-===//
 //
-// A checkpoint of torch is a pickle: a program for a machine with a stack, which may call anything
-// in Python. This is that machine without Python: it knows the few instructions and the few names
-// that a dictionary of tensors needs, and refuses all others by name.
+// A torch checkpoint is a pickle: a program for a stack machine that may call any Python function.
+// This is that machine without Python: it only supports the instructions and names that a
+// dictionary of tensors needs, and rejects all others.
 //
-//===----------------------------------------------------------------------------------------------===//
+//===----------------------------------------------------------------------===//
 #ifndef MICA_FRONTEND_FORMATS_TORCH_TORCHPICKLE_H
 #define MICA_FRONTEND_FORMATS_TORCH_TORCHPICKLE_H
 
@@ -16,9 +16,9 @@
 
 namespace mica {
 
-/// A tensor as a pickle describes it: `shape` of the elements of a storage, from element `first`
-/// on, row-major unless there are `strides`; all within the next `span` elements. The names lie in
-/// the pickle.
+/// A tensor described by a pickle: elements of a storage, beginning at element `first`, with
+/// `shape`, row-major unless there are `strides`; all are within the next `span` elements. The
+/// names are views of the pickle.
 struct TorchTensor {
   llvm::StringRef name, storage;
   StoredType type = StoredType::F32;
@@ -26,12 +26,12 @@ struct TorchTensor {
   uint64_t first = 0, span = 0;
 };
 
-/// The tensors of the dictionary that `pickle` makes, in its order; entries of other kinds are
-/// refused. `path` names the file in errors.
+/// Reads the tensors of the dictionary in `pickle`, in its order; other entries are rejected.
+/// `path` names the file in errors.
 llvm::Expected<std::vector<TorchTensor>> readTorchPickle(llvm::ArrayRef<uint8_t> pickle,
                                                          llvm::StringRef path);
 
-/// What pickles that follow each other in a file of torch before 1.6 describe.
+/// The content of the concatenated pickles in a file written before torch 1.6.
 struct LegacyPickles {
   std::vector<TorchTensor> tensors;
   std::vector<llvm::StringRef> storages; ///< in the order of their data
@@ -39,8 +39,8 @@ struct LegacyPickles {
   llvm::ArrayRef<uint8_t> rest; ///< after the pickles
 };
 
-/// Reads the pickles that `bytes` begins with: the magic number and the version of the format,
-/// what is known of the machine, the dictionary of tensors, and the names of the storages.
+/// Reads the pickles at the beginning of `bytes`: the magic number and the version of the format,
+/// properties of the system, the dictionary of tensors, and the names of the storages.
 llvm::Expected<LegacyPickles> readLegacyPickles(llvm::ArrayRef<uint8_t> bytes,
                                                 llvm::StringRef path);
 

@@ -97,13 +97,13 @@ static void readExtra(llvm::ArrayRef<uint8_t> extra, uint64_t &size, uint64_t &s
 
 llvm::Error ZipReader::readEntry(uint64_t &offset, llvm::StringMap<ZipEntry> &entries) const {
   if (!has(offset, entryBytes) || read32le(at(offset)) != entrySignature)
-    return broken("its directory is cut");
+    return broken("its directory is truncated");
   const uint8_t *entry = at(offset);
   uint64_t nameSize = read16le(entry + 28), extraSize = read16le(entry + 30),
            commentSize = read16le(entry + 32), stored = read32le(entry + 20),
            size = read32le(entry + 24), local = read32le(entry + 42);
   if (!has(offset, entryBytes + nameSize + extraSize + commentSize))
-    return broken("its directory is cut");
+    return broken("its directory is truncated");
   llvm::StringRef name = llvm::toStringRef(bytes.slice(offset + entryBytes, nameSize));
   readExtra(bytes.slice(offset + entryBytes + nameSize, extraSize), size, stored, local);
   offset += entryBytes + nameSize + extraSize + commentSize;

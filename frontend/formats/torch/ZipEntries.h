@@ -10,15 +10,15 @@
 
 namespace mica {
 
-/// Where an entry's bytes lie in the archive, and the checksum (CRC-32) in its record. Code that
-/// reads the bytes checks it.
+/// The location of an entry's bytes in the archive, and its recorded CRC-32, which readers of the
+/// bytes must check.
 struct ZipEntry {
   uint64_t offset = 0, size = 0;
   uint32_t crc = 0;
 };
 
-/// The entries of the zip archive `bytes` by name, from its directory. They must be stored as they
-/// are, lie in the archive, and have different names. Archives beyond 4 GB are read as well.
+/// Reads the directory of the zip archive `bytes`: its entries by name. They must be uncompressed,
+/// within the archive, and have different names. Supports archives beyond 4 GB.
 llvm::Expected<llvm::StringMap<ZipEntry>> readZipEntries(llvm::ArrayRef<uint8_t> bytes,
                                                          llvm::StringRef path);
 

@@ -122,11 +122,11 @@ llvm::Error readFolder(llvm::StringRef folder, ChatDescription &chat) {
   auto config = readOptional(path);
   if (!config)
     return config.takeError();
-  std::string folderOfOthers = in(folder, kNamedTemplates);
-  std::vector<std::string> others = templatesIn(folderOfOthers);
+  std::string folderOfNamedTemplates = in(folder, kNamedTemplates);
+  std::vector<std::string> others = templatesIn(folderOfNamedTemplates);
   bool hasOwn = llvm::sys::fs::exists(own);
   if (hasOwn || !others.empty())
-    chat.file = hasOwn ? own : folderOfOthers;
+    chat.file = hasOwn ? own : folderOfNamedTemplates;
   if (llvm::Error error = hasOwn           ? takeFile("default", own, chat)
                           : others.empty() ? takeTemplate(*config, path, chat)
                                            : llvm::Error::success())

@@ -1,4 +1,4 @@
-//===- ByteAlphabet.h - the characters of byte-level vocabularies -*- C++ -*-===//
+//===- ByteAlphabet.h - GPT-2's byte alphabet -------------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_BYTEALPHABET_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_BYTEALPHABET_H
 

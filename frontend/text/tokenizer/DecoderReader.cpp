@@ -1,4 +1,4 @@
-#include "frontend/text/tokenizer/JsonComponents.h"
+#include "frontend/text/tokenizer/DecoderReader.h"
 
 #include "frontend/support/InputError.h"
 
@@ -104,7 +104,7 @@ void readDecoder(const JsonNode &node, TokenizerTable &table, bool &bytePieces) 
                 "add it");
   if (wanted && (bytePieces || !table.decoder.replacements.empty() ||
                  table.decoder.start != DecoderStart::Nothing))
-    node.refuseUnsupported("a further decoder beside ByteLevel");
+    node.refuseUnsupported("a second decoder in addition to ByteLevel");
 }
 
 } // namespace mica

@@ -1,6 +1,6 @@
 #include "frontend/text/tokenizer/GgufPreTokenizers.h"
 
-#include "frontend/text/tokenizer/JsonComponents.h"
+#include "frontend/text/tokenizer/PreTokenizerReader.h"
 #include "frontend/text/tokenizer/RegexTranslation.h"
 #include "frontend/text/tokenizer/SplitPatterns.h"
 #include "frontend/text/tokenizer/UnicodeTables.h"

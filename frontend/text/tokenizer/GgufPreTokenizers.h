@@ -15,9 +15,9 @@ struct GgufPreTokenizer {
   llvm::StringLiteral name;
   /// Patterns whose matches become words, applied in order, as in tokenizer.json.
   llvm::ArrayRef<llvm::StringLiteral> patterns;
-  bool composes = false;     ///< text is brought into form NFC
+  bool composes = false;     ///< text is normalized to NFC
   bool takesPieces = false;  ///< a word that is a piece is not merged
-  bool beginsPrompt = false; ///< the begin token comes first unless the file says otherwise
+  bool beginsPrompt = false; ///< the BOS token is added unless the file specifies otherwise
 };
 
 /// The pre-tokenizer with this name; null: unknown.

@@ -41,12 +41,11 @@ bool JsonNode::boolean(bool fallback) const {
   return result.value_or(fallback);
 }
 
-int64_t JsonNode::integer(int64_t least, int64_t most) const {
+int64_t JsonNode::integer(int64_t min, int64_t max) const {
   auto number = value ? value->getAsInteger() : std::nullopt;
-  if (!number || *number < least || *number > most) {
-    refuse("a whole number from " + llvm::Twine(least) + " to " + llvm::Twine(most) +
-           " is expected");
-    return least;
+  if (!number || *number < min || *number > max) {
+    refuse("a whole number from " + llvm::Twine(min) + " to " + llvm::Twine(max) + " is expected");
+    return min;
   }
   return *number;
 }

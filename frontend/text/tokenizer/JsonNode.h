@@ -45,8 +45,8 @@ public:
     return absent() ? fallback.str() : string();
   }
   bool boolean(bool fallback) const;
-  /// An integer in [least, most].
-  int64_t integer(int64_t least, int64_t most) const;
+  /// An integer in [min, max].
+  int64_t integer(int64_t min, int64_t max) const;
   const llvm::json::Array &array() const;
   const llvm::json::Object &object() const;
   bool isString() const { return value && value->kind() == llvm::json::Value::String; }

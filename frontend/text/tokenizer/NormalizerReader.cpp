@@ -1,8 +1,9 @@
-#include "frontend/text/tokenizer/JsonComponents.h"
+#include "frontend/text/tokenizer/NormalizerReader.h"
 #include "frontend/text/tokenizer/SentencePieceModel.h"
 #include "frontend/text/tokenizer/UnicodeTables.h"
 
 #include "frontend/support/InputError.h"
+#include "frontend/text/tokenizer/PreTokenizerReader.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Base64.h"

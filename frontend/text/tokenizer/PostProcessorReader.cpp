@@ -1,4 +1,4 @@
-#include "frontend/text/tokenizer/JsonComponents.h"
+#include "frontend/text/tokenizer/PostProcessorReader.h"
 
 #include "frontend/support/InputError.h"
 
@@ -20,7 +20,7 @@ void appendSpecial(const JsonNode &node, llvm::StringRef name, const TokenizerTa
     ids.push_back(
         static_cast<int32_t>(list.at(i).integer(0, static_cast<int64_t>(table.pieces.size()) - 1)));
   if (ids.size() > maxSteps)
-    list.refuse("an excessive number of ids");
+    list.refuse("too many ids");
 }
 
 void readTemplate(const JsonNode &node, TokenizerTable &table) {

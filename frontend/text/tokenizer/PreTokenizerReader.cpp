@@ -1,6 +1,6 @@
+#include "frontend/text/tokenizer/PreTokenizerReader.h"
 #include "backends/runtime/text/base/Regex.h"
 #include "backends/runtime/text/base/Utf8.h"
-#include "frontend/text/tokenizer/JsonComponents.h"
 #include "frontend/text/tokenizer/RegexTranslation.h"
 #include "frontend/text/tokenizer/SplitPatterns.h"
 #include "frontend/text/tokenizer/UnicodeTables.h"
@@ -47,7 +47,7 @@ void readSplit(const JsonNode &node, TokenizerTable &table) {
                          ? escapeRegex(pattern["String"].string())
                          : readRegex(pattern.isObject() ? pattern["Regex"] : pattern);
   if (text.size() > maxPatternBytes)
-    pattern.refuse("a pattern of excessive length");
+    pattern.refuse("pattern too long");
   table.preTokenizer.push_back(
       split(std::move(text), readBehavior(node["behavior"]), node["invert"].boolean(false)));
 }

@@ -2,7 +2,7 @@
 
 #include "frontend/support/InputError.h"
 #include "frontend/text/tokenizer/ByteAlphabet.h"
-#include "frontend/text/tokenizer/JsonComponents.h"
+#include "frontend/text/tokenizer/PreTokenizerReader.h"
 #include "frontend/text/tokenizer/RegexTranslation.h"
 #include "frontend/text/tokenizer/SplitPatterns.h"
 #include "frontend/text/tokenizer/TokenizerJson.h"
@@ -45,14 +45,14 @@ constexpr SpecialToken arcadeTokens[] = {
     {"<|reg4|>", 29},        {"<|reg5|>", 30},         {"<|reg6|>", 31},
     {"<|reg7|>", 32},        {"<|extra0|>", 33}};
 
-/// The rules that are code beside a rank file.
+/// The parts of a tokenizer that its rank file does not contain.
 struct RankRules {
-  llvm::StringLiteral className, fileName; ///< By which it is known; either may be empty.
+  llvm::StringLiteral className, fileName; ///< identify the tokenizer; either may be empty
   llvm::StringLiteral pattern;
   llvm::ArrayRef<SpecialToken> tokens;
-  size_t ranks;          ///< How many the published file has; special tokens follow them.
-  bool composes = false; ///< Text is brought into form NFC.
-  int32_t extras = 0;    ///< Further special tokens, <|extra_0|> and on.
+  size_t ranks;          ///< number of ranks in the published file; special tokens follow
+  bool composes = false; ///< text is normalized to NFC
+  int32_t extras = 0;    ///< number of special tokens <|extra_0|>, <|extra_1|>, ...
 };
 
 constexpr RankRules rules[] = {
@@ -158,8 +158,8 @@ llvm::Expected<TokenizerBuilder> readRankFile(llvm::StringRef text, llvm::String
   builder.table.preTokenizer.push_back(isolate(llvm::cantFail(translateRegex(rule->pattern))));
   readRanks(text, builder, where);
   if (published && !problem.found() && builder.table.pieces.size() != rule->ranks)
-    where.refuse("has " + llvm::Twine(builder.table.pieces.size()) + " ranks and not the " +
-                     llvm::Twine(rule->ranks) + " of " + rule->fileName,
+    where.refuse("has " + llvm::Twine(builder.table.pieces.size()) + " ranks, expected " +
+                     llvm::Twine(rule->ranks) + " as in " + rule->fileName,
                  hints::fetch);
   if (!problem.found())
     addTokens(*rule, builder, where);

@@ -1,4 +1,4 @@
-//===- RankFile.h - the vocabulary files of the tiktoken package -*- C++ -*-===//
+//===- RankFile.h - vocabulary files of tiktoken ----------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_RANKFILE_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_RANKFILE_H
 

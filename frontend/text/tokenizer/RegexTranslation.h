@@ -1,4 +1,4 @@
-//===- RegexTranslation.h - patterns of tokenizer files as PCRE2 reads them -*- C++ -*-===//
+//===- RegexTranslation.h - Oniguruma to PCRE2 patterns ---------*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_REGEXTRANSLATION_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_REGEXTRANSLATION_H
 

@@ -199,7 +199,7 @@ llvm::Expected<TokenizerBuilder> readSentencePieceModel(llvm::StringRef bytes,
     return refuse("the sentencepiece model's character map is broken");
   sentencepiece::SentencePieceProcessor library;
   if (std::string why = refusalOf(library, bytes); !why.empty())
-    return refuse("sentencepiece refuses this model: " + why);
+    return refuse("sentencepiece rejects this model: " + why);
   // No test: every message that both have read has had the same pieces.
   if (static_cast<size_t>(library.GetPieceSize()) != table.pieces.size())
     return refuse("sentencepiece reads another number of pieces");

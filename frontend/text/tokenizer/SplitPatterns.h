@@ -1,4 +1,4 @@
-//===- SplitPatterns.h - how published tokenizers split text into words -*- C++ -*-===//
+//===- SplitPatterns.h - split patterns of published tokenizers -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_SPLITPATTERNS_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_SPLITPATTERNS_H
 

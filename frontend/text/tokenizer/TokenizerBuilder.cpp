@@ -24,7 +24,7 @@ TokenizerTable::Piece makePiece(const TokenizerBuilder &builder, llvm::StringRef
   if (builder.table.flags & ModelFlags::byteLevel) {
     if (auto bytes = byteLevelBytes(spelling))
       return {std::move(*bytes)};
-    return {spelling.str(), PieceFlags::unmatched}; // printed as it stands, never met in text
+    return {spelling.str(), PieceFlags::unmatched}; // decoded literally, never matched in text
   }
   if (auto byte = builder.bytePieces ? byteOfSpelling(spelling) : std::nullopt)
     return {std::string(1, static_cast<char>(*byte)), PieceFlags::byte};
@@ -46,7 +46,7 @@ void TokenizerBuilder::addPiece(llvm::StringRef spelling, int64_t id, const Json
     return where.refuse("the id " + llvm::Twine(id) + " of " + inQuotes(spelling) +
                         " is out of range");
   if (spelling.size() > maxPieceBytes)
-    return where.refuse("a piece of excessive length");
+    return where.refuse("piece too long");
   if (!spellings.try_emplace(spelling, static_cast<int32_t>(id)).second)
     return where.refuse("the piece " + inQuotes(spelling) + " occurs twice", "keep one");
   if (static_cast<size_t>(id) >= pieces.size())

@@ -1,4 +1,4 @@
-//===- TokenizerBuilder.h - a tokenizer table under construction -*- C++ -*-===//
+//===- TokenizerBuilder.h - a table under construction ----------*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERBUILDER_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERBUILDER_H
 

@@ -1,7 +1,7 @@
 #include "frontend/text/tokenizer/TokenizerConfig.h"
 
 #include "frontend/support/InputError.h"
-#include "frontend/text/tokenizer/JsonComponents.h"
+#include "frontend/text/tokenizer/PreTokenizerReader.h"
 #include "frontend/text/tokenizer/UnicodeTables.h"
 
 namespace mica {
@@ -87,7 +87,7 @@ private:
       return fallback;
     auto id = builder.find(spelling(key));
     if (!id)
-      root[key].refuse("the vocabulary lacks this token", "name one that it has");
+      root[key].refuse("the vocabulary lacks this token", "use a token of the vocabulary");
     return id;
   }
 
@@ -100,7 +100,7 @@ private:
     bool wanted = node.boolean(true);
     if (wanted && !table.bosId) {
       if (!node.absent())
-        node.refuse("there is no bos_token to add", "name one or set this to false");
+        node.refuse("there is no bos_token to add", "add one or set this to false");
       return;
     }
     if (!table.bosId)
@@ -119,7 +119,7 @@ private:
       return;
     bool wanted = node.boolean(false);
     if (wanted && !table.eosId)
-      return node.refuse("there is no eos_token to add", "name one or set this to false");
+      return node.refuse("there is no eos_token to add", "add one or set this to false");
     if (!table.eosId)
       return;
     auto &ids = table.suffixIds;

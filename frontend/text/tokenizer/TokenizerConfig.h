@@ -1,4 +1,4 @@
-//===- TokenizerConfig.h - what tokenizer_config.json adds to a tokenizer -*- C++ -*-===//
+//===- TokenizerConfig.h - tokenizer_config.json ----------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERCONFIG_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERCONFIG_H
 

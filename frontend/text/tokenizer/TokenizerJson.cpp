@@ -2,7 +2,10 @@
 
 #include "frontend/support/InputError.h"
 #include "frontend/text/tokenizer/ByteAlphabet.h"
-#include "frontend/text/tokenizer/JsonComponents.h"
+#include "frontend/text/tokenizer/DecoderReader.h"
+#include "frontend/text/tokenizer/NormalizerReader.h"
+#include "frontend/text/tokenizer/PostProcessorReader.h"
+#include "frontend/text/tokenizer/PreTokenizerReader.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -73,7 +76,7 @@ void readMerges(const JsonNode &node, TokenizerBuilder &builder) {
   const llvm::json::Array &list = node.array();
   // No test: such a file has some hundred megabytes.
   if (list.size() > maxMerges)
-    return node.refuse("an excessive number of merges", hints::fetch);
+    return node.refuse("too many merges", hints::fetch);
   MergeList merges(builder, node);
   for (size_t i = 0; i < list.size(); ++i) {
     const llvm::json::Array *pair = list[i].getAsArray();
@@ -132,7 +135,7 @@ void readScoredVocab(const JsonNode &node, TokenizerBuilder &builder) {
 
 void readUnigram(const JsonNode &node, TokenizerBuilder &builder) {
   if (builder.table.flags & ModelFlags::byteLevel)
-    return node.refuseUnsupported("a Unigram model of bytes");
+    return node.refuseUnsupported("a byte-level Unigram model");
   node.allowKeys({"type", "unk_id", "vocab", "byte_fallback"});
   builder.table.kind = ModelKind::ExactUnigram;
   builder.table.flags |= node["byte_fallback"].boolean(false) ? ModelFlags::byteFallback : 0;
@@ -154,7 +157,8 @@ void readModel(const JsonNode &node, TokenizerBuilder &builder) {
                   "cache_capacity"});
   for (llvm::StringRef key : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (!node[key].string("").empty())
-      node[key].refuse("marks inside words are not supported", "use a model without them");
+      node[key].refuse("WordPiece-style prefixes and suffixes are not supported",
+                       "use a model without them");
   if (!node["dropout"].absent())
     node["dropout"].refuse("dropout makes ids random", "set it to null");
   auto flag = [&](llvm::StringRef key, uint32_t bit) {
@@ -169,7 +173,7 @@ void readModel(const JsonNode &node, TokenizerBuilder &builder) {
   if (!node["unk_token"].absent()) {
     auto unknown = builder.find(node["unk_token"].string());
     if (!unknown)
-      node["unk_token"].refuse("the vocabulary lacks this piece", "name one that it has");
+      node["unk_token"].refuse("the vocabulary lacks this piece", "use a token of the vocabulary");
     builder.table.unknownId = unknown.value_or(-1);
   }
 }

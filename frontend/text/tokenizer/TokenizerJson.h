@@ -1,4 +1,4 @@
-//===- TokenizerJson.h - the vocabulary files of the tokenizers package -*- C++ -*-===//
+//===- TokenizerJson.h - files of the tokenizers package --------*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERJSON_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERJSON_H
 

@@ -1,4 +1,4 @@
-//===- TokenizerTable.h - a tokenizer in the form that a program carries -*- C++ -*-===//
+//===- TokenizerTable.h - tokenizers in a program's format ------*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERTABLE_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERTABLE_H
 

@@ -1,4 +1,4 @@
-//===- UnicodeTables.h - facts about Unicode for the program, taken from ICU -*- C++ -*-===//
+//===- UnicodeTables.h - Unicode data from ICU ------------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_UNICODETABLES_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_UNICODETABLES_H
 

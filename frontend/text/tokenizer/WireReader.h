@@ -1,4 +1,4 @@
-//===- WireReader.h - Protocol Buffers' wire format, read field by field -*- C++ -*-===//
+//===- WireReader.h - Protocol Buffers' wire format -------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_WIREREADER_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_WIREREADER_H
 

@@ -11,9 +11,9 @@ With --long N, another client sends prompts of N tokens; its own figures do not 
 received an answer, stay open and idle for half of the time; "gaps_idle" are the gaps in this half, and with --pid the memory of that
 process is recorded before and after they were opened.
 
---garbage: incomplete bodies, slow readers, bytes that are not HTTP, JSON that is not a request, and clients that disconnect, in
-addition to valid requests, all of which must be answered. With --pid, the memory of that process is recorded after a third of the time
-and at the end.
+--garbage, for programs with a chat template: incomplete bodies, slow readers, bytes that are not HTTP, JSON that is not a request, and
+clients that disconnect, in addition to valid requests of all kinds, all of which must be answered, and always with the same answer,
+whatever else is computed at the same time. With --pid, the memory of that process is recorded every 60th of the time.
 """
 
 import argparse
@@ -58,6 +58,12 @@ def percentiles(values):
     return {"p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "max": at(1)} if values else None
 
 
+#: Seconds for a reply. It is sent at once, except on a very busy machine.
+PATIENCE = 600
+#: The answers to the valid requests of --garbage, by request.
+answers = {}
+
+
 class Client:
     def __init__(self, options, number):
         self.options, self.random = options, random.Random(f"{options.seed} {number}")
@@ -67,8 +73,8 @@ class Client:
         return asyncio.open_connection(self.host.hostname, self.host.port or 80)
 
     @staticmethod
-    def post(body, close=True):
-        return (f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    def post(body, close=True, path="/v1/completions"):
+        return (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
                 f"{'Connection: close' if close else 'Connection: keep-alive'}\r\n\r\n").encode() + body
 
     def body(self, **fields):
@@ -77,7 +83,7 @@ class Client:
                            "temperature": 0, "stream": True, **fields}).encode()
 
     async def stream(self, body, times):
-        """One request to its end; its status. `times` gets when its tokens have come."""
+        """One request to its end; its status. `times` receives the times at which its tokens arrived."""
         reader, writer = await self.connect()
         writer.write(self.post(body))
         status = int((await reader.readline()).split()[1])
@@ -116,7 +122,7 @@ class Client:
             await self.request(figures)
 
     async def wait_idle(self, count, begin, end, notes):
-        """From `begin` to `end`, connections that have had an answer."""
+        """Keeps connections that have received an answer open from `begin` to `end`."""
         await asyncio.sleep(begin - time.monotonic())
         if self.options.pid:
             notes["resident_bytes"] = [resident(self.options.pid)]
@@ -161,7 +167,7 @@ class Client:
     async def noise(self):
         reader, writer = await self.connect()
         writer.write(self.random.randbytes(self.random.randrange(1, 4000)) + b"\r\n\r\n")
-        await asyncio.wait_for(self.rest(reader), 60)
+        await asyncio.wait_for(self.rest(reader), PATIENCE)
         writer.close()
 
     async def wrong(self):
@@ -169,7 +175,7 @@ class Client:
                                    b'{"prompt": [1], "nonsense": 1}', b"[" * 5000, b'{"prompt": [' + b"1," * 100000 + b"1]}"])
         reader, writer = await self.connect()
         writer.write(self.post(text))
-        answer = await asyncio.wait_for(self.rest(reader), 60)
+        answer = await asyncio.wait_for(self.rest(reader), PATIENCE)
         if not answer.startswith(b"HTTP/1.1 4"):
             raise AssertionError(f"{text[:40]} is answered with {answer[:200]}")
         writer.close()
@@ -191,9 +197,23 @@ class Client:
         writer.transport.abort()
 
     async def good(self):
-        status = await self.request()
-        if status not in (200, 429):
-            raise AssertionError(f"a request is answered with {status}")
+        """One of 200 requests, which differ in their fields."""
+        number = self.random.randrange(200)
+        path, asked = request_of_soak(number, self.options)
+        reader, writer = await self.connect()
+        # Some bodies are so large that they are parsed on a thread of their own.
+        writer.write(self.post(json.dumps(asked).encode() + b" " * (100000 if number % 10 == 0 else 0), path=path))
+        whole = await self.rest(reader)
+        writer.close()
+        head, _, body = whole.partition(b"\r\n\r\n")
+        status = int(head.split()[1])
+        if status == 429:
+            return
+        if status != 200:
+            raise AssertionError(f"{path} {asked} is answered with {whole.decode()}")
+        answer = answer_of(body.decode(), asked)
+        if answers.setdefault(number, answer) != answer:
+            raise AssertionError(f"{path} {asked} is answered with {answer} after {answers[number]}")
 
     @staticmethod
     async def rest(reader):
@@ -202,15 +222,65 @@ class Client:
             received += piece
         return received
 
-    async def misbehave(self, counts, end):
-        while time.monotonic() < end:
-            what = self.random.choice([self.half_sent, self.noise, self.wrong, self.leave, self.slow, self.good, self.good])
+    async def misbehave(self, number, counts, end):
+        kinds = [self.half_sent, self.noise, self.wrong, self.leave, self.slow, self.good]
+        # Six clients do each of them, even if there is time for nothing more.
+        what = kinds[number % len(kinds)]
+        while time.monotonic() < end or what is not None:
+            what = what or self.random.choice([*kinds, self.good])
             try:
                 await what()
             except (ConnectionResetError, BrokenPipeError):
                 if what == self.good:
                     raise
             counts[what.__name__] = counts.get(what.__name__, 0) + 1
+            what = None
+
+
+def request_of_soak(number, options):
+    """(path, JSON) of a valid request, whose answer is determined."""
+    source = random.Random(f"{options.seed} request {number}")
+    tokens = lambda: [source.randrange(options.vocabulary) for _ in range(source.randint(*options.prompt))]
+    asked = {"seed": number, "temperature": source.choice([0, 0, 1]), "max_tokens": source.randint(*options.answer),
+             "n": source.choice([1, 1, 1, 3]), "stream": source.random() < 0.6, "ignore_eos": source.random() < 0.5}
+    for field, value in (("top_p", 0.9), ("top_k", 40), ("min_p", 0.05), ("presence_penalty", 1), ("frequency_penalty", 0.5),
+                         ("repetition_penalty", 1.1), ("stop", ["e", "42"]), ("logit_bias", {"5": -100, "7": 2})):
+        if source.random() < 0.2:
+            asked[field] = value
+    if asked["stream"]:
+        asked["stream_options"] = {"include_usage": True}
+    if number % 4 == 0:
+        return "/v1/chat/completions", {**asked, "messages": [{"role": "user", "content": f"count from {number} to {number + 9}"}],
+                                        "logprobs": source.random() < 0.5}
+    if source.random() < 0.3:
+        asked["logprobs"] = 2
+    # Many have the same beginning, of which the cache may hold a part.
+    prompt = [7] * 100 * source.randrange(3) + tokens()
+    return "/v1/completions", {**asked, "prompt": [prompt, "a"] if source.random() < 0.1 else prompt}
+
+
+def answer_of(body, asked):
+    """What is determined of an answer: the texts and reasons of its choices, by index, and the counts of tokens."""
+    if not asked["stream"]:
+        events = [json.loads(body)]
+    else:
+        # The body is chunked: a size, an event, and an empty line.
+        lines = [line.removeprefix("data: ") for line in body.replace("\r\n", "\n").split("\n") if line.startswith("data: ")]
+        if lines.pop() != "[DONE]":
+            raise AssertionError(f"{asked} is answered with {body}")
+        events = [json.loads(line) for line in lines]
+    choices = {}
+    for event in events:
+        if "error" in event:
+            raise AssertionError(f"{asked} is answered with {event}")
+        for choice in event["choices"]:
+            text, logprobs, reason = choices.get(choice["index"], ("", [], None))
+            said = choice.get("message") or choice.get("delta") or {"content": choice.get("text")}
+            found = choice["logprobs"] or {}
+            more = found.get("content", found.get("token_logprobs", []))
+            choices[choice["index"]] = text + (said.get("content") or ""), logprobs + more, choice["finish_reason"] or reason
+    usage = events[-1]["usage"]
+    return choices, usage["prompt_tokens"], usage["completion_tokens"]
 
 
 def resident(pid):
@@ -227,13 +297,14 @@ async def main():
         counts, memory = {}, []
 
         async def watch():
-            await asyncio.sleep(options.seconds / 3)
-            memory.append(resident(options.pid))
+            while time.monotonic() < end:
+                await asyncio.sleep(options.seconds / 60)
+                memory.append(resident(options.pid))
 
-        await asyncio.gather(*(client.misbehave(counts, end) for client in clients), *([watch()] if options.pid else []))
-        if options.pid:
-            memory.append(resident(options.pid))
-        result = {"seconds": round(time.monotonic() - start, 1), "done": counts, "resident_bytes": memory}
+        await asyncio.gather(*(client.misbehave(number, counts, end) for number, client in enumerate(clients)),
+                             *([watch()] if options.pid else []))
+        result = {"seconds": round(time.monotonic() - start, 1), "done": counts, "different_requests": len(answers),
+                  "resident_bytes": memory}
     else:
         figures = Figures()
         tasks = [client.loop(figures, end) for client in clients]

@@ -12,6 +12,7 @@ context of each sequence must have at least --context tokens (`compile --max-seq
     loop      64 clients in a closed loop, prompts of 32 to 2048 tokens, answers of 16 to 256
     turn      the second turn of a conversation of 4096 tokens
     idle      5000 idle connections and a stream
+    batch     64 requests, sent at once, compared with the program's own --batch
 """
 
 import argparse
@@ -19,12 +20,14 @@ import asyncio
 import contextlib
 import http.client
 import json
+import os
 import pathlib
 import re
 import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -101,6 +104,15 @@ def load(url, *options):
     return found
 
 
+def p99(found):
+    """The 99th percentile of clients.percentiles, at least its resolution; --short may have measured nothing."""
+    return max(found["p99"] if found else 0, 1e-5)
+
+
+def p99_of(gaps):
+    return p99(clients.percentiles([gap for _, gap in gaps]))
+
+
 # Each function measures an engine once and returns figures by name.
 
 
@@ -118,7 +130,7 @@ def arrival(engine, size):
     answer, prompt, early = size(512), size(2048), size(64)
 
     async def run(url, decoding, arrives):
-        """(gaps of the streams' tokens with the time at which each has ended, when the prompt came and was read, seconds)."""
+        """([(time, gap)] of the streams' tokens after the first, (start, end) of the prompt's request, total seconds)."""
         options = argparse.Namespace(url=url, seed=1, vocabulary=500, prompt=(16, 16), answer=(answer, answer))
         start, times = time.monotonic(), [[] for _ in range(decoding)]
         tasks = [asyncio.create_task(clients.Client(options, number).stream(clients.Client(options, number).body(), times[number]))
@@ -140,12 +152,11 @@ def arrival(engine, size):
         alone, _, seconds_streams = asyncio.run(run(url, 4, False))
         _, _, seconds_prompt = asyncio.run(run(url, 0, True))
         both, read, seconds = asyncio.run(run(url, 4, True))
-    p99 = lambda gaps: clients.percentiles([gap for _, gap in gaps])["p99"]
     during = [(when, gap) for when, gap in both if read[0] <= when <= read[1]]
-    found["p99 gap undisturbed, ms"] = 1e3 * p99(alone)
-    found["p99 gap while it is read, ms"] = 1e3 * p99(during or both)
-    found["gaps over undisturbed"] = p99(both) / p99(alone)
-    found["gaps while it is read over undisturbed"] = p99(during or both) / p99(alone)
+    found["p99 gap undisturbed, ms"] = 1e3 * p99_of(alone)
+    found["p99 gap while it is read, ms"] = 1e3 * p99_of(during or both)
+    found["gaps over undisturbed"] = p99_of(both) / p99_of(alone)
+    found["gaps while it is read over undisturbed"] = p99_of(during or both) / p99_of(alone)
     found["cost over one after the other"] = seconds / (seconds_streams + seconds_prompt)
     return found
 
@@ -180,7 +191,35 @@ def idle(engine, size):
         found = load(url, "--idle", size(5000), "--clients", 1, "--seconds", size(40), "--prompt", 16, "--answer", size(256), "--pid",
                      process.pid)
     before, after = found["resident_bytes"]
-    return {"MB more": (after - before) / 1e6, "gaps over undisturbed": found["gaps_idle"]["p99"] / found["gaps"]["p99"]}
+    return {"MB more": (after - before) / 1e6, "gaps over undisturbed": p99(found["gaps_idle"]) / p99(found["gaps"])}
+
+
+def batch(engine, size):
+    """Only for Mica: a server with its defaults, compared with `--batch` with its defaults, and with the server's prefill chunks."""
+    options = argparse.Namespace(url="", seed=2, vocabulary=500, prompt=(32, size(512, 64)), answer=(16, size(256, 17)))
+    bodies = [json.loads(clients.Client(options, number).body()) for number in range(size(64, 8))]
+
+    def seconds_of(requests, *more):
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:
+            file.writelines(json.dumps({"tokens": each["prompt"], "max_tokens": each["max_tokens"]}) + "\n" for each in requests)
+            file.flush()
+            start = time.monotonic()
+            subprocess.run([engine.program, "-f", file.name, "--batch", "8", "--ignore-eos", "--temperature", "0", "--threads",
+                            str(engine.options.threads), *more], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+            return time.monotonic() - start
+
+    async def served(url):
+        options.url = url
+        start = time.monotonic()
+        await asyncio.gather(*(clients.Client(options, number).stream(json.dumps(each).encode(), []) for number, each in enumerate(bodies)))
+        return time.monotonic() - start
+
+    # Loading is not included: the server has loaded the program before.
+    loading = seconds_of([{"prompt": [1], "max_tokens": 1}])
+    alone, same_chunks = (max(seconds_of(bodies, *more) - loading, 1e-3) for more in ((), ("--prefill-chunk", "128")))
+    with running(engine, 8) as (url, _):
+        seconds = asyncio.run(served(url))
+    return {"time over --batch": seconds / alone, "time over --batch with the same chunks": seconds / same_chunks, "seconds": seconds}
 
 
 #: Measurements, whether the peer takes part, and goals: a figure, its minimum or maximum, and whether it applies to the ratio to
@@ -191,15 +230,23 @@ WORK = {
     "loop": (loop, True, [("tokens/s", ">=", 1.5, True), ("p99 first token, s", "<=", 1, True)]),
     "turn": (turn, False, [("computed over new", "<=", 1, False)]),
     "idle": (idle, False, [("MB more", "<=", 50, False)]),
+    "batch": (batch, False, [("time over --batch", "<=", 1.03, False)]),
 }
 #: For "8 over 1": a step that is limited by reading weights gains more.
-STREAMS = {"bf16": 4, "int8": 4}
+STREAMS = {"bf16": 4, "int8": 4, "q8_0": 4}
 STREAMS_OTHERWISE = 2.5
 
 
-def least_streams(program):
-    weights = json.loads(subprocess.run([program, "info", "--json"], stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout)["weights"]
-    return STREAMS.get(weights, STREAMS_OTHERWISE)
+def weights_of(program):
+    done = subprocess.run([program, "info", "--json"], stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    return json.loads(done.stdout)["weights"]
+
+
+def conditions(options):
+    """What the figures depend on."""
+    models = re.findall(r"^model name\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.M)
+    return {"processor": models[0] if models else None, "processors": os.cpu_count(), "program": options.program,
+            "weights": weights_of(options.program), "peer": options.peer, "threads": options.threads, "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())}
 
 
 def row(name, figure, ours, theirs, goal):
@@ -244,7 +291,7 @@ def main():
         for figure in rounds["Mica"][0]:
             goal = next((goal for goal in goals if goal[0] == figure), None)
             if goal and goal[2] is None:
-                goal = (*goal[:2], least_streams(options.program), goal[3])
+                goal = (*goal[:2], STREAMS.get(weights_of(options.program), STREAMS_OTHERWISE), goal[3])
             lines.append(row(name, figure, [found[figure] for found in rounds["Mica"]],
                              [found[figure] for found in rounds.get(LlamaServer.name, [])], goal))
     print("| work | figure | Mica | llama-server | ratio | goal | |\n|---|---|---|---|---|---|---|")
@@ -254,7 +301,8 @@ def main():
         print(f"| {line['work']} | {line['figure']} | {text(line['mica'])} | {text(line['peer'])} | {text(line['ratio'])} | "
               f"{line['goal'] or ''} | {verdict} |")
     if options.json:
-        pathlib.Path(options.json).write_text(json.dumps({"rounds": samples, "table": lines}, indent=1) + "\n", encoding="utf-8")
+        found = {"conditions": conditions(options), "rounds": samples, "table": lines}
+        pathlib.Path(options.json).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

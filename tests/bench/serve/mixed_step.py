@@ -20,7 +20,7 @@ def numbers(text):
 
 
 def calls(options, chunk):
-    """Seconds of a call of the model: with `chunk` and more prefill rows, by their number, and with decode rows."""
+    """(seconds by number of prefill rows, seconds with decode rows) of a call of the model."""
     prompts = [chunk, *(chunk + streams for streams in options.streams)]
     done = subprocess.run([options.program, "bench", *(word for rows in prompts for word in ("--prompt", str(rows))), "--gen", "16",
                            *(word for streams in options.streams for word in ("--batch", str(streams))), "--depth", str(options.depth),

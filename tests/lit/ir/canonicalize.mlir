@@ -36,7 +36,7 @@ func.func @no_fold_of_repeat_twice(%x: tensor<?x?x2x4xf32>) -> tensor<?x?x4x4xf3
   return %y : tensor<?x?x4x4xf32>
 }
 
-// The types must agree, or the fold would change the type of the result.
+// The types must agree: otherwise the fold would change the type of the result.
 // CHECK-LABEL: @no_fold_of_repeat_with_another_type
 func.func @no_fold_of_repeat_with_another_type(%x: tensor<1x5x2x4xf32>) -> tensor<?x?x2x4xf32> {
   // CHECK: %[[Y:.*]] = mica.repeat_kv %arg0 times 1
@@ -56,7 +56,7 @@ func.func @cast_of_nothing(%x: tensor<?x4xbf16>) -> tensor<?x4xbf16> {
   return %y : tensor<?x4xbf16>
 }
 
-// There and back is not the identity: it rounds.
+// A cast to a narrower type and back is not the identity, because it rounds.
 // CHECK-LABEL: @no_fold_of_rounding
 func.func @no_fold_of_rounding(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
   // CHECK: mica.cast %arg0 : tensor<?x4xf32> to tensor<?x4xbf16>

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s | mica-opt | FileCheck %s
 
-// What is zero is not printed.
+// Zero values are not printed.
 // CHECK: exec.cost = #exec.cost<weight_bytes = 49152, row_flops = 22016>, exec.kernel = #exec.kernel<"linear", [f32, 172, 64]>
 func.func private @linear(%begin: index, %end: index) attributes {
   exec.kernel = #exec.kernel<"linear", [f32, 172, 64]>, exec.cost = #exec.cost<weight_bytes = 49152, row_weight_bytes = 0, row_flops = 22016>}

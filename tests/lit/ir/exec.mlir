@@ -2,7 +2,7 @@
 // RUN: mica-opt %s --one-shot-bufferize="bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map" --canonicalize | FileCheck %s --check-prefix=BUFFERS --implicit-check-not=memref.alloc --implicit-check-not=memref.copy
 // RUN: mica-opt %s --cse | FileCheck %s --check-prefix=EFFECTS
 
-// The ops of `exec` on tensors and on buffers; what bufferization makes of them; what they write.
+// The ops of `exec` on tensors and on buffers: their bufferization and their effects.
 
 func.func private @scale(%begin: index, %end: index, %x: memref<?x64xf32, strided<[?, 1], offset: ?>>, %factor: f32, %y: memref<?x64xf32, strided<[?, 1], offset: ?>>) { return }
 func.func private @fill(%begin: index, %end: index, %y: memref<?x64xf32, strided<[?, 1], offset: ?>>) { return }
@@ -30,7 +30,7 @@ func.func @matmul_on_tensors(%x: tensor<?x64xf32>, %w: tensor<3x64x64x1xf32>, %y
   return %z : tensor<?x172xf32>
 }
 
-// A product that accumulates reads what was there; one that does not may overwrite an unwritten buffer.
+// A matmul that accumulates reads its output; one that does not may overwrite an unwritten buffer.
 // CHECK-LABEL: func.func @matmul_of_bf16
 // BUFFERS-LABEL: func.func @matmul_of_bf16
 // BUFFERS: memref.alloc
@@ -43,7 +43,7 @@ func.func @matmul_of_bf16(%x: tensor<?x64xbf16>, %w: tensor<3x32x64x2xbf16>, %n:
 
 // CHECK-LABEL: func.func @on_buffers
 // CHECK: exec.launch @fill tasks(%{{.*}}) outs(%{{.*}} : memref<?x64xf32, strided<[?, 1], offset: ?>>){{$}}
-// Writes are no expressions: two alike are not one.
+// Ops with writes are not CSEd.
 // EFFECTS-LABEL: func.func @on_buffers
 // EFFECTS-COUNT-2: exec.launch @fill
 // EFFECTS-COUNT-2: exec.matmul accumulate

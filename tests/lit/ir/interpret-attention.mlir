@@ -25,7 +25,7 @@ func.func @full() -> tensor<3x1x2xf32> attributes {mica.expect = [dense<[[[3.0, 
   return %y : tensor<3x1x2xf32>
 }
 
-// The last two positions, its own included.
+// The last two positions, including its own.
 func.func @window() -> tensor<3x1x2xf32> attributes {mica.expect = [dense<[[[1.0, 2.0]], [[2.46211716, 3.46211716]], [[3.53788284, 4.53788284]]]> : tensor<3x1x2xf32>]} {
   %q, %k, %v, %s, %p = func.call @operands() : () -> (tensor<3x1x2xf32>, tensor<1x3x1x2xf32>, tensor<1x3x1x2xf32>, tensor<3xi32>, tensor<3xi32>)
   %y = mica.attention %q, %k, %v at(%s, %p : tensor<3xi32>, tensor<3xi32>) causal scale(0.5) window(2)
@@ -33,7 +33,7 @@ func.func @window() -> tensor<3x1x2xf32> attributes {mica.expect = [dense<[[[1.0
   return %y : tensor<3x1x2xf32>
 }
 
-// Only its own position: the value as it is.
+// Only its own position: the result is the value itself.
 func.func @window_of_one() -> tensor<3x1x2xf32> attributes {mica.expect = [dense<[[[1.0, 2.0]], [[3.0, 4.0]], [[5.0, 6.0]]]> : tensor<3x1x2xf32>]} {
   %q, %k, %v, %s, %p = func.call @operands() : () -> (tensor<3x1x2xf32>, tensor<1x3x1x2xf32>, tensor<1x3x1x2xf32>, tensor<3xi32>, tensor<3xi32>)
   %y = mica.attention %q, %k, %v at(%s, %p : tensor<3xi32>, tensor<3xi32>) causal scale(0.5) window(1)
@@ -56,7 +56,7 @@ func.func @softcap() -> tensor<3x1x2xf32> attributes {mica.expect = [dense<[[[1.
   return %y : tensor<3x1x2xf32>
 }
 
-// Key 1 is hidden.
+// Key 1 is masked.
 func.func @key_mask() -> tensor<3x1x2xf32> attributes {mica.expect = [dense<[[[1.0, 2.0]], [[1.0, 2.0]], [[2.51016268, 3.51016268]]]> : tensor<3x1x2xf32>]} {
   %q, %k, %v, %s, %p = func.call @operands() : () -> (tensor<3x1x2xf32>, tensor<1x3x1x2xf32>, tensor<1x3x1x2xf32>, tensor<3xi32>, tensor<3xi32>)
   %mask = arith.constant dense<[[true, false, true]]> : tensor<1x3xi1>
@@ -65,7 +65,7 @@ func.func @key_mask() -> tensor<3x1x2xf32> attributes {mica.expect = [dense<[[[1
   return %y : tensor<3x1x2xf32>
 }
 
-// The first token sees nothing: zero, never NaN.
+// The first token attends to nothing: the result is zero, not NaN.
 func.func @all_keys_hidden() -> tensor<3x1x2xf32> attributes {mica.expect = [dense<[[[0.0, 0.0]], [[3.0, 4.0]], [[3.0, 4.0]]]> : tensor<3x1x2xf32>]} {
   %q, %k, %v, %s, %p = func.call @operands() : () -> (tensor<3x1x2xf32>, tensor<1x3x1x2xf32>, tensor<1x3x1x2xf32>, tensor<3xi32>, tensor<3xi32>)
   %mask = arith.constant dense<[[false, true, false]]> : tensor<1x3xi1>
@@ -122,7 +122,7 @@ func.func @shapes() -> tensor<8x512xf32> attributes {mica.expect = [dense<3.0> :
   return %z : tensor<8x512xf32>
 }
 
-// Scores of zero, less half of the distance.
+// Zero scores minus half of the distance.
 func.func @alibi() -> tensor<1x1x1xf32> attributes {mica.expect = [dense<[[[2.826637059]]]> : tensor<1x1x1xf32>]} {
   %q = arith.constant dense<0.0> : tensor<1x1x1xf32>
   %v = arith.constant dense<[[[[1.0]], [[2.0]], [[4.0]]]]> : tensor<1x3x1x1xf32>
@@ -133,7 +133,7 @@ func.func @alibi() -> tensor<1x1x1xf32> attributes {mica.expect = [dense<[[[2.82
   return %y : tensor<1x1x1xf32>
 }
 
-// Scores of zero beside a sink of 1.5, which adds no value.
+// Zero scores and a sink of 1.5, which has no value.
 func.func @sinks() -> tensor<1x1x1xf32> attributes {mica.expect = [dense<[[[0.935617604]]]> : tensor<1x1x1xf32>]} {
   %q = arith.constant dense<0.0> : tensor<1x1x1xf32>
   %v = arith.constant dense<[[[[1.0]], [[2.0]], [[4.0]]]]> : tensor<1x3x1x1xf32>
@@ -145,7 +145,7 @@ func.func @sinks() -> tensor<1x1x1xf32> attributes {mica.expect = [dense<[[[0.93
   return %y : tensor<1x1x1xf32>
 }
 
-// A part with one head is that of all heads.
+// An operand with one head is broadcast to all heads.
 func.func @concat_heads() -> tensor<1x2x3xf32> attributes {mica.expect = [dense<[[[1.0, 2.0, 5.0], [3.0, 4.0, 5.0]]]> : tensor<1x2x3xf32>]} {
   %a = arith.constant dense<[[[1.0, 2.0], [3.0, 4.0]]]> : tensor<1x2x2xf32>
   %b = arith.constant dense<5.0> : tensor<1x1x1xf32>

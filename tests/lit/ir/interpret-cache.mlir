@@ -1,7 +1,7 @@
 // RUN: mica-interpret %s --cache 3x8 | FileCheck %s
 // CHECK: 11 of 11 functions checked, all as expected
 
-// One step of one layer: rope, append, attention over what is cached. Two query heads share one key head.
+// One step of one layer: rope, append, attention over the cached positions. Two query heads share one key/value head.
 func.func private @step(%x: tensor<?x4xf32>, %k: !mica.kv_cache<2 x 1 x 2 x f32>, %v: !mica.kv_cache<2 x 1 x 2 x f32>, %s: tensor<?xi32>, %p: tensor<?xi32>)
     -> (tensor<?x4xf32>, !mica.kv_cache<2 x 1 x 2 x f32>, !mica.kv_cache<2 x 1 x 2 x f32>) {
   %layer = arith.constant 1 : index
@@ -40,7 +40,7 @@ func.func private @prefill(%first: tensor<?xi32>, %zeros: tensor<?xi32>, %k: !mi
   return %y, %k1, %v1 : tensor<?x4xf32>, !mica.kv_cache<2 x 1 x 2 x f32>, !mica.kv_cache<2 x 1 x 2 x f32>
 }
 
-// One prefill of all tokens = a prefill of some and single steps after it, in outputs and caches.
+// A prefill of all tokens equals a prefill of some followed by single steps, in outputs and caches.
 func.func @prefill_1_then_steps(%k: !mica.kv_cache<2 x 1 x 2 x f32>, %v: !mica.kv_cache<2 x 1 x 2 x f32>, %kk: !mica.kv_cache<2 x 1 x 2 x f32>, %vv: !mica.kv_cache<2 x 1 x 2 x f32>)
     -> (tensor<?x4xf32>, tensor<?x4xf32>, !mica.kv_cache<2 x 1 x 2 x f32>, !mica.kv_cache<2 x 1 x 2 x f32>, !mica.kv_cache<2 x 1 x 2 x f32>, !mica.kv_cache<2 x 1 x 2 x f32>) attributes {mica.expect_pairs, mica.tolerance = 0.0} {
   %pa = arith.constant dense<[0, 1, 2, 3]> : tensor<4xi32>
@@ -125,7 +125,7 @@ func.func @prefill_3_then_a_step(%k: !mica.kv_cache<2 x 1 x 2 x f32>, %v: !mica.
   return %y1, %expected, %ka, %k1, %va, %v1 : tensor<?x4xf32>, tensor<?x4xf32>, !mica.kv_cache<2 x 1 x 2 x f32>, !mica.kv_cache<2 x 1 x 2 x f32>, !mica.kv_cache<2 x 1 x 2 x f32>, !mica.kv_cache<2 x 1 x 2 x f32>
 }
 
-// Three sequences of 2, 1 and 3 tokens in one step give what each gives alone.
+// Three sequences of 2, 1 and 3 tokens in one step have the same results as separate ones.
 func.func @ragged_batch(%k: !mica.kv_cache<2 x 1 x 2 x f32>, %v: !mica.kv_cache<2 x 1 x 2 x f32>, %k0: !mica.kv_cache<2 x 1 x 2 x f32>, %v0: !mica.kv_cache<2 x 1 x 2 x f32>, %k1: !mica.kv_cache<2 x 1 x 2 x f32>, %v1: !mica.kv_cache<2 x 1 x 2 x f32>, %k2: !mica.kv_cache<2 x 1 x 2 x f32>, %v2: !mica.kv_cache<2 x 1 x 2 x f32>)
     -> (tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>) attributes {mica.expect_pairs, mica.tolerance = 0.0} {
   %x = func.call @inputs() : () -> tensor<?x4xf32>
@@ -162,7 +162,7 @@ func.func @ragged_batch(%k: !mica.kv_cache<2 x 1 x 2 x f32>, %v: !mica.kv_cache<
   return %b0, %y0, %b1, %y1, %b2, %y2 : tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>
 }
 
-// What is where: [layers, sequences, positions, heads, elements].
+// The layout: [layers, sequences, positions, heads, elements].
 func.func @append(%k: !mica.kv_cache<2 x 1 x 2 x bf16>) -> tensor<?x?x1x2xbf16>
     attributes {mica.expect = [dense<[[[[0.0, 0.0]], [[0.0, 0.0]], [[1.0, 2.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]]],
                                        [[[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]]],
@@ -176,7 +176,7 @@ func.func @append(%k: !mica.kv_cache<2 x 1 x 2 x bf16>) -> tensor<?x?x1x2xbf16>
   return %y : tensor<?x?x1x2xbf16>
 }
 
-// Integers: each head at each position has a scale of its own, the largest magnitude is 127 of it, halves go to even.
+// int8: each head at each position has its own scale, the largest magnitude becomes 127, ties round to even.
 func.func @append_integers(%k: !mica.kv_cache<2 x 2 x 4 x !mica.int8>) -> tensor<?x?x2x4x!mica.int8>
     attributes {mica.expect = [dense<[[[[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]],
                                        [[[127.0, 0.0, 2.0, -2.0], [254.0, 4.0, 0.0, -254.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]],
@@ -190,7 +190,7 @@ func.func @append_integers(%k: !mica.kv_cache<2 x 2 x 4 x !mica.int8>) -> tensor
   return %y : tensor<?x?x2x4x!mica.int8>
 }
 
-// An append consumes the cache: a later use of the old one would need a copy.
+// An append consumes the cache: a later use of the old value would need a copy.
 func.func @old_cache_read(%k: !mica.kv_cache<2 x 1 x 2 x f32>) -> tensor<?x?x1x2xf32> attributes {mica.expect_error = "'mica.kv_read' uses a cache after an append has consumed it"} {
   %layer = arith.constant 0 : index
   %x = arith.constant dense<1.0> : tensor<1x1x2xf32>
@@ -221,8 +221,8 @@ func.func @old_cache_fused(%k: !mica.kv_cache<2 x 1 x 2 x f32>, %v: !mica.kv_cac
   return %v2 : !mica.kv_cache<2 x 1 x 2 x f32>
 }
 
-// Two layer types: one has a cache for all positions, the other for those that its attention sees, and of another
-// number of layers. Both mean the same, whatever a program keeps.
+// Two layer types: one has a cache for all positions, the other one for the positions in its window, with a different
+// number of layers. The interpreter's results are the same, whatever a program stores.
 !whole = !mica.kv_cache<3 x 1 x 2 x f32>
 !kept = !mica.kv_cache<2 x 1 x 2 x f32 window(2)>
 func.func @window_of_a_cache(%c: !whole, %d: !kept) -> (tensor<?x1x2xf32>, tensor<?x1x2xf32>) attributes {mica.expect_pairs, mica.tolerance = 0.0} {
@@ -245,7 +245,7 @@ func.func @window_of_a_cache(%c: !whole, %d: !kept) -> (tensor<?x1x2xf32>, tenso
   return %a, %b : tensor<?x1x2xf32>, tensor<?x1x2xf32>
 }
 
-// The first elements of each head, with the scale of all of them.
+// A prefix of each head, with the scale of the whole head.
 func.func @read_part(%k: !mica.kv_cache<1 x 1 x 4 x !mica.int8>) -> tensor<?x?x1x2x!mica.int8>
     attributes {mica.expect = [dense<[[[[6.0, 4.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]]], [[[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]]], [[[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]]]]> : tensor<3x8x1x2xf32>], mica.tolerance = 0.0} {
   %layer = arith.constant 0 : index

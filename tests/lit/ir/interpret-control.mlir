@@ -1,14 +1,14 @@
 // RUN: mica-interpret %s | FileCheck %s
 // CHECK: 4 of 4 functions checked, all as expected
 
-// What is between the ops of the dialect: calls, loops, conditions, extents.
+// Ops of other dialects: calls, loops, conditions, extents.
 
 func.func private @twice(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {
   %y = mica.add %x, %x : tensor<?x2xf32>
   return %y : tensor<?x2xf32>
 }
 
-// Three rounds of doubling.
+// Three iterations of doubling.
 func.func @loop() -> (tensor<?x2xf32>, index, tensor<3x1xf32>) attributes {mica.expect = [dense<[[8.0, 16.0]]> : tensor<1x2xf32>, unit, dense<0.0> : tensor<3x1xf32>]} {
   %x = arith.constant dense<[[1.0, 2.0]]> : tensor<1x2xf32>
   %xd = tensor.cast %x : tensor<1x2xf32> to tensor<?x2xf32>

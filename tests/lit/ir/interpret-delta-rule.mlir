@@ -3,7 +3,7 @@
 
 !state = !mica.recurrent_state<2 x 2 x 2 x 2 x f32>
 
-// One step of layer 1: two heads of v share one of q and k.
+// One step of layer 1: two value heads share one query/key head.
 func.func private @step(%q: tensor<?x1x2xf32>, %k: tensor<?x1x2xf32>, %v: tensor<?x2x2xf32>, %decay: tensor<?x2xf32>, %beta: tensor<?x2xf32>, %state: !state,
     %s: tensor<?xi32>, %p: tensor<?xi32>) -> (tensor<?x2x2xf32>, !state) {
   %layer = arith.constant 1 : index
@@ -12,7 +12,7 @@ func.func private @step(%q: tensor<?x1x2xf32>, %k: tensor<?x1x2xf32>, %v: tensor
   return %y, %next : tensor<?x2x2xf32>, !state
 }
 
-// S <- decay S (I - beta k k^T) + beta v k^T. The third row forgets all of the first head, and adds nothing to the second.
+// S <- decay S (I - beta k k^T) + beta v k^T. The third row clears the first head's state and adds nothing to the second one's.
 func.func @prefill(%state: !state) -> tensor<?x2x2xf32> attributes {mica.expect = [dense<[[[4.0, 0.0], [0.0, 6.0]], [[5.0, -2.0], [-2.0, 10.125]], [[2.0, -6.0], [-7.0, 32.625]], [[-2.5, -4.5], [2.0, -92.625]]]> : tensor<4x2x2xf32>]} {
   %q0c = arith.constant dense<[[[1.0, 2.0]], [[1.0, -1.0]], [[-1.0, -2.0]], [[-2.0, -2.0]]]> : tensor<4x1x2xf32>
   %q0 = tensor.cast %q0c : tensor<4x1x2xf32> to tensor<?x1x2xf32>
@@ -33,7 +33,7 @@ func.func @prefill(%state: !state) -> tensor<?x2x2xf32> attributes {mica.expect 
   return %y0 : tensor<?x2x2xf32>
 }
 
-// However the rows are cut into steps, the state is the same.
+// The state does not depend on how rows are split into steps.
 func.func @cuts(%a: !state, %b: !state) -> (!state, !state) attributes {mica.expect_pairs, mica.tolerance = 0.0} {
   %q0c = arith.constant dense<[[[1.0, 2.0]], [[1.0, -1.0]], [[-1.0, -2.0]], [[-2.0, -2.0]]]> : tensor<4x1x2xf32>
   %q0 = tensor.cast %q0c : tensor<4x1x2xf32> to tensor<?x1x2xf32>

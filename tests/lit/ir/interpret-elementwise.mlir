@@ -52,7 +52,7 @@ func.func @quick_gelu() -> tensor<1x5xf32> attributes {mica.expect = [dense<[[-0
   return %y : tensor<1x5xf32>
 }
 
-// To nearest, ties to even: 1.00390625 lies half way between 1 and 1.0078125, 1.01171875 between 1.0078125 and 1.015625.
+// Rounding to nearest, ties to even: 1.00390625 is half way between 1 and 1.0078125, 1.01171875 between 1.0078125 and 1.015625.
 func.func @cast() -> tensor<1x4xbf16> attributes {mica.expect = [dense<[[1.0, 1.015625, 0.10009765625, 0x7F80]]> : tensor<1x4xbf16>], mica.tolerance = 0.0} {
   %x = arith.constant dense<[[1.00390625, 1.01171875, 0.1, 3.4028235e+38]]> : tensor<1x4xf32>
   %y = mica.cast %x : tensor<1x4xf32> to tensor<1x4xbf16>

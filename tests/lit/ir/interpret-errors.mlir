@@ -1,7 +1,7 @@
 // RUN: mica-interpret %s --cache 2x4 | FileCheck %s
 // CHECK: 20 of 20 functions checked, all as expected
 
-// What types cannot rule out is an error with a name and a place, never a crash.
+// Mistakes that types do not exclude are errors with a name and a location, never a crash.
 
 !cache = !mica.kv_cache<2 x 1 x 2 x f32>
 
@@ -103,7 +103,7 @@ func.func @row_beyond_the_rows() -> tensor<1x2xf32> attributes {mica.expect_erro
   return %0 : tensor<1x2xf32>
 }
 
-// A cast that promises an extent is held to it.
+// The extent promised by a cast is checked.
 func.func @extent_that_was_promised() -> tensor<3x2xf32> attributes {mica.expect_error = "tensor<1x2xf32> does not fit tensor<3x2xf32>"} {
   %x = arith.constant dense<1.0> : tensor<1x2xf32>
   %xd = tensor.cast %x : tensor<1x2xf32> to tensor<?x2xf32>
@@ -153,6 +153,6 @@ func.func @recursion() attributes {mica.expect_error = "'func.func' is called re
 
 func.func @several_blocks() attributes {mica.expect_error = "'func.func' has several blocks; the interpreter runs structured control flow only"} {
   return
-^behind:
+^after:
   return
 }

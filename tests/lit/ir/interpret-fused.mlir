@@ -2,7 +2,7 @@
 // RUN: mica-interpret %s --weights %t --cache 2x4 | FileCheck %s
 // CHECK: 6 of 6 functions checked, all as expected
 
-// What fusion makes of several ops means the same as they did.
+// Fused ops compute the same as the original ops.
 
 mica.weight @x : tensor<3x6xf32>
 mica.weight @q : tensor<8x6xf32>
@@ -15,7 +15,7 @@ mica.weight @gate : tensor<70x6xf32>
 mica.weight @up : tensor<70x6xf32>
 mica.weight @gate_up from ["gate", "up"] interleave : tensor<256x6xf32>
 
-// Three products = a product with the weights below each other, split.
+// Three matmuls = a split matmul with the concatenated weights.
 func.func @merged_product() -> (tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>)
     attributes {mica.expect_pairs, mica.tolerance = 0.0} {
   %x = mica.get_weight @x : tensor<3x6xf32>
@@ -31,7 +31,7 @@ func.func @merged_product() -> (tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x4xf32
   return %q, %q1, %k, %k1, %v, %v1 : tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>
 }
 
-// Split, turn, append = one pass.
+// Split, rope, append = one op.
 func.func @qkv_append(%k: !mica.kv_cache<2 x 1 x 4 x f32>, %v: !mica.kv_cache<2 x 1 x 4 x f32>, %kk: !mica.kv_cache<2 x 1 x 4 x f32>, %vv: !mica.kv_cache<2 x 1 x 4 x f32>)
     -> (tensor<3x2x4xf32>, tensor<3x2x4xf32>, !mica.kv_cache<2 x 1 x 4 x f32>, !mica.kv_cache<2 x 1 x 4 x f32>, !mica.kv_cache<2 x 1 x 4 x f32>, !mica.kv_cache<2 x 1 x 4 x f32>) attributes {mica.expect_pairs, mica.tolerance = 1.0e-06} {
   %layer = arith.constant 1 : index
@@ -54,7 +54,7 @@ func.func @qkv_append(%k: !mica.kv_cache<2 x 1 x 4 x f32>, %v: !mica.kv_cache<2 
   return %q2, %qt, %k2, %k1, %v2, %v1 : tensor<3x2x4xf32>, tensor<3x2x4xf32>, !mica.kv_cache<2 x 1 x 4 x f32>, !mica.kv_cache<2 x 1 x 4 x f32>, !mica.kv_cache<2 x 1 x 4 x f32>, !mica.kv_cache<2 x 1 x 4 x f32>
 }
 
-// With norms of queries and keys before they are turned.
+// With norms of queries and keys before rope.
 func.func @qkv_append_norms(%k: !mica.kv_cache<2 x 1 x 4 x f32>, %v: !mica.kv_cache<2 x 1 x 4 x f32>, %kk: !mica.kv_cache<2 x 1 x 4 x f32>, %vv: !mica.kv_cache<2 x 1 x 4 x f32>)
     -> (tensor<3x2x4xf32>, tensor<3x2x4xf32>, !mica.kv_cache<2 x 1 x 4 x f32>, !mica.kv_cache<2 x 1 x 4 x f32>, !mica.kv_cache<2 x 1 x 4 x f32>, !mica.kv_cache<2 x 1 x 4 x f32>) attributes {mica.expect_pairs, mica.tolerance = 1.0e-06} {
   %layer = arith.constant 1 : index
@@ -81,7 +81,7 @@ func.func @qkv_append_norms(%k: !mica.kv_cache<2 x 1 x 4 x f32>, %v: !mica.kv_ca
   return %q2, %qt, %k2, %k1, %v2, %v1 : tensor<3x2x4xf32>, tensor<3x2x4xf32>, !mica.kv_cache<2 x 1 x 4 x f32>, !mica.kv_cache<2 x 1 x 4 x f32>, !mica.kv_cache<2 x 1 x 4 x f32>, !mica.kv_cache<2 x 1 x 4 x f32>
 }
 
-// Only the first elements of a head are rotated; the caches are narrower.
+// Only a prefix of each head is rotated; the caches are narrower.
 func.func @qkv_append_partial(%k: !mica.kv_cache<2 x 1 x 4 x bf16>, %v: !mica.kv_cache<2 x 1 x 4 x bf16>, %kk: !mica.kv_cache<2 x 1 x 4 x bf16>, %vv: !mica.kv_cache<2 x 1 x 4 x bf16>)
     -> (tensor<3x2x4xf32>, tensor<3x2x4xf32>, !mica.kv_cache<2 x 1 x 4 x bf16>, !mica.kv_cache<2 x 1 x 4 x bf16>, !mica.kv_cache<2 x 1 x 4 x bf16>, !mica.kv_cache<2 x 1 x 4 x bf16>) attributes {mica.expect_pairs, mica.tolerance = 1.0e-06} {
   %layer = arith.constant 1 : index
@@ -104,7 +104,7 @@ func.func @qkv_append_partial(%k: !mica.kv_cache<2 x 1 x 4 x bf16>, %v: !mica.kv
   return %q2, %qt, %k2, %k1, %v2, %v1 : tensor<3x2x4xf32>, tensor<3x2x4xf32>, !mica.kv_cache<2 x 1 x 4 x bf16>, !mica.kv_cache<2 x 1 x 4 x bf16>, !mica.kv_cache<2 x 1 x 4 x bf16>, !mica.kv_cache<2 x 1 x 4 x bf16>
 }
 
-// gate and up in alternating blocks of 64 rows; 70 rows are padded to 128, and the padding is left out again.
+// gate and up in alternating blocks of 64 rows; 70 rows are padded to 128, and the padding is removed again.
 func.func @gated_linear() -> (tensor<3x70xf32>, tensor<3x70xf32>) attributes {mica.expect_pairs} {
   %x = mica.get_weight @x : tensor<3x6xf32>
   %gate = mica.get_weight @gate : tensor<70x6xf32>

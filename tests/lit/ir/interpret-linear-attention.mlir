@@ -3,7 +3,7 @@
 
 !state = !mica.recurrent_state<2 x 2 x 2 x 2 x f32>
 
-// One step of layer 1: two heads of v share one of q and k.
+// One step of layer 1: two value heads share one query/key head.
 func.func private @step(%q: tensor<?x1x2xf32>, %k: tensor<?x1x2xf32>, %v: tensor<?x2x2xf32>, %decay: tensor<?x2xf32>, %state: !state,
     %s: tensor<?xi32>, %p: tensor<?xi32>) -> (tensor<?x2x2xf32>, !state) {
   %layer = arith.constant 1 : index
@@ -12,7 +12,7 @@ func.func private @step(%q: tensor<?x1x2xf32>, %k: tensor<?x1x2xf32>, %v: tensor
   return %y, %next : tensor<?x2x2xf32>, !state
 }
 
-// Nothing is kept of what was before position 0, nor by the first head at its decay of zero.
+// Nothing is kept from before position 0, and the first head keeps nothing at its decay of zero.
 func.func @prefill(%state: !state) -> tensor<?x2x2xf32> attributes {mica.expect = [dense<[[[4.0, 0.0], [0.0, 12.0]], [[4.5, -4.0], [-2.0, 6.75]], [[2.0, -6.0], [-7.0, 24.0]], [[-10.0, -18.0], [-16.0, 24.75]]]> : tensor<4x2x2xf32>]} {
   %q0c = arith.constant dense<[[[1.0, 2.0]], [[1.0, -1.0]], [[-1.0, -2.0]], [[-2.0, -2.0]]]> : tensor<4x1x2xf32>
   %q0 = tensor.cast %q0c : tensor<4x1x2xf32> to tensor<?x1x2xf32>
@@ -31,7 +31,7 @@ func.func @prefill(%state: !state) -> tensor<?x2x2xf32> attributes {mica.expect 
   return %y0 : tensor<?x2x2xf32>
 }
 
-// However the rows are cut into steps, the state is the same.
+// The state does not depend on how rows are split into steps.
 func.func @cuts(%a: !state, %b: !state) -> (!state, !state) attributes {mica.expect_pairs, mica.tolerance = 0.0} {
   %q0c = arith.constant dense<[[[1.0, 2.0]], [[1.0, -1.0]], [[-1.0, -2.0]], [[-2.0, -2.0]]]> : tensor<4x1x2xf32>
   %q0 = tensor.cast %q0c : tensor<4x1x2xf32> to tensor<?x1x2xf32>
@@ -92,7 +92,7 @@ func.func @cuts(%a: !state, %b: !state) -> (!state, !state) attributes {mica.exp
   return %state0, %state3 : !state, !state
 }
 
-// Sequences of one step do not meet.
+// Sequences in one step are independent.
 func.func @sequences(%state: !state) -> tensor<?x2x2xf32> attributes {mica.expect = [dense<[[[4.0, 0.0], [0.0, 12.0]], [[2.0, -6.0], [0.0, 6.0]], [[4.5, -4.0], [-2.0, 6.75]], [[-10.0, -18.0], [-12.0, 15.0]]]> : tensor<4x2x2xf32>]} {
   %q0c = arith.constant dense<[[[1.0, 2.0]], [[-1.0, -2.0]], [[1.0, -1.0]], [[-2.0, -2.0]]]> : tensor<4x1x2xf32>
   %q0 = tensor.cast %q0c : tensor<4x1x2xf32> to tensor<?x1x2xf32>
@@ -111,7 +111,7 @@ func.func @sequences(%state: !state) -> tensor<?x2x2xf32> attributes {mica.expec
   return %y0 : tensor<?x2x2xf32>
 }
 
-// A row that is taken back is computed anew as if it had never been there.
+// A truncated row is recomputed as if it had never existed.
 func.func @taken_back(%state: !state) -> tensor<?x2x2xf32> attributes {mica.expect = [dense<[[[2.0, -6.0], [-7.0, 24.0]]]> : tensor<1x2x2xf32>]} {
   %q0c = arith.constant dense<[[[1.0, 2.0]], [[1.0, -1.0]], [[-2.0, -2.0]]]> : tensor<3x1x2xf32>
   %q0 = tensor.cast %q0c : tensor<3x1x2xf32> to tensor<?x1x2xf32>

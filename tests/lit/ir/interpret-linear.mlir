@@ -15,7 +15,7 @@ func.func @embedding_beyond_the_vocabulary() -> tensor<1x2xf32> attributes {mica
   return %y : tensor<1x2xf32>
 }
 
-// y = x W^T: row n of the weight makes column n of the result.
+// y = x W^T: row n of the weight results in column n of the result.
 func.func @linear() -> tensor<2x3xf32> attributes {mica.expect = [dense<[[1.0, 2.0, -1.0], [3.0, 4.0, -1.0]]> : tensor<2x3xf32>]} {
   %x = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
   %w = arith.constant dense<[[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]]> : tensor<3x2xf32>

@@ -1,7 +1,7 @@
 // RUN: mica-interpret %s | FileCheck %s
 // CHECK: 5 of 5 functions checked, all as expected
 
-// A large sum is what it was, a small one nearly zero.
+// softplus of a large sum is the sum, that of a small one nearly zero.
 func.func @softplus() -> tensor<2x3xf32> attributes {mica.expect = [dense<[[0.693147181, 0.201413278, 100.5], [1.31326169, 0.126928011, 6.13336839e-44]]> : tensor<2x3xf32>], mica.tolerance = 1.0e-07} {
   %x = arith.constant dense<[[0.5, -1.0, 100.0], [1.5, -1.5, -100.0]]> : tensor<2x3xf32>
   %bias = arith.constant dense<[-0.5, -0.5, 0.5]> : tensor<3xf32>
@@ -9,7 +9,7 @@ func.func @softplus() -> tensor<2x3xf32> attributes {mica.expect = [dense<[[0.69
   return %y : tensor<2x3xf32>
 }
 
-// The rates are 1 and 1 / e.
+// The rates exp(a_log) are 1 and 1 / e.
 func.func @decay() -> tensor<2x2xf32> attributes {mica.expect = [dense<[[0.60653066, 0.479141709], [1.0, 0.692200628]]> : tensor<2x2xf32>]} {
   %dt = arith.constant dense<[[0.5, 2.0], [0.0, 1.0]]> : tensor<2x2xf32>
   %a_log = arith.constant dense<[0.0, -1.0]> : tensor<2xf32>

@@ -1,6 +1,6 @@
 // RUN: %python %S/Inputs/make_npy.py %t 0.gate=5x4 0.up=5x4 0.down=4x5 1.gate=5x4 1.up=5x4 1.down=4x5 2.gate=5x4:nan 2.up=5x4:nan 2.down=4x5:nan
 // RUN: mica-interpret %s --weights %t | FileCheck %s
-// CHECK: 13 of 13 functions checked, all as expected
+// CHECK: 16 of 16 functions checked, all as expected
 
 // Logits 0.5, -1, 2, 0.
 func.func private @gate_operands() -> (tensor<1x1xf32>, tensor<4x1xf32>) {
@@ -21,7 +21,7 @@ func.func @softmax_normalized() -> (tensor<1x2xf32>, tensor<1x2xi32>) attributes
   return %weights, %experts : tensor<1x2xf32>, tensor<1x2xi32>
 }
 
-// Normalized, a single expert counts fully (MiniMind 3); as it is, by its score (MiniMind 1 and 2).
+// With normalization, a single expert has weight 1 (MiniMind 3); without, its score (MiniMind 1 and 2).
 func.func @one_expert() -> (tensor<1x1xf32>, tensor<1x1xf32>) attributes {mica.expect = [dense<1.0> : tensor<1x1xf32>, dense<0.71009992> : tensor<1x1xf32>]} {
   %x, %w = func.call @gate_operands() : () -> (tensor<1x1xf32>, tensor<4x1xf32>)
   %a, %e = mica.moe_gate %x, %w softmax k(1) normalize : tensor<1x1xf32>, tensor<4x1xf32> -> tensor<1x1xf32>, tensor<1x1xi32>
@@ -54,7 +54,7 @@ mica.weight @"1.gate" : tensor<5x4xf32>
 mica.weight @"1.up" : tensor<5x4xf32>
 mica.weight @"1.down" : tensor<4x5xf32>
 
-// Two tokens; the first goes to the experts 0 and 1, the second to 1 and 0. Expert 2 is never chosen and holds NaN.
+// Two tokens; the first chooses experts 0 and 1, the second 1 and 0. Expert 2 is never chosen and contains NaN.
 func.func private @operands() -> (tensor<2x4xf32>, tensor<2x2xf32>, tensor<2x2xi32>) {
   %x = arith.constant dense<[[0.5, -1.0, 0.25, 2.0], [1.0, 0.5, -0.75, 0.125]]> : tensor<2x4xf32>
   %weights = arith.constant dense<[[0.75, 0.25], [0.5, 0.125]]> : tensor<2x2xf32>
@@ -62,7 +62,7 @@ func.func private @operands() -> (tensor<2x4xf32>, tensor<2x2xf32>, tensor<2x2xi
   return %x, %weights, %experts : tensor<2x4xf32>, tensor<2x2xf32>, tensor<2x2xi32>
 }
 
-// Each expert is a feed-forward network of its own.
+// Each expert is a separate feed-forward network.
 func.func private @network(%x: tensor<2x4xf32>, %gate: tensor<5x4xf32>, %up: tensor<5x4xf32>, %down: tensor<4x5xf32>) -> tensor<2x4xf32> {
   %g = mica.linear %x, %gate : tensor<2x4xf32>, tensor<5x4xf32> -> tensor<2x5xf32>
   %u = mica.linear %x, %up : tensor<2x4xf32>, tensor<5x4xf32> -> tensor<2x5xf32>
@@ -95,7 +95,7 @@ func.func @experts_are_networks() -> (tensor<2x4xf32>, tensor<2x4xf32>) attribut
   return %y, %z : tensor<2x4xf32>, tensor<2x4xf32>
 }
 
-// After fusion gate and up are one weight in alternating blocks, and the residual is added.
+// After fusion, gate and up are one weight in alternating blocks, and the residual is added.
 func.func @fused_experts() -> (tensor<2x4xf32>, tensor<2x4xf32>) attributes {mica.expect_pairs} {
   %x, %weights, %experts = func.call @operands() : () -> (tensor<2x4xf32>, tensor<2x2xf32>, tensor<2x2xi32>)
   %gate = mica.get_weight @gate : tensor<3x5x4xf32>
@@ -110,7 +110,7 @@ func.func @fused_experts() -> (tensor<2x4xf32>, tensor<2x4xf32>) attributes {mic
   return %sum, %z : tensor<2x4xf32>, tensor<2x4xf32>
 }
 
-// With x of bf16 the inner activations are rounded where they enter the second product, once.
+// If x is bf16, inner activations are rounded once, before the second matmul.
 func.func @narrow_experts() -> (tensor<1x1xf32>, tensor<1x1xf32>) attributes {mica.expect_pairs, mica.tolerance = 0.0} {
   %x = arith.constant dense<1.0> : tensor<1x1xbf16>
   %weights = arith.constant dense<1.0> : tensor<1x1xf32>
@@ -132,7 +132,51 @@ func.func @expert_that_does_not_exist() -> tensor<1x1xf32> attributes {mica.expe
   return %y : tensor<1x1xf32>
 }
 
-// The correction chooses experts 1 and 3, whose weights are their scores.
+// The two halves of the experts, with what happens to the inner activations in between.
+func.func @halves() -> (tensor<2x4xf32>, tensor<2x4xf32>) attributes {mica.expect_pairs, mica.tolerance = 0.0} {
+  %x, %weights, %experts = func.call @operands() : () -> (tensor<2x4xf32>, tensor<2x2xf32>, tensor<2x2xi32>)
+  %gate = mica.get_weight @gate : tensor<3x5x4xf32>
+  %up = mica.get_weight @up : tensor<3x5x4xf32>
+  %down = mica.get_weight @down : tensor<3x4x5xf32>
+  %b = mica.cast %x : tensor<2x4xf32> to tensor<2x4xbf16>
+  %y = mica.moe_experts %b, %weights, %experts, %gate, %down up(%up : tensor<3x5x4xf32>)
+      residual(%x : tensor<2x4xf32>) silu inner(5)
+      : tensor<2x4xbf16>, tensor<2x2xf32>, tensor<2x2xi32>, tensor<3x5x4xf32>, tensor<3x4x5xf32> -> tensor<2x4xf32>
+  %inner = mica.moe_gate_up %b, %experts, %gate, %up silu
+      : tensor<2x4xbf16>, tensor<2x2xi32>, tensor<3x5x4xf32> -> tensor<2x2x5xf32>
+  %h = mica.cast %inner : tensor<2x2x5xf32> to tensor<2x2x5xbf16>
+  %z = mica.moe_down %h, %weights, %experts, %down residual(%x : tensor<2x4xf32>)
+      : tensor<2x2x5xbf16>, tensor<2x2xf32>, tensor<2x2xi32>, tensor<3x4x5xf32> -> tensor<2x4xf32>
+  return %y, %z : tensor<2x4xf32>, tensor<2x4xf32>
+}
+
+// With g = 2 + 1 and u = 5 - 2 within the limit: 2 (0.5 g sigmoid(1.702 g) (u + 1) + 1).
+func.func @halves_with_biases() -> tensor<1x1xf32> attributes {mica.expect = [dense<13.9277148> : tensor<1x1xf32>]} {
+  %x = arith.constant dense<1.0> : tensor<1x1xf32>
+  %weights = arith.constant dense<2.0> : tensor<1x1xf32>
+  %experts = arith.constant dense<0> : tensor<1x1xi32>
+  %gate = arith.constant dense<2.0> : tensor<1x1x1xf32>
+  %up = arith.constant dense<5.0> : tensor<1x1x1xf32>
+  %half = arith.constant dense<0.5> : tensor<1x1x1xf32>
+  %one = arith.constant dense<1.0> : tensor<1x1xf32>
+  %minus = arith.constant dense<-2.0> : tensor<1x1xf32>
+  %inner = mica.moe_gate_up %x, %experts, %gate, %up biases(%one, %minus : tensor<1x1xf32>, tensor<1x1xf32>) silu
+      clamped(alpha 1.702 limit 7.0) : tensor<1x1xf32>, tensor<1x1xi32>, tensor<1x1x1xf32> -> tensor<1x1x1xf32>
+  %y = mica.moe_down %inner, %weights, %experts, %half bias(%one : tensor<1x1xf32>)
+      : tensor<1x1x1xf32>, tensor<1x1xf32>, tensor<1x1xi32>, tensor<1x1x1xf32> -> tensor<1x1xf32>
+  return %y : tensor<1x1xf32>
+}
+
+func.func @half_of_an_expert_that_does_not_exist() -> tensor<1x1x1xf32> attributes {mica.expect_error = "'mica.moe_gate_up' expert 1 is outside of [0, 1)"} {
+  %x = arith.constant dense<1.0> : tensor<1x1xf32>
+  %experts = arith.constant dense<1> : tensor<1x1xi32>
+  %one = arith.constant dense<1.0> : tensor<1x1x1xf32>
+  %y = mica.moe_gate_up %x, %experts, %one, %one relu
+      : tensor<1x1xf32>, tensor<1x1xi32>, tensor<1x1x1xf32> -> tensor<1x1x1xf32>
+  return %y : tensor<1x1x1xf32>
+}
+
+// The bias makes the router choose experts 1 and 3, whose weights are their scores without it.
 func.func @correction() -> (tensor<1x2xf32>, tensor<1x2xi32>) attributes {mica.expect = [dense<[[0.622459331, 0.268941421]]> : tensor<1x2xf32>, dense<[[1, 3]]> : tensor<1x2xi32>]} {
   %x = arith.constant dense<1.0> : tensor<1x1xf32>
   %g = arith.constant dense<[[1.0], [0.5], [2.0], [-1.0]]> : tensor<4x1xf32>
@@ -141,7 +185,7 @@ func.func @correction() -> (tensor<1x2xf32>, tensor<1x2xi32>) attributes {mica.e
   return %w, %e : tensor<1x2xf32>, tensor<1x2xi32>
 }
 
-// The best expert is in a group that is worse by its two best ones.
+// The best expert is in the group with the lower sum of its two best scores.
 func.func @groups() -> (tensor<1x1xi32>, tensor<1x1xi32>) attributes {mica.expect = [dense<2> : tensor<1x1xi32>, dense<0> : tensor<1x1xi32>]} {
   %x = arith.constant dense<1.0> : tensor<1x1xf32>
   %g = arith.constant dense<[[2.0], [-9.0], [1.0], [0.9]]> : tensor<4x1xf32>
@@ -158,7 +202,7 @@ func.func @gate_bias() -> tensor<1x1xi32> attributes {mica.expect = [dense<1> : 
   return %e : tensor<1x1xi32>
 }
 
-// Expert 0 meets the limits, expert 1 does not; the second result has no limits.
+// Expert 0 is clamped, expert 1 is not; the second result has no limits.
 func.func @biases_and_limits() -> (tensor<1x1xf32>, tensor<1x1xf32>) attributes {mica.expect = [dense<-3.92395524> : tensor<1x1xf32>, dense<-22.18026560> : tensor<1x1xf32>]} {
   %x = arith.constant dense<1.0> : tensor<1x1xf32>
   %weights = arith.constant dense<[[0.75, 0.25]]> : tensor<1x2xf32>

@@ -15,7 +15,7 @@ func.func @interleaved() -> tensor<1x1x4xf32> attributes {mica.expect = [dense<[
   return %y : tensor<1x1x4xf32>
 }
 
-// Position 0 turns nothing; a partial rotary turns its first elements only, as a head of that size.
+// Position 0 is not rotated; a partial rope rotates only the first elements, like a head of that size.
 func.func @partial() -> (tensor<2x1x6xf32>) attributes {mica.expect = [dense<[[[0.1, 0.2, 0.3, 0.4, 5.0, 6.0]], [[-0.198411, 0.195990, 0.246238, 0.401980, 5.0, 6.0]]]> : tensor<2x1x6xf32>]} {
   %q = arith.constant dense<[[[0.1, 0.2, 0.3, 0.4, 5.0, 6.0]], [[0.1, 0.2, 0.3, 0.4, 5.0, 6.0]]]> : tensor<2x1x6xf32>
   %p = arith.constant dense<[0, 1]> : tensor<2xi32>
@@ -23,7 +23,7 @@ func.func @partial() -> (tensor<2x1x6xf32>) attributes {mica.expect = [dense<[[[
   return %y : tensor<2x1x6xf32>
 }
 
-// The dot product of q at m and k at n depends on m - n only.
+// The dot product of q at m and k at n only depends on m - n.
 func.func private @dot(%m: tensor<1xi32>, %n: tensor<1xi32>) -> tensor<1x1xf32> {
   %q = arith.constant dense<[[[0.1, 0.2, 0.3, 0.4]]]> : tensor<1x1x4xf32>
   %k = arith.constant dense<[[[0.9, -0.7, 0.5, 0.3]]]> : tensor<1x1x4xf32>
@@ -46,23 +46,23 @@ func.func @depends_on_the_difference_only() -> (tensor<1x1xf32>, tensor<1x1xf32>
   return %a, %b : tensor<1x1xf32>, tensor<1x1xf32>
 }
 
-// Interleaved checkpoints become half by permuting the rows of wq per head: view(D/2, 2), the axes swapped.
+// Interleaved checkpoints are converted to half by permuting the rows of wq per head: view(D/2, 2) with the axes swapped.
 func.func @permuted_rows_turn_interleaved_into_half() -> (tensor<2x4xf32>, tensor<2x4xf32>) attributes {mica.expect_pairs} {
   %x = arith.constant dense<[[0.1, 0.2, 0.3, 0.4], [1.0, -2.0, 3.0, -4.0]]> : tensor<2x4xf32>
   %p = arith.constant dense<[3, 7]> : tensor<2xi32>
   %permute = arith.constant dense<[[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]> : tensor<4x4xf32>
   %heads = mica.split_heads %x : tensor<2x4xf32> to tensor<2x1x4xf32>
-  %turned = mica.rope %heads, %p interleaved theta(1.0e+04) : tensor<2x1x4xf32>, tensor<2xi32>
-  %rows = mica.merge_heads %turned : tensor<2x1x4xf32> to tensor<2x4xf32>
+  %rotated = mica.rope %heads, %p interleaved theta(1.0e+04) : tensor<2x1x4xf32>, tensor<2xi32>
+  %rows = mica.merge_heads %rotated : tensor<2x1x4xf32> to tensor<2x4xf32>
   %a = mica.linear %rows, %permute : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
   %y = mica.linear %x, %permute : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
   %yheads = mica.split_heads %y : tensor<2x4xf32> to tensor<2x1x4xf32>
-  %yturned = mica.rope %yheads, %p half theta(1.0e+04) : tensor<2x1x4xf32>, tensor<2xi32>
-  %b = mica.merge_heads %yturned : tensor<2x1x4xf32> to tensor<2x4xf32>
+  %yrotated = mica.rope %yheads, %p half theta(1.0e+04) : tensor<2x1x4xf32>, tensor<2xi32>
+  %b = mica.merge_heads %yrotated : tensor<2x1x4xf32> to tensor<2x4xf32>
   return %a, %b : tensor<2x4xf32>, tensor<2x4xf32>
 }
 
-// Linear scaling by 4 at position 8 is position 2.
+// Linear scaling by 4 at position 8 equals position 2.
 func.func @linear_scaling() -> (tensor<1x1x4xf32>, tensor<1x1x4xf32>) attributes {mica.expect_pairs} {
   %q = arith.constant dense<[[[0.1, 0.2, 0.3, 0.4]]]> : tensor<1x1x4xf32>
   %p8 = arith.constant dense<8> : tensor<1xi32>
@@ -72,7 +72,7 @@ func.func @linear_scaling() -> (tensor<1x1x4xf32>, tensor<1x1x4xf32>) attributes
   return %a, %b : tensor<1x1x4xf32>, tensor<1x1x4xf32>
 }
 
-// The attention factor of YaRN multiplies cosine and sine: at position 0 nothing else is left.
+// YaRN's attention factor multiplies cosine and sine: at position 0 it is the only effect.
 func.func @yarn_attention_factor() -> tensor<1x1x4xf32> attributes {mica.expect = [dense<[[[0.125, 0.25, 0.375, 0.5]]]> : tensor<1x1x4xf32>]} {
   %q = arith.constant dense<[[[0.1, 0.2, 0.3, 0.4]]]> : tensor<1x1x4xf32>
   %p = arith.constant dense<0> : tensor<1xi32>
@@ -80,28 +80,28 @@ func.func @yarn_attention_factor() -> tensor<1x1x4xf32> attributes {mica.expect 
   return %y : tensor<1x1x4xf32>
 }
 
-// cos and sin of position * [1, 0.01]; the frequencies of the scalings are checked by their own test.
+// cos and sin of position * [1, 0.01]; RopeFrequenciesTest tests the frequencies of scalings.
 func.func @table() -> tensor<2x2x2xf32> attributes {mica.expect = [dense<[[[1.0, 1.0], [0.0, 0.0]], [[-0.416146837, 0.999800007], [0.909297427, 0.0199986667]]]> : tensor<2x2x2xf32>]} {
   %p = arith.constant dense<[0, 2]> : tensor<2xi32>
   %y = mica.rope_table %p rotary_dim(4) theta(1.0e+04) : tensor<2xi32> -> tensor<2x2x2xf32>
   return %y : tensor<2x2x2xf32>
 }
 
-// Sines, then cosines, of positions counted from the offset.
+// Sines, then cosines, of positions plus the offset.
 func.func @sinusoid() -> tensor<1x4xf32> attributes {mica.expect = [dense<[[0.141120008, 0.000300000, -0.989992497, 0.999999955]]> : tensor<1x4xf32>]} {
   %p = arith.constant dense<1> : tensor<1xi32>
   %y = mica.sinusoid %p offset(2) : tensor<1xi32> -> tensor<1x4xf32>
   return %y : tensor<1x4xf32>
 }
 
-// The row of padding is zero, of whatever position it is.
+// The row of the padding position is zero.
 func.func @padded_sinusoid() -> tensor<2x4xf32> attributes {mica.expect = [dense<[[0.0, 0.0, 0.0, 0.0], [0.141120008, 0.000300000, -0.989992497, 0.999999955]]> : tensor<2x4xf32>]} {
   %p = arith.constant dense<[0, 1]> : tensor<2xi32>
   %y = mica.sinusoid %p offset(2) padding_idx(2) : tensor<2xi32> -> tensor<2x4xf32>
   return %y : tensor<2x4xf32>
 }
 
-// A factor per pair, and an amplitude: twice as much at half the position. The length chooses the factors.
+// A factor per pair and an amplitude: the results are doubled, at half the position. The length selects the factors.
 func.func @longrope() -> (tensor<2x1x4xf32>, tensor<2x1x4xf32>) attributes {mica.expect_pairs} {
   %x = arith.constant dense<[[[0.1, 0.2, 0.3, 0.4]], [[0.1, 0.2, 0.3, 0.4]]]> : tensor<2x1x4xf32>
   %four = arith.constant dense<4> : tensor<2xi32>

@@ -3,7 +3,7 @@
 
 !state = !mica.rolling_state<2 x 2 x f32 window(3)>
 
-// One step of layer 1: the rows of `x` at `p` of sequences `s`.
+// One step of layer 1: the rows of `x` at positions `p` of sequences `s`.
 func.func private @step(%x: tensor<?x2xf32>, %state: !state, %s: tensor<?xi32>, %p: tensor<?xi32>) -> (tensor<?x2xf32>, !state) {
   %layer = arith.constant 1 : index
   %weight = arith.constant dense<[[1.0, 10.0, 100.0], [1.0, 0.0, -1.0]]> : tensor<2x3xf32>
@@ -13,7 +13,7 @@ func.func private @step(%x: tensor<?x2xf32>, %state: !state, %s: tensor<?xi32>, 
   return %y, %next : tensor<?x2xf32>, !state
 }
 
-// Zeros stand before position 0; every filter weighs the row itself last.
+// Positions before 0 are zero; the last tap of every filter is that of the row itself.
 func.func @prefill(%state: !state) -> tensor<?x2xf32> attributes {mica.expect = [dense<[[100.5, -2.0], [310.5, -4.0], [531.5, -4.0]]> : tensor<3x2xf32>]} {
   %xs0 = arith.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]> : tensor<3x2xf32>
   %ss0 = arith.constant dense<[0, 0, 0]> : tensor<3xi32>
@@ -25,7 +25,7 @@ func.func @prefill(%state: !state) -> tensor<?x2xf32> attributes {mica.expect = 
   return %y0 : tensor<?x2xf32>
 }
 
-// However the rows are cut into steps, they and the state are the same.
+// Results and state do not depend on how rows are split into steps.
 func.func @cuts(%a: !state, %b: !state) -> (tensor<?x2xf32>, tensor<?x2xf32>, !state, !state) attributes {mica.expect_pairs, mica.tolerance = 0.0} {
   %xs0 = arith.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]> : tensor<4x2xf32>
   %ss0 = arith.constant dense<[0, 0, 0, 0]> : tensor<4xi32>
@@ -61,7 +61,7 @@ func.func @cuts(%a: !state, %b: !state) -> (tensor<?x2xf32>, tensor<?x2xf32>, !s
   return %row, %y3, %state0, %state3 : tensor<?x2xf32>, tensor<?x2xf32>, !state, !state
 }
 
-// Sequences of one step do not meet.
+// Sequences in one step are independent.
 func.func @sequences(%state: !state) -> tensor<?x2xf32> attributes {mica.expect = [dense<[[100.5, -2.0], [500.5, -6.0], [310.5, -4.0], [750.5, -8.0]]> : tensor<4x2xf32>]} {
   %xs0 = arith.constant dense<[[1.0, 2.0], [5.0, 6.0], [3.0, 4.0], [7.0, 8.0]]> : tensor<4x2xf32>
   %ss0 = arith.constant dense<[0, 1, 0, 1]> : tensor<4xi32>
@@ -73,7 +73,7 @@ func.func @sequences(%state: !state) -> tensor<?x2xf32> attributes {mica.expect 
   return %y0 : tensor<?x2xf32>
 }
 
-// A row that is taken back is computed anew as if it had never been there.
+// A truncated row is recomputed as if it had never existed.
 func.func @taken_back(%state: !state) -> tensor<?x2xf32> attributes {mica.expect = [dense<[[531.5, -4.0]]> : tensor<1x2xf32>]} {
   %xs0 = arith.constant dense<[[1.0, 2.0], [3.0, 4.0], [7.0, 8.0]]> : tensor<3x2xf32>
   %ss0 = arith.constant dense<[0, 0, 0]> : tensor<3xi32>

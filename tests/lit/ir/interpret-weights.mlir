@@ -1,4 +1,4 @@
-// RUN: %python %S/Inputs/make_npy.py %t a=2x3 b=2x3 c=1x3 e=2x4x3 r=2x3 s=4x3 gains=3 q=2x3 t=4x3 bias_a=2 bias_b=1
+// RUN: %python %S/Inputs/make_npy.py %t a=2x3 b=2x3 c=1x3 e=2x4x3 r=2x3 s=4x3 norm=3 q=2x3 t=4x3 bias_a=2 bias_b=1
 // RUN: mica-interpret %s --weights %t | FileCheck %s
 // CHECK: 19 of 19 functions checked, all as expected
 
@@ -23,11 +23,11 @@ mica.weight @too_short from ["a", "b"] concat : tensor<3x3xf32>
 mica.weight @missing : tensor<1xf32>
 mica.weight @r : tensor<2x3xf32>
 mica.equalize rows ["r", "s"] columns ["after"]
-mica.weight @gains : tensor<3xf32>
-mica.weight @stored_gains from [#mica.slice<"gains", rows 0 to 1 of 1>] : tensor<3xf32>
+mica.weight @norm : tensor<3xf32>
+mica.weight @stored_norm from [#mica.slice<"norm", rows 0 to 1 of 1>] : tensor<3xf32>
 mica.weight @q : tensor<2x3xf32>
 mica.weight @stored_q from [#mica.slice<"q", rows 0 to 1 of 1>] : tensor<2x3xf32>
-mica.equalize rows ["gains"] offset(1.0) columns ["q"]
+mica.equalize rows ["norm"] offset(1.0) columns ["q"]
 
 func.func private @x() -> tensor<1x3xf32> {
   %x = arith.constant dense<[[1.0, -2.0, 0.5]]> : tensor<1x3xf32>
@@ -40,7 +40,7 @@ func.func @renamed() -> (tensor<2x3xf32>, tensor<2x3xf32>) attributes {mica.expe
   return %0, %1 : tensor<2x3xf32>, tensor<2x3xf32>
 }
 
-// Rounded to the weight's type where the checkpoint is wider.
+// Rounded to the weight's type if the checkpoint's is wider.
 func.func @rounded() -> (tensor<1x2xf32>, tensor<1x2xf32>) attributes {mica.expect_pairs, mica.tolerance = 0.005} {
   %x = func.call @x() : () -> tensor<1x3xf32>
   %narrow = mica.get_weight @narrow : tensor<2x3xbf16>
@@ -59,7 +59,7 @@ func.func @rows_below_each_other() -> (tensor<2x3xf32>, tensor<2x3xf32>) attribu
   return %0, %1 : tensor<2x3xf32>, tensor<2x3xf32>
 }
 
-// Biases too: the first two of three are those of the first source.
+// Biases as well: the first two of three are those of the first source.
 func.func @concat_of_vectors() -> (tensor<1x2xf32>, tensor<1x2xf32>) attributes {mica.expect_pairs} {
   %zeros3 = arith.constant dense<0.0> : tensor<3x1xf32>
   %zeros2 = arith.constant dense<0.0> : tensor<2x1xf32>
@@ -72,7 +72,7 @@ func.func @concat_of_vectors() -> (tensor<1x2xf32>, tensor<1x2xf32>) attributes 
   return %first, %expected : tensor<1x2xf32>, tensor<1x2xf32>
 }
 
-// 64 rows of the first, of which two are not zero, then 64 rows of the second.
+// 64 rows of the first source, of which two are not zero, then 64 rows of the second one.
 func.func @alternating_blocks() -> (tensor<4x3xf32>, tensor<4x3xf32>) attributes {mica.expect_pairs} {
   %all = mica.get_weight @interleave : tensor<128x3xf32>
   %rows = arith.constant dense<[0, 1, 64, 65]> : tensor<4xi32>
@@ -113,33 +113,33 @@ func.func @source_that_is_not_there() -> tensor<1xf32> attributes {mica.expect_e
   return %0 : tensor<1xf32>
 }
 
-func.func @weight_behind_the_list() -> tensor<2x3xf32> attributes {mica.expect_error = "'mica.select_weight' index 2 is outside of [0, 2)"} {
+func.func @weight_past_the_list() -> tensor<2x3xf32> attributes {mica.expect_error = "'mica.select_weight' index 2 is outside of [0, 2)"} {
   %index = arith.constant 2 : index
   %0 = mica.select_weight [@a, @b][%index] : tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
 }
 
-func.func @number_behind_the_list() -> index attributes {mica.expect_error = "'mica.index_table' index 3 is outside of [0, 3)"} {
+func.func @index_past_the_list() -> index attributes {mica.expect_error = "'mica.index_table' index 3 is outside of [0, 3)"} {
   %index = arith.constant 3 : index
   %0 = mica.index_table [3, 5, -8][%index]
   return %0 : index
 }
 
-func.func @balanced_by_different_channels() -> tensor<2x3xf32> attributes {mica.expect_error = "'mica.equalize' 's' has 4 channels, the ones before have 2"} {
+func.func @equalized_by_different_channels() -> tensor<2x3xf32> attributes {mica.expect_error = "'mica.equalize' 's' has 4 channels, the ones before have 2"} {
   %0 = mica.get_weight @r : tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
 }
 
-// What the norm adds to its gains is added where they are read.
-func.func @balanced_with_an_offset() -> (tensor<1x2xf32>, tensor<1x2xf32>) attributes {mica.expect_pairs, mica.tolerance = 1.0e-06} {
+// The norm's weight_offset is added when its weight is read.
+func.func @equalized_with_an_offset() -> (tensor<1x2xf32>, tensor<1x2xf32>) attributes {mica.expect_pairs, mica.tolerance = 1.0e-06} {
   %x = func.call @x() : () -> tensor<1x3xf32>
-  %gains = mica.get_weight @gains : tensor<3xf32>
+  %norm = mica.get_weight @norm : tensor<3xf32>
   %q = mica.get_weight @q : tensor<2x3xf32>
-  %n = mica.rmsnorm %x, %gains eps(1.0e-05) : tensor<1x3xf32>, tensor<3xf32> -> tensor<1x3xf32>
+  %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<1x3xf32>, tensor<3xf32> -> tensor<1x3xf32>
   %y = mica.linear %n, %q : tensor<1x3xf32>, tensor<2x3xf32> -> tensor<1x2xf32>
-  %stored_gains = mica.get_weight @stored_gains : tensor<3xf32>
+  %stored_norm = mica.get_weight @stored_norm : tensor<3xf32>
   %stored_q = mica.get_weight @stored_q : tensor<2x3xf32>
-  %m = mica.rmsnorm %x, %stored_gains eps(1.0e-05) weight_offset(1.0) : tensor<1x3xf32>, tensor<3xf32> -> tensor<1x3xf32>
+  %m = mica.rmsnorm %x, %stored_norm eps(1.0e-05) weight_offset(1.0) : tensor<1x3xf32>, tensor<3xf32> -> tensor<1x3xf32>
   %z = mica.linear %m, %stored_q : tensor<1x3xf32>, tensor<2x3xf32> -> tensor<1x2xf32>
   return %y, %z : tensor<1x2xf32>, tensor<1x2xf32>
 }
@@ -161,7 +161,7 @@ func.func @every_second_row() -> (tensor<2x3xf32>, tensor<2x3xf32>) attributes {
   return %0, %1 : tensor<2x3xf32>, tensor<2x3xf32>
 }
 
-// Column 1 of a is row 1 of its transposed form: unit vectors pick both.
+// Column 1 of a is row 1 of its transpose: unit vectors select both.
 func.func @column_of_a() -> (tensor<1x2xf32>, tensor<1x2xf32>) attributes {mica.expect_pairs} {
   %0 = mica.get_weight @transposed_rows : tensor<1x2xf32>
   %a = mica.get_weight @a : tensor<2x3xf32>
@@ -176,7 +176,7 @@ func.func @entry_of_a_stack() -> (tensor<3x4xf32>, tensor<3x4xf32>) attributes {
   return %0, %1 : tensor<3x4xf32>, tensor<3x4xf32>
 }
 
-func.func @part_of_another_period() -> tensor<1x3xf32> attributes {mica.expect_error = "@no_part: 'a[0:2 of 4]' is no part of the tensor"} {
+func.func @part_of_another_period() -> tensor<1x3xf32> attributes {mica.expect_error = "@no_part: 'a[0:2 of 4]' is not part of the tensor"} {
   %0 = mica.get_weight @no_part : tensor<1x3xf32>
   return %0 : tensor<1x3xf32>
 }

@@ -383,7 +383,7 @@ func.func @f(%p: tensor<?xi32>) {
 // -----
 
 func.func @f(%p: tensor<?xi32>) {
-  // expected-error @+1 {{'mica.sinusoid' op makes as many sines as cosines, two or more, but a row has 5 elements}}
+  // expected-error @+1 {{'mica.sinusoid' op computes as many sines as cosines, at least two, but a row has 5 elements}}
   %0 = mica.sinusoid %p offset(2) : tensor<?xi32> -> tensor<?x5xf32>
   return
 }

@@ -130,7 +130,7 @@ func.func private @f() attributes {a = #mica.longrope_scaling<short_factors = [1
 
 // -----
 
-// expected-error @+1 {{short_factors and long_factors must be as many, got 2 and 1}}
+// expected-error @+1 {{short_factors and long_factors must have the same length, got 2 and 1}}
 func.func private @f() attributes {a = #mica.longrope_scaling<short_factors = [1.0, 1.0], long_factors = [1.0], attention_factor = 1.0, original_context = 8>}
 
 // -----
@@ -152,3 +152,14 @@ func.func private @f() attributes {a = #mica.dynamic_scaling<factor = 2.0, origi
 
 // expected-error @+1 {{factor must be a positive number, got 0}}
 func.func private @f() attributes {a = #mica.dynamic_scaling<factor = 0.0, original_context = 8>}
+
+// -----
+
+// expected-error @+1 {{op has mica.stacked_experts = true, expected a unit attribute on a module}}
+module attributes {mica.stacked_experts = true} {
+}
+
+// -----
+
+// expected-error @+1 {{op has mica.stacked_experts = unit, expected a unit attribute on a module}}
+func.func private @f() attributes {mica.stacked_experts}

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --split-input-file --verify-diagnostics
 
-// Roles of arguments and results, at stage `model` and as buffers.
+// Roles of arguments and results, at stage `model` and with buffers.
 func.func @model(%p: tensor<?xi32> {mica.role = "positions"}, %k: !mica.kv_cache<2 x 2 x 8 x f32> {mica.role = "cache"},
     %v: !mica.kv_cache<2 x 2 x 8 x f32> {mica.role = "cache"}, %t: tensor<?xi32> {mica.role = "tokens"})
     -> (!mica.kv_cache<2 x 2 x 8 x f32> {mica.role = "cache"}, !mica.kv_cache<2 x 2 x 8 x f32> {mica.role = "cache"}) {
@@ -51,7 +51,7 @@ func.func @scalar(%o: index {mica.role = "logit_indices"}) { return }
 
 // -----
 
-// expected-error @+1 {{argument #0 has mica.role = "cache" and the type 'tensor<?x8xf32>', expected !mica.kv_cache, !mica.rolling_state, !mica.recurrent_state or a buffer with a static number of layers}}
+// expected-error @+1 {{argument #0 has mica.role = "cache" and the type 'tensor<?x8xf32>', expected a type of sequence state or a buffer with a static number of layers}}
 func.func @rows(%k: tensor<?x8xf32> {mica.role = "cache"}) { return }
 
 // -----
@@ -73,6 +73,6 @@ func.func private @layer(%t: tensor<?xi32> {mica.role = "tokens"}) { return }
 
 // -----
 
-// The attribute of functions whose rows are a prompt's was called so once.
+// The former name of the attribute of functions for prefill rows.
 // expected-error @+1 {{has mica.role, which arguments and results of entry functions have; the role of the rows of a function is mica.row_role}}
-func.func @main_prompt_many() attributes {mica.role = "prompt"} { return }
+func.func @main_prompt_large() attributes {mica.role = "prompt"} { return }

@@ -10,7 +10,7 @@ func.func private @k(%begin: index, %end: index) attributes {exec.cost = #exec.c
 
 // -----
 
-// expected-error @+1 {{has an exec.cost that is no #exec.cost: 5 : i64}}
+// expected-error @+1 {{has an exec.cost that is not a #exec.cost: 5 : i64}}
 func.func private @k(%begin: index, %end: index) attributes {exec.cost = 5 : i64}
 
 // -----
@@ -23,7 +23,7 @@ func.func @main() {
 
 // -----
 
-// expected-error @+1 {{has an exec.kernel that is no #exec.kernel: unit}}
+// expected-error @+1 {{has an exec.kernel that is not a #exec.kernel: unit}}
 func.func private @k(%begin: index, %end: index) attributes {exec.kernel}
 
 // -----

@@ -144,7 +144,7 @@ func.func @f(
 func.func @f(
     %x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>,
     %d: tensor<4x4x8xf32>, %u: tensor<4x9x4xf32>) {
-  // expected-error @+1 {{'mica.moe_experts' op up has type 'tensor<4x9x4xf32>', expected that of gate}}
+  // expected-error @+1 {{'mica.moe_experts' op up has type 'tensor<4x9x4xf32>', expected the shape of gate, 'tensor<4x8x4xf32>'}}
   %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x9x4xf32>) silu inner(8)
       : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
   return
@@ -245,7 +245,7 @@ func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>, %b: tensor<6xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>) {
-  // expected-error @+1 {{'mica.moe_gate' op has groups, how many are kept and how they are scored, or none of these}}
+  // expected-error @+1 {{'mica.moe_gate' op requires all or none of 'groups', 'topk_group' and 'group_scoring'}}
   %0, %1 = mica.moe_gate %x, %g softmax k(2) {topk_group = 2 : i64} : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
   return
 }
@@ -319,5 +319,150 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: 
   // expected-error @+1 {{'mica.moe_experts' op has biases of gate, up and down, or none of these}}
   %0 = "mica.moe_experts"(%x, %w, %e, %g, %d, %u, %a) <{activation = #mica<activation silu>, inner = 8 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}>
       : (tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32>, tensor<4x8x4xf32>, tensor<4x8xf32>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
+  // expected-error @+1 {{'mica.moe_gate_up' op gate has size 8, expected 7 (a row of the result)}}
+  %0 = mica.moe_gate_up %x, %e, %g, %g silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x7xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
+  // expected-error @+1 {{'mica.moe_gate_up' op a row of gate has size 5, expected 4 (a row of x)}}
+  %0 = mica.moe_gate_up %x, %e, %h, %h silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x5xf32> -> tensor<?x2x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
+  // expected-error @+1 {{'mica.moe_gate_up' op the result has size 3, expected 2 (experts of a row)}}
+  %0 = mica.moe_gate_up %x, %e, %g, %g silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x3x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
+  // expected-error @+1 {{'mica.moe_gate_up' op a stack of biases has size 3, expected 4 (experts of gate)}}
+  %0 = mica.moe_gate_up %x, %e, %g, %g biases(%a, %b : tensor<4x8xf32>, tensor<3x8xf32>) silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
+  // expected-error @+1 {{'mica.moe_gate_up' op a row of biases has size 7, expected 8 (a row of their product)}}
+  %0 = mica.moe_gate_up %x, %e, %g, %g biases(%a, %c : tensor<4x8xf32>, tensor<4x7xf32>) silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
+  // expected-error @+1 {{'mica.moe_gate_up' op is clamped with gelu, but only silu is}}
+  %0 = mica.moe_gate_up %x, %e, %g, %g gelu clamped(alpha 1.7 limit 7.0) : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
+  // expected-error @+1 {{'mica.moe_gate_up' op has a limit that is not a positive number}}
+  %0 = mica.moe_gate_up %x, %e, %g, %g silu clamped(alpha 1.7 limit 0.0) : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %e: tensor<5x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
+  // expected-error @+1 {{'mica.moe_gate_up' op operands and results differ in their number of rows: 'tensor<?x4xf32>' and 'tensor<5x2xi32>'}}
+  %0 = mica.moe_gate_up %x, %e, %g, %g silu : tensor<?x4xf32>, tensor<5x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
+  // expected-error @+1 {{'mica.moe_gate_up' op has biases of gate and up, or none of these}}
+  %0 = "mica.moe_gate_up"(%x, %e, %g, %g, %a) <{activation = #mica<activation silu>, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>}>
+      : (tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x8x4xf32>, tensor<4x8xf32>) -> tensor<?x2x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x8xf32>, %w: tensor<?x2xf32>, %v: tensor<?x3xf32>, %e: tensor<?x2xi32>, %f: tensor<?x3xi32>, %d: tensor<4x4x8xf32>, %h: tensor<4x4x7xf32>, %b: tensor<3x4xf32>, %c: tensor<4x5xf32>, %r: tensor<?x5xf32>, %s: tensor<5x2xf32>) {
+  // expected-error @+1 {{'mica.moe_down' op down has size 4, expected 5 (a row of the result)}}
+  %0 = mica.moe_down %x, %w, %e, %d
+      : tensor<?x2x8xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x4x8xf32> -> tensor<?x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x8xf32>, %w: tensor<?x2xf32>, %v: tensor<?x3xf32>, %e: tensor<?x2xi32>, %f: tensor<?x3xi32>, %d: tensor<4x4x8xf32>, %h: tensor<4x4x7xf32>, %b: tensor<3x4xf32>, %c: tensor<4x5xf32>, %r: tensor<?x5xf32>, %s: tensor<5x2xf32>) {
+  // expected-error @+1 {{'mica.moe_down' op a row of down has size 7, expected 8 (the last axis of x)}}
+  %0 = mica.moe_down %x, %w, %e, %h
+      : tensor<?x2x8xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x4x7xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x8xf32>, %w: tensor<?x2xf32>, %v: tensor<?x3xf32>, %e: tensor<?x2xi32>, %f: tensor<?x3xi32>, %d: tensor<4x4x8xf32>, %h: tensor<4x4x7xf32>, %b: tensor<3x4xf32>, %c: tensor<4x5xf32>, %r: tensor<?x5xf32>, %s: tensor<5x2xf32>) {
+  // expected-error @+1 {{'mica.moe_down' op x has size 2, expected 3 (experts of a row)}}
+  %0 = mica.moe_down %x, %v, %f, %d
+      : tensor<?x2x8xf32>, tensor<?x3xf32>, tensor<?x3xi32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x8xf32>, %w: tensor<?x2xf32>, %v: tensor<?x3xf32>, %e: tensor<?x2xi32>, %f: tensor<?x3xi32>, %d: tensor<4x4x8xf32>, %h: tensor<4x4x7xf32>, %b: tensor<3x4xf32>, %c: tensor<4x5xf32>, %r: tensor<?x5xf32>, %s: tensor<5x2xf32>) {
+  // expected-error @+1 {{'mica.moe_down' op a row of the experts has size 2, expected 3 (a row of the weights)}}
+  %0 = mica.moe_down %x, %v, %e, %d
+      : tensor<?x2x8xf32>, tensor<?x3xf32>, tensor<?x2xi32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x8xf32>, %w: tensor<?x2xf32>, %v: tensor<?x3xf32>, %e: tensor<?x2xi32>, %f: tensor<?x3xi32>, %d: tensor<4x4x8xf32>, %h: tensor<4x4x7xf32>, %b: tensor<3x4xf32>, %c: tensor<4x5xf32>, %r: tensor<?x5xf32>, %s: tensor<5x2xf32>) {
+  // expected-error @+1 {{'mica.moe_down' op a stack of biases has size 3, expected 4 (experts of down)}}
+  %0 = mica.moe_down %x, %w, %e, %d bias(%b : tensor<3x4xf32>)
+      : tensor<?x2x8xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x8xf32>, %w: tensor<?x2xf32>, %v: tensor<?x3xf32>, %e: tensor<?x2xi32>, %f: tensor<?x3xi32>, %d: tensor<4x4x8xf32>, %h: tensor<4x4x7xf32>, %b: tensor<3x4xf32>, %c: tensor<4x5xf32>, %r: tensor<?x5xf32>, %s: tensor<5x2xf32>) {
+  // expected-error @+1 {{'mica.moe_down' op a row of biases has size 5, expected 4 (a row of their product)}}
+  %0 = mica.moe_down %x, %w, %e, %d bias(%c : tensor<4x5xf32>)
+      : tensor<?x2x8xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x8xf32>, %w: tensor<?x2xf32>, %v: tensor<?x3xf32>, %e: tensor<?x2xi32>, %f: tensor<?x3xi32>, %d: tensor<4x4x8xf32>, %h: tensor<4x4x7xf32>, %b: tensor<3x4xf32>, %c: tensor<4x5xf32>, %r: tensor<?x5xf32>, %s: tensor<5x2xf32>) {
+  // expected-error @+1 {{'mica.moe_down' op residual has type 'tensor<?x5xf32>', expected that of the result}}
+  %0 = mica.moe_down %x, %w, %e, %d residual(%r : tensor<?x5xf32>)
+      : tensor<?x2x8xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x8xf32>, %w: tensor<?x2xf32>, %v: tensor<?x3xf32>, %e: tensor<?x2xi32>, %f: tensor<?x3xi32>, %d: tensor<4x4x8xf32>, %h: tensor<4x4x7xf32>, %b: tensor<3x4xf32>, %c: tensor<4x5xf32>, %r: tensor<?x5xf32>, %s: tensor<5x2xf32>) {
+  // expected-error @+1 {{'mica.moe_down' op operands and results differ in their number of rows: 'tensor<?x2x8xf32>' and 'tensor<5x2xf32>'}}
+  %0 = mica.moe_down %x, %s, %e, %d
+      : tensor<?x2x8xf32>, tensor<5x2xf32>, tensor<?x2xi32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
   return
 }

@@ -9,7 +9,7 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<4xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x4xf32>, %w: tensor<5xf32>) {
-  // expected-error @+1 {{'mica.rmsnorm' op the gain has size 5, expected 4 (last axis of x)}}
+  // expected-error @+1 {{'mica.rmsnorm' op the weight has size 5, expected 4 (last axis of x)}}
   %0 = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x4xf32>, tensor<5xf32> -> tensor<?x4xf32>
   return
 }
@@ -41,7 +41,7 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<4xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x4xf32>, %w: tensor<5xf32>) {
-  // expected-error @+1 {{'mica.layernorm' op the gain has size 5, expected 4 (last axis of x)}}
+  // expected-error @+1 {{'mica.layernorm' op the weight has size 5, expected 4 (last axis of x)}}
   %0 = mica.layernorm %x, %w eps(1.0e-05) : tensor<?x4xf32>, tensor<5xf32> -> tensor<?x4xf32>
   return
 }
@@ -57,7 +57,7 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<4xf32>, %b: tensor<5xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x2x4xf32>, %w: tensor<3x4xf32>) {
-  // expected-error @+1 {{'mica.rmsnorm' op the gain is 'tensor<3x4xf32>', but x has no such heads: 'tensor<?x2x4xf32>'}}
+  // expected-error @+1 {{'mica.rmsnorm' op the weight is 'tensor<3x4xf32>', but x has no such heads: 'tensor<?x2x4xf32>'}}
   %0 = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x2x4xf32>, tensor<3x4xf32> -> tensor<?x2x4xf32>
   return
 }
@@ -65,7 +65,7 @@ func.func @f(%x: tensor<?x2x4xf32>, %w: tensor<3x4xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x4xf32>, %w: tensor<1x4xf32>) {
-  // expected-error @+1 {{'mica.layernorm' op the gain is 'tensor<1x4xf32>', but x has no such heads: 'tensor<?x4xf32>'}}
+  // expected-error @+1 {{'mica.layernorm' op the weight is 'tensor<1x4xf32>', but x has no such heads: 'tensor<?x4xf32>'}}
   %0 = mica.layernorm %x, %w eps(1.0e-05) : tensor<?x4xf32>, tensor<1x4xf32> -> tensor<?x4xf32>
   return
 }
@@ -73,7 +73,7 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<1x4xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x2x4xf32>, %w: tensor<2x4xf32>, %b: tensor<4xf32>) {
-  // expected-error @+1 {{'mica.layernorm' op the bias has the shape of 'tensor<4xf32>', expected that of the gain}}
+  // expected-error @+1 {{'mica.layernorm' op the bias has the shape of 'tensor<4xf32>', expected that of the weight}}
   %0 = mica.layernorm %x, %w bias(%b : tensor<4xf32>) eps(1.0e-05) : tensor<?x2x4xf32>, tensor<2x4xf32> -> tensor<?x2x4xf32>
   return
 }

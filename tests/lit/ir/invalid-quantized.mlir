@@ -1,18 +1,18 @@
 // RUN: mica-opt %s --split-input-file --verify-diagnostics
 
-// Types of quantized rows.
+// Types of quantized activations.
 
-// expected-error @+1 {{!mica.int4 is the type of an earlier version: weights of 4-bit integers are of !mica.block<int4_g32>}}
+// expected-error @+1 {{!mica.int4 is a type of an earlier version; use !mica.block<int4_g32> for weights}}
 func.func private @earlier_int4(%x: tensor<4x64x!mica.int4<group = 32>>)
 
 // -----
 
-// expected-error @+1 {{'mica.weight' op holds !mica.int8, which only caches do: weights of 8-bit integers are of !mica.block<int8_g32>}}
+// expected-error @+1 {{'mica.weight' op has elements of type !mica.int8, which is for caches; use !mica.block<int8_g32> for weights}}
 mica.weight @w : tensor<4x64x!mica.int8>
 
 // -----
 
-// Nor are rows of activations.
+// Activations cannot be !mica.int8 either.
 func.func private @rows_of_int8(%x: tensor<?x32xf32>) -> tensor<?x32x!mica.int8> {
   // expected-error @+1 {{'mica.cast' op result #0 must be rows [T, C] or heads [T, H, D] of f32 or bf16 or !mica.int_rows values}}
   %y = mica.cast %x : tensor<?x32xf32> to tensor<?x32x!mica.int8>
@@ -26,27 +26,27 @@ mica.weight @w : tensor<4x64xf64>
 
 // -----
 
-// expected-error @+1 {{limbs must be 1 or 2, got 3}}
-func.func private @limbs(%x: tensor<4x64x!mica.int_rows<limbs = 3, group = 32>>)
+// expected-error @+1 {{bits must be 8 or 16, got 24}}
+func.func private @bits(%x: tensor<4x64x!mica.int_rows<bits = 24, group = 32>>)
 
 // -----
 
-// expected-error @+1 {{limbs must be 1 or 2, got 0}}
-func.func private @no_limbs(%x: tensor<4x64x!mica.int_rows<limbs = 0, group = 32>>)
+// expected-error @+1 {{bits must be 8 or 16, got 0}}
+func.func private @no_bits(%x: tensor<4x64x!mica.int_rows<bits = 0, group = 32>>)
 
 // -----
 
 // expected-error @+1 {{group must be 32, got 64}}
-func.func private @group_of_rows(%x: tensor<4x64x!mica.int_rows<limbs = 1, group = 64>>)
+func.func private @group_of_rows(%x: tensor<4x64x!mica.int_rows<bits = 8, group = 64>>)
 
 // -----
 
-// expected-error @+1 {{'q9_0' is not a block format, expected one of q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs, mxfp4, int8_g32, int6_g32, int4_g32}}
+// expected-error @+1 {{'q9_0' is not a block format, expected one of q4_0, q4_1, q5_0, }}
 func.func private @unknown_format(%x: tensor<4x64x!mica.block<q9_0>>)
 
 // -----
 
-// expected-error @+1 {{!mica.block_int is the type of an earlier version: weights in blocks are of !mica.block<q8_0> or !mica.block<q4_0>, rows of activations of !mica.int_rows<limbs = 1, group = 32>}}
+// expected-error @+1 {{!mica.block_int is a type of an earlier version; use !mica.block<q8_0> or !mica.block<q4_0> for weights, and !mica.int_rows<bits = 8, group = 32> for activations}}
 func.func private @earlier_type(%x: tensor<4x64x!mica.block_int<bits = 8, group = 32>>)
 
 // -----
@@ -61,7 +61,7 @@ mica.weight @w : tensor<4x384x!mica.block<q6_k>>
 
 // -----
 
-// The last block of Mica's own formats may end early.
+// The last block of Mica's own formats may be incomplete.
 mica.weight @int8 : tensor<4x96x!mica.block<int8_g32>>
 mica.weight @int4 : tensor<4x48x!mica.block<int4_g32>>
 
@@ -77,7 +77,7 @@ mica.weight @w {stored = !mica.int8} : tensor<4x32xf32>
 
 // -----
 
-// Rows of activations are not blocks, ...
+// Activations are not blocks, ...
 func.func private @rows(%x: tensor<?x32xf32>) -> tensor<?x32x!mica.block<q8_0>> {
   // expected-error @+1 {{'mica.cast' op result #0 must be rows [T, C] or heads [T, H, D]}}
   %y = mica.cast %x : tensor<?x32xf32> to tensor<?x32x!mica.block<q8_0>>
@@ -87,9 +87,9 @@ func.func private @rows(%x: tensor<?x32xf32>) -> tensor<?x32x!mica.block<q8_0>> 
 // -----
 
 // ... and weights are not integer rows.
-func.func private @weight_of_rows(%x: tensor<?x32xf32>, %w: tensor<8x32x!mica.int_rows<limbs = 1, group = 32>>) -> tensor<?x8xf32> {
+func.func private @weight_of_rows(%x: tensor<?x32xf32>, %w: tensor<8x32x!mica.int_rows<bits = 8, group = 32>>) -> tensor<?x8xf32> {
   // expected-error @+1 {{'mica.linear' op operand #1 must be a weight matrix [N, K] of f32, bf16, f16 or !mica.block values}}
-  %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<8x32x!mica.int_rows<limbs = 1, group = 32>> -> tensor<?x8xf32>
+  %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<8x32x!mica.int_rows<bits = 8, group = 32>> -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
 }
 

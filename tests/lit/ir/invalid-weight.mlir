@@ -70,7 +70,7 @@ func.func @f() {
 
 // -----
 
-// expected-error @+1 {{'mica.weight' op says how it is composed, but not of what}}
+// expected-error @+1 {{'mica.weight' op requires 'sources' if 'compose' is present}}
 "mica.weight"() <{sym_name = "w", type = tensor<4xf32>, compose = #mica<compose concat>}> : () -> ()
 
 // -----
@@ -129,12 +129,12 @@ mica.weight @q from [#mica.slice<"qkv", rows 4 to 9 of 8>] : tensor<2x4xf32>
 
 // -----
 
-// expected-error @+1 {{a slice without rows has none as columns, say transposed}}
+// expected-error @+1 {{as_columns requires rows; use transposed for the whole tensor}}
 mica.weight @q from [#mica.slice<"qkv", entry 1, as_columns>] : tensor<2x4xf32>
 
 // -----
 
-// expected-error @+1 {{a slice is a whole tensor, whose name alone is its source}}
+// expected-error @+1 {{expected an entry, transposed or rows; for the whole tensor, use its name}}
 mica.weight @q from [#mica.slice<"qkv">] : tensor<2x4xf32>
 
 // -----

@@ -1,7 +1,7 @@
 // RUN: mica-opt %s | mica-opt | FileCheck %s
 // RUN: mica-opt %s --mlir-print-op-generic | mica-opt | FileCheck %s
 
-// Every op with every optional part, printed and read again, also in its generic form.
+// Every op with every optional part round-trips, also in the generic form.
 
 !cache = !mica.kv_cache<3 x 2 x 4 x f32>
 !packed_keys = !mica.kv_cache<3 x 2 x 4 x bf16, <keys, block = 64, depth = 2>>
@@ -88,8 +88,8 @@ func.func @sigmoids(%x: tensor<?x4xf32>, %h: tensor<?x2x4xbf16>, %gate: tensor<?
 func.func @norms(%x: tensor<?x4xf32>, %h: tensor<?x2x4xbf16>, %w: tensor<4xf16>, %b: tensor<4xf32>) {
   // CHECK: mica.rmsnorm %{{.*}}, %{{.*}} eps(1.000000e-05) : tensor<?x4xf32>, tensor<4xf16> -> tensor<?x4xf32>
   %0 = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x4xf32>, tensor<4xf16> -> tensor<?x4xf32>
-  // CHECK: mica.rmsnorm %{{.*}}, %{{.*}} eps(9.9999999999999995E-7) rounding(after_gain) weight_offset(1.000000e+00) : tensor<?x2x4xbf16>, tensor<4xf16> -> tensor<?x2x4xf32>
-  %1 = mica.rmsnorm %h, %w eps(1.0e-06) rounding(after_gain) weight_offset(1.0) : tensor<?x2x4xbf16>, tensor<4xf16> -> tensor<?x2x4xf32>
+  // CHECK: mica.rmsnorm %{{.*}}, %{{.*}} eps(9.9999999999999995E-7) rounding(after_weight) weight_offset(1.000000e+00) : tensor<?x2x4xbf16>, tensor<4xf16> -> tensor<?x2x4xf32>
+  %1 = mica.rmsnorm %h, %w eps(1.0e-06) rounding(after_weight) weight_offset(1.0) : tensor<?x2x4xbf16>, tensor<4xf16> -> tensor<?x2x4xf32>
   // CHECK: mica.layernorm %{{.*}}, %{{.*}} eps(1.000000e-05) : tensor<?x4xf32>, tensor<4xf16> -> tensor<?x4xf32>
   %2 = mica.layernorm %x, %w eps(1.0e-05) : tensor<?x4xf32>, tensor<4xf16> -> tensor<?x4xf32>
   // CHECK: mica.layernorm %{{.*}}, %{{.*}} bias(%{{.*}} : tensor<4xf32>) eps(1.000000e-05) : tensor<?x4xf32>, tensor<4xf16> -> tensor<?x4xbf16>
@@ -146,7 +146,7 @@ func.func @packed_caches(%keys: !packed_keys, %values: !packed_values) {
   return
 }
 
-// Caches of which the last positions are read, before and after their layout is chosen; 0 is none.
+// Caches with a window, before and after layouts are assigned; 0 means no window.
 // CHECK-LABEL: func.func @windows
 // CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x f32 window(128)>
 // CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x bf16 window(1), <keys, block = 64, depth = 2>>
@@ -156,7 +156,7 @@ func.func @windows(%a: !mica.kv_cache<3 x 2 x 4 x f32 window(128)>,
   return
 }
 
-// Integers: rows of any width are quantized by the append; attention reads them with queries of f32.
+// int8: the append quantizes rows of any width; attention reads them with f32 queries.
 // CHECK-LABEL: func.func @integer_caches
 // CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x !mica.int8>
 // CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x !mica.int8, <values, block = 64, depth = 4>>
@@ -194,6 +194,10 @@ func.func @experts(%x: tensor<?x4xf32>, %gate: tensor<3x4xf32>, %g: tensor<3x8x4
   %0 = mica.moe_experts %x, %w, %e, %g, %d up(%g : tensor<3x8x4xf32>) silu inner(8) : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<3x8x4xf32>, tensor<3x4x8xf32> -> tensor<?x4xf32>
   // CHECK: mica.moe_experts %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} residual(%{{.*}} : tensor<?x4xf32>) gelu inner(8) : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<3x128x4xf32>, tensor<3x4x8xf32> -> tensor<?x4xf32>
   %1 = mica.moe_experts %x, %w, %e, %gu, %d residual(%x : tensor<?x4xf32>) gelu inner(8) : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<3x128x4xf32>, tensor<3x4x8xf32> -> tensor<?x4xf32>
+  // CHECK: mica.moe_gate_up %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} relu2 : tensor<?x4xf32>, tensor<?x2xi32>, tensor<3x8x4xf32> -> tensor<?x2x8xf32>
+  %inner = mica.moe_gate_up %x, %e, %g, %g relu2 : tensor<?x4xf32>, tensor<?x2xi32>, tensor<3x8x4xf32> -> tensor<?x2x8xf32>
+  // CHECK: mica.moe_down %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} residual(%{{.*}} : tensor<?x4xf32>) : tensor<?x2x8xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<3x4x8xf32> -> tensor<?x4xf32>
+  %2 = mica.moe_down %inner, %w, %e, %d residual(%x : tensor<?x4xf32>) : tensor<?x2x8xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<3x4x8xf32> -> tensor<?x4xf32>
   return
 }
 
@@ -214,4 +218,24 @@ func.func @fused(%qkv: tensor<?x32xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %
   // CHECK: mica.gated_linear %{{.*}}, %{{.*}} relu kernel(generated) : tensor<?x32xf32>, tensor<128x32xf32> -> tensor<?x10xbf16>
   %g1 = mica.gated_linear %qkv, %gu relu kernel(generated) : tensor<?x32xf32>, tensor<128x32xf32> -> tensor<?x10xbf16>
   return
+}
+
+// CHECK: module attributes {mica.ranks = 4 : i64}
+module attributes {mica.ranks = 4 : i64} {
+  // CHECK: mica.weight @part shard <axis = 0, ranks = 4> : tensor<2x4xf32>
+  mica.weight @part shard <axis = 0, ranks = 4> : tensor<2x4xf32>
+  // CHECK: mica.weight @shared from ["k", "v"] concat shard <axis = 0, ranks = 4, replicas = 2> : tensor<4x4xbf16>
+  mica.weight @shared from ["k", "v"] concat shard <axis = 0, ranks = 4, replicas = 2> : tensor<4x4xbf16>
+  func.func @ranks(%x: tensor<?x4xf32>, %h: tensor<?x2x4xbf16>, %tokens: tensor<?xi32>) {
+    // CHECK: mica.all_gather %{{.*}} ranks(4) : tensor<?x4xf32> -> tensor<?x14xf32>
+    %0 = mica.all_gather %x ranks(4) : tensor<?x4xf32> -> tensor<?x14xf32>
+    // CHECK: mica.all_gather %{{.*}} ranks(4) : tensor<?x2x4xbf16> -> tensor<?x2x16xbf16>
+    %1 = mica.all_gather %h ranks(4) : tensor<?x2x4xbf16> -> tensor<?x2x16xbf16>
+    // CHECK: mica.all_slice %{{.*}} ranks(4) : tensor<?x14xf32> -> tensor<?x4xf32>
+    %2 = mica.all_slice %0 ranks(4) : tensor<?x14xf32> -> tensor<?x4xf32>
+    %part = mica.get_weight @part : tensor<2x4xf32>
+    // CHECK: mica.sharded_embedding %{{.*}}, %{{.*}} rows(8) ranks(4) : tensor<?xi32>, tensor<2x4xf32> -> tensor<?x4xf32>
+    %3 = mica.sharded_embedding %tokens, %part rows(8) ranks(4) : tensor<?xi32>, tensor<2x4xf32> -> tensor<?x4xf32>
+    return
+  }
 }

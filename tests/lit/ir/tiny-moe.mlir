@@ -43,15 +43,15 @@ module @tiny_moe attributes {mica.model = {max_positions = 64 : i64, bos = 1 : i
       %norm1: tensor<32xf32>, %wq: tensor<32x32xf32>, %wk: tensor<16x32xf32>, %wv: tensor<16x32xf32>, %qn: tensor<8xf32>, %kn: tensor<8xf32>, %wo: tensor<32x32xf32>, %norm2: tensor<32xf32>,
       %router: tensor<4x32xf32>, %eg: tensor<4x24x32xf32>, %eu: tensor<4x24x32xf32>, %ed: tensor<4x32x24xf32>, %sg: tensor<24x32xf32>, %su: tensor<24x32xf32>, %sd: tensor<32x24xf32>)
       -> (tensor<?x32xf32>, !mica.kv_cache<2 x 2 x 8 x f32>, !mica.kv_cache<2 x 2 x 8 x f32>) {
-    %n1 = mica.rmsnorm %x, %norm1 eps(1.0e-06) rounding(after_gain) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
+    %n1 = mica.rmsnorm %x, %norm1 eps(1.0e-06) rounding(after_weight) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
     %q = mica.linear %n1, %wq : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
     %k = mica.linear %n1, %wk : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
     %v = mica.linear %n1, %wv : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
     %qh = mica.split_heads %q : tensor<?x32xf32> to tensor<?x4x8xf32>
     %kh = mica.split_heads %k : tensor<?x16xf32> to tensor<?x2x8xf32>
     %vh = mica.split_heads %v : tensor<?x16xf32> to tensor<?x2x8xf32>
-    %qx = mica.rmsnorm %qh, %qn eps(1.0e-06) rounding(after_gain) : tensor<?x4x8xf32>, tensor<8xf32> -> tensor<?x4x8xf32>
-    %kx = mica.rmsnorm %kh, %kn eps(1.0e-06) rounding(after_gain) : tensor<?x2x8xf32>, tensor<8xf32> -> tensor<?x2x8xf32>
+    %qx = mica.rmsnorm %qh, %qn eps(1.0e-06) rounding(after_weight) : tensor<?x4x8xf32>, tensor<8xf32> -> tensor<?x4x8xf32>
+    %kx = mica.rmsnorm %kh, %kn eps(1.0e-06) rounding(after_weight) : tensor<?x2x8xf32>, tensor<8xf32> -> tensor<?x2x8xf32>
     %qr = mica.rope %qx, %positions interleaved theta(1.0e+06) : tensor<?x4x8xf32>, tensor<?xi32>
     %kr = mica.rope %kx, %positions interleaved theta(1.0e+06) : tensor<?x2x8xf32>, tensor<?xi32>
     %k_next = mica.kv_append %kr, %k_cache[%layer] at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !mica.kv_cache<2 x 2 x 8 x f32>
@@ -65,7 +65,7 @@ module @tiny_moe attributes {mica.model = {max_positions = 64 : i64, bos = 1 : i
     %am = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>
     %o = mica.linear %am, %wo : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
     %x1 = mica.add %x, %o : tensor<?x32xf32>
-    %n2 = mica.rmsnorm %x1, %norm2 eps(1.0e-06) rounding(after_gain) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
+    %n2 = mica.rmsnorm %x1, %norm2 eps(1.0e-06) rounding(after_weight) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
     // CHECK: mica.moe_gate {{.*}} softmax k(2) normalize
     %weights, %experts = mica.moe_gate %n2, %router softmax k(2) normalize : tensor<?x32xf32>, tensor<4x32xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
     // CHECK: mica.moe_experts {{.*}} up({{.*}}) silu inner(24)
@@ -133,7 +133,7 @@ module @tiny_moe attributes {mica.model = {max_positions = 64 : i64, bos = 1 : i
         -> (tensor<?x32xf32>, !mica.kv_cache<2 x 2 x 8 x f32>, !mica.kv_cache<2 x 2 x 8 x f32>)
     %xs = mica.select_rows %x2, %logit_indices : tensor<?x32xf32>, tensor<?xi32> -> tensor<?x32xf32>
     %nw = mica.get_weight @"model.norm.weight" : tensor<32xf32>
-    %xn = mica.rmsnorm %xs, %nw eps(1.0e-06) rounding(after_gain) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
+    %xn = mica.rmsnorm %xs, %nw eps(1.0e-06) rounding(after_weight) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
     // CHECK: mica.lm_head
     %logits = mica.lm_head %xn, %table : tensor<?x32xf32>, tensor<96x32xf32> -> tensor<?x96xf32>
     return %logits, %k2, %v2 : tensor<?x96xf32>, !mica.kv_cache<2 x 2 x 8 x f32>, !mica.kv_cache<2 x 2 x 8 x f32>

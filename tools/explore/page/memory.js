@@ -31,7 +31,7 @@ class MemoryView {
       this.function.value = chosen.function;
       const ops = [...chosen.buffers.flatMap(each => [each[4], each[5]]), ...chosen.lanes.flatMap(each => each[3].filter((_, at) => at % 2 === 0))];
       const time = {begin: Math.min(...ops), end: Math.max(...ops) + 1};
-      parts.push(make("p", {class: "quiet"}, "From left to right: the ops of the function, in order. Buffers above each other are alive at the same time; those that share addresses (aliases of the selected one are dashed) are not."));
+      parts.push(make("p", {class: "quiet"}, "From left to right: the ops of the function, in order. Buffers above each other are live at the same time; buffers that share addresses (dashed for the selected one) are not."));
       for (const perRow of [true, false]) {
         const buffers = chosen.buffers.filter(each => each[3] === perRow);
         if (buffers.length)
@@ -47,11 +47,11 @@ class MemoryView {
   /** A rectangle per buffer: addresses on the vertical axis, live range on the horizontal one. */
   map(buffers, perRow, {begin, end}) {
     const width = 900, height = 200, left = 80, stage = this.page.data.stages[this.loops], {op: selected} = this.page.state;
-    const most = Math.max(...buffers.map(each => each[1] + each[2]));
-    const x = op => left + (width - left) * (op - begin) / (end - begin), y = address => height - (height - 10) * address / most;
+    const max = Math.max(...buffers.map(each => each[1] + each[2]));
+    const x = op => left + (width - left) * (op - begin) / (end - begin), y = address => height - (height - 10) * address / max;
     const own = buffers.filter(each => selected?.[0] === this.loops && selected[1] === each[0]);
     const shares = (a, b) => a !== b && a[1] < b[1] + b[2] && b[1] < a[1] + a[2];
-    const parts = [make("svg:text", {x: left - 6, y: 18, "text-anchor": "end"}, bytesText(most)), make("svg:text", {x: left - 6, y: height, "text-anchor": "end"}, "0")];
+    const parts = [make("svg:text", {x: left - 6, y: 18, "text-anchor": "end"}, bytesText(max)), make("svg:text", {x: left - 6, y: height, "text-anchor": "end"}, "0")];
     buffers.forEach((buffer, at) => {
       const [op, offset, size, , first, last] = buffer, aliases = buffers.filter(other => shares(buffer, other)).length;
       const text = `${placeOf(stage, op) || kindOf(stage, op)}: ${bytesText(size)}${perRow ? " per row" : ""} at ${offset}, alive from line ${stage.line[first]} to ${stage.line[last]}, shares addresses with ${aliases} other buffers`;

@@ -17,7 +17,7 @@ class OverviewView {
     const {stages} = this.page.data;
     this.element.replaceChildren(
       ...(stages.length ? [] : [make("p", {class: "note", id: "missing"}, make("strong", {}, "This is a program. "),
-        "A program has no stages: its ops, passes, graph, instructions and buffers are not here. Give mica explore the model that it was compiled from to see them.")]),
+        "A program contains no stages, so ops, passes, graph, instructions and buffers are not shown. Run mica explore on the model that it was compiled from to see them.")]),
       make("h2", {}, "Properties"), this.properties(), ...this.stages(), ...this.formats(), ...this.ops(), ...this.kernels());
   }
 
@@ -43,7 +43,8 @@ class OverviewView {
     add("weights read per token", bytes(manifest.cost?.weight_bytes_per_token));
     add("operations per token", manifest.cost && manifest.cost.flops_per_token + manifest.cost.flops_per_logits);
     add("scratch memory", manifest.scratch && `${bytesText(manifest.scratch.bytes_fixed)} and ${bytesText(manifest.scratch.bytes_per_row)} per row`);
-    add("activations that multiply weights in blocks", list(manifest.rows));
+    const phases = Object.entries(manifest.rows ?? {}).map(([role, type]) => [role === "prompt" ? "prefill" : role, type]);
+    add("activations that multiply weights in blocks", list(Object.fromEntries(phases)) || undefined);
     add("vocabulary", manifest.vocab);
     add("positions", manifest.max_seq);
     add("target", manifest.target && `${manifest.target.cpu} ${manifest.target.features.join(" ")}`);

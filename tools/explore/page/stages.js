@@ -173,15 +173,15 @@ class StagesView {
 
 /** Links to the first ops of `ops`, equal ones once. */
 function linksTo(page, stage, ops) {
-  const most = 12, byTitle = new Map();
+  const limit = 12, byTitle = new Map();
   for (const op of ops) {
     const title = titleOf(stage, op);
     byTitle.set(title, [...(byTitle.get(title) ?? []), op]);
   }
-  const links = [...byTitle].slice(0, most).map(([title, alike]) => make("li", {}, make("button", {class: "link", type: "button",
+  const links = [...byTitle].slice(0, limit).map(([title, alike]) => make("li", {}, make("button", {class: "link", type: "button",
     onclick: () => page.go({op: [stage.index, alike[0]], value: null, panes: page.panesWith(stage.index)})}, alike.length > 1 ? `${title} (${alike.length})` : title)));
-  if (byTitle.size > most)
-    links.push(make("li", {class: "quiet"}, `and ${byTitle.size - most} more`));
+  if (byTitle.size > limit)
+    links.push(make("li", {class: "quiet"}, `and ${byTitle.size - limit} more`));
   return make("ul", {class: "links"}, ...links);
 }
 

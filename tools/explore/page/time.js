@@ -66,7 +66,7 @@ class TimeView {
    */
   executionsOf(test, ran, op) {
     const own = this.functionOf(op), hasOneRow = /^tg\d+(@d\d+)?$/.test(test.test);
-    if (!own || (hasOneRow && /_(several|many)$/.test(own.name)) || own.kernels.some(name => !ran.has(name)))
+    if (!own || (hasOneRow && /_(medium|large)$/.test(own.name)) || own.kernels.some(name => !ran.has(name)))
       return 0;
     const calls = own.calls.reduce((sum, call) => sum + this.executionsOf(test, ran, call), 0);
     return iterationsAround(this.page.data.stages[this.loops], op) * (own.calls.length ? calls : 1);
@@ -133,8 +133,8 @@ class TimeView {
       return cost.bytes || cost.flops ? `hsl(${Math.round(120 * Math.min(1, this.roofline(test, cost)))} 75% 45%)` : null;
     const key = color === "time" ? "seconds" : "bytes", stages = this.page.data.stages;
     // A call has the sum of many ops, so it does not determine the scale.
-    const most = costs[key] ??= Math.max(...[...costs].filter(([each]) => kindOf(stages[stage.index], each) !== "func.call").map(([, each]) => each[key]));
-    return `hsl(12 85% 48% / ${(0.12 + 0.88 * Math.min(1, cost[key] / most)).toFixed(3)})`;
+    const max = costs[key] ??= Math.max(...[...costs].filter(([each]) => kindOf(stages[stage.index], each) !== "func.call").map(([, each]) => each[key]));
+    return `hsl(12 85% 48% / ${(0.12 + 0.88 * Math.min(1, cost[key] / max)).toFixed(3)})`;
   }
 
   costOf(stage, op) {
@@ -155,7 +155,7 @@ class TimeView {
   update() {
     const test = this.current;
     if (!test) {
-      this.body.replaceChildren(make("h2", {}, "No profile"), make("p", {}, "Write one by PROGRAM bench --profile-json FILE, and this page again with --profile FILE."), ...this.tokenBar());
+      this.body.replaceChildren(make("h2", {}, "No profile"), make("p", {}, "Create one with PROGRAM bench --profile-json FILE, then write this page again with --profile FILE."), ...this.tokenBar());
       return;
     }
     this.test.value = test.test;

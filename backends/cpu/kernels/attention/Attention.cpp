@@ -83,15 +83,15 @@ void mica::cpu::emitAttention(KernelBuilder &b, ValueRange args, const Attention
 void mica::cpu::emitAttentionChunks(KernelBuilder &b, ValueRange args, const AttentionSpec &spec) {
   ChunkEmitter chunk(b, args, spec);
   Chunks chunks(b, spec);
-  Value rows = memref::DimOp::create(b, args[2], 0), most = args[8], parts = args[args.size() - 2],
-        y = args.back();
+  Value rows = memref::DimOp::create(b, args[2], 0), maxCount = args[8],
+        parts = args[args.size() - 2], y = args.back();
   Value sinks = spec.sinks ? args[9] : Value();
   SoftmaxStates partStates(b, parts, valuesOf(spec));
   b.loop(args[0], args[1], 1, [&](Value task) {
     // Rows are the innermost dimension: consecutive tasks read the same chunk of one sequence.
     Value row = arith::RemUIOp::create(b, task, rows), rest = arith::DivUIOp::create(b, task, rows);
-    Value number = arith::RemUIOp::create(b, rest, most);
-    Value part = arith::DivUIOp::create(b, rest, most);
+    Value number = arith::RemUIOp::create(b, rest, maxCount);
+    Value part = arith::DivUIOp::create(b, rest, maxCount);
     Value position = chunk.positionOf(row), count = chunks.count(position);
     b.when(isLess(b, number, count), [&] {
       RowRun run = chunk.begin(part, row, b.idx(1));

@@ -1,4 +1,4 @@
-//===- AttentionSpec.cpp - which attention a kernel computes --------------===//
+//===- AttentionSpec.cpp - parameters of attention kernels ----------------===//
 
 #include "backends/cpu/kernels/attention/AttentionSpec.h"
 

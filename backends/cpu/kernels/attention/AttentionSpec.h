@@ -1,4 +1,4 @@
-//===- AttentionSpec.h - which attention a kernel computes ------*- C++ -*-===//
+//===- AttentionSpec.h - parameters of attention kernels --------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_ATTENTIONSPEC_H
 #define MICA_BACKENDS_CPU_KERNELS_ATTENTION_ATTENTIONSPEC_H
@@ -11,9 +11,8 @@ namespace mica::cpu {
 /// Attention that reads the caches: formula of mica.attention, with an online softmax over blocks
 /// of positions. Positions are split into chunks (see #mica.attention_tiling): their number depends
 /// only on the row's position.
-/// has depends on its position alone.
 struct AttentionSpec {
-  /// For a row without window; a window may begin within one more chunk.
+  /// The maximum number of chunks of a row without window; a window may start in one more chunk.
   static constexpr int64_t kMaxChunks = 16;
 
   int64_t heads;
@@ -28,8 +27,8 @@ struct AttentionSpec {
   /// describes the block of values after transposition.
   bool valuesInKeys = false;
 
-  /// The number of query heads of a task, which share a key/value head; and into how many tasks the
-  /// query heads of a key/value head are split.
+  /// The number of query heads of a task, which share a key/value head; and the number of tasks
+  /// that the query heads of a key/value head are split into.
   int64_t headsOfTask() const {
     int64_t shared = heads / keys.getHeads();
     return tiling.getHeads() == 0 ? shared : std::min(tiling.getHeads(), shared);

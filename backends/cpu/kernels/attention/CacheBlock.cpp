@@ -1,4 +1,4 @@
-//===- CacheBlock.cpp - where positions are in a cache --------------------===//
+//===- CacheBlock.cpp - addresses of cache blocks -------------------------===//
 
 #include "backends/cpu/kernels/attention/CacheBlock.h"
 

@@ -1,4 +1,4 @@
-//===- CacheBlock.h - where positions are in a cache ------------*- C++ -*-===//
+//===- CacheBlock.h - addresses of cache blocks -----------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_CACHEBLOCK_H
 #define MICA_BACKENDS_CPU_KERNELS_ATTENTION_CACHEBLOCK_H

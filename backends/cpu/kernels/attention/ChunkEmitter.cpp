@@ -22,12 +22,12 @@ ChunkEmitter::ChunkEmitter(KernelBuilder &b, ValueRange args, const AttentionSpe
       seen(b.stackBuffer({pairs}, b.getI32Type())), shaping(b, spec, seen), states(makeStates()) {
   int64_t width = roundUp(spec.keys.getHeadDim(), kHeadDimUnit);
   if (usesInt8Dot(spec.keys))
-    queryLimbs.emplace(b, pairs, width, LimbRows::Signs::Both);
+    queryRows.emplace(b, pairs, width, HighLowRows::Signs::Both);
   else
     queries = b.stackBuffer({pairs, width}, factorType(spec.keys.getElementType()));
   int64_t together = inTiles ? pairs : kPairsOfTile;
   if (usesInt8Dot(spec.values))
-    weightLimbs.emplace(b, together, block, LimbRows::Signs::None);
+    weightRows.emplace(b, together, block, HighLowRows::Signs::None);
   else
     weights = b.stackBuffer({together, block}, factorType(spec.values.getElementType()));
   if (spec.valuesInKeys)
@@ -55,7 +55,7 @@ RowRun ChunkEmitter::begin(Value part, Value first, Value rows) {
       return b.loadVector(q, {row, queryHead, column}, live);
     };
     int64_t headDim = spec.keys.getHeadDim();
-    if (!queryLimbs)
+    if (!queryRows)
       return b.eachVector(headDim, [&](Value column, Value live) {
         b.storeVector(load(column, live), queries, {pair, column});
       });
@@ -63,7 +63,7 @@ RowRun ChunkEmitter::begin(Value part, Value first, Value rows) {
     for (int64_t column = 0; column < headDim; column += kLanes)
       query.push_back(
           load(b.idx(column), column + kLanes <= headDim ? Value() : b.idx(headDim - column)));
-    queryLimbs->store(pair, query);
+    queryRows->store(pair, query);
   });
   return run;
 }
@@ -135,7 +135,7 @@ PositionBlock ChunkEmitter::blockAt(const RowRun &run, Value number) {
 Value ChunkEmitter::streamsAt(const RowRun &run, const PositionBlock &at, Value pair) {
   if (!b.target.prefetchPages || spec.tiling.getRows() > 1)
     return {};
-  // There must be positions at the prefetched addresses.
+  // The prefetched addresses must contain positions.
   KvCacheType keys = spec.keys;
   Type element = isQuantized(keys.getElementType()) ? b.getI8Type() : keys.getElementType();
   int64_t blockBytes = keys.getPhysicalShape().back() * element.getIntOrFloatBitWidth() / 8;
@@ -229,8 +229,8 @@ void ChunkEmitter::accumulateWeights(const PackedPanel &scaled, Value pair, Arra
   SmallVector<Value> found = states.addWeights(pair, scores, shaping.log2PerScore(), correction);
   for (auto [v, weight] : llvm::enumerate(found))
     weight = factorOf(weight, scaled, v * kLanes);
-  if (weightLimbs)
-    return weightLimbs->store(row, found);
+  if (weightRows)
+    return weightRows->store(row, found);
   for (auto [v, weight] : llvm::enumerate(found))
     b.storeVector(weight, weights, {row, b.idx(v * kLanes)});
 }
@@ -271,8 +271,8 @@ Value ChunkEmitter::loadScales(const PackedPanel &block, KvCacheType cache, int6
                          b.getF32Type());
 }
 
-int64_t ChunkEmitter::vectorsFor(int64_t count, const std::optional<LimbRows> &limbs) const {
-  int64_t accumulators = limbs ? LimbRows::kLimbs * count : inTileOrder ? 2 * count : count;
+int64_t ChunkEmitter::vectorsFor(int64_t count, const std::optional<HighLowRows> &rows) const {
+  int64_t accumulators = rows ? HighLowRows::kHalves * count : inTileOrder ? 2 * count : count;
   return std::max<int64_t>(1, b.registers() / 2 / accumulators);
 }
 
@@ -284,8 +284,8 @@ SmallVector<Value> ChunkEmitter::multiplyKeys(const RowRun &run, const PositionB
   SmallVector<Value> scores(count * vectors);
   auto multiply = [&](Value position, int64_t together) {
     Value groups = b.idx(padded / depth);
-    if (queryLimbs)
-      return queryLimbs->multiply(panel, groups, pair, count, position, together);
+    if (queryRows)
+      return queryRows->multiply(panel, groups, pair, count, position, together);
     ProductTile tile{queries, padded, groups, /*partial=*/false, panel, position, together};
     for (int64_t i = 0; i < count; ++i)
       tile.rows.push_back({b.add(pair, i)});
@@ -293,7 +293,7 @@ SmallVector<Value> ChunkEmitter::multiplyKeys(const RowRun &run, const PositionB
     return emitProductTile(b, tile);
   };
   for (int64_t first = 0; first < vectors;) {
-    int64_t together = std::min(vectors - first, vectorsFor(count, queryLimbs));
+    int64_t together = std::min(vectors - first, vectorsFor(count, queryRows));
     if (first > 0)
       panel.streams = {};
     SmallVector<Value> found = multiply(b.idx(first * kLanes), together);
@@ -323,9 +323,9 @@ void ChunkEmitter::addValues(PackedPanel panel, const PositionBlock &at, Value p
         Value sum = states.loadSum(b.add(pair, i), b.add(column, v * kLanes));
         sums.push_back(b.mulf(sum, corrections[i]));
       }
-    if (weightLimbs) {
+    if (weightRows) {
       SmallVector<Value> added =
-          weightLimbs->multiply(panel, at.liveGroups, b.idx(0), count, column, vectors);
+          weightRows->multiply(panel, at.liveGroups, b.idx(0), count, column, vectors);
       for (auto [sum, product] : llvm::zip_equal(sums, added))
         sum = b.addf(sum, product);
     } else {
@@ -341,7 +341,7 @@ void ChunkEmitter::addValues(PackedPanel panel, const PositionBlock &at, Value p
         states.storeSum(sums[i * vectors + v], b.add(pair, i), b.add(column, v * kLanes));
   };
   int64_t vectors = valuesOf(spec) / kLanes,
-          together = std::min(vectors, vectorsFor(count, weightLimbs));
+          together = std::min(vectors, vectorsFor(count, weightRows));
   int64_t whole = vectors / together * together;
   b.loop(b.idx(0), b.idx(whole * kLanes), together * kLanes,
          [&](Value column) { addColumns(column, together); });

@@ -3,7 +3,7 @@
 #ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_CHUNKEMITTER_H
 #define MICA_BACKENDS_CPU_KERNELS_ATTENTION_CHUNKEMITTER_H
 
-#include "backends/cpu/kernels/attention/LimbRows.h"
+#include "backends/cpu/kernels/attention/HighLowRows.h"
 #include "backends/cpu/kernels/attention/Scores.h"
 #include "backends/cpu/kernels/attention/Softmax.h"
 
@@ -98,7 +98,7 @@ private:
 
   /// The maximum number of vectors for `count` rows of a matmul: accumulators leave half of the
   /// registers for operands, or a quarter if the two values of a pair are summed separately.
-  int64_t vectorsFor(int64_t count, const std::optional<LimbRows> &limbs) const;
+  int64_t vectorsFor(int64_t count, const std::optional<HighLowRows> &rows) const;
 
   /// q k^T of `count` pairs and the block: [pairs][vectors of positions].
   llvm::SmallVector<mlir::Value> multiplyKeys(const RowRun &run, const PositionBlock &at,
@@ -123,7 +123,7 @@ private:
   mlir::Value queries, weights;    ///< if they are multiplied as floats
   mlir::Value scores, corrections; ///< f32 [pairs, block], [pairs]; with AMX tiles
   mlir::Value transposed;          ///< a block of values that are cached in the keys
-  std::optional<LimbRows> queryLimbs, weightLimbs; ///< if they are multiplied as bytes
+  std::optional<HighLowRows> queryRows, weightRows; ///< if they are multiplied as bytes
 
 public:
   SoftmaxStates states; ///< of the current chunk, one per pair

@@ -1,4 +1,4 @@
-//===- Chunks.h - how positions are cut -------------------------*- C++ -*-===//
+//===- Chunks.h - chunks of positions ---------------------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_CHUNKS_H
 #define MICA_BACKENDS_CPU_KERNELS_ATTENTION_CHUNKS_H
@@ -59,7 +59,7 @@ struct PositionBlock {
   mlir::Value
       liveGroups;        ///< number of groups of positions up to the last one that a row attends to
   mlir::Value needsMask; ///< whether some row does not attend to all of it
-  mlir::Value streams = {}; ///< whether its keys and values come from memory, with more after them
+  mlir::Value streams = {}; ///< whether its keys and values are read from memory as a stream
 };
 
 } // namespace mica::cpu

@@ -182,8 +182,8 @@ struct Head {
   SmallVector<Value> leading; ///< indices of the head
   Value offset;               ///< first column of the head
   Value scale;                ///< vector, or null without a norm
-  Value gain;                 ///< buffer [D], or null without a norm
-  float weightOffset = 0;     ///< added to the gain
+  Value normWeight;           ///< norm weight [D], or null without a norm
+  float weightOffset = 0;     ///< added to the norm weight
 
   SmallVector<Value> at(KernelBuilder &b, Value column) const {
     SmallVector<Value> index(leading);
@@ -197,10 +197,10 @@ struct Head {
       return value;
     Value factor =
         lanes == kLanes ? scale : b.broadcast(vector::ExtractOp::create(b, scale, 0), lanes);
-    Value gains = b.loadVector(gain, column, live, lanes);
+    Value weights = b.loadVector(normWeight, column, live, lanes);
     if (weightOffset != 0)
-      gains = b.addf(gains, b.broadcast(b.f32(weightOffset), lanes));
-    return b.mulf(b.mulf(value, factor), gains);
+      weights = b.addf(weights, b.broadcast(b.f32(weightOffset), lanes));
+    return b.mulf(b.mulf(value, factor), weights);
   }
 };
 
@@ -237,8 +237,8 @@ void rotateHead(KernelBuilder &b, const Head &head, int64_t headDim, Value table
   // Elements after the rotary dimensions are not rotated.
   if (int64_t rest = headDim - 2 * pairs)
     b.eachVector(rest, [&](Value column, Value live) {
-      Value behind = b.add(column, 2 * pairs);
-      store(head.load(b, behind, live), behind, live);
+      Value unrotated = b.add(column, 2 * pairs);
+      store(head.load(b, unrotated, live), unrotated, live);
     });
 }
 
@@ -340,7 +340,7 @@ void mica::cpu::emitKvAppend(KernelBuilder &b, ValueRange args, KvCacheType cach
 
 void mica::cpu::emitQkvAppend(KernelBuilder &b, ValueRange args, const QkvAppendSpec &spec) {
   Value table = args[3], sequences = args[4], positions = args[5], layer = args[6];
-  Value qGain = spec.eps ? args[7] : Value(), kGain = spec.eps ? args[8] : Value();
+  Value qNorm = spec.eps ? args[7] : Value(), kNorm = spec.eps ? args[8] : Value();
   Value q = args[args.size() - 3], kCache = args[args.size() - 2], vCache = args[args.size() - 1];
   int64_t headDim = spec.keys.getHeadDim(), groups = spec.keys.getHeads();
   SmallVector<Value> products{args[2]};
@@ -357,9 +357,10 @@ void mica::cpu::emitQkvAppend(KernelBuilder &b, ValueRange args, const QkvAppend
     }
     llvm_unreachable("the verifier has counted the heads");
   };
-  auto headAt = [&](Value row, int64_t first, Value number, Value gain) {
+  auto headAt = [&](Value row, int64_t first, Value number, Value normWeight) {
     auto [product, own] = partOf(first);
-    Head head{product, {row}, b.mul(b.add(number, own), headDim), {}, gain, spec.weightOffset};
+    Head head{product, {row},      b.mul(b.add(number, own), headDim),
+              {},      normWeight, spec.weightOffset};
     if (spec.eps)
       head.scale = headScale(b, head, headDim, *spec.eps);
     return head;
@@ -371,13 +372,13 @@ void mica::cpu::emitQkvAppend(KernelBuilder &b, ValueRange args, const QkvAppend
     CacheSlot keys(b, kCache, spec.keys, layer, sequence, position),
         values(b, vCache, spec.values, layer, sequence, position);
     b.loop(spec.heads, [&](Value h) {
-      rotateHead(b, headAt(row, 0, h, qGain), headDim, table, row, spec.pairing,
+      rotateHead(b, headAt(row, 0, h, qNorm), headDim, table, row, spec.pairing,
                  [&](Value vector, Value column, Value live) {
                    b.storeVector(vector, q, {row, h, column}, live);
                  });
     });
     b.loop(groups, [&](Value g) {
-      Head head = headAt(row, spec.heads, g, kGain);
+      Head head = headAt(row, spec.heads, g, kNorm);
       rotateHead(b, head, headDim, table, row, spec.pairing,
                  [&](Value vector, Value column, Value live) {
                    b.storeVector(vector, rotated, column, live);

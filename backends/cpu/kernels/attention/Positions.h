@@ -41,8 +41,8 @@ void emitConcatHeads(KernelBuilder &b, mlir::ValueRange args);
 void emitKvAppend(KernelBuilder &b, mlir::ValueRange args, KvCacheType cache);
 
 /// qkv [T, (H + 2G) D] or the first of several matmul results with these columns, table, sequences,
-/// positions, layer, (q gain, k gain), (the other results), q [T, H, D], k cache, v cache: formula
-/// of mica.qkv_append. A task is a row.
+/// positions, layer, (q norm, k norm weights), (the other results), q [T, H, D], k cache, v cache:
+/// formula of mica.qkv_append. A task is a row.
 struct QkvAppendSpec {
   int64_t heads;
   KvCacheType keys, values;

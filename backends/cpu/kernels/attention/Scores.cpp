@@ -1,4 +1,4 @@
-//===- Scores.cpp - what becomes of scores before the softmax -------------===//
+//===- Scores.cpp - softcap, ALiBi and masks of scores --------------------===//
 
 #include "backends/cpu/kernels/attention/Scores.h"
 

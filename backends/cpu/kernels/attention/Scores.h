@@ -1,4 +1,4 @@
-//===- Scores.h - what becomes of scores before the softmax -----*- C++ -*-===//
+//===- Scores.h - softcap, ALiBi and masks of scores ------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_SCORES_H
 #define MICA_BACKENDS_CPU_KERNELS_ATTENTION_SCORES_H
@@ -16,7 +16,8 @@ public:
       : b(b), spec(spec), seen(seen), group(spec.headsOfTask()),
         block(spec.keys.getLayout().getBlock()) {}
 
-  /// The factor from scores, after soft-cap and slopes (which apply to scaled scores), to log2.
+  /// The factor that converts scores to units of log2: the softmax scale, unless soft-cap or slopes
+  /// have already applied it, times log2(e).
   float log2PerScore() const;
   /// Applies the soft-cap and the slopes to scores [pairs][vectors], for the pairs starting at
   /// `pair`.

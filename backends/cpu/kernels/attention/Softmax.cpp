@@ -1,11 +1,11 @@
-//===- Softmax.cpp - softmax over positions that come piece by piece ------===//
+//===- Softmax.cpp - online softmax ---------------------------------------===//
 
 #include "backends/cpu/kernels/attention/Softmax.h"
 
 using namespace mlir;
 using namespace mica::cpu;
 
-/// The maximum of no scores: far less than any score, far greater than masked ones.
+/// The initial maximum: far less than any score, far greater than masked scores.
 static constexpr float kNothing = -1.0e20f, kHidden = -1.0e30f;
 
 float mica::cpu::hiddenScore(float log2PerScore) {
@@ -59,7 +59,7 @@ void SoftmaxStates::merge(ValueRange at, const SoftmaxStates &other, ValueRange 
   Value myFactor = emitExp2(b, b.broadcast(b.subf(mine, maximum)));
   Value theirFactor = emitExp2(b, b.broadcast(b.subf(theirs, maximum)));
   b.store(maximum, buffer, maximumAt(at));
-  // The totals follow the sums.
+  // The totals are stored after the sums.
   b.loop(b.idx(0), b.idx(values + kLanes), kLanes, [&](Value column) {
     Value sum = b.mulf(loadSum(at, column), myFactor);
     storeSum(b.fma(other.loadSum(otherAt, column), theirFactor, sum), at, column);

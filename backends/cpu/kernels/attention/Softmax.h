@@ -1,4 +1,4 @@
-//===- Softmax.h - softmax over positions that come piece by piece -*- C++ -*-===//
+//===- Softmax.h - online softmax -------------------------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_SOFTMAX_H
 #define MICA_BACKENDS_CPU_KERNELS_ATTENTION_SOFTMAX_H

@@ -1,4 +1,4 @@
-//===- ValuesInKeys.cpp - values that are the first elements of keys ------===//
+//===- ValuesInKeys.cpp - values that are a prefix of keys ----------------===//
 
 #include "backends/cpu/kernels/attention/ValuesInKeys.h"
 

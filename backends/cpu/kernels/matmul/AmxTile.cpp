@@ -1,6 +1,6 @@
-//===- AmxTile.cpp - products in tile registers ---------------------------===//
+//===- AmxTile.cpp - matmuls with AMX tiles -------------------------------===//
 //
-// Pairs of bf16 are summed into f32. A tile holds 16 rows of 64 bytes. All 16 rows of x are
+// Pairs of bf16 are summed in f32. A tile holds 16 rows of 64 bytes. All 16 rows of x are
 // multiplied, however many are live: LLVM configures the tiles once per function, for one shape.
 // Rows are copied to the stack first, tile by tile: 16 rows with a stride of a power of two would
 // share one set of the cache, rows that are not live are in no buffer, and elements after K must be
@@ -21,9 +21,9 @@
 
 #include "backends/cpu/kernels/matmul/AmxTile.h"
 
-#include "backends/cpu/dispatch/CostModel.h"
 #include "backends/cpu/features/InterleavedPages.h"
 #include "backends/cpu/kernels/matmul/Tile.h"
+#include "backends/cpu/layout/SumOrder.h"
 #include "ir/Mica/Mica.h"
 
 #include "mlir/Dialect/AMX/AMXDialect.h"
@@ -38,15 +38,15 @@ namespace {
 constexpr int64_t kRows = RowTiles::kTileRows, kRowTiles = 16;
 /// Groups along K of a panel that one tile multiplication takes: a step.
 constexpr int64_t kGroups = kTileGroups;
-/// Steps of all rows that are copied at once; and of a single tile of rows, which uses the memory
-/// of all.
+/// The number of steps of all rows that are copied at once; and, with a single tile of rows, which
+/// may use all of the memory.
 constexpr int64_t kSteps = 16, kRoom = kRowTiles * kSteps;
 /// Prefetch distance of the rows that are copied.
 constexpr int64_t kRowsAhead = 6;
 /// Vectors of 16 columns of a block.
 constexpr int64_t kVectors = kBlockColumns / kLanes;
 
-/// The part of a panel that one tile multiplication takes.
+/// The steps of a panel: the parts that one tile multiplication processes.
 struct Steps {
   Steps(KernelBuilder &b, const WeightSpec &weight, const PackedPanel &panel)
       : depth(panel.depth), values(kGroups * depth), elements(values * kBlockColumns),
@@ -141,7 +141,8 @@ public:
     Type element = b.elementOf(first.front().memory);
     tileType = amx::TileType::get({kRows, steps.values}, element);
     x = b.stackBuffer({kRoom, kRows, steps.values}, element);
-    sums = b.stackBuffer({run.most * perBlock, kRowTiles * kRows, kBlockColumns}, b.getF32Type());
+    sums =
+        b.stackBuffer({run.maxCount * perBlock, kRowTiles * kRows, kBlockColumns}, b.getF32Type());
   }
 
   /// Multiplies rows [from, from + count) by all columns.
@@ -227,10 +228,10 @@ private:
                 int64_t part = 0, int64_t parts = 1) {
     Value isLate =
         arith::CmpIOp::create(b, arith::CmpIPredicate::uge, b.add(number, steps.ahead), piece.end);
-    Value behind = arith::SelectOp::create(b, isLate, jump, b.idx(0));
+    Value skipped = arith::SelectOp::create(b, isLate, jump, b.idx(0));
     int64_t count = steps.elements / parts;
     Value offset = b.add(b.mul(number, steps.elements), part * count);
-    prefetchAhead(b, panel, b.add(offset, behind), count);
+    prefetchAhead(b, panel, b.add(offset, skipped), count);
   }
 
   void clearSums(Value tiles) {
@@ -268,7 +269,7 @@ private:
   }
 
   /// The offset in `x` of step `number` of tile `tile`.
-  Value placeOf(Value tile, const Piece &piece, Value number) {
+  Value offsetIn(Value tile, const Piece &piece, Value number) {
     return b.add(arith::MulIOp::create(b, tile, piece.room), b.sub(number, piece.from));
   }
 
@@ -285,7 +286,7 @@ private:
       Value tile = b.div(row, kRows), line = b.rem(row, kRows);
       auto store = [&](Value vector, Value number) {
         vector::StoreOp::create(b, vector, x,
-                                ValueRange{placeOf(tile, piece, number), line, b.idx(0)});
+                                ValueRange{offsetIn(tile, piece, number), line, b.idx(0)});
       };
       auto copyStep = [&](Value number, int64_t values) {
         SmallVector<Value> source(at);
@@ -319,7 +320,7 @@ private:
               b.add(block.column, v * kLanes)};
     };
     auto loadRows = [&](Value step, int64_t t) -> Value {
-      Value place = placeOf(b.add(block.tile, t), piece, b.add(piece.from, step));
+      Value place = offsetIn(b.add(block.tile, t), piece, b.add(piece.from, step));
       return amx::TileLoadOp::create(b, tileType, x, ValueRange{place, b.idx(0), b.idx(0)});
     };
     auto loadColumns = [&](Value step, int64_t v) -> Value {

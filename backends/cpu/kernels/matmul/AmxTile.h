@@ -1,4 +1,4 @@
-//===- AmxTile.h - products in tile registers -------------------*- C++ -*-===//
+//===- AmxTile.h - matmuls with AMX tiles -----------------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_AMXTILE_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_AMXTILE_H
@@ -7,7 +7,8 @@
 
 namespace mica::cpu {
 
-/// Whether AMX tiles multiply rows of x [..., k] by such a weight: complete pairs of bf16.
+/// Whether AMX tiles can multiply rows of x [..., k] by this weight: both must be bf16, in complete
+/// pairs.
 bool multipliesInTiles(KernelBuilder &b, mlir::Value x, const WeightSpec &weight);
 
 /// The number of panels that AMX tiles should multiply at once: they share the copied rows, and
@@ -17,11 +18,11 @@ inline constexpr int64_t kPanelsTogether = 8;
 /// Consecutive blocks of a weight, at least one.
 struct BlockRun {
   mlir::Value first, count;
-  int64_t most; ///< maximum of the count
+  int64_t maxCount; ///< maximum of the count
   PanelsOfBlock panelsOf;
 };
 
-/// emitBlockSums by AMX tiles, for a run.
+/// emitBlockSums for a run, with AMX tiles.
 void emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                      const BlockRun &run, StoreBlockSums store);
 

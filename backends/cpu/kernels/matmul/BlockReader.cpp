@@ -1,8 +1,8 @@
 //===- BlockReader.cpp - packed blocks in registers -----------------------===//
 
 #include "backends/cpu/kernels/matmul/BlockReader.h"
-#include "backends/cpu/dispatch/LaneDepth.h"
 #include "backends/cpu/kernels/matmul/Prefetch.h"
+#include "backends/cpu/layout/LaneDepth.h"
 
 using namespace mlir;
 using namespace mica;

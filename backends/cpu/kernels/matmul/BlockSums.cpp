@@ -1,8 +1,6 @@
-//===- BlockSums.cpp - products of rows with blocks of a weight -----------===//
+//===- BlockSums.cpp - matmuls of rows with blocks of a weight ------------===//
 
 #include "backends/cpu/kernels/matmul/BlockSums.h"
-#include "backends/cpu/dispatch/CostModel.h"
-#include "backends/cpu/dispatch/LaneDepth.h"
 
 #include "backends/cpu/features/InterleavedPages.h"
 #include "backends/cpu/kernels/matmul/AmxTile.h"
@@ -10,6 +8,8 @@
 #include "backends/cpu/kernels/matmul/ExpandedTiles.h"
 #include "backends/cpu/kernels/matmul/LevelPanel.h"
 #include "backends/cpu/kernels/matmul/Tile.h"
+#include "backends/cpu/layout/LaneDepth.h"
+#include "backends/cpu/layout/SumOrder.h"
 #include "ir/Mica/Mica.h"
 
 using namespace mlir;
@@ -37,10 +37,10 @@ public:
   static constexpr int64_t kTogetherExpanded = 64;
 
   BlockSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight, int64_t panels)
-      : b(b), rows(rows), weight(weight), expands(weight.blocks() && weight.limbs == 0),
+      : b(b), rows(rows), weight(weight), expands(weight.blocks() && weight.rowBits == 0),
         together(expands || hasLevels() ? kTogetherExpanded : kTogether),
         memory(b.stackBuffer({panels, together, kBlockColumns}, b.getF32Type())) {
-    if (weight.limbs == 0)
+    if (weight.rowBits == 0)
       segment = sumSegment(b.elementOf(rows.x).isBF16() ? Precision::BF16 : Precision::F32,
                            weight.k, b.target);
     if (hasSegments())
@@ -60,7 +60,7 @@ public:
     }
     // Accumulators leave half of the registers for weights and rows. Groups of integers have
     // separate accumulators.
-    int64_t accumulators = b.registers() / (weight.limbs != 0 ? 4 : 2);
+    int64_t accumulators = b.registers() / (weight.rowBits != 0 ? 4 : 2);
     int64_t vectors = std::min(kVectors, accumulators);
     for (int64_t count = 1; count <= accumulators / vectors; count *= 2)
       shapes.push_back({count, vectors});
@@ -90,13 +90,13 @@ private:
 
   /// Whether rows of integers are multiplied by levels that are expanded for several tiles.
   bool hasLevels() const {
-    return b.hasWords(weight.limbs) || (weight.limbs == 1 && !b.target.int8Dot);
+    return b.hasWords(weight.rowBits) || (weight.rowBits == 8 && !b.target.int8Dot);
   }
 
   /// Multiplies rows [first, end) by expanded levels, a few chunks along K at a time. A single row
-  /// of two limbs reads the blocks directly.
+  /// of 16 bits reads the blocks directly.
   void emitByLevels(Value first, Value end, ArrayRef<PackedPanel> panels, StoreSums store) {
-    if (weight.limbs == 1)
+    if (weight.rowBits == 8)
       return emitLevels(first, end, panels, store);
     b.either(
         b.isEqual(b.sub(end, first), b.idx(1)),
@@ -301,7 +301,7 @@ private:
                      const Range &range) {
     ProductTile tile{rows.x, weight.k, range.to, range.partial, panel, column, shape.vectors};
     tile.from = range.from;
-    tile.limbs = weight.limbs;
+    tile.rowBits = weight.rowBits;
     for (int64_t r = 0; r < shape.rows; ++r)
       tile.rows.push_back(rows.indicesOf(rows.nameOf(b.add(row, r))));
     return tile;
@@ -407,10 +407,10 @@ static void emitByVectors(KernelBuilder &b, const ProductRows &rows, const Weigh
 /// Uses AMX tiles, which multiply all rows by several blocks.
 static void emitByTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                         BlockSpan blocks, PanelsOfBlock panelsOf, StoreBlockSums store) {
-  int64_t most = kPanelsTogether / blocks.panels;
-  b.loop(blocks.from, blocks.to, most, [&](Value first) {
-    Value count = arith::MinSIOp::create(b, b.sub(blocks.to, first), b.idx(most));
-    emitSumsInTiles(b, rows, weight, {first, count, most, panelsOf}, store);
+  int64_t maxCount = kPanelsTogether / blocks.panels;
+  b.loop(blocks.from, blocks.to, maxCount, [&](Value first) {
+    Value count = arith::MinSIOp::create(b, b.sub(blocks.to, first), b.idx(maxCount));
+    emitSumsInTiles(b, rows, weight, {first, count, maxCount, panelsOf}, store);
   });
 }
 

@@ -1,4 +1,4 @@
-//===- BlockSums.h - products of rows with blocks of a weight ---*- C++ -*-===//
+//===- BlockSums.h - matmuls of rows with blocks of a weight ----*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_BLOCKSUMS_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_BLOCKSUMS_H

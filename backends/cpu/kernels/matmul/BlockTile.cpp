@@ -1,11 +1,12 @@
-//===- BlockTile.cpp - products of integer rows with weights in blocks ----===//
+//===- BlockTile.cpp - integer rows times block-quantized weights ---------===//
 //
-// The operands of vpdpbusd are levels of the weights, made unsigned by a bias, and signed limbs of
-// rows. Within a chunk of 32 elements along K, sums of integers are exact: the sums of two limbs
-// are combined to 256 * high + low, and the low sum starts with minus the contribution of the bias.
-// Then a sum is converted to f32 and added, times the scale of the row and the step of the weight.
+// The operands of vpdpbusd are levels of the weights, made unsigned by a bias, and signed bytes of
+// rows. Within a chunk of 32 elements along K, sums of integers are exact: the sums of high and low
+// bytes are combined to 256 * high + low, and the low sum starts with minus the contribution of the
+// bias. Then a sum is converted to f32 and added, times the scale of the row and the step of the
+// weight.
 //
-// If rows of two limbs are words, levels are converted to words: vpmaddwd and vpdpwssd multiply and
+// If rows of 16 bits are words, levels are converted to words: vpmaddwd and vpdpwssd multiply and
 // sum two consecutive words, with the same integer results.
 //
 //===----------------------------------------------------------------------===//
@@ -25,7 +26,7 @@ namespace {
 class BlockTile {
 public:
   BlockTile(KernelBuilder &b, const ProductTile &tile)
-      : b(b), tile(tile), reader(b, tile.panel), rows(b, tile.x, tile.limbs, tile.k) {}
+      : b(b), tile(tile), reader(b, tile.panel), rows(b, tile.x, tile.rowBits, tile.k) {}
 
   SmallVector<Value> emit() {
     int64_t chunks = llvm::divideCeil(tile.k, PackedBlocks::kChunk),
@@ -99,10 +100,10 @@ private:
     return result;
   }
 
-  /// The number of integer sums of a row and a vector within a group: one for each limb, unless
-  /// limbs are multiplied together.
-  int64_t parts() const { return hasWords() ? 1 : tile.limbs; }
-  bool hasWords() const { return b.hasWords(tile.limbs); }
+  /// The number of integer sums of a row and a vector within a group: one for each plane of bytes,
+  /// unless these are multiplied together as words.
+  int64_t parts() const { return hasWords() ? 1 : tile.rowBits / 8; }
+  bool hasWords() const { return b.hasWords(tile.rowBits); }
 
   /// Integer sums over the quads of a group, [rows][parts][vectors]. Quads are processed one after
   /// the other, so that loaded values of rows are used immediately: registers hold sums.
@@ -125,8 +126,8 @@ private:
                MutableArrayRef<BlockReader::Lines> lines) {
     SmallVector<SmallVector<Value>> ofRows;
     for (ArrayRef<Value> leading : tile.rows)
-      for (int64_t limb = 0; limb < tile.limbs; ++limb)
-        ofRows.push_back(b.signedBytes(rows.loadQuad(leading, chunk, limb, b.idx(quad))));
+      for (int64_t plane = 0; plane < tile.rowBits / 8; ++plane)
+        ofRows.push_back(b.signedBytes(rows.loadQuad(leading, chunk, plane, b.idx(quad))));
     for (auto [v, ofVector] : llvm::enumerate(lines)) {
       SmallVector<Value> levels = b.unsignedBytes(reader.loadQuad(ofVector, quad));
       for (auto [i, numbers] : llvm::enumerate(ofRows)) {

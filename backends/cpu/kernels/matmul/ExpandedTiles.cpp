@@ -1,4 +1,4 @@
-//===- ExpandedTiles.cpp - expanded blocks in tile registers --------------===//
+//===- ExpandedTiles.cpp - expanded blocks in AMX tiles -------------------===//
 
 #include "backends/cpu/kernels/matmul/ExpandedTiles.h"
 
@@ -121,7 +121,7 @@ private:
 } // namespace
 
 bool mica::cpu::expandsForTiles(KernelBuilder &b, Value x, const WeightSpec &weight) {
-  return b.target.tiles && b.elementOf(x).isBF16() && weight.blocks() && weight.limbs == 0;
+  return b.target.tiles && b.elementOf(x).isBF16() && weight.blocks() && weight.rowBits == 0;
 }
 
 void mica::cpu::emitSumsOfExpandedTiles(KernelBuilder &b, const ProductRows &rows,

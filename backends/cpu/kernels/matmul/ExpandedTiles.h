@@ -1,4 +1,4 @@
-//===- ExpandedTiles.h - expanded blocks in tile registers ------*- C++ -*-===//
+//===- ExpandedTiles.h - expanded blocks in AMX tiles -----------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_EXPANDEDTILES_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_EXPANDEDTILES_H

@@ -43,8 +43,8 @@ Value IntegerRows::sumOf(Value negative, Value scale) const {
   return b.broadcast(b.mulf(number, scale));
 }
 
-Value IntegerRows::loadQuad(Row row, Value chunk, int64_t limb, Value quad) const {
-  Value first = b.add(b.mul(chunk, IntegerRowLayout::group), limb * layout.padded);
+Value IntegerRows::loadQuad(Row row, Value chunk, int64_t plane, Value quad) const {
+  Value first = b.add(b.mul(chunk, IntegerRowLayout::group), plane * layout.padded);
   return b.bitcast(loadInEachLane(row, b.add(first, b.mul(quad, 4))), b.getI8Type());
 }
 

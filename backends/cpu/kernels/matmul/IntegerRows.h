@@ -8,7 +8,7 @@
 
 namespace mica::cpu {
 
-/// The element that is word `i` of a row of two limbs, if kernels multiply words
+/// The element that is word `i` of a row of 16 bits, if kernels multiply words
 /// (TargetDescription::usesWords): then the two planes of IntegerRowLayout are one plane of words,
 /// the integers themselves. Of four consecutive elements, the first and the third are adjacent,
 /// then the other two, because the even and the odd bytes of a quad of codes become words.
@@ -21,8 +21,8 @@ inline int64_t wordOfRow(int64_t i) {
 /// selected by their leading indices. Chunks are groups of 32 elements with a common scale.
 class IntegerRows {
 public:
-  IntegerRows(KernelBuilder &b, mlir::Value x, int64_t limbs, int64_t k)
-      : b(b), x(x), layout(limbs, k) {}
+  IntegerRows(KernelBuilder &b, mlir::Value x, int64_t bits, int64_t k)
+      : b(b), x(x), layout(bits, k) {}
 
   using Row = llvm::ArrayRef<mlir::Value>;
 
@@ -32,8 +32,9 @@ public:
   mlir::Value loadNegativeSum(Row row, mlir::Value chunk, int64_t group, int64_t groups) const;
   /// The sum of the values, f32 in all lanes, from the negative sum of their integers.
   mlir::Value sumOf(mlir::Value negative, mlir::Value scale) const;
-  /// Four bytes in all lanes [64 x i8]: quad `quad` of a limb of a chunk, high limbs first.
-  mlir::Value loadQuad(Row row, mlir::Value chunk, int64_t limb, mlir::Value quad) const;
+  /// Four bytes in all lanes [64 x i8]: quad `quad` of a chunk in a plane; the high bytes are plane
+  /// 0.
+  mlir::Value loadQuad(Row row, mlir::Value chunk, int64_t plane, mlir::Value quad) const;
   /// Two words in all lanes [32 x i16]: pair `pair` of a chunk of words.
   mlir::Value loadPair(Row row, mlir::Value chunk, mlir::Value pair) const;
 

@@ -1,7 +1,7 @@
-//===- LevelPanel.cpp - blocks expanded for products with integer rows ----===//
+//===- LevelPanel.cpp - blocks expanded for integer matmuls ---------------===//
 //
-// Rows of two limbs are words, and levels are converted to words: vpmaddwd, vpdpwssd. Rows of one
-// limb are bytes; they are handled here if there is no vpdpbusd.
+// Rows of 16 bits are words, and levels are converted to words: vpmaddwd, vpdpwssd. Rows of 8 bits
+// are bytes; they are handled here if there is no vpdpbusd.
 // Levels with few bits are multiplied directly (vpmaddubsw), and the results of several quads are
 // summed in words before they are added to a sum. For 8-bit levels, two products would not fit in a
 // word: instead, the magnitudes of the levels, up to 128, are multiplied by the row with the signs
@@ -27,7 +27,7 @@ static int64_t bitsOfLevel(const BlockFormat &format) {
 }
 
 LevelPanel::LevelPanel(KernelBuilder &b, const WeightSpec &weight)
-    : b(b), format(*weight.blocks()), limbs(weight.limbs), k(weight.k),
+    : b(b), format(*weight.blocks()), rowBits(weight.rowBits), k(weight.k),
       groups(std::max<int64_t>(PackedBlocks(format).groups, 1)) {
   int64_t size = kChunks * kChunk * kColumns;
   levels = b.stackBuffer({size}, hasWords() ? b.getI16Type() : b.getI8Type());
@@ -38,8 +38,8 @@ LevelPanel::LevelPanel(KernelBuilder &b, const WeightSpec &weight)
 
 int64_t LevelPanel::lanesPerChunk() const { return hasWords() ? 2 * kQuads : kQuads; }
 
-/// The largest magnitude in a row of one limb.
-static constexpr auto kLargestByte = static_cast<int64_t>(IntegerRowLayout::limitOf(1));
+/// The largest magnitude in a row of 8 bits.
+static constexpr auto kLargestByte = static_cast<int64_t>(IntegerRowLayout::limitOf(8));
 
 LevelPanel::ByteSums LevelPanel::byteSums() const {
   // A lane of words sums two products of each quad.
@@ -52,7 +52,7 @@ LevelPanel::ByteSums LevelPanel::byteSums() const {
   return exactQuads >= lanesOfGroup() ? ByteSums::WholeGroup : ByteSums::Pairs;
 }
 
-Value LevelPanel::placeOfGroup(Value inPanel, int64_t group, Value column) const {
+Value LevelPanel::offsetOfGroup(Value inPanel, int64_t group, Value column) const {
   return b.add(b.add(b.mul(inPanel, groups * kColumns), group * kColumns), column);
 }
 
@@ -68,7 +68,7 @@ void LevelPanel::expand(const PackedPanel &panel, Value from, Value to) const {
     b.loop(b.idx(0), b.idx(kColumns), kLanes, [&](Value column) {
       Value scales = reader.loadScales(block, column), shifts = reader.loadOffsets(block, column);
       for (int64_t group = 0; group < groups; ++group) {
-        Value place = placeOfGroup(inPanel, group, column);
+        Value place = offsetOfGroup(inPanel, group, column);
         b.storeVector(reader.stepOf(scales, at, column, group), steps, place);
         if (offsets)
           b.storeVector(reader.offsetOf(shifts, at, column, group), offsets, place);
@@ -110,8 +110,9 @@ Value LevelPanel::addWords(Value sums, Value words) const {
 }
 
 SmallVector<Value> LevelPanel::sumWords(const ProductTile &tile, Value chunk, int64_t group) const {
-  // If no further sums fit in registers, several pairs per iteration would not help.
-  int64_t count = lanesOfGroup(), together = b.isWide() ? 4 : 1;
+  constexpr int64_t together = 4; // pairs share the computation of addresses
+  int64_t count = lanesOfGroup();
+  assert(count % together == 0);
   SmallVector<Value> zeros(tile.rows.size() * tile.vectors, b.splatInt(0, b.getI32Type()));
   return b.carryRolled(b.idx(group * count), b.idx((group + 1) * count), together, zeros,
                        [&](Value first, ValueRange carried) {
@@ -124,7 +125,7 @@ SmallVector<Value> LevelPanel::sumWords(const ProductTile &tile, Value chunk, in
 
 void LevelPanel::addPair(const ProductTile &tile, Value chunk, Value pair,
                          MutableArrayRef<Value> sums) const {
-  IntegerRows rows(b, tile.x, limbs, k);
+  IntegerRows rows(b, tile.x, rowBits, k);
   SmallVector<Value> levelsOfPair;
   for (int64_t v = 0; v < tile.vectors; ++v)
     levelsOfPair.push_back(loadLevels(tile, chunk, pair, v));
@@ -138,7 +139,7 @@ void LevelPanel::addPair(const ProductTile &tile, Value chunk, Value pair,
 }
 
 SmallVector<Value> LevelPanel::sumBytes(const ProductTile &tile, Value chunk, int64_t group) const {
-  IntegerRows rows(b, tile.x, limbs, k);
+  IntegerRows rows(b, tile.x, rowBits, k);
   Type i16 = b.getI16Type(), i32 = b.getI32Type();
   int64_t count = lanesOfGroup(), together = byteSums() == ByteSums::Pairs ? 2 : 1;
   bool inWords = byteSums() == ByteSums::WholeGroup, usesSigns = byteSums() == ByteSums::Signed;
@@ -158,7 +159,7 @@ SmallVector<Value> LevelPanel::sumBytes(const ProductTile &tile, Value chunk, in
         for (auto [r, row] : llvm::enumerate(tile.rows)) {
           SmallVector<Value> words(tile.vectors);
           for (int64_t i = 0; i < together; ++i) {
-            Value numbers = rows.loadQuad(row, chunk, /*limb=*/0, b.add(first, i));
+            Value numbers = rows.loadQuad(row, chunk, /*plane=*/0, b.add(first, i));
             for (int64_t v = 0; v < tile.vectors; ++v) {
               Value ofVector = ofQuads[i][v];
               Value products =
@@ -187,7 +188,7 @@ SmallVector<Value> LevelPanel::sumGroup(const ProductTile &tile, Value chunk, in
   SmallVector<Value> sums = sumBytes(tile, chunk, group);
   if (byteSums() == ByteSums::Signed || format.unsignedBias() == 0)
     return sums;
-  IntegerRows rows(b, tile.x, limbs, k);
+  IntegerRows rows(b, tile.x, rowBits, k);
   Value bias = arith::ConstantIntOp::create(b, b.getI32Type(), format.unsignedBias());
   for (auto [r, row] : llvm::enumerate(tile.rows)) {
     Value negative = rows.loadNegativeSum(row, chunk, group, groups);
@@ -201,7 +202,7 @@ SmallVector<Value> LevelPanel::sumGroup(const ProductTile &tile, Value chunk, in
 }
 
 SmallVector<Value> LevelPanel::emitTile(const ProductTile &tile) const {
-  IntegerRows rows(b, tile.x, limbs, k);
+  IntegerRows rows(b, tile.x, rowBits, k);
   return b.carry(tile.from, tile.groups, 1, tile.inits, [&](Value chunk, ValueRange carried) {
     SmallVector<Value> sums(carried);
     Value inPanel = b.sub(chunk, tile.from);
@@ -209,7 +210,7 @@ SmallVector<Value> LevelPanel::emitTile(const ProductTile &tile) const {
       SmallVector<Value> integers = sumGroup(tile, chunk, group);
       SmallVector<Value> ofColumns, shifts;
       for (int64_t v = 0; v < tile.vectors; ++v) {
-        Value place = placeOfGroup(inPanel, group, b.add(tile.firstColumn, v * kLanes));
+        Value place = offsetOfGroup(inPanel, group, b.add(tile.firstColumn, v * kLanes));
         ofColumns.push_back(b.loadRaw(steps, place, kLanes));
         if (offsets)
           shifts.push_back(b.loadRaw(offsets, place, kLanes));

@@ -12,7 +12,7 @@ namespace mica::cpu {
 /// integer rows: on the stack, in the L1 cache.
 class LevelPanel {
 public:
-  /// Allocates memory for levels that rows of `weight.limbs` multiply.
+  /// Allocates memory for levels that rows of `weight.rowBits` multiply.
   LevelPanel(KernelBuilder &b, const WeightSpec &weight);
 
   /// The maximum number of chunks.
@@ -39,7 +39,7 @@ private:
                                           int64_t group) const;
   mlir::Value loadLevels(const ProductTile &tile, mlir::Value chunk, mlir::Value number,
                          int64_t vector) const;
-  mlir::Value placeOfGroup(mlir::Value inPanel, int64_t group, mlir::Value column) const;
+  mlir::Value offsetOfGroup(mlir::Value inPanel, int64_t group, mlir::Value column) const;
 
   /// How products of bytes are summed in words without overflow, by the number of bits of a level.
   enum class ByteSums {
@@ -48,14 +48,14 @@ private:
     Signed,     ///< one quad, and only as magnitudes of levels times rows with the levels' signs
   };
   ByteSums byteSums() const;
-  bool hasWords() const { return b.hasWords(limbs); }
+  bool hasWords() const { return b.hasWords(rowBits); }
   /// Pairs of words or quads of bytes of a chunk and a group.
   int64_t lanesPerChunk() const;
   int64_t lanesOfGroup() const { return lanesPerChunk() / groups; }
 
   KernelBuilder &b;
   const BlockFormat &format;
-  int64_t limbs, k;
+  int64_t rowBits, k;
   int64_t groups; ///< per chunk
   /// [kChunks][16 pairs][64][2] words, signed levels; or [kChunks][8 quads][64][4] bytes, as
   /// returned by loadQuad(), or signed if they have 8 bits.

@@ -34,7 +34,7 @@ PackedPanel panelOf(KernelBuilder &b, mlir::Value buffer, mlir::ValueRange leadi
 struct WeightSpec {
   int64_t n, k;
   mlir::Type element;
-  int64_t limbs = 0; ///< of integer rows that multiply it; 0: rows of other types
+  int64_t rowBits = 0; ///< of integer rows that multiply it; 0: rows of other types
 
   /// Its block format; null if it contains numbers.
   const BlockFormat *blocks() const { return blockFormatOf(element); }

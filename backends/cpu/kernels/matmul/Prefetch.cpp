@@ -1,4 +1,4 @@
-//===- Prefetch.cpp - reading streams of memory faster --------------------===//
+//===- Prefetch.cpp - prefetching of streams ------------------------------===//
 //
 // See InterleavedPages.h for the order in which lines are prefetched.
 //
@@ -23,7 +23,7 @@ public:
 
   int64_t unit() const { return interleaved::unit / bytes; }
 
-  /// Prefetches the unit that corresponds to the one at `offset`: placeAhead.
+  /// Prefetches the unit that corresponds to the one at `offset`: prefetchOffset.
   void ask(Value offset) {
     int64_t page = interleaved::page / bytes, chunk = interleaved::chunk / bytes;
     Value inChunk = b.rem(offset, chunk), number = b.div(inChunk, unit());

@@ -1,4 +1,4 @@
-//===- Prefetch.h - reading streams of memory faster ------------*- C++ -*-===//
+//===- Prefetch.h - prefetching of streams ----------------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_PREFETCH_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_PREFETCH_H

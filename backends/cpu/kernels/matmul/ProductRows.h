@@ -1,4 +1,4 @@
-//===- ProductRows.h - rows that meet blocks of a weight --------*- C++ -*-===//
+//===- ProductRows.h - rows of a matmul -------------------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_PRODUCTROWS_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_PRODUCTROWS_H

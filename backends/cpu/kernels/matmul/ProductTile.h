@@ -26,7 +26,7 @@ struct ProductTile {
   /// Whether pairs are summed in the order of AMX tiles: each step of kTileGroups groups from zero,
   /// the first and the second values separately. This needs three accumulators for each sum.
   bool asTiles = false;
-  int64_t limbs = 0; ///< of rows of !mica.int_rows
+  int64_t rowBits = 0; ///< of rows of !mica.int_rows
 };
 
 } // namespace mica::cpu

@@ -1,4 +1,4 @@
-//===- Products.cpp - products of rows with packed weights ----------------===//
+//===- Products.cpp - matmuls of rows with packed weights -----------------===//
 
 #include "backends/cpu/kernels/matmul/Products.h"
 

@@ -1,4 +1,4 @@
-//===- Products.h - kernels of products with packed weights -----*- C++ -*-===//
+//===- Products.h - kernels of matmuls with packed weights ------*- C++ -*-===//
 //
 // All functions take the builder and the kernel's arguments (begin, end, buffers...) in the order
 // of the comment, and emit the work of the tasks [begin, end). See the folder's README.

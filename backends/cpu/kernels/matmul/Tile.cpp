@@ -1,4 +1,4 @@
-//===- Tile.cpp - the inner loop of all products --------------------------===//
+//===- Tile.cpp - the inner loop of all matmuls ---------------------------===//
 
 #include "backends/cpu/kernels/matmul/Tile.h"
 

@@ -1,4 +1,4 @@
-//===- Tile.h - the inner loop of all products ------------------*- C++ -*-===//
+//===- Tile.h - the inner loop of all matmuls -------------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_TILE_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_TILE_H

@@ -191,47 +191,76 @@ static SmallVector<Value> withBiases(KernelBuilder &b, ArrayRef<Value> sums, Val
   return result;
 }
 
-void mica::cpu::emitExpertsUp(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
-                              int64_t inner, const Gating &gating) {
-  Value order = args[3], starts = args[4], packed = args[5], h = args.back();
-  ValueRange biases = args.drop_front(6).drop_back();
+/// A pair of a token and a choice, and their indices.
+static SmallVector<Value> indicesOf(KernelBuilder &b, Value pair, int64_t choices) {
+  return {b.div(pair, choices), b.rem(pair, choices)};
+}
+
+/// Calls `store(block, pair, column, sums)` for the matmuls of the tasks of experts: of 16 columns
+/// of `columns` the sums of each of `panels` matrices, whose blocks alternate in the weight, with
+/// their `biases`, if there are any.
+static void emitExpertSums(
+    KernelBuilder &b, ValueRange args, ValueRange biases, const WeightSpec &weight, int64_t panels,
+    int64_t columns,
+    llvm::function_ref<void(Value block, Value pair, Value column, ArrayRef<Value> sums)> store) {
+  Value x = args[2], order = args[3], starts = args[4], packed = args[5];
   int64_t choices = choicesOf(order);
+  bool ofChoices = cast<MemRefType>(x.getType()).getRank() == 3;
   eachExpert(b, args, order, starts, [&](Value expert, BlockSpan blocks, ProductRows rows) {
-    blocks.panels = 2;
-    rows.at = [&](Value pair) { return SmallVector<Value>{b.div(pair, choices)}; };
+    blocks.panels = panels;
+    rows.at = [&](Value pair) {
+      return ofChoices ? indicesOf(b, pair, choices) : SmallVector<Value>{b.div(pair, choices)};
+    };
     auto panelsOf = [&](Value block) {
-      Value gate = b.mul(block, 2), up = b.add(gate, 1);
-      return SmallVector<PackedPanel>{weightPanel(b, packed, {expert, gate}, weight),
-                                      weightPanel(b, packed, {expert, up}, weight)};
+      SmallVector<PackedPanel> result;
+      Value first = panels == 1 ? block : b.mul(block, panels);
+      for (int64_t i = 0; i < panels; ++i)
+        result.push_back(
+            weightPanel(b, packed, {expert, i == 0 ? first : b.add(first, i)}, weight));
+      return result;
     };
     emitBlockSums(b, rows, weight, blocks, panelsOf,
                   [&](Value block, Value pair, Value column, ArrayRef<Value> sums) {
                     Value at = b.add(b.mul(block, kBlockColumns), column);
-                    storeGated(b, withBiases(b, sums, biases, expert, at, inner), block, column,
-                               gating, inner, h, {b.div(pair, choices), b.rem(pair, choices)});
+                    store(block, pair, column, withBiases(b, sums, biases, expert, at, columns));
                   });
   });
 }
 
-void mica::cpu::emitExpertsDown(KernelBuilder &b, ValueRange args, const WeightSpec &weight) {
-  Value order = args[3], starts = args[4], packed = args[5], parts = args.back();
-  ValueRange biases = args.drop_front(6).drop_back();
-  int64_t choices = choicesOf(order);
-  eachExpert(b, args, order, starts, [&](Value expert, BlockSpan blocks, ProductRows rows) {
-    rows.at = [&](Value pair) {
-      return SmallVector<Value>{b.div(pair, choices), b.rem(pair, choices)};
-    };
-    auto panelsOf = [&](Value block) {
-      return SmallVector<PackedPanel>{weightPanel(b, packed, {expert, block}, weight)};
-    };
-    emitBlockSums(b, rows, weight, blocks, panelsOf,
-                  [&](Value block, Value pair, Value column, ArrayRef<Value> sums) {
-                    SmallVector<Value> at = rows.at(pair);
-                    at.push_back(b.add(b.mul(block, kBlockColumns), column));
-                    Value sum = withBiases(b, sums, biases, expert, at.back(), weight.n)[0];
-                    b.storeVector(sum, parts, at, liveColumns(b, at.back(), weight.n));
-                  });
-  });
+void mica::cpu::emitExpertsUp(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
+                              int64_t inner, const Gating &gating) {
+  int64_t choices = choicesOf(args[3]);
+  emitExpertSums(b, args, args.drop_front(6).drop_back(), weight, /*panels=*/2, inner,
+                 [&](Value block, Value pair, Value column, ArrayRef<Value> sums) {
+                   storeGated(b, sums, block, column, gating, inner, args.back(),
+                              indicesOf(b, pair, choices));
+                 });
+}
+
+void mica::cpu::emitExpertsProduct(KernelBuilder &b, ValueRange args, const WeightSpec &weight) {
+  Value y = args.back();
+  int64_t choices = choicesOf(args[3]);
+  emitExpertSums(b, args, args.drop_front(6).drop_back(), weight, /*panels=*/1, weight.n,
+                 [&](Value block, Value pair, Value column, ArrayRef<Value> sums) {
+                   SmallVector<Value> at = indicesOf(b, pair, choices);
+                   at.push_back(b.add(b.mul(block, kBlockColumns), column));
+                   b.storeVector(sums[0], y, at, liveColumns(b, at.back(), weight.n));
+                 });
+}
+
+void mica::cpu::emitExpertsUpApart(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
+                                   const Gating &gating) {
+  Value gates = args[6], h = args.back();
+  int64_t choices = choicesOf(args[3]);
+  emitExpertSums(b, args, args.drop_front(7).drop_back(), weight, /*panels=*/1, weight.n,
+                 [&](Value block, Value pair, Value column, ArrayRef<Value> sums) {
+                   SmallVector<Value> at = indicesOf(b, pair, choices);
+                   SmallVector<Value> ofGate(at);
+                   ofGate.push_back(b.add(b.mul(block, kBlockColumns), column));
+                   Value gate =
+                       b.loadVector(gates, ofGate, liveColumns(b, ofGate.back(), weight.n));
+                   storeGated(b, {gate, sums[0]}, block, column, gating, weight.n, h, at);
+                 });
 }
 
 void mica::cpu::emitCombine(KernelBuilder &b, ValueRange args, bool accumulate) {

@@ -35,9 +35,16 @@ void emitRoute(KernelBuilder &b, mlir::ValueRange args, int64_t experts, int64_t
 void emitExpertsUp(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight, int64_t inner,
                    const Gating &gating);
 
-/// h [T, k, inner], order, starts, packed down [E, ...], (bias [E, C]), parts [T, k, C]. A task is
-/// an expert and a block of 64 columns.
-void emitExpertsDown(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
+/// x [T, K], order, starts, packed up [E, ...], gates f32 [T, k, inner], (bias of up [E, inner]), h
+/// [T, k, inner]: the same where gate and up are separate weights; `gates` contains the products
+/// with gate.
+void emitExpertsUpApart(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight,
+                        const Gating &gating);
+
+/// x [T, K] or, with a row for each choice, [T, k, K]; order, starts, packed weight [E, ...], (bias
+/// [E, N]), y f32 [T, k, N]: the products with the chosen experts' matrices. A task is an expert
+/// and a block of 64 columns.
+void emitExpertsProduct(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
 
 /// parts [T, k, C], weights [T, k], y [T, C]: y = sum_j weights_j parts_j, or y += with
 /// `accumulate`. A task is a row.

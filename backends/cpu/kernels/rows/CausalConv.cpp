@@ -72,7 +72,8 @@ void mica::cpu::emitCausalConv1d(KernelBuilder &b, ValueRange args, bool hasBias
         for (int64_t tap = 0; tap < conv.taps; ++tap) {
           Value values = own;
           if (int64_t back = conv.taps - 1 - tap; back > 0) {
-            // Inputs before position 0 are zero; the ring may contain those of an earlier sequence.
+            // Inputs before position 0 are zero; the ring buffer may contain those of an earlier
+            // sequence.
             Value slot = b.rem(b.sub(b.add(position, conv.slots), b.idx(back)), conv.slots);
             Value exists =
                 arith::CmpIOp::create(b, arith::CmpIPredicate::uge, position, b.idx(back));

@@ -12,8 +12,8 @@ inline constexpr int64_t kConvChannels = 64;
 
 /// x [T, C], weight [C, K], (bias [C]), sequences, positions, layer, y [T, C], state [L, B, R, C]:
 /// formula of mica.causal_conv1d. A task is a block of channels; it processes the rows in order,
-/// and stores each row in the ring before it reads the ring, so that results do not depend on how a
-/// sequence is split into calls.
+/// and stores each row in the ring buffer before reading from it, so that results do not depend on
+/// how a sequence is split into calls.
 void emitCausalConv1d(KernelBuilder &b, mlir::ValueRange args, bool bias);
 
 } // namespace mica::cpu

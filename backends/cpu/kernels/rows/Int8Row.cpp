@@ -1,4 +1,4 @@
-//===- Int8Row.cpp - rows of f32 become integers --------------------------===//
+//===- Int8Row.cpp - quantization of rows to 8-bit integers ---------------===//
 
 #include "backends/cpu/kernels/rows/Int8Row.h"
 

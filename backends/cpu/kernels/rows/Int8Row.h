@@ -1,4 +1,4 @@
-//===- Int8Row.h - rows of f32 become integers ------------------*- C++ -*-===//
+//===- Int8Row.h - quantization of rows to 8-bit integers -------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_ROWS_INT8ROW_H
 #define MICA_BACKENDS_CPU_KERNELS_ROWS_INT8ROW_H

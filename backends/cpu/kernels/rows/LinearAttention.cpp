@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kChunk = RecurrentStateType::kChunk, kSlots = RecurrentStateType::kSlots;
 
-/// Consecutive columns, as vectors with a number of live lanes each (null: all).
+/// Consecutive columns as vectors, each with a number of live lanes (null: all).
 struct Block {
   Value column;
   SmallVector<Value> lives;
@@ -110,10 +110,11 @@ void Scan::weigh(Value first, Value count) {
 
 /// Calls `body` for blocks of the columns of values with enough vectors for independent sums.
 void Scan::eachBlock(llvm::function_ref<void(const Block &)> body) {
-  int64_t most = b.isWide() ? 8 : 4, width = most * kLanes, whole = values / width * width;
+  int64_t maxVectors = b.isWide() ? 8 : 4, width = maxVectors * kLanes,
+          whole = values / width * width;
   if (whole > 0)
     b.loop(b.idx(0), b.idx(whole), width,
-           [&](Value column) { body({column, SmallVector<Value>(most)}); });
+           [&](Value column) { body({column, SmallVector<Value>(maxVectors)}); });
   if (whole == values)
     return;
   SmallVector<Value> lives(llvm::divideCeil(values - whole, kLanes));

@@ -1,4 +1,4 @@
-//===- Rows.cpp - kernels that work row by row ----------------------------===//
+//===- Rows.cpp - kernels that process single rows ------------------------===//
 
 #include "backends/cpu/kernels/rows/Rows.h"
 
@@ -66,9 +66,9 @@ static Value wordsOf(KernelBuilder &b, Value q) {
 
 /// Stores a row of !mica.int_rows: every group of 32 elements has a scale.
 static void storeIntRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns,
-                        int64_t limbs, ComputeRow compute) {
+                        int64_t rowBits, ComputeRow compute) {
   static_assert(IntegerRowLayout::sumGroup == kLanes);
-  IntegerRowLayout parts(limbs, columns);
+  IntegerRowLayout parts(rowBits, columns);
   Type i32 = b.getI32Type();
   eachGroup(b, columns, parts.padded, [&](Value first, ArrayRef<Value> lives) {
     SmallVector<Value> numbers(IntegerRowLayout::group / kLanes, b.splat(0));
@@ -79,16 +79,16 @@ static void storeIntRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t 
       else if (Value live = lives[v])
         vector = arith::SelectOp::create(b, b.maskOf(live), compute(column, live), vector);
     }
-    IntegerScale scale(b, largestMagnitude(b, numbers), IntegerRowLayout::limitOf(limbs));
+    IntegerScale scale(b, largestMagnitude(b, numbers), IntegerRowLayout::limitOf(rowBits));
     Value entry = b.mul(b.div(first, IntegerRowLayout::group), 4);
     storeAsBytes(b, scale.scale, y, at(row, b.add(entry, parts.scales)));
     for (auto [v, vector] : llvm::enumerate(numbers)) {
       Value q = scale.integersOf(b, vector), high = q;
       Value column = b.add(first, static_cast<int64_t>(v) * kLanes);
-      if (b.hasWords(limbs)) {
+      if (b.hasWords(rowBits)) {
         b.storeVector(wordsOf(b, q), y, at(row, b.mul(column, 2)));
       } else {
-        if (limbs == 2) { // q = 256 high + low, both signed
+        if (rowBits == 16) { // q = 256 high + low, both signed
           b.storeVector(bytesOf(b, q), y, at(row, b.add(column, parts.padded)));
           high = arith::ShRSIOp::create(b, b.add(q, b.splatInt(128, i32)), b.splatInt(8, i32));
         }
@@ -102,33 +102,34 @@ static void storeIntRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t 
   });
 }
 
-/// Stores a row of `columns` elements of y; `compute(column, live)` returns 16 of them. `limbs` is
-/// that of !mica.int_rows, 0 for other types.
-static void storeRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns, int64_t limbs,
-                     ComputeRow compute) {
-  if (limbs != 0)
-    return storeIntRow(b, y, row, columns, limbs, compute);
+/// Stores a row of `columns` elements of y; `compute(column, live)` returns 16 of them. `rowBits`
+/// is that of !mica.int_rows, 0 for other types.
+static void storeRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns,
+                     int64_t rowBits, ComputeRow compute) {
+  if (rowBits != 0)
+    return storeIntRow(b, y, row, columns, rowBits, compute);
   b.eachVector(columns, [&](Value column, Value live) {
     b.storeVector(compute(column, live), y, at(row, column), live);
   });
 }
 
-/// Loads 16 elements of a gain or a bias [N], or [H, D] with a row per head.
-static Value loadGain(KernelBuilder &b, Value gain, ArrayRef<Value> row, Value column, Value live) {
-  bool ofHeads = cast<MemRefType>(gain.getType()).getRank() == 2;
-  return b.loadVector(gain, ofHeads ? at(row.back(), column) : SmallVector<Value>{column}, live);
+/// Loads 16 elements of a norm weight or a bias [N], or [H, D] with a row per head.
+static Value loadNormVector(KernelBuilder &b, Value weight, ArrayRef<Value> row, Value column,
+                            Value live) {
+  bool ofHeads = cast<MemRefType>(weight.getType()).getRank() == 2;
+  return b.loadVector(weight, ofHeads ? at(row.back(), column) : SmallVector<Value>{column}, live);
 }
 
-void mica::cpu::emitQuantize(KernelBuilder &b, ValueRange args, int64_t limbs) {
+void mica::cpu::emitQuantize(KernelBuilder &b, ValueRange args, int64_t rowBits) {
   Value x = args[2], y = args[3];
   eachInnerRow(b, args, x, [&](ArrayRef<Value> row) {
-    storeRow(b, y, row, columnsOf(x), limbs,
+    storeRow(b, y, row, columnsOf(x), rowBits,
              [&](Value column, Value live) { return b.loadVector(x, at(row, column), live); });
   });
 }
 
 void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec &spec) {
-  Value x = args[2], gain = args[3], y = args[4];
+  Value x = args[2], weight = args[3], y = args[4];
   int64_t columns = columnsOf(x);
   eachInnerRow(b, args, x, [&](ArrayRef<Value> row) {
     Value squares = b.eachVector(columns, b.splat(0), [&](Value column, Value live, Value sum) {
@@ -136,11 +137,11 @@ void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec
       return b.fma(values, values, sum);
     });
     Value scale = b.inverseRootOfMean(squares, columns, spec.eps);
-    storeRow(b, y, row, columns, spec.limbs, [&](Value column, Value live) {
+    storeRow(b, y, row, columns, spec.rowBits, [&](Value column, Value live) {
       Value normal = b.mulf(b.loadVector(x, at(row, column), live), scale);
-      if (spec.roundBeforeGain)
+      if (spec.roundBeforeWeight)
         normal = b.toF32(b.fromF32(normal, b.elementOf(x)));
-      Value factor = loadGain(b, gain, row, column, live);
+      Value factor = loadNormVector(b, weight, row, column, live);
       if (spec.weightOffset != 0)
         factor = b.addf(factor, b.splat(static_cast<float>(spec.weightOffset)));
       // Rounded to the type of x, even if the result of a fused cast has another type.
@@ -166,8 +167,8 @@ void mica::cpu::emitL2Norm(KernelBuilder &b, ValueRange args, double eps) {
 }
 
 void mica::cpu::emitLayerNorm(KernelBuilder &b, ValueRange args, double eps, bool bias,
-                              int64_t limbs) {
-  Value x = args[2], gain = args[3], y = args.back();
+                              int64_t rowBits) {
+  Value x = args[2], weight = args[3], y = args.back();
   int64_t columns = columnsOf(x);
   eachInnerRow(b, args, x, [&](ArrayRef<Value> row) {
     Value sum = b.eachVector(columns, b.splat(0), [&](Value column, Value live, Value carried) {
@@ -185,10 +186,10 @@ void mica::cpu::emitLayerNorm(KernelBuilder &b, ValueRange args, double eps, boo
       return b.fma(difference, difference, carried);
     });
     Value scale = b.inverseRootOfMean(squares, columns, eps);
-    storeRow(b, y, row, columns, limbs, [&](Value column, Value live) {
-      Value result =
-          b.mulf(b.mulf(centered(column, live), scale), loadGain(b, gain, row, column, live));
-      return bias ? b.addf(result, loadGain(b, args[4], row, column, live)) : result;
+    storeRow(b, y, row, columns, rowBits, [&](Value column, Value live) {
+      Value result = b.mulf(b.mulf(centered(column, live), scale),
+                            loadNormVector(b, weight, row, column, live));
+      return bias ? b.addf(result, loadNormVector(b, args[4], row, column, live)) : result;
     });
   });
 }

@@ -1,4 +1,4 @@
-//===- Rows.h - kernels that work row by row --------------------*- C++ -*-===//
+//===- Rows.h - kernels that process single rows ----------------*- C++ -*-===//
 //
 // All functions take the builder and the kernel's arguments (begin, end, buffers...) in the order
 // of the comment, and emit the work of the tasks [begin, end). See the folder's README.
@@ -13,18 +13,18 @@
 
 namespace mica::cpu {
 
-/// x [T, C] or [T, H, D], gain, y: formula of mica.rmsnorm. A task is a row.
+/// x [T, C] or [T, H, D], weight [C] or [H, D], y: formula of mica.rmsnorm. A task is a row.
 struct RmsNormSpec {
   double eps;
   double weightOffset;
-  bool roundBeforeGain;
-  int64_t limbs = 0; ///< if the result is !mica.int_rows; 0: another type
+  bool roundBeforeWeight;
+  int64_t rowBits = 0; ///< if the result is !mica.int_rows; 0: another type
 };
 void emitRmsNorm(KernelBuilder &b, mlir::ValueRange args, const RmsNormSpec &spec);
 
-/// x, gain, (bias), y: formula of mica.layernorm. A task is a row.
+/// x, weight, (bias), y: formula of mica.layernorm. A task is a row.
 void emitLayerNorm(KernelBuilder &b, mlir::ValueRange args, double eps, bool bias,
-                   int64_t limbs = 0);
+                   int64_t rowBits = 0);
 
 /// x [T, C] or [T, H, D], y: formula of mica.l2norm. A task is a row.
 void emitL2Norm(KernelBuilder &b, mlir::ValueRange args, double eps);
@@ -52,9 +52,9 @@ void emitScaleHeads(KernelBuilder &b, mlir::ValueRange args);
 /// tokens i32 [T], table [V, C] or packed, y [T, C]. A task is a row.
 void emitEmbedding(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &table);
 
-/// x [T, K] or [T, J, K], y: formula of a mica.cast to !mica.int_rows with `limbs` limbs. A task is
+/// x [T, K] or [T, J, K], y: formula of a mica.cast to !mica.int_rows of `rowBits` bits. A task is
 /// a row.
-void emitQuantize(KernelBuilder &b, mlir::ValueRange args, int64_t limbs);
+void emitQuantize(KernelBuilder &b, mlir::ValueRange args, int64_t rowBits);
 
 } // namespace mica::cpu
 

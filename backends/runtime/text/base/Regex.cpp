@@ -77,16 +77,16 @@ Result<Regex> Regex::compile(std::string_view pattern) {
     compiled->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
                                    options | more, &status, &offset, context.get());
     if (!compiled->code)
-      return Error{"a pattern that PCRE2 refuses at byte " + std::to_string(offset) + ": " +
+      return Error{"PCRE2 rejects the pattern at byte " + std::to_string(offset) + ": " +
                    messageOf(status)};
     compiled->jit =
         pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD) == 0;
   }
-  uint32_t least = 0;
+  uint32_t minBytes = 0;
   // Text before \K is read, but not part of the match.
   if (pattern.find("\\K") == pattern.npos)
-    pcre2_pattern_info(code->anywhere.code, PCRE2_INFO_MINLENGTH, &least);
-  return Regex(std::move(code), least);
+    pcre2_pattern_info(code->anywhere.code, PCRE2_INFO_MINLENGTH, &minBytes);
+  return Regex(std::move(code), minBytes);
 }
 
 Regex::Searcher::Searcher(const Regex &regex)

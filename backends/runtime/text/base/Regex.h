@@ -19,7 +19,7 @@ public:
   };
 
   /// A lower bound of the number of characters of a match.
-  size_t minLength() const { return least; }
+  size_t minLength() const { return minBytes; }
 
   /// Finds matches in one text. It has its own scratch memory, so each thread needs its own.
   class Searcher {
@@ -59,9 +59,10 @@ public:
 
 private:
   struct Code;
-  Regex(std::shared_ptr<const Code> code, size_t least) : code(std::move(code)), least(least) {}
+  Regex(std::shared_ptr<const Code> code, size_t minBytes)
+      : code(std::move(code)), minBytes(minBytes) {}
   std::shared_ptr<const Code> code;
-  size_t least;
+  size_t minBytes;
 };
 
 } // namespace mica::rt::tokenizer

@@ -1,4 +1,4 @@
-// A template as a tree. What a node does is in Evaluate.cpp and Execute.cpp.
+// The syntax tree of a template. Nodes are implemented in Evaluate.cpp and Execute.cpp.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_AST_H
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_AST_H
 

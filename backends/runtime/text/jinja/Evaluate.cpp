@@ -1,6 +1,8 @@
 // Evaluates expressions.
 #include "backends/runtime/text/jinja/Characters.h"
 #include "backends/runtime/text/jinja/Interpreter.h"
+#include "backends/runtime/text/jinja/Operators.h"
+#include "backends/runtime/text/jinja/Print.h"
 
 #include <algorithm>
 
@@ -78,11 +80,11 @@ static std::optional<int64_t> boundOf(Interpreter &interpreter, const Expr &expr
 }
 
 /// The elements that Python's slice selects from `size`: `count` of them, starting at `first`.
-struct Taken {
+struct SliceRange {
   int64_t first = 0, step = 1, count = 0;
 };
-static Taken takenBy(std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step,
-                     int64_t size) {
+static SliceRange resolveSlice(std::optional<int64_t> start, std::optional<int64_t> stop,
+                               int64_t step, int64_t size) {
   auto clamped = [&](std::optional<int64_t> bound, int64_t fallback) {
     if (!bound)
       return fallback;
@@ -97,13 +99,13 @@ static Taken takenBy(std::optional<int64_t> start, std::optional<int64_t> stop, 
   return {from, step, distance > 0 ? (distance + each - 1) / each : 0};
 }
 
-static TrackedText slicedText(const TrackedText &text, Taken taken) {
+static TrackedText slicedText(const TrackedText &text, SliceRange range) {
   TrackedText result;
-  Chars::Iterator at(text.bytes, offsetOf(text.bytes, std::max<int64_t>(taken.first, 0)));
-  for (int64_t i = 0; i < taken.count; ++i) {
+  Chars::Iterator at(text.bytes, offsetOf(text.bytes, std::max<int64_t>(range.first, 0)));
+  for (int64_t i = 0; i < range.count; ++i) {
     result.appendPiece(text, *at);
-    if (i + 1 < taken.count)
-      std::advance(at, taken.step);
+    if (i + 1 < range.count)
+      std::advance(at, range.step);
   }
   return result;
 }
@@ -117,18 +119,18 @@ Value SliceExpression::evaluate(Interpreter &interpreter) const {
     fail("a slice's step is 0");
   if (Text text = holder.tracked()) {
     interpreter.spend(text->size() / 8);
-    return interpreter.textLike(holder,
-                                slicedText(*text, takenBy(from, to, by, countChars(text->bytes))));
+    return interpreter.textLike(
+        holder, slicedText(*text, resolveSlice(from, to, by, countChars(text->bytes))));
   }
   const Sequence *sequence = holder.sequence();
   if (!sequence || !sequence->indexed())
     fail("a value of type " + typeName(holder) + " cannot be sliced");
-  Taken taken = takenBy(from, to, by, static_cast<int64_t>(sequence->items.size()));
-  interpreter.spend(static_cast<uint64_t>(taken.count));
-  interpreter.reserveValues(static_cast<uint64_t>(taken.count));
+  SliceRange range = resolveSlice(from, to, by, static_cast<int64_t>(sequence->items.size()));
+  interpreter.spend(static_cast<uint64_t>(range.count));
+  interpreter.reserveValues(static_cast<uint64_t>(range.count));
   Values result;
-  for (int64_t i = 0; i < taken.count; ++i)
-    result.push_back(sequence->items[static_cast<size_t>(taken.first + i * taken.step)]);
+  for (int64_t i = 0; i < range.count; ++i)
+    result.push_back(sequence->items[static_cast<size_t>(range.first + i * range.step)]);
   return makeSequence(std::move(result), sequence->kind);
 }
 

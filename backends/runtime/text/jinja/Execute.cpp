@@ -1,5 +1,6 @@
 // Executes statements.
 #include "backends/runtime/text/jinja/Interpreter.h"
+#include "backends/runtime/text/jinja/Print.h"
 
 #include <algorithm>
 

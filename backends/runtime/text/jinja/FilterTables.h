@@ -1,4 +1,5 @@
-// The tables of filters.
+// The tables of filters. Some filters and tests apply others by name (`map`, `select`, `is
+// filter`), so that the tables and the search in them need each other.
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_FILTERTABLES_H
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_FILTERTABLES_H
 
@@ -20,9 +21,6 @@ FilterRows sequenceFilters();
 
 /// Whether Jinja2 has a filter of this name that is not implemented here.
 bool isRefusedFilter(std::string_view name);
-
-/// Python's float(text); absent: not a number.
-std::optional<double> parseFloat(std::string_view text);
 
 } // namespace mica::rt::jinja
 

@@ -1,6 +1,7 @@
 // The parts of Python's `format % values` and str.format that templates use.
+#include "backends/runtime/text/jinja/Format.h"
 #include "backends/runtime/text/jinja/Characters.h"
-#include "backends/runtime/text/jinja/Interpreter.h"
+#include "backends/runtime/text/jinja/Print.h"
 
 #include <charconv>
 #include <cmath>
@@ -57,7 +58,7 @@ private:
       return *found;
     }
     if (next >= items.size())
-      fail("the format has not enough arguments");
+      fail("not enough arguments for the format string");
     return items[next++];
   }
 
@@ -138,7 +139,7 @@ private:
   const TrackedText &source;
   const std::string &format; ///< its bytes
   const Mapping *mapping = nullptr;
-  bool keyed = false; ///< Python asks by keys: nothing has to be used up.
+  bool keyed = false; ///< values are accessed by key, so not all have to be used
   Values items;
   size_t at = 0, next = 0;
   TrackedText out;

@@ -1,5 +1,7 @@
 // The functions of the environment.
+#include "backends/runtime/text/jinja/Functions.h"
 #include "backends/runtime/text/jinja/Interpreter.h"
+#include "backends/runtime/text/jinja/Print.h"
 
 #include <algorithm>
 
@@ -89,7 +91,7 @@ Value strftimeNow(Interpreter &interpreter, Arguments &arguments) {
   Parameters given("strftime_now", arguments, {"format"}, 1);
   std::string format = given.text(0, "");
   if (format.find("%f") != format.npos || format.size() > 200)
-    fail("strftime_now does not know microseconds, and formats have at most 200 bytes");
+    fail("strftime_now does not support microseconds, and formats have at most 200 bytes");
   // Python's local time has no zone.
   for (size_t at = format.find('%'); at != format.npos; at = format.find('%', at)) {
     if (at + 1 < format.size() && (format[at + 1] == 'z' || format[at + 1] == 'Z'))

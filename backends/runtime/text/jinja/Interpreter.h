@@ -100,29 +100,8 @@ public:
   std::shared_ptr<Scope> scope; ///< Its attributes.
 };
 
-/// A function of the environment; null: none has this name.
-Value findGlobal(std::string_view name);
-/// A method bound to a string, a dict or a list; empty: it has no method of this name.
-std::optional<Value> findMethod(const Value &object, std::string_view name);
-
 /// The entries of a dict as tuples.
 Values pairsOf(Interpreter &interpreter, const Mapping &mapping);
-/// Operators, except those that do not always evaluate both sides.
-Value combine(Interpreter &interpreter, std::string_view operation, const Value &left,
-              const Value &right);
-/// Python's `needle in haystack`.
-bool contains(Interpreter &interpreter, const Value &needle, const Value &haystack);
-/// Python's `format % values`.
-TrackedText formatPercent(Interpreter &interpreter, const TrackedText &format, const Value &values);
-/// str.replace of the first `count` occurrences; of all if `count` is negative.
-TrackedText replaced(Interpreter &interpreter, const TrackedText &text, std::string_view before,
-                     const TrackedText &after, int64_t count);
-/// Python's str.format.
-TrackedText formatBraces(Interpreter &interpreter, const TrackedText &format,
-                         const Arguments &arguments);
-/// The first or the last position of `part` in `text` at or after `from`; npos: none.
-size_t findText(Budget &budget, std::string_view text, std::string_view part, size_t from = 0);
-size_t findLastText(Budget &budget, std::string_view text, std::string_view part);
 /// Unsupported uses of an undefined value fail with the value's own message.
 void requireDefined(const Value &value);
 

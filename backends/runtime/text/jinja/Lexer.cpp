@@ -160,7 +160,7 @@ private:
       at = tag;
       char sign = tag + 2 < source.size() ? source[tag + 2] : ' ';
       bool found = matches("endraw");
-      size_t behind = at;
+      size_t tagEnd = at;
       at = place;
       line = placeLine;
       lineStart = start;
@@ -168,7 +168,7 @@ private:
       if (!found)
         continue;
       pushData(rest().substr(0, tag - at), sign, true);
-      advance(behind - at);
+      advance(tagEnd - at);
       end(true);
       return true;
     }
@@ -212,14 +212,14 @@ private:
          {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
           "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"})
       if (startsWith(word)) {
-        balance(word[0], open);
+        trackBrackets(word[0], open);
         push(Token::Operator, word);
         return advance(word.size());
       }
     bad("the character '" + std::string(rest().substr(0, charLength(c))) + "' is unexpected");
   }
 
-  void balance(char c, std::string &open) const {
+  void trackBrackets(char c, std::string &open) const {
     if (size_t kind = std::string_view("([{").find(c); kind != std::string_view::npos)
       open += ")]}"[kind];
     if (c != ')' && c != ']' && c != '}')
@@ -329,7 +329,7 @@ uint32_t codeOf(std::string_view text, size_t at, size_t count, int radix) {
   std::string_view digits = text.substr(std::min(at, text.size()), count);
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, radix);
   if (digits.size() < count || error != std::errc() || end != digits.data() + count)
-    fail("the string has an escape that is cut");
+    fail("the string has a truncated escape");
   return value;
 }
 
@@ -351,7 +351,7 @@ std::string unescaped(std::string_view literal) {
       size_t count = c == 'x' ? 2 : c == 'u' ? 4 : 8;
       uint32_t code = codeOf(literal, i + 1, count, 16);
       if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
-        fail("the string has an escape of half a character, which is not supported");
+        fail("escapes of surrogates and of values above U+10FFFF are not supported");
       tokenizer::appendChar(text, code);
       i += count;
     } else if (isOctal(c)) {

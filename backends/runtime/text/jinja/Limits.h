@@ -11,10 +11,10 @@ namespace mica::rt::jinja {
 /// A template run that exceeds one of these limits fails.
 struct Limits {
   uint64_t sourceBytes = uint64_t(1) << 20;
-  uint64_t steps = 20'000'000;            ///< Expressions, statements, items, characters looked at.
-  uint64_t madeBytes = uint64_t(1) << 28; ///< All texts and lists made on the way.
+  uint64_t steps = 20'000'000;            ///< expressions, statements, items, characters read
+  uint64_t madeBytes = uint64_t(1) << 28; ///< all texts and lists created during the run
   uint64_t outputBytes = uint64_t(1) << 26;
-  int depth = 400; ///< Of nodes being run, macros within macros included.
+  int depth = 400; ///< of running nodes, including nested macros
 };
 
 /// The local time, formatted by strftime.

@@ -1,7 +1,8 @@
 // Filters for HTML, URLs and human-readable sizes.
 #include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/jinja/Characters.h"
-#include "backends/runtime/text/jinja/FilterTables.h"
+#include "backends/runtime/text/jinja/Print.h"
+#include "backends/runtime/text/jinja/TextFilters.h"
 
 #include <charconv>
 #include <cmath>
@@ -56,7 +57,7 @@ std::string entity(std::string_view name) {
                (point >= 0xE000 && point < 0xFDD0);
   if (!name.starts_with("#") || error != std::errc() || end != digits.data() + digits.size() ||
       !plain)
-    fail("the entity '&" + std::string(name) + "' is not known here");
+    fail("the entity '&" + std::string(name) + "' is not supported");
   std::string text;
   tokenizer::appendChar(text, point);
   return text;

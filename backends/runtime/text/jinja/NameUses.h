@@ -43,10 +43,12 @@ private:
   };
   /// The uses of names in a scope, or in a branch of one.
   struct Symbols {
-    const Symbols *whole;                   ///< What this is a part of; null: a scope.
-    const Symbols *outer;                   ///< The scope around.
-    std::map<std::string, bool> known = {}; ///< Whether the name is undefined at first.
-    std::set<std::string> stored = {};      ///< But for what the whole has stored before.
+    const Symbols *whole;                   ///< the scope or branch of which this is a branch;
+                                            ///< null: this is a scope
+    const Symbols *outer;                   ///< the enclosing scope
+    std::map<std::string, bool> known = {}; ///< whether the name is undefined at the start
+    std::set<std::string> stored = {};      ///< names that are set, except those that `whole` has
+                                            ///< set before
 
     bool knows(const std::string &name) const;
     bool stores(const std::string &name) const;

@@ -1,5 +1,8 @@
 // Python's arithmetic on values.
-#include "backends/runtime/text/jinja/Interpreter.h"
+#include "backends/runtime/text/jinja/Operators.h"
+#include "backends/runtime/text/jinja/Format.h"
+#include "backends/runtime/text/jinja/Print.h"
+#include "backends/runtime/text/jinja/Search.h"
 
 #include <cmath>
 
@@ -24,7 +27,7 @@ int64_t modulo(int64_t a, int64_t b) {
 Value power(int64_t base, int64_t exponent) {
   if (exponent < 0) {
     if (base == 0)
-      fail("0 is raised to a negative power");
+      fail("0 cannot be raised to a negative power");
     return std::pow(static_cast<double>(base), static_cast<double>(exponent));
   }
   if (base == 0 || base == 1 || base == -1)
@@ -69,8 +72,10 @@ Value reals(std::string_view operation, double a, double b) {
     double result = std::pow(a, b);
     if (std::isnan(result) && !std::isnan(a) && !std::isnan(b))
       fail("the power of two numbers is complex, which is not supported");
-    if ((a == 0 && b < 0) || (std::isinf(result) && std::isfinite(a) && std::isfinite(b)))
-      fail("the power of two numbers is none");
+    if (a == 0 && b < 0)
+      fail("0 cannot be raised to a negative power");
+    if (std::isinf(result) && std::isfinite(a) && std::isfinite(b))
+      fail("the result of the power is too large");
     return result;
   }
   if (b == 0)

@@ -1,4 +1,5 @@
 #include "backends/runtime/text/jinja/Parser.h"
+#include "backends/runtime/text/jinja/ExpressionParser.h"
 
 #include <algorithm>
 

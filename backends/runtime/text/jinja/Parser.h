@@ -3,85 +3,11 @@
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_PARSER_H
 
 #include "backends/runtime/text/jinja/Ast.h"
-#include "backends/runtime/text/jinja/Lexer.h"
-#include "backends/runtime/text/jinja/NameUses.h"
 
 namespace mica::rt::jinja {
 
-/// The maximum nesting of statements and expressions.
-inline constexpr int maxBlockDepth = 60, maxExpressionDepth = 150;
-
-/// The position in the tokens of a template, shared by both parsers.
-class TokenStream {
-public:
-  explicit TokenStream(std::vector<Token> tokens) : tokens(std::move(tokens)) {}
-
-  const Token &current() const { return tokens[at]; }
-  const Token &next() const { return tokens[std::min(at + 1, tokens.size() - 1)]; }
-  Token take();
-  bool skip(std::string_view operation);
-  bool skipName(std::string_view name);
-  void expect(std::string_view operation);
-  void expectName(std::string_view name);
-  void expect(Token::Kind kind);
-  std::string takeName();
-  [[noreturn]] void fail(std::string message) const;
-  /// The current token is unexpected.
-  [[noreturn]] void unexpected(std::string_view wanted) const;
-
-private:
-  std::vector<Token> tokens;
-  size_t at = 0;
-};
-
-class ExpressionParser {
-public:
-  explicit ExpressionParser(TokenStream &stream) : stream(stream) {}
-
-  Expr expression(bool conditional = true);
-  /// An expression, or a tuple without parentheses, up to the end of the tag or the name `end`.
-  Expr tuple(bool conditional = true, std::string_view end = {});
-  /// `| a | b(c)`, after the first `|` if `started`; innermost first.
-  std::vector<Expr> filters(bool started);
-  Expr primary();
-
-  /// Macros whose bodies are being parsed: names in them may be special.
-  std::vector<Procedure *> procedures;
-  NameUses names;
-
-private:
-  template <typename T>
-  Expr made(std::unique_ptr<T> node, int line, std::initializer_list<const Expression *> children);
-  Expr binary(std::string operation, Expr left, Expr right, int line);
-  Expr either();
-  Expr both();
-  Expr negation();
-  Expr comparison();
-  Expr sum();
-  Expr concatenation();
-  Expr product();
-  Expr power();
-  Expr unary(bool filtered = true);
-  Expr postfix(Expr node);
-  Expr filtered(Expr node);
-  Expr filter(Expr input);
-  Expr test(Expr input);
-  Expr call(Expr callee);
-  Expr indices(Expr first);
-  Expr subscript(Expr object);
-  Expr list();
-  Expr dict();
-  Expr parenthesized();
-  Expr name();
-  void arguments(ArgumentList &list);
-  void argument(ArgumentList &list);
-  std::string dottedName();
-  void noteSpecial(const std::string &name);
-  Expr tupleUntil(bool conditional, std::string_view end, bool parentheses);
-
-  TokenStream &stream;
-  int depth = 0;
-};
+/// The maximum nesting of statements.
+inline constexpr int maxBlockDepth = 60;
 
 /// Errors include the line.
 Block parse(std::string_view source);

@@ -1,8 +1,8 @@
 // Converts values to text: str(), repr() and json.dumps().
+#include "backends/runtime/text/jinja/Print.h"
 #include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/jinja/Characters.h"
 #include "backends/runtime/text/jinja/StableSort.h"
-#include "backends/runtime/text/jinja/Value.h"
 
 #include <algorithm>
 #include <charconv>
@@ -65,13 +65,13 @@ public:
     else if (const Mapping *mapping = value.mapping())
       writeMapping(*mapping);
     else
-      fail("an object of type " + typeName(value) + " has no text here");
+      fail("printing an object of type " + typeName(value) + " is not supported");
   }
 
 private:
   void writeText(const TrackedText &text, bool escaped) {
     budget.reserve(text.size());
-    budget.spend(text.size()); // what is shown as it is depends on classes of characters
+    budget.spend(text.size()); // unescaped characters are determined by character classes
     bool single = text.bytes.find('\'') != std::string::npos;
     bool twice = text.bytes.find('"') != std::string::npos;
     char quote = single && !twice ? '"' : '\'';
@@ -107,11 +107,11 @@ private:
     case Sequence::Tuple:
       break;
     case Sequence::Range:
-      fail("a range has no text here, make a list of it with |list");
+      fail("printing a range is not supported; use |list");
     case Sequence::View:
-      fail("a view of a dict has no text here, make a list of it with |list");
+      fail("printing a view of a dict is not supported; use |list");
     case Sequence::Generator:
-      fail("a generator has no text here, make a list of it with |list");
+      fail("printing a generator is not supported; use |list");
     }
     bool list = sequence.kind == Sequence::List;
     put(list ? "[" : "(");

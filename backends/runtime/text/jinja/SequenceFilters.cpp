@@ -2,6 +2,9 @@
 #include "backends/runtime/text/jinja/Case.h"
 #include "backends/runtime/text/jinja/Characters.h"
 #include "backends/runtime/text/jinja/FilterTables.h"
+#include "backends/runtime/text/jinja/Methods.h"
+#include "backends/runtime/text/jinja/Operators.h"
+#include "backends/runtime/text/jinja/Print.h"
 #include "backends/runtime/text/jinja/StableSort.h"
 
 namespace mica::rt::jinja {
@@ -171,7 +174,7 @@ Value last(Interpreter &interpreter, const Value &value, const Arguments &argume
   expectNoArguments("last", arguments);
   if (const Sequence *sequence = value.sequence();
       sequence && sequence->kind == Sequence::Generator)
-    fail("a generator has no last item, make a list of it with |list");
+    fail("the last item of a generator is not supported; use |list");
   if (value.escaped() && truth(value))
     return interpreter.item(value, Value(int64_t(-1)));
   Values values = interpreter.items(value);
@@ -214,7 +217,7 @@ Value reverse(Interpreter &interpreter, const Value &value, const Arguments &arg
 }
 
 /// A filter or a test by name, with the arguments after the name.
-Arguments behind(const Arguments &arguments, size_t count) {
+Arguments dropFront(const Arguments &arguments, size_t count) {
   Arguments rest = arguments;
   rest.positional.erase(rest.positional.begin(),
                         rest.positional.begin() + static_cast<std::ptrdiff_t>(count));
@@ -242,7 +245,7 @@ Value map(Interpreter &interpreter, const Value &value, const Arguments &argumen
   Filter filter = findFilter(name);
   if (!filter)
     fail("the filter '" + name + "' is not supported");
-  Arguments rest = behind(arguments, 1);
+  Arguments rest = dropFront(arguments, 1);
   for (const Value &item : interpreter.items(value))
     results.push_back(filter(interpreter, item, rest));
   return generator(std::move(results));
@@ -264,7 +267,7 @@ Value chosen(Interpreter &interpreter, const Value &value, const Arguments &argu
     test = findTest(name);
     if (!test)
       fail("the test '" + name + "' is not supported");
-    rest = behind(arguments, used + 1);
+    rest = dropFront(arguments, used + 1);
   }
   Values results;
   for (const Value &item : interpreter.items(value)) {
@@ -308,7 +311,7 @@ Value extreme(Interpreter &interpreter, const Value &value, const Arguments &arg
   Parameters given("min and max", arguments, {"case_sensitive", "attribute"});
   Values values = interpreter.items(value);
   if (values.empty())
-    return Undefined{"there is no smallest or largest item of none"};
+    return Undefined{"the sequence is empty"};
   auto key = [&](const Value &item) {
     return keyOf(interpreter, reach(interpreter, item, given[1]), given.flag(0, false));
   };

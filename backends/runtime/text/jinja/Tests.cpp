@@ -1,6 +1,8 @@
 // Tests, as in `x is defined`.
 #include "backends/runtime/text/jinja/Case.h"
 #include "backends/runtime/text/jinja/FilterTables.h"
+#include "backends/runtime/text/jinja/Operators.h"
+#include "backends/runtime/text/jinja/Print.h"
 
 namespace mica::rt::jinja {
 

@@ -1,7 +1,11 @@
 // Filters that return text, numbers or JSON.
+#include "backends/runtime/text/jinja/TextFilters.h"
 #include "backends/runtime/text/jinja/Case.h"
 #include "backends/runtime/text/jinja/Characters.h"
-#include "backends/runtime/text/jinja/FilterTables.h"
+#include "backends/runtime/text/jinja/Format.h"
+#include "backends/runtime/text/jinja/Operators.h"
+#include "backends/runtime/text/jinja/Print.h"
+#include "backends/runtime/text/jinja/Search.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,30 +14,6 @@
 #include <cstdlib>
 
 namespace mica::rt::jinja {
-
-TrackedText replaced(Interpreter &interpreter, const TrackedText &text, std::string_view before,
-                     const TrackedText &after, int64_t count) {
-  TrackedText result;
-  size_t at = 0;
-  for (; count != 0; --count) {
-    size_t found = findText(interpreter, text.bytes, before, at);
-    if (found == std::string::npos)
-      break;
-    interpreter.reserve(after.size() + found - at + 1);
-    result.append(text, at, found);
-    result.append(after);
-    at = found + before.size();
-    if (!before.empty())
-      continue;
-    // An empty text occurs before each character and at the end.
-    if (found == text.size())
-      return result;
-    result.appendPiece(text, *Chars::Iterator(text.bytes, found));
-    at = found + tokenizer::charLength(text.bytes[found]);
-  }
-  result.append(text, at, text.size());
-  return result;
-}
 
 std::optional<double> parseFloat(std::string_view text) {
   std::string digits(stripped(text, nullptr, true, true));

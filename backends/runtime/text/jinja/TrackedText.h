@@ -12,7 +12,7 @@ namespace mica::rt::jinja {
 
 struct TrackedText {
   std::string bytes;
-  ByteRanges untrusted; ///< What comes from the conversation, or is made of what comes from there.
+  ByteRanges untrusted; ///< text from the conversation, or derived from it
 
   /// Text of a single origin.
   static TrackedText of(std::string bytes, bool untrusted) {

@@ -6,8 +6,6 @@
 
 namespace mica::rt::jinja {
 
-void fail(std::string message) { throw Failure{std::move(message)}; }
-
 Value Object::call(Interpreter &interpreter, Arguments &arguments) {
   fail("'" + std::string(typeName()) + "' object is not callable");
 }

@@ -4,8 +4,10 @@
 #define MICA_BACKENDS_RUNTIME_TEXT_JINJA_VALUE_H
 
 #include "backends/runtime/text/jinja/Budget.h"
+#include "backends/runtime/text/jinja/Failure.h"
 #include "backends/runtime/text/jinja/TrackedText.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -22,15 +24,8 @@ class Interpreter;
 class Value;
 using Values = std::vector<Value>;
 
-/// Thrown within this folder only; Template converts it to an Error.
-struct Failure {
-  std::string message;
-  int line = 0; ///< 0: the innermost statement or expression that it passes fills it in.
-};
-[[noreturn]] void fail(std::string message);
-
 struct Undefined {
-  std::string what; ///< Why an operation on it fails: "'x' is undefined".
+  std::string what; ///< reason why operations on it fail: "'x' is undefined"
 };
 struct None {};
 using Text = std::shared_ptr<const TrackedText>;
@@ -105,6 +100,10 @@ private:
   State state;
 };
 
+inline void Budget::reserveValues(uint64_t count) {
+  reserve(std::min(count, limits.madeBytes) * sizeof(Value));
+}
+
 /// The cost of a text besides its bytes, in values.
 inline constexpr uint64_t valuesOfText = 4;
 
@@ -119,7 +118,7 @@ struct Sequence {
   Values items;
   int depth = 1;
   mutable size_t taken = 0; ///< Items that a generator has yielded.
-  bool grouped = false;     ///< What groupby makes: a tuple whose items have names.
+  bool grouped = false;     ///< a result of groupby: a tuple with named items
   bool untrusted = false;   ///< Something in it comes from the conversation.
 
   bool indexed() const { return kind <= Range; }
@@ -183,24 +182,6 @@ bool less(Budget &budget, const Value &a, const Value &b);
 bool hashable(Budget &budget, const Value &value);
 /// Python's name of the value's type.
 std::string typeName(const Value &value);
-
-/// str(value). Errors: a value whose text is not supported, such as a generator.
-Text toText(Budget &budget, const Value &value);
-/// The text of a value with HTML's special characters as entities; markup is unchanged.
-Value escape(Budget &budget, const Value &value);
-/// repr(value).
-TrackedText toRepr(Budget &budget, const Value &value);
-/// repr of a float.
-std::string toRepr(double value);
-
-struct JsonStyle {
-  bool ascii = false;
-  std::optional<TrackedText> indent;
-  TrackedText itemSeparator = {", ", {}}, keySeparator = {": ", {}};
-  bool sortKeys = false;
-};
-/// json.dumps(value). Errors: values that JSON cannot represent.
-TrackedText toJson(Budget &budget, const Value &value, const JsonStyle &style);
 
 } // namespace mica::rt::jinja
 

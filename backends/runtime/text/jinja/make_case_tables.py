@@ -1,4 +1,4 @@
-"""Writes CaseTables.h, for the build: what Python's strings know of letters' cases and of numbers, taken from Python itself.
+"""Generates CaseTables.h during the build: the letter cases and number classes of Python's strings, taken from Python itself.
 
     make_case_tables.py CaseTables.h
 """
@@ -11,7 +11,7 @@ POINTS = [point for point in range(0x80, 0x110000) if not 0xD800 <= point < 0xE0
 
 
 def mapping_rows(change):
-    """Runs of code points with one step between them and one distance to their other case."""
+    """Runs of code points with a constant step and a constant distance to their other case."""
     runs = []
     for point in POINTS:
         other = change(chr(point))
@@ -32,7 +32,7 @@ def special_rows(rows):
 
 
 def pattern(holds):
-    """A class of PCRE2 with the code points that `holds`."""
+    """A PCRE2 character class of the code points for which `holds` is true."""
     runs = []
     for point in POINTS:
         if not holds(chr(point)):
@@ -62,7 +62,7 @@ def cased(letter):
 
 
 def ignored(letter):
-    """Whether a sigma is at the end of a word though this follows it."""
+    """Whether a sigma followed by this character is still at the end of a word."""
     return ("A\u03a3" + letter).lower()[1] == "\u03c2" and ("A\u03a3" + letter + "A").lower()[1] == "\u03c3"
 
 

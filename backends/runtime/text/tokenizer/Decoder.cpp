@@ -34,11 +34,11 @@ struct Tokenizer::Decoder::State {
   void stripStart(std::string &text) {
     if (!atStart)
       return;
-    size_t most = table.decoderStart == DecoderStart::Stream      ? stripLeft
-                  : table.decoderStart == DecoderStart::EachToken ? 1
-                                                                  : 0;
+    size_t max = table.decoderStart == DecoderStart::Stream      ? stripLeft
+                 : table.decoderStart == DecoderStart::EachToken ? 1
+                                                                 : 0;
     size_t times = 0;
-    while (times < most &&
+    while (times < max &&
            std::string_view(text).substr(times * table.stripped.size()).starts_with(table.stripped))
       ++times;
     text.erase(0, times * table.stripped.size());
@@ -65,7 +65,8 @@ std::string Tokenizer::Decoder::push(int32_t id) {
     return {};
   std::string out;
   if (!s.printSpecial && s.tokenizer.isSpecial(id)) {
-    if (s.table.pieceFlags[id] & PieceFlags::control) // ends a run of bytes, unprinted as it is
+    if (s.table.pieceFlags[id] & PieceFlags::control) // ends a run of bytes, although it is not
+                                                      // printed
       s.stream.flush(out, /*perByte=*/true);
     return out;
   }
@@ -91,6 +92,14 @@ std::string Tokenizer::Decoder::finish() {
   state->atStart = state->firstToken = true;
   state->stripLeft = state->table.stripCount;
   return out;
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids) const {
+  Decoder decoder(*this);
+  std::string text;
+  for (int32_t id : ids)
+    text += decoder.push(id);
+  return text += decoder.finish();
 }
 
 std::string Tokenizer::bytesOf(int32_t id) const {

@@ -25,11 +25,6 @@ std::unique_ptr<Model> makeBpeModel(const Table &table);
 std::unique_ptr<Model> makeSentencePieceBpe(const Table &table);
 std::unique_ptr<Model> makeUnigramModel(const Table &table);
 
-/// Appends the ids of an unknown `text` by the rules of sentencepiece: the ids of its bytes, or
-/// the unknown id unless the previous id is the unknown id (`afterUnknown`, updated).
-void encodeUnknown(const Table &table, std::string_view text, bool &afterUnknown,
-                   std::vector<int32_t> &ids);
-
 } // namespace mica::rt::tokenizer
 
 #endif // MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_MODEL_H

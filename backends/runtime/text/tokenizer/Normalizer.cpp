@@ -1,6 +1,8 @@
 #include "backends/runtime/text/tokenizer/Normalizer.h"
-#include "backends/runtime/text/base/Utf8.h"
+#include "backends/runtime/text/tokenizer/NormalizerStages.h"
+#include "backends/runtime/text/tokenizer/SentencePieceRules.h"
 #include "backends/runtime/text/tokenizer/Table.h"
+#include "backends/runtime/text/tokenizer/UnicodeForm.h"
 
 namespace mica::rt::tokenizer {
 namespace {
@@ -8,7 +10,7 @@ namespace {
 class PrependStage final : public NormalizerStage {
 public:
   explicit PrependStage(std::string_view prefix) : prefix(prefix) {}
-  Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
+  Result<std::string> apply(std::string text, NormalizerTrace &trace) const override {
     if (text.empty())
       return text;
     RangesCarrier(trace).copied(0, text.size(), prefix.size());
@@ -22,7 +24,7 @@ private:
 class ReplaceStage final : public NormalizerStage {
 public:
   ReplaceStage(std::string_view from, std::string_view to) : from(from), to(to) {}
-  Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
+  Result<std::string> apply(std::string text, NormalizerTrace &trace) const override {
     size_t at = text.find(from);
     trace.moved |= at == 0 && replacedMovesStart(from, to);
     if (at == std::string::npos)
@@ -68,19 +70,6 @@ std::unique_ptr<NormalizerStage> makeStage(const NormalizerStep &step, const Tab
 }
 
 } // namespace
-
-std::string RangesCarrier::repaired(const std::string &broken) {
-  std::string text = repairUtf8(broken);
-  if (!ranges.empty()) {
-    carried = {};
-    carried.add(0, text.size());
-  }
-  return text;
-}
-
-bool replacedMovesStart(std::string_view from, std::string_view to) {
-  return !from.empty() && (to.empty() || from.size() > charLength(from[0]));
-}
 
 Normalizer::Normalizer(const Table &table) {
   for (const NormalizerStep &step : table.normalizer)

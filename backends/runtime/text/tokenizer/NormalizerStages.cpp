@@ -1,7 +1,7 @@
 // Steps of the normalizer that map characters, strip both ends, and replace matches of a pattern.
+#include "backends/runtime/text/tokenizer/NormalizerStages.h"
 #include "backends/runtime/text/base/Regex.h"
 #include "backends/runtime/text/base/Utf8.h"
-#include "backends/runtime/text/tokenizer/Normalizer.h"
 #include "backends/runtime/text/tokenizer/Table.h"
 
 #include <unordered_map>
@@ -15,7 +15,7 @@ public:
     for (size_t i = 0; i + 1 < list.size(); i += 2 + list[i + 1])
       entries[list[i]] = static_cast<uint32_t>(i);
   }
-  Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
+  Result<std::string> apply(std::string text, NormalizerTrace &trace) const override {
     RangesCarrier carrier(trace);
     std::string out;
     out.reserve(text.size());
@@ -53,7 +53,7 @@ class Strip final : public NormalizerStage {
 public:
   explicit Strip(const NormalizerStep &step)
       : left(step.left), right(step.right), before(compiled(spaceBefore)), one(compiled(space)) {}
-  Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
+  Result<std::string> apply(std::string text, NormalizerTrace &trace) const override {
     Regex::Match match{0, 0};
     if (left && Regex::Searcher(before).find(text, 0, match)) {
       RangesCarrier(trace).copied(match.end, text.size(), 0);
@@ -81,9 +81,9 @@ class ReplacePattern final : public NormalizerStage {
 public:
   explicit ReplacePattern(const NormalizerStep &step)
       : pattern(compiled(step.text)), replacement(step.replacement) {}
-  Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
+  Result<std::string> apply(std::string text, NormalizerTrace &trace) const override {
     if (text.empty())
-      return text; // nothing is replaced in nothing
+      return text; // no replacement in an empty text
     RangesCarrier carrier(trace);
     std::string out;
     size_t done = 0, from = 0;

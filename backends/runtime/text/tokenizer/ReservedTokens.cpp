@@ -1,6 +1,6 @@
 // Tokens that are written by a chat template and must not be produced from untrusted text.
+#include "backends/runtime/text/tokenizer/ReservedTokens.h"
 #include "backends/runtime/text/base/Utf8.h"
-#include "backends/runtime/text/tokenizer/Table.h"
 
 #include <algorithm>
 

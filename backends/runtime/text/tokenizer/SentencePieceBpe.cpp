@@ -6,6 +6,7 @@
 #include "backends/runtime/text/tokenizer/MergeQueue.h"
 #include "backends/runtime/text/tokenizer/Model.h"
 #include "backends/runtime/text/tokenizer/Table.h"
+#include "backends/runtime/text/tokenizer/Unknown.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,9 +1,9 @@
 // The normalizer of sentencepiece: its compiled character map and white space rules. The
 // tokenizers package applies the same map by different rules.
+#include "backends/runtime/text/tokenizer/SentencePieceRules.h"
 #include "backends/runtime/text/base/Regex.h"
 #include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/tokenizer/Lookup.h"
-#include "backends/runtime/text/tokenizer/Normalizer.h"
 #include "backends/runtime/text/tokenizer/Table.h"
 
 namespace mica::rt::tokenizer {
@@ -65,7 +65,7 @@ public:
     kept = PrefixSearch(std::move(userDefined));
   }
 
-  Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
+  Result<std::string> apply(std::string text, NormalizerTrace &trace) const override {
     RangesCarrier carrier(trace);
     std::string_view rest = text;
     bool removeExtra = rules & SentencePieceRules::removeExtraSpaces;
@@ -152,7 +152,7 @@ public:
   explicit CharsMapStage(const NormalizerStep &step)
       : darts(step.trie), replacements(step.replacements), grapheme(*Regex::compile("\\X")) {}
 
-  Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
+  Result<std::string> apply(std::string text, NormalizerTrace &trace) const override {
     RangesCarrier carrier(trace);
     std::string out;
     out.reserve(text.size());
@@ -167,11 +167,11 @@ public:
       trace.failedAt = text.size() - searcher.failedText().size();
       return searcher.failure().error();
     }
-    return isUtf8(out) ? out : carrier.repaired(out); // a map is foreign data
+    return isUtf8(out) ? out : carrier.repaired(out); // maps are not trusted
   }
 
 private:
-  static constexpr size_t shortBytes = 6; ///< what a short grapheme is shorter than
+  static constexpr size_t shortBytes = 6; ///< short graphemes have fewer bytes
 
   static size_t graphemeEnd(std::string_view text, size_t at, Regex::Searcher &searcher) {
     auto isAscii = [&](size_t i) {

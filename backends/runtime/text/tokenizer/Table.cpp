@@ -29,26 +29,26 @@ public:
       std::memcpy(&value, at, sizeof(T));
     return value;
   }
-  template <typename T> Array<T> list(const char *what, uint32_t most) {
+  template <typename T> Array<T> list(const char *what, uint32_t max) {
     uint32_t count = number<uint32_t>(what);
-    if (count > most)
+    if (count > max)
       fail(std::string("too many ") + what);
     if (failed())
       return {};
     const std::byte *at = take(uint64_t(count) * sizeof(T), what);
     return at ? Array<T>(at, count) : Array<T>();
   }
-  std::string_view string(const char *what, uint32_t most) {
+  std::string_view string(const char *what, uint32_t max) {
     uint32_t length = number<uint32_t>(what);
-    if (length > most)
-      fail(std::string("excessive length of ") + what);
+    if (length > max)
+      fail(std::string(what) + " too long");
     if (failed())
       return {};
     const std::byte *at = take(length, what);
     return at ? std::string_view(reinterpret_cast<const char *>(at), length) : std::string_view();
   }
-  std::string_view utf8(const char *what, uint32_t most) {
-    std::string_view text = string(what, most);
+  std::string_view utf8(const char *what, uint32_t max) {
+    std::string_view text = string(what, max);
     if (!isUtf8(text))
       fail(std::string("invalid UTF-8 in ") + what);
     return text;
@@ -62,9 +62,9 @@ public:
     }
     return static_cast<T>(value);
   }
-  uint32_t count(const char *what, uint32_t most) {
+  uint32_t count(const char *what, uint32_t max) {
     uint32_t value = number<uint32_t>(what);
-    if (value > most)
+    if (value > max)
       fail(std::string("too many ") + what);
     return failed() ? 0 : value;
   }
@@ -214,9 +214,9 @@ NormalizerStep readNormalizerStep(Reader &reader) {
     step.text = reader.utf8("normalizer", maxPatternBytes);
     step.replacement = reader.utf8("normalizer", maxPatternBytes);
     if (Result<Regex> pattern = Regex::compile(step.text); !pattern)
-      reader.fail("a pattern in the normalizer that PCRE2 refuses");
+      reader.fail("a pattern in the normalizer that PCRE2 rejects");
     else
-      step.least = pattern->minLength();
+      step.minBytes = pattern->minLength();
     break;
   }
   return step;
@@ -231,7 +231,7 @@ void checkGrowth(Reader &reader, const Table &table) {
     auto added = static_cast<double>(to);
     growth *= from == 0 ? 1 + added : std::max(1.0, added / static_cast<double>(from));
     if (growth > static_cast<double>(kMaxGrowth))
-      reader.fail("replacements that let the text grow without measure");
+      reader.fail("replacements that let the text grow without bound");
   };
   double growth = 1, decoderGrowth = 1;
   size_t forms = 0, sentencePiece = 0;
@@ -241,7 +241,7 @@ void checkGrowth(Reader &reader, const Table &table) {
     if (step.kind == NormalizerKind::Replace)
       grow(growth, step.text.size(), step.replacement.size());
     if (step.kind == NormalizerKind::ReplacePattern)
-      grow(growth, step.least, step.replacement.size());
+      grow(growth, step.minBytes, step.replacement.size());
     forms += step.kind == NormalizerKind::UnicodeForm || step.kind == NormalizerKind::CharacterMap;
     sentencePiece +=
         step.kind == NormalizerKind::SentencePiece || step.kind == NormalizerKind::CharsMap;
@@ -249,7 +249,7 @@ void checkGrowth(Reader &reader, const Table &table) {
     for (char byte : step.replacements) {
       run = byte == '\0' ? 0 : run + 1;
       if (run > maxCharsMapReplacement)
-        return reader.fail("a normalizer's replacement of excessive length");
+        return reader.fail("normalizer replacement too long");
     }
   }
   for (const Replacement &entry : table.replacements)

@@ -8,7 +8,6 @@
 #include <array>
 #include <cstring>
 #include <span>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -43,7 +42,7 @@ struct Merge {
 struct NormalizerStep {
   NormalizerKind kind = NormalizerKind::Prepend;
   std::string_view text, replacement; // Prepend, Replace, ReplacePattern
-  size_t least = 0;                   // ReplacePattern: the fewest bytes that it replaces
+  size_t minBytes = 0;                // ReplacePattern: the fewest bytes that it replaces
   bool compose = false;               // UnicodeForm
   Array<uint32_t> classes, decompositions, compositions;
   Array<uint32_t> characters;          // CharacterMap
@@ -107,12 +106,6 @@ std::vector<bool> idsWith(const Table &table, uint8_t flags);
 /// Special and reserved tokens: the models never produce one from text, with the exception of the
 /// unknown id.
 std::vector<bool> specialIds(const Table &table);
-
-/// Reserves the added tokens and user-defined pieces that a chat template writes: those contained
-/// in one of its `literals`, and those composed of the end of a literal, a word such as a role and
-/// the beginning of a literal. White space and single characters are never reserved. Reserved
-/// user-defined pieces become added tokens, because the models do not know which text is untrusted.
-void reserveTokens(Table &table, std::span<const std::string> literals);
 
 /// Opens `bytes`, which must outlive the result. Every table is either rejected or safe to use.
 Result<Table> openTable(std::span<const std::byte> bytes);

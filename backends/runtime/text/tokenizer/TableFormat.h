@@ -47,7 +47,8 @@ constexpr uint32_t byteLevel =
     1; ///< the symbols that merging starts from are bytes, not characters
 constexpr uint32_t byteFallback = 2; ///< an unknown character becomes the ids of its bytes
 constexpr uint32_t fuseUnknown = 4;  ///< neighboring unknown characters become one unknown id
-constexpr uint32_t ignoreMerges = 8; ///< a word that is a piece is taken whole
+constexpr uint32_t ignoreMerges = 8; ///< a word that is a piece is not split into symbols and
+                                     ///< merged
 constexpr uint32_t all = 15;
 } // namespace ModelFlags
 
@@ -70,7 +71,7 @@ enum class NormalizerKind : uint8_t {
                    ///< and ordered, list<u32> compositions {first, second, composed}
   SentencePiece = 4, ///< u8 SentencePieceRules, str darts trie, str zero-terminated replacements
   CharacterMap =
-      5,     ///< list<u32> {code point, count, code points...}: what single characters become
+      5,     ///< list<u32> {code point, count, code points...}: replacements of single characters
   Strip = 6, ///< u8 left, u8 right: white space at the ends is removed
   ReplacePattern = 7, ///< str PCRE2 pattern, str replacement
   CharsMap = 8, ///< str darts trie, str zero-terminated replacements, as the tokenizers package
@@ -112,9 +113,9 @@ constexpr uint8_t stripLeft = 4;   ///< takes the white space before it
 constexpr uint8_t stripRight = 8;  ///< takes the white space after it
 constexpr uint8_t normalized = 16; ///< looked for in normalized text
 constexpr uint8_t all = 31;
-/// Not in tables: written by the chat template, see reserveTokens in Table.h.
+/// Not in tables: written by the chat template, see ReservedTokens.h.
 constexpr uint8_t reserved = 32;
-constexpr uint8_t piece = 64; ///< nor is this: a piece, spelled as normalized text has it
+constexpr uint8_t piece = 64; ///< not in tables either: a piece, spelled as in normalized text
 } // namespace AddedTokenFlags
 
 /// What decoding removes at the start of the text: `count` times `stripped`.

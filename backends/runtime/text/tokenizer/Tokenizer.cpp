@@ -1,4 +1,5 @@
 #include "backends/runtime/text/base/Utf8.h"
+#include "backends/runtime/text/tokenizer/ReservedTokens.h"
 #include "backends/runtime/text/tokenizer/TokenizerParts.h"
 
 #include <cstring>
@@ -175,14 +176,6 @@ std::optional<int32_t> Tokenizer::find(std::string_view spelling) const {
     if (!spelling.empty() && parts->table.piece(id) == spelling)
       return static_cast<int32_t>(id);
   return std::nullopt;
-}
-
-std::string Tokenizer::decode(std::span<const int32_t> ids) const {
-  Decoder decoder(*this);
-  std::string text;
-  for (int32_t id : ids)
-    text += decoder.push(id);
-  return text += decoder.finish();
 }
 
 } // namespace mica::rt

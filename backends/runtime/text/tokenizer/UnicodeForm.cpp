@@ -1,7 +1,7 @@
 // Unicode normalization forms (Unicode 15, section 3.11), with tables that the compiler extracts
 // from ICU.
+#include "backends/runtime/text/tokenizer/UnicodeForm.h"
 #include "backends/runtime/text/base/Utf8.h"
-#include "backends/runtime/text/tokenizer/Normalizer.h"
 #include "backends/runtime/text/tokenizer/Table.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ public:
           step.compositions[i + 2];
   }
 
-  Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
+  Result<std::string> apply(std::string text, NormalizerTrace &trace) const override {
     // Letters of Latin-1 decompose, but are unchanged in composed forms.
     if (std::all_of(text.begin(), text.end(),
                     [](char c) { return static_cast<uint8_t>(c) < 0x80; }))

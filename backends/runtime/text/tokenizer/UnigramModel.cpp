@@ -5,6 +5,7 @@
 #include "backends/runtime/text/tokenizer/Lookup.h"
 #include "backends/runtime/text/tokenizer/Model.h"
 #include "backends/runtime/text/tokenizer/Table.h"
+#include "backends/runtime/text/tokenizer/Unknown.h"
 
 #include <algorithm>
 #include <cmath>
@@ -125,9 +126,9 @@ private:
   /// In a long text, sums grow until floats cannot distinguish paths: sentencepiece 0.2.3 restarts
   /// them from 0.
   static void keepSmall(std::vector<Node> &nodes, size_t at, size_t reached) {
-    constexpr double most = 100000;
+    constexpr double maxOffset = 100000;
     double offset = nodes[at].score;
-    if (std::abs(offset) <= most)
+    if (std::abs(offset) <= maxOffset)
       return;
     for (size_t i = at; i <= reached; ++i)
       if (nodes[i].id != unreached)
@@ -176,31 +177,6 @@ private:
 
 std::unique_ptr<Model> makeUnigramModel(const Table &table) {
   return std::make_unique<UnigramModel>(table);
-}
-
-std::unique_ptr<Model> makeModel(const Table &table) {
-  switch (table.kind) {
-  case ModelKind::MergesByRank:
-    return makeBpeModel(table);
-  case ModelKind::MergesByScore:
-    return makeSentencePieceBpe(table);
-  case ModelKind::Unigram:
-  case ModelKind::ExactUnigram:
-    return makeUnigramModel(table);
-  }
-  return nullptr;
-}
-
-void encodeUnknown(const Table &table, std::string_view text, bool &afterUnknown,
-                   std::vector<int32_t> &ids) {
-  if (table.has(ModelFlags::byteFallback)) {
-    for (char byte : text)
-      if (int32_t id = table.byteIds[static_cast<uint8_t>(byte)]; id != -1)
-        ids.push_back(id);
-  } else if (!afterUnknown && table.unknownId != -1) {
-    ids.push_back(table.unknownId);
-  }
-  afterUnknown = true;
 }
 
 } // namespace mica::rt::tokenizer

@@ -3,7 +3,7 @@ LogicalResult Op::verify() {
   return requireSize(*this, "anything", 1, 2, "of nothing");
 }
 LogicalResult other(Operation *op) {
-  op->emitOpError("is not tested; whatever stands ") << "behind";
+  op->emitOpError("is not tested; whatever comes ") << "behind";
   InFlightDiagnostic diagnostic = op->emitOpError();
   diagnostic << "is begun and then " << op;
   return emitOpError() << op;
@@ -41,3 +41,4 @@ Error givenByScript(StringRef path) {
   return inputError(path, "has words that a script only gives", "remove it");
 }
 Error named(StringRef path) { return inputError(path, "is a symbolic link", "remove it"); }
+LogicalResult Short::verify() { return emitOpError("has ") << 1; }

@@ -3,8 +3,8 @@
 
     run_every_pass.py MICA-OPT MICA MODEL.mlir [--write]
 
-A pass changes a file or leaves it unchanged, and the result parses and verifies, or it rejects the file with the error in the
-table. `--write` rewrites the table: review the difference.
+A pass changes a file or leaves it unchanged, and the result parses and verifies, or it rejects the file itself with the
+error in the table. `--write` rewrites the table: review the difference.
 """
 
 import os
@@ -19,7 +19,7 @@ TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "verdicts.txt")
 OPTIONS = ("--target", "sapphirerapids", "--weights", "bf16")
 CHANGED, UNCHANGED = "changed", "unchanged"
 # Outcomes that are wrong whatever the table contains.
-FAULTS = ("status ", "result is rejected: ")
+FAULTS = ("status ", "result is rejected: ", "made invalid IR: ")
 
 
 def run(command):
@@ -37,7 +37,9 @@ def verdict(opt, name, path, made):
     """The outcome of the pass `name` for the file at `path`, which mica-opt has written."""
     done = run([opt, path, "--" + name, "-o", made])
     if done.returncode:
-        return error_of(done)
+        # The pass itself rejects the file: an error of the verifier afterwards means that it made invalid IR.
+        unverified = run([opt, path, "--" + name, "--verify-each=false", "-o", made])
+        return error_of(done) if unverified.returncode else FAULTS[2] + error_of(done)
     again = run([opt, made, "-o", os.devnull])
     if again.returncode:
         return FAULTS[1] + error_of(again)

@@ -1,8 +1,8 @@
 // RUN: mica-opt %s --mica-absorb-latent --split-input-file --verify-diagnostics | FileCheck %s
 
-// Why latents are not absorbed: what is around the attention. absorb-latent.mlir has what is in it.
+// Latents that are not absorbed because of ops around the attention. absorb-latent.mlir has the cases within it.
 
-// Keys come from elsewhere.
+// Keys are not those of the append.
 // CHECK-LABEL: module @no_append
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -48,7 +48,7 @@ module @no_argument {
     %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
     %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
     %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
-    // expected-remark @below {{the caches hold keys and values of all heads in full: a cache is no argument, or has another use than its append}}
+    // expected-remark @below {{the caches hold keys and values of all heads in full: a cache is not an argument, or has a use other than its append}}
     %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
         : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
     return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
@@ -57,7 +57,7 @@ module @no_argument {
 
 // -----
 
-// The matrix is a result as well.
+// The matrix is also a result.
 // CHECK-LABEL: module @no_matrix_alone
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -75,7 +75,7 @@ module @no_matrix_alone {
     %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
     %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
     %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
-    // expected-remark @below {{the caches hold keys and values of all heads in full: a matrix is no argument of the function, or has another use}}
+    // expected-remark @below {{the caches hold keys and values of all heads in full: a matrix is not an argument of the function, or has another use}}
     %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
         : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
     return %y, %kn, %vn, %wk : tensor<?x2x8xf32>, !k, !v, tensor<16x16xf32>
@@ -84,7 +84,7 @@ module @no_matrix_alone {
 
 // -----
 
-// Two layers have the same matrix.
+// Two layers share the matrix.
 // CHECK-LABEL: module @no_weight_alone
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -104,7 +104,7 @@ module @no_weight_alone {
     %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
     %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
     %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
-    // expected-remark @below {{the caches hold keys and values of all heads in full: a matrix is no weight, or one with another use}}
+    // expected-remark @below {{the caches hold keys and values of all heads in full: a matrix is not a weight, or has another use}}
     %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
         : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
     return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
@@ -125,7 +125,7 @@ module @no_weight_alone {
 
 // -----
 
-// A head is made of two tensors.
+// A head's rows are from two tensors.
 // CHECK-LABEL: module @no_rows_of_a_head
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -164,7 +164,7 @@ module @no_rows_of_a_head {
 
 // -----
 
-// Two queries share a key.
+// Two query heads share a key head.
 // CHECK-LABEL: module @no_shared_heads
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -191,7 +191,7 @@ module @no_shared_heads {
 
 // -----
 
-// Latents of another layer are smaller.
+// Another layer has smaller latents.
 // CHECK-LABEL: module @no_other_size
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --mica-absorb-latent --split-input-file --verify-diagnostics | FileCheck %s
 
-// Two calls pass weights of their own; a program keeps no cache of values.
+// Two calls with different weights; a program has no value cache.
 // CHECK-LABEL: module
 // CHECK: mica.weight @"0.keys" from [#mica.slice<"0.kv_b", rows 0 to 8 of 32, as_columns>, #mica.slice<"0.kv_b", rows 16 to 24 of 32, as_columns>] stack : tensor<2x16x8xf32>
 // CHECK: mica.weight @"0.values" from [#mica.slice<"0.kv_b", rows 8 to 16 of 32>, #mica.slice<"0.kv_b", rows 24 to 32 of 32>] stack : tensor<2x8x16xf32>
@@ -67,7 +67,7 @@ module {
 
 // -----
 
-// A latent of 40 numbers and 4 beside it are more than two heads of 12 and of 8.
+// A latent of 40 elements plus 4 shared ones is larger than two heads of 12 and 8.
 // CHECK-LABEL: func.func private @no_larger_latent
 // CHECK-NOT: mica.head_linear
 // CHECK: return %{{.*}}, %{{.*}}, %{{.*}} :
@@ -85,7 +85,7 @@ func.func private @no_larger_latent(%c: tensor<?x40xf32>, %qa: tensor<?x2x8xf32>
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
   %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
-  // expected-remark @below {{the caches hold keys and values of all heads in full: the latent is as large as what is made of it}}
+  // expected-remark @below {{the caches hold keys and values of all heads in full: the latent is as large as the keys and values computed from it}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
@@ -93,7 +93,7 @@ func.func private @no_larger_latent(%c: tensor<?x40xf32>, %qa: tensor<?x2x8xf32>
 
 // -----
 
-// Each head has a part of its own after the keys.
+// The part after the keys is different for each head.
 // CHECK-LABEL: func.func private @no_part_of_each_head
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -118,7 +118,7 @@ func.func private @no_part_of_each_head(%c: tensor<?x16xf32>, %qa: tensor<?x2x8x
 
 // -----
 
-// Keys and values of different rows have no latent in common.
+// Keys and values are computed from different rows, so they have no common latent.
 // CHECK-LABEL: func.func private @no_two_latents
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -135,7 +135,7 @@ func.func private @no_two_latents(%c: tensor<?x16xf32>, %d: tensor<?x16xf32>, %q
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
   %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
-  // expected-remark @below {{the caches hold keys and values of all heads in full: keys and values are made of different rows}}
+  // expected-remark @below {{the caches hold keys and values of all heads in full: keys and values are computed from different rows}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
@@ -143,7 +143,7 @@ func.func private @no_two_latents(%c: tensor<?x16xf32>, %d: tensor<?x16xf32>, %q
 
 // -----
 
-// Queries are whole.
+// Queries are not a concatenation of two parts.
 // CHECK-LABEL: func.func private @no_joined_queries
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -159,7 +159,7 @@ func.func private @no_joined_queries(%c: tensor<?x16xf32>, %q: tensor<?x2x12xf32
   %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
-  // expected-remark @below {{the caches hold keys and values of all heads in full: queries or keys are not joined of two parts}}
+  // expected-remark @below {{the caches hold keys and values of all heads in full: queries or keys are not concatenated from two parts}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
@@ -167,7 +167,7 @@ func.func private @no_joined_queries(%c: tensor<?x16xf32>, %q: tensor<?x2x12xf32
 
 // -----
 
-// Queries have another part in front than keys have.
+// The first part of queries has another size than that of keys.
 // CHECK-LABEL: func.func private @no_other_split
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -184,7 +184,7 @@ func.func private @no_other_split(%c: tensor<?x16xf32>, %qa: tensor<?x2x4xf32>, 
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
   %q = mica.concat_heads %qa, %qb : tensor<?x2x4xf32>, tensor<?x2x8xf32> -> tensor<?x2x12xf32>
-  // expected-remark @below {{the caches hold keys and values of all heads in full: queries and keys are joined of different parts}}
+  // expected-remark @below {{the caches hold keys and values of all heads in full: queries and keys are concatenated from different parts}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
@@ -192,7 +192,7 @@ func.func private @no_other_split(%c: tensor<?x16xf32>, %qa: tensor<?x2x4xf32>, 
 
 // -----
 
-// A product adds a bias.
+// A matmul has a bias.
 // CHECK-LABEL: func.func private @no_bias
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -209,7 +209,7 @@ func.func private @no_bias(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %qb: te
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
   %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
-  // expected-remark @below {{the caches hold keys and values of all heads in full: a product of the latent has a bias, a residual or a kernel}}
+  // expected-remark @below {{the caches hold keys and values of all heads in full: a matmul of the latent has a bias, a residual or a kernel}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
@@ -217,7 +217,7 @@ func.func private @no_bias(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %qb: te
 
 // -----
 
-// What is read of the keys is a result as well.
+// The read of the keys is also a result.
 // CHECK-LABEL: func.func private @no_read_alone
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -234,7 +234,7 @@ func.func private @no_read_alone(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
   %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
-  // expected-remark @below {{the caches hold keys and values of all heads in full: what is read of a cache has another use}}
+  // expected-remark @below {{the caches hold keys and values of all heads in full: the keys or values read from a cache have another use}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   return %y, %kn, %vn, %kr : tensor<?x2x8xf32>, !k, !v, tensor<?x?x2x12xf32>
@@ -242,7 +242,7 @@ func.func private @no_read_alone(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %
 
 // -----
 
-// Another read of the keys remains.
+// The keys have another read.
 // CHECK-LABEL: func.func private @no_second_read
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -260,7 +260,7 @@ func.func private @no_second_read(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, 
   %again = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
   %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
-  // expected-remark @below {{the caches hold keys and values of all heads in full: a cache has another use than its attention}}
+  // expected-remark @below {{the caches hold keys and values of all heads in full: a cache has a use other than its attention}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   return %y, %kn, %vn, %again : tensor<?x2x8xf32>, !k, !v, tensor<?x?x2x12xf32>
@@ -268,7 +268,7 @@ func.func private @no_second_read(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, 
 
 // -----
 
-// The callers of a public function are not known.
+// The callers of a public function are unknown.
 // CHECK-LABEL: func.func @no_public_layer
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -293,7 +293,7 @@ func.func @no_public_layer(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %qb: te
 
 // -----
 
-// Values are appended to other places.
+// Values are appended at other positions.
 // CHECK-LABEL: func.func private @no_other_place
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -318,7 +318,7 @@ func.func private @no_other_place(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, 
 
 // -----
 
-// The values are a result as well.
+// The values are also a result.
 // CHECK-LABEL: func.func private @no_value_of_two_uses
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
@@ -335,7 +335,7 @@ func.func private @no_value_of_two_uses(%c: tensor<?x16xf32>, %qa: tensor<?x2x8x
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
   %q = mica.concat_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
-  // expected-remark @below {{the caches hold keys and values of all heads in full: keys or values are not made by a product alone}}
+  // expected-remark @below {{the caches hold keys and values of all heads in full: keys or values are not the result of a matmul alone}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   return %y, %kn, %vn, %2 : tensor<?x2x8xf32>, !k, !v, tensor<?x16xf32>

@@ -9,7 +9,7 @@ func.func @norm(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<?x32xbf16> {
   return %b : tensor<?x32xbf16>
 }
 
-// The heads are merged between attention and the cast.
+// Heads are merged between attention and the cast.
 // CHECK-LABEL: func @attention
 func.func @attention(%q: tensor<?x4x8xbf16>, %k: tensor<?x?x2x8xbf16>, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x32xbf16> {
   // CHECK-NEXT: %[[A:.*]] = mica.attention {{.*}} -> tensor<?x4x8xbf16>
@@ -43,7 +43,7 @@ func.func @queries(%qkv: tensor<?x64xf32>, %t: tensor<?x2x4xf32>, %k: !mica.kv_c
   return %b, %k1, %v1 : tensor<?x4x8xbf16>, !mica.kv_cache<2 x 2 x 8 x bf16>, !mica.kv_cache<2 x 2 x 8 x bf16>
 }
 
-// The gate of experts needs the norm in f32.
+// The router needs the norm in f32.
 // CHECK-LABEL: func @no_wide_use
 func.func @no_wide_use(%x: tensor<?x32xf32>, %w: tensor<32xf32>, %g: tensor<4x32xf32>) -> (tensor<?x32xbf16>, tensor<?x1xf32>, tensor<?x1xi32>) {
   // CHECK: mica.rmsnorm {{.*}} -> tensor<?x32xf32>
@@ -54,7 +54,7 @@ func.func @no_wide_use(%x: tensor<?x32xf32>, %w: tensor<32xf32>, %g: tensor<4x32
   return %b, %v, %e : tensor<?x32xbf16>, tensor<?x1xf32>, tensor<?x1xi32>
 }
 
-// A product's result is the residual stream and stays f32.
+// The matmul's result is the residual stream and stays f32.
 // CHECK-LABEL: func @no_product
 func.func @no_product(%x: tensor<?x32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xbf16> {
   // CHECK: mica.linear {{.*}} -> tensor<?x32xf32>
@@ -72,26 +72,26 @@ func.func @no_merged_heads_used_wide(%a: tensor<?x4x8xf32>) -> (tensor<?x32xf32>
   return %m, %b : tensor<?x32xf32>, tensor<?x32xbf16>
 }
 
-// Norms make integer rows themselves; after a gated product and merged heads that is a pass of its own.
+// Norms write integer rows themselves; after a gated matmul and merged heads, quantization is a separate op.
 // CHECK-LABEL: func @quantized
-func.func @quantized(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<?x32x!mica.int_rows<limbs = 2, group = 32>> {
-  // CHECK-NEXT: mica.rmsnorm {{.*}} -> tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
+func.func @quantized(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<?x32x!mica.int_rows<bits = 16, group = 32>> {
+  // CHECK-NEXT: mica.rmsnorm {{.*}} -> tensor<?x32x!mica.int_rows<bits = 16, group = 32>>
   // CHECK-NOT: mica.cast
   %n = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
-  %b = mica.cast %n : tensor<?x32xf32> to tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
-  return %b : tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
+  %b = mica.cast %n : tensor<?x32xf32> to tensor<?x32x!mica.int_rows<bits = 16, group = 32>>
+  return %b : tensor<?x32x!mica.int_rows<bits = 16, group = 32>>
 }
 
 // CHECK-LABEL: func @no_quantized_columns
 func.func @no_quantized_columns(%x: tensor<?x32xbf16>, %w: tensor<128x32xbf16>, %h: tensor<?x4x8xf32>)
-    -> (tensor<?x64x!mica.int_rows<limbs = 2, group = 32>>, tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>) {
+    -> (tensor<?x64x!mica.int_rows<bits = 16, group = 32>>, tensor<?x32x!mica.int_rows<bits = 16, group = 32>>) {
   // CHECK-NEXT: mica.gated_linear {{.*}} -> tensor<?x64xf32>
   // CHECK-NEXT: mica.cast
   // CHECK-NEXT: mica.merge_heads
   // CHECK-NEXT: mica.cast
   %g = mica.gated_linear %x, %w silu : tensor<?x32xbf16>, tensor<128x32xbf16> -> tensor<?x64xf32>
-  %b = mica.cast %g : tensor<?x64xf32> to tensor<?x64x!mica.int_rows<limbs = 2, group = 32>>
+  %b = mica.cast %g : tensor<?x64xf32> to tensor<?x64x!mica.int_rows<bits = 16, group = 32>>
   %m = mica.merge_heads %h : tensor<?x4x8xf32> to tensor<?x32xf32>
-  %c = mica.cast %m : tensor<?x32xf32> to tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
-  return %b, %c : tensor<?x64x!mica.int_rows<limbs = 2, group = 32>>, tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
+  %c = mica.cast %m : tensor<?x32xf32> to tensor<?x32x!mica.int_rows<bits = 16, group = 32>>
+  return %b, %c : tensor<?x64x!mica.int_rows<bits = 16, group = 32>>, tensor<?x32x!mica.int_rows<bits = 16, group = 32>>
 }

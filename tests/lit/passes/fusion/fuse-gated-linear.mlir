@@ -30,7 +30,7 @@ func.func @main(%x: tensor<?x32xf32>) -> tensor<?x72xf32> {
 
 // -----
 
-// The factors may be in either order, and the weights' arguments too.
+// The factors may be in either order, and so may the arguments with the weights.
 
 // CHECK: mica.weight @w13 from ["w1", "w3"] interleave
 mica.weight @w1 : tensor<64x32xf32>
@@ -75,7 +75,7 @@ func.func @main(%x: tensor<?x32xf32>) -> tensor<?x64xf32> {
 
 // -----
 
-// Experts: gate and up of each expert side by side.
+// Experts: gate and up of each expert are interleaved.
 
 // CHECK: mica.weight @experts.gate_up_proj from ["e0.gate", "e0.up", "e1.gate", "e1.up"] stack parts(2) : tensor<2x256x32xf32>
 mica.weight @experts.gate_proj from ["e0.gate", "e1.gate"] stack : tensor<2x72x32xf32>
@@ -142,7 +142,30 @@ func.func @no_public_function(%x: tensor<?x32xf32>, %gate: tensor<64x32xf32>, %u
 
 // -----
 
-// A tensor of the checkpoint that holds all experts cannot be cut into them.
+// Gate and up of experts that have different types stay separate.
+mica.weight @gate from ["e0.gate", "e1.gate"] stack : tensor<2x64x32x!mica.block<q4_0>>
+mica.weight @up from ["e0.up", "e1.up"] stack : tensor<2x64x32xbf16>
+mica.weight @down from ["e0.down", "e1.down"] stack : tensor<2x32x64xbf16>
+// CHECK-LABEL: func private @no_different_types
+func.func private @no_different_types(%x: tensor<?x32xbf16>, %w: tensor<?x1xf32>, %e: tensor<?x1xi32>,
+    %gate: tensor<2x64x32x!mica.block<q4_0>>, %up: tensor<2x64x32xbf16>, %down: tensor<2x32x64xbf16>) -> tensor<?x32xf32> {
+  // CHECK: mica.moe_experts %{{.*}} up(%{{.*}} : tensor<2x64x32xbf16>)
+  %y = mica.moe_experts %x, %w, %e, %gate, %down up(%up : tensor<2x64x32xbf16>) silu inner(64)
+      : tensor<?x32xbf16>, tensor<?x1xf32>, tensor<?x1xi32>, tensor<2x64x32x!mica.block<q4_0>>, tensor<2x32x64xbf16> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+func.func @main(%x: tensor<?x32xbf16>, %w: tensor<?x1xf32>, %e: tensor<?x1xi32>) -> tensor<?x32xf32> {
+  %gate = mica.get_weight @gate : tensor<2x64x32x!mica.block<q4_0>>
+  %up = mica.get_weight @up : tensor<2x64x32xbf16>
+  %down = mica.get_weight @down : tensor<2x32x64xbf16>
+  %y = call @no_different_types(%x, %w, %e, %gate, %up, %down)
+      : (tensor<?x32xbf16>, tensor<?x1xf32>, tensor<?x1xi32>, tensor<2x64x32x!mica.block<q4_0>>, tensor<2x64x32xbf16>, tensor<2x32x64xbf16>) -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
+// A checkpoint tensor that contains all experts cannot be split into them.
 mica.weight @gate : tensor<2x64x32xf32>
 mica.weight @up : tensor<2x64x32xf32>
 mica.weight @down : tensor<2x32x64xf32>

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --mica-fuse-qkv-append | FileCheck %s
 
-// Queries, keys and values whose weights are stored in different formats have several products: one append takes them all.
+// Queries, keys and values with weights in different formats are separate matmuls, which one append reads.
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 
 // CHECK-LABEL: func @values_apart
@@ -33,7 +33,7 @@ func.func @values_apart(%x: tensor<?x32xf32>, %wqk: tensor<48x32xf32>, %wv: tens
   return %a, %k1, %v1 : tensor<?x4x8xf32>, !cache, !cache
 }
 
-// A product that has other columns as well stays.
+// A matmul with additional columns is not fused.
 // CHECK-LABEL: func @no_other_columns
 func.func @no_other_columns(%x: tensor<?x32xf32>, %wqk: tensor<56x32xf32>, %wv: tensor<16x32xf32>, %kc: !cache, %vc: !cache, %layer: index,
     %s: tensor<?xi32>, %p: tensor<?xi32>) -> (tensor<?x4x8xf32>, tensor<?x8xf32>, !cache, !cache) {

@@ -104,7 +104,7 @@ func.func @no_different_layers(%qkv: tensor<?x64xf32>, %kc: !cache, %vc: !cache,
   return %qr, %k1, %v1 : tensor<?x4x8xf32>, !cache, !cache
 }
 
-// The keys are read as they were before the append.
+// The keys are read before the append.
 // CHECK-LABEL: func @no_cache_read_before
 func.func @no_cache_read_before(%qkv: tensor<?x64xf32>, %kc: !cache, %vc: !cache, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
     -> (tensor<?x4x8xf32>, !cache, !cache, tensor<?x?x2x8xf32>) {

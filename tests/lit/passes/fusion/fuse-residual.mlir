@@ -13,7 +13,7 @@ func.func @residual(%r: tensor<?x32xf32>, %x: tensor<?x64xf32>, %w: tensor<32x64
   return %z, %v : tensor<?x32xf32>, tensor<?x32xf32>
 }
 
-// The experts and a shared expert are chained.
+// Experts and a shared expert are chained.
 // CHECK-LABEL: func @shared_expert
 // CHECK-SAME: %[[R:[a-z0-9]+]]: tensor<?x32xf32>, %[[X:[a-z0-9]+]]: tensor<?x64xf32>, %[[W:[a-z0-9]+]]: tensor<32x64xf32>
 func.func @shared_expert(%r: tensor<?x32xf32>, %x: tensor<?x64xf32>, %w: tensor<32x64xf32>, %p: tensor<?x1xf32>, %e: tensor<?x1xi32>,

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --split-input-file --mica-hoist-rope-tables | FileCheck %s
 
-// Both layers have the same table: @main computes it once.
+// Both layers need the same table: @main computes it once.
 
 // CHECK-LABEL: func private @layer
 // CHECK-SAME: (%[[P:[a-z0-9]+]]: tensor<?xi32>, %[[T:[a-z0-9]+]]: tensor<?x2x4xf32>)
@@ -9,7 +9,7 @@ func.func private @layer(%p: tensor<?xi32>) -> tensor<?x2x4xf32> {
   %t = mica.rope_table %p rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
   return %t : tensor<?x2x4xf32>
 }
-// Another theta, and one table for two uses.
+// Another theta, and one table with two uses.
 // CHECK-LABEL: func private @other_layer
 func.func private @other_layer(%p: tensor<?xi32>) -> (tensor<?x2x4xf32>, tensor<?x2x4xf32>) {
   // CHECK-NEXT: return %[[T:.*]], %[[T]]
@@ -17,7 +17,7 @@ func.func private @other_layer(%p: tensor<?xi32>) -> (tensor<?x2x4xf32>, tensor<
   %u = mica.rope_table %p rotary_dim(8) theta(1.0e+06) : tensor<?xi32> -> tensor<?x2x4xf32>
   return %t, %u : tensor<?x2x4xf32>, tensor<?x2x4xf32>
 }
-// A block of two layers.
+// A function with two layers.
 // CHECK-LABEL: func private @block
 // CHECK-NOT: rope_table
 func.func private @block(%p: tensor<?xi32>) -> tensor<?x2x4xf32> {
@@ -61,7 +61,7 @@ func.func @main(%p: tensor<?xi32>) -> tensor<?x2x4xf32> {
 
 // -----
 
-// Frequencies that follow the length of a sequence: a table per positions and lengths.
+// Frequencies that depend on the sequence length: a table for each pair of positions and lengths.
 #dynamic = #mica.dynamic_scaling<factor = 4.0, original_context = 128>
 // CHECK-LABEL: func private @layer
 // CHECK-NOT: rope_table

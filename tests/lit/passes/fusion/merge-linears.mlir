@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --split-input-file --mica-merge-linears | FileCheck %s
 
-// Two layers: each gets its own merged weight; parts that nothing else needs are gone.
+// Two layers: each gets a merged weight; parts without other uses are removed.
 
 // CHECK-NOT: mica.weight
 // CHECK: mica.weight @layers.0.qkv_proj.weight from ["layers.0.q_proj.weight", "layers.0.k_proj.weight", "layers.0.v_proj.weight"] concat : tensor<64x32xf32>
@@ -48,7 +48,7 @@ func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
 
 // -----
 
-// Biases are joined like their matrices; a part that something else needs stays; sources of parts follow each other.
+// Biases are concatenated like their matrices; a part with another use is kept; sources of parts are concatenated.
 
 // CHECK: mica.weight @qk from ["q", "k0", "k1"] concat : tensor<64x32xf32>
 // CHECK: mica.weight @q : tensor<32x32xf32>
@@ -79,7 +79,7 @@ func.func @main(%x: tensor<?x32xf32>) -> (tensor<?x32xf32>, tensor<?x32xf32>) {
 
 // -----
 
-// Layers that share their weights share the merged one.
+// Layers that share their weights share the merged weight.
 
 // CHECK: mica.weight @ab from
 // CHECK-NOT: mica.weight

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --split-input-file --mica-roll-layers | FileCheck %s
 
-// Layers of kinds that follow no pattern.
+// Layer types without a periodic pattern.
 
 !x = tensor<?x32xf32>
 !w = tensor<32xf32>
@@ -28,7 +28,7 @@ func.func private @near(%x: !x, %layer: index, %w: !w) -> !x {
 func.func private @far(%x: !x, %c: !cache, %layer: index, %w: !w, %s: !w) -> (!x, !cache) {
   return %x, %c : !x, !cache
 }
-// Near ones are layers 0, 1, 3, ... of all, far ones 0 to 7 of the cache: five rounds.
+// @near is called for layers 0, 1, 3, ... of the model, @far for 0 to 7 of the cache: five iterations.
 // CHECK-LABEL: func @two_kinds
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x32xf32>, %[[C:[a-z0-9]+]]: !mica.kv_cache<8 x 2 x 8 x f32>
 func.func @two_kinds(%x0: !x, %c0: !cache) -> (!x, !cache) {
@@ -122,7 +122,7 @@ func.func private @c(%x: !x, %layer: index) -> !x {
 }
 func.func private @both(%x: !x, %z: !x, %layer: index) -> !x
 
-// CHECK-LABEL: func @three_kinds
+// CHECK-LABEL: func @three_functions
 // CHECK: scf.for
 // CHECK-NOT: call
 // CHECK: scf.for
@@ -137,7 +137,7 @@ func.func private @both(%x: !x, %z: !x, %layer: index) -> !x
 // CHECK-NOT: call
 // CHECK: call @c
 // CHECK-NOT: call
-func.func @three_kinds(%x0: !x, %n: index) -> !x {
+func.func @three_functions(%x0: !x, %n: index) -> !x {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
   %2 = arith.constant 2 : index
@@ -173,7 +173,7 @@ func.func @three_kinds(%x0: !x, %n: index) -> !x {
   return %x16 : !x
 }
 
-// One kind, whose numbers follow no rule.
+// One layer type with irregular layer indices.
 // CHECK-LABEL: func @numbers_in_no_order
 // CHECK-NOT: call
 // CHECK: scf.for
@@ -200,10 +200,10 @@ func.func @numbers_in_no_order(%x0: !x) -> !x {
   return %x7 : !x
 }
 
-// Eight calls, of which two in succession are a loop.
-// CHECK-LABEL: func @no_mix_of_few
+// Eight calls, of which only two consecutive ones become a loop.
+// CHECK-LABEL: func @too_few_interleaved_calls
 // CHECK-NOT: mica.index_table
-func.func @no_mix_of_few(%x0: !x, %n: index) -> !x {
+func.func @too_few_interleaved_calls(%x0: !x, %n: index) -> !x {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
   %2 = arith.constant 2 : index
@@ -223,12 +223,12 @@ func.func @no_mix_of_few(%x0: !x, %n: index) -> !x {
   return %x8 : !x
 }
 
-// CHECK-LABEL: func @no_mix_that_takes_turns
+// CHECK-LABEL: func @strictly_alternating_calls
 // CHECK-NOT: mica.index_table
 // CHECK: scf.for
 // CHECK-NOT: scf.for
 // CHECK-NOT: mica.index_table
-func.func @no_mix_that_takes_turns(%x0: !x, %n: index) -> !x {
+func.func @strictly_alternating_calls(%x0: !x, %n: index) -> !x {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
   %2 = arith.constant 2 : index
@@ -264,14 +264,14 @@ func.func @no_mix_that_takes_turns(%x0: !x, %n: index) -> !x {
   return %x16 : !x
 }
 
-// What the 16th makes is needed after the last: the mix ends with it.
-// CHECK-LABEL: func @result_used_behind
+// The result of call 16 is used after the last call: the loop ends there.
+// CHECK-LABEL: func @result_used_after_loop
 // CHECK: %[[R:.*]] = scf.for
 // CHECK-NEXT: arith.addi
 // CHECK-NEXT: mica.index_table [0, 2, 3, 4, 7, 8][
 // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[R]])
 // CHECK: mica.add %[[R]],
-func.func @result_used_behind(%x0: !x) -> !x {
+func.func @result_used_after_loop(%x0: !x) -> !x {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
   %2 = arith.constant 2 : index
@@ -316,8 +316,8 @@ func.func @result_used_behind(%x0: !x) -> !x {
   return %sum : !x
 }
 
-// What the calls of @c are given is made between the first calls: too late for a loop that begins with them. The first
-// two are one still.
+// An operand of the calls of @c is computed between the first calls, which is too late for a loop that begins with them.
+// The first two calls still become a loop.
 // CHECK-LABEL: func @no_operand_made_between
 // CHECK-NOT: mica.index_table
 // CHECK: scf.for
@@ -363,7 +363,7 @@ func.func @no_operand_made_between(%x0: !x, %n: index) -> !x {
   return %x17 : !x
 }
 
-// Some calls read what the two before them have made.
+// Some calls use the result of the call before the previous one.
 // CHECK-LABEL: func @no_second_stream
 // CHECK-NOT: mica.index_table
 func.func @no_second_stream(%x0: !x, %n: index) -> !x {

@@ -52,7 +52,7 @@ func.func private @dense(%x: tensor<?x32xf32>, %layer: index) -> tensor<?x32xf32
 func.func private @sparse(%x: tensor<?x32xf32>, %layer: index) -> tensor<?x32xf32> {
   return %x : tensor<?x32xf32>
 }
-// Two runs, one per kind.
+// Two loops, one per layer type.
 // CHECK-LABEL: func @two_kinds
 func.func @two_kinds(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
   %0 = arith.constant 0 : index
@@ -129,7 +129,7 @@ func.func private @near(%x: tensor<?x32xf32>, %layer: index, %w: tensor<32xf32>)
 func.func private @far(%x: tensor<?x32xf32>, %layer: index, %w: tensor<32xf32>, %s: tensor<32xf32>) -> tensor<?x32xf32> {
   return %x : tensor<?x32xf32>
 }
-// Kinds that alternate: each iteration calls both. What its second call needs is there before the loop. A last near one stays.
+// Alternating layer types: each iteration calls both. The second call's operands are available before the loop. The last @near is not rolled.
 // CHECK-LABEL: func @kinds_in_turn
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x32xf32>
 func.func @kinds_in_turn(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
@@ -166,9 +166,9 @@ func.func @kinds_in_turn(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
   return %e : tensor<?x32xf32>
 }
 
-// The first call's result is needed after the loop, and no iteration hands it to the next.
-// CHECK-LABEL: func @no_result_of_a_turn_behind_it
-func.func @no_result_of_a_turn_behind_it(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<?x32xf32> {
+// The first call's result is used after the loop, but is not carried by the iterations.
+// CHECK-LABEL: func @no_inner_result_used_after_loop
+func.func @no_inner_result_used_after_loop(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<?x32xf32> {
   // CHECK-NOT: scf.for
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
@@ -182,7 +182,7 @@ func.func @no_result_of_a_turn_behind_it(%x: tensor<?x32xf32>, %w: tensor<32xf32
   return %e : tensor<?x32xf32>
 }
 
-// What the second call of an iteration begins with is made between the calls.
+// An operand of the second call of an iteration is computed between the calls.
 // CHECK-LABEL: func @no_operand_made_between
 func.func @no_operand_made_between(%x: tensor<?x32xf32>, %w: tensor<32xf32>, %n: index) -> tensor<?x32xf32> {
   // CHECK-NOT: scf.for
@@ -198,7 +198,7 @@ func.func @no_operand_made_between(%x: tensor<?x32xf32>, %w: tensor<32xf32>, %n:
   return %d : tensor<?x32xf32>
 }
 
-// Two streams: each call reads what the two before it have made.
+// Two streams: each call uses the results of the two calls before it.
 // CHECK-LABEL: func @no_second_stream
 func.func @no_second_stream(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<?x32xf32> {
   // CHECK-NOT: scf.for
@@ -216,8 +216,8 @@ func.func private @both(%x: tensor<?x32xf32>, %z: tensor<?x32xf32>, %layer: inde
 
 // -----
 
-// Layer types with caches of their own: each cache is carried, and each call takes the layer's number in the model and that
-// in its caches.
+// Layer types with separate caches: each cache is carried, and each call takes the layer index in the model and that in its
+// cache.
 !window = !mica.kv_cache<4 x 2 x 8 x f32 window(16)>
 !whole = !mica.kv_cache<2 x 2 x 8 x f32>
 func.func private @near(%x: tensor<?x32xf32>, %c: !window, %layer: index, %cache_layer: index) -> (tensor<?x32xf32>, !window) {

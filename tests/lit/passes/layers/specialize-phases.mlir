@@ -1,15 +1,15 @@
-// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-specialize-phases="gemm-threshold=8 few-rows=4" | FileCheck %s "--implicit-check-not=func private @layer("
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-specialize-phases="gemm-threshold=8 small-batch=4" | FileCheck %s "--implicit-check-not=func private @layer("
 
-// CHECK: module attributes {mica.few_rows = 4 : i64, mica.gemm_threshold = 8 : i64}
-// CHECK: func private @layer_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 4 : i64}
-// CHECK: func @main_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 4 : i64}
-// CHECK: call @layer_few
-// CHECK: func private @layer_several({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 8 : i64}
-// CHECK: func @main_several({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 8 : i64}
-// CHECK: call @layer_several
-// CHECK: func private @layer_many({{.*}}) -> tensor<?x32xf32> {
-// CHECK: func @main_many({{.*}}) -> tensor<?x32xf32> {
-// CHECK: call @layer_many
+// CHECK: module attributes {mica.gemm_threshold = 8 : i64, mica.small_batch = 4 : i64}
+// CHECK: func private @layer_small({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 4 : i64}
+// CHECK: func @main_small({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 4 : i64}
+// CHECK: call @layer_small
+// CHECK: func private @layer_medium({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 8 : i64}
+// CHECK: func @main_medium({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 8 : i64}
+// CHECK: call @layer_medium
+// CHECK: func private @layer_large({{.*}}) -> tensor<?x32xf32> {
+// CHECK: func @main_large({{.*}}) -> tensor<?x32xf32> {
+// CHECK: call @layer_large
 module {
   func.func private @layer(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
     %y = mica.silu %x : tensor<?x32xf32>
@@ -23,18 +23,18 @@ module {
 
 // -----
 
-// expected-error @+1 {{has been specialized for few and many rows already}}
+// expected-error @+1 {{functions are specialized already}}
 module @no_second_time attributes {mica.gemm_threshold = 8 : i64} {
-  func.func private @layer_few() attributes {mica.max_rows = 8 : i64}
+  func.func private @layer_small() attributes {mica.max_rows = 8 : i64}
 }
 
 // -----
 
-// Numbers that are in the module count, not the options'.
-// CHECK: module @its_own attributes {mica.few_rows = 2 : i64, mica.gemm_threshold = 6 : i64}
-// CHECK: func @main_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 2 : i64}
-// CHECK: func @main_several({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 6 : i64}
-module @its_own attributes {mica.few_rows = 2 : i64, mica.gemm_threshold = 6 : i64} {
+// The module's attributes take precedence over the options.
+// CHECK: module @its_own attributes {mica.gemm_threshold = 6 : i64, mica.small_batch = 2 : i64}
+// CHECK: func @main_small({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 2 : i64}
+// CHECK: func @main_medium({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 6 : i64}
+module @its_own attributes {mica.gemm_threshold = 6 : i64, mica.small_batch = 2 : i64} {
   func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
     return %x : tensor<?x32xf32>
   }
@@ -42,12 +42,12 @@ module @its_own attributes {mica.few_rows = 2 : i64, mica.gemm_threshold = 6 : i
 
 // -----
 
-// Few rows are at most as many as the GEMM threshold: then there are two copies.
-// CHECK: module @no_several attributes {mica.few_rows = 3 : i64, mica.gemm_threshold = 3 : i64}
-// CHECK: func @main_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 3 : i64}
-// CHECK-NOT: _several
-// CHECK: func @main_many(
-module @no_several attributes {mica.gemm_threshold = 3 : i64} {
+// small-batch is at most the GEMM threshold: then there are two copies.
+// CHECK: module @no_medium attributes {mica.gemm_threshold = 3 : i64, mica.small_batch = 3 : i64}
+// CHECK: func @main_small({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 3 : i64}
+// CHECK-NOT: _medium
+// CHECK: func @main_large(
+module @no_medium attributes {mica.gemm_threshold = 3 : i64} {
   func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
     return %x : tensor<?x32xf32>
   }
@@ -55,23 +55,23 @@ module @no_several attributes {mica.gemm_threshold = 3 : i64} {
 
 // -----
 
-// Rows of blocks are rounded differently in prompts: each role has its functions. They call those of their own.
-// CHECK: module @by_role attributes {mica.few_rows = 4 : i64, mica.gemm_threshold = 8 : i64}
-// CHECK: func private @layer_decode_few({{.*}} attributes {mica.max_rows = 4 : i64, mica.row_role = "decode"}
-// CHECK: func @main_decode_few({{.*}} attributes {mica.max_rows = 4 : i64, mica.row_role = "decode"}
-// CHECK: call @layer_decode_few
-// CHECK: func private @layer_decode_several({{.*}} attributes {mica.max_rows = 8 : i64, mica.row_role = "decode"}
-// CHECK: func @main_decode_several({{.*}} attributes {mica.max_rows = 8 : i64, mica.row_role = "decode"}
-// CHECK: call @layer_decode_several
-// CHECK: func private @layer_decode_many({{.*}} attributes {mica.row_role = "decode"}
-// CHECK: func @main_decode_many({{.*}} attributes {mica.row_role = "decode"}
-// CHECK: call @layer_decode_many
-// CHECK: func private @layer_prompt_several({{.*}} attributes {mica.max_rows = 8 : i64, mica.row_role = "prompt"}
-// CHECK: func @main_prompt_several({{.*}} attributes {mica.max_rows = 8 : i64, mica.row_role = "prompt"}
-// CHECK: call @layer_prompt_several
-// CHECK: func private @layer_prompt_many({{.*}} attributes {mica.row_role = "prompt"}
-// CHECK: func @main_prompt_many({{.*}} attributes {mica.row_role = "prompt"}
-// CHECK: call @layer_prompt_many
+// Activations of block-quantized weights are rounded differently in prefill: each role has separate functions, which call each other.
+// CHECK: module @by_role attributes {mica.gemm_threshold = 8 : i64, mica.small_batch = 4 : i64}
+// CHECK: func private @layer_decode_small({{.*}} attributes {mica.max_rows = 4 : i64, mica.row_role = "decode"}
+// CHECK: func @main_decode_small({{.*}} attributes {mica.max_rows = 4 : i64, mica.row_role = "decode"}
+// CHECK: call @layer_decode_small
+// CHECK: func private @layer_decode_medium({{.*}} attributes {mica.max_rows = 8 : i64, mica.row_role = "decode"}
+// CHECK: func @main_decode_medium({{.*}} attributes {mica.max_rows = 8 : i64, mica.row_role = "decode"}
+// CHECK: call @layer_decode_medium
+// CHECK: func private @layer_decode_large({{.*}} attributes {mica.row_role = "decode"}
+// CHECK: func @main_decode_large({{.*}} attributes {mica.row_role = "decode"}
+// CHECK: call @layer_decode_large
+// CHECK: func private @layer_prompt_medium({{.*}} attributes {mica.max_rows = 8 : i64, mica.row_role = "prompt"}
+// CHECK: func @main_prompt_medium({{.*}} attributes {mica.max_rows = 8 : i64, mica.row_role = "prompt"}
+// CHECK: call @layer_prompt_medium
+// CHECK: func private @layer_prompt_large({{.*}} attributes {mica.row_role = "prompt"}
+// CHECK: func @main_prompt_large({{.*}} attributes {mica.row_role = "prompt"}
+// CHECK: call @layer_prompt_large
 // CHECK-NOT: func
 module @by_role {
   mica.weight @w : tensor<64x64x!mica.block<q4_0>>
@@ -86,14 +86,14 @@ module @by_role {
 
 // -----
 
-// Prompts of few rows have the function for several, also where decoding has none.
-// CHECK: module @prompts_of_few_rows attributes {mica.few_rows = 3 : i64, mica.gemm_threshold = 3 : i64}
-// CHECK: func @main_decode_few({{.*}} attributes {mica.max_rows = 3 : i64, mica.row_role = "decode"}
-// CHECK-NOT: decode_several
-// CHECK: func @main_decode_many({{.*}} attributes {mica.row_role = "decode"}
-// CHECK: func @main_prompt_several({{.*}} attributes {mica.max_rows = 3 : i64, mica.row_role = "prompt"}
-// CHECK: func @main_prompt_many({{.*}} attributes {mica.row_role = "prompt"}
-module @prompts_of_few_rows attributes {mica.gemm_threshold = 3 : i64} {
+// Prefill of few rows uses the function for several rows, also if decoding has none.
+// CHECK: module @prompts_of_small_batch attributes {mica.gemm_threshold = 3 : i64, mica.small_batch = 3 : i64}
+// CHECK: func @main_decode_small({{.*}} attributes {mica.max_rows = 3 : i64, mica.row_role = "decode"}
+// CHECK-NOT: decode_medium
+// CHECK: func @main_decode_large({{.*}} attributes {mica.row_role = "decode"}
+// CHECK: func @main_prompt_medium({{.*}} attributes {mica.max_rows = 3 : i64, mica.row_role = "prompt"}
+// CHECK: func @main_prompt_large({{.*}} attributes {mica.row_role = "prompt"}
+module @prompts_of_small_batch attributes {mica.gemm_threshold = 3 : i64} {
   mica.weight @w : tensor<64x64x!mica.block<q8_0>>
   func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
     return %x : tensor<?x32xf32>
@@ -102,12 +102,12 @@ module @prompts_of_few_rows attributes {mica.gemm_threshold = 3 : i64} {
 
 // -----
 
-// Without blocks rows are alike: functions have no role.
+// Without block-quantized weights, roles do not differ, and functions have no role.
 // CHECK: module @alike
 // CHECK-NOT: mica.row_role
-// CHECK: func @main_few(
+// CHECK: func @main_small(
 // CHECK-NOT: mica.row_role
-// CHECK: func @main_many(
+// CHECK: func @main_large(
 // CHECK-NOT: mica.row_role
 module @alike {
   mica.weight @w : tensor<64x64xbf16>
@@ -118,7 +118,7 @@ module @alike {
 
 // -----
 
-// expected-error @+1 {{has been specialized for few and many rows already}}
+// expected-error @+1 {{functions are specialized already}}
 module @a_role_says_so {
-  func.func private @layer_prompt_many() attributes {mica.row_role = "prompt"}
+  func.func private @layer_prompt_large() attributes {mica.row_role = "prompt"}
 }

@@ -3,14 +3,14 @@
 // RUN: FileCheck %s --check-prefix=LOOPS --input-file %t.loops
 // RUN: mica-opt %t.loops --cpu-forward-entry | FileCheck %s --check-prefix=FORWARD
 
-// Arguments and results have any order: each is found by its role.
+// Arguments and results may be in any order: they are identified by their roles.
 
-// KERNELS: func.func @main_few(%[[POSITIONS:[a-z0-9]+]]: tensor<?xi32> {mica.role = "positions"},
-// KERNELS: call @layer_few({{.*}}, %[[POSITIONS]], %{{[a-z0-9]+}})
+// KERNELS: func.func @main_small(%[[POSITIONS:[a-z0-9]+]]: tensor<?xi32> {mica.role = "positions"},
+// KERNELS: call @layer_small({{.*}}, %[[POSITIONS]], %{{[a-z0-9]+}})
 // KERNELS: return %{{.*}}, %[[LOGITS:.*]], %{{.*}} :
 
-// Rows are counted by a vector that has one number for each, and the logits are stored to the last argument.
-// LOOPS: func.func @main_few(%[[POSITIONS:[a-z0-9]+]]: memref<?xi32> {mica.role = "positions"},
+// The number of rows is the size of a vector with one element per row, and logits are stored to the last argument.
+// LOOPS: func.func @main_small(%[[POSITIONS:[a-z0-9]+]]: memref<?xi32> {mica.role = "positions"},
 // LOOPS-SAME: %[[KEYS:[a-z0-9]+]]: memref<2x?x2x?x{{[0-9]+}}xf32> {mica.role = "cache"},
 // LOOPS-SAME: %{{[a-z0-9]+}}: memref<?xi32> {mica.role = "logit_indices"},
 // LOOPS-SAME: %[[VALUES:[a-z0-9]+]]: memref<2x?x2x?x{{[0-9]+}}xf32> {mica.role = "cache"},

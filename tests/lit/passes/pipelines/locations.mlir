@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --mica-to-fused --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
 
-// An op that was made of several carries the names of all of them.
+// A fused op has the locations of all original ops.
 
 mica.weight @table : tensor<32x32xf32>
 mica.weight @q : tensor<32x32xf32>

@@ -1,7 +1,7 @@
 // RUN: mica-opt %s --mica-assign-precision="weights=bf16 kv=int8" | FileCheck %s --implicit-check-not=mica.cast
 
-// A cache of integers. What is appended keeps its width, the append quantizes it; queries meet the integers as they are,
-// however narrow the weights.
+// An int8 cache. Appended rows keep their type, and the append quantizes them; queries are not converted for attention,
+// however narrow the weights are.
 mica.weight @q : tensor<32x32xbf16>
 
 // CHECK-LABEL: func @main

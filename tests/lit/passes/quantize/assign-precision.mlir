@@ -1,7 +1,7 @@
 // RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-assign-precision="weights=bf16 kv=bf16" | FileCheck %s --check-prefixes=CHECK,BF16
 // RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-assign-precision="weights=f32 kv=f32" | FileCheck %s --check-prefixes=CHECK,F32 --implicit-check-not=mica.cast
 
-// The checkpoint is f16. Matrices get the precision asked for, gains and gates of experts f32.
+// The checkpoint is f16. Matrices get the requested precision; norms and routers are f32.
 // BF16: mica.weight @table : tensor<96x32xbf16>
 // F32: mica.weight @table : tensor<96x32xf32>
 mica.weight @table : tensor<96x32xf16>
@@ -25,7 +25,7 @@ func.func private @layer(%x: tensor<?x32xf32>, %cache: !mica.kv_cache<2 x 2 x 8 
     %norm: tensor<32xf16>, %wq: tensor<32x32xf16>, %wk: tensor<16x32xf16>) -> (tensor<?x32xf32>, !mica.kv_cache<2 x 2 x 8 x f32>) {
   // CHECK: %[[N:.*]] = mica.rmsnorm
   %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf16> -> tensor<?x32xf32>
-  // Both products share one cast.
+  // Both matmuls share one cast.
   // BF16-NEXT: %[[B:.*]] = mica.cast %[[N]] : tensor<?x32xf32> to tensor<?x32xbf16>
   // BF16-NEXT: %[[Q:.*]] = mica.linear %[[B]], {{.*}} : tensor<?x32xbf16>, tensor<32x32xbf16> -> tensor<?x32xf32>
   // BF16-NEXT: mica.linear %[[B]], {{.*}} : tensor<?x32xbf16>, tensor<16x32xbf16> -> tensor<?x16xf32>
@@ -35,7 +35,7 @@ func.func private @layer(%x: tensor<?x32xf32>, %cache: !mica.kv_cache<2 x 2 x 8 
   // BF16-NEXT: %[[QB:.*]] = mica.cast %[[QH]] : tensor<?x4x8xf32> to tensor<?x4x8xbf16>
   %qh = mica.split_heads %q : tensor<?x32xf32> to tensor<?x4x8xf32>
   %kh = mica.split_heads %k : tensor<?x16xf32> to tensor<?x2x8xf32>
-  // The append rounds what it writes; no cast is needed.
+  // The append rounds, so there is no cast.
   // CHECK: mica.kv_append %{{.*}} : tensor<?x2x8xf32>
   %next = mica.kv_append %kh, %cache[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !mica.kv_cache<2 x 2 x 8 x f32>
   // BF16: mica.kv_read {{.*}} -> tensor<?x?x2x8xbf16>
@@ -71,7 +71,7 @@ func.func @main(%tokens: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %c
   %gate = mica.get_weight @gate : tensor<4x32xf16>
   %up = mica.get_weight @up : tensor<4x48x32xf16>
   %down = mica.get_weight @down : tensor<4x32x48xf16>
-  // The gate sees the rows in f32, the experts rounded.
+  // The router reads f32 activations, the experts rounded ones.
   // BF16: %[[Y:.*]] = mica.cast %{{.*}} : tensor<?x32xf32> to tensor<?x32xbf16>
   // CHECK: mica.moe_gate {{.*}} : tensor<?x32xf32>, tensor<4x32xf32>
   %w, %e = mica.moe_gate %y, %gate softmax k(2) : tensor<?x32xf32>, tensor<4x32xf16> -> tensor<?x2xf32>, tensor<?x2xi32>

@@ -1,7 +1,7 @@
 // RUN: mica-opt %s --split-input-file --mica-equalize-channels | FileCheck %s
 
-// The gains of a norm and the columns of all its products; rows of up, its bias among them, and columns of down. Once
-// for every call of a layer.
+// A norm's weight and the columns of all matmuls that read it; the rows of up, including its bias, and the columns of down.
+// One op for every call of a layer.
 // CHECK: mica.weight @norm0 :
 // CHECK-NEXT: mica.equalize rows ["norm0"] columns ["up0", "gate0"]
 // CHECK: mica.weight @up0 :
@@ -48,10 +48,10 @@ func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
 
 // -----
 
-// Gains with an offset have it added where they are read, those of every call.
+// The weight_offset of norm weights is added when they are read, in every call.
 // CHECK: mica.equalize rows ["norm0"] offset(1.000000e+00) columns ["w0"]
 // CHECK: mica.equalize rows ["norm1"] offset(1.000000e+00) columns ["w1"]
-// CHECK-LABEL: func.func private @gains_with_an_offset
+// CHECK-LABEL: func.func private @norm_with_an_offset
 // CHECK: mica.rmsnorm %{{.*}}, %{{.*}} eps(1.000000e-05) : tensor<?x16xf32>
 // CHECK: mica.rmsnorm %{{.*}}, %{{.*}} eps(1.000000e-05) weight_offset(1.000000e+00) : tensor<?x16xf32>
 mica.weight @norm0 : tensor<16xf32>
@@ -60,7 +60,7 @@ mica.weight @other0 : tensor<16xf32>
 mica.weight @v0 : tensor<16x16xf32>
 mica.weight @norm1 : tensor<16xf32>
 mica.weight @w1 : tensor<16x16xf32>
-func.func private @gains_with_an_offset(%x: tensor<?x16xf32>, %norm: tensor<16xf32>, %w: tensor<16x16xf32>,
+func.func private @norm_with_an_offset(%x: tensor<?x16xf32>, %norm: tensor<16xf32>, %w: tensor<16x16xf32>,
     %other: tensor<16xf32>, %v: tensor<16x16xf32>) -> tensor<?x16xf32> {
   %n = mica.rmsnorm %x, %norm eps(1.0e-05) weight_offset(1.0) : tensor<?x16xf32>, tensor<16xf32> -> tensor<?x16xf32>
   %y = mica.linear %n, %w : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -73,17 +73,17 @@ func.func @main(%x: tensor<?x16xf32>, %given: tensor<16xf32>) -> tensor<?x16xf32
   %w0 = mica.get_weight @w0 : tensor<16x16xf32>
   %o0 = mica.get_weight @other0 : tensor<16xf32>
   %v0 = mica.get_weight @v0 : tensor<16x16xf32>
-  %y = call @gains_with_an_offset(%x, %n0, %w0, %o0, %v0) : (tensor<?x16xf32>, tensor<16xf32>, tensor<16x16xf32>, tensor<16xf32>, tensor<16x16xf32>) -> tensor<?x16xf32>
+  %y = call @norm_with_an_offset(%x, %n0, %w0, %o0, %v0) : (tensor<?x16xf32>, tensor<16xf32>, tensor<16x16xf32>, tensor<16xf32>, tensor<16x16xf32>) -> tensor<?x16xf32>
   %n1 = mica.get_weight @norm1 : tensor<16xf32>
   %w1 = mica.get_weight @w1 : tensor<16x16xf32>
-  // The second norm's gains are no weight of the checkpoint here.
-  %z = call @gains_with_an_offset(%y, %n1, %w1, %given, %v0) : (tensor<?x16xf32>, tensor<16xf32>, tensor<16x16xf32>, tensor<16xf32>, tensor<16x16xf32>) -> tensor<?x16xf32>
+  // The weight of the second norm is not a weight of the checkpoint here.
+  %z = call @norm_with_an_offset(%y, %n1, %w1, %given, %v0) : (tensor<?x16xf32>, tensor<16xf32>, tensor<16x16xf32>, tensor<16xf32>, tensor<16x16xf32>) -> tensor<?x16xf32>
   return %z : tensor<?x16xf32>
 }
 
 // -----
 
-// Expert by expert.
+// Each expert separately.
 // CHECK: mica.equalize rows ["up.0"] columns ["down.0"]
 // CHECK: mica.equalize rows ["up.1"] columns ["down.1"]
 mica.weight @gates from ["gate.0", "gate.1"] stack : tensor<2x32x16xf32>
@@ -100,7 +100,7 @@ func.func @experts(%x: tensor<?x16xf32>, %w: tensor<?x1xf32>, %e: tensor<?x1xi32
 
 // -----
 
-// The activation reads the norm as well.
+// The norm is also read by an activation function.
 // CHECK-LABEL: func.func @no_other_reader
 // CHECK-NOT: mica.equalize
 mica.weight @norm : tensor<16xf32>
@@ -116,7 +116,7 @@ func.func @no_other_reader(%x: tensor<?x16xf32>) -> (tensor<?x16xf32>, tensor<?x
 
 // -----
 
-// The matrix is the table of the embedding, too.
+// The matrix is also the embedding.
 // CHECK-LABEL: func.func @no_tied_matrix
 // CHECK-NOT: mica.equalize
 mica.weight @norm : tensor<16xf32>
@@ -132,7 +132,7 @@ func.func @no_tied_matrix(%t: tensor<?xi32>) -> tensor<?x16xf32> {
 
 // -----
 
-// One tensor in two weights; and up adds the residual, which is not divided.
+// A tensor is shared by two weights; and up adds the residual, which is not scaled.
 // CHECK-LABEL: func.func @no_shared_tensor
 // CHECK-NOT: mica.equalize
 mica.weight @norm : tensor<16xf32>

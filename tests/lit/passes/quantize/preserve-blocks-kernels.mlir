@@ -1,10 +1,10 @@
 // RUN: mica-opt %s --pass-pipeline="builtin.module(mica-preserve-blocks,mica-equalize-channels,mica-assign-precision{weights=int8 kv=bf16},func.func(mica-fuse-casts,cpu-select-kernels{min-work=1}),cpu-assign-layouts)" | FileCheck %s --implicit-check-not=mica.equalize "--implicit-check-not=kernel(onednn)"
 
-// Their channels are not balanced, rows that multiply them are integers of two limbs, and no library multiplies these.
+// Preserved weights are not equalized, their activations have 16 bits, and oneDNN is not used.
 // CHECK-LABEL: module @kept
 // CHECK-DAG: mica.weight @a at {{.*}} : tensor<32x32x!mica.block<q8_0>, #mica.packed<columns = 64, depth = 4, k_block = 64>>
-// CHECK: mica.rmsnorm {{.*}} -> tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
-// CHECK-NEXT: mica.linear {{.*}} kernel(generated) : tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
+// CHECK: mica.rmsnorm {{.*}} -> tensor<?x32x!mica.int_rows<bits = 16, group = 32>>
+// CHECK-NEXT: mica.linear {{.*}} kernel(generated) : tensor<?x32x!mica.int_rows<bits = 16, group = 32>>
 module @kept {
   mica.weight @table {stored = !mica.block<q4_0>} : tensor<96x32xf32>
   mica.weight @norm : tensor<32xf32>

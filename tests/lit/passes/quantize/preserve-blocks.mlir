@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --mica-preserve-blocks=weights=bf16 --split-input-file --verify-diagnostics | FileCheck %s
 
-// Through a call, of two layers; the table is the last product's matrix as well.
+// Through a call, of two layers; the embedding is also the output matrix.
 // CHECK-LABEL: module @kept
 // CHECK: mica.weight @table {{.*}} : tensor<96x32x!mica.block<q4_0>>
 // CHECK: mica.weight @norm : tensor<32xf32>
@@ -36,16 +36,16 @@ module @kept {
 // CHECK-NOT: tensor<{{.*}}!mica.block<
 module @no_blocks {
   // expected-warning @+1 {{blocks of q8_0 become bf16: it is read transposed}}
-  mica.weight @turned from [#mica.slice<"w", transposed>] {stored = !mica.block<q8_0>} : tensor<32x32xf32>
-  // expected-warning @+1 {{blocks of q8_0 become bf16: its rows are not whole blocks}}
+  mica.weight @transposed from [#mica.slice<"w", transposed>] {stored = !mica.block<q8_0>} : tensor<32x32xf32>
+  // expected-warning @+1 {{blocks of q8_0 become bf16: its row length is not a multiple of the block size}}
   mica.weight @short from [#mica.slice<"w", rows 0 to 16 of 32>] {stored = !mica.block<q8_0>} : tensor<16x48xf32>
-  // expected-warning @+1 {{blocks of q8_0 become f32: it has a use beside products and tables}}
+  // expected-warning @+1 {{blocks of q8_0 become f32: it is used by an op other than a matmul or an embedding lookup}}
   mica.weight @router {stored = !mica.block<q8_0>} : tensor<4x32xf32>
-  // expected-warning @+1 {{blocks of q5_0 become f32: it has a use beside products and tables}}
+  // expected-warning @+1 {{blocks of q5_0 become f32: it is used by an op other than a matmul or an embedding lookup}}
   mica.weight @router_alone {stored = !mica.block<q5_0>} : tensor<4x32xf32>
-  // expected-warning @+1 {{blocks of q8_0 become bf16: others that take its place are stored otherwise}}
+  // expected-warning @+1 {{blocks of q8_0 become bf16: weights of other layers that share its argument are stored in another format}}
   mica.weight @a {stored = !mica.block<q8_0>} : tensor<32x32xf32>
-  // expected-warning @+1 {{blocks of q4_0 become bf16: others that take its place are stored otherwise}}
+  // expected-warning @+1 {{blocks of q4_0 become bf16: weights of other layers that share its argument are stored in another format}}
   mica.weight @b {stored = !mica.block<q4_0>} : tensor<32x32xf32>
   func.func private @inner(%x: tensor<?x32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xf32> {
     %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
@@ -56,12 +56,12 @@ module @no_blocks {
     return %y : tensor<?x32xf32>
   }
   func.func @main(%x: tensor<?x32xf32>, %v: tensor<?x48xf32>) -> (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x2xf32>, tensor<?x2xf32>) {
-    %turned = mica.get_weight @turned : tensor<32x32xf32>
+    %transposed = mica.get_weight @transposed : tensor<32x32xf32>
     %short = mica.get_weight @short : tensor<16x48xf32>
     %router = mica.get_weight @router : tensor<4x32xf32>
     %a = mica.get_weight @a : tensor<32x32xf32>
     %b = mica.get_weight @b : tensor<32x32xf32>
-    %u = mica.linear %x, %turned : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
+    %u = mica.linear %x, %transposed : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
     %s = mica.linear %v, %short : tensor<?x48xf32>, tensor<16x48xf32> -> tensor<?x16xf32>
     %l = mica.linear %u, %router : tensor<?x32xf32>, tensor<4x32xf32> -> tensor<?x4xf32>
     %p, %e = mica.moe_gate %x, %router softmax k(2) : tensor<?x32xf32>, tensor<4x32xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
@@ -75,7 +75,7 @@ module @no_blocks {
 
 // -----
 
-// What down is stored in says nothing of gate and up.
+// The format of down does not affect gate and up.
 // CHECK-LABEL: module @experts_without_blocks_of_down
 // CHECK: mica.weight @gate {{.*}} : tensor<4x64x32x!mica.block<q4_0>>
 // CHECK: mica.weight @up {{.*}} : tensor<4x64x32x!mica.block<q4_0>>
@@ -96,15 +96,13 @@ module @experts_without_blocks_of_down {
 
 // -----
 
-// Gate and up are one matrix in the program; down keeps its blocks.
+// Gate, up and down keep their blocks independently of each other.
 // CHECK-LABEL: module @experts_of_several_formats
-// CHECK: mica.weight @gate {{.*}} : tensor<4x64x32xf32>
-// CHECK: mica.weight @up {{.*}} : tensor<4x64x32xf32>
+// CHECK: mica.weight @gate {{.*}} : tensor<4x64x32x!mica.block<q4_0>>
+// CHECK: mica.weight @up {{.*}} : tensor<4x64x32x!mica.block<q8_0>>
 // CHECK: mica.weight @down {{.*}} : tensor<4x32x64x!mica.block<q5_0>>
 module @experts_of_several_formats {
-  // expected-warning @+1 {{blocks of q4_0 become bf16: gate and up of the experts are stored in different formats}}
   mica.weight @gate {stored = !mica.block<q4_0>} : tensor<4x64x32xf32>
-  // expected-warning @+1 {{blocks of q8_0 become bf16: gate and up of the experts are stored in different formats}}
   mica.weight @up from [#mica.slice<"ups", rows 0 to 1 of 1>] {stored = !mica.block<q8_0>} : tensor<4x64x32xf32>
   mica.weight @down {stored = !mica.block<q5_0>} : tensor<4x32x64xf32>
   func.func @main(%x: tensor<?x32xf32>, %p: tensor<?x2xf32>, %e: tensor<?x2xi32>) -> tensor<?x32xf32> {
@@ -120,18 +118,18 @@ module @experts_of_several_formats {
 // -----
 
 // CHECK-LABEL: module @experts_with_blocks_of_gate
-// CHECK: mica.weight @gate {{.*}} : tensor<4x64x32xf32>
+// CHECK: mica.weight @gate {{.*}} : tensor<4x64x32x!mica.block<q4_0>>
+// CHECK: mica.weight @up : tensor<4x64x32xf16>
 // CHECK: mica.weight @down {{.*}} : tensor<4x32x64x!mica.block<q8_0>>
 module @experts_with_blocks_of_gate {
-  // expected-warning @+1 {{blocks of q4_0 become bf16: only one of gate and up of the experts has blocks to keep}}
   mica.weight @gate {stored = !mica.block<q4_0>} : tensor<4x64x32xf32>
-  mica.weight @up : tensor<4x64x32xf32>
+  mica.weight @up : tensor<4x64x32xf16>
   mica.weight @down {stored = !mica.block<q8_0>} : tensor<4x32x64xf32>
   func.func @main(%x: tensor<?x32xf32>, %p: tensor<?x2xf32>, %e: tensor<?x2xi32>) -> tensor<?x32xf32> {
     %gate = mica.get_weight @gate : tensor<4x64x32xf32>
-    %up = mica.get_weight @up : tensor<4x64x32xf32>
+    %up = mica.get_weight @up : tensor<4x64x32xf16>
     %down = mica.get_weight @down : tensor<4x32x64xf32>
-    %y = mica.moe_experts %x, %p, %e, %gate, %down up(%up : tensor<4x64x32xf32>) silu inner(64) : tensor<?x32xf32>, tensor<?x2xf32>,
+    %y = mica.moe_experts %x, %p, %e, %gate, %down up(%up : tensor<4x64x32xf16>) silu inner(64) : tensor<?x32xf32>, tensor<?x2xf32>,
         tensor<?x2xi32>, tensor<4x64x32xf32>, tensor<4x32x64xf32> -> tensor<?x32xf32>
     return %y : tensor<?x32xf32>
   }
@@ -139,7 +137,7 @@ module @experts_with_blocks_of_gate {
 
 // -----
 
-// Three layers are of two types, by what their weights are stored in.
+// Three layers of two types, which differ in the formats of their weights.
 // CHECK-LABEL: module @kinds
 // CHECK: func.func private @layer(%{{.*}}: tensor<?x32xf32>, %{{.*}}: tensor<32x32x!mica.block<q8_0>>)
 // CHECK: func.func private @layer_0(%{{.*}}: tensor<?x32xf32>, %{{.*}}: tensor<32x32x!mica.block<q4_0>>)

@@ -1,6 +1,6 @@
 // RUN: not mica-opt %s --mica-verify-model 2>&1 | FileCheck %s
 
-// The error names the module of the model whose append took the cache.
+// The error names the model's module with the append that consumed the cache.
 
 // CHECK: error: the cache is used after mica.kv_append (model.layers.*.self_attn.k_cache) consumed it
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>

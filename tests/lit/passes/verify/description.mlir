@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-model
 
-// Every entry of mica.model, its type and its bounds; tokens are those of the logits.
+// Every entry of mica.model, its type and its range; tokens are less than the number of logits.
 module attributes {mica.model = {family = "llama", max_positions = 64 : i64, bos = 15 : i64, eos = [0 : i64, 2 : i64],
     generation = {temperature = 0.3 : f64, top_p = 1.0 : f64, min_p = 0.0 : f64, repetition_penalty = 1.1 : f64,
                   top_k = 50 : i64, do_sample = true}}} {
@@ -137,7 +137,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// expected-error @+1 {{has a mica.model whose entry temperature is not an f64 from 0 to 1000}}
+// expected-error @+1 {{has a mica.model whose entry temperature is not an f64 from 0 to 1e+06}}
 module attributes {mica.model = {max_positions = 64 : i64, generation = {temperature = "hot"}}} {
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
@@ -152,7 +152,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// expected-error @+1 {{has a mica.model whose entry temperature is not an f64 from 0 to 1000}}
+// expected-error @+1 {{has a mica.model whose entry temperature is not an f64 from 0 to 1e+06}}
 module attributes {mica.model = {max_positions = 64 : i64, generation = {temperature = -1.0 : f64}}} {
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
@@ -167,7 +167,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// expected-error @+1 {{has a mica.model whose entry temperature is not an f64 from 0 to 1000}}
+// expected-error @+1 {{has a mica.model whose entry temperature is not an f64 from 0 to 1e+06}}
 module attributes {mica.model = {max_positions = 64 : i64, generation = {temperature = 0x7FF8000000000000 : f64}}} {
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
@@ -182,7 +182,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// expected-error @+1 {{has a mica.model whose entry top_k is not an i64 from 0 to 16777216}}
+// expected-error @+1 {{has a mica.model whose entry top_k is not an i64 from 0 to 2147483647}}
 module attributes {mica.model = {max_positions = 64 : i64, generation = {top_k = -3 : i64}}} {
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
@@ -227,7 +227,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// expected-error @+1 {{has a mica.model whose entry repetition_penalty is not an f64 from 0.001 to 1000}}
+// expected-error @+1 {{has a mica.model whose entry repetition_penalty is not an f64 from 1e-06 to 1e+06}}
 module attributes {mica.model = {max_positions = 64 : i64, generation = {repetition_penalty = 0.0 : f64}}} {
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
@@ -377,7 +377,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// What is beside it.
+// The module's other attributes.
 // expected-error @+1 {{has mica.prompt_rows = "bf16", expected "exact" or "int8"}}
 module attributes {mica.prompt_rows = "bf16"} {
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},

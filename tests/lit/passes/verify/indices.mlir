@@ -1,8 +1,8 @@
 // RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-fused
 
-// The number of a layer is inside its cache, whatever calls lead to it.
+// A layer index is within its cache, for all paths of calls.
 
-// A function that nothing calls is never told a number.
+// A function without callers is not checked.
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 mica.weight @table : tensor<16x16xf32>
 func.func private @unused(%c: !cache, %layer: index) {
@@ -30,11 +30,11 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// One call of several is wrong.
+// One of several calls is wrong.
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 mica.weight @table : tensor<16x16xf32>
 func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
-  // expected-error @+1 {{'mica.kv_append' op is told to use layers 0 to 900000000, but there are 2: numbers are constants, from 0 to 1}}
+  // expected-error @+1 {{'mica.kv_append' op uses layers 0 to 900000000, but there are 2; valid indices are constants from 0 to 1}}
   %next = mica.kv_append %h, %c[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   return %next : !cache
 }
@@ -62,7 +62,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %below = arith.constant -1 : index
-  // expected-error @+1 {{'mica.kv_read' op is told to use layer -1, but there are 2: numbers are constants, from 0 to 1}}
+  // expected-error @+1 {{'mica.kv_read' op uses layer -1, but there are 2; valid indices are constants from 0 to 1}}
   %k = mica.kv_read %c[%below] : !cache -> tensor<?x?x2x8xf32>
   %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %chosen, %c : tensor<?x16xf32>, !cache
@@ -80,7 +80,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %table = mica.get_weight @table : tensor<16x64xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x64xf32> -> tensor<?x64xf32>
   %r = mica.rope_table %p rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
-  // expected-error @+1 {{'mica.qkv_append' op is told to use layer 2, but there are 2}}
+  // expected-error @+1 {{'mica.qkv_append' op uses layer 2, but there are 2}}
   %q, %k1, %v1 = mica.qkv_append %x, %r, %k, %v[%two] at(%s, %p : tensor<?xi32>, tensor<?xi32>) half
       : tensor<?x64xf32>, tensor<?x2x4xf32>, !cache, !cache -> tensor<?x4x8xf32>
   %chosen = mica.select_rows %x, %o : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
@@ -95,7 +95,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %two = arith.constant 2 : index
-  // expected-error @+1 {{'mica.select_weight' op is told to use weight 2, but there are 2}}
+  // expected-error @+1 {{'mica.select_weight' op uses weight 2, but there are 2}}
   %table = mica.select_weight [@table, @other][%two] : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
@@ -104,7 +104,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// Numbers of a table: those that the index may stand for.
+// Index tables: the entries that the index can select.
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 mica.weight @table : tensor<16x16xf32>
 func.func private @of_two(%c: !cache, %i: index) -> !cache {
@@ -114,7 +114,7 @@ func.func private @of_two(%c: !cache, %i: index) -> !cache {
 }
 func.func private @of_three(%c: !cache, %i: index) -> !cache {
   %layer = mica.index_table [1, 0, 7][%i]
-  // expected-error @+1 {{'mica.kv_read' op is told to use layers 0 to 7, but there are 2: numbers are constants, from 0 to 1}}
+  // expected-error @+1 {{'mica.kv_read' op uses layers 0 to 7, but there are 2; valid indices are constants from 0 to 1}}
   %k = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
   return %c : !cache
 }
@@ -141,7 +141,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %two = arith.constant 2 : index
-  // expected-error @+1 {{'mica.index_table' op is told to use number 2, but there are 2: numbers are constants, from 0 to 1}}
+  // expected-error @+1 {{'mica.index_table' op uses number 2, but there are 2; valid indices are constants from 0 to 1}}
   %number = mica.index_table [0, 1][%two]
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -151,11 +151,11 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// A number that is computed from what is not known.
+// An index that is computed from an unknown value.
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 mica.weight @table : tensor<16x16xf32>
 func.func private @from_outside(%c: !cache, %layer: index) -> !cache {
-  // expected-error @+1 {{'mica.kv_read' op uses a layer whose number is not known here, but there are 2: numbers are constants, from 0 to 1}}
+  // expected-error @+1 {{'mica.kv_read' op uses a layer index that is not known at compile time, but there are 2; valid indices are constants from 0 to 1}}
   %k = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
   return %c : !cache
 }
@@ -175,7 +175,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// The gate numbers the experts.
+// The gate determines the range of expert indices.
 mica.weight @table : tensor<16x16xf32>
 mica.weight @gate : tensor<5x16xf32>
 mica.weight @up : tensor<4x32x16xf32>
@@ -199,7 +199,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// Weights and numbers of two gates.
+// The weights are from one gate, the indices from another one.
 mica.weight @table : tensor<16x16xf32>
 mica.weight @gate : tensor<4x16xf32>
 mica.weight @up : tensor<4x32x16xf32>

@@ -3,11 +3,11 @@
 
 mica.weight @model.norm.weight : tensor<32xf32>
 
-// In a function of a layer, with its number; ops of one name are numbered, those that show nothing as well. Products are
-// called by their matrix. Casts, tables and other forms of what is shown stay without.
+// In a layer's function, with the layer index; ops of one name are numbered, including those without a probe. Matmuls are named
+// after their matrix. Casts, tables and reshaped results have no probes.
 // CHECK-LABEL: func.func private @layer(
 // CHECK-SAME: %[[X:.*]]: tensor<?x32xf32>, %[[LAYER:.*]]: index
-// CHECK: mica.rmsnorm {{.*}} -> tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
+// CHECK: mica.rmsnorm {{.*}} -> tensor<?x32x!mica.int_rows<bits = 16, group = 32>>
 // CHECK-NEXT: %[[PRODUCT:.*]] = mica.linear
 // CHECK-NEXT: %[[SHOWN:.*]] = mica.probe %[[PRODUCT]] "linear o_proj" layer(%[[LAYER]]) : tensor<?x32xf32>
 // CHECK-NEXT: %[[SUM:.*]] = mica.add %[[SHOWN]], %[[X]]
@@ -18,15 +18,15 @@ mica.weight @model.norm.weight : tensor<32xf32>
 // CHECK-NEXT: return %[[CAST]]
 func.func private @layer(%x: tensor<?x32xf32>, %layer: index, %norm: tensor<32xf32> loc("model.norm.weight"),
     %o: tensor<32x32x!mica.block<int8_g32>> loc("model.layers.*.o_proj.weight")) -> tensor<?x32xbf16> {
-  %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
-  %p = mica.linear %n, %o : tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>, tensor<32x32x!mica.block<int8_g32>> -> tensor<?x32xf32>
+  %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32x!mica.int_rows<bits = 16, group = 32>>
+  %p = mica.linear %n, %o : tensor<?x32x!mica.int_rows<bits = 16, group = 32>>, tensor<32x32x!mica.block<int8_g32>> -> tensor<?x32xf32>
   %s = mica.add %p, %x : tensor<?x32xf32>
   %m = mica.rmsnorm %s, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
   %b = mica.cast %m : tensor<?x32xf32> to tensor<?x32xbf16>
   return %b : tensor<?x32xbf16>
 }
 
-// Outside of layers, numbers go on from those of the layers: a probe is known by its name and by how often it was met.
+// Outside of layers, numbering continues after the layers: a probe is identified by its name and its occurrence.
 // CHECK-LABEL: func.func @main(
 // CHECK: mica.rmsnorm
 // CHECK-NEXT: %[[LAST:.*]] = mica.probe %{{.*}} "rmsnorm norm (3)" : tensor<?x32xf32>
@@ -37,7 +37,7 @@ func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
   return %n : tensor<?x32xf32>
 }
 
-// What a gate chooses is shown as well, and the experts take it from the probes.
+// The router's choices have a probe as well, and the experts use the probes' results.
 // CHECK-LABEL: func.func private @sparse(
 // CHECK: %[[WEIGHTS:.*]], %[[EXPERTS:.*]] = mica.moe_gate
 // CHECK-DAG: %[[CHOSEN:.*]] = mica.probe %[[EXPERTS]] "moe_gate router choices" layer(%{{.*}}) : tensor<?x2xi32>
@@ -51,14 +51,28 @@ func.func private @sparse(%x: tensor<?x32xf32>, %layer: index, %router: tensor<4
   return %y : tensor<?x32xf32>
 }
 
-// With `of=product-rows`: the rows of the first product of each value, whatever else multiplies them; not those of a gate,
-// which stays in f32, nor those between the matrices of experts, which no value holds.
+// An index of a state is not the index of the layer in the model, whatever the order of arguments.
+// CHECK-LABEL: func.func private @numbered(
+// CHECK-SAME: %{{[^:]*}}: index, %[[LAYER:[^:]*]]: index
+// CHECK: mica.probe %{{.*}} "add" layer(%[[LAYER]]) : tensor<?x32xf32>
+func.func private @numbered(%x: tensor<?x32xf32>, %cache: !mica.kv_cache<2 x 4 x 8 x f32>, %cache_layer: index, %layer: index,
+    %s: tensor<?xi32>, %p: tensor<?xi32>) -> (tensor<?x32xf32>, !mica.kv_cache<2 x 4 x 8 x f32>) {
+  %h = mica.split_heads %x : tensor<?x32xf32> to tensor<?x4x8xf32>
+  %next = mica.kv_append %h, %cache[%cache_layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>)
+      : tensor<?x4x8xf32>, !mica.kv_cache<2 x 4 x 8 x f32>
+  %y = mica.add %x, %x : tensor<?x32xf32>
+  return %y, %next : tensor<?x32xf32>, !mica.kv_cache<2 x 4 x 8 x f32>
+}
+
+// With `of=product-rows`: the activations of the first matmul that reads each value; not those of a router, which
+// stays in f32, nor those between the matmuls of experts, which are not an SSA value.
 // ROWS-LABEL: func.func private @layer(
 // ROWS-LABEL: func.func private @sparse(
 // ROWS-SAME: %[[X:.*]]: tensor<?x32xf32>, %[[LAYER:.*]]: index
 // ROWS: %[[ROWS:.*]] = mica.probe %[[X]] "rows of moe_experts" layer(%[[LAYER]]) : tensor<?x32xf32>
 // ROWS: mica.moe_gate %[[X]],
 // ROWS: mica.moe_experts %[[ROWS]],
+// ROWS-LABEL: func.func private @numbered(
 // ROWS-LABEL: func.func @products(
 // ROWS: %[[NORMED:.*]] = mica.rmsnorm
 // ROWS-NEXT: %[[SHOWN:.*]] = mica.probe %[[NORMED]] "rows of linear q_proj" : tensor<?x32xf32>

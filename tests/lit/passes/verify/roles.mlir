@@ -1,8 +1,8 @@
 // RUN: mica-opt %s --split-input-file --verify-diagnostics --cpu-verify-kernels
 
-// Tokens, sequences, positions and logit_indices are alike by type: what each is, is followed from the entry to the ops.
+// Tokens, sequences, positions and logit_indices have the same type: their roles are tracked from the entry to the ops.
 
-// Through calls and loops; a table of positions has a row for each of them.
+// Through calls and loops; an embedding of positions has a row for each of them.
 !cache = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 module attributes {mica.model = {max_positions = 16 : i64}} {
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
@@ -45,7 +45,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
-  // expected-error @+1 {{'mica.embedding' op takes tokens, but is given logit_indices: mica.role of each argument of @main says what it is, and mica.select_rows makes rows of logits of rows of tokens}}
+  // expected-error @+1 {{'mica.embedding' op expects an operand with role tokens, got logit_indices; mica.role of the arguments of @main defines roles, and mica.select_rows turns token rows into logit rows}}
   %x = mica.embedding %o, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
@@ -60,7 +60,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
-  // expected-error @+1 {{'mica.rope' op takes positions, but is given sequences}}
+  // expected-error @+1 {{'mica.rope' op expects an operand with role positions, got sequences}}
   %r = mica.rope %h, %s half theta(1.0e+04) : tensor<?x2x8xf32>, tensor<?xi32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
@@ -74,7 +74,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  // expected-error @+1 {{'mica.rope_table' op takes positions, but is given tokens}}
+  // expected-error @+1 {{'mica.rope_table' op expects an operand with role positions, got tokens}}
   %r = mica.rope_table %t rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
@@ -91,7 +91,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %zero = arith.constant 0 : index
   %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
-  // expected-error @+1 {{'mica.kv_append' op takes sequences, but is given positions}}
+  // expected-error @+1 {{'mica.kv_append' op expects an operand with role sequences, got positions}}
   %c1 = mica.kv_append %h, %c[%zero] at(%p, %s : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y, %c1 : tensor<?x16xf32>, !cache
@@ -110,7 +110,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
   %c1 = mica.kv_append %h, %c[%zero] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   %k = mica.kv_read %c1[%zero] : !cache -> tensor<?x?x2x8xf32>
-  // expected-error @+1 {{'mica.attention' op takes sequences, but is given tokens}}
+  // expected-error @+1 {{'mica.attention' op expects an operand with role sequences, got tokens}}
   %a = mica.attention %h, %k, %k at(%t, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35) tiling(<rows = 1, chunk = 64, split = false>)
       : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
@@ -130,7 +130,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
   %c1 = mica.kv_append %h, %c[%zero] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   %k = mica.kv_read %c1[%zero] : !cache -> tensor<?x?x2x8xf32>
-  // expected-error @+1 {{'mica.attention' op takes positions, but is given logit_indices}}
+  // expected-error @+1 {{'mica.attention' op expects an operand with role positions, got logit_indices}}
   %a = mica.attention %h, %k, %k at(%s, %o : tensor<?xi32>, tensor<?xi32>) causal scale(0.35) tiling(<rows = 1, chunk = 64, split = false>)
       : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
@@ -149,7 +149,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %table = mica.get_weight @table : tensor<64x64xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<64x64xf32> -> tensor<?x64xf32>
   %r = mica.rope_table %p rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
-  // expected-error @+1 {{'mica.qkv_append' op takes positions, but is given logit_indices}}
+  // expected-error @+1 {{'mica.qkv_append' op expects an operand with role positions, got logit_indices}}
   %q, %k1, %v1 = mica.qkv_append %x, %r, %k, %v[%zero] at(%s, %o : tensor<?xi32>, tensor<?xi32>) half
       : tensor<?x64xf32>, tensor<?x2x4xf32>, !cache, !cache -> tensor<?x4x8xf32>
   %y = mica.select_rows %x, %o : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
@@ -164,14 +164,14 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  // expected-error @+1 {{'mica.select_rows' op takes logit_indices, but is given tokens}}
+  // expected-error @+1 {{'mica.select_rows' op expects an operand with role logit_indices, got tokens}}
   %y = mica.select_rows %x, %t : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
 }
 
 // -----
 
-// Rows of logits are fewer: their numbers are not those of tokens.
+// There are fewer rows of logits than of tokens: indices of tokens do not apply to them.
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
@@ -179,7 +179,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
-  // expected-error @+1 {{'mica.select_rows' op takes rows of tokens, but is given rows of logits}}
+  // expected-error @+1 {{'mica.select_rows' op expects an operand with role token rows, got logit rows}}
   %z = mica.select_rows %y, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
 }
@@ -193,7 +193,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
-  // expected-error @+1 {{'mica.add' op takes rows of tokens, but is given rows of logits}}
+  // expected-error @+1 {{'mica.add' op expects an operand with role token rows, got logit rows}}
   %z = mica.add %x, %y : tensor<?x16xf32>
   return %y : tensor<?x16xf32>
 }
@@ -206,15 +206,15 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  // expected-error @+1 {{'func.return' op takes rows of logits, but is given rows of tokens}}
+  // expected-error @+1 {{'func.return' op expects an operand with role logit rows, got token rows}}
   return %x : tensor<?x16xf32>
 }
 
 // -----
 
-// What a call hands on.
+// Through a call's argument.
 func.func private @turn(%h: tensor<?x2x8xf32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
-  // expected-error @+1 {{'mica.rope' op takes positions, but is given logit_indices}}
+  // expected-error @+1 {{'mica.rope' op expects an operand with role positions, got logit_indices}}
   %r = mica.rope %h, %p half theta(1.0e+04) : tensor<?x2x8xf32>, tensor<?xi32>
   return %r : tensor<?x2x8xf32>
 }
@@ -232,9 +232,9 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// Of two calls one is wrong.
+// One of two calls is wrong.
 func.func private @turn(%h: tensor<?x2x8xf32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
-  // expected-error @+1 {{'mica.rope' op takes positions, but is given something else}}
+  // expected-error @+1 {{'mica.rope' op expects an operand with role positions, got no single role}}
   %r = mica.rope %h, %p half theta(1.0e+04) : tensor<?x2x8xf32>, tensor<?xi32>
   return %r : tensor<?x2x8xf32>
 }
@@ -253,7 +253,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// What nothing calls is never run.
+// A function without callers is not checked.
 func.func private @turn(%h: tensor<?x2x8xf32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
   %r = mica.rope %h, %p half theta(1.0e+04) : tensor<?x2x8xf32>, tensor<?xi32>
   return %r : tensor<?x2x8xf32>
@@ -275,7 +275,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<15x16xf32>
-  // expected-error @+1 {{'mica.embedding' op has a table of 15 rows, but there are 16 tokens, as many as logits: add a row for each}}
+  // expected-error @+1 {{'mica.embedding' op has a table with 15 rows, expected at least 16, one per token}}
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<15x16xf32> -> tensor<?x16xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
@@ -290,7 +290,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  // expected-error @+1 {{'mica.embedding' op has a table of 16 rows, but there are 17 positions: add a row for each}}
+  // expected-error @+1 {{'mica.embedding' op has a table with 16 rows, expected at least 17, one per position}}
   %e = mica.embedding %p, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
@@ -299,7 +299,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// Layers of two kinds, one after the other.
+// Layers of two types, in sequence.
 #p = #mica.packed<columns = 64, depth = 1, k_block = 16>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32, #p>
 func.func private @second(%x: tensor<?x16xf32>, %p: tensor<?xi32>, %table: tensor<16x16xf32, #p>) -> tensor<?x16xf32> {
@@ -326,7 +326,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// Lengths are after the logit_indices.
+// Lengths follow logit_indices.
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
@@ -336,7 +336,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
   %r = mica.rope %h, %p lengths(%n : tensor<?xi32>) half theta(1.0e+04) scaling(#mica.dynamic_scaling<factor = 2.0, original_context = 8>)
       : tensor<?x2x8xf32>, tensor<?xi32>
-  // expected-error @+1 {{'mica.rope_table' op takes lengths, but is given positions}}
+  // expected-error @+1 {{'mica.rope_table' op expects an operand with role lengths, got positions}}
   %q = mica.rope_table %p lengths(%p : tensor<?xi32>) rotary_dim(8) theta(1.0e+04) scaling(#mica.dynamic_scaling<factor = 2.0, original_context = 8>)
       : tensor<?xi32> -> tensor<?x2x4xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
@@ -350,7 +350,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %n: tensor<?xi32> {mica.role = "lengths"}) -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
-  // expected-error @+1 {{'mica.embedding' op takes tokens, but is given lengths}}
+  // expected-error @+1 {{'mica.embedding' op expects an operand with role tokens, got lengths}}
   %x = mica.embedding %n, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>

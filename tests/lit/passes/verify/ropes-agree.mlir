@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-model
 
-// Queries and keys are rotated alike; a rotary_dim of the whole head says nothing new.
+// Queries and keys have the same rope; a rotary_dim of the whole head is the default.
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-model
 
-// A read before the append sees the cache as it was; that is no use after it.
+// A read before the append reads the old contents; it is not a use after the append.
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
@@ -37,7 +37,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// Handing the old cache back is a use as well.
+// Returning the old cache is a use as well.
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 func.func private @append(%h: tensor<?x2x8xf32>, %c: !cache, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
   %layer = arith.constant 0 : index
@@ -58,7 +58,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// A call takes its caches; two layers must not get the same one.
+// A call consumes its caches; two layers must not get the same one.
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 func.func private @layer(%x: tensor<?x16xf32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
   return %x, %c : tensor<?x16xf32>, !cache
@@ -79,7 +79,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// One call must not get one cache twice.
+// A call must not get one cache twice.
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 func.func private @layer(%x: tensor<?x16xf32>, %c: !cache, %d: !cache) -> (tensor<?x16xf32>, !cache) {
   return %x, %c : tensor<?x16xf32>, !cache
@@ -108,7 +108,7 @@ module @no_main {
 
 // -----
 
-// A model of a version that counted arguments.
+// A model of an earlier version, which identified arguments by their order.
 // expected-error @+1 {{@main has no mica.role on argument #0, which says what it is: write {mica.role = "ROLE"} after its type, where ROLE is one of tokens, sequences, positions, logit_indices, lengths, cache, weights, scratch, logits}}
 func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
   %table = mica.get_weight @table : tensor<16x16xf32>
@@ -162,7 +162,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// Memory is passed to code, not to models.
+// Scratch memory is an argument of code, not of models.
 // expected-error @+1 {{@main takes argument #4, scratch, as 'memref<?xi8>', which is of stage `loops`}}
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
@@ -176,8 +176,8 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// A rope follows the lengths of sequences.
-// expected-error @+1 {{@main has no argument with mica.role = "lengths", which a scaling of mica.rope follows}}
+// A rope depends on the sequence length.
+// expected-error @+1 {{@main has no argument with mica.role = "lengths", which its RoPE scaling requires}}
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
@@ -193,7 +193,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// The caches come back in the order in which they were given.
+// Caches are returned in the order of the arguments.
 !a = !mica.kv_cache<2 x 2 x 8 x f32>
 !b = !mica.kv_cache<2 x 1 x 8 x f32>
 // expected-error @+1 {{@main must return the caches that it takes, in their order}}
@@ -230,7 +230,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
     %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
     -> (tensor<?x16xf32> {mica.role = "logits"}) {
-  // expected-error @+1 {{is made by fusion and not allowed at stage `model`}}
+  // expected-error @+1 {{is created by fusion and not allowed at stage `model`}}
   %r = mica.rope_table %p rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -241,14 +241,14 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// A step of the model has an end.
+// The model must not be recursive.
 mica.weight @table : tensor<16x16xf32>
 func.func private @even(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
   %y = call @odd(%x) : (tensor<?x16xf32>) -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
 }
 func.func private @odd(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
-  // expected-error @+1 {{'func.call' op calls @even, which leads back to this call: a step of the model has no end; a model is layers that follow one another}}
+  // expected-error @+1 {{'func.call' op calls @even, which leads back to this call: a step of the model would not terminate; call one layer after another}}
   %y = call @even(%x) : (tensor<?x16xf32>) -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
 }

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-model
 
-// A cache with a window serves attention whose window is as large or smaller.
+// A cache with a window is used by attention with an equal or smaller window.
 !keys = !mica.kv_cache<1 x 2 x 8 x f32 window(128)>
 !values = !mica.kv_cache<1 x 2 x 8 x f32 window(64)>
 mica.weight @table : tensor<32x16xf32>

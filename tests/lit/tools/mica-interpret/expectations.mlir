@@ -1,4 +1,4 @@
-// What a function says of its own results is compared with it, and so is a statement that says nothing.
+// Results are compared with the attributes of their function; attributes that cannot be compared are errors.
 
 // RUN: not mica-interpret %s --function scalar 2>&1 | FileCheck %s --check-prefix=SCALAR
 // SCALAR: mica: error: {{.*}}expectations.mlir: result 0 is not a tensor{{$}}

@@ -1,4 +1,4 @@
-// Weights straight from a checkpoint: row 4 of its embedding.
+// Weights directly from a checkpoint: row 4 of its embedding.
 
 // RUN: rm -rf %t && %python %S/../../ir/Inputs/make_npy.py %t tokens=i32:4
 // RUN: mica-interpret %s --function row --input %t/tokens.npy --weights %mica_source/tests/goldens/models/minimind2-dense --output-prefix %t/ --print | FileCheck %s

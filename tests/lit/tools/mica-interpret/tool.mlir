@@ -19,11 +19,11 @@
 // Results compared with files.
 // RUN: mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance 0
 // RUN: not mica-interpret %s --function product --input %t/w.npy --weights %t --expect %t/out.0.npy 2>&1 | FileCheck %s --check-prefix=OFF
-// OFF: mica: error: {{.*}}tool.mlir: @product result 0 is off by {{.*}} from {{.*}}out.0.npy, allowed is {{.*}}
+// OFF: mica: error: {{.*}}tool.mlir: @product: result 0 differs from {{.*}}out.0.npy by {{.*}}; the tolerance is {{.*}}
 // RUN: not mica-interpret %s --function identity --input %t/out.0.npy --expect %t/x.npy 2>&1 | FileCheck %s --check-prefix=OFF-SHAPE
-// OFF-SHAPE: @identity result 0 is off by
+// OFF-SHAPE: @identity: result 0 differs from
 // RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --expect %t/out.0.npy 2>&1 | FileCheck %s --check-prefix=SURPLUS
-// SURPLUS: --expect {{.*}}out.0.npy is one too many for @product
+// SURPLUS: @product has no result 1; remove --expect {{.*}}out.0.npy{{$}}
 // RUN: mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy | FileCheck %s --check-prefix=DID
 // DID: 1 of 1 functions checked, all as expected
 // RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance nan 2>&1 | FileCheck %s --check-prefix=BOUND
@@ -31,13 +31,13 @@
 // RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance -1 2>&1 | FileCheck %s --check-prefix=BOUND
 // BOUND: mica: error: --tolerance: '{{nan|inf|-1}}' is not a number from 0 to 1e+30; see mica-interpret --help{{$}}
 
-// Errors: one line and exit status 1; wrong usage 2.
+// Errors: one line and exit status 1; wrong usage: exit status 2.
 // RUN: not mica-interpret %s --function product --input %t/w.npy 2>&1 | FileCheck %s --check-prefix=WEIGHTS
 // WEIGHTS: mica: error: {{.*}}tool.mlir: 'mica.weight' @w is needed, but no weights were given (at loc(
 // RUN: not mica-interpret %s --function nothing 2>&1 | FileCheck %s --check-prefix=NOTHING
 // NOTHING: mica: error: {{.*}}tool.mlir: there is no function @nothing
 // RUN: echo 'module {}' > %t/none.mlir && not mica-interpret %t/none.mlir 2>&1 | FileCheck %s --check-prefix=NONE
-// NONE: mica: error: {{.*}}none.mlir: no public function without arguments; name one with --function{{$}}
+// NONE: mica: error: {{.*}}none.mlir: no public function without arguments; select one with --function{{$}}
 // RUN: not mica-interpret %s --function foreign --weights %t 2>&1 | FileCheck %s --check-prefix=FOREIGN
 // FOREIGN: '../w' is not a name of a file
 // RUN: not mica-interpret %s --function product --weights %t 2>&1 | FileCheck %s --check-prefix=FEW
@@ -56,7 +56,7 @@
 // RUN: not mica-interpret %t/nowhere.mlir 2>&1 | FileCheck %s --check-prefix=NOWHERE
 // NOWHERE: mica: error: {{.*}}nowhere.mlir: cannot open input file
 // RUN: not mica-interpret %s --function wrong 2>&1 | FileCheck %s --check-prefix=WRONG
-// WRONG: @wrong result 0 is off by 5.000000e-01, allowed is 1.000000e-06: it is tensor<1x1xf32> {{\[\[}}1]], expected is tensor<1x1xf32> {{\[\[}}2]]
+// WRONG: @wrong: result 0 differs by 5.000000e-01; the tolerance is 1.000000e-06: got tensor<1x1xf32> {{\[\[}}1]], expected tensor<1x1xf32> {{\[\[}}2]]
 // RUN: mica-interpret --help | FileCheck %s --check-prefix=HELP
 // HELP: Run functions of the mica dialect op by op
 // HELP: --output-prefix PREFIX {{.*}} PREFIXN.npy:
@@ -76,16 +76,16 @@
 // RUN: %python -c "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:], stdout=open('/dev/full', 'w')).returncode != 1)" mica-interpret %s --function empty 2>&1 | FileCheck %s --check-prefix=FULL
 // FULL: mica: error: {{.*}}tool.mlir: cannot write the output: No space left on device{{$}}
 
-// Results go to a prefix followed by their number and .npy: what is there already is none.
+// Results are written to the prefix followed by their index and .npy, even if the prefix is the name of an existing folder.
 // RUN: mica-interpret %s --function empty --output-prefix %t/folder. && ls %t | FileCheck %s --check-prefix=FILES
 // FILES: folder.0.npy
 // FILES-NEXT: folder.1.npy
 // RUN: not mica-interpret %s --function empty --output-prefix %t 2>&1 | FileCheck %s --check-prefix=FOLDER
-// FOLDER: mica: error: {{.*}}tool.mlir: --output-prefix {{.*}}: is a folder, but results would go to [[P:.*]]0.npy, [[P]]1.npy and so on: write a folder and / or how new names begin{{$}}
+// FOLDER: mica: error: {{.*}}tool.mlir: --output-prefix {{.*}}: is a folder; append / to write [[P:.*]]/0.npy, [[P]]/1.npy, ...{{$}}
 // RUN: not mica-interpret %s --function empty --output-prefix /dev/full 2>&1 | FileCheck %s --check-prefix=DEVICE
-// DEVICE: mica: error: {{.*}}tool.mlir: --output-prefix /dev/full: exists, but results would go to /dev/full0.npy, /dev/full1.npy and so on:
+// DEVICE: mica: error: {{.*}}tool.mlir: --output-prefix /dev/full: exists, and results are written to /dev/full0.npy, /dev/full1.npy, ...; choose another prefix{{$}}
 // RUN: not mica-interpret %s --function empty --output-prefix %t/nowhere/x 2>&1 | FileCheck %s --check-prefix=NO-FOLDER
-// NO-FOLDER: --output-prefix {{.*}}nowhere/x: {{.*}}nowhere is not a folder, but results would go to
+// NO-FOLDER: --output-prefix {{.*}}nowhere/x: {{.*}}nowhere is not a folder; choose another prefix{{$}}
 // RUN: rm -rf %t/taken && mkdir %t/taken && echo notes > %t/taken/x0.npy && ln -s x0.npy %t/taken/y0.npy
 // RUN: not mica-interpret %s --function empty --output-prefix %t/taken/x 2>&1 | FileCheck %s --check-prefix=TAKEN
 // TAKEN: mica: error: {{.*}}taken/x0.npy: cannot be written (it exists and is not a .npy file); remove it or choose another file for the result{{$}}

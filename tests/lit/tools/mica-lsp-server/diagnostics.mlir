@@ -1,4 +1,4 @@
-// An editor that opens this file is told the verifier's message, at its place.
+// An editor that opens this file gets the verifier's message at its location.
 
 // RUN: %python %S/Inputs/session.py %s 0 0 | mica-lsp-server 2> %t.log | FileCheck %s
 func.func @sum(%x: tensor<2x4xf32>, %y: tensor<2x8xf32>) -> tensor<2x4xf32> {
@@ -12,7 +12,7 @@ func.func @sum(%x: tensor<2x4xf32>, %y: tensor<2x8xf32>) -> tensor<2x4xf32> {
 // CHECK-SAME: "start":{"character":7,"line":4}
 // CHECK: "id":2,"jsonrpc":"2.0","result":null
 
-// In a file without mistakes there is nothing to tell, and an op is known by its name.
+// A file without errors has no diagnostics, and hovering over an op shows its name.
 
 // RUN: %python %S/Inputs/session.py %S/Inputs/valid.mlir 1 9 | mica-lsp-server 2> %t.log | FileCheck %s --check-prefix=VALID
 // VALID: "diagnostics":[]

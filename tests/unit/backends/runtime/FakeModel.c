@@ -1,32 +1,32 @@
-// A model object as the compiler makes them, whose arithmetic a test can follow: the next token
-// after tokens t0 t1 ... is (7 + sum over i of t_i (i + 1)) mod vocab, read back from its cache. It
-// checks what the runtime promises (order of rows, sizes, alignment, zeroed caches) and answers any
-// violation with NaN; rows that see the token `poison` have such logits as well. With FOLLOWS_LENGTHS it is one
-// whose rows follow the length of their text, on two sides of a threshold: all that a row sees must
-// have been made on its own side. With DEPENDS_ON_ROLE the logits of a decoded row are those of the
-// next token but one. With HAS_WINDOW only the last positions count, in a cache that is a ring of
-// blocks, where each must be what has been computed there.
+// A model object like those of the compiler, with simple results: the next token after tokens t0 t1
+// ... is (7 + sum over i of t_i (i + 1)) mod vocab, read back from its cache. It checks the runtime's
+// guarantees (order of rows, sizes, alignment, zeroed caches) and returns NaN if one is violated;
+// rows that attend to the token `poison` are NaN as well. With FOLLOWS_LENGTHS, rows depend on the
+// sequence length, on two sides of a threshold: a row must only attend to positions that were
+// computed on its own side. With DEPENDS_ON_ROLE, the logits of a decoded row are those of the next
+// token but one. With HAS_WINDOW, rows attend to the last positions, in a cache that is a ring of
+// blocks; a position that was overwritten is detected.
 #include "backends/runtime/abi/RuntimeTable.h"
 
 #include <stddef.h>
 
-enum { block = 4, threshold = 8, ofLongTexts = 1 << 20 };
+enum { block = 4, threshold = 8, longRegime = 1 << 20 };
 #ifdef HAS_WINDOW
 enum { window = 5, ofPosition = 64 };
 #endif
 
-// Places of the arguments, in no order that compiled models have: fakeManifest lists them.
+// Indices of the arguments, in another order than in compiled models; fakeManifest lists them.
 enum {
-  logitsPlace,
-  positionsPlace,
-  keysPlace,
-  weightsPlace,
-  outputsPlace,
-  tokensPlace,
-  valuesPlace,
-  sequencesPlace,
-  scratchPlace,
-  lengthsPlace,
+  logitsArgument,
+  positionsArgument,
+  keysArgument,
+  weightsArgument,
+  outputsArgument,
+  tokensArgument,
+  valuesArgument,
+  sequencesArgument,
+  scratchArgument,
+  lengthsArgument,
 };
 
 typedef struct {
@@ -68,7 +68,7 @@ static float *cell(const Cube *cache, int64_t sequence, int64_t position) {
          position % block * cache->strides[2];
 }
 
-/// The first position that a row sees.
+/// The first position that a row attends to.
 static int64_t firstSeen(int64_t position) {
 #ifdef HAS_WINDOW
   return position < window ? 0 : position + 1 - window;
@@ -77,7 +77,7 @@ static int64_t firstSeen(int64_t position) {
 #endif
 }
 
-/// What is added to the token in the cache where positions take each other's places.
+/// Added to the cached token to identify the position, if slots are reused.
 static int32_t markOf(int64_t position) {
 #ifdef HAS_WINDOW
   return (int32_t)position * ofPosition;
@@ -94,9 +94,9 @@ static int mayHold(const Cube *cache, int64_t position) {
 #endif
 }
 
-/// What is added to the token in the cache: more than any vocabulary has.
-static int32_t sideOf(const Call *call, int64_t row) {
-  return call->lengths && at(call->lengths, row) > threshold ? ofLongTexts : 0;
+/// Added to the cached token beyond the threshold: more than the size of any vocabulary.
+static int32_t ropeRegimeOf(const Call *call, int64_t row) {
+  return call->lengths && at(call->lengths, row) > threshold ? longRegime : 0;
 }
 
 static void append(Call *call) {
@@ -115,7 +115,8 @@ static void append(Call *call) {
       call->broken = 1;
     if (call->lengths && at(call->lengths, r) <= position)
       call->broken = 1;
-    *cell(call->cache, sequence, position) = (float)(token + 1 + sideOf(call, r) + markOf(position));
+    *cell(call->cache, sequence, position) =
+        (float)(token + 1 + ropeRegimeOf(call, r) + markOf(position));
   }
 }
 
@@ -139,8 +140,8 @@ static void head(void *context, int64_t begin, int64_t end) {
     for (int64_t p = firstSeen(at(call->positions, row)); p <= at(call->positions, row); ++p) {
       int64_t seen = (int64_t)*cell(call->cache, at(call->sequences, row), p) - markOf(p);
       broken |= seen < 1 || (call->lengths ? 0 : seen > vocab);
-      int64_t token = seen % ofLongTexts - 1;
-      broken |= (seen > ofLongTexts) != (sideOf(call, row) > 0) || token == vocab - 1;
+      int64_t token = seen % longRegime - 1;
+      broken |= (seen > longRegime) != (ropeRegimeOf(call, row) > 0) || token == vocab - 1;
       next += token * (p + 1);
     }
     float *logits = (float *)call->logits->aligned + o * call->logits->strides[0];
@@ -149,7 +150,7 @@ static void head(void *context, int64_t begin, int64_t end) {
   }
 }
 
-// What a profile reads: 1000 bytes of weights, 10 per position, 2000 operations per row.
+// The table for profiles: 1000 bytes of weights, 10 per position, 2000 operations per row.
 void (*const mica_kernel_tasks[])(void *, int64_t, int64_t) = {head, 0};
 const char mica_kernel_names[] = "head";
 const int64_t mica_kernel_costs[][11] = {
@@ -158,16 +159,16 @@ const int64_t mica_kernel_costs[][11] = {
 const int64_t mica_runtime_bytes = sizeof(RuntimeTable);
 
 void mica_forward(void *const *d, int64_t role, const RuntimeTable *runtime) {
-  Call call = {.tokens = d[tokensPlace],
-               .sequences = d[sequencesPlace],
-               .positions = d[positionsPlace],
-               .outputs = d[outputsPlace],
-               .cache = d[keysPlace],
-               .weights = d[weightsPlace],
-               .scratch = d[scratchPlace],
-               .logits = d[logitsPlace]};
+  Call call = {.tokens = d[tokensArgument],
+               .sequences = d[sequencesArgument],
+               .positions = d[positionsArgument],
+               .outputs = d[outputsArgument],
+               .cache = d[keysArgument],
+               .weights = d[weightsArgument],
+               .scratch = d[scratchArgument],
+               .logits = d[logitsArgument]};
 #ifdef FOLLOWS_LENGTHS
-  call.lengths = d[lengthsPlace];
+  call.lengths = d[lengthsArgument];
 #endif
 #ifdef DEPENDS_ON_ROLE
   call.shift = role == 0;

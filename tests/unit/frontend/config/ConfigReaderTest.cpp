@@ -26,8 +26,8 @@ TEST(ConfigReader, ListsIrrelevantKeysWithReasons) {
   std::vector<std::string> keys;
   for (const IgnoredKey &ignored : model->ignored)
     keys.push_back(ignored.key);
-  EXPECT_THAT(keys, testing::ElementsAre("architectures", "attention_dropout", "use_cache"));
-  EXPECT_EQ(model->ignored[1].reason, "only affects training");
+  EXPECT_THAT(keys, testing::ElementsAre("attention_dropout", "use_cache"));
+  EXPECT_EQ(model->ignored[0].reason, "only affects training");
 }
 
 TEST(ConfigReader, KeyIrrelevantForOneTypeIsUnknownForAnother) {
@@ -70,7 +70,12 @@ TEST(ConfigReader, AcceptsFixedKeysWithTheirValuesOnly) {
     EXPECT_THAT(llamaProblem(key + "false}}"),
                 HasSubstr("the checkpoint is quantized, which is not supported"));
   }
-  EXPECT_EQ(llamaProblem(R"({"compression_config": null})"), "");
+  EXPECT_EQ(llamaProblem(R"({"compression_config": null, "quantization": null})"), "");
+  EXPECT_EQ(
+      llamaProblem(R"({"quantization": {"group_size": 64, "bits": 4}})"),
+      "config.json: \"quantization\": the checkpoint is quantized by \"MLX\", which is not "
+      "supported; "
+      "use the model's original checkpoint with --weights int4 or int8, or a GGUF file of it");
   for (const char *method : {"awq", "fp8", "compressed-tensors", "bitsandbytes"})
     EXPECT_THAT(llamaProblem(R"({"quantization_config": {"quant_method": ")" + std::string(method) +
                              R"("}})"),
@@ -103,10 +108,12 @@ TEST(ConfigReader, RefusesUnknownModelTypes) {
 
 TEST(ConfigReader, RefusesOtherHeads) {
   EXPECT_THAT(llamaProblem(R"({"architectures": ["LlamaForSequenceClassification"]})"),
-              HasSubstr("only LlamaForCausalLM is supported for llama"));
+              HasSubstr("has \"architectures\": [\"LlamaForSequenceClassification\"], but only "
+                        "LlamaForCausalLM is supported for llama; use a causal language model"));
   EXPECT_THAT(problemOf(miniMind3Text, R"({"architectures": ["Other"]})"),
-              HasSubstr("has \"architectures\": [\"Other\"], only MiniMindLM and "
-                        "MiniMindForCausalLM is supported for minimind"));
+              HasSubstr("has \"architectures\": [\"Other\"], but only MiniMindLM and "
+                        "MiniMindForCausalLM are supported for minimind (generation 3); "
+                        "use a causal language model"));
   EXPECT_THAT(llamaProblem(R"({"architectures": "LlamaForCausalLM"})"),
               HasSubstr("\"architectures\""));
   EXPECT_EQ(llamaProblem(R"({"architectures": null})"), "");
@@ -187,7 +194,7 @@ TEST(ConfigReader, ReadsTheTypeUnderBothNames) {
   EXPECT_EQ(typeOf(R"({"torch_dtype": "absent", "dtype": "float16"})"), StoredType::F16);
   EXPECT_EQ(typeOf(R"({"torch_dtype": "absent"})"), std::nullopt);
   EXPECT_THAT(llamaProblem(R"({"dtype": "bfloat16"})"),
-              HasSubstr("has \"torch_dtype\": \"float32\", but \"dtype\" says otherwise; keep one "
+              HasSubstr("has \"torch_dtype\": \"float32\", which contradicts \"dtype\"; keep one "
                         "of them"));
   EXPECT_THAT(
       llamaProblem(R"({"torch_dtype": "float8_e4m3fn"})"),
@@ -206,7 +213,7 @@ TEST(ConfigReader, ReadsLayerTypes) {
               HasSubstr("has the layer type \"sliding_attention\" in \"layer_types\", only "
                         "full_attention is supported"));
   EXPECT_THAT(llamaProblem(R"({"layer_types": ["full_attention"]})"),
-              HasSubstr("has 1 \"layer_types\" for 5 layers; name one for each layer"));
+              HasSubstr("has 1 \"layer_types\" for 5 layers; list one for each layer"));
 }
 
 TEST(ConfigReader, ReadsEndTokens) {
@@ -218,7 +225,7 @@ TEST(ConfigReader, ReadsEndTokens) {
   EXPECT_THAT(eosOf(R"({"eos_token_id": null})"), testing::IsEmpty());
   EXPECT_THAT(llamaProblem(R"({"eos_token_id": 512})"),
               HasSubstr("names the token 512 as BOS or EOS, but the vocabulary has 512; "
-                        "name one of the vocabulary"));
+                        "use an id of the vocabulary"));
   EXPECT_THAT(llamaProblem(R"({"bos_token_id": -1})"), HasSubstr("\"bos_token_id\": -1"));
 }
 

@@ -61,6 +61,25 @@ TEST(GenerationReader, ReportsUnsupportedSampling) {
               testing::ElementsAre("bad_words_ids", "no_repeat_ngram_size", "penalty_alpha"));
 }
 
+TEST(GenerationReader, GivesReasonsForOtherKeys) {
+  GenerationDefaults g;
+  std::vector<IgnoredKey> ignored;
+  EXPECT_EQ(read(R"({"pad_token_id": 0, "transformers_version": "5", "max_length": 9,
+                     "num_beams": 1, "use_cache": true, "magic": 1})",
+                 g, ignored),
+            "");
+  std::vector<std::string> reasons;
+  for (const IgnoredKey &key : ignored)
+    reasons.push_back(key.key + " " + key.reason);
+  EXPECT_THAT(reasons,
+              testing::UnorderedElementsAre(
+                  "pad_token_id batches are not padded",
+                  "transformers_version describes who wrote the file or how to load it in Python",
+                  "max_length programs limit the number of tokens with -n N",
+                  "num_beams not a supported sampling setting",
+                  "use_cache the cache is always used", "magic not a supported sampling setting"));
+}
+
 TEST(GenerationReader, EachNumberHasItsOwnNeutralValue) {
   GenerationDefaults g;
   std::vector<IgnoredKey> ignored;
@@ -99,7 +118,7 @@ TEST(GenerationReader, NumbersAloneDoNotMakeItSample) {
   ASSERT_EQ(ignored.size(), 1u);
   EXPECT_TRUE(ignored[0].missed);
   EXPECT_EQ(ignored[0].key + " " + ignored[0].reason,
-            "top_k has no effect without \"do_sample\": true: like transformers, the program then "
+            "top_k has no effect without \"do_sample\": true; like transformers, the program then "
             "takes the most likely token");
 
   GenerationDefaults said;
@@ -122,7 +141,8 @@ TEST(GenerationReader, KeepsUnnamedSettings) {
 
 TEST(GenerationReader, RefusesImpossibleValues) {
   EXPECT_EQ(problemOf(R"({"temperature": -1})"),
-            "g.json: has \"temperature\": -1, expected a number from 0 to 1000; correct it");
+            "g.json: has \"temperature\": -1, expected a number from 0 to 1000000; correct it");
+  EXPECT_THAT(problemOf(R"({"typical_p": 0})"), HasSubstr("\"typical_p\": 0, expected a number"));
   EXPECT_THAT(problemOf(R"({"top_p": 1.5})"), HasSubstr("\"top_p\": 1.5"));
   EXPECT_THAT(problemOf(R"({"top_k": 2.5})"), HasSubstr("\"top_k\": 2.5, expected an integer"));
   EXPECT_THAT(problemOf(R"({"do_sample": 1})"),

@@ -51,7 +51,7 @@ TEST_F(GgufConfig, NamesKeysOfShapes) {
   EXPECT_EQ(config->vocab, 64) << "the embedding's rows";
   EXPECT_TRUE(config->tiedHead) << "there is no output.weight";
   EXPECT_EQ(config->norm.eps, 1e-5);
-  EXPECT_EQ(config->kinds[0].attention.rope.pairing, Pairing::Interleaved);
+  EXPECT_EQ(config->layerTypes[0].attention.rope.pairing, Pairing::Interleaved);
   EXPECT_EQ(config->generation.bos, 1);
   EXPECT_THAT(config->generation.eos, testing::ElementsAre(2, 5));
   EXPECT_EQ(config->generation.temperature, 0.6);
@@ -69,32 +69,33 @@ TEST_F(GgufConfig, NamesKeysOfExperts) {
   file.u32("qwen3moe.expert_feed_forward_length", 16);
   auto config = read();
   ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
-  EXPECT_EQ(config->kinds[0].attention.rope.pairing, Pairing::Half);
-  auto &sparse = std::get<SparseConfig>(config->kinds[0].ffn);
+  EXPECT_EQ(config->layerTypes[0].attention.rope.pairing, Pairing::Half);
+  auto &sparse = std::get<SparseConfig>(config->layerTypes[0].ffn);
   EXPECT_EQ(sparse.experts, 4);
   EXPECT_EQ(sparse.expertsPerToken, 2);
   EXPECT_EQ(sparse.expert.inner, 16);
   EXPECT_TRUE(sparse.normalize) << "as the architecture does by itself";
 }
 
-TEST_F(GgufConfig, ExpertsMakeAnotherFamilyOfLlama) {
+TEST_F(GgufConfig, LlamaWithExpertsIsMixtral) {
   file.u32("llama.expert_count", 4).u32("llama.expert_used_count", 2);
   auto config = read();
   ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
   EXPECT_EQ(config->family, "mixtral");
-  EXPECT_EQ(config->kinds[0].attention.rope.pairing, Pairing::Interleaved);
+  EXPECT_EQ(config->layerTypes[0].attention.rope.pairing, Pairing::Interleaved);
 }
 
-TEST_F(GgufConfig, GainsOfGemmaAreWhole) {
+TEST_F(GgufConfig, GemmaNormWeightsIncludeTheOffset) {
   file = keysOf("gemma2");
   file.u32("gemma2.attention.key_length", 16).u32("gemma2.attention.sliding_window", 8);
   auto config = read();
   ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
   EXPECT_EQ(config->norm.weightOffset, 0) << "one was added to them";
-  EXPECT_EQ(config->kinds[0].attention.scale, 0.25) << "of the head, whatever the family's default";
+  EXPECT_EQ(config->layerTypes[0].attention.scale, 0.25)
+      << "of the head, whatever the family's default";
 }
 
-TEST_F(GgufConfig, TheFirstDeepSeekIsLaidLikeLlama) {
+TEST_F(GgufConfig, DeepSeekV1IsLaidOutLikeLlama) {
   file = keysOf("deepseek", 4);
   file.u32("deepseek.expert_count", 4).u32("deepseek.expert_used_count", 2);
   file.u32("deepseek.expert_shared_count", 2).u32("deepseek.expert_feed_forward_length", 16);
@@ -104,9 +105,9 @@ TEST_F(GgufConfig, TheFirstDeepSeekIsLaidLikeLlama) {
   auto config = read();
   ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
   EXPECT_EQ(config->family, "deepseek");
-  EXPECT_EQ(config->kinds[0].attention.rope.pairing, Pairing::Interleaved);
-  EXPECT_TRUE(std::holds_alternative<DenseConfig>(config->kinds[0].ffn));
-  auto &sparse = std::get<SparseConfig>(config->kinds[1].ffn);
+  EXPECT_EQ(config->layerTypes[0].attention.rope.pairing, Pairing::Interleaved);
+  EXPECT_TRUE(std::holds_alternative<DenseConfig>(config->layerTypes[0].ffn));
+  auto &sparse = std::get<SparseConfig>(config->layerTypes[1].ffn);
   EXPECT_EQ(sparse.shared.inner, 32) << "one network of both";
   EXPECT_FALSE(sparse.normalize);
 
@@ -114,7 +115,7 @@ TEST_F(GgufConfig, TheFirstDeepSeekIsLaidLikeLlama) {
   file.boolean("deepseek.expert_weights_norm", true);
   auto normalized = read();
   ASSERT_TRUE(bool(normalized)) << messageOf(std::move(normalized));
-  EXPECT_TRUE(std::get<SparseConfig>(normalized->kinds[1].ffn).normalize);
+  EXPECT_TRUE(std::get<SparseConfig>(normalized->layerTypes[1].ffn).normalize);
 
   file = whole;
   file.u32("deepseek.expert_gating_func", 2);
@@ -124,7 +125,7 @@ TEST_F(GgufConfig, TheFirstDeepSeekIsLaidLikeLlama) {
                                 "without it"));
 }
 
-TEST_F(GgufConfig, HeadsOfGptNeoXRotateAsFarAsTheFileSays) {
+TEST_F(GgufConfig, GptNeoXReadsTheRotaryDimension) {
   GgufWriter whole;
   whole.string("general.architecture", "gptneox").u32("gptneox.context_length", 64);
   whole.u32("gptneox.embedding_length", 32).u32("gptneox.block_count", 1);
@@ -139,8 +140,8 @@ TEST_F(GgufConfig, HeadsOfGptNeoXRotateAsFarAsTheFileSays) {
     auto config = read();
     ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
     EXPECT_EQ(config->family, "gpt_neox");
-    EXPECT_EQ(config->kinds[0].attention.rope.dimensions, rotated);
-    EXPECT_TRUE(config->kinds[0].attention.qkvBias);
+    EXPECT_EQ(config->layerTypes[0].attention.rope.dimensions, rotated);
+    EXPECT_TRUE(config->layerTypes[0].attention.qkvBias);
     EXPECT_EQ(config->block.parallel, rotated == 4 ? Parallel::No : Parallel::OwnNorms);
     EXPECT_EQ(config->names->qkvOrder, QkvOrder::Consecutive) << "the converter sorted it";
   }
@@ -154,15 +155,15 @@ TEST_F(GgufConfig, HeadsOfGptNeoXRotateAsFarAsTheFileSays) {
   file = whole;
   file.boolean("gptneox.use_parallel_residual", true);
   EXPECT_THAT(problem(), HasSubstr("has no key \"gptneox.rope.dimension_count\", which gptneox "
-                                   "needs; fetch it again"));
+                                   "needs; download it again"));
 }
 
-TEST_F(GgufConfig, WholeHeadsOfStableLmMayRotate) {
+TEST_F(GgufConfig, StableLmMayRotateFullHeads) {
   file = keysOf("stablelm");
   file.u32("stablelm.rope.dimension_count", 8);
   auto config = read();
   ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
-  EXPECT_EQ(config->kinds[0].attention.rope.dimensions, 8) << "and no quarter";
+  EXPECT_EQ(config->layerTypes[0].attention.rope.dimensions, 8) << "and no quarter";
 }
 
 /// A small model of the architecture of DeepSeek's second and third generation.
@@ -182,10 +183,10 @@ TEST_F(GgufConfig, HeadsOfLatentsAreExpandedOrCompressed) {
   auto made = read();
   ASSERT_TRUE(bool(made)) << messageOf(std::move(made));
   EXPECT_EQ(made->family, "deepseek_v2");
-  EXPECT_EQ(made->kinds[0].attention.latent->qkNopeHeadDim, 6);
-  EXPECT_EQ(made->kinds[0].attention.latent->queryRank, 0);
-  EXPECT_EQ(made->kinds[0].attention.valueDim, 6);
-  EXPECT_EQ(std::get<SparseConfig>(made->kinds[1].ffn).groups, 0);
+  EXPECT_EQ(made->layerTypes[0].attention.latent->qkNopeHeadDim, 6);
+  EXPECT_EQ(made->layerTypes[0].attention.latent->queryRank, 0);
+  EXPECT_EQ(made->layerTypes[0].attention.valueDim, 6);
+  EXPECT_EQ(std::get<SparseConfig>(made->layerTypes[1].ffn).groups, 0);
   EXPECT_TRUE(made->names->latentUpKeys.empty());
 
   file = common;
@@ -198,10 +199,10 @@ TEST_F(GgufConfig, HeadsOfLatentsAreExpandedOrCompressed) {
   auto later = read();
   ASSERT_TRUE(bool(later)) << messageOf(std::move(later));
   EXPECT_EQ(later->family, "deepseek_v3") << "experts are scored by sigmoids";
-  EXPECT_EQ(later->kinds[0].attention.latent->qkNopeHeadDim, 6);
-  EXPECT_EQ(later->kinds[0].attention.latent->queryRank, 8);
-  EXPECT_EQ(std::get<SparseConfig>(later->kinds[1].ffn).groups, 2);
-  EXPECT_EQ(std::get<SparseConfig>(later->kinds[1].ffn).multiplier, 2);
+  EXPECT_EQ(later->layerTypes[0].attention.latent->qkNopeHeadDim, 6);
+  EXPECT_EQ(later->layerTypes[0].attention.latent->queryRank, 8);
+  EXPECT_EQ(std::get<SparseConfig>(later->layerTypes[1].ffn).groups, 2);
+  EXPECT_EQ(std::get<SparseConfig>(later->layerTypes[1].ffn).multiplier, 2);
   EXPECT_EQ(later->names->latentUpKeys, "self_attn.k_b_proj");
 
   file = common;
@@ -213,9 +214,9 @@ TEST_F(GgufConfig, HeadsOfLatentsAreExpandedOrCompressed) {
   EXPECT_THAT(problem(), HasSubstr("has no key \"deepseek2.attention.key_length\", which deepseek2 "
                                    "needs"));
   file.u32("deepseek2.attention.key_length", 4).u32("deepseek2.attention.value_length", 6);
-  EXPECT_THAT(problem(), HasSubstr("has heads of 4 elements, of which "
-                                   "\"deepseek2.rope.dimension_count\": 4 leaves too few that "
-                                   "rope does not rotate"));
+  EXPECT_THAT(problem(), HasSubstr("has heads of 4 elements and "
+                                   "\"deepseek2.rope.dimension_count\": 4, which leaves no "
+                                   "elements without rope"));
 }
 
 /// llama.cpp applies it, the family does not.
@@ -250,10 +251,8 @@ TEST_F(GgufConfig, GroupsOfExpertsAreNotGuessed) {
     return problem();
   };
   constexpr auto none = std::nullopt;
-  std::string open =
-      "m.gguf: has no key \"deepseek2.expert_group_count\", without which a model of "
-      "so many experts can be one of several; choose a file that a newer converter "
-      "wrote";
+  std::string open = "m.gguf: has no key \"deepseek2.expert_group_count\", so the expert groups of "
+                     "this model cannot be determined; use a file written by a newer converter";
   auto endsAs = [](const std::string &message) { return testing::EndsWith(message); };
   EXPECT_EQ(problemWith(64, false, none, none), "") << "V2-Lite";
   EXPECT_EQ(problemWith(64, false, 1, 1), "") << "V2-Lite of a newer converter";
@@ -265,7 +264,9 @@ TEST_F(GgufConfig, GroupsOfExpertsAreNotGuessed) {
   EXPECT_EQ(problemWith(384, true, 1, 1), "");
   EXPECT_THAT(problemWith(160, false, 8, none),
               HasSubstr("has no key \"deepseek2.expert_group_used_count\""));
-  EXPECT_THAT(problemWith(160, false, 8, 9), HasSubstr("keeps 9 of 8 groups of 160 experts"));
+  EXPECT_THAT(problemWith(160, false, 8, 9),
+              endsAs("m.gguf: keeps 9 of 8 groups of experts; correct "
+                     "\"deepseek2.expert_group_used_count\" or \"deepseek2.expert_group_count\""));
 }
 
 TEST_F(GgufConfig, RowsOfTheNetworkFollowFromTheHiddenSize) {
@@ -287,15 +288,15 @@ TEST_F(GgufConfig, YarnOfGptOssIsNotRounded) {
   file.u32("gpt-oss.rope.scaling.original_context_length", 32);
   auto scaled = read();
   ASSERT_TRUE(bool(scaled)) << messageOf(std::move(scaled));
-  auto scaling = scaled->kinds[0].attention.rope.scaling;
+  auto scaling = scaled->layerTypes[0].attention.rope.scaling;
   EXPECT_FALSE(std::get<YarnScaling>(scaling).truncate);
   file = plain;
   auto unscaled = read();
   ASSERT_TRUE(bool(unscaled)) << messageOf(std::move(unscaled));
-  scaling = unscaled->kinds[0].attention.rope.scaling;
+  scaling = unscaled->layerTypes[0].attention.rope.scaling;
   EXPECT_TRUE(std::holds_alternative<std::monostate>(scaling)) << "as the file says";
-  EXPECT_TRUE(unscaled->kinds[0].attention.window) << "in every other layer";
-  EXPECT_FALSE(unscaled->kinds[1].attention.window);
+  EXPECT_TRUE(unscaled->layerTypes[0].attention.window) << "in every other layer";
+  EXPECT_FALSE(unscaled->layerTypes[1].attention.window);
 }
 
 TEST_F(GgufConfig, RefusesArchitecturesWithoutAFamily) {
@@ -303,7 +304,7 @@ TEST_F(GgufConfig, RefusesArchitecturesWithoutAFamily) {
   EXPECT_THAT(problem(),
               HasSubstr("has the architecture \"mamba\", which is unknown; choose a "
                         "model of one of the architectures bloom, command-r, deepseek, deepseek2, "
-                        "gemma"));
+                        "falcon-h1, gemma"));
   file = GgufWriter().u32("general.architecture", 1);
   EXPECT_THAT(problem(), HasSubstr("has no key \"general.architecture\" with a name"));
 }
@@ -363,12 +364,12 @@ TEST_F(GgufConfig, LayersWithoutKeysHaveConvolutions) {
   auto config = read();
   ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
   EXPECT_EQ(config->layers, (std::vector<unsigned>{0, 1, 0, 1}));
-  ASSERT_TRUE(config->kinds[0].conv);
-  EXPECT_EQ(config->kinds[0].conv->taps, 3);
-  EXPECT_FALSE(config->kinds[0].conv->bias);
-  EXPECT_FALSE(config->kinds[1].conv);
-  EXPECT_EQ(config->kinds[1].attention.kvHeads, 2);
-  EXPECT_EQ(std::get<DenseConfig>(config->kinds[0].ffn).inner, 64) << "as the file has it";
+  ASSERT_TRUE(config->layerTypes[0].conv);
+  EXPECT_EQ(config->layerTypes[0].conv->taps, 3);
+  EXPECT_FALSE(config->layerTypes[0].conv->bias);
+  EXPECT_FALSE(config->layerTypes[1].conv);
+  EXPECT_EQ(config->layerTypes[1].attention.kvHeads, 2);
+  EXPECT_EQ(std::get<DenseConfig>(config->layerTypes[0].ffn).inner, 64) << "as the file has it";
   withHeads({2, 2, 2, 2});
   EXPECT_EQ(problem(), "") << "all have attention";
   withHeads({0, 2, 0});
@@ -415,7 +416,7 @@ TEST_F(GgufConfig, RefusesValuesByTheirOwnNames) {
   file = keysOf("llama");
   file.u32("tokenizer.ggml.eos_token_id", 64);
   EXPECT_THAT(problem(), HasSubstr("names the token 64 as BOS or EOS, but the vocabulary has 64; "
-                                   "name one of the vocabulary"));
+                                   "use an id of the vocabulary"));
 }
 
 TEST_F(GgufConfig, ReadsRopesScaling) {
@@ -428,7 +429,7 @@ TEST_F(GgufConfig, ReadsRopesScaling) {
   file.f32("llama.rope.scale_linear", 4);
   auto linear = read();
   ASSERT_TRUE(bool(linear)) << messageOf(std::move(linear));
-  auto scaling = linear->kinds[0].attention.rope.scaling;
+  auto scaling = linear->layerTypes[0].attention.rope.scaling;
   EXPECT_EQ(std::get<LinearScaling>(scaling).factor, 4);
 }
 
@@ -444,7 +445,7 @@ TEST_F(GgufConfig, ReadsFactorsOfShortAndLongTexts) {
     file.floats("rope_factors_long.weight", {4}, {5, 6, 7, 8});
     auto model = read();
     ASSERT_TRUE(bool(model)) << messageOf(std::move(model));
-    auto scaling = std::get<LongRopeScaling>(model->kinds[0].attention.rope.scaling);
+    auto scaling = std::get<LongRopeScaling>(model->layerTypes[0].attention.rope.scaling);
     EXPECT_EQ(scaling.shortFactors, (std::vector<double>{1, 2, 3, 4}));
     EXPECT_EQ(scaling.longFactors, (std::vector<double>{5, 6, 7, 8}));
     EXPECT_EQ(scaling.attentionFactor, 1.25);
@@ -463,7 +464,7 @@ TEST_F(GgufConfig, ReadsFactorsOfShortAndLongTexts) {
                                    "scaling of type longrope needs"));
 }
 
-TEST_F(GgufConfig, MissesSettingsThatProgramsSampleByOnRequest) {
+TEST_F(GgufConfig, ReportsUnsupportedSampling) {
   GgufWriter whole = file;
   file.f32("general.sampling.temp", 0.5f).u32("general.sampling.mirostat", 2);
   file.f32("general.sampling.mirostat_tau", 4).f32("general.sampling.xtc_probability", 0.5f);
@@ -475,7 +476,7 @@ TEST_F(GgufConfig, MissesSettingsThatProgramsSampleByOnRequest) {
   for (const IgnoredKey &key : config->ignored)
     (key.missed ? missed : others).push_back(key.key + " " + key.reason);
   const std::string changes = " changes which tokens are chosen, but is ";
-  const std::string unknown = " is not a supported sampling setting";
+  const std::string unknown = " not a supported sampling setting";
   EXPECT_THAT(missed, testing::ElementsAre(
                           "general.sampling.mirostat" + changes + "only supported as --mirostat",
                           "general.sampling.penalty_last_n" + changes + "not supported",
@@ -497,12 +498,12 @@ TEST_F(GgufConfig, MissesSettingsThatProgramsSampleByOnRequest) {
   EXPECT_EQ(neutral->generation.topK, 40);
 }
 
-TEST_F(GgufConfig, ListsKeysWithoutInfluence) {
+TEST_F(GgufConfig, ListsIgnoredKeys) {
   file = keysOf("qwen2");
   file.u32("qwen2.attention.sliding_window", 64).u32("qwen2.vocab_size", 64);
   auto config = read();
   ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
-  EXPECT_FALSE(config->kinds[0].attention.window);
+  EXPECT_FALSE(config->layerTypes[0].attention.window);
   std::vector<std::string> keys;
   for (const IgnoredKey &key : config->ignored)
     keys.push_back(key.key + " " + key.reason);
@@ -517,7 +518,7 @@ TEST_F(GgufConfig, RopesParametersHaveTheirOwnNames) {
   GgufWriter whole = file;
   file.string("llama.rope.scaling.type", "linear");
   EXPECT_THAT(problem(), HasSubstr("m.gguf: has no key \"llama.rope.scaling.factor\", which this "
-                                   "scaling needs; fetch it again"));
+                                   "scaling needs; download it again"));
   file = whole;
   file.string("llama.rope.scaling.type", "yarn").f32("llama.rope.scaling.factor", 2);
   file.u32("llama.rope.scaling.original_context_length", 64);
@@ -537,7 +538,7 @@ TEST_F(GgufConfig, RopesParametersHaveTheirOwnNames) {
   file.f32("deepseek2.rope.scaling.yarn_log_multiplier", 0.1f);
   auto config = read();
   ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
-  EXPECT_GT(config->kinds[0].attention.rope.scoreMultiplier, 1) << "mscale_all_dim is 1";
+  EXPECT_GT(config->layerTypes[0].attention.rope.scoreMultiplier, 1) << "mscale_all_dim is 1";
   file = scaled;
   file.f32("deepseek2.rope.scaling.yarn_log_multiplier", -1);
   EXPECT_THAT(problem(), HasSubstr("has \"deepseek2.rope.scaling.yarn_log_multiplier\": -1, "
@@ -576,21 +577,22 @@ TEST_F(GgufConfig, RefusesUnknownRope) {
                         "of type linear does not have"));
   file = whole;
   file.f32("llama.rope.scaling.factor", 2).f32("llama.rope.scale_linear", 2);
-  EXPECT_THAT(problem(),
-              HasSubstr("has \"llama.rope.scale_linear\" beside another factor of rope; keep one"));
+  EXPECT_THAT(
+      problem(),
+      HasSubstr("has \"llama.rope.scale_linear\" in addition to another rope factor; keep one"));
   file = whole;
   file.string("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.factor", 0.5f);
   EXPECT_THAT(problem(), HasSubstr("has \"llama.rope.scaling.factor\": 0.5, expected a number"));
   file = whole;
   file.floats("rope_freqs.weight", {4}, {1, 3, 2, 9});
-  EXPECT_THAT(problem(), HasSubstr("tensor \"rope_freqs.weight\" scales rope by factors that are "
-                                   "not those of Llama 3"));
+  EXPECT_THAT(problem(), HasSubstr("tensor \"rope_freqs.weight\" contains rope factors that differ "
+                                   "from Llama 3's"));
   file = whole;
   file.floats("rope_freqs.weight", {4}, {1, 1, 1, 1});
   EXPECT_EQ(problem(), "") << "which scales nothing";
   file = whole;
   file.floats("rope_freqs.weight", {2, 2}, {1, 1, 1, 1});
-  EXPECT_THAT(problem(), HasSubstr("is not the vector of F32 that scales rope"));
+  EXPECT_THAT(problem(), HasSubstr("must be an F32 vector of up to 2048 rope factors"));
   file = whole;
   file.floats("rope_freqs.weight", {4}, {1, 1, 1, 8}).f32("llama.rope.scaling.factor", 2);
   EXPECT_THAT(problem(), HasSubstr("scales rope, which its keys do as well"));

@@ -1,7 +1,7 @@
-//===- GgufDefaultsTest.cpp - what keys mean that a GGUF file lacks -------===//
+//===- GgufDefaultsTest.cpp - defaults of absent GGUF keys ----------------===//
 //
 // One table: a file with all keys of its architecture, the key that is removed or changed, and the
-// resulting value or the key that is required. Values are llama.cpp's.
+// resulting value, or the error that requires the key. Values are llama.cpp's.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/config/gguf/GgufConfig.h"
@@ -56,6 +56,18 @@ const Keys latentYarn = {{"rope.scaling.type", "yarn"},
                          {"rope.scaling.original_context_length", 16u},
                          {"rope.scaling.yarn_log_multiplier", 0.05f}};
 
+const Keys mamba = {{"ssm.conv_kernel", 4u},
+                    {"ssm.inner_size", 48u},
+                    {"ssm.state_size", 10u},
+                    {"ssm.time_step_rank", 6u},
+                    {"ssm.group_count", 2u}};
+const Keys deltaNet = {{"block_count", 8u},          {"full_attention_interval", 2u},
+                       {"rope.dimension_count", 8u}, {"ssm.conv_kernel", 4u},
+                       {"ssm.inner_size", 20u},      {"ssm.state_size", 6u},
+                       {"ssm.time_step_rank", 4u},   {"ssm.group_count", 2u}};
+const Keys sharedExpert = {{"expert_feed_forward_length", 16u},
+                           {"expert_shared_feed_forward_length", 24u}};
+
 Keys operator+(Keys keys, const Keys &others) {
   for (const auto &[key, value] : others)
     keys.insert_or_assign(key, value);
@@ -102,6 +114,24 @@ const std::map<std::string, Sample> samples = {
        {"residual_scale", 0.5f},
        {"logit_scale", 4.f},
        {"rope.scaling.finetuned", true}}}},
+    {"falcon-h1", {"falcon-h1", mamba}},
+    {"granitehybrid",
+     {"granitehybrid", mamba + Keys{{"attention.scale", 0.25f},
+                                    {"embedding_scale", 3.f},
+                                    {"residual_scale", 0.5f},
+                                    {"logit_scale", 4.f},
+                                    {"rope.scaling.finetuned", false}}}},
+    {"granitehybrid with experts",
+     {"granitehybrid", mamba + experts + Keys{{"expert_shared_feed_forward_length", 24u}}}},
+    {"mamba2",
+     {"mamba2", mamba + Keys{{"attention.head_count", 0u}, {"feed_forward_length", 0u}},
+      /*isLayerNorm=*/false,
+      /*hasRope=*/false}},
+    {"qwen35", {"qwen35", deltaNet + Keys{{"rope.dimension_sections", 2u}}}},
+    {"qwen35moe",
+     {"qwen35moe", deltaNet + experts + sharedExpert + Keys{{"rope.dimension_sections", 2u}}}},
+    {"qwen3next", {"qwen3next", deltaNet + experts + sharedExpert}},
+    {"qwen3next with one size", {"qwen3next", deltaNet + experts}},
     {"lfm2", {"lfm2", {{"shortconv.l_cache", 3u}}}},
     {"lfm2moe",
      {"lfm2moe", experts + Keys{{"shortconv.l_cache", 3u},
@@ -173,18 +203,18 @@ GgufWriter fileOf(const Sample &sample, const Keys &keys) {
 using Fact = double (*)(const ModelConfig &);
 
 const AttentionConfig &attentionOf(const ModelConfig &config) {
-  return config.kinds[config.layers.back()].attention;
+  return config.layerTypes[config.layers.back()].attention;
 }
 const SparseConfig &expertsOf(const ModelConfig &config) {
-  return std::get<SparseConfig>(config.kinds[config.layers.back()].ffn);
+  return std::get<SparseConfig>(config.layerTypes[config.layers.back()].ffn);
 }
 template <typename Scaling> const Scaling &scalingOf(const ModelConfig &config) {
   return std::get<Scaling>(attentionOf(config).rope.scaling);
 }
 
 double thetaOf(const ModelConfig &config) { return attentionOf(config).rope.theta; }
-double firstThetaOf(const ModelConfig &config) { return config.kinds[0].attention.rope.theta; }
-double turnedOf(const ModelConfig &config) {
+double firstThetaOf(const ModelConfig &config) { return config.layerTypes[0].attention.rope.theta; }
+double rotaryDimOf(const ModelConfig &config) {
   return static_cast<double>(attentionOf(config).rope.dimensions);
 }
 double kvHeadsOf(const ModelConfig &config) {
@@ -195,13 +225,13 @@ double headDimOf(const ModelConfig &config) {
 }
 /// Of the first layer; 0 for none.
 double windowOf(const ModelConfig &config) {
-  return static_cast<double>(config.kinds[0].attention.window.value_or(0));
+  return static_cast<double>(config.layerTypes[0].attention.window.value_or(0));
 }
-/// How many layers precede the first one without a window.
+/// The number of layers before the first one without a window.
 double firstWithoutWindow(const ModelConfig &config) {
   double layers = 0;
   for (unsigned kind : config.layers) {
-    if (!config.kinds[kind].attention.window)
+    if (!config.layerTypes[kind].attention.window)
       return layers;
     ++layers;
   }
@@ -248,6 +278,23 @@ double isUnscaled(const ModelConfig &config) {
   return std::holds_alternative<std::monostate>(attentionOf(config).rope.scaling);
 }
 
+double scaleOf(const ModelConfig &config) { return attentionOf(config).scale; }
+double logitScaleOf(const ModelConfig &config) { return config.logitMultiplier; }
+/// How many layers precede the first one with attention.
+double firstAttention(const ModelConfig &config) {
+  double layers = 0;
+  for (unsigned kind : config.layers) {
+    if (config.layerTypes[kind].hasAttention())
+      return layers;
+    ++layers;
+  }
+  return layers;
+}
+double valueDimOf(const ModelConfig &config) {
+  return static_cast<double>(config.layerTypes[0].delta->valueDim);
+}
+double layersOf(const ModelConfig &config) { return static_cast<double>(config.layers.size()); }
+
 struct Row {
   const char *sample, *key;
   std::optional<Value> value; ///< nothing if the file does not have the key
@@ -268,7 +315,7 @@ Row required(const char *sample, const char *key, const char *why) {
           nullptr, 0,   "m.gguf: has no key \"" + architecture + "." + key + "\", " + why};
 }
 Row required(const char *sample, const char *key) {
-  std::string why = "which " + samples.at(sample).architecture + " needs; fetch it again";
+  std::string why = "which " + samples.at(sample).architecture + " needs; download it again";
   return required(sample, key, why.c_str());
 }
 Row refused(const char *sample, const char *key, Value value, const char *shown,
@@ -282,13 +329,12 @@ Row refused(const char *sample, const char *key, Value value, const char *shown,
           "m.gguf: has \"" + architecture + "." + key + "\": " + shown + ", expected " + expected};
 }
 
-constexpr auto otherConverter = "without which a model of so many experts can be one of several; "
-                                "choose a file that a newer converter wrote";
+constexpr auto otherConverter = "so the expert groups of this model cannot be determined; "
+                                "use a file written by a newer converter";
 
 std::vector<Row> rows() {
   constexpr auto only1 = [](const char *type) {
-    return std::string("one of [1] beside a rope scaling of type ") + type +
-           "; choose a model without it";
+    return std::string("one of [1] with rope scaling type ") + type + "; choose a model without it";
   };
   static const std::string besideNone = only1("none"), besideLinear = only1("linear"),
                            besideYarn = only1("yarn");
@@ -321,11 +367,57 @@ std::vector<Row> rows() {
       required("granite", "logit_scale"),
       absent("granite", "embedding_scale", embeddingScaleOf, 1),
       absent("granite", "residual_scale", residualScaleOf, 1),
+      // States.
+      required("mamba2", "ssm.conv_kernel"),
+      required("mamba2", "ssm.inner_size"),
+      required("mamba2", "ssm.state_size"),
+      required("mamba2", "ssm.time_step_rank"),
+      required("mamba2", "ssm.group_count"),
+      refused("mamba2", "attention.head_count", 4u, "4",
+              "one of [0] (nothing else is supported); choose a model without it"),
+      required("falcon-h1", "ssm.inner_size"), // and not what transformers has
+      absent("falcon-h1", "rope.freq_base", thetaOf, 1e4),
+      absent("granitehybrid", "attention.scale", scaleOf, 1 / std::sqrt(8)), // and not 1
+      absent("granitehybrid", "embedding_scale", embeddingScaleOf, 1),
+      absent("granitehybrid", "residual_scale", residualScaleOf, 1),
+      absent("granitehybrid", "logit_scale", logitScaleOf, 1),
+      absent("granitehybrid", "rope.scaling.finetuned", rotaryDimOf, 8),
+      required("granitehybrid", "attention.head_count_kv"),
+      given("granitehybrid", "rope.dimension_count", 4u, rotaryDimOf, 0),
+      {"granitehybrid with experts", "expert_shared_feed_forward_length", std::nullopt, nullptr, 0,
+       "m.gguf: has no key \"granitehybrid.expert_shared_feed_forward_length\", which "
+       "granitehybrid "
+       "needs; download it again"},
+      {"qwen3next with one size", "feed_forward_length", std::nullopt, nullptr, 0,
+       "m.gguf: has no key \"qwen3next.feed_forward_length\", which determines the sizes of its "
+       "experts; download it again"},
+      absent("qwen35", "full_attention_interval", firstAttention, 3),
+      given("qwen35", "attention.recurrent_layers", false, firstAttention, 0),
+      given("qwen35", "attention.recurrent_layers", true, firstAttention, 8),
+      refused("qwen35", "attention.recurrent_layers", 1u, "1",
+              "true or false for each of 8 layers; correct it"),
+      required("qwen35", "rope.dimension_count"),
+      required("qwen35", "ssm.inner_size", "which gated delta nets need; download it again"),
+      given("qwen35", "ssm.inner_size", 12u, valueDimOf, 3),
+      refused("qwen35", "ssm.inner_size", 30u, "30", "a multiple of its 4 heads; correct it"),
+      given("qwen35", "nextn_predict_layers", 1u, layersOf, 7),
+      refused("qwen35", "nextn_predict_layers", 8u, "8", "fewer than its 8 layers; correct it"),
+      required("qwen35", "rope.dimension_sections",
+               "which rope in Qwen3.5 needs; download it again"),
+      required("qwen35moe", "rope.dimension_sections",
+               "which rope in Qwen3.5 needs; download it again"),
+      refused("qwen35", "rope.dimension_sections", 1u, "1",
+              "sections that every pair of a head is in; choose a model without it"),
+      given("qwen35", "rope.dimension_sections", 0u, rotaryDimOf, 8),
+      absent("qwen3next", "expert_feed_forward_length", expertInnerOf, inner / 2),
+      absent("qwen3next", "expert_shared_feed_forward_length", sharedInnerOf, inner),
+      refused("qwen35moe", "expert_weights_norm", false, "false",
+              "one of [true] (nothing else is supported); choose a model without it"),
       required("lfm2", "attention.head_count_kv"),
       required("lfm2", "shortconv.l_cache"),
       required("lfm2", "rope.freq_base"), // 1e4, or 1e6
       absent("phi3", "attention.sliding_window", windowOf, 0),
-      absent("phi3", "rope.dimension_count", turnedOf, 8),
+      absent("phi3", "rope.dimension_count", rotaryDimOf, 8),
       required("qwen3", "attention.layer_norm_rms_epsilon"),
       required("stablelm", "rope.dimension_count"),
       absent("stablelm", "use_parallel_residual", isParallel, 0),
@@ -369,16 +461,16 @@ std::vector<Row> rows() {
       given("glm4", "rope.scaling.attn_factor", 1.f, isUnscaled, 1),
       given("llama with yarn", "rope.scaling.attn_factor", 1.f, yarnAttentionOf, 3),
       required("phi3 with longrope", "rope.scaling.attn_factor",
-               "which a rope scaling of type longrope needs; fetch it again"),
+               "which a rope scaling of type longrope needs; download it again"),
       given("phi3 with longrope", "rope.scaling.attn_factor", 1.25f, longAttentionOf, 1.25),
 
       // The factor of frequencies, by which llama.cpp divides those of longrope as well.
       required("llama with linear", "rope.scaling.factor",
-               "which this scaling needs; fetch it again"),
+               "which this scaling needs; download it again"),
       required("llama with yarn", "rope.scaling.factor",
-               "which a rope scaling of type yarn needs; fetch it again"),
+               "which a rope scaling of type yarn needs; download it again"),
       refused("phi3 with longrope", "rope.scaling.factor", 8.f, "8",
-              "one of [0,1] beside a rope scaling of type longrope; choose a model without it"),
+              "one of [0,1] with rope scaling type longrope; choose a model without it"),
       given("phi3 with longrope", "rope.scaling.factor", 1.f, longAttentionOf, 1.5),
       given("llama", "rope.scaling.factor", 0.f, isUnscaled, 1),
 
@@ -390,13 +482,13 @@ std::vector<Row> rows() {
       absent("llama with yarn", "rope.scaling.yarn_beta_slow", betaSlowOf, 1),
       absent("phi3 with longrope", "rope.scaling.original_context_length", longOriginalOf, context),
       required("deepseek2 with yarn", "rope.scaling.yarn_log_multiplier",
-               "which a rope scaling of type yarn needs; fetch it again"),
+               "which a rope scaling of type yarn needs; download it again"),
       refused("deepseek2 with yarn", "rope.scaling.yarn_log_multiplier", 0.f, "0",
               "a number from 1e-06 to 100; correct it"),
       given("deepseek2 with yarn", "rope.scaling.yarn_log_multiplier", 0.1f, scoreMultiplierOf,
             std::pow(1 + 0.1 * std::log(4), 2)),
 
-      // Granite's switch of rope.
+      // Granite's flag for rope.
       refused("granite", "rope.scaling.finetuned", false, "false",
               "one of [true] (nothing else is supported); choose a model without it"),
       given("llama", "rope.scaling.finetuned", false, isUnscaled, 1),

@@ -14,7 +14,7 @@ RopeConfig ropeOf(llvm::StringRef changes, llvm::StringRef base = llamaText) {
     ADD_FAILURE() << messageOf(std::move(model));
     return {};
   }
-  return model->kinds.front().attention.rope;
+  return model->layerTypes.front().attention.rope;
 }
 
 std::string problem(llvm::StringRef changes) { return problemOf(llamaText, changes); }
@@ -158,7 +158,7 @@ TEST(Rope, RefusesImpossibleNumbers) {
                 "pairs"));
 }
 
-/// The modeling code of other families ignores the factor, or fails.
+/// The modeling code of the other families ignores the factor, or fails.
 TEST(Rope, PartOfAHeadRotatesInSomeFamiliesOnly) {
   constexpr llvm::StringLiteral half =
       R"({"model_type": "{0}", "architectures": null, "rms_norm_eps": "absent", "rope_parameters":

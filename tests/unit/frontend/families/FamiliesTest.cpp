@@ -19,17 +19,17 @@ TEST(Llama, DescribesTheDecoder) {
   EXPECT_EQ(model.maxPositions, 512);
   EXPECT_TRUE(model.tiedHead);
   EXPECT_EQ(model.norm.eps, 1e-5);
-  EXPECT_EQ(model.norm.rounding, NormRounding::BeforeGain);
+  EXPECT_EQ(model.norm.rounding, NormRounding::BeforeWeight);
   EXPECT_EQ(model.layers, std::vector<unsigned>(5, 0));
-  ASSERT_EQ(model.kinds.size(), 1u);
-  const AttentionConfig &a = model.kinds[0].attention;
+  ASSERT_EQ(model.layerTypes.size(), 1u);
+  const AttentionConfig &a = model.layerTypes[0].attention;
   EXPECT_EQ(a.heads, 8);
   EXPECT_EQ(a.kvHeads, 4);
   EXPECT_EQ(a.headDim, 8);
   EXPECT_DOUBLE_EQ(a.scale, 1 / std::sqrt(8.0));
   EXPECT_EQ(a.qkNorm, QkNorm::None);
   EXPECT_FALSE(a.qkvBias || a.outBias);
-  const DenseConfig &ffn = std::get<DenseConfig>(model.kinds[0].ffn);
+  const DenseConfig &ffn = std::get<DenseConfig>(model.layerTypes[0].ffn);
   EXPECT_EQ(ffn.inner, 172);
   EXPECT_FALSE(ffn.bias);
 }
@@ -39,8 +39,8 @@ TEST(Llama, HasDefaultsOfItsOwn) {
       configOf(llamaText, R"({"num_key_value_heads": null, "rms_norm_eps": "absent", "head_dim": 16,
                                        "tie_word_embeddings": "absent"})");
   ASSERT_TRUE(bool(model));
-  EXPECT_EQ(model->kinds[0].attention.kvHeads, 8);
-  EXPECT_EQ(model->kinds[0].attention.headDim, 16)
+  EXPECT_EQ(model->layerTypes[0].attention.kvHeads, 8);
+  EXPECT_EQ(model->layerTypes[0].attention.headDim, 16)
       << "heads times head size need not be the hidden size";
   EXPECT_EQ(model->norm.eps, 1e-6);
   EXPECT_FALSE(model->tiedHead);
@@ -49,14 +49,14 @@ TEST(Llama, HasDefaultsOfItsOwn) {
 TEST(Llama, HasBiasesWhereItsKeysSaySo) {
   auto model = configOf(llamaText, R"({"attention_bias": true, "mlp_bias": true})");
   ASSERT_TRUE(bool(model));
-  EXPECT_TRUE(model->kinds[0].attention.qkvBias && model->kinds[0].attention.outBias);
-  EXPECT_TRUE(std::get<DenseConfig>(model->kinds[0].ffn).bias);
+  EXPECT_TRUE(model->layerTypes[0].attention.qkvBias && model->layerTypes[0].attention.outBias);
+  EXPECT_TRUE(std::get<DenseConfig>(model->layerTypes[0].ffn).bias);
 }
 
-TEST(Llama, KnowsItsActivations) {
+TEST(Llama, AcceptsKnownActivations) {
   auto activationOf = [](llvm::StringRef name) {
     auto model = llvm::cantFail(configOf(llamaText, ("{\"hidden_act\": \"" + name + "\"}").str()));
-    return std::get<DenseConfig>(model.kinds[0].ffn).activation;
+    return std::get<DenseConfig>(model.layerTypes[0].ffn).activation;
   };
   EXPECT_EQ(activationOf("silu"), Activation::Silu);
   EXPECT_EQ(activationOf("swish"), Activation::Silu);
@@ -85,11 +85,11 @@ llvm::Expected<ModelConfig> asFamily(llvm::StringRef type, llvm::StringRef archi
 TEST(Mistral, HasAWindowWhereItsKeyIsAbsent) {
   auto model = asFamily("mistral", "MistralForCausalLM", "");
   ASSERT_TRUE(bool(model));
-  EXPECT_EQ(model->kinds[0].attention.window, 4096);
-  EXPECT_EQ(model->kinds[0].name, "dense_sliding");
+  EXPECT_EQ(model->layerTypes[0].attention.window, 4096);
+  EXPECT_EQ(model->layerTypes[0].name, "dense_sliding");
   auto none = asFamily("mistral", "MistralForCausalLM", R"("sliding_window": null)");
   ASSERT_TRUE(bool(none));
-  EXPECT_EQ(none->kinds[0].attention.window, std::nullopt);
+  EXPECT_EQ(none->layerTypes[0].attention.window, std::nullopt);
 }
 
 TEST(Qwen2, UsesSlidingWindowInItsLaterLayers) {
@@ -98,9 +98,9 @@ TEST(Qwen2, UsesSlidingWindowInItsLaterLayers) {
                R"("use_sliding_window": true, "sliding_window": 16, "max_window_layers": 3)");
   ASSERT_TRUE(bool(model));
   EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 0, 0, 1, 1}));
-  EXPECT_TRUE(model->kinds[0].attention.qkvBias && !model->kinds[0].attention.outBias);
-  EXPECT_EQ(model->kinds[0].attention.window, std::nullopt);
-  EXPECT_EQ(model->kinds[1].attention.window, 16);
+  EXPECT_TRUE(model->layerTypes[0].attention.qkvBias && !model->layerTypes[0].attention.outBias);
+  EXPECT_EQ(model->layerTypes[0].attention.window, std::nullopt);
+  EXPECT_EQ(model->layerTypes[1].attention.window, 16);
 }
 
 TEST(Gemma3Text, HasARopeForLayersWithAWindow) {
@@ -109,17 +109,17 @@ TEST(Gemma3Text, HasARopeForLayersWithAWindow) {
                            "sliding_window_pattern": 2)");
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
   EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 0, 1, 0}));
-  EXPECT_EQ(model->kinds[0].attention.rope.theta, 1e4);
-  EXPECT_EQ(model->kinds[1].attention.rope.theta, 1e6);
+  EXPECT_EQ(model->layerTypes[0].attention.rope.theta, 1e4);
+  EXPECT_EQ(model->layerTypes[1].attention.rope.theta, 1e6);
   EXPECT_EQ(model->embeddingMultiplier, 8);
   EXPECT_EQ(model->norm.weightOffset, 1);
 }
 
 Activation activationOf(const ModelConfig &model) {
-  return std::get<DenseConfig>(model.kinds[0].ffn).activation;
+  return std::get<DenseConfig>(model.layerTypes[0].ffn).activation;
 }
 
-/// The first Gemma's legacy name means the approximation; later ones use another key.
+/// In the first Gemma, the legacy key means the approximation; later ones use another key.
 TEST(Gemma, ReadsTheActivationThatItsClassReads) {
   auto first = [](llvm::StringRef name) {
     return activationOf(llvm::cantFail(
@@ -143,13 +143,13 @@ TEST(Gemma, ReadsTheActivationThatItsClassReads) {
   }
   auto capped = asFamily("gemma3_text", "Gemma3ForCausalLM", R"("attn_logit_softcapping": 2.0)");
   ASSERT_TRUE(bool(capped)) << llvm::toString(capped.takeError());
-  EXPECT_EQ(capped->kinds[0].attention.softcap, std::nullopt) << "its class never applies it";
+  EXPECT_EQ(capped->layerTypes[0].attention.softcap, std::nullopt) << "its class never applies it";
 }
 
-TEST(Phi3, HasNoBiasesWhateverItsConfigSays) {
+TEST(Phi3, HasNoBiasesRegardlessOfItsConfig) {
   auto model = asFamily("phi3", "Phi3ForCausalLM", R"("attention_bias": true)");
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
-  EXPECT_FALSE(model->kinds[0].attention.qkvBias);
+  EXPECT_FALSE(model->layerTypes[0].attention.qkvBias);
 }
 
 constexpr llvm::StringLiteral gpt2Text = R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 3,
@@ -160,13 +160,13 @@ TEST(Gpt2, MayScaleScoresByTheLayer) {
                                       "reorder_and_upcast_attn": true})");
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
   EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 2}));
-  EXPECT_EQ(model->kinds[2].name, "dense_2");
-  EXPECT_DOUBLE_EQ(model->kinds[0].attention.scale, 0.25);
-  EXPECT_DOUBLE_EQ(model->kinds[2].attention.scale, 0.25 / 3);
+  EXPECT_EQ(model->layerTypes[2].name, "dense_2");
+  EXPECT_DOUBLE_EQ(model->layerTypes[0].attention.scale, 0.25);
+  EXPECT_DOUBLE_EQ(model->layerTypes[2].attention.scale, 0.25 / 3);
   auto plain = configOf(gpt2Text, R"({"scale_attn_weights": false})");
   ASSERT_TRUE(bool(plain)) << llvm::toString(plain.takeError());
   EXPECT_EQ(plain->layers, (std::vector<unsigned>{0, 0, 0}));
-  EXPECT_EQ(plain->kinds[0].attention.scale, 1);
+  EXPECT_EQ(plain->layerTypes[0].attention.scale, 1);
 }
 
 constexpr llvm::StringLiteral bloomText = R"({"model_type": "bloom", "hidden_size": 64,
@@ -183,7 +183,7 @@ TEST(Bloom, RefusesSlicesWithoutBiases) {
 constexpr llvm::StringLiteral xglmText = R"({"model_type": "xglm", "d_model": 64, "num_layers": 2,
   "attention_heads": 4, "ffn_dim": 96, "vocab_size": 64})";
 
-/// The padding row, if it belongs to a position.
+/// paddingIdx is set only if the padding row belongs to a position: position 0 is row 2.
 TEST(Xglm, HasARowOfPadding) {
   auto rowOf = [](llvm::StringRef changes) {
     return llvm::cantFail(configOf(xglmText, changes)).paddingIdx;
@@ -197,13 +197,14 @@ TEST(Xglm, HasARowOfPadding) {
 
 TEST(Xglm, RejectsPaddingOutsideOfItsTables) {
   EXPECT_EQ(problemOf(xglmText, R"({"pad_token_id": 63})"), "");
-  EXPECT_EQ(problemOf(xglmText, R"({"pad_token_id": 64})"),
-            "config.json: has \"pad_token_id\": 64, which is no row of the 64 of the vocabulary; "
-            "name one of them, or null");
+  EXPECT_EQ(
+      problemOf(xglmText, R"({"pad_token_id": 64})"),
+      "config.json: has \"pad_token_id\": 64, which is not a row of the 64 of the vocabulary; "
+      "use one of them or null");
   EXPECT_EQ(problemOf(xglmText, R"({"pad_token_id": 33, "max_position_embeddings": 32})"), "");
   EXPECT_EQ(problemOf(xglmText, R"({"pad_token_id": 34, "max_position_embeddings": 32})"),
-            "config.json: has \"pad_token_id\": 34, which is no row of the 34 of its positions; "
-            "name one of them, or null");
+            "config.json: has \"pad_token_id\": 34, which is not a row of the 34 of its positions; "
+            "use one of them or null");
 }
 
 constexpr llvm::StringLiteral deepSeekText = R"({"model_type": "deepseek_v2", "hidden_size": 64,
@@ -226,6 +227,31 @@ TEST(DeepSeek, RefusesOtherNumbersOfKeysThanHeads) {
   }
 }
 
+TEST(DeepSeek, KeepsGroupsWithEnoughExperts) {
+  auto problemOfGroups = [](llvm::StringRef type, llvm::StringRef changes) {
+    llvm::StringRef method = type == "deepseek_v2" ? "group_limited_greedy" : "noaux_tc";
+    return problemOf(deepSeekText, ("{\"model_type\": \"" + type + "\", \"topk_method\": \"" +
+                                    method + "\", " + changes + "}")
+                                       .str());
+  };
+  EXPECT_EQ(problemOfGroups("deepseek_v2", R"("n_group": 2, "num_experts_per_tok": 4)"), "");
+  EXPECT_EQ(problemOfGroups("deepseek_v2", R"("n_group": 3)"),
+            "config.json: has 8 experts, not a multiple of its 3 groups; correct \"n_group\" or "
+            "\"n_routed_experts\"");
+  EXPECT_EQ(problemOfGroups("deepseek_v2", R"("topk_group": 3)"),
+            "config.json: keeps 3 of 2 groups of experts; correct \"topk_group\" or \"n_group\"");
+  EXPECT_EQ(
+      problemOfGroups("deepseek_v2", R"("num_experts_per_tok": 5)"),
+      "config.json: chooses 5 experts per token of the 4 in the groups that it keeps; correct "
+      "\"num_experts_per_tok\" or \"topk_group\"");
+  EXPECT_EQ(problemOfGroups("deepseek_v2", R"("n_group": 8, "topk_group": 4)"), "");
+  EXPECT_EQ(
+      problemOfGroups("deepseek_v3", R"("n_group": 8, "topk_group": 4)"),
+      "config.json: scores groups by their two best experts, but its 8 groups have one expert "
+      "each; correct \"n_group\" or \"n_routed_experts\"");
+  EXPECT_EQ(problemOfGroups("deepseek_v3", R"("n_group": 4, "topk_group": 1)"), "");
+}
+
 TEST(DeepSeek, ChoosesExpertsByKnownMethods) {
   EXPECT_EQ(problemOf(deepSeekText, R"({"topk_method": "noaux_tc"})"),
             "config.json: has \"topk_method\": \"noaux_tc\", expected \"greedy\" or "
@@ -238,8 +264,8 @@ TEST(DeepSeek, MayHaveBiasesOfNetworks) {
   auto model = configOf(deepSeekText, R"({"mlp_bias": true, "norm_topk_prob": true,
                                           "n_shared_experts": 1})");
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
-  EXPECT_TRUE(std::get<DenseConfig>(model->kinds[0].ffn).bias);
-  const SparseConfig &sparse = std::get<SparseConfig>(model->kinds[1].ffn);
+  EXPECT_TRUE(std::get<DenseConfig>(model->layerTypes[0].ffn).bias);
+  const SparseConfig &sparse = std::get<SparseConfig>(model->layerTypes[1].ffn);
   EXPECT_TRUE(sparse.shared.bias);
   EXPECT_FALSE(sparse.expert.bias || sparse.normalize);
 }
@@ -251,12 +277,12 @@ TEST(GptOss, HasItsDefaults) {
                            "quantization_config": {"quant_method": "mxfp4"})");
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
   EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 0, 1, 0}));
-  const AttentionConfig &attention = model->kinds[0].attention;
+  const AttentionConfig &attention = model->layerTypes[0].attention;
   EXPECT_EQ(attention.window, 128);
   EXPECT_TRUE(attention.sinks && attention.qkvBias && attention.outBias);
   EXPECT_EQ(attention.rope.theta, 150000);
   EXPECT_FALSE(std::get<YarnScaling>(attention.rope.scaling).truncate);
-  const SparseConfig &sparse = std::get<SparseConfig>(model->kinds[0].ffn);
+  const SparseConfig &sparse = std::get<SparseConfig>(model->layerTypes[0].ffn);
   EXPECT_EQ(sparse.expert.clamp->limit, 7);
   EXPECT_TRUE(sparse.expert.bias && sparse.routerBias && sparse.normalize);
   EXPECT_EQ(model->names->stackedSuffix, "_blocks");
@@ -265,12 +291,19 @@ TEST(GptOss, HasItsDefaults) {
                            "quantization_config": {"quant_method": "fp8"})");
   EXPECT_THAT(
       llvm::toString(other.takeError()),
-      HasSubstr("has the method \"fp8\" in \"quantization_config\", only \"mxfp4\" is supported"));
+      HasSubstr(
+          "has the quant_method \"fp8\" in \"quantization_config\", only \"mxfp4\" is supported"));
+  auto unnamed = asFamily(
+      "gpt_oss", "GptOssForCausalLM",
+      R"("rope_scaling": "absent", "num_local_experts": 8, "quantization_config": {"bits": 4})");
+  EXPECT_THAT(
+      llvm::toString(unnamed.takeError()),
+      HasSubstr("has no quant_method in \"quantization_config\", only \"mxfp4\" is supported"));
   auto open =
       asFamily("gpt_oss", "GptOssForCausalLM", R"("num_local_experts": 8, "rope_scaling": null)");
   EXPECT_THAT(
       llvm::toString(open.takeError()),
-      HasSubstr("has \"rope_scaling\": null, which leaves its type open; write an object with "
+      HasSubstr("has \"rope_scaling\": null, which does not specify the type; write an object with "
                 "\"rope_type\": \"default\" or \"yarn\""));
 }
 
@@ -288,17 +321,17 @@ TEST(Lfm2, HasConvolutionsAndAttention) {
   auto older = readAs(R"("full_attn_idxs": [1, 3], "conv_L_cache": 4)");
   ASSERT_TRUE(bool(older)) << llvm::toString(older.takeError());
   EXPECT_EQ(older->layers, (std::vector<unsigned>{0, 1, 0, 1, 0}));
-  ASSERT_TRUE(older->kinds[0].conv);
-  EXPECT_EQ(older->kinds[0].name, "dense_conv");
-  EXPECT_EQ(older->kinds[0].conv->taps, 4);
-  EXPECT_FALSE(older->kinds[1].conv);
-  EXPECT_EQ(std::get<DenseConfig>(older->kinds[0].ffn).inner, 256)
+  ASSERT_TRUE(older->layerTypes[0].conv);
+  EXPECT_EQ(older->layerTypes[0].name, "dense_conv");
+  EXPECT_EQ(older->layerTypes[0].conv->taps, 4);
+  EXPECT_FALSE(older->layerTypes[1].conv);
+  EXPECT_EQ(std::get<DenseConfig>(older->layerTypes[0].ffn).inner, 256)
       << "two thirds of 172, rounded up";
   auto exact = readAs(R"("block_auto_adjust_ff_dim": false)");
   ASSERT_TRUE(bool(exact)) << llvm::toString(exact.takeError());
-  EXPECT_EQ(std::get<DenseConfig>(exact->kinds[0].ffn).inner, 172);
-  EXPECT_EQ(exact->kinds.size(), 1u) << "without any rule all layers have attention";
-  EXPECT_FALSE(exact->kinds[0].conv);
+  EXPECT_EQ(std::get<DenseConfig>(exact->layerTypes[0].ffn).inner, 172);
+  EXPECT_EQ(exact->layerTypes.size(), 1u) << "without any rule all layers have attention";
+  EXPECT_FALSE(exact->layerTypes[0].conv);
   auto problem = [&](llvm::StringRef more) { return llvm::toString(readAs(more).takeError()); };
   EXPECT_THAT(problem(R"("full_attn_idxs": [5])"),
               HasSubstr("has 5 among the layers with attention, expected indices of 5 layers"));
@@ -319,8 +352,8 @@ llvm::Expected<ModelConfig> asMamba2(llvm::StringRef changes) {
 TEST(Mamba2, HasNeitherAttentionNorMlp) {
   auto model = asMamba2(R"({"use_conv_bias": false})");
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
-  ASSERT_EQ(model->kinds.size(), 1u);
-  const LayerKind &kind = model->kinds[0];
+  ASSERT_EQ(model->layerTypes.size(), 1u);
+  const LayerType &kind = model->layerTypes[0];
   EXPECT_EQ(kind.name, "mamba");
   EXPECT_FALSE(kind.hasAttention());
   EXPECT_TRUE(std::holds_alternative<std::monostate>(kind.ffn));
@@ -357,21 +390,21 @@ TEST(Bamba, HasMambaAndAttention) {
   auto model = readAs(R"("attn_layer_indices": [1, 3])");
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
   EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 0, 1, 0}));
-  EXPECT_EQ(model->kinds[0].name, "dense_mamba");
-  ASSERT_TRUE(model->kinds[0].mamba);
-  EXPECT_EQ(model->kinds[0].mamba->channels(), 128 + 2 * 2 * 10);
-  EXPECT_TRUE(model->kinds[0].mamba->convBias);
-  EXPECT_TRUE(model->kinds[1].hasAttention());
-  EXPECT_EQ(model->kinds[1].attention.rope.dimensions, 4) << "half of each head";
+  EXPECT_EQ(model->layerTypes[0].name, "dense_mamba");
+  ASSERT_TRUE(model->layerTypes[0].mamba);
+  EXPECT_EQ(model->layerTypes[0].mamba->channels(), 128 + 2 * 2 * 10);
+  EXPECT_TRUE(model->layerTypes[0].mamba->convBias);
+  EXPECT_TRUE(model->layerTypes[1].hasAttention());
+  EXPECT_EQ(model->layerTypes[1].attention.rope.dimensions, 4) << "half of each head";
   auto all = readAs(R"("attn_layer_indices": null)");
   ASSERT_TRUE(bool(all)) << llvm::toString(all.takeError());
-  EXPECT_EQ(all->kinds.size(), 1u);
-  EXPECT_FALSE(all->kinds[0].hasAttention()) << "without any rule all layers have Mamba";
+  EXPECT_EQ(all->layerTypes.size(), 1u);
+  EXPECT_FALSE(all->layerTypes[0].hasAttention()) << "without any rule all layers have Mamba";
   EXPECT_THAT(llvm::toString(readAs(R"("mamba_expand": 3)").takeError()),
               HasSubstr("has 8 Mamba heads of size 16, expected a size of 192 in all"));
 }
 
-TEST(FalconH1, HasMambaBesideAttention) {
+TEST(FalconH1, HasMambaParallelToAttention) {
   auto readAs = [](llvm::StringRef more) {
     return asFamily("falcon_h1", "FalconH1ForCausalLM", (mambaSizes + more).str());
   };
@@ -380,8 +413,8 @@ TEST(FalconH1, HasMambaBesideAttention) {
                          "mlp_multipliers": [0.5, 0.25], "ssm_in_multiplier": 3.0,
                          "attention_out_multiplier": 4.0)");
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
-  ASSERT_EQ(model->kinds.size(), 1u);
-  const LayerKind &kind = model->kinds[0];
+  ASSERT_EQ(model->layerTypes.size(), 1u);
+  const LayerType &kind = model->layerTypes[0];
   EXPECT_TRUE(kind.hasAttention());
   ASSERT_TRUE(kind.mamba);
   EXPECT_EQ(kind.mamba->inner(), 128) << "not twice the hidden size";
@@ -403,6 +436,64 @@ TEST(FalconH1, HasMambaBesideAttention) {
   EXPECT_THAT(problem(R"("mamba_use_mlp": false)"), HasSubstr("\"mamba_use_mlp\""));
 }
 
+/// A config of nemotron_h, changed.
+llvm::Expected<ModelConfig> asNemotronH(llvm::StringRef changes) {
+  return configOf(R"({"model_type": "nemotron_h", "hidden_size": 24, "vocab_size": 64,
+                      "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 10,
+                      "mamba_num_heads": 6, "mamba_head_dim": 8, "ssm_state_size": 10,
+                      "n_groups": 2})",
+                  changes);
+}
+
+TEST(NemotronH, HasOneBlockPerLayer) {
+  auto model = asNemotronH(R"({"hybrid_override_pattern": "M-*EM", "moe_latent_size": 12})");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 2, 3, 0}));
+  auto hasFfn = [](const LayerType &kind) {
+    return !std::holds_alternative<std::monostate>(kind.ffn);
+  };
+  const LayerType &mamba = model->layerTypes[0], &dense = model->layerTypes[1],
+                  &attention = model->layerTypes[2], &sparse = model->layerTypes[3];
+  EXPECT_EQ(mamba.name, "mamba");
+  EXPECT_TRUE(mamba.mixes && mamba.mamba && !mamba.hasAttention() && !hasFfn(mamba));
+  EXPECT_EQ(dense.name, "dense");
+  EXPECT_FALSE(dense.mixes || dense.hasAttention());
+  EXPECT_FALSE(std::get<DenseConfig>(dense.ffn).gated);
+  EXPECT_EQ(std::get<DenseConfig>(dense.ffn).activation, Activation::Relu2);
+  EXPECT_EQ(attention.name, "attention");
+  EXPECT_TRUE(attention.hasAttention() && !attention.mamba && !hasFfn(attention));
+  EXPECT_EQ(attention.attention.rope.dimensions, 0);
+  EXPECT_EQ(sparse.name, "sparse");
+  EXPECT_FALSE(sparse.mixes);
+  EXPECT_EQ(std::get<SparseConfig>(sparse.ffn).latent, 12);
+  auto listed = asNemotronH(R"({"layers_block_type": ["mamba", "mlp", "full_attention"]})");
+  ASSERT_TRUE(bool(listed)) << llvm::toString(listed.takeError());
+  EXPECT_EQ(listed->layers, (std::vector<unsigned>{0, 1, 2}));
+}
+
+TEST(NemotronH, RefusesLayersThatItDoesNotKnow) {
+  auto problem = [](llvm::StringRef changes) {
+    return llvm::toString(asNemotronH(changes).takeError());
+  };
+  EXPECT_THAT(
+      problem("{}"),
+      HasSubstr("has neither \"layers_block_type\" nor \"hybrid_override_pattern\"; add one"));
+  EXPECT_THAT(problem(R"({"hybrid_override_pattern": "M-X"})"),
+              HasSubstr("has \"X\" in \"hybrid_override_pattern\", but only M, *, - and E are "
+                        "supported"));
+  EXPECT_THAT(problem(R"({"hybrid_override_pattern": ""})"), HasSubstr("has 0 layers"));
+  EXPECT_THAT(problem(R"({"hybrid_override_pattern": "M-", "num_hidden_layers": 3})"),
+              HasSubstr("has 2 \"hybrid_override_pattern\" for 3 layers"));
+  EXPECT_THAT(problem(R"({"layers_block_type": ["mamba", "conv"]})"),
+              HasSubstr("has the layer type \"conv\" in \"layers_block_type\", only "
+                        "full_attention, attention, linear_attention, mamba, mlp and moe are"));
+  EXPECT_THAT(problem(R"({"hybrid_override_pattern": "ME", "n_routed_experts": 0})"),
+              HasSubstr("has the layer type \"moe\" in \"hybrid_override_pattern\", but no "
+                        "experts; correct it"));
+  EXPECT_THAT(problem(R"({"hybrid_override_pattern": "M", "mlp_hidden_act": "silu"})"),
+              HasSubstr("\"mlp_hidden_act\""));
+}
+
 TEST(GraniteMoeHybrid, HasASharedNetworkAndPerhapsExperts) {
   auto readAs = [](llvm::StringRef more) {
     return asFamily("granitemoehybrid", "GraniteMoeHybridForCausalLM",
@@ -414,17 +505,17 @@ TEST(GraniteMoeHybrid, HasASharedNetworkAndPerhapsExperts) {
   auto model = readAs(R"("num_local_experts": 4, "position_embedding_type": "rope")");
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
   EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 0, 1, 0}));
-  EXPECT_EQ(model->kinds[0].name, "sparse_mamba");
-  EXPECT_EQ(model->kinds[1].attention.rope.dimensions, 8);
-  const auto &sparse = std::get<SparseConfig>(model->kinds[1].ffn);
+  EXPECT_EQ(model->layerTypes[0].name, "sparse_mamba");
+  EXPECT_EQ(model->layerTypes[1].attention.rope.dimensions, 8);
+  const auto &sparse = std::get<SparseConfig>(model->layerTypes[1].ffn);
   EXPECT_EQ(sparse.expert.inner, 172);
   EXPECT_EQ(sparse.shared.inner, 96);
   EXPECT_TRUE(sparse.normalize) << "the softmax is of the chosen scores";
   auto dense = readAs(R"("num_local_experts": 0, "num_experts_per_tok": 0)");
   ASSERT_TRUE(bool(dense)) << llvm::toString(dense.takeError());
-  EXPECT_EQ(dense->kinds[0].name, "dense_mamba");
-  EXPECT_EQ(std::get<DenseConfig>(dense->kinds[0].ffn).inner, 96);
-  EXPECT_EQ(dense->kinds[1].attention.rope.dimensions, 0) << "no positions";
+  EXPECT_EQ(dense->layerTypes[0].name, "dense_mamba");
+  EXPECT_EQ(std::get<DenseConfig>(dense->layerTypes[0].ffn).inner, 96);
+  EXPECT_EQ(dense->layerTypes[1].attention.rope.dimensions, 0) << "no positions";
   auto problem = [&](llvm::StringRef more) { return llvm::toString(readAs(more).takeError()); };
   EXPECT_THAT(problem(R"("num_experts_per_tok": 0)"),
               HasSubstr("chooses 0 experts per token of 8"));
@@ -456,18 +547,18 @@ TEST(Qwen3Next, HasDeltaNetsAndGatedAttention) {
   auto model = readAs(R"("mlp_only_layers": [0])");
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
   EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 1, 2, 1})) << "one in four has attention";
-  EXPECT_EQ(model->kinds[0].name, "dense_delta");
-  EXPECT_EQ(model->kinds[1].name, "sparse_delta");
+  EXPECT_EQ(model->layerTypes[0].name, "dense_delta");
+  EXPECT_EQ(model->layerTypes[1].name, "sparse_delta");
   EXPECT_EQ(model->norm.weightOffset, 1);
-  ASSERT_TRUE(model->kinds[1].delta);
-  EXPECT_FALSE(model->kinds[1].hasAttention());
-  EXPECT_EQ(model->kinds[1].delta->channels(), 2 * 2 * 6 + 4 * 10);
-  EXPECT_EQ(model->kinds[1].delta->taps, 4);
-  const AttentionConfig &attention = model->kinds[2].attention;
+  ASSERT_TRUE(model->layerTypes[1].delta);
+  EXPECT_FALSE(model->layerTypes[1].hasAttention());
+  EXPECT_EQ(model->layerTypes[1].delta->channels(), 2 * 2 * 6 + 4 * 10);
+  EXPECT_EQ(model->layerTypes[1].delta->taps, 4);
+  const AttentionConfig &attention = model->layerTypes[2].attention;
   EXPECT_TRUE(attention.outputGate);
   EXPECT_EQ(attention.headDim, 256) << "not a share of the hidden size";
   EXPECT_EQ(attention.rope.dimensions, 64) << "a quarter of each head";
-  const auto &sparse = std::get<SparseConfig>(model->kinds[2].ffn);
+  const auto &sparse = std::get<SparseConfig>(model->layerTypes[2].ffn);
   EXPECT_TRUE(sparse.normalize && sparse.sharedGate);
   EXPECT_EQ(sparse.shared.inner, 12);
   auto named = readAs(R"("full_attention_interval": 2, "layer_types": ["linear_attention",
@@ -498,17 +589,17 @@ TEST(Qwen35, HasDeltaNetsAndGatedAttention) {
                          [], "mtp_num_hidden_layers": 1, "mtp_use_dedicated_embeddings": false)");
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
   EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 0, 0, 1, 0}));
-  EXPECT_EQ(model->kinds[0].name, "dense_delta");
-  EXPECT_EQ(model->kinds[0].delta->channels(), 2 * 2 * 128 + 4 * 128);
-  EXPECT_TRUE(model->kinds[1].attention.outputGate);
-  EXPECT_EQ(model->kinds[1].attention.rope.dimensions, 128);
+  EXPECT_EQ(model->layerTypes[0].name, "dense_delta");
+  EXPECT_EQ(model->layerTypes[0].delta->channels(), 2 * 2 * 128 + 4 * 128);
+  EXPECT_TRUE(model->layerTypes[1].attention.outputGate);
+  EXPECT_EQ(model->layerTypes[1].attention.rope.dimensions, 128);
   EXPECT_EQ(model->names->layers, "model.layers");
   auto sparse = readAs("qwen3_5_moe_text", "Qwen3_5MoeForCausalLM",
                        R"("num_experts": 4, "num_experts_per_tok": 2, "intermediate_size": "absent",
                           "moe_intermediate_size": 8, "shared_expert_intermediate_size": 12)");
   ASSERT_TRUE(bool(sparse)) << llvm::toString(sparse.takeError());
-  EXPECT_EQ(sparse->kinds[0].name, "sparse_delta");
-  const auto &experts = std::get<SparseConfig>(sparse->kinds[0].ffn);
+  EXPECT_EQ(sparse->layerTypes[0].name, "sparse_delta");
+  const auto &experts = std::get<SparseConfig>(sparse->layerTypes[0].ffn);
   EXPECT_TRUE(experts.normalize && experts.sharedGate);
   auto problem = [&](llvm::StringRef more) {
     return llvm::toString(readAs("qwen3_5_text", "Qwen3_5ForCausalLM", more).takeError());
@@ -558,7 +649,7 @@ TEST(Qwen35, IsTheTextPartOfALargerModel) {
               HasSubstr("has 24 value heads of linear attention, not a multiple of its 16"));
 }
 
-TEST(Lfm2, HasExpertsBehindDenseLayers) {
+TEST(Lfm2, HasExpertsAfterDenseLayers) {
   auto readAs = [](llvm::StringRef more) {
     return asFamily("lfm2_moe", "Lfm2MoeForCausalLM",
                     (R"("rms_norm_eps": "absent", "layer_types": ["conv", "conv", "full_attention",
@@ -569,15 +660,15 @@ TEST(Lfm2, HasExpertsBehindDenseLayers) {
   auto model = readAs(R"("num_experts": 8)");
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
   EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 0, 1, 2, 1}));
-  EXPECT_EQ(model->kinds[2].name, "sparse_conv");
-  const auto &sparse = std::get<SparseConfig>(model->kinds[2].ffn);
+  EXPECT_EQ(model->layerTypes[2].name, "sparse_conv");
+  const auto &sparse = std::get<SparseConfig>(model->layerTypes[2].ffn);
   EXPECT_EQ(sparse.experts, 8);
   EXPECT_EQ(sparse.expert.inner, 1792);
   EXPECT_EQ(sparse.scoring, Scoring::Sigmoid);
   EXPECT_TRUE(sparse.normalize && sparse.correctionBias);
   auto plain = readAs(R"("num_experts": 8, "use_expert_bias": false, "norm_topk_prob": false)");
   ASSERT_TRUE(bool(plain)) << llvm::toString(plain.takeError());
-  const auto &uncorrected = std::get<SparseConfig>(plain->kinds[2].ffn);
+  const auto &uncorrected = std::get<SparseConfig>(plain->layerTypes[2].ffn);
   EXPECT_FALSE(uncorrected.normalize || uncorrected.correctionBias);
   EXPECT_THAT(llvm::toString(readAs(R"("num_experts": 3)").takeError()),
               HasSubstr("chooses 4 experts per token of 3"));
@@ -592,27 +683,27 @@ TEST(Qwen3, MayHaveAWindow) {
   auto model = asFamily("qwen3", "Qwen3ForCausalLM", window);
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
   EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 0, 0, 1, 1}));
-  EXPECT_EQ(model->kinds[1].attention.window, 16);
+  EXPECT_EQ(model->layerTypes[1].attention.window, 16);
   auto experts = configOf(qwen3MoeText, ("{" + window + "}").str());
   ASSERT_TRUE(bool(experts)) << llvm::toString(experts.takeError());
-  EXPECT_EQ(experts->kinds.size(), 1u);
-  EXPECT_EQ(experts->kinds[0].attention.window, 16);
+  EXPECT_EQ(experts->layerTypes.size(), 1u);
+  EXPECT_EQ(experts->layerTypes[0].attention.window, 16);
 }
 
 TEST(Qwen3, NormsHeadsOfItsOwnSize) {
   auto model = configOf(llamaText, R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"],
                                        "use_sliding_window": false, "sliding_window": null})");
   ASSERT_TRUE(bool(model));
-  EXPECT_EQ(model->kinds[0].attention.qkNorm, QkNorm::PerHead);
-  EXPECT_EQ(model->kinds[0].attention.headDim, 128);
+  EXPECT_EQ(model->layerTypes[0].attention.qkNorm, QkNorm::PerHead);
+  EXPECT_EQ(model->layerTypes[0].attention.headDim, 128);
 }
 
 TEST(Qwen3Moe, DescribesItsExperts) {
   auto model = configOf(qwen3MoeText);
   ASSERT_TRUE(bool(model));
-  ASSERT_EQ(model->kinds.size(), 1u);
-  EXPECT_EQ(model->kinds[0].name, "sparse");
-  const SparseConfig &sparse = std::get<SparseConfig>(model->kinds[0].ffn);
+  ASSERT_EQ(model->layerTypes.size(), 1u);
+  EXPECT_EQ(model->layerTypes[0].name, "sparse");
+  const SparseConfig &sparse = std::get<SparseConfig>(model->layerTypes[0].ffn);
   EXPECT_EQ(sparse.experts, 8);
   EXPECT_EQ(sparse.expertsPerToken, 2);
   EXPECT_TRUE(sparse.normalize);
@@ -622,17 +713,17 @@ TEST(Qwen3Moe, DescribesItsExperts) {
 }
 
 TEST(Qwen3Moe, MixesDenseAndSparseLayers) {
-  auto kindsOf = [](llvm::StringRef changes) {
+  auto layerTypesOf = [](llvm::StringRef changes) {
     auto model = llvm::cantFail(configOf(qwen3MoeText, changes));
     std::string names;
     for (unsigned kind : model.layers)
-      names += model.kinds[kind].name[0];
+      names += model.layerTypes[kind].name[0];
     return names;
   };
-  EXPECT_EQ(kindsOf("{}"), "ssss");
-  EXPECT_EQ(kindsOf(R"({"mlp_only_layers": [0, 3]})"), "dssd");
-  EXPECT_EQ(kindsOf(R"({"decoder_sparse_step": 2})"), "dsds");
-  EXPECT_EQ(kindsOf(R"({"decoder_sparse_step": 2, "mlp_only_layers": [1]})"), "ddds");
+  EXPECT_EQ(layerTypesOf("{}"), "ssss");
+  EXPECT_EQ(layerTypesOf(R"({"mlp_only_layers": [0, 3]})"), "dssd");
+  EXPECT_EQ(layerTypesOf(R"({"decoder_sparse_step": 2})"), "dsds");
+  EXPECT_EQ(layerTypesOf(R"({"decoder_sparse_step": 2, "mlp_only_layers": [1]})"), "ddds");
 }
 
 TEST(Qwen3Moe, MayHaveNoExperts) {
@@ -640,25 +731,26 @@ TEST(Qwen3Moe, MayHaveNoExperts) {
                                   R"({"mlp_only_layers": [0, 1, 2, 3]})"}) {
     auto model = configOf(qwen3MoeText, changes);
     ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
-    ASSERT_EQ(model->kinds.size(), 1u);
-    EXPECT_EQ(model->kinds[0].name, "dense");
-    EXPECT_EQ(std::get<DenseConfig>(model->kinds[0].ffn).inner, 96);
+    ASSERT_EQ(model->layerTypes.size(), 1u);
+    EXPECT_EQ(model->layerTypes[0].name, "dense");
+    EXPECT_EQ(std::get<DenseConfig>(model->layerTypes[0].ffn).inner, 96);
   }
 }
 
 TEST(Qwen3Moe, NormalizesASingleExpertToo) {
   auto model = configOf(qwen3MoeText, R"({"num_experts_per_tok": 1})");
   ASSERT_TRUE(bool(model));
-  EXPECT_TRUE(std::get<SparseConfig>(model->kinds[0].ffn).normalize);
+  EXPECT_TRUE(std::get<SparseConfig>(model->layerTypes[0].ffn).normalize);
 }
 
-TEST(Qwen3Moe, KnowsBothNamesOfTheCount) {
+TEST(Qwen3Moe, ReadsBothNamesOfTheExpertCount) {
   EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_experts": "absent", "num_local_experts": 8})"), "");
   EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_local_experts": 8})"), "");
   EXPECT_THAT(problemOf(qwen3MoeText, R"({"num_local_experts": 4})"),
-              HasSubstr("but \"num_experts\" says otherwise"));
+              HasSubstr("which contradicts \"num_experts\""));
   EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_experts_per_tok": 9})"),
-            "config.json: chooses 9 experts per token of 8; correct it");
+            "config.json: chooses 9 experts per token of 8; correct \"num_experts_per_tok\" or "
+            "\"num_experts\"");
 }
 
 /// Published configs, if available beside the checkout.

@@ -13,7 +13,7 @@ GgufFolder::GgufFolder(const std::string &folder)
       config(llvm::cantFail(readModelConfig(folder, &weights))) {}
 
 const SparseConfig *GgufFolder::sparse() const {
-  return std::get_if<SparseConfig>(&config.kinds.front().ffn);
+  return std::get_if<SparseConfig>(&config.layerTypes.front().ffn);
 }
 
 std::string GgufFolder::architecture() const {
@@ -22,11 +22,12 @@ std::string GgufFolder::architecture() const {
       {"gemma", "gemma"}, {"gemma2", "gemma2"},      {"granite", "granite"},
       {"olmo2", "olmo2"}, {"phi3", "phi3"},          {"qwen2", "qwen2"},
       {"qwen3", "qwen3"}, {"qwen2_moe", "qwen2moe"}, {"qwen3_moe", "qwen3moe"}};
-  const AttentionConfig &attention = config.kinds.front().attention;
-  auto is = [&](auto test) { return llvm::any_of(config.kinds, test); };
-  bool hasWindow = is([](const LayerKind &kind) { return kind.attention.window.has_value(); }),
-       mixes = is(
-           [&](const LayerKind &kind) { return kind.ffn.index() != config.kinds[0].ffn.index(); }),
+  const AttentionConfig &attention = config.layerTypes.front().attention;
+  auto is = [&](auto test) { return llvm::any_of(config.layerTypes, test); };
+  bool hasWindow = is([](const LayerType &kind) { return kind.attention.window.has_value(); }),
+       mixes = is([&](const LayerType &kind) {
+         return kind.ffn.index() != config.layerTypes[0].ffn.index();
+       }),
        hasYarn = std::holds_alternative<YarnScaling>(attention.rope.scaling),
        isDynamic = std::holds_alternative<DynamicScaling>(attention.rope.scaling);
   // The file does not contain the attention scale, which follows from the head size except in one
@@ -34,7 +35,7 @@ std::string GgufFolder::architecture() const {
   bool hasOwnScale =
       config.family == "gemma2" && attention.scale != 1 / std::sqrt(double(attention.headDim));
   // Nor the activation, which follows from the architecture.
-  bool hasOwnActivation = is([](const LayerKind &kind) {
+  bool hasOwnActivation = is([](const LayerType &kind) {
     if (std::holds_alternative<std::monostate>(kind.ffn))
       return false;
     auto *dense = std::get_if<DenseConfig>(&kind.ffn);
@@ -58,12 +59,12 @@ std::string GgufFolder::architecture() const {
 /// Whether the converter permutes rows of q and k: for llama and architectures converted like it.
 bool GgufFolder::reorders() const {
   return (architecture() == "llama" || architecture() == "granite") &&
-         config.kinds.front().attention.rope.pairing == Pairing::Half;
+         config.layerTypes.front().attention.rope.pairing == Pairing::Half;
 }
 
 void GgufFolder::writeKeys(GgufWriter &file) const {
   std::string own = architecture() + ".";
-  const LayerKind &kind = config.kinds.front();
+  const LayerType &kind = config.layerTypes.front();
   const AttentionConfig &attention = kind.attention;
   file.string("general.architecture", architecture()).string("general.type", "model");
   file.u32(own + "context_length", config.maxPositions);
@@ -103,11 +104,11 @@ void GgufFolder::writeExpertKeys(GgufWriter &file) const {
     file.u32(own + "expert_shared_feed_forward_length", sparse()->shared.inner);
 }
 
-/// Multipliers and soft-caps of single families.
+/// Multipliers and soft-caps, which few families have.
 void GgufFolder::writeScales(GgufWriter &file) const {
   std::string own = architecture() + ".";
-  const AttentionConfig &attention = config.kinds.front().attention;
-  for (const LayerKind &kind : config.kinds)
+  const AttentionConfig &attention = config.layerTypes.front().attention;
+  for (const LayerType &kind : config.layerTypes)
     if (kind.attention.window) {
       file.u32(own + "attention.sliding_window", *kind.attention.window);
       break;
@@ -124,7 +125,7 @@ void GgufFolder::writeScales(GgufWriter &file) const {
 }
 
 void GgufFolder::writeRope(GgufWriter &file) const {
-  const RopeConfig &rope = config.kinds.front().attention.rope;
+  const RopeConfig &rope = config.layerTypes.front().attention.rope;
   std::string own = architecture() + ".rope.";
   file.f32(own + "freq_base", rope.theta);
   if (auto *linear = std::get_if<LinearScaling>(&rope.scaling)) {
@@ -198,16 +199,16 @@ void GgufFolder::putNorm(GgufWriter &file, const std::string &to, const std::str
   const TensorInfo *tensor = weights.find(from + ".weight");
   if (!tensor)
     return;
-  std::vector<float> gains(tensor->shape.front());
-  std::memcpy(gains.data(), weights.bytes(*tensor).data(), tensor->size);
-  for (float &gain : gains)
-    gain += config.norm.weightOffset;
-  file.floats(to + ".weight", {int64_t(gains.size())}, gains);
+  std::vector<float> normWeights(tensor->shape.front());
+  std::memcpy(normWeights.data(), weights.bytes(*tensor).data(), tensor->size);
+  for (float &weight : normWeights)
+    weight += config.norm.weightOffset;
+  file.floats(to + ".weight", {int64_t(normWeights.size())}, normWeights);
 }
 
 void GgufFolder::writeLayer(GgufWriter &file, int64_t layer) const {
   const NamingTable &names = *config.names;
-  const AttentionConfig &attention = config.kinds.front().attention;
+  const AttentionConfig &attention = config.layerTypes.front().attention;
   std::string to = "blk." + std::to_string(layer) + ".",
               from = names.layers.str() + "." + std::to_string(layer) + ".";
   bool hasPostNorms = !names.postAttentionNorm.empty();

@@ -33,7 +33,7 @@ private:
   /// interleaved.
   void put(GgufWriter &file, const std::string &to, const std::string &from,
            int64_t heads = 0) const;
-  /// The same for a norm, including the number that the family adds to its gains.
+  /// The same for a norm's weight, including the family's weight_offset.
   void putNorm(GgufWriter &file, const std::string &to, const std::string &from) const;
 
   WeightFiles weights;

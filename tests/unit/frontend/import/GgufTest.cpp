@@ -3,6 +3,7 @@
 #include "frontend/import/ModelInput.h"
 #include "frontend/support/Json.h"
 #include "ir/Interpreter/Npy.h"
+#include "tests/unit/RandomBlocks.h"
 #include "tests/unit/frontend/TestFolder.h"
 #include "tests/unit/frontend/import/GgufFolder.h"
 #include "tests/unit/frontend/import/GoldenModel.h"
@@ -50,7 +51,7 @@ std::string irOf(const std::string &path) {
 
 class GgufGolden : public testing::TestWithParam<std::string> {};
 
-TEST_P(GgufGolden, LogitsAreThoseOfTheFolder) {
+TEST_P(GgufGolden, LogitsMatchTheFolder) {
   std::string path = (goldens / GetParam()).string();
   GgufFolder source(path);
   TestFolder folder;
@@ -59,8 +60,8 @@ TEST_P(GgufGolden, LogitsAreThoseOfTheFolder) {
   std::vector<int64_t> tokens = prompt(GetParam() == "phi3-longrope" ? 80 : 40);
   std::vector<float> wanted = logitsOfModel(path, tokens), got = logitsOfModel(file, tokens);
   EXPECT_LT(distance(got, wanted), 1e-5);
-  // Scores of llama sum rows of q and k in another order, and MiniMind's norm, which is converted
-  // to Qwen3's, rounds differently.
+  // The attention scores of llama sum the elements of q and k in another order, and MiniMind's
+  // norm, which is converted to Qwen3's, rounds differently.
   if (llvm::StringRef(GetParam()).starts_with("qwen3")) {
     EXPECT_EQ(got, wanted);
   }
@@ -136,38 +137,13 @@ public:
 private:
   static constexpr int64_t hidden = 256;
 
-  /// Random blocks with small numbers: fields of f16 are less than 1/64.
-  std::string randomBlocks(int64_t count) {
-    std::string bytes(count * type.bytes, '\0');
-    for (char &byte : bytes)
-      byte = static_cast<char>(random());
-    for (int64_t block = 0; block < count; ++block)
-      for (size_t place : halves()) {
-        char *at = bytes.data() + block * type.bytes + place;
-        at[1] = static_cast<char>(0x10 | (random() & 0x83));
-      }
-    for (int64_t block = 0; type.name == "MXFP4" && block < count; ++block)
-      bytes[block * type.bytes] = static_cast<char>(118 + random() % 4);
-    return bytes;
-  }
-  std::vector<size_t> halves() const {
-    llvm::StringRef name = type.name;
-    if (name == "MXFP4")
-      return {};
-    if (name == "Q2_K")
-      return {80, 82};
-    if (name == "Q3_K" || name == "Q6_K")
-      return {type.bytes - 2};
-    bool hasOffset = name == "Q4_1" || name == "Q5_1" || name == "Q4_K" || name == "Q5_K";
-    return hasOffset ? std::vector<size_t>{0, 2} : std::vector<size_t>{0};
-  }
   void add(const std::string &name, const std::string &fileName, int64_t rows, int64_t columns) {
     int64_t count = rows * columns / type.elements;
-    std::string blocks = randomBlocks(count);
+    std::vector<uint8_t> blocks =
+        randomBlocks(*type.format, count, static_cast<uint32_t>(random()));
     std::string plain(rows * columns * sizeof(float), '\0');
-    decodeBlocks(type, reinterpret_cast<const uint8_t *>(blocks.data()), count,
-                 reinterpret_cast<float *>(plain.data()));
-    file.tensor(fileName, {rows, columns}, blocks, type.number);
+    decodeBlocks(type, blocks.data(), count, reinterpret_cast<float *>(plain.data()));
+    file.tensor(fileName, {rows, columns}, std::string(blocks.begin(), blocks.end()), type.number);
     tensors.push_back({name, {rows, columns}, "F32", plain});
   }
   void vector(const std::string &name, const std::string &fileName, int64_t size) {
@@ -187,10 +163,10 @@ private:
   std::vector<Tensor> tensors;
 };
 
-class GgufBlocks : public testing::TestWithParam<uint32_t> {};
+class GgufBlocks : public testing::TestWithParam<const TensorType *> {};
 
-TEST_P(GgufBlocks, LogitsAreThoseOfTheNumbers) {
-  BlockModel model(*tensorTypeNumbered(GetParam()));
+TEST_P(GgufBlocks, LogitsEqualThoseOfDequantizedWeights) {
+  BlockModel model(*GetParam());
   TestFolder folder;
   std::vector<float> wanted = logitsOfModel(model.writeFolder(folder), prompt(6)),
                      got = logitsOfModel(model.writeFile(folder), prompt(6));
@@ -199,11 +175,8 @@ TEST_P(GgufBlocks, LogitsAreThoseOfTheNumbers) {
   EXPECT_EQ(got, wanted);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, GgufBlocks,
-                         testing::Values(2, 3, 6, 7, 8, 10, 11, 12, 13, 14, 20, 23, 39),
-                         [](const auto &info) {
-                           return tensorTypeNumbered(info.param)->name.str();
-                         });
+INSTANTIATE_TEST_SUITE_P(Types, GgufBlocks, testing::ValuesIn(blockTypes()),
+                         [](const auto &info) { return info.param->name.str(); });
 
 /// The file of a golden, to be modified.
 class GgufRefusal : public testing::Test {

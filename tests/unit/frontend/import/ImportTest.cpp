@@ -71,7 +71,7 @@ TEST(Import, RefusesAdapters) {
   EXPECT_THAT(problemOf(alone), HasSubstr("is a LoRA adapter of \"some/base-7b\""));
 }
 
-TEST(Import, OneFunctionPerKindCalledOncePerLayer) {
+TEST(Import, OneFunctionPerLayerTypeCalledOncePerLayer) {
   TestFolder folder;
   TinyModel().writeTo(folder);
   Imported model(folder.path());
@@ -116,7 +116,7 @@ TEST(Import, WeightsAreSymbolsWithTheirNamesAndTypes) {
   EXPECT_TRUE(model.module().lookupSymbol<WeightOp>("model.layers.1.mlp.down_proj.weight"));
 }
 
-TEST(Import, LayersOfOtherWeightTypesAreAnotherKind) {
+TEST(Import, WeightTypesDistinguishLayerTypes) {
   TestFolder folder;
   TinyModel tiny;
   tiny.tensor("model.layers.1.mlp.down_proj.weight").type = "BF16";
@@ -181,7 +181,7 @@ TEST(Import, EveryGoldenModel) {
   EXPECT_GE(count, 30u);
 }
 
-TEST(Import, GenerationsDifferWhereTheyShould) {
+TEST(Import, GenerationsOfMiniMindDiffer) {
   Imported first(golden("minimind1-moe-shared")), second(golden("minimind2-dense-yarn-flag"));
   Imported third(golden("minimind3-moe"));
   ASSERT_TRUE(first && second && third);
@@ -190,13 +190,13 @@ TEST(Import, GenerationsDifferWhereTheyShould) {
   EXPECT_EQ(first.ops<SiluOp>("sparse_layer").size(), 1u) << "the shared expert's";
   EXPECT_TRUE(llvm::isa<YarnScalingAttr>(*second.ops<RopeOp>("dense_layer")[0].getScaling()));
   EXPECT_EQ(third.ops<RmsNormOp>("sparse_layer").size(), 4u) << "of queries and keys, too";
-  EXPECT_EQ(third.ops<RmsNormOp>("sparse_layer")[1].getRounding(), NormRounding::AfterGain);
+  EXPECT_EQ(third.ops<RmsNormOp>("sparse_layer")[1].getRounding(), NormRounding::AfterWeight);
   EXPECT_EQ(third.ops<MoeGateOp>("sparse_layer")[0].getK(), 1u);
   EXPECT_TRUE(third.ops<MoeGateOp>("sparse_layer")[0].getNormalize());
   EXPECT_EQ(third.ops<SiluOp>("sparse_layer").size(), 0u);
 }
 
-TEST(Import, MixedLayersHaveTwoKinds) {
+TEST(Import, MixedLayersHaveTwoLayerTypes) {
   Imported model(golden("qwen3-moe-mixed"));
   ASSERT_TRUE(model);
   EXPECT_TRUE(model.function("dense_layer"));
@@ -215,7 +215,7 @@ TEST(Import, LayerTypesHaveCachesOfTheirOwn) {
     }
   EXPECT_THAT(caches, testing::ElementsAre(std::pair(3, 12), std::pair(3, 12), std::pair(1, 0),
                                            std::pair(1, 0)));
-  // The layer index in the model, and the one in the caches.
+  // The layer index in the model and in the caches.
   std::vector<std::pair<int64_t, int64_t>> numbers;
   for (mlir::func::CallOp call : model.ops<mlir::func::CallOp>("main")) {
     llvm::APInt layer, ofCache;
@@ -233,10 +233,11 @@ TEST(Import, RefusesNonModels) {
   TestFolder folder;
   mlir::MLIRContext context;
   EXPECT_THAT(messageOf(readModel(context, folder.path("none"))),
-              HasSubstr("does not exist; name a model folder"));
-  EXPECT_THAT(messageOf(readModel(context, folder.write("model.bin", "x"))),
-              HasSubstr("is neither a model folder nor a GGUF file nor a .mlir file; name a model "
-                        "folder, a GGUF file or a .mlir file"));
+              HasSubstr("does not exist; pass a model folder"));
+  EXPECT_THAT(
+      messageOf(readModel(context, folder.write("model.bin", "x"))),
+      HasSubstr("is neither a model folder nor a GGUF file nor a .mlir file; pass a model "
+                "folder, a GGUF file, a .mlir file, or OWNER/NAME on the Hugging Face hub"));
 }
 
 } // namespace

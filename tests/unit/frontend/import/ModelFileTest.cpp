@@ -87,7 +87,7 @@ TEST(ModelFile, LeavesOutTensorsThatItDoesNotName) {
   auto input = readModel(context, folder.write("edited.mlir", tinyText()));
   ASSERT_TRUE(bool(input));
   ASSERT_EQ(input->ignoredTensors.size(), 1u);
-  EXPECT_EQ(input->ignoredTensors[0].reason, "is not named by the IR");
+  EXPECT_EQ(input->ignoredTensors[0].reason, "not referenced by the IR");
 }
 
 TEST(ModelFile, LocatesSyntaxErrors) {
@@ -115,6 +115,10 @@ TEST(ModelFile, RefusesOtherStages) {
                                  "tensor<128x32xf32>\n  mica.weight @model.norm.weight ")),
               EndsWith("the weight \"pair\" is interleaved or packed, which is not "
                        "stage model; correct the IR"));
+  EXPECT_THAT(
+      problemOf(replaced(tinyText(), "attributes {", "attributes {mica.ranks = 2 : i64, ")),
+      EndsWith("is partitioned for several ranks, but is expected as a whole; use IR written by "
+               "`mica compile --emit model`"));
   EXPECT_THAT(problemOf("module { \"foreign.op\"() : () -> () }"),
               EndsWith("only Mica's and upstream's dialects are supported; correct the IR"));
 }
@@ -143,7 +147,7 @@ TEST(ModelFile, ChecksTensorsAgainstItsSymbols) {
   tiny.tensor("model.norm.weight").type = "BF16";
   EXPECT_THAT(problemOf(tinyText(), tiny),
               EndsWith("tensor \"model.norm.weight\" has the type BF16, but the IR says F32; "
-                       "correct the IR or fetch the weights that belong to it"));
+                       "correct the IR or download the weights that belong to it"));
   tiny = TinyModel();
   tiny.tensor("model.norm.weight").shape = {16};
   EXPECT_THAT(problemOf(tinyText(), tiny), HasSubstr("has the shape [16], expected [32]"));
@@ -162,7 +166,7 @@ TEST(ModelFile, ChecksSourcesThatAreJoined) {
   EXPECT_EQ(problemOf(joined("\"first\", \"second\""), tiny), "");
   EXPECT_THAT(problemOf(joined("\"first\", \"first\""), tiny),
               EndsWith("the sources of \"model.norm.weight\" have 24 rows, but the IR says 32; "
-                       "correct the IR or fetch the weights that belong to it"));
+                       "correct the IR or download the weights that belong to it"));
   EXPECT_THAT(problemOf(joined("\"first\", \"third\""), tiny), HasSubstr("\"third\""));
 }
 

@@ -25,14 +25,15 @@ TEST(TensorMatch, NamesAMissingTensor) {
   TinyModel model;
   model.erase("model.layers.1.mlp.up_proj.weight");
   EXPECT_THAT(problemOf(model), HasSubstr("tensor \"model.layers.1.mlp.up_proj.weight\" [48, 32] "
-                                          "is missing; fetch the weights again"));
+                                          "is missing; download the weights again"));
 }
 
-/// Whether the codes have their own name or that of the weight.
+/// The codes of a quantized tensor may have a separate name or that of the weight.
 TEST(TensorMatch, NamesTheMethodOfAQuantizedTensor) {
   for (auto [ending, method] : std::initializer_list<std::pair<std::string, std::string>>{
            {".qweight", "GPTQ or AWQ"},
            {".qzeros", "GPTQ or AWQ"},
+           {".biases", "MLX"},
            {".scales", "GPTQ or AWQ"},
            {".weight_packed", "compressed-tensors"},
            {".weight_scale", "compressed-tensors"},
@@ -62,6 +63,17 @@ TEST(TensorMatch, TellsGptqFromAwqByItsOrderOfColumns) {
   EXPECT_THAT(problemOf(model), HasSubstr("is quantized by GPTQ (there is"));
 }
 
+/// MLX stores codes as 32-bit integers under the name of the weight, GPTQ and AWQ have scales but
+/// no biases.
+TEST(TensorMatch, TellsMlxFromGptqByItsBiases) {
+  TinyModel model;
+  const std::string name = "model.layers.1.mlp.up_proj";
+  for (const char *ending : {".scales", ".biases"})
+    model.tensors.push_back({name + ending, {48, 1}});
+  EXPECT_THAT(problemOf(model),
+              HasSubstr("is quantized by MLX (there is \"" + name + ".biases\")"));
+}
+
 TEST(TensorMatch, NamesAnUnexpectedTensor) {
   TinyModel model;
   model.tensors.push_back({"model.layers.0.self_attn.q_proj.bias", {32}});
@@ -69,7 +81,7 @@ TEST(TensorMatch, NamesAnUnexpectedTensor) {
       problemOf(model),
       HasSubstr(
           "tensor \"model.layers.0.self_attn.q_proj.bias\" [32] does not belong to llama, the "
-          "config does not describe this model; fetch the config and the weights of one model"));
+          "config does not describe this model; download the config and the weights of one model"));
   model = TinyModel();
   model.tensors.push_back({"model.layers.2.input_layernorm.weight", {32}});
   EXPECT_THAT(
@@ -84,9 +96,10 @@ TEST(TensorMatch, NamesAWrongShape) {
                                           "the shape [32, 16], expected [16, 32]"));
   model = TinyModel();
   model.tensor("model.norm.weight").shape = {1, 32};
-  EXPECT_THAT(problemOf(model),
-              HasSubstr("tensor \"model.norm.weight\" has the shape [1, 32], expected [32]; fetch "
-                        "the config and the weights of one model"));
+  EXPECT_THAT(
+      problemOf(model),
+      HasSubstr("tensor \"model.norm.weight\" has the shape [1, 32], expected [32]; download "
+                "the config and the weights of one model"));
 }
 
 TEST(TensorMatch, NamesAWrongType) {
@@ -100,7 +113,7 @@ TEST(TensorMatch, NamesAWrongType) {
   EXPECT_EQ(problemOf(model), "") << "of which F32 is made";
 }
 
-/// As saved from the module without the head.
+/// Names of a checkpoint saved from the base model, without the head.
 TEST(TensorMatch, NamesMayLackTheModule) {
   TinyModel model;
   for (Tensor &tensor : model.tensors)
@@ -144,8 +157,8 @@ TEST(TensorMatch, ListsIrrelevantTensorsOfAnyType) {
   EXPECT_THAT(ignored[0].reason, HasSubstr("table of rope"));
 }
 
-/// A model whose last layer predicts additional tokens.
-TEST(TensorMatch, LeavesOutLayersThatPredictFurtherTokens) {
+/// A model whose last layer is for multi-token prediction.
+TEST(TensorMatch, LeavesOutLayersForMultiTokenPrediction) {
   std::string golden = MICA_SOURCE_DIR "/tests/goldens/models/deepseek-v3/";
   TestFolder folder;
   std::filesystem::copy(golden + "model.safetensors", folder.path("model.safetensors"));
@@ -168,13 +181,13 @@ TEST(TensorMatch, LeavesOutLayersThatPredictFurtherTokens) {
   EXPECT_THAT(messageOf(ignoredWith(0)), HasSubstr("does not belong to deepseek_v3"));
 }
 
-/// Qwen's later models predict further tokens by modules of their own.
-TEST(TensorMatch, LeavesOutModulesThatPredictFurtherTokens) {
+/// Qwen's later models have separate modules for multi-token prediction.
+TEST(TensorMatch, LeavesOutModulesForMultiTokenPrediction) {
   TinyModel model;
   model.tensors.push_back({"mtp.layers.0.self_attn.q_proj.weight", {4, 4}});
   std::vector<IgnoredTensor> ignored = ignoredOf(model);
   ASSERT_EQ(ignored.size(), 1u);
-  EXPECT_EQ(ignored[0].reason, "predicts additional tokens");
+  EXPECT_EQ(ignored[0].reason, "is for multi-token prediction (MTP)");
 }
 
 TEST(TensorMatch, TiedHeadMustBeTheEmbedding) {
@@ -193,7 +206,7 @@ TEST(TensorMatch, TiedHeadMustBeTheEmbedding) {
   EXPECT_THAT(problemOf(model), HasSubstr("differs from"));
 }
 
-TEST(TensorMatch, UntiedHeadMustBeThere) {
+TEST(TensorMatch, UntiedHeadIsRequired) {
   TinyModel model;
   model.config.replace(model.config.find("true"), 4, "false");
   EXPECT_THAT(problemOf(model), HasSubstr("tensor \"lm_head.weight\" [96, 32] is missing"));

@@ -17,7 +17,7 @@ std::vector<std::string> namesOf(const std::vector<LayerWeight> &weights) {
 
 TEST(WeightPlan, ListsADenseLayer) {
   ModelConfig model = llvm::cantFail(configOf(llamaText, R"({"attention_bias": true})"));
-  EXPECT_THAT(namesOf(layerWeights(model, model.kinds[0])),
+  EXPECT_THAT(namesOf(layerWeights(model, model.layerTypes[0])),
               ElementsAre("input_layernorm.weight [64]", "self_attn.q_proj.weight [64, 64]",
                           "self_attn.q_proj.bias [64]", "self_attn.k_proj.weight [32, 64]",
                           "self_attn.k_proj.bias [32]", "self_attn.v_proj.weight [32, 64]",
@@ -29,7 +29,7 @@ TEST(WeightPlan, ListsADenseLayer) {
 
 TEST(WeightPlan, ListsASparseLayerWithNorms) {
   ModelConfig model = llvm::cantFail(configOf(qwen3MoeText));
-  EXPECT_THAT(namesOf(layerWeights(model, model.kinds[0])),
+  EXPECT_THAT(namesOf(layerWeights(model, model.layerTypes[0])),
               ElementsAre("input_layernorm.weight [64]", "self_attn.q_proj.weight [128, 64]",
                           "self_attn.k_proj.weight [64, 64]", "self_attn.v_proj.weight [64, 64]",
                           "self_attn.q_norm.weight [32]", "self_attn.k_norm.weight [32]",
@@ -72,7 +72,7 @@ TEST(WeightPlan, UsesMetaNames) {
 }
 
 /// Queries, keys and values are parts of one tensor, key head by key head.
-TEST(WeightPlan, JoinsPartsOfOneTensor) {
+TEST(WeightPlan, PartsOfFusedTensors) {
   ModelConfig model = llvm::cantFail(configOf(
       qwen3MoeText,
       R"({"model_type": "qwen3_next", "sliding_window": "absent", "max_window_layers": "absent", "linear_num_key_heads": 2,

@@ -34,16 +34,17 @@ TEST(MappedFile, RefusesNonFiles) {
   TestFolder folder;
   std::string missing = folder.path("missing");
   EXPECT_EQ(messageOf(MappedFile::open(missing)),
-            missing + ": cannot be read (No such file or directory); fetch it or name another");
+            missing +
+                ": cannot be read (No such file or directory); download it or pass another file");
   EXPECT_EQ(messageOf(MappedFile::open(folder.path())),
-            folder.path() + ": is a directory where a file is expected; put the file in its place");
+            folder.path() + ": is a directory where a file is expected; replace it with a file");
   EXPECT_EQ(messageOf(MappedFile::openNamed(folder.path())),
-            folder.path() + ": is a directory where a file is expected; name a file");
+            folder.path() + ": is a directory where a file is expected; pass a file");
   EXPECT_THAT(messageOf(MappedFile::open(folder.write("empty", ""))), HasSubstr("is empty"));
   std::string fifo = folder.path("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_EQ(messageOf(MappedFile::open(fifo)),
-            fifo + ": is not a regular file; put a regular file in its place");
+            fifo + ": is not a regular file; replace it with a regular file");
 }
 
 TEST(MappedFile, RefusesUnreadableFiles) {

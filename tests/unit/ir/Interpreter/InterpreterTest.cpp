@@ -1,4 +1,4 @@
-//===- InterpreterTest.cpp - what the interpreter offers to other code ----===//
+//===- InterpreterTest.cpp - the interpreter's interface ------------------===//
 
 #include "ir/Interpreter/Interpreter.h"
 #include "ir/Interpreter/Moe.h"
@@ -40,7 +40,7 @@ std::string errorOf(llvm::Expected<SmallVector<interp::Value>> outcome) {
   return outcome ? "" : llvm::toString(outcome.takeError());
 }
 
-TEST_F(InterpreterTest, KnowsEveryOpOfTheDialect) {
+TEST_F(InterpreterTest, ImplementsEveryOp) {
   SmallVector<StringRef> known = OpTable::get().names();
   for (RegisteredOperationName name : context.getRegisteredOperationsByDialect("mica"))
     if (name.getStringRef() != WeightOp::getOperationName())
@@ -103,7 +103,7 @@ TEST_F(NearTieTest, RefusesWorseChoices) {
   }
 }
 
-TEST_F(NearTieTest, KnowsCorrectionsAndGroups) {
+TEST_F(NearTieTest, AppliesCorrectionBiasesAndGroups) {
   // With an additional half of a score, the last expert is the second.
   EXPECT_TRUE(weights("e_score_correction_bias(%b : tensor<4xf32>) sigmoid k(2)", {3, 0}, 1e-6));
   EXPECT_FALSE(weights("e_score_correction_bias(%b : tensor<4xf32>) sigmoid k(2)", {0, 2}, 1e-6));
@@ -229,7 +229,7 @@ TEST_F(InterpreterTest, WeightsAndTheirEqualizationAreFloats) {
               HasSubstr("'mica.equalize' 'i' is not a tensor of floats of rank 1 or more"));
 }
 
-TEST_F(InterpreterTest, TheTraceSeesEveryOp) {
+TEST_F(InterpreterTest, TraceRecordsEveryOp) {
   func::FuncOp f = parse(R"(
   func.func private @layer(%x: tensor<1x2xf32>) -> tensor<1x2xf32> {
     %y = mica.add %x, %x : tensor<1x2xf32>

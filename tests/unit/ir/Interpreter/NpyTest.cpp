@@ -1,4 +1,4 @@
-//===- NpyTest.cpp - .npy files, good and hostile -------------------------===//
+//===- NpyTest.cpp - valid and malformed .npy files -----------------------===//
 
 #include "ir/Interpreter/Npy.h"
 
@@ -96,14 +96,14 @@ TEST_F(NpyTest, HostileFiles) {
   ASSERT_EQ(errorOf(good), "");
   for (size_t length = 0; length < good.size(); ++length)
     EXPECT_NE(errorOf(good.substr(0, length)), "") << "cut to " << length;
-  EXPECT_THAT(errorOf(good + "x"), HasSubstr("the shape wants 8 bytes, but 9 follow the header"));
+  EXPECT_THAT(errorOf(good + "x"),
+              HasSubstr("the shape requires 8 bytes, but 9 follow the header"));
   EXPECT_THAT(errorOf("PK\3\4 a zip archive"), HasSubstr("not a .npy file"));
   EXPECT_THAT(errorOf(std::string("\x93NUMPY\x09\x00\x00\x00", 10)),
               HasSubstr("version 9 of the format is unknown"));
   EXPECT_EQ(errorOf(std::string("\x93NUMPY\x02\x00\x01\x00", 10)), "the header is cut off");
-  EXPECT_THAT(
-      errorOf(std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12)),
-      HasSubstr("the header claims 4294967295 bytes, of which 0 are there and 4096 are allowed"));
+  EXPECT_THAT(errorOf(std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12)),
+              HasSubstr("the header declares 4294967295 bytes, but 0 remain (limit 4096)"));
 }
 
 TEST_F(NpyTest, HostileHeaders) {
@@ -115,8 +115,8 @@ TEST_F(NpyTest, HostileHeaders) {
   EXPECT_THAT(error(headerOf("<f4", "(4294967296, 4294967296, 4294967296)")),
               HasSubstr("too many"));
   EXPECT_THAT(error(headerOf("<f4", "(99999999999999999999,)")),
-              HasSubstr("an extent of the shape is not a natural number"));
-  EXPECT_THAT(error(headerOf("<f4", "(-1,)")), HasSubstr("not a natural number"));
+              HasSubstr("a dimension is not a non-negative integer"));
+  EXPECT_THAT(error(headerOf("<f4", "(-1,)")), HasSubstr("not a non-negative integer"));
   EXPECT_THAT(error(headerOf("<f4", "(1, 1, 1, 1, 1, 1, 1, 1, 1)")),
               HasSubstr("the rank is above 8"));
   EXPECT_THAT(error(headerOf("<f4", "2")), HasSubstr("shape is not a tuple"));

@@ -1,4 +1,4 @@
-//===- OpGoldensTest.cpp - the interpreter against torch, op by op --------===//
+//===- OpGoldensTest.cpp - interpreted ops compared with torch ------------===//
 //
 // Every folder of tests/goldens/ops: a function of one op, its arguments, and torch's results. See
 // the README there.
@@ -100,14 +100,14 @@ TEST_P(OpGoldens, EqualsTorch) {
     EXPECT_LE(off, tolerance()) << "result " << number;
 }
 
-/// The two orders of a norm in bf16: rounding before or after the gain.
+/// The two orders of a norm in bf16: rounding before or after the multiplication by the weight.
 class NormOrder : public OpGoldens {};
 
 TEST_P(NormOrder, AWrongOrderIsDetected) {
   ASSERT_TRUE(module);
   module->walk([](RmsNormOp norm) {
-    bool before = norm.getRounding() == NormRounding::BeforeGain;
-    norm.setRounding(before ? NormRounding::AfterGain : NormRounding::BeforeGain);
+    bool before = norm.getRounding() == NormRounding::BeforeWeight;
+    norm.setRounding(before ? NormRounding::AfterWeight : NormRounding::BeforeWeight);
   });
   for (double off : distances())
     EXPECT_GT(off, tolerance() + 1e-3) << "a step of bf16 is at least 2^-9 of the largest value";
@@ -120,13 +120,14 @@ INSTANTIATE_TEST_SUITE_P(Torch, OpGoldens, ::testing::ValuesIn(caseNames()), [](
 });
 
 INSTANTIATE_TEST_SUITE_P(Torch, NormOrder,
-                         ::testing::Values("rmsnorm-bf16-before-gain", "rmsnorm-bf16-after-gain"),
+                         ::testing::Values("rmsnorm-bf16-before-weight",
+                                           "rmsnorm-bf16-after-weight"),
                          [](const auto &info) {
-                           return info.param.find("before") == std::string::npos ? "after_gain"
-                                                                                 : "before_gain";
+                           return info.param.find("before") == std::string::npos ? "after_weight"
+                                                                                 : "before_weight";
                          });
 
 // A wrong path must not result in a test without cases.
-TEST(OpGoldensThere, AtAll) { EXPECT_GE(caseNames().size(), 50u) << kGoldens; }
+TEST(OpGoldenFiles, Exist) { EXPECT_GE(caseNames().size(), 50u) << kGoldens; }
 
 } // namespace

@@ -84,7 +84,7 @@ TEST_F(EntrySignatureTest, WritesAndErasesRoles) {
 }
 
 /// The number of a role is its row.
-TEST(EntryRoles, FollowTheOrderOfTheirNumbers) {
+TEST(EntryRoles, AreFoundByNameAndNumber) {
   for (const EntryRoleInfo &info : kEntryRoles) {
     EXPECT_EQ(infoOf(info.role).name, info.name);
     EXPECT_EQ(entryRoleNamed(info.name), info.role);

@@ -1,4 +1,4 @@
-//===- EqualizeTest.cpp - factors that make channels equal ----------------===//
+//===- EqualizeTest.cpp - equalization factors ----------------------------===//
 
 #include "ir/Mica/Equalize.h"
 
@@ -12,7 +12,7 @@ using testing::ElementsAre;
 
 namespace {
 
-TEST(EqualizationFactors, AreThePowerOfTwoNextToTheRootOfTheRatio) {
+TEST(EqualizationFactors, AreRoundedToPowersOfTwo) {
   // The median is 1.
   EXPECT_THAT(equalizationFactors({1, 4, 0.5f, 64}, {1, 1, 8, 1}), ElementsAre(1, 2, 0.25f, 8));
   EXPECT_THAT(equalizationFactors({1, 1.9f, 2, 7.9f, 8, 0.51f, 0.49f, 0.1f, 0.1f},
@@ -65,7 +65,7 @@ TEST(EqualizationFactors, AreNormalNumbersWhereChannelsAreExtreme) {
   EXPECT_THAT(equalizationFactors({3e38f, 1e-45f}, {1e-45f, 3e38f}), ElementsAre(0x1p127f, 1));
 }
 
-TEST(BalanceShares, AreOfTheRowsLargest) {
+TEST(EqualizationShares, AreRelativeToTheLargestOfTheRow) {
   std::vector<float> columns(3);
   raiseToShares(columns, {1, -4, 2});
   EXPECT_THAT(columns, ElementsAre(0.25f, 1, 0.5f));

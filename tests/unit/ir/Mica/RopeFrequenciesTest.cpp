@@ -1,5 +1,6 @@
 //===- RopeFrequenciesTest.cpp - scaling of rope's frequencies ------------===//
 
+#include "ir/Mica/RopeFrequencies.h"
 #include "ir/Mica/Mica.h"
 
 #include "gtest/gtest.h"

@@ -19,7 +19,7 @@ protected:
 !cache = !mica.kv_cache<5 x 4 x 8 x f32>
 func.func @f(%x: tensor<?x64xf32>, %w: tensor<64xf32>, %b: tensor<64xf32>, %gate: tensor<4x64xf32>, %c: tensor<4xf32>,
     %qkv: tensor<?x128xf32>, %table: tensor<?x2x4xf32>, %k: !cache, %v: !cache, %n: tensor<8xf32>, %layer: index,
-    %s: tensor<?xi32>, %p: tensor<?xi32>) {
+    %s: tensor<?xi32>, %p: tensor<?xi32>, %e: tensor<96x64xf32>) {
   %0 = mica.layernorm %x, %w bias(%b : tensor<64xf32>) eps(1.0e-5)
       : tensor<?x64xf32>, tensor<64xf32> -> tensor<?x64xf32>
   %weights, %experts = mica.moe_gate %x, %gate e_score_correction_bias(%c : tensor<4xf32>) sigmoid k(2)
@@ -32,6 +32,8 @@ func.func @f(%x: tensor<?x64xf32>, %w: tensor<64xf32>, %b: tensor<64xf32>, %gate
   %6 = mica.rope_table %p lengths(%s : tensor<?xi32>) rotary_dim(8) theta(1.0e+04)
       scaling(#mica.dynamic_scaling<factor = 4.0, original_context = 2048>) : tensor<?xi32> -> tensor<?x2x4xf32>
   %7 = mica.rope %q, %p half theta(1.0e+04) : tensor<?x8x8xf32>, tensor<?xi32>
+  %8 = mica.embedding %s, %e : tensor<?xi32>, tensor<96x64xf32> -> tensor<?x64xf32>
+  %9 = mica.select_rows %x, %s : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
   return
 })",
                                          &context);
@@ -58,6 +60,13 @@ TEST_F(RowInterfaces, NameVectors) {
   EXPECT_FALSE(isa<ReadsVectors>(ops[3]));
 }
 
+TEST_F(RowInterfaces, NameTheMatrixOfRouters) {
+  auto router = cast<RoutesRows>(ops[1]);
+  EXPECT_EQ(router.getGate(), argument(3));
+  EXPECT_THAT(router.getVectors(), ElementsAre(Value(), argument(4))) << "as its base";
+  EXPECT_FALSE(isa<RoutesRows>(ops[0]));
+}
+
 TEST_F(RowInterfaces, NameTheResultThatIsRounded) {
   auto norm = cast<RoundsResult>(ops[0]), append = cast<RoundsResult>(ops[2]);
   EXPECT_EQ(norm.getRoundedResult(), ops[0]->getResult(0));
@@ -72,7 +81,7 @@ TEST_F(RowInterfaces, NameActivations) {
   EXPECT_FALSE(isa<AppliesActivation>(ops[3]));
 }
 
-TEST(Activations, HaveAnOpEachOfTheirName) {
+TEST(Activations, HaveOpsOfTheSameNames) {
   unsigned number = 0;
   forEachActivationOp([&](auto op) {
     using Op = decltype(op);
@@ -91,6 +100,34 @@ TEST_F(RowInterfaces, NameTheInputsOfRope) {
   EXPECT_FALSE(rope.getLengths());
   EXPECT_FALSE(rope.getScalingAttr());
   EXPECT_FALSE(isa<RotatesByPosition>(ops[3]));
+}
+
+TEST_F(RowInterfaces, NameRolesInAStep) {
+  using enum EntryRole;
+  using enum StepRows;
+  auto rope = cast<HasStepRoles>(ops[6]), select = cast<HasStepRoles>(ops[8]);
+  auto isOperand = [](Value value, StepRole role) {
+    return testing::AllOf(testing::Field(&StepOperand::value, value),
+                          testing::Field(&StepOperand::role, role));
+  };
+  EXPECT_THAT(rope.getStepRoles(),
+              ElementsAre(isOperand(ops[2]->getResult(0), OfTokens),
+                          isOperand(argument(12), Positions), isOperand(Value(), Lengths)));
+  EXPECT_EQ(rope.getResultRole(), std::nullopt) << "that of its rows";
+  EXPECT_THAT(select.getStepRoles(),
+              ElementsAre(isOperand(argument(0), OfTokens), isOperand(argument(11), LogitIndices)));
+  EXPECT_EQ(select.getResultRole(), StepRole(OfOutputs));
+  EXPECT_EQ(cast<HasStepRoles>(ops[5]).getResultRole(), StepRole(OfTokens));
+  EXPECT_FALSE(isa<HasStepRoles>(ops[3]));
+}
+
+TEST_F(RowInterfaces, NameTheGatheredTable) {
+  auto gather = cast<GathersRows>(ops[7]);
+  EXPECT_EQ(gather.getTokens(), argument(11));
+  EXPECT_EQ(gather.getTable(), argument(13));
+  EXPECT_EQ(gather.getTableRows(), 96);
+  EXPECT_TRUE(isa<HasStepRoles>(ops[7])) << "as its base";
+  EXPECT_FALSE(isa<GathersRows>(ops[8]));
 }
 
 } // namespace

@@ -66,6 +66,15 @@ TEST_F(StateInterfaces, ChangeTheirElements) {
   EXPECT_EQ(rolling.withElementType(bf16), rolling) << "it is always f32";
 }
 
+TEST_F(StateInterfaces, StoreTheHeadsOfARank) {
+  SequenceState cache = state("!mica.kv_cache<5 x 4 x 8 x f32 window(100)>");
+  EXPECT_EQ(cache.getPartitionedHeads(), 4);
+  EXPECT_EQ(cache.withHeads(2), state("!mica.kv_cache<5 x 2 x 8 x f32 window(100)>"));
+  SequenceState recurrent = state("!mica.recurrent_state<5 x 3 x 16 x 12 x f32>");
+  EXPECT_EQ(recurrent.getPartitionedHeads(), 0) << "each rank stores all of it";
+  EXPECT_EQ(recurrent.withHeads(1), recurrent);
+}
+
 TEST_F(StateInterfaces, TakeALayout) {
   EXPECT_EQ(state("!mica.kv_cache<5 x 4 x 8 x bf16 window(100)>")
                 .withLayout(KvKind::Values, /*positions=*/64, /*depth=*/2),

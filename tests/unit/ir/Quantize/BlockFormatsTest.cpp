@@ -40,7 +40,7 @@ std::vector<uint8_t> npyBytes(const std::filesystem::path &path) {
 }
 
 /// The goldens were created by the package gguf.
-TEST_P(StoredFormatTest, DecodesToTheReferencesNumbers) {
+TEST_P(StoredFormatTest, DecodesLikeTheReference) {
   std::filesystem::path goldens = MICA_SOURCE_DIR "/tests/goldens/gguf";
   std::string name(format.name);
   std::transform(name.begin(), name.end(), name.begin(), ::toupper);
@@ -54,8 +54,8 @@ TEST_P(StoredFormatTest, DecodesToTheReferencesNumbers) {
     ASSERT_EQ(0, std::memcmp(&values[i], &expected[4 * i], 4)) << "number " << i;
 }
 
-/// Splitting a block loses nothing: its parts result in the numbers, in f64 up to the rounding to
-/// f32.
+/// Splitting a block is lossless: the numbers computed from its parts in f64 equal the dequantized
+/// ones up to rounding to f32.
 TEST_P(FormatTest, PartsAreTheNumbers) {
   std::vector<uint8_t> blocks = randomBlocks(format, 40, 1);
   std::vector<float> values = decodeAll(format, blocks);
@@ -110,7 +110,7 @@ TEST_P(FormatTest, EveryBitOfABlockCounts) {
 }
 
 /// Split blocks are joined to the same bytes.
-TEST_P(OwnFormatTest, BlocksComeBack) {
+TEST_P(OwnFormatTest, BlocksRoundTrip) {
   std::vector<uint8_t> blocks = randomBlocks(format, 5, 6), made(format.bytes);
   for (size_t at = 0; at < blocks.size(); at += format.bytes) {
     BlockParts parts{};
@@ -244,7 +244,7 @@ TEST_P(FormatTest, IsFoundByItsName) {
   EXPECT_EQ(blockFormatNamed(std::string(format.name) + " "), nullptr);
 }
 
-TEST(BlockFormats, HaveNamesOfTheirOwn) {
+TEST(BlockFormats, NamesAreUnique) {
   std::map<std::string_view, int> names;
   for (const BlockFormat &format : blockFormats())
     EXPECT_EQ(names[format.name]++, 0) << format.name;

@@ -1,4 +1,4 @@
-//===- QuantizeTest.cpp - rows of integers --------------------------------===//
+//===- QuantizeTest.cpp - int8 rows and block formats ---------------------===//
 
 #include "ir/Quantize/Quantize.h"
 #include "ir/Mica/Mica.h"
@@ -52,7 +52,7 @@ Row laplace(size_t size, unsigned seed) {
   return row;
 }
 
-/// Some columns are 16 times larger than others, as after a norm with large gains.
+/// Some columns are 16 times larger than others, as after a norm with large weights.
 Row withOutliers(size_t size, unsigned seed) {
   Row row = gaussian(size, seed);
   for (size_t i = seed % 50; i < size; i += 97)
@@ -121,12 +121,12 @@ protected:
     double codes = (1 << format.codeBits()) - 1;
     for (size_t begin = 0; begin < row.size(); begin += 32) {
       Row group(row.begin() + begin, row.begin() + std::min(row.size(), begin + 32));
-      double least = *std::min_element(group.begin(), group.end()),
-             most = *std::max_element(group.begin(), group.end()), offset = least,
-             scale = (most - least) / codes;
+      double min = *std::min_element(group.begin(), group.end()),
+             max = *std::max_element(group.begin(), group.end()), offset = min,
+             scale = (max - min) / codes;
       if (!format.hasOffsets()) {
         offset = 0;
-        scale = std::max(most, -least) / (codes / 2 - 0.5);
+        scale = std::max(max, -min) / (codes / 2 - 0.5);
       }
       for (float x : group)
         fitted.push_back(scale > 0 ? offset + std::round((x - offset) / scale) * scale : x);
@@ -145,7 +145,7 @@ std::vector<const BlockFormat *> ownFormats() {
 
 INSTANTIATE_TEST_SUITE_P(Of, QuantizeBlocks, testing::ValuesIn(ownFormats()), FormatName());
 
-/// All with one sign, far from zero.
+/// Numbers of one sign, far from zero.
 Row shifted(size_t size, unsigned seed) {
   Row row = gaussian(size, seed);
   for (float &value : row)
@@ -283,7 +283,7 @@ TEST_P(QuantizeBlocks, NumbersOfOneSign) {
   }
 }
 
-/// Bytes that do not depend on the processor: the numbers are computed without a library.
+/// The bytes do not depend on the processor: the numbers are computed without the math library.
 TEST_P(QuantizeBlocks, AreTheSameOnEveryProcessor) {
   std::mt19937 random(7);
   Row row, importance;
@@ -326,13 +326,13 @@ TEST(RoundToIntegers, GivesTheValuesOfTheIntegers) {
   Int8Type::get(&context).roundRow(again);
   EXPECT_LE(squaredError(again, eight), 1e-12 * squaredError(Row(row.size()), row));
   // For !mica.int_rows, every 32 elements are a separate row.
-  Row limb = row;
-  IntRowsType::get(&context, 1, 32).roundRow(limb);
+  Row bytes = row;
+  IntRowsType::get(&context, 8, 32).roundRow(bytes);
   for (size_t begin = 0; begin < row.size(); begin += 32) {
     Row group(row.begin() + begin, row.begin() + std::min(row.size(), begin + 32));
     Int8 own(group);
     for (size_t i = 0; i < group.size(); ++i)
-      EXPECT_EQ(limb[begin + i], own.scale * own.q[i]);
+      EXPECT_EQ(bytes[begin + i], own.scale * own.q[i]);
   }
   for (const BlockFormat *format : ownFormats()) {
     Row values = row, blocks = row;

@@ -9,16 +9,6 @@ using namespace mica;
 
 namespace {
 
-TEST(Stages, NamesAreFoundAgain) {
-  EXPECT_EQ(getStages().size(), kStageCount);
-  for (const StageInfo &info : getStages()) {
-    EXPECT_EQ(parseStage(info.name), info.stage);
-    EXPECT_FALSE(info.help.empty());
-    EXPECT_EQ(getStageInfo(info.stage).name, info.name);
-  }
-  EXPECT_EQ(parseStage("graph"), std::nullopt);
-}
-
 class StageTableTest : public testing::Test {
 protected:
   std::string build(const StageTable &table, Stage from, Stage to) {
@@ -40,17 +30,17 @@ TEST_F(StageTableTest, BuildsThePassesBetweenStages) {
   EXPECT_GT(whole.size(), kernels);
 }
 
-TEST_F(StageTableTest, NothingLeadsFromAStageToItself) {
+TEST_F(StageTableTest, NoPassesFromAStageToItself) {
   EXPECT_EQ(build(StageTable::graphStages(), Stage::Fused, Stage::Fused), "");
   EXPECT_EQ(pm.size(), 0u);
 }
 
-TEST_F(StageTableTest, RefusesTheWayBack) {
+TEST_F(StageTableTest, RejectsEarlierStages) {
   EXPECT_EQ(build(StageTable::graphStages(), Stage::Kernels, Stage::Model),
             "stage `model` is before stage `kernels`");
 }
 
-TEST_F(StageTableTest, RefusesStagesThatNoOneBuilds) {
+TEST_F(StageTableTest, RefusesStagesWithoutABuilder) {
   EXPECT_EQ(build(StageTable::graphStages(), Stage::Model, Stage::Kernels),
             "no passes lead to stage `kernels`");
   EXPECT_EQ(pm.size(), 0u);

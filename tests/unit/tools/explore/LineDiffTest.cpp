@@ -1,4 +1,4 @@
-//===- LineDiffTest.cpp - hunks turn one text into the other --------------===//
+//===- LineDiffTest.cpp - hunks applied to a text -------------------------===//
 
 #include "tools/explore/LineDiff.h"
 
@@ -87,7 +87,7 @@ TEST(LineDiff, EmptyTexts) {
   EXPECT_TRUE(diffLines("", "").hunks.empty());
 }
 
-TEST(LineDiff, HunksTurnOneTextIntoTheOther) {
+TEST(LineDiff, HunksTransformOneTextIntoTheOther) {
   std::mt19937 random(7);
   for (int round = 0; round < 300; ++round) {
     std::string a, b;

@@ -19,7 +19,7 @@ template <typename T> std::string failure(llvm::Expected<T> result) {
   return result ? "no error" : llvm::toString(result.takeError());
 }
 
-TEST(HubName, IsTakenApart) {
+TEST(HubName, IsParsed) {
   HubName name = named("Qwen/Qwen3-0.6B");
   EXPECT_EQ(name.owner, "Qwen");
   EXPECT_EQ(name.name, "Qwen3-0.6B");
@@ -56,7 +56,7 @@ TEST(HubPath, StaysInItsFolder) {
   EXPECT_FALSE(isSafePath(deep));
 }
 
-TEST(HubListing, KnowsSizesAndHashes) {
+TEST(HubListing, ReadsSizesAndHashes) {
   std::string git(40, 'a'), sha(64, 'b');
   std::vector<RemoteFile> files = llvm::cantFail(parseListing(
       R"([{"type": "directory", "path": "d", "oid": "x"},
@@ -90,7 +90,7 @@ TEST(HubListing, RefusesPathsThatEscape) {
   EXPECT_THAT(failure(parseListing("{}", "url")), HasSubstr("url: is not a list of files"));
   EXPECT_EQ(llvm::cantFail(parseCommit("{\"sha\": \"" + hash + "\"}", "url")), hash);
   EXPECT_THAT(failure(parseCommit("{\"sha\": \"main\"}", "url")),
-              HasSubstr("url: names no commit"));
+              HasSubstr("url: contains no commit"));
 }
 
 std::vector<std::string> chosen(const std::vector<std::string> &paths, llvm::StringRef name) {

@@ -1,4 +1,4 @@
-//===- CompileSummaryTest.cpp - the last line of mica compile ---------------===//
+//===- CompileSummaryTest.cpp - the last line of mica compile -------------===//
 
 #include "tools/mica/CompileSummary.h"
 #include "tools/mica/CompileSteps.h"
@@ -31,18 +31,32 @@ TEST(CompileSummary, NamesPreservedFormats) {
             "wrote smol (95.00 MiB, Q4_K, Q6_K and Q5_0 preserved); try ./smol chat");
 }
 
-TEST(CompileSummary, NamesBothInAFileOfNumbersAndBlocks) {
+TEST(CompileSummary, NamesFloatAndBlockFormats) {
   CompileSummary summary = chatProgram();
   summary.source = "F16";
+  summary.rounded = {"F16"};
   summary.preservedBlocks = {{"q8_0", 1}};
   EXPECT_EQ(summary.toText(),
             "wrote smol (95.00 MiB, F16 rounded to bf16, Q8_0 preserved); try ./smol chat");
+  summary.source = "BF16";
+  summary.rounded.clear();
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, bf16, Q8_0 preserved); try ./smol chat");
+}
+
+TEST(CompileSummary, NamesRoundedFloatsBesideBlocks) {
+  CompileSummary summary = chatProgram();
+  summary.source = "Q4_1";
+  summary.preservedBlocks = {{"q4_1", 210}};
+  summary.rounded = {"F16", "F32"};
+  EXPECT_EQ(summary.toText(),
+            "wrote smol (95.00 MiB, F16 and F32 rounded to bf16, Q4_1 preserved); try ./smol chat");
 }
 
 TEST(CompileSummary, ShowsThePrecisionLossOfFormats) {
   CompileSummary summary = chatProgram();
-  summary.source = "F16";
+  summary.rounded = {"F16"};
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, F16 rounded to bf16); try ./smol chat");
+  summary.rounded.clear();
   summary.weights = Precision::Int4;
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int4; KL divergence on a small Llama trained "
                               "in f32: .00105); try ./smol chat");
@@ -65,7 +79,7 @@ TEST(CompileSummary, ShowsThePrecisionLossOfFormats) {
                               "SmolLM2-135M: .020); try ./smol chat");
 }
 
-TEST(CompileSummary, CountsRowsOfPrompts) {
+TEST(CompileSummary, IncludesActivationsOfPrompts) {
   CompileSummary summary = chatProgram();
   summary.preservedBlocks = {{"q8_0", 4}};
   summary.hasInt8Rows = true;

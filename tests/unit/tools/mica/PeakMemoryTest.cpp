@@ -1,4 +1,4 @@
-//===- PeakMemoryTest.cpp - memory that is given back counts --------------===//
+//===- PeakMemoryTest.cpp - freed memory counts ---------------------------===//
 
 #include "tools/mica/PeakMemory.h"
 

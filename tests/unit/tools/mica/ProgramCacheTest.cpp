@@ -1,4 +1,4 @@
-//===- ProgramCacheTest.cpp - programs kept, waited for and thrown out ----===//
+//===- ProgramCacheTest.cpp - caching, waiting, eviction ------------------===//
 
 #include "tools/mica/ProgramCache.h"
 
@@ -53,7 +53,7 @@ protected:
 
 bool always(const std::string &) { return true; }
 
-TEST_F(ProgramCacheTest, MakesAProgramOnce) {
+TEST_F(ProgramCacheTest, CompilesAProgramOnce) {
   ProgramCache cache(folder.str().str(), 1000);
   EXPECT_TRUE(get(cache, "a", 10));
   EXPECT_FALSE(get(cache, "a", 10));
@@ -71,14 +71,14 @@ TEST_F(ProgramCacheTest, EvictsLeastRecentlyUsed) {
   EXPECT_TRUE(llvm::sys::fs::exists(path("c")));
 }
 
-TEST_F(ProgramCacheTest, KeepsTheProgramAskedForEvenIfItIsTooLarge) {
+TEST_F(ProgramCacheTest, KeepsTheRequestedProgramEvenIfItIsTooLarge) {
   ProgramCache cache(folder.str().str(), 50);
   get(cache, "a", 100);
   get(cache, "b", 100);
   EXPECT_FALSE(llvm::sys::fs::exists(path("a")));
 }
 
-TEST_F(ProgramCacheTest, MakesADamagedProgramAgain) {
+TEST_F(ProgramCacheTest, RecompilesADamagedProgram) {
   ProgramCache cache(folder.str().str(), 1000);
   EXPECT_TRUE(get(cache, "a", 10));
   whole = false;
@@ -94,7 +94,7 @@ TEST_F(ProgramCacheTest, AFileThatIsNotAProgramIsNotIntact) {
   EXPECT_FALSE(isWholeProgram(path("a")));
 }
 
-TEST_F(ProgramCacheTest, TemporaryFilesOfOthersAtWorkStayAndDoNotCount) {
+TEST_F(ProgramCacheTest, TemporaryFilesOfRunningProcessesAreKeptAndNotCounted) {
   ProgramCache cache(folder.str().str(), 250), other(folder.str().str(), 250);
   get(cache, "b", 100);
   auto make = [&](llvm::StringRef target) {
@@ -107,7 +107,7 @@ TEST_F(ProgramCacheTest, TemporaryFilesOfOthersAtWorkStayAndDoNotCount) {
   llvm::cantFail(other.get("z", always, make));
 }
 
-TEST_F(ProgramCacheTest, LeftoversOfTheDeadAreRemoved) {
+TEST_F(ProgramCacheTest, TemporaryFilesOfDeadProcessesAreRemoved) {
   ProgramCache cache(folder.str().str(), 250);
   for (llvm::StringRef name : {".z.mica-1.tmp", ".z.mica-2.tmp", ".a.mica-1.tmp", "y.lock"})
     ASSERT_FALSE(bool(write(path(name), name.ends_with(".lock") ? 0 : 1000)));
@@ -140,7 +140,7 @@ TEST_F(ProgramCacheTest, ProgramsAreListedAndRemoved) {
 TEST_F(ProgramCacheTest, AProgramInUseIsNotRemoved) {
   ProgramCache cache(folder.str().str(), 1000);
   llvm::cantFail(cache.get("a", always, [&](llvm::StringRef target) {
-    llvm::Error refused = cache.remove({"a", path("a"), 0, {}});
+    llvm::Error refused = cache.remove({{path("a")}, "a"});
     EXPECT_THAT(llvm::toString(std::move(refused)),
                 testing::HasSubstr(": is in use by `mica run` (Resource temporarily unavailable); "
                                    "try again later"));

@@ -38,7 +38,7 @@ TEST(PlanWindows, OneIdHasNothingToPredict) {
   EXPECT_TRUE(planWindows(0, 8, SIZE_MAX).empty());
 }
 
-TEST(Mean, KnowsItsError) {
+TEST(Mean, ComputesTheStandardError) {
   Mean mean;
   mean.add(1);
   EXPECT_EQ(mean.error(), 0);

@@ -18,6 +18,11 @@ llvm.func @moves(%p: !llvm.ptr, %v: vector<16xbf16>, %mask: vector<16xi1>) -> bf
 
 // -----
 
+// expected-error @+1 {{'mica.weight' op has bf16: lower it to stage `llvm` before this pass}}
+mica.weight @not_lowered : tensor<4x32xbf16>
+
+// -----
+
 llvm.func @no_arithmetic(%v: vector<16xbf16>) -> vector<16xbf16> {
   // expected-error @+1 {{computes with bf16 in a way that this target does not support}}
   %s = llvm.fadd %v, %v : vector<16xbf16>

@@ -7,7 +7,7 @@ module {
 
 // -----
 
-// expected-error @+1 {{one entry function, and only one, must have no mica.max_rows}}
+// expected-error @+1 {{exactly one entry function must have no mica.max_rows}}
 func.func @few(%tokens: memref<?xi32> {mica.role = "tokens"}) attributes {mica.max_rows = 16 : i64} { return }
 
 // -----
@@ -60,7 +60,7 @@ func.func @many(%tokens: memref<?xi32> {mica.role = "tokens"}) { return }
 
 // -----
 
-func.func @decode_many(%tokens: memref<?xi32> {mica.role = "tokens"}) attributes {mica.row_role = "decode"} { return }
-// expected-error @+1 {{one entry function, and only one, must have no mica.max_rows among those with mica.row_role = "prompt"}}
-func.func @prompt_several(%tokens: memref<?xi32> {mica.role = "tokens"})
+func.func @decode_large(%tokens: memref<?xi32> {mica.role = "tokens"}) attributes {mica.row_role = "decode"} { return }
+// expected-error @+1 {{exactly one entry function must have no mica.max_rows among those with mica.row_role = "prompt"}}
+func.func @prompt_medium(%tokens: memref<?xi32> {mica.role = "tokens"})
     attributes {mica.max_rows = 32 : i64, mica.row_role = "prompt"} { return }

@@ -1,17 +1,17 @@
 // RUN: mica-opt --cpu-forward-entry %s | FileCheck %s
 
-// All but the new entry are internal to the object.
+// All functions but the new entry get internal linkage.
 // CHECK: func.func private @layer() attributes {llvm.linkage = #llvm.linkage<internal>}
 // CHECK: func.func private @external()
 // CHECK-NOT: linkage
-// Nor has it roles, which are of what others call.
-// CHECK: func.func private @main_many(%{{[^:]*}}: memref<?xi32>, %{{[^:]*}}: memref<?x8xf32>) attributes {llvm.linkage = #llvm.linkage<internal>}
-// CHECK: func.func private @main_few({{.*}} attributes {llvm.linkage = #llvm.linkage<internal>, mica.max_rows
+// Internal functions lose their argument roles, which describe the interface of an entry.
+// CHECK: func.func private @main_large(%{{[^:]*}}: memref<?xi32>, %{{[^:]*}}: memref<?x8xf32>) attributes {llvm.linkage = #llvm.linkage<internal>}
+// CHECK: func.func private @main_small({{.*}} attributes {llvm.linkage = #llvm.linkage<internal>, mica.max_rows
 // CHECK: func.func private @main_one({{.*}} attributes {llvm.linkage = #llvm.linkage<internal>, mica.max_rows
 func.func private @layer() { return }
 func.func private @external()
-func.func @main_many(%tokens: memref<?xi32> {mica.role = "tokens"}, %logits: memref<?x8xf32> {mica.role = "logits"}) { return }
-func.func @main_few(%tokens: memref<?xi32> {mica.role = "tokens"}, %logits: memref<?x8xf32> {mica.role = "logits"})
+func.func @main_large(%tokens: memref<?xi32> {mica.role = "tokens"}, %logits: memref<?x8xf32> {mica.role = "logits"}) { return }
+func.func @main_small(%tokens: memref<?xi32> {mica.role = "tokens"}, %logits: memref<?x8xf32> {mica.role = "logits"})
     attributes {mica.max_rows = 16 : i64} { return }
 func.func @main_one(%tokens: memref<?xi32> {mica.role = "tokens"}, %logits: memref<?x8xf32> {mica.role = "logits"})
     attributes {mica.max_rows = 1 : i64} { return }
@@ -28,8 +28,8 @@ func.func @main_one(%tokens: memref<?xi32> {mica.role = "tokens"}, %logits: memr
 // CHECK: scf.if %[[ONE]] {
 // CHECK-NEXT: func.call @main_one(%[[TOKENS]], %[[LOGITS]])
 // CHECK-NEXT: } else {
-// CHECK: %[[FEW:.*]] = arith.cmpi sle, %[[ROWS]], %c16
-// CHECK: scf.if %[[FEW]] {
-// CHECK-NEXT: func.call @main_few(
+// CHECK: %[[SMALL:.*]] = arith.cmpi sle, %[[ROWS]], %c16
+// CHECK: scf.if %[[SMALL]] {
+// CHECK-NEXT: func.call @main_small(
 // CHECK-NEXT: } else {
-// CHECK-NEXT: func.call @main_many(
+// CHECK-NEXT: func.call @main_large(

@@ -17,7 +17,7 @@ func.func @in_a_loop(%n: index, %out: memref<?xf32>) {
 // -----
 
 func.func @no_dynamic_size(%n: index) {
-  // expected-error @+1 {{takes stack of a size that is not constant}}
+  // expected-error @+1 {{allocates stack memory of a size that is not constant}}
   %buffer = memref.alloca(%n) : memref<?xf32>
   return
 }
@@ -39,7 +39,7 @@ memref.alloca_scope {
 
 // -----
 
-// expected-error @+1 {{takes 2097216 bytes of stack, at most 2097152 are there}}
+// expected-error @+1 {{uses 2097216 bytes of stack; the limit is 2097152}}
 func.func @no_large_stack() {
   %buffer = memref.alloca() : memref<524288xf32>
   return

@@ -62,7 +62,7 @@ func.func @main(%x: memref<?x64xf32>, %w: memref<1x64x64x1xf32, strided<[8192, 6
 // -----
 
 func.func @main(%layer: index, %x: memref<?x4x8xf32, strided<[64, 16, 1]>>) {
-  // expected-error @+1 {{shows 'memref<?x4x8xf32, strided<[64, 16, 1]>>', whose rows are not contiguous in memory}}
+  // expected-error @+1 {{records rows of 'memref<?x4x8xf32, strided<[64, 16, 1]>>', which are not contiguous in memory}}
   exec.probe "padded" layer(%layer) ins(%x : memref<?x4x8xf32, strided<[64, 16, 1]>>)
   return
 }

@@ -1,7 +1,7 @@
 // RUN: mica-opt --cpu-lower-exec %s | FileCheck %s "--implicit-check-not={{exec\.(launch|matmul|probe)}}"
 // RUN: mica-opt --cpu-lower-exec %s | FileCheck %s --check-prefix=PROBES
 
-// A kernel keeps of each memref what its type leaves open: here one pointer and the rows, and the pointer, offset and stride.
+// A kernel only gets the dynamic values of each memref: here one pointer and the rows, and the pointer, offset and stride.
 // CHECK-LABEL: llvm.func internal @scale(
 // CHECK-SAME: %[[BEGIN:[a-z0-9]+]]: i64, %[[END:[a-z0-9]+]]: i64, %[[X:[a-z0-9]+]]: !llvm.ptr {llvm.noalias}, %[[ROWS:[a-z0-9]+]]: i64,
 // CHECK-SAME: %[[FACTOR:[a-z0-9]+]]: f32, %[[Y:[a-z0-9]+]]: !llvm.ptr, %[[OFFSET:[a-z0-9]+]]: i64, %[[STRIDE:[a-z0-9]+]]: i64)
@@ -29,7 +29,7 @@ func.func private @scale(%begin: index, %end: index, %x: memref<?x64xf32> {llvm.
 
 func.func private @fill(%begin: index, %end: index, %x: memref<?x64xf32>) { return }
 
-// Six words are enough for both launches of the function.
+// A context of six words is large enough for both launches of the function.
 // CHECK-LABEL: func.func @launches
 // CHECK-SAME: %[[TABLE:[a-z0-9]+]]: !llvm.ptr) {
 // CHECK: %[[MEMORY:.*]] = llvm.alloca %{{.*}} x !llvm.array<6 x i64> {alignment = 16 : i64}
@@ -42,7 +42,7 @@ func.func private @fill(%begin: index, %end: index, %x: memref<?x64xf32>) { retu
 // CHECK: llvm.call %[[PARALLEL_FOR]](%[[RUNTIME]], %[[TASK]], %[[MEMORY]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> ()
 // CHECK: llvm.mlir.addressof @fill.task
 // CHECK: llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> ()
-// A view is cast to what the kernel takes.
+// A view is cast to the kernel's argument type.
 // CHECK: memref.cast %{{.*}} : memref<8x64xf32> to memref<?x64xf32>
 // CHECK: llvm.mlir.addressof @fill.task
 // CHECK: llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> ()
@@ -85,7 +85,7 @@ func.func @probes(%layer: index, %x: memref<?x64xf32, strided<[80, 1], offset: ?
   return
 }
 
-// The table reaches a function through its callers, whatever their order, and is none of functions that need none.
+// The table is passed to a function through its callers, whatever their order, and only to functions that need it.
 // CHECK-LABEL: func.func private @layer(
 // CHECK-SAME: %[[TABLE:[a-z0-9]+]]: !llvm.ptr) {
 // CHECK: func.call @products(%{{.*}}, %[[TABLE]]) : ({{.*}}, !llvm.ptr) -> ()
@@ -109,7 +109,7 @@ func.func @mica_forward(%again: i1, %x: memref<?x40xbf16, strided<[80, 1], offse
 }
 func.func private @adds(%y: memref<?x100xf32>) { return }
 
-// For each kernel its name, the byte of the context where its rows are (after the pointer), and its cost.
+// For each kernel: its name, the offset in bytes of its rows in the context (after the pointer), and its cost.
 // CHECK: llvm.mlir.global external constant @mica_kernel_names("scale\00fill\00")
 // CHECK: llvm.mlir.global external constant @mica_kernel_costs(dense<
 // CHECK-SAME: [8, 256, 0, 0, 0, 0, 0, 0, 64, 0, 0], [8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]

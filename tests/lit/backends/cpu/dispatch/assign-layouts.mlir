@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --split-input-file --verify-diagnostics --cpu-assign-layouts | FileCheck %s
 
-// The order of storage is the order of use; the weights of the two layers are 32896 bytes apart, one by one.
+// Weights are stored in order of use; each weight of a layer is 32896 bytes after that of the previous layer.
 
 // CHECK: mica.weight @table at 0 bytes 12288 : tensor<96x32xf32>{{$}}
 // CHECK-NEXT: mica.weight @norm.0 at 12288 bytes 128 : tensor<32xf32>
@@ -9,7 +9,7 @@
 // CHECK-NEXT: mica.weight @norm.1 at 45184 bytes 128 : tensor<32xf32>
 // CHECK-NEXT: mica.weight @w.1 at 45312 bytes 16384
 // CHECK-NEXT: mica.weight @b.1 at 61696 bytes 16384
-// Not used at all, but stored.
+// An unused weight is stored as well.
 // CHECK-NEXT: mica.weight @unused at 78080 bytes 20 : tensor<5xf32>
 mica.weight @b.1 : tensor<2x48x40xbf16>
 mica.weight @b.0 : tensor<2x48x40xbf16>
@@ -51,7 +51,7 @@ func.func private @call_both(%tokens: tensor<?xi32>, %y: tensor<?x20xf32>, %b: t
 
 // -----
 
-// A table that is the last matrix as well is packed, and so is the gate of experts; one that is only gathered from is not.
+// An embedding that is also the output matrix is packed, and so is a router; a matrix that is only gathered from is not.
 
 // CHECK: mica.weight @tied at 0 bytes 16384 : tensor<96x32xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>
 // CHECK: mica.weight @gate at 16384 bytes 8192 : tensor<4x32xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>
@@ -68,8 +68,8 @@ func.func @main(%tokens: tensor<?xi32>) -> (tensor<?x96xf32>, tensor<?x1xf32>, t
 
 // -----
 
-// Large weights begin at pages, and so does the first weight of an operation that takes one: the weights of the two layers
-// are 143360 bytes apart, one by one, though small ones are at the end.
+// Large weights begin at page boundaries, and so does the first weight of an op that reads one: each weight of a layer is
+// 143360 bytes after that of the previous layer, although small weights come last.
 
 // CHECK: mica.weight @first at 0 bytes 128
 // CHECK-NEXT: mica.weight @norm.0 at 4096 bytes 512
@@ -106,7 +106,7 @@ func.func @both(%x: tensor<?x128xf32>, %z: tensor<?x32xf32>) -> (tensor<?x32xf32
 
 // -----
 
-// Caches: what attention reads as keys is stored as keys, through appends, calls and returns.
+// A cache that attention reads as keys has the keys layout, also through appends, calls and returns.
 
 !cache = !mica.kv_cache<2 x 2 x 8 x bf16>
 // CHECK-LABEL: func private @layer
@@ -133,7 +133,7 @@ func.func @main(%k: !cache, %v: !cache, %q: tensor<?x4x8xbf16>, %h: tensor<?x2x8
 
 // -----
 
-// Integers are stored four by four.
+// int8 elements have depth 4.
 
 !cache = !mica.kv_cache<2 x 2 x 8 x !mica.int8>
 // CHECK-LABEL: func @integers
@@ -163,7 +163,7 @@ func.func @no_cache_for_both(%c: !cache, %d: !cache, %q: tensor<?x4x8xf32>, %lay
 
 // -----
 
-// Values that are part of keys are stored as keys.
+// If the values are a prefix of the keys, the cache has the keys layout.
 
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 // CHECK-LABEL: func @values_in_keys

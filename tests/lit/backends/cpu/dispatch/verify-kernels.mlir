@@ -78,7 +78,7 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
 
 // -----
 
-// A loop takes its caches as a call does; inside, the cache of the turn is another value.
+// A loop consumes its caches like a call; its body uses the iteration argument instead.
 mica.weight @w at 0 bytes 1024 : tensor<16x16xf32>
 !cache = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
@@ -142,7 +142,7 @@ func.func private @layer(%x: tensor<?x2x16xf32>, %w: tensor<2x16x16xf32>) -> ten
 
 // -----
 
-// The second matrix of experts is looked at as the first.
+// The second matrix of experts is checked like the first.
 #packed = #mica.packed<columns = 64, depth = 1, k_block = 16>
 func.func private @layer(%x: tensor<?x16xf32>, %weights: tensor<?x2xf32>, %experts: tensor<?x2xi32>,
     %gate: tensor<4x128x16xf32, #packed>, %down: tensor<4x16x64xf32>) -> tensor<?x16xf32> {

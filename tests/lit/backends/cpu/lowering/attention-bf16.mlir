@@ -1,4 +1,4 @@
-// Queries and weights of the softmax meet bf16 as pairs where the target multiplies those fast, else as f32.
+// Queries and softmax weights are multiplied by bf16 values as pairs if the target has bf16 dot products, otherwise as f32.
 // RUN: mica-opt %s --cpu-set-target=cpu=znver4 --cpu-lower-to-exec | FileCheck %s --check-prefix=PAIRS
 // RUN: mica-opt %s --cpu-set-target=cpu=cooperlake --cpu-lower-to-exec | FileCheck %s --check-prefix=SINGLE --implicit-check-not=x86vector.avx512.dot
 // RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s --check-prefix=SINGLE --implicit-check-not=x86vector.avx512.dot

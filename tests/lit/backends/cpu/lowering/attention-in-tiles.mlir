@@ -1,30 +1,30 @@
-// Tiles of several rows multiply by tile registers where queries and both caches are bf16 and heads are whole steps of 32
-// elements. A single row sums in their order, by vectors; other heads are summed as without tile registers.
+// Tasks of several rows use AMX tiles if queries and both caches are bf16 and the head size is a multiple of 32 elements.
+// A single row uses vectors, in the same order of summation; other head sizes are computed as without AMX.
 // RUN: mica-opt %s --cpu-set-target=cpu=sapphirerapids --cpu-lower-to-exec --canonicalize | FileCheck %s
 
 !keys = !mica.kv_cache<2 x 2 x 64 x bf16, #mica.kv_layout<keys, block = 64, depth = 2>>
 !values = !mica.kv_cache<2 x 2 x 64 x bf16, #mica.kv_layout<values, block = 64, depth = 2>>
 
-// 12 pairs of a row and a query head have room for 16.
+// 12 pairs of a row and a query head are padded to 16.
 // CHECK-LABEL: func.func private @attention(
 // CHECK-DAG: %[[QUERIES:.*]] = memref.alloca() {{.*}} : memref<16x64xbf16>
 // CHECK-DAG: %[[WEIGHTS:.*]] = memref.alloca() {{.*}} : memref<16x64xbf16>
 // CHECK-DAG: %[[SCORES:.*]] = memref.alloca() {{.*}} : memref<16x64xf32>
 // CHECK-DAG: %[[CORRECTIONS:.*]] = memref.alloca() {{.*}} : memref<16xf32>
-// Queries times keys, from zero: two steps of 16 pairs, two tiles by two, then what is left of the rows by four.
+// Scores, from zero: two steps of 16 pairs, two tiles by two, then the remaining rows by four tiles.
 // CHECK-COUNT-4: amx.tile_zero
 // CHECK: scf.for %{{.*}} = %c0{{.*}} to %c2{{.*}} iter_args
 // CHECK-COUNT-4: amx.tile_mulf
 // CHECK-COUNT-4: amx.tile_store %[[SCORES]]
 // CHECK-COUNT-4: amx.tile_zero
 // CHECK-COUNT-4: amx.tile_store %[[SCORES]]
-// The largest score of each pair; corrections of 16 pairs at once; weights.
+// The maximum score of each pair; corrections for 16 pairs at once; softmax weights.
 // CHECK: vector.reduction
 // CHECK: memref.store %{{.*}}, %[[CORRECTIONS]]
 // CHECK: vector.load %[[CORRECTIONS]]
 // CHECK: vector.store %{{.*}}, %[[CORRECTIONS]]
 // CHECK: vector.store %{{.*}}, %{{.*}} : memref<16x64xbf16>, vector<16xbf16>
-// Weights times values, onto the sums, over the steps that some row sees.
+// Softmax weights times values, added to the accumulators, for the steps that at least one row attends to.
 // CHECK-COUNT-4: amx.tile_load %{{.*}} : memref<16x96xf32> into !amx.tile<16x16xf32>
 // CHECK: scf.for %{{.*}} = %c0{{.*}} to %{{[0-9]+}} step {{.*}} iter_args
 // CHECK-COUNT-4: amx.tile_mulf
@@ -38,7 +38,7 @@ func.func private @several_rows(%q: tensor<?x6x64xbf16>, %k: !keys, %v: !values,
   return %y : tensor<?x6x64xbf16>
 }
 
-// For 16 pairs the first products and the second ones are summed apart, from zero; then both sums are added.
+// The first and second elements of 16 pairs are summed separately, from zero; then both sums are added.
 // CHECK-LABEL: func.func private @attention_0(
 // CHECK-NOT: amx
 // CHECK: scf.for %{{.*}} = %c0{{.*}} to %c32{{.*}} step %c16{{.*}} iter_args

@@ -1,4 +1,4 @@
-// A cache of integers is bytes: a block of 64 positions of 16 elements, then 64 scales of f32.
+// An int8 cache is bytes: a block of 64 positions of 16 elements, then 64 f32 scales.
 // RUN: mica-opt %s --cpu-set-target=cpu=znver4 --cpu-lower-to-exec | FileCheck %s --check-prefixes=CHECK,BYTES --implicit-check-not=mica.kv_read
 // RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s --check-prefixes=CHECK,FLOATS --implicit-check-not=mica.kv_read
 
@@ -21,7 +21,7 @@ func.func private @attend(%x: tensor<?x2x8xf32>, %k: !keys, %v: !values, %layer:
   return %y, %k1, %v1 : tensor<?x2x8xf32>, !keys, !values
 }
 
-// A head and its scale. The largest magnitude is found among bits, where a NaN is the largest.
+// A head and its scale. The maximum magnitude is computed on the bits, where NaN is the largest value.
 // CHECK: func.func private @kv_append({{.*}} #exec.cost<row_cache_bytes = 24>
 // CHECK: vector.reduction <maxsi>
 // CHECK: math.roundeven
@@ -30,8 +30,8 @@ func.func private @attend(%x: tensor<?x2x8xf32>, %k: !keys, %v: !values, %layer:
 // CHECK: arith.addi %c1024
 // CHECK: vector.store %{{.*}} : memref<2x?x2x?x1280xi8>, vector<4xi8>
 
-// Where the target multiplies bytes, queries and weights become integers of two limbs: here 8 rows of 16 elements, and
-// weights of 64 positions for 4 of them, each with a scale. Keys are shifted, as one side of the instruction is unsigned.
+// With int8 dot products, queries and softmax weights are quantized to two bytes: here 8 rows of 16 elements, and weights of
+// 64 positions for 4 of them, each with a scale. Keys get an offset, because one operand of the instruction is unsigned.
 // BYTES-LABEL: func.func private @attention(
 // BYTES-SAME: #exec.cost<position_cache_bytes = 48, pair_flops = 64>
 // BYTES-DAG: memref.alloca() {{.*}} : memref<8x32xi8>
@@ -44,12 +44,12 @@ func.func private @attend(%x: tensor<?x2x8xf32>, %k: !keys, %v: !values, %layer:
 // BYTES-NEXT: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%{{.*}}, %[[SHIFTED]], %{{.*}})
 // BYTES: vector.bitcast %{{.*}} : vector<64xi8> to vector<16xf32>
 // BYTES-NEXT: arith.mulf
-// The weights of the softmax have no sign.
+// Softmax weights are not negative.
 // BYTES: arith.shrui
 // BYTES-NOT: arith.xori
 // BYTES: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
 
-// Elsewhere both stay f32, and integers are widened where they are read.
+// On other targets both stay f32, and integers are converted when they are read.
 // FLOATS-LABEL: func.func private @attention(
 // FLOATS-DAG: memref.alloca() {{.*}} : memref<8x16xf32>
 // FLOATS-DAG: memref.alloca() {{.*}} : memref<4x64xf32>

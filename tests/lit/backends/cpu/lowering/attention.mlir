@@ -3,10 +3,10 @@
 !keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
 !values = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<values, block = 64, depth = 1>>
 
-// The frequencies of rope are a constant table.
+// The rope frequencies are a constant.
 // CHECK: memref.global "private" constant @inv_freq : memref<4xf32> = dense<[1.000000e+00, 1.000000e-01, 0.00999999977, 1.000000e-03]>
 
-// A cache is a tensor [layers, sequences, heads, blocks, 64 positions of 16 elements], and is read as a whole.
+// A cache is a tensor [layers, sequences, heads, blocks, 64 positions of 16 elements]; kv_read is the whole tensor.
 // CHECK-LABEL: func.func private @attend
 // CHECK-SAME: %arg1: tensor<2x?x2x?x1024xf32>
 // CHECK: %[[K:.*]] = exec.launch @kv_append{{.*}} outs(%arg1
@@ -39,19 +39,19 @@ func.func private @fused(%x: tensor<?x64xf32>, %k: !keys, %v: !values, %layer: i
   return %q, %k1, %v1 : tensor<?x4x8xf32>, !keys, !values
 }
 
-// Rows one by one: a task is a key/value head, a chunk of positions and a row. Only where a row sees several chunks, tasks that combine
-// them are launched.
+// Single rows: a task is a key/value head, a chunk of positions and a row. Tasks that combine the chunks are launched only if a row
+// attends to several chunks.
 // CHECK-LABEL: func.func private @attend_split
 // CHECK-SAME: %[[P:arg[0-9]]]: tensor<?xi32>) ->
-// CHECK: %[[MOST:.*]] = scf.for {{.*}} -> (index)
+// CHECK: %[[MAX:.*]] = scf.for {{.*}} -> (index)
 // CHECK:   tensor.extract %[[P]]
 // CHECK:   arith.maxui
-// CHECK: %[[PAIRS:.*]] = arith.muli %{{.*}}, %[[MOST]]
+// CHECK: %[[PAIRS:.*]] = arith.muli %{{.*}}, %[[MAX]]
 // CHECK: %[[TASKS:.*]] = arith.muli %[[PAIRS]], %c2
 // CHECK: %[[PARTS:.*]] = tensor.empty() : tensor<4x16x4x48xf32>
 // CHECK: %[[MADE:.*]]:2 = exec.launch @attention_chunks tasks(%[[TASKS]]) {{.*}} outs(%[[PARTS]], %{{.*}} :
-// CHECK: %[[SEVERAL:.*]] = arith.cmpi ugt, %[[MOST]], %c1
-// CHECK: %[[COMBINE:.*]] = arith.select %[[SEVERAL]], %{{.*}}, %c0
+// CHECK: %[[SPLIT:.*]] = arith.cmpi ugt, %[[MAX]], %c1
+// CHECK: %[[COMBINE:.*]] = arith.select %[[SPLIT]], %{{.*}}, %c0
 // CHECK: exec.launch @attention_combine tasks(%[[COMBINE]]) ins(%[[P]], %[[MADE]]#0 : {{.*}}) outs(%[[MADE]]#1 :
 func.func private @attend_split(%q: tensor<?x4x8xf32>, %k: !keys, %v: !values, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
     -> tensor<?x4x8xf32> attributes {mica.max_rows = 4 : i64} {
@@ -62,7 +62,7 @@ func.func private @attend_split(%q: tensor<?x4x8xf32>, %k: !keys, %v: !values, %
   return %y : tensor<?x4x8xf32>
 }
 
-// The window may begin inside a 17th chunk; without a limit of rows the parts are memory per row.
+// The window may begin within a 17th chunk; without a limit on rows the partial results are memory per row.
 // CHECK-LABEL: func.func private @attend_split_window
 // CHECK: tensor.empty(%{{.*}}) : tensor<?x17x4x48xf32>
 func.func private @attend_split_window(%q: tensor<?x4x8xf32>, %k: !keys, %v: !values, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
@@ -75,19 +75,19 @@ func.func private @attend_split_window(%q: tensor<?x4x8xf32>, %k: !keys, %v: !va
 }
 
 // CHECK: func.func private @kv_append({{.*}} #exec.cost<row_cache_bytes = 64>
-// The scores of a block never leave the registers and the stack: no buffer depends on the length of the sequence.
+// The scores of a block stay in registers and on the stack: no buffer depends on the sequence length.
 // CHECK-LABEL: func.func private @attention(
 // CHECK-SAME: #exec.cost<position_cache_bytes = 128, pair_flops = 64, window = 8>
-// The positions of 8 rows, states [8 values in 16, 16 totals, maximum] of a chunk, queries, weights of a block for 4 rows, states of all.
+// The positions of 8 rows, states [8 values padded to 16, 16 sums, maximum] of a chunk, queries, weights of a block for 4 rows, all states.
 // CHECK: memref.alloca() {alignment = 64 : i64} : memref<8xi32>
 // CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<8x48xf32>
 // CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<8x16xf32>
 // CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<4x64xf32>
 // CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<8x48xf32>
-// Runs of rows of one sequence; chunks; blocks; tiles of four pairs.
+// Loops over runs of rows of one sequence, chunks, blocks, and tiles of four pairs.
 // CHECK: scf.while
 // CHECK: math.tanh
-// Masks only where a row does not see the whole block.
+// Only blocks that a row attends to in part are masked.
 // CHECK: scf.if {{.*}} -> (vector<16xf32>
 // CHECK: vector.create_mask
 // CHECK: func.func private @qkv_append({{.*}} #exec.cost<row_cache_bytes = 128>

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s
 
-// A task is a block of 64 channels, the state an output, its ring of 64 slots.
+// A task is a block of 64 channels; the state, a ring of 64 slots, is an output.
 !state = !mica.rolling_state<10 x 100 x f32 window(3)>
 
 // CHECK-LABEL: func.func private @conv
@@ -14,7 +14,7 @@ func.func private @conv(%x: tensor<?x100xf32>, %w: tensor<100x3xf32>, %state: !s
   return %y, %next : tensor<?x100xf32>, !state
 }
 
-// The row enters the ring before taps read what is there of the positions before it.
+// The row is written to the ring before the taps of earlier positions are read.
 // CHECK-LABEL: func.func private @causal_conv1d(
 // CHECK-SAME: cost = #exec.cost<{{.*}}row_cache_bytes = 1200
 // CHECK: vector.maskedstore %arg8[

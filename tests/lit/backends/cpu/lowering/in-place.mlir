@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --cpu-verify-in-place --split-input-file --verify-diagnostics
 
-// What the proof accepts: kernels, views, calls, loops and branches.
+// The verifier accepts kernels, views, calls, loops and branches.
 !cache = memref<2x?x2x?x1024xf32>
 func.func private @append(%begin: index, %end: index, %x: memref<?x16xf32>, %cache: !cache) {
   %view = memref.subview %cache[0, 0, 0, 0, 0] [2, 1, 2, 1, 1024] [1, 1, 1, 1, 1] : !cache to memref<2x1x2x1x1024xf32, strided<[?, ?, ?, 1024, 1]>>
@@ -16,12 +16,12 @@ func.func @in_place(%x: memref<?x16xf32>, %n: index, %b: i1, %keys: !cache {mica
     -> (!cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
-  %turned = scf.for %i = %zero to %n step %one iter_args(%k = %keys) -> !cache {
+  %updated = scf.for %i = %zero to %n step %one iter_args(%k = %keys) -> !cache {
     func.call @layer(%x, %k) : (memref<?x16xf32>, !cache) -> ()
     scf.yield %k : !cache
   }
   %chosen = scf.if %b -> !cache {
-    scf.yield %turned : !cache
+    scf.yield %updated : !cache
   } else {
     scf.yield %values : !cache
   }
@@ -31,7 +31,7 @@ func.func @in_place(%x: memref<?x16xf32>, %n: index, %b: i1, %keys: !cache {mica
 
 // -----
 
-// A copy planted into a layer, after a loop, a call and a view.
+// A copy in a layer, after a loop, a call and a view.
 !cache = memref<2x?x2x?x1024xf32>
 func.func private @append(%begin: index, %end: index, %x: memref<?x16xf32>, %cache: !cache) { return }
 func.func private @layer(%x: memref<?x16xf32>, %cache: !cache, %other: !cache) {
@@ -55,7 +55,7 @@ func.func @planted(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %
 
 // -----
 
-// What bufferization makes of a cache that is used after its append: the error names the append.
+// The result of bufferizing a cache that is used after its append: the error names the append.
 !cache = memref<2x?x2x?x1024xf32>
 func.func private @append(%begin: index, %end: index, %x: memref<?x16xf32>, %cache: !cache) { return }
 func.func @used_after(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %n: index)
@@ -82,7 +82,7 @@ func.func @returns_another(%x: memref<?x16xf32>, %cache: !cache {mica.role = "ca
 
 // -----
 
-// Caches of one type that change places: a program would keep them where they are.
+// Caches of one type that are swapped: a program would leave them where they are.
 !cache = memref<2x?x2x?x1024xf32>
 func.func @swaps(%x: memref<?x16xf32>, %first: !cache {mica.role = "cache"}, %second: !cache {mica.role = "cache"})
     -> (!cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
@@ -92,7 +92,7 @@ func.func @swaps(%x: memref<?x16xf32>, %first: !cache {mica.role = "cache"}, %se
 
 // -----
 
-// A kernel that fills memory of a cache's shape, here on the stack, copies as well.
+// A kernel that fills memory with the shape of a cache, here on the stack, copies it as well.
 !cache = memref<2x?x2x?x1024xf32>
 func.func private @fill(%begin: index, %end: index, %from: !cache, %to: memref<2x?x2x?x1024xf32, strided<[16384, 8192, 2048, 1024, 1]>>) { return }
 func.func @filled(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %n: index)
@@ -107,7 +107,7 @@ func.func @filled(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %n
 
 // -----
 
-// A copy inside a kernel.
+// A copy within a kernel.
 !cache = memref<2x?x2x?x1024xf32>
 func.func private @kernel(%begin: index, %end: index, %from: !cache, %to: !cache) {
   // expected-error @+1 {{a key/value cache would be copied here}}

@@ -3,10 +3,10 @@
 // RUN: mica-opt %s --cpu-set-target=cpu=znver4 --mica-kernels-to-loops | FileCheck %s --check-prefix=LOOPS --implicit-check-not=memref.copy
 
 #packed = #mica.packed<columns = 64, depth = 4, k_block = 64>
-!rows = !mica.int_rows<limbs = 2, group = 32>
+!rows = !mica.int_rows<bits = 16, group = 32>
 
-// A row of 100 elements: two planes of 128 bytes, 64 bytes with the scales of four groups, 64 with the sums of eight. A matrix
-// [172, 100]: three panels, of one block each with 4 of its 8 chunks.
+// A row of 100 elements: two planes of 128 bytes, 64 bytes for the scales of four groups, 64 for the sums of eight. A matrix
+// [172, 100]: three panels, each with one block of which 4 of 8 chunks are used.
 // CHECK-LABEL: func.func private @generated
 // CHECK-SAME: tensor<?x384xi8>
 // CHECK-SAME: tensor<25728xi8>
@@ -24,7 +24,7 @@ func.func private @four_bits(%x: tensor<?x100x!rows>, %w: tensor<172x100x!mica.b
   return %y : tensor<?x172xf32>
 }
 
-// Rows of floats: blocks are expanded panel by panel for oneDNN, and a kernel adds the bias. The last panel is narrower.
+// Float activations: blocks are expanded for oneDNN panel by panel, and a kernel adds the bias. The last panel is narrower.
 // CHECK-LABEL: func.func private @onednn
 // CHECK: scf.for
 // CHECK: exec.launch @expand_blocks

@@ -3,14 +3,14 @@
 // RUN: mica-opt %s --cpu-set-target=cpu=icelake-server --cpu-lower-to-exec | FileCheck %s --check-prefixes=DOT,DOT512 -DBITS=512 --implicit-check-not=pmadd
 // RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v4 --cpu-lower-to-exec | FileCheck %s --check-prefix=WIDE --implicit-check-not=vpdp --implicit-check-not=x86.avx2
 // RUN: mica-opt %s --cpu-set-target=cpu=znver4 --cpu-lower-to-exec | FileCheck %s --check-prefix=BYTES --implicit-check-not=vpdpwssd
-// What a kernel must not have anywhere in it:
+// Instructions that must not occur anywhere in a kernel:
 // RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v3 --cpu-lower-to-exec | sed -n '/@linear_64x64(/,/^  }/p' | FileCheck %s --check-prefix=OF-WORDS --implicit-check-not=pmadd.ub.sw
 // RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v3 --cpu-lower-to-exec | sed -n '/@linear_64x96(/,/^  }/p' | FileCheck %s --check-prefix=OF-FEW-BITS --implicit-check-not=psign
 // RUN: mica-opt %s --cpu-set-target=cpu=znver4 --cpu-lower-to-exec | sed -n '/@quantize(/,/^  }/p' | FileCheck %s --check-prefix=OF-BYTES --implicit-check-not=vector.shuffle
 
 #packed = #mica.packed<columns = 64, depth = 4, k_block = 64>
-!words = !mica.int_rows<limbs = 2, group = 32>
-!bytes = !mica.int_rows<limbs = 1, group = 32>
+!words = !mica.int_rows<bits = 16, group = 32>
+!bytes = !mica.int_rows<bits = 8, group = 32>
 
 func.func private @words(%x: tensor<?x64xf32>, %w: tensor<64x64x!mica.block<q4_0>, #packed>) -> tensor<?x64xf32> {
   %q = mica.cast %x : tensor<?x64xf32> to tensor<?x64x!words>
@@ -18,7 +18,7 @@ func.func private @words(%x: tensor<?x64xf32>, %w: tensor<64x64x!mica.block<q4_0
   return %y : tensor<?x64xf32>
 }
 
-func.func private @few_bits(%x: tensor<?x96x!bytes>, %w: tensor<64x96x!mica.block<q4_0>, #packed>) -> tensor<?x64xf32> {
+func.func private @low_bits(%x: tensor<?x96x!bytes>, %w: tensor<64x96x!mica.block<q4_0>, #packed>) -> tensor<?x64xf32> {
   %y = mica.linear %x, %w kernel(generated) : tensor<?x96x!bytes>, tensor<64x96x!mica.block<q4_0>, #packed> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
@@ -28,7 +28,7 @@ func.func private @eight_bits(%x: tensor<?x128x!bytes>, %w: tensor<64x128x!mica.
   return %y : tensor<?x64xf32>
 }
 
-// Rows are words: of four neighbors the even ones, then the odd ones.
+// Activations are 16-bit words: of each four, the even ones first, then the odd ones.
 // CHECK-LABEL: func.func private @quantize(
 // CHECK: %[[WORDS:.*]] = arith.trunci %{{.*}} : vector<16xi32> to vector<16xi16>
 // CHECK: vector.shuffle %[[WORDS]], %[[WORDS]] [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15]
@@ -37,7 +37,7 @@ func.func private @eight_bits(%x: tensor<?x128x!bytes>, %w: tensor<64x128x!mica.
 // OF-BYTES: return
 // BYTES: arith.trunci %{{.*}} : vector<16xi32> to vector<16xi8>
 
-// A single row is multiplied by codes as they are read: even bytes of a lane, then odd ones.
+// A single row is multiplied by codes directly: the even bytes of a lane, then the odd ones.
 // CHECK-LABEL: func.func private @linear_64x64(
 // OF-WORDS: func.func private @linear_64x64(
 // OF-WORDS: pmadd.wd
@@ -46,12 +46,12 @@ func.func private @eight_bits(%x: tensor<?x128x!bytes>, %w: tensor<64x128x!mica.
 // CHECK: arith.andi %{{.*}}, %{{.*}} : vector<32xi16>
 // CHECK: arith.shrui %{{.*}}, %{{.*}} : vector<32xi16>
 // CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
-// For more rows levels are expanded, two chunks at a time, with their sign. The loop over pairs of them fills the registers.
+// For more rows, signed levels are expanded, two chunks at a time. The loop over pairs of rows uses all registers.
 // CHECK: else
 // CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c2
 // CHECK: arith.subi %{{.*}}, %{{.*}} : vector<32xi16>
 // CHECK: vector.store %{{.*}} : memref<4096xi16>, vector<32xi16>
-// CHECK: scf.for %{{.*}} = %c0{{.*}} to %c16{{.*}} step %c1
+// CHECK: scf.for %{{.*}} = %c0{{.*}} to %c16{{.*}} step %c4
 // CHECK: vector.load %{{.*}} : memref<4096xi16>, vector<32xi16>
 // CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
 // CHECK: llvm.loop_annotation
@@ -59,7 +59,7 @@ func.func private @eight_bits(%x: tensor<?x128x!bytes>, %w: tensor<64x128x!mica.
 // DOT: arith.andi %{{.*}}, %{{.*}} : vector<32xi16>
 // DOT: llvm.call_intrinsic "llvm.x86.avx512.vpdpwssd.[[BITS]]"
 // DOT: vector.store %{{.*}} : memref<4096xi16>, vector<32xi16>
-// Where there are 32 registers, an iteration has four pairs, of all columns.
+// With 32 registers, an iteration has four pairs, for all columns.
 // DOT512: scf.for %{{.*}} = %c0{{.*}} to %c16{{.*}} step %c4{{.*}} -> (vector<16xi32>, vector<16xi32>, vector<16xi32>, vector<16xi32>,
 // DOT: llvm.call_intrinsic "llvm.x86.avx512.vpdpwssd.[[BITS]]"
 // BYTES-LABEL: func.func private @linear_64x64(
@@ -67,7 +67,7 @@ func.func private @eight_bits(%x: tensor<?x128x!bytes>, %w: tensor<64x128x!mica.
 // WIDE-LABEL: func.func private @linear_64x64(
 // WIDE: llvm.call_intrinsic "llvm.x86.avx512.pmaddw.d.512"
 
-// Products of bytes with few bits are summed as words over a whole group, and their bias is subtracted from the sum.
+// Products of bytes with few bits are summed as 16-bit words over a whole group, and their bias is subtracted from the sum.
 // CHECK-LABEL: func.func private @linear_64x96(
 // OF-FEW-BITS: func.func private @linear_64x96(
 // OF-FEW-BITS: pmadd.ub.sw
@@ -83,7 +83,7 @@ func.func private @eight_bits(%x: tensor<?x128x!bytes>, %w: tensor<64x128x!mica.
 // WIDE-LABEL: func.func private @linear_64x96(
 // WIDE: llvm.call_intrinsic "llvm.x86.avx512.pmaddubs.w.512"
 
-// Those of eight bits: magnitudes, and rows with the signs of the codes.
+// With eight bits: magnitudes of the codes, and activations with the signs of the codes.
 // CHECK-LABEL: func.func private @linear_64x128(
 // CHECK: math.absi %{{.*}} : vector<64xi8>
 // CHECK: llvm.call_intrinsic "llvm.x86.avx2.psign.b"

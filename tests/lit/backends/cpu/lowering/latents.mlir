@@ -3,7 +3,7 @@
 #heads = #mica.packed<columns = 64, depth = 1, k_block = 16>
 !keys = !mica.kv_cache<2 x 1 x 40 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
 
-// Both reads are of one cache, whose blocks the kernel turns; of 8 query heads 4 make a task.
+// Both reads are of one cache, whose blocks the kernel transposes; 4 of the 8 query heads make a task.
 // CHECK-LABEL: func.func private @attend
 // CHECK-SAME: %[[K:arg[0-9]]]: tensor<2x?x1x?x3072xf32>
 // CHECK: %[[TILES:.*]] = arith.divui %{{.*}}, %c4

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s
 
-// A task is a head, the state an output: of a head two matrices [16, 12], 64 slots of 16 keys, 12 values and a decay.
+// A task is a head; the state is an output: per head two matrices [16, 12], 64 slots of 16 keys, 12 values and a decay.
 !state = !mica.recurrent_state<10 x 8 x 16 x 12 x f32>
 
 // CHECK-LABEL: func.func private @scan
@@ -14,7 +14,7 @@ func.func private @scan(%q: tensor<?x2x16xf32>, %v: tensor<?x8x12xf32>, %d: tens
   return %y, %next : tensor<?x8x12xf32>, !state
 }
 
-// Shares of the delta rule follow the decays; they have a kernel of their own.
+// With the delta rule, betas follow the decays; it has a separate kernel.
 // CHECK-LABEL: func.func private @delta
 // CHECK: exec.launch @linear_attention_0 tasks(%{{.*}}) ins(%{{.*}}, %{{.*}}, %{{.*}}, %[[SHARES:[^,]*]], %[[SHARES]], {{.*}} : tensor<?x2x16xf32>, {{.*}}) outs(%{{.*}}, %{{.*}} : tensor<?x8x12xf32>, tensor<10x?x8x2240xf32>)
 func.func private @delta(%q: tensor<?x2x16xf32>, %v: tensor<?x8x12xf32>, %d: tensor<?x8xf32>, %state: !state, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
@@ -24,7 +24,7 @@ func.func private @delta(%q: tensor<?x2x16xf32>, %v: tensor<?x8x12xf32>, %d: ten
   return %y, %next : tensor<?x8x12xf32>, !state
 }
 
-// A matrix is made at multiples of 32 positions only; the row enters the ring before it is read.
+// A matrix is computed only at multiples of 32 positions; the row is written to the ring before it is read.
 // CHECK-LABEL: func.func private @linear_attention(
 // CHECK-SAME: cost = #exec.cost<{{.*}}row_cache_bytes = 20480
 // CHECK: scf.if

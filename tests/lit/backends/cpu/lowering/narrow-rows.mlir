@@ -1,10 +1,10 @@
 // RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s --implicit-check-not=maskedstore
 
-// A gain's product is rounded to the type of x, also where the result is wider.
+// The product with the norm weight is rounded to the type of x, also if the result is wider.
 // CHECK-LABEL: func.func private @norm_of_narrow_rows
 // CHECK: exec.launch @rmsnorm
 func.func private @norm_of_narrow_rows(%x: tensor<?x16xbf16>, %w: tensor<16xf32>) -> tensor<?x16xf32> {
-  %y = mica.rmsnorm %x, %w eps(1.0e-05) rounding(after_gain) : tensor<?x16xbf16>, tensor<16xf32> -> tensor<?x16xf32>
+  %y = mica.rmsnorm %x, %w eps(1.0e-05) rounding(after_weight) : tensor<?x16xbf16>, tensor<16xf32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
 }
 

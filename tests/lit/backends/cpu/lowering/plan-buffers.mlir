@@ -1,7 +1,7 @@
 // RUN: mica-opt %s --cpu-plan-buffers --split-input-file --verify-diagnostics | FileCheck %s
 
-// The buffers of the layer are after those of the entry. %a and %c are not alive together and share memory; %b is alive with both.
-// 64 floats per row are 256 bytes, 16 are 64: 320 for the layer, 64 for the entry; 256 fixed bytes for the table.
+// The layer's buffers are after those of the entry. %a and %c have disjoint lifetimes and share memory; %b overlaps with both.
+// 64 floats per row are 256 bytes, 16 are 64: 320 for the layer, 64 for the entry; 256 fixed bytes for %t.
 // CHECK: mica.scratch_fixed = 256 : i64, mica.scratch_per_row = 384 : i64
 module {
   func.func private @kernel(%begin: index, %end: index, %x: memref<?x16xf32>, %y: memref<?x64xf32>) { return }
@@ -41,8 +41,8 @@ module {
 
 // -----
 
-// Of two calls in a turn of a loop the first one's result goes where its operand was, which is not read any more. Where
-// it is still read it needs its own buffer.
+// Two calls per iteration: the first call's result reuses the buffer of its operand after the operand's last use. If the
+// operand is used later, the result needs a separate buffer.
 // CHECK: mica.scratch_fixed = 0 : i64, mica.scratch_per_row = 128 : i64
 module {
   func.func private @kernel(%begin: index, %end: index, %x: memref<?x16xf32>, %y: memref<?x16xf32>) { return }
@@ -88,7 +88,7 @@ module {
     %rows = memref.dim %tokens, %zero : memref<?xi32>
     %x = memref.alloc(%rows) : memref<?x16xf32>
     scf.for %i = %zero to %n step %one {
-      // expected-error @+1 {{allocates inside a loop or branch, which has no place in the plan}}
+      // expected-error @+1 {{allocates inside a loop or branch, which is not supported}}
       %a = func.call @layer(%x) : (memref<?x16xf32>) -> memref<?x16xf32>
       %c = func.call @layer(%x) : (memref<?x16xf32>) -> memref<?x16xf32>
       %b = func.call @layer(%a) : (memref<?x16xf32>) -> memref<?x16xf32>
@@ -107,7 +107,7 @@ module {
     %zero = arith.constant 0 : index
     %one = arith.constant 1 : index
     scf.for %i = %zero to %n step %one {
-      // expected-error @+1 {{allocates inside a loop or branch, which has no place in the plan}}
+      // expected-error @+1 {{allocates inside a loop or branch, which is not supported}}
       %x = memref.alloc(%n) : memref<?x16xf32>
     }
     return
@@ -129,7 +129,7 @@ module {
 // -----
 
 module {
-  // expected-error @+1 {{takes no rows, so that its buffers have no size}}
+  // expected-error @+1 {{has no argument that determines the number of rows}}
   func.func @no_rows(%n: index, %weights: memref<?xi8> {mica.role = "weights"},
       %scratch: memref<?xi8> {mica.role = "scratch"}, %logits: memref<8xf32>) {
     %x = memref.alloc(%n) : memref<?x16xf32>
@@ -139,14 +139,14 @@ module {
 
 // -----
 
-// expected-error @+1 {{@no_scratch has no argument with mica.role = "scratch" to place buffers in}}
+// expected-error @+1 {{@no_scratch has no argument with mica.role = "scratch" for buffers}}
 func.func @no_scratch(%tokens: memref<?xi32> {mica.role = "tokens"}, %weights: memref<?xi8> {mica.role = "weights"}) {
   return
 }
 
 // -----
 
-// Rows are what an entry's vectors of rows say, wherever these are; outputs are others.
+// The number of rows is the size of an entry's vectors of rows, at any index; outputs do not count.
 // CHECK-LABEL: func.func @rows_by_role
 // CHECK-SAME: %[[POSITIONS:[a-z0-9]+]]: memref<?xi32> {mica.role = "positions"}
 // CHECK: %[[ROWS:.*]] = memref.dim %[[POSITIONS]]
@@ -160,8 +160,8 @@ func.func @rows_by_role(%logits: memref<?x16xf32> {mica.role = "logits"}, %scrat
 
 // -----
 
-// What a function returns lies where the next call has its buffers: it is copied out first. The second call's result is
-// copied out already, and before any other call.
+// A call's result is in memory that the next call uses for its buffers: it is copied first. The second call's result is
+// already copied, before any other call.
 module {
   func.func private @norm(%x: memref<?x16xf32>) -> memref<?x16xf32> {
     %zero = arith.constant 0 : index
@@ -189,7 +189,7 @@ module {
 
 // -----
 
-// Copied, but only after a call that has written there.
+// Copied, but only after a call that has overwritten it.
 module {
   func.func private @norm(%x: memref<?x16xf32>) -> memref<?x16xf32> {
     return %x : memref<?x16xf32>
@@ -210,7 +210,7 @@ module {
 
 // -----
 
-// %a is still read when %x, which its call has read for the last time, is written: it cannot lie there.
+// %a is still read after %x, which its call has read for the last time, is written: it cannot use the buffer of %x.
 module {
   func.func private @layer(%x: memref<?x16xf32>, %z: memref<?x16xf32>) -> memref<?x16xf32> {
     return %x : memref<?x16xf32>
@@ -222,7 +222,7 @@ module {
     %x = memref.alloc(%rows) : memref<?x16xf32>
     %w = memref.alloc(%rows) : memref<?x16xf32>
     scf.for %i = %zero to %n step %one {
-      // expected-error @+1 {{allocates inside a loop or branch, which has no place in the plan}}
+      // expected-error @+1 {{allocates inside a loop or branch, which is not supported}}
       %a = func.call @layer(%x, %w) : (memref<?x16xf32>, memref<?x16xf32>) -> memref<?x16xf32>
       %b = func.call @layer(%a, %w) : (memref<?x16xf32>, memref<?x16xf32>) -> memref<?x16xf32>
       memref.copy %b, %x : memref<?x16xf32> to memref<?x16xf32>

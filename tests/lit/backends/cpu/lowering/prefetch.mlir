@@ -1,5 +1,5 @@
-// Where the target reads faster so, lines of the next 32 KiB are asked for, 8 pages in turn, by the kernel that reads a weight or a
-// cache from memory: the first rows and columns of a block. Others find it in the cache.
+// On targets where this is faster, the kernel that reads a weight or a cache from memory, for the first rows and columns of a block,
+// prefetches lines of the next 32 KiB, alternating between 8 pages. Later reads find them in the cache.
 // RUN: mica-opt %s --cpu-set-target=cpu=skylake-avx512 --cpu-lower-to-exec --canonicalize | FileCheck %s --check-prefixes=CHECK,VECTORS
 // RUN: mica-opt %s --cpu-set-target=cpu=sapphirerapids --cpu-lower-to-exec --canonicalize \
 // RUN:   | FileCheck %s --check-prefixes=CHECK,TILES
@@ -11,7 +11,7 @@
 
 #bf16 = #mica.packed<columns = 64, depth = 2, k_block = 32>
 #bytes = #mica.packed<columns = 64, depth = 4, k_block = 64>
-!rows = !mica.int_rows<limbs = 2, group = 32>
+!rows = !mica.int_rows<bits = 16, group = 32>
 !keys = !mica.kv_cache<2 x 2 x 64 x bf16, #mica.kv_layout<keys, block = 64, depth = 2>>
 !values = !mica.kv_cache<2 x 2 x 64 x bf16, #mica.kv_layout<values, block = 64, depth = 2>>
 // PrefetchTest checks which lines are prefetched; this test, which kernels prefetch and how often:
@@ -29,17 +29,17 @@
 // VECTORS-NOT: {{^}}[[INDENT]]}
 // VECTORS: memref.prefetch
 // VECTORS-NEXT: {{^}}[[INDENT]]}{{$}}
-// More rows than a tile has ask for the next step instead (steps.mlir).
+// More rows than a tile has prefetch the next step instead (matmul-k-steps.mlir).
 // VECTORS: scf.for %{{.*}} = %[[ROW]] to
 // VECTORS-NOT: scf.if
 // VECTORS-COUNT-4: memref.prefetch
-// A step of tiles takes 16 pairs, 16 units: half of them are asked for before each of two tiles.
+// A step of tiles has 16 pairs, which are 16 units: half of them are prefetched before each of two tiles.
 // TILES: scf.for %[[ROW:.*]] = %c0 to %{{.*}} step
 // TILES: %[[FIRST:.*]] = arith.cmpi eq, %[[ROW]], %c0
 // TILES: {{^}}[[INDENT: +]]scf.if %[[FIRST]] {
 // TILES-COUNT-4: memref.prefetch
 // TILES-NEXT: {{^}}[[INDENT]]}{{$}}
-// Rows that are copied in pieces are asked for one by one.
+// Rows that are copied in pieces are prefetched one by one.
 // TILES: memref.prefetch %arg2
 // TILES: scf.for %[[COLUMN:.*]] = %c0 to %c64 step %c32
 // TILES: scf.for %[[TILE:.*]] = %c0 to
@@ -60,15 +60,15 @@ func.func private @pairs(%x: tensor<?x64xbf16>, %w: tensor<192x64xbf16, #bf16>) 
   %y = mica.linear %x, %w kernel(generated) : tensor<?x64xbf16>, tensor<192x64xbf16, #bf16> -> tensor<?x192xf32>
   return %y : tensor<?x192xf32>
 }
-// Blocks of 1152 bytes do not begin with a unit: each asks for those that begin in it.
+// Blocks of 1152 bytes do not begin at a unit boundary: each prefetches the units that begin within it.
 // CHECK-LABEL: func.func private @linear_172x288
 // CHECK: scf.if
 // CHECK: arith.addi %{{.*}}, %c255
 // CHECK: {{^}}[[INDENT: +]]scf.for %{{.*}} step %c256
 // CHECK-COUNT-4: memref.prefetch
 // CHECK-NEXT: {{^}}[[INDENT]]}{{$}}
-// A target whose prefetchers look less far ahead than blocks need: the two lines of the scales of 64 columns and the 16 of their
-// codes, 2048 bytes ahead, before the single row reads them and before they are expanded for several rows.
+// A target whose hardware prefetchers do not look far enough ahead for blocks: two lines with the scales of 64 columns and 16 lines
+// with their codes, 2048 bytes ahead, before the single row reads them and before they are expanded for several rows.
 // BLOCKS-LABEL: func.func private @linear_172x288
 // BLOCKS: scf.if
 // BLOCKS: %[[AT:.*]] = arith.addi %{{.*}}, %c2048
@@ -90,7 +90,7 @@ func.func private @four_bits(%x: tensor<?x288x!rows>, %w: tensor<172x288x!mica.b
       : tensor<?x288x!rows>, tensor<172x288x!mica.block<q4_0>, #bytes> -> tensor<?x172xf32>
   return %y : tensor<?x172xf32>
 }
-// Keys, then values, while 256 positions more follow.
+// Keys, then values, as long as 256 more positions follow.
 // CHECK-LABEL: func.func private @attention_chunks
 // CHECK: arith.addi %{{.*}}, %c256
 // CHECK: arith.cmpi ule

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s
 
-// A probe hands on what it shows; outside of layers its number is -1.
+// A probe forwards its operand; outside of layers, its layer index is -1.
 // CHECK-LABEL: func.func private @shown(
 // CHECK: %[[SUM:.*]] = exec.launch @add
 // CHECK: exec.probe "first" layer(%{{.*}}) ins(%[[SUM]] : tensor<?x32xf32>)

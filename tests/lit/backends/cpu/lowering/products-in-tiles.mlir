@@ -15,7 +15,7 @@ func.func private @gated(%x: tensor<?x64xbf16>, %w: tensor<256x64xbf16, #bf16>) 
   return %y : tensor<?x72xbf16>
 }
 
-// Half a pair is left over at the end of a row, or the numbers are no bf16: vectors.
+// An incomplete pair at the end of a row, or numbers that are not bf16: vectors.
 func.func private @odd(%x: tensor<?x39xbf16>, %w: tensor<64x39xbf16, #bf16>) -> tensor<?x64xf32> {
   %y = mica.linear %x, %w kernel(generated) : tensor<?x39xbf16>, tensor<64x39xbf16, #bf16> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
@@ -26,8 +26,8 @@ func.func private @wide(%x: tensor<?x40xf32>, %w: tensor<64x40xf32, #f32>) -> te
   return %y : tensor<?x64xf32>
 }
 
-// Up to eight panels at a time with up to 256 rows. A single row is multiplied by vectors, whose sums over 32 values are added
-// to the rest as a tile adds them. Of 40 values of K the last 8 are copied over zeros.
+// Up to eight panels at a time with up to 256 rows. A single row is multiplied by vectors, and sums over 32 values are added like
+// those of a tile. Of the 40 values along K, the last 8 are copied to a zeroed buffer.
 // CHECK-LABEL: func.func private @linear_172x40(
 // CHECK-DAG: memref.alloca() {{.*}} : memref<256x16x32xbf16>
 // CHECK-DAG: memref.alloca() {{.*}} : memref<8x256x64xf32>
@@ -36,13 +36,13 @@ func.func private @wide(%x: tensor<?x40xf32>, %w: tensor<64x40xf32, #f32>) -> te
 // CHECK: vector.fma
 // CHECK: arith.addf
 // CHECK: else
-// Steps of 32 values: 16 of them are copied at once, or for a single tile of rows 256.
+// Steps of 32 values: 16 steps are copied at once, or 256 for a single tile of rows.
 // CHECK: %[[ROOM:.*]] = arith.select %{{.*}}, %c256{{.*}}, %c16
 // CHECK: scf.while
 // CHECK: arith.minsi %{{.*}}, %[[ROOM]]
 // CHECK: vector.store %{{.*}} : memref<256x16x32xbf16>, vector<32xbf16>
 // CHECK: vector.store %{{.*}} : memref<256x16x32xbf16>, vector<8xbf16>
-// Two tiles of rows by two of columns, then what is left of the rows by four.
+// Two tiles of rows by two of columns, then the remaining rows by four tiles.
 // CHECK-COUNT-4: amx.tile_load %{{.*}} into !amx.tile<16x16xf32>
 // CHECK: scf.for
 // CHECK-COUNT-2: amx.tile_load %{{.*}} : memref<256x16x32xbf16> into !amx.tile<16x32xbf16>

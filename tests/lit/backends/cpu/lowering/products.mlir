@@ -12,7 +12,7 @@ func.func private @generated(%x: tensor<?x40xf32>, %w: tensor<172x40xf32, #f32>)
   return %y : tensor<?x172xf32>
 }
 
-// A residual is where the sum is added in place.
+// The sum is added to the residual in place.
 // CHECK-LABEL: func.func private @residual
 // CHECK: exec.launch @linear_residual_40x40 tasks(%c1) ins(%arg0, %arg1, %arg2 : {{.*}}) outs(%arg0
 func.func private @residual(%x: tensor<?x40xf32>, %w: tensor<40x40xf32, #f32>, %b: tensor<40xf32>) -> tensor<?x40xf32> {
@@ -21,7 +21,7 @@ func.func private @residual(%x: tensor<?x40xf32>, %w: tensor<40x40xf32, #f32>, %
   return %y : tensor<?x40xf32>
 }
 
-// oneDNN adds to a residual itself, but a bias comes with an epilogue, panel by panel of columns.
+// oneDNN adds to a residual itself, but a bias needs an epilogue, for each panel of columns.
 // CHECK-LABEL: func.func private @onednn
 // CHECK: exec.matmul k(40) n(172) ins(%arg0, %arg1
 // CHECK-NOT: exec.launch
@@ -46,7 +46,7 @@ func.func private @gated(%x: tensor<?x40xbf16>, %w: tensor<256x40xbf16, #bf16>) 
   return %y : tensor<?x72xbf16>
 }
 
-// The gate of a panel of sums is applied while they are in the cache.
+// The gate is applied to a panel of sums while they are in the cache.
 // CHECK-LABEL: func.func private @gated_by_onednn
 // CHECK: scf.for
 // CHECK: tensor.extract_slice %arg1[%{{.*}}, 0, 0, 0] [16, 32, 64, 2]
@@ -70,8 +70,8 @@ func.func private @embedding(%tokens: tensor<?xi32>, %packed: tensor<96x40xf32, 
   return %x, %y : tensor<?x40xf32>, tensor<?x40xf32>
 }
 
-// Products of f32 are fused multiply-adds; pairs of bf16 are dot products where the target has them, and two
-// multiply-adds of the upper halves elsewhere.
+// f32 uses fused multiply-adds; pairs of bf16 use dot products if the target has them, otherwise two multiply-adds of
+// the upper halves.
 // CHECK-LABEL: func.func private @linear_172x40(
 // CHECK-SAME: exec.cost = #exec.cost<weight_bytes = 36864, row_flops = 13760>
 // CHECK: vector.fma
@@ -81,7 +81,7 @@ func.func private @embedding(%tokens: tensor<?xi32>, %packed: tensor<96x40xf32, 
 // PLAIN: arith.shli
 // PLAIN: vector.fma
 
-// Of a table only the rows of the tokens are read.
+// Only the rows of the tokens are read from an embedding.
 // CHECK-LABEL: func.func private @embedding_1(
 // CHECK-SAME: exec.cost = #exec.cost<row_weight_bytes = 256>
 // CHECK-LABEL: func.func private @embedding_2(

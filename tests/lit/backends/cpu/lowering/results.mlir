@@ -1,7 +1,7 @@
 // RUN: mica-opt %s --split-input-file --mica-kernels-to-loops | FileCheck %s
 // RUN: mica-opt %s --split-input-file --cpu-lower-to-exec | FileCheck %s --check-prefix=EXEC
 
-// Where the results of layers lie: over their input where the layer can write there, copied where it cannot.
+// Results of layers are written over their input if the layer can do that, otherwise they are copied.
 
 #p = #mica.packed<columns = 64, depth = 1, k_block = 16>
 mica.weight @table at 0 bytes 4096 : tensor<16x16xf32, #p>
@@ -74,7 +74,7 @@ func.func @post_norm(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32>
 
 // -----
 
-// Rounds of two layer types: rows come through the inner loops in one buffer, into which each layer is copied.
+// Nested loops over two layer types: the rows are carried in one buffer, to which the result of each layer is copied.
 #p = #mica.packed<columns = 64, depth = 1, k_block = 16>
 mica.weight @table at 0 bytes 4096 : tensor<16x16xf32, #p>
 mica.weight @w at 4096 bytes 64 : tensor<16xf32>

@@ -9,7 +9,7 @@ func.func private @norms(%x: tensor<?x40xf32>, %w: tensor<40xf32>) -> (tensor<?x
   return %y, %z : tensor<?x40xbf16>, tensor<?x40xf32>
 }
 
-// The same op of the same type uses the same kernel; another eps is another kernel.
+// Ops with the same types and attributes share a kernel; a different eps needs another kernel.
 // CHECK-LABEL: func.func private @kernels_are_shared
 // CHECK: exec.launch @[[SAME:rmsnorm_[0-9]+]]
 // CHECK: exec.launch @[[SAME]] tasks
@@ -42,7 +42,7 @@ func.func private @elementwise(%x: tensor<?x40xf32>) -> tensor<?x40xbf16> {
   return %g : tensor<?x40xbf16>
 }
 
-// Changes of shape are views.
+// Reshapes are views.
 // CHECK-LABEL: func.func private @views
 // CHECK: tensor.extract_slice %arg0[0, 0] [%{{.*}}, 32] [1, 1]
 // CHECK: tensor.extract_slice %arg0[0, 32] [%{{.*}}, 8] [1, 1]
@@ -62,7 +62,7 @@ func.func private @select(%x: tensor<?x40xf32>, %rows: tensor<?xi32>) -> tensor<
   return %y : tensor<?x40xf32>
 }
 
-// A norm is two loops over a row, the last vector masked where the row is no multiple of 16.
+// A norm is two loops over a row; the last vector is masked unless the row size is a multiple of 16.
 // CHECK-LABEL: func.func private @rmsnorm(
 // CHECK-SAME: exec.kernel = #exec.kernel<"rmsnorm", [
 // CHECK: scf.for

@@ -1,6 +1,6 @@
 // RUN: mica-opt %s --cpu-verify-loops --split-input-file --verify-diagnostics
 
-// What is alive at stage `loops`; a function that nothing calls takes no memory.
+// The ops allowed at stage `loops`; a function without callers needs no memory.
 func.func private @never_called(%n: index) {
   %x = memref.alloc(%n) : memref<?x16xf32>
   return
@@ -51,7 +51,7 @@ func.func @tensor_constant() {
 // -----
 
 func.func @allocation(%n: index) {
-  // expected-error @+1 {{'memref.alloc' op takes memory while the model runs: run cpu-plan-buffers}}
+  // expected-error @+1 {{'memref.alloc' op allocates memory while the model runs: run cpu-plan-buffers}}
   %x = memref.alloc(%n) : memref<?x16xf32>
   return
 }
@@ -66,7 +66,7 @@ func.func @circle(%x: memref<?x16xf32>) {
 
 // -----
 
-// A second cache, cut from scratch memory.
+// A second cache, a view of scratch memory.
 func.func @planted(%n: index, %scratch: memref<?xi8>, %cache: memref<2x?x2x?x1024xf32> {mica.role = "cache"}) {
   %none = arith.constant 0 : index
   // expected-error @+1 {{a key/value cache would be copied here}}

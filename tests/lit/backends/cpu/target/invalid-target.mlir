@@ -15,7 +15,7 @@ module attributes {cpu.target = #cpu.target<cpu = "x86-64-v3", vector_bits = 256
 
 // -----
 
-// expected-error @+1 {{feature "avx" is not in its place: they are sorted, each once}}
+// expected-error @+1 {{feature "avx" is out of order; features must be sorted and unique}}
 module attributes {cpu.target = #cpu.target<cpu = "x86-64-v3", vector_bits = 256, features = ["avx", "avx", "avx2", "bmi", "bmi2", "cmov", "crc32", "cx16", "cx8", "f16c", "fma", "fxsr", "lzcnt", "mmx", "movbe", "popcnt", "sahf", "sse", "sse2", "sse3", "sse4.1", "sse4.2", "ssse3", "x87"]>} {}
 
 // -----

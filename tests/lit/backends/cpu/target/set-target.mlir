@@ -1,4 +1,4 @@
-// The pass names the processor, in place of one that is named already; the attribute prints and parses.
+// The pass sets the target, also if the module already has one; the attribute round-trips.
 // RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v3 | mica-opt | FileCheck %s --check-prefixes=CHECK,V3
 // RUN: mica-opt %s --cpu-set-target=cpu=sapphirerapids --cpu-set-target=cpu=x86-64-v3 | FileCheck %s --check-prefixes=CHECK,V3
 // RUN: mica-opt %s --cpu-set-target=cpu=znver4 | FileCheck %s --check-prefixes=CHECK,ZEN

@@ -1,8 +1,8 @@
-//===- CompiledModule.cpp - stage loops as text, compiled and loaded ------===//
+//===- CompiledModule.cpp - modules at stage loops, compiled and loaded ---===//
 
 #include "tests/unit/backends/cpu/codegen/CompiledModule.h"
 
-#include "backends/cpu/codegen/Passes.h"
+#include "backends/cpu/codegen/Pipeline.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
 

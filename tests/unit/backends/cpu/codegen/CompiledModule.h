@@ -1,4 +1,4 @@
-//===- CompiledModule.h - stage loops as text, compiled and loaded -*- C++ -*-===//
+//===- CompiledModule.h - modules at stage loops, compiled and loaded -----===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_COMPILEDMODULE_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_COMPILEDMODULE_H
 

@@ -1,4 +1,4 @@
-//===- ExecutionTest.cpp - stage loops, compiled and run on several targets -===//
+//===- ExecutionTest.cpp - modules at stage loops on several targets ------===//
 
 #include "tests/unit/backends/cpu/codegen/CompiledModule.h"
 
@@ -82,7 +82,7 @@ module {
     exec.launch @gemv tasks(%c2) ins(%view, %x : memref<2x8x16xf32>, memref<?x8xf32>) outs(%y : memref<?x32xf32>)
     return
   }
-  func.func @main_many(%tokens: memref<?xi32> {mica.role = "tokens"}, %x: memref<?x8xf32>, %w: memref<?xi8>, %y: memref<?x32xf32>) {
+  func.func @main_large(%tokens: memref<?xi32> {mica.role = "tokens"}, %x: memref<?x8xf32>, %w: memref<?xi8>, %y: memref<?x32xf32>) {
     func.call @layer(%x, %w, %y) : (memref<?x8xf32>, memref<?xi8>, memref<?x32xf32>) -> ()
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

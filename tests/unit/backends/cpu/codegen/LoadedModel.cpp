@@ -1,9 +1,10 @@
-//===- LoadedModel.cpp - code as programs have it, in this process --------===//
+//===- LoadedModel.cpp - code of a program, loaded into this process ------===//
 
 #include "tests/unit/backends/cpu/codegen/LoadedModel.h"
 
+#include "backends/cpu/codegen/ModelSymbols.h"
 #include "backends/cpu/codegen/NativeCode.h"
-#include "backends/cpu/codegen/Passes.h"
+#include "backends/cpu/codegen/SharedObject.h"
 #include "backends/cpu/features/Cpu.h"
 
 #include <dlfcn.h>
@@ -11,6 +12,23 @@
 #include <unistd.h>
 
 namespace mica::test {
+
+llvm::Expected<llvm::SmallString<0>>
+compileToObject(llvm::Module &code, llvm::TargetMachine &machine, const cpu::ObjectCache *cache) {
+  std::string key;
+  if (cache) {
+    key = cpu::ObjectCache::keyOf(code, machine);
+    if (std::optional<llvm::SmallString<0>> found = cache->find(key))
+      return std::move(*found);
+  }
+  cpu::optimize(code, machine);
+  llvm::Expected<llvm::SmallString<0>> object =
+      cpu::emit(code, machine, llvm::CodeGenFileType::ObjectFile);
+  if (object && cache)
+    if (llvm::Error error = cache->store(key, *object))
+      return std::move(error);
+  return object;
+}
 
 llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp module) {
   auto machine = cpu::createTargetMachine(cpu::targetOf(module));
@@ -20,15 +38,17 @@ llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp modul
   auto ir = cpu::translateToLlvmIr(module, context, **machine);
   if (!ir)
     return ir.takeError();
-  cpu::optimize(**ir, **machine);
-  auto object = cpu::emit(**ir, **machine, llvm::CodeGenFileType::ObjectFile);
+  auto cache = cpu::ObjectCache::fromEnvironment();
+  if (!cache)
+    return cache.takeError();
+  auto object = compileToObject(**ir, **machine, *cache ? &**cache : nullptr);
   if (!object)
     return object.takeError();
   auto shared = cpu::linkSharedObject(*object);
   if (!shared)
     return shared.takeError();
   if (llvm::Error error = cpu::checkUndefinedSymbols(
-          llvm::StringRef(shared->data(), shared->size()), cpu::librarySymbols()))
+          llvm::StringRef(shared->data(), shared->size()), cpu::kLibrarySymbols))
     return error;
   return shared;
 }

@@ -1,7 +1,8 @@
-//===- LoadedModel.h - code as programs have it, in this process -*- C++ -*-===//
+//===- LoadedModel.h - code of a program, loaded into this process --------===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_LOADEDMODEL_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_LOADEDMODEL_H
 
+#include "backends/cpu/driver/ObjectCache.h"
 #include "backends/cpu/target/CpuDialect.h"
 #include "backends/runtime/abi/RowRole.h"
 #include "backends/runtime/abi/RuntimeTable.h"
@@ -14,6 +15,10 @@
 #include <vector>
 
 namespace mica::test {
+
+/// The object of `code`: from the cache, which may be null, or else optimized and emitted.
+llvm::Expected<llvm::SmallString<0>>
+compileToObject(llvm::Module &code, llvm::TargetMachine &machine, const cpu::ObjectCache *cache);
 
 /// The shared object of a module at stage `llvm`, compiled for the target named by the module.
 llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp module);

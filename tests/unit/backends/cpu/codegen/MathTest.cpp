@@ -1,4 +1,4 @@
-//===- MathTest.cpp - the polynomials against double precision ------------===//
+//===- MathTest.cpp - polynomials compared with double precision ----------===//
 
 #include "tests/unit/backends/cpu/codegen/CompiledModule.h"
 
@@ -39,7 +39,7 @@ std::string modelOf(llvm::StringRef op) {
   return text;
 }
 
-/// Inputs spread evenly over [from, to]; a multiple of 16 of them.
+/// `count` evenly spaced inputs in [from, to]; `count` is a multiple of 16.
 std::vector<float> spread(double from, double to, int count = 16 * 4096) {
   std::vector<float> xs(count);
   for (int i = 0; i < count; ++i)
@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(Functions, MathTest,
                            return std::string(info.param.op) + std::to_string(info.index);
                          });
 
-TEST(Math, ExpOfVeryNegativeIsNearlyZero) {
+TEST(Math, ExpUnderflowsToZero) {
   auto object = compile(modelOf("exp"), llvm::cantFail(cpu::describeTarget("native")));
   ASSERT_TRUE(bool(object));
   LoadedModel model(*object, recordingRuntime);

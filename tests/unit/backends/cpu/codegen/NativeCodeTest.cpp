@@ -1,6 +1,7 @@
 //===- NativeCodeTest.cpp - objects, shared objects, undefined symbols ----===//
 
 #include "backends/cpu/codegen/NativeCode.h"
+#include "backends/cpu/codegen/SharedObject.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"

@@ -147,7 +147,7 @@ TEST_P(MatmulTest, Accumulates) {
   }
 }
 
-TEST_P(MatmulTest, NothingToDo) {
+TEST_P(MatmulTest, EmptyOperands) {
   Problem problem({0, 64, 32, 32, 64, GetParam(), false});
   problem.run(matmul);
   EXPECT_EQ(matmul.primitives(), 0u);
@@ -160,7 +160,8 @@ TEST_P(MatmulTest, LargeProductOnFourThreads) {
   expectProduct(problem, problem.run(shared));
 }
 
-/// Deep matmuls with few blocks of rows and columns, whose sums a library might split.
+/// Matmuls with a large K and few blocks of rows and columns: a library might split the sums along
+/// K.
 TEST_P(MatmulTest, ThreadsChangeNoBit) {
   // Programs use oneDNN if the target has AVX-512 (stageOptionsOf in Compiler.cpp).
   if (!multipliesWith(dnnl::cpu_isa::avx512_core))
@@ -179,7 +180,7 @@ TEST_P(MatmulTest, ThreadsChangeNoBit) {
   }
 }
 
-/// The order of generated kernels (sumSegment in backends/cpu/dispatch): other releases of oneDNN
+/// The order of generated kernels (sumSegment in backends/cpu/layout): other releases of oneDNN
 /// may use another one.
 TEST(Matmul, AddsInSegmentsAlongK) {
   if (!multipliesWith(dnnl::cpu_isa::avx512_core))
@@ -239,7 +240,7 @@ std::string formatName(const testing::TestParamInfo<MatmulFormat> &info) {
   constexpr const char *names[] = {"F32", "Bf16"};
   return names[static_cast<int>(info.param)];
 }
-TEST(Matmul, ExpectsNoMoreThreadsThanLeaveSumsWhole) {
+TEST(Matmul, LimitsThreadsSoThatSumsAreNotSplit) {
   auto expected = [](MatmulFormat format, int64_t m, int64_t n, int64_t k, int threads,
                      bool tileRegisters = false) {
     return expectedThreads({m, n, k, k, n, format, false}, threads, tileRegisters);

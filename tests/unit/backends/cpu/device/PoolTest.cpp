@@ -59,15 +59,15 @@ TEST_P(PoolTest, RangesAreContiguousBalancedAndRepeatable) {
   for (int64_t tasks : {1, 2, 3, 10, 17, 1001}) {
     std::vector<Range> ranges = rangesOf(pool, tasks);
     ASSERT_EQ(ranges.size(), std::min<size_t>(GetParam(), static_cast<size_t>(tasks)));
-    int64_t expected = 0, least = tasks, most = 0;
+    int64_t expected = 0, min = tasks, max = 0;
     for (auto [begin, end] : ranges) {
       EXPECT_EQ(begin, expected);
       expected = end;
-      least = std::min(least, end - begin);
-      most = std::max(most, end - begin);
+      min = std::min(min, end - begin);
+      max = std::max(max, end - begin);
     }
     EXPECT_EQ(expected, tasks);
-    EXPECT_LE(most - least, 1);
+    EXPECT_LE(max - min, 1);
     EXPECT_EQ(ranges, rangesOf(pool, tasks));
   }
 }
@@ -79,24 +79,24 @@ TEST_P(PoolTest, NestedCallsRunInline) {
     std::atomic<int> inner{0};
     std::atomic<bool> foreign{false};
   } context{pool};
-  EXPECT_FALSE(Pool::insideBody());
+  EXPECT_FALSE(Pool::inParallelRegion());
   pool.parallelFor(
       [](void *opaque, int64_t begin, int64_t end) {
         auto &self = *static_cast<Context *>(opaque);
-        if (self.pool.threads() > 1 && !Pool::insideBody())
+        if (self.pool.threads() > 1 && !Pool::inParallelRegion())
           self.foreign = true;
         for (int64_t i = begin; i < end; ++i)
           for (auto [first, last] : rangesOf(self.pool, 10))
             self.inner += static_cast<int>(last - first) * (first == 0 ? 1 : 100);
       },
       &context, 6);
-  EXPECT_FALSE(Pool::insideBody());
+  EXPECT_FALSE(Pool::inParallelRegion());
   EXPECT_FALSE(context.foreign);
   // Within a body, each nested call is one range; with a single thread, there is no nesting.
   EXPECT_EQ(context.inner, 60);
 }
 
-TEST_P(PoolTest, ManyShortForksInARow) {
+TEST_P(PoolTest, ManyShortTasksInSuccession) {
   Pool pool(GetParam());
   std::vector<std::atomic<int>> counts(37);
   for (int i = 0; i < 2000; ++i)
@@ -152,13 +152,13 @@ TEST(PoolSleep, IdlePoolUsesNoProcessorTime) {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   // A spinning thread uses all available time of each pause; waking up late on a busy machine takes
   // a part of some pauses, but not of all.
-  double least = 1;
+  double min = 1;
   for (int pause = 0; pause < 5; ++pause) {
     double before = processorSeconds();
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
-    least = std::min(least, processorSeconds() - before);
+    min = std::min(min, processorSeconds() - before);
   }
-  EXPECT_LT(least, 0.003);
+  EXPECT_LT(min, 0.003);
 }
 
 TEST(PoolSleep, OversubscriptionDoesNotStall) {
@@ -241,7 +241,7 @@ TEST_F(Cgroups, VersionOne) {
   EXPECT_EQ(quota(), 4u);
 }
 
-TEST_F(Cgroups, LeaveTheMemoryThatNoLevelForbids) {
+TEST_F(Cgroups, RespectTheLimitsOfAllLevels) {
   EXPECT_EQ(availableMemory(root()), uint64_t(1) << 30);
   write("/proc/meminfo", "MemTotal:  2000 kB\nMemAvailable:  1000 kB\nBuffers:  5 kB");
   EXPECT_EQ(availableMemory(root()), 1024000u);

@@ -8,16 +8,16 @@ using namespace mica::cpu;
 
 namespace {
 
-TEST(CostModel, BigProductsGoToTheLibrary) {
+TEST(CostModel, LargeMatmulsUseTheLibrary) {
   EXPECT_EQ(chooseKernel({64, 2048, 2048, Precision::F32}, {}), KernelKind::OneDnn);
   EXPECT_EQ(chooseKernel({64, 2048, 2048, Precision::BF16}, {}), KernelKind::OneDnn);
 }
 
-TEST(CostModel, SmallProductsAreGenerated) {
+TEST(CostModel, SmallMatmulsUseGeneratedKernels) {
   EXPECT_EQ(chooseKernel({64, 32, 32, Precision::F32}, {}), KernelKind::Generated);
 }
 
-TEST(CostModel, TheThresholdIsTheWorkOfACall) {
+TEST(CostModel, ThresholdIsMinWork) {
   KernelCosts costs;
   costs.minWork = 64 * 64 * 64;
   EXPECT_EQ(chooseKernel({64, 64, 64, Precision::F32}, costs), KernelKind::OneDnn);
@@ -43,22 +43,7 @@ TEST(CostModel, TheLibrarysFastTypesDependOnTheTarget) {
   EXPECT_TRUE(rapids.onednnF32 && rapids.onednnBf16 && rapids.tiles);
 }
 
-TEST(CostModel, SumsHaveTheSegmentsOfTheLibrary) {
-  auto segment = [](Precision type, int64_t k, llvm::StringRef name) {
-    return sumSegment(type, k, llvm::cantFail(cpu::describeTarget(name)));
-  };
-  for (Precision type : {Precision::F32, Precision::BF16}) {
-    EXPECT_EQ(segment(type, 500, "znver5"), 500);
-    EXPECT_EQ(segment(type, 1024, "znver5"), 512);
-    EXPECT_EQ(segment(type, 1025, "znver5"), 1024);
-    EXPECT_EQ(segment(type, 4096, "x86-64-v3"), 4096) << "generated kernels take all products";
-  }
-  EXPECT_EQ(segment(Precision::BF16, 4096, "x86-64-v4"), 4096) << "not by oneDNN";
-  EXPECT_EQ(segment(Precision::BF16, 4096, "sapphirerapids"), 4096) << "by tiles";
-  EXPECT_EQ(segment(Precision::F32, 4096, "sapphirerapids"), 1024);
-}
-
-TEST(CostModel, FewRowsAreGenerated) {
+TEST(CostModel, SmallBatchesUseGeneratedKernels) {
   EXPECT_EQ(chooseKernel({32, 2048, 2048, Precision::F32}, {}), KernelKind::Generated);
   EXPECT_EQ(chooseKernel({33, 2048, 2048, Precision::F32}, {}), KernelKind::OneDnn);
 }
@@ -80,34 +65,34 @@ TEST(CostModel, HugeExtentsDoNotOverflow) {
 
 class AttentionTiling : public testing::Test {
 protected:
-  AttentionTilingAttr choose(bool fewRows, int64_t group) {
-    return chooseTiling({fewRows, group}, &context);
+  AttentionTilingAttr choose(bool smallBatch, int64_t group) {
+    return chooseTiling({smallBatch, group}, &context);
   }
 
   AttentionTiling() { context.loadDialect<MicaDialect>(); }
   mlir::MLIRContext context;
 };
 
-TEST_F(AttentionTiling, FewRowsAreSplitAndManyAreNot) {
+TEST_F(AttentionTiling, OnlySmallBatchesAreSplit) {
   EXPECT_EQ(choose(true, 4).getRows(), 1);
   EXPECT_TRUE(choose(true, 4).getSplit());
   EXPECT_FALSE(choose(false, 4).getSplit());
 }
 
-TEST_F(AttentionTiling, TilesHoldAboutAsManyHeadsWhateverTheGroup) {
+TEST_F(AttentionTiling, TilesHoldSimilarNumbersOfHeadsForAllGroupSizes) {
   EXPECT_EQ(choose(false, 1).getRows(), 16);
   EXPECT_EQ(choose(false, 4).getRows(), 8);
   EXPECT_EQ(choose(false, 7).getRows(), 4);
   EXPECT_EQ(choose(false, 64).getRows(), 4);
 }
 
-TEST_F(AttentionTiling, TasksTakeAPartOfManyHeads) {
-  for (bool fewRows : {true, false}) {
+TEST_F(AttentionTiling, LargeGroupsAreSplitIntoTasks) {
+  for (bool smallBatch : {true, false}) {
     for (int64_t group : {1, 7, 16, 34, 71})
-      EXPECT_EQ(choose(fewRows, group).getHeads(), 0) << group;
-    EXPECT_EQ(choose(fewRows, 64).getHeads(), 16);
-    EXPECT_EQ(choose(fewRows, 40).getHeads(), 10);
-    EXPECT_EQ(choose(fewRows, 20).getHeads(), 10);
+      EXPECT_EQ(choose(smallBatch, group).getHeads(), 0) << group;
+    EXPECT_EQ(choose(smallBatch, 64).getHeads(), 16);
+    EXPECT_EQ(choose(smallBatch, 40).getHeads(), 10);
+    EXPECT_EQ(choose(smallBatch, 20).getHeads(), 10);
   }
 }
 

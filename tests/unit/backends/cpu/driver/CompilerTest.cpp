@@ -1,4 +1,4 @@
-//===- CompilerTest.cpp - modules that no frontend has looked at ----------===//
+//===- CompilerTest.cpp - modules that no frontend has checked ------------===//
 
 #include "backends/cpu/driver/Compiler.h"
 

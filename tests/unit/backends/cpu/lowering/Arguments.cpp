@@ -12,7 +12,7 @@ namespace mica::test {
 
 namespace {
 
-/// Cached positions per sequence: none, some, almost a block of 64, many.
+/// Cached positions per sequence: none, more than a block of 64, almost a block, few.
 constexpr int64_t kDepths[] = {0, 105, 62, 7};
 /// A multiple of all block sizes, enough for the longest sequence and a few dozen rows.
 constexpr int64_t kPositions = 128;
@@ -83,8 +83,8 @@ interp::Value randomCache(KvCacheType type, const std::string &name) {
   return value;
 }
 
-/// Rows with one magnitude. Signs alternate after one element, after two, which a word of a matmul
-/// sums, and after four.
+/// Rows with equal magnitudes. Signs alternate after one element, after two (the elements that a
+/// word of a matmul sums), and after four.
 void makeExtreme(MutableArrayRef<float> numbers, int64_t rowSize) {
   for (auto [at, number] : llvm::enumerate(numbers)) {
     int64_t row = static_cast<int64_t>(at) / rowSize, i = static_cast<int64_t>(at) % rowSize;

@@ -8,10 +8,10 @@
 //                  {test.positions}       its position there; the sequences begin at different
 //                  depths
 //   tensor<?xkxi32> {test.among = [...]}  the numbers of the list, each at most once in a row
-//   any tensor     {test.rows = N}        so many rows, whatever the step has
-//   floats         {test.uneven}          what makeUneven makes of rows, for rows with scales
-//                  {test.extreme}         one magnitude: all positive, all negative, signs in turn
-//   a cache or another state              filled: what lies behind a row's position is stale
+//   any tensor     {test.rows = N}        N rows, independent of the step
+//   floats         {test.uneven}          rows changed by makeUneven, for rows with scales
+//                  {test.extreme}         equal magnitudes: all positive, all negative, alternating
+//   a cache or another state              filled: values after a row's position are stale
 //
 //===----------------------------------------------------------------------===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_ARGUMENTS_H
@@ -23,7 +23,7 @@
 
 namespace mica::test {
 
-/// Arguments for a step with that many rows, the same in every run.
+/// Arguments for a step with `rows` rows, the same in every run.
 llvm::SmallVector<interp::Value> randomArguments(mlir::func::FuncOp function, int64_t rows);
 
 /// The rows [begin, end) of all arguments with the step's rows; other arguments unchanged.

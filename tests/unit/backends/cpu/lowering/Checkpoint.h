@@ -1,4 +1,4 @@
-//===- Checkpoint.h - random weights for the packer and the interpreter -*- C++ -*-===//
+//===- Checkpoint.h - random weights for the packer and the interpreter ---===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_CHECKPOINT_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_CHECKPOINT_H
 
@@ -14,7 +14,7 @@ namespace mica::test {
 std::vector<float> randomNumbers(llvm::StringRef name, int64_t count);
 
 /// Makes rows of such numbers similar to those of models: of different magnitudes, with outliers,
-/// all zero, all equal, subnormal. The kind of a row depends on its number.
+/// all zero, all equal, subnormal. The kind of a row depends on its index.
 void makeUneven(llvm::MutableArrayRef<float> numbers, int64_t rowSize);
 
 /// The f32 tensors from which a module's weights are built, with random values; weights of
@@ -23,7 +23,7 @@ void makeUneven(llvm::MutableArrayRef<float> numbers, int64_t rowSize);
 /// extremeCode().
 class Checkpoint final : public cpu::WeightSource {
 public:
-  /// With `uneven`, weights that become integers are uneven.
+  /// With `uneven`, makeUneven is applied to weights that are quantized to integers.
   Checkpoint(mlir::ModuleOp module, bool uneven);
 
   llvm::Expected<cpu::SourceTensor> find(llvm::StringRef name) const override;
@@ -35,7 +35,7 @@ private:
   void addBlocks(llvm::StringRef name, const BlockFormat &format, std::vector<uint8_t> bytes);
 
   llvm::StringMap<interp::Tensor> tensors;
-  /// The blocks of a tensor that is stored in blocks.
+  /// The blocks of a block-quantized tensor.
   struct Blocks {
     const BlockFormat *format;
     std::vector<uint8_t> bytes;

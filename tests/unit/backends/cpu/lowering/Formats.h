@@ -1,4 +1,4 @@
-//===- Formats.h - what weights and rows are made of ------------*- C++ -*-===//
+//===- Formats.h - formats of weights and activations -----------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_FORMATS_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_FORMATS_H
 
@@ -11,21 +11,22 @@
 
 namespace mica::test {
 
-/// A storage format of a model's matrices. Every table of matmuls has all of them.
+/// A storage format of a model's matrices. Every table of matmuls tests all formats.
 struct Format {
   const char *name;
-  const char *argument; ///< rows as they are passed to a test function
-  const char *rows;     ///< rows as operands of a matmul; they are cast if this is another type
+  const char *argument; ///< type of the rows that a test function takes
+  const char *rows;     ///< type of a matmul's rows; they are cast to it if it differs from
+                        ///< `argument`
   const char *weight;
   /// For rows computed by the test's own kernels, which may differ in the last bit of f32: a number
-  /// near the middle of two values of the type `rows` may be rounded to the other one, but few are.
-  /// This is the effect of one step of that type on a matmul, and of an average one in fifty.
+  /// near the middle of two values of the type `rows` may be rounded to the other value. This
+  /// tolerance covers the effect of one such step on a matmul, and on average one in fifty.
   Tolerance rounded;
 
   bool hasIntegers() const { return llvm::StringRef(weight).starts_with("!"); }
 };
 
-/// A product by {N} columns of {K} numbers. {operands} may be kBias, kResidual and a kernel.
+/// A matmul with a weight [{N}, {K}]. {operands} may be kBias, kResidual and a kernel.
 inline constexpr const char *kLinear = R"(
   mica.weight @{name}.w : tensor<{N}x{K}x{weight}>
   mica.weight @{name}.b : tensor<{N}xf32>
@@ -41,7 +42,7 @@ inline constexpr const char *kBias = "bias(%b : tensor<{N}xf32>)",
                             *kBiasAndResidual =
                                 "bias(%b : tensor<{N}xf32>) residual(%r : tensor<?x{N}xf32>)";
 
-/// The same for each of {H} heads, whose rows have {D} numbers; {K} is {H}x{D}.
+/// The same for each of {H} heads, whose rows have {D} elements; {K} is {H}x{D}.
 inline constexpr const char *kHeadLinear = R"(
   mica.weight @{name}.w : tensor<{H}x{N}x{D}x{weight}>
   func.func @{name}({take}) -> tensor<?x{H}x{N}xf32> {
@@ -53,18 +54,18 @@ inline constexpr const char *kHeadLinear = R"(
 
 inline constexpr double kStepOfBf16 = 0x1p-8, kStepOfInt8 = 1.0 / 127;
 
-/// A type of rows that multiply block-quantized weights.
+/// An activation type of matmuls with block-quantized weights.
 struct BlockRows {
   const char *name, *argument, *rows;
   Tolerance rounded;
 };
 
 inline constexpr BlockRows kBlockRows[] = {
-    {"limb", "f32", "!mica.int_rows<limbs = 1, group = 32>", {kStepOfInt8, kStepOfInt8 / 20}},
+    {"int8", "f32", "!mica.int_rows<bits = 8, group = 32>", {kStepOfInt8, kStepOfInt8 / 20}},
     // The rounding errors of f32 are no longer negligible compared to the steps.
-    {"limbs",
+    {"int16",
      "f32",
-     "!mica.int_rows<limbs = 2, group = 32>",
+     "!mica.int_rows<bits = 16, group = 32>",
      {1.0 / 32639, 1.0 / 32639 / 20 + 2e-6}},
     {"bf16", "bf16", "bf16", {kStepOfBf16, kStepOfBf16 / 20}},
     {"f32", "f32", "f32", 4e-6}};
@@ -75,20 +76,20 @@ inline constexpr Format kFormats[] = {
     {"f32", "f32", "f32", "f32", 4e-6},
     {"bf16", "bf16", "bf16", "bf16", {kStepOfBf16, kStepOfBf16 / 20}},
     {"int8", "f32", kBlockRows[1].rows, "!mica.block<int8_g32>", kBlockRows[1].rounded},
-    // Offsets add as many rounding errors of f32 again.
+    // Offsets add the same number of f32 rounding errors again.
     {"int4",
      "f32",
      kBlockRows[1].rows,
      "!mica.block<int4_g32>",
-     {kBlockRows[1].rounded.most, 2 * kBlockRows[1].rounded.usual}},
+     {kBlockRows[1].rounded.max, 2 * kBlockRows[1].rounded.usual}},
 };
 
-/// Some formats of files with each of those activation types, for tables with an entry for each
-/// class of weights.
+/// Some block formats of files with each of those activation types, for tables with an entry for
+/// each class of weights.
 inline constexpr Format kBlockFormats[] = {
     {"q8_0", "f32", kBlockRows[1].rows, "!mica.block<q8_0>", kBlockRows[1].rounded},
     {"q4_0", "f32", kBlockRows[1].rows, "!mica.block<q4_0>", kBlockRows[1].rounded},
-    {"q4_0_limb", "f32", kBlockRows[0].rows, "!mica.block<q4_0>", kBlockRows[0].rounded},
+    {"q4_0_int8", "f32", kBlockRows[0].rows, "!mica.block<q4_0>", kBlockRows[0].rounded},
     {"q4_0_bf16", "bf16", "bf16", "!mica.block<q4_0>", kBlockRows[2].rounded}};
 
 /// For a matmul [T, k] x [n, k]^T of numbers in [-1, 1], whose results are about sqrt(k) / 3.
@@ -103,17 +104,17 @@ inline Tolerance toleranceOfProduct(int64_t k) {
 inline Tolerance toleranceOfProduct(const Format &format, int64_t k) {
   Tolerance product = toleranceOfProduct(k);
   double factor = format.hasIntegers() ? 2 : 1;
-  return {factor * product.most, factor * product.usual, product.size};
+  return {factor * product.max, factor * product.usual, product.size};
 }
 
 /// For activation(x G^T) * (x U^T).
 inline Tolerance toleranceOfGatedProduct(int64_t k) {
   Tolerance product = toleranceOfProduct(k);
-  return {2 * product.most, 2 * product.usual, product.size * product.size};
+  return {2 * product.max, 2 * product.usual, product.size * product.size};
 }
 inline Tolerance toleranceOfGatedProduct(const Format &format, int64_t k) {
   Tolerance product = toleranceOfProduct(format, k);
-  return {2 * product.most, 2 * product.usual, product.size * product.size};
+  return {2 * product.max, 2 * product.usual, product.size * product.size};
 }
 
 /// The placeholders of a format. `{take}` declares an argument with rows [T, K], which are uneven

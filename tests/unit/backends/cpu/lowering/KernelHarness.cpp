@@ -1,11 +1,12 @@
-//===- KernelHarness.cpp - functions of mica ops, interpreted and compiled -===//
+//===- KernelHarness.cpp - mica ops, interpreted and compiled -------------===//
 
 #include "tests/unit/backends/cpu/lowering/KernelHarness.h"
 
-#include "backends/cpu/codegen/Passes.h"
+#include "backends/cpu/codegen/Pipeline.h"
 #include "backends/cpu/dispatch/Passes.h"
 #include "backends/cpu/driver/Compiler.h"
 #include "backends/cpu/lowering/Passes.h"
+#include "backends/cpu/lowering/Pipeline.h"
 #include "backends/cpu/pack/PackWeights.h"
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/EntrySignature.h"
@@ -22,7 +23,7 @@ static constexpr size_t kProgramAlignment = 64;
 
 static auto isTensor = [](Type type) { return isa<RankedTensorType>(type); };
 
-//===- Calls -----------------------------------------------------------------===//
+//===- Calls --------------------------------------------------------------===//
 
 /// A memref descriptor: allocated, aligned, offset, sizes, strides.
 static std::vector<int64_t> describe(void *data, ArrayRef<int64_t> shape) {
@@ -134,7 +135,7 @@ KernelCall KernelModule::prepare(StringRef function, ArrayRef<interp::Value> arg
   return call;
 }
 
-//===- Compilation -------------------------------------------------------------===//
+//===- Compilation --------------------------------------------------------===//
 
 llvm::Error KernelModule::runPasses(StringRef goal, llvm::function_ref<void(OpPassManager &)> add) {
   FirstDiagnostic diagnostic(context.get());
@@ -260,8 +261,8 @@ llvm::Error KernelModule::reachLoops(const cpu::TargetDescription &target) {
   auto number = [&](StringRef name) {
     return (*module)->getAttrOfType<IntegerAttr>(name).getInt();
   };
-  scratchPerRow = number("mica.scratch_per_row");
-  scratchFixed = number("mica.scratch_fixed");
+  scratchPerRow = number(cpu::kScratchPerRowAttr);
+  scratchFixed = number(cpu::kScratchFixedAttr);
   return llvm::Error::success();
 }
 

@@ -1,4 +1,4 @@
-//===- KernelHarness.h - functions of mica ops, interpreted and compiled -*- C++ -*-===//
+//===- KernelHarness.h - functions of mica ops, interpreted and compiled --===//
 //
 // Takes the text of a module at stage `fused` or `kernels` whose public functions have any
 // arguments and results, and runs them like compiled programs and in the interpreter.
@@ -18,8 +18,8 @@ namespace mica::test {
 
 class KernelModule;
 
-/// A compiled function with memory for its arguments and results. Another call continues with the
-/// memory that the previous one left.
+/// A compiled function with memory for its arguments and results. Another call uses the memory as
+/// the previous one left it.
 class KernelCall {
 public:
   KernelCall(KernelCall &&) = default;
@@ -64,11 +64,11 @@ private:
 /// A module, compiled for a target and loaded, with random weights.
 class KernelModule {
 public:
-  /// The first result of a function is a tensor, followed by tensors and caches; caches are its
-  /// arguments in the same order. All tensor results have as many rows as the first argument. The
-  /// code calls `runtime`, which must outlive the module. Weights that become integers are uneven
-  /// with `unevenWeights`: subnormal ones take time. Errors name the stage that cannot be reached,
-  /// with the reason.
+  /// Functions return a tensor, then tensors and caches; the caches are arguments in the same
+  /// order. All tensor results have as many rows as the first argument. The code calls `runtime`,
+  /// which must outlive the module. With `unevenWeights`, makeUneven is applied to weights that are
+  /// quantized to integers; it has subnormal rows, which are slow. Errors name the stage that
+  /// cannot be reached, with the reason.
   static llvm::Expected<std::unique_ptr<KernelModule>> compile(llvm::StringRef text,
                                                                const cpu::TargetDescription &target,
                                                                const rt::RuntimeTable &runtime,

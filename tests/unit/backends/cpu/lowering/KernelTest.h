@@ -1,4 +1,4 @@
-//===- KernelTest.h - kernels against the interpreter -----------*- C++ -*-===//
+//===- KernelTest.h - kernels compared with the interpreter -----*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_KERNELTEST_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_KERNELTEST_H
 
@@ -17,20 +17,20 @@ struct KernelCase {
   Tolerance tolerance;
   /// Whether every row is computed separately, so that results do not depend on how rows are split.
   bool exactRows = true;
-  /// Whether all results are bit-identical for two rows or more: oneDNN sums a single row in
-  /// another order, but is never used for one.
+  /// Whether all results are bit-identical for two or more rows: oneDNN sums a single row in
+  /// another order, but programs never use it for a single row.
   bool equalResults = false;
   /// Whether it is run with up to about a hundred rows, instead of up to `maxRows`.
-  bool manyRows = false;
+  bool largeBatch = false;
   int64_t maxRows = 33;
 };
 
-/// A case of a table: `{name}` in the text stands for the case's name, whose own placeholders are
-/// replaced first.
+/// A case of a table. `{name}` in the text is the case's name, whose own placeholders are replaced
+/// first.
 KernelCase makeCase(std::string name, std::string text, const Words &words,
                     Tolerance tolerance = {});
 
-/// The body of all tests here.
+/// The checks of all kernel tests.
 class KernelChecks : public testing::Test {
 protected:
   /// Compiles all functions of a table in one module, and checks each of them: compared with the
@@ -49,7 +49,7 @@ private:
   std::unique_ptr<KernelModule> module;
 };
 
-/// The parameter is the target's name.
+/// Tests of a target, whose name is the parameter.
 class KernelTest : public KernelChecks, public testing::WithParamInterface<std::string> {
 protected:
   void check(llvm::ArrayRef<KernelCase> cases) { KernelChecks::check(GetParam(), cases); }

@@ -1,6 +1,7 @@
-//===- LibraryTest.cpp - products by oneDNN and what follows them ---------===//
+//===- LibraryTest.cpp - oneDNN matmuls and their epilogues ---------------===//
 
 #include "backends/cpu/dispatch/CostModel.h"
+#include "backends/cpu/layout/SumOrder.h"
 #include "tests/unit/backends/cpu/lowering/Formats.h"
 #include "tests/unit/backends/cpu/lowering/KernelTest.h"
 
@@ -12,7 +13,7 @@ namespace {
 /// Whether oneDNN adds in the order of sumSegment on this machine: with AMX, only in f32.
 bool addsInSegments() { return !llvm::cantFail(cpu::describeTarget("native")).tiles; }
 
-/// The formats that oneDNN multiplies on this machine without its reference implementation.
+/// The formats that oneDNN supports on this machine without its reference implementation.
 std::vector<Format> libraryFormats() {
   cpu::TargetDescription native = llvm::cantFail(cpu::describeTarget("native"));
   std::vector<Format> formats;
@@ -25,11 +26,11 @@ std::vector<Format> libraryFormats() {
 
 KernelCase byLibrary(KernelCase row) {
   row.exactRows = addsInSegments();
-  row.tolerance.most = 1e-5;
+  row.tolerance.max = 1e-5;
   return row;
 }
 
-/// Columns (panels have 1024), depth, and what is added to the results.
+/// Columns (panels have 1024), depth K, and the values that are added to the results.
 struct Linear {
   const char *name;
   int n, k;
@@ -40,7 +41,7 @@ constexpr Linear kLinears[] = {{"single", 1, 32, kResidual},
                                {"both", 1090, 70, kBiasAndResidual},
                                {"bias", 2100, 70, kBias}};
 
-TEST_P(KernelTest, LinearByALibrary) {
+TEST_P(KernelTest, LibraryLinear) {
   std::vector<KernelCase> cases;
   for (const Format &format : libraryFormats())
     for (const Linear &linear : kLinears) {
@@ -54,7 +55,7 @@ TEST_P(KernelTest, LinearByALibrary) {
   check(cases);
 }
 
-TEST_P(KernelTest, GatedLinearByALibrary) {
+TEST_P(KernelTest, LibraryGatedLinear) {
   std::vector<KernelCase> cases;
   for (const Format &format : libraryFormats())
     for (auto [inner, activation, result] :
@@ -77,7 +78,7 @@ TEST_P(KernelTest, GatedLinearByALibrary) {
 }
 
 /// Results do not depend on whether a call is large enough for oneDNN.
-TEST_P(KernelTest, GeneratedKernelsAddAsTheLibraryDoes) {
+TEST_P(KernelTest, GeneratedKernelsSumInTheOrderOfTheLibrary) {
   std::vector<KernelCase> cases;
   auto costs = cpu::KernelCosts::of(llvm::cantFail(describeTestTarget(GetParam())));
   for (const Format &format : libraryFormats()) {
@@ -89,7 +90,7 @@ TEST_P(KernelTest, GeneratedKernelsAddAsTheLibraryDoes) {
       llvm::append_range(words, Words{{"K", k}, {"N", 70}, {"both", 256}});
       // Three matmuls, one of them gated, are added.
       Tolerance gated = toleranceOfGatedProduct(k),
-                sumTolerance{2 * gated.most, 2 * gated.usual, gated.size};
+                sumTolerance{2 * gated.max, 2 * gated.usual, gated.size};
       KernelCase row = makeCase("segments_{format}_{K}", R"(
   mica.weight @{name}.w : tensor<{N}x{K}x{weight}>
   mica.weight @{name}.b : tensor<{N}xf32>
@@ -110,7 +111,7 @@ TEST_P(KernelTest, GeneratedKernelsAddAsTheLibraryDoes) {
     return %o, %t : tensor<?x{N}xf32>, tensor<?x{N}xf32>
   })",
                                 words, sumTolerance);
-      row.exactRows = false; // a single row of oneDNN's
+      row.exactRows = false; // oneDNN sums a single row in another order
       row.equalResults = true;
       cases.push_back(row);
     }

@@ -1,4 +1,4 @@
-//===- Memory.cpp - values as compiled programs hold them -----------------===//
+//===- Memory.cpp - values in the layouts of programs ---------------------===//
 
 #include "tests/unit/backends/cpu/lowering/Memory.h"
 
@@ -59,7 +59,8 @@ size_t bytesOf(Type elementType, ArrayRef<int64_t> shape) {
 }
 
 namespace {
-/// Floats of f32 or bf16 in memory. Exact, because the interpreter's floats are rounded.
+/// Floats in memory as f32 or bf16. Stores are exact, because the interpreter's floats are already
+/// rounded.
 class Floats {
 public:
   Floats(Type type, const uint8_t *bytes) : size(sizeOf(type)), bytes(bytes) {}
@@ -129,7 +130,7 @@ namespace {
 /// One head at one position of a cache.
 struct CachedHead {
   int64_t logical; ///< index in the cache's data
-  int64_t block;   ///< where its block is, in elements
+  int64_t block;   ///< offset of its block, in elements
   int64_t first;   ///< its element 0 in the block
   int64_t inBlock; ///< its position in the block
 };
@@ -166,8 +167,8 @@ static std::vector<int64_t> placesOfHead(KvCacheType type) {
   return places;
 }
 
-/// The integers of a head that was converted from integers, and the scale with which they are
-/// exact.
+/// The integers of a head that was dequantized from integers, and the scale that reproduces them
+/// exactly.
 static float encode(ArrayRef<float> head, MutableArrayRef<int8_t> q) {
   float scale = quantizeInt8(head, q);
   auto stands = [&](float candidate) {

@@ -1,4 +1,4 @@
-//===- Memory.h - values as compiled programs hold them ---------*- C++ -*-===//
+//===- Memory.h - values in the layouts of programs -------------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_MEMORY_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_MEMORY_H
 

@@ -1,4 +1,4 @@
-//===- MoeTest.cpp - gates and experts ------------------------------------===//
+//===- MoeTest.cpp - MoE routing and experts ------------------------------===//
 
 #include "tests/unit/backends/cpu/lowering/Formats.h"
 #include "tests/unit/backends/cpu/lowering/KernelTest.h"
@@ -9,7 +9,7 @@ using namespace mica::test;
 namespace {
 
 struct Gate {
-  const char *name, *sources; ///< sources that occur twice result in experts that tie
+  const char *name, *sources; ///< a source that occurs twice makes experts tie
   int experts, k;
 };
 constexpr Gate kGates[] = {{"one", R"(["{name}.a"])", 5, 1},
@@ -133,7 +133,6 @@ TEST_P(KernelTest, MoeExperts) {
     for (const Experts &experts : kExperts)
       // Integer kernels take long to compile, and formats do not affect activation functions: these
       // cases have one format, and the first ones share their kernels.
-      // these cases have one, and the first share their kernels.
       if (!format.hasIntegers() ||
           (experts.columns == 33 && llvm::StringRef(experts.activation) == "silu"))
         cases.push_back(moeExperts(format, experts));
@@ -143,9 +142,9 @@ TEST_P(KernelTest, MoeExperts) {
 }
 
 /// More blocks than AMX tiles multiply at once, and experts with more rows.
-TEST_P(KernelTest, MoeExpertsOfManyRows) {
+TEST_P(KernelTest, MoeExpertsOfLargeBatches) {
   KernelCase row = moeExperts(kFormats[1], {"blocks", "[1, 3]", 2, 96, 330, "relu", ""});
-  row.manyRows = true;
+  row.largeBatch = true;
   check(row);
 }
 

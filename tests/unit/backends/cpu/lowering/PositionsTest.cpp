@@ -51,7 +51,7 @@ TEST_P(KernelTest, RopeTable) {
   check(cases);
 }
 
-/// Rows of short and of long sequences in one step.
+/// Rows of short and long sequences in one step.
 TEST_P(KernelTest, RopeTableOfLengths) {
   std::vector<KernelCase> cases;
   for (int pairs : {2, 10, 32})
@@ -140,7 +140,7 @@ TEST_P(KernelTest, AppendAndAttend) {
   check(cases);
 }
 
-/// The values are the first elements of the keys; 20 query heads are two tasks.
+/// The values are the first elements of the keys; 20 query heads result in two tasks.
 TEST_P(KernelTest, AppendAndAttendToLatents) {
   std::vector<KernelCase> cases;
   for (const Precision &precision : kPrecisions)

@@ -1,4 +1,4 @@
-//===- PrefetchTest.cpp - which lines kernels ask for ---------------------===//
+//===- PrefetchTest.cpp - lines that kernels prefetch ---------------------===//
 
 #include "backends/cpu/kernels/matmul/Prefetch.h"
 #include "backends/cpu/features/InterleavedPages.h"
@@ -56,14 +56,14 @@ protected:
   MLIRContext context;
 };
 
-/// Four lines for each unit, those of placeAhead, which has its own test.
+/// Four lines for each unit: the ones of prefetchOffset, which has its own test.
 TEST_F(Prefetch, AsksForTheUnitOfAnotherPage) {
   using namespace rt::interleaved_pages;
   Builder builder(&context);
   for (Type element :
        {Type(builder.getBF16Type()), Type(builder.getI8Type()), Type(builder.getF32Type())})
     for (int64_t at = 0; at <= 2 * chunk; at += at % page == 2 * unit ? page - 3 * unit : unit) {
-      int64_t place = placeAhead(at);
+      int64_t place = prefetchOffset(at);
       EXPECT_THAT(asked(element, at),
                   testing::ElementsAre(place, place + line, place + 2 * line, place + 3 * line))
           << "at byte " << at;

@@ -1,4 +1,4 @@
-//===- ProductsTest.cpp - products with weights, tables of tokens ---------===//
+//===- ProductsTest.cpp - matmuls with weights, embedding tables ----------===//
 
 #include "tests/unit/backends/cpu/lowering/Formats.h"
 #include "tests/unit/backends/cpu/lowering/KernelTest.h"
@@ -71,13 +71,13 @@ TEST_P(KernelTest, LinearOfAllShapes) {
 
 /// Several blocks at once, several pieces of K, also for a single tile of rows, hundreds of rows:
 /// the loops of AMX tiles.
-TEST_P(KernelTest, LinearOfManyRows) {
+TEST_P(KernelTest, LinearOfLargeBatches) {
   std::vector<KernelCase> cases;
   const Format &bf16 = kFormats[1];
   for (Shape shape : {Shape{577, 1064}, Shape{130, 544}, Shape{64, 8200}})
     cases.push_back(linear(bf16, kPlain, shape.n, shape.k, "generated"));
   for (KernelCase &row : cases)
-    row.manyRows = true;
+    row.largeBatch = true;
   check(cases);
 }
 
@@ -133,14 +133,14 @@ TEST_P(KernelTest, GatedLinear) {
   check(cases);
 }
 
-TEST_P(KernelTest, GatedLinearOfManyRows) {
+TEST_P(KernelTest, GatedLinearOfLargeBatches) {
   KernelCase row = gatedLinear(kFormats[1], "relu", 330, 520, "f32");
-  row.manyRows = true;
+  row.largeBatch = true;
   check(row);
 }
 
-/// An embedding that is multiplied by as well is packed; another one is stored by rows.
-TEST_P(KernelTest, TablesOfTokens) {
+/// An embedding that is also used for the logits is packed; another one is stored by rows.
+TEST_P(KernelTest, EmbeddingAndHead) {
   std::vector<KernelCase> cases;
   const char *embedding = R"(
   mica.weight @{name}.w : tensor<{V}x{K}x{weight}>

@@ -47,11 +47,11 @@ TEST_P(KernelTest, RmsNorm) {
   check(norms("rmsnorm",
               {{"f32", "f32", "f32", "eps(1.0e-05)"},
                {"f32_offset", "f32", "f32", "eps(0.3) weight_offset(1.0)"},
-               {"f32_to_bf16", "f32", "bf16", "eps(1.0e-05) rounding(after_gain)"},
-               {"bf16_before", "bf16", "bf16", "eps(1.0e-05) rounding(before_gain)"},
-               {"bf16_after", "bf16", "bf16", "eps(0.3) rounding(after_gain) weight_offset(1.0)"},
-               {"bf16_before_to_f32", "bf16", "f32", "eps(1.0e-05) rounding(before_gain)"},
-               {"bf16_after_to_f32", "bf16", "f32", "eps(0.3) rounding(after_gain)"}}));
+               {"f32_to_bf16", "f32", "bf16", "eps(1.0e-05) rounding(after_weight)"},
+               {"bf16_before", "bf16", "bf16", "eps(1.0e-05) rounding(before_weight)"},
+               {"bf16_after", "bf16", "bf16", "eps(0.3) rounding(after_weight) weight_offset(1.0)"},
+               {"bf16_before_to_f32", "bf16", "f32", "eps(1.0e-05) rounding(before_weight)"},
+               {"bf16_after_to_f32", "bf16", "f32", "eps(0.3) rounding(after_weight)"}}));
 }
 
 TEST_P(KernelTest, LayerNorm) {
@@ -83,7 +83,7 @@ TEST_P(KernelTest, Elementwise) {
   check(cases);
 }
 
-TEST_P(KernelTest, NumbersOfTheModel) {
+TEST_P(KernelTest, ConstantsOfTheModel) {
   std::vector<KernelCase> cases;
   for (auto [op, tolerance] :
        {std::pair("scale %x by(-3.25)", 0.0), std::pair("softcap %x at(0.7)", 1e-6)})
@@ -175,7 +175,7 @@ TEST_P(KernelTest, ScaleHeads) {
   check(cases);
 }
 
-/// A gain for each head.
+/// A norm weight for each head.
 TEST_P(KernelTest, NormsOfHeads) {
   std::vector<KernelCase> cases;
   for (const char *op : {"rmsnorm %x, %w eps(0.3) weight_offset(1.0)", "layernorm %x, %w eps(0.3)",

@@ -19,17 +19,17 @@ using TaskCut = std::function<void(const TaskBody &body, int64_t tasks)>;
 
 /// All tasks at once.
 TaskCut inOnePart();
-/// That many parts of about the same size, the last one first.
+/// `parts` parts of about the same size, the last one first.
 TaskCut inParts(int64_t parts);
 /// One by one, the last one first.
 TaskCut oneByOne();
-/// On a pool with that many threads, which is never destroyed.
+/// On a pool with `threads` threads, which is never destroyed.
 TaskCut onPool(unsigned threads);
 
 /// Sets how launches are split from now on; initially in one part.
 void setTaskCut(TaskCut cut);
 
-/// Has no probes.
+/// The runtime table that splits tasks as set by setTaskCut, without probes.
 extern const rt::RuntimeTable cuttingRuntime;
 
 } // namespace mica::test

@@ -1,4 +1,4 @@
-//===- Words.cpp - texts of functions with keys ---------------------------===//
+//===- Words.cpp - texts with placeholders --------------------------------===//
 
 #include "tests/unit/backends/cpu/lowering/Words.h"
 

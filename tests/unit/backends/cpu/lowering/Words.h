@@ -1,4 +1,4 @@
-//===- Words.h - texts of functions with keys -------------------*- C++ -*-===//
+//===- Words.h - texts with placeholders ------------------------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_WORDS_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_WORDS_H
 

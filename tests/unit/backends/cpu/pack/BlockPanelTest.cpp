@@ -1,4 +1,4 @@
-//===- BlockPanelTest.cpp - packed blocks against a slow reading ----------===//
+//===- BlockPanelTest.cpp - packed blocks, read element by element --------===//
 
 #include "ir/Mica/Mica.h"
 #include "ir/Quantize/Quantize.h"
@@ -28,7 +28,7 @@ public:
                   (format.subScaleType == SubScaleType::Bytes && format.offsetAt >= 0 ? 2 : 1)),
         chunk(subScales + 64 * 4 * (format.low.width + format.high.width)) {}
 
-  /// Of 64 rows of k numbers.
+  /// The size of 64 rows of k numbers, in bytes.
   int64_t bytesOf(int64_t k) const {
     int64_t chunks = (k + 31) / 32, blocks = (k + format.elements - 1) / format.elements;
     return blocks * header + chunks * chunk;
@@ -189,8 +189,8 @@ TEST_P(BlockPanelTest, IsTheSameOnAnyNumberOfThreads) {
   EXPECT_TRUE(one == llvm::cantFail(pack(text, 2)) && one == llvm::cantFail(pack(text, 5)));
 }
 
-/// The same blocks in a weight that does not preserve them become the same numbers.
-TEST_P(BlockPanelTest, BecomePlainNumbers) {
+/// Blocks of a weight that is not block-quantized are dequantized to the same numbers.
+TEST_P(BlockPanelTest, UnpackToFloats) {
   int64_t k = 2 * format.elements;
   source.addBlocksOf(format, "w", {3, k});
   std::vector<uint8_t> bytes =
@@ -199,19 +199,33 @@ TEST_P(BlockPanelTest, BecomePlainNumbers) {
   EXPECT_EQ(0, std::memcmp(bytes.data(), source.values("w").data(), bytes.size()));
 }
 
+/// In whatever they become: the same blocks, Mica's own, panels of floats, plain numbers.
 TEST_P(BlockPanelTest, RejectsNonfiniteScales) {
   uint16_t nan = format.scaleType == ScaleType::E8M0Half ? 255 : 0x7e00,
            infinity = format.scaleType == ScaleType::E8M0Half ? 255 : 0xfc00;
+  int64_t k = 3 * format.elements;
+  std::string shape = shapeOf(70, k), of = "tensor<" + shape;
+  const std::string bf16 = of + "xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>";
+  const std::string types[] = {type(shape),
+                               of + "x!mica.block<int8_g32>>",
+                               of + "x!mica.block<int4_g32>>",
+                               bf16,
+                               of + "xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>",
+                               of + "xf32>"};
   for (int32_t at : {format.scaleAt, format.offsetAt})
     for (uint16_t bits : {nan, infinity}) {
       if (at < 0)
         continue;
       source = MemorySource();
-      int64_t k = 3 * format.elements;
       source.addBlocksOf(format, "w", {70, k});
       source.setScale("w", 209, at, bits);
-      EXPECT_EQ(errorOf("mica.weight @w at 0 : " + type(shapeOf(70, k))),
-                R"(tensor "w" holds NaN or infinity in block 209; check the checkpoint)");
+      for (const std::string &packed : types) {
+        std::string words =
+            packed == bf16 ? "NaN, infinity or a number beyond bf16" : "NaN or infinity";
+        EXPECT_EQ(errorOf("mica.weight @w at 0 : " + packed),
+                  "tensor \"w\" holds " + words + " in block 209; check the checkpoint")
+            << packed;
+      }
     }
 }
 
@@ -292,7 +306,7 @@ TEST_P(OwnBlockPanelTest, MatricesOfOddShapes) {
 }
 
 /// Blocks of a file are converted to Mica's own blocks through their numbers.
-TEST_P(OwnBlockPanelTest, OfOtherBlocks) {
+TEST_P(OwnBlockPanelTest, RequantizesOtherBlocks) {
   source.addBlocksOf(*blockFormatNamed("q4_k"), "w", {5, 512});
   std::vector<uint8_t> bytes =
       llvm::cantFail(pack("mica.weight @w at 0 : " + type(shapeOf(5, 512))));

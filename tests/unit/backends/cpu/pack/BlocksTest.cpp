@@ -1,4 +1,4 @@
-//===- BlocksTest.cpp - numbers that are stored in blocks -----------------===//
+//===- BlocksTest.cpp - tensors stored in blocks --------------------------===//
 
 #include "tests/unit/backends/cpu/pack/PackFixture.h"
 
@@ -28,27 +28,27 @@ const std::vector<std::string> kTypes = {
     source.encodeAll();                                                                            \
   }
 
-TEST_F(BlocksTest, BecomeTheirValues) {
+TEST_F(BlocksTest, AreDequantized) {
   source.addBlocks("w", {70, 96});
   EXPECT_SAME_PACKED(std::string("mica.weight @w at 0 : tensor<70"));
   EXPECT_EQ(source.released.back(), "w");
 }
 
-TEST_F(BlocksTest, MixWithPlainNumbers) {
+TEST_F(BlocksTest, CanBeMixedWithFloats) {
   source.addBlocks("q", {65, 96});
   source.add("k", WeightType::F32, {3, 96});
   source.addBlocks("v", {2, 96});
   EXPECT_SAME_PACKED(std::string(R"(mica.weight @w from ["q", "k", "v"] concat at 0 : tensor<70)"));
 }
 
-TEST_F(BlocksTest, AreBalanced) {
-  source.add("gain", WeightType::F32, {96});
+TEST_F(BlocksTest, AreEqualized) {
+  source.add("norm", WeightType::F32, {96});
   source.addBlocks("up", {70, 96});
-  EXPECT_SAME_PACKED(std::string("mica.equalize rows [\"gain\"] columns [\"up\"]\n"
+  EXPECT_SAME_PACKED(std::string("mica.equalize rows [\"norm\"] columns [\"up\"]\n"
                                  "mica.weight @up at 0 : tensor<70"));
 }
 
-TEST_F(BlocksTest, MustFillRows) {
+TEST_F(BlocksTest, MismatchedShapesAreErrors) {
   source.addBlocks("w", {4, 96});
   EXPECT_THAT(errorOf("mica.weight @w at 0 : tensor<384xf32>"),
               HasSubstr("has rows of 1 elements, but \"w\" does not"));
@@ -64,21 +64,21 @@ TEST_F(BlocksTest, ArePreservedUnchangedOnly) {
   const std::string kept = "x96x!mica.block<q8_0>>";
   source.addBlocks("w", {4, 96});
   EXPECT_THAT(errorOf("mica.weight @w at 0 : tensor<4" + kept),
-              HasSubstr("weight \"w\" keeps blocks of q8_0, but \"w\" is not stored in such"));
+              HasSubstr("weight \"w\" preserves q8_0 blocks, but \"w\" is not stored as q8_0"));
   source.addBlocksOf(*blockFormatNamed("q8_0"), "q", {4, 96});
   source.addBlocksOf(*blockFormatNamed("q5_0"), "r", {4, 96});
   source.add("plain", WeightType::F32, {4, 96});
   EXPECT_THAT(errorOf("mica.weight @q at 0 : tensor<4x96x!mica.block<q4_0>>"),
-              HasSubstr("weight \"q\" keeps blocks of q4_0, but \"q\" is not stored in such"));
+              HasSubstr("weight \"q\" preserves q4_0 blocks, but \"q\" is not stored as q4_0"));
   EXPECT_THAT(errorOf(R"(mica.weight @w from ["q", "r"] concat at 0 : tensor<8)" + kept),
-              HasSubstr("weight \"w\" keeps blocks of q8_0, but \"r\" is not stored in such"));
+              HasSubstr("weight \"w\" preserves q8_0 blocks, but \"r\" is not stored as q8_0"));
   EXPECT_THAT(errorOf(R"(mica.weight @w from ["plain", "q"] concat at 0 : tensor<8)" + kept),
-              HasSubstr("weight \"w\" keeps blocks of q8_0, but \"plain\" is not stored in such"));
-  source.add("gain", WeightType::F32, {96});
-  EXPECT_THAT(errorOf("mica.equalize rows [\"gain\"] columns [\"q\"]\n"
+              HasSubstr("weight \"w\" preserves q8_0 blocks, but \"plain\" is not stored as q8_0"));
+  source.add("norm", WeightType::F32, {96});
+  EXPECT_THAT(errorOf("mica.equalize rows [\"norm\"] columns [\"q\"]\n"
                       "mica.weight @q at 0 : tensor<4" +
                       kept),
-              HasSubstr("keeps blocks as they are, but \"q\" is equalized"));
+              HasSubstr("preserves blocks, but \"q\" is equalized"));
 }
 
 TEST_F(BlocksTest, NonfiniteOnesAreNamed) {

@@ -24,16 +24,16 @@ protected:
 };
 
 TEST_F(EqualizedSourceTest, RowsAreDividedAndColumnsMultiplied) {
-  source.add("gain", WeightType::F32, {4});
+  source.add("norm", WeightType::F32, {4});
   source.add("q", WeightType::BF16, {5, 4});
   source.add("k", WeightType::BF16, {2, 4});
-  source.set("gain", {32, 0.5f, 0, 2});
+  source.set("norm", {32, 0.5f, 0, 2});
   source.set("q", {1, 1, 1, 0.25f, 0, 2, 1, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 1, -0.25f});
   source.set("k", {200, 100, 100, 50, 0, -8, 1, 0});
-  std::string balance = "mica.equalize rows [\"gain\"] columns [\"q\", \"k\"]\n";
+  std::string balance = "mica.equalize rows [\"norm\"] columns [\"q\", \"k\"]\n";
   // Channels: 32 and 1, 0.5 and 1, 0 and 1, 2 and 1/4, which is the median. The large first row of
   // k does not matter, because it has its own scale.
-  EXPECT_THAT(floats(balance + "mica.weight @gain at 0 : tensor<4xf32>"),
+  EXPECT_THAT(floats(balance + "mica.weight @norm at 0 : tensor<4xf32>"),
               testing::ElementsAre(16, 2, 0, 2));
   EXPECT_THAT(floats(balance + "mica.weight @k at 0 : tensor<2x4xf32>"),
               testing::ElementsAre(400, 25, 100, 50, 0, -2, 1, 0));
@@ -44,13 +44,13 @@ TEST_F(EqualizedSourceTest, RowsAreDividedAndColumnsMultiplied) {
 }
 
 TEST_F(EqualizedSourceTest, AnOffsetIsAddedBeforeRowsAreDivided) {
-  source.add("gain", WeightType::BF16, {4});
+  source.add("norm", WeightType::BF16, {4});
   source.add("q", WeightType::F32, {1, 4});
-  source.set("gain", {0, -0.5f, 15, -1});
+  source.set("norm", {0, -0.5f, 15, -1});
   source.set("q", {1, 1, 1, 1});
-  std::string balance = "mica.equalize rows [\"gain\"] offset(1.0) columns [\"q\"]\n";
+  std::string balance = "mica.equalize rows [\"norm\"] offset(1.0) columns [\"q\"]\n";
   // Channels of 1, 1/2, 16 and 0; the median of the nonzero ones is 1.
-  EXPECT_THAT(floats(balance + "mica.weight @gain at 0 : tensor<4xf32>"),
+  EXPECT_THAT(floats(balance + "mica.weight @norm at 0 : tensor<4xf32>"),
               testing::ElementsAre(1, 0.5f, 4, 0));
   EXPECT_THAT(floats(balance + "mica.weight @q at 0 : tensor<1x4xf32>"),
               testing::ElementsAre(1, 1, 4, 1));
@@ -65,7 +65,7 @@ TEST_F(EqualizedSourceTest, PackedMatricesOfEveryType) {
     MemorySource plain = source;
     std::vector<float> norm = source.values("norm"), up = source.values("up"),
                        down = source.values("down");
-    llvm::SmallVector<float> upRows(70), downColumns(70), gains(100), upColumns(100);
+    llvm::SmallVector<float> upRows(70), downColumns(70), normWeights(100), upColumns(100);
     for (size_t i = 0; i < 70; ++i) {
       upRows[i] = largestMagnitude(llvm::ArrayRef(up).slice(i * 100, 100));
       raiseToShares(upColumns, llvm::ArrayRef(up).slice(i * 100, 100));
@@ -73,9 +73,9 @@ TEST_F(EqualizedSourceTest, PackedMatricesOfEveryType) {
     for (size_t i = 0; i < 33; ++i)
       raiseToShares(downColumns, llvm::ArrayRef(down).slice(i * 70, 70));
     for (size_t i = 0; i < 100; ++i)
-      gains[i] = std::abs(norm[i]);
+      normWeights[i] = std::abs(norm[i]);
     llvm::SmallVector<float> rows = equalizationFactors(upRows, downColumns),
-                             columns = equalizationFactors(gains, upColumns);
+                             columns = equalizationFactors(normWeights, upColumns);
     for (size_t i = 0; i < up.size(); ++i)
       up[i] *= columns[i % 100] / rows[i / 100];
     for (size_t i = 0; i < down.size(); ++i)
@@ -112,7 +112,7 @@ TEST_F(EqualizedSourceTest, ThreadsChangeNothing) {
   }
 }
 
-TEST_F(EqualizedSourceTest, RefusesTensorsThatDoNotMeet) {
+TEST_F(EqualizedSourceTest, RefusesTensorsOfDifferentShapes) {
   source.add("a", WeightType::F32, {3});
   source.add("b", WeightType::F32, {2, 4});
   source.add("c", WeightType::F32, {5});

@@ -1,4 +1,4 @@
-//===- ImportanceTest.cpp - statistics of activations, and what they do ---===//
+//===- ImportanceTest.cpp - statistics of activations and their effect ----===//
 
 #include "tests/unit/backends/cpu/pack/PackFixture.h"
 
@@ -99,9 +99,9 @@ TEST_F(ImportanceTest, StatisticsOfAnotherModelAreRefused) {
 /// Equalization multiplies a column by the divisor of its activation: activations that are as large
 /// as the factors have equal weight after equalization.
 TEST_F(ImportanceTest, EqualizedColumnsWeighAsTheirActivations) {
-  std::vector<float> row = unevenRow(), gains(kColumns, 1);
+  std::vector<float> row = unevenRow(), normWeights(kColumns, 1);
   source.add("norm", WeightType::F32, {kColumns});
-  source.set("norm", gains);
+  source.set("norm", normWeights);
   source.add("w", WeightType::F32, {1, kColumns});
   source.set("w", row);
   std::string balance = "mica.equalize rows [\"norm\"] columns [\"w\"]\n";

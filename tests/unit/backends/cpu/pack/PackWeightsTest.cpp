@@ -1,4 +1,4 @@
-//===- PackWeightsTest.cpp - whole weights against a naive packer ---------===//
+//===- PackWeightsTest.cpp - whole weights compared with a naive packer ---===//
 
 #include "tests/unit/backends/cpu/pack/PackFixture.h"
 
@@ -115,15 +115,15 @@ TEST_F(PackTest, PartsOfTensors) {
   expectEqual(packed(R"(#mica.slice<"t", transposed, rows 2 to 4 of 5>)", 4, 31),
               naive(transposed, 4, 31, 1), false);
   // Rows as columns, of a tensor and of its transpose.
-  std::vector<float> turned, twice;
+  std::vector<float> columnMajor, twice;
   for (int64_t column = 0; column < 33; ++column)
     for (int64_t row : {1, 2, 7, 8})
-      turned.push_back(qkv[row * 33 + column]);
+      columnMajor.push_back(qkv[row * 33 + column]);
   for (int64_t column = 0; column < 31; ++column)
     for (int64_t row : {2, 3, 7, 8})
       twice.push_back(t[column * 10 + row]);
   expectEqual(packed(R"(#mica.slice<"qkv", rows 1 to 3 of 6, as_columns>)", 33, 4),
-              naive(turned, 33, 4, 1), false);
+              naive(columnMajor, 33, 4, 1), false);
   expectEqual(packed(R"(#mica.slice<"t", transposed, rows 2 to 4 of 5, as_columns>)", 31, 4),
               naive(twice, 31, 4, 1), false);
   EXPECT_THAT(
@@ -334,15 +334,16 @@ TEST_F(PackTest, RefusesTypesThatNoProgramHolds) {
               HasSubstr("is a vector with the layout of a matrix"));
 }
 
-TEST_F(PackTest, RefusesPlacesThatOverlapOrLie) {
+TEST_F(PackTest, RejectsInvalidOffsets) {
   source.add("a", WeightType::F32, {4, 4});
   source.add("b", WeightType::F32, {4, 4});
   EXPECT_THAT(
       errorOf("mica.weight @a at 0 : tensor<4x4xf32>\nmica.weight @b at 32 : tensor<4x4xf32>"),
-      HasSubstr("weight \"b\" has no place of its own in the program"));
-  EXPECT_THAT(errorOf("mica.weight @a : tensor<4x4xf32>"), HasSubstr("has no place of its own"));
+      HasSubstr("weight \"b\" needs an offset after the end of the previous weight"));
+  EXPECT_THAT(errorOf("mica.weight @a : tensor<4x4xf32>"),
+              HasSubstr("needs an offset after the end of the previous weight"));
   EXPECT_THAT(errorOf("mica.weight @a at 0 bytes 60 : tensor<4x4xf32>"),
-              HasSubstr("takes 64 bytes, not 60"));
+              HasSubstr("expected 60 bytes at offset 0, got 64"));
 }
 
 TEST_F(PackTest, StopsWhenTheSinkFails) {

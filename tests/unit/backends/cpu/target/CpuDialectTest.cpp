@@ -15,6 +15,8 @@ namespace {
 
 class CpuDialectTest : public testing::Test {
 protected:
+  CpuDialectTest() { context.loadDialect<CpuDialect>(); }
+
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module =
       mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
@@ -24,13 +26,27 @@ void expectSame(const TargetDescription &got, const TargetDescription &expected)
   EXPECT_EQ(got.cpu, expected.cpu);
   EXPECT_EQ(got.features, expected.features);
   EXPECT_EQ(got.absent, expected.absent);
-  EXPECT_EQ(got.vectorBits, expected.vectorBits);
-  EXPECT_EQ(got.bf16Dot, expected.bf16Dot);
-  EXPECT_EQ(got.fastBf16Dot, expected.fastBf16Dot);
-  EXPECT_EQ(got.int8Dot, expected.int8Dot);
-  EXPECT_EQ(got.tiles, expected.tiles);
-  EXPECT_EQ(got.prefetchPages, expected.prefetchPages);
-  EXPECT_EQ(got.prefetchBytes, expected.prefetchBytes);
+#define MICA_TARGET_NUMBER(name, Getter, initial) EXPECT_EQ(got.name, expected.name) << #name;
+#define MICA_TARGET_FLAG(name, Getter, parameter, met, needs)                                      \
+  EXPECT_EQ(got.name, expected.name) << #name;
+#include "backends/cpu/target/TargetFacts.def"
+}
+
+/// What the verifier of the attribute says of a target; nothing if it is valid.
+std::string refusal(const TargetDescription &target, mlir::MLIRContext &context) {
+  std::string message;
+  mlir::ScopedDiagnosticHandler handler(
+      &context, [&](mlir::Diagnostic &diagnostic) { message = diagnostic.str(); });
+  llvm::SmallVector<llvm::StringRef> features(target.features.begin(), target.features.end());
+  bool valid =
+      bool(TargetAttr::getChecked([&] { return mlir::emitError(mlir::UnknownLoc::get(&context)); },
+                                  &context, llvm::StringRef(target.cpu),
+#define MICA_TARGET_NUMBER(name, Getter, initial) int64_t{target.name},
+#define MICA_TARGET_FLAG(name, Getter, parameter, met, needs) target.name,
+#include "backends/cpu/target/TargetFacts.def"
+                                  mlir::Builder(&context).getStrArrayAttr(features)));
+  EXPECT_EQ(valid, message.empty());
+  return message;
 }
 
 TEST_F(CpuDialectTest, AModuleKeepsAllOfATarget) {
@@ -45,14 +61,31 @@ TEST_F(CpuDialectTest, AModuleKeepsAllOfATarget) {
     setTarget(*module, *target);
     EXPECT_TRUE(succeeded(mlir::verify(*module)));
     expectSame(targetOf(*module), *target);
-    auto attribute = module.get()->getAttrOfType<TargetAttr>(kTargetAttr);
-    // Again with the verifier, which `get` does not run.
-    EXPECT_TRUE(TargetAttr::getChecked(
-        [&] { return mlir::emitError(module->getLoc()); }, &context, attribute.getCpu(),
-        attribute.getVectorBits(), attribute.getBf16Dot(), attribute.getFastBf16Dot(),
-        attribute.getInt8Dot(), attribute.getTiles(), attribute.getPrefetchPages(),
-        attribute.getPrefetchBytes(), attribute.getFeatures()));
+    EXPECT_EQ(refusal(*target, context), "");
   }
+}
+
+/// With one more flag set each time, two that were in each other's place would differ once.
+TEST_F(CpuDialectTest, AModuleKeepsEachFlag) {
+  TargetDescription target = llvm::cantFail(describeTarget("sapphirerapids"));
+#define MICA_TARGET_FLAG(name, Getter, parameter, met, needs) target.name = false;
+#include "backends/cpu/target/TargetFacts.def"
+#define MICA_TARGET_FLAG(name, Getter, parameter, met, needs)                                      \
+  target.name = true;                                                                              \
+  setTarget(*module, target);                                                                      \
+  expectSame(targetOf(*module), target);                                                           \
+  EXPECT_EQ(refusal(target, context), "");
+#include "backends/cpu/target/TargetFacts.def"
+}
+
+/// Every flag that needs something is refused without it, in the words of the list.
+TEST_F(CpuDialectTest, FlagsRequireTheListedFeatures) {
+  TargetDescription plain = llvm::cantFail(describeTarget("x86-64-v3")), target;
+#define MICA_TARGET_FLAG(name, Getter, parameter, met, needs)                                      \
+  target = plain;                                                                                  \
+  target.name = true;                                                                              \
+  EXPECT_EQ(refusal(target, context), (met) ? "" : parameter " needs " needs);
+#include "backends/cpu/target/TargetFacts.def"
 }
 
 TEST_F(CpuDialectTest, OpsHaveTheTargetOfTheirModule) {

@@ -39,7 +39,7 @@ TEST(TargetDescription, KnowsFeaturesOfNamedCpus) {
 }
 
 /// Levels apply to any vendor.
-TEST(TargetDescription, OnlyIntelsAreAskedForInterleavedPages) {
+TEST(TargetDescription, PageInterleavedPrefetchOnIntelOnly) {
   for (llvm::StringRef name : {"haswell", "broadwell", "skylake-avx512", "icelake-server",
                                "cooperlake", "graniterapids", "alderlake"})
     EXPECT_TRUE(llvm::cantFail(describeTarget(name)).prefetchPages) << name.str();
@@ -47,7 +47,7 @@ TEST(TargetDescription, OnlyIntelsAreAskedForInterleavedPages) {
     EXPECT_FALSE(llvm::cantFail(describeTarget(name)).prefetchPages) << name.str();
 }
 
-TEST(TargetDescription, AmdsWith256BitUnitsPrefetchBlocks) {
+TEST(TargetDescription, Zen1To3PrefetchBlocks) {
   for (llvm::StringRef name : {"znver1", "znver2", "znver3"})
     EXPECT_EQ(llvm::cantFail(describeTarget(name)).prefetchBytes, 2048u) << name.str();
   for (llvm::StringRef name : {"x86-64-v3", "x86-64-v4", "haswell", "alderlake", "znver4"})

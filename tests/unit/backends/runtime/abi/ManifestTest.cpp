@@ -1,5 +1,6 @@
 #include "backends/runtime/abi/Manifest.h"
 #include "backends/cpu/features/Cpu.h"
+#include "backends/runtime/abi/ManifestKeys.h"
 #include "backends/runtime/support/Report.h"
 #include "tests/unit/backends/runtime/FakeProgram.h"
 
@@ -86,7 +87,7 @@ TEST(Manifest, OptionalKeysMayBeAbsentOrNull) {
             "no error");
 }
 
-TEST(Manifest, KernelsHavePlaces) {
+TEST(Manifest, KernelsHaveLocations) {
   json manifest = json::parse(fakeManifest());
   manifest["kernels"] = {{"linear_8x8", {"model.q_proj", "model.o_proj"}}};
   auto m = parseManifest(manifest.dump());
@@ -100,12 +101,60 @@ TEST(Manifest, KernelsHavePlaces) {
               HasSubstr("'kernels' is not a string"));
 }
 
+/// The object of `manifest` that has `key`; of lists, the first one.
+json &ownerOf(json &manifest, const ManifestKey &key) {
+  if (!*key.object)
+    return manifest;
+  json &owner = manifest[key.object];
+  return owner.is_array() ? owner[0] : owner;
+}
+
+/// A key is read if some value is an error that names it; each key has a value that is one.
+TEST(Manifest, ReadsTheListedKeys) {
+  std::vector<ManifestKey> keys(std::begin(kManifestKeys), std::end(kManifestKeys));
+  for (const auto &setting : mica::kSamplingNumbers)
+    keys.push_back({manifest_keys::generation.text, setting.name.data(), true});
+  for (std::string_view name : {mica::kSamplingTopK.name, mica::kDoSample})
+    keys.push_back({manifest_keys::generation.text, name.data(), true});
+  json complete = json::parse(fakeManifest());
+  complete["chat"] = {{"template", ""}, {"special_tokens", json::object()}};
+  for (const ManifestKey &key : keys) {
+    bool isRead = false;
+    for (const json &wrong : {json(-5), json("text"), json::array({json::object()}),
+                              json::object({{"x", json::object()}})}) {
+      json manifest = complete;
+      ownerOf(manifest, key)[key.text] = wrong;
+      auto parsed = parseManifest(manifest.dump());
+      isRead |= !parsed &&
+                parsed.error().message.find(std::string("'") + key.text + "'") != std::string::npos;
+    }
+    EXPECT_EQ(isRead, key.isRead) << key.object << ": " << key.text;
+  }
+}
+
 TEST(Manifest, NamesALargerContextWhereThereIsOne) {
   auto m = parseManifest(fakeManifest());
   ASSERT_TRUE(m) << m.error().message;
   EXPECT_EQ(m->largerContextHint(), " or compile with a larger --max-seq");
   m->maxSeq = m->maxPositions;
   EXPECT_EQ(m->largerContextHint(), "");
+}
+
+TEST(Manifest, NamesThePreservedFormatsOfItsWeights) {
+  Manifest m;
+  m.weights = mica::Precision::BF16;
+  m.floatTypes = {{"f32", 9}};
+  EXPECT_EQ(weightsText(m), "bf16");
+  m.blockFormats = {{"q4_k", 3}, {"q5_k", 7}, {"q6_k", 7}};
+  EXPECT_EQ(weightsText(m), "q5_k, q6_k, q4_k");
+  EXPECT_EQ(otherWeights(m), std::nullopt) << "norms are not bf16";
+  m.floatTypes["bf16"] = 1;
+  EXPECT_EQ(otherWeights(m), mica::Precision::BF16);
+  // Mica's own formats have the name of the option.
+  m.weights = mica::Precision::Int4;
+  m.blockFormats = {{"int4_g32", 7}, {"int6_g32", 1}};
+  EXPECT_EQ(weightsText(m), "int4");
+  EXPECT_EQ(otherWeights(m), std::nullopt);
 }
 
 TEST(Manifest, ErrorsNameTheKey) {
@@ -158,6 +207,13 @@ TEST(Manifest, ErrorsNameTheKey) {
               HasSubstr("'rewind_positions' is not an integer from 0"));
   EXPECT_THAT(errorAfter([](json &m) { m["generation"]["top_p"] = "x"; }),
               HasSubstr("'top_p' is not a number"));
+  EXPECT_THAT(errorAfter([](json &m) { m["generation"]["temperature"] = 2e6; }),
+              HasSubstr("'temperature' is not a number from 0 to 1e+06"));
+  EXPECT_THAT(errorAfter([](json &m) { m["generation"]["top_k"] = -1; }),
+              HasSubstr("'top_k' is not an integer from 0"));
+  EXPECT_THAT(errorAfter([](json &m) { m["generation"]["do_sample"] = 1; }),
+              HasSubstr("'do_sample' is not true or false"));
+  EXPECT_EQ(errorAfter([](json &m) { m["generation"]["do_sample"] = nullptr; }), "no error");
   EXPECT_THAT(errorAfter([](json &m) { m = json::array(); }),
               HasSubstr("'manifest' is not an object"));
   EXPECT_THAT(parseManifest("{").error().message, HasSubstr("is not JSON"));
@@ -242,7 +298,7 @@ TEST(Manifest, CarriesTheChatTemplate) {
               HasSubstr("'special_tokens' is missing"));
 }
 
-TEST(Cpu, KnowsBaselineFeatures) {
+TEST(Cpu, DetectsBaselineFeatures) {
   for (const char *name : {"sse", "sse2", "cx8", "cmov", "fxsr", "64bit"})
     EXPECT_TRUE(cpuHas(name)) << name;
   EXPECT_TRUE(knownCpuFeature("avx512bf16"));
@@ -271,7 +327,7 @@ TEST(Cpu, NamesMissingFeatures) {
   EXPECT_THAT(refused.error().message, HasSubstr(") lacks avx1024, tea; compile it with --target"));
 }
 
-TEST(Report, ControlCharactersDoNoHarm) {
+TEST(Report, ControlCharactersAreEscaped) {
   EXPECT_EQ(printable("a\nb\tc\x1b[31m\x7f"), "a\\nb\\tc\\x1b[31m\\x7f");
   EXPECT_EQ(printable("f\xc3\xbcr"), "f\xc3\xbcr");
 }

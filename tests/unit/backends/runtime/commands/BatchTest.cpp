@@ -1,5 +1,6 @@
 #include "backends/runtime/commands/BatchCommand.h"
 #include "backends/runtime/commands/BatchResults.h"
+#include "backends/runtime/commands/GenerationOptions.h"
 #include "tests/unit/backends/runtime/FakeModelFixture.h"
 #include "tests/unit/backends/runtime/Generation.h"
 
@@ -79,7 +80,7 @@ const std::string requests = "{\"tokens\": [1, 5, 3], \"id\": \"a\"}\n"
                              "{\"tokens\": [4, 4], \"n\": 3, \"seed\": 11, \"id\": {\"k\": 1}}\n"
                              "{\"tokens\": [1, 2, 3, 4, 5, 6, 7]}";
 
-TEST_F(BatchTest, EachTextEqualsThatOfThePromptAlone) {
+TEST_F(BatchTest, ResultsDoNotDependOnTheBatch) {
   arguments.settings.temperature = 1;
   for (int64_t batch : {1, 2, 3, 100}) {
     arguments.batch = batch;
@@ -117,8 +118,8 @@ TEST_F(BatchTest, ExistingResultsAreKept) {
   }
 }
 
-/// Whether the seed is the request's, the command line's or a random one.
-TEST_F(BatchTest, EachSampleHasASeedThatMakesIt) {
+/// The seed may be the request's, the command line's or random.
+TEST_F(BatchTest, EachSampleIsReproducibleFromItsSeed) {
   arguments.settings.temperature = 1;
   arguments.settings.logitBias = {{fakePoison, -std::numeric_limits<float>::infinity()}};
   for (const char *seed : {", \"seed\": 11", "", "random"}) {
@@ -142,7 +143,7 @@ TEST_F(BatchTest, EachSampleHasASeedThatMakesIt) {
   }
 }
 
-TEST_F(BatchTest, NoNewTokensTakeNoCallOfTheModel) {
+TEST_F(BatchTest, ZeroNewTokensNeedNoCall) {
   arguments.settings.maxTokens = 0;
   auto results = rows(run("{\"tokens\": [4, 4], \"n\": 2}\n{\"tokens\": [4], \"max_tokens\": 1}"));
   ASSERT_EQ(results.size(), 3u);
@@ -153,7 +154,7 @@ TEST_F(BatchTest, NoNewTokensTakeNoCallOfTheModel) {
   EXPECT_EQ(fakeCalls.size(), 1u);
 }
 
-TEST_F(BatchTest, EachPromptHasCallsOfItsOwn) {
+TEST_F(BatchTest, PromptsShareNoCalls) {
   arguments.prefillChunk = 2;
   run("{\"tokens\": [1, 5, 3], \"max_tokens\": 3}\n{\"tokens\": [4], \"max_tokens\": 1}\n"
       "{\"tokens\": [6], \"max_tokens\": 2}");
@@ -178,8 +179,9 @@ TEST_F(BatchTest, OneFileHasOneWriter) {
   {
     auto other = BatchResults::open(arguments.output);
     ASSERT_TRUE(other);
-    EXPECT_EQ(refusal(requests), "another batch writes its results to '" + *arguments.output +
-                                     "'; wait for its end or choose another file with -o");
+    EXPECT_EQ(refusal(requests),
+              "another batch is writing to '" + *arguments.output +
+                  "'; wait until it has finished or choose another file with -o");
     EXPECT_EQ(read(*arguments.output), half);
   }
   EXPECT_EQ(run(requests), whole);
@@ -190,7 +192,7 @@ TEST_F(BatchTest, OneFileHasOneWriter) {
   EXPECT_TRUE((*first)->begin());
   Status late = (*second)->begin();
   ASSERT_FALSE(late);
-  EXPECT_THAT(late.error().message, StartsWith("another batch writes its results to "));
+  EXPECT_THAT(late.error().message, StartsWith("another batch is writing to "));
   first->reset();
   second->reset();
   EXPECT_EQ(run(requests), whole);

@@ -105,7 +105,7 @@ TEST_F(LauncherTest, FullContextIsANote) {
       run("--tokens 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1 -n 100 --temperature 0 --ignore-eos");
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.out, joined(fakeContinuation(rt::Tokens(18, 1), 3)));
-  EXPECT_EQ(outcome.err, "mica: note: the context of 20 positions is full, generation ends\n");
+  EXPECT_EQ(outcome.err, "mica: note: the context (20 positions) is full; generation stopped\n");
 }
 
 TEST_F(LauncherTest, WritesLogitsInTheOrderOfSequences) {
@@ -127,7 +127,7 @@ TEST_F(LauncherTest, WritesLogitsInTheOrderOfSequences) {
                                 fakeNext({4, 5}), second[0], second[1], second[2]));
 }
 
-TEST_F(LauncherTest, JsonTellsEverything) {
+TEST_F(LauncherTest, JsonIsComplete) {
   Outcome outcome = run("--tokens 27 --tokens 5 -n 3 --temperature 0 --json");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   auto json = nlohmann::json::parse(outcome.out);
@@ -213,13 +213,13 @@ TEST_F(LauncherTest, BenchOfATextThatIsGiven) {
   EXPECT_EQ(run("bench --lookup 2 --tokens 1,x").status, 2);
 }
 
-TEST_F(LauncherTest, LookupNeedsToKnowWhichRowsAreAlike) {
+TEST_F(LauncherTest, LookupRequiresBatchInvariantRows) {
   std::string manifest = fakeManifest();
   std::string entry = "\"batch_invariant_rows\": 6,";
   manifest.replace(manifest.find(entry), entry.size(), "");
   writeFakeProgram(program, MICA_LAUNCHER, manifest);
   EXPECT_EQ(run("--tokens 1 -n 2").status, 0);
-  expectError(run("--tokens 1 -n 2 --lookup 3"), "leave out --lookup");
+  expectError(run("--tokens 1 -n 2 --lookup 3"), "lookup: the program computes one row at a time");
 }
 
 TEST_F(LauncherTest, NumbersAreDecimal) {
@@ -245,7 +245,8 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--tokens 1,,2", "'' is not a token id");
   expectUsageError("--tokens -1", "'-1' is not a token id");
   expectUsageError("--tokens 99999999999", "is not a token id");
-  expectUsageError("-p a -f b", "excludes");
+  expectUsageError("-p a -f b", " exclude each other; see ");
+  expectUsageError("-n 1 -n 2", "--n-predict is given more than once; see ");
   expectUsageError("-n -3", "-n");
   expectUsageError("-n 1.5", "-n");
   expectUsageError("-n", "-n");
@@ -260,7 +261,7 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("info ''", "unexpected argument ''; see " + program + " info --help");
   expectUsageError("info a 'b\nc'", "unexpected arguments 'a', 'b\\nc'");
   expectUsageError("a b", "unexpected argument 'b'");
-  expectUsageError("a -p b", "--prompt excludes PROMPT");
+  expectUsageError("a -p b", "--prompt and PROMPT exclude each other");
   expectUsageError("a info", "PROMPT is an option for generating text, not for the command info");
   expectUsageError("bnech", "there is no command 'bnech' (write a prompt after -p); did you mean "
                             "'bench'? See");
@@ -357,7 +358,7 @@ TEST_F(LauncherTest, FullStandardOutputIsAnError) {
               "cannot write to the standard output");
 }
 
-TEST_F(LauncherTest, ReaderThatGoesAwayEndsItQuietly) {
+TEST_F(LauncherTest, ClosedPipeEndsItQuietly) {
   // The status of the program itself: 128 + SIGPIPE, or 0 if the reader was slower.
   Outcome outcome =
       shell("{ " + program + " bench --prompt 0 --gen 2 --repeat 500; echo $? >&2; } | true");
@@ -423,7 +424,7 @@ TEST_F(LauncherTest, BenchProfileCountsRegionsOfBatches) {
 TEST_F(LauncherTest, BenchProfileAsATable) {
   Outcome outcome = run("bench --prompt 4 --gen 3 --repeat 1 --profile");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("profile of pp4: 1 calls of the model"));
+  EXPECT_THAT(outcome.out, HasSubstr("profile of pp4: 1 call of the model"));
   EXPECT_THAT(outcome.out, HasSubstr("profile of tg3: 3 calls of the model"));
   EXPECT_THAT(outcome.out, testing::ContainsRegex("limits: [0-9.]+ GB/s read, [0-9]+ GFLOP/s"));
   EXPECT_THAT(outcome.out, testing::ContainsRegex("\n  head +3 "));
@@ -437,6 +438,11 @@ TEST_F(LauncherTest, BenchProfileExplainsSharesAboveTheLimit) {
       run(bench + "--peak-gb 0.001 --peak-gflop 1e9").out,
       HasSubstr("\nlimit % above 100: the bytes came from the processor's caches, while the "
                 "limit is that of memory\n"));
+  const std::string fast = run(bench + "--peak-gb 1e9 --peak-gflop 0.001").out;
+  EXPECT_THAT(fast, HasSubstr("\nlimit % above 100: the compute limit is too low; if it was "
+                              "measured, the machine was busy or changed its clock, see "
+                              "--peak-gflop\n"));
+  EXPECT_THAT(fast, testing::Not(HasSubstr("caches, while")));
   EXPECT_THAT(run(bench + "--peak-gb 1e9 --peak-gflop 1e9").out, testing::Not(HasSubstr(words)));
 }
 
@@ -543,7 +549,10 @@ TEST_F(LauncherTest, InfoDescribes) {
   EXPECT_EQ(json["cache_bytes"], 320);
   EXPECT_EQ(json["check"], "ok");
   EXPECT_EQ(json["manifest"]["config"]["layers"], 1);
-  EXPECT_THAT(run("info").out, HasSubstr("20 positions, 16 bytes each, 320 bytes for all\n"));
+  EXPECT_EQ(json["weights"], "f32");
+  std::string text = run("info").out;
+  EXPECT_THAT(text, HasSubstr("20 positions, 16 bytes each, 320 bytes for all\n"));
+  EXPECT_THAT(text, HasSubstr("weights       f32, 32.00 bits per weight\n"));
 }
 
 TEST_F(LauncherTest, LicensesNameEverythingInside) {

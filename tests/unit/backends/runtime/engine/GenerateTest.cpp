@@ -117,7 +117,7 @@ TEST_F(GenerateTest, NaNLogitsAreAnError) {
   EXPECT_THAT(result.error().message, HasSubstr("not finite"));
 }
 
-TEST_F(GenerateTest, ListenerHearsEveryFedPositionsLogits) {
+TEST_F(GenerateTest, ListenerReceivesTheLogitsOfEveryPosition) {
   struct Recorder : RequestListener {
     Tokens rows;
     Status logits(std::span<const float> row) override {
@@ -157,7 +157,7 @@ TEST_F(LargeRowsTest, ManySequencesTakeSeveralCalls) {
   EXPECT_THAT(rows, ElementsAre(12, 12, 12, 9, 6, 6, 3, 6, 6, 3, 6, 6, 3));
 }
 
-TEST_F(LargeRowsTest, TextsThatHaveEndedLeaveTheOthersGoing) {
+TEST_F(LargeRowsTest, FinishedTextsDoNotStopOthers) {
   settings.maxTokens = 4;
   settings.ignoreEos = false;
   Tokens ends = {27};
@@ -294,7 +294,7 @@ TEST_F(GenerateTest, NoTokensWantedStillReadsThePrompt) {
   EXPECT_EQ(result->totals.promptTokens, 2);
 }
 
-TEST_F(GenerateTest, FurtherEndTokensEndTheText) {
+TEST_F(GenerateTest, AdditionalEndTokensEndTheText) {
   settings.maxTokens = 6;
   settings.ignoreEos = false;
   settings.endTokens = {fakeContinuation({1, 5, 3}, 3)[2]};
@@ -304,23 +304,23 @@ TEST_F(GenerateTest, FurtherEndTokensEndTheText) {
   EXPECT_LE(result->texts[0].tokens.size(), 3u);
 }
 
-TEST_F(GenerateTest, AListenerMayEndTheTextOrThePrompt) {
+TEST_F(GenerateTest, ListenerCanStopDecodingOrPrefill) {
   struct Ending : RequestListener {
-    int64_t asked = 0, most = 0;
-    bool continues() { return ++asked <= most; }
+    int64_t asked = 0, maxCalls = 0;
+    bool continues() { return ++asked <= maxCalls; }
     bool shouldContinue() override { return continues(); }
     Result<bool> token(int32_t, std::span<const float>) override { return continues(); }
   } ending;
   settings.maxTokens = 6;
   generation.promptRows = 2;
-  ending.most = 1; // The first chunk of the prompt is computed, the second is not.
+  ending.maxCalls = 1; // The first chunk of the prompt is computed, the second is not.
   auto result = run({{1, 5, 3, 4}}, &ending);
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(result->texts[0].finish, Finish::Cancelled);
+  EXPECT_EQ(result->texts[0].finish, Finish::Canceled);
   EXPECT_EQ(result->totals.promptTokens, 2);
   EXPECT_TRUE(result->texts[0].tokens.empty());
   ending.asked = 0;
-  ending.most = 3; // Two chunks and a token.
+  ending.maxCalls = 3; // The prompt's two chunks and one token are computed.
   result = run({{1, 5, 3, 4}}, &ending);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->texts[0].finish, Finish::StopSequence);
@@ -344,7 +344,7 @@ TEST_F(GenerateTest, TheFirstErrorEndsAllTexts) {
       generate(**scheduler, generation.requests({{4}, {1}, {3}}), {&counting, &failing, nullptr});
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().message, "stop here");
-  EXPECT_THAT(counting.ends, ElementsAre(Finish::Cancelled));
+  EXPECT_THAT(counting.ends, ElementsAre(Finish::Canceled));
   EXPECT_EQ(counting.tokens, 1);
   // Nothing of them remains.
   EXPECT_FALSE((*scheduler)->step());

@@ -1,7 +1,8 @@
-#include "backends/runtime/engine/GenerationSettings.h"
+#include "backends/runtime/engine/SettingTable.h"
 
 #include <cmath>
 #include <gmock/gmock.h>
+#include <set>
 
 using namespace mica::rt;
 using testing::ElementsAre;
@@ -83,7 +84,7 @@ TEST(GenerationSettings, ARequestsOwnComeBeforeTheOthers) {
 
 /// Values at the ends of the range are accepted, those beyond and NaN are not.
 template <typename T>
-void expectRange(std::optional<T> GenerationSettings::*member, const SettingRange<T> &range,
+void expectRange(std::optional<T> GenerationSettings::*member, const mica::SettingRange<T> &range,
                  T below, T above, const std::string &name) {
   for (T good : {range.min, range.max}) {
     GenerationSettings settings;
@@ -107,8 +108,19 @@ TEST(GenerationSettings, EachHasARange) {
   expectRange(&S::repetitionPenalty, range::repetitionPenalty, 0.0, 1e7, "repetition_penalty");
   expectRange(&S::presencePenalty, range::presencePenalty, -1e5, 1e5, "presence_penalty");
   expectRange(&S::frequencyPenalty, range::frequencyPenalty, -1e5, 1e5, "frequency_penalty");
+  expectRange(&S::dryMultiplier, range::dryMultiplier, -0.1, 1e5, "dry_multiplier");
+  expectRange(&S::dryBase, range::dryBase, 0.9, 1e5, "dry_base");
+  expectRange(&S::xtcProbability, range::xtcProbability, -0.1, 1.1, "xtc_probability");
+  expectRange(&S::xtcThreshold, range::xtcThreshold, -0.1, 1.1, "xtc_threshold");
+  expectRange(&S::mirostatTau, range::mirostatTau, -0.1, 101.0, "mirostat_ent");
+  expectRange(&S::mirostatEta, range::mirostatEta, -0.1, 101.0, "mirostat_lr");
   constexpr int64_t tooMany = range::maxCount + 1;
   expectRange<int64_t>(&S::topK, range::topK, -1, tooMany, "top_k");
+  expectRange<int64_t>(&S::dryAllowedLength, range::dryAllowedLength, -1, tooMany,
+                       "dry_allowed_length");
+  expectRange<int64_t>(&S::dryPenaltyLastN, range::dryPenaltyLastN, -2, tooMany,
+                       "dry_penalty_last_n");
+  expectRange<int64_t>(&S::mirostat, range::mirostat, -1, 3, "mirostat");
   expectRange<int64_t>(&S::maxTokens, range::maxTokens, -1, tooMany, "max_tokens");
   expectRange<int64_t>(&S::lookup, range::lookup, -1, tooMany, "lookup");
   GenerationSettings settings;
@@ -121,7 +133,7 @@ TEST(GenerationSettings, UnsupportedSettingsAreRefused) {
   settings.logitBias = {{31, -std::numeric_limits<float>::infinity()}};
   EXPECT_EQ(refusal(settings), "");
   settings.logitBias = {{32, 1}};
-  EXPECT_EQ(refusal(settings), "--logit-bias: token 32 is not in the model's vocabulary (0 to 31); "
+  EXPECT_EQ(refusal(settings), "logit bias: token 32 is not in the model's vocabulary (0 to 31); "
                                "use another");
   for (float bias : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
     settings.logitBias = {{3, bias}};
@@ -134,6 +146,35 @@ TEST(GenerationSettings, UnsupportedSettingsAreRefused) {
   settings.lookup = 1;
   EXPECT_EQ(refusal(settings), "");
   EXPECT_EQ(refusal(settings, modelOf(1)),
-            "the program computes one row at a time; leave out --lookup or compile it again");
+            "lookup: the program computes one row at a time; leave it out or compile again");
+}
+
+TEST(SettingTable, MethodsAreOffByDefaultAndRequestsAreWithinTheirRanges) {
+  const SamplingOptions defaults;
+  std::set<std::string_view> methods;
+  size_t numInRequests = 0;
+  forEachSetting([&](const auto &setting) {
+    if (!setting.method.empty() && methods.insert(setting.method).second)
+      EXPECT_EQ(defaults.*setting.option, 0) << setting.name << " switches " << setting.method;
+    if (!setting.inRequests)
+      return;
+    ++numInRequests;
+    EXPECT_TRUE(setting.range.contains(setting.inRequests->min)) << setting.name;
+    EXPECT_TRUE(setting.range.contains(setting.inRequests->max)) << setting.name;
+  });
+  EXPECT_THAT(methods, ElementsAre("dry", "mirostat", "xtc"));
+  EXPECT_EQ(numInRequests, 7u);
+}
+
+TEST(SettingTable, HasTheSettingsThatModelsRecommend) {
+  std::vector<std::string_view> names;
+  forEachSetting([&](const auto &setting) {
+    if (setting.recommended)
+      names.push_back(setting.name);
+  });
+  std::vector<std::string_view> recommended{mica::kSamplingTopK.name};
+  for (const auto &setting : mica::kSamplingNumbers)
+    recommended.push_back(setting.name);
+  EXPECT_THAT(names, testing::UnorderedElementsAreArray(recommended));
 }
 } // namespace

@@ -30,12 +30,12 @@ struct Cost {
   int64_t calls = 0, drafted = 0, accepted = 0;
 };
 
-Cost costOf(const Tokens &text, int64_t most, size_t given = 1, double minAcceptance = large) {
+Cost costOf(const Tokens &text, int64_t maxTokens, size_t given = 1, double minAcceptance = large) {
   PromptLookup lookup =
       after(Tokens(text.begin(), text.begin() + static_cast<ptrdiff_t>(given)), minAcceptance);
   Cost cost;
   for (size_t next = given; next < text.size(); ++cost.calls) {
-    Tokens draft = lookup.draft(most);
+    Tokens draft = lookup.draft(maxTokens);
     size_t right = 0;
     while (right < draft.size() && next + right < text.size() && draft[right] == text[next + right])
       ++right;
@@ -98,7 +98,7 @@ TEST(PromptLookup, DraftsGrowWithSuccessAndShrinkWithFailure) {
   EXPECT_LE(lookup.draft(15).size(), 1u);
 }
 
-TEST(PromptLookup, TriesAgainAfterALongTime) {
+TEST(PromptLookup, RetriesAfterFailures) {
   PromptLookup lookup = after({1, 2, 3, 4, 1});
   for (int i = 0; i < 60; ++i)
     lookup.learn(static_cast<int64_t>(lookup.draft(1).size()), 0);

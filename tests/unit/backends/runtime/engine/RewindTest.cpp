@@ -139,7 +139,7 @@ TEST_F(RewindTest, QueuedRowsThatAreDiscardedHaveOverwrittenNothing) {
   EXPECT_EQ(session->rewindable(0, 1), 1);
 }
 
-TEST_F(RewindTest, DraftsAreTakenBack) {
+TEST_F(RewindTest, DraftsAreDiscarded) {
   open({.slots = 1, .promptRows = 4});
   Tokens prompt = {3, 4, 3, 4, 3, 4};
   RequestResult result = run(prompt, 30, /*lookup=*/5);
@@ -165,7 +165,7 @@ TEST_F(RewindTest, AnEditedTurnIsReusedOrRecomputed) {
 }
 
 // A slot that would have to start over is equivalent to an empty one.
-TEST_F(RewindTest, TheSlotThatCanKeepMostIsTaken) {
+TEST_F(RewindTest, PicksTheSlotThatKeepsMost) {
   open({.slots = 2, .promptRows = 4});
   Recorder first, second;
   submit(request(begin(30), 1), first);

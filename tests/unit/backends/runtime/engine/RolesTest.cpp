@@ -154,7 +154,7 @@ TEST_F(RolesTest, AnyOrderGivesTheSameLogits) {
   }
 }
 
-TEST_F(RolesTest, PromptsAreReadAsPromptsHoweverTheyAreCut) {
+TEST_F(RolesTest, PromptsAreComputedAsPromptsForAnyChunkSize) {
   std::mt19937 random(2);
   for (int round = 0; round < 100; ++round) {
     Generation generation;
@@ -178,7 +178,7 @@ TEST_F(RolesTest, PromptsAreReadAsPromptsHoweverTheyAreCut) {
   }
 }
 
-TEST_F(RolesTest, AnAnswerInTheCacheIsReadAgainAsAPrompt) {
+TEST_F(RolesTest, ACachedAnswerIsRecomputedAsAPrompt) {
   // With drafts, whose rows are decoded as well.
   for (int64_t lookup : {0, 3}) {
     EXPECT_EQ(reusedBySecondTurn(lookup), 2);
@@ -189,7 +189,7 @@ TEST_F(RolesTest, AnAnswerInTheCacheIsReadAgainAsAPrompt) {
   }
 }
 
-TEST_F(RolesTest, BatchesReadPromptsAsPrompts) {
+TEST_F(RolesTest, BatchesComputePromptsAsPrompts) {
   RunArguments arguments;
   arguments.file = folder.file("requests.jsonl");
   arguments.output = folder.file("results.jsonl");

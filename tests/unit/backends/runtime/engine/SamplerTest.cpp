@@ -242,7 +242,7 @@ TEST(Sampler, Mirostat1EstimatesHowManyTokensToKeep) {
   EXPECT_EQ(sampler.candidates(zipf)->size(), 2u); // sqrt(4 / 0.999) = 2.001
   options.mirostatTau = 3;
   EXPECT_EQ(Sampler(options, 1000).candidates(zipf)->size(), 8u); // sqrt(64 / 0.999) = 8.004
-  // Equal probabilities follow no such law: all stay.
+  // Equal probabilities are not distributed like that: all tokens stay.
   EXPECT_EQ(Sampler(options, 4).candidates(std::vector<float>(4, 0))->size(), 4u);
 }
 
@@ -333,7 +333,7 @@ TEST(Sampler, ABiasOfMinusInfinityBans) {
       EXPECT_EQ(*sampler.sample(logits) % 2, 0);
     options.logitBias.insert(options.logitBias.end(), {{0, -inf}, {2, -inf}});
     EXPECT_EQ(Sampler(options, 4).sample(logits).error().message,
-              "--logit-bias bans every token; leave at least one");
+              "the logit bias bans every token; leave at least one");
     EXPECT_THAT(Sampler(options, 4).sample(std::vector<float>(4, inf)).error().message,
                 testing::StartsWith("the model computed logits that are not finite"));
   }

@@ -13,7 +13,7 @@ namespace {
 using SchedulerEndTest = SchedulerFixture;
 
 /// Three texts of one call, of which the middle one fails.
-TEST_F(SchedulerEndTest, AnErrorOfAListenerFailsItsTextAlone) {
+TEST_F(SchedulerEndTest, AnErrorOfAListenerFailsItsRequestAlone) {
   open({.slots = 3});
   std::deque<Recorder> recorders(3);
   for (int32_t i = 0; i < 3; ++i)
@@ -29,7 +29,7 @@ TEST_F(SchedulerEndTest, AnErrorOfAListenerFailsItsTextAlone) {
     EXPECT_EQ(recorders[i].tokens, fakeContinuation({4, i}, 4)) << i;
 }
 
-TEST_F(SchedulerEndTest, APoisonousPromptFailsAlone) {
+TEST_F(SchedulerEndTest, AFailingPromptFailsAlone) {
   open({.slots = 3});
   std::deque<Recorder> recorders(3);
   submit(request({4, 1}, 4), recorders[0]);
@@ -54,7 +54,7 @@ TEST_F(SchedulerEndTest, AWaitingRequestIsCancelledWithoutASlot) {
   EXPECT_FALSE(second.result) << "not before the next step";
   scheduler->step();
   ASSERT_TRUE(second.result);
-  EXPECT_EQ(second.result->finish, Finish::Cancelled);
+  EXPECT_EQ(second.result->finish, Finish::Canceled);
   finishAll();
   EXPECT_EQ(first.tokens, fakeContinuation({1}, 3));
   EXPECT_EQ(third.tokens, fakeContinuation({3}, 3));
@@ -72,7 +72,7 @@ TEST_F(SchedulerEndTest, ACancelledPromptKeepsComputedRows) {
   scheduler->step();
   scheduler->cancel(id);
   EXPECT_FALSE(scheduler->step());
-  EXPECT_EQ(first.result->finish, Finish::Cancelled);
+  EXPECT_EQ(first.result->finish, Finish::Canceled);
   EXPECT_EQ(scheduler->cachedTokens(0), 4);
   EXPECT_EQ(reused(prompt, 6), 4);
 }
@@ -89,7 +89,7 @@ TEST_F(SchedulerEndTest, AListenerMayCancelAndSubmit) {
   first.onFinish = [&] { submit(request({7}, 2), third); };
   submit(request({1}, 3), first);
   finishAll();
-  EXPECT_EQ(second.result->finish, Finish::Cancelled);
+  EXPECT_EQ(second.result->finish, Finish::Canceled);
   EXPECT_LT(second.tokens.size(), 4u);
   EXPECT_EQ(first.tokens, fakeContinuation({1}, 3));
   EXPECT_EQ(third.tokens, fakeContinuation({7}, 2));

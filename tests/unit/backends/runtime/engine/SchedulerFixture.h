@@ -72,10 +72,10 @@ protected:
     return recorder.result.value_or(rt::RequestResult());
   }
 
-  /// Generates a text that may reuse `most` positions. Returns the number of reused ones.
-  int64_t reused(const rt::Tokens &prompt, int64_t most, int64_t maxTokens = 2) {
+  /// Generates a text that may reuse `maxReused` positions. Returns the number of reused ones.
+  int64_t reused(const rt::Tokens &prompt, int64_t maxReused, int64_t maxTokens = 2) {
     rt::Request next = request(prompt, maxTokens);
-    next.maxReused = most;
+    next.maxReused = maxReused;
     Recorder recorder;
     submit(next, recorder);
     finishAll();

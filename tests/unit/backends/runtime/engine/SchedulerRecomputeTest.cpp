@@ -42,7 +42,7 @@ TEST_F(RecomputeTest, IsEndedByItsListener) {
   Tokens made = fakeContinuation(begin(6), 3);
   EXPECT_EQ(ending.tokens, made);
   EXPECT_EQ(ending.result->tokens, made);
-  EXPECT_EQ(ending.result->finish, Finish::Cancelled);
+  EXPECT_EQ(ending.result->finish, Finish::Canceled);
   Scheduler::Totals totals = scheduler->totals();
   EXPECT_EQ(totals.decodeTokens, 2) << "computed, though forgotten since";
   EXPECT_EQ(totals.promptTokens, 6);
@@ -68,7 +68,7 @@ TEST_F(RecomputeTest, OfAPromptIsEndedByItsListener) {
   submit(longer, ending);
   finishAll();
   EXPECT_EQ((scheduler->totals() - before).promptTokens, 0);
-  EXPECT_EQ(ending.result->finish, Finish::Cancelled);
+  EXPECT_EQ(ending.result->finish, Finish::Canceled);
   EXPECT_TRUE(ending.tokens.empty());
   EXPECT_EQ(scheduler->cachedTokens(0), 6);
 }
@@ -85,14 +85,14 @@ TEST_F(RecomputeTest, IsEndedByCancelling) {
   };
   id = submit(request(begin(6), 9), recorder);
   finishAll();
-  EXPECT_EQ(recorder.result->finish, Finish::Cancelled);
+  EXPECT_EQ(recorder.result->finish, Finish::Canceled);
   EXPECT_EQ(recorder.tokens, fakeContinuation(begin(6), 3));
   EXPECT_EQ(scheduler->totals().recomputedTokens, 3);
   EXPECT_EQ(scheduler->cachedTokens(0), 3);
 }
 
 /// Rows of other requests in the queue are computed anyway, as parts of texts of their lengths.
-TEST_F(RecomputeTest, ThatIsCancelledLeavesTheOthersOfItsCall) {
+TEST_F(RecomputeTest, CancellingDoesNotStopOthersOfTheCall) {
   open({.slots = 2, .promptRows = 10, .promptsShareCalls = true});
   Recorder first, refusing, other;
   submit(request(begin(6), 1), first);
@@ -107,7 +107,7 @@ TEST_F(RecomputeTest, ThatIsCancelledLeavesTheOthersOfItsCall) {
   submit(request(prompt, 3), other);
   scheduler->step();
   ASSERT_TRUE(refusing.result);
-  EXPECT_EQ(refusing.result->finish, Finish::Cancelled);
+  EXPECT_EQ(refusing.result->finish, Finish::Canceled);
   ASSERT_EQ(fakeCalls.size(), 1u);
   EXPECT_EQ(fakeCalls[0].rows.size(), 6u) << "what had room beside the four";
   finishAll();

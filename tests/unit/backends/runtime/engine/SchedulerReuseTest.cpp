@@ -38,7 +38,7 @@ TEST_F(SchedulerReuseTest, OnlyEqualPrefixesAreReused) {
   EXPECT_EQ(reused({1, 5, 4}, 100), 2) << "and no more, though the slot has had more";
 }
 
-TEST_F(SchedulerReuseTest, TheSlotThatHasMostOfAPromptIsTaken) {
+TEST_F(SchedulerReuseTest, PicksTheSlotWithTheLongestPrefix) {
   open({.slots = 3});
   std::vector<Tokens> prompts = {{1, 5, 3}, {1, 5, 4, 8}, {7}};
   std::deque<Recorder> recorders(5);

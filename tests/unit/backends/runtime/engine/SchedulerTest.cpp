@@ -17,7 +17,7 @@ using testing::HasSubstr;
 namespace {
 using SchedulerTest = SchedulerFixture;
 
-TEST_F(SchedulerTest, TextsContinueWhileALongPromptIsComputed) {
+TEST_F(SchedulerTest, DecodingContinuesDuringALongPrompt) {
   open({.slots = 2, .promptRows = 3});
   Recorder first, second;
   submit(request({1, 5}, 4), first);
@@ -62,7 +62,7 @@ TEST_F(SchedulerTest, PromptsWithinTheBudgetAreOfOneStep) {
   EXPECT_EQ(recorders[3].tokens, fakeContinuation({7, 8, 9, 1, 2, 3}, 2));
 }
 
-TEST_F(SchedulerTest, PromptsTakeTurns) {
+TEST_F(SchedulerTest, PromptsAlternate) {
   open({.slots = 3, .promptRows = 3});
   Recorder text, longer, other, shorter;
   submit(request({1}, 12), text);
@@ -135,7 +135,7 @@ TEST_F(SchedulerTest, TokensComeWithTheLogitsOfTheModel) {
   EXPECT_THAT(tops, ElementsAre(fakeNext({1, 5}), fakeNext({1, 5, 9}), fakeNext({1, 5, 9, 9})));
 }
 
-TEST_F(SchedulerTest, DraftsOfOneTextShareCallsWithOthers) {
+TEST_F(SchedulerTest, DraftsShareCallsWithOtherRequests) {
   open({.slots = 3});
   Recorder repeating, wrong, plain;
   Request drafts = request({3, 4, 5, 3, 4, 5}, 9);
@@ -195,12 +195,12 @@ TEST_F(SchedulerTest, ForcedTokensNeedNoPrompt) {
                                    ElementsAre(Row{7, 0, 2})));
   // After the slot's cached positions as well.
   fakeCalls.clear();
-  Recorder behind;
+  Recorder next;
   forced.prompt = {5, 6};
   forced.maxReused = 2;
-  submit(forced, behind);
+  submit(forced, next);
   finishAll();
-  EXPECT_EQ(behind.result->reusedTokens, 2);
+  EXPECT_EQ(next.result->reusedTokens, 2);
   EXPECT_THAT(calls()[0], ElementsAre(Row{5, 0, 2}));
 }
 
@@ -267,7 +267,7 @@ TEST_F(SchedulerTest, RequestsComeFromOtherThreads) {
     auto computed = std::find(all.begin(), all.end() - 1, fakePoison) + 1;
     const RequestResult &result = *recorders[i].result;
     size_t size = recorders[i].tokens.size();
-    if (result.finish == Finish::Cancelled) {
+    if (result.finish == Finish::Canceled) {
       EXPECT_EQ(i % 3, 0);
       ASSERT_LE(size, all.size());
     } else {

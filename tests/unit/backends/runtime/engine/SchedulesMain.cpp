@@ -1,8 +1,8 @@
-// mica-schedules PROGRAM SEED COUNT: checks that a request's logits are bit-identical to those that
-// it has alone, in COUNT random schedules: 1 to 64 sequences, any prefill chunk size, requests that
-// join, wait, are canceled, and find a part of their prompt in a cache: the beginning of another
-// prompt, or the conversation up to an earlier answer. Prints the first difference and exits with
-// 1, or prints how much was compared.
+// mica-schedules PROGRAM SEED COUNT: checks that a request's logits are bit-identical to those of
+// the request alone, in COUNT random schedules: 1 to 64 sequences, any prefill chunk size, requests
+// that join, wait, are canceled, and find a part of their prompt in a cache: the beginning of
+// another prompt, or the conversation up to an earlier answer. Prints the first difference and
+// exits with 1, or prints how much was compared.
 #include "backends/cpu/device/CpuDevice.h"
 #include "backends/runtime/abi/KernelStack.h"
 #include "backends/runtime/engine/Scheduler.h"
@@ -62,8 +62,8 @@ std::vector<Request> makeRequests(const Manifest &manifest, std::mt19937 &random
   const Tokens shared = randomTokens(manifest, random, 400);
   std::vector<Request> requests(numRequests);
   for (Request &request : requests) {
-    size_t most = random() % 4 == 0 ? 400 : 60;
-    size_t size = 1 + random() % most, same = random() % (size + 1);
+    size_t maxSize = random() % 4 == 0 ? 400 : 60;
+    size_t size = 1 + random() % maxSize, same = random() % (size + 1);
     request.prompt.assign(shared.begin(), shared.begin() + static_cast<int64_t>(same));
     Tokens own = randomTokens(manifest, random, size - same);
     request.prompt.insert(request.prompt.end(), own.begin(), own.end());
@@ -112,7 +112,7 @@ int main(int argc, char **argv) {
                                   randomTokens(model->manifest(), random, 1 + random() % 40)));
     alone.push_back(answerAlone(*model, requests[i]));
   }
-  int64_t compared = 0, cancelled = 0, reused = 0;
+  int64_t compared = 0, canceled = 0, reused = 0;
   for (int round = 0; round < std::atoi(argv[3]); ++round) {
     int64_t slots = random() % 2 ? 1 + static_cast<int64_t>(random() % 8)
                                  : 1 + static_cast<int64_t>(random() % 64);
@@ -142,8 +142,8 @@ int main(int argc, char **argv) {
     } while (scheduler->step() || sent.size() < count);
     for (const Sent &each : sent) {
       const Answer &expected = alone[each.request];
-      bool cut = each.answer.finish == Finish::Cancelled;
-      cancelled += cut;
+      bool cut = each.answer.finish == Finish::Canceled;
+      canceled += cut;
       if (each.request >= numRequests)
         reused += each.answer.reused;
       compared += static_cast<int64_t>(each.answer.tokens.size());
@@ -160,7 +160,7 @@ int main(int argc, char **argv) {
               std::to_string(requests[each.request].prompt.size()) + " tokens is another");
     }
   }
-  std::printf("%lld tokens compared, %lld requests cancelled, %lld tokens of second turns cached\n",
-              static_cast<long long>(compared), static_cast<long long>(cancelled),
+  std::printf("%lld tokens compared, %lld requests canceled, %lld tokens of second turns cached\n",
+              static_cast<long long>(compared), static_cast<long long>(canceled),
               static_cast<long long>(reused));
 }

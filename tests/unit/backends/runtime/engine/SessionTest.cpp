@@ -58,7 +58,7 @@ TEST_F(SessionTest, RecomputesInChunksWhereASequenceCrossesAThreshold) {
   EXPECT_EQ(session->recomputedTokens(), 8) << "once";
 }
 
-TEST_F(SessionTest, RecomputesOnTheWayBack) {
+TEST_F(SessionTest, RecomputesAfterRewindingBelowTheThreshold) {
   open(1, 16);
   push(0, text);
   EXPECT_EQ(next(), fakeNext(text));
@@ -101,7 +101,7 @@ TEST_F(SessionTest, EachSequenceHasItsOwnRegime) {
   EXPECT_EQ(session->recomputedTokens(), 8);
 }
 
-TEST_F(SessionTest, AnEndBeforeTheFirstCallLosesTheQueuedRowsOnly) {
+TEST_F(SessionTest, StoppingBeforeTheFirstCallDropsQueuedRowsOnly) {
   open(2, 3);
   push(0, begin(8));
   EXPECT_EQ(next(), fakeNext(begin(8)));
@@ -124,7 +124,7 @@ TEST_F(SessionTest, AnEndBeforeTheFirstCallLosesTheQueuedRowsOnly) {
   EXPECT_EQ(session->recomputedTokens(), 0);
 }
 
-TEST_F(SessionTest, AnEndBetweenCallsDropsTheRest) {
+TEST_F(SessionTest, StoppingBetweenCallsDropsTheRemainingRows) {
   open(1, 3);
   push(0, begin(8));
   EXPECT_EQ(next(), fakeNext(begin(8)));

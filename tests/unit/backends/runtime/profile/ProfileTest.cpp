@@ -39,9 +39,9 @@ TEST(InterleavedPages, AskForTheNextChunk) {
   for (int64_t first : {int64_t(0), 5 * chunk}) {
     std::set<int64_t> asked;
     for (int64_t at = first; at < first + chunk; at += unit) {
-      asked.insert(placeAhead(at));
-      EXPECT_NE(placeAhead(at) / page, placeAhead(at + unit) / page);
-      EXPECT_EQ(placeAhead(at + 100), placeAhead(at) + 100);
+      asked.insert(prefetchOffset(at));
+      EXPECT_NE(prefetchOffset(at) / page, prefetchOffset(at + unit) / page);
+      EXPECT_EQ(prefetchOffset(at + 100), prefetchOffset(at) + 100);
     }
     EXPECT_EQ(asked.size(), size_t(chunk / unit));
     EXPECT_EQ(*asked.begin(), first + chunk);

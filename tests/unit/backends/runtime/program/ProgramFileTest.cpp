@@ -78,13 +78,13 @@ TEST_F(ProgramFileTest, RoundTrip) {
   EXPECT_EQ(
       std::string(reinterpret_cast<const char *>(weights->bytes().data()), weights->bytes().size()),
       testWeights);
-  uint64_t heard = 0;
+  uint64_t reported = 0;
   EXPECT_TRUE(verifySection(file->source(), *file->layout().find(SectionKind::Weights),
-                            [&](uint64_t done) { heard = done; }));
-  EXPECT_EQ(heard, testWeights.size());
+                            [&](uint64_t done) { reported = done; }));
+  EXPECT_EQ(reported, testWeights.size());
 }
 
-/// Where the file says that the path of its ELF interpreter begins.
+/// The field of the program header with the offset of the path of the ELF interpreter.
 uint64_t &interpreterPlace(std::string &program) {
   auto *elf = reinterpret_cast<Elf64_Ehdr *>(program.data());
   auto *segments = reinterpret_cast<Elf64_Phdr *>(program.data() + elf->e_phoff);
@@ -94,7 +94,7 @@ uint64_t &interpreterPlace(std::string &program) {
   std::abort();
 }
 
-TEST_F(ProgramFileTest, LauncherIsUnchangedButForItsInterpretersPlace) {
+TEST_F(ProgramFileTest, LauncherIsUnchangedExceptForTheInterpreterOffset) {
   auto file = ProgramFile::open(path);
   ASSERT_TRUE(file);
   std::string program = contents(path), launcher = contents("/proc/self/exe");
@@ -170,7 +170,7 @@ TEST_F(ProgramFileTest, OtherVersionsAreRefused) {
   EXPECT_THAT(errorAfter([](Image &i) { i.footer.version = 5, i.seal(); }),
               HasSubstr("the program has format version 5, this build reads version 6 (since "
                         "version 6 the manifest counts tensors by type); compile it again"));
-  // The first change that a program does not have says the most about it.
+  // For older versions, the message names the first change after the program's version.
   EXPECT_THAT(errorAfter([](Image &i) { i.footer.version = 2, i.seal(); }),
               HasSubstr("the program has format version 2, this build reads version 6 (since "
                         "version 3 weights are stored as !mica.block); compile it again"));
@@ -268,7 +268,7 @@ TEST_F(ProgramFileTest, AbsurdSizesAreRefusedBeforeTheyAreAllocated) {
   } source;
   auto layout = readLayout(source);
   ASSERT_FALSE(layout);
-  EXPECT_THAT(layout.error().message, HasSubstr("'code' has the impossible size 281474976710656"));
+  EXPECT_THAT(layout.error().message, HasSubstr("'code' has the invalid size 281474976710656"));
   EXPECT_FALSE(readSection(source, {SectionKind::Weights, pageSize, uint64_t(1) << 48, 0}));
 }
 

@@ -69,7 +69,7 @@ TEST_F(ProgramWriterTest, ManySmallPiecesEqualOneLarge) {
   EXPECT_EQ(std::string(reinterpret_cast<const char *>(read->data()), read->size()), weights);
 }
 
-TEST_F(ProgramWriterTest, WeightsOfManyHugePagesBeginAtOne) {
+TEST_F(ProgramWriterTest, LargeWeightsAreAlignedToHugePages) {
   for (uint64_t size : {8 * rt::hugePage - 1, 8 * rt::hugePage, 8 * rt::hugePage + 4711}) {
     auto writer = ProgramWriter::create(path, "/proc/self/exe");
     ASSERT_TRUE(writer);
@@ -105,7 +105,7 @@ TEST_F(ProgramWriterTest, WeightsOfManyHugePagesBeginAtOne) {
   }
 }
 
-TEST_F(ProgramWriterTest, NothingStaysWithoutCommit) {
+TEST_F(ProgramWriterTest, FileIsRemovedWithoutCommit) {
   writeTestProgram(path);
   std::string old = contents(path);
   {
@@ -284,7 +284,7 @@ pid_t deadProcess() {
   return child;
 }
 
-TEST_F(ProgramWriterTest, LeftoversOfDeadProcessesAreRemoved) {
+TEST_F(ProgramWriterTest, TemporaryFilesOfDeadProcessesAreRemoved) {
   pid_t dead = deadProcess();
   auto make = [&](const std::string &file) {
     std::ofstream(file) << "half a program";

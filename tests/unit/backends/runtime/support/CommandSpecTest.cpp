@@ -1,5 +1,6 @@
 #include "backends/runtime/support/CommandLine.h"
 #include "backends/runtime/support/CompletionScript.h"
+#include "backends/runtime/support/OptionValues.h"
 
 #include <gmock/gmock.h>
 

@@ -37,7 +37,7 @@ void expectNothingStays(const std::function<void()> &body) {
   EXPECT_LT(mappedBytes(), before + iterations * hugePage / 2);
 }
 
-TEST(HugePages, BeginAtOneAndLeaveNothingElse) {
+TEST(HugePages, MappingsAreAlignedAndTrimmed) {
   for (uint64_t length : {uint64_t(1), hugePage - 1, hugePage, 5 * hugePage + 4097}) {
     void *address = mapAtHugePage(length, kProtection, kFlags);
     ASSERT_NE(address, MAP_FAILED) << std::strerror(errno);
@@ -55,7 +55,7 @@ TEST(HugePages, BeginAtOneAndLeaveNothingElse) {
   }
 }
 
-TEST(HugePages, OfAFileFromItsPlaceOn) {
+TEST(HugePages, MapAFileFromItsOffset) {
   int file = memfd_create("huge-pages", MFD_CLOEXEC);
   ASSERT_GE(file, 0);
   std::vector<char> bytes(4 * hugePage + 100);
@@ -93,7 +93,7 @@ TEST(HugePages, AreCounted) {
   munmap(address, 4 * hugePage);
 }
 
-TEST(HugePages, NoneAreCountedWhereTheProcessMayHaveNone) {
+TEST(HugePages, NoneAreCountedWhereTheyAreDisabled) {
   void *address = mapAtHugePage(4 * hugePage, kProtection, kFlags);
   ASSERT_NE(address, MAP_FAILED);
   ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);

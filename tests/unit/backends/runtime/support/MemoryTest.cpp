@@ -14,10 +14,10 @@ TEST(Memory, IsZeroAndAlignedToPages) {
   EXPECT_TRUE(std::all_of(bytes, bytes + 10000, [](char byte) { return byte == 0; }));
 }
 
-TEST(Memory, HugePagesBeginAtOne) {
+TEST(Memory, IsAlignedToHugePages) {
   constexpr uint64_t large = uint64_t(2) << 20;
   for (uint64_t bytes : {uint64_t(1), large - 1, large, 3 * large + 5000}) {
-    Result<Memory> memory = Memory::reserve(bytes, Pages::Large);
+    Result<Memory> memory = Memory::reserve(bytes, Pages::Huge);
     ASSERT_TRUE(memory) << memory.error().message;
     EXPECT_EQ(memory->size(), bytes);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(memory->data()) % (bytes < large ? 4096 : large), 0u);
@@ -27,7 +27,7 @@ TEST(Memory, HugePagesBeginAtOne) {
 }
 
 TEST(Memory, MoreThanThereIsOfAddressesIsAnError) {
-  for (Pages pages : {Pages::Small, Pages::Large}) {
+  for (Pages pages : {Pages::Small, Pages::Huge}) {
     Result<Memory> memory = Memory::reserve(uint64_t(1) << 60, pages);
     ASSERT_FALSE(memory);
     std::string begin =

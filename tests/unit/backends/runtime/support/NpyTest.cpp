@@ -58,7 +58,7 @@ TEST(Npy, NoRowsAtAll) {
   EXPECT_TRUE(floatsOf(folder.file("l.npy")).empty());
 }
 
-TEST(Npy, NothingStaysWithoutCommit) {
+TEST(Npy, FileIsRemovedWithoutCommit) {
   mica::test::TemporaryFolder folder;
   {
     auto writer = NpyWriter::create(folder.file("l.npy"), 2, {1});

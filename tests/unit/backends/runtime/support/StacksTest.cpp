@@ -52,7 +52,7 @@ TEST(Stacks, GrowToTheSizeThatKernelsNeed) {
 TEST(Stacks, AHardLimitIsNamed) {
   EXPECT_EXIT(
       exitAfterRefusal(), testing::ExitedWithCode(2),
-      "the stack may grow to 300 KiB .ulimit -Hs., programs need 4096 KiB; raise the limit");
+      "the stack is limited to 300 KiB .ulimit -Hs., but programs need 4096 KiB; raise the limit");
 }
 
 TEST(Stacks, AHigherLimitStays) {

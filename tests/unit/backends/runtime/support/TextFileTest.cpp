@@ -41,7 +41,7 @@ TEST_F(TextLinesTest, LinesHaveTheirEnds) {
   }
 }
 
-TEST_F(TextLinesTest, AnyPlaceAgain) {
+TEST_F(TextLinesTest, SeekToAnyLine) {
   std::string text;
   for (int i = 0; i < 30000; ++i)
     text += std::to_string(i) + "\n";

@@ -1,4 +1,6 @@
 #include "backends/runtime/text/AnswerFormat.h"
+#include "backends/runtime/text/AnswerReader.h"
+#include "backends/runtime/text/DetectAnswerFormat.h"
 #include "backends/runtime/text/jinja/Template.h"
 #include "tests/unit/Paths.h"
 
@@ -84,7 +86,7 @@ void expectParts(const AnswerFormat &format, const std::string &answer, const Pa
     EXPECT_EQ(partsOf(format, answer, size, reasons), expected) << answer << " by " << size;
 }
 
-TEST(AnswerFormat, IsThatOfTheTemplate) {
+TEST(AnswerFormat, MatchesTheTemplate) {
   const std::vector<std::pair<const char *, const char *>> expected = {
       {"qwen2", "Hermes"},           {"qwen3", "Hermes"},        {"llama3", "Llama 3"},
       {"mistral", "Mistral"},        {"smollm-tools", "SmolLM"}, {"smollm", nullptr},
@@ -180,7 +182,7 @@ TEST(AnswerReader, ACallComesInPieces) {
   }
 }
 
-TEST(AnswerReader, ACallThatDoesNotEndWell) {
+TEST(AnswerReader, HandlesIncompleteCalls) {
   AnswerFormat format = formatOf("qwen2");
   std::string begin = R"(<tool_call>{"name": "add", "arguments": )";
   // Truncated within its arguments, or after them.

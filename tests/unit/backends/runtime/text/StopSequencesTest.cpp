@@ -15,7 +15,7 @@ std::string printed(const std::string &text, std::vector<std::string> strings, s
   return out + stop.finish();
 }
 
-TEST(StopSequences, NothingOfTheStringIsPrintedHoweverTheTextComes) {
+TEST(StopSequences, StopStringsAreNeverPrinted) {
   for (size_t size = 1; size < 12; ++size) {
     EXPECT_EQ(printed("one two\n\nUser: three", {"\n\nUser:"}, size), "one two") << size;
     EXPECT_EQ(printed("aaaab", {"aab"}, size), "aa") << size;
@@ -36,7 +36,7 @@ TEST(StopSequences, PartialStopStringsArePrinted) {
   }
 }
 
-TEST(StopSequences, NoMoreThanNeededIsHeldBack) {
+TEST(StopSequences, HoldsBackNoMoreThanNeeded) {
   StopSequences stop({"\nUser:"});
   EXPECT_EQ(stop.push("line"), "line");
   EXPECT_EQ(stop.push(" two\n"), " two");

@@ -114,7 +114,7 @@ TEST(WeightFiles, TheIndexNamesShardsOnly) {
   }
 }
 
-/// F32 is converted from F64, and read as if it had been stored.
+/// F64 tensors are converted to F32, and read as if they had been stored as F32.
 TEST(WeightFiles, MakesF32OfF64) {
   TestFolder folder;
   std::array<double, 3> values = {1, -2.5, 0.1};
@@ -159,7 +159,7 @@ TEST(WeightFiles, RefusesATensorInTwoShards) {
                indexOf(entry("a", "one.safetensors") + "," + entry("b", "two.safetensors")));
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
               HasSubstr("holds tensor \"a\", which " + folder.path("one.safetensors") +
-                        " holds too; fetch the weights again"));
+                        " holds too; download the weights again"));
 }
 
 TEST(WeightFiles, RefusesShardNamesThatLeaveTheFolder) {
@@ -193,14 +193,14 @@ TEST(WeightFiles, ReportsMissingWeights) {
   TestFolder folder;
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
               HasSubstr("holds neither model.safetensors nor model.safetensors.index.json nor "
-                        "pytorch_model.bin; fetch the weights"));
+                        "pytorch_model.bin; download the weights"));
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path("none"))), HasSubstr("does not exist"));
   EXPECT_FALSE(WeightFiles::present(folder.path()));
   folder.write("pytorch_model.bin", "x");
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
               HasSubstr("is not a whole zip archive (its directory is missing)"));
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path("pytorch_model.bin"))),
-              HasSubstr("is not a folder; name a model folder"));
+              HasSubstr("is not a folder; pass a model folder"));
 }
 
 TEST(WeightFiles, RefusesADirectoryInPlaceOfTheFile) {

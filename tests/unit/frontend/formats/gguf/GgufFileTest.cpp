@@ -24,7 +24,7 @@ GgufWriter small() {
   return file;
 }
 
-TEST(GgufFile, ReadsKeysAndPlaces) {
+TEST(GgufFile, ReadsKeysAndOffsets) {
   std::string bytes = small().bytes();
   auto header = read(bytes);
   ASSERT_TRUE(bool(header));
@@ -90,14 +90,14 @@ TEST(GgufFile, IsRefusedCutAtEveryByte) {
   for (size_t size = 0; size < bytes.size(); ++size) {
     std::string message = messageOf(read(bytes.substr(0, size)));
     EXPECT_THAT(message, testing::StartsWith("m: ")) << size;
-    EXPECT_THAT(message, testing::EndsWith("; fetch it again")) << size;
+    EXPECT_THAT(message, testing::EndsWith("; download it again")) << size;
   }
   EXPECT_EQ(messageOf(read(bytes)), "");
 }
 
 TEST(GgufFile, NamesThePartThatIsTruncated) {
   std::string bytes = small().bytes();
-  EXPECT_EQ(messageOf(read("GGU")), "m: is not a GGUF file; fetch it again");
+  EXPECT_EQ(messageOf(read("GGU")), "m: is not a GGUF file; download it again");
   EXPECT_THAT(messageOf(read("GGUF")), HasSubstr("ends in its version (4 bytes), it is truncated"));
   EXPECT_THAT(messageOf(read(bytes.substr(0, 20))), HasSubstr("ends in its header (20 bytes)"));
   EXPECT_THAT(messageOf(read(bytes.substr(0, 30))), HasSubstr("ends in the name of key 0 of 2"));
@@ -213,7 +213,7 @@ TEST(GgufFile, RefusesWrongShapesAndTypes) {
   EXPECT_THAT(problem({1, 1, 1, 1, 1}, 0),
               HasSubstr("tensor \"t\" has 5 dimensions, at most 4 are supported"));
   EXPECT_THAT(problem({1ull << 63}, 0),
-              HasSubstr("tensor \"t\" has the dimension 9223372036854775808, not a size"));
+              HasSubstr("tensor \"t\" has the invalid dimension 9223372036854775808"));
   EXPECT_THAT(problem({1ull << 40, 1ull << 40}, 0),
               HasSubstr("tensor \"t\" has a size that overflows"));
   EXPECT_THAT(
@@ -248,7 +248,7 @@ TEST(GgufFile, RefusesBytesOfNoTensor) {
   EXPECT_THAT(
       problem(iq4xs, 288, 304),
       HasSubstr("has 128 bytes that belong to no tensor between the tensor \"first\" and tensor "
-                "\"second\", the type or the shape of a tensor is not that of its bytes"));
+                "\"second\", the type or shape of a tensor does not match its size"));
   EXPECT_THAT(problem(q8, 320, 336),
               HasSubstr("has 32 bytes that belong to no tensor between the tensor "
                         "\"first\" and tensor \"second\""));

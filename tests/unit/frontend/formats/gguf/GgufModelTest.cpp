@@ -52,42 +52,44 @@ TEST_F(Split, PartsAreJoined) {
 
 TEST_F(Split, OnlyTheFirstPartIsAModel) {
   EXPECT_THAT(messageOf(GgufModel::open(nameOf(1))),
-              HasSubstr("is part 2 of a model; name the first, " + nameOf(0)));
+              HasSubstr("is part 2 of a model; pass the first part, " + nameOf(0)));
 }
 
 TEST_F(Split, PartsMustBelongTogether) {
   write(1, part(2, 3, "t1"));
   EXPECT_THAT(problem(),
-              HasSubstr("does not say that it is part 2 of 3 (split.no, split.count); fetch the "
+              HasSubstr("does not say that it is part 2 of 3 (split.no, split.count); download the "
                         "parts of one model"));
   write(1, GgufWriter());
   EXPECT_THAT(problem(), HasSubstr("does not say that it is part 2 of 3"));
   write(1, part(1, 3, "t1").u32("llama.block_count", 1));
-  EXPECT_THAT(problem(),
-              HasSubstr("has the key \"llama.block_count\", which belongs in the first part; fetch "
-                        "the parts of one model"));
+  EXPECT_THAT(
+      problem(),
+      HasSubstr("has the key \"llama.block_count\", which belongs in the first part; download "
+                "the parts of one model"));
   write(1, part(1, 3, "t0"));
   EXPECT_THAT(problem(), HasSubstr("holds tensor \"t0\", which " + nameOf(0) +
-                                   " holds too; fetch the parts of "
+                                   " holds too; download the parts of "
                                    "one model"));
   write(1, part(1, 3, "t1").floats("more", {1}, {1}));
   EXPECT_THAT(problem(), HasSubstr("says that the parts hold 3 tensors (split.tensors.count), but "
-                                   "they hold 4; fetch the parts of one model"));
+                                   "they hold 4; download the parts of one model"));
   std::filesystem::remove(nameOf(1));
   EXPECT_THAT(problem(), HasSubstr("cannot be read"));
 }
 
 TEST_F(Split, NamesMustAgreeWithTheMetadata) {
   std::string path = folder.write("m.gguf", part(0, 3, "t0").bytes());
-  EXPECT_THAT(messageOf(GgufModel::open(path)),
-              HasSubstr("is part 1 of 3 by its metadata, but not by its name; name the first part "
-                        "NAME-00001-of-00003.gguf and the others alike"));
+  EXPECT_THAT(
+      messageOf(GgufModel::open(path)),
+      HasSubstr("is part 1 of 3 by its metadata, but not by its name; rename the first part to "
+                "NAME-00001-of-00003.gguf and the others accordingly"));
   path = folder.write("m.gguf", GgufWriter().string("split.count", "three").bytes());
   EXPECT_THAT(messageOf(GgufModel::open(path)),
               HasSubstr("has \"split.count\": \"three\", expected an integer from 0 to 4096"));
 }
 
-TEST(GgufModel, IsRecognized) {
+TEST(GgufModel, FilesAreRecognized) {
   TestFolder folder;
   EXPECT_TRUE(isGguf(folder.write("a.gguf", "junk"))) << "by its name";
   EXPECT_TRUE(isGguf(folder.write("a.bin", GgufWriter().bytes()))) << "by its bytes";

@@ -1,4 +1,4 @@
-//===- ImatrixTest.cpp - statistics that llama-imatrix has written --------===//
+//===- ImatrixTest.cpp - statistics written by llama-imatrix --------------===//
 
 #include "frontend/formats/gguf/Imatrix.h"
 

@@ -18,7 +18,7 @@ std::string problemOfEntry(const std::string &entry, size_t dataBytes = 8) {
   return messageOf(read(lengthPrefixed("{\"t\":" + entry + "}", std::string(dataBytes, '\0'))));
 }
 
-TEST(Safetensors, ReadsNamesShapesAndPlaces) {
+TEST(Safetensors, ReadsNamesShapesAndOffsets) {
   std::string bytes = safetensors({{"a", {2, 3}}, {"b", {}, "BF16"}, {"c", {4}, "F16"}});
   auto tensors = read(bytes);
   ASSERT_TRUE(bool(tensors));
@@ -32,7 +32,7 @@ TEST(Safetensors, ReadsNamesShapesAndPlaces) {
   EXPECT_EQ((*tensors)[2].offset + (*tensors)[2].size, bytes.size());
 }
 
-TEST(Safetensors, OrdersByPlaceNotByHeader) {
+TEST(Safetensors, OrdersByOffsetNotByHeader) {
   auto tensors =
       read(lengthPrefixed(R"({"late":{"dtype":"U8","shape":[1],"data_offsets":[2,3]},)"
                           R"("early":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}  )",
@@ -45,8 +45,8 @@ TEST(Safetensors, ToleratesEmptyTensors) {
   EXPECT_EQ(messageOf(read(safetensors({{"a", {0, 4}}, {"b", {1}}}))), "");
 }
 
-TEST(Safetensors, RefusesALyingHeaderLength) {
-  EXPECT_EQ(messageOf(read("short")), "m: is not a safetensors file (5 bytes); fetch it again");
+TEST(Safetensors, RejectsAWrongHeaderLength) {
+  EXPECT_EQ(messageOf(read("short")), "m: is not a safetensors file (5 bytes); download it again");
   std::string huge(8, '\xff');
   EXPECT_THAT(messageOf(read(huge + "{}")),
               HasSubstr("declares a header of 18446744073709551615 bytes"));
@@ -88,7 +88,7 @@ TEST(Safetensors, RefusesOverlapsAndGaps) {
   EXPECT_THAT(pair("[0,4]"), HasSubstr("overlaps"));
 }
 
-TEST(Safetensors, RefusesSizesThatLie) {
+TEST(Safetensors, RejectsWrongSizes) {
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[3],"data_offsets":[0,8]})"),
               HasSubstr("tensor \"t\" has 8 bytes, but F32 [3] needs 12"));
   EXPECT_THAT(
@@ -109,17 +109,17 @@ TEST(Safetensors, RefusesOddEntries) {
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","data_offsets":[0,8]})"),
               HasSubstr("has no shape in the header"));
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[-2],"data_offsets":[0,8]})"),
-              HasSubstr("has the dimension -2, not a size"));
+              HasSubstr("has the invalid dimension -2"));
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[1.5],"data_offsets":[0,8]})"),
-              HasSubstr("has the dimension 1.5"));
+              HasSubstr("has the invalid dimension 1.5"));
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[1,1,1,1,1,1,1,1,2],"data_offsets":[0,8]})"),
               HasSubstr("has 9 dimensions"));
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})"),
-              HasSubstr("has the data_offsets [8,0], not a range"));
+              HasSubstr("has the invalid data_offsets [8,0]"));
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[2],"data_offsets":[0]})"),
               HasSubstr("has no pair of data_offsets in the header"));
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[2],"data_offsets":[-1,8]})"),
-              HasSubstr("not a range"));
+              HasSubstr("has the invalid data_offsets"));
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1})"),
               HasSubstr("has the unknown entry \"x\" in the header"));
   EXPECT_THAT(problemOfEntry("3"), HasSubstr("has a header entry \"t\" that is not an object"));
@@ -143,7 +143,7 @@ TEST(Safetensors, RefusesDataBeforeTheHeader) {
   EXPECT_EQ(messageOf(read(lengthPrefixed(entry + "   ", "a"))), "");
   for (const char *before : {"\xEF\xBB\xBF", " ", "\n", "\t"})
     EXPECT_EQ(messageOf(read(lengthPrefixed(before + entry, "a"))),
-              "m: has a header that does not begin with \"{\"; fetch it again");
+              "m: has a header that does not begin with \"{\"; download it again");
 }
 
 TEST(Safetensors, RefusesARepeatedName) {

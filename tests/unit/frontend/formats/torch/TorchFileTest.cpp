@@ -58,13 +58,13 @@ TEST(TorchFile, TensorsMayShareAStorage) {
   EXPECT_EQ(shared.shownAt(3), "p F32 [2] 1 1");
 }
 
-TEST(TorchFile, KnowsTheDictionariesOfModules) {
+TEST(TorchFile, ReadsStateDicts) {
   Saved module("module");
   ASSERT_TRUE(bool(module.tensors)) << module.problem();
   EXPECT_EQ(module.tensors->size(), 2u);
 }
 
-TEST(TorchFile, RejectsOtherValuesThanDictionariesOfTensors) {
+TEST(TorchFile, RejectsOtherValuesThanStateDicts) {
   EXPECT_THAT(
       Saved("evil").problem(),
       HasSubstr("m.bin: has a pickle that uses \"posix.system\", which is not part of a tensor"));
@@ -116,15 +116,15 @@ TEST(TorchFile, RejectsIncompleteArchives) {
   EXPECT_EQ(problem({whole, data, {"m/byteorder", "big"}}),
             "m.bin: comes from a big-endian machine; convert the model to safetensors");
   EXPECT_EQ(problem({data, {"data.pkl", pickle}, {"m/n/data.pkl", pickle}}),
-            "m.bin: holds no pickle of tensors; fetch it again");
+            "m.bin: holds no pickle of tensors; download it again");
   EXPECT_EQ(problem({whole, {"m/data/1", "12345678"}}),
-            "m.bin: lacks the data of tensor \"t\"; fetch it again");
+            "m.bin: lacks the data of tensor \"t\"; download it again");
   EXPECT_EQ(problem({whole, {"m/data/0", "1234567"}}),
-            "m.bin: holds too little data of tensor \"t\"; fetch it again");
+            "m.bin: holds too little data for tensor \"t\"; download it again");
   ZipMember changed = whole;
   changed.crc = 1;
   EXPECT_EQ(problem({changed, data}),
-            "m.bin: has a pickle that does not match its checksum; fetch it again");
+            "m.bin: has a pickle that does not match its checksum; download it again");
   changed.crc = 0;
   EXPECT_EQ(problem({changed, data}), "") << "none was computed";
   data.crc = 1;
@@ -177,7 +177,7 @@ TEST(TorchFile, RejectsIncompleteOldFiles) {
             "m.bin: comes from a big-endian machine; convert the model to safetensors");
   EXPECT_EQ(problem(head.substr(1)),
             "m.bin: is not a whole zip archive (its directory is missing); "
-            "fetch it again");
+            "download it again");
   EXPECT_EQ(problem(head.substr(0, 12)),
             "m.bin: has a pickle that is not a torch checkpoint; convert the model to safetensors");
   EXPECT_EQ(problem(head + machine("\x88") + tensors("K\1") + storages(text("7")) + data),
@@ -193,12 +193,12 @@ TEST(TorchFile, RejectsIncompleteOldFiles) {
       problem(head + machine("\x88") + tensors("N") + storages(text("8")) + data),
       "m.bin: has the storage \"8\", which belongs to no tensor; convert the model to safetensors");
   EXPECT_EQ(problem(head + machine("\x88") + tensors("N") + storages("")),
-            "m.bin: lacks the data of tensor \"t\"; fetch it again");
+            "m.bin: lacks the data of tensor \"t\"; download it again");
   EXPECT_EQ(problem(whole.substr(0, whole.size() - 1)),
-            "m.bin: ends within the storage \"7\"; fetch it again");
+            "m.bin: ends within the storage \"7\"; download it again");
   std::string less = whole;
   less[whole.size() - data.size()] = 1;
-  EXPECT_EQ(problem(less), "m.bin: holds too little data of tensor \"t\"; fetch it again");
+  EXPECT_EQ(problem(less), "m.bin: holds too little data for tensor \"t\"; download it again");
 }
 
 TEST(TorchFile, RefusesAFileThatIsCutAnywhere) {

@@ -34,17 +34,18 @@ TEST(ZipEntries, AreLocatedByTheDirectory) {
 }
 
 TEST(ZipEntries, NeedADirectory) {
-  std::string missing = "m: is not a whole zip archive (its directory is missing); fetch it again";
+  std::string missing =
+      "m: is not a whole zip archive (its directory is missing); download it again";
   EXPECT_EQ(messageOf(read("")), missing);
   EXPECT_EQ(messageOf(read(std::string(100, 'x'))), missing);
   EXPECT_EQ(problemOf(two, {.comment = std::string(65536, 'c')}), missing);
   for (uint64_t place : {uint64_t(0), ~uint64_t(0)})
     EXPECT_EQ(problemOf(two, {.isWide = true, .wideDirectory = place}),
-              "m: is not a whole zip archive (its 64-bit directory is missing); fetch it again");
+              "m: is not a whole zip archive (its 64-bit directory is missing); download it again");
 }
 
 TEST(ZipEntries, NeedAWholeDirectory) {
-  std::string cut = "m: is not a whole zip archive (its directory is cut); fetch it again";
+  std::string cut = "m: is not a whole zip archive (its directory is truncated); download it again";
   EXPECT_EQ(problemOf(two, {.entries = 3}), cut);
   EXPECT_EQ(problemOf(two, {.isWide = true, .entries = ~uint64_t(0)}), cut);
   std::string archive = zipArchive(two);
@@ -62,7 +63,7 @@ TEST(ZipEntries, MustBeStoredAsTheyAre) {
 
 TEST(ZipEntries, MustLieInTheArchive) {
   auto broken = [](const std::string &what) {
-    return "m: is not a whole zip archive (\"a\"" + what + "); fetch it again";
+    return "m: is not a whole zip archive (\"a\"" + what + "); download it again";
   };
   for (uint64_t place : {uint64_t(1), uint64_t(1) << 31})
     EXPECT_EQ(problemOf({{.name = "a", .data = "x", .local = place}}),

@@ -111,7 +111,7 @@ TEST(AddedTokens, AreTextWhereTheyAreUntrusted) {
   EXPECT_THAT(ids("\xff<e>").back(), 10);
 }
 
-TEST(AddedTokens, SpecialOnesAreNotProducedByTheModel) {
+TEST(AddedTokens, ModelDoesNotProduceSpecialTokens) {
   for (
       const char *model :
       {R"({"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["<", -1], ["e", -1], [">", -1], ["<e>", 0]]})",

@@ -165,7 +165,7 @@ protected:
   std::optional<OpenTokenizer> open;
 };
 
-TEST_P(GgufTokenizer, IdsAndTextsAreTheReferences) {
+TEST_P(GgufTokenizer, IdsAndTextsMatchTheReference) {
   llvm::json::Object all = golden("texts");
   const llvm::json::Array &texts = *all.getArray("texts"), &ids = *root.getArray("ids"),
                           &decoded = *root.getArray("decoded");
@@ -196,8 +196,8 @@ INSTANTIATE_TEST_SUITE_P(Published, GgufTokenizer,
                                          Case{"stories260K", ""}),
                          nameOfCase);
 
-/// Every name splits like the tokenizer.json of its models.
-TEST(GgufPreTokenizers, IdsAreTheReferences) {
+/// Every pre-tokenizer name splits like the tokenizer.json of its models.
+TEST(GgufPreTokenizers, IdsMatchTheReference) {
   TemporaryFolder source, folder;
   source.link("tokenizer.json", tokenizerData() / "whole.json");
   auto table = llvm::cantFail(readTokenizer(source.path()));

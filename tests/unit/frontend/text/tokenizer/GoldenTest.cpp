@@ -98,7 +98,7 @@ protected:
   std::optional<OpenTokenizer> open;
 };
 
-TEST_P(GoldenTest, IdsAndTextsAreTheReferences) {
+TEST_P(GoldenTest, IdsAndTextsMatchTheReference) {
   const llvm::json::Array &ids = *root.getArray("ids"), &decoded = *root.getArray("decoded");
   std::vector<std::string> inputs = texts();
   ASSERT_EQ(inputs.size(), ids.size());

@@ -47,7 +47,7 @@ void PrintTo(const Change &change, std::ostream *out) { *out << change.name; }
 
 class HostileJson : public testing::TestWithParam<Change> {};
 
-TEST(TokenizerJson, TheFileThatTheOthersBreakIsGood) {
+TEST(TokenizerJson, TheBaseFileIsValid) {
   TemporaryFolder folder;
   folder.write("tokenizer.json", good);
   auto open = openFolder(folder.path());
@@ -170,12 +170,12 @@ const Change changes[] = {
      "repeats itself"},
     {"ReplaceGrows", R"("normalizer": null)",
      R"("normalizer": {"type": "Replace", "pattern": {"Regex": "b*"}, "content": "0123456789012345678901234567890123456789012345678901234567890123"})",
-     "grow without measure"},
+     "grow without bound"},
     {"LowercaseAgain", R"("normalizer": null)",
      R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, {"type": "Lowercase"}, {"type": "Lowercase"}, {"type": "Lowercase"}]})",
      "repeats itself"},
     {"UnigramOfBytes", R"("type": "BPE", "dropout": null,)", R"("type": "Unigram",)",
-     "a Unigram model of bytes is not supported"},
+     "a byte-level Unigram model is not supported"},
     {"UnknownRootKey", R"("padding": null)", R"("paddings": null)", "(paddings)"},
 };
 
@@ -189,7 +189,7 @@ const std::string unigram =
 
 class HostileUnigram : public testing::TestWithParam<Change> {};
 
-TEST(TokenizerJson, TheUnigramModelThatTheOthersBreakIsGood) {
+TEST(TokenizerJson, TheBaseUnigramModelIsValid) {
   TemporaryFolder folder;
   folder.write("tokenizer.json", unigram);
   auto open = openFolder(folder.path());
@@ -274,12 +274,12 @@ TEST(HostileTokenizer, PrependsThatAreTooLongAreErrors) {
                normalizedBy(R"({"type": "Prepend", "prepend": "a)" + text + "\"}"));
   EXPECT_THAT(errorOf(folder), HasSubstr("a tokenizer that cannot be used: the tokenizer table is "
                                          "broken: replacements that let the text grow without "
-                                         "measure"));
+                                         "bound"));
 }
 
 /// One Arabic ligature becomes 18 characters, five of them Lam: a limit for each step does not
 /// limit the total.
-TEST(HostileTokenizer, TextsThatGrowBeyondMeasureAreErrors) {
+TEST(HostileTokenizer, TextsThatGrowTooMuchAreErrors) {
   TemporaryFolder folder;
   folder.write("tokenizer.json",
                normalizedBy(R"({"type": "Sequence", "normalizers": [{"type": "NFKC"},
@@ -341,7 +341,7 @@ TEST(HostileTokenizer, EndlessPatternsOfWordsAreErrors) {
 }
 
 /// Digits after ByteLevel would split the two bytes of U+00F2, whose second is spelled U+00B2.
-TEST(HostileTokenizer, PiecesThatDigitsOfBytesSplitAreErrors) {
+TEST(HostileTokenizer, SplitByteEscapesAreErrors) {
   std::string digits = R"({"type": "Sequence", "pretokenizers": [
     {"type": "ByteLevel", "add_prefix_space": false}, {"type": "Digits", "individual_digits": false}]},
  "post)";
@@ -456,7 +456,7 @@ TEST(HostileTokenizer, BrokenRankFilesNameTheLine) {
   EXPECT_THAT(errorOf(folder), HasSubstr("the byte 0 has no rank"));
   folder.write("cl100k_base.tiktoken", ranks("YWI= 256\n"));
   EXPECT_THAT(errorOf(folder),
-              HasSubstr("has 257 ranks and not the 100256 of cl100k_base.tiktoken (ranks)"));
+              HasSubstr("has 257 ranks, expected 100256 as in cl100k_base.tiktoken (ranks)"));
 }
 
 TEST(HostileTokenizer, OfSeveralRankFilesTheKnownOneIsRead) {
@@ -466,12 +466,12 @@ TEST(HostileTokenizer, OfSeveralRankFilesTheKnownOneIsRead) {
   EXPECT_THAT(errorOf(folder), HasSubstr(": has the rank files \"a.tiktoken\" and \"b.tiktoken\"; "
                                          "keep only the one that the model uses"));
   folder.write("qwen.tiktoken", ranks("YWI= 256\n"));
-  EXPECT_THAT(errorOf(folder), HasSubstr("not the 151643 of qwen.tiktoken"));
+  EXPECT_THAT(errorOf(folder), HasSubstr("expected 151643 as in qwen.tiktoken"));
   folder.write("cl100k_base.tiktoken", "?");
   EXPECT_THAT(errorOf(folder), HasSubstr("\"cl100k_base.tiktoken\" and \"qwen.tiktoken\""));
 }
 
-TEST(TokenizerRanks, ArcadesTokensFollowItsRanks) {
+TEST(TokenizerRanks, SpecialTokensOfArcadeFollowItsRanks) {
   TemporaryFolder folder;
   folder.write("arcade100k.tiktoken", publishedRanks("arcade100k.tiktoken", ranks("YWI= 256\n")));
   auto open = openFolder(folder.path());
@@ -492,7 +492,7 @@ TEST(HostileTokenizer, RankFilesOfUnknownPatternsAreRefused) {
               HasSubstr("the pre-tokenization for this rank file of the class \"OddTokenizer\" is "
                         "unknown; add a tokenizer.json"));
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "QWenTokenizer"})");
-  EXPECT_THAT(errorOf(folder), HasSubstr("has 257 ranks and not the 151643 of qwen.tiktoken"));
+  EXPECT_THAT(errorOf(folder), HasSubstr("has 257 ranks, expected 151643 as in qwen.tiktoken"));
 }
 
 TEST(HostileTokenizer, AClassWithoutItsJsonIsRefusedByName) {

@@ -36,7 +36,7 @@ std::string sequence(const std::string &key, const std::string &steps) {
   return R"({"type": "Sequence", ")" + key + "\": [" + steps + "]}";
 }
 
-TEST(TokenizerMessages, TheFileThatTheOthersBreakIsGood) { EXPECT_EQ(problem({}), "accepted"); }
+TEST(TokenizerMessages, TheBaseFileIsValid) { EXPECT_EQ(problem({}), "accepted"); }
 
 TEST(TokenizerMessages, OfJson) {
   Parts parts;
@@ -68,7 +68,7 @@ TEST(TokenizerMessages, OfPreTokenizers) {
   };
   expect(R"({"type": "Split", "pattern": {"String": ")" + std::string(20000, 'a') +
              R"("}, "behavior": "Isolated"})",
-         "a pattern of excessive length (pre_tokenizer.pattern)");
+         "pattern too long (pre_tokenizer.pattern)");
   expect(R"({"type": "Split", "pattern": {"Regex": ")" + std::string(20000, 'a') +
              R"("}, "behavior": "Isolated"})",
          "a regular expression that cannot be used: it is longer than 16384 bytes "
@@ -122,7 +122,7 @@ TEST(TokenizerMessages, OfDecoders) {
   expect(sequence("decoders", space + ", " + space),
          "a second or empty rule for the start of the text is not supported");
   expect(sequence("decoders", R"({"type": "ByteLevel"}, )" + replace),
-         "a further decoder beside ByteLevel is not supported");
+         "a second decoder in addition to ByteLevel is not supported");
   for (const char *message :
        {"a ByteLevel pre-tokenizer needs a ByteLevel decoder (decoder); add it",
         "a ByteLevel decoder needs a ByteLevel pre-tokenizer (decoder); add it"}) {
@@ -147,7 +147,7 @@ TEST(TokenizerMessages, OfTemplates) {
   expect(R"({"SpecialToken": {"id": "x"}}, )" + text,
          "the template names a token that is not listed (post_processor.special_tokens.x); add it "
          "to special_tokens");
-  expect(R"({"SpecialToken": {"id": "many"}}, )" + text, "an excessive number of ids");
+  expect(R"({"SpecialToken": {"id": "many"}}, )" + text, "too many ids");
   expect(text + ", " + text, "a template for one text has exactly one sequence, A");
   expect("", "the template leaves the text out (post_processor.single)");
 }
@@ -161,7 +161,7 @@ TEST(TokenizerMessages, OfVocabularies) {
   expect(R"("vocab": {"a": 70000}, "merges": [])",
          "the id 70000 of \"a\" is out of range (model.vocab)");
   expect(R"("vocab": {")" + std::string(70000, 'a') + R"(": 0}, "merges": [])",
-         "a piece of excessive length (model.vocab)");
+         "piece too long (model.vocab)");
   expect(R"("vocab": {"a": 0, "b": 0}, "merges": [])",
          "the id 0 is used twice, also for \"b\" (model.vocab); assign each piece its own id");
   expect(R"("vocab": {"a": 0}, "merges": ["a z"])",
@@ -170,13 +170,13 @@ TEST(TokenizerMessages, OfVocabularies) {
          "the merge of \"a\" and \"b\" occurs twice (model.merges[1]); keep one");
   expect(R"("vocab": {"a": 0}, "merges": ["a b c"])",
          "a merge is two pieces with a space between, not \"a b c\"");
-  expect(
-      R"("vocab": {"a": 0}, "merges": [], "end_of_word_suffix": "</w>")",
-      "marks inside words are not supported (model.end_of_word_suffix); use a model without them");
+  expect(R"("vocab": {"a": 0}, "merges": [], "end_of_word_suffix": "</w>")",
+         "WordPiece-style prefixes and suffixes are not supported (model.end_of_word_suffix); use "
+         "a model without them");
   expect(R"("vocab": {"a": 0}, "merges": [], "dropout": 0.1)",
          "dropout makes ids random (model.dropout); set it to null");
   expect(R"("vocab": {"a": 0}, "merges": [], "unk_token": "x")",
-         "the vocabulary lacks this piece (model.unk_token); name one that it has");
+         "the vocabulary lacks this piece (model.unk_token); use a token of the vocabulary");
   parts = {};
   parts.model = R"({"type": "Unigram", "vocab": [["a", 0], ["a", 0]]})";
   parts.pre = parts.decoder = R"({"type": "Metaspace"})";
@@ -204,11 +204,11 @@ TEST(TokenizerMessages, OfConfigurations) {
   expect(R"({"added_tokens_decoder": {"x": {}}})",
          "an id is expected as the key (added_tokens_decoder.x)");
   expect(R"({"bos_token": "x"})",
-         "the vocabulary lacks this token (bos_token); name one that it has");
+         "the vocabulary lacks this token (bos_token); use a token of the vocabulary");
   expect(R"({"add_bos_token": true})",
-         "there is no bos_token to add (add_bos_token); name one or set this to false");
+         "there is no bos_token to add (add_bos_token); add one or set this to false");
   expect(R"({"add_eos_token": true})",
-         "there is no eos_token to add (add_eos_token); name one or set this to false");
+         "there is no eos_token to add (add_eos_token); add one or set this to false");
   TemporaryFolder folder;
   folder.write("vocab.json", R"({"a": 0})");
   folder.write("merges.txt", "#version: 0.2\n");
@@ -243,7 +243,7 @@ TEST(TokenizerMessages, OfSentencePieceModels) {
          "a sentencepiece model with a denormalizer is not supported; use a model with another "
          "tokenizer");
   expect(good + field(3, field(2, "x")), "the sentencepiece model's character map is broken");
-  expect(field(1, field(1, "a")), "sentencepiece refuses this model: ");
+  expect(field(1, field(1, "a")), "sentencepiece rejects this model: ");
 }
 
 } // namespace

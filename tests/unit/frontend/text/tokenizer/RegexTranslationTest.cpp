@@ -23,7 +23,7 @@ std::string refusal(llvm::StringRef pattern) {
   return translated ? "accepted" : llvm::toString(translated.takeError());
 }
 
-TEST(RegexTranslation, WhiteSpaceIsUnicodes) {
+TEST(RegexTranslation, WhiteSpaceFollowsUnicode) {
   EXPECT_EQ(matchLength(R"(\s+)", " \t\n\u0085\u00a0\u2003\u3000x"), 13);
   EXPECT_EQ(matchLength(R"(\s)", "\u180e"),
             -1); // not white space since Unicode 6.3; PCRE2's own \s has it
@@ -31,7 +31,7 @@ TEST(RegexTranslation, WhiteSpaceIsUnicodes) {
   EXPECT_EQ(matchLength(R"(\S+)", "\u180ea b"), 4);
 }
 
-TEST(RegexTranslation, NumbersAreAllThatIcuKnows) {
+TEST(RegexTranslation, NumbersFollowUnicode) {
   std::string numbers = *translateRegex("\\p{N}"), inside = *translateRegex("[^\\p{N}a]");
   EXPECT_TRUE(llvm::StringRef(numbers).starts_with("[\\p{N}")) << numbers;
   EXPECT_TRUE(llvm::StringRef(numbers).ends_with("]")) << numbers;

@@ -57,7 +57,7 @@ protected:
   std::optional<OpenTokenizer> open;
 };
 
-TEST_P(SpeedTest, AMegabyteOfOneThingTakesSeconds) {
+TEST_P(SpeedTest, AMegabyteOfARepeatedUnitTakesSeconds) {
   for (std::string unit :
        {"a", "1", "!", "\n", " x", "\u0301", "\u4f60", "\xFF", "\U0001F1E9\U0001F1EA"}) {
     EXPECT_LT(seconds(open->tokenizer, repeated(unit, 1000000)), allowance) << unit;
@@ -65,7 +65,7 @@ TEST_P(SpeedTest, AMegabyteOfOneThingTakesSeconds) {
 }
 
 /// Merges are counted, so that the limit does not depend on the load of the machine.
-TEST_P(SpeedTest, StepsGrowAsTheText) {
+TEST_P(SpeedTest, StepsGrowLinearly) {
   auto steps = [&](const std::string &unit, size_t size) {
     std::string text = repeated(unit, size);
     uint64_t before = rt::tokenizer::mergeSteps;
@@ -96,7 +96,7 @@ TEST(Speed, AMegabyteOfFlagsThroughACharacterMap) {
   EXPECT_LT(seconds(open->tokenizer, repeated("\U0001F1E9\U0001F1EA", 1000000)), allowance);
 }
 
-TEST(Speed, TwoMegabytesTakeNotMuchMoreThanTwiceOne) {
+TEST(Speed, TimeGrowsLinearly) {
   auto file = sharedData() / "tokenizers/gpt2_tokenizer.json";
   if (!std::filesystem::exists(file))
     GTEST_SKIP() << "SKIPPED: no " << file;

@@ -22,7 +22,7 @@ template <typename T> void append(std::string &out, const T *data, size_t count)
   out.append(reinterpret_cast<const char *>(data), count * sizeof(T));
 }
 
-/// The next text of `rest`, which gets shorter; the file is one of ours.
+/// The next text of `rest`, which gets shorter; the file is trusted.
 std::string_view take(std::string_view &rest) {
   uint32_t length = 0;
   std::memcpy(&length, rest.data(), sizeof length);

@@ -1,4 +1,4 @@
-//===- AppendTest.cpp - appends to caches of integers ---------------------===//
+//===- AppendTest.cpp - appends to int8 caches ----------------------------===//
 
 #include "tests/unit/backends/cpu/kernels/attention/KernelText.h"
 #include "tests/unit/backends/cpu/lowering/Memory.h"
@@ -29,9 +29,9 @@ func.func @main(%p: tensor<?xi32> {mica.role = "positions"}, %s: tensor<?xi32>, 
 
 class Append : public testing::TestWithParam<std::string> {};
 
-// A NaN only affects its own head at its position; numbers become the integers of
-// mica::quantizeInt8, including ties and tiny ones.
-TEST_P(Append, IsQuantizeInt8) {
+// A NaN only affects its own head at its position; numbers are quantized as by mica::quantizeInt8,
+// including ties and tiny numbers.
+TEST_P(Append, EqualsQuantizeInt8) {
   constexpr int64_t heads = 2, dim = 20;
   std::vector<std::vector<float>> rows;
   for (float special : {NAN, -NAN, INFINITY, -INFINITY, 0.0f, 2.5f, 1e-20f, 3e38f})

@@ -1,4 +1,4 @@
-//===- AttentionTest.cpp - generated attention against the interpreter ----===//
+//===- AttentionTest.cpp - attention kernels against the interpreter ------===//
 
 #include "tests/unit/backends/cpu/kernels/attention/KernelText.h"
 #include "tests/unit/backends/cpu/lowering/Memory.h"
@@ -18,7 +18,7 @@ using namespace mica::test;
 
 namespace {
 
-constexpr int64_t kHeads = 2; ///< of keys; with groups of 1 and 2, a wrong head is detected
+constexpr int64_t kHeads = 2; ///< key/value heads; with groups of 1 and 2, a wrong head is detected
 constexpr int64_t kPositions = 1280, kBlock = 64;
 
 /// Formats of caches. Queries of bf16 caches are bf16 as well, others f32.
@@ -28,9 +28,9 @@ struct Shape {
   int64_t group, headDim;
   Stored stored;
   const char *options = "";
-  int64_t chunk = 64;   ///< 16 of them are 1024 positions, after which chunks grow
-  int64_t prefix = 0;   ///< values are this number of first elements of keys; 0: they are cached
-  int64_t together = 0; ///< query heads of a task; 0: all that share a key/value head
+  int64_t chunk = 64;   ///< 16 chunks are 1024 positions, after which chunks grow
+  int64_t prefix = 0;   ///< if not 0, values are the first `prefix` elements of keys, not cached
+  int64_t together = 0; ///< query heads per task; 0: all that share a key/value head
 
   bool bf16() const { return stored == Stored::BF16; }
   const char *queries() const { return bf16() ? "bf16" : "f32"; }
@@ -65,7 +65,7 @@ struct Rows {
 };
 
 /// Prompts from the start and from the middle, single steps, boundaries of blocks and of chunks,
-/// the position at which chunks grow; lengths that are not multiples of anything.
+/// the position at which chunks grow; lengths that are no multiples of a block or a tile.
 const Rows kBatch({{0, 0, 33},
                    {1, 700, 1},
                    {2, 505, 16},
@@ -117,7 +117,7 @@ func.func @main(%p: tensor<?xi32> {mica.role = "positions"}, %s: tensor<?xi32>, 
        {"$split", split ? "true" : "false"}});
 }
 
-/// Random queries and caches, in the form of the interpreter; a few scores are far from the others.
+/// Random queries and caches for the interpreter; a few scores are much larger than the others.
 struct Numbers {
   Numbers(const Shape &shape, MLIRContext *context)
       : element(parseType(shape.queries(), context)),
@@ -245,7 +245,7 @@ std::vector<uint32_t> bitsOf(ArrayRef<float> floats) {
 }
 
 /// This machine; the same with the other way to multiply bf16, which only affects speed; the
-/// minimum for programs.
+/// minimum target.
 std::vector<std::pair<std::string, cpu::TargetDescription>> targets(const Shape &shape) {
   std::vector<std::pair<std::string, cpu::TargetDescription>> all;
   for (const std::string &name : runnableTargets({"native", "x86-64-v3"}))
@@ -273,8 +273,8 @@ protected:
   std::unique_ptr<MLIRContext> context = makeKernelContext();
 };
 
-// Compared with the interpreter; results are bit-identical for all tilings and splits into calls.
-TEST_P(Attention, IsTheInterpretersInAnyTiling) {
+// Compares with the interpreter; results are bit-identical for all tilings and splits into calls.
+TEST_P(Attention, MatchesTheInterpreterInAnyTiling) {
   const Shape &shape = GetParam();
   context->loadDialect<MicaDialect>();
   Numbers numbers(shape, context.get());
@@ -315,7 +315,7 @@ std::vector<Shape> shapes() {
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention, testing::ValuesIn(shapes()));
 
 // A row that attends to nothing is zero, also in a run with other rows, which it does not change.
-TEST_F(Attention, OfNothingIsZero) {
+TEST_F(Attention, ZeroPositionsGiveZero) {
   context->loadDialect<MicaDialect>();
   Rows batch({{0, -1, 5}, {1, -3, 2}, {2, 700, 1}});
   auto target = llvm::cantFail(cpu::describeTarget("native"));

@@ -3,6 +3,7 @@
 #include "tests/unit/backends/cpu/kernels/attention/KernelText.h"
 
 #include "backends/cpu/lowering/Passes.h"
+#include "backends/cpu/lowering/Pipeline.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
 
@@ -36,7 +37,7 @@ llvm::Expected<Loops> lowerToLoops(StringRef kernels, const cpu::TargetDescripti
   auto number = [&](StringRef name) {
     return (*module)->getAttrOfType<IntegerAttr>(name).getInt();
   };
-  Loops loops{{}, number("mica.scratch_per_row"), number("mica.scratch_fixed")};
+  Loops loops{{}, number(cpu::kScratchPerRowAttr), number(cpu::kScratchFixedAttr)};
   llvm::raw_string_ostream(loops.text) << *module;
   return loops;
 }

@@ -1,4 +1,4 @@
-//===- RingTest.cpp - caches with a window have the whole context's bits --===//
+//===- RingTest.cpp - ring caches give the whole context's results --------===//
 
 #include "tests/unit/backends/cpu/kernels/attention/KernelText.h"
 #include "tests/unit/backends/cpu/lowering/Memory.h"
@@ -19,7 +19,7 @@ using namespace mica::test;
 namespace {
 
 constexpr int64_t kHeads = 4, kGroups = 2, kDim = 20, kBlock = 64, kLayers = 2;
-/// Lengths of texts and of drafts that are removed again: not multiples of anything.
+/// Lengths of texts and of drafts that are removed again: no multiples of a block or a tile.
 constexpr int64_t kLength = 451, kDraft = 70;
 
 struct Case {
@@ -64,7 +64,7 @@ func.func @main(%p: tensor<?xi32> {mica.role = "positions"}, %s: tensor<?xi32>, 
   return model;
 }
 
-/// A compiled model with caches of that many blocks.
+/// A compiled model with caches of a given number of blocks.
 class Program {
 public:
   Program(const Case &tested, bool ring, bool split, int64_t sequences)
@@ -130,8 +130,8 @@ std::vector<float> random(uint32_t seed, int64_t count) {
   return numbers;
 }
 
-/// Rows [first, first + count) of two sequences; of other texts if `draft`. Queries are bf16
-/// numbers.
+/// Rows [first, first + count) of two sequences; different ones if `draft`. Queries are exact in
+/// bf16.
 struct Rows {
   std::vector<int32_t> sequences, positions;
   std::vector<float> q, k, v;
@@ -188,7 +188,7 @@ protected:
 
 // Softmax weights are rounded to 8 bits before they are multiplied by bf16 values, and to 16 bits
 // before they are multiplied by int8 values.
-TEST_P(Ring, IsTheInterpreters) {
+TEST_P(Ring, MatchesTheInterpreter) {
   const Case &tested = GetParam();
   double tolerance = tested.depth == 1 ? 2e-6 : tested.depth == 2 ? 3e-3 : 1e-4;
   std::vector<float> exact = interpreted(tested, Rows(0, kLength));
@@ -208,7 +208,7 @@ TEST_P(Ring, IsTheInterpreters) {
 }
 
 // For all chunk sizes, with drafts in between that have the maximum length.
-TEST_P(Ring, HasTheBitsOfTheWholeContext) {
+TEST_P(Ring, IsBitIdenticalToTheFullContext) {
   const Case &tested = GetParam();
   for (bool split : {true, false}) {
     Program whole(tested, /*ring=*/false, split, 2), ring(tested, /*ring=*/true, split, 2);

@@ -1,4 +1,4 @@
-//===- SoftmaxTest.cpp - 2^x against double precision ---------------------===//
+//===- SoftmaxTest.cpp - 2^x compared with double precision ---------------===//
 
 #include "backends/cpu/kernels/attention/Softmax.h"
 #include "ir/Exec/Exec.h"
@@ -15,7 +15,7 @@ using namespace mica::test;
 
 namespace {
 
-/// y[i] = 2^x[i], a task per 16 of them.
+/// y[i] = 2^x[i], one task per 16 elements.
 std::string textOf(const cpu::TargetDescription &target) {
   std::unique_ptr<MLIRContext> context = makeKernelContext();
   context->loadAllAvailableDialects();
@@ -93,13 +93,13 @@ TEST_P(Exp2, IsExactAtIntegers) {
     EXPECT_EQ(run(static_cast<float>(n)), std::ldexp(1.0f, n)) << n;
 }
 
-// Hidden scores result in zero: no subnormal numbers, no signs, no NaN.
+// Masked scores result in zero: no subnormal numbers, no signs, no NaN.
 TEST_P(Exp2, IsZeroFarBelow) {
   for (float x : {-127.0f, -127.5f, -128.0f, -150.0f, -1e10f, -1e20f, -1e30f, -3e38f, -INFINITY})
     EXPECT_EQ(llvm::bit_cast<uint32_t>(run(x)), 0u) << x;
 }
 
-// In between are the last normal numbers: the error is less than the smallest of them.
+// In between are the smallest normal numbers: the error is less than the smallest of them.
 TEST_P(Exp2, DoesNotWrapAroundBelowTheSmallest) {
   std::vector<float> xs;
   for (int64_t i = 0; i < (1 << 16); ++i)

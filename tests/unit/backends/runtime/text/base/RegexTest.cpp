@@ -72,8 +72,8 @@ TEST(Regex, MatchesInWindowsAsInTheWholeText) {
     std::string text;
     while (text.size() < 3000) {
       const char *unit = units[random() % std::size(units)];
-      size_t most = round % 4 == 0 ? 1500 : round % 4 == 1 ? 300 : 5;
-      for (size_t count = 1 + random() % most; count > 0; --count)
+      size_t maxCount = round % 4 == 0 ? 1500 : round % 4 == 1 ? 300 : 5;
+      for (size_t count = 1 + random() % maxCount; count > 0; --count)
         text += unit;
     }
     for (const char *pattern : patterns) {

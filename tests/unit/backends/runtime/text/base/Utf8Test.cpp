@@ -96,7 +96,7 @@ TEST(Utf8, PerByteGivesOneReplacementForEachByte) {
   EXPECT_EQ(out, "\ufffd\ufffd\ufffd!\ufffd");
 }
 
-TEST(Utf8, CodePointsGoThereAndBack) {
+TEST(Utf8, CodePointsRoundTrip) {
   for (uint32_t point : {0x0u, 0x7Fu, 0x80u, 0x7FFu, 0x800u, 0xFFFFu, 0x10000u, 0x10FFFFu}) {
     std::string text;
     appendChar(text, point);

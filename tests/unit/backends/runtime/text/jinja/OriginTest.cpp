@@ -37,7 +37,7 @@ std::string of(const std::string &expression) {
                 conversation);
 }
 
-TEST(JinjaOrigins, TheTemplatesTextIsItsOwn) {
+TEST(JinjaOrigins, LiteralsBelongToTheTemplate) {
   EXPECT_EQ(render("<|im_start|>{{ own }}{{ 'a' ~ 1 }}{{ [own, {'a': none}]|tojson }}", Json()),
             "<|im_start|><s>a1[\"<s>\", {\"a\": null}]");
 }
@@ -150,7 +150,7 @@ TEST(JinjaOrigins, ArePreservedByOperatorsFiltersAndMethods) {
     EXPECT_EQ(of(expression), text) << expression;
 }
 
-TEST(JinjaOrigins, LiteralsAreAllThatATemplateSpells) {
+TEST(JinjaOrigins, AllLiteralsAreListed) {
   using testing::ElementsAre;
   EXPECT_THAT(
       jinja::literalsOf("<s>{# no #}{% if x == 'a\\n' %}<|{{ role ~ \"|>\" }}{% endif %}</s>"),

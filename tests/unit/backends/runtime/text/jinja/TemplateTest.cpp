@@ -96,7 +96,7 @@ TEST(JinjaTemplates, WhiteSpaceIsControlled) {
   EXPECT_EQ(render("{% raw %}{{ x }}{% endraw %}{{- 1 -}} \n 2"), "{{ x }}12");
 }
 
-TEST(JinjaTemplates, LoopsAndScopesAreJinjas) {
+TEST(JinjaTemplates, LoopsAndScopesFollowJinja) {
   EXPECT_EQ(render("{% for x in [1, 2, 3] if x != 2 %}{{ loop.index }}/{{ loop.length }}:{{ x }}"
                    "{{ ',' if not loop.last }}{% endfor %}"),
             "1/2:1,2/2:3");
@@ -139,14 +139,14 @@ TEST(JinjaTemplates, ErrorsNameLineAndConstruct) {
       {"{{ x is markup }}", "line 1: the test 'markup' is not supported"},
       {"{{ 'a'.encode() }}", "the method 'encode' is not supported"},
       {"{{ 'a'.translate({}) }}", "the method 'translate' is not supported"},
-      {"{{ 'é'.isidentifier() }}", "whether 'é' may occur in a name is not known here"},
+      {"{{ 'é'.isidentifier() }}", "isidentifier is not supported for 'é'"},
       {"{{ '%s'|e % 1 }}", "the format of an escaped text is not supported"},
       {"{{ '%s'|e|format(1) }}", "the format of an escaped text is not supported"},
       {"{{ ('{}'|e).format(1) }}", "the format of an escaped text is not supported"},
       {"{{ '{}'.format_map([]) }}", "format_map takes a dict, not list"},
-      {"{{ '&euro;'|striptags }}", "the entity '&euro' is not known here"},
-      {"{{ '&#1;'|striptags }}", "the entity '&#1' is not known here"},
-      {"{{ 'a&lt b'|striptags }}", "the entity '&lt without its end' is not known here"},
+      {"{{ '&euro;'|striptags }}", "the entity '&euro' is not supported"},
+      {"{{ '&#1;'|striptags }}", "the entity '&#1' is not supported"},
+      {"{{ 'a&lt b'|striptags }}", "the entity '&lt without its end' is not supported"},
       {"{{ [[1]]|urlencode }}", "urlencode takes a text, a dict or pairs"},
       {"{{ 1|xmlattr }}", "xmlattr takes a dict, not int"},
       {"{{ {'a b': 1}|xmlattr }}",
@@ -162,7 +162,7 @@ TEST(JinjaTemplates, ErrorsNameLineAndConstruct) {
       {"{% if x", "the tag does not end with %}"},
       {"{# x", "line 1: the comment does not end with #}"},
       {"{{ 'x }}", "the string does not end"},
-      {"{{ '\\x1' }}", "the string has an escape that is cut"},
+      {"{{ '\\x1' }}", "the string has a truncated escape"},
       {"{{ '\\N{DASH}' }}", "names a character with \\N, which is not supported"},
       {"{{ 1 ? 2 }}", "line 1: the character '?' is unexpected"},
       {"{{ (1] }}", "the bracket ']' closes nothing"},
@@ -189,7 +189,7 @@ TEST(JinjaTemplates, ErrorsNameLineAndConstruct) {
       {"{% macro f(a) %}{% endmacro %}{{ f(1, a=2) }}", "the macro 'f' has two values for 'a'"},
       {"{% macro f(a) %}{% endmacro %}{{ f(b=2) }}", "the macro 'f' has no parameter 'b'"},
       {"{% macro f(a) %}{% endmacro %}{{ f(1, a=2) }}", "the macro 'f' has two values for 'a'"},
-      {"{{ [1]|map('upper') }}", "a generator has no text here, make a list of it with |list"},
+      {"{{ [1]|map('upper') }}", "printing a generator is not supported; use |list"},
       {"{{ x.__class__ }}", "'x' is undefined"},
       {"{{ ''.__class__ }}", "the attribute '__class__' is not safe"},
       {"{{ [[]]|tojson }}{{ range|tojson }}",
@@ -291,7 +291,7 @@ TEST(JinjaTemplates, NoBuiltInEscapesTheBudget) {
   }
 }
 
-TEST(JinjaTemplates, ValuesThatHoldThemselvesGoAway) {
+TEST(JinjaTemplates, CyclicValuesAreFreed) {
   // The leak checker of the sanitizers detects a leak here.
   EXPECT_EQ(render("{% set n = namespace() %}{% set n.n = n %}{% set n.l = [n] %}"
                    "{% macro f() %}{{ f is defined }}{% endmacro %}{% set n.f = f %}{{ n.f() }}"

@@ -84,7 +84,7 @@ std::string errorOf(const TableText &table) {
   return tokenizer ? "accepted" : tokenizer.error().message;
 }
 
-TEST(TokenizerTable, TheSmallOneWorks) {
+TEST(TokenizerTable, AcceptsASmallTable) {
   std::vector<std::byte> bytes = TableText().write();
   auto tokenizer = Tokenizer::load(bytes);
   ASSERT_TRUE(static_cast<bool>(tokenizer)) << tokenizer.error().message;
@@ -130,8 +130,7 @@ TEST(TokenizerTable, WrongFieldsAreNamed) {
   expect("an id out of range in the prompt", [](TableText &t) { t.suffix = {3}; });
   expect("unknown decoder", [](TableText &t) { t.decoderStart = 9; });
   expect("too many pieces", [](TableText &t) { t.ends.assign((1u << 22) + 1, 0); });
-  expect("excessive length of added tokens",
-         [](TableText &t) { t.addedContent = std::string(70000, 'a'); });
+  expect("added tokens too long", [](TableText &t) { t.addedContent = std::string(70000, 'a'); });
   expect("an empty pattern in the decoder",
          [](TableText &t) { t.decoderSteps = 1, t.rest = text("") + text("x"); });
   expect("a decoder that strips nothing", [](TableText &t) { t.decoderStart = 1; });
@@ -148,7 +147,7 @@ TEST(TokenizerTable, WrongStepsAreNamed) {
   EXPECT_THAT(normalizer("\x02" + text("") + text("x")),
               testing::HasSubstr("an empty pattern in the normalizer"));
   EXPECT_THAT(normalizer("\x02" + text("a") + text(std::string(5000, 'a'))),
-              testing::HasSubstr("replacements that let the text grow without measure"));
+              testing::HasSubstr("replacements that let the text grow without bound"));
   EXPECT_THAT(normalizer("\x04\x07" + text("abc") + text("")),
               testing::HasSubstr("a broken character map in the normalizer"));
   EXPECT_THAT(normalizer("\x04\xFF" + text("") + text("")),
@@ -158,7 +157,7 @@ TEST(TokenizerTable, WrongStepsAreNamed) {
               testing::HasSubstr("broken Unicode tables"));
   EXPECT_EQ(normalizer(map), "accepted");
   EXPECT_THAT(normalizer("\x08" + text("") + text(std::string(300, 'a') + none)),
-              testing::HasSubstr("a normalizer's replacement of excessive length"));
+              testing::HasSubstr("normalizer replacement too long"));
   TableText twice;
   twice.normalizer = one(map) + map;
   twice.normalizer[0] = 2;
@@ -167,7 +166,7 @@ TEST(TokenizerTable, WrongStepsAreNamed) {
   EXPECT_THAT(normalizer("\x06\x02\x01"), testing::HasSubstr("unknown normalizer"));
   EXPECT_EQ(normalizer(std::string("\x06\x01\0", 3)), "accepted");
   EXPECT_THAT(normalizer("\x07" + text("(") + text("x")),
-              testing::HasSubstr("a pattern in the normalizer that PCRE2 refuses"));
+              testing::HasSubstr("a pattern in the normalizer that PCRE2 rejects"));
   EXPECT_EQ(normalizer("\x07" + text("a*") + text("x")), "accepted");
   auto preTokenizer = [](std::string step) {
     TableText table;
@@ -178,7 +177,7 @@ TEST(TokenizerTable, WrongStepsAreNamed) {
   EXPECT_THAT(preTokenizer(std::string("\x03\0\0", 3) + text("")),
               testing::HasSubstr("a Metaspace replacement that is not one character"));
   EXPECT_THAT(preTokenizer(std::string("\x01\x01\0", 3) + text("(")),
-              testing::HasSubstr("PCRE2 refuses"));
+              testing::HasSubstr("PCRE2 rejects"));
   EXPECT_EQ(preTokenizer(std::string("\x01\x01\0", 3) + text("a*")), "accepted");
 }
 
@@ -192,7 +191,7 @@ TEST(TokenizerTable, EveryTruncationIsRefused) {
               testing::HasSubstr("its size differs from what its header says"));
 }
 
-TEST(TokenizerTable, EveryChangedByteIsRefusedOrHarmless) {
+TEST(TokenizerTable, EveryChangedByteIsRejectedOrIgnored) {
   std::vector<std::byte> bytes = TableText().write();
   size_t refused = 0;
   for (size_t at = 0; at < bytes.size(); ++at)

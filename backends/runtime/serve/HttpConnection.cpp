@@ -1,0 +1,504 @@
+#include "backends/runtime/serve/HttpConnection.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <deque>
+#include <sstream>
+#include <sys/socket.h>
+
+namespace mica::rt::serve {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using boost::system::error_code;
+using Stream = beast::basic_stream<asio::generic::stream_protocol>;
+
+/// Of a request that follows another one.
+static constexpr size_t firstBytes = 512;
+
+namespace {
+/// A share of HttpOptions::maxLargeBodyBytes.
+class Reservation {
+public:
+  Reservation(std::atomic<uint64_t> &total, uint64_t bytes) : total(total), bytes(bytes) {
+    total += bytes;
+  }
+  Reservation(const Reservation &) = delete;
+  ~Reservation() { total -= bytes; }
+  void shrink(uint64_t used) {
+    total -= bytes - std::min(bytes, used);
+    bytes = std::min(bytes, used);
+  }
+
+private:
+  std::atomic<uint64_t> &total;
+  uint64_t bytes;
+};
+
+/// A connection and its exchange in progress. Everything runs on the server's thread; functions of
+/// Exchange post to it.
+class Connection final : public std::enable_shared_from_this<Connection> {
+public:
+  Connection(HttpSocket socket, HttpConnections &shared)
+      : stream(std::move(socket)), timer(stream.get_executor()), shared(shared) {
+    ++shared.connections;
+  }
+  ~Connection() { --shared.connections; }
+
+  void read();
+
+  void reply(HttpReply reply);
+  void beginStream(const std::string &contentType);
+  void send(std::string bytes);
+  void endStream();
+  /// The exchange is in progress.
+  bool isOpen() const { return inExchange; }
+  /// Calls `work`; an exception is the reply.
+  template <typename Work> void attempt(Work work) {
+    try {
+      work();
+    } catch (const std::exception &failure) {
+      reply({.status = 500, .body = shared.errorBody(500, failure.what())});
+    }
+  }
+  void setOnDisconnect(std::function<void()> callback) {
+    if (closed)
+      callback();
+    else
+      onDisconnect = std::move(callback);
+  }
+  void setOnTimeout(std::chrono::milliseconds time, std::function<void()> callback);
+
+  /// The unique number of the exchange in progress.
+  uint64_t number() const { return exchangeNumber; }
+  asio::any_io_executor executor() { return stream.get_executor(); }
+
+private:
+  void readHeader();
+  std::optional<HttpReply> reserveBody();
+  void readBody();
+  void handle();
+  void replyUnread(HttpReply reply);
+  void replyError(unsigned status, const std::string &message) {
+    replyUnread({.status = status, .body = shared.errorBody(status, message)});
+  }
+  void fail(error_code error);
+  void beginExchange();
+  void watch();
+  void queue(std::string bytes);
+  void write();
+  void finish();
+  void linger();
+  void disconnect();
+
+  Stream stream;
+  asio::steady_timer timer;
+  HttpConnections &shared;
+  beast::flat_buffer buffer;
+  std::optional<http::request_parser<http::string_body>> parser;
+  std::deque<std::string> pending; ///< bytes to write; the first entry is being written
+  size_t pendingBytes = 0;
+  uint64_t exchangeNumber = 0;
+  bool inExchange = false, keepAlive = false, chunked = false, ended = false, closed = false;
+  bool headOnly = false;                    ///< the reply is sent without its body
+  bool isUnread = false;                    ///< the client may still be sending the request
+  bool isOld = false;                       ///< the client uses HTTP/1.0
+  size_t discarded = 0;                     ///< bytes received after the reply
+  std::shared_ptr<Reservation> reservation; ///< for the body of the request, if it is large
+  std::function<void()> onDisconnect;
+};
+
+/// The exchange with a given number on a connection.
+class ConnectionExchange final : public Exchange {
+public:
+  explicit ConnectionExchange(std::shared_ptr<Connection> connection)
+      : connection(std::move(connection)), number(this->connection->number()) {}
+
+  void reply(HttpReply reply) override {
+    act([reply = std::move(reply)](Connection &c) mutable { c.reply(std::move(reply)); });
+  }
+  void beginStream(std::string contentType) override {
+    act([type = std::move(contentType)](Connection &c) { c.beginStream(type); });
+  }
+  void send(std::string bytes) override {
+    act([bytes = std::move(bytes)](Connection &c) mutable { c.send(std::move(bytes)); });
+  }
+  void endStream() override {
+    act([](Connection &c) { c.endStream(); });
+  }
+  void post(std::function<void()> callback) override {
+    act([callback = std::move(callback)](Connection &c) {
+      if (c.isOpen())
+        c.attempt(callback);
+    });
+  }
+  void onDisconnect(std::function<void()> callback) override {
+    act([callback = std::move(callback)](Connection &c) mutable {
+      c.setOnDisconnect(std::move(callback));
+    });
+  }
+  void onTimeout(std::chrono::milliseconds time, std::function<void()> callback) override {
+    act([time, callback = std::move(callback)](Connection &c) mutable {
+      c.setOnTimeout(time, std::move(callback));
+    });
+  }
+
+private:
+  template <typename Action> void act(Action action) {
+    asio::post(connection->executor(),
+               [connection = connection, number = number, action = std::move(action)]() mutable {
+                 if (connection->number() == number)
+                   action(*connection);
+               });
+  }
+
+  std::shared_ptr<Connection> connection;
+  uint64_t number;
+};
+
+void Connection::read() {
+  parser.emplace();
+  parser->body_limit(shared.options.maxBodyBytes);
+  parser->header_limit(shared.options.maxHeaderBytes);
+  if (exchangeNumber == 0 || buffer.size() != 0)
+    return readHeader();
+  // The timeout of the header starts with its first byte.
+  stream.expires_after(shared.options.idleTimeout);
+  stream.async_read_some(buffer.prepare(firstBytes),
+                         [self = shared_from_this()](error_code error, size_t count) {
+                           if (error)
+                             return self->disconnect();
+                           self->buffer.commit(count);
+                           self->readHeader();
+                         });
+}
+
+void Connection::readHeader() {
+  stream.expires_after(shared.options.receiveTimeout);
+  http::async_read_header(stream, buffer, *parser,
+                          [self = shared_from_this()](error_code error, size_t) {
+                            if (error)
+                              self->fail(error);
+                            else
+                              self->readBody();
+                          });
+}
+
+static int hexDigit(char c) {
+  return c >= '0' && c <= '9'   ? c - '0'
+         : c >= 'a' && c <= 'f' ? c - 'a' + 10
+         : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                : -1;
+}
+
+/// The path of a request's target, which is a path with a query or, for proxies, a complete URL
+/// (RFC 9112, 3.2). A percent sign without two digits is kept.
+static std::string pathOf(std::string_view target) {
+  for (std::string_view scheme : {"http://", "https://"})
+    if (beast::iequals(target.substr(0, scheme.size()), scheme)) {
+      size_t begin = target.find_first_of("/?", scheme.size());
+      target = begin == target.npos || target[begin] == '?' ? "/" : target.substr(begin);
+    }
+  target = target.substr(0, target.find('?'));
+  std::string path;
+  for (size_t i = 0; i < target.size(); ++i) {
+    bool encoded = target[i] == '%' && i + 2 < target.size() && hexDigit(target[i + 1]) >= 0 &&
+                   hexDigit(target[i + 2]) >= 0;
+    path += encoded ? static_cast<char>(16 * hexDigit(target[i + 1]) + hexDigit(target[i + 2]))
+                    : target[i];
+    i += encoded ? 2 : 0;
+  }
+  return path;
+}
+
+/// A request without its body.
+static HttpRequest headerOf(const http::request_header<> &header) {
+  std::string_view target(header.target().data(), header.target().size());
+  bool head = header.method() == http::verb::head;
+  return {.method = head ? "GET" : std::string(header.method_string()),
+          .path = pathOf(target),
+          .authorization = std::string(header[http::field::authorization]),
+          .body = {}};
+}
+
+/// Reserves memory for the body, or returns the reply to a request that is rejected. Small bodies,
+/// of which no number of clients can send too many, need none.
+std::optional<HttpReply> Connection::reserveBody() {
+  constexpr uint64_t smallBody = 64 << 10;
+  const HttpOptions &options = shared.options;
+  uint64_t bytes = parser->chunked()
+                       ? options.maxBodyBytes
+                       : std::min(parser->content_length().value_or(0), options.maxBodyBytes);
+  if (bytes <= smallBody)
+    return std::nullopt;
+  if (std::optional<HttpReply> rejection = shared.headerCheck(headerOf(parser->get())))
+    return rejection;
+  if (shared.largeBodyBytes + bytes > std::max(options.maxLargeBodyBytes, options.maxBodyBytes))
+    return HttpReply{.status = 503,
+                     .body =
+                         shared.errorBody(503, "too many large requests at once; try again later"),
+                     .headers = {{"Retry-After", "1"}}};
+  reservation = std::make_shared<Reservation>(shared.largeBodyBytes, bytes);
+  return std::nullopt;
+}
+
+void Connection::readBody() {
+  if (std::optional<HttpReply> rejection = reserveBody())
+    return replyUnread(*std::move(rejection));
+  stream.expires_after(shared.options.receiveTimeout);
+  auto readRest = [self = shared_from_this()](error_code error, size_t) {
+    if (error)
+      return self->fail(error);
+    http::async_read(self->stream, self->buffer, *self->parser, [self](error_code error, size_t) {
+      if (error)
+        self->fail(error);
+      else
+        self->handle();
+    });
+  };
+  if (!beast::iequals(parser->get()[http::field::expect], "100-continue"))
+    return readRest({}, 0);
+  static constexpr std::string_view goOn = "HTTP/1.1 100 Continue\r\n\r\n";
+  asio::async_write(stream, asio::buffer(goOn), readRest);
+}
+
+/// A request could not be read.
+void Connection::fail(error_code error) {
+  if (error == http::error::body_limit)
+    replyError(413,
+               "the body has more than " + std::to_string(shared.options.maxBodyBytes) + " bytes");
+  else if (error == http::error::header_limit)
+    replyError(431, "the header has more than " + std::to_string(shared.options.maxHeaderBytes) +
+                        " bytes");
+  else if (error == beast::error::timeout && parser->got_some())
+    disconnect(); // the stream is closed by its timeout
+  else if (error.category() == make_error_code(http::error::bad_method).category() &&
+           error != http::error::end_of_stream && error != http::error::partial_message)
+    replyError(400, "the request is not HTTP/1.1: " + error.message());
+  else
+    disconnect();
+}
+
+/// Replies to a request that has not been read completely.
+void Connection::replyUnread(HttpReply unread) {
+  beginExchange();
+  keepAlive = false;
+  headOnly = false;
+  isUnread = true;
+  reply(std::move(unread));
+}
+
+void Connection::beginExchange() {
+  ++exchangeNumber;
+  ++shared.exchanges;
+  inExchange = true;
+  ended = false;
+}
+
+void Connection::handle() {
+  http::request<http::string_body> got = parser->release();
+  beginExchange();
+  keepAlive = got.keep_alive();
+  isOld = got.version() < 11;
+  chunked = !isOld;
+  headOnly = got.method() == http::verb::head;
+  stream.expires_never();
+  watch();
+  HttpRequest request = headerOf(got);
+  request.body = std::move(got.body());
+  request.reservation = reservation;
+  if (reservation)
+    reservation->shrink(request.body.size());
+  auto exchange = std::make_shared<ConnectionExchange>(shared_from_this());
+  attempt([&] { shared.handler(std::move(request), exchange); });
+}
+
+/// Detects that a client disconnects before its exchange is over. What it sends meanwhile, a
+/// pipelined request, is kept; a client that sends more than the size of a header is not watched.
+void Connection::watch() {
+  stream.socket().async_wait(HttpSocket::wait_read, [self = shared_from_this(),
+                                                     number = exchangeNumber](error_code error) {
+    if (error || !self->inExchange || self->exchangeNumber != number || self->closed)
+      return;
+    auto space = self->buffer.prepare(firstBytes);
+    ssize_t got =
+        ::recv(self->stream.socket().native_handle(), space.data(), space.size(), MSG_DONTWAIT);
+    // Readable without bytes: the connection is closed.
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK))
+      return self->disconnect();
+    self->buffer.commit(static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    if (self->buffer.size() < self->shared.options.maxHeaderBytes)
+      self->watch();
+  });
+}
+
+void Connection::setOnTimeout(std::chrono::milliseconds time, std::function<void()> callback) {
+  timer.expires_after(time);
+  timer.async_wait([self = shared_from_this(), number = exchangeNumber,
+                    callback = std::move(callback)](error_code error) {
+    if (!error && self->inExchange && self->exchangeNumber == number)
+      callback();
+  });
+}
+
+static void setCommon(http::fields &fields, const std::string &contentType) {
+  fields.set(http::field::server, "mica/" MICA_VERSION);
+  fields.set(http::field::content_type, contentType);
+  fields.set("X-Content-Type-Options", "nosniff");
+}
+
+void Connection::reply(HttpReply reply) {
+  if (!inExchange || ended)
+    return;
+  http::response<http::string_body> response(static_cast<http::status>(reply.status), 11);
+  setCommon(response, reply.contentType);
+  for (const auto &[name, value] : reply.headers)
+    response.set(name, value);
+  keepAlive = keepAlive && shared.accepting;
+  response.keep_alive(keepAlive);
+  if (keepAlive && isOld) // the default of HTTP/1.0 is to close
+    response.set(http::field::connection, "keep-alive");
+  response.body() = std::move(reply.body);
+  response.prepare_payload();
+  std::ostringstream text;
+  if (headOnly)
+    text << response.base();
+  else
+    text << response;
+  ended = true;
+  chunked = false;
+  queue(std::move(text).str());
+}
+
+void Connection::beginStream(const std::string &contentType) {
+  if (!inExchange || ended)
+    return;
+  http::response_header<> header;
+  header.version(11);
+  header.result(http::status::ok);
+  setCommon(header, contentType);
+  header.set(http::field::cache_control, "no-cache");
+  if (chunked)
+    header.set(http::field::transfer_encoding, "chunked");
+  keepAlive = keepAlive && chunked && shared.accepting;
+  if (!keepAlive)
+    header.set(http::field::connection, "close");
+  std::ostringstream text;
+  text << header;
+  queue(std::move(text).str());
+}
+
+void Connection::send(std::string bytes) {
+  if (!inExchange || ended || bytes.empty())
+    return;
+  if (chunked) {
+    char size[20];
+    std::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
+    bytes = size + bytes + "\r\n";
+  }
+  if (pendingBytes + bytes.size() > shared.options.maxPendingBytes)
+    return disconnect();
+  queue(std::move(bytes));
+}
+
+void Connection::endStream() {
+  if (!inExchange || ended)
+    return;
+  ended = true;
+  if (chunked)
+    queue("0\r\n\r\n");
+  else if (pending.empty()) // otherwise after everything has been written
+    finish();
+}
+
+/// Writes `bytes` after the pending ones.
+void Connection::queue(std::string bytes) {
+  pendingBytes += bytes.size();
+  pending.push_back(std::move(bytes));
+  if (pending.size() == 1)
+    write();
+}
+
+void Connection::write() {
+  stream.expires_after(shared.options.sendTimeout);
+  asio::async_write(stream, asio::buffer(pending.front()),
+                    [self = shared_from_this()](error_code error, size_t) {
+                      if (self->closed)
+                        return;
+                      if (error)
+                        return self->disconnect();
+                      self->stream.expires_never();
+                      self->pendingBytes -= self->pending.front().size();
+                      self->pending.pop_front();
+                      if (!self->pending.empty())
+                        self->write();
+                      else if (self->ended)
+                        self->finish();
+                    });
+}
+
+/// Called when an exchange has been written completely.
+void Connection::finish() {
+  inExchange = false;
+  --shared.exchanges;
+  onDisconnect = nullptr;
+  reservation.reset();
+  timer.cancel();
+  if (keepAlive)
+    return read();
+  if (isUnread)
+    return linger();
+  disconnect();
+}
+
+/// Closes only the sending direction, and discards what the client is still sending: closing a
+/// connection with unread bytes may discard the reply before the client reads it.
+void Connection::linger() {
+  constexpr size_t bytes = 16 << 10, limit = size_t(64) << 20;
+  if (discarded == 0) {
+    error_code ignored;
+    stream.socket().shutdown(HttpSocket::shutdown_send, ignored);
+    stream.expires_after(
+        std::min<std::chrono::seconds>(shared.options.receiveTimeout, std::chrono::seconds(2)));
+  }
+  buffer.clear();
+  stream.async_read_some(buffer.prepare(bytes),
+                         [self = shared_from_this()](error_code error, size_t count) {
+                           self->discarded += count;
+                           if (error || self->discarded > limit)
+                             self->disconnect();
+                           else
+                             self->linger();
+                         });
+}
+
+void Connection::disconnect() {
+  if (closed)
+    return;
+  closed = true;
+  error_code ignored;
+  stream.socket().shutdown(HttpSocket::shutdown_both, ignored);
+  stream.close();
+  timer.cancel();
+  reservation.reset();
+  if (!inExchange)
+    return;
+  inExchange = false;
+  --shared.exchanges;
+  if (auto callback = std::exchange(onDisconnect, nullptr))
+    callback();
+}
+} // namespace
+
+void serveConnection(HttpSocket socket, HttpConnections &shared) {
+  std::make_shared<Connection>(std::move(socket), shared)->read();
+}
+
+} // namespace mica::rt::serve

@@ -1,0 +1,32 @@
+// A connection to a client: reads requests and writes replies.
+#ifndef MICA_BACKENDS_RUNTIME_SERVE_HTTPCONNECTION_H
+#define MICA_BACKENDS_RUNTIME_SERVE_HTTPCONNECTION_H
+
+#include "backends/runtime/serve/HttpExchange.h"
+
+#include <atomic>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <cstddef>
+
+namespace mica::rt::serve {
+
+/// State shared by all connections.
+struct HttpConnections {
+  HttpOptions options;
+  HttpHandler handler;
+  HttpHeaderCheck headerCheck;
+  HttpErrorBody errorBody;
+  size_t connections = 0;
+  size_t exchanges = 0;
+  bool accepting = true;
+  std::atomic<uint64_t> largeBodyBytes = 0; ///< reserved for large bodies
+};
+
+using HttpSocket = boost::asio::generic::stream_protocol::socket;
+
+/// Serves the requests of a client until it disconnects. `shared` must outlive the connection.
+void serveConnection(HttpSocket socket, HttpConnections &shared);
+
+} // namespace mica::rt::serve
+
+#endif // MICA_BACKENDS_RUNTIME_SERVE_HTTPCONNECTION_H

@@ -1,0 +1,77 @@
+// An HTTP request and its reply, and the options of the server.
+#ifndef MICA_BACKENDS_RUNTIME_SERVE_HTTPEXCHANGE_H
+#define MICA_BACKENDS_RUNTIME_SERVE_HTTPEXCHANGE_H
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mica::rt::serve {
+
+struct HttpRequest {
+  std::string method; ///< "GET", also for HEAD, whose reply is sent without its body.
+  std::string path;   ///< Without scheme, host and query, percent-decoded.
+  std::string authorization;
+  std::string body;
+  std::shared_ptr<const void> reservation = {}; ///< to be kept as long as a large body
+};
+
+struct HttpReply {
+  unsigned status = 200;
+  std::string contentType = "application/json";
+  std::string body;
+  std::vector<std::pair<std::string, std::string>> headers = {};
+};
+
+/// A request and its reply. Functions may be called from any thread, and have no effect after the
+/// client has disconnected. Call either reply once, or beginStream, send any number of times, and
+/// endStream once.
+class Exchange {
+public:
+  virtual ~Exchange() = default;
+  virtual void reply(HttpReply reply) = 0;
+  virtual void beginStream(std::string contentType) = 0;
+  /// Sends a part of a stream. A client that does not read pending data is disconnected.
+  virtual void send(std::string bytes) = 0;
+  virtual void endStream() = 0;
+  /// Calls `callback` on the server's thread, unless the client has disconnected.
+  virtual void post(std::function<void()> callback) = 0;
+  /// Calls `callback` on the server's thread if the client disconnects, or has disconnected, before
+  /// the exchange is over.
+  virtual void onDisconnect(std::function<void()> callback) = 0;
+  /// Calls `callback` on the server's thread if the exchange is not over after `time`.
+  virtual void onTimeout(std::chrono::milliseconds time, std::function<void()> callback) = 0;
+};
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";
+  uint16_t port = 8080;                       ///< 0: any that is free
+  std::optional<std::string> unixSocket = {}; ///< a path; replaces host and port
+  uint64_t maxBodyBytes = uint64_t(16) << 20;
+  uint32_t maxHeaderBytes = 16 << 10;
+  /// The maximum size of all large bodies together, unless a single one may be larger.
+  uint64_t maxLargeBodyBytes = uint64_t(256) << 20;
+  size_t maxConnections = 8192; ///< further ones are closed
+  /// The maximum number of bytes that are buffered for a client.
+  size_t maxPendingBytes = size_t(4) << 20;
+  /// The timeouts for receiving a request's header and its body, for sending, and between requests.
+  std::chrono::seconds receiveTimeout{30}, sendTimeout{30}, idleTimeout{300};
+};
+
+/// Called on the server's thread.
+using HttpHandler = std::function<void(HttpRequest, std::shared_ptr<Exchange>)>;
+/// Returns the reply to a request that is rejected by its header; it is called before a large body
+/// is received.
+using HttpHeaderCheck = std::function<std::optional<HttpReply>(const HttpRequest &header)>;
+/// Creates the body of the reply to a malformed request.
+using HttpErrorBody = std::function<std::string(unsigned status, const std::string &message)>;
+
+} // namespace mica::rt::serve
+
+#endif // MICA_BACKENDS_RUNTIME_SERVE_HTTPEXCHANGE_H

@@ -1,0 +1,232 @@
+#include "backends/runtime/serve/MessageReader.h"
+#include "backends/runtime/support/NestedJson.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace mica::rt::serve {
+
+constexpr size_t maxFunctionName = 64;
+
+static bool isFunctionName(const std::string &name) {
+  auto isAllowed = [](unsigned char c) {
+    return c < 0x80 && (std::isalnum(c) || c == '_' || c == '-' || c == '.');
+  };
+  return !name.empty() && name.size() <= maxFunctionName &&
+         std::all_of(name.begin(), name.end(), isAllowed);
+}
+
+/// A string, or the concatenation of text parts.
+std::string MessageReader::content(const Json &value) const {
+  if (value.is_string())
+    return value.get<std::string>();
+  if (!value.is_array())
+    fail("the \"content\" of a message is neither a string nor an array of parts");
+  std::string text;
+  for (const Json &part : value) {
+    if (!part.is_object() || part.size() != 2 || part.value("type", Json()) != "text" ||
+        !part.contains("text") || !part["text"].is_string())
+      fail("a part of a message's \"content\" is not {\"type\": \"text\", \"text\": ...}");
+    text += part["text"].get<std::string>();
+  }
+  return text;
+}
+
+/// A call of an earlier turn. Templates expect arguments as an object.
+Json MessageReader::toolCall(const Json &value) {
+  auto isString = [](const Json &object, const char *key) {
+    return object.contains(key) && object[key].is_string();
+  };
+  bool good = value.is_object() && value.size() == 3 && value.value("type", Json()) == "function" &&
+              isString(value, "id") && value.contains("function") &&
+              value["function"].is_object() && value["function"].size() == 2;
+  good = good && isString(value["function"], "name") && isString(value["function"], "arguments");
+  if (!good)
+    fail("a call in \"tool_calls\" is not {\"id\": ..., \"type\": \"function\", \"function\": "
+         "{\"name\": ..., \"arguments\": ...}}");
+  std::string problem;
+  const auto &text = value["function"]["arguments"].get_ref<const std::string &>();
+  Json arguments = parseNested<Json>(text, problem);
+  if (!arguments.is_object())
+    fail("the \"arguments\" of a call in \"tool_calls\" are not the text of a JSON object");
+  calledIds.insert(value["id"].get<std::string>());
+  return {{"id", value["id"]},
+          {"type", "function"},
+          {"function", {{"name", value["function"]["name"]}, {"arguments", std::move(arguments)}}}};
+}
+
+/// A message in the format of templates.
+Json MessageReader::message(const Json &value) {
+  if (!value.is_object() || !value.contains("role") || !value["role"].is_string())
+    fail("an element of 'messages' is not an object with a \"role\"");
+  auto role = value["role"].get<std::string>();
+  Json message = {{"role", role}, {"content", ""}};
+  bool hasContent = false, hasCalls = false;
+  for (const auto &[key, entry] : value.items()) {
+    if (key == "role" || entry.is_null())
+      continue;
+    if (key == "content") {
+      message[key] = content(entry);
+      hasContent = true;
+    } else if (key == "tool_calls" && role == "assistant") {
+      if (!entry.is_array() || entry.empty())
+        fail("the \"tool_calls\" of a message are not an array of calls");
+      for (const Json &call : entry)
+        message[key].push_back(toolCall(call));
+      hasCalls = true;
+    } else if (key == "tool_call_id" && role == "tool") {
+      if (!entry.is_string() || !calledIds.contains(entry.get<std::string>()))
+        fail("the \"tool_call_id\" of a message is not the \"id\" of a call before it");
+      message[key] = entry;
+    } else if (key == "name" || (key == "reasoning_content" && role == "assistant")) {
+      if (!entry.is_string())
+        fail("the \"" + key + "\" of a message is not a string");
+      if (key != "name" && !model.answers.reasoning)
+        fail("the chat template does not support reasoning; leave \"reasoning_content\" out");
+      message[key] = entry;
+    } else {
+      fail("the \"" + key + "\" of a message of the role \"" + role +
+           "\" is not supported; leave it out");
+    }
+  }
+  if (!hasContent && !hasCalls)
+    fail("the \"content\" of a message is neither a string nor an array of parts");
+  if (hasCalls && model.answers.calls && model.answers.calls->asContent) {
+    auto text = message["content"].get<std::string>();
+    for (const Json &call : message["tool_calls"])
+      text += (text.empty() ? "" : "\n") +
+              model.answers.calls->write({call["function"]["name"].get<std::string>(),
+                                          call["function"]["arguments"].dump()});
+    message["content"] = std::move(text);
+  }
+  return message;
+}
+
+void MessageReader::readMessages(const Json &value) {
+  field = "messages";
+  if (!value.is_array() || value.empty())
+    failType("an array of messages");
+  if (!model.chatTemplate)
+    fail("the program has no chat template; use /v1/completions");
+  for (const Json &each : value)
+    messages.push_back(message(each));
+}
+
+void MessageReader::readTools(const Json &value) {
+  field = "tools";
+  if (!value.is_array() || value.size() > maxTools)
+    failType("an array of at most 128 tools");
+  std::set<std::string> names;
+  for (const Json &tool : value) {
+    bool good = tool.is_object() && tool.value("type", Json()) == "function" && tool.size() == 2 &&
+                tool.contains("function") && tool["function"].is_object() &&
+                tool["function"].contains("name") && tool["function"]["name"].is_string();
+    if (!good)
+      fail("an element of 'tools' is not {\"type\": \"function\", \"function\": {\"name\": ...}}");
+    Json function = Json::object();
+    for (const auto &[key, entry] : tool["function"].items()) {
+      if (key == "strict" && (entry.is_null() || entry == false))
+        continue;
+      bool fits = key == "name"          ? isFunctionName(entry.get<std::string>())
+                  : key == "description" ? entry.is_string()
+                  : key == "parameters"  ? entry.is_object()
+                                         : false;
+      if (!fits)
+        fail("the \"" + key + "\" of a function in 'tools' is " +
+             (key == "name" ? "invalid; use up to 64 letters, digits, dots, dashes and underscores"
+                            : "not supported; leave it out"));
+      function[key] = entry;
+    }
+    if (!names.insert(function["name"].get<std::string>()).second)
+      fail("two functions in 'tools' have the same \"name\"");
+    tools.push_back({{"type", "function"}, {"function", std::move(function)}});
+  }
+  request.tools = {names.begin(), names.end()};
+}
+
+void MessageReader::readToolChoice(const Json &value) {
+  field = "tool_choice";
+  if (value != "none" && value != "auto")
+    fail("only a 'tool_choice' of \"auto\" or \"none\" is supported");
+  usesTools = value == "auto";
+}
+
+/// Rejects values that the template ignores, which many templates do if they do not support them:
+/// changing such a value does not change the text.
+void MessageReader::requireAllRead(const ChatTemplate &chat, const std::string &text) const {
+  auto requireRead = [&](const std::string &what, auto change) {
+    Json changed = messages;
+    bool some = false;
+    for (Json &each : changed)
+      some |= change(each);
+    if (!some)
+      return;
+    Result<std::string> other = chat.renderJson(changed.dump());
+    if (other && *other == text)
+      fail("the chat template ignores " + what);
+  };
+  auto extend = [](Json &value) { value = value.get<std::string>() + "x"; };
+  requireRead("messages of the role \"system\"", [&](Json &each) {
+    bool system = each["role"] == "system";
+    if (system)
+      extend(each["content"]);
+    return system;
+  });
+  requireRead("messages of roles other than system, user and assistant", [&](Json &each) {
+    bool other = each["role"] != "system" && each["role"] != "user" && each["role"] != "assistant";
+    if (other)
+      extend(each["content"]);
+    return other;
+  });
+  requireRead("the \"name\" of a message", [&](Json &each) {
+    bool named = each.contains("name");
+    if (named)
+      extend(each["name"]);
+    return named;
+  });
+  if (model.answers.calls && model.answers.calls->asContent)
+    return;
+  requireRead("the \"tool_calls\" of a message", [&](Json &each) {
+    bool calls = each.contains("tool_calls");
+    if (calls)
+      for (Json &call : each["tool_calls"])
+        extend(call["function"]["name"]);
+    return calls;
+  });
+}
+
+void MessageReader::encode() {
+  if (!usesTools)
+    request.tools.clear();
+  std::optional<ChatTemplate> withTools;
+  if (!request.tools.empty()) {
+    field = "tools";
+    if (!model.answers.calls) {
+      std::string known;
+      for (const ToolCallFormat &format : toolCallFormats())
+        known += (known.empty() ? "" : ", ") + std::string(format.name);
+      fail("'tools' are not supported for this model: its chat template uses none of the supported "
+           "call formats: " +
+           known);
+    }
+    Result<ChatTemplate> changed = model.chatTemplate->withTools(tools.dump());
+    if (!changed)
+      fail(changed.error().message);
+    withTools.emplace(*std::move(changed));
+  }
+  const ChatTemplate &used = withTools ? *withTools : *model.chatTemplate;
+  field = "messages";
+  Result<ChatTemplate::Prompt> prompt = used.encodeJson(messages.dump());
+  if (!prompt)
+    fail(prompt.error().message);
+  requireAllRead(used, prompt->text);
+  request.prompts = {std::move(prompt->tokens)};
+  request.settings.endTokens = used.endOfTurn();
+  if (model.answers.reasoning) {
+    std::string_view text = prompt->text;
+    text = text.substr(0, text.find_last_not_of(" \n") + 1);
+    request.reasons = text.ends_with(model.answers.reasoning->begin);
+  }
+}
+
+} // namespace mica::rt::serve

@@ -1,0 +1,121 @@
+//===- Sharder.cpp - what is known of a module that is partitioned --------===//
+
+#include "passes/shard/Sharder.h"
+
+#include "ir/Mica/Shard.h"
+
+using namespace mlir;
+using namespace mica;
+
+LogicalResult Sharder::refuse(Operation *op, const Twine &reason) const {
+  return op->emitOpError() << "cannot be partitioned for " << ranks << " ranks: " << reason;
+}
+
+std::optional<int64_t> Sharder::partsOfHeads(int64_t heads) const {
+  if (heads % ranks == 0)
+    return ranks;
+  if (ranks % heads == 0)
+    return heads;
+  return std::nullopt;
+}
+
+static RankedTensorType withExtent(RankedTensorType type, int64_t axis, int64_t extent) {
+  SmallVector<int64_t> shape(type.getShape());
+  shape[axis] = extent;
+  return type.clone(shape);
+}
+
+void Sharder::setPartition(Value result, Partition partition) {
+  if (partition.isWhole())
+    return;
+  auto type = cast<RankedTensorType>(result.getType());
+  int64_t extent = type.getDimSize(partition.axis);
+  partitions[result] = {partition, extent};
+  result.setType(withExtent(type, partition.axis, llvm::divideCeil(extent, partition.parts)));
+}
+
+LogicalResult Sharder::needWhole(OpOperand &operand) {
+  Value value = operand.get();
+  auto known = partitions.find(value);
+  if (known == partitions.end())
+    return success();
+  auto type = cast<RankedTensorType>(value.getType());
+  const auto &[partition, extent] = known->second;
+  if (partition.parts != ranks || partition.axis != type.getRank() - 1)
+    return refuse(operand.getOwner(), "it needs all heads, of which each rank has some");
+  Value &whole = gathered[value];
+  if (!whole) {
+    OpBuilder builder(value.getContext());
+    builder.setInsertionPointAfterValue(value);
+    whole = AllGatherOp::create(builder, value.getLoc(), withExtent(type, partition.axis, extent),
+                                value, ranks);
+  }
+  operand.set(whole);
+  return success();
+}
+
+void Sharder::takeColumns(OpOperand &operand) {
+  OpBuilder builder(operand.getOwner());
+  auto type = cast<RankedTensorType>(operand.get().getType());
+  int64_t axis = type.getRank() - 1;
+  Value slice = AllSliceOp::create(builder, operand.get().getLoc(), type, operand.get(), ranks);
+  setPartition(slice, {ranks, axis});
+  operand.set(slice);
+}
+
+LogicalResult Sharder::needAllWhole(Operation *op) {
+  for (OpOperand &operand : op->getOpOperands())
+    if (failed(classifyWeightUse(operand) == WeightUse::None
+                   ? needWhole(operand)
+                   : needPart(operand.get(), Partition(), op)))
+      return failure();
+  return success();
+}
+
+LogicalResult Sharder::needPart(Value weight, Partition partition, Operation *op) {
+  if (!weight)
+    return success();
+  auto shard = partition.isWhole() ? ShardAttr()
+                                   : ShardAttr::get(op->getContext(), partition.axis, ranks,
+                                                    ranks / partition.parts);
+  if (shard)
+    parts.emplace_back(weight, shard);
+  return weights.require(weight,
+                         shard ? Attribute(shard) : StringAttr::get(op->getContext(), "all"), op);
+}
+
+/// Weights get the types of their parts, and say which these are.
+LogicalResult Sharder::partitionWeights() {
+  llvm::MapVector<Operation *, ShardAttr> symbols;
+  for (auto [value, shard] : parts)
+    for (Value same : weights.sameAs(value))
+      if (WeightOp weight = weights.symbolOf(same))
+        symbols[weight] = shard;
+  for (auto [op, shard] : symbols) {
+    auto weight = cast<WeightOp>(op);
+    if (weight.getSourceList().size() > 1 && weight.getCompose() != Compose::Stack)
+      return refuse(weight,
+                    "it is composed of several tensors, whose parts do not form a part of it");
+    if (weight.getTensorType().getEncoding())
+      return refuse(weight, "it has a layout already");
+    weight.setShardAttr(shard);
+  }
+  weights.apply([](RankedTensorType type, Attribute property) {
+    auto shard = dyn_cast<ShardAttr>(property);
+    if (!shard)
+      return type;
+    int64_t axis = shard.getAxis();
+    return withExtent(type, axis, llvm::divideCeil(type.getDimSize(axis), shard.getParts()));
+  });
+  return success();
+}
+
+/// Caches hold the heads that a rank computes.
+LogicalResult Sharder::partitionStates() {
+  convertStates(module, [&](SequenceState state, Value) -> Type {
+    int64_t heads = state.getPartitionedHeads();
+    std::optional<int64_t> parts = heads > 0 ? partsOfHeads(heads) : std::nullopt;
+    return parts ? state.withHeads(heads / *parts) : Type(state);
+  });
+  return success();
+}

@@ -1,0 +1,84 @@
+//===- Sharder.h - which part of a value a rank has -------------*- C++ -*-===//
+//
+// The ranks of a model run the same code. `mica-shard` follows the ops of each function in order:
+// the rule of an op decides which parts of its operands a rank needs, and which part of its results
+// a rank then has.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MICA_PASSES_SHARD_SHARDER_H
+#define MICA_PASSES_SHARD_SHARDER_H
+
+#include "passes/support/Weights.h"
+
+namespace mica {
+
+/// How the ranks have a value: a rank r of R has part r * parts / R along `axis`; with one part,
+/// all of it. See #mica.shard.
+struct Partition {
+  int64_t parts = 1;
+  int64_t axis = 0;
+
+  bool isWhole() const { return parts == 1; }
+  bool operator==(const Partition &other) const {
+    return parts == other.parts && (isWhole() || axis == other.axis);
+  }
+};
+
+/// What is known of a module while it is partitioned.
+class Sharder {
+public:
+  Sharder(mlir::ModuleOp module, int64_t ranks)
+      : ranks(ranks), module(module), weights(module, "the part") {}
+
+  /// Partitions all functions. Fails with an error at the first op that cannot be partitioned.
+  llvm::LogicalResult run();
+
+  // For rules.
+
+  /// Reports why `op` cannot be partitioned.
+  llvm::LogicalResult refuse(mlir::Operation *op, const llvm::Twine &reason) const;
+  Partition partitionOf(mlir::Value value) const { return partitions.lookup(value).partition; }
+  /// States how ranks have `result`, whose type so far is that of the whole.
+  void setPartition(mlir::Value result, Partition partition);
+  /// Requires that an op has all of an operand: gathers it where it is partitioned.
+  llvm::LogicalResult needWhole(mlir::OpOperand &operand);
+  /// Takes a rank's columns of an operand of which every rank has all.
+  void takeColumns(mlir::OpOperand &operand);
+  /// needWhole for all operands of an op, weights among them.
+  llvm::LogicalResult needAllWhole(mlir::Operation *op);
+  /// Requires a part of a weight, of any axis that it has; null is no weight.
+  llvm::LogicalResult needPart(mlir::Value weight, Partition partition, mlir::Operation *op);
+  /// The number of parts of heads: as many as there are ranks; or one for each, which several ranks
+  /// have, if there are fewer heads than ranks. None if the numbers do not divide each other.
+  std::optional<int64_t> partsOfHeads(int64_t heads) const;
+
+  const int64_t ranks;
+
+private:
+  struct Known {
+    Partition partition;
+    int64_t extent = 0; ///< of the whole, along the axis of the partition
+  };
+
+  llvm::LogicalResult partitionFunction(mlir::func::FuncOp function);
+  llvm::LogicalResult partitionWeights();
+  llvm::LogicalResult partitionStates();
+
+  mlir::ModuleOp module;
+  llvm::DenseMap<mlir::Value, Known> partitions;
+  /// What gathers a value.
+  llvm::DenseMap<mlir::Value, mlir::Value> gathered;
+  WeightProperty weights;
+  llvm::SmallVector<std::pair<mlir::Value, ShardAttr>> parts;
+};
+
+/// The part of its results that a rank computes, and what it needs for that.
+using ShardRule = std::function<llvm::LogicalResult(mlir::Operation *, Sharder &)>;
+
+/// The rule of an op, or null.
+ShardRule findShardRule(mlir::Operation *op);
+
+} // namespace mica
+
+#endif // MICA_PASSES_SHARD_SHARDER_H

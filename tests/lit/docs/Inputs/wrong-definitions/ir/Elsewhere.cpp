@@ -1,0 +1,3 @@
+#include "ir/Shape.h"
+
+double shapes::Shape::exempt() const { return 0; }

@@ -1,0 +1,5 @@
+#include "Shape.h"
+
+namespace shapes {
+double overloaded(double number);
+}

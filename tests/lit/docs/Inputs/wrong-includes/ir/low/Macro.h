@@ -1,0 +1,2 @@
+#define HEADER "ir/high/One.h"
+#include HEADER

@@ -1,0 +1,3 @@
+#include "ir/low/Low.h"
+
+void high() {}

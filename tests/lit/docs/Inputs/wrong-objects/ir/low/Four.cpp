@@ -1,0 +1,2 @@
+void three();
+void four() { three(); }

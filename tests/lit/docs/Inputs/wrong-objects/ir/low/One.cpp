@@ -1,0 +1,6 @@
+void two();
+void high();
+void one() {
+  two();
+  high();
+}

@@ -1,0 +1,2 @@
+void four();
+void three() { four(); }
