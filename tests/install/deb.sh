@@ -52,7 +52,8 @@ apt-get purge -q -y mica
 # Compiled programs need no package.
 ./program -p 'count from 7 to 12:' --temperature 0 | cmp - text
 USE
-unshare --mount bash -c 'mount --make-rprivate / && mount -t proc proc "$0/proc" && exec chroot "$0" bash /tmp/use.sh "$@"' \
+# The environment of a fresh shell: variables of the tests name folders that this root does not have.
+unshare --mount bash -c 'mount --make-rprivate / && mount -t proc proc "$0/proc" && exec env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$0" bash /tmp/use.sh "$@"' \
   "$work/root" "$@" > "$work/use.log" 2>&1 || { tail -n 20 "$work/use.log" >&2; fail "the package does not work in a bare Debian 12"; }
 text=$(cat "$work/root/tmp/text")
 [ "$text" = ' 7 8 9 10 11 12' ] || fail "the program wrote '$text'"
