@@ -85,7 +85,7 @@ Scheduler::Totals Scheduler::Totals::operator-(const Totals &before) const {
 
 Scheduler::Scheduler(const Model &model, const Options &options, std::unique_ptr<Session> session)
     : loaded(model), options(options), session(std::move(session)),
-      slots(static_cast<size_t>(options.slots)) {}
+      slots(static_cast<size_t>(options.slots)), budget(options.promptRows) {}
 
 Scheduler::~Scheduler() = default;
 
@@ -172,13 +172,16 @@ bool Scheduler::isWanted(const Task &task) {
   return task.listener.shouldContinue();
 }
 
-/// The free slot that has the longest prefix of the request's prompt cached; among equals, the one
-/// with the fewest other positions, which another request could reuse.
+/// The free slot for a request. One whose text the request continues: it has the longest prefix of
+/// the prompt cached, of those of which the request reuses at least half, so that a beginning that
+/// many prompts share (a system prompt) does not cost another conversation its cache. Otherwise a
+/// slot that was never used, or the least recently used one.
 std::optional<size_t> Scheduler::freeSlot(const Request &request, int64_t &reused) const {
   // The first token is sampled from the logits of the prompt's last row, unless it is forced.
   auto size = static_cast<int64_t>(request.prompt.size());
   int64_t maxPrefix = std::min(request.maxReused, request.forcedTokens.empty() ? size - 1 : size);
   std::optional<size_t> best;
+  int64_t bestContinued = 0;
   for (size_t s = 0; s < slots.size(); ++s) {
     if (slots[s].task)
       continue;
@@ -187,8 +190,11 @@ std::optional<size_t> Scheduler::freeSlot(const Request &request, int64_t &reuse
                                  cached.begin(), cached.end());
     int64_t same =
         session->rewindable(static_cast<int64_t>(s), differs.first - request.prompt.begin());
-    if (!best || same > reused || (same == reused && cached.size() < slots[*best].cached.size())) {
+    int64_t continued = same >= static_cast<int64_t>(cached.size()) - same ? same : 0;
+    if (!best || continued > bestContinued ||
+        (continued == bestContinued && slots[s].lastUsed < slots[*best].lastUsed)) {
       best = s;
+      bestContinued = continued;
       reused = same;
     }
   }
@@ -211,7 +217,7 @@ bool Scheduler::admitNext() {
 }
 
 void Scheduler::admit(size_t s, std::unique_ptr<Task> admitted, int64_t reused) {
-  slots[s] = {std::move(admitted), {}};
+  slots[s] = {std::move(admitted), {}, slots[s].lastUsed};
   Task &task = *slots[s].task;
   task.turn = turns++;
   task.queued = static_cast<size_t>(reused);
@@ -246,19 +252,18 @@ std::optional<size_t> Scheduler::promptSlot() {
 bool Scheduler::computePrompts() {
   auto start = std::chrono::steady_clock::now();
   double recomputed = session->recomputeSeconds();
-  int64_t used = 0;
+  int64_t used = 0, maxRows = promptRowsOfStep();
   bool some = false;
   while (std::optional<size_t> slot = promptSlot()) {
     const Task &task = *slots[*slot].task;
-    if (used > 0 &&
-        used + std::min(task.remainingPrompt(), options.promptRows) > options.promptRows)
+    if (used > 0 && used + std::min(task.remainingPrompt(), maxRows) > maxRows)
       break;
     some = true;
     if (!isWanted(task)) {
       end(*slot, Finish::Canceled);
       continue;
     }
-    queuePrompts(*slot);
+    queuePrompts(*slot, maxRows);
     if (Task *left = slots[*slot].task.get(); left && !options.promptsFirst)
       left->turn = turns++;
     int64_t computed = run();
@@ -268,19 +273,32 @@ bool Scheduler::computePrompts() {
     if (options.promptsFirst || options.promptsShareCalls)
       break;
   }
-  counted.promptSeconds += secondsSince(start) - (session->recomputeSeconds() - recomputed);
+  double seconds = secondsSince(start) - (session->recomputeSeconds() - recomputed);
+  counted.promptSeconds += seconds;
+  if (numDecoding > 0)
+    budget.addPrompt(used, seconds);
   return some;
 }
 
-/// Queues rows of a prompt, and of the following ones if they may share a call.
-void Scheduler::queuePrompts(size_t first) {
+/// The maximum number of rows of prompts in the current step.
+int64_t Scheduler::promptRowsOfStep() const {
+  if (!options.limitPromptTime)
+    return options.promptRows;
+  auto isPrompt = [](const Slot &slot) { return slot.task && slot.task->isPrompt(); };
+  auto inProgress = std::count_if(slots.begin(), slots.end(), isPrompt);
+  return budget.rows(numDecoding, waiting.size() + static_cast<size_t>(inProgress));
+}
+
+/// Queues up to `maxRows` rows of a prompt, and of the following ones if they may share a call.
+void Scheduler::queuePrompts(size_t first, int64_t maxRows) {
   for (std::optional<size_t> slot = first; slot; slot = promptSlot())
-    if (!queuePrompt(*slot) || !options.promptsShareCalls)
+    if (!queuePrompt(*slot, maxRows) || !options.promptsShareCalls)
       return;
 }
 
-/// Queues the remaining rows of a prompt. Returns false if the call has no room for more.
-bool Scheduler::queuePrompt(size_t s) {
+/// Queues rows of a prompt until the call has `maxRows` rows. Returns false if it has no room for
+/// more.
+bool Scheduler::queuePrompt(size_t s, int64_t maxRows) {
   Task &task = *slots[s].task;
   while (task.isPrompt()) {
     int32_t token = task.request.prompt[task.queued++];
@@ -288,7 +306,7 @@ bool Scheduler::queuePrompt(size_t s) {
     if (!queue(
             {s, token, RowRole::Prompt, sample || task.request.allLogits, sample, last && !sample}))
       return false;
-    if (session->isFull())
+    if (session->isFull() || static_cast<int64_t>(rows.size()) >= maxRows)
       return false;
   }
   return true;
@@ -298,6 +316,7 @@ bool Scheduler::queuePrompt(size_t s) {
 void Scheduler::decode() {
   auto decodes = [](const Slot &slot) { return slot.task && slot.task->decodes(); };
   int64_t active = std::count_if(slots.begin(), slots.end(), decodes);
+  numDecoding = static_cast<size_t>(active);
   if (active == 0)
     return;
   auto start = std::chrono::steady_clock::now();
@@ -311,7 +330,9 @@ void Scheduler::decode() {
       break;
   }
   runDecode();
-  counted.decodeSeconds += secondsSince(start) - (session->recomputeSeconds() - recomputed);
+  double seconds = secondsSince(start) - (session->recomputeSeconds() - recomputed);
+  counted.decodeSeconds += seconds;
+  budget.addDecode(seconds);
 }
 
 void Scheduler::runDecode() { counted.decodeCalls += run() > 0; }
@@ -504,6 +525,7 @@ int64_t Scheduler::reusablePositions(size_t s, const Task &task) const {
 void Scheduler::end(size_t s, Finish finish) {
   std::unique_ptr<Task> task = std::move(slots[s].task);
   slots[s].cached = task->tokensUpTo(reusablePositions(s, *task));
+  slots[s].lastUsed = ++uses;
   task->result.finish = finish;
   task->listener.finished(task->result);
 }

@@ -16,6 +16,7 @@
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_SCHEDULER_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_SCHEDULER_H
 
+#include "backends/runtime/engine/PromptBudget.h"
 #include "backends/runtime/engine/PromptLookup.h"
 #include "backends/runtime/engine/Request.h"
 #include "backends/runtime/engine/Session.h"
@@ -39,6 +40,9 @@ public:
     /// Decodes only if there is no prompt to compute: a step is one call for prompts, or decodes.
     /// Otherwise each step decodes first and then computes prompts within the row budget.
     bool promptsFirst = false;
+    /// In steps that also decode, prompts get about as much time as decoding (PromptBudget) instead
+    /// of all rows.
+    bool limitPromptTime = false;
   };
   using RequestId = uint64_t;
 
@@ -78,6 +82,7 @@ private:
   struct Slot {
     std::unique_ptr<Task> task; ///< Null: the slot is free.
     Tokens cached;              ///< If the slot is free, the tokens of its reusable positions.
+    uint64_t lastUsed = 0;      ///< Grows with every request that ends; 0: never used.
   };
   /// A row that has been queued in the session.
   struct Row {
@@ -99,8 +104,9 @@ private:
   void admit(size_t slot, std::unique_ptr<Task> task, int64_t reused);
   std::optional<size_t> promptSlot();
   bool computePrompts();
-  void queuePrompts(size_t first);
-  bool queuePrompt(size_t slot);
+  int64_t promptRowsOfStep() const;
+  void queuePrompts(size_t first, int64_t maxRows);
+  bool queuePrompt(size_t slot, int64_t maxRows);
   void decode();
   void runDecode();
   bool queueNewest(size_t slot, int64_t maxDrafts);
@@ -126,6 +132,9 @@ private:
   std::vector<Row> rows; ///< The rows queued in the session, in order.
   Totals counted;
   uint64_t turns = 0; ///< Chunks given to prompts so far, for the round-robin order.
+  uint64_t uses = 0;  ///< Requests that have ended in a slot.
+  PromptBudget budget;
+  size_t numDecoding = 0; ///< The number of requests that the current step decodes for.
 
   /// Requests and cancellations from other threads.
   struct Inbox {

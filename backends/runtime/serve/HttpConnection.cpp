@@ -120,6 +120,11 @@ class ConnectionExchange final : public Exchange {
 public:
   explicit ConnectionExchange(std::shared_ptr<Connection> connection)
       : connection(std::move(connection)), number(this->connection->number()) {}
+  /// Whatever thread releases the exchange, the connection is destroyed on the server's thread.
+  ~ConnectionExchange() override {
+    asio::any_io_executor executor = connection->executor();
+    asio::post(executor, [connection = std::move(connection)] {});
+  }
 
   void reply(HttpReply reply) override {
     act([reply = std::move(reply)](Connection &c) mutable { c.reply(std::move(reply)); });

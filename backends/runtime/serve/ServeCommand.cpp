@@ -16,7 +16,7 @@ namespace mica::rt {
 using namespace serve;
 
 namespace {
-constexpr int64_t maxDefaultSequences = 8, defaultChunk = 128;
+constexpr int64_t maxDefaultSequences = 8, defaultChunk = 256;
 
 Result<int64_t> chooseSequences(const Manifest &manifest, const ServeArguments &arguments,
                                 int64_t chunk) {
@@ -103,7 +103,11 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
     return sequences.error();
   service->sequences = *sequences;
   Result<std::unique_ptr<EngineThread>> engine =
-      EngineThread::start(*service->model, {.slots = *sequences, .promptRows = chunk},
+      EngineThread::start(*service->model,
+                          {.slots = *sequences,
+                           .promptRows = chunk,
+                           .promptsShareCalls = true,
+                           .limitPromptTime = true},
                           static_cast<size_t>(arguments.queue));
   if (!engine)
     return engine.error();

@@ -51,10 +51,27 @@ TEST_F(SchedulerReuseTest, PicksTheSlotWithTheLongestPrefix) {
   submit(longer, recorders[3]);
   finishAll();
   EXPECT_THAT(calls(), ElementsAre(ElementsAre(Row{6, 1, 4})));
-  // A request that reuses nothing takes the slot with the fewest reusable positions.
+  // A request that continues no text takes the least recently used slot.
   submit(request({9}, 1), recorders[4]);
   finishAll();
-  EXPECT_THAT(calls()[1], ElementsAre(Row{9, 2, 0}));
+  EXPECT_THAT(calls()[1], ElementsAre(Row{9, 0, 0}));
+}
+
+// A system prompt, for example.
+TEST_F(SchedulerReuseTest, ACommonBeginningCostsNoOtherTextItsCache) {
+  open({.slots = 3});
+  Tokens first = {1, 5, 3, 8, 6, 4}, second = {1, 5, 9, 7, 2, 3}, third = {1, 5, 2, 2, 2, 2};
+  auto next = [](Tokens text) {
+    text.push_back(4);
+    return text;
+  };
+  EXPECT_EQ(reused(first, 100), 0);
+  EXPECT_EQ(reused(second, 100), 0) << "two positions of the first, but a slot is unused";
+  EXPECT_EQ(reused(third, 100), 0);
+  EXPECT_EQ(reused(next(first), 100), 6);
+  EXPECT_EQ(reused(next(second), 100), 6);
+  EXPECT_EQ(reused({1, 5, 8, 8, 8}, 100), 2) << "of the third, the least recently used";
+  EXPECT_EQ(reused(next(next(first)), 100), 7);
 }
 
 TEST_F(SchedulerReuseTest, AFailureLeavesNothingToReuse) {

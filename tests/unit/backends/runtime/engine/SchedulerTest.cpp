@@ -278,6 +278,25 @@ TEST_F(SchedulerTest, RequestsComeFromOtherThreads) {
   }
 }
 
+// Before anything is known about times, a prompt gets the minimum beside a text that is decoded.
+TEST_F(SchedulerTest, LimitsPromptsBesideDecoding) {
+  constexpr size_t least = PromptBudget::minRows, most = 2 * least;
+  open({.slots = 3, .promptRows = most, .promptsShareCalls = true, .limitPromptTime = true});
+  std::deque<Recorder> recorders(3);
+  submit(request({1, 2}, 9), recorders[0]);
+  scheduler->step();
+  submit(request(Tokens(least + 4, 5), 1), recorders[1]);
+  submit(request({4, 3}, 1), recorders[2]);
+  fakeCalls.clear();
+  scheduler->step();
+  ASSERT_EQ(fakeCalls.size(), 2) << "a step decodes, and computes all prompts in one call";
+  EXPECT_EQ(fakeCalls[0].rows.size(), 1);
+  EXPECT_EQ(fakeCalls[1].rows.size(), least);
+  finishAll();
+  for (const FakeCall &call : fakeCalls)
+    EXPECT_LE(call.rows.size(), most);
+}
+
 /// A model that needs more memory than available.
 class NoMemoryTest : public SchedulerFixture {
   std::string manifest() const override { return withBytesPerRow(fakeManifest(), 1ull << 50); }

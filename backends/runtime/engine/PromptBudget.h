@@ -1,0 +1,42 @@
+// How many rows of prompts a step computes beside the decoding of other requests.
+//
+// A step that decodes and computes rows of prompts delays the decoded texts by the time of those
+// rows. The budget gives prompts about the time that decoding takes, so that the time between two
+// tokens at most about doubles. If more requests have prompts in progress or wait than decode,
+// prompts get proportionally more, since decoding for few is then worth less than admitting many.
+//
+// How texts are computed does not depend on it: results do not depend on how prompts are split.
+#ifndef MICA_BACKENDS_RUNTIME_ENGINE_PROMPTBUDGET_H
+#define MICA_BACKENDS_RUNTIME_ENGINE_PROMPTBUDGET_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mica::rt {
+
+class PromptBudget {
+public:
+  /// The minimum number of rows beside decoding: with fewer, reading the weights takes most of a
+  /// call's time.
+  static constexpr int64_t minRows = 8;
+
+  explicit PromptBudget(int64_t maxRows) : maxRows(maxRows) {}
+
+  /// The number of rows for prompts, in [1, maxRows], if a step decodes for `numDecoding` requests
+  /// while `numPrompts` have their prompts in progress or wait.
+  int64_t rows(size_t numDecoding, size_t numPrompts) const;
+
+  /// A step took `seconds` to decode.
+  void addDecode(double seconds);
+  /// A step that also decodes took `seconds` for `rows` rows of prompts.
+  void addPrompt(int64_t rows, double seconds);
+
+private:
+  int64_t maxRows;
+  double decodeSeconds = 0; ///< Of recent steps; 0: unknown.
+  double rowsPerSecond = 0; ///< In recent calls beside decoding; 0: unknown.
+};
+
+} // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ENGINE_PROMPTBUDGET_H

@@ -1,0 +1,60 @@
+#include "backends/runtime/engine/PromptBudget.h"
+
+#include <gtest/gtest.h>
+
+using mica::rt::PromptBudget;
+
+namespace {
+constexpr int64_t maxRows = 256;
+
+TEST(PromptBudgetTest, WithoutDecodingAllRows) {
+  PromptBudget budget(maxRows);
+  EXPECT_EQ(budget.rows(0, 1), maxRows);
+  EXPECT_EQ(budget.rows(0, 9), maxRows);
+}
+
+TEST(PromptBudgetTest, BeginsWithTheMinimum) {
+  EXPECT_EQ(PromptBudget(maxRows).rows(1, 1), PromptBudget::minRows);
+  EXPECT_EQ(PromptBudget(3).rows(1, 1), 3);
+}
+
+/// The rows beside `numDecoding` requests after many steps, if decoding takes 0.01 s and a call
+/// takes `fixed` plus `perRow` seconds for each row.
+int64_t settled(double fixed, double perRow, size_t numDecoding, size_t numPrompts) {
+  PromptBudget budget(maxRows);
+  for (int step = 0; step < 200; ++step) {
+    budget.addDecode(0.01);
+    int64_t rows = budget.rows(numDecoding, numPrompts);
+    budget.addPrompt(rows, fixed + perRow * static_cast<double>(rows));
+  }
+  return budget.rows(numDecoding, numPrompts);
+}
+
+TEST(PromptBudgetTest, PromptsTakeAboutTheTimeOfDecoding) {
+  // .002 s and .006 s for rows, together .8 of the time of decoding.
+  EXPECT_NEAR(settled(.002, .0001, 4, 1), 60, 2);
+  EXPECT_NEAR(settled(0, .0001, 4, 4), 80, 2);
+  EXPECT_EQ(settled(0, 1e-6, 4, 1), maxRows);
+}
+
+TEST(PromptBudgetTest, SlowPromptsGetTheMinimum) {
+  EXPECT_EQ(settled(.02, .001, 4, 1), PromptBudget::minRows);
+}
+
+TEST(PromptBudgetTest, MorePromptsThanDecodingGetMoreTime) {
+  EXPECT_NEAR(settled(0, .0001, 2, 4), 160, 4);
+  EXPECT_EQ(settled(0, .0001, 1, 7), maxRows);
+}
+
+TEST(PromptBudgetTest, FollowsTheTimesOfRecentSteps) {
+  PromptBudget budget(maxRows);
+  budget.addPrompt(100, .01);
+  budget.addDecode(.01);
+  EXPECT_EQ(budget.rows(1, 1), 100 * 8 / 10);
+  for (int step = 0; step < 50; ++step)
+    budget.addDecode(.02);
+  EXPECT_NEAR(static_cast<double>(budget.rows(1, 1)), 160, 1);
+  budget.addPrompt(0, .01);
+  EXPECT_NEAR(static_cast<double>(budget.rows(1, 1)), 160, 1) << "a step without rows says nothing";
+}
+} // namespace
