@@ -38,5 +38,7 @@ set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.36), libcurl4 (>= 7.85), libedit2, libffi8, libgcc-s1, libicu72, libsentencepiece0, libstdc++6 (>= 12), libtinfo6, libxml2, libz3-4, libzstd1, zlib1g")
 # For https of `mica pull`.
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS ca-certificates)
+# For programs that several processes run.
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "openmpi-bin | mpich")
 set(CPACK_DEBIAN_COMPRESSION_TYPE zstd)
 include(CPack)

@@ -66,3 +66,23 @@ function(mica_add_runtime_library name)
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
 endfunction()
+
+# mica_add_mpi_plugin(NAME MODULE source...): a plug-in that lib/mica/ has next to the launcher, through which programs use
+# the implementation of MPI that is pkg-config's MODULE. Without it, there is no plug-in.
+function(mica_add_mpi_plugin name module)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(${module} QUIET IMPORTED_TARGET ${module})
+  if(NOT ${module}_FOUND)
+    message(STATUS "No ${module}: programs for several ranks cannot be started by its mpirun")
+    return()
+  endif()
+  add_library(${name} MODULE ${ARGN})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE PkgConfig::${module})
+  target_compile_definitions(${name} PRIVATE _POSIX_C_SOURCE=200809L)
+  set_target_properties(${name} PROPERTIES PREFIX "" C_VISIBILITY_PRESET hidden
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/mica SKIP_BUILD_RPATH ON)
+  # The packages name libraries that only the implementation itself uses.
+  target_link_options(${name} PRIVATE -Wl,--as-needed)
+  install(FILES $<TARGET_FILE:${name}> DESTINATION lib/mica OPTIONAL)
+endfunction()

@@ -78,6 +78,24 @@ struct MatmulBufferization
   }
 };
 
+/// For ops between ranks.
+template <typename Op>
+struct RankOpBufferization : DstBufferizableOpInterfaceExternalModel<RankOpBufferization<Op>, Op> {
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options, BufferizationState &state) const {
+    FailureOr<SmallVector<Value>> buffers = buffersOf(rewriter, op->getOperands(), options, state);
+    if (failed(buffers))
+      return failure();
+    Op::create(rewriter, op->getLoc(), TypeRange(), *buffers, op->getAttrDictionary().getValue());
+    replaceOpWithBufferizedValues(rewriter, op, buffers->back());
+    return success();
+  }
+  // Only the rows that are shared were computed before.
+  bool bufferizesToMemoryRead(Operation *op, OpOperand &operand, const AnalysisState &) const {
+    return std::is_same_v<Op, ShareRowsOp> || !cast<Op>(op).isDpsInit(&operand);
+  }
+};
+
 struct ProbeBufferization : BufferizableOpInterface::ExternalModel<ProbeBufferization, ProbeOp> {
   bool bufferizesToMemoryRead(Operation *, OpOperand &, const AnalysisState &) const {
     return true;
@@ -106,6 +124,10 @@ void mica::exec::registerBufferization(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ExecDialect *) {
     LaunchOp::attachInterface<LaunchBufferization>(*context);
     MatmulOp::attachInterface<MatmulBufferization>(*context);
+    AllGatherOp::attachInterface<RankOpBufferization<AllGatherOp>>(*context);
+    AllSliceOp::attachInterface<RankOpBufferization<AllSliceOp>>(*context);
+    LocalRowsOp::attachInterface<RankOpBufferization<LocalRowsOp>>(*context);
+    ShareRowsOp::attachInterface<RankOpBufferization<ShareRowsOp>>(*context);
     ProbeOp::attachInterface<ProbeBufferization>(*context);
   });
 }

@@ -84,12 +84,47 @@ void MatmulOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effect
   addEffects(*this, effects);
 }
 
+void AllGatherOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  addEffects(*this, effects);
+}
+void AllSliceOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  addEffects(*this, effects);
+}
+void LocalRowsOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  addEffects(*this, effects);
+}
+void ShareRowsOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  addEffects(*this, effects);
+}
+
 void ProbeOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   if (isa<MemRefType>(getX().getType()))
     effects.emplace_back(MemoryEffects::Read::get(), &getXMutable());
   // Writes a file, not memory of the program, but each probe must be executed exactly once and in
   // order.
   effects.emplace_back(MemoryEffects::Write::get());
+}
+
+/// Fails unless `part` has some columns of the rows `whole`.
+static LogicalResult verifyColumns(Operation *op, Value part, Value whole) {
+  auto some = cast<ShapedType>(part.getType()), all = cast<ShapedType>(whole.getType());
+  if (!some.hasRank() || !all.hasRank() || some.getRank() < 2 ||
+      some.getElementType() != all.getElementType() ||
+      some.getShape().drop_back() != all.getShape().drop_back() ||
+      some.isDynamicDim(some.getRank() - 1) || some.getShape().back() > all.getShape().back())
+    return op->emitOpError() << "takes some columns of rows and all of them, got " << some
+                             << " and " << all;
+  return success();
+}
+
+/// Fails unless `op` has indices [T] of rows of a table, of which each rank has `n`.
+static LogicalResult verifyIndices(Operation *op, Value indices, int64_t n) {
+  auto type = cast<ShapedType>(indices.getType());
+  if (!type.hasRank() || type.getRank() != 1 || !type.getElementType().isInteger(32))
+    return op->emitOpError() << "takes indices [T] in i32, got " << type;
+  if (n < 1)
+    return op->emitOpError() << "is for ranks with " << n << " rows, expected at least 1";
+  return success();
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -122,4 +157,21 @@ LogicalResult MatmulOp::verify() {
   if (x.getElementType() != weight.getElementType() || !output.getElementType().isF32())
     return emitOpError("needs x and the weight of one type and an output of f32");
   return success();
+}
+
+LogicalResult AllGatherOp::verify() { return verifyColumns(*this, getX(), getOutput()); }
+
+LogicalResult AllSliceOp::verify() { return verifyColumns(*this, getOutput(), getX()); }
+
+LogicalResult LocalRowsOp::verify() {
+  if (failed(verifyIndices(*this, getX(), getN())))
+    return failure();
+  return verifyIndices(*this, getOutput(), getN());
+}
+
+LogicalResult ShareRowsOp::verify() {
+  auto rows = cast<ShapedType>(getOutput().getType());
+  if (!rows.hasRank() || rows.getRank() != 2)
+    return emitOpError() << "shares rows [T, C], got " << rows;
+  return verifyIndices(*this, getX(), getN());
 }

@@ -1,6 +1,6 @@
 //===- Exec.h - the exec dialect --------------------------------*- C++ -*-===//
 //
-// Launches of generated kernels and oneDNN matmuls. See ExecOps.td.
+// Launches of generated kernels, oneDNN matmuls and exchanges between ranks. See ExecOps.td.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +16,11 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "ir/Exec/ExecDialect.h.inc"
+
+namespace mica::exec {
+/// Ops that become calls of the runtime.
+template <typename Op> class CallsRuntime : public mlir::OpTrait::TraitBase<Op, CallsRuntime> {};
+} // namespace mica::exec
 
 #define GET_ATTRDEF_CLASSES
 #include "ir/Exec/ExecAttrs.h.inc"

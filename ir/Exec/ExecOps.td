@@ -12,7 +12,8 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Exec_Dialect : Dialect {
   let name = "exec";
   let cppNamespace = "::mica::exec";
-  let summary = "Launches of generated kernels and oneDNN matmuls, in destination-passing style";
+  let summary = "Launches of generated kernels, oneDNN matmuls and exchanges between ranks, "
+                # "in destination-passing style";
   let description = [{
     On tensors, each op returns the new value of its destinations; bufferization turns that into writes in place.
     The bodies of the kernels are functions on memrefs in the same module, consisting of vector, scf and memref ops. The
@@ -77,7 +78,12 @@ def Exec_CostAttr : AttrDef<Exec_Dialect, "Cost"> {
 
 class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
 
-def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments, DestinationStyleOpInterface,
+/// An op that becomes a call of the runtime, which kernels must not contain.
+def Exec_CallsRuntime : NativeOpTrait<"CallsRuntime"> {
+  let cppNamespace = "::mica::exec";
+}
+
+def Exec_LaunchOp : Exec_Op<"launch", [Exec_CallsRuntime, AttrSizedOperandSegments, DestinationStyleOpInterface,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "a generated kernel over a range of tasks";
   let description = [{
@@ -107,7 +113,7 @@ def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments, DestinationStyl
   }];
 }
 
-def Exec_MatmulOp : Exec_Op<"matmul", [DestinationStyleOpInterface,
+def Exec_MatmulOp : Exec_Op<"matmul", [Exec_CallsRuntime, DestinationStyleOpInterface,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "a oneDNN matmul with a packed weight";
   let description = [{
@@ -137,7 +143,7 @@ def Exec_MatmulOp : Exec_Op<"matmul", [DestinationStyleOpInterface,
   let hasVerifier = 1;
 }
 
-def Exec_ProbeOp : Exec_Op<"probe", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Exec_ProbeOp : Exec_Op<"probe", [Exec_CallsRuntime, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "records rows for debugging";
   let description = [{
     Passes the rows of x [T, ...], of f32, bf16 or i32, to the runtime, with the probe's name and its layer index, or -1
@@ -153,6 +159,92 @@ def Exec_ProbeOp : Exec_Op<"probe", [DeclareOpInterfaceMethods<MemoryEffectsOpIn
   }];
   let arguments = (ins StrAttr:$name, Index:$layer, AnyShaped:$x);
   let assemblyFormat = "$name `layer` `(` $layer `)` `ins` `(` $x `:` type($x) `)` attr-dict";
+}
+
+/// An op of a model that several ranks run, which all of them run at the same place: it writes `output`.
+class Exec_RankOp<string mnemonic> : Exec_Op<mnemonic, [Exec_CallsRuntime, DestinationStyleOpInterface,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let results = (outs Optional<AnyRankedTensor>:$result);
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutputMutable(); }
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_AllGatherOp : Exec_RankOp<"all_gather"> {
+  let summary = "the columns of all ranks";
+  let description = [{
+    See `mica.all_gather`: `output[..., r n + i] = x_r[..., i]`, where `x_r` is the x of rank r and n the size of its
+    last axis; columns beyond those of the output are padding.
+
+    Example:
+    ```mlir
+    func.func @all_gather(%x: memref<?x32xf32>, %y: memref<?x64xf32>) {
+      exec.all_gather ins(%x : memref<?x32xf32>) outs(%y : memref<?x64xf32>)
+      return
+    }
+    ```
+  }];
+  let arguments = (ins AnyShaped:$x, AnyShaped:$output);
+  let assemblyFormat = "`ins` `(` $x `:` type($x) `)` `outs` `(` $output `:` type($output) `)` attr-dict "
+                       # "(`->` type($result)^)?";
+}
+
+def Exec_AllSliceOp : Exec_RankOp<"all_slice"> {
+  let summary = "a rank's columns of rows that all ranks have";
+  let description = [{
+    See `mica.all_slice`: `output[..., i] = x[..., r n + i]` on rank r, where n is the size of the last axis of the
+    output; zero beyond the columns of x.
+
+    Example:
+    ```mlir
+    func.func @all_slice(%x: memref<?x64xf32>, %y: memref<?x32xf32>) {
+      exec.all_slice ins(%x : memref<?x64xf32>) outs(%y : memref<?x32xf32>)
+      return
+    }
+    ```
+  }];
+  let arguments = (ins AnyShaped:$x, AnyShaped:$output);
+  let assemblyFormat = "`ins` `(` $x `:` type($x) `)` `outs` `(` $output `:` type($output) `)` attr-dict "
+                       # "(`->` type($result)^)?";
+}
+
+def Exec_LocalRowsOp : Exec_RankOp<"local_rows"> {
+  let summary = "indices of rows of a distributed table as indices of the rank's own part";
+  let description = [{
+    `output[t] = x[t] - r n` on rank r, which has n rows of the table, if that is the index of one of them, else 0: a
+    rank can gather a row for each index, and `exec.share_rows` replaces those of other ranks.
+
+    Example:
+    ```mlir
+    func.func @local_rows(%tokens: memref<?xi32>, %local: memref<?xi32>) {
+      exec.local_rows n(256) ins(%tokens : memref<?xi32>) outs(%local : memref<?xi32>)
+      return
+    }
+    ```
+  }];
+  let arguments = (ins AnyShaped:$x, AnyShaped:$output, I64Attr:$n);
+  let assemblyFormat = "`n` `(` $n `)` `ins` `(` $x `:` type($x) `)` `outs` `(` $output `:` type($output) `)` "
+                       # "attr-dict (`->` type($result)^)?";
+}
+
+def Exec_ShareRowsOp : Exec_RankOp<"share_rows"> {
+  let summary = "rows that one rank each has";
+  let description = [{
+    `output[t] = output_r[t]`, where `output_r` is the output of rank r = x[t] / n: the rank that has row x[t] of a
+    table of which each rank has n rows.
+
+    Example:
+    ```mlir
+    func.func @share_rows(%tokens: memref<?xi32>, %rows: memref<?x64xf32>) {
+      exec.share_rows n(256) ins(%tokens : memref<?xi32>) outs(%rows : memref<?x64xf32>)
+      return
+    }
+    ```
+  }];
+  let arguments = (ins AnyShaped:$x, AnyShaped:$output, I64Attr:$n);
+  let assemblyFormat = "`n` `(` $n `)` `ins` `(` $x `:` type($x) `)` `outs` `(` $output `:` type($output) `)` "
+                       # "attr-dict (`->` type($result)^)?";
 }
 
 #endif // MICA_EXEC_OPS

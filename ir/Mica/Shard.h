@@ -3,16 +3,14 @@
 #ifndef MICA_IR_MICA_SHARD_H
 #define MICA_IR_MICA_SHARD_H
 
+#include "ir/Entry/Ranks.h"
+
 #include "mlir/IR/BuiltinOps.h"
 
 namespace mica {
 
 /// On a module: the number of ranks that run it, from 2 to kMaxRanks.
 inline constexpr llvm::StringLiteral kRanksAttr = "mica.ranks";
-
-/// More ranks than any model is run by: a greater number is a mistake, which would cost the
-/// interpreter a copy of each value per rank.
-inline constexpr int64_t kMaxRanks = 4096;
 
 /// The number of ranks that run `module`: 1 unless it states another.
 int64_t getRanks(mlir::ModuleOp module);

@@ -53,17 +53,17 @@ static Operation *producerOf(Value value) {
 }
 
 /// The router must choose among as many experts as there are.
-static LogicalResult verifyExperts(MoeExpertsOp op) {
-  auto router = dyn_cast_if_present<RoutesRows>(producerOf(op.getExperts()));
-  int64_t experts = cast<RankedTensorType>(op.getDown().getType()).getDimSize(0);
-  if (!router || producerOf(op.getWeights()) != router)
-    return op.emitOpError("takes weights and indices of experts that are not results of the same "
-                          "mica.moe_gate: use its results, so that the indices are in range");
+static LogicalResult verifyExperts(Operation *op, Value choice, Value weights, Value matrices) {
+  auto router = dyn_cast_if_present<RoutesRows>(producerOf(choice));
+  int64_t experts = cast<RankedTensorType>(matrices.getType()).getDimSize(0);
+  if (!router || (weights && producerOf(weights) != router))
+    return op->emitOpError("takes weights and indices of experts that are not results of the same "
+                           "mica.moe_gate: use its results, so that the indices are in range");
   int64_t chosenFrom = cast<RankedTensorType>(router.getGate().getType()).getDimSize(0);
   if (chosenFrom == experts)
     return success();
-  return op.emitOpError("has ") << experts << " experts, but " << router->getName()
-                                << " chooses among " << chosenFrom;
+  return op->emitOpError("has ") << experts << " experts, but " << router->getName()
+                                 << " chooses among " << chosenFrom;
 }
 
 void mica::loadIndexAnalysis(DataFlowSolver &solver) {
@@ -82,7 +82,15 @@ LogicalResult mica::verifyIndices(ModuleOp module, const DataFlowSolver &solver)
           return verifyIndex(solver, op, select.getIndex(), select.getNumEntries(),
                              select.getEntryNoun());
         })
-        .Case([](MoeExpertsOp experts) { return verifyExperts(experts); })
+        .Case([](MoeExpertsOp op) {
+          return verifyExperts(op, op.getExperts(), op.getWeights(), op.getDown());
+        })
+        .Case([](MoeGateUpOp op) {
+          return verifyExperts(op, op.getExperts(), Value(), op.getGate());
+        })
+        .Case([](MoeDownOp op) {
+          return verifyExperts(op, op.getExperts(), op.getWeights(), op.getDown());
+        })
         .Default(success());
   });
   return failure(result.wasInterrupted());

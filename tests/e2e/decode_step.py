@@ -22,7 +22,7 @@ MATMUL = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 5, *
 
 class RuntimeTable(ctypes.Structure):
     _fields_ = [("size", ctypes.c_int64), ("runtime", ctypes.c_void_p), ("parallelFor", PARALLEL_FOR),
-                ("matmul", MATMUL), ("probe", ctypes.c_void_p)]
+                ("matmul", MATMUL), ("probe", ctypes.c_void_p), ("exchanges", ctypes.c_void_p * 4)]
 
 
 class Runtime:

@@ -14,6 +14,7 @@ struct CompileArguments {
   ModelArguments model;
   std::string output, emit = "exe", dumpFolder;
   std::string calibrate, imatrix; ///< files, or empty
+  int64_t ranks = 1;              ///< N of --shard tensor=N
   bool json = false, verbose = false;
 };
 

@@ -6,6 +6,7 @@
 #include "backends/runtime/support/CompletionScript.h"
 #include "backends/runtime/support/HelpFormatter.h"
 #include "backends/runtime/support/OptionValues.h"
+#include "ir/Entry/Ranks.h"
 
 namespace mica::tool {
 
@@ -64,11 +65,40 @@ static void addCompileOutput(CLI::App &command, CompileArguments &arguments) {
       "print the cost of each stage");
 }
 
+/// The N of tensor=N; nullopt if that is not what `text` is.
+static std::optional<int64_t> parseShard(llvm::StringRef text) {
+  int64_t ranks;
+  if (!text.consume_front("tensor=") || text.getAsInteger(10, ranks) || ranks < 1 ||
+      ranks > kMaxRanks)
+    return std::nullopt;
+  return ranks;
+}
+
+static void addShard(CLI::App &command, CompileArguments &arguments) {
+  command
+      .add_option_function<std::string>(
+          "--shard",
+          [&arguments](const std::string &text) {
+            std::optional<int64_t> ranks = parseShard(text);
+            if (!ranks)
+              throw CLI::ValidationError("--shard", "'" + text +
+                                                        "' is not tensor=N, with N from 1 to " +
+                                                        std::to_string(kMaxRanks));
+            arguments.ranks = *ranks;
+          },
+          "Partition the model for N processes, which `mpirun -n N PROGRAM` starts on one or "
+          "several "
+          "hosts (tensor parallelism): each has 1/N of the matrices; the ids are those of one "
+          "process")
+      ->type_name("tensor=N");
+}
+
 static void addCompile(CLI::App &app, CompileArguments &arguments) {
   CLI::App *command =
       app.add_subcommand("compile", "Compile a model to a program, or to an earlier stage");
   arguments.model.addTo(*command, std::string(modelHelp) + hubHelp);
   rt::addGroup(*command, kPrecisionGroup, [&] { addCalibration(*command, arguments); });
+  rt::addGroup(*command, "Program", [&] { addShard(*command, arguments); });
   rt::addGroup(*command, outputGroup, [&] { addCompileOutput(*command, arguments); });
   command->footer("If $MICA_OBJECT_CACHE is a folder, compiled code is stored there, up to 1 GiB, "
                   "and reused for models with the same shapes and formats.\n\n"

@@ -14,8 +14,10 @@
 #include "tools/mica/Pull.h"
 #include "tools/support/Support.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -116,6 +118,39 @@ static std::string lastLine(const CompileArguments &arguments, const CompileResu
       .toText();
 }
 
+/// Copies the plug-ins for implementations of MPI from the folder of the launcher to that of the
+/// program, which looks for them there.
+static Error copyMpiPlugins(StringRef launcher, StringRef program) {
+  StringRef from = sys::path::parent_path(launcher), to = sys::path::parent_path(program);
+  bool found = false;
+  std::error_code failed;
+  for (sys::fs::directory_iterator file(from, failed), end; file != end && !failed;
+       file.increment(failed)) {
+    StringRef name = sys::path::filename(file->path());
+    if (!name.starts_with("mica-mpi-") || !name.ends_with(".so"))
+      continue;
+    found = true;
+    SmallString<128> target(to), copy;
+    sys::path::append(target, name);
+    // Renamed, because running programs may use the file.
+    std::error_code written = sys::fs::createUniqueFile(target + ".%%%%%%", copy);
+    if (!written)
+      written = sys::fs::copy_file(file->path(), copy);
+    if (!written)
+      written = sys::fs::rename(copy, target);
+    if (written)
+      return createStringError(Twine(target) + ": cannot be written (" + written.message() +
+                               "); choose another -o");
+  }
+  if (!found)
+    rt::reportWarning(
+        ("there is no plug-in for MPI in " + from +
+         ", so the program cannot be started by mpirun; install OpenMPI or MPICH with "
+         "its headers and build Mica again")
+            .str());
+  return Error::success();
+}
+
 int runCompile(CompileArguments arguments, const char *argv0) {
   PeakMemory peak;
   std::optional<Stage> emit = parseStage(arguments.emit);
@@ -135,6 +170,7 @@ int runCompile(CompileArguments arguments, const char *argv0) {
     return report(objects.takeError());
   options->objects = std::move(*objects);
   options->emit = *emit;
+  options->ranks = arguments.ranks;
   if (std::string why = whyNotCalibrated(arguments, *options); !why.empty())
     return usage(why, "mica compile");
   options->dumpFolder = arguments.dumpFolder;
@@ -157,6 +193,9 @@ int runCompile(CompileArguments arguments, const char *argv0) {
   if (!result)
     return report(arguments.model.model, result.takeError(),
                   {output, arguments.dumpFolder, arguments.calibrate, arguments.imatrix});
+  if (*emit == Stage::Exe && arguments.ranks > 1)
+    if (Error failed = copyMpiPlugins(launcher, output))
+      return report(std::move(failed));
   if (arguments.verbose)
     printStages(result->report, peak.bytes());
   if (!arguments.json && output != "-")

@@ -27,9 +27,13 @@ namespace {
 using namespace mica;
 using mica::cpu::RuntimeCall;
 using mica::cpu::RuntimeSlot;
+using mica::exec::AllGatherOp;
+using mica::exec::AllSliceOp;
 using mica::exec::LaunchOp;
+using mica::exec::LocalRowsOp;
 using mica::exec::MatmulOp;
 using mica::exec::ProbeOp;
+using mica::exec::ShareRowsOp;
 
 /// The symbol that has the size of the runtime table that the code requires.
 constexpr StringLiteral kRuntimeBytes = "mica_runtime_bytes";
@@ -167,11 +171,10 @@ public:
     for (MatmulOp product : products)
       if (failed(lower(product)))
         return failure();
-    SmallVector<ProbeOp> probes;
-    module.walk([&](ProbeOp probe) { probes.push_back(probe); });
-    for (ProbeOp probe : probes)
-      if (failed(lower(probe)))
-        return failure();
+    if (failed(lowerAll<ProbeOp>()) || failed(lowerAll<AllGatherOp>()) ||
+        failed(lowerAll<AllSliceOp>()) || failed(lowerAll<LocalRowsOp>()) ||
+        failed(lowerAll<ShareRowsOp>()))
+      return failure();
     if (!order.empty())
       makeTables();
     if (module.lookupSymbol<func::FuncOp>(mica::cpu::kForwardSymbol))
@@ -192,6 +195,20 @@ private:
   LogicalResult lower(LaunchOp launch, const DenseMap<Operation *, Value> &contexts);
   LogicalResult lower(MatmulOp product);
   LogicalResult lower(ProbeOp probe);
+  LogicalResult lower(AllGatherOp op);
+  LogicalResult lower(AllSliceOp op);
+  LogicalResult lower(LocalRowsOp op);
+  LogicalResult lower(ShareRowsOp op);
+  template <typename Op> LogicalResult lowerAll() {
+    SmallVector<Op> ops;
+    module.walk([&](Op op) { ops.push_back(op); });
+    return failure(llvm::any_of(ops, [&](Op op) { return failed(lower(op)); }));
+  }
+  /// Rows in memory, all numbers as operands.
+  struct RowsInMemory {
+    Value address, stride, bytes, count; ///< stride and bytes of a row in bytes
+  };
+  FailureOr<RowsInMemory> rowsOf(OpBuilder &builder, Operation *op, Value rows);
   Value constant(OpBuilder &builder, Location loc, Type type, int64_t value) {
     return LLVM::ConstantOp::create(builder, loc, type, builder.getIntegerAttr(type, value));
   }
@@ -260,7 +277,7 @@ LogicalResult ExecLowering::passTable() {
   module.walk([&](Operation *op) {
     if (auto call = dyn_cast<func::CallOp>(op))
       calls[call.getCallee()].push_back(call);
-    if (!isa<LaunchOp, MatmulOp, ProbeOp>(op))
+    if (!op->hasTrait<exec::CallsRuntime>())
       return;
     if (auto function = op->getParentOfType<func::FuncOp>())
       add(function);
@@ -552,6 +569,91 @@ LogicalResult ExecLowering::lower(ProbeOp probe) {
                constant(builder, loc, i64, ofRow), x.stride(builder, loc, 0),
                constant(builder, loc, i32, static_cast<int32_t>(numbers))});
   probe.erase();
+  return success();
+}
+
+/// Rows [T, C], heads [T, H, D], of which each is a row, or numbers [T].
+FailureOr<ExecLowering::RowsInMemory> ExecLowering::rowsOf(OpBuilder &builder, Operation *op,
+                                                           Value rows) {
+  Location loc = op->getLoc();
+  auto type = dyn_cast<MemRefType>(rows.getType());
+  SmallVector<int64_t> strides;
+  int64_t offset, perRow = 1;
+  bool isRegular = type && succeeded(type.getStridesAndOffset(strides, offset)) &&
+                   strides.back() == 1 && type.getRank() <= 3;
+  if (isRegular && type.getRank() == 3) {
+    perRow = type.getDimSize(1);
+    isRegular = strides[0] == perRow * strides[1];
+  }
+  if (!isRegular)
+    return op->emitError() << "works on " << rows.getType() << ", whose rows have no common stride";
+  MemRefDescriptor buffer(Parameter::castTo(builder, loc, rows, converter.convertType(type)));
+  int64_t size = type.getElementTypeBitWidth() / 8,
+          columns = type.getRank() == 1 ? 1 : type.getShape().back();
+  auto times = [&](Value value, int64_t factor) -> Value {
+    return LLVM::MulOp::create(builder, loc, value, constant(builder, loc, i64, factor));
+  };
+  unsigned last = type.getRank() == 3 ? 1 : 0;
+  return RowsInMemory{buffer.bufferPtr(builder, loc, converter, type),
+                      times(buffer.stride(builder, loc, last), size),
+                      constant(builder, loc, i64, columns * size),
+                      times(buffer.size(builder, loc, 0), perRow)};
+}
+
+/// exec.all_gather => runtime.allGather(x, its stride and bytes, output, its stride and bytes,
+/// rows)
+LogicalResult ExecLowering::lower(AllGatherOp op) {
+  OpBuilder builder(op);
+  FailureOr<RowsInMemory> part = rowsOf(builder, op, op.getX()),
+                          whole = rowsOf(builder, op, op.getOutput());
+  if (failed(part) || failed(whole))
+    return failure();
+  callRuntime(builder, op, RuntimeCall::allGather,
+              {part->address, part->stride, part->bytes, whole->address, whole->stride,
+               whole->bytes, whole->count});
+  op.erase();
+  return success();
+}
+
+/// exec.all_slice => runtime.allSlice(x, its stride and bytes, output, its stride and bytes, rows)
+LogicalResult ExecLowering::lower(AllSliceOp op) {
+  OpBuilder builder(op);
+  FailureOr<RowsInMemory> whole = rowsOf(builder, op, op.getX()),
+                          part = rowsOf(builder, op, op.getOutput());
+  if (failed(part) || failed(whole))
+    return failure();
+  callRuntime(builder, op, RuntimeCall::allSlice,
+              {whole->address, whole->stride, whole->bytes, part->address, part->stride,
+               part->bytes, part->count});
+  op.erase();
+  return success();
+}
+
+/// exec.local_rows => runtime.localRows(x, output, rows, n)
+LogicalResult ExecLowering::lower(LocalRowsOp op) {
+  OpBuilder builder(op);
+  FailureOr<RowsInMemory> indices = rowsOf(builder, op, op.getX()),
+                          local = rowsOf(builder, op, op.getOutput());
+  if (failed(indices) || failed(local))
+    return failure();
+  callRuntime(builder, op, RuntimeCall::localRows,
+              {indices->address, local->address, indices->count,
+               constant(builder, op.getLoc(), i64, static_cast<int64_t>(op.getN()))});
+  op.erase();
+  return success();
+}
+
+/// exec.share_rows => runtime.shareRows(x, output, its stride and bytes, rows, n)
+LogicalResult ExecLowering::lower(ShareRowsOp op) {
+  OpBuilder builder(op);
+  FailureOr<RowsInMemory> indices = rowsOf(builder, op, op.getX()),
+                          rows = rowsOf(builder, op, op.getOutput());
+  if (failed(indices) || failed(rows))
+    return failure();
+  callRuntime(builder, op, RuntimeCall::shareRows,
+              {indices->address, rows->address, rows->stride, rows->bytes, rows->count,
+               constant(builder, op.getLoc(), i64, static_cast<int64_t>(op.getN()))});
+  op.erase();
   return success();
 }
 

@@ -20,8 +20,7 @@ struct CpuRuntime::Calls {
     CallObserver *profile = of(runtime).profile();
     Status done = profile ? profile->product(shape, [&] { return matmul.run(shape, a, w, c); })
                           : matmul.run(shape, a, w, c);
-    if (!done)
-      reportFatal(done.error().message);
+    require(done);
   }
 
   static void probe(void *runtime, const char *name, int64_t nameBytes, int64_t layer,
@@ -29,6 +28,39 @@ struct CpuRuntime::Calls {
     if (ProbeObserver *probes = of(runtime).probes())
       probes->add({name, static_cast<size_t>(nameBytes)}, layer,
                   {x, rows, columns, stride, static_cast<ProbeNumbers>(numbers)});
+  }
+
+  static void allGather(void *runtime, const void *part, int64_t partStride, int64_t partBytes,
+                        void *whole, int64_t wholeStride, int64_t wholeBytes, int64_t rows) {
+    require(of(runtime).collectives().allGather(rowsAt(part, partStride, partBytes, rows),
+                                                rowsAt(whole, wholeStride, wholeBytes, rows)));
+  }
+
+  static void allSlice(void *runtime, const void *whole, int64_t wholeStride, int64_t wholeBytes,
+                       void *part, int64_t partStride, int64_t partBytes, int64_t rows) {
+    of(runtime).collectives().allSlice(rowsAt(whole, wholeStride, wholeBytes, rows),
+                                       rowsAt(part, partStride, partBytes, rows));
+  }
+
+  static void localRows(void *runtime, const int32_t *indices, int32_t *local, int64_t rows,
+                        int64_t n) {
+    of(runtime).collectives().localRows(indices, local, rows, n);
+  }
+
+  static void shareRows(void *runtime, const int32_t *indices, void *x, int64_t stride,
+                        int64_t bytes, int64_t rows, int64_t n) {
+    require(of(runtime).collectives().shareRows(indices, rowsAt(x, stride, bytes, rows), n));
+  }
+
+private:
+  static Rows rowsAt(const void *data, int64_t stride, int64_t bytes, int64_t rows) {
+    return {static_cast<std::byte *>(const_cast<void *>(data)), stride, bytes, rows};
+  }
+
+  /// Generated code cannot handle errors.
+  static void require(const Status &done) {
+    if (!done)
+      reportFatal(done.error().message);
   }
 };
 
@@ -56,6 +88,15 @@ Result<std::unique_ptr<Runtime>> CpuRuntime::create(unsigned threads) {
 Matmul &CpuRuntime::matmul() {
   std::call_once(multiplies, [this] { products = std::make_unique<Matmul>(workers); });
   return *products;
+}
+
+Collectives &CpuRuntime::collectives() {
+  if (!exchanges) {
+    if (!communicator())
+      reportFatal("the model's code is for several ranks, but there is only this one");
+    exchanges = std::make_unique<Collectives>(workers, *communicator());
+  }
+  return *exchanges;
 }
 
 } // namespace mica::rt

@@ -1,7 +1,9 @@
-// The runtime that a model's code calls: a thread pool, oneDNN on it, and a profile of its calls.
+// The runtime that a model's code calls: a thread pool, oneDNN and exchanges between ranks on it,
+// and a profile of its calls.
 #ifndef MICA_BACKENDS_CPU_DEVICE_CPURUNTIME_H
 #define MICA_BACKENDS_CPU_DEVICE_CPURUNTIME_H
 
+#include "backends/cpu/device/Collectives.h"
 #include "backends/cpu/device/Matmul.h"
 #include "backends/runtime/abi/Runtime.h"
 
@@ -23,12 +25,14 @@ private:
 
   explicit CpuRuntime(unsigned threads);
   Matmul &matmul();
+  Collectives &collectives();
 
   RuntimeTable calls;
   Pool workers;
   std::once_flag multiplies;
   std::unique_ptr<Matmul> products; ///< created by the first matmul, because small models never
                                     ///< need oneDNN
+  std::unique_ptr<Collectives> exchanges; ///< created by the first exchange
 };
 
 } // namespace mica::rt

@@ -318,7 +318,7 @@ private:
       if (llvm::Error failed =
               take(writer.add(program::SectionKind::Tokenizer, bytesOf(options.tokenizer))))
         return failed;
-    manifest[keys::weightBytes.text] = report.weightBytes;
+    manifest[keys::weightBytes.text] = packedBytes(*packed);
     std::string json = manifest.dump(1);
     if (llvm::Error failed = take(writer.add(program::SectionKind::Manifest, bytesOf(json))))
       return failed;
@@ -326,10 +326,12 @@ private:
   }
 
   llvm::Error writeWeights(program::ProgramWriter &writer) {
-    if (llvm::Error failed =
-            take(writer.begin(program::SectionKind::Weights, packedBytes(*packed))))
-      return failed;
+    uint64_t ofRank = packedBytes(*packed);
     PackOptions pack;
+    pack.rankStride = program::rankStride(ofRank);
+    uint64_t all = static_cast<uint64_t>(options.ranks - 1) * pack.rankStride + ofRank;
+    if (llvm::Error failed = take(writer.begin(program::SectionKind::Weights, all)))
+      return failed;
     auto sink = [&](ArrayRef<uint8_t> bytes) {
       return take(writer.append(std::as_bytes(std::span(bytes.data(), bytes.size()))));
     };
@@ -452,6 +454,7 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   stage.weights = weights;
   stage.kv = kvPrecision(options, weights);
   stage.preserveBlocks = options.preserveBlocks;
+  stage.ranks = options.ranks;
   stage.probes = options.probes;
   return stage;
 }

@@ -67,6 +67,8 @@ struct CompileOptions {
   std::optional<PromptRows> promptRows;
   /// Default: bf16, or f32 if the weights are f32.
   std::optional<Precision> kv;
+  /// The number of processes that run the program together.
+  int64_t ranks = 1;
   /// Positions that a program reserves; default: the model's own length, at most 8192.
   std::optional<int64_t> maxSeq;
   /// What the program's probes record, if it has any (`mica-insert-probes`).
@@ -103,8 +105,8 @@ struct StageReport {
 
 struct CompileReport {
   std::vector<StageReport> stages;
-  bool isCodeCached = false; ///< whether the object is from the cache
-  uint64_t weightBytes = 0;
+  bool isCodeCached = false;   ///< whether the object is from the cache
+  uint64_t weightBytes = 0;    ///< of all ranks
   unsigned packingThreads = 0; ///< 0: no weights were packed
   /// The program's maximum sequence length, and the bytes of its caches per position and for a
   /// sequence of that length, of which caches with a window store only a part: from stage `kernels`

@@ -11,11 +11,13 @@
 #include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/ModelDescription.h"
 #include "ir/Mica/RopeFrequencies.h"
+#include "ir/Mica/Shard.h"
 #include "ir/Mica/StackedExperts.h"
 #include "ir/Mica/TensorPart.h"
 #include "passes/support/Phases.h"
 #include "passes/support/Weights.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 #include <map>
@@ -93,20 +95,23 @@ static json describeCaches(func::FuncOp entry) {
 /// The fraction of the experts that one token reads.
 static double expertShare(ModuleOp module) {
   double share = 1;
-  module.walk([&](MoeExpertsOp op) {
-    auto picks = cast<RankedTensorType>(op.getExperts().getType()),
-         experts = cast<RankedTensorType>(op.getDown().getType());
+  auto shareOf = [&](Value choice, Value matrices) {
+    auto picks = cast<RankedTensorType>(choice.getType()),
+         experts = cast<RankedTensorType>(matrices.getType());
     share = static_cast<double>(picks.getDimSize(1)) / static_cast<double>(experts.getDimSize(0));
-  });
+  };
+  module.walk([&](MoeExpertsOp op) { shareOf(op.getExperts(), op.getDown()); });
+  module.walk([&](MoeDownOp op) { shareOf(op.getExperts(), op.getDown()); });
   return share;
 }
 
 /// The types of weights that are stacks of one matrix per expert.
 static DenseSet<Type> typesOfExperts(ModuleOp module) {
   DenseSet<Type> types;
-  module.walk([&](MoeExpertsOp op) {
-    for (Value weight : allMatricesOf(op))
-      types.insert(weight.getType());
+  module.walk([&](MultipliesRows op) {
+    if (isa<MoeExpertsOp, MoeGateUpOp, MoeDownOp>(op))
+      for (Value weight : allMatricesOf(op))
+        types.insert(weight.getType());
   });
   return types;
 }
@@ -256,6 +261,23 @@ std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {
   return rows;
 }
 
+/// The bytes of weights that every rank has as well, by name, with `*` for numbers.
+static std::map<std::string, int64_t> replicatedWeights(ModuleOp module) {
+  std::map<std::string, int64_t> bytes;
+  for (auto weight : module.getOps<WeightOp>()) {
+    std::optional<ShardAttr> shard = weight.getShard();
+    if (shard && shard->getReplicas() == 1)
+      continue;
+    SmallVector<StringRef> words;
+    weight.getSymName().split(words, '.');
+    for (StringRef &word : words)
+      if (!word.empty() && llvm::all_of(word, llvm::isDigit))
+        word = "*";
+    bytes[llvm::join(words, ".")] += getStoredBytes(weight.getTensorType());
+  }
+  return bytes;
+}
+
 json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv, int64_t maxSeq) {
   TargetDescription target = targetOf(module);
   func::FuncOp entry = firstEntry(module);
@@ -295,6 +317,10 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
     manifest[keys::batchInvariantRows.text] = rows.getInt();
   if (!rowRoleOf(entry).empty())
     manifest[keys::dependsOnRole.text] = true;
+  if (int64_t ranks = getRanks(module); ranks > 1) {
+    manifest[keys::ranks.text] = ranks;
+    manifest[keys::replicated.text] = replicatedWeights(module);
+  }
   manifest[keys::cost.text] = describeCost(module, caches);
   manifest[keys::caches.text] = std::move(caches);
   return manifest;

@@ -60,64 +60,82 @@ struct LowerMoeGate : Lowering<MoeGateOp> {
   }
 };
 
+/// The matrices of experts: in the op, with its layout, and as the operand of kernels; and the
+/// biases, which may be null.
+struct ExpertMatrices {
+  Value matrix, packed, bias;
+};
+
 /// The launches that multiply rows by the experts' matrices.
 class ExpertProducts {
 public:
-  ExpertProducts(Launcher &launch, MoeExpertsOp op, MoeExpertsOp::Adaptor operands)
-      : launch(launch), op(op), operands(operands), rows(launch.rowsOf(operands.getX())),
-        experts(cast<RankedTensorType>(op.getDown().getType()).getDimSize(0)), inner(op.getInner()),
-        choices(cast<RankedTensorType>(op.getExperts().getType()).getDimSize(1)),
-        xElement(cast<RankedTensorType>(op.getX().getType()).getElementType()),
-        rowBits(integerRowBits(xElement)), gating{op.getActivation()} {
-    if (op.getLimit())
-      gating.clamp = {op.getAlpha()->convertToDouble(), op.getLimit()->convertToDouble()};
-  }
-
-  /// Sorts the pairs of rows and choices by their experts.
-  void route() {
-    auto picks = cast<RankedTensorType>(op.getExperts().getType());
+  /// `x`: the rows in the op. `choice`: the experts of each row, an operand of kernels, of
+  /// `experts` in all.
+  ExpertProducts(Launcher &launch, Value x, Value choice, int64_t experts)
+      : launch(launch), x(x), rows(launch.rowsOf(choice)), experts(experts),
+        choices(cast<RankedTensorType>(choice.getType()).getDimSize(1)) {
     auto starts = RankedTensorType::get({experts + 1}, launch.rewriter.getI32Type());
     routes =
-        launch("moe_route", launch.parameters(experts), launch.constant(1), operands.getExperts(),
-               {launch.empty(picks, rows), launch.empty(starts, {})},
+        launch("moe_route", launch.parameters(experts), launch.constant(1), choice,
+               {launch.empty(choice.getType(), rows), launch.empty(starts, {})},
                [&](KernelBuilder &b, ValueRange args) { emitRoute(b, args, experts, choices); });
   }
 
-  /// The inner activations, as rows of the type of x.
-  Value innerRows() {
-    Value h = op.getUp() ? upAfterGate() : gateAndUp();
-    if (rowBits == 0)
-      return h;
-    return launch("quantize", launch.parameters(inner, rowBits), rows, h,
-                  perChoice(inner, xElement),
-                  [&](KernelBuilder &b, ValueRange args) { emitQuantize(b, args, rowBits); })[0];
-  }
-
-  /// The products of `x` with a matrix for each choice.
-  Value product(StringRef base, Value x, Value matrix, Value packed, Value bias) {
-    WeightSpec weight = weightSpecOf(matrix, op.getX());
+  /// The products of `rows`, of the type of x, with a matrix for each choice.
+  Value product(StringRef base, Value rows, ExpertMatrices weights) {
+    WeightSpec weight = weightSpecOf(weights.matrix, x);
     return multiply(
         productName(base, weight.n, weight.k),
-        launch.parameters(weight.element, weight.n, weight.k, !!bias), x, packed, {}, bias,
-        perChoice(weight.n, launch.rewriter.getF32Type()), 2 * weight.n * weight.k,
+        launch.parameters(weight.element, weight.n, weight.k, !!weights.bias), rows, weights.packed,
+        {}, weights.bias, perChoice(weight.n, launch.rewriter.getF32Type()),
+        2 * weight.n * weight.k,
         [&](KernelBuilder &b, ValueRange args) { emitExpertsProduct(b, args, weight); });
   }
 
+  /// The inner activations of `rows`, rounded to `element`, with gate and up in one weight.
+  Value gateAndUp(Value rows, ExpertMatrices gate, Value upBias, int64_t inner,
+                  const Gating &gating, Type element) {
+    WeightSpec weight = weightSpecOf(gate.matrix, x);
+    return multiply(
+        productName("experts_up", inner, weight.k), gatedParameters(weight, inner, gating, upBias),
+        rows, gate.packed, {}, {gate.bias, upBias}, perChoice(inner, element), 4 * inner * weight.k,
+        [&](KernelBuilder &b, ValueRange args) { emitExpertsUp(b, args, weight, inner, gating); });
+  }
+
+  /// The same with gate and up in two weights.
+  Value upAfterGate(Value rows, ExpertMatrices gate, ExpertMatrices up, int64_t inner,
+                    const Gating &gating, Type element) {
+    Value gates = product("experts_gate", rows, gate);
+    WeightSpec weight = weightSpecOf(up.matrix, x);
+    return multiply(
+        productName("experts_up_apart", inner, weight.k),
+        gatedParameters(weight, inner, gating, up.bias), rows, up.packed, gates, up.bias,
+        perChoice(inner, element), 2 * inner * weight.k,
+        [&](KernelBuilder &b, ValueRange args) { emitExpertsUpApart(b, args, weight, gating); });
+  }
+
+  /// `h`, f32 [T, k, inner], as integer rows of the type of x.
+  Value quantized(Value h, int64_t inner) {
+    int64_t bits = integerRowBits(getElementTypeOrSelf(x));
+    return launch("quantize", launch.parameters(inner, bits), rows, h,
+                  perChoice(inner, getElementTypeOrSelf(x)),
+                  [&](KernelBuilder &b, ValueRange args) { emitQuantize(b, args, bits); })[0];
+  }
+
   /// The weighted sum of the products, added to the residual if there is one.
-  Value combine(Value parts) {
-    bool accumulate = !!op.getResidual();
-    Value target = accumulate ? operands.getResidual() : launch.empty(op.getType(), rows);
-    return launch("experts_combine", launch.parameters(accumulate), rows,
-                  {parts, operands.getWeights()}, target,
+  Value combine(Value parts, Value weights, Value residual, Type type) {
+    bool accumulate = !!residual;
+    Value target = accumulate ? residual : launch.empty(type, rows);
+    return launch("experts_combine", launch.parameters(accumulate), rows, {parts, weights}, target,
                   [&](KernelBuilder &b, ValueRange args) { emitCombine(b, args, accumulate); })[0];
   }
 
 private:
-  /// Launches a kernel that multiplies `x` by the matrices of the experts in `packed`; each row
+  /// Launches a kernel that multiplies `from` by the matrices of the experts in `packed`; each row
   /// takes `flops` per choice. `gates` and `biases` may be empty or null.
-  Value multiply(StringRef name, ArrayAttr parameters, Value x, Value packed, ValueRange gates,
+  Value multiply(StringRef name, ArrayAttr parameters, Value from, Value packed, ValueRange gates,
                  ArrayRef<Value> biases, Value result, int64_t flops, KernelLibrary::Build build) {
-    SmallVector<Value> factors{x, routes[0], routes[1], packed};
+    SmallVector<Value> factors{from, routes[0], routes[1], packed};
     llvm::append_range(factors, gates);
     llvm::append_range(factors, llvm::make_filter_range(biases, [](Value each) { return !!each; }));
     int64_t columns = cast<RankedTensorType>(result.getType()).getShape().back();
@@ -129,37 +147,13 @@ private:
                    .rowFlops = choices * flops})[0];
   }
 
-  /// Of gate and up in one weight.
-  Value gateAndUp() {
-    WeightSpec weight = weightSpecOf(op.getGate(), op.getX());
-    return multiply(
-        productName("experts_up", inner, weight.k), gatedParameters(weight), operands.getX(),
-        operands.getGate(), {}, {operands.getGateBias(), operands.getUpBias()},
-        perChoice(inner, innerElement()), 4 * inner * weight.k,
-        [&](KernelBuilder &b, ValueRange args) { emitExpertsUp(b, args, weight, inner, gating); });
-  }
-
-  /// Of gate and up that are stored differently.
-  Value upAfterGate() {
-    Value gates = product("experts_gate", operands.getX(), op.getGate(), operands.getGate(),
-                          operands.getGateBias());
-    WeightSpec weight = weightSpecOf(op.getUp(), op.getX());
-    return multiply(
-        productName("experts_up_apart", inner, weight.k), gatedParameters(weight), operands.getX(),
-        operands.getUp(), gates, operands.getUpBias(), perChoice(inner, innerElement()),
-        2 * inner * weight.k,
-        [&](KernelBuilder &b, ValueRange args) { emitExpertsUpApart(b, args, weight, gating); });
-  }
-
-  ArrayAttr gatedParameters(const WeightSpec &weight) {
+  ArrayAttr gatedParameters(const WeightSpec &weight, int64_t inner, const Gating &gating,
+                            Value upBias) {
     Gating::Clamp clamp = gating.clamp.value_or(Gating::Clamp{0, 0});
     return launch.parameters(weight.element, inner, weight.k,
-                             stringifyActivation(gating.activation), !!op.getUpBias(), clamp.alpha,
+                             stringifyActivation(gating.activation), !!upBias, clamp.alpha,
                              clamp.limit);
   }
-
-  /// The inner rows are quantized after the kernel (canRound of FuseCasts.cpp says why).
-  Type innerElement() { return rowBits != 0 ? Type(launch.rewriter.getF32Type()) : xElement; }
 
   Value perChoice(int64_t columns, Type element) {
     auto type = RankedTensorType::get({ShapedType::kDynamic, choices, columns}, element);
@@ -167,15 +161,33 @@ private:
   }
 
   Launcher &launch;
-  MoeExpertsOp op;
-  MoeExpertsOp::Adaptor operands;
-  Value rows;
-  int64_t experts, inner, choices;
-  Type xElement;
-  int64_t rowBits;
-  Gating gating;
+  Value x, rows;
+  int64_t experts, choices;
   SmallVector<Value> routes; ///< the order of the pairs, and where each expert's start
 };
+
+/// The number of experts that have these matrices.
+int64_t expertsOf(Value matrices) {
+  return cast<RankedTensorType>(matrices.getType()).getDimSize(0);
+}
+
+/// Fails unless kernels can multiply the rows of `op` by all its matrices.
+LogicalResult checkExperts(MultipliesRows op) {
+  for (Value matrix : allMatricesOf(op)) {
+    if (!isPacked(matrix))
+      return op->emitOpError("has a matrix without a packed layout");
+    if (failed(checkProduct(op, op.getMultipliedRows().get(), matrix)))
+      return failure();
+  }
+  return success();
+}
+
+template <typename Op> Gating gatingOf(Op op) {
+  Gating gating{op.getActivation()};
+  if (op.getLimit())
+    gating.clamp = {op.getAlpha()->convertToDouble(), op.getLimit()->convertToDouble()};
+  return gating;
+}
 
 // moe_experts(x, experts, weights) => launches of kernels that sort the rows by their experts,
 // multiply them by the experts' matrices, and add up the results
@@ -183,19 +195,63 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(MoeExpertsOp op, OpAdaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
-    for (Value matrix : allMatricesOf(op)) {
-      if (!isPacked(matrix))
-        return op.emitOpError("has a matrix without a packed layout");
-      if (failed(checkProduct(op, op.getX(), matrix)))
-        return failure();
-    }
+    if (failed(checkExperts(op)))
+      return failure();
     Launcher launch(rewriter, op.getLoc(), kernels);
-    ExpertProducts products(launch, op, operands);
-    products.route();
-    Value h = products.innerRows();
-    Value parts = products.product("experts_down", h, op.getDown(), operands.getDown(),
-                                   operands.getDownBias());
-    rewriter.replaceOp(op, products.combine(parts));
+    ExpertProducts products(launch, op.getX(), operands.getExperts(), expertsOf(op.getDown()));
+    Value x = operands.getX();
+    Type element = getElementTypeOrSelf(op.getX());
+    // The inner rows are quantized after the kernel (canRound of FuseCasts.cpp says why).
+    bool quantizes = integerRowBits(element) != 0;
+    Type rounded = quantizes ? Type(rewriter.getF32Type()) : element;
+    int64_t inner = op.getInner();
+    ExpertMatrices gate{op.getGate(), operands.getGate(), operands.getGateBias()},
+        up{op.getUp(), operands.getUp(), operands.getUpBias()};
+    Value h = op.getUp()
+                  ? products.upAfterGate(x, gate, up, inner, gatingOf(op), rounded)
+                  : products.gateAndUp(x, gate, operands.getUpBias(), inner, gatingOf(op), rounded);
+    if (quantizes)
+      h = products.quantized(h, inner);
+    Value parts = products.product("experts_down", h,
+                                   {op.getDown(), operands.getDown(), operands.getDownBias()});
+    rewriter.replaceOp(
+        op, products.combine(parts, operands.getWeights(), operands.getResidual(), op.getType()));
+    return success();
+  }
+};
+
+// moe_gate_up(x, experts) => launches of the first kernels of moe_experts
+struct LowerMoeGateUp : Lowering<MoeGateUpOp> {
+  using Lowering::Lowering;
+  LogicalResult matchAndRewrite(MoeGateUpOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    if (failed(checkExperts(op)))
+      return failure();
+    Launcher launch(rewriter, op.getLoc(), kernels);
+    ExpertProducts products(launch, op.getX(), operands.getExperts(), expertsOf(op.getGate()));
+    RankedTensorType type = op.getType();
+    rewriter.replaceOp(
+        op, products.upAfterGate(operands.getX(),
+                                 {op.getGate(), operands.getGate(), operands.getGateBias()},
+                                 {op.getUp(), operands.getUp(), operands.getUpBias()},
+                                 type.getDimSize(2), gatingOf(op), type.getElementType()));
+    return success();
+  }
+};
+
+// moe_down(x, experts, weights) => launches of the last kernels of moe_experts
+struct LowerMoeDown : Lowering<MoeDownOp> {
+  using Lowering::Lowering;
+  LogicalResult matchAndRewrite(MoeDownOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    if (failed(checkExperts(op)))
+      return failure();
+    Launcher launch(rewriter, op.getLoc(), kernels);
+    ExpertProducts products(launch, op.getX(), operands.getExperts(), expertsOf(op.getDown()));
+    Value parts = products.product("experts_down", operands.getX(),
+                                   {op.getDown(), operands.getDown(), operands.getBias()});
+    rewriter.replaceOp(
+        op, products.combine(parts, operands.getWeights(), operands.getResidual(), op.getType()));
     return success();
   }
 };
@@ -204,5 +260,6 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
 
 void mica::cpu::populateMoePatterns(RewritePatternSet &patterns, const TypeConverter &converter,
                                     KernelLibrary &kernels) {
-  patterns.add<LowerMoeGate, LowerMoeExperts>(converter, patterns.getContext(), kernels);
+  patterns.add<LowerMoeGate, LowerMoeExperts, LowerMoeGateUp, LowerMoeDown>(
+      converter, patterns.getContext(), kernels);
 }

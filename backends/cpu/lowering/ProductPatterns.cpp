@@ -12,21 +12,52 @@ using namespace mica::cpu;
 
 namespace {
 
+/// A launch of a kernel that gathers the rows `indices` of the table of `op`.
+template <typename Op>
+FailureOr<Value> gatherRows(Op op, Launcher &launch, Value indices, Value packed) {
+  WeightSpec table = weightSpecOf(op.getTable());
+  if (table.blocks() && !isPacked(op.getTable()))
+    return op.emitOpError("gathers from a quantized table without a packed layout");
+  Value rows = launch.rowsOf(indices);
+  return launch("embedding", launch.parameters(table.element, table.n, table.k), rows,
+                {indices, packed}, launch.empty(op.getType(), rows),
+                [&](KernelBuilder &b, ValueRange args) { emitEmbedding(b, args, table); },
+                {.rowWeightBytes = sizeInBytes(packed) / table.n})[0];
+}
+
 // embedding(tokens, table) => launch of a kernel that gathers rows
 struct LowerEmbedding : Lowering<EmbeddingOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(EmbeddingOp op, OpAdaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
-    WeightSpec table = weightSpecOf(op.getTable());
-    if (table.blocks() && !isPacked(op.getTable()))
-      return op.emitOpError("gathers from a quantized table without a packed layout");
-    Value rows = launch.rowsOf(operands.getTokens());
-    rewriter.replaceOp(
-        op, launch("embedding", launch.parameters(table.element, table.n, table.k), rows,
-                   operands.getOperands(), launch.empty(op.getType(), rows),
-                   [&](KernelBuilder &b, ValueRange args) { emitEmbedding(b, args, table); },
-                   {.rowWeightBytes = sizeInBytes(operands.getTable()) / table.n}));
+    FailureOr<Value> rows = gatherRows(op, launch, operands.getTokens(), operands.getTable());
+    if (failed(rows))
+      return failure();
+    rewriter.replaceOp(op, *rows);
+    return success();
+  }
+};
+
+// sharded_embedding(tokens, part) => the rows of the rank's part are gathered and shared
+struct LowerShardedEmbedding : Lowering<ShardedEmbeddingOp> {
+  using Lowering::Lowering;
+  LogicalResult matchAndRewrite(ShardedEmbeddingOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    Launcher launch(rewriter, op.getLoc(), kernels);
+    Value tokens = operands.getTokens();
+    int64_t n = op.getTable().getType().getDimSize(0);
+    Value local =
+        exec::LocalRowsOp::create(rewriter, op.getLoc(), tokens.getType(), tokens,
+                                  launch.empty(tokens.getType(), launch.rowsOf(tokens)), n)
+            .getResult();
+    FailureOr<Value> rows = gatherRows(op, launch, local, operands.getTable());
+    if (failed(rows))
+      return failure();
+    Value shared =
+        exec::ShareRowsOp::create(rewriter, op.getLoc(), rows->getType(), tokens, *rows, n)
+            .getResult();
+    rewriter.replaceOp(op, shared);
     return success();
   }
 };
@@ -303,6 +334,7 @@ struct LowerGatedLinear : Lowering<GatedLinearOp> {
 
 void mica::cpu::populateProductPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
                                         KernelLibrary &kernels) {
-  patterns.add<LowerEmbedding, LowerProduct<LinearOp>, LowerProduct<LmHeadOp>, LowerHeadLinear,
-               LowerGatedLinear>(converter, patterns.getContext(), kernels);
+  patterns.add<LowerEmbedding, LowerShardedEmbedding, LowerProduct<LinearOp>,
+               LowerProduct<LmHeadOp>, LowerHeadLinear, LowerGatedLinear>(
+      converter, patterns.getContext(), kernels);
 }

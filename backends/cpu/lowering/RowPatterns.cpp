@@ -126,7 +126,7 @@ struct LowerQuantize : Lowering<CastOp> {
     Launcher launch(rewriter, op.getLoc(), kernels);
     int64_t rowBits = integerRowBits(op.getType().getElementType());
     rewriter.replaceOp(
-        op, launch.overRows("quantize", launch.parameters(op.getType().getDimSize(1), rowBits),
+        op, launch.overRows("quantize", launch.parameters(op.getType().getShape().back(), rowBits),
                             operands.getX(), op.getType(), [&](KernelBuilder &b, ValueRange args) {
                               emitQuantize(b, args, rowBits);
                             }));
@@ -216,11 +216,27 @@ struct LowerSplit : Lowering<SplitOp> {
   }
 };
 
+/// An op in which ranks exchange columns of rows, or that takes a rank's columns.
+/// op(x) => the op of the exec dialect, which the runtime computes
+template <typename Op, typename ExecOp> struct LowerColumns : Lowering<Op> {
+  using Lowering<Op>::Lowering;
+  LogicalResult matchAndRewrite(Op op, typename Op::Adaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    Launcher launch(rewriter, op.getLoc(), this->kernels);
+    Value x = operands.getX(), target = launch.empty(op.getType(), launch.rowsOf(x));
+    Value result = ExecOp::create(rewriter, op.getLoc(), target.getType(), x, target).getResult();
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
 } // namespace
 
 void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
                                     KernelLibrary &kernels) {
   MLIRContext *context = patterns.getContext();
+  patterns.add<LowerColumns<AllGatherOp, exec::AllGatherOp>,
+               LowerColumns<AllSliceOp, exec::AllSliceOp>>(converter, context, kernels);
   patterns.add<LowerRmsNorm, LowerLayerNorm, LowerL2Norm, LowerScaleParts, LowerQuantize,
                LowerProbe, LowerSplitHeads, LowerMergeHeads, LowerSplit>(converter, context,
                                                                          kernels);

@@ -56,7 +56,8 @@ namespace {
 /// Collects the runs of one weight.
 class Planner {
 public:
-  Planner(WeightOp weight, const PartSource &source) : weight(weight), source(source) {}
+  Planner(WeightOp weight, const PartSource &source, int64_t rank)
+      : weight(weight), source(source), rank(rank) {}
 
   llvm::Expected<PackPlan> plan() {
     RankedTensorType type = weight.getTensorType();
@@ -64,7 +65,7 @@ public:
     plan_.element = type.getElementType();
     if (llvm::Error error = setShape(type))
       return error;
-    plan_.sources = weight.getSourceList();
+    plan_.sources = sourcesOfRank();
     for (Attribute part : plan_.sources)
       if (llvm::Error error = addTensor(part))
         return error;
@@ -99,6 +100,77 @@ private:
     return llvm::Error::success();
   }
 
+  /// Whether the entries of a stack are distributed over ranks, rather than each partitioned.
+  bool distributesEntries() {
+    return weight.getShard() && weight.getCompose() == Compose::Stack &&
+           weight.getShard()->getAxis() == 0;
+  }
+
+  /// The sources that the weight of the rank is composed of.
+  llvm::SmallVector<Attribute> sourcesOfRank() {
+    llvm::SmallVector<Attribute> sources = weight.getSourceList();
+    if (!distributesEntries())
+      return sources;
+    size_t count = sources.size() / weight.getShard()->getParts();
+    return llvm::to_vector(ArrayRef(sources).slice(weight.getShard()->partOf(rank) * count, count));
+  }
+
+  /// Entries `first` to `first + count` of `extent` entries of `inner` elements, for each of
+  /// `outer`; followed by zeros, or by `padding`, to `size` entries.
+  template <typename T>
+  static std::vector<T> copyEntries(ArrayRef<T> from, int64_t outer, int64_t extent, int64_t inner,
+                                    int64_t first, int64_t count, int64_t size, T padding) {
+    std::vector<T> to(outer * size * inner, padding);
+    for (int64_t i = 0; i < outer; ++i)
+      std::copy_n(from.begin() + (i * extent + first) * inner, count * inner,
+                  to.begin() + i * size * inner);
+    return to;
+  }
+
+  /// Reduces a source to the part that the rank has; see #mica.shard.
+  llvm::Error takePart(SourceTensor &tensor, const llvm::Twine &name) {
+    std::optional<ShardAttr> shard = weight.getShard();
+    if (!shard || distributesEntries())
+      return llvm::Error::success();
+    int64_t axis = shard->getAxis() - (weight.getCompose() == Compose::Stack),
+            numAxes = static_cast<int64_t>(tensor.shape.size());
+    if (axis < 0 || axis >= numAxes)
+      return fail("is partitioned along axis " + llvm::Twine(axis) + ", which \"" + name +
+                  "\" does not have");
+    int64_t extent = tensor.shape[axis], size = llvm::divideCeil(extent, shard->getParts()),
+            first = std::min(shard->partOf(rank) * size, extent),
+            count = std::min(size, extent - first), outer = 1, inner = 1;
+    for (auto [i, entries] : llvm::enumerate(tensor.shape))
+      (int64_t(i) < axis ? outer : inner) *= int64_t(i) == axis ? 1 : entries;
+    bool withinRows = axis == numAxes - 1 && numAxes > 1;
+    bool cuts = inner % tensor.blocks.elements() != 0 ||
+                int64_t(tensor.bytes.size()) != tensor.stored().bytesOf(outer * extent * inner);
+    // No test: blocks are along the last axis, along which the verifier rejects parts of quantized
+    // weights, and vectors are not stored in blocks.
+    if (cuts)
+      return fail("is partitioned along axis " + llvm::Twine(axis) + " of \"" + name +
+                  "\", which separates elements of a block");
+    int64_t bytes = tensor.stored().bytesOf(inner);
+    tensor.shape[axis] = size;
+    if (outer == 1 && count == size)
+      tensor.bytes = tensor.bytes.slice(first * bytes, count * bytes);
+    else
+      tensor.bytes = plan_.copies.emplace_back(
+          copyEntries<uint8_t>(tensor.bytes, outer, extent, bytes, first, count, size, 0));
+    auto take = [&](ArrayRef<float> &factors, int64_t outer, int64_t inner) {
+      if (!factors.empty() && int64_t(factors.size()) == outer * extent * inner)
+        factors = plan_.factorCopies.emplace_back(
+            copyEntries<float>(factors, outer, extent, inner, first, count, size, 1));
+    };
+    if (withinRows) {
+      take(tensor.columnFactors, 1, 1);
+      take(tensor.importance, 1, 1);
+    } else {
+      take(tensor.rowFactors, outer, numAxes > 1 ? inner / tensor.shape.back() : 1);
+    }
+    return llvm::Error::success();
+  }
+
   struct Tensor {
     int64_t rows;
     SourceTensor source;
@@ -109,6 +181,8 @@ private:
     if (!tensor)
       return tensor.takeError();
     std::string name = TensorPart::of(part).text();
+    if (llvm::Error error = takePart(*tensor, name))
+      return error;
     int64_t elements = 1;
     for (int64_t extent : tensor->shape)
       if (extent < 0 || llvm::MulOverflow(elements, extent, elements))
@@ -211,6 +285,7 @@ private:
 
   WeightOp weight;
   const PartSource &source;
+  int64_t rank;
   PackPlan plan_;
   SmallVector<Tensor> tensors;
   int64_t next = 0;
@@ -218,8 +293,8 @@ private:
 
 } // namespace
 
-llvm::Expected<PackPlan> planWeight(WeightOp weight, const PartSource &source) {
-  return Planner(weight, source).plan();
+llvm::Expected<PackPlan> planWeight(WeightOp weight, const PartSource &source, int64_t rank) {
+  return Planner(weight, source, rank).plan();
 }
 
 } // namespace mica::cpu

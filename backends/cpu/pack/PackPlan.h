@@ -39,6 +39,9 @@ struct PackPlan {
   PackedLayoutAttr layout;     ///< null for row-major
   mlir::Type element;          ///< of the weight
   std::vector<SourceRun> runs; ///< sorted, the first at row 0
+  /// Parts of sources that are not contiguous in them; `runs` refers to these.
+  std::vector<std::vector<uint8_t>> copies;
+  std::vector<std::vector<float>> factorCopies;
   llvm::SmallVector<mlir::Attribute> sources;
 
   /// The format of the weight's blocks; null for floats.
@@ -56,9 +59,9 @@ struct PackPlan {
   SourceRow rowOf(int64_t matrix, int64_t row) const;
 };
 
-/// Plans the packing of a weight. Fails if a source is missing or its shape does not match the
-/// weight; errors name both.
-llvm::Expected<PackPlan> planWeight(WeightOp weight, const PartSource &source);
+/// Plans the packing of a weight; if it is partitioned, of the part of `rank`. Fails if a source is
+/// missing or its shape does not match the weight; errors name both.
+llvm::Expected<PackPlan> planWeight(WeightOp weight, const PartSource &source, int64_t rank = 0);
 
 } // namespace mica::cpu
 

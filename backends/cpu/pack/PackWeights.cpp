@@ -6,6 +6,7 @@
 #include "backends/cpu/pack/EqualizedSource.h"
 #include "backends/cpu/pack/PackPanel.h"
 #include "backends/cpu/pack/SlicedSource.h"
+#include "ir/Mica/Shard.h"
 #include "ir/Mica/TensorPart.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -183,17 +184,18 @@ public:
          uint64_t all)
       : source(source), options(options), pool(pool), all(all) {}
 
-  llvm::Error add(WeightOp weight) {
-    llvm::Expected<PackPlan> plan = planWeight(weight, source);
+  llvm::Error add(WeightOp weight, int64_t rank) {
+    llvm::Expected<PackPlan> plan = planWeight(weight, source, rank);
     if (!plan)
       return plan.takeError();
-    if (!weight.getOffset() || uint64_t(*weight.getOffset()) < position)
+    uint64_t begin = rank * options.rankStride;
+    if (!weight.getOffset() || begin + uint64_t(*weight.getOffset()) < position)
       return fail(weight, "needs an offset after the end of the previous weight");
     if (weight.getBytes() && int64_t(*weight.getBytes()) != plan->bytes())
       return fail(weight, "expected " + llvm::Twine(*weight.getBytes()) + " bytes at offset " +
                               llvm::Twine(*weight.getOffset()) + ", got " +
                               llvm::Twine(plan->bytes()));
-    if (llvm::Error error = padTo(*weight.getOffset()))
+    if (llvm::Error error = padTo(begin + *weight.getOffset()))
       return error;
     WeightPacker packer(weight, *plan, source, pool);
     llvm::Error error = packer.run([&](ArrayRef<uint8_t> bytes) { return write(bytes); });
@@ -234,10 +236,12 @@ llvm::Error packWeights(ModuleOp module, const WeightSource &source, const PackO
   SlicedSource parts(source);
   EqualizedSource balanced(module, parts, pool);
   CalibratedSource calibrated(balanced, options.importance);
-  Stream stream(calibrated, options, pool, packedBytes(module));
-  for (WeightOp weight : byOffset(module))
-    if (llvm::Error error = stream.add(weight))
-      return error;
+  int64_t ranks = getRanks(module);
+  Stream stream(calibrated, options, pool, (ranks - 1) * options.rankStride + packedBytes(module));
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    for (WeightOp weight : byOffset(module))
+      if (llvm::Error error = stream.add(weight, rank))
+        return error;
   return llvm::Error::success();
 }
 

@@ -16,6 +16,9 @@ struct PackOptions {
   llvm::function_ref<void(uint64_t done, uint64_t all)> progress;
   unsigned threads = 1;                         ///< that pack, besides the caller, which writes
   const ColumnImportance *importance = nullptr; ///< for quantized weights; null: none
+  /// If several ranks run the module, the offset of each rank's weights from those of the previous
+  /// one; at least packedBytes.
+  uint64_t rankStride = 0;
 };
 
 /// The number of panels with `panelBytes` bytes in a batch for `threads` threads; at least one. Two
@@ -25,11 +28,12 @@ int64_t panelsPerBatch(int64_t panelBytes, unsigned threads);
 /// The maximum size of a batch of several panels in bytes.
 inline constexpr int64_t kMaxBatchBytes = 64 << 20;
 
-/// Bytes of all weights of `module` as a program stores them.
+/// Bytes of all weights of `module`, of one rank if several run it, as a program stores them.
 uint64_t packedBytes(mlir::ModuleOp module);
 
 /// Packs every `mica.weight` of `module`, which must have offsets (stage `kernels` or later), and
-/// passes the bytes to the sink, with zeros between weights. Errors name the weight: a source that
+/// passes the bytes to the sink, with zeros between weights; of all ranks, one after the other, if
+/// several run the module. Errors name the weight: a source that
 /// is missing or does not match, a value that is not finite, overlapping offsets; errors of the
 /// sink are returned.
 llvm::Error packWeights(mlir::ModuleOp module, const WeightSource &source,

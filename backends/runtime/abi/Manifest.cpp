@@ -1,5 +1,6 @@
 #include "backends/runtime/abi/Manifest.h"
 #include "backends/runtime/abi/ManifestKeys.h"
+#include "ir/Entry/Ranks.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -237,6 +238,14 @@ void parseModel(const Json &json, Manifest &m) {
   m.scratchBytesFixed = bytes(at(scratch, keys::bytesFixed), keys::bytesFixed);
   if (const Json *size = find(json, keys::weightBytes))
     m.weightBytes = bytes(*size, keys::weightBytes);
+  if (const Json *ranks = find(json, keys::ranks)) {
+    m.ranks = integer(*ranks, keys::ranks, 2, kMaxRanks);
+    if (m.weightBytes == 0)
+      bad(keys::weightBytes, "is missing, but there are several ranks");
+  }
+  if (const Json *names = find(json, keys::replicated))
+    for (const auto &[name, size] : object(*names, keys::replicated).items())
+      m.replicated[name] = bytes(size, keys::replicated);
   if (const Json *count = find(json, keys::parameters))
     m.parameters = bytes(*count, keys::parameters);
   if (const Json *depends = find(json, keys::dependsOnRole))

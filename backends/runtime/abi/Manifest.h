@@ -55,8 +55,12 @@ struct Manifest {
   /// The number of positions of a sequence that can be rewound in caches with a window.
   int64_t rewindPositions = 0;
   uint64_t scratchBytesPerRow = 0, scratchBytesFixed = 0;
-  uint64_t weightBytes = 0; ///< 0: not stated.
-  uint64_t parameters = 0;  ///< Of the model as published; 0: not stated.
+  uint64_t weightBytes = 0; ///< Of one rank; 0: not stated.
+  int64_t ranks = 1;        ///< The number of processes that run the program together.
+  /// The weights that every rank has, by name with `*` for the numbers of layers, and their bytes
+  /// on one rank; empty if there is only one.
+  std::map<std::string, uint64_t> replicated;
+  uint64_t parameters = 0; ///< Of the model as published; 0: not stated.
   /// Up to this many rows in a call, a row's results are bit-identical for any other rows and on
   /// any processor.
   int64_t batchInvariantRows = 1;

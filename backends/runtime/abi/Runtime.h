@@ -2,6 +2,7 @@
 #ifndef MICA_BACKENDS_RUNTIME_ABI_RUNTIME_H
 #define MICA_BACKENDS_RUNTIME_ABI_RUNTIME_H
 
+#include "backends/runtime/abi/Communicator.h"
 #include "backends/runtime/abi/Observers.h"
 #include "backends/runtime/abi/RuntimeTable.h"
 #include "backends/runtime/abi/WorkPool.h"
@@ -26,7 +27,12 @@ public:
   ProbeObserver *probes() const { return activeProbes; }
   void setProbes(ProbeObserver *probes) { activeProbes = probes; }
 
+  /// The other ranks; null: there are none. Must be set before the code runs.
+  Communicator *communicator() const { return ranks; }
+  void setCommunicator(Communicator *communicator) { ranks = communicator; }
+
 private:
+  Communicator *ranks = nullptr;
   CallObserver *activeProfile = nullptr;
   ProbeObserver *activeProbes = nullptr;
 };

@@ -7,6 +7,9 @@
 #include "backends/runtime/commands/ProgramCommands.h"
 #include "backends/runtime/commands/RunCommand.h"
 #include "backends/runtime/commands/Score.h"
+#include "backends/runtime/engine/Session.h"
+#include "backends/runtime/ranks/MpiRanks.h"
+#include "backends/runtime/ranks/RankThreads.h"
 #include "backends/runtime/support/CommandLine.h"
 #include "backends/runtime/support/CompletionScript.h"
 #include "backends/runtime/support/Output.h"
@@ -16,7 +19,9 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 namespace mica::rt {
@@ -61,6 +66,68 @@ Status printCompletion(const char *command, const std::string &shell) {
   return writeOut(completionScript(describeCommand(app), *shellNamed(shell)));
 }
 
+/// Runs a command that needs the model, or what rank 0 requires if this is another rank. `loaded`
+/// is set when the model has been loaded.
+Status runModel(const Device &device, program::ProgramFile file, const Arguments &arguments,
+                Communicator *ranks, bool &loaded) {
+  unsigned threads = defaultThreads();
+  if (arguments.threads) {
+    threads = *arguments.threads;
+  } else if (ranks) {
+    Result<unsigned> ofRank = defaultThreadsOfRank(*ranks);
+    if (!ofRank)
+      return ofRank.error();
+    threads = *ofRank;
+  }
+  auto load = [&]() -> Result<std::unique_ptr<Model>> {
+    Result<std::unique_ptr<Model>> model = Model::load(
+        std::move(file), device, threads, arguments.hugePages ? Pages::Huge : Pages::Small, ranks);
+    if (model && arguments.verifyWeights)
+      if (Status sound = (*model)->verifyWeights(); !sound)
+        return sound.error();
+    loaded = bool(model);
+    return model;
+  };
+  bool follows = ranks && ranks->rank() > 0;
+  if (arguments.command == Arguments::Command::Serve && !follows)
+    return serveCommand(load, arguments.serve);
+  Result<std::unique_ptr<Model>> model = load();
+  if (!model)
+    return model.error();
+  if (follows)
+    return Session::follow(**model);
+  if (arguments.command == Arguments::Command::Bench)
+    return benchCommand(**model, device, arguments.bench);
+  if (arguments.command == Arguments::Command::Chat)
+    return chatCommand(**model, arguments.chat);
+  if (arguments.command == Arguments::Command::Score)
+    return scoreCommand(**model, arguments.score);
+  return runCommand(**model, arguments.run);
+}
+
+/// Runs a command on one of several ranks. If a rank fails, it ends without MPI's agreement, and
+/// mpirun ends the others.
+Status runOnRanks(const Device &device, program::ProgramFile file, const Manifest &manifest,
+                  const Arguments &arguments) {
+  Result<std::unique_ptr<MpiRanks>> started = MpiRanks::start();
+  if (!started)
+    return started.error();
+  MpiRanks &ranks = **started;
+  if (Status known = checkRanks(file, manifest, ranks); !known) {
+    // All ranks have this error. It is reported before mpirun ends the ranks because one has
+    // failed.
+    if (ranks.rank() == 0)
+      reportError(known.error().message);
+    ranks.finish();
+    return Error{""};
+  }
+  bool loaded = false;
+  Status done = runModel(device, std::move(file), arguments, &ranks, loaded);
+  if (loaded && (done || ranks.rank() == 0))
+    ranks.finish();
+  return done;
+}
+
 Status dispatch(const Device &device, const char *program, const Arguments &arguments) {
   Result<program::ProgramFile> file = program::ProgramFile::open(program);
   if (!file)
@@ -75,36 +142,68 @@ Status dispatch(const Device &device, const char *program, const Arguments &argu
   // Also applies to the threads of the model.
   if (Status stacks = ensureStackSize(threadStackBytes); !stacks)
     return stacks;
-  unsigned threads = arguments.threads ? *arguments.threads : defaultThreads();
-  auto load = [&]() -> Result<std::unique_ptr<Model>> {
-    Result<std::unique_ptr<Model>> model = Model::load(
-        *std::move(file), device, threads, arguments.hugePages ? Pages::Huge : Pages::Small);
-    if (model && arguments.verifyWeights)
-      if (Status sound = (*model)->verifyWeights(); !sound)
-        return sound.error();
-    return model;
-  };
-  if (arguments.command == Arguments::Command::Serve)
-    return serveCommand(load, arguments.serve);
-  Result<std::unique_ptr<Model>> model = load();
-  if (!model)
-    return model.error();
-  if (arguments.command == Arguments::Command::Bench)
-    return benchCommand(**model, device, arguments.bench);
-  if (arguments.command == Arguments::Command::Chat)
-    return chatCommand(**model, arguments.chat);
-  if (arguments.command == Arguments::Command::Score)
-    return scoreCommand(**model, arguments.score);
-  return runCommand(**model, arguments.run);
+  if (rankFromEnvironment()) {
+    Result<Manifest> manifest = readManifest(*file);
+    if (!manifest)
+      return manifest.error();
+    if (manifest->ranks > 1)
+      return runOnRanks(device, *std::move(file), *manifest, arguments);
+  }
+  bool loaded = false;
+  return runModel(device, *std::move(file), arguments, nullptr, loaded);
+}
+
+/// Whether this is a rank but 0 of a program for several ranks.
+bool isFollower(const char *program) {
+  if (rankFromEnvironment().value_or(0) == 0)
+    return false;
+  Result<program::ProgramFile> file = program::ProgramFile::open(program);
+  if (!file)
+    return false;
+  Result<Manifest> manifest = readManifest(*file);
+  return manifest && manifest->ranks > 1;
+}
+
+void redirect(int stream, const char *file) {
+  int opened = open(file, O_RDWR | O_CLOEXEC);
+  if (opened >= 0)
+    dup2(opened, stream);
+  if (opened >= 0)
+    close(opened);
+}
+
+/// Prepares a rank that follows rank 0, which alone reads, writes and handles signals.
+void becomeFollower() {
+  redirect(STDIN_FILENO, "/dev/null");
+  redirect(STDOUT_FILENO, "/dev/null");
+  std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGTERM, SIG_IGN);
+  // It does not outlive mpirun.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+/// Parses the arguments without messages, which rank 0 writes.
+Result<Parsed> parseQuietly(const char *program, int argc, const char *const *argv) {
+  int messages = dup(STDERR_FILENO);
+  redirect(STDERR_FILENO, "/dev/null");
+  Result<Parsed> parsed = parse(program, argc, argv);
+  dup2(messages, STDERR_FILENO);
+  close(messages);
+  return parsed;
 }
 } // namespace
 
 int runProgram(const Device &device, const char *program, int argc, const char *const *argv) {
   setProgramName(argc > 0 ? argv[0] : program);
   setUpSignals();
-  Result<Parsed> parsed = parse(program, argc, argv);
+  bool follows = isFollower(program);
+  if (follows)
+    becomeFollower();
+  Result<Parsed> parsed = follows ? parseQuietly(program, argc, argv) : parse(program, argc, argv);
   if (parsed && parsed->exit)
     return *parsed->exit;
+  if (follows && !parsed)
+    return 1;
   auto run = [&](const Arguments &arguments) {
     return arguments.command == Arguments::Command::Completion
                ? printCompletion(argc > 0 ? argv[0] : program, arguments.completionShell)

@@ -58,6 +58,7 @@ Json describe(const program::ProgramFile &file, const Manifest &m, const CheckTa
   if (std::optional<Precision> others = otherWeights(m))
     json["other_weights"] = infoOf(*others).name;
   json.update({{"kv", infoOf(m.kv).name},
+               {"ranks", m.ranks},
                {"vocab", m.vocab},
                {"max_seq", m.maxSeq},
                {"tokenizer", tokenizer},
@@ -94,6 +95,17 @@ std::string windowWords(const Manifest &m, int64_t promptRows) {
 
 std::string size(uint64_t bytes) { return bytesText(static_cast<double>(bytes)); }
 
+/// What all ranks have.
+std::string replicatedWords(const Manifest &m) {
+  uint64_t bytes = 0;
+  std::string names;
+  for (const auto &[name, ofName] : m.replicated) {
+    bytes += ofName;
+    names += ", " + name;
+  }
+  return size(bytes) + " on each rank" + names;
+}
+
 std::string words(const program::ProgramFile &file, const Manifest &m, const CheckTarget &check) {
   std::string text;
   int64_t promptRows = prefillChunkSize(std::nullopt, m);
@@ -108,8 +120,14 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Che
   if (weights.empty())
     weights = infoOf(m.weights).name;
   std::string bits =
-      bitsPerWeightText(static_cast<double>(m.weightBytes), static_cast<double>(m.parameters));
+      bitsPerWeightText(static_cast<double>(m.weightBytes) * static_cast<double>(m.ranks),
+                        static_cast<double>(m.parameters));
   line("weights", weights + (bits.empty() ? "" : ", " + bits));
+  if (m.ranks > 1) {
+    line("ranks", std::to_string(m.ranks) + ", each with " + size(m.weightBytes) +
+                      " of weights; start the program with mpirun -n " + std::to_string(m.ranks));
+    line("replicated", replicatedWords(m));
+  }
   line("cache", std::string(infoOf(m.kv).name));
   for (const auto &[role, type] : m.rows)
     rows += (rows.empty() ? "" : ", ") + phaseText(role) + " " + type;

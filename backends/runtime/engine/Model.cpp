@@ -1,6 +1,8 @@
 #include "backends/runtime/engine/Model.h"
+#include "backends/runtime/engine/RankMessage.h"
 #include "backends/runtime/support/Report.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <dlfcn.h>
@@ -18,6 +20,36 @@ Result<Manifest> readManifest(const program::ProgramFile &file) {
   if (!bytes)
     return bytes.error();
   return parseManifest({reinterpret_cast<const char *>(bytes->data()), bytes->size()});
+}
+
+/// Fails unless `size` ranks run the program; 0: mpirun has not started it.
+static Status checkCount(const Manifest &manifest, int64_t size) {
+  std::string count = std::to_string(manifest.ranks), hint = "; start it with mpirun -n " + count;
+  if (size == std::max<int64_t>(manifest.ranks, 1) || (size == 0 && manifest.ranks <= 1))
+    return {};
+  return Error{"the program is for " + count + " ranks" +
+               (size == 0 ? "" : ", not for " + std::to_string(size)) + hint};
+}
+
+Status checkRanks(const program::ProgramFile &file, const Manifest &manifest, Communicator &ranks) {
+  // The same on all ranks, so that all of them fail: a program for another number of ranks is
+  // another program.
+  struct Identity {
+    uint64_t program;
+    int64_t ranks;
+  };
+  Identity own{file.identity(), manifest.ranks};
+  std::vector<Identity> all(static_cast<size_t>(ranks.size()));
+  if (Status done = ranks.allGather(&own, sizeof own, all.data()); !done)
+    return done;
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank].program != all.front().program)
+      return Error{"rank " + std::to_string(rank) + " runs another program than rank 0" +
+                   (all[rank].ranks == all.front().ranks
+                        ? ""
+                        : ", for " + std::to_string(all[rank].ranks) + " ranks") +
+                   "; copy the same file to all hosts"};
+  return checkCount(manifest, ranks.size());
 }
 
 /// Creates a memory file that dlopen can open by name; -1 with errno on failure.
@@ -77,9 +109,22 @@ static bool readsInHugePages(const Manifest &manifest) {
   return manifest.cost.weightBytesPerToken >= 0.9 * bytes || bytes <= memory / 2;
 }
 
+/// The part of the section of weights that the rank has.
+program::Section Model::ownWeights() const {
+  const program::Section *all = program.layout().find(program::SectionKind::Weights);
+  if (!all)
+    return {};
+  program::Section own = *all;
+  if (description.ranks > 1) {
+    own.offset +=
+        static_cast<uint64_t>(ranks->rank()) * program::rankStride(description.weightBytes);
+    own.size = description.weightBytes;
+  }
+  return own;
+}
+
 Status Model::mapWeights() {
-  Result<Mapping> mapping =
-      program.map(program::SectionKind::Weights, readsInHugePages(description));
+  Result<Mapping> mapping = program.map(ownWeights(), readsInHugePages(description));
   if (!mapping)
     return mapping.error();
   weightMapping = *std::move(mapping);
@@ -88,15 +133,15 @@ Status Model::mapWeights() {
 }
 
 Status Model::readWeights() {
-  const program::Section *section = program.layout().find(program::SectionKind::Weights);
-  uint64_t size = section ? section->size : 0;
+  program::Section section = ownWeights();
+  uint64_t size = section.size;
   Result<Memory> memory = Memory::reserve(size, Pages::Huge, "leave out --huge-pages");
   if (!memory)
     return memory.error();
   weightMemory = *std::move(memory);
   std::span<std::byte> bytes(static_cast<std::byte *>(weightMemory.data()), size);
   if (size > 0)
-    if (Status read = program.source().readAt(section->offset, bytes); !read)
+    if (Status read = program.source().readAt(section.offset, bytes); !read)
       return read;
   weightBytes = bytes;
   if (size >= hugePage && weightsInHugePages() < size / 2)
@@ -106,11 +151,15 @@ Status Model::readWeights() {
 }
 
 Status Model::checkWeights() const {
-  uint64_t present = weightBytes.size();
-  if (description.weightBytes != 0 && description.weightBytes != present)
+  const program::Section *section = program.layout().find(program::SectionKind::Weights);
+  uint64_t present = section ? section->size : 0;
+  uint64_t stated =
+      static_cast<uint64_t>(description.ranks - 1) * program::rankStride(description.weightBytes) +
+      description.weightBytes;
+  if (description.weightBytes != 0 && stated != present)
     return Error{"the program holds " + std::to_string(present) +
-                 " bytes of weights and its manifest says " +
-                 std::to_string(description.weightBytes) + "; compile it again"};
+                 " bytes of weights and its manifest says " + std::to_string(stated) +
+                 "; compile it again"};
   return {};
 }
 
@@ -118,6 +167,9 @@ Status Model::verifyWeights() const {
   const program::Section *section = program.layout().find(program::SectionKind::Weights);
   if (!section)
     return {};
+  // The checksum is that of the weights of all ranks.
+  if (description.ranks > 1)
+    return program::verifySection(program.source(), *section);
   program::Section inMemory = *section;
   inMemory.offset = 0;
   return program::verifySection(MemorySource(weightBytes), inMemory);
@@ -134,6 +186,7 @@ Status Model::start(const Device &device, unsigned threads) {
   if (!started)
     return started.error();
   ownRuntime = *std::move(started);
+  ownRuntime->setCommunicator(ranks);
   const auto *needed = static_cast<const int64_t *>(symbol("mica_runtime_bytes"));
   int64_t size = ownRuntime->table().size;
   if (!needed || *needed > size)
@@ -144,27 +197,34 @@ Status Model::start(const Device &device, unsigned threads) {
 }
 
 Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file, const Device &device,
-                                           unsigned threads, Pages weights) {
+                                           unsigned threads, Pages weights, Communicator *ranks) {
   Result<Manifest> manifest = readManifest(file);
   if (!manifest)
     return manifest.error();
   if (Status able = device.check(manifest->cpu, manifest->features); !able)
     return able.error();
-  std::unique_ptr<Model> model(new Model(std::move(file), *std::move(manifest)));
+  std::unique_ptr<Model> model(new Model(std::move(file), *std::move(manifest), ranks));
+  if (Status known = checkCount(model->manifest(), ranks ? ranks->size() : 0); !known)
+    return known.error();
+  // Before weights are mapped, because the ranks' parts depend on their sizes.
+  if (Status whole = model->checkWeights(); !whole)
+    return whole.error();
   if (Status loaded = model->loadCode(); !loaded)
     return loaded.error();
   if (Status there = weights == Pages::Huge ? model->readWeights() : model->mapWeights(); !there)
     return there.error();
-  if (Status whole = model->checkWeights(); !whole)
-    return whole.error();
   if (Status started = model->start(device, threads); !started)
     return started.error();
+  model->isLoaded = true;
   return model;
 }
 
 const void *Model::symbol(const char *name) const { return dlsym(library, name); }
 
 Model::~Model() {
+  // A rank that has failed ends the program anyway.
+  if (isLoaded && isLeader())
+    (void)RankMessage::send(*ranks, {});
   // Stop all threads that could run the code first.
   ownRuntime.reset();
   if (library)

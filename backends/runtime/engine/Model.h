@@ -19,6 +19,10 @@ namespace mica::rt {
 /// Reads the manifest, checks its hash and parses it.
 Result<Manifest> readManifest(const program::ProgramFile &file);
 
+/// Fails, on all ranks, unless as many ranks as the program is for run it, all of them the same
+/// program. Called by all ranks.
+Status checkRanks(const program::ProgramFile &file, const Manifest &manifest, Communicator &ranks);
+
 class Model {
 public:
   /// The only function that the model object exports. For the descriptors see Session.h.
@@ -26,9 +30,11 @@ public:
 
   /// Checks the device against the manifest, then loads the code and maps the weights; with huge
   /// pages, reads them into huge pages instead. Finally starts `threads` threads, including the
-  /// caller. No code of the model object runs before the check.
+  /// caller. No code of the model object runs before the check. A program for several ranks needs
+  /// as many: those of `ranks`, which must outlive the model. The weights are those of the rank.
   static Result<std::unique_ptr<Model>> load(program::ProgramFile file, const Device &device,
-                                             unsigned threads, Pages weights = Pages::Small);
+                                             unsigned threads, Pages weights = Pages::Small,
+                                             Communicator *ranks = nullptr);
   ~Model();
   Model(const Model &) = delete;
   Model &operator=(const Model &) = delete;
@@ -46,6 +52,8 @@ public:
   Status checkReadable() const;
   /// The number of touched bytes of weights that are in huge pages.
   uint64_t weightsInHugePages() const { return bytesInHugePages(weightBytes.data()); }
+  /// Whether the other ranks compute what this one tells them: see Session::follow.
+  bool isLeader() const { return ranks && ranks->rank() == 0; }
   /// The runtime that the code uses.
   Runtime &runtime() const { return *ownRuntime; }
   void forward(void *const *descriptors, RowRole role) const {
@@ -55,8 +63,9 @@ public:
   const void *symbol(const char *name) const;
 
 private:
-  Model(program::ProgramFile file, Manifest manifest)
-      : program(std::move(file)), description(std::move(manifest)) {}
+  Model(program::ProgramFile file, Manifest manifest, Communicator *ranks)
+      : program(std::move(file)), description(std::move(manifest)), ranks(ranks) {}
+  program::Section ownWeights() const;
   Status loadCode();
   Status mapWeights();
   Status readWeights();
@@ -65,6 +74,7 @@ private:
 
   program::ProgramFile program;
   Manifest description;
+  Communicator *ranks; ///< null: this process runs the model alone
   Mapping weightMapping;
   Memory weightMemory;                    ///< instead
   std::span<const std::byte> weightBytes; ///< in the mapping or in memory
@@ -73,6 +83,7 @@ private:
   /// and the file of another model would have the same one.
   int codeFile = -1;
   void *library = nullptr;
+  bool isLoaded = false; ///< completely
   Forward entry = nullptr;
   std::unique_ptr<Runtime> ownRuntime;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 
 namespace mica::rt {
@@ -70,7 +71,79 @@ Result<std::unique_ptr<Session>> Session::create(const Model &model, int64_t seq
     session->histories.resize(static_cast<size_t>(sequences));
   if (Status reserved = session->reserveCaches(sequences); !reserved)
     return reserved.error();
+  if (model.isLeader()) {
+    if (Status sent =
+            RankMessage::send(*model.runtime().communicator(),
+                              {RankMessage::Kind::Open, session->number(), {sequences, chunk}, {}});
+        !sent)
+      return sent.error();
+    session->isAnnounced = true;
+  }
   return session;
+}
+
+Session::~Session() {
+  // A rank that has failed ends the program anyway.
+  if (isAnnounced)
+    (void)RankMessage::send(*model.runtime().communicator(),
+                            {RankMessage::Kind::Close, number(), {}, {}});
+}
+
+/// Tells the other ranks about a call.
+Status Session::announce(const Rows &rows, RowRole role, size_t firstLogits) {
+  RankMessage message{RankMessage::Kind::Call, number(), {}, {}};
+  message.numbers = {static_cast<int64_t>(role), static_cast<int64_t>(firstLogits)};
+  size_t next = 2;
+  for (const std::vector<int32_t> Rows::*member : Rows::vectors) {
+    const std::vector<int32_t> &values = rows.*member;
+    message.numbers[next++] = static_cast<int64_t>(values.size());
+    message.values.insert(message.values.end(), values.begin(), values.end());
+  }
+  return RankMessage::send(*model.runtime().communicator(), message);
+}
+
+/// Runs a call of rank 0.
+Status Session::repeat(const RankMessage &message) {
+  Rows rows;
+  auto from = message.values.begin();
+  size_t next = 2;
+  for (std::vector<int32_t> Rows::*member : Rows::vectors) {
+    auto to = from + message.numbers[next++];
+    (rows.*member).assign(from, to);
+    from = to;
+  }
+  auto firstLogits = static_cast<size_t>(message.numbers[1]);
+  if (Status grown = growLogits(firstLogits + rows.outputs.size()); !grown)
+    return grown;
+  return call(rows, static_cast<RowRole>(message.numbers[0]), firstLogits);
+}
+
+Status Session::follow(const Model &model) {
+  std::map<int64_t, std::unique_ptr<Session>> sessions;
+  for (;;) {
+    Result<RankMessage> message = RankMessage::receive(*model.runtime().communicator());
+    if (!message)
+      return message.error();
+    switch (message->kind) {
+    case RankMessage::Kind::End:
+      return {};
+    case RankMessage::Kind::Open: {
+      Result<std::unique_ptr<Session>> session =
+          create(model, message->numbers[0], message->numbers[1]);
+      if (!session)
+        return session.error();
+      sessions[message->session] = *std::move(session);
+      break;
+    }
+    case RankMessage::Kind::Close:
+      sessions.erase(message->session);
+      break;
+    case RankMessage::Kind::Call:
+      if (Status called = sessions.at(message->session)->repeat(*message); !called)
+        return called;
+      break;
+    }
+  }
 }
 
 Status checkToken(const Manifest &manifest, int32_t token) {
@@ -167,8 +240,8 @@ bool Session::atMemoryLimit() const {
 }
 
 void Session::Rows::clear() {
-  for (std::vector<int32_t> *values : {&tokens, &sequences, &positions, &outputs, &lengths})
-    values->clear();
+  for (std::vector<int32_t> Rows::*member : vectors)
+    (this->*member).clear();
   roles.clear();
 }
 
@@ -197,6 +270,9 @@ Status Session::growLogits(size_t outputs) {
 Status Session::call(const Rows &rows, RowRole role, size_t firstLogits) {
   if (Status grown = growScratch(rows.tokens.size()); !grown)
     return grown;
+  if (isAnnounced)
+    if (Status sent = announce(rows, role, firstLogits); !sent)
+      return sent;
   const Manifest &m = model.manifest();
   std::vector<Descriptor> arguments;
   auto vectorOf = [](const std::vector<int32_t> &values) {

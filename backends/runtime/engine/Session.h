@@ -22,10 +22,15 @@
 // threshold. When a sequence crosses one, in either direction, the session recomputes its tokens
 // once with the frequencies of the new length, each in its original role. Between thresholds rows
 // are not recomputed.
+//
+// If several ranks run the program, rank 0 has the sessions that a command uses and tells the
+// others about each call of the model (RankMessage.h); sessions of one model must then not be used
+// at the same time.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_SESSION_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_SESSION_H
 
 #include "backends/runtime/engine/Model.h"
+#include "backends/runtime/engine/RankMessage.h"
 #include "backends/runtime/support/Memory.h"
 
 #include <functional>
@@ -41,6 +46,14 @@ public:
   /// outlive the session. `chunk` is the maximum number of rows of a prompt per call of the model.
   static Result<std::unique_ptr<Session>> create(const Model &model, int64_t sequences,
                                                  int64_t chunk);
+
+  ~Session();
+  Session(const Session &) = delete;
+  Session &operator=(const Session &) = delete;
+
+  /// The work of the ranks but 0 of a program: has the sessions of rank 0 and runs their calls
+  /// until the model of rank 0 is destroyed.
+  static Status follow(const Model &model);
 
   int64_t sequences() const { return static_cast<int64_t>(lengths.size()); }
   /// The number of positions so far, including queued rows.
@@ -99,11 +112,15 @@ private:
   struct Rows {
     std::vector<int32_t> tokens, sequences, positions, outputs, lengths;
     std::vector<RowRole> roles;
+    static constexpr std::vector<int32_t> Rows::*vectors[] = {
+        &Rows::tokens, &Rows::sequences, &Rows::positions, &Rows::outputs, &Rows::lengths};
     int64_t count() const { return static_cast<int64_t>(tokens.size()); }
     void clear();
   };
 
   Session(const Model &model, int64_t chunk) : model(model), maxRows(chunk) {}
+  /// Identifies the session while it exists.
+  int64_t number() const { return reinterpret_cast<int64_t>(this); }
   Status reserveCaches(int64_t sequences);
   void forget(int64_t sequence, int64_t length);
   Status growScratch(size_t rows);
@@ -116,9 +133,12 @@ private:
   Rows takeRole(RowRole role, std::vector<bool> &done, std::vector<size_t> &order) const;
   Status callByRole();
   Status call(const Rows &rows, RowRole role, size_t firstLogits);
+  Status announce(const Rows &rows, RowRole role, size_t firstLogits);
+  Status repeat(const RankMessage &message);
 
   const Model &model;
-  int64_t maxRows; ///< per call, also while recomputing
+  bool isAnnounced = false; ///< whether the other ranks have this session as well
+  int64_t maxRows;          ///< per call, also while recomputing
   std::vector<int64_t> lengths;
   std::vector<int64_t> written; ///< per sequence: the position after the last computed one
   std::vector<SequenceHistory> histories; ///< empty if frequencies do not depend on the length

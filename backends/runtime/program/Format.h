@@ -50,8 +50,9 @@ inline constexpr uint64_t maxResidentSection = uint64_t(1) << 30;
 inline constexpr uint64_t maxFileSize = uint64_t(1) << 50;
 
 enum class SectionKind : uint32_t {
-  Code = 1,      ///< The model's shared object (ELF), opened with dlopen.
-  Weights = 2,   ///< Packed weights, mapped read-only. Their hash is only checked on request.
+  Code = 1,    ///< The model's shared object (ELF), opened with dlopen.
+  Weights = 2, ///< Packed weights, mapped read-only; of all ranks, if several run the program (see
+               ///< rankStride). Their hash is only checked on request.
   Tokenizer = 3, ///< The tokenizer's compact table. May be absent.
   Manifest = 4,  ///< JSON: the description of the model for the runtime.
   Launcher = 5,  ///< Everything before the header. Its hash is only checked on request.
@@ -112,6 +113,12 @@ constexpr uint64_t alignToPage(uint64_t offset) { return alignTo(offset, pageSiz
 /// pages can be mapped in huge pages; the padding is at most an eighth of them.
 constexpr uint64_t alignmentOf(SectionKind kind, uint64_t size) {
   return kind == SectionKind::Weights && size >= 8 * rt::hugePage ? rt::hugePage : pageSize;
+}
+
+/// If several ranks run a program, its section of weights has those of each, `bytes` each, at this
+/// distance.
+constexpr uint64_t rankStride(uint64_t bytes) {
+  return alignTo(bytes, alignmentOf(SectionKind::Weights, bytes));
 }
 
 /// The value of the structure's `hash` member.

@@ -189,6 +189,13 @@ Result<ProgramFile> ProgramFile::open(const std::string &path) {
   return ProgramFile(*std::move(file), *std::move(layout));
 }
 
+uint64_t ProgramFile::identity() const {
+  std::vector<uint64_t> hashes;
+  for (const Section &section : contents.sections)
+    hashes.push_back(section.hash);
+  return rt::hashBytes(hashes.data(), hashes.size() * sizeof(uint64_t));
+}
+
 Result<std::vector<std::byte>> ProgramFile::read(SectionKind kind) const {
   const Section *section = contents.find(kind);
   return section ? readSection(file, *section) : std::vector<std::byte>();
@@ -196,19 +203,23 @@ Result<std::vector<std::byte>> ProgramFile::read(SectionKind kind) const {
 
 Result<rt::Mapping> ProgramFile::map(SectionKind kind, bool large) const {
   const Section *section = contents.find(kind);
-  if (!section || section->size == 0)
+  return section ? map(*section, large) : rt::Mapping();
+}
+
+Result<rt::Mapping> ProgramFile::map(const Section &section, bool large) const {
+  if (section.size == 0)
     return rt::Mapping();
-  auto offset = static_cast<off_t>(section->offset);
-  bool aligned = section->size >= rt::hugePage && section->offset % rt::hugePage == 0;
+  auto offset = static_cast<off_t>(section.offset);
+  bool aligned = section.size >= rt::hugePage && section.offset % rt::hugePage == 0;
   void *address =
-      aligned ? rt::mapAtHugePage(section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset)
-              : mmap(nullptr, section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset);
+      aligned ? rt::mapAtHugePage(section.size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset)
+              : mmap(nullptr, section.size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset);
   if (address == MAP_FAILED)
-    return Error{"cannot map " + std::to_string(section->size) + " bytes of the program: " +
+    return Error{"cannot map " + std::to_string(section.size) + " bytes of the program: " +
                  std::strerror(errno) + "; free memory or raise the limit (ulimit -v)"};
   if (aligned && large)
-    rt::requestHugePages(address, section->size);
-  return rt::Mapping(address, section->size);
+    rt::requestHugePages(address, section.size);
+  return rt::Mapping(address, section.size);
 }
 
 } // namespace mica::program

@@ -50,10 +50,15 @@ public:
 
   const Layout &layout() const { return contents; }
   const rt::ByteSource &source() const { return file; }
+  /// A hash of the contents of all sections: programs with the same one are the same.
+  uint64_t identity() const;
   /// The section's bytes, with a checked hash; empty if the section is absent.
   rt::Result<std::vector<std::byte>> read(SectionKind kind) const;
-  /// Maps the section privately and read-only, without reading or hashing it. `large`: parts that
-  /// are not in memory yet are read in huge pages, if the section is aligned to them.
+  /// Maps a section, or a part of one that begins on a page boundary, privately and read-only,
+  /// without reading or hashing it. `large`: what is not in memory yet is read in huge pages, if
+  /// the section is aligned to them.
+  rt::Result<rt::Mapping> map(const Section &section, bool large = false) const;
+  /// The same for the whole section of a kind; empty if it is absent.
   rt::Result<rt::Mapping> map(SectionKind kind, bool large = false) const;
 
 private:

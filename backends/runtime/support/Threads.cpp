@@ -8,12 +8,10 @@
 #include <set>
 #include <sstream>
 #include <sys/resource.h>
-#include <vector>
 
 namespace mica::rt {
 
-/// The numbers of the processors in the affinity mask.
-static std::vector<size_t> affinity() {
+std::vector<size_t> affinity() {
   // More processors than a cpu_set_t holds make sched_getaffinity fail: grow the mask until it
   // fits.
   for (size_t count = 1024; count <= (size_t(1) << 20); count *= 4) {

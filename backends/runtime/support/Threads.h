@@ -4,8 +4,10 @@
 
 #include "backends/runtime/support/Result.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace mica::rt {
 
@@ -17,6 +19,9 @@ unsigned defaultThreads();
 /// min(processors in the affinity mask, whole processors in the cgroup's quota), at least 1: the
 /// number of threads that can run at once without being throttled.
 unsigned processorsAllowed();
+
+/// The numbers of the processors in the affinity mask; empty if they are unknown.
+std::vector<size_t> affinity();
 
 /// The quota in whole processors (rounded down, at least 1) in a line of `cpu.max` (cgroup version
 /// 2); 0 without a limit. "150000 100000" is 1, "max 100000" is 0.

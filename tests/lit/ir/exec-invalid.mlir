@@ -55,3 +55,43 @@ func.func @mixed_types(%x: memref<?x64xf32>, %w: memref<1x32x64x2xbf16>, %y: mem
   exec.matmul k(64) n(64) ins(%x, %w : memref<?x64xf32>, memref<1x32x64x2xbf16>) outs(%y : memref<?x64xf32>)
   return
 }
+
+// -----
+
+func.func @gathers_other_rows(%x: memref<?x4x8xf32>, %y: memref<?x2x16xf32>) {
+  // expected-error @+1 {{'exec.all_gather' op takes some columns of rows and all of them, got 'memref<?x4x8xf32>' and 'memref<?x2x16xf32>'}}
+  exec.all_gather ins(%x : memref<?x4x8xf32>) outs(%y : memref<?x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @slice_is_wider(%x: memref<?x32xf32>, %y: memref<?x64xf32>) {
+  // expected-error @+1 {{'exec.all_slice' op takes some columns of rows and all of them, got 'memref<?x64xf32>' and 'memref<?x32xf32>'}}
+  exec.all_slice ins(%x : memref<?x32xf32>) outs(%y : memref<?x64xf32>)
+  return
+}
+
+// -----
+
+func.func @indices_of_another_type(%x: memref<?xi64>, %y: memref<?xi32>) {
+  // expected-error @+1 {{'exec.local_rows' op takes indices [T] in i32, got 'memref<?xi64>'}}
+  exec.local_rows n(8) ins(%x : memref<?xi64>) outs(%y : memref<?xi32>)
+  return
+}
+
+// -----
+
+func.func @no_rows_of_a_rank(%x: memref<?xi32>, %y: memref<?xi32>) {
+  // expected-error @+1 {{'exec.local_rows' op is for ranks with 0 rows, expected at least 1}}
+  exec.local_rows n(0) ins(%x : memref<?xi32>) outs(%y : memref<?xi32>)
+  return
+}
+
+// -----
+
+func.func @shares_heads(%x: memref<?xi32>, %y: memref<?x2x8xf32>) {
+  // expected-error @+1 {{'exec.share_rows' op shares rows [T, C], got 'memref<?x2x8xf32>'}}
+  exec.share_rows n(8) ins(%x : memref<?xi32>) outs(%y : memref<?x2x8xf32>)
+  return
+}

@@ -54,3 +54,32 @@ func.func @on_buffers(%y: memref<?x64xf32, strided<[?, 1], offset: ?>>, %x: memr
   exec.matmul accumulate k(64) n(64) ins(%x, %w : memref<?x64xf32>, memref<1x64x64x1xf32>) outs(%z : memref<?x64xf32>)
   return
 }
+
+// Exchanges between ranks write their outputs; rows that are shared are read as well, in place.
+// CHECK-LABEL: func.func @ranks_on_tensors
+// CHECK: exec.all_slice ins(%{{.*}} : tensor<?x64xf32>) outs(%{{.*}} : tensor<?x32xf32>) -> tensor<?x32xf32>
+// CHECK: exec.all_gather ins(%{{.*}} : tensor<?x32xf32>) outs(%{{.*}} : tensor<?x64xf32>) -> tensor<?x64xf32>
+// BUFFERS-LABEL: func.func @ranks_on_tensors
+// BUFFERS-SAME: (%[[X:.*]]: memref<?x64xf32>, %[[PART:.*]]: memref<?x32xf32>, %[[Y:.*]]: memref<?x64xf32>)
+// BUFFERS: exec.all_slice ins(%[[X]] : memref<?x64xf32>) outs(%[[PART]] : memref<?x32xf32>){{$}}
+// BUFFERS: exec.all_gather ins(%[[PART]] : memref<?x32xf32>) outs(%[[Y]] : memref<?x64xf32>){{$}}
+// BUFFERS: return %[[Y]]
+func.func @ranks_on_tensors(%x: tensor<?x64xf32>, %part: tensor<?x32xf32>, %y: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  %a = exec.all_slice ins(%x : tensor<?x64xf32>) outs(%part : tensor<?x32xf32>) -> tensor<?x32xf32>
+  %b = exec.all_gather ins(%a : tensor<?x32xf32>) outs(%y : tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %b : tensor<?x64xf32>
+}
+
+// CHECK-LABEL: func.func @shared_rows
+// CHECK: exec.local_rows n(256) ins(%{{.*}} : tensor<?xi32>) outs(%{{.*}} : tensor<?xi32>) -> tensor<?xi32>
+// CHECK: exec.share_rows n(256) ins(%{{.*}} : tensor<?xi32>) outs(%{{.*}} : tensor<?x64xf32>) -> tensor<?x64xf32>
+// BUFFERS-LABEL: func.func @shared_rows
+// BUFFERS-SAME: (%[[TOKENS:.*]]: memref<?xi32>, %[[LOCAL:.*]]: memref<?xi32>, %[[ROWS:.*]]: memref<?x64xf32>)
+// BUFFERS: exec.local_rows n(256) ins(%[[TOKENS]] : memref<?xi32>) outs(%[[LOCAL]] : memref<?xi32>){{$}}
+// BUFFERS: exec.share_rows n(256) ins(%[[TOKENS]] : memref<?xi32>) outs(%[[ROWS]] : memref<?x64xf32>){{$}}
+// BUFFERS: return %[[LOCAL]], %[[ROWS]]
+func.func @shared_rows(%tokens: tensor<?xi32>, %local: tensor<?xi32>, %rows: tensor<?x64xf32>) -> (tensor<?xi32>, tensor<?x64xf32>) {
+  %0 = exec.local_rows n(256) ins(%tokens : tensor<?xi32>) outs(%local : tensor<?xi32>) -> tensor<?xi32>
+  %1 = exec.share_rows n(256) ins(%tokens : tensor<?xi32>) outs(%rows : tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %0, %1 : tensor<?xi32>, tensor<?x64xf32>
+}

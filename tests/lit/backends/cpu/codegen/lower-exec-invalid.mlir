@@ -94,3 +94,11 @@ func.func @main(%n: index, %x: memref<?xf32>) {
   exec.launch @k tasks(%n) ins(%n : index) outs(%x : memref<?xf32>)
   return
 }
+
+// -----
+
+func.func @heads_with_gaps(%x: memref<?x4x32xf32, strided<[200, 32, 1]>>, %y: memref<?x4x64xf32>) {
+  // expected-error @+1 {{works on 'memref<?x4x32xf32, strided<[200, 32, 1]>>', whose rows have no common stride}}
+  exec.all_gather ins(%x : memref<?x4x32xf32, strided<[200, 32, 1]>>) outs(%y : memref<?x4x64xf32>)
+  return
+}

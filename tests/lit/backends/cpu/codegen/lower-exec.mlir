@@ -1,4 +1,4 @@
-// RUN: mica-opt --cpu-lower-exec %s | FileCheck %s "--implicit-check-not={{exec\.(launch|matmul|probe)}}"
+// RUN: mica-opt --cpu-lower-exec %s | FileCheck %s "--implicit-check-not={{exec\.(launch|matmul|probe|all_gather|all_slice|local_rows|share_rows)}}"
 // RUN: mica-opt --cpu-lower-exec %s | FileCheck %s --check-prefix=PROBES
 
 // A kernel only gets the dynamic values of each memref: here one pointer and the rows, and the pointer, offset and stride.
@@ -85,6 +85,27 @@ func.func @probes(%layer: index, %x: memref<?x64xf32, strided<[80, 1], offset: ?
   return
 }
 
+// Rows are passed as their address, the stride and the size of each in bytes, and their number; each head is a row.
+// CHECK-LABEL: func.func @ranks
+// CHECK-SAME: %[[TABLE:[a-z0-9]+]]: !llvm.ptr) {
+// CHECK: %[[BYTES:.*]] = llvm.mlir.constant(64 : i64) : i64
+// CHECK: llvm.getelementptr %[[TABLE]][5] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+// CHECK: llvm.call %{{.*}}(%{{.*}}, %{{.*}}, %{{.*}}, %[[BYTES]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, i64, i64, !llvm.ptr, i64, i64, i64) -> ()
+// CHECK: llvm.getelementptr %[[TABLE]][6] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+// CHECK: llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, !llvm.ptr, i64, i64, !llvm.ptr, i64, i64, i64) -> ()
+// CHECK: llvm.getelementptr %[[TABLE]][7] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+// CHECK: llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64) -> ()
+// CHECK: llvm.getelementptr %[[TABLE]][8] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+// CHECK: llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64, i64, i64) -> ()
+func.func @ranks(%part: memref<?x4x32xbf16>, %whole: memref<?x4x64xbf16>, %x: memref<?x64xf32>, %y: memref<?x32xf32, strided<[80, 1], offset: ?>>,
+    %tokens: memref<?xi32>, %local: memref<?xi32>) {
+  exec.all_gather ins(%part : memref<?x4x32xbf16>) outs(%whole : memref<?x4x64xbf16>)
+  exec.all_slice ins(%x : memref<?x64xf32>) outs(%y : memref<?x32xf32, strided<[80, 1], offset: ?>>)
+  exec.local_rows n(256) ins(%tokens : memref<?xi32>) outs(%local : memref<?xi32>)
+  exec.share_rows n(256) ins(%tokens : memref<?xi32>) outs(%x : memref<?x64xf32>)
+  return
+}
+
 // The table is passed to a function through its callers, whatever their order, and only to functions that need it.
 // CHECK-LABEL: func.func private @layer(
 // CHECK-SAME: %[[TABLE:[a-z0-9]+]]: !llvm.ptr) {
@@ -117,4 +138,4 @@ func.func private @adds(%y: memref<?x100xf32>) { return }
 // CHECK: llvm.mlir.global external constant @mica_kernel_tasks() {{.*}} : !llvm.array<3 x ptr> {
 // CHECK: llvm.mlir.addressof @scale.task
 // CHECK: llvm.mlir.addressof @fill.task
-// CHECK: llvm.mlir.global external constant @mica_runtime_bytes(40 : i64)
+// CHECK: llvm.mlir.global external constant @mica_runtime_bytes(72 : i64)

@@ -78,6 +78,9 @@ TEST(ManifestKeys, AreThoseThatTheCompilerWrites) {
   addKeys(manifestOf("llama-rope-dynamic", chat), "", written); // lengths
   addKeys(manifestOf("gemma3-text", integers), "", written);    // windows
   addKeys(manifestOf("lfm2", {}), "", written);                 // states of fixed size
+  cpu::CompileOptions ranks;
+  ranks.ranks = 3;
+  addKeys(manifestOf("minimind2-moe", ranks), "", written);
 
   Keys listed;
   for (rt::ManifestKey key : rt::kManifestKeys)

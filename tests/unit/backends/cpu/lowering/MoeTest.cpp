@@ -141,6 +141,66 @@ TEST_P(KernelTest, MoeExperts) {
   check(cases);
 }
 
+/// The two halves of experts, which models for several ranks have.
+KernelCase moeHalves(const Format &format, const Experts &experts, bool hasBiases) {
+  bool rounds = llvm::StringRef(format.rows) != "f32";
+  Words words = {{"experts", experts.name},
+                 {"among", experts.among},
+                 {"k", experts.k},
+                 {"biases", hasBiases
+                                ? "biases(%gb, %ub : tensor<4x{inner}xf32>, tensor<4x{inner}xf32>)"
+                                : ""},
+                 {"bias", hasBiases ? "bias(%db : tensor<4x{K}xf32>)" : ""},
+                 {"round", rounds ? "%i = mica.cast %h : tensor<?x{k}x{inner}xf32> to "
+                                    "tensor<?x{k}x{inner}x{rows}>"
+                                  : ""},
+                 {"h", rounds ? "%i" : "%h"},
+                 {"k", experts.k},
+                 {"inner", experts.inner},
+                 {"activation", experts.activation},
+                 {"residual", experts.residual}};
+  llvm::append_range(words, wordsOf(format));
+  words.emplace_back("K", experts.columns);
+  return makeCase("halves_{format}_{experts}", R"(
+  mica.weight @{name}.gate from ["{name}.g0", "{name}.g1", "{name}.g2", "{name}.g3"] stack : tensor<4x{inner}x{K}x{weight}>
+  mica.weight @{name}.up from ["{name}.u0", "{name}.u1", "{name}.u2", "{name}.u3"] stack : tensor<4x{inner}x{K}x{weight}>
+  mica.weight @{name}.down from ["{name}.d0", "{name}.d1", "{name}.d2", "{name}.d3"] stack : tensor<4x{K}x{inner}x{weight}>
+  mica.weight @{name}.gb : tensor<4x{inner}xf32>
+  mica.weight @{name}.ub : tensor<4x{inner}xf32>
+  mica.weight @{name}.db : tensor<4x{K}xf32>
+  func.func @{name}({take}, %w: tensor<?x{k}xf32>, %e: tensor<?x{k}xi32> {test.among = {among}}, %r: tensor<?x{K}xf32>)
+      -> tensor<?x{K}xf32> {
+    {cast}
+    %gate = mica.get_weight @{name}.gate : tensor<4x{inner}x{K}x{weight}>
+    %up = mica.get_weight @{name}.up : tensor<4x{inner}x{K}x{weight}>
+    %down = mica.get_weight @{name}.down : tensor<4x{K}x{inner}x{weight}>
+    %gb = mica.get_weight @{name}.gb : tensor<4x{inner}xf32>
+    %ub = mica.get_weight @{name}.ub : tensor<4x{inner}xf32>
+    %db = mica.get_weight @{name}.db : tensor<4x{K}xf32>
+    %h = mica.moe_gate_up %x, %e, %gate, %up {biases} {activation} : tensor<?x{K}x{rows}>, tensor<?x{k}xi32>, tensor<4x{inner}x{K}x{weight}>
+        -> tensor<?x{k}x{inner}xf32>
+    {round}
+    %y = mica.moe_down {h}, %w, %e, %down {bias} {residual} : tensor<?x{k}x{inner}x{rows}>, tensor<?x{k}xf32>,
+        tensor<?x{k}xi32>, tensor<4x{K}x{inner}x{weight}> -> tensor<?x{K}xf32>
+    return %y : tensor<?x{K}xf32>
+  })",
+                  words, format.rounded);
+}
+
+TEST_P(KernelTest, MoeHalves) {
+  std::vector<KernelCase> cases;
+  for (const Format &format : kFormats) {
+    cases.push_back(
+        moeHalves(format, {"halves", "[3, 0, 2]", 2, 33, 65, "silu", kResidual}, false));
+    if (!format.hasIntegers())
+      cases.push_back(moeHalves(
+          format,
+          {"clamped_halves", "[0, 1, 2, 3]", 2, 33, 65, "silu clamped(alpha 1.7 limit 0.5)", ""},
+          true));
+  }
+  check(cases);
+}
+
 /// More blocks than AMX tiles multiply at once, and experts with more rows.
 TEST_P(KernelTest, MoeExpertsOfLargeBatches) {
   KernelCase row = moeExperts(kFormats[1], {"blocks", "[1, 3]", 2, 96, 330, "relu", ""});

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/pack/PackWeights.h"
 #include "ir/Mica/Mica.h"
+#include "ir/Mica/Shard.h"
 #include "tests/unit/backends/cpu/pack/MemorySource.h"
 
 #include "mlir/Parser/Parser.h"
@@ -20,7 +21,9 @@ protected:
     return mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   }
 
-  llvm::Expected<std::vector<uint8_t>> pack(llvm::StringRef text, unsigned threads = 2) {
+  /// The weights of a module; of all its ranks, one after the other at multiples of `rankStride`.
+  llvm::Expected<std::vector<uint8_t>> pack(llvm::StringRef text, unsigned threads = 2,
+                                            uint64_t rankStride = 0) {
     mlir::OwningOpRef<mlir::ModuleOp> module = parse(text);
     if (!module)
       return llvm::createStringError("the text is no module");
@@ -31,10 +34,11 @@ protected:
     };
     uint64_t done = 0, all = 0;
     auto progress = [&](uint64_t d, uint64_t a) { done = d, all = a; };
-    if (llvm::Error error = packWeights(*module, source, {sink, progress, threads, &importance}))
+    if (llvm::Error error =
+            packWeights(*module, source, {sink, progress, threads, &importance, rankStride}))
       return error;
     EXPECT_EQ(done, bytes.size());
-    EXPECT_EQ(all, packedBytes(*module));
+    EXPECT_EQ(all, (getRanks(*module) - 1) * rankStride + packedBytes(*module));
     return bytes;
   }
   std::string errorOf(llvm::StringRef text) {

@@ -266,6 +266,73 @@ TEST_F(PackTest, StackPacksEachMatrixAndInterleavesParts) {
               false);
 }
 
+/// Rows `begin` to `begin + count` of a matrix; zero beyond its end.
+std::vector<float> rowsOf(const std::vector<float> &matrix, int64_t columns, int64_t begin,
+                          int64_t count) {
+  std::vector<float> rows(count * columns);
+  for (int64_t i = 0; i < count * columns; ++i)
+    if (int64_t at = begin * columns + i; at < int64_t(matrix.size()))
+      rows[i] = matrix[at];
+  return rows;
+}
+
+// A rank has rows of each source before they are composed, padded with zeros to those of the
+// others; the same part of ranks that share one; columns of vectors; some of the entries of a
+// stack.
+TEST_F(PackTest, RanksHaveParts) {
+  source.add("a", WeightType::F32, {5, 4});
+  source.add("b", WeightType::F32, {7, 4});
+  source.add("e0", WeightType::F32, {6, 4});
+  source.add("e1", WeightType::F32, {6, 4});
+  source.add("all", WeightType::F32, {2, 6, 4});
+  source.add("v", WeightType::F32, {2, 6});
+  constexpr int64_t stride = 4096;
+  std::vector<uint8_t> bytes = llvm::cantFail(pack(R"(
+module attributes {mica.ranks = 4 : i64} {
+  mica.weight @joined from ["a", "b"] concat shard <axis = 0, ranks = 4> at 0 : tensor<4x4xf32>
+  mica.weight @shared from ["e0"] shard <axis = 0, ranks = 4, replicas = 2> at 64 : tensor<3x4xf32>
+  mica.weight @experts from ["e0", "e1"] stack shard <axis = 1, ranks = 4> at 128 : tensor<2x2x4xf32>
+  mica.weight @tensor from ["all"] shard <axis = 1, ranks = 4> at 192 : tensor<2x2x4xf32>
+  mica.weight @columns from ["v"] shard <axis = 1, ranks = 4> at 256 : tensor<2x2xf32>
+  mica.weight @entries from ["a", "a", "b", "b"] stack parts(2) shard <axis = 0, ranks = 4, replicas = 2> at 320
+      : tensor<1x128x4xf32>
+  mica.weight @whole from ["a"] at 2368 : tensor<5x4xf32>
+})",
+                                                   2, stride));
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    auto at = [&](int64_t offset, const std::vector<float> &expected) {
+      auto begin = bytes.begin() + rank * stride + offset;
+      SCOPED_TRACE("rank " + std::to_string(rank) + ", offset " + std::to_string(offset));
+      expectEqual({begin, begin + int64_t(expected.size() * sizeof(float))}, expected, false);
+    };
+    auto joined = [](std::vector<float> a, const std::vector<float> &b) {
+      a.insert(a.end(), b.begin(), b.end());
+      return a;
+    };
+    std::vector<float> a = source.values("a"), b = source.values("b"), e0 = source.values("e0"),
+                       e1 = source.values("e1"), all = source.values("all"), v = source.values("v");
+    at(0, joined(rowsOf(a, 4, rank * 2, 2), rowsOf(b, 4, rank * 2, 2)));
+    at(64, rowsOf(e0, 4, rank / 2 * 3, 3));
+    at(128, joined(rowsOf(e0, 4, rank * 2, 2), rowsOf(e1, 4, rank * 2, 2)));
+    std::vector<float> first(all.begin(), all.begin() + 24), second(all.begin() + 24, all.end());
+    at(192, joined(rowsOf(first, 4, rank * 2, 2), rowsOf(second, 4, rank * 2, 2)));
+    std::vector<float> v0(v.begin(), v.begin() + 6), v1(v.begin() + 6, v.end());
+    at(256, joined(rowsOf(v0, 1, rank * 2, 2), rowsOf(v1, 1, rank * 2, 2)));
+    std::vector<float> entry = rank < 2 ? a : b;
+    at(320, interleaved({entry, entry}, 4));
+    at(2368, a);
+  }
+}
+
+TEST_F(PackTest, RefusesPartsAlongAxesThatSourcesLack) {
+  source.add("a", WeightType::F32, {4});
+  EXPECT_THAT(errorOf(R"(
+module attributes {mica.ranks = 2 : i64} {
+  mica.weight @w from ["a"] shard <axis = 1, ranks = 2> at 0 : tensor<2x2xf32>
+})"),
+              testing::HasSubstr("is partitioned along axis 1, which \"a\" does not have"));
+}
+
 TEST_F(PackTest, NamesTheTensorWithNonFiniteValues) {
   for (float poison : {NAN, INFINITY, -INFINITY})
     for (bool bf16 : {true, false}) {

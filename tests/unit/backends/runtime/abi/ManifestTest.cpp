@@ -87,6 +87,19 @@ TEST(Manifest, OptionalKeysMayBeAbsentOrNull) {
             "no error");
 }
 
+TEST(Manifest, RanksHaveTheBytesOfEach) {
+  json manifest = json::parse(fakeManifest());
+  EXPECT_EQ(parseManifest(manifest.dump())->ranks, 1);
+  manifest.update({{"ranks", 2}, {"replicated", {{"norm", 64}}}});
+  auto m = parseManifest(manifest.dump());
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_EQ(m->ranks, 2);
+  EXPECT_THAT(m->replicated, ElementsAre(Pair("norm", 64u)));
+  manifest.erase("weight_bytes");
+  EXPECT_THAT(parseManifest(manifest.dump()).error().message,
+              HasSubstr("'weight_bytes' is missing, but there are several ranks"));
+}
+
 TEST(Manifest, KernelsHaveLocations) {
   json manifest = json::parse(fakeManifest());
   manifest["kernels"] = {{"linear_8x8", {"model.q_proj", "model.o_proj"}}};

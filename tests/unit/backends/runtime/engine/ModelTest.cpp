@@ -103,7 +103,7 @@ TEST_F(ModelTest, TwoModelsRunAtTheSameTime) {
 class EarlierDevice final : public Device {
   class EarlierRuntime final : public Runtime {
   public:
-    EarlierRuntime() { calls.size = sizeof calls - sizeof calls.probe; }
+    EarlierRuntime() { calls.size = sizeof calls - sizeof calls.shareRows; }
     const RuntimeTable &table() const override { return calls; }
     WorkPool &pool() override { return workers; }
 
@@ -125,7 +125,7 @@ TEST_F(ModelTest, CodeThatNeedsMoreFunctionsIsRefused) {
   auto loaded = load(fakeManifest(), EarlierDevice());
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().message,
-            "the model's code needs a table of runtime functions of 40 bytes, and this one has 32; "
+            "the model's code needs a table of runtime functions of 72 bytes, and this one has 64; "
             "compile it again");
 }
 } // namespace

@@ -1,0 +1,86 @@
+#include "backends/cpu/device/Collectives.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mica::rt {
+
+template <typename Body>
+void Collectives::forEachRow(int64_t rows, int64_t bytes, const Body &body) const {
+  // Below this size, starting threads takes longer than copying.
+  constexpr int64_t much = int64_t(128) << 10;
+  if (rows * bytes < much) {
+    for (int64_t row = 0; row < rows; ++row)
+      body(row);
+    return;
+  }
+  pool.parallelFor(
+      [](void *context, int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row)
+          (*static_cast<const Body *>(context))(row);
+      },
+      const_cast<Body *>(&body), rows);
+}
+
+/// The rows without gaps.
+const void *Collectives::packed(Rows rows) {
+  if (rows.isContiguous())
+    return rows.data;
+  sent.resize(static_cast<size_t>(rows.count * rows.bytes));
+  forEachRow(rows.count, rows.bytes, [&](int64_t row) {
+    std::memcpy(&sent[static_cast<size_t>(row * rows.bytes)], rows[row],
+                static_cast<size_t>(rows.bytes));
+  });
+  return sent.data();
+}
+
+Status Collectives::allGather(Rows part, Rows whole) {
+  int64_t bytes = part.count * part.bytes;
+  // The parts of a single row, without padding, are the row.
+  if (part.count == 1 && ranks.size() * part.bytes == whole.bytes)
+    return ranks.allGather(part.data, static_cast<uint64_t>(bytes), whole.data);
+  received.resize(static_cast<size_t>(ranks.size() * bytes));
+  if (Status done = ranks.allGather(packed(part), static_cast<uint64_t>(bytes), received.data());
+      !done)
+    return done;
+  forEachRow(part.count, whole.bytes, [&](int64_t row) {
+    for (int64_t rank = 0, begin = 0; begin < whole.bytes; ++rank, begin += part.bytes)
+      std::memcpy(whole[row] + begin,
+                  &received[static_cast<size_t>(rank * bytes + row * part.bytes)],
+                  static_cast<size_t>(std::min(part.bytes, whole.bytes - begin)));
+  });
+  return {};
+}
+
+void Collectives::allSlice(Rows whole, Rows part) const {
+  int64_t begin = std::min(ranks.rank() * part.bytes, whole.bytes),
+          count = std::min(part.bytes, whole.bytes - begin);
+  forEachRow(part.count, part.bytes, [&](int64_t row) {
+    std::memcpy(part[row], whole[row] + begin, static_cast<size_t>(count));
+    std::memset(part[row] + count, 0, static_cast<size_t>(part.bytes - count));
+  });
+}
+
+void Collectives::localRows(const int32_t *indices, int32_t *local, int64_t rows, int64_t n) const {
+  int64_t first = ranks.rank() * n;
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t index = indices[row] - first;
+    local[row] = index >= 0 && index < n ? static_cast<int32_t>(index) : 0;
+  }
+}
+
+Status Collectives::shareRows(const int32_t *indices, Rows rows, int64_t n) {
+  int64_t bytes = rows.count * rows.bytes;
+  received.resize(static_cast<size_t>(ranks.size() * bytes));
+  if (Status done = ranks.allGather(packed(rows), static_cast<uint64_t>(bytes), received.data());
+      !done)
+    return done;
+  forEachRow(rows.count, rows.bytes, [&](int64_t row) {
+    int64_t rank = indices[row] / n;
+    std::memcpy(rows[row], &received[static_cast<size_t>(rank * bytes + row * rows.bytes)],
+                static_cast<size_t>(rows.bytes));
+  });
+  return {};
+}
+
+} // namespace mica::rt

@@ -1,0 +1,30 @@
+// The interface between the ranks of a program.
+#ifndef MICA_BACKENDS_RUNTIME_ABI_COMMUNICATOR_H
+#define MICA_BACKENDS_RUNTIME_ABI_COMMUNICATOR_H
+
+#include "backends/runtime/support/Result.h"
+
+#include <cstdint>
+#include <string>
+
+namespace mica::rt {
+
+/// Moves bytes between ranks: processes that run the same code on parts of the weights. All ranks
+/// call the same functions in the same order, one at a time. Errors name the rank that has failed
+/// and its host; after an error no function may be called.
+class Communicator {
+public:
+  virtual ~Communicator() = default;
+  /// From 0 to size() - 1.
+  virtual int64_t rank() const = 0;
+  virtual int64_t size() const = 0;
+  /// `all` gets the `bytes` at `part` of each rank, in the order of ranks: size() * bytes.
+  virtual Status allGather(const void *part, uint64_t bytes, void *all) = 0;
+  /// Copies the `bytes` at `data` of rank 0 to `data` of all other ranks, which may wait for long:
+  /// until there is something to compute.
+  virtual Status broadcast(void *data, uint64_t bytes) = 0;
+};
+
+} // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ABI_COMMUNICATOR_H

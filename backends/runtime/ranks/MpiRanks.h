@@ -1,0 +1,46 @@
+// Ranks that mpirun has started.
+#ifndef MICA_BACKENDS_RUNTIME_RANKS_MPIRANKS_H
+#define MICA_BACKENDS_RUNTIME_RANKS_MPIRANKS_H
+
+#include "backends/runtime/abi/Communicator.h"
+#include "backends/runtime/ranks/MpiPlugin.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace mica::rt {
+
+/// The rank of this process according to the environment that mpirun has set; nullopt if this
+/// process was not started by it. Does not use MPI.
+std::optional<int64_t> rankFromEnvironment();
+
+/// The ranks of one host exchange through shared memory, those of several by MPI.
+class MpiRanks final : public Communicator {
+public:
+  /// Opens the plug-in for the implementation of MPI that has started this process, which is next
+  /// to the program, and starts MPI. Fails if this process was not started by mpirun of an
+  /// implementation for which there is a plug-in.
+  static Result<std::unique_ptr<MpiRanks>> start();
+
+  /// Ends MPI; waits until all ranks have called it. If a rank ends without it, mpirun ends all
+  /// ranks.
+  void finish();
+
+  int64_t rank() const override { return self; }
+  int64_t size() const override { return count; }
+  Status allGather(const void *part, uint64_t bytes, void *all) override;
+  Status broadcast(void *data, uint64_t bytes) override;
+
+private:
+  explicit MpiRanks(const MicaMpi &mpi) : mpi(mpi) {}
+  Status check(int error) const;
+
+  const MicaMpi &mpi;
+  int64_t self = 0, count = 1;
+  std::unique_ptr<Communicator> shared; ///< null: on several hosts
+};
+
+} // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_RANKS_MPIRANKS_H

@@ -1,0 +1,167 @@
+#include "backends/runtime/ranks/SharedMemoryRanks.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace mica::rt {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+
+/// The bytes that a rank sends at once; more are sent in pieces.
+constexpr uint64_t pieceBytes = uint64_t(256) << 10;
+/// How long a rank occupies its processor: other ranks usually arrive within microseconds.
+constexpr std::chrono::microseconds spinTime{20};
+/// How long it stays awake. Waking it takes about 50 us.
+constexpr std::chrono::milliseconds awakeTime{5};
+/// How long it sleeps before it checks whether the other rank still exists.
+constexpr timespec sleepTime{0, 200'000'000};
+
+void futexWait(std::atomic<uint32_t> &word, uint32_t expected) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAIT, expected, &sleepTime, nullptr,
+          0);
+}
+
+void futexWake(std::atomic<uint32_t> &word) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+std::string hostName() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+} // namespace
+
+/// What a rank tells the others; its bytes are stored elsewhere.
+struct alignas(64) SharedMemoryRanks::Slot {
+  /// The number of the exchange whose bytes the rank has sent; it has read those of the previous
+  /// one.
+  std::atomic<uint64_t> arrived;
+  std::atomic<int32_t> process;
+};
+
+struct alignas(64) SharedMemoryRanks::Shared {
+  std::atomic<uint32_t> bell;     ///< changed when a rank arrives that others sleep for
+  std::atomic<uint32_t> sleepers; ///< the number of ranks that sleep
+};
+
+uint64_t SharedMemoryRanks::bytesFor(int64_t size) {
+  // Two buffers for each rank: while a slower rank reads the previous piece, the next one is
+  // written.
+  return sizeof(Shared) + static_cast<uint64_t>(size) * (sizeof(Slot) + 2 * pieceBytes);
+}
+
+SharedMemoryRanks::SharedMemoryRanks(void *memory, int64_t rank, int64_t size)
+    : shared(static_cast<Shared *>(memory)), self(rank), count(size) {
+  static_assert(std::atomic<uint64_t>::is_always_lock_free, "atomics are shared by processes");
+  slotOf(self).process.store(getpid());
+}
+
+SharedMemoryRanks::Slot &SharedMemoryRanks::slotOf(int64_t rank) const {
+  return reinterpret_cast<Slot *>(shared + 1)[rank];
+}
+
+/// The buffer of a rank for the current exchange.
+std::byte *SharedMemoryRanks::bytesOf(int64_t rank) const {
+  auto *first = reinterpret_cast<std::byte *>(&slotOf(count));
+  return first + (2 * static_cast<uint64_t>(rank) + exchange % 2) * pieceBytes;
+}
+
+/// Waits until `rank` has arrived at an exchange; fails if its process has ended.
+Status SharedMemoryRanks::waitFor(int64_t rank, uint64_t wanted) const {
+  Slot &slot = slotOf(rank);
+  auto isThere = [&] { return slot.arrived.load() >= wanted; };
+  auto start = Clock::now();
+  for (;;) {
+    for (int i = 0; i < 32; ++i) {
+      if (isThere())
+        return {};
+      __builtin_ia32_pause();
+    }
+    auto waited = Clock::now() - start;
+    if (waited < spinTime)
+      continue;
+    if (waited < awakeTime) {
+      sched_yield();
+      continue;
+    }
+    // `arrive` stores before it loads the number of sleepers, and this thread counts itself before
+    // it loads what was stored, so at least one of them observes the other.
+    shared->sleepers.fetch_add(1);
+    uint32_t rung = shared->bell.load();
+    bool there = isThere();
+    if (!there)
+      futexWait(shared->bell, rung);
+    shared->sleepers.fetch_sub(1);
+    int32_t process = slot.process.load();
+    if (!there && !isThere() && process != 0 && kill(process, 0) != 0 && errno == ESRCH)
+      return Error{"rank " + std::to_string(rank) + " on host " + hostName() +
+                   " has ended; see its messages"};
+  }
+}
+
+/// Tells the others that the rank has sent its bytes.
+void SharedMemoryRanks::arrive() {
+  slotOf(self).arrived.store(exchange);
+  if (shared->sleepers.load() == 0)
+    return;
+  shared->bell.fetch_add(1);
+  futexWake(shared->bell);
+}
+
+Status SharedMemoryRanks::allGather(const void *part, uint64_t bytes, void *all) {
+  const auto *from = static_cast<const std::byte *>(part);
+  auto *to = static_cast<std::byte *>(all);
+  for (uint64_t at = 0; at < bytes; at += pieceBytes) {
+    uint64_t piece = std::min(pieceBytes, bytes - at);
+    ++exchange;
+    // The buffer was last used two exchanges ago: all ranks that have arrived at the previous one
+    // have read it.
+    for (int64_t other = 0; other < count; ++other)
+      if (Status there = waitFor(other, exchange - 1); !there)
+        return there;
+    std::memcpy(bytesOf(self), from + at, piece);
+    arrive();
+    for (int64_t next = 0; next < count; ++next) {
+      // Different ranks read different buffers first.
+      int64_t other = (self + next) % count;
+      if (Status there = waitFor(other, exchange); !there)
+        return there;
+      std::memcpy(to + static_cast<uint64_t>(other) * bytes + at, bytesOf(other), piece);
+    }
+  }
+  return {};
+}
+
+Status SharedMemoryRanks::broadcast(void *data, uint64_t bytes) {
+  auto *own = static_cast<std::byte *>(data);
+  for (uint64_t at = 0; at < bytes; at += pieceBytes) {
+    uint64_t piece = std::min(pieceBytes, bytes - at);
+    ++exchange;
+    if (self == 0) {
+      for (int64_t other = 0; other < count; ++other)
+        if (Status there = waitFor(other, exchange - 1); !there)
+          return there;
+      std::memcpy(bytesOf(0), own + at, piece);
+    } else {
+      if (Status there = waitFor(0, exchange); !there)
+        return there;
+      std::memcpy(own + at, bytesOf(0), piece);
+    }
+    arrive();
+  }
+  return {};
+}
+
+} // namespace mica::rt

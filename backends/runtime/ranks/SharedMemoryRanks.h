@@ -1,0 +1,45 @@
+// Ranks that share memory: the processes of one host, or threads.
+#ifndef MICA_BACKENDS_RUNTIME_RANKS_SHAREDMEMORYRANKS_H
+#define MICA_BACKENDS_RUNTIME_RANKS_SHAREDMEMORYRANKS_H
+
+#include "backends/runtime/abi/Communicator.h"
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace mica::rt {
+
+/// An exchange is two copies and a few words that ranks wait for. A rank that waits spins for a
+/// short while, then leaves the processor to other threads, then sleeps.
+class SharedMemoryRanks final : public Communicator {
+public:
+  /// The number of bytes that `size` ranks share.
+  static uint64_t bytesFor(int64_t size);
+
+  /// `memory`: bytesFor(size) bytes, aligned to 64, zero before the first rank is created, which
+  /// must outlive all ranks.
+  SharedMemoryRanks(void *memory, int64_t rank, int64_t size);
+
+  int64_t rank() const override { return self; }
+  int64_t size() const override { return count; }
+  Status allGather(const void *part, uint64_t bytes, void *all) override;
+  Status broadcast(void *data, uint64_t bytes) override;
+
+private:
+  struct Shared;
+  struct Slot;
+
+  Slot &slotOf(int64_t rank) const;
+  std::byte *bytesOf(int64_t rank) const;
+  Status waitFor(int64_t rank, uint64_t exchange) const;
+  void arrive();
+
+  Shared *shared;
+  int64_t self, count;
+  uint64_t exchange = 0; ///< the number of the current one
+};
+
+} // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_RANKS_SHAREDMEMORYRANKS_H

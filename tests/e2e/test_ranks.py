@@ -1,0 +1,240 @@
+"""Programs for several ranks: the logits and tokens of one process, started by mpirun and as threads."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+import urllib.request
+
+import harness
+from harness import BUNDLED, GOLDENS, Case, for_each
+from test_gguf import converted, in_turn_path
+
+RESIZED = harness.ROOT / "tests/lit/passes/Inputs/resized.py"
+#: As root in a container; more ranks than processors.
+ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+
+
+def resized(golden, *sizes):
+    """A model with the heads that several numbers of ranks need."""
+
+    def make():
+        folder = harness.folder(golden)
+        harness.execute(["/usr/bin/env", "python3", RESIZED, GOLDENS / "models" / golden, folder, *sizes])
+        return folder
+
+    return harness.once((golden, sizes), make)
+
+
+#: Models, options, and numbers of ranks.
+MODELS = {
+    "f32": lambda: (BUNDLED / "minimind-dense", ["--weights", "f32"], (2, 4)),
+    "bf16": lambda: (BUNDLED / "minimind-dense", ["--weights", "bf16"], (2, 4)),
+    "int8": lambda: (BUNDLED / "minimind-dense", ["--weights", "int8", "--kv", "int8"], (2, 4)),
+    "int4": lambda: (BUNDLED / "minimind-dense", ["--weights", "int4"], (2, 4)),
+    "q8_0": lambda: (converted("minimind-dense", "Q8_0")[0], [], (2,)),
+    "blocks": lambda: (in_turn_path(), [], (2,)),
+    "experts": lambda: (BUNDLED / "minimind-moe", ["--weights", "int8"], (2,)),
+    "three": lambda: (GOLDENS / "models/minimind2-moe", [], (3,)),
+    "qwen3_moe": lambda: (resized("qwen3-moe", "num_attention_heads=8", "num_key_value_heads=4", "q_proj:0=64", "k_proj:0=32", "v_proj:0=32",
+                                  "o_proj:1=64"), [], (2, 4, 8)),
+    "latents": lambda: (resized("deepseek-v2-lite", "num_attention_heads=4", "num_key_value_heads=4", "q_proj:0=40", "kv_b_proj:0=56",
+                                "o_proj:1=32"), [], (2, 4)),
+    "sinks": lambda: (resized("gpt-oss", "num_attention_heads=4", "q_proj:0=40", "o_proj.weight:1=40", "sinks:0=4"), [], (2,)),
+}
+
+
+@for_each(MODELS, "logits")
+class Threads(Case):
+    def logits(self, name):
+        """Bit-identical to those of one process, for each number of ranks."""
+        model, options, ranks = MODELS[name]()
+        one = harness.program(model, *options).path
+        checker = pathlib.Path(harness.mica).with_name("mica-ranks")
+        for count in ranks:
+            several = harness.program(model, *options, "--shard", f"tensor={count}").path
+            done = harness.execute([checker, one, several])
+            self.assertRegex(done.stdout.decode(), rf"^{count} ranks: [0-9]+ logits are the same\n$")
+
+
+def mpirun(implementation):
+    """The mpirun of an implementation; skips the test if it is not installed."""
+    path = shutil.which(f"mpirun.{implementation}")
+    if not path:
+        raise unittest.SkipTest(f"needs mpirun.{implementation}")
+    return path
+
+
+def started(implementation, ranks, program, *arguments, **settings):
+    return harness.execute([mpirun(implementation), "-n", ranks, program, *arguments], env=ENV, **settings)
+
+
+IMPLEMENTATIONS = {name: name for name in ("openmpi", "mpich")}
+PROMPT = ("-p", "Once upon a time", "-n", "24", "--temperature", "0")
+
+
+def programs():
+    model = BUNDLED / "minimind-dense"
+    return harness.program(model).path, harness.program(model, "--shard", "tensor=2").path
+
+
+@for_each(IMPLEMENTATIONS, "text")
+@for_each(IMPLEMENTATIONS, "batch")
+@for_each(IMPLEMENTATIONS, "chat")
+@for_each(IMPLEMENTATIONS, "serve")
+@for_each(IMPLEMENTATIONS, "bench")
+@for_each(IMPLEMENTATIONS, "wrong_number")
+@for_each(IMPLEMENTATIONS, "other_program")
+@for_each(IMPLEMENTATIONS, "usage")
+@for_each(IMPLEMENTATIONS, "killed")
+class Mpi(Case):
+    def text(self, name):
+        one, two = programs()
+        expected = harness.execute([one, *PROMPT]).stdout
+        self.assertEqual(started(name, 2, two, *PROMPT).stdout.replace(b"\r\n", b"\n"), expected)
+
+    def batch(self, name):
+        one, two = programs()
+        requests = os.path.join(harness.folder("batch"), "requests.jsonl")
+        with open(requests, "w", encoding="utf-8") as file:
+            for i in range(6):
+                file.write(json.dumps({"prompt": "One, two, " * (i + 1), "id": i}) + "\n")
+        results = []
+        for run in (lambda *a: harness.execute([one, *a]), lambda *a: started(name, 2, two, *a)):
+            output = requests + f".{len(results)}"
+            run("-f", requests, "--batch", "3", "-o", output, "-n", "12", "--temperature", "0")
+            with open(output, encoding="utf-8") as file:
+                results.append(file.readlines())
+        texts = [sorted((found["id"], found["text"]) for found in map(json.loads, lines)) for lines in results]
+        self.assertEqual(len(texts[0]), 6)
+        self.assertEqual(*texts)
+
+    def chat(self, name):
+        one, two = programs()
+        messages = b"Hello\nWhat is a compiler?\n"
+        arguments = ("chat", "--temperature", "0", "-n", "16", "--json")
+        answers = [[json.loads(line)["content"] for line in done.stdout.splitlines()]
+                   for done in (harness.execute([one, *arguments], stdin=messages), started(name, 2, two, *arguments, stdin=messages))]
+        self.assertEqual(answers[0], answers[1])
+        self.assertEqual(len(answers[0]), 2)
+
+    def serve(self, name):
+        """Rank 0 answers; SIGTERM to mpirun ends all ranks."""
+        one, two = programs()
+        expected = json.loads(harness.execute([one, *PROMPT, "--json"]).stdout)["sequences"][0]["text"]
+        mark = f"MICA_TEST_RANKS={os.getpid()} serve {name}"
+        with subprocess.Popen([mpirun(name), "-n", "2", two, "serve", "--port", "0"], env={**os.environ, **ENV, **dict([mark.split("=")])},
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+            try:
+                address = next(match[0] for line in run.stdout if (match := re.search(r"http://[0-9.]+:[0-9]+", line.decode())))
+                body = json.dumps({"prompt": PROMPT[1], "max_tokens": 24, "temperature": 0}).encode()
+                for _ in range(2):
+                    with urllib.request.urlopen(address + "/v1/completions", body, timeout=60) as answer:
+                        self.assertEqual(json.load(answer)["choices"][0]["text"], expected)
+            finally:
+                run.terminate()
+                run.communicate(timeout=60)
+        harness.until(lambda: not processes_of(two, mark), "a rank is left", 10)
+
+    def bench(self, name):
+        _, two = programs()
+        done = started(name, 2, two, "bench", "--prompt", "32", "--gen", "8", "--repeat", "1", "--json")
+        self.assertIn(b"tokens_per_s", done.stdout)
+
+    def wrong_number(self, name):
+        _, two = programs()
+        done = started(name, 3, two, *PROMPT, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.stderr.count(b"the program is for 2 ranks, not for 3; start it with mpirun -n 2"), 1)
+
+    def other_program(self, name):
+        """A rank that runs a program with other weights, or for another number of ranks."""
+        _, two = programs()
+        for options, ending in ((("--weights", "int8", "--shard", "tensor=2"), "; copy"), (("--shard", "tensor=4"), ", for 4 ranks; copy")):
+            other = harness.program(BUNDLED / "minimind-dense", *options).path
+            done = harness.execute([mpirun(name), "-n", "1", two, *PROMPT, ":", "-n", "1", other, *PROMPT], env=ENV, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stderr.decode().count(f"rank 1 runs another program than rank 0{ending} the same file to all hosts"), 1)
+
+    def usage(self, name):
+        """Messages about the command line are those of one process."""
+        _, two = programs()
+        done = started(name, 2, two, "--no-such-option", check=False)
+        self.assertEqual(done.stderr.count(b"--no-such-option"), harness.execute([two, "--no-such-option"], check=False)
+                         .stderr.count(b"--no-such-option"))
+
+    def killed(self, name):
+        """A rank that is killed ends all within 5 s; mpirun names it."""
+        _, two = programs()
+        command = [mpirun(name), "-n", "2", two, "bench", "--prompt", "0", "--gen", "200", "--repeat", "10000"]
+        mark = f"MICA_TEST_RANKS={os.getpid()} {name}"
+        with subprocess.Popen(command, env={**os.environ, **ENV, **dict([mark.split("=")])}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT) as run:
+            ranks = harness.until(lambda: (found := processes_of(two, mark)) and len(found) == 2 and found, "the ranks do not start", 60)
+            time.sleep(1)
+            os.kill(next(pid for pid in ranks if rank_of(pid) == 1), signal.SIGKILL)
+            start = time.monotonic()
+            output, _ = run.communicate(timeout=60)
+            self.assertLess(time.monotonic() - start, 5)
+            self.assertNotEqual(run.returncode, 0)
+            self.assertRegex(output.decode("utf-8", "replace"), r"rank 1 with PID|PID [0-9]+ RUNNING AT")
+            self.assertEqual(processes_of(two, mark), [])
+
+
+def processes_of(program, mark):
+    """The processes that run a program with `mark` in their environment."""
+    found = []
+    for folder in pathlib.Path("/proc").iterdir():
+        try:
+            if folder.name.isdigit() and os.path.samefile(folder / "exe", program) and mark.encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            pass
+    return found
+
+
+def rank_of(process):
+    variables = pathlib.Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    return next(int(v.split(b"=")[1]) for v in variables if v.startswith((b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")))
+
+
+class Refused(Case):
+    def test_without_mpirun(self):
+        _, two = programs()
+        done = harness.execute([two, *PROMPT], check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr.decode(), r"^mica: error: \S+: the program is for 2 ranks; start it with mpirun -n 2\n$")
+
+    def test_info(self):
+        _, two = programs()
+        text = harness.execute([two, "info"]).stdout.decode()
+        self.assertRegex(text, r"\nranks +2, each with [0-9.]+ [kMG]i?B of weights")
+        self.assertRegex(text, r"\nreplicated +.*layers\.\*\.input_layernorm\.weight")
+        json_of = [json.loads(harness.execute([p, "info", "--json"]).stdout) for p in programs()]
+        self.assertEqual([info["ranks"] for info in json_of], [1, 2])
+        one, half = (info["manifest"]["weight_bytes"] for info in json_of)
+        self.assertLess(half, 0.55 * one)
+
+    def test_heads_that_do_not_divide(self):
+        output = os.path.join(harness.folder("refused"), "program")
+        done = harness.execute([harness.mica, "compile", GOLDENS / "models/minimind2-moe", "-o", output, "--shard", "tensor=2"], check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr.decode(), r"layers.*cannot be partitioned for 2 ranks: 3 heads are neither a multiple nor a divisor")
+        self.assertFalse(os.path.exists(output))
+
+    def test_op_without_a_rule(self):
+        output = os.path.join(harness.folder("refused"), "program")
+        done = harness.execute([harness.mica, "compile", GOLDENS / "models/qwen3-next", "-o", output, "--shard", "tensor=2"], check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr.decode(), r"layers.*'mica\.\w+' op cannot be partitioned for 2 ranks: there is no rule for this op")
+
+    def test_option(self):
+        for text in ("2", "tensor=0", "tensor=x", "pipeline=2"):
+            done = harness.execute([harness.mica, "compile", BUNDLED / "minimind-dense", "-o", "x", "--shard", text], check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"'{text}' is not tensor=N, with N from 1 to 4096", done.stderr.decode())

@@ -1,0 +1,73 @@
+#include "tests/unit/backends/runtime/ranks/ThreadRanks.h"
+
+#include <gmock/gmock.h>
+#include <random>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace mica::rt {
+namespace {
+
+using testing::HasSubstr;
+
+/// The byte at `at` that a rank sends in an exchange.
+std::byte byteOf(int64_t rank, int64_t exchange, uint64_t at) {
+  return static_cast<std::byte>(rank * 41 + exchange * 17 + static_cast<int64_t>(at % 251));
+}
+
+class SharedMemoryRanksTest : public testing::TestWithParam<int64_t> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, SharedMemoryRanksTest, testing::Values(1, 2, 3, 8));
+
+// Exchanges of all kinds and sizes in a random order, larger ones than a buffer among them.
+TEST_P(SharedMemoryRanksTest, exchangesArrive) {
+  int64_t size = GetParam();
+  runRanks(size, [&](SharedMemoryRanks &ranks) {
+    std::mt19937 random(7); // the same on all ranks
+    for (int64_t exchange = 0; exchange < 300; ++exchange) {
+      uint64_t bytes = random() % 20 == 0 ? random() % 1'000'000 : random() % 5000;
+      bool gathers = random() % 2;
+      std::vector<std::byte> own(bytes), all(bytes * static_cast<uint64_t>(size));
+      int64_t from = gathers ? ranks.rank() : 0;
+      if (gathers || ranks.rank() == 0)
+        for (uint64_t i = 0; i < bytes; ++i)
+          own[i] = byteOf(from, exchange, i);
+      Status done = gathers ? ranks.allGather(own.data(), bytes, all.data())
+                            : ranks.broadcast(own.data(), bytes);
+      ASSERT_TRUE(done) << done.error().message;
+      bool isRight = true;
+      for (uint64_t i = 0; i < bytes; ++i) {
+        if (!gathers)
+          isRight &= own[i] == byteOf(0, exchange, i);
+        for (int64_t rank = 0; gathers && rank < size; ++rank)
+          isRight &= all[static_cast<uint64_t>(rank) * bytes + i] == byteOf(rank, exchange, i);
+      }
+      ASSERT_TRUE(isRight) << "exchange " << exchange << " of " << bytes << " bytes";
+    }
+  });
+}
+
+TEST(SharedMemoryRanksFailure, aRankThatHasEndedIsNamed) {
+  uint64_t bytes = SharedMemoryRanks::bytesFor(2);
+  void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  pid_t child = fork();
+  if (child == 0) {
+    SharedMemoryRanks other(memory, 1, 2);
+    char part = 1, all[2];
+    _exit(other.allGather(&part, 1, all) ? 0 : 1);
+  }
+  SharedMemoryRanks ranks(memory, 0, 2);
+  char part = 0, all[2];
+  EXPECT_TRUE(ranks.allGather(&part, 1, all));
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  Status failed = ranks.allGather(&part, 1, all);
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().message, HasSubstr("rank 1 on host "));
+  munmap(memory, bytes);
+}
+
+} // namespace
+} // namespace mica::rt
