@@ -58,6 +58,8 @@ def main(argv):
     parser.add_argument("--loads", type=int, default=10)
     parser.add_argument("--keep", help="an existing folder for the pages")
     args = parser.parse_args(argv)
+    # Both commands compile everything.
+    os.environ.pop("MICA_OBJECT_CACHE", None)
     with tempfile.TemporaryDirectory() as temporary:
         model = args.model or os.path.join(temporary, args.shape)
         if not args.model:

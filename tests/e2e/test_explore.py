@@ -26,7 +26,7 @@ TRACED = {**MODELS, "hybrid": (harness.GOLDENS / "models/granite-hybrid",), "del
           "latent": (harness.GOLDENS / "models/deepseek-v3",), "blocks": (harness.GOLDENS / "models/gpt-oss-mxfp4",)}
 STAGES = ["model", "fused", "kernels", "loops", "ll", "asm"]
 #: Stage `ll` in the order of compilation, in which `llvm` precedes it.
-LL = 5
+LL, ASM = 5, 6
 #: Text that would run scripts, load resources or leave the page if it were parsed as markup.
 HOSTILE = "</script><img src=x onerror=window.hacked=1><!--style--><!--data-->"
 
@@ -192,10 +192,30 @@ class Provenance(Case):
             self.assertEqual(sum(after - before for _, before, after in each["ops"]), each["after"] - each["before"], each["argument"])
             self.assertTrue(each["changed"] or not each["ops"], each["argument"])
         self.assertTrue(any(reason.startswith("hoisting ") for each in llvm if each["argument"] == "licm" for _, _, reason in each["patterns"]))
+        self.machine_code(data)
         for case in MODELS:
             reasons = {name: reason for each in data_of(explore(case))["passes"] for name, _, reason in each["patterns"] if name.startswith("Lower")}
             self.assertGreater(len(reasons), 8)
             self.assertEqual([name for name, reason in reasons.items() if " => " not in reason], [])
+
+    def machine_code(self, data):
+        """The passes of LLVM's code generator lead from its first machine instructions to those in assembly."""
+        passes, asm = [each for each in data["passes"] if each["to"] == ASM], data["stages"][5]
+        names = [each["argument"] for each in passes]
+        self.assertLessEqual({"x86-isel", "greedy", "prologepilog"}, set(names))
+        self.assertLess(names.index("x86-isel"), names.index("greedy"))
+        self.assertLess(names.index("greedy"), names.index("prologepilog"))
+        sizes = collections.Counter(asm["places"][asm["place"][parent]] for parent in asm["parent"] if parent >= 0)
+        functions = {name: numbers for name, *numbers in data["machineCode"]}
+        self.assertEqual(set(functions), set(sizes))
+        ops = {each["argument"]: {name: (before, after) for name, before, after in each["ops"]} for each in passes}
+        for name, (selected, emitted, *_) in functions.items():
+            self.assertEqual(ops["x86-isel"][name], (0, selected))
+            self.assertAlmostEqual(emitted / sizes[name], 1, delta=0.02, msg=name)
+        for each in passes:
+            self.assertEqual(each["after"] - each["before"], sum(after - before for _, before, after in each["ops"]))
+        # Functions whose registers do not suffice have a stack.
+        self.assertTrue(any(spills and stack for *_, spills, _, stack in functions.values()))
 
     def test_size(self):
         for case in (*MODELS, "1b"):
@@ -492,8 +512,11 @@ class ExplorePage(Case):
         page.run("document.querySelector('.pass summary').click()")
         self.assertTrue(page.run("return document.querySelector('.pass').open"))
         titles = page.run("return [...document.querySelectorAll('main h2')].map(each => each.textContent)")
-        self.assertEqual(titles, ["model → fused", "fused → kernels", "kernels → loops", "loops → llvm", "llvm → ll"])
+        self.assertEqual(titles, ["model → fused", "fused → kernels", "kernels → loops", "loops → llvm", "llvm → ll", "ll → asm"])
         self.assertIn("instcombine", page.run("return document.querySelector('main').textContent"))
+        # The machine code of a function leads to its assembly.
+        page.click("#machine-code .link")
+        self.assertEqual((page.state("op")[0], len(page.rows("selected"))), (5, 1))
         page.run("window.page.go({view: 'graph', graph: null})")
         for key in page.run("return window.page.views.graph.choices.map(each => each.key)"):
             page.choose("#graph-choice", key)
@@ -534,6 +557,7 @@ class ExplorePage(Case):
         self.assertLess(page.run(nodes), count // 2)
         page.click("#fold-all")
         self.assertEqual(page.run(nodes), count)
+        self.zoom(browser, page)
         # A selected op, by keyboard, shows its text, attributes with values and meanings, and documentation.
         page.run("""const node = [...document.querySelectorAll('#graph .node')].find(each => each.textContent.startsWith('rmsnorm'));
                     node.focus(); node.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true}))""")
@@ -560,6 +584,45 @@ class ExplorePage(Case):
                     [...document.querySelectorAll('#graph .node[role=button]')].find(each => each.getAttribute('aria-label').startsWith('@'))
                     .dispatchEvent(new MouseEvent('dblclick', {bubbles: true}))""")
         self.assertIn(layer, page.run("return document.querySelector('#graph-choice').selectedOptions[0].textContent"))
+
+    def zoom(self, browser, page):
+        """The graph is zoomed and moved by mouse wheel, drag, buttons and keys; the visible part is in the fragment."""
+        shown = lambda: page.run("const {k, x, y} = d3.zoomTransform(document.getElementById('graph')); return [k, x, y]")
+        nodes = lambda: page.run("return [...document.querySelectorAll('#graph .node')].map(each => { const {left, top} = each.getBoundingClientRect(); return [left, top]; })")
+        before = shown()
+        for forth, back in ((lambda: browser.click("zoom-in"), lambda: browser.click("zoom-out")), (lambda: page.key("+"), lambda: page.key("-"))):
+            forth()
+            self.assertGreater(shown()[0], before[0])
+            back()
+            self.assertAlmostEqual(shown()[0], before[0], places=2)
+        for key, back, axis, sign in (("ArrowUp", "ArrowDown", 1, 1), ("ArrowLeft", "ArrowRight", 0, 1)):
+            page.key("+")
+            page.key(back)
+            first = nodes()
+            page.key(key)
+            self.assertAlmostEqual(nodes()[0][axis] - first[0][axis], 60 * sign, delta=1)
+            page.key(back)
+            self.assertAlmostEqual(nodes()[0][axis], first[0][axis], delta=1)
+        # A link to the visible part.
+        fragment, first = page.run("return location.hash"), shown()
+        self.assertIn("zoom=", fragment)
+        page.key("0")
+        view = page.run("const {left, top, right, bottom} = document.getElementById('graph').getBoundingClientRect(); return [left, top, right, bottom]")
+        for left, top in nodes():
+            self.assertTrue(view[0] <= left <= view[2] and view[1] <= top <= view[3], (left, top, view))
+        browser.click("zoom-all")
+        page.run("location.hash = arguments[0]", fragment)
+        browser.wait(f"return Math.abs(d3.zoomTransform(document.getElementById('graph')).k - {first[0]}) < 0.01", "the linked part")
+        self.assertTrue(all(abs(a - b) < 3 * first[0] for a, b in zip(shown()[1:], first[1:])), (shown(), first))
+        # By mouse.
+        page.run("document.getElementById('graph').dispatchEvent(new WheelEvent('wheel', {deltaY: -200, clientX: 300, clientY: 300, bubbles: true, cancelable: true}))")
+        self.assertGreater(shown()[0], first[0])
+        begin = nodes()[0]
+        page.run("""const at = (type, target, x, y) => target.dispatchEvent(new MouseEvent(type, {clientX: x, clientY: y, bubbles: true, cancelable: true, view: window}));
+                    const graph = document.getElementById('graph');
+                    at('mousedown', graph, 300, 300); at('mousemove', window, 300, 260); at('mouseup', window, 300, 260)""")
+        self.assertAlmostEqual(nodes()[0][1], begin[1] - 40, delta=2)
+        page.run("window.page.go({zoom: null})")
 
     def memory(self, browser, page):
         """A rectangle of the map leads to its op; buffers with overlapping live ranges have different addresses."""
@@ -594,8 +657,8 @@ class ExplorePage(Case):
         page.run("window.page.go({view: 'time', op: null})")
         read, cost = page.run("return window.page.data.weights.reduce((sum, each) => sum + each[5], 0)"), page.run("return window.page.data.manifest.cost")
         self.assertEqual(round(read), cost["weight_bytes_per_token"])
-        self.assertGreater(page.run("return document.querySelectorAll('#token-bar button').length"), 4)
-        page.click("#token-bar button")
+        self.assertGreater(page.run("return document.querySelectorAll('#token-bar rect').length"), 4)
+        page.click("#token-bar rect")
         self.assertIn("mica.weight", page.rows("selected")[0][1])
 
     def overview(self, page):
@@ -628,11 +691,11 @@ class ExplorePage(Case):
         kernels = page.run("return window.page.views.time.current.kernels.length")
         self.assertEqual(page.run("return document.querySelectorAll('#kernels tbody tr').length"), kernels)
         self.assertGreater(page.run("return document.querySelectorAll('#roofline circle').length"), 2)
-        self.assertGreater(page.run("return document.querySelectorAll('#bytes-bar button').length"), 2)
+        self.assertGreater(page.run("return document.querySelectorAll('#bytes-bar rect').length"), 2)
         page.run("document.querySelector('#roofline circle').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
         self.assertIn("func.func", page.rows("selected")[0][1])
         self.assertIn("time per token", page.run("return document.querySelector('#op-cost').textContent"))
-        for selector in ("#kernels .link", "#bytes-bar button"):
+        for selector in ("#kernels .link", "#bytes-bar rect"):
             page.run("window.page.go({view: 'time', op: null})")
             page.click(selector)
             self.assertEqual(len(page.rows("selected")), 1, selector)
@@ -679,7 +742,7 @@ class ExplorePage(Case):
                 self.assertIn(part, text)
             shown.key("1")
             self.assertGreater(shown.run("return document.querySelectorAll('#roofline circle').length"), 2)
-            self.assertEqual(shown.run("return document.querySelectorAll('#token-bar button').length"), 2)
+            self.assertEqual(shown.run("return document.querySelectorAll('#token-bar rect').length"), 2)
             shown.click("#roofline circle")
             shown.key("2")
             self.assertIn("Scratch memory", shown.run("return document.querySelector('#sizes').textContent"))
@@ -747,13 +810,38 @@ class ExplorePage(Case):
         with Browser() as browser:
             shown = Shown(browser, page)
             self.assertEqual(shown.run("return document.querySelector('h1').textContent"), HOSTILE)
-            for view in ("stages", "passes", "graph", "time", "memory", "overview"):
-                shown.run("window.page.go({view: arguments[0]})", view)
-                self.assertEqual(shown.run("return window.page.state.view"), view)
             shown.run("window.page.go({view: 'stages', query: 'onload'})")
             browser.wait("return document.querySelectorAll('.row.match').length > 0", "the hostile name")
-            self.assertIsNone(shown.run("return window.hacked ?? null"))
-            self.assertEqual(shown.run("return document.querySelectorAll('img, iframe').length"), 0)
+            self.assertIn("onload", shown.run("return document.querySelector('aside').textContent"))
+            self.harmless(shown, page)
+            shown.run("window.page.go({view: 'memory'})")
+            self.assertIn("<svg/onload", shown.run("return document.querySelector('#weights').textContent"))
+        # The names of tests, kernels and modules in a profile, and those of a program.
+        with open(profile_of("dense"), encoding="utf-8") as f:
+            profile = json.load(f)
+        for test in profile["tests"]:
+            test["test"] += HOSTILE
+            for kernel in test["kernels"]:
+                kernel["kernel"] += HOSTILE
+                kernel["location"] = [HOSTILE]
+        (folder / "profile.json").write_text(json.dumps(profile), encoding="utf-8")
+        for model in (BUNDLED / "minimind-dense", program(BUNDLED / "minimind-dense").path):
+            harness.execute([harness.mica, "explore", model, "-o", page, "--profile", folder / "profile.json"])
+            with Browser() as browser:
+                shown = Shown(browser, page, "#view=time")
+                self.assertIn(HOSTILE, shown.run("return document.querySelector('#roofline circle').getAttribute('aria-label')"))
+                self.assertIn(HOSTILE, shown.run("return document.querySelector('#kernels').textContent"))
+                self.harmless(shown, page)
+
+    def harmless(self, shown, page):
+        """Text is not markup in any view, nor in the fragment."""
+        for view in shown.run("return Object.keys(window.page.views)"):
+            shown.run("window.page.go({view: arguments[0]})", view)
+            self.assertEqual(shown.run("return window.page.state.view"), view)
+            self.assertEqual(shown.run("return document.querySelectorAll('img, iframe, [onload], [onerror]').length"), 0, view)
+        shown.load(page, "#view=%3Cimg%3E&graph=%3Cimg%20src=x%20onerror=window.hacked=1%3E&zoom=a,b&fold=%3Cimg%3E&query=%3Cimg%3E&test=%3Cimg%3E")
+        self.assertEqual(shown.run("return document.querySelectorAll('img, iframe, [onload], [onerror]').length"), 0)
+        self.assertIsNone(shown.run("return window.hacked ?? null"))
 
 
 class Diff(Case):
@@ -808,6 +896,8 @@ class Diff(Case):
     def test_refused(self):
         model, built = BUNDLED / "minimind-dense", program(BUNDLED / "minimind-dense").path
         for arguments, said in (((built, built, "--weights", "bf16,int8"), "--weights does not apply to a program; pass the model that it was compiled from"),
+                                ((model, built, "--weights", "bf16,int8"), "--weights has a value for B, which is a program; pass one value, for the model"),
+                                ((built, model, "--kv", "f32,int8"), "--kv has a value for A, which is a program; pass one value, for the model"),
                                 ((model, built, "--stage", "fused"), f"{built}: is a program, which has no stages; pass the model that it was compiled from"),
                                 ((model, built, "--bench"), "--bench needs two programs"), ((model, model, "--text", "x"), "--text needs two programs"),
                                 ((model, "/nothing"), "/nothing"), ((model, __file__), "test_explore.py")):

@@ -45,7 +45,7 @@ done
 cd /tmp
 mica compile model -o program
 mica explore model -o page.html
-grep -q 'id="data"' page.html && grep -q dagre page.html || { echo "page.html lacks its data or its scripts" >&2; exit 1; }
+grep -q 'id="data"' page.html && grep -q dagre page.html && grep -q d3js.org page.html || { echo "page.html lacks its data or its scripts" >&2; exit 1; }
 ./program -p 'count from 7 to 12:' --temperature 0 > text
 apt-get purge -q -y mica
 [ ! -e /usr/lib/mica ] || { echo "/usr/lib/mica is left" >&2; exit 1; }

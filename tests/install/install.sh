@@ -41,7 +41,7 @@ for file in man/man1/mica.1 man/man1/mica-compile.1 man/man1/mica-program.1 bash
   fish/vendor_completions.d/mica.fish; do
   [ -s "$work/moved/share/$file" ] || fail "share/$file is missing"
 done
-for file in README.md CONTRIBUTING.md LICENSE copyright.dagre docs/dialect.md docs/explore-graph.png docs/serve/nginx.conf; do
+for file in README.md CONTRIBUTING.md LICENSE copyright.d3 copyright.dagre docs/dialect.md docs/explore-graph.png docs/serve/nginx.conf; do
   [ -s "$work/moved/share/doc/mica/$file" ] || fail "share/doc/mica/$file is missing"
 done
 python3 "$source/tests/tools/check_links.py" --no-names "$work/moved/share/doc/mica" > "$work/links.log" ||
@@ -49,7 +49,7 @@ python3 "$source/tests/tools/check_links.py" --no-names "$work/moved/share/doc/m
 
 "$work/moved/bin/mica" compile "$model" -o program
 "$work/moved/bin/mica" explore "$model" -o page.html
-grep -q 'id="data"' page.html && grep -q dagre page.html || fail "page.html lacks its data or its scripts"
+grep -q 'id="data"' page.html && grep -q dagre page.html && grep -q d3js.org page.html || fail "page.html lacks its data or its scripts"
 text=$(./program -p 'count from 7 to 12:' --temperature 0)
 [ "$text" = ' 7 8 9 10 11 12' ] || fail "the program wrote '$text'"
 # Through a link, from PATH, and with the cache, whose folder it creates.

@@ -27,7 +27,7 @@ window.page.go({op: [0, op]});
 #: For each screenshot its size, the state of the page, and the actions before it is taken.
 PICTURES = {
     "stages": (1180, 460, "panes=model,kernels,asm", SELECT),
-    "graph": (1180, 620, "view=graph&open=dense_layer&fold=@dense_layer/self_attn", SELECT + "window.page.views.graph.element.scrollTop = 170"),
+    "graph": (1180, 620, "view=graph&open=dense_layer&fold=@dense_layer/self_attn", SELECT),
     "time": (1180, 560, "view=time&test=tg32", ""),
     "memory": (1180, 700, "view=memory&buffers=dense_layer_small", ""),
 }

@@ -129,6 +129,7 @@ static void writePasses(json::OStream &out, const Record &record) {
         out.attribute("changed", pass.changed);
         out.attribute("before", pass.before);
         out.attribute("after", pass.after);
+        out.attribute("perFunction", pass.isPerFunction);
         out.attributeArray("ops", [&] {
           for (const auto &[kind, counts] : pass.ops)
             out.value(json::Array{kind, counts.first, counts.second});
@@ -140,6 +141,14 @@ static void writePasses(json::OStream &out, const Record &record) {
                                                          : json::fixUTF8(pattern.remark)});
         });
       });
+  });
+}
+
+static void writeMachineCode(json::OStream &out, const Record &record) {
+  out.attributeArray("machineCode", [&] {
+    for (const MachineCodeRecord &code : record.machineCode)
+      out.value(json::Array{json::fixUTF8(code.function), code.selected, code.emitted, code.spills,
+                            code.reloads, code.stackBytes});
   });
 }
 
@@ -203,6 +212,7 @@ std::string pageData(const Record &record, const json::Value &profile) {
         writeStage(out, stage);
     });
     writePasses(out, record);
+    writeMachineCode(out, record);
     writeMemory(out, record);
     writeDocs(out, record);
     out.attributeBegin("manifest");

@@ -75,8 +75,18 @@ struct PassRecord {
   bool changed = false;
   /// Numbers of ops before and after, for names whose number has changed.
   std::map<std::string, std::pair<int64_t, int64_t>> ops;
+  bool isPerFunction = false; ///< `ops` has numbers of instructions by function instead
   int64_t before = 0, after = 0;
   std::vector<PatternRecord> patterns;
+};
+
+/// What LLVM's code generator made of a function.
+struct MachineCodeRecord {
+  std::string function;
+  int64_t selected = 0;            ///< machine instructions after instruction selection
+  int64_t emitted = 0;             ///< instructions in the assembly
+  int64_t spills = 0, reloads = 0; ///< stores and loads of registers by register allocation
+  int64_t stackBytes = 0;
 };
 
 /// A buffer of scratch memory.
@@ -119,6 +129,7 @@ struct Record {
   std::string model;
   std::vector<StageRecord> stages;
   std::vector<PassRecord> passes;
+  std::vector<MachineCodeRecord> machineCode;
   std::vector<FunctionMemory> memory;
   std::vector<WeightRecord> weights;
   std::string manifest; ///< JSON

@@ -8,6 +8,7 @@
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Names.h"
 #include "tools/explore/Code.h"
+#include "tools/explore/MachineCodeLog.h"
 #include "tools/explore/Memory.h"
 #include "tools/explore/Types.h"
 
@@ -207,10 +208,13 @@ Error Recorder::onCode(llvm::Module &code, llvm::TargetMachine &machine) {
   inferLines(code);
   llvm::StringMap<uint32_t> functions = linesOfFunctions(code);
   std::unique_ptr<llvm::Module> copy = llvm::CloneModule(code);
+  MachineCodeLog log(code.getContext());
   llvm::Expected<SmallString<0>> assembly =
       cpu::emit(*copy, machine, llvm::CodeGenFileType::AssemblyFile);
   if (!assembly)
     return assembly.takeError();
+  machinePasses = log.takePasses(static_cast<int>(Stage::Asm));
+  record.machineCode = log.takeFunctions();
   StageRecord ir = recordIr(code), assembled = recordAssembly(*assembly, functions);
   std::vector<Origins> all = lines.take();
   for (StageRecord *made : {&ir, &assembled}) {
@@ -233,6 +237,7 @@ Error Recorder::onObject(StringRef object, StringRef manifest) {
 Record Recorder::take() {
   record.passes = passes.take();
   llvm::append_range(record.passes, codePasses.take());
+  llvm::append_range(record.passes, std::move(machinePasses));
   return std::move(record);
 }
 

@@ -32,6 +32,7 @@ private:
   Record record;
   PassLog passes;
   CodePassLog codePasses;
+  std::vector<PassRecord> machinePasses;
   OriginTable lines; ///< of instructions: line N has origins N - 1
 };
 

@@ -116,9 +116,15 @@ int runDiff(DiffArguments arguments) {
       return report(side->model, path.takeError());
     side->model = std::move(*path);
   }
-  bool programs = isProgram(arguments.a.model) && isProgram(arguments.b.model);
+  bool isProgramA = isProgram(arguments.a.model), isProgramB = isProgram(arguments.b.model);
+  bool programs = isProgramA && isProgramB;
   if (std::string given = arguments.a.givenOption(); programs && !given.empty())
     return usage(notForPrograms(given), "mica diff");
+  if (std::string given = arguments.a.givenOption(/*values=*/2);
+      isProgramA != isProgramB && !given.empty())
+    return usage(given + " has a value for " + (isProgramA ? "A" : "B") +
+                     ", which is a program; pass one value, for the model",
+                 "mica diff");
   if (!programs && (!arguments.text.empty() || arguments.bench))
     return usage((arguments.bench ? "--bench" : "--text") + Twine(" needs two programs"),
                  "mica diff");

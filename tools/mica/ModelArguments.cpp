@@ -49,10 +49,10 @@ void ModelArguments::addPrecision(CLI::App &app) {
       ->check(rt::oneOf(promptRowsNames()));
 }
 
-std::string ModelArguments::givenOption() const {
+std::string ModelArguments::givenOption(size_t values) const {
   for (const char *name : {"--weights", "--kv", "--rows", "--max-seq", "--target"})
     if (const CLI::Option *option = command ? command->get_option_no_throw(name) : nullptr;
-        option && option->count() > 0)
+        option && option->count() >= values)
       return name;
   return {};
 }

@@ -27,8 +27,8 @@ struct ModelArguments {
 
   /// Adds the options to `command`; `what` describes MODEL in --help.
   void addTo(CLI::App &command, const std::string &what);
-  /// The first option that was given; empty if there is none.
-  std::string givenOption() const;
+  /// The first option that was given with at least `values` values; empty if there is none.
+  std::string givenOption(size_t values = 1) const;
   /// The options for the compiler library; errors name the option.
   llvm::Expected<cpu::CompileOptions> resolve() const;
 

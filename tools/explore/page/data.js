@@ -119,7 +119,7 @@ function iterationsAround(stage, op) {
 
 /** An element with attributes, listeners (`onclick`) and children; text is never markup. */
 function make(tag, attributes = {}, ...children) {
-  const element = tag.startsWith("svg:") ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4)) : document.createElement(tag);
+  const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes))
     if (name.startsWith("on"))
       element.addEventListener(name.slice(2), value);
@@ -132,11 +132,6 @@ function make(tag, attributes = {}, ...children) {
 /** The first symbol in the text of an op, such as the name of a function. */
 function symbolIn(stage, op) {
   return (stage.lines[stage.line[op] - 1] ?? "").match(/@([\w.$-]+|"[^"]*")/)?.[1];
-}
-
-/** Listeners that make an element act as a button. */
-function press(action) {
-  return {onclick: action, onkeydown: event => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), action())};
 }
 
 function bytesText(bytes) {

@@ -4,6 +4,9 @@
 
 const listOf = words => new Set((words ?? "").split(",").filter(each => each));
 
+/** The factor of a step of zooming. */
+const STEP = 1.25;
+
 class GraphView {
   constructor(page) {
     this.page = page;
@@ -12,8 +15,16 @@ class GraphView {
     this.choice = make("select", {id: "graph-choice", "aria-label": "Function", onchange: () => page.go({graph: this.choice.value, fold: null, open: null})},
                        ...this.choices.map(each => make("option", {value: each.key}, each.title)));
     this.foldAll = make("button", {type: "button", id: "fold-all", onclick: () => page.go({fold: this.isAllFolded() ? null : [...this.groups].join(",")})}, "Fold all");
-    this.drawing = make("div", {});
-    this.element = make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Graph"}, make("div", {class: "bar"}, this.choice, this.foldAll), this.drawing);
+    this.svg = d3.create("svg").attr("id", "graph").attr("role", "group");
+    this.svg.append("defs").append("marker").attr("id", "arrow").attr("viewBox", "0 0 8 8").attr("refX", 7).attr("refY", 4).attr("markerWidth", 7).attr("markerHeight", 7).attr("orient", "auto")
+      .append("path").attr("d", "M0,0L8,4L0,8z");
+    this.scene = this.svg.append("g").attr("class", "scene");
+    [this.boxes, this.edges, this.nodes] = d3.range(3).map(() => this.scene.append("g"));
+    this.zoom = d3.zoom().on("zoom", event => this.scene.attr("transform", event.transform)).on("end", event => event.sourceEvent && this.remember());
+    this.svg.call(this.zoom).on("dblclick.zoom", null);
+    const zooming = [["zoom-in", "+", "Zoom in (+)", () => this.scale(STEP)], ["zoom-out", "−", "Zoom out (−)", () => this.scale(1 / STEP)], ["zoom-all", "Fit", "Show all (0)", () => this.showAll()]]
+      .map(([id, text, label, onclick]) => make("button", {type: "button", id, title: label, "aria-label": label, onclick}, text));
+    this.element = make("div", {class: "scroll graph", tabindex: 0, role: "region", "aria-label": "Graph"}, make("div", {class: "bar"}, this.choice, this.foldAll, ...zooming), this.svg.node());
     this.detail = make("aside", {"aria-label": "Selected op", tabindex: 0});
   }
 
@@ -39,15 +50,17 @@ class GraphView {
   }
 
   update() {
-    const {chosen} = this, focused = this.drawing.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    const {chosen} = this, group = this.svg.node().contains(document.activeElement) ? document.activeElement.dataset.group : undefined;
     if (chosen) {
       this.choice.value = chosen.key;
       this.folded = listOf(this.page.state.fold);
       this.opened = listOf(this.page.state.open);
-      this.drawing.replaceChildren(this.draw(chosen));
+      this.draw(chosen);
       this.foldAll.textContent = this.isAllFolded() ? "Unfold all" : "Fold all";
-      if (focused)
-        [...this.drawing.querySelectorAll("[data-key]")].find(each => each.dataset.key === focused)?.focus();
+      this.restore();
+      // The focus moves from a box to its node, and back.
+      if (group && !this.svg.node().contains(document.activeElement))
+        this.svg.selectAll("[data-group]").filter(function () { return this.dataset.group === group; }).node()?.focus();
     }
     showDetail(this.detail, this.page);
   }
@@ -173,7 +186,11 @@ class GraphView {
     return [title, node.detail, [...node.weights].map(([format, bytes]) => `${format} ${bytesText(bytes)}`).join(", ")].filter(each => each);
   }
 
-  draw(chosen) {
+  /** The nodes, edges and boxes of the chosen function with their positions, and the size of the graph. */
+  layout(chosen) {
+    const key = JSON.stringify([chosen.key, [...this.folded], [...this.opened]]);
+    if (this.known?.key === key)
+      return this.known;
     const {nodes, edges, boxes} = this.build(chosen), graph = new dagre.graphlib.Graph({compound: true});
     graph.setGraph({rankdir: "TB", nodesep: 24, ranksep: 34, marginx: 8, marginy: 8});
     graph.setDefaultEdgeLabel(() => ({}));
@@ -183,52 +200,157 @@ class GraphView {
       if (box.parent !== null)
         graph.setParent(`box ${key}`, `box ${box.parent}`);
     for (const node of nodes.values()) {
-      const lines = this.linesOf(node);
-      graph.setNode(node.name, {width: 36 + 7 * Math.max(...lines.map(line => line.length)), height: 12 + 14 * lines.length});
+      node.lines = this.linesOf(node);
+      graph.setNode(node.name, {width: 36 + 7 * d3.max(node.lines, line => line.length), height: 12 + 14 * node.lines.length});
       if (node.box !== null)
         graph.setParent(node.name, `box ${node.box}`);
     }
     for (const edge of edges.values())
       graph.setEdge(edge.from, edge.to, {width: 6.2 * this.shapeText(edge.type).length, height: 14, labelpos: "c"});
     dagre.layout(graph);
-    const {width, height} = graph.graph(), parts = [];
-    for (const [key, box] of boxes) {
-      const {x, y, width: w, height: h} = graph.node(`box ${key}`), left = x - w / 2, top = y - h / 2;
-      parts.push(make("svg:rect", {class: "box", x: left, y: top, width: w, height: h, rx: 6}));
-      parts.push(make("svg:g", {class: "fold", tabindex: 0, role: "button", "aria-label": `Fold ${box.title}`, "data-group": key, "data-key": `box ${key}`, ...press(box.toggle)},
-                      make("svg:text", {x: left + 6, y: top + 13}, `− ${box.title}`)));
-    }
-    for (const edge of edges.values()) {
-      const {points, x, y} = graph.edge(edge.from, edge.to);
-      parts.push(make("svg:path", {class: "edge", d: `M${points.map(point => `${point.x},${point.y}`).join("L")}`, "marker-end": "url(#arrow)"}, make("svg:title", {}, edge.type[0])));
-      parts.push(make("svg:text", {class: "shape", x, y: y + 4, "text-anchor": "middle"}, this.shapeText(edge.type)));
-    }
-    for (const node of nodes.values())
-      parts.push(...this.node(chosen, node, graph.node(node.name), edges));
-    return make("svg:svg", {id: "graph", viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `Graph of ${chosen.title}`},
-      make("svg:defs", {}, make("svg:marker", {id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto"}, make("svg:path", {d: "M0,0L8,4L0,8z", fill: "var(--quiet)"}))), ...parts);
+    // The coordinates of dagre are those of centers.
+    const placed = (each, name) => {
+      const {x, y, width, height} = graph.node(name);
+      return {...each, x: x - width / 2, y: y - height / 2, width, height};
+    };
+    const {width, height} = graph.graph();
+    return this.known = {key, width, height, nodes: [...nodes.values()].map(node => placed(node, node.name)), boxes: [...boxes].map(([name, box]) => placed({...box, key: name}, `box ${name}`)),
+                         edges: [...edges.values()].map(edge => ({...edge, ...graph.edge(edge.from, edge.to)}))};
   }
 
-  /** The elements of a node: itself, and the control that unfolds a layer. */
-  node({stage}, node, {x, y, width, height}, edges) {
-    const {state, related} = this.page, isOwn = state.op?.[0] === stage.index, [title, ...lines] = this.linesOf(node);
-    const kind = node.isArgument ? "argument" : node.group ? "group" : isOwn && state.op[1] === node.op ? "selected" : related?.[stage.index].has(node.op) ? "related" : "";
-    const heat = node.isArgument || node.group ? null : this.page.heatOf(stage, node.op);
-    const action = node.group ? () => this.toggle("fold", node.group) : () => this.page.go({op: [stage.index, node.op], value: null});
-    const label = node.group ? `Unfold ${node.title}` : [title, ...lines].join(" ");
-    const attributes = node.isArgument ? {} : {tabindex: 0, role: "button", "aria-label": label, "data-op": node.op, "data-key": node.name, ...press(action)};
-    const top = y - height / 2, element = make("svg:g", {class: `node ${kind}`, "data-name": node.name, ...attributes},
-      make("svg:rect", {x: x - width / 2, y: top, width, height, rx: 5}), heat ? make("svg:rect", {class: "heat", x: x - width / 2, y: top, width: 8, height, fill: heat}) : null,
-      make("svg:text", {x, y: top + 17, "text-anchor": "middle"}, title), ...lines.map((line, at) => make("svg:text", {class: "detail", x, y: top + 31 + 14 * at, "text-anchor": "middle"}, line)));
-    element.addEventListener("keydown", event => this.follow(event, node, edges));
-    if (!node.callee)
-      return [element];
-    // A double click shows only this layer.
-    element.addEventListener("dblclick", () => this.page.go({graph: node.callee.key, fold: null, open: null}));
-    const unfold = make("svg:g", {class: "unfold", tabindex: 0, role: "button", "aria-label": `Unfold ${node.title}`, "data-callee": node.callee.name, "data-key": `unfold ${node.name}`,
-                                  ...press(() => this.toggle("open", node.callee.name))},
-                        make("svg:rect", {x: x - width / 2, y: top, width: 16, height: 16, rx: 3}), make("svg:text", {x: x - width / 2 + 8, y: top + 12, "text-anchor": "middle"}, "+"));
-    return [element, unfold];
+  /** Updates the elements; those of unchanged nodes stay, and with them the focus. */
+  draw(chosen) {
+    const {nodes, edges, boxes, width, height} = this.layout(chosen);
+    this.svg.attr("viewBox", [0, 0, width, height]).attr("aria-label", `Graph of ${chosen.title}`);
+    const box = this.boxes.selectAll("g.module").data(boxes, each => each.key).join(enter => {
+      const made = enter.append("g").attr("class", "module");
+      made.append("rect").attr("class", "box").attr("rx", 6);
+      made.append("g").attr("class", "fold").append("text");
+      return made;
+    });
+    this.place(box.select("rect"));
+    box.select(".fold").attr("data-group", each => each.name ?? each.key).call(asButtons, each => `Fold ${each.title}`, each => each.toggle())
+      .on("focus", (event, each) => this.reveal(event, {...each, width: 0, height: 20}));
+    box.select("text").attr("x", each => each.x + 6).attr("y", each => each.y + 13).text(each => `− ${each.title}`);
+    const edge = this.edges.selectAll("g").data(edges, each => `${each.from}>${each.to}`).join(enter => {
+      const made = enter.append("g");
+      made.append("path").attr("class", "edge").attr("marker-end", "url(#arrow)").append("title");
+      made.append("text").attr("class", "shape").attr("text-anchor", "middle");
+      return made;
+    });
+    edge.select("path").attr("d", each => d3.line(point => point.x, point => point.y).curve(d3.curveBasis)(each.points));
+    edge.select("title").text(each => each.type[0]);
+    edge.select("text").attr("x", each => each.x).attr("y", each => each.y + 4).text(each => this.shapeText(each.type));
+    this.nodes.selectAll("g.item").data(nodes, each => each.name).join(enter => enter.append("g").attr("class", "item").call(item => item.append("g").append("rect").attr("rx", 5)))
+      .call(item => this.drawNodes(chosen, item, edges));
+  }
+
+  place(rects) { return rects.attr("x", each => each.x).attr("y", each => each.y).attr("width", each => each.width).attr("height", each => each.height); }
+
+  /** Draws each node, and the control that unfolds a layer. */
+  drawNodes({stage}, item, edges) {
+    const {state, related} = this.page, isOwn = state.op?.[0] === stage.index;
+    const kind = node => node.isArgument ? "argument" : node.group ? "group" : isOwn && state.op[1] === node.op ? "selected" : related?.[stage.index].has(node.op) ? "related" : "";
+    const heat = node => node.isArgument || node.group ? null : this.page.heatOf(stage, node.op);
+    const node = item.select("g").attr("class", each => `node ${kind(each)}`).attr("data-name", each => each.name);
+    this.place(node.select("rect"));
+    node.selectAll(".heat").data(each => [heat(each)].filter(color => color).map(color => ({...each, color, width: 8}))).join("rect").attr("class", "heat").attr("fill", each => each.color).call(this.place);
+    node.selectAll("text").data(each => each.lines.map((line, at) => ({line, at, x: each.x + each.width / 2, y: each.y}))).join("text").attr("class", each => each.at ? "detail" : null)
+      .attr("text-anchor", "middle").attr("x", each => each.x).attr("y", each => each.y + 17 + 14 * each.at).text(each => each.line);
+    node.filter(each => !each.isArgument).attr("data-op", each => each.op).attr("data-group", each => each.group ?? null)
+      .call(asButtons, each => each.group ? `Unfold ${each.title}` : each.lines.join(" "), each => each.group ? this.toggle("fold", each.group) : this.page.go({op: [stage.index, each.op], value: null}))
+      .on("keydown.follow", (event, each) => this.follow(event, each, edges)).on("focus", (event, each) => this.reveal(event, each))
+      // A double click shows only this layer.
+      .on("dblclick", (_, each) => each.callee && this.page.go({graph: each.callee.key, fold: null, open: null}));
+    const unfold = item.selectAll(".unfold").data(each => each.callee ? [each] : []).join(enter => {
+      const made = enter.append("g").attr("class", "unfold");
+      made.append("rect").attr("width", 16).attr("height", 16).attr("rx", 3);
+      made.append("text").attr("text-anchor", "middle").text("+");
+      return made;
+    }).attr("data-group", each => each.callee.name).call(asButtons, each => `Unfold ${each.title}`, each => this.toggle("open", each.callee.name))
+      .on("focus", (event, each) => this.reveal(event, each));
+    unfold.select("rect").attr("x", each => each.x).attr("y", each => each.y);
+    unfold.select("text").attr("x", each => each.x + 8).attr("y", each => each.y + 12);
+  }
+
+  /** Pixels of the window per unit of the drawing. */
+  get pixels() {
+    const {clientWidth, clientHeight} = this.svg.node();
+    return Math.min(clientWidth / this.known.width, clientHeight / this.known.height) || 1;
+  }
+
+  /** Shows the part of the graph named by the state, else its beginning; then the selected op, if it was selected elsewhere. */
+  restore() {
+    const {zoom, op} = this.page.state, {width, height} = this.known, {clientWidth, clientHeight} = this.svg.node(), {pixels} = this;
+    this.zoom.scaleExtent([Math.min(1, 0.25 / pixels), 4 / pixels]).translateExtent([[0, 0], [width, height]]);
+    const [scale, x, y] = (zoom ?? "").split(",").map(Number);
+    const initial = Math.min(1, Math.max(0.6, clientWidth / width));
+    if (scale > 0 && Number.isFinite(x) && Number.isFinite(y))
+      this.center(scale, x, y);
+    else
+      this.center(initial, width / 2, Math.min(height, clientHeight / initial) / 2);
+    const selected = op && `${op}`;
+    if (selected && selected !== this.revealed)
+      this.nodes.selectAll(".node.selected").each(node => this.bring(node));
+    this.revealed = selected;
+  }
+
+  /** Shows the point (x, y) of the graph in the center, at `scale` pixels per unit. */
+  center(scale, x, y) {
+    const {width, height} = this.known;
+    this.svg.call(this.zoom.transform, d3.zoomIdentity.translate(width / 2, height / 2).scale(scale / this.pixels).translate(-x, -y));
+  }
+
+  /** A control that gets the focus by a key is shown; with the mouse, it is in sight, and must not move between press and release. */
+  reveal(event, node) {
+    if (event.target.matches(":focus-visible"))
+      this.bring(node);
+  }
+
+  /** Moves the visible part so that it contains a node. */
+  bring(node) {
+    const {width, height} = this.known, {clientWidth, clientHeight} = this.svg.node(), {k} = d3.zoomTransform(this.svg.node()), scale = k * this.pixels;
+    const [x, y] = d3.zoomTransform(this.svg.node()).invert([width / 2, height / 2]), middle = [node.x + node.width / 2, node.y + node.height / 2];
+    if (Math.abs(middle[0] - x) + node.width / 2 <= clientWidth / scale / 2 && Math.abs(middle[1] - y) + node.height / 2 <= clientHeight / scale / 2)
+      return;
+    this.center(scale, ...middle);
+    this.remember();
+  }
+
+  /** Puts the visible part into the state, and so into links to it. */
+  remember() {
+    const {width, height} = this.known, transform = d3.zoomTransform(this.svg.node()), [x, y] = transform.invert([width / 2, height / 2]);
+    this.page.state.zoom = [(transform.k * this.pixels).toFixed(3), x.toFixed(0), y.toFixed(0)].join(",");
+    this.page.link("replaceState");
+  }
+
+  scale(factor) {
+    this.svg.call(this.zoom.scaleBy, factor);
+    this.remember();
+  }
+
+  showAll() {
+    this.center(Math.min(1, this.pixels), this.known.width / 2, this.known.height / 2);
+    this.remember();
+  }
+
+  /** Keys that zoom and move the visible part; returns whether `event` is one. */
+  key(event) {
+    if (!this.known || !(event.target === document.body || this.element.contains(event.target)))
+      return false;
+    const [x, y] = {ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1]}[event.key] ?? [], {k} = d3.zoomTransform(this.svg.node());
+    if (x !== undefined) {
+      this.svg.call(this.zoom.translateBy, 60 * x / (k * this.pixels), 60 * y / (k * this.pixels));
+      this.remember();
+    } else if (event.key === "+" || event.key === "-") {
+      this.scale(event.key === "+" ? STEP : 1 / STEP);
+    } else if (event.key === "0") {
+      this.showAll();
+    } else {
+      return false;
+    }
+    event.preventDefault();
+    return true;
   }
 
   /** Arrow keys: down to a user of this node, up to the definition of an operand. */
@@ -237,8 +359,9 @@ class GraphView {
     if (!own)
       return;
     event.preventDefault();
-    const next = [...edges.values()].filter(edge => edge[own] === node.name).map(edge => [...this.drawing.querySelectorAll(".node[data-key]")].find(each => each.dataset.key === edge[other])).find(each => each);
-    next?.focus();
+    event.stopPropagation();
+    const names = new Set(edges.filter(edge => edge[own] === node.name).map(edge => edge[other]));
+    this.nodes.selectAll(".node[role=button]").filter(each => names.has(each.name)).node()?.focus();
   }
 
   /** Adds a name to the list `fold` or `open` of the state, or removes it. */

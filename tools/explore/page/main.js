@@ -39,9 +39,17 @@ class Page {
 
   /** Changes the state: the fragment, and with it the page. `match` is the search result shown by the change. */
   go(changes, match = null) {
-    Object.assign(this.state, changes);
+    Object.assign(this.state, "graph" in changes ? {zoom: null} : {}, changes);
     if ("op" in changes || match)
       this.current = match;
+    this.link("pushState");
+    this.apply("query" in changes);
+    if (changes.query)
+      this.step(1);
+  }
+
+  /** Writes the state to the fragment, as a new entry of the browser's history ("pushState") or in place of the current one ("replaceState"). */
+  link(how) {
     const {view, panes, op, value, query, allPasses, ...rest} = this.state;
     const words = new URLSearchParams({view, panes: panes.map(each => this.data.stages[each].name).join(",")});
     if (op)
@@ -53,10 +61,7 @@ class Page {
       words.set("all", "1");
     const fragment = `#${words}`;
     if (fragment !== location.hash)
-      history.pushState(null, "", fragment);
-    this.apply("query" in changes);
-    if (changes.query)
-      this.step(1);
+      history[how](null, "", fragment);
   }
 
   /** The state named by the fragment, without invalid parts. */
@@ -69,7 +74,7 @@ class Page {
     this.state = {view: Object.hasOwn(this.views, words.get("view") ?? "") ? words.get("view") : stages.length ? "stages" : "overview", panes: panes.length ? panes : [0, 1, 2].filter(each => each < stages.length),
                   op: isOp ? [named(stage), Number(op)] : null, value: words.get("value"), query: words.get("query") ?? "", allPasses: words.has("all"),
                   color: words.get("color"), test: words.get("test"), buffers: words.get("buffers"),
-                  graph: words.get("graph"), fold: words.get("fold"), open: words.get("open")};
+                  graph: words.get("graph"), fold: words.get("fold"), open: words.get("open"), zoom: words.get("zoom")};
     this.apply(true);
   }
 
@@ -133,6 +138,8 @@ class Page {
       return;
     }
     if (event.target.matches("input, select, textarea"))
+      return;
+    if (!event.target.matches("[role=tab]") && this.views[this.state.view].key?.(event))
       return;
     const views = Object.keys(this.views), {panes} = this.state, turn = {ArrowRight: 1, ArrowLeft: -1}[event.key];
     if (turn && event.target.matches("[role=tab]")) {

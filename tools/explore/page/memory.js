@@ -1,6 +1,9 @@
 "use strict";
 // Memory over time: buffers in scratch memory, reads and writes of weights and caches; the weights by offset; the caches.
 
+/** The width of drawings, in pixels. */
+const WIDTH = 900;
+
 class MemoryView {
   constructor(page) {
     this.page = page;
@@ -44,37 +47,44 @@ class MemoryView {
     this.body.replaceChildren(...parts);
   }
 
+  /** The horizontal axis of a function's drawings: its ops in order, from pixel `left` on. */
+  timeScale({begin, end}, left) { return d3.scaleLinear([begin, end], [left, WIDTH]); }
+
   /** A rectangle per buffer: addresses on the vertical axis, live range on the horizontal one. */
-  map(buffers, perRow, {begin, end}) {
-    const width = 900, height = 200, left = 80, stage = this.page.data.stages[this.loops], {op: selected} = this.page.state;
-    const max = Math.max(...buffers.map(each => each[1] + each[2]));
-    const x = op => left + (width - left) * (op - begin) / (end - begin), y = address => height - (height - 10) * address / max;
-    const own = buffers.filter(each => selected?.[0] === this.loops && selected[1] === each[0]);
-    const shares = (a, b) => a !== b && a[1] < b[1] + b[2] && b[1] < a[1] + a[2];
-    const parts = [make("svg:text", {x: left - 6, y: 18, "text-anchor": "end"}, bytesText(max)), make("svg:text", {x: left - 6, y: height, "text-anchor": "end"}, "0")];
-    buffers.forEach((buffer, at) => {
+  map(buffers, perRow, time) {
+    const height = 216, left = 84, stage = this.page.data.stages[this.loops], {op: selected} = this.page.state, max = d3.max(buffers, ([, offset, size]) => offset + size);
+    const x = this.timeScale(time, left), y = d3.scaleLinear([0, max], [height - 8, 10]);
+    const shares = (a, b) => a !== b && a[1] < b[1] + b[2] && b[1] < a[1] + a[2], own = buffers.filter(each => selected?.[0] === this.loops && selected[1] === each[0]);
+    const label = buffer => {
       const [op, offset, size, , first, last] = buffer, aliases = buffers.filter(other => shares(buffer, other)).length;
-      const text = `${placeOf(stage, op) || kindOf(stage, op)}: ${bytesText(size)}${perRow ? " per row" : ""} at ${offset}, alive from line ${stage.line[first]} to ${stage.line[last]}, shares addresses with ${aliases} other buffers`;
-      const kind = own.includes(buffer) ? "chosen" : own.some(each => shares(each, buffer)) ? "alias" : undefined;
-      parts.push(make("svg:rect", {x: x(first), y: y(offset + size), width: Math.max(3, x(last + 1) - x(first)), height: Math.max(2, y(offset) - y(offset + size)), fill: `hsl(${(at * 137) % 360} 50% 58%)`,
-        class: kind, stroke: "var(--ground)", tabindex: 0, role: "button", "aria-label": text, "data-op": op, ...press(() => this.select(this.loops, op))}, make("svg:title", {}, text)));
-    });
-    return make("svg:svg", {class: "buffers", viewBox: `0 0 ${width} ${height + 6}`, width, height: height + 6, role: "group", "aria-label": perRow ? "Buffers per row" : "Buffers of fixed size"}, ...parts);
+      return `${placeOf(stage, op) || kindOf(stage, op)}: ${bytesText(size)}${perRow ? " per row" : ""} at ${offset}, alive from line ${stage.line[first]} to ${stage.line[last]}, shares addresses with ${aliases} other buffers`;
+    };
+    const svg = drawing(WIDTH, height, perRow ? "Buffers per row" : "Buffers of fixed size").attr("class", "buffers");
+    svg.append("g").attr("class", "axis").attr("transform", `translate(${left},0)`).call(bytesAxis(d3.axisLeft(y), max));
+    svg.append("g").selectAll("rect").data(buffers).join("rect").attr("x", ([, , , , first]) => x(first)).attr("y", ([, offset, size]) => y(offset + size))
+      .attr("width", ([, , , , first, last]) => Math.max(3, x(last + 1) - x(first))).attr("height", ([, offset, size]) => Math.max(2, y(offset) - y(offset + size)))
+      .attr("fill", (_, at) => colorOf(at)).attr("class", buffer => own.includes(buffer) ? "chosen" : own.some(each => shares(each, buffer)) ? "alias" : null).attr("data-op", ([op]) => op)
+      .call(asButtons, label, ([op]) => this.select(this.loops, op)).call(withTooltip, label);
+    return svg.node();
   }
 
   /** A row per weight and cache, with a mark for each use. */
-  lanes(lanes, {begin, end}) {
-    const width = 900, left = 330, row = 16, stage = this.page.data.stages[this.loops], x = op => left + (width - left) * (op - begin) / (end - begin), parts = [];
-    lanes.forEach(([name, isCache, bytes, uses], at) => {
-      const y = at * row, label = `${name.split(" ")[0] || (isCache ? "cache" : "weight")}${bytes ? `, ${bytesText(bytes)}` : ""}`;
-      parts.push(make("svg:text", {x: left - 6, y: y + 12, "text-anchor": "end"}, label.length > 48 ? `…${label.slice(-47)}` : label), make("svg:rect", {class: "lane", x: left, y: y + 2, width: width - left, height: row - 4}));
-      for (let use = 0; use < uses.length; use += 2) {
-        const op = uses[use], how = ["", "reads", "writes", "reads and writes"][uses[use + 1]], text = `${kindOf(stage, op)} in line ${stage.line[op]} ${how} ${name || label}`;
-        parts.push(make("svg:rect", {class: uses[use + 1] > 1 ? "write" : "read", x: x(op), y: y + 2, width: Math.max(4, x(op + 1) - x(op)), height: row - 4, tabindex: 0, role: "button", "aria-label": text, "data-op": op,
-          ...press(() => this.select(this.loops, op))}, make("svg:title", {}, text)));
-      }
-    });
-    return make("svg:svg", {class: "lanes", viewBox: `0 0 ${width} ${lanes.length * row}`, width, height: lanes.length * row, role: "group", "aria-label": "Uses of weights and caches"}, ...parts);
+  lanes(lanes, time) {
+    const left = 330, row = 16, stage = this.page.data.stages[this.loops], x = this.timeScale(time, left);
+    const nameOf = ([name, isCache, bytes]) => `${name.split(" ")[0] || (isCache ? "cache" : "weight")}${bytes ? `, ${bytesText(bytes)}` : ""}`;
+    const y = d3.scaleBand(d3.range(lanes.length), [0, lanes.length * row]).padding(0.25);
+    const uses = lanes.flatMap((lane, at) => d3.range(0, lane[3].length, 2).map(use => ({at, lane, op: lane[3][use], how: lane[3][use + 1]})));
+    const label = ({lane, op, how}) => `${kindOf(stage, op)} in line ${stage.line[op]} ${["", "reads", "writes", "reads and writes"][how]} ${lane[0] || nameOf(lane)}`;
+    const svg = drawing(WIDTH, lanes.length * row, "Uses of weights and caches").attr("class", "lanes");
+    svg.append("g").selectAll("rect").data(lanes).join("rect").attr("class", "lane").attr("x", left).attr("y", (_, at) => y(at)).attr("width", WIDTH - left).attr("height", y.bandwidth());
+    svg.append("g").attr("class", "axis").attr("transform", `translate(${left},0)`).call(d3.axisLeft(y).tickSize(0).tickFormat(at => {
+      const name = nameOf(lanes[at]);
+      return name.length > 48 ? `…${name.slice(-47)}` : name;
+    }));
+    svg.append("g").selectAll("rect").data(uses).join("rect").attr("class", ({how}) => how > 1 ? "write" : "read").attr("x", ({op}) => x(op)).attr("y", ({at}) => y(at))
+      .attr("width", ({op}) => Math.max(4, x(op + 1) - x(op))).attr("height", y.bandwidth()).attr("data-op", ({op}) => op)
+      .call(asButtons, label, ({op}) => this.select(this.loops, op)).call(withTooltip, label);
+    return svg.node();
   }
 
   weights() {

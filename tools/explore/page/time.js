@@ -172,37 +172,37 @@ class TimeView {
   }
 
   plot(test) {
-    const {gb_per_s: gb, gflop_per_s: gflop} = test.limits, width = 720, height = 320, left = 60, bottom = 30;
+    const {gb_per_s: gb, gflop_per_s: gflop} = test.limits, width = 760, height = 350, left = 64, right = width - 20, top = 16, bottom = height - 44, ridge = gflop / gb;
+    // Large points are behind small ones.
     const points = test.kernels.filter(each => each.bytes > 0 && each.flops > 0 && each.seconds > 0)
-      .map(each => ({name: each.kernel, x: each.flops / each.bytes, y: each.flops / each.seconds * 1e-9, share: each.seconds / test.seconds}));
-    const xs = points.map(each => each.x).concat(gflop / gb), ys = points.map(each => each.y).concat(gflop);
-    const low = values => Math.floor(Math.log10(Math.min(...values))), high = values => Math.ceil(Math.log10(Math.max(...values)) + 0.01);
-    const [x0, x1, y0, y1] = [low(xs), high(xs) + 1, low(ys), high(ys)];
-    const x = value => left + (width - left - 30) * (Math.log10(value) - x0) / (x1 - x0), y = value => height - bottom - (height - bottom - 10) * (Math.log10(value) - y0) / (y1 - y0);
-    const parts = [];
-    for (let at = x0; at <= x1; ++at)
-      parts.push(make("svg:text", {x: x(10 ** at), y: height - 12, "text-anchor": "middle"}, String(Number(`1e${at}`))));
-    for (let at = y0; at <= y1; ++at)
-      parts.push(make("svg:text", {x: left - 6, y: y(10 ** at) + 4, "text-anchor": "end"}, String(Number(`1e${at}`))));
-    const ridge = gflop / gb, start = Math.max(10 ** x0, 10 ** y0 / gb);
-    parts.push(make("svg:polyline", {class: "axis", fill: "none", points: `${x(start)},${y(start * gb)} ${x(ridge)},${y(gflop)} ${x(10 ** x1)},${y(gflop)}`}));
-    parts.push(make("svg:text", {x: width - 14, y: y(gflop) - 5, "text-anchor": "end"}, `${gflop.toFixed(0)} GFLOP/s`), make("svg:text", {x: x(start) + 8, y: y(start * gb) - 2}, `${gb.toFixed(1)} GB/s`));
-    for (const point of points) {
-      const text = `${point.name}: ${point.y.toFixed(1)} GFLOP/s at ${point.x.toFixed(2)} operations per byte, ${(100 * point.share).toFixed(1)} % of the time`;
-      parts.push(make("svg:circle", {cx: x(point.x), cy: y(point.y), r: 4 + 16 * Math.sqrt(point.share), fill: "var(--accent)", "fill-opacity": 0.55, tabindex: 0, role: "button", "aria-label": text,
-        "data-kernel": point.name, onclick: () => this.choose(point.name), onkeydown: event => (event.key === "Enter" || event.key === " ") && this.choose(point.name)}, make("svg:title", {}, text)));
-    }
-    parts.push(make("svg:text", {x: width / 2, y: height, "text-anchor": "middle"}, "operations per byte"));
-    return make("svg:svg", {id: "roofline", viewBox: `0 0 ${width} ${height + 4}`, width, height: height + 4, role: "group", "aria-label": "Rate of each kernel over its operations per byte, below the limits of the machine"}, ...parts);
+      .map(each => ({name: each.kernel, x: each.flops / each.bytes, y: each.flops / each.seconds * 1e-9, share: each.seconds / test.seconds})).sort((a, b) => b.share - a.share);
+    const x = d3.scaleLog(d3.extent([...points.map(each => each.x / 2), ridge, 10 * ridge]), [left, right]).nice();
+    const y = d3.scaleLog(d3.extent([...points.map(each => each.y), gflop, 2 * gflop]), [bottom, top]).nice();
+    const begin = Math.max(x.domain()[0], y.domain()[0] / gb), limits = [[begin, begin * gb], [ridge, gflop], [x.domain()[1], gflop]];
+    const label = each => `${each.name}: ${each.y.toFixed(1)} GFLOP/s at ${each.x.toFixed(2)} operations per byte, ${(100 * each.share).toFixed(1)} % of the time`;
+    const svg = drawing(width, height, "Rate of each kernel over its operations per byte, below the limits of the machine").attr("id", "roofline");
+    svg.append("g").attr("class", "axis").attr("transform", `translate(0,${bottom})`).call(d3.axisBottom(x).ticks(8, "~g"));
+    svg.append("g").attr("class", "axis").attr("transform", `translate(${left},0)`).call(d3.axisLeft(y).ticks(6, "~g"));
+    svg.append("path").attr("class", "limit").attr("d", d3.line(each => x(each[0]), each => y(each[1]))(limits));
+    const write = (text, at, above, anchor) => svg.append("text").attr("x", at).attr("y", above).attr("text-anchor", anchor).text(text);
+    write("operations per byte", (left + right) / 2, height - 8, "middle");
+    write("GFLOP/s", left + 6, top + 4, "start");
+    write(`${gflop.toFixed(0)} GFLOP/s`, right, y(gflop) - 5, "end");
+    write(`${gb.toFixed(1)} GB/s`, x(begin) + 16, y(begin * gb) + 6, "start");
+    svg.append("g").selectAll("circle").data(points).join("circle").attr("cx", each => x(each.x)).attr("cy", each => y(each.y)).attr("r", each => 4 + 16 * Math.sqrt(each.share))
+      .attr("data-kernel", each => each.name).call(asButtons, label, each => this.choose(each.name)).call(withTooltip, label);
+    return svg.node();
   }
 
-  /** A bar of parts, [name, bytes, onclick]. */
+  /** A stacked bar of [name, bytes, action]. */
   stack(parts, id) {
-    const sum = parts.reduce((all, [, bytes]) => all + bytes, 0);
-    const color = at => `hsl(${(at * 137) % 360} 45% 60%)`;
-    return [make("div", {class: "stack", id}, ...parts.map(([name, bytes, onclick], at) => make("button", {type: "button", style: `width:${100 * bytes / sum}%;background:${color(at)}`,
-              title: `${name}: ${bytesText(Math.round(bytes))}`, "aria-label": `${name}: ${bytesText(Math.round(bytes))}`, onclick}))),
-            make("p", {class: "quiet"}, `${bytesText(Math.round(sum))}: `, parts.slice(0, 8).map(([name, bytes]) => `${name} ${(100 * bytes / sum).toFixed(0)} %`).join(", "))];
+    const width = 900, height = 62, right = width - 40, sum = d3.sum(parts, part => part[1]), ends = d3.cumsum(parts, part => part[1]), x = d3.scaleLinear([0, sum], [10, right]);
+    const label = ([name, bytes]) => `${name}: ${bytesText(Math.round(bytes))}`;
+    const svg = drawing(width, height, "Bytes as a stacked bar").attr("id", id).attr("class", "stack");
+    svg.selectAll("rect").data(parts).join("rect").attr("x", (part, at) => x(ends[at] - part[1])).attr("y", 2).attr("width", part => Math.max(1, x(part[1]) - x(0))).attr("height", 32)
+      .attr("fill", (_, at) => colorOf(at)).call(asButtons, label, part => part[2]()).call(withTooltip, label);
+    svg.append("g").attr("class", "axis").attr("transform", "translate(0,36)").call(bytesAxis(d3.axisBottom(x), sum));
+    return [svg.node(), make("p", {class: "quiet"}, `${bytesText(Math.round(sum))}: `, parts.slice(0, 8).map(([name, bytes]) => `${name} ${(100 * bytes / sum).toFixed(0)} %`).join(", "))];
   }
 
   bytesBar(test) {
