@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -496,13 +497,23 @@ class Serve(Case):
             self.assertEqual(described["HELP"], described["TYPE"])
             used = lambda field: sum(answer["usage"][field] for answer in answers)
             cached = sum(answer["usage"]["prompt_tokens_details"]["cached_tokens"] for answer in answers)
-            # The prompt of two completions is counted twice, but used once.
+            # The prompt of two completions is computed or reused twice, but counted once in the usage.
             prompts = used("prompt_tokens") + answers[2]["usage"]["prompt_tokens"]
+            self.assertGreaterEqual(values["mica_cached_tokens_total"], cached)
+            self.assertLessEqual(values["mica_cached_tokens_total"], cached + answers[2]["usage"]["prompt_tokens"])
             wanted = {'mica_requests_total{outcome="ok"}': 3, 'mica_requests_total{outcome="refused"}': 1, "mica_prompt_tokens_total": prompts,
-                      "mica_cached_tokens_total": cached, "mica_generated_tokens_total": used("completion_tokens"),
+                      "mica_generated_tokens_total": used("completion_tokens"),
                       "mica_requests_running": 0, "mica_requests_waiting": 0}
             self.assertEqual({name: values[name] for name in wanted}, wanted)
-            self.assertGreater(values["mica_cache_bytes"], 0)
+            self.assertGreater(values["mica_cache_used_bytes"], 0)
+            self.assertLess(values["mica_cache_used_bytes"], values["mica_cache_capacity_bytes"] / 4)
+            for path, status in (("/nothing", 404), ("/v1/completions", 405)):
+                self.assertEqual(own.ask("GET", path)[0], status)
+                self.assertEqual(own.metric(f'mica_rejected_requests_total{{status="{status}"}}'), 1)
+            with own.connect() as connection:
+                connection.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n")
+                self.assertRegex(connection.recv(4096), rb"^HTTP/1.1 413 ")
+            self.assertEqual(own.metric('mica_rejected_requests_total{status="413"}'), 1)
             for name, count in (("mica_time_to_first_token_seconds", 4), ("mica_token_gap_seconds", used("completion_tokens") - 4)):
                 buckets = [value for key, value in values.items() if key.startswith(name + "_bucket")]
                 self.assertEqual((buckets, buckets[-1], values[name + "_count"]), (sorted(buckets), count, count))
@@ -531,6 +542,86 @@ class Serve(Case):
                 self.assertEqual((status, answer["error"]["param"]), (400, param), answer)
                 self.assertIn("at most 2 at once", answer["error"]["message"])
             self.assertEqual(len(own.complete(["a"] * 2, max_tokens=1)["choices"]), 2)
+
+    def test_large_answers(self):
+        """An answer that is not streamed takes at most three times its size in memory."""
+        with Server("--sequences", "8") as own:
+            status = pathlib.Path(f"/proc/{own.process.pid}/status")
+            peak = lambda: int(re.search(r"^VmHWM:\s+(\d+) kB", status.read_text(encoding="ascii"), re.M)[1]) * 1024
+            own.complete("27", max_tokens=20, n=8, ignore_eos=True)
+            before = peak()
+            asked = {"prompt": "27", "n": 64, "max_tokens": 900, "ignore_eos": True, "temperature": 1, "logprobs": 20}
+            status_code, _, text = own.ask("POST", "/v1/completions", asked)
+            self.assertEqual(status_code, 200, text[:300])
+            more, answer = peak() - before, json.loads(text)
+            self.assertEqual([choice["index"] for choice in answer["choices"]], list(range(64)))
+            self.assertEqual({len(choice["logprobs"][name]) for choice in answer["choices"]
+                              for name in ("tokens", "token_logprobs", "top_logprobs", "text_offset")}, {900})
+            self.assertEqual(answer["usage"]["completion_tokens"], 64 * 900)
+            self.assertGreater(len(text), 20e6)
+            harness.note(self, f"an answer of {len(text) / 1e6:.1f} MB takes {more / 1e6:.1f} MB")
+            self.assertLess(more, 3 * len(text) + (16 << 20))
+
+    def test_out_of_memory(self):
+        """A request for which there is not enough memory ends with an error; the server goes on."""
+        with Server("--sequences", "8") as own:
+            own.complete("27", max_tokens=20, n=8, ignore_eos=True)
+            own.chat(max_tokens=3)
+            size = int(re.search(r"^VmSize:\s+(\d+) kB", pathlib.Path(f"/proc/{own.process.pid}/status").read_text(encoding="ascii"), re.M)[1])
+            resource.prlimit(own.process.pid, resource.RLIMIT_AS, (size * 1024 + (12 << 20), resource.RLIM_INFINITY))
+            for number in range(2):
+                asked = {"prompt": "27", "n": 32, "max_tokens": 900, "ignore_eos": True, "temperature": 1, "logprobs": 20}
+                status, answer = own.post("/v1/completions", asked)
+                self.assertEqual((status, answer.get("error")),
+                                 (500, {"message": "the server is out of memory", "type": "server_error", "param": None, "code": None}), number)
+                self.assertEqual(own.ask("GET", "/health")[0], 200)
+                self.assertEqual(own.complete("27 + 15 =", max_tokens=2)["choices"], server().complete("27 + 15 =", max_tokens=2)["choices"])
+            own.wait_for_metric("mica_requests_running", 0)
+            self.assertEqual(own.metric('mica_requests_total{outcome="failed"}'), 2)
+            self.assertEqual(own.terminate()[1], 0)
+
+    def test_answers_that_never_fit_into_memory(self):
+        chat = {"messages": QUESTION, "n": 128, "ignore_eos": True, "temperature": 1}
+        large = {**chat, "logprobs": True, "top_logprobs": 20}
+        with Server("--sequences", "1") as own:
+            status, answer = own.post("/v1/chat/completions", large)
+            self.assertEqual((status, answer["error"]["param"]), (400, "max_tokens"), answer)
+            self.assertRegex(answer["error"]["message"], r"the answer may have \d+ bytes, but the server keeps at most \d+ .*lower 'max_tokens'")
+            limit = int(re.search(r"at most (\d+) ", answer["error"]["message"])[1])
+            each = int(re.search(r"may have (\d+) ", answer["error"]["message"])[1]) / 1024
+            # The size of two requests together is limited as well; a stream, or one without log probabilities, is small.
+            fitting = {**large, "max_tokens": max(1, int(limit * 0.6 / each))}
+            first = own.connection()
+            first.request("POST", "/v1/chat/completions", json.dumps(fitting))
+            own.wait_for_metric("mica_requests_running", 1)
+            status, headers, text = own.ask("POST", "/v1/chat/completions", fitting)
+            self.assertEqual((status, headers["Retry-After"]), (429, "1"), text)
+            self.assertIn("too many large answers", json.loads(text)["error"]["message"])
+            for accepted in ({**large, "stream": True}, chat):
+                second = own.connection()
+                second.request("POST", "/v1/chat/completions", json.dumps(accepted))
+                own.wait_for_metric("mica_requests_waiting", 255)
+                second.close()
+                own.wait_for_metric("mica_requests_waiting", 127)
+            first.close()
+            own.wait_for_metric("mica_requests_running", 0)
+
+            def answered():
+                status, _ = own.post("/v1/chat/completions", {**fitting, "n": 1})
+                return status == 200
+
+            harness.until(answered, "nothing is released")
+
+    def test_cached_tokens_of_several_choices(self):
+        with Server("--sequences", "2") as own:
+            prompt = "count from 7 to 12: " * 8
+            for first in (True, False):
+                usage = own.complete([prompt, prompt + "7"], n=4, max_tokens=2)["usage"]
+                cached = usage["prompt_tokens_details"]["cached_tokens"]
+                self.assertLessEqual(cached, usage["prompt_tokens"])
+                if not first:
+                    self.assertGreater(cached, 0)
+            self.assertEqual(own.complete("A new prompt", n=4, max_tokens=2)["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
 
     def test_many_large_bodies(self):
         """The size of the large bodies of all clients together is limited."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,13 @@ from test_serve import NAME, Server
 from test_serve_tools import FORMATS, model_of
 
 
+#: What pip and the resolver say if PyPI cannot be reached.
+UNREACHABLE = re.compile(r"NewConnectionError|Failed to establish a new connection|Temporary failure in name resolution|Name or service not known|"
+                         r"Network is unreachable|Connection (refused|reset|aborted)|ConnectTimeoutError|ReadTimeoutError|ProxyError|Max retries exceeded")
+
+
 def client_python(*packages):
-    """A Python with these packages; skips the test if they cannot be installed."""
+    """A Python with these packages; skips the test if PyPI cannot be reached."""
 
     def make():
         place = harness.folder("clients")
@@ -22,12 +28,14 @@ def client_python(*packages):
         for command in ([sys.executable, "-m", "venv", place], [python, "-m", "pip", "install", "-q", *packages]):
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.SECONDS, check=False)
             if done.returncode:
-                return None
-        return python
+                return None, (done.stdout + done.stderr).decode()
+        return python, ""
 
-    made = harness.once(("clients", packages), make)
-    if made is None:
+    made, problem = harness.once(("clients", packages), make)
+    if made is None and UNREACHABLE.search(problem):
         raise unittest.SkipTest(f"needs {' and '.join(packages)} from PyPI, which cannot be reached")
+    if made is None:
+        raise AssertionError(f"{' and '.join(packages)} cannot be installed: {problem}")
     return made
 
 
@@ -173,11 +181,15 @@ class Description(Case):
             schema = lambda path: described["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
             self.assertEqual(set(described["paths"]), {"/", "/app.js", "/style.css", "/health", "/metrics", "/openapi.json", "/v1/models",
                                                        "/v1/models/{model}", "/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize"})
+            for path, methods in described["paths"].items():
+                for operation in methods.values():
+                    self.assertLessEqual({"200", "405", "413", "431", "503"}, set(operation["responses"]), path)
             for path, required in (("/v1/chat/completions", {"messages": [{"role": "user", "content": "27 + 15"}]}),
                                    ("/v1/completions", {"prompt": "a"})):
                 fields = schema(path)["properties"]
                 self.assertEqual(schema(path)["required"], list(required))
                 self.assertIn("temperature", fields)
+                self.assertEqual(fields["logprobs"]["anyOf"][0]["type"], "boolean" if path.startswith("/v1/chat") else "integer")
                 for field in [*fields, "nonsense"]:
                     # No field accepts an object with this key.
                     status, answer = server.post(path, {**required, field: {"nonsense": 1}})

@@ -73,6 +73,8 @@ class Load(Case):
             harness.note(self, f"{count} idle connections: {(after - before) / 1e6:.1f} MB more, opened in {found['opened_after']} s; gaps of a "
                                f"stream before {found['gaps']}, meanwhile {found['gaps_idle']}")
             self.assertLess(after - before, 50e6)
+            self.assertGreater(found["requests"], 0)
+            self.assertLess(found["gaps_idle"]["max"], 2)
             self.assertEqual(server.terminate()[1], 0)
         if count < IDLE:
             self.skipTest(f"{count} connections instead of {IDLE} were tested: the limit of open files is {hard}")

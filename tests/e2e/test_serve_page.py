@@ -4,6 +4,7 @@ import time
 
 import browser
 from harness import Case
+from scripted import scripted
 from test_serve import NAME, Server
 
 #: Texts that would run scripts, load resources or leave the page if they were parsed as markup.
@@ -48,11 +49,17 @@ class Page(Case):
             self.assertEqual(browser.messages(), before)
             browser.click("reset")
             self.assertEqual(browser.messages(), [])
-            # Errors of the server are shown.
+            # Errors of the server are shown, and the question can be sent again.
             browser.type("top_k", "0.5")
             browser.type("input", "27 + 15\ue007")
             browser.wait("return document.querySelectorAll('.message.error').length > 0", "an error")
             self.assertIn("'top_k' is not a whole number", browser.messages()[-1][1])
+            self.assertEqual(browser.run("return [conversation.length, document.getElementById('input').value]"), [0, "27 + 15"])
+            browser.run("document.getElementById('top_k').value = ''")
+            browser.type("input", "\ue007")
+            browser.wait(idle, "an answer after the error")
+            self.assertEqual(browser.messages()[1:], [["message user", "27 + 15"], ["message assistant", "42"]])
+            self.assertEqual(browser.run("return conversation.map(message => message.role)"), ["user", "assistant"])
 
     def test_an_answer_is_stopped(self):
         with Server("--sequences", "1") as server, Browser() as browser:
@@ -66,6 +73,76 @@ class Page(Case):
             browser.type("input", "\ue00c")
             browser.wait("return document.getElementById('stop').hidden", "the end of the answer")
             server.wait_for_metric("mica_requests_running", 0)
+
+    def test_a_new_chat_during_an_answer(self):
+        """Nothing of the old answer gets into the new conversation, whose answer can be stopped."""
+        with Server("--sequences", "2") as server, Browser() as browser:
+            browser.open(f"http://{server.host}:{server.port}/")
+            browser.run("""const ask = window.fetch;
+                           window.asked = [];
+                           window.endless = true;
+                           window.fetch = (path, options) => {
+                             if (!options?.body)
+                               return ask(path, options);
+                             const body = {...JSON.parse(options.body), temperature: 0, ignore_eos: window.endless};
+                             window.asked.push(body.messages);
+                             return ask(path, {...options, body: JSON.stringify(body)});
+                           };""")
+            at_once = """document.getElementById("reset").click();
+                         document.getElementById("input").value = "27 + 15";
+                         document.getElementById("form").requestSubmit();"""
+            browser.type("input", "sort: c a b\ue007")
+            browser.wait("return document.querySelector('.message.assistant')?.textContent.length > 3", "a part of an answer")
+            # The old request is still in progress when the new one begins.
+            browser.run("window.endless = false;" + at_once)
+            browser.wait("return document.getElementById('stop').hidden && conversation.length == 2", "the new answer")
+            self.assertEqual(browser.messages(), [["message user", "27 + 15"], ["message assistant", "42"]])
+            self.assertEqual(browser.run("return window.asked.at(-1)"), [{"role": "user", "content": "27 + 15"}])
+            server.wait_for_metric("mica_requests_running", 0)
+            # Answers that never end.
+            browser.run("""window.fetch = async (path, options) => {
+                             const number = window.asked.push(JSON.parse(options.body).messages);
+                             const event = JSON.stringify({choices: [{delta: {content: "answer " + number}}]});
+                             return new Response(new ReadableStream({start(controller) {
+                               controller.enqueue(new TextEncoder().encode("data: " + event + "\\n\\n"));
+                               options.signal.addEventListener("abort", () => controller.error(new DOMException("", "AbortError")));
+                             }}));
+                           };
+                           window.asked = [];""" + at_once)
+            browser.wait("return document.querySelector('.message.assistant').textContent == 'answer 1'", "the first answer")
+            browser.run(at_once)
+            browser.wait("return document.querySelector('.message.assistant').textContent == 'answer 2'", "the second answer")
+            self.assertEqual(browser.run("return [document.getElementById('stop').hidden, conversation.length]"), [False, 1])
+            browser.type("input", "\ue00c")
+            browser.wait("return document.getElementById('stop').hidden", "the end")
+            question = {"role": "user", "content": "27 + 15"}
+            self.assertEqual(browser.run("return [conversation, window.asked]"),
+                             [[question, {"role": "assistant", "content": "answer 2"}], [[question], [question]]])
+
+    def test_an_answer_is_stopped_before_it_begins(self):
+        with Server("--sequences", "1") as server, Browser() as browser:
+            browser.open(f"http://{server.host}:{server.port}/")
+            browser.run("""window.fetch = (path, options) => new Promise((_, reject) =>
+                               options.signal.addEventListener("abort", () => reject(new DOMException("", "AbortError"))));""")
+            browser.type("input", "27 + 15\ue007")
+            browser.type("input", "more\ue00c")
+            browser.wait("return document.getElementById('stop').hidden", "the end")
+            self.assertEqual((browser.messages(), browser.run("return document.getElementById('input').value")), ([], "27 + 15\nmore"))
+
+    def test_reasoning(self):
+        template = ("{% for m in messages %}{{ m.role ~ ':' ~ m.content.split('</think>')[-1] ~ '<|im_end|>' }}{% endfor %}"
+                    "{% if add_generation_prompt %}{{ 'assistant:<think>' }}{% endif %}")
+        path = scripted("page-think", template, {"<think>": ["I <b>add</b>.", "</think>42"]})
+        with Server("--sequences", "1", model=path) as server, Browser() as browser:
+            browser.open(f"http://{server.host}:{server.port}/")
+            browser.run("document.getElementById('temperature').value = 0")
+            browser.type("input", "27 + 15\ue007")
+            browser.wait("return document.getElementById('stop').hidden && conversation.length == 2", "an answer")
+            shown = browser.run("""const details = document.querySelector(".message.assistant > details");
+                                   return [details.open, details.querySelector("summary").textContent, details.querySelector("div").textContent,
+                                           details.nextSibling.textContent]""")
+            self.assertEqual(shown, [False, "Reasoning", "I <b>add</b>.", "42"])
+            self.assertEqual(browser.run("return conversation"), [{"role": "user", "content": "27 + 15"}, {"role": "assistant", "content": "42"}])
 
     def test_text_is_never_markup(self):
         with Server("--sequences", "1") as server, Browser() as browser:

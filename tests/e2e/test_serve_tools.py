@@ -156,11 +156,35 @@ class Refusals(Case):
         path = harness.once(("scripted", "deaf"), lambda: scripted("deaf", template, PLAIN))
         call = {"id": "a", "type": "function", "function": {"name": "add", "arguments": "{}"}}
         with Server("--sequences", "1", model=path) as server:
-            for mention, messages in (("ignores messages of roles other", [{"role": "tool", "content": "42"}]),
-                                      ('ignores messages of the role "system"', [{"role": "system", "content": "Be brief."}]),
+            for mention, messages in (('ignores a message of the role "tool" (number 2)', [{"role": "tool", "content": "42"}]),
+                                      ('ignores a message of the role "system" (number 2)', [{"role": "system", "content": "Be brief."}]),
                                       ('ignores the "tool_calls"', [{"role": "assistant", "content": "", "tool_calls": [call]}])):
                 status, answer = server.post(CHAT, {"messages": QUESTION + messages})
                 self.assertEqual((status, mention in answer["error"]["message"]), (400, True), answer)
+
+
+    def test_templates_that_read_some_messages(self):
+        """One that is read does not hide one that is not."""
+        path = model_of("command-r", PLAIN)
+        system = lambda text: {"role": "system", "content": text}
+        ask = lambda server, messages, **fields: server.post(CHAT, {"messages": messages, "max_tokens": 1, **fields})
+        with Server("--sequences", "1", model=path) as server:
+            self.assertEqual(ask(server, [system("Be brief."), *QUESTION])[0], 200)
+            status, answer = ask(server, [system("Be brief."), *QUESTION, {"role": "assistant", "content": "42"}, system("Be kind."), *QUESTION])
+            self.assertEqual(status, 400, answer)
+        # The second of two; a number instead of the text; roles only; nothing of later messages.
+        for name, template, accepted, number in (
+                ("first-system", "{% for m in messages %}{% if m.role != 'system' or loop.first %}{{ m.content }};{% endif %}{% endfor %}", True, 3),
+                ("lengths", "{% for m in messages %}{{ m.content | length }};{% endfor %}", True, None),
+                ("last", "{{ messages[-1].content }}", True, 1)):
+            made = harness.once(("scripted", name), lambda name=name, template=template: scripted(name, template + START, PLAIN))
+            with self.subTest(name), Server("--sequences", "1", model=made) as server:
+                self.assertEqual(ask(server, QUESTION)[0] == 200, accepted)
+                status, answer = ask(server, [system("Be brief."), *QUESTION, system("Be kind."), *QUESTION])
+                if number is None:
+                    self.assertEqual(status, 200, answer)
+                else:
+                    self.assertEqual((status, f"(number {number})" in answer["error"]["message"]), (400, True), answer)
 
 
 class Reasoning(Case):

@@ -2,6 +2,7 @@
 #include "backends/runtime/serve/Completion.h"
 #include "backends/runtime/serve/ParseRequest.h"
 #include "backends/runtime/serve/WebPage.h"
+#include "backends/runtime/support/AvailableMemory.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Seconds.h"
 
@@ -21,10 +22,13 @@ static void replyError(const std::shared_ptr<Exchange> &exchange, const ApiError
   exchange->reply(errorReply(error, std::move(headers)));
 }
 
+static constexpr uint64_t mostKeptBytes = uint64_t(256) << 20;
+
 Api::Api(ServedModel model, EngineThread &engine, TaskThread &reader, uint64_t cacheBytes,
          Options options)
     : model(std::move(model)), engine(engine), reader(reader), cacheBytes(cacheBytes),
-      options(std::move(options)), started(unixSeconds()) {}
+      maxKeptBytes(std::min(mostKeptBytes, availableMemory("") / 8)), options(std::move(options)),
+      started(unixSeconds()) {}
 
 /// The schema of an object with one field; null is equivalent to an absent field.
 static Json objectWith(const char *name, Json schema) {
@@ -43,7 +47,7 @@ const std::map<std::string_view, Api::Route> &Api::routes() {
   static constexpr const char *html = "text/html; charset=utf-8",
                               *script = "text/javascript; charset=utf-8",
                               *style = "text/css; charset=utf-8";
-  // Those with a key may also return 401, those with a body 400, 413, 500 and 503.
+  // All routes may return the statuses of openApi, and those with a key 401.
   const std::vector<unsigned> ofCompletions = {404, 429, 504};
   static const std::map<std::string_view, Route> table = {
       {"/", {"GET", &Api::page, "The web page", nullptr, html, {}, /*open=*/true}},
@@ -55,7 +59,7 @@ const std::map<std::string_view, Api::Route> &Api::routes() {
         "Whether the server takes requests",
         nullptr,
         "application/json",
-        {503},
+        {},
         /*open=*/true}},
       {"/metrics",
        {"GET", &Api::metricsText, "Counts and latencies for Prometheus", nullptr,
@@ -98,12 +102,12 @@ void Api::openApi(HttpRequest &, std::shared_ptr<Exchange> exchange) {
     if (completes)
       success["content"]["text/event-stream"] = Json::object();
     Json operation = {{"summary", route.summary}, {"responses", {{"200", std::move(success)}}}};
-    std::vector<unsigned> statuses = route.statuses;
-    if (route.body) {
+    // A malformed request, another method, a large body or header, a failure, loading.
+    std::vector<unsigned> statuses = {400, 405, 413, 431, 500, 503};
+    statuses.insert(statuses.end(), route.statuses.begin(), route.statuses.end());
+    if (route.body)
       operation["requestBody"] = {
           {"required", true}, {"content", {{"application/json", {{"schema", route.body(model)}}}}}};
-      statuses.insert(statuses.end(), {400, 413, 500, 503});
-    }
     if (path == kModelPath)
       operation["parameters"] = Json::array({{{"name", "model"},
                                               {"in", "path"},
@@ -169,7 +173,19 @@ const Api::Route *Api::findRoute(const std::string &path) {
   return found == routes().end() ? nullptr : &found->second;
 }
 
-std::optional<HttpReply> Api::rejection(const HttpRequest &header) const {
+std::string Api::rejectionBody(unsigned status, const std::string &message) {
+  metrics.countRejection(status);
+  return errorBody(status, message);
+}
+
+std::optional<HttpReply> Api::rejection(const HttpRequest &header) {
+  std::optional<HttpReply> reply = rejectedBy(header);
+  if (reply)
+    metrics.countRejection(reply->status);
+  return reply;
+}
+
+std::optional<HttpReply> Api::rejectedBy(const HttpRequest &header) const {
   const Route *route = findRoute(header.path);
   if (!route)
     return errorReply({.status = 404, .message = "there is no " + header.path});
@@ -227,15 +243,27 @@ static ApiError tooManyChoices(const CompletionRequest &request, size_t max) {
           .param = request.numChoices > 1 ? "n" : "prompt"};
 }
 
+ApiError Api::tooLargeAnswer(uint64_t bytes) const {
+  return {.message = "the answer may have " + std::to_string(bytes) +
+                     " bytes, but the server keeps at most " + std::to_string(maxKeptBytes) +
+                     " of answers that are not streamed; lower 'max_tokens', 'n' or the number of "
+                     "log probabilities, or use \"stream\": true",
+          .param = "max_tokens"};
+}
+
 void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exchange> exchange) {
   auto read = [this, endpoint](const std::string &body) {
     return parseCompletionRequest(endpoint, body, model);
   };
   readBody(request, exchange, read, [this, exchange](auto parsed) {
-    if (draining)
+    if (draining) {
+      metrics.countRequest("aborted");
       return replyError(exchange, shuttingDown(), {{"Retry-After", "5"}});
-    if (Status readable = engine.model().checkReadable(); !readable)
+    }
+    if (Status readable = engine.model().checkReadable(); !readable) {
+      metrics.countRequest("failed");
       return replyError(exchange, {.status = 503, .message = readable.error().message});
+    }
     if (const auto *error = std::get_if<ApiError>(&parsed)) {
       metrics.countRequest("refused");
       return replyError(exchange, *error);
@@ -244,6 +272,22 @@ void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exch
     if (wanted.prompts.size() * static_cast<size_t>(wanted.numChoices) > engine.maxUnfinished()) {
       metrics.countRequest("refused");
       return replyError(exchange, tooManyChoices(wanted, engine.maxUnfinished()));
+    }
+    uint64_t bytes = Completion::keptBytes(wanted, model.manifest), kept = bytes;
+    if (bytes > maxKeptBytes) {
+      metrics.countRequest("refused");
+      return replyError(exchange, tooLargeAnswer(bytes));
+    }
+    for (const std::weak_ptr<Completion> &each : unfinished)
+      if (std::shared_ptr<Completion> other = each.lock())
+        kept += other->keptBytes();
+    if (kept > maxKeptBytes) {
+      metrics.countRequest("busy");
+      return replyError(exchange,
+                        {.status = 429,
+                         .message = "too many large answers are in progress; try again later, or "
+                                    "use \"stream\": true"},
+                        {{"Retry-After", "1"}});
     }
     auto completion = std::make_shared<Completion>(wanted, model, engine, metrics, exchange);
     std::erase_if(unfinished, [](const auto &each) { return each.expired(); });
@@ -307,8 +351,11 @@ void Api::metricsText(HttpRequest &, std::shared_ptr<Exchange> exchange) {
   size_t unfinished = engine.unfinished(), running = std::min(unfinished, engine.numSlots());
   exchange->reply(
       {.contentType = routes().at("/metrics").contentType,
-       .body = metrics.text(
-           {.running = running, .waiting = unfinished - running, .cacheBytes = cacheBytes})});
+       .body = metrics.text({.running = running,
+                             .waiting = unfinished - running,
+                             .cacheBytes = cacheBytes,
+                             .usedCacheBytes = static_cast<uint64_t>(
+                                 static_cast<double>(cacheBytes) * engine.cacheUse())})});
 }
 
 /// Parses a body that is an object with `name` as its only field.

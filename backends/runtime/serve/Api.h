@@ -31,11 +31,13 @@ public:
   /// Answers a request, now or later.
   void handle(HttpRequest request, std::shared_ptr<Exchange> exchange);
   /// The reply to a request with an unknown path, another method, or no valid key.
-  std::optional<HttpReply> rejection(const HttpRequest &header) const;
+  std::optional<HttpReply> rejection(const HttpRequest &header);
   /// The reply to any request while the model is being loaded and there is no Api yet.
   static std::optional<HttpReply> rejectionWhileLoading(const HttpRequest &header);
   /// The body of the reply to a malformed request.
   static std::string errorBody(unsigned status, const std::string &message);
+  /// The same, and counts the request as rejected.
+  std::string rejectionBody(unsigned status, const std::string &message);
   /// Rejects requests for completions from now on; /health reports this state.
   void drain() { draining = true; }
   /// Ends the completions in progress with an error.
@@ -56,6 +58,8 @@ private:
   static const std::map<std::string_view, Route> &routes();
   static const Route *findRoute(const std::string &path);
 
+  ApiError tooLargeAnswer(uint64_t bytes) const;
+  std::optional<HttpReply> rejectedBy(const HttpRequest &header) const;
   bool isAllowed(const std::string &authorization) const;
   /// Parses a request's body with `read` and calls `act` with the result, which it may move from,
   /// on the server's thread. Large bodies, which would delay other replies, are parsed on another
@@ -91,6 +95,8 @@ private:
   EngineThread &engine;
   TaskThread &reader;
   uint64_t cacheBytes;
+  uint64_t
+      maxKeptBytes; ///< of answers in progress that are not streamed, see Completion::keptBytes
   Options options;
   Metrics metrics;
   const int64_t started;

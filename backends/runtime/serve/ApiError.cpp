@@ -1,5 +1,7 @@
 #include "backends/runtime/serve/ApiError.h"
 
+#include <new>
+
 namespace mica::rt::serve {
 
 static const char *typeOf(unsigned status) {
@@ -13,6 +15,11 @@ static const char *typeOf(unsigned status) {
   default:
     return status < 500 ? "invalid_request_error" : "server_error";
   }
+}
+
+ApiError internalError(const std::exception &failure) {
+  bool memory = dynamic_cast<const std::bad_alloc *>(&failure);
+  return {.status = 500, .message = memory ? "the server is out of memory" : failure.what()};
 }
 
 ApiError shuttingDown() { return {.status = 503, .message = "the server is shutting down"}; }

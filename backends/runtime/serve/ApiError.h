@@ -2,6 +2,7 @@
 #ifndef MICA_BACKENDS_RUNTIME_SERVE_APIERROR_H
 #define MICA_BACKENDS_RUNTIME_SERVE_APIERROR_H
 
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -20,6 +21,8 @@ struct ApiError {
   Json toJson() const;
 };
 
+/// The error for a request that has ended with an exception.
+ApiError internalError(const std::exception &failure);
 /// The error for requests that are rejected or aborted during shutdown.
 ApiError shuttingDown();
 

@@ -6,6 +6,7 @@
 #include "backends/runtime/text/AnswerReader.h"
 #include "backends/runtime/text/TextStream.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 
@@ -49,14 +50,17 @@ public:
   bool shouldContinue() override { return !completion.isStopped(); }
   void finished(const RequestResult &result) override;
 
-  /// The complete choice.
-  Json toJson() const;
+  /// Appends the complete choice as JSON to `out`, and frees it.
+  void moveTo(std::string &out);
+  /// About the size of the JSON.
+  size_t size() const;
 
 private:
   bool isChat() const { return completion.endpoint == Endpoint::ChatCompletions; }
   Json tokenEntry(int32_t token, double logprob) const;
   void addLogprobs(int32_t token, std::span<const float> logits);
   Json logprobsJson() const;
+  void keepLogprobs();
   std::string spelled(int32_t token) const;
   bool add(std::vector<AnswerReader::Part> parts);
   void send(const Json &delta, const char *reason);
@@ -68,8 +72,11 @@ private:
   std::string text, reasoning;
   Json calls = Json::array();
   int64_t numTokens = 0;
-  Json logprobs = Json::array();      ///< of tokens that have not been sent in an event
-  std::vector<int64_t> textOffsets;   ///< start of the text of each of these tokens, in characters
+  Json logprobs = Json::array();    ///< of tokens that have neither been sent nor kept
+  std::vector<int64_t> textOffsets; ///< start of the text of each of these tokens, in characters
+  /// The lists of logprobsJson without brackets, as text: as Json, they would take 20 times as much
+  /// memory.
+  std::vector<std::pair<std::string, std::string>> keptLogprobs;
   bool begun = false, opened = false; ///< a token was generated; an event was sent
   bool complete = false;              ///< an unwanted call was generated: the answer ends before it
   Clock::time_point last = Clock::now();
@@ -120,6 +127,24 @@ Json Completion::Choice::logprobsJson() const {
     out["top_logprobs"].push_back(std::move(top));
   }
   return out;
+}
+
+/// Keeps the log probabilities of the tokens so far for the complete choice.
+void Completion::Choice::keepLogprobs() {
+  if (!completion.topLogprobs)
+    return;
+  const Json lists = logprobsJson();
+  if (keptLogprobs.empty())
+    for (const auto &[name, list] : lists.items())
+      keptLogprobs.emplace_back(name, "");
+  size_t i = 0;
+  for (const Json &list : lists) {
+    std::string &kept = keptLogprobs[i++].second;
+    for (const Json &entry : list)
+      kept += (kept.empty() ? "" : ",") + toJsonText(entry);
+  }
+  logprobs = Json::array();
+  textOffsets.clear();
 }
 
 /// Sends an event. `delta` is the continuation of a message, or the text of a completion.
@@ -210,6 +235,8 @@ Result<bool> Completion::Choice::token(int32_t token, std::span<const float> log
   last = now;
   begun = true;
   addLogprobs(token, logits);
+  if (!completion.stream)
+    keepLogprobs();
   bool more = true;
   if (decoded) {
     std::string piece = decoded->push(token);
@@ -225,32 +252,84 @@ Result<bool> Completion::Choice::token(int32_t token, std::span<const float> log
 }
 
 void Completion::Choice::finished(const RequestResult &result) {
-  if (decoded)
-    add(reader.push(decoded->finish()));
-  add(reader.finish());
-  reason = finishReason(result.finish, !calls.empty());
-  if (completion.stream && result.finish != Finish::Failed && !completion.isStopped())
-    send(isChat() ? Json::object() : Json{{"content", ""}}, reason);
-  completion.choiceEnded(result);
+  try {
+    if (decoded)
+      add(reader.push(decoded->finish()));
+    add(reader.finish());
+    reason = finishReason(result.finish, !calls.empty());
+    if (!completion.stream)
+      keepLogprobs();
+    else if (result.finish != Finish::Failed && !completion.isStopped())
+      send(isChat() ? Json::object() : Json{{"content", ""}}, reason);
+  } catch (const std::exception &failure) {
+    completion.choiceFailed(failure);
+  }
+  completion.choiceEnded(index, result);
 }
 
-Json Completion::Choice::toJson() const {
+size_t Completion::Choice::size() const {
+  size_t bytes = text.size() + reasoning.size() + 256;
+  for (const auto &[name, list] : keptLogprobs)
+    bytes += name.size() + list.size();
+  return bytes;
+}
+
+/// Appends the fields of `object` and a comma, without the closing brace.
+static void openObject(std::string &out, const Json &object) {
+  out += toJsonText(object);
+  out.back() = ',';
+}
+
+void Completion::Choice::moveTo(std::string &out) {
   Json choice = {{"index", index}};
+  bool onlyCalls = text.empty() && !calls.empty();
+  Json content = std::move(text);
   if (isChat()) {
     Json message = {{"role", "assistant"},
-                    {"content", text.empty() && !calls.empty() ? Json() : Json(text)},
+                    {"content", onlyCalls ? Json() : std::move(content)},
                     {"refusal", Json()}};
     if (!reasoning.empty())
-      message["reasoning_content"] = reasoning;
+      message["reasoning_content"] = std::move(reasoning);
     if (!calls.empty())
-      message["tool_calls"] = calls;
+      message["tool_calls"] = std::move(calls);
     choice["message"] = std::move(message);
   } else {
-    choice["text"] = text;
+    choice["text"] = std::move(content);
   }
-  choice["logprobs"] = logprobsJson();
-  choice["finish_reason"] = reason;
-  return choice;
+  openObject(out, choice);
+  out += "\"logprobs\":";
+  if (keptLogprobs.empty())
+    out += "null";
+  char separator = '{';
+  for (auto &[name, list] : keptLogprobs) {
+    out += separator;
+    out += "\"" + name + "\":[";
+    out += list;
+    out += ']';
+    separator = ',';
+    std::string().swap(list);
+  }
+  out += keptLogprobs.empty() ? "" : "}";
+  out += ",\"finish_reason\":\"" + std::string(reason) + "\"}";
+}
+
+uint64_t Completion::keptBytes(const CompletionRequest &request, const Manifest &manifest) {
+  // A token is 4 to 5 characters on average. A log probability has up to 20; in chats, there are
+  // also names of fields and the bytes of the token.
+  constexpr uint64_t bytesOfToken = 16, bytesOfLogprob = 48, bytesOfChatLogprob = 128;
+  if (request.stream)
+    return 0;
+  uint64_t each =
+      request.endpoint == Endpoint::ChatCompletions ? bytesOfChatLogprob : bytesOfLogprob;
+  uint64_t token = bytesOfToken;
+  if (request.topLogprobs)
+    token += each * static_cast<uint64_t>(*request.topLogprobs + 1);
+  uint64_t tokens = 0;
+  for (const Tokens &prompt : request.prompts)
+    tokens += static_cast<uint64_t>(
+        std::max<int64_t>(0, std::min(request.settings.maxTokens.value_or(manifest.maxSeq),
+                                      manifest.maxSeq + 1 - static_cast<int64_t>(prompt.size()))));
+  return tokens * static_cast<uint64_t>(request.numChoices) * token;
 }
 
 Completion::Completion(const CompletionRequest &request, const ServedModel &model,
@@ -258,8 +337,8 @@ Completion::Completion(const CompletionRequest &request, const ServedModel &mode
     : endpoint(request.endpoint), stream(request.stream), includeUsage(request.includeUsage),
       settings(request.settings), numChoices(request.numChoices), topLogprobs(request.topLogprobs),
       tools(request.tools), parallelCalls(request.parallelCalls), reasons(request.reasons),
-      model(model), engine(engine), metrics(metrics), exchange(std::move(exchange)),
-      id(newId(request.endpoint)), created(unixSeconds()) {}
+      kept(keptBytes(request, model.manifest)), model(model), engine(engine), metrics(metrics),
+      exchange(std::move(exchange)), id(newId(request.endpoint)), created(unixSeconds()) {}
 
 Completion::~Completion() = default;
 
@@ -305,6 +384,9 @@ void Completion::stop(StopReason reason) {
     return;
   for (Scheduler::RequestId id : ids)
     engine.cancel(id);
+  // The answer is complete, but will not be sent.
+  if (reason == StopReason::Disconnected && unreplied.exchange(false))
+    metrics.countRequest("canceled");
 }
 
 Json Completion::envelope(bool chunk) const {
@@ -324,6 +406,37 @@ Json Completion::usage() const {
           {"prompt_tokens_details", {{"cached_tokens", cachedTokens}}}};
 }
 
+/// The complete answer, whose parts are freed meanwhile.
+std::string Completion::takeWhole() {
+  std::string whole, last = ",\"usage\":" + toJsonText(usage()) + "}";
+  openObject(whole, envelope(/*chunk=*/false));
+  size_t size = whole.size() + last.size();
+  for (const auto &choice : choices)
+    size += choice->size();
+  whole.reserve(size + size / 16);
+  whole += "\"choices\":";
+  char separator = '[';
+  for (const auto &choice : choices) {
+    whole += separator;
+    choice->moveTo(whole);
+    separator = ',';
+  }
+  whole += ']';
+  whole += last;
+  return whole;
+}
+
+void Completion::reply() {
+  if (!unreplied.exchange(false))
+    return;
+  try {
+    exchange->reply({.body = takeWhole()});
+    metrics.countRequest("ok");
+  } catch (const std::exception &problem) {
+    fail(internalError(problem), "failed");
+  }
+}
+
 /// Server-sent events.
 void Completion::sendEvent(const Json &event) {
   bool first = false;
@@ -336,20 +449,32 @@ void Completion::sendEvent(const Json &event) {
   exchange->send("data: " + toJsonText(event) + "\n\n");
 }
 
-void Completion::choiceEnded(const RequestResult &result) {
+void Completion::choiceEnded(int64_t choice, const RequestResult &result) {
   bool all = false;
   {
     std::lock_guard lock(mutex);
     completionTokens += static_cast<int64_t>(result.tokens.size());
-    cachedTokens += result.reusedTokens;
-    if (result.finish == Finish::Failed)
+    // Further completions of a prompt find it in the cache because of the first one.
+    if (choice % numChoices == 0)
+      cachedTokens += result.reusedTokens;
+    if (result.finish == Finish::Failed && !failure)
       failure = result.error;
     all = --unended == 0;
   }
   metrics.countTokens(result.promptTokens, result.reusedTokens,
                       static_cast<int64_t>(result.tokens.size()));
-  if (all)
+  if (!all)
+    return;
+  try {
     finish();
+  } catch (const std::exception &problem) {
+    fail(internalError(problem), "failed");
+  }
+}
+
+void Completion::choiceFailed(const std::exception &problem) {
+  std::lock_guard lock(mutex);
+  failure = Error{internalError(problem).message};
 }
 
 void Completion::finish() {
@@ -367,15 +492,15 @@ void Completion::finish() {
   }
   if (failure)
     return fail({.status = 500, .message = failure->message}, "failed");
-  metrics.countRequest("ok");
   if (!stream) {
-    Json whole = envelope(/*chunk=*/false);
-    whole["choices"] = Json::array();
-    for (const auto &choice : choices)
-      whole["choices"].push_back(choice->toJson());
-    whole["usage"] = usage();
-    return exchange->reply({.body = toJsonText(whole)});
+    // An answer may be large: it is composed on the server's thread, not on the engine's.
+    unreplied = true;
+    exchange->post([self = shared_from_this()] { self->reply(); });
+    if (stopped == StopReason::Disconnected && unreplied.exchange(false))
+      metrics.countRequest("canceled");
+    return;
   }
+  metrics.countRequest("ok");
   if (includeUsage) {
     Json last = envelope(/*chunk=*/true);
     last["choices"] = Json::array();

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <memory>
 
 namespace mica::rt::serve {
@@ -32,6 +33,11 @@ public:
   /// server's thread.
   void stop(StopReason reason);
 
+  /// An estimate of the size of the answer if it has as many tokens as it may have; 0 for a stream,
+  /// of which nothing is kept. The memory in use is at most three times as much.
+  static uint64_t keptBytes(const CompletionRequest &request, const Manifest &manifest);
+  uint64_t keptBytes() const { return kept; }
+
 private:
   class Choice;
 
@@ -40,7 +46,10 @@ private:
   Json envelope(bool chunk) const;
   Json usage() const;
   void sendEvent(const Json &event);
-  void choiceEnded(const RequestResult &result);
+  void choiceEnded(int64_t choice, const RequestResult &result);
+  void choiceFailed(const std::exception &problem);
+  std::string takeWhole();
+  void reply();
   void finish();
   void fail(const ApiError &error, const char *outcome);
 
@@ -51,6 +60,7 @@ private:
   const std::optional<int64_t> topLogprobs;
   const std::vector<std::string> tools;
   const bool parallelCalls, reasons;
+  const uint64_t kept;
   const ServedModel &model;
   EngineThread &engine;
   Metrics &metrics;
@@ -62,7 +72,8 @@ private:
   std::vector<std::unique_ptr<Choice>> choices; ///< of all prompts, until they are submitted
   std::vector<Scheduler::RequestId> ids;        ///< used only on the server's thread
   std::atomic<StopReason> stopped = StopReason::None;
-  std::mutex mutex; ///< protects the following members
+  std::atomic<bool> unreplied = false; ///< the complete answer waits to be sent
+  std::mutex mutex;                    ///< protects the following members
   size_t unended = 0;
   bool answered = false;
   std::optional<Error> failure;

@@ -1,24 +1,49 @@
 #include "backends/runtime/serve/EngineThread.h"
+#include "backends/runtime/serve/ApiError.h"
+#include "backends/runtime/support/Process.h"
 
 namespace mica::rt::serve {
 
-/// Forwards events to a listener, and shares its ownership as long as the scheduler may call it.
+/// More than a scheduler ever has.
+static constexpr Scheduler::RequestId idsOfScheduler = Scheduler::RequestId(1) << 40;
+
+/// Forwards events to a listener, and shares its ownership as long as the scheduler may call it. An
+/// exception, for lack of memory for example, fails only this request.
 class EngineThread::Kept final : public RequestListener {
 public:
   Kept(EngineThread &engine, std::shared_ptr<RequestListener> listener)
       : engine(engine), listener(std::move(listener)) {}
 
   Result<bool> token(int32_t token, std::span<const float> logits) override {
-    return listener->token(token, logits);
+    try {
+      return listener->token(token, logits);
+    } catch (const std::exception &failure) {
+      return Error{internalError(failure).message};
+    }
   }
   bool shouldContinue() override { return listener->shouldContinue(); }
   Status logits(std::span<const float> row) override { return listener->logits(row); }
   void finished(const RequestResult &result) override {
-    listener->finished(result);
+    notify(result);
     engine.finish(this);
+  }
+  /// Called instead of `finished` if the scheduler does not know the request any more.
+  void fail(const Error &error) {
+    RequestResult result;
+    result.finish = Finish::Failed;
+    result.error = error;
+    notify(result);
   }
 
 private:
+  void notify(const RequestResult &result) {
+    try {
+      listener->finished(result);
+    } catch (const std::exception &) {
+      // Not even an error could be sent; the request ends when its client gives up.
+    }
+  }
+
   EngineThread &engine;
   std::shared_ptr<RequestListener> listener;
 };
@@ -29,13 +54,14 @@ EngineThread::start(const Model &model, const Scheduler::Options &options, size_
   if (!scheduler)
     return scheduler.error();
   std::unique_ptr<EngineThread> engine(
-      new EngineThread(*std::move(scheduler), static_cast<size_t>(options.slots), maxQueued));
+      new EngineThread(model, options, *std::move(scheduler), maxQueued));
   engine->thread = std::thread([self = engine.get()] { self->run(); });
   return engine;
 }
 
-EngineThread::EngineThread(std::unique_ptr<Scheduler> scheduler, size_t slots, size_t maxQueued)
-    : scheduler(std::move(scheduler)), slots(slots), maxQueued(maxQueued) {}
+EngineThread::EngineThread(const Model &model, const Scheduler::Options &options,
+                           std::unique_ptr<Scheduler> scheduler, size_t maxQueued)
+    : loaded(model), options(options), maxQueued(maxQueued), scheduler(std::move(scheduler)) {}
 
 EngineThread::~EngineThread() {
   {
@@ -57,36 +83,48 @@ void EngineThread::wake() {
 
 Result<std::optional<std::vector<Scheduler::RequestId>>>
 EngineThread::submit(std::vector<Submission> submissions) {
-  std::vector<Kept *> keys;
+  std::vector<Scheduler::RequestId> ids;
+  ids.reserve(submissions.size());
   {
     std::lock_guard lock(mutex);
     if (requests.size() + submissions.size() > maxUnfinished())
       return std::optional<std::vector<Scheduler::RequestId>>();
-    for (auto &[request, listener] : submissions) {
-      auto kept = std::make_unique<Kept>(*this, std::move(listener));
-      keys.push_back(kept.get());
-      requests.emplace(kept.get(), std::move(kept));
+    Kept *next = nullptr; // which the scheduler does not know yet
+    auto undo = [&] {
+      requests.erase(next);
+      hasWork = true; // the cancellations
+      for (Scheduler::RequestId id : ids)
+        scheduler->cancel(id - firstId);
+    };
+    try {
+      for (auto &[request, listener] : submissions) {
+        auto kept = std::make_unique<Kept>(*this, std::move(listener));
+        next = kept.get();
+        requests.emplace(next, std::move(kept));
+        Result<Scheduler::RequestId> id = scheduler->submit(std::move(request), *next);
+        if (!id) {
+          undo();
+          return id.error();
+        }
+        next = nullptr;
+        ids.push_back(firstId + *id);
+      }
+    } catch (const std::exception &) {
+      undo();
+      throw;
     }
-  }
-  std::vector<Scheduler::RequestId> ids;
-  for (size_t i = 0; i < submissions.size(); ++i) {
-    Result<Scheduler::RequestId> id = scheduler->submit(std::move(submissions[i].first), *keys[i]);
-    if (!id) {
-      for (Scheduler::RequestId submitted : ids)
-        cancel(submitted);
-      std::lock_guard lock(mutex);
-      for (; i < keys.size(); ++i)
-        requests.erase(keys[i]);
-      return id.error();
-    }
-    ids.push_back(*id);
   }
   wake();
   return std::optional(std::move(ids));
 }
 
 void EngineThread::cancel(Scheduler::RequestId id) {
-  scheduler->cancel(id);
+  {
+    std::lock_guard lock(mutex);
+    if (id < firstId)
+      return;
+    scheduler->cancel(id - firstId);
+  }
   wake();
 }
 
@@ -103,6 +141,38 @@ void EngineThread::finish(const Kept *request) {
   requests.erase(found);
 }
 
+bool EngineThread::step() {
+  try {
+    bool unfinished = scheduler->step();
+    int64_t positions = 0;
+    for (int64_t slot = 0; slot < options.slots; ++slot)
+      positions += scheduler->cachedTokens(slot);
+    usedPositions = positions;
+    return unfinished;
+  } catch (const std::exception &failure) {
+    restart({internalError(failure).message});
+    return false;
+  }
+}
+
+/// A step has failed half-way, in an unknown state: ends all requests, and continues with a new
+/// scheduler and empty caches.
+void EngineThread::restart(const Error &error) {
+  decltype(requests) failed;
+  {
+    std::lock_guard lock(mutex);
+    failed.swap(requests);
+    firstId += idsOfScheduler;
+    scheduler.reset(); // its caches are needed for the new one
+    Result<std::unique_ptr<Scheduler>> created = Scheduler::create(loaded, options);
+    if (!created)
+      exitOutOfMemory();
+    scheduler = *std::move(created);
+  }
+  for (auto &[key, request] : failed)
+    request->fail(error);
+}
+
 void EngineThread::run() {
   for (;;) {
     {
@@ -113,7 +183,7 @@ void EngineThread::run() {
       hasWork = false;
     }
     for (bool unfinished = true; unfinished;) {
-      unfinished = scheduler->step();
+      unfinished = step();
       ended.clear();
       std::lock_guard lock(mutex);
       if (stopping)

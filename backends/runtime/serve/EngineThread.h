@@ -4,6 +4,7 @@
 
 #include "backends/runtime/engine/Scheduler.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -24,7 +25,8 @@ public:
   using Submission = std::pair<Request, std::shared_ptr<RequestListener>>;
   /// Submits all requests or none; may be called from any thread. Listeners are kept until their
   /// requests have finished, and are called on the engine's thread. Absent if too many requests are
-  /// waiting. Errors: those of Scheduler::submit.
+  /// waiting. Errors: those of Scheduler::submit. A listener's exception fails its request, one of
+  /// the scheduler (std::bad_alloc) all unfinished ones.
   Result<std::optional<std::vector<Scheduler::RequestId>>>
   submit(std::vector<Submission> submissions);
   /// May be called from any thread.
@@ -32,22 +34,35 @@ public:
 
   /// The number of unfinished requests.
   size_t unfinished() const;
-  size_t numSlots() const { return slots; }
+  size_t numSlots() const { return static_cast<size_t>(options.slots); }
   /// The maximum number of unfinished requests.
-  size_t maxUnfinished() const { return slots + maxQueued; }
-  const Model &model() const { return scheduler->model(); }
+  size_t maxUnfinished() const { return numSlots() + maxQueued; }
+  const Model &model() const { return loaded; }
+  /// The share of the positions of all caches that is in use, from 0 to 1. May be called from any
+  /// thread.
+  double cacheUse() const {
+    return static_cast<double>(usedPositions) /
+           static_cast<double>(options.slots * loaded.manifest().maxSeq);
+  }
 
 private:
   class Kept;
 
-  EngineThread(std::unique_ptr<Scheduler> scheduler, size_t slots, size_t maxQueued);
+  EngineThread(const Model &model, const Scheduler::Options &options,
+               std::unique_ptr<Scheduler> scheduler, size_t maxQueued);
   void run();
+  bool step();
+  void restart(const Error &error);
   void wake();
   void finish(const Kept *request);
 
-  std::unique_ptr<Scheduler> scheduler;
-  size_t slots, maxQueued;
+  const Model &loaded;
+  const Scheduler::Options options;
+  const size_t maxQueued;
+  std::atomic<int64_t> usedPositions = 0;
   mutable std::mutex mutex;
+  std::unique_ptr<Scheduler> scheduler; ///< protected by the mutex except on the engine's thread
+  Scheduler::RequestId firstId = 0;     ///< of the requests of this scheduler
   std::condition_variable changed;
   bool hasWork = false, stopping = false;
   std::unordered_map<const Kept *, std::unique_ptr<Kept>> requests;

@@ -50,7 +50,10 @@ public:
       : stream(std::move(socket)), timer(stream.get_executor()), shared(shared) {
     ++shared.connections;
   }
-  ~Connection() { --shared.connections; }
+  ~Connection() {
+    --shared.connections;
+    shared.exchanges -= inExchange; // a handler has failed with an exception
+  }
 
   void read();
 
@@ -372,14 +375,18 @@ void Connection::reply(HttpReply reply) {
     response.set(http::field::connection, "keep-alive");
   response.body() = std::move(reply.body);
   response.prepare_payload();
-  std::ostringstream text;
-  if (headOnly)
-    text << response.base();
-  else
-    text << response;
+  std::ostringstream header;
+  header << response.base();
+  std::string text = std::move(header).str();
+  std::string body = headOnly ? std::string() : std::move(response.body());
   ended = true;
   chunked = false;
-  queue(std::move(text).str());
+  // A large body is not copied.
+  constexpr size_t smallBody = 64 << 10;
+  if (body.size() <= smallBody)
+    return queue(text + body);
+  queue(std::move(text));
+  queue(std::move(body));
 }
 
 void Connection::beginStream(const std::string &contentType) {

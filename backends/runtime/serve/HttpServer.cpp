@@ -1,5 +1,6 @@
 #include "backends/runtime/serve/HttpServer.h"
 #include "backends/runtime/serve/HttpConnection.h"
+#include "backends/runtime/support/Report.h"
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
@@ -7,6 +8,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <new>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <type_traits>
@@ -118,7 +120,11 @@ template <typename Acceptor> void HttpServer::State::accept(Acceptor &acceptor) 
         error_code ignored;
         socket.set_option(asio::ip::tcp::no_delay(true), ignored);
       }
-      serveConnection(HttpSocket(std::move(socket)), shared);
+      try {
+        serveConnection(HttpSocket(std::move(socket)), shared);
+      } catch (const std::exception &) {
+        // This connection is closed; further ones are accepted.
+      }
     } else if (error) {
       // No file descriptors are left: wait until connections are closed.
       pause.expires_after(std::chrono::milliseconds(100));
@@ -177,7 +183,16 @@ void HttpServer::after(std::chrono::milliseconds time, std::function<void()> cal
 
 void HttpServer::run() {
   state->acceptAny();
-  state->context.run();
+  // An exception, such as std::bad_alloc, ends only what its handler did.
+  for (bool ended = false; !ended;)
+    try {
+      state->context.run();
+      ended = true;
+    } catch (const std::bad_alloc &) {
+      // Nothing is reported, because this would need memory.
+    } catch (const std::exception &failure) {
+      reportNote(std::string("a connection has failed: ") + failure.what());
+    }
 }
 
 void HttpServer::stopAccepting() {

@@ -151,48 +151,65 @@ void MessageReader::readToolChoice(const Json &value) {
   usesTools = value == "auto";
 }
 
-/// Rejects values that the template ignores, which many templates do if they do not support them:
-/// changing such a value does not change the text.
+/// The strings of a message that templates must not ignore, with a description for each.
+std::vector<std::pair<std::string, Json *>> MessageReader::readValues(Json &message) const {
+  std::vector<std::pair<std::string, Json *>> values;
+  // Many templates leave out the content of a message with calls, which is mostly empty.
+  bool hasCalls = message.contains("tool_calls");
+  bool callsAreContent = model.answers.calls && model.answers.calls->asContent;
+  if (!hasCalls || callsAreContent)
+    values.emplace_back("a message", &message["content"]);
+  if (message.contains("name"))
+    values.emplace_back("the \"name\" of a message", &message["name"]);
+  if (hasCalls && !callsAreContent)
+    for (Json &call : message["tool_calls"])
+      values.emplace_back("the \"tool_calls\" of a message", &call["function"]["name"]);
+  return values;
+}
+
+/// Rejects values that the template ignores, which many templates do if they do not support them.
+/// Each value gets a mark, which must be in the text. For values that are not found, changing only
+/// this value must change the text.
 void MessageReader::requireAllRead(const ChatTemplate &chat, const std::string &text) const {
-  auto requireRead = [&](const std::string &what, auto change) {
-    Json changed = messages;
-    bool some = false;
-    for (Json &each : changed)
-      some |= change(each);
-    if (!some)
-      return;
-    Result<std::string> other = chat.renderJson(changed.dump());
-    if (other && *other == text)
-      fail("the chat template ignores " + what);
+  std::string prefix = "q7z";
+  while (text.find(prefix) != text.npos)
+    prefix += 'z';
+  auto append = [](Json &value, const std::string &mark) {
+    value = value.get<std::string>() + mark;
   };
-  auto extend = [](Json &value) { value = value.get<std::string>() + "x"; };
-  requireRead("messages of the role \"system\"", [&](Json &each) {
-    bool system = each["role"] == "system";
-    if (system)
-      extend(each["content"]);
-    return system;
-  });
-  requireRead("messages of roles other than system, user and assistant", [&](Json &each) {
-    bool other = each["role"] != "system" && each["role"] != "user" && each["role"] != "assistant";
-    if (other)
-      extend(each["content"]);
-    return other;
-  });
-  requireRead("the \"name\" of a message", [&](Json &each) {
-    bool named = each.contains("name");
-    if (named)
-      extend(each["name"]);
-    return named;
-  });
-  if (model.answers.calls && model.answers.calls->asContent)
-    return;
-  requireRead("the \"tool_calls\" of a message", [&](Json &each) {
-    bool calls = each.contains("tool_calls");
-    if (calls)
-      for (Json &call : each["tool_calls"])
-        extend(call["function"]["name"]);
-    return calls;
-  });
+  auto mark = [&](size_t i, size_t j) {
+    return prefix + std::to_string(i) + "q" + std::to_string(j) + "q";
+  };
+  Json marked = messages;
+  for (size_t i = 0; i < marked.size(); ++i) {
+    auto values = readValues(marked[i]);
+    for (size_t j = 0; j < values.size(); ++j)
+      append(*values[j].second, mark(i, j));
+  }
+  Result<std::string> all = chat.renderJson(marked.dump());
+  // Each rendering takes as long as the first one; templates that use values without writing them
+  // need several.
+  constexpr int maxRenderings = 16;
+  int renderings = 0;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    Json changed = messages[i];
+    auto values = readValues(changed);
+    for (size_t j = 0; j < values.size(); ++j) {
+      if ((all && all->find(mark(i, j)) != all->npos) || renderings == maxRenderings)
+        continue;
+      Json others = messages;
+      auto &[what, value] = values[j];
+      std::string before = value->get<std::string>();
+      append(*value, mark(i, j));
+      others[i] = changed;
+      *value = before;
+      Result<std::string> other = chat.renderJson(others.dump());
+      ++renderings;
+      if (other && *other == text)
+        fail("the chat template ignores " + what + " of the role " + messages[i]["role"].dump() +
+             " (number " + std::to_string(i + 1) + ")");
+    }
+  }
 }
 
 void MessageReader::encode() {

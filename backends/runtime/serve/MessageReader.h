@@ -7,6 +7,8 @@
 
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace mica::rt::serve {
 
@@ -28,6 +30,7 @@ private:
   std::string content(const Json &value) const;
   Json message(const Json &value);
   Json toolCall(const Json &value);
+  std::vector<std::pair<std::string, Json *>> readValues(Json &message) const;
   void requireAllRead(const ChatTemplate &chat, const std::string &text) const;
 
   const ServedModel &model;

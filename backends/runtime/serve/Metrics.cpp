@@ -37,6 +37,11 @@ void Metrics::countRequest(const std::string &outcome) {
   ++requests[outcome];
 }
 
+void Metrics::countRejection(unsigned status) {
+  std::lock_guard lock(mutex);
+  ++rejections[status];
+}
+
 void Metrics::countTokens(int64_t prompt, int64_t cached, int64_t generated) {
   std::lock_guard lock(mutex);
   promptTokens += static_cast<uint64_t>(prompt);
@@ -60,6 +65,11 @@ std::string Metrics::text(const Gauges &gauges) const {
       heading("mica_requests_total", "counter", "Requests for completions by outcome.");
   for (const auto &[outcome, count] : requests)
     out += "mica_requests_total{outcome=\"" + outcome + "\"} " + std::to_string(count) + "\n";
+  out += heading("mica_rejected_requests_total", "counter",
+                 "Requests that were rejected before their body was parsed, by status.");
+  for (auto [status, count] : rejections)
+    out += "mica_rejected_requests_total{status=\"" + std::to_string(status) + "\"} " +
+           std::to_string(count) + "\n";
   out += single("mica_prompt_tokens_total", "counter", "Tokens of prompts.", promptTokens);
   out += single("mica_cached_tokens_total", "counter",
                 "Tokens of prompts that a cache already held.", cachedTokens);
@@ -67,8 +77,11 @@ std::string Metrics::text(const Gauges &gauges) const {
   out += single("mica_requests_running", "gauge", "Requests with a sequence.", gauges.running);
   out += single("mica_requests_waiting", "gauge", "Requests that wait for a sequence.",
                 gauges.waiting);
-  out += single("mica_cache_bytes", "gauge", "Bytes reserved for the caches of all sequences.",
+  out += single("mica_cache_capacity_bytes", "gauge", "Size of the caches of all sequences.",
                 gauges.cacheBytes);
+  out += single("mica_cache_used_bytes", "gauge",
+                "The part of the caches that holds positions, also those of earlier requests.",
+                gauges.usedCacheBytes);
   out += firstToken.text("mica_time_to_first_token_seconds",
                          "From a request's arrival to its first token.");
   return out + tokenGap.text("mica_token_gap_seconds", "Between two tokens of a completion.");

@@ -13,17 +13,20 @@ namespace mica::rt::serve {
 /// All functions may be called from any thread.
 class Metrics {
 public:
-  /// Counts a finished request by outcome: "ok", "refused", "canceled", "timeout", "failed" or
-  /// "busy".
+  /// Counts a finished request for completions by outcome: "ok", "refused", "canceled", "timeout",
+  /// "failed", "busy" or "aborted" (by a shutdown).
   void countRequest(const std::string &outcome);
+  /// Counts a request that was rejected before its body was parsed, by the status of the reply.
+  void countRejection(unsigned status);
   void countTokens(int64_t prompt, int64_t cached, int64_t generated);
   void observeFirstToken(double seconds);
   void observeTokenGap(double seconds);
 
-  /// Current values: requests with a slot and those waiting for one; bytes of all caches.
+  /// Current values: requests with a slot and those waiting for one; the capacity of all caches,
+  /// and how much of it holds positions of texts in progress or of earlier ones.
   struct Gauges {
     size_t running = 0, waiting = 0;
-    uint64_t cacheBytes = 0;
+    uint64_t cacheBytes = 0, usedCacheBytes = 0;
   };
   std::string text(const Gauges &gauges) const;
 
@@ -42,6 +45,7 @@ private:
 
   mutable std::mutex mutex;
   std::map<std::string, uint64_t> requests;
+  std::map<unsigned, uint64_t> rejections;
   uint64_t promptTokens = 0, cachedTokens = 0, generatedTokens = 0;
   Histogram firstToken, tokenGap;
 };

@@ -59,6 +59,7 @@ private:
     Handler read;
     Schema schema;
     std::optional<Endpoint> only = {}; ///< absent: supported by both endpoints
+    Schema inChats = nullptr;          ///< null: as in `schema`
   };
   using Fields = std::map<std::string_view, Field>;
   static const Fields &fields();
@@ -187,8 +188,7 @@ const RequestReader::Fields &RequestReader::fields() {
         {"logit_bias",
          {&R::readLogitBias,
           [](M) { return Json{{"type", "object"}, {"additionalProperties", ranged(biasRange)}}; }}},
-        {"logprobs",
-         {&R::readLogprobs, [](M) { return anyOf({typed("boolean"), ranged(topLogprobsRange)}); }}},
+        {"logprobs", {&R::readLogprobs, [](M) { return ranged(topLogprobsRange); }, {}, boolean}},
         {"max_completion_tokens", {&R::readMaxTokens, newTokens, chat}},
         {"max_tokens", {&R::readMaxTokens, newTokens}},
         {"messages", {&R::readMessages, message, chat}},
@@ -224,7 +224,8 @@ Json RequestReader::schema(Endpoint endpoint, const ServedModel &model) {
   for (const auto &[name, field] : fields()) {
     if (field.only && *field.only != endpoint)
       continue;
-    Json schema = field.schema(model);
+    bool inChats = endpoint == Endpoint::ChatCompletions && field.inChats;
+    Json schema = inChats ? field.inChats(model) : field.schema(model);
     properties[std::string(name)] =
         name == required ? schema : anyOf({std::move(schema), typed("null")});
   }

@@ -2,6 +2,7 @@
 #include "backends/runtime/serve/Api.h"
 #include "backends/runtime/serve/HttpServer.h"
 #include "backends/runtime/support/AvailableMemory.h"
+#include "backends/runtime/support/Process.h"
 #include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/TextFile.h"
 #include "backends/runtime/text/ProgramText.h"
@@ -161,7 +162,10 @@ Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
       [&](const HttpRequest &header) {
         return service ? service->api->rejection(header) : Api::rejectionWhileLoading(header);
       },
-      Api::errorBody);
+      [&](unsigned status, const std::string &message) {
+        return service ? service->api->rejectionBody(status, message)
+                       : Api::errorBody(status, message);
+      });
   if (!listening)
     return listening.error();
   HttpServer &server = **listening;
@@ -186,6 +190,7 @@ Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
         return server.stop();
       }
       service = *std::move(*started);
+      throwOutOfMemory();
       reportNote("serving " + service->model->manifest().name + " at " + server.address() + " (" +
                  std::to_string(service->sequences) + " sequences of " +
                  std::to_string(service->model->manifest().maxSeq) + " positions)");

@@ -32,4 +32,6 @@ void prepareProcess() {
   std::set_new_handler(exitOutOfMemory);
 }
 
+void throwOutOfMemory() { std::set_new_handler(nullptr); }
+
 } // namespace mica::rt

@@ -10,6 +10,10 @@ namespace mica::rt {
 /// error line and removes temporary files.
 void prepareProcess();
 
+/// From now on, running out of memory throws std::bad_alloc: for a server, which ends only the
+/// requests concerned.
+void throwOutOfMemory();
+
 /// Reports that memory is exhausted and exits. Does not allocate.
 [[noreturn]] void exitOutOfMemory();
 

@@ -82,8 +82,8 @@ class Client:
         return json.dumps({"prompt": prompt, "max_tokens": self.random.randint(*self.options.answer), "ignore_eos": True,
                            "temperature": 0, "stream": True, **fields}).encode()
 
-    async def stream(self, body, times):
-        """One request to its end; its status. `times` receives the times at which its tokens arrived."""
+    async def stream(self, body, times, usage=None):
+        """One request to its end; its status. `times` receives the times at which its tokens arrived, `usage` the server's count."""
         reader, writer = await self.connect()
         writer.write(self.post(body))
         status = int((await reader.readline()).split()[1])
@@ -94,6 +94,8 @@ class Client:
                     ended = True
                 elif b'"error"' in line:
                     raise AssertionError(line.decode())
+                elif usage is not None and (found := json.loads(line[6:])).get("usage"):
+                    usage.update(found["usage"])
                 else:
                     times.append(time.monotonic())
         writer.close()
@@ -104,10 +106,13 @@ class Client:
         return status
 
     async def request(self, figures=None):
-        body, times, start = self.body(), [], time.monotonic()
-        status = await self.stream(body, times)
+        counted = {"stream_options": {"include_usage": True}} if self.options.idle else {}
+        body, times, usage, start = self.body(**counted), [], {} if counted else None, time.monotonic()
+        status = await self.stream(body, times, usage)
         if figures and status == 200:
             asked = json.loads(body)
+            if counted and usage.get("completion_tokens") != asked["max_tokens"]:
+                raise AssertionError(f"{asked['max_tokens']} tokens are asked for, the usage is {usage}")
             figures.requests += 1
             figures.tokens += asked["max_tokens"]
             figures.prompt_tokens += len(asked["prompt"])

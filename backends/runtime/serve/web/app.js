@@ -138,34 +138,67 @@ async function errorOf(response) {
   }
 }
 
+/** Shows the reasoning before an answer, collapsed. */
+function showReasoning(element, text) {
+  if (!element.querySelector(".reasoning")) {
+    const details = document.createElement("details"), summary = document.createElement("summary");
+    details.className = "reasoning";
+    summary.textContent = "Reasoning";
+    details.append(summary, document.createElement("div"));
+    element.prepend(details);
+  }
+  element.querySelector(".reasoning > div").textContent = text;
+}
+
+/** Moves the question, which has no answer, back to the input, before what has been typed meanwhile. */
+function takeBackQuestion() {
+  const question = conversation.pop().content;
+  [...document.querySelectorAll(".message.user")].at(-1)?.remove();
+  $("input").value = [question, $("input").value].filter(text => text).join("\n");
+}
+
 async function answer() {
-  setRunning(new AbortController());
+  const controller = new AbortController();
+  setRunning(controller);
   $("status").textContent = "";
-  const element = showMessage("assistant", "…");
+  const element = showMessage("assistant", ""), content = document.createElement("div");
+  content.textContent = "…";
+  element.append(content);
   const begin = performance.now();
-  let text = "", first = 0, usage = null;
+  let text = "", reasoning = "", first = 0, usage = null, finished = false, problem = null;
   try {
     const response = await fetch("v1/chat/completions",
-                                 {method: "POST", headers: headers(), body: JSON.stringify(requestBody()), signal: running.signal});
+                                 {method: "POST", headers: headers(), body: JSON.stringify(requestBody()), signal: controller.signal});
     if (!response.ok)
       throw new Error(await errorOf(response));
     for await (const event of events(response)) {
       if (event.error)
         throw new Error(event.error.message);
       usage = event.usage ?? usage;
-      text += event.choices[0]?.delta?.content ?? "";
+      const choice = event.choices[0];
+      finished ||= Boolean(choice?.finish_reason);
+      text += choice?.delta?.content ?? "";
+      reasoning += choice?.delta?.reasoning_content ?? "";
       first = first || performance.now();
-      renderMarkdown(element, text || "…");
+      if (reasoning)
+        showReasoning(element, reasoning);
+      renderMarkdown(content, text || (finished ? "(no text)" : "…"));
       $("messages").scrollTop = $("messages").scrollHeight;
     }
   } catch (error) {
-    if (error.name !== "AbortError")
-      showMessage("error", error.message);
+    problem = error;
   }
-  if (text)
+  // The conversation has been reset meanwhile: this answer is not a part of the new one.
+  if (running !== controller)
+    return;
+  if (text || finished) {
     conversation.push({role: "assistant", content: text});
-  else
+  } else {
     element.remove();
+    takeBackQuestion();
+  }
+  if (problem && problem.name !== "AbortError")
+    showMessage("error", problem.message);
   if (usage) {
     const seconds = (performance.now() - first) / 1000;
     const speed = usage.completion_tokens > 1 && seconds > 0 ? ((usage.completion_tokens - 1) / seconds).toFixed(1) : "–";
@@ -213,9 +246,9 @@ $("regenerate").addEventListener("click", regenerate);
 $("reset").addEventListener("click", () => {
   running?.abort();
   conversation.length = 0;
+  setRunning(null);
   $("messages").replaceChildren();
   $("status").textContent = "";
-  setRunning(null);
   $("input").focus();
 });
 

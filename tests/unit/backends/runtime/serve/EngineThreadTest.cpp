@@ -1,0 +1,117 @@
+#include "backends/runtime/serve/EngineThread.h"
+#include "tests/unit/backends/runtime/FakeModelFixture.h"
+#include "tests/unit/backends/runtime/Generation.h"
+
+#include <future>
+#include <new>
+
+using namespace mica;
+using namespace mica::rt;
+using namespace mica::rt::serve;
+using namespace mica::test;
+
+namespace {
+/// Records the events of a request, on the engine's thread, and fails if it is told to.
+struct Client : RequestListener {
+  Result<bool> token(int32_t token, std::span<const float>) override {
+    if (failsInToken)
+      throw std::bad_alloc();
+    tokens.push_back(token);
+    return true;
+  }
+  bool shouldContinue() override {
+    if (failsInStep)
+      throw std::bad_alloc();
+    return true;
+  }
+  void finished(const RequestResult &result) override {
+    end.set_value(result);
+    if (failsAtEnd)
+      throw std::bad_alloc();
+  }
+
+  bool failsInToken = false, failsInStep = false, failsAtEnd = false;
+  Tokens tokens;
+  std::promise<RequestResult> end;
+};
+
+class EngineThreadTest : public FakeModelFixture {
+protected:
+  void SetUp() override {
+    FakeModelFixture::SetUp();
+    auto started = EngineThread::start(*model, {.slots = 2, .promptRows = 4}, 2);
+    ASSERT_TRUE(started) << started.error().message;
+    engine = *std::move(started);
+  }
+
+  std::vector<Scheduler::RequestId> submit(const std::vector<std::shared_ptr<Client>> &clients) {
+    std::vector<EngineThread::Submission> all;
+    for (const auto &client : clients) {
+      Generation generation;
+      generation.settings.maxTokens = 4;
+      all.emplace_back(generation.requests({{1, 5}})[0], client);
+    }
+    auto ids = engine->submit(std::move(all));
+    EXPECT_TRUE(ids && *ids);
+    return ids && *ids ? **ids : std::vector<Scheduler::RequestId>();
+  }
+  static RequestResult resultOf(Client &client) {
+    std::future<RequestResult> end = client.end.get_future();
+    EXPECT_EQ(end.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+    return end.get();
+  }
+  /// A request is answered as if nothing had happened before.
+  void expectWorks() {
+    auto next = std::make_shared<Client>();
+    submit({next});
+    EXPECT_EQ(resultOf(*next).finish, Finish::Length);
+    EXPECT_EQ(next->tokens, fakeContinuation({1, 5}, 4));
+    while (engine->unfinished() > 0)
+      std::this_thread::yield();
+  }
+
+  std::unique_ptr<EngineThread> engine;
+};
+
+TEST_F(EngineThreadTest, AnExceptionOfAListenerFailsItsRequest) {
+  auto failing = std::make_shared<Client>(), other = std::make_shared<Client>();
+  failing->failsInToken = true;
+  submit({failing, other});
+  RequestResult result = resultOf(*failing);
+  EXPECT_EQ(result.finish, Finish::Failed);
+  EXPECT_EQ(result.error.message, "the server is out of memory");
+  EXPECT_EQ(resultOf(*other).finish, Finish::Length);
+  EXPECT_EQ(other->tokens, fakeContinuation({1, 5}, 4));
+  expectWorks();
+}
+
+TEST_F(EngineThreadTest, AnExceptionAtTheEndOfARequestIsWithoutConsequence) {
+  auto failing = std::make_shared<Client>();
+  failing->failsAtEnd = true;
+  submit({failing});
+  EXPECT_EQ(resultOf(*failing).finish, Finish::Length);
+  expectWorks();
+}
+
+TEST_F(EngineThreadTest, AFailedStepEndsAllRequests) {
+  auto failing = std::make_shared<Client>(), other = std::make_shared<Client>(),
+       waiting = std::make_shared<Client>();
+  failing->failsInStep = true;
+  std::vector<Scheduler::RequestId> old = submit({other, failing, waiting});
+  for (Client *client : {failing.get(), other.get(), waiting.get()}) {
+    RequestResult result = resultOf(*client);
+    EXPECT_EQ(result.finish, Finish::Failed);
+    EXPECT_EQ(result.error.message, "the server is out of memory");
+  }
+  EXPECT_EQ(engine->unfinished(), 0u);
+  // The ids of ended requests do not stand for later ones.
+  auto next = std::make_shared<Client>();
+  std::vector<Scheduler::RequestId> ids = submit({next});
+  for (Scheduler::RequestId id : old) {
+    EXPECT_LT(id, ids[0]);
+    engine->cancel(id);
+  }
+  EXPECT_EQ(resultOf(*next).finish, Finish::Length);
+  expectWorks();
+}
+} // namespace
