@@ -139,7 +139,8 @@ def arrival(engine, size):
         if arrives:
             while decoding and min(map(len, times)) < early:
                 await asyncio.sleep(0.005)
-            late = clients.Client(options, "late")
+            # Another prompt each time: nothing of it is cached.
+            late = clients.Client(options, f"late, beside {decoding}")
             asked, first = time.monotonic(), []
             await late.stream(late.body(prompt=[late.random.randrange(500) for _ in range(prompt)], max_tokens=1), first)
             read = (asked, time.monotonic())
