@@ -3,13 +3,15 @@
 import json
 import pathlib
 import re
+import shutil
 
 import numpy as np
 
 import checkpoint
 import harness
-from harness import Case, execute, note, program
+from harness import BUNDLED, Case, execute, note, program
 from test_handwritten import interpreted
+from test_serve import Server
 
 MODELS = harness.ROOT / "tests/goldens/models"
 # Windows of 12 positions, and 2048 that can be removed again: rings of 33 blocks of 64.
@@ -97,7 +99,8 @@ class Rewinding(Case):
     """A text that is truncated repeatedly."""
 
     def check_rewinds(self, built, seed, cuts):
-        """After each truncation to `length` positions, `count` new tokens have the rows of a text computed at once."""
+        """After each truncation to `length` positions, `count` new tokens have the rows of a text computed at once, with and without
+        checkpoints."""
         rng = np.random.default_rng(seed)
         text, requests, texts = rng.integers(3, 64, 300).tolist(), [], []
         for length, count in cuts:
@@ -107,12 +110,15 @@ class Rewinding(Case):
             texts.append((length, text))
         # Calls with so few rows that results do not depend on their number.
         arguments = ("score", "--prefill-chunk", 16)
-        got = built.run(*arguments, stdin="".join(requests).encode()).stdout
+        each = json.loads(built.run("info", "--json").stdout)["checkpoint_bytes"]
+        got = {budget: built.run(*arguments, "--checkpoint-bytes", budget, stdin="".join(requests).encode()).stdout
+               for budget in (0, each, 1 << 30)}
         expected = b"".join(
             built.run(*arguments, stdin=f"0 {length} {' '.join(map(str, ids))}\n".encode()).stdout
             for length, ids in texts)
-        self.assertEqual(len(got), 4 * 64 * sum(len(ids) - length for length, ids in texts))
-        self.assertTrue(got == expected)
+        self.assertEqual(len(expected), 4 * 64 * sum(len(ids) - length for length, ids in texts))
+        for budget, rows in got.items():
+            self.assertTrue(rows == expected, f"{budget} bytes of checkpoints")
 
 
 class ShortConvolutions(Rewinding):
@@ -280,7 +286,7 @@ class LinearAttention(Rewinding):
         """A text is truncated by a draft, by the whole ring and by more: rows equal those of a text computed at once."""
         for name in ("groups", "groups-delta"):
             self.check_rewinds(program(scan(name), "--weights", "f32"), 8,
-                               ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (96, 1), (64, 90), (3, 200)))
+                               ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (96, 1), (64, 90), (96, 33), (96, 1), (3, 200)))
 
 
 class Mamba(Rewinding):
@@ -308,7 +314,7 @@ class Mamba(Rewinding):
     def test_rewinding(self):
         """A text is truncated by a draft, by the whole rings and by more: rows equal those of a text computed at once."""
         self.check_rewinds(program(MODELS / "mamba2"), 10,
-                           ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (64, 90), (3, 200)))
+                           ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (64, 90), (96, 33), (96, 1), (3, 200)))
 
 
 class Hybrids(Rewinding):
@@ -347,4 +353,82 @@ class Hybrids(Rewinding):
         """A text is truncated by a draft, by the whole rings and by more: rows equal those of a text computed at once."""
         for name in self.SIZES:
             self.check_rewinds(self.program(name), 12,
-                               ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (64, 90), (3, 200)))
+                               ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (64, 90), (96, 33), (96, 1), (3, 200)))
+
+
+#: The positions of a long conversation, and most that an edit of its last turn computes.
+LONG, MAX_COMPUTED = 36864, 512
+
+
+def with_a_tokenizer():
+    """A hybrid of gated delta nets and attention, with long context and the tokenizer of a bundled model."""
+    def make():
+        def more_rows(tensors):
+            rng = np.random.default_rng(13)
+            for name in ("lm_head.weight", "model.embed_tokens.weight"):
+                tensors[name] = rng.standard_normal((512, tensors[name].shape[1])).astype("<f4")
+
+        made = checkpoint.edited(MODELS / "qwen3-5", pathlib.Path(harness.folder("qwen3-5-served"), "model"),
+                                 lambda c: c.update(vocab_size=512, max_position_embeddings=LONG), more_rows)
+        for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+            shutil.copy(BUNDLED / "minimind-dense" / name, made)
+        return made
+
+    return harness.once("qwen3-5-served", make)
+
+
+class Checkpoints(Case):
+    """What edits of served conversations compute."""
+
+    def usage(self, server, prompt):
+        """The text, the tokens of the prompt, and those computed."""
+        answer = server.complete(prompt, max_tokens=8, ignore_eos=True)
+        tokens = answer["usage"]["prompt_tokens"]
+        return answer["choices"][0]["text"], tokens, tokens - answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+    def test_an_edit_of_the_last_turn(self):
+        """Of 32 Ki tokens, an edit recomputes at most 512; answers are those of a server without checkpoints."""
+        words = [str(n) for n in np.random.default_rng(14).integers(10, 99, 11000)]
+        edits = [(words, 60), (words, 3), (words, 100)]
+        texts = []
+        for options in ((), ("--checkpoint-bytes", "0")):
+            with Server("--sequences", "1", *options, model=with_a_tokenizer()) as own:
+                got, tokens, computed = self.usage(own, " ".join(words))
+                self.assertGreaterEqual(tokens, 32768)
+                self.assertEqual(computed, tokens)
+                answers = [got]
+                for given, count in edits[:1] if options else edits:
+                    changed = given[:-count] + [str(100 - int(word)) for word in given[-count:]]
+                    got, tokens, computed = self.usage(own, " ".join(changed))
+                    answers.append(got)
+                    if options:
+                        self.assertEqual(computed, tokens, "without checkpoints")
+                    else:
+                        note(self, f"{computed} of {tokens} tokens computed after an edit of the last {count} words")
+                        self.assertLessEqual(computed, MAX_COMPUTED)
+                taken = own.metric("mica_checkpoint_bytes")
+                self.assertEqual(taken == 0, bool(options), taken)
+                texts.append(answers)
+        self.assertEqual(texts[0][:2], texts[1])
+
+    def test_budgets(self):
+        """A budget that is too small, and one of a single checkpoint."""
+        each = json.loads(program(with_a_tokenizer()).run("info", "--json").stdout)["checkpoint_bytes"]
+        # Two layers of four heads with a matrix [6, 5], and three rows of the convolution.
+        self.assertEqual(each, 2 * (4 * 6 * 5 + 3 * 44) * 4)
+        self.assertIn("checkpoint    1.97 KiB of state each, see --checkpoint-bytes\n",
+                      program(with_a_tokenizer()).run("info").stdout.decode())
+        for command in ("serve", "chat", "score"):
+            small = f"--checkpoint-bytes {each - 1} is too small for a single checkpoint of {each} bytes; raise it, or pass 0 for no checkpoints"
+            for value, mention in ((each - 1, small), (-1, "--checkpoint-bytes"), ("1G", "--checkpoint-bytes")):
+                done = program(with_a_tokenizer()).run(command, "--checkpoint-bytes", value, check=False)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(mention, done.stderr.decode())
+        with Server("--checkpoint-bytes", str(each), model=with_a_tokenizer()) as own:
+            prompt = "7 " * 400
+            first, *_ = self.usage(own, prompt + "a")
+            self.usage(own, prompt + "b")
+            self.assertEqual(own.metric("mica_checkpoint_bytes"), each)
+            self.assertEqual(self.usage(own, prompt + "a")[0], first)
+        compiled = execute([harness.mica, "compile", with_a_tokenizer(), "-v", "-o", pathlib.Path(harness.folder("sizes")) / "out"])
+        self.assertRegex(compiled.stderr.decode(), r"state: .* of it, of any length, and 1.97 KiB per checkpoint\n")

@@ -46,6 +46,8 @@ static int printReport(const CompileResult &result, StringRef output, uint64_t p
     written["max_seq"] = report.maxSeq;
     written["cache_bytes_per_token"] = report.cacheBytesPerToken;
     written["cache_bytes"] = report.cacheBytes;
+    written["state_bytes"] = report.stateBytes;
+    written["checkpoint_bytes"] = report.checkpointBytes;
   }
   rt::Status status = rt::writeOut(formatv("{0}\n", json::Value(std::move(written))).str());
   return status ? kDone
@@ -63,6 +65,10 @@ static void printStages(const cpu::CompileReport &result, uint64_t peak) {
     errs() << formatv("KV cache: {0} per token, {1} for all {2} positions\n",
                       rt::bytesText(static_cast<double>(result.cacheBytesPerToken)),
                       rt::bytesText(static_cast<double>(result.cacheBytes)), result.maxSeq);
+  if (result.stateBytes > 0)
+    errs() << formatv("state: {0} of it, of any length, and {1} per checkpoint\n",
+                      rt::bytesText(static_cast<double>(result.stateBytes)),
+                      rt::bytesText(static_cast<double>(result.checkpointBytes)));
   errs() << formatv("peak of anonymous memory: {0} MiB\n", peak >> 20);
 }
 

@@ -229,10 +229,12 @@ private:
     report.preservedBlocks = preservedBlocks(module);
     report.cacheBytesPerToken =
         manifest[keys::cost.text][keys::kvBytesPerPosition.text].get<int64_t>();
-    llvm::Expected<int64_t> cacheBytes = cacheBytesOf(manifest);
-    if (!cacheBytes)
-      return error(llvm::toString(cacheBytes.takeError()));
-    report.cacheBytes = *cacheBytes;
+    llvm::Expected<SequenceBytes> bytes = sequenceBytesOf(manifest);
+    if (!bytes)
+      return error(llvm::toString(bytes.takeError()));
+    report.cacheBytes = bytes->caches;
+    report.stateBytes = bytes->states;
+    report.checkpointBytes = bytes->checkpoint;
     if (!options.chatTemplate.empty())
       manifest[keys::chat.text] = {
           {keys::chatTemplate.text, options.chatTemplate},

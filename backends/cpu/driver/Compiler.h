@@ -112,6 +112,9 @@ struct CompileReport {
   /// sequence of that length, of which caches with a window store only a part: from stage `kernels`
   /// on.
   int64_t maxSeq = 0, cacheBytesPerToken = 0, cacheBytes = 0;
+  /// Bytes of a sequence's states of fixed size, and of a checkpoint of them: from stage `kernels`
+  /// on.
+  int64_t stateBytes = 0, checkpointBytes = 0;
   /// The precision of weights without a block format and of caches.
   Precision weights = Precision::F32, kv = Precision::F32;
   /// The activations multiplied by block-quantized weights in prefill: from stage `kernels` on.

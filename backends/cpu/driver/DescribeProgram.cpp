@@ -88,6 +88,10 @@ static json describeCaches(func::FuncOp entry) {
       caches.back()[keys::window.text] = state.getWindow();
     if (state.getSlots() > 0)
       caches.back()[keys::slots.text] = state.getSlots();
+    if (auto recurrent = dyn_cast<RecurrentStateType>(argument.getType())) {
+      caches.back()[keys::matrix.text] = recurrent.getKeyDim() * recurrent.getValueDim();
+      caches.back()[keys::chunk.text] = RecurrentStateType::kChunk;
+    }
   }
   return caches;
 }
@@ -326,11 +330,13 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
   return manifest;
 }
 
-llvm::Expected<int64_t> mica::cpu::cacheBytesOf(const json &manifest) {
+llvm::Expected<SequenceBytes> mica::cpu::sequenceBytesOf(const json &manifest) {
   rt::Result<rt::Manifest> caches = rt::parseCaches(manifest);
   if (!caches)
     return llvm::createStringError(caches.error().message);
-  return static_cast<int64_t>(rt::cacheBytesPerSequence(*caches, rt::kMaxPromptRows));
+  return SequenceBytes{static_cast<int64_t>(rt::cacheBytesPerSequence(*caches, rt::kMaxPromptRows)),
+                       static_cast<int64_t>(rt::stateBytesPerSequence(*caches)),
+                       static_cast<int64_t>(rt::checkpointBytes(*caches))};
 }
 
 /// Adds the locations in the model of the ops that launch `kernel`, without layer indices.

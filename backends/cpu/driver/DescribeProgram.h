@@ -45,8 +45,13 @@ TensorCounts floatTypesOf(mlir::ModuleOp module);
 /// empty if there are none.
 std::map<std::string, std::string> rowsOfRoles(mlir::ModuleOp module);
 
-/// The size in bytes of the caches of one sequence at its maximum length.
-llvm::Expected<int64_t> cacheBytesOf(const nlohmann::json &manifest);
+/// The sizes in bytes of the memory of one sequence.
+struct SequenceBytes {
+  int64_t caches = 0;     ///< of all caches and states, at its maximum length
+  int64_t states = 0;     ///< of them, of states of fixed size
+  int64_t checkpoint = 0; ///< of a checkpoint of these states
+};
+llvm::Expected<SequenceBytes> sequenceBytesOf(const nlohmann::json &manifest);
 
 /// At stage `loops`: every kernel and oneDNN matmul, by the name that a profile uses, with the
 /// locations in the model of the ops that run it.

@@ -144,6 +144,20 @@ void parseEntry(const Json &json, Manifest &m) {
                              " caches, but 'caches' has " + std::to_string(m.caches.size()));
 }
 
+/// Parses what checkpoints of a recurrent state consist of.
+void parseMatrices(const Json &json, CacheSpec &cache) {
+  const Json *matrix = find(json, keys::matrix);
+  if (!matrix)
+    return;
+  cache.matrix = integer(*matrix, keys::matrix, 1, maxDimension);
+  cache.chunk = integer(at(json, keys::chunk), keys::chunk, 1, maxToken);
+  if (cache.slots < 2 * cache.chunk)
+    bad(keys::chunk, "of a state takes more than half of its slots");
+  if (cache.shape.size() != 4 || cache.element != Precision::F32 ||
+      cache.shape[3] / 2 < cache.matrix || cache.shape[3] - 2 * cache.matrix < cache.slots)
+    bad(keys::matrix, "does not fit twice in a head of the state");
+}
+
 CacheSpec parseCache(const Json &json) {
   object(json, keys::caches);
   CacheSpec cache{text(at(json, keys::cacheName), keys::cacheName),
@@ -161,6 +175,7 @@ CacheSpec parseCache(const Json &json) {
     cache.slots = integer(*slots, keys::slots, 1, maxToken);
     if (cache.window == 0 || cache.window > cache.slots)
       bad(keys::slots, "of a state are fewer than its window");
+    parseMatrices(json, cache);
   }
   return cache;
 }
@@ -394,6 +409,26 @@ uint64_t stateBytesPerSequence(const Manifest &manifest) {
   for (const CacheSpec &cache : manifest.caches)
     bytes += stateBytes(cache);
   return bytes;
+}
+
+uint64_t checkpointBytes(const CacheSpec &cache) {
+  if (cache.matrix > 0)
+    return static_cast<uint64_t>(cache.shape[0] * cache.shape[2] * cache.matrix) * sizeof(float);
+  return cache.slots > 0 ? stateBytes(cache) / static_cast<uint64_t>(cache.slots) *
+                               static_cast<uint64_t>(cache.window - 1)
+                         : 0;
+}
+
+uint64_t checkpointBytes(const Manifest &manifest) {
+  uint64_t bytes = 0;
+  for (const CacheSpec &cache : manifest.caches)
+    bytes += checkpointBytes(cache);
+  return bytes;
+}
+
+int64_t checkpointUnit(const CacheSpec &state) {
+  constexpr int64_t ofRows = 32;
+  return state.chunk > 0 ? state.chunk : ofRows;
 }
 
 uint64_t cacheBytesPerSequence(const Manifest &manifest, int64_t rows) {

@@ -27,6 +27,9 @@ struct CacheSpec {
   int64_t window = 0;         ///< Positions up to a row's own that the model reads; 0: all.
   int64_t slots = 0;          ///< positions in the ring buffer of a state of fixed size; 0: see
                               ///< blocksOfCache
+  /// Of a recurrent state [layers, sequences, heads, elements] in f32: the number of elements of a
+  /// matrix, two of which precede the ring buffer, and the positions between matrices; else 0.
+  int64_t matrix = 0, chunk = 0;
 
   uint64_t elementBytes() const;
 
@@ -127,6 +130,12 @@ int64_t positionsOfCache(const Manifest &manifest, const CacheSpec &cache, int64
 /// Bytes per sequence in a state of fixed size; 0 for others.
 uint64_t stateBytes(const CacheSpec &cache);
 uint64_t stateBytesPerSequence(const Manifest &manifest);
+
+/// Bytes of a checkpoint of a state of fixed size, see StateCheckpoints; 0 for others.
+uint64_t checkpointBytes(const CacheSpec &cache);
+uint64_t checkpointBytes(const Manifest &manifest);
+/// Lengths of sequences at which checkpoints of the state are possible are multiples of this.
+int64_t checkpointUnit(const CacheSpec &state);
 
 /// Bytes of the caches of a sequence, without padding.
 uint64_t cacheBytesPerSequence(const Manifest &manifest, int64_t rows);

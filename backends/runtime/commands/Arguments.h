@@ -17,9 +17,10 @@ struct RunArguments {
   std::optional<std::string> prompt, file; ///< -p, -f
   std::vector<Tokens> tokens;              ///< --tokens, one per sequence
   GenerationSettings settings;
-  std::optional<int64_t> prefillChunk; ///< see prefillChunkSize
-  std::optional<int64_t> batch;        ///< --batch: `file` holds requests, so many at once
-  std::optional<std::string> output;   ///< -o, with --batch
+  std::optional<int64_t> prefillChunk;     ///< see prefillChunkSize
+  std::optional<uint64_t> checkpointBytes; ///< of chat; see checkpointBudget
+  std::optional<int64_t> batch;            ///< --batch: `file` holds requests, so many at once
+  std::optional<std::string> output;       ///< -o, with --batch
   bool printTokens = false;
   std::optional<std::string> logits;
   std::optional<int64_t> logprobs; ///< --logprobs, with --json
@@ -52,8 +53,9 @@ struct BenchArguments {
 };
 
 struct ScoreArguments {
-  std::optional<int64_t> prefillChunk;   ///< see prefillChunkSize
-  std::optional<std::string> probes;     ///< a file for the probes' values
+  std::optional<int64_t> prefillChunk;     ///< see prefillChunkSize
+  std::optional<uint64_t> checkpointBytes; ///< see checkpointBudget
+  std::optional<std::string> probes;       ///< a file for the probes' values
   std::optional<std::string> columnSums; ///< a file for the column sums of squares of these values
   bool asDecode = false;                 ///< Compute rows as in decoding instead of as in prefill.
 };

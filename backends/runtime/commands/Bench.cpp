@@ -65,23 +65,32 @@ class BenchSequences {
 public:
   static Result<std::unique_ptr<BenchSequences>> create(const Model &model, const BenchTest &test,
                                                         const BenchArguments &arguments) {
+    Result<uint64_t> checkpoints = checkpointBudget(model.manifest(), std::nullopt);
+    if (!checkpoints)
+      return checkpoints.error();
     Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::create(
         model, {.slots = test.batch,
                 .promptRows = prefillChunkSize(arguments.prefillChunk, model.manifest()),
                 .promptsShareCalls = true,
-                .promptsFirst = true});
+                .promptsFirst = true,
+                // Each run returns to the depth. Without one, calls have as many rows as possible.
+                .checkpointBytes = test.depth > 0 ? *checkpoints : 0});
     if (!scheduler)
       return scheduler.error();
     std::unique_ptr<BenchSequences> made(
         new BenchSequences(test, model.manifest().vocab, *std::move(scheduler)));
     if (test.lookup > 0)
       made->prepareScript(arguments.text);
-    else if (Status filled = made->fillDepth(); !filled)
-      return filled.error();
+    else
+      for (int64_t s = 0; s < test.batch; ++s)
+        made->prompts.push_back(randomTokens(made->random, test.depth, model.manifest().vocab));
     return made;
   }
 
   Result<Run> run() {
+    if (test.lookup == 0)
+      if (Status filled = fillDepth(); !filled)
+        return filled.error();
     Result<GenerateResult> result = generate(*scheduler, requests());
     if (!result)
       return result.error();
@@ -101,10 +110,9 @@ private:
     prompts.assign(static_cast<size_t>(test.batch), script.prompt);
   }
 
-  /// Fills the depth with random tokens.
+  /// Fills the depth, or returns to it after another run: the states of a recurrent model are
+  /// recomputed from a checkpoint, which the run must not measure.
   Status fillDepth() {
-    for (int64_t s = 0; s < test.batch; ++s)
-      prompts.push_back(randomTokens(random, test.depth, vocab));
     if (test.depth == 0)
       return {};
     std::vector<Request> filling;

@@ -357,10 +357,14 @@ Status chatCommand(const Model &model, const ChatArguments &arguments) {
   settings.endTokens = chatTemplate->endOfTurn();
   if (!settings.maxTokens)
     settings.maxTokens = model.manifest().maxSeq;
+  Result<uint64_t> checkpoints = checkpointBudget(model.manifest(), arguments.run.checkpointBytes);
+  if (!checkpoints)
+    return checkpoints.error();
   Conversation conversation(
       model, *text->tokenizer, *chatTemplate,
       {.settings = std::move(settings),
        .promptRows = prefillChunkSize(arguments.run.prefillChunk, model.manifest()),
+       .checkpointBytes = *checkpoints,
        .system = arguments.run.system,
        .contextShift = arguments.contextShift});
   std::unique_ptr<ChatInput> input = openChatInput(arguments.history);

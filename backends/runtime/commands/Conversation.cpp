@@ -79,8 +79,9 @@ void Conversation::setSettings(GenerationSettings settings) {
 Status Conversation::reserve() {
   if (scheduler)
     return {};
-  Result<std::unique_ptr<Scheduler>> created =
-      Scheduler::create(model, {.slots = 1, .promptRows = options.promptRows});
+  Result<std::unique_ptr<Scheduler>> created = Scheduler::create(
+      model,
+      {.slots = 1, .promptRows = options.promptRows, .checkpointBytes = options.checkpointBytes});
   if (!created)
     return created.error();
   scheduler = *std::move(created);

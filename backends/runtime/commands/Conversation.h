@@ -16,6 +16,7 @@ public:
   struct Options {
     GenerationSettings settings;       ///< each answer after the first uses the next seed
     int64_t promptRows = 512;          ///< see Scheduler::Options
+    uint64_t checkpointBytes = 0;      ///< see Scheduler::Options
     std::optional<std::string> system; ///< the system prompt
     /// Drop the oldest turns if a message does not fit in the context or leaves less than a quarter
     /// of it, or less than the maximum number of tokens, for the answer; and if an answer fills the

@@ -131,6 +131,13 @@ void addLookup(CLI::App &app, GenerationSettings &settings) {
       ->transform(within(setting_range::lookup));
 }
 
+void addCheckpointBytes(CLI::App &app, std::optional<uint64_t> &bytes) {
+  app.add_option("--checkpoint-bytes", bytes,
+                 "Memory for checkpoints of recurrent and rolling states, from which an edited "
+                 "text continues; 0: none (default: an eighth of the available memory)")
+      ->transform(wholeNumber(0));
+}
+
 void addStops(CLI::App &app, GenerationSettings &settings) {
   repeatable(app.add_option("--stop", settings.stops, "Stop before TEXT; may repeat"))
       ->type_name("TEXT")

@@ -14,6 +14,8 @@ namespace mica::rt {
 void addSampling(CLI::App &app, GenerationSettings &settings);
 void addLookup(CLI::App &app, GenerationSettings &settings);
 void addStops(CLI::App &app, GenerationSettings &settings);
+/// --checkpoint-bytes, see checkpointBudget.
+void addCheckpointBytes(CLI::App &app, std::optional<uint64_t> &bytes);
 
 /// Accepts the valid values of a setting.
 CLI::Validator within(const SettingRange<double> &range);

@@ -70,6 +70,7 @@ Json describe(const program::ProgramFile &file, const Manifest &m, const CheckTa
                {"cache_bytes_per_token", cacheBytesPerToken(m)},
                {"cache_bytes", cacheBytesPerSequence(m, prefillChunkSize(std::nullopt, m))},
                {"state_bytes", stateBytesPerSequence(m)},
+               {"checkpoint_bytes", checkpointBytes(m)},
                {"file_bytes", file.layout().fileSize},
                {"sections", sectionsOf(file)},
                {"version", MICA_VERSION},
@@ -139,6 +140,8 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Che
                       windowWords(m, promptRows));
   if (uint64_t bytes = stateBytesPerSequence(m))
     line("state", size(bytes) + " per sequence, of any length");
+  if (uint64_t bytes = checkpointBytes(m))
+    line("checkpoint", size(bytes) + " of state each, see --checkpoint-bytes");
   for (int64_t threshold : m.ropeLengthThresholds)
     if (threshold < m.maxSeq)
       line("rope", "frequencies change beyond " + std::to_string(threshold) +

@@ -176,6 +176,7 @@ CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
   addSampling(*sub, chat.run.settings);
   addStops(*sub, chat.run.settings);
   addPrefillChunk(*sub, chat.run.prefillChunk);
+  addCheckpointBytes(*sub, chat.run.checkpointBytes);
   addLookup(*sub, chat.run.settings);
   sub->add_flag("--json", chat.json, "Print one JSON object per answer");
   sub->add_flag("-v,--verbose", chat.run.verbose,
@@ -252,6 +253,7 @@ CLI::App *addScore(CLI::App &app, ScoreArguments &score) {
                "stdin, process the ids after the first LENGTH positions as part of a text of "
                "TOTAL, and write the logits from ids[FIRST] on as float32 rows to stdout");
   addPrefillChunk(*sub, score.prefillChunk);
+  addCheckpointBytes(*sub, score.checkpointBytes);
   sub->add_flag("--as-decode", score.asDecode,
                 "Compute rows as in decoding instead of as in prefill");
   CLI::Option *probes = sub->add_option("--probes", score.probes,

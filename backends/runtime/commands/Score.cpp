@@ -70,7 +70,7 @@ public:
     ids.resize(static_cast<size_t>(request.length));
     ids.insert(ids.end(), request.ids.begin(), request.ids.end());
     auto end = static_cast<int64_t>(ids.size());
-    // If sliding windows no longer cache the positions before it, earlier ids are recomputed.
+    // If the session no longer stores what the next row reads, earlier ids are recomputed.
     int64_t kept = session.rewind(0, request.length);
     session.setTotalLength(0, std::max(end, request.total));
     for (int64_t i = kept; i < end; ++i) {
@@ -148,8 +148,11 @@ Status scoreCommand(const Model &model, const ScoreArguments &arguments) {
   int out = dup(STDOUT_FILENO);
   if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
     return Error{std::string("cannot write to the standard output: ") + std::strerror(errno)};
-  Result<std::unique_ptr<Session>> session =
-      Session::create(model, 1, prefillChunkSize(arguments.prefillChunk, model.manifest()));
+  Result<uint64_t> checkpoints = checkpointBudget(model.manifest(), arguments.checkpointBytes);
+  if (!checkpoints)
+    return checkpoints.error();
+  Result<std::unique_ptr<Session>> session = Session::create(
+      model, 1, prefillChunkSize(arguments.prefillChunk, model.manifest()), *checkpoints);
   if (!session)
     return session.error();
   std::unique_ptr<ProbeListener> probes;

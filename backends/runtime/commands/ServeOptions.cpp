@@ -1,4 +1,5 @@
 #include "backends/runtime/commands/ServeOptions.h"
+#include "backends/runtime/commands/GenerationOptions.h"
 #include "backends/runtime/engine/GenerationSettings.h"
 #include "backends/runtime/support/HelpFormatter.h"
 #include "backends/runtime/support/OptionValues.h"
@@ -31,6 +32,7 @@ static void addServeLimits(CLI::App &app, ServeArguments &serve) {
          "--cache-bytes", serve.cacheBytes,
          "Memory for the KV caches of all sequences (default: half of the available memory)")
       ->transform(wholeNumber(1));
+  addCheckpointBytes(app, serve.checkpointBytes);
   app.add_option("--queue", serve.queue,
                  "Maximum number of waiting requests; further ones get status 429")
       ->capture_default_str()

@@ -22,6 +22,23 @@ struct Scheduler::Task {
     }
   }
 
+  /// Sets the rows of the prompt after which calls end for the sake of a checkpoint, if `same`
+  /// positions of the slot have the prompt's tokens and `reused` of them can be reused: where other
+  /// prompts with that beginning diverge, and so close to the end of the prompt that an edit of
+  /// its last turn computes at most 512 positions. A request that may not reuse its whole prompt is
+  /// not one of a conversation.
+  void setCuts(int64_t reused, int64_t same) {
+    constexpr int64_t minGain = 64, lastTurn = 448, enough = 512;
+    int64_t length = result.promptTokens;
+    if (request.maxReused < length)
+      return;
+    if (same - reused >= minGain)
+      cuts.push_back(static_cast<size_t>(same));
+    if (length > enough && length - lastTurn > reused)
+      cuts.push_back(static_cast<size_t>(length - lastTurn));
+  }
+  bool isCut(size_t row) const { return std::find(cuts.begin(), cuts.end(), row) != cuts.end(); }
+
   /// Whether rows of the prompt remain to be queued.
   bool isPrompt() const { return queued < request.prompt.size(); }
   /// Whether the newest token remains to be computed.
@@ -67,7 +84,8 @@ struct Scheduler::Task {
   RequestResult result;
   uint64_t turn = 0; ///< the prompt in progress with the lowest number is next
   size_t queued = 0; ///< positions of the prompt that are cached or queued
-  Tokens draft;      ///< drafted tokens queued after the newest token
+  std::vector<size_t> cuts;
+  Tokens draft; ///< drafted tokens queued after the newest token
 };
 
 Scheduler::Totals Scheduler::Totals::operator-(const Totals &before) const {
@@ -91,7 +109,7 @@ Scheduler::~Scheduler() = default;
 
 Result<std::unique_ptr<Scheduler>> Scheduler::create(const Model &model, const Options &options) {
   Result<std::unique_ptr<Session>> session =
-      Session::create(model, options.slots, options.promptRows);
+      Session::create(model, options.slots, options.promptRows, options.checkpointBytes);
   if (!session)
     return session.error();
   return std::unique_ptr<Scheduler>(new Scheduler(model, options, *std::move(session)));
@@ -172,15 +190,22 @@ bool Scheduler::isWanted(const Task &task) {
   return task.listener.shouldContinue();
 }
 
-/// The free slot for a request. One whose text the request continues: it has the longest prefix of
-/// the prompt cached, of those of which the request reuses at least half, so that a beginning that
-/// many prompts share (a system prompt) does not cost another conversation its cache. Otherwise a
-/// slot that was never used, or the least recently used one.
-std::optional<size_t> Scheduler::freeSlot(const Request &request, int64_t &reused) const {
+/// A slot for a request.
+struct Scheduler::Match {
+  size_t slot = 0;
+  int64_t same = 0;   ///< positions with the same tokens
+  int64_t reused = 0; ///< of them, those that the session can reuse
+};
+
+/// The free slot for a request. One whose text the request continues: it can reuse most of the
+/// prompt, of those of which the request reuses at least half, so that a beginning that many
+/// prompts share (a system prompt) does not cost another conversation its cache. Otherwise a slot
+/// that was never used, or the least recently used one.
+std::optional<Scheduler::Match> Scheduler::freeSlot(const Request &request) const {
   // The first token is sampled from the logits of the prompt's last row, unless it is forced.
   auto size = static_cast<int64_t>(request.prompt.size());
   int64_t maxPrefix = std::min(request.maxReused, request.forcedTokens.empty() ? size - 1 : size);
-  std::optional<size_t> best;
+  std::optional<Match> best;
   int64_t bestContinued = 0;
   for (size_t s = 0; s < slots.size(); ++s) {
     if (slots[s].task)
@@ -188,14 +213,13 @@ std::optional<size_t> Scheduler::freeSlot(const Request &request, int64_t &reuse
     const Tokens &cached = slots[s].cached;
     auto differs = std::mismatch(request.prompt.begin(), request.prompt.begin() + maxPrefix,
                                  cached.begin(), cached.end());
-    int64_t same =
-        session->rewindable(static_cast<int64_t>(s), differs.first - request.prompt.begin());
-    int64_t continued = same >= static_cast<int64_t>(cached.size()) - same ? same : 0;
+    int64_t same = differs.first - request.prompt.begin(),
+            reused = session->rewindable(static_cast<int64_t>(s), same);
+    int64_t continued = reused >= static_cast<int64_t>(cached.size()) - reused ? reused : 0;
     if (!best || continued > bestContinued ||
-        (continued == bestContinued && slots[s].lastUsed < slots[*best].lastUsed)) {
-      best = s;
+        (continued == bestContinued && slots[s].lastUsed < slots[best->slot].lastUsed)) {
+      best = {s, same, reused};
       bestContinued = continued;
-      reused = same;
     }
   }
   return best;
@@ -206,23 +230,25 @@ std::optional<size_t> Scheduler::freeSlot(const Request &request, int64_t &reuse
 bool Scheduler::admitNext() {
   if (waiting.empty())
     return false;
-  int64_t reused = 0;
-  std::optional<size_t> free = freeSlot(waiting.front()->request, reused);
+  std::optional<Match> free = freeSlot(waiting.front()->request);
   if (!free)
     return false;
   std::unique_ptr<Task> task = std::move(waiting.front());
   waiting.pop_front();
-  admit(*free, std::move(task), reused);
+  admit(*free, std::move(task));
   return true;
 }
 
-void Scheduler::admit(size_t s, std::unique_ptr<Task> admitted, int64_t reused) {
+void Scheduler::admit(const Match &match, std::unique_ptr<Task> admitted) {
+  size_t s = match.slot;
   slots[s] = {std::move(admitted), {}, slots[s].lastUsed};
   Task &task = *slots[s].task;
   task.turn = turns++;
-  task.queued = static_cast<size_t>(reused);
-  task.result.reusedTokens = reused;
-  rewind(s, reused);
+  task.queued = static_cast<size_t>(match.reused);
+  task.result.reusedTokens = match.reused;
+  if (session->keepsCheckpoints())
+    task.setCuts(match.reused, match.same);
+  rewind(s, match.reused);
   if (task.isPrompt())
     return;
   if (task.maxTokens == 0)
@@ -302,11 +328,13 @@ bool Scheduler::queuePrompt(size_t s, int64_t maxRows) {
   Task &task = *slots[s].task;
   while (task.isPrompt()) {
     int32_t token = task.request.prompt[task.queued++];
-    bool last = !task.isPrompt(), sample = last && task.maxTokens > 0;
-    if (!queue(
-            {s, token, RowRole::Prompt, sample || task.request.allLogits, sample, last && !sample}))
+    bool last = !task.isPrompt(), sample = last && task.maxTokens > 0,
+         cut = task.isCut(task.queued);
+    Row row{s, token, RowRole::Prompt, sample || task.request.allLogits, sample, last && !sample};
+    row.checkpoint = last || cut;
+    if (!queue(row))
       return false;
-    if (session->isFull() || static_cast<int64_t>(rows.size()) >= maxRows)
+    if (session->isFull() || cut || static_cast<int64_t>(rows.size()) >= maxRows)
       return false;
   }
   return true;
@@ -435,6 +463,8 @@ void Scheduler::notifyListeners(const std::vector<Row> &computed, std::span<cons
     Task *task = slots[row.slot].task.get();
     if (!task)
       continue;
+    if (row.checkpoint)
+      session->takeCheckpoint(static_cast<int64_t>(row.slot));
     if (task->request.allLogits)
       if (Status status = task->listener.logits(own); !status) {
         fail(row.slot, status.error());
@@ -524,7 +554,10 @@ int64_t Scheduler::reusablePositions(size_t s, const Task &task) const {
 
 void Scheduler::end(size_t s, Finish finish) {
   std::unique_ptr<Task> task = std::move(slots[s].task);
-  slots[s].cached = task->tokensUpTo(reusablePositions(s, *task));
+  int64_t reusable = reusablePositions(s, *task);
+  if (reusable == session->length(static_cast<int64_t>(s)))
+    session->takeCheckpoint(static_cast<int64_t>(s));
+  slots[s].cached = task->tokensUpTo(reusable);
   slots[s].lastUsed = ++uses;
   task->result.finish = finish;
   task->listener.finished(task->result);

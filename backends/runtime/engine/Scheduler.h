@@ -43,6 +43,9 @@ public:
     /// In steps that also decode, prompts get about as much time as decoding (PromptBudget) instead
     /// of all rows.
     bool limitPromptTime = false;
+    /// The budget of checkpoints, see checkpointBudget. With it, calls of the model also end where
+    /// a later prompt is likely to need one: see Task::setCuts.
+    uint64_t checkpointBytes = 0;
   };
   using RequestId = uint64_t;
 
@@ -75,6 +78,8 @@ public:
   Totals totals() const;
   /// Positions that a slot has cached.
   int64_t cachedTokens(int64_t slot) const { return session->length(slot); }
+  /// The bytes of all checkpoints; may be called from any thread.
+  uint64_t checkpointBytes() const { return session->checkpointBytes(); }
 
 private:
   /// A request from its submission to its end.
@@ -89,19 +94,21 @@ private:
     size_t slot;
     int32_t token;
     RowRole role;
-    bool logits;           ///< Its logits are needed.
-    bool sample;           ///< The next token is sampled from its logits.
-    bool ends;             ///< The last row of a prompt after which nothing is generated.
-    int64_t numDrafts = 0; ///< The number of drafted rows that follow it.
+    bool logits;             ///< Its logits are needed.
+    bool sample;             ///< The next token is sampled from its logits.
+    bool ends;               ///< The last row of a prompt after which nothing is generated.
+    int64_t numDrafts = 0;   ///< The number of drafted rows that follow it.
+    bool checkpoint = false; ///< A checkpoint is taken after it.
   };
 
   Scheduler(const Model &model, const Options &options, std::unique_ptr<Session> session);
 
   void receive();
   bool isWanted(const Task &task);
-  std::optional<size_t> freeSlot(const Request &request, int64_t &reused) const;
+  struct Match;
+  std::optional<Match> freeSlot(const Request &request) const;
   bool admitNext();
-  void admit(size_t slot, std::unique_ptr<Task> task, int64_t reused);
+  void admit(const Match &match, std::unique_ptr<Task> task);
   std::optional<size_t> promptSlot();
   bool computePrompts();
   int64_t promptRowsOfStep() const;

@@ -63,14 +63,20 @@ Status Session::reserveCaches(int64_t sequences) {
 }
 
 Result<std::unique_ptr<Session>> Session::create(const Model &model, int64_t sequences,
-                                                 int64_t chunk) {
+                                                 int64_t chunk, uint64_t checkpointBytes) {
   std::unique_ptr<Session> session(new Session(model, chunk));
   session->lengths.resize(static_cast<size_t>(sequences));
-  session->written.resize(static_cast<size_t>(sequences));
+  session->computed.resize(static_cast<size_t>(sequences));
   if (model.manifest().takesLengths())
     session->histories.resize(static_cast<size_t>(sequences));
   if (Status reserved = session->reserveCaches(sequences); !reserved)
     return reserved.error();
+  std::vector<StateCheckpoints::State> states;
+  for (size_t i = 0; i < session->caches.size(); ++i)
+    if (const CacheSpec &spec = model.manifest().caches[i]; spec.slots > 0)
+      states.push_back({&spec, static_cast<std::byte *>(session->caches[i].data())});
+  session->checkpoints =
+      std::make_unique<StateCheckpoints>(std::move(states), sequences, checkpointBytes);
   if (model.isLeader()) {
     if (Status sent =
             RankMessage::send(*model.runtime().communicator(),
@@ -174,25 +180,74 @@ Status Session::add(int64_t sequence, int32_t token, RowRole role, bool wantLogi
   return {};
 }
 
+/// Whether a cache still stores what a row at position `length` reads.
+bool Session::isStored(const CacheSpec &cache, int64_t sequence, int64_t length) const {
+  if (cache.window == 0)
+    return true;
+  const Computed &end = computed[sequence];
+  // Positions before `kept` have been overwritten by computed positions.
+  int64_t kept = (cache.slots > 0 ? end.states : end.caches) -
+                 positionsOfCache(model.manifest(), cache, maxRows);
+  // The first row of a chunk reads the whole chunk before it, and the matrix before that.
+  int64_t first = cache.chunk > 0 ? (length - 1) / cache.chunk * cache.chunk //
+                                  : length + 1 - cache.window;
+  return kept <= 0 || first >= kept;
+}
+
+bool Session::areCachesStored(int64_t sequence, int64_t length) const {
+  const std::vector<CacheSpec> &specs = model.manifest().caches;
+  return std::all_of(specs.begin(), specs.end(), [&](const CacheSpec &cache) {
+    return cache.slots > 0 || isStored(cache, sequence, length);
+  });
+}
+
+bool Session::areStatesStored(int64_t sequence, int64_t length) const {
+  const std::vector<CacheSpec> &specs = model.manifest().caches;
+  return length >= computed[sequence].firstInState &&
+         std::all_of(specs.begin(), specs.end(), [&](const CacheSpec &cache) {
+           return cache.slots == 0 || isStored(cache, sequence, length);
+         });
+}
+
 int64_t Session::rewindable(int64_t sequence, int64_t length) const {
-  const Manifest &m = model.manifest();
-  for (const CacheSpec &cache : m.caches) {
-    if (cache.window == 0)
-      continue;
-    // Positions before `kept` have been overwritten by computed positions.
-    int64_t kept = written[sequence] - positionsOfCache(m, cache, maxRows);
-    if (length + 1 - cache.window < kept && kept > 0)
-      return 0;
-  }
-  return length;
+  if (!areStatesStored(sequence, length))
+    length = checkpoints->nearest(sequence, length);
+  return areCachesStored(sequence, length) ? length : 0;
 }
 
 int64_t Session::rewind(int64_t sequence, int64_t length) {
   length = rewindable(sequence, length);
-  if (length == 0)
-    written[sequence] = 0;
+  if (length == 0) {
+    startOver(sequence);
+  } else if (!areStatesStored(sequence, length)) {
+    checkpoints->restore(sequence, length);
+    computed[sequence].states = computed[sequence].firstInState = length;
+  }
+  checkpoints->drop(sequence, length);
   forget(sequence, length);
   return length;
+}
+
+/// Nothing that a sequence has computed is used again.
+void Session::startOver(int64_t sequence) {
+  computed[sequence] = {};
+  checkpoints->drop(sequence, 0);
+}
+
+void Session::takeCheckpoint(int64_t sequence) {
+  takeCheckpoint(sequence, std::min(lengths[sequence], computed[sequence].states), 1);
+}
+
+/// Takes a checkpoint before position `end`, of which all earlier ones are computed, if it is at
+/// least `spacing` positions after the previous one.
+void Session::takeCheckpoint(int64_t sequence, int64_t end, int64_t spacing) {
+  if (!keepsCheckpoints())
+    return;
+  int64_t length = checkpoints->positionBefore(end);
+  if (length > computed[sequence].firstInState &&
+      length >= checkpoints->nearest(sequence, end) + spacing &&
+      checkpoints->isStored(length, computed[sequence].states))
+    checkpoints->take(sequence, length);
 }
 
 /// Discards all positions of a sequence after the first `length`.
@@ -323,13 +378,25 @@ Status Session::call(const Rows &rows, RowRole role, size_t firstLogits) {
   if (profile)
     profile->beginCall(rows.sequences, rows.positions);
   model.forward(pointers.data(), role);
-  for (size_t row = 0; row < rows.tokens.size(); ++row) {
-    int64_t &end = written[static_cast<size_t>(rows.sequences[row])];
-    end = std::max<int64_t>(end, rows.positions[row] + 1);
-  }
   if (profile)
     profile->endCall(rows.count());
+  finishRows(rows, role);
   return {};
+}
+
+/// Records that rows have been computed, and takes checkpoints at regular distances.
+void Session::finishRows(const Rows &rows, RowRole role) {
+  // If decoded positions have other values than those of a prompt, no prompt can reuse them.
+  bool isReusable = role == RowRole::Prompt || !model.manifest().dependsOnRole;
+  for (size_t row = 0; row < rows.tokens.size(); ++row) {
+    int64_t sequence = rows.sequences[row], position = rows.positions[row];
+    Computed &end = computed[static_cast<size_t>(sequence)];
+    end.caches = std::max(end.caches, position + 1);
+    end.states = std::max(end.states, position + 1);
+    bool isLast = row + 1 == rows.tokens.size() || rows.sequences[row + 1] != sequence;
+    if (isLast && isReusable)
+      takeCheckpoint(sequence, position + 1, StateCheckpoints::kSpacing);
+  }
 }
 
 /// The role with which a position was computed; arbitrary if the model does not depend on it.
@@ -359,7 +426,7 @@ Result<int64_t> Session::recompute(int64_t sequence, int64_t end, int64_t length
       rows.lengths.push_back(static_cast<int32_t>(length));
     }
     if (filled == 0)
-      written[sequence] = 0;
+      startOver(sequence);
     if (Status called = call(rows, role, 0); !called)
       return called.error();
     filled += rows.count();

@@ -16,7 +16,8 @@
 // A cache with a window is a ring buffer of R blocks: position p is stored in block p / 64 mod R
 // until a later position overwrites it. A state of fixed size is a ring buffer as well, with the
 // number of slots given in the manifest: position p is in slot p mod slots. A sequence that is
-// rewound further than the ring buffers allow is recomputed from its first position.
+// rewound further than the ring buffers of states allow is recomputed from its nearest checkpoint
+// (StateCheckpoints.h), else from its first position.
 //
 // If frequencies depend on the length, all rows of a sequence must be on the same side of each
 // threshold. When a sequence crosses one, in either direction, the session recomputes its tokens
@@ -31,6 +32,7 @@
 
 #include "backends/runtime/engine/Model.h"
 #include "backends/runtime/engine/RankMessage.h"
+#include "backends/runtime/engine/StateCheckpoints.h"
 #include "backends/runtime/support/Memory.h"
 
 #include <functional>
@@ -44,8 +46,9 @@ class Session {
 public:
   /// Reserves caches for `sequences` sequences of the model's max_seq positions. `model` must
   /// outlive the session. `chunk` is the maximum number of rows of a prompt per call of the model.
+  /// `checkpointBytes`: the budget of checkpoints, see checkpointBudget.
   static Result<std::unique_ptr<Session>> create(const Model &model, int64_t sequences,
-                                                 int64_t chunk);
+                                                 int64_t chunk, uint64_t checkpointBytes = 0);
 
   ~Session();
   Session(const Session &) = delete;
@@ -60,13 +63,20 @@ public:
   int64_t length(int64_t sequence) const { return lengths[sequence]; }
   /// The number of free positions.
   int64_t room(int64_t sequence) const { return model.manifest().maxSeq - lengths[sequence]; }
-  /// Keeps the first `length` positions of a sequence if everything that the next row attends to is
-  /// still stored; otherwise none. Returns how many positions remain: those after them must be
-  /// recomputed. The last Manifest::rewindPositions computed positions can always be rewound or,
-  /// for a state with slots, as many positions as it has slots beyond its window.
+  /// Keeps the first `length` positions of a sequence if everything that the next row reads is
+  /// still stored; otherwise those of the nearest checkpoint of the states, else none. Returns how
+  /// many positions remain: those after them must be recomputed. The last Manifest::rewindPositions
+  /// computed positions of caches can always be rewound, and of a state as many as it has slots
+  /// beyond its window or chunk.
   int64_t rewind(int64_t sequence, int64_t length);
   /// How many positions rewind would keep.
   int64_t rewindable(int64_t sequence, int64_t length) const;
+  /// Whether rewinding may continue at checkpoints. If so, they are taken at regular distances.
+  bool keepsCheckpoints() const { return checkpoints && checkpoints->isEnabled(); }
+  /// Takes a checkpoint near the end of the computed positions, if the states allow one.
+  void takeCheckpoint(int64_t sequence);
+  /// The bytes of all checkpoints; may be called from any thread.
+  uint64_t checkpointBytes() const { return checkpoints->bytes(); }
   /// Sets the length of the text: rows of a sequence up to position `total` are computed as parts
   /// of a text of that length. By default, a row is computed as the last one of its text.
   void setTotalLength(int64_t sequence, int64_t total);
@@ -123,6 +133,12 @@ private:
   int64_t number() const { return reinterpret_cast<int64_t>(this); }
   Status reserveCaches(int64_t sequences);
   void forget(int64_t sequence, int64_t length);
+  void startOver(int64_t sequence);
+  bool isStored(const CacheSpec &cache, int64_t sequence, int64_t length) const;
+  bool areCachesStored(int64_t sequence, int64_t length) const;
+  bool areStatesStored(int64_t sequence, int64_t length) const;
+  void takeCheckpoint(int64_t sequence, int64_t end, int64_t spacing);
+  void finishRows(const Rows &rows, RowRole role);
   Status growScratch(size_t rows);
   Status growLogits(size_t outputs);
   size_t ropeRegime(int64_t length) const;
@@ -140,13 +156,21 @@ private:
   bool isAnnounced = false; ///< whether the other ranks have this session as well
   int64_t maxRows;          ///< per call, also while recomputing
   std::vector<int64_t> lengths;
-  std::vector<int64_t> written; ///< per sequence: the position after the last computed one
+  /// How far the memory of a sequence has been computed. Rewinding within ring buffers changes
+  /// nothing here, because the discarded positions have overwritten earlier ones.
+  struct Computed {
+    int64_t caches = 0;       ///< the position after the last one in caches
+    int64_t states = 0;       ///< the same for states of fixed size
+    int64_t firstInState = 0; ///< the length at which the states were last restored
+  };
+  std::vector<Computed> computed;         ///< per sequence
   std::vector<SequenceHistory> histories; ///< empty if frequencies do not depend on the length
   Rows queue;
   int64_t numRecomputed = 0;
   double secondsRecomputing = 0;
   std::vector<Memory> caches;
   std::vector<std::vector<int64_t>> cacheShapes; ///< with run-time sizes
+  std::unique_ptr<StateCheckpoints> checkpoints;
   Memory scratch, logits;
 };
 

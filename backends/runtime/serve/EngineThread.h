@@ -44,6 +44,11 @@ public:
     return static_cast<double>(usedPositions) /
            static_cast<double>(options.slots * loaded.manifest().maxSeq);
   }
+  /// The bytes of all checkpoints; may be called from any thread.
+  uint64_t checkpointBytes() const {
+    std::lock_guard lock(mutex);
+    return scheduler->checkpointBytes();
+  }
 
 private:
   class Kept;

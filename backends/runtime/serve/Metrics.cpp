@@ -82,6 +82,8 @@ std::string Metrics::text(const Gauges &gauges) const {
   out += single("mica_cache_used_bytes", "gauge",
                 "The part of the caches that holds positions, also those of earlier requests.",
                 gauges.usedCacheBytes);
+  out += single("mica_checkpoint_bytes", "gauge",
+                "Bytes of checkpoints of recurrent and rolling states.", gauges.checkpointBytes);
   out += firstToken.text("mica_time_to_first_token_seconds",
                          "From a request's arrival to its first token.");
   return out + tokenGap.text("mica_token_gap_seconds", "Between two tokens of a completion.");

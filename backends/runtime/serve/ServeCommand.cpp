@@ -103,12 +103,16 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
   if (!sequences)
     return sequences.error();
   service->sequences = *sequences;
+  Result<uint64_t> checkpoints = checkpointBudget(manifest, arguments.checkpointBytes);
+  if (!checkpoints)
+    return checkpoints.error();
   Result<std::unique_ptr<EngineThread>> engine =
       EngineThread::start(*service->model,
                           {.slots = *sequences,
                            .promptRows = chunk,
                            .promptsShareCalls = true,
-                           .limitPromptTime = true},
+                           .limitPromptTime = true,
+                           .checkpointBytes = *checkpoints},
                           static_cast<size_t>(arguments.queue));
   if (!engine)
     return engine.error();

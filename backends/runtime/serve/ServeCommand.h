@@ -12,10 +12,11 @@ namespace mica::rt {
 
 struct ServeArguments {
   serve::HttpOptions http;
-  std::optional<int64_t> sequences;    ///< in parallel; absent: as many as fit, at most 8
-  std::optional<uint64_t> cacheBytes;  ///< of the caches; absent: half of the available memory
-  std::optional<int64_t> prefillChunk; ///< see prefillChunkSize; default 256
-  int64_t queue = 256;                 ///< maximum number of waiting requests
+  std::optional<int64_t> sequences;        ///< in parallel; absent: as many as fit, at most 8
+  std::optional<uint64_t> cacheBytes;      ///< of the caches; absent: half of the available memory
+  std::optional<uint64_t> checkpointBytes; ///< see checkpointBudget
+  std::optional<int64_t> prefillChunk;     ///< see prefillChunkSize; default 256
+  int64_t queue = 256;                     ///< maximum number of waiting requests
   std::optional<std::string> apiKey, apiKeyFile;
   std::optional<std::string> templateFile;        ///< --chat-template
   int64_t receiveTimeout = 30, idleTimeout = 300; ///< seconds; see HttpOptions

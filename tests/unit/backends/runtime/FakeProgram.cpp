@@ -45,6 +45,19 @@ std::string fakeManifestOfWindows() {
   return manifest;
 }
 
+std::string fakeManifestOfStates() {
+  std::string manifest = fakeManifest("", fakeVocab, 1000);
+  for (std::string_view limit : {"\"max_seq\": ", "\"max_positions\": "})
+    manifest.replace(manifest.find(limit) + limit.size(), 4, "2000");
+  size_t begin = manifest.find("[{\"name\": \"k\""), end = manifest.find("}],", begin) + 2;
+  return manifest.replace(
+      begin, end - begin,
+      R"([{"name": "conv", "element": "f32", "shape": [1, -1, 64, 1], "bytes_per_token": 0,
+           "window": 4, "slots": 64},
+          {"name": "state", "element": "f32", "shape": [2, -1, 2, 396], "bytes_per_token": 0,
+           "window": 32, "slots": 64, "matrix": 6, "chunk": 32}])");
+}
+
 std::string withBytesPerRow(std::string manifest, uint64_t bytes) {
   std::string_view usual = "\"bytes_per_row\": 256";
   return manifest.replace(manifest.find(usual), usual.size(),
@@ -59,10 +72,11 @@ std::string dependingOnRole(std::string manifest) {
 /// The file of the manifest's model.
 static const char *fakeModelOf(const std::string &manifest) {
   auto says = [&](const char *key) { return manifest.find(key) != manifest.npos; };
-  return says("rope_length_thresholds") ? MICA_FAKE_MODEL_OF_LENGTHS
-         : says("depends_on_role")      ? MICA_FAKE_MODEL_OF_ROLES
-         : says("rewind_positions")     ? MICA_FAKE_MODEL_OF_WINDOWS
-                                        : MICA_FAKE_MODEL;
+  return says("slots")                    ? MICA_FAKE_MODEL_OF_STATES
+         : says("rope_length_thresholds") ? MICA_FAKE_MODEL_OF_LENGTHS
+         : says("depends_on_role")        ? MICA_FAKE_MODEL_OF_ROLES
+         : says("rewind_positions")       ? MICA_FAKE_MODEL_OF_WINDOWS
+                                          : MICA_FAKE_MODEL;
 }
 
 static void require(const rt::Status &status) {

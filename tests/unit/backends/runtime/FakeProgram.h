@@ -28,6 +28,9 @@ std::string fakeManifestOfLengths();
 std::string fakeManifestOfWindows();
 inline constexpr int64_t fakeWindow = 5, fakeRewind = 6;
 
+/// The manifest of the model with a rolling and a recurrent state, for up to 2000 positions.
+std::string fakeManifestOfStates();
+
 /// `manifest` for a model whose rows take that much scratch memory.
 std::string withBytesPerRow(std::string manifest, uint64_t bytes);
 

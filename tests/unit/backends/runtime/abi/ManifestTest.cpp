@@ -75,6 +75,25 @@ TEST(Manifest, StatesOfFixedSizeHaveSlots) {
   EXPECT_THAT(errorOf(3, 4), HasSubstr("'slots' of a state are fewer than its window"));
 }
 
+TEST(Manifest, RecurrentStatesHaveMatrices) {
+  auto errorOf = [](const json &changed) {
+    return errorAfter([&](json &m) {
+      m["caches"][0].update({{"shape", {3, -1, 2, 60}},
+                             {"bytes_per_token", 0},
+                             {"window", 4},
+                             {"slots", 8},
+                             {"matrix", 6},
+                             {"chunk", 4}});
+      m["caches"][0].update(changed);
+    });
+  };
+  EXPECT_EQ(errorOf({{"matrix", 26}}), "no error");
+  EXPECT_THAT(errorOf({{"matrix", 27}}), HasSubstr("'matrix' does not fit twice in a head"));
+  EXPECT_THAT(errorOf({{"matrix", 0}}), HasSubstr("'matrix' is not an integer from 1"));
+  EXPECT_THAT(errorOf({{"shape", {3, -1, 120}}}), HasSubstr("'matrix' does not fit"));
+  EXPECT_THAT(errorOf({{"chunk", 5}}), HasSubstr("'chunk' of a state takes more than half"));
+}
+
 TEST(Manifest, OptionalKeysMayBeAbsentOrNull) {
   EXPECT_EQ(errorAfter([](json &m) {
               for (const char *key :
