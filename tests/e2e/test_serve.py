@@ -12,6 +12,7 @@ import resource
 import signal
 import socket
 import subprocess
+import time
 
 import harness
 from harness import BUNDLED, Case, program
@@ -380,6 +381,66 @@ class Serve(Case):
         self.refused(400, "more than the context", text, {"prompt": [5] * 2000}, "prompt")
         self.refused(404, "model 'other' not found", chat, {"messages": QUESTION, "model": "other"}, "model")
 
+    def test_entries_of_logit_bias(self):
+        """A token has one spelling, and one entry."""
+        for key in ("01", "+1", "-0", " 1", "1.0", "512"):
+            self.refused(400, f"'{key}' in 'logit_bias' is not the id of a token", "/v1/completions", {"prompt": "a", "logit_bias": {key: 1}}, "logit_bias")
+        self.refused(400, 'the key "1" occurs twice', "/v1/completions", '{"prompt": "a", "logit_bias": {"1": 1, "1": 2}}')
+
+    def test_encoded_bodies(self):
+        for size in (0, 100000):
+            body = json.dumps({"prompt": "a", "max_tokens": 1}) + " " * size
+            status, _, text = server().ask("POST", "/v1/completions", body, {"Content-Encoding": "gzip"})
+            self.assertEqual(status, 415)
+            self.assertIn("Content-Encoding gzip is not supported", json.loads(text)["error"]["message"])
+            self.assertEqual(server().ask("POST", "/v1/completions", body, {"Content-Encoding": "Identity"})[0], 200)
+
+    def test_large_json(self):
+        """The time to reject a body is proportional to its size, whatever it consists of."""
+        many = 16 << 20
+        keys = lambda size: "{" + ",".join(f'"k{i}":null' for i in range(size // 15)) + "}"
+        for what, mention, body in (("objects", "more than 1048576 strings and objects", '{"messages":[' + "{}," * (many // 3 - 10) + "{}]}"),
+                                   ("objects", "'messages' has 20001 messages, more than the context", '{"messages":[' + "{}," * 20000 + "{}]}"),
+                                   ("keys", "'messages' is missing", keys(8 << 20)),
+                                   ("messages", "'messages' has 150000 messages, more than the context", json.dumps({"messages": QUESTION * 150000})),
+                                   ("arguments", "", json.dumps({"messages": [{"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": {
+                                       "name": "f", "arguments": keys(4 << 20)}}]}]})),
+                                   ("biases", "is not the id of a token", json.dumps({"prompt": "a", "logit_bias": {str(i): 1 for i in range(1000000)}}))):
+            with self.subTest(what=what, size=len(body)):
+                path = "/v1/completions" if what == "biases" else "/v1/chat/completions"
+                began = time.monotonic()
+                self.refused(400, mention, path, body)
+                # Quadratic time would be minutes.
+                self.assertLess(time.monotonic() - began, 60)
+
+    def test_hosts_and_origins(self):
+        """A web page cannot use a server without keys through the browser of its visitor."""
+        body = json.dumps({"prompt": "a", "max_tokens": 1})
+        def status(own, host, origin=None, **more):
+            headers = {"Host": host, "Content-Type": "text/plain", **({"Origin": origin} if origin else {}), **more}
+            return own.ask("POST", "/v1/completions", body, headers)[::2]
+
+        own = server()
+        here = f"127.0.0.1:{own.port}"
+        for host, origin in (("localhost", None), ("LOCALHOST:80", None), (here, None), (here, f"http://{here}"), ("[::1]:1", None), ("127.0.0.2", None)):
+            self.assertEqual(status(own, host, origin)[0], 200, (host, origin))
+        for host in ("evil.example", "evil.example:80", "localhost.evil.example", "127.evil.example", "[::2]", "10.0.0.1"):
+            code, text = status(own, host)
+            self.assertEqual(code, 403, host)
+            self.assertRegex(json.loads(text)["error"]["message"], "does not accept requests to the host .*--allowed-host")
+            self.assertEqual(own.ask("GET", "/", headers={"Host": host})[0], 403)
+        for origin in ("http://evil.example", "null", "http://localhost:3000", f"http://localhost:{own.port}", "http://127.0.0.1"):
+            code, text = status(own, here, origin)
+            self.assertEqual(code, 403, origin)
+            self.assertIn("does not accept requests from pages of " + origin, json.loads(text)["error"]["message"])
+        with Server("--sequences", "1", "--allowed-host", "models.Example.org", "--allowed-host", "other") as own:
+            for host, origin, code in (("models.example.org", None, 200), ("Other", "https://models.example.org:8443", 200), ("localhost", None, 200),
+                                       ("evil.example", None, 403), ("other", "https://evil.example", 403)):
+                self.assertEqual(status(own, host, origin)[0], code, (host, origin))
+        # A page does not know the key.
+        with Server("--sequences", "1", "--api-key", " secret ") as own:
+            self.assertEqual(status(own, "models.example.org", "https://models.example.org", Authorization="Bearer secret")[0], 200)
+
     def test_bad_http(self):
         def raw(request, half=False):
             with server().connect() as connection:
@@ -399,6 +460,9 @@ class Serve(Case):
         self.assertRegex(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % many + b"a" * many, half=True),
                          rb'^HTTP/1.1 413 [^{]*\{"error":')
         self.assertEqual(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{", half=True), b"")
+        # A client that closes its direction before it has the answer has left.
+        endless = json.dumps(ENDLESS).encode()
+        self.assertEqual(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(endless) + endless, half=True), b"")
         self.assertRegex(raw(b"GET /health HTTP/1.0\r\n\r\n"), rb'^HTTP/1.1 200 [^{]*\{"status":"ready"\}$')
         # A message is sent to a client that expects the connection to be closed, although it stays open.
         kept = raw(b"GET /health HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /health HTTP/1.0\r\n\r\n")
@@ -669,7 +733,7 @@ class Serve(Case):
 
     def test_keys(self):
         keys = pathlib.Path(harness.folder("keys")) / "keys"
-        keys.write_text("first\nsecond\n")
+        keys.write_text("first\r\n\r\n second \t\n")
         with Server("--api-key-file", keys) as own:
             self.assertEqual(own.ask("GET", "/health")[0], 200)
             for header in ({}, {"Authorization": "Bearer third"}, {"Authorization": "Bearer "}, {"Authorization": "first"},
@@ -681,8 +745,8 @@ class Serve(Case):
             with own.connect() as connection:
                 connection.sendall(b"POST /v1/completions HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n")
                 self.assertRegex(connection.recv(4096), rb"(?s)^HTTP/1.1 401 .*WWW-Authenticate: Bearer\r\n")
-            for key in ("first", "second"):
-                self.assertEqual(own.ask("GET", "/v1/models", headers={"Authorization": f"Bearer {key}"})[0], 200)
+            for key in ("Bearer first", "Bearer second", "bearer first", "BEARER  second"):
+                self.assertEqual(own.ask("GET", "/v1/models", headers={"Authorization": key})[0], 200)
 
     def test_a_unix_socket(self):
         path = os.path.join(harness.folder("socket"), "s")
@@ -746,6 +810,17 @@ class Serve(Case):
                 self.assertEqual(answer.status, 200 if stream and text.startswith("data: {\"id") else 503)
                 self.assertEqual(own.process.wait(harness.SECONDS), 0)
 
+    def test_second_signal(self):
+        with Server("--sequences", "1", "--drain-seconds", "600") as own:
+            connection = own.connection()
+            connection.request("POST", "/v1/completions", json.dumps(ENDLESS))
+            own.wait_for_metric("mica_requests_running", 1)
+            own.process.send_signal(signal.SIGTERM)
+            self.assertIn(b"shutting down", own.process.stderr.readline())
+            own.process.send_signal(signal.SIGINT)
+            self.assertEqual((own.process.stderr.read(), own.process.wait(harness.SECONDS)), (b"", 0))
+            connection.close()
+
     def test_health_while_loading(self):
         """The server listens before the model is loaded; here loading waits for the chat template."""
         folder = pathlib.Path(harness.folder("loading"))
@@ -774,10 +849,10 @@ class Serve(Case):
                 self.assertEqual((status, headers["Retry-After"], json.loads(text)["error"]["message"]),
                                  (503, "1", "the model is being loaded; try again later"))
                 if not finishes:
+                    # It does not wait for the template.
                     process.send_signal(signal.SIGTERM)
-                    harness.until(lambda: not path.exists(), "the server still listens")
-                    pipe.write_text("{{ unclosed")
                     self.assertEqual((process.stderr.read(), process.wait(harness.SECONDS)), (b"", 0))
+                    self.assertFalse(path.exists(), "the socket is left")
                     continue
                 pipe.write_text(template)
                 self.assertIn(b"serving", process.stderr.readline())
@@ -837,6 +912,29 @@ class Serve(Case):
             status, answer = own.post("/v1/completions", ENDLESS)
             self.assertEqual((status, answer["error"]["type"]), (504, "server_error"))
             own.wait_for_metric("mica_requests_running", 0)
+            # Parsing and waiting for other bodies are part of the time.
+            large = json.dumps({"prompt": "a b " * 3900000})
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                statuses = set(pool.map(lambda _: own.post("/v1/completions", large)[0], range(8)))
+            self.assertLessEqual(statuses, {400, 504}, "a prompt that does not fit")
+            self.assertIn(504, statuses)
+
+    def test_sigterm_while_bodies_are_read(self):
+        with Server("--sequences", "1", "--drain-seconds", "0") as own:
+            large = json.dumps({"prompt": "a b " * 3900000})
+            clients = [own.connection() for _ in range(8)]
+            for client in clients:
+                client.request("POST", "/v1/completions", large)
+            own.process.send_signal(signal.SIGTERM)
+            for client in clients:
+                # A body that has not arrived has no answer.
+                with contextlib.suppress(ConnectionError, http.client.HTTPException):
+                    answer = client.getresponse()
+                    message = json.loads(answer.read())["error"]["message"]
+                    self.assertIn(answer.status, (400, 503), message)
+                    self.assertRegex(message, "the server is shutting down" if answer.status == 503 else "more than the context")
+                client.close()
+            self.assertEqual(own.process.wait(harness.SECONDS), 0)
 
     def test_programs_that_cannot_be_served(self):
         def refused(mention, *options):
@@ -851,3 +949,4 @@ class Serve(Case):
         empty = pathlib.Path(harness.folder("keys")) / "none"
         empty.write_text("\n")
         refused("holds no key", "--api-key-file", empty)
+        refused("--api-key is empty", "--api-key", " ")

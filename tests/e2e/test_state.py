@@ -391,8 +391,9 @@ class Checkpoints(Case):
         words = [str(n) for n in np.random.default_rng(14).integers(10, 99, 11000)]
         edits = [(words, 60), (words, 3), (words, 100)]
         texts = []
+        long = program(with_a_tokenizer(), "--max-seq", LONG)
         for options in ((), ("--checkpoint-bytes", "0")):
-            with Server("--sequences", "1", *options, model=with_a_tokenizer()) as own:
+            with Server("--sequences", "1", *options, command=[long.path]) as own:
                 got, tokens, computed = self.usage(own, " ".join(words))
                 self.assertGreaterEqual(tokens, 32768)
                 self.assertEqual(computed, tokens)

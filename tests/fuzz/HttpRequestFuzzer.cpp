@@ -14,7 +14,7 @@
 using namespace mica::rt::serve;
 
 static HttpConnections newServer() {
-  return {.options = {.maxBodyBytes = 100 << 10, .maxHeaderBytes = 1000, .maxLargeBodyBytes = 0},
+  return {.options = {.maxBodyBytes = 100 << 10, .maxHeaderBytes = 1000, .maxReservedBytes = 0},
           .handler =
               [](HttpRequest request, std::shared_ptr<Exchange> exchange) {
                 // Replies of both kinds, at once and after an event.
@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ::close(ends[1]);
     context.restart();
     context.poll();
-    if (shared.connections != 0 || shared.exchanges != 0 || shared.largeBodyBytes != 0)
+    if (shared.connections != 0 || shared.exchanges != 0 || shared.reservedBytes != 0)
       std::abort();
   }
   if (!replies.empty() && !replies.starts_with("HTTP/1.1 "))

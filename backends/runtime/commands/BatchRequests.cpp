@@ -94,9 +94,9 @@ void RequestReader::loadTemplate() {
 
 Tokens RequestReader::conversationOf(const Json &messages, const Json *tools, Tokens &endTokens) {
   loadTemplate();
-  ChatTemplate used = tools ? orThrow(chatTemplate->withTools(tools->dump())) : *chatTemplate;
+  ChatTemplate used = tools ? orThrow(chatTemplate->withTools(*tools)) : *chatTemplate;
   endTokens = used.endOfTurn();
-  return orThrow(used.encodeJson(messages.dump())).tokens;
+  return orThrow(used.encodeJson(messages)).tokens;
 }
 
 Json RequestReader::turnOf(const Json &prompt) const {
@@ -190,7 +190,7 @@ Result<std::shared_ptr<const BatchRequest>> BatchRequests::next() {
       continue;
     try {
       std::string problem;
-      Json json = parseNested<Json>(*row, problem);
+      Json json = parseNested(*row, problem);
       if (!problem.empty())
         throw Bad{problem};
       if (json.is_discarded())

@@ -20,7 +20,7 @@ constexpr std::string_view opening = "{\"line\":";
 /// Whether `line` is a result of `text`.
 bool isResultOf(std::string_view line, const BatchText &text) {
   std::string problem;
-  auto json = parseNested<nlohmann::ordered_json>(line, problem);
+  auto json = parseNested(line, problem);
   if (!json.is_object())
     return false;
   auto number = [&](const char *key) {

@@ -28,7 +28,7 @@ Result<std::vector<Message>> loadConversation(const std::string &path) {
   if (!text)
     return text.error();
   std::string problem;
-  Json json = parseNested<Json>(*text, problem);
+  Json json = parseNested(*text, problem);
   if (!problem.empty())
     return Error{"the conversation in '" + path + "': " + problem};
   if (json.is_object() && json.contains("messages"))

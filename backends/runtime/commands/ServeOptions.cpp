@@ -9,7 +9,8 @@ namespace mica::rt {
 constexpr int64_t maxCount = setting_range::maxCount;
 constexpr int64_t maxSequences = 1024;
 
-static void addServeAddress(CLI::App &app, serve::HttpOptions &http) {
+static void addServeAddress(CLI::App &app, ServeArguments &serve) {
+  serve::HttpOptions &http = serve.http;
   CLI::Option *unixSocket =
       app.add_option("--unix-socket", http.unixSocket, "Listen on this Unix socket instead of TCP")
           ->type_name("PATH");
@@ -21,6 +22,11 @@ static void addServeAddress(CLI::App &app, serve::HttpOptions &http) {
       ->capture_default_str()
       ->transform(wholeNumber(0, 65535))
       ->excludes(unixSocket);
+  repeatable(app.add_option("--allowed-host", serve.allowedHosts,
+                            "Accept requests to this host name and loopback names only; may repeat "
+                            "(default: loopback names on a loopback address without API keys, "
+                            "otherwise all)"))
+      ->type_name("NAME");
 }
 
 static void addServeLimits(CLI::App &app, ServeArguments &serve) {
@@ -55,10 +61,12 @@ static void addServeLimits(CLI::App &app, ServeArguments &serve) {
   };
   addSeconds("--receive-timeout", serve.receiveTimeout, 1,
              "Seconds for a request's header to arrive, and for its body");
+  addSeconds("--send-timeout", serve.sendTimeout, 1,
+             "Seconds until a client that takes none of the bytes sent to it is disconnected");
   addSeconds("--idle-timeout", serve.idleTimeout, 1,
              "Seconds until a connection without a request is closed");
   addSeconds("--request-timeout", serve.requestTimeout, 0,
-             "Time limit of a request in seconds; 0: none");
+             "Time limit of a request in seconds, from the end of its body; 0: none");
   addSeconds("--drain-seconds", serve.drainSeconds, 0,
              "Seconds that running requests have to finish after SIGTERM or Ctrl-C");
 }
@@ -67,7 +75,7 @@ CLI::App *addServe(CLI::App &app, ServeArguments &serve) {
   CLI::App *sub = app.add_subcommand(
       "serve",
       "Serve an OpenAI-compatible HTTP API: /v1/chat/completions, /v1/completions, /v1/models");
-  addGroup(*sub, "Address", [&] { addServeAddress(*sub, serve.http); });
+  addGroup(*sub, "Address", [&] { addServeAddress(*sub, serve); });
   addGroup(*sub, "Limits", [&] { addServeLimits(*sub, serve); });
   CLI::Option *key =
       sub->add_option(

@@ -7,6 +7,7 @@
 #include "backends/runtime/support/Seconds.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace mica::rt::serve {
 
@@ -30,6 +31,13 @@ Api::Api(ServedModel model, EngineThread &engine, TaskThread &reader, uint64_t c
       maxKeptBytes(std::min(mostKeptBytes, availableMemory("") / 8)), options(std::move(options)),
       started(unixSeconds()) {}
 
+static std::string lowerCase(std::string_view text) {
+  std::string lower(text);
+  for (char &c : lower)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
 /// The schema of an object with one field; null is equivalent to an absent field.
 static Json objectWith(const char *name, Json schema) {
   return {{"type", "object"},
@@ -47,8 +55,9 @@ const std::map<std::string_view, Api::Route> &Api::routes() {
   static constexpr const char *html = "text/html; charset=utf-8",
                               *script = "text/javascript; charset=utf-8",
                               *style = "text/css; charset=utf-8";
-  // All routes may return the statuses of openApi, and those with a key 401.
-  const std::vector<unsigned> ofCompletions = {404, 429, 504};
+  // All routes may return the statuses of openApi, and 403 if hosts are checked; those with a key
+  // 401, those with a body 415 and 504.
+  const std::vector<unsigned> ofCompletions = {404, 429};
   static const std::map<std::string_view, Route> table = {
       {"/", {"GET", &Api::page, "The web page", nullptr, html, {}, /*open=*/true}},
       {"/app.js", {"GET", &Api::page, "Its script", nullptr, script, {}, /*open=*/true}},
@@ -105,9 +114,11 @@ void Api::openApi(HttpRequest &, std::shared_ptr<Exchange> exchange) {
     // A malformed request, another method, a large body or header, a failure, loading.
     std::vector<unsigned> statuses = {400, 405, 413, 431, 500, 503};
     statuses.insert(statuses.end(), route.statuses.begin(), route.statuses.end());
-    if (route.body)
+    if (route.body) {
       operation["requestBody"] = {
           {"required", true}, {"content", {{"application/json", {{"schema", route.body(model)}}}}}};
+      statuses.insert(statuses.end(), {415, 504});
+    }
     if (path == kModelPath)
       operation["parameters"] = Json::array({{{"name", "model"},
                                               {"in", "path"},
@@ -117,13 +128,12 @@ void Api::openApi(HttpRequest &, std::shared_ptr<Exchange> exchange) {
       operation["security"] = Json::array({{{"key", Json::array()}}});
       statuses.push_back(401);
     }
+    if (options.checkHosts)
+      statuses.push_back(403);
     std::sort(statuses.begin(), statuses.end());
     for (unsigned status : statuses)
       operation["responses"][std::to_string(status)] = error;
-    std::string method = route.method;
-    for (char &c : method)
-      c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    paths[std::string(path)][method] = std::move(operation);
+    paths[std::string(path)][lowerCase(route.method)] = std::move(operation);
   }
   Json string = {{"type", "string"}}, maybe = {{"type", {"string", "null"}}};
   Json schema = objectWith(
@@ -152,11 +162,11 @@ static bool equalInConstantTime(std::string_view given, std::string_view key) {
 bool Api::isAllowed(const std::string &authorization) const {
   if (options.keys.empty())
     return true;
-  static constexpr std::string_view scheme = "Bearer ";
+  static constexpr std::string_view scheme = "bearer ";
   std::string_view given = authorization;
-  if (!given.starts_with(scheme))
+  if (lowerCase(given.substr(0, scheme.size())) != scheme)
     return false;
-  given.remove_prefix(scheme.size());
+  given.remove_prefix(std::min(given.find_first_not_of(' ', scheme.size()), given.size()));
   bool allowed = false;
   for (const std::string &key : options.keys)
     allowed |= equalInConstantTime(given, key);
@@ -185,7 +195,50 @@ std::optional<HttpReply> Api::rejection(const HttpRequest &header) {
   return reply;
 }
 
+/// The host of "host:port", in lower case.
+static std::string hostOf(std::string_view authority) {
+  size_t colon = authority.rfind(':');
+  if (colon != authority.npos && authority.find(']', colon) == authority.npos)
+    authority = authority.substr(0, colon);
+  return lowerCase(authority);
+}
+
+/// A web page that a user of this machine visits can send requests here, by the address of this
+/// server or by a name of its own that resolves to it. Its browser says where they come from.
+std::optional<HttpReply> Api::hostRejection(const HttpRequest &header) const {
+  auto isAllowedHost = [&](const std::string &host) {
+    return std::any_of(options.allowedHosts.begin(), options.allowedHosts.end(),
+                       [&](const std::string &each) { return lowerCase(each) == host; });
+  };
+  if (!options.checkHosts)
+    return std::nullopt;
+  std::string host = hostOf(header.host);
+  if (!host.empty() && !isLoopback(host) && !isAllowedHost(host))
+    return errorReply({.status = 403,
+                       .message = "the server does not accept requests to the host " + host +
+                                  "; start it with --allowed-host " + host});
+  if (header.origin.empty())
+    return std::nullopt;
+  // Another port of a loopback address is another server, that of an allowed host is a proxy's.
+  size_t scheme = header.origin.find("://");
+  std::string origin = scheme == header.origin.npos ? "" : header.origin.substr(scheme + 3);
+  if (!origin.empty() &&
+      (lowerCase(origin) == lowerCase(header.host) || isAllowedHost(hostOf(origin))))
+    return std::nullopt;
+  return errorReply(
+      {.status = 403,
+       .message = "the server does not accept requests from pages of " + header.origin});
+}
+
+bool Api::isLoopback(const std::string &host) {
+  // A browser takes a name of digits and dots for an address.
+  return host == "localhost" || host == "[::1]" ||
+         (host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos);
+}
+
 std::optional<HttpReply> Api::rejectedBy(const HttpRequest &header) const {
+  if (std::optional<HttpReply> reply = hostRejection(header))
+    return reply;
   const Route *route = findRoute(header.path);
   if (!route)
     return errorReply({.status = 404, .message = "there is no " + header.path});
@@ -200,6 +253,11 @@ std::optional<HttpReply> Api::rejectedBy(const HttpRequest &header) const {
          .message = "an API key is required: send the header Authorization: Bearer KEY",
          .code = "invalid_api_key"},
         {{"WWW-Authenticate", "Bearer"}});
+  if (route->body && !header.contentEncoding.empty() &&
+      lowerCase(header.contentEncoding) != "identity")
+    return errorReply({.status = 415,
+                       .message = "a body with the Content-Encoding " + header.contentEncoding +
+                                  " is not supported; send it uncompressed"});
   return std::nullopt;
 }
 
@@ -217,17 +275,43 @@ std::optional<HttpReply> Api::rejectionWhileLoading(const HttpRequest &header) {
                    .headers = {{"Retry-After", "1"}}};
 }
 
-template <std::invocable<const std::string &> Read, typename Act>
+template <std::invocable<const std::string &, const std::stop_token &> Read, typename Act>
 void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange, Read read,
                    Act act) {
-  constexpr size_t kLargeBody = 64 << 10; // takes about a millisecond to parse and tokenize
-  if (request.body.size() <= kLargeBody)
-    return act(read(request.body));
+  constexpr size_t largeBody = 64 << 10; // takes about a millisecond to parse and tokenize
+  if (request.body.size() <= largeBody)
+    return act(read(request.body, {}));
+  auto stop = std::make_shared<std::stop_source>();
+  std::erase_if(unread, [](const auto &each) { return each.expired(); });
+  unread.push_back(stop);
+  exchange->onDisconnect([stop] { stop->request_stop(); });
+  if (options.requestTimeout.count() > 0)
+    exchange->onTimeout(options.requestTimeout, [this, stop, exchange] {
+      stop->request_stop();
+      metrics.countRequest("timeout");
+      replyError(exchange, timedOut());
+    });
   reader.add([body = std::move(request.body), reservation = std::move(request.reservation),
-              exchange, read = std::move(read), act = std::move(act)] {
+              exchange, stop, read = std::move(read), act = std::move(act)] {
+    // The reply has no effect if the client has left, or if the time is over and it has another.
+    auto stopped = [&] {
+      if (stop->stop_requested())
+        replyError(exchange, shuttingDown());
+      return stop->stop_requested();
+    };
     try {
-      auto result = std::make_shared<std::invoke_result_t<Read, const std::string &>>(read(body));
-      exchange->post([result, act] { act(std::move(*result)); });
+      if (stopped())
+        return;
+      auto result = std::make_shared<
+          std::invoke_result_t<Read, const std::string &, const std::stop_token &>>(
+          read(body, stop->get_token()));
+      if (!stopped())
+        exchange->post([exchange, result, stop, act] {
+          if (stop->stop_requested())
+            replyError(exchange, shuttingDown());
+          else
+            act(std::move(*result));
+        });
     } catch (const std::exception &failure) {
       exchange->reply({.status = 500, .body = errorBody(500, failure.what())});
     }
@@ -252,10 +336,11 @@ ApiError Api::tooLargeAnswer(uint64_t bytes) const {
 }
 
 void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exchange> exchange) {
-  auto read = [this, endpoint](const std::string &body) {
-    return parseCompletionRequest(endpoint, body, model);
+  auto read = [this, endpoint](const std::string &body, const std::stop_token &stop) {
+    return parseCompletionRequest(endpoint, body, model, stop);
   };
-  readBody(request, exchange, read, [this, exchange](auto parsed) {
+  auto arrived = std::chrono::steady_clock::now();
+  readBody(request, exchange, read, [this, exchange, arrived](auto parsed) {
     if (draining) {
       metrics.countRequest("aborted");
       return replyError(exchange, shuttingDown(), {{"Retry-After", "5"}});
@@ -292,7 +377,13 @@ void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exch
     auto completion = std::make_shared<Completion>(wanted, model, engine, metrics, exchange);
     std::erase_if(unfinished, [](const auto &each) { return each.expired(); });
     unfinished.push_back(completion);
-    completion->start(std::move(wanted.prompts), options.requestTimeout);
+    std::chrono::milliseconds timeout = options.requestTimeout;
+    if (timeout.count() > 0) {
+      auto used = std::chrono::duration_cast<std::chrono::milliseconds>(
+          std::chrono::steady_clock::now() - arrived);
+      timeout = std::max(timeout - used, std::chrono::milliseconds(1));
+    }
+    completion->start(std::move(wanted.prompts), timeout);
   });
 }
 
@@ -300,6 +391,9 @@ void Api::abort() {
   for (const std::weak_ptr<Completion> &each : unfinished)
     if (std::shared_ptr<Completion> completion = each.lock())
       completion->stop(Completion::StopReason::ShuttingDown);
+  for (const std::weak_ptr<std::stop_source> &each : unread)
+    if (std::shared_ptr<std::stop_source> stop = each.lock())
+      stop->request_stop();
 }
 
 /// The web page, which may only run and load resources of the server itself.
@@ -359,8 +453,9 @@ void Api::metricsText(HttpRequest &, std::shared_ptr<Exchange> exchange) {
 }
 
 /// Parses a body that is an object with `name` as its only field.
-static std::variant<Json, ApiError> onlyField(const std::string &body, const char *name) {
-  std::variant<Json, ApiError> parsed = parseObject(body);
+static std::variant<Json, ApiError> onlyField(const std::string &body, const char *name,
+                                              const std::stop_token &stop) {
+  std::variant<Json, ApiError> parsed = parseObject(body, stop);
   auto *json = std::get_if<Json>(&parsed);
   if (!json)
     return parsed;
@@ -376,7 +471,10 @@ static std::variant<Json, ApiError> onlyField(const std::string &body, const cha
 void Api::replyRead(HttpRequest &request, const std::shared_ptr<Exchange> &exchange,
                     BodyReader read) {
   readBody(
-      request, exchange, [this, read](const std::string &body) { return (this->*read)(body); },
+      request, exchange,
+      [this, read](const std::string &body, const std::stop_token &stop) {
+        return (this->*read)(body, stop);
+      },
       [exchange](const auto &result) {
         if (const auto *error = std::get_if<ApiError>(&result))
           return replyError(exchange, *error);
@@ -388,8 +486,9 @@ void Api::tokenize(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
   replyRead(request, exchange, &Api::tokensOf);
 }
 
-std::variant<Json, ApiError> Api::tokensOf(const std::string &body) const {
-  auto content = onlyField(body, "content");
+std::variant<Json, ApiError> Api::tokensOf(const std::string &body,
+                                           const std::stop_token &stop) const {
+  auto content = onlyField(body, "content", stop);
   if (std::holds_alternative<ApiError>(content))
     return content;
   if (!std::get<Json>(content).is_string())
@@ -406,8 +505,9 @@ void Api::detokenize(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
   replyRead(request, exchange, &Api::textOf);
 }
 
-std::variant<Json, ApiError> Api::textOf(const std::string &body) const {
-  auto tokens = onlyField(body, "tokens");
+std::variant<Json, ApiError> Api::textOf(const std::string &body,
+                                         const std::stop_token &stop) const {
+  auto tokens = onlyField(body, "tokens", stop);
   if (std::holds_alternative<ApiError>(tokens))
     return tokens;
   if (!model.text)

@@ -11,6 +11,7 @@
 
 #include <concepts>
 #include <map>
+#include <stop_token>
 
 namespace mica::rt::serve {
 
@@ -22,6 +23,10 @@ public:
     std::vector<std::string> keys;              ///< one of them is required; empty: no key is
                                                 ///< required
     std::chrono::milliseconds requestTimeout{}; ///< 0: none
+    /// Reject requests to names other than loopback ones and `allowedHosts`, and those from pages
+    /// of other servers.
+    bool checkHosts = false;
+    std::vector<std::string> allowedHosts = {}; ///< without ports
   };
 
   /// `engine` and `reader`, the thread that parses large requests, must outlive all requests.
@@ -30,17 +35,20 @@ public:
 
   /// Answers a request, now or later.
   void handle(HttpRequest request, std::shared_ptr<Exchange> exchange);
-  /// The reply to a request with an unknown path, another method, or no valid key.
+  /// The reply to a request with an unknown path, another method, no valid key, another server's
+  /// name, or an encoded body.
   std::optional<HttpReply> rejection(const HttpRequest &header);
   /// The reply to any request while the model is being loaded and there is no Api yet.
   static std::optional<HttpReply> rejectionWhileLoading(const HttpRequest &header);
+  /// Whether a host, as in a URL, is this machine: "localhost", "127.0.0.1", "[::1]".
+  static bool isLoopback(const std::string &host);
   /// The body of the reply to a malformed request.
   static std::string errorBody(unsigned status, const std::string &message);
   /// The same, and counts the request as rejected.
   std::string rejectionBody(unsigned status, const std::string &message);
   /// Rejects requests for completions from now on; /health reports this state.
   void drain() { draining = true; }
-  /// Ends the completions in progress with an error.
+  /// Ends the requests in progress with an error.
   void abort();
 
 private:
@@ -61,10 +69,12 @@ private:
   ApiError tooLargeAnswer(uint64_t bytes) const;
   std::optional<HttpReply> rejectedBy(const HttpRequest &header) const;
   bool isAllowed(const std::string &authorization) const;
+  std::optional<HttpReply> hostRejection(const HttpRequest &header) const;
   /// Parses a request's body with `read` and calls `act` with the result, which it may move from,
   /// on the server's thread. Large bodies, which would delay other replies, are parsed on another
-  /// thread; `read` may only use data that does not change after construction.
-  template <std::invocable<const std::string &> Read, typename Act>
+  /// thread; `read` may only use data that does not change after construction, and stops early if
+  /// the client leaves, the time is over, or the server shuts down.
+  template <std::invocable<const std::string &, const std::stop_token &> Read, typename Act>
   void readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange, Read read,
                 Act act);
   void complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exchange> exchange);
@@ -75,13 +85,14 @@ private:
   void completions(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
     complete(Endpoint::Completions, request, std::move(exchange));
   }
-  using BodyReader = std::variant<Json, ApiError> (Api::*)(const std::string &body) const;
+  using BodyReader = std::variant<Json, ApiError> (Api::*)(const std::string &body,
+                                                           const std::stop_token &stop) const;
   /// Replies with the result of `read` for a request's body; see readBody.
   void replyRead(HttpRequest &request, const std::shared_ptr<Exchange> &exchange, BodyReader read);
   Json modelEntry() const;
   /// The replies {"tokens": [...]} and {"content": TEXT} to /tokenize and /detokenize.
-  std::variant<Json, ApiError> tokensOf(const std::string &body) const;
-  std::variant<Json, ApiError> textOf(const std::string &body) const;
+  std::variant<Json, ApiError> tokensOf(const std::string &body, const std::stop_token &stop) const;
+  std::variant<Json, ApiError> textOf(const std::string &body, const std::stop_token &stop) const;
   void models(HttpRequest &request, std::shared_ptr<Exchange> exchange);
   void oneModel(HttpRequest &request, std::shared_ptr<Exchange> exchange);
   void health(HttpRequest &request, std::shared_ptr<Exchange> exchange);
@@ -101,7 +112,8 @@ private:
   Metrics metrics;
   const int64_t started;
   bool draining = false;
-  std::vector<std::weak_ptr<Completion>> unfinished; ///< in progress, and some that have ended
+  std::vector<std::weak_ptr<Completion>> unfinished;   ///< in progress, and some that have ended
+  std::vector<std::weak_ptr<std::stop_source>> unread; ///< the same for bodies of TaskThread
 };
 
 } // namespace mica::rt::serve

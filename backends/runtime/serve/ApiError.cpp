@@ -23,6 +23,9 @@ ApiError internalError(const std::exception &failure) {
 }
 
 ApiError shuttingDown() { return {.status = 503, .message = "the server is shutting down"}; }
+ApiError timedOut() {
+  return {.status = 504, .message = "the request took longer than the server allows"};
+}
 
 Json ApiError::toJson() const {
   return {{"error",

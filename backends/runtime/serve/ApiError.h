@@ -25,6 +25,8 @@ struct ApiError {
 ApiError internalError(const std::exception &failure);
 /// The error for requests that are rejected or aborted during shutdown.
 ApiError shuttingDown();
+/// The error for requests that exceed --request-timeout.
+ApiError timedOut();
 
 } // namespace mica::rt::serve
 

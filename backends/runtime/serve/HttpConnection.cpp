@@ -22,9 +22,11 @@ using Stream = beast::basic_stream<asio::generic::stream_protocol>;
 
 /// Of a request that follows another one.
 static constexpr size_t firstBytes = 512;
+/// Of an unread request, at once.
+static constexpr size_t discardBytes = 16 << 10;
 
 namespace {
-/// A share of HttpOptions::maxLargeBodyBytes.
+/// A share of HttpOptions::maxReservedBytes.
 class Reservation {
 public:
   Reservation(std::atomic<uint64_t> &total, uint64_t bytes) : total(total), bytes(bytes) {
@@ -47,7 +49,8 @@ private:
 class Connection final : public std::enable_shared_from_this<Connection> {
 public:
   Connection(HttpSocket socket, HttpConnections &shared)
-      : stream(std::move(socket)), timer(stream.get_executor()), shared(shared) {
+      : stream(std::move(socket)), timer(stream.get_executor()), shared(shared),
+        buffer(std::max<size_t>(shared.options.maxHeaderBytes, discardBytes) + firstBytes) {
     ++shared.connections;
   }
   ~Connection() {
@@ -85,8 +88,8 @@ public:
 
 private:
   void readHeader();
-  std::optional<HttpReply> reserveBody();
-  void readBody();
+  std::optional<HttpReply> reserve(uint64_t headerBytes);
+  void readBody(uint64_t headerBytes);
   void handle();
   void replyUnread(HttpReply reply);
   void replyError(unsigned status, const std::string &message) {
@@ -104,17 +107,18 @@ private:
   Stream stream;
   asio::steady_timer timer;
   HttpConnections &shared;
-  beast::flat_buffer buffer;
+  beast::flat_buffer buffer; ///< of a header, and of parts of bodies
   std::optional<http::request_parser<http::string_body>> parser;
   std::deque<std::string> pending; ///< bytes to write; the first entry is being written
-  size_t pendingBytes = 0;
+  size_t written = 0;              ///< bytes of the first entry
+  size_t pendingBytes = 0;         ///< not yet written
   uint64_t exchangeNumber = 0;
   bool inExchange = false, keepAlive = false, chunked = false, ended = false, closed = false;
   bool headOnly = false;                    ///< the reply is sent without its body
   bool isUnread = false;                    ///< the client may still be sending the request
   bool isOld = false;                       ///< the client uses HTTP/1.0
   size_t discarded = 0;                     ///< bytes received after the reply
-  std::shared_ptr<Reservation> reservation; ///< for the body of the request, if it is large
+  std::shared_ptr<Reservation> reservation; ///< for the request, unless it is small
   std::function<void()> onDisconnect;
 };
 
@@ -177,6 +181,7 @@ void Connection::read() {
   parser->header_limit(shared.options.maxHeaderBytes);
   if (exchangeNumber == 0 || buffer.size() != 0)
     return readHeader();
+  buffer.shrink_to_fit(); // the connection may be idle for a long time
   // The timeout of the header starts with its first byte.
   stream.expires_after(shared.options.idleTimeout);
   stream.async_read_some(buffer.prepare(firstBytes),
@@ -191,11 +196,11 @@ void Connection::read() {
 void Connection::readHeader() {
   stream.expires_after(shared.options.receiveTimeout);
   http::async_read_header(stream, buffer, *parser,
-                          [self = shared_from_this()](error_code error, size_t) {
+                          [self = shared_from_this()](error_code error, size_t bytes) {
                             if (error)
                               self->fail(error);
                             else
-                              self->readBody();
+                              self->readBody(bytes);
                           });
 }
 
@@ -233,32 +238,38 @@ static HttpRequest headerOf(const http::request_header<> &header) {
   return {.method = head ? "GET" : std::string(header.method_string()),
           .path = pathOf(target),
           .authorization = std::string(header[http::field::authorization]),
+          .host = std::string(header[http::field::host]),
+          .origin = std::string(header[http::field::origin]),
+          .contentEncoding = std::string(header[http::field::content_encoding]),
           .body = {}};
 }
 
-/// Reserves memory for the body, or returns the reply to a request that is rejected. Small bodies,
-/// of which no number of clients can send too many, need none.
-std::optional<HttpReply> Connection::reserveBody() {
-  constexpr uint64_t smallBody = 64 << 10;
+/// Reserves memory for a header that has been received and the body after it, or returns the reply
+/// to a request that is rejected. Small ones need none: with the buffer, which has at most the size
+/// of a header, they bound the memory of a connection.
+std::optional<HttpReply> Connection::reserve(uint64_t headerBytes) {
   const HttpOptions &options = shared.options;
-  uint64_t bytes = parser->chunked()
-                       ? options.maxBodyBytes
-                       : std::min(parser->content_length().value_or(0), options.maxBodyBytes);
-  if (bytes <= smallBody)
+  uint64_t body = parser->chunked()
+                      ? options.maxBodyBytes
+                      : std::min(parser->content_length().value_or(0), options.maxBodyBytes);
+  auto counted = [](uint64_t bytes) { return bytes <= kFreeBytes ? 0 : bytes; };
+  uint64_t bytes = counted(headerBytes) + counted(body);
+  if (bytes == 0)
     return std::nullopt;
   if (std::optional<HttpReply> rejection = shared.headerCheck(headerOf(parser->get())))
     return rejection;
-  if (shared.largeBodyBytes + bytes > std::max(options.maxLargeBodyBytes, options.maxBodyBytes))
+  if (shared.reservedBytes + bytes >
+      std::max(options.maxReservedBytes, options.maxBodyBytes + options.maxHeaderBytes))
     return HttpReply{.status = 503,
                      .body =
                          shared.errorBody(503, "too many large requests at once; try again later"),
                      .headers = {{"Retry-After", "1"}}};
-  reservation = std::make_shared<Reservation>(shared.largeBodyBytes, bytes);
+  reservation = std::make_shared<Reservation>(shared.reservedBytes, bytes);
   return std::nullopt;
 }
 
-void Connection::readBody() {
-  if (std::optional<HttpReply> rejection = reserveBody())
+void Connection::readBody(uint64_t headerBytes) {
+  if (std::optional<HttpReply> rejection = reserve(headerBytes))
     return replyUnread(*std::move(rejection));
   stream.expires_after(shared.options.receiveTimeout);
   auto readRest = [self = shared_from_this()](error_code error, size_t) {
@@ -277,7 +288,7 @@ void Connection::readBody() {
   asio::async_write(stream, asio::buffer(goOn), readRest);
 }
 
-/// A request could not be read.
+/// A request could not be read. A timeout has closed the stream: it gets no reply.
 void Connection::fail(error_code error) {
   if (error == http::error::body_limit)
     replyError(413,
@@ -285,8 +296,6 @@ void Connection::fail(error_code error) {
   else if (error == http::error::header_limit)
     replyError(431, "the header has more than " + std::to_string(shared.options.maxHeaderBytes) +
                         " bytes");
-  else if (error == beast::error::timeout && parser->got_some())
-    disconnect(); // the stream is closed by its timeout
   else if (error.category() == make_error_code(http::error::bad_method).category() &&
            error != http::error::end_of_stream && error != http::error::partial_message)
     replyError(400, "the request is not HTTP/1.1: " + error.message());
@@ -328,7 +337,8 @@ void Connection::handle() {
   attempt([&] { shared.handler(std::move(request), exchange); });
 }
 
-/// Detects that a client disconnects before its exchange is over. What it sends meanwhile, a
+/// Detects that a client disconnects before its exchange is over. One that only ends its direction
+/// looks the same, and is taken to have left. What it sends meanwhile, a
 /// pipelined request, is kept; a client that sends more than the size of a header is not watched.
 void Connection::watch() {
   stream.socket().async_wait(HttpSocket::wait_read, [self = shared_from_this(),
@@ -338,7 +348,7 @@ void Connection::watch() {
     auto space = self->buffer.prepare(firstBytes);
     ssize_t got =
         ::recv(self->stream.socket().native_handle(), space.data(), space.size(), MSG_DONTWAIT);
-    // Readable without bytes: the connection is closed.
+    // Readable without bytes: the client has ended its direction.
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK))
       return self->disconnect();
     self->buffer.commit(static_cast<size_t>(std::max<ssize_t>(got, 0)));
@@ -438,22 +448,28 @@ void Connection::queue(std::string bytes) {
     write();
 }
 
+/// Writes a part of the pending bytes, and then the rest. The timeout is for each part: a client
+/// may read slowly.
 void Connection::write() {
   stream.expires_after(shared.options.sendTimeout);
-  asio::async_write(stream, asio::buffer(pending.front()),
-                    [self = shared_from_this()](error_code error, size_t) {
-                      if (self->closed)
-                        return;
-                      if (error)
-                        return self->disconnect();
-                      self->stream.expires_never();
-                      self->pendingBytes -= self->pending.front().size();
-                      self->pending.pop_front();
-                      if (!self->pending.empty())
-                        self->write();
-                      else if (self->ended)
-                        self->finish();
-                    });
+  stream.async_write_some(asio::buffer(pending.front()) + written,
+                          [self = shared_from_this()](error_code error, size_t count) {
+                            if (self->closed)
+                              return;
+                            if (error)
+                              return self->disconnect();
+                            self->stream.expires_never();
+                            self->pendingBytes -= count;
+                            self->written += count;
+                            if (self->written == self->pending.front().size()) {
+                              self->pending.pop_front();
+                              self->written = 0;
+                            }
+                            if (!self->pending.empty())
+                              self->write();
+                            else if (self->ended)
+                              self->finish();
+                          });
 }
 
 /// Called when an exchange has been written completely.
@@ -473,7 +489,7 @@ void Connection::finish() {
 /// Closes only the sending direction, and discards what the client is still sending: closing a
 /// connection with unread bytes may discard the reply before the client reads it.
 void Connection::linger() {
-  constexpr size_t bytes = 16 << 10, limit = size_t(64) << 20;
+  constexpr size_t limit = size_t(64) << 20;
   if (discarded == 0) {
     error_code ignored;
     stream.socket().shutdown(HttpSocket::shutdown_send, ignored);
@@ -481,7 +497,7 @@ void Connection::linger() {
         std::min<std::chrono::seconds>(shared.options.receiveTimeout, std::chrono::seconds(2)));
   }
   buffer.clear();
-  stream.async_read_some(buffer.prepare(bytes),
+  stream.async_read_some(buffer.prepare(discardBytes),
                          [self = shared_from_this()](error_code error, size_t count) {
                            self->discarded += count;
                            if (error || self->discarded > limit)

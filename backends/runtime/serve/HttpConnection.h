@@ -19,7 +19,7 @@ struct HttpConnections {
   size_t connections = 0;
   size_t exchanges = 0;
   bool accepting = true;
-  std::atomic<uint64_t> largeBodyBytes = 0; ///< reserved for large bodies
+  std::atomic<uint64_t> reservedBytes = 0; ///< see HttpOptions::maxReservedBytes
 };
 
 using HttpSocket = boost::asio::generic::stream_protocol::socket;

@@ -15,11 +15,13 @@
 namespace mica::rt::serve {
 
 struct HttpRequest {
-  std::string method; ///< "GET", also for HEAD, whose reply is sent without its body.
-  std::string path;   ///< Without scheme, host and query, percent-decoded.
-  std::string authorization;
+  std::string method;        ///< "GET", also for HEAD, whose reply is sent without its body.
+  std::string path;          ///< Without scheme, host and query, percent-decoded.
+  std::string authorization; ///< The header of that name, as the others; empty: absent.
+  std::string host, origin;
+  std::string contentEncoding;
   std::string body;
-  std::shared_ptr<const void> reservation = {}; ///< to be kept as long as a large body
+  std::shared_ptr<const void> reservation = {}; ///< to be kept as long as the body
 };
 
 struct HttpReply {
@@ -49,25 +51,30 @@ public:
   virtual void onTimeout(std::chrono::milliseconds time, std::function<void()> callback) = 0;
 };
 
+/// The memory that a header, and a body, may take without being part of a limited total.
+inline constexpr uint64_t kFreeBytes = 4 << 10;
+
 struct HttpOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8080;                       ///< 0: any that is free
   std::optional<std::string> unixSocket = {}; ///< a path; replaces host and port
   uint64_t maxBodyBytes = uint64_t(16) << 20;
   uint32_t maxHeaderBytes = 16 << 10;
-  /// The maximum size of all large bodies together, unless a single one may be larger.
-  uint64_t maxLargeBodyBytes = uint64_t(256) << 20;
+  /// The maximum size of all requests being received or read together, unless a single one may be
+  /// larger. Each may have kFreeBytes more.
+  uint64_t maxReservedBytes = uint64_t(256) << 20;
   size_t maxConnections = 8192; ///< further ones are closed
   /// The maximum number of bytes that are buffered for a client.
   size_t maxPendingBytes = size_t(4) << 20;
-  /// The timeouts for receiving a request's header and its body, for sending, and between requests.
+  /// The timeouts for receiving a request's header and its body, each as a whole; for a client that
+  /// takes none of the bytes sent to it; and between requests.
   std::chrono::seconds receiveTimeout{30}, sendTimeout{30}, idleTimeout{300};
 };
 
 /// Called on the server's thread.
 using HttpHandler = std::function<void(HttpRequest, std::shared_ptr<Exchange>)>;
-/// Returns the reply to a request that is rejected by its header; it is called before a large body
-/// is received.
+/// Returns the reply to a request that is rejected by its header; it is called before a body is
+/// received, unless that is small.
 using HttpHeaderCheck = std::function<std::optional<HttpReply>(const HttpRequest &header)>;
 /// Creates the body of the reply to a malformed request.
 using HttpErrorBody = std::function<std::string(unsigned status, const std::string &message)>;

@@ -46,7 +46,7 @@ Json MessageReader::toolCall(const Json &value) {
          "{\"name\": ..., \"arguments\": ...}}");
   std::string problem;
   const auto &text = value["function"]["arguments"].get_ref<const std::string &>();
-  Json arguments = parseNested<Json>(text, problem);
+  Json arguments = parseNested(text, problem);
   if (!arguments.is_object())
     fail("the \"arguments\" of a call in \"tool_calls\" are not the text of a JSON object");
   calledIds.insert(value["id"].get<std::string>());
@@ -108,6 +108,12 @@ void MessageReader::readMessages(const Json &value) {
     failType("an array of messages");
   if (!model.chatTemplate)
     fail("the program has no chat template; use /v1/completions");
+  if (auto positions = static_cast<size_t>(model.manifest.maxSeq); value.size() > positions)
+    throw BadRequest{{.message = "'messages' has " + std::to_string(value.size()) +
+                                 " messages, more than the context of " +
+                                 std::to_string(positions) + " positions has room for",
+                      .param = field,
+                      .code = "context_length_exceeded"}};
   for (const Json &each : value)
     messages.push_back(message(each));
 }
@@ -186,7 +192,7 @@ void MessageReader::requireAllRead(const ChatTemplate &chat, const std::string &
     for (size_t j = 0; j < values.size(); ++j)
       append(*values[j].second, mark(i, j));
   }
-  Result<std::string> all = chat.renderJson(marked.dump());
+  Result<std::string> all = chat.renderJson(marked);
   // Each rendering takes as long as the first one; templates that use values without writing them
   // need several.
   constexpr int maxRenderings = 16;
@@ -203,7 +209,7 @@ void MessageReader::requireAllRead(const ChatTemplate &chat, const std::string &
       append(*value, mark(i, j));
       others[i] = changed;
       *value = before;
-      Result<std::string> other = chat.renderJson(others.dump());
+      Result<std::string> other = chat.renderJson(others);
       ++renderings;
       if (other && *other == text)
         fail("the chat template ignores " + what + " of the role " + messages[i]["role"].dump() +
@@ -226,14 +232,14 @@ void MessageReader::encode() {
            "call formats: " +
            known);
     }
-    Result<ChatTemplate> changed = model.chatTemplate->withTools(tools.dump());
+    Result<ChatTemplate> changed = model.chatTemplate->withTools(tools);
     if (!changed)
       fail(changed.error().message);
     withTools.emplace(*std::move(changed));
   }
   const ChatTemplate &used = withTools ? *withTools : *model.chatTemplate;
   field = "messages";
-  Result<ChatTemplate::Prompt> prompt = used.encodeJson(messages.dump());
+  Result<ChatTemplate::Prompt> prompt = used.encodeJson(messages);
   if (!prompt)
     fail(prompt.error().message);
   requireAllRead(used, prompt->text);

@@ -5,6 +5,7 @@
 #include "backends/runtime/support/NestedJson.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 namespace mica::rt::serve {
@@ -297,7 +298,8 @@ void RequestReader::readLogitBias(const Json &value) {
   for (const auto &[id, bias] : value.items()) {
     int32_t token = 0;
     auto [end, failure] = std::from_chars(id.data(), id.data() + id.size(), token);
-    if (failure != std::errc() || end != id.data() + id.size() || token < 0 ||
+    // Spelled in one way, so that no token has two entries.
+    if (failure != std::errc() || id != std::to_string(token) || token < 0 ||
         token >= model.manifest.vocab)
       fail("'" + id + "' in 'logit_bias' is not the id of a token, which are below " +
            std::to_string(model.manifest.vocab));
@@ -372,27 +374,33 @@ CompletionRequest RequestReader::read() {
 }
 } // namespace
 
-std::variant<Json, ApiError> parseObject(std::string_view body) {
+std::variant<Json, ApiError> parseObject(std::string_view body, const std::stop_token &stop) {
   std::string problem;
-  Json json = parseNested<Json>(body, problem);
+  Json json = parseNested(body, problem, stop);
   if (json.is_discarded())
-    return ApiError{.message = "the body is not JSON" + (problem.empty() ? "" : ": " + problem)};
+    return ApiError{.message = problem.empty() ? "the body is not JSON"
+                                               : "the body cannot be read: " + problem};
   if (!json.is_object())
     return ApiError{.message = "the body is not a JSON object"};
-  Json present = Json::object();
-  for (auto &[key, value] : json.items())
+  // Looking each key up among those before it would take quadratic time.
+  auto &fields = json.get_ref<Json::object_t &>();
+  Json::object_t present;
+  present.reserve(fields.size());
+  for (auto &[key, value] : fields)
     if (!value.is_null())
-      present[key] = std::move(value);
-  return present;
+      present.emplace_back(key, std::move(value));
+  return Json(std::move(present));
 }
 
 Json requestSchema(Endpoint endpoint, const ServedModel &model) {
   return RequestReader::schema(endpoint, model);
 }
 
-std::variant<CompletionRequest, ApiError>
-parseCompletionRequest(Endpoint endpoint, std::string_view body, const ServedModel &model) {
-  std::variant<Json, ApiError> json = parseObject(body);
+std::variant<CompletionRequest, ApiError> parseCompletionRequest(Endpoint endpoint,
+                                                                 std::string_view body,
+                                                                 const ServedModel &model,
+                                                                 const std::stop_token &stop) {
+  std::variant<Json, ApiError> json = parseObject(body, stop);
   if (auto *error = std::get_if<ApiError>(&json))
     return *error;
   try {

@@ -4,11 +4,13 @@
 #include "backends/runtime/support/AvailableMemory.h"
 #include "backends/runtime/support/Process.h"
 #include "backends/runtime/support/Report.h"
+#include "backends/runtime/support/SignalCleanup.h"
 #include "backends/runtime/support/TextFile.h"
 #include "backends/runtime/text/ProgramText.h"
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <sstream>
 #include <thread>
 
@@ -34,19 +36,29 @@ Result<int64_t> chooseSequences(const Manifest &manifest, const ServeArguments &
   return arguments.sequences.value_or(std::min(fitting, maxDefaultSequences));
 }
 
+/// Without spaces at both ends, which clients cannot send, or the other half of "\r\n".
+std::string_view trimmed(std::string_view text) {
+  static constexpr std::string_view spaces = " \t\r";
+  size_t begin = std::min(text.find_first_not_of(spaces), text.size());
+  return text.substr(begin, text.find_last_not_of(spaces) + 1 - begin);
+}
+
 /// The keys, read from a file with one per line; empty if none is required.
 Result<std::vector<std::string>> apiKeys(const ServeArguments &arguments) {
   std::vector<std::string> keys;
-  if (arguments.apiKey)
-    keys.push_back(*arguments.apiKey);
+  if (arguments.apiKey) {
+    keys.emplace_back(trimmed(*arguments.apiKey));
+    if (keys.back().empty())
+      return Error{"--api-key is empty; leave it out to accept requests without a key"};
+  }
   if (arguments.apiKeyFile) {
     Result<std::string> text = readTextFile(*arguments.apiKeyFile, "keys", "--api-key-file");
     if (!text)
       return text.error();
     std::string line;
     for (std::istringstream lines(*text); std::getline(lines, line);)
-      if (!line.empty())
-        keys.push_back(line);
+      if (std::string_view key = trimmed(line); !key.empty())
+        keys.emplace_back(key);
     if (keys.empty())
       return Error{*arguments.apiKeyFile + " holds no key; write one per line"};
   }
@@ -66,6 +78,7 @@ struct Service {
 
   /// Requests in progress refer to the server and to the API, which must still exist.
   void stopThreads() {
+    api->abort();
     engine.reset();
     reader.reset();
   }
@@ -98,6 +111,9 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
     served.chatTemplate = &*service->chatTemplate;
     served.answers = service->chatTemplate->answerFormat();
   }
+  const HttpOptions &http = arguments.http;
+  bool isLocal = !http.unixSocket && (Api::isLoopback(http.host) || http.host == "::1");
+  bool checkHosts = !arguments.allowedHosts.empty() || (isLocal && keys.empty());
   int64_t chunk = prefillChunkSize(arguments.prefillChunk.value_or(defaultChunk), manifest);
   Result<int64_t> sequences = chooseSequences(manifest, arguments, chunk);
   if (!sequences)
@@ -122,8 +138,17 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
       std::move(served), *service->engine, *service->reader,
       cacheBytesPerSequence(manifest, chunk) * static_cast<uint64_t>(*sequences),
       Api::Options{.keys = std::move(keys),
-                   .requestTimeout = std::chrono::seconds(arguments.requestTimeout)});
+                   .requestTimeout = std::chrono::seconds(arguments.requestTimeout),
+                   .checkHosts = checkHosts,
+                   .allowedHosts = arguments.allowedHosts});
   return service;
+}
+
+/// Ends the process without waiting for its threads.
+[[noreturn]] void endNow(HttpServer &server) {
+  server.stopAccepting();
+  removeTemporaries();
+  std::_Exit(0);
 }
 
 /// Stops the server when no exchange is in progress. At the deadline, remaining completions end
@@ -157,6 +182,7 @@ Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
   HttpOptions http = arguments.http;
   http.receiveTimeout = std::chrono::seconds(arguments.receiveTimeout);
   http.idleTimeout = std::chrono::seconds(arguments.idleTimeout);
+  http.sendTimeout = std::chrono::seconds(arguments.sendTimeout);
   Result<std::unique_ptr<HttpServer>> listening = HttpServer::listen(
       http,
       [&](HttpRequest request, std::shared_ptr<Exchange> exchange) {
@@ -174,10 +200,9 @@ Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
     return listening.error();
   HttpServer &server = **listening;
   server.onSignal([&](int count) {
-    if (count > 1 || !service) {
-      server.stopAccepting();
-      return server.stop();
-    }
+    // Neither loading a model nor a step of the engine can be interrupted.
+    if (count > 1 || !service)
+      endNow(server);
     reportNote("shutting down: requests in progress have " +
                std::to_string(arguments.drainSeconds) + " s to finish");
     service->api->drain();

@@ -18,9 +18,10 @@ struct ServeArguments {
   std::optional<int64_t> prefillChunk;     ///< see prefillChunkSize; default 256
   int64_t queue = 256;                     ///< maximum number of waiting requests
   std::optional<std::string> apiKey, apiKeyFile;
-  std::optional<std::string> templateFile;        ///< --chat-template
-  int64_t receiveTimeout = 30, idleTimeout = 300; ///< seconds; see HttpOptions
-  int64_t requestTimeout = 0;                     ///< seconds; 0: none
+  std::vector<std::string> allowedHosts;                            ///< see Api::Options
+  std::optional<std::string> templateFile;                          ///< --chat-template
+  int64_t receiveTimeout = 30, sendTimeout = 30, idleTimeout = 300; ///< seconds; see HttpOptions
+  int64_t requestTimeout = 0;                                       ///< seconds; 0: none
   int64_t drainSeconds = 30;
 };
 

@@ -325,7 +325,7 @@ std::optional<AnswerReader::CallStart> AnswerReader::findCallStart(std::string_v
 /// The calls in an object or array; absent: there are none.
 std::optional<std::vector<ToolCall>> AnswerReader::parseCalls(std::string_view text) const {
   std::string problem;
-  Json json = parseNested<Json>(text, problem);
+  Json json = parseNested(text, problem);
   if (json.is_object())
     json = Json::array({std::move(json)});
   if (!json.is_array() || json.empty())

@@ -64,9 +64,9 @@ Result<ChatTemplate> ChatTemplate::load(const Manifest &manifest, const ProgramT
   return loaded;
 }
 
-Result<ChatTemplate> ChatTemplate::withTools(const std::string &list) const {
+Result<ChatTemplate> ChatTemplate::withTools(Json list) const {
   ChatTemplate changed = *this;
-  if (Status set = changed.setTools(list); !set)
+  if (Status set = changed.setTools(std::move(list)); !set)
     return set.error();
   if (changed.hasToolTemplate() != hasToolTemplate())
     if (Status found = changed.findEndOfTurn(); !found)
@@ -79,13 +79,17 @@ ChatTemplate::Rendered ChatTemplate::render(const std::vector<Message> &messages
   Json list = Json::array();
   for (const Message &message : messages)
     list.push_back({{"role", message.role}, {"content", tokenizer::repairUtf8(message.content)}});
-  return renderList(list.dump(), answer);
+  return renderList(list, answer);
 }
 
-ChatTemplate::Rendered ChatTemplate::renderBy(const jinja::Template &used,
-                                              const std::string &messages, const std::string &tools,
-                                              bool answer) const {
-  Json conversation = {{"messages", Json::parse(messages)}, {"tools", Json::parse(tools)}};
+ChatTemplate::Rendered ChatTemplate::renderList(const Json &messages, bool answer) const {
+  return renderBy(hasToolTemplate() ? **toolProgram.value() : *program, messages,
+                  tools ? *tools : Json(), answer);
+}
+
+ChatTemplate::Rendered ChatTemplate::renderBy(const jinja::Template &used, const Json &messages,
+                                              const Json &tools, bool answer) const {
+  Json conversation = {{"messages", messages}, {"tools", tools}};
   Json own = {{"documents", nullptr}, {"add_generation_prompt", answer}};
   for (const auto &[name, token] : chat.specialTokens)
     own[name] = token;
@@ -101,30 +105,29 @@ Status ChatTemplate::useTools(const std::string &path) {
   if (!file)
     return file.error();
   std::string problem;
-  Json list = parseNested<Json>(*file, problem);
+  Json list = parseNested(*file, problem);
   if (!problem.empty())
     return Error{"the tools in '" + path + "': " + problem};
   if (!isListOfObjects(list))
     return Error{"the tools in '" + path + "' " + noTools};
-  return setTools(list.dump());
+  return setTools(std::move(list));
 }
 
-Status ChatTemplate::setTools(const std::string &list) {
-  Json parsed = Json::parse(list);
-  if (!isListOfObjects(parsed))
+Status ChatTemplate::setTools(Json list) {
+  if (!isListOfObjects(list))
     return Error{std::string("\"tools\" ") + noTools};
   if (toolProgram && !*toolProgram)
     return Error{"the chat template for tools cannot be run (" + toolProgram->error().message +
                  "); leave them out"};
   const jinja::Template &used = toolProgram ? **toolProgram.value() : *program;
-  const char *question = R"([{"role": "user", "content": "A question"}])";
+  const Json question = Json::array({{{"role", "user"}, {"content", "A question"}}});
   Rendered with = renderBy(used, question, list, true);
   if (!with)
     return with.error();
-  Rendered without = renderBy(used, question, "null", true);
+  Rendered without = renderBy(used, question, Json(), true);
   if (without && with->bytes == without->bytes)
     return Error{"the chat template does not support tools; leave them out"};
-  tools = parsed.dump();
+  tools = std::make_shared<const Json>(std::move(list));
   return {};
 }
 
@@ -139,10 +142,9 @@ Result<Tokens> ChatTemplate::encode(const std::vector<Message> &messages, bool a
   return idsOf(render(messages, answer));
 }
 
-Result<ChatTemplate::Prompt> ChatTemplate::encodeJson(const std::string &messages) const {
-  Json list = Json::parse(messages);
-  bool haveRoles = isListOfObjects(list);
-  for (const Json &message : list)
+Result<ChatTemplate::Prompt> ChatTemplate::encodeJson(const Json &messages) const {
+  bool haveRoles = isListOfObjects(messages);
+  for (const Json &message : messages)
     haveRoles = haveRoles && message.contains("role") && message["role"].is_string();
   if (!haveRoles)
     return Error{
@@ -155,7 +157,7 @@ Result<ChatTemplate::Prompt> ChatTemplate::encodeJson(const std::string &message
   return Prompt{*std::move(ids), std::move(rendered->bytes)};
 }
 
-Result<std::string> ChatTemplate::renderJson(const std::string &messages) const {
+Result<std::string> ChatTemplate::renderJson(const Json &messages) const {
   Rendered rendered = renderList(messages, true);
   if (!rendered)
     return rendered.error();
@@ -164,15 +166,15 @@ Result<std::string> ChatTemplate::renderJson(const std::string &messages) const 
 
 AnswerFormat ChatTemplate::answerFormat() const {
   bool own = toolProgram && *toolProgram;
-  return detectAnswerFormat(own ? *chat.toolTemplate : chat.chatTemplate,
-                            [&](const std::string &messages, const std::string &known,
-                                bool answer) -> std::optional<std::string> {
-                              Rendered rendered = renderBy(own ? **toolProgram.value() : *program,
-                                                           messages, known, answer);
-                              if (!rendered)
-                                return std::nullopt;
-                              return std::move(rendered->bytes);
-                            });
+  return detectAnswerFormat(
+      own ? *chat.toolTemplate : chat.chatTemplate,
+      [&](const Json &messages, const Json &known, bool answer) -> std::optional<std::string> {
+        Rendered rendered =
+            renderBy(own ? **toolProgram.value() : *program, messages, known, answer);
+        if (!rendered)
+          return std::nullopt;
+        return std::move(rendered->bytes);
+      });
 }
 
 Status ChatTemplate::findEndOfTurn() {

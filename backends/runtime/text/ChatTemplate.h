@@ -7,6 +7,8 @@
 #include "backends/runtime/text/ProgramTokenizer.h"
 #include "backends/runtime/text/jinja/Template.h"
 
+#include <nlohmann/json_fwd.hpp>
+
 namespace mica::rt {
 
 struct Message {
@@ -35,7 +37,7 @@ public:
   static Result<ChatTemplate> load(const Manifest &manifest, const ProgramTokenizer *text,
                                    const Options &options);
   /// The same template with other tools, a JSON list of objects. Errors: as for Options::tools.
-  Result<ChatTemplate> withTools(const std::string &list) const;
+  Result<ChatTemplate> withTools(nlohmann::ordered_json list) const;
 
   /// Tokenizes the conversation; `answer`: followed by the beginning of an answer. Errors: the
   /// template rejects it.
@@ -46,9 +48,9 @@ public:
   };
   /// Like encode, for messages as JSON: a list of objects with a role each, as the template takes
   /// them, followed by the beginning of an answer. Errors: also if they are not such a list.
-  Result<Prompt> encodeJson(const std::string &messages) const;
+  Result<Prompt> encodeJson(const nlohmann::ordered_json &messages) const;
   /// Only the text of encodeJson.
-  Result<std::string> renderJson(const std::string &messages) const;
+  Result<std::string> renderJson(const nlohmann::ordered_json &messages) const;
   /// The special tokens that the template writes after an answer; empty: none.
   const Tokens &endOfTurn() const { return end; }
   /// The format of answers if there are tools, in Options or in a request.
@@ -62,17 +64,15 @@ private:
   using Rendered = Result<jinja::TrackedText>;
   Rendered render(const std::vector<Message> &messages, bool answer) const;
   /// Renders a JSON list.
-  Rendered renderList(const std::string &messages, bool answer) const {
-    return renderBy(hasToolTemplate() ? **toolProgram.value() : *program, messages, tools, answer);
-  }
-  Rendered renderBy(const jinja::Template &used, const std::string &messages,
-                    const std::string &tools, bool answer) const;
+  Rendered renderList(const nlohmann::ordered_json &messages, bool answer) const;
+  Rendered renderBy(const jinja::Template &used, const nlohmann::ordered_json &messages,
+                    const nlohmann::ordered_json &tools, bool answer) const;
   Result<Tokens> idsOf(const Rendered &rendered) const;
   /// Whether conversations have tools and the model has a separate template for them.
-  bool hasToolTemplate() const { return toolProgram && tools != "null"; }
+  bool hasToolTemplate() const { return toolProgram && tools; }
 
   Status useTools(const std::string &path);
-  Status setTools(const std::string &list);
+  Status setTools(nlohmann::ordered_json list);
   Status findEndOfTurn();
 
   Manifest::Chat chat;
@@ -80,7 +80,7 @@ private:
   Program program;
   /// The template for conversations with tools, if there is one; an error if it cannot be run.
   std::optional<Result<Program>> toolProgram;
-  std::string tools = "null"; ///< JSON
+  std::shared_ptr<const nlohmann::ordered_json> tools; ///< null: none
   bool special = false;
   Tokens end;
 };

@@ -28,9 +28,9 @@ std::optional<std::string> renderProbe(const RenderConversation &render) {
                {"type", "function"},
                {"function", {{"name", probe.name}, {"arguments", Json::parse(probe.arguments)}}}};
   Json answer = {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({call})}};
-  std::string tools = Json::array({tool}).dump();
-  std::optional<std::string> before = render(Json::array({question}).dump(), tools, true);
-  std::optional<std::string> with = render(Json::array({question, answer}).dump(), tools, false);
+  Json tools = Json::array({tool});
+  std::optional<std::string> before = render(Json::array({question}), tools, true);
+  std::optional<std::string> with = render(Json::array({question, answer}), tools, false);
   if (!before || !with)
     return std::nullopt;
   auto [expected, answered] =
@@ -55,7 +55,7 @@ bool isCallIn(const std::string &answer, const AnswerFormat &format) {
   const Json expected = Json::parse(probe.arguments);
   return std::any_of(calls.begin(), calls.end(), [&](const ToolCall &call) {
     std::string problem;
-    return parseNested<Json>(call.arguments, problem) == expected;
+    return parseNested(call.arguments, problem) == expected;
   });
 }
 } // namespace

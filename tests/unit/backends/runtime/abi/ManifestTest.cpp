@@ -133,12 +133,12 @@ TEST(Manifest, KernelsHaveLocations) {
               HasSubstr("'kernels' is not a string"));
 }
 
-/// The object of `manifest` that has `key`; of lists, the first one.
+/// The object of `manifest` that has `key`; of lists, the last one.
 json &ownerOf(json &manifest, const ManifestKey &key) {
   if (!*key.object)
     return manifest;
   json &owner = manifest[key.object];
-  return owner.is_array() ? owner[0] : owner;
+  return owner.is_array() ? owner.back() : owner;
 }
 
 /// A key is read if some value is an error that names it; each key has a value that is one.
@@ -148,7 +148,7 @@ TEST(Manifest, ReadsTheListedKeys) {
     keys.push_back({manifest_keys::generation.text, setting.name.data(), true});
   for (std::string_view name : {mica::kSamplingTopK.name, mica::kDoSample})
     keys.push_back({manifest_keys::generation.text, name.data(), true});
-  json complete = json::parse(fakeManifest());
+  json complete = json::parse(fakeManifestOfStates());
   complete["chat"] = {{"template", ""}, {"special_tokens", json::object()}};
   for (const ManifestKey &key : keys) {
     bool isRead = false;

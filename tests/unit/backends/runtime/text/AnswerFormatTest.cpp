@@ -24,17 +24,16 @@ AnswerFormat formatOf(const std::string &name) {
   EXPECT_TRUE(parsed) << name;
   if (!parsed)
     return {};
-  return detectAnswerFormat(source.str(),
-                            [&](const std::string &messages, const std::string &tools,
-                                bool answer) -> std::optional<std::string> {
-                              auto rendered = parsed->render({{"documents", nullptr},
-                                                              {"add_generation_prompt", answer},
-                                                              {"bos_token", "<s>"},
-                                                              {"eos_token", "</s>"}},
-                                                             {{"messages", Json::parse(messages)},
-                                                              {"tools", Json::parse(tools)}});
-                              return rendered ? std::optional(rendered->bytes) : std::nullopt;
-                            });
+  return detectAnswerFormat(
+      source.str(),
+      [&](const Json &messages, const Json &tools, bool answer) -> std::optional<std::string> {
+        auto rendered = parsed->render({{"documents", nullptr},
+                                        {"add_generation_prompt", answer},
+                                        {"bos_token", "<s>"},
+                                        {"eos_token", "</s>"}},
+                                       {{"messages", messages}, {"tools", tools}});
+        return rendered ? std::optional(rendered->bytes) : std::nullopt;
+      });
 }
 
 /// Parts as texts: "content", "think: reasoning", "NAME(" and arguments.
