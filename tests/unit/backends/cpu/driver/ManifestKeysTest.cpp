@@ -78,6 +78,7 @@ TEST(ManifestKeys, AreThoseThatTheCompilerWrites) {
   addKeys(manifestOf("llama-rope-dynamic", chat), "", written); // lengths
   addKeys(manifestOf("gemma3-text", integers), "", written);    // windows
   addKeys(manifestOf("lfm2", {}), "", written);                 // states of fixed size
+  addKeys(manifestOf("mamba2", {}), "", written);               // recurrent states
   cpu::CompileOptions ranks;
   ranks.ranks = 3;
   addKeys(manifestOf("minimind2-moe", ranks), "", written);
