@@ -27,7 +27,7 @@ public:
   llvm::StringRef path() const { return name; }
   llvm::ArrayRef<uint8_t> bytes() const { return {data, size}; }
 
-  /// Drops the pages that contain `part`, a part of bytes(). They are read again when touched.
+  /// Drops the pages that contain `part`, a part of bytes(). The next access reads them again.
   void release(llvm::ArrayRef<uint8_t> part) const;
 
 private:

@@ -627,7 +627,7 @@ class Serve(Case):
             self.assertLess(more, 3 * len(text) + (16 << 20))
 
     def test_out_of_memory(self):
-        """A request for which there is not enough memory ends with an error; the server goes on."""
+        """A request for which there is not enough memory ends with an error; the server keeps running."""
         with Server("--sequences", "8") as own:
             own.complete("27", max_tokens=20, n=8, ignore_eos=True)
             own.chat(max_tokens=3)

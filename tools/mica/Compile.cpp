@@ -3,6 +3,7 @@
 #include "tools/mica/Compile.h"
 
 #include "backends/cpu/features/Cpu.h"
+#include "backends/runtime/support/NewFile.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/SizeText.h"
@@ -17,6 +18,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -124,6 +126,20 @@ static std::string lastLine(const CompileArguments &arguments, const CompileResu
       .toText();
 }
 
+/// Writes a new file, because running programs may use an existing one.
+static Error writeCopy(StringRef bytes, StringRef target) {
+  auto file = rt::NewFile::create(target.str(), {.content = "a plug-in for MPI",
+                                                 .format = "shared object",
+                                                 .opening = {},
+                                                 .hint = "choose another -o"});
+  if (!file)
+    return createStringError(file.error().message);
+  rt::Status written = (*file)->writeAt(bytes.data(), bytes.size(), 0);
+  if (written)
+    written = (*file)->commit();
+  return written ? Error::success() : createStringError(written.error().message);
+}
+
 /// Copies the plug-ins for implementations of MPI from the folder of the launcher to that of the
 /// program, which looks for them there.
 static Error copyMpiPlugins(StringRef launcher, StringRef program) {
@@ -136,17 +152,13 @@ static Error copyMpiPlugins(StringRef launcher, StringRef program) {
     if (!name.starts_with("mica-mpi-") || !name.ends_with(".so"))
       continue;
     found = true;
-    SmallString<128> target(to), copy;
+    SmallString<128> target(to);
     sys::path::append(target, name);
-    // Renamed, because running programs may use the file.
-    std::error_code written = sys::fs::createUniqueFile(target + ".%%%%%%", copy);
-    if (!written)
-      written = sys::fs::copy_file(file->path(), copy);
-    if (!written)
-      written = sys::fs::rename(copy, target);
-    if (written)
-      return createStringError(Twine(target) + ": cannot be written (" + written.message() +
-                               "); choose another -o");
+    auto plugin = MemoryBuffer::getFile(file->path());
+    if (!plugin)
+      return createStringError(file->path() + ": " + plugin.getError().message());
+    if (Error failed = writeCopy((*plugin)->getBuffer(), target))
+      return failed;
   }
   if (!found)
     rt::reportWarning(

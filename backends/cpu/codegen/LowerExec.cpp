@@ -156,9 +156,7 @@ public:
 
   LogicalResult run() {
     SmallVector<LaunchOp> launches;
-    SmallVector<MatmulOp> products;
     module.walk([&](LaunchOp launch) { launches.push_back(launch); });
-    module.walk([&](MatmulOp product) { products.push_back(product); });
     for (LaunchOp launch : launches)
       if (failed(makeKernel(launch)))
         return failure();
@@ -168,12 +166,9 @@ public:
     for (LaunchOp launch : launches)
       if (failed(lower(launch, contexts)))
         return failure();
-    for (MatmulOp product : products)
-      if (failed(lower(product)))
-        return failure();
-    if (failed(lowerAll<ProbeOp>()) || failed(lowerAll<AllGatherOp>()) ||
-        failed(lowerAll<AllSliceOp>()) || failed(lowerAll<LocalRowsOp>()) ||
-        failed(lowerAll<ShareRowsOp>()))
+    if (failed(lowerAll<MatmulOp>()) || failed(lowerAll<ProbeOp>()) ||
+        failed(lowerAll<AllGatherOp>()) || failed(lowerAll<AllSliceOp>()) ||
+        failed(lowerAll<LocalRowsOp>()) || failed(lowerAll<ShareRowsOp>()))
       return failure();
     if (!order.empty())
       makeTables();

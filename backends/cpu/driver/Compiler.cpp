@@ -331,8 +331,8 @@ private:
     uint64_t ofRank = packedBytes(*packed);
     PackOptions pack;
     pack.rankStride = program::rankStride(ofRank);
-    uint64_t all = static_cast<uint64_t>(options.ranks - 1) * pack.rankStride + ofRank;
-    if (llvm::Error failed = take(writer.begin(program::SectionKind::Weights, all)))
+    if (llvm::Error failed = take(writer.begin(program::SectionKind::Weights,
+                                               program::bytesOfRanks(ofRank, options.ranks))))
       return failed;
     auto sink = [&](ArrayRef<uint8_t> bytes) {
       return take(writer.append(std::as_bytes(std::span(bytes.data(), bytes.size()))));

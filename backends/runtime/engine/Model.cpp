@@ -24,11 +24,12 @@ Result<Manifest> readManifest(const program::ProgramFile &file) {
 
 /// Fails unless `size` ranks run the program; 0: mpirun has not started it.
 static Status checkCount(const Manifest &manifest, int64_t size) {
-  std::string count = std::to_string(manifest.ranks), hint = "; start it with mpirun -n " + count;
-  if (size == std::max<int64_t>(manifest.ranks, 1) || (size == 0 && manifest.ranks <= 1))
+  if (std::max<int64_t>(size, 1) == manifest.ranks)
     return {};
+  std::string count = std::to_string(manifest.ranks);
   return Error{"the program is for " + count + " ranks" +
-               (size == 0 ? "" : ", not for " + std::to_string(size)) + hint};
+               (size == 0 ? "" : ", not for " + std::to_string(size)) +
+               "; start it with mpirun -n " + count};
 }
 
 Status checkRanks(const program::ProgramFile &file, const Manifest &manifest, Communicator &ranks) {
@@ -153,9 +154,7 @@ Status Model::readWeights() {
 Status Model::checkWeights() const {
   const program::Section *section = program.layout().find(program::SectionKind::Weights);
   uint64_t present = section ? section->size : 0;
-  uint64_t stated =
-      static_cast<uint64_t>(description.ranks - 1) * program::rankStride(description.weightBytes) +
-      description.weightBytes;
+  uint64_t stated = program::bytesOfRanks(description.weightBytes, description.ranks);
   if (description.weightBytes != 0 && stated != present)
     return Error{"the program holds " + std::to_string(present) +
                  " bytes of weights and its manifest says " + std::to_string(stated) +

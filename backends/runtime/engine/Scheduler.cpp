@@ -197,10 +197,10 @@ struct Scheduler::Match {
   int64_t reused = 0; ///< of them, those that the session can reuse
 };
 
-/// The free slot for a request. One whose text the request continues: it can reuse most of the
-/// prompt, of those of which the request reuses at least half, so that a beginning that many
-/// prompts share (a system prompt) does not cost another conversation its cache. Otherwise a slot
-/// that was never used, or the least recently used one.
+/// The free slot for a request: the one with most reusable positions, among those of whose cached
+/// positions the request reuses at least half. A prefix that many prompts share (a system prompt)
+/// is less than that and does not cost another conversation its cache. If there is none, the least
+/// recently used slot, which may be one that was never used.
 std::optional<Scheduler::Match> Scheduler::freeSlot(const Request &request) const {
   // The first token is sampled from the logits of the prompt's last row, unless it is forced.
   auto size = static_cast<int64_t>(request.prompt.size());
@@ -241,7 +241,7 @@ bool Scheduler::admitNext() {
 
 void Scheduler::admit(const Match &match, std::unique_ptr<Task> admitted) {
   size_t s = match.slot;
-  slots[s] = {std::move(admitted), {}, slots[s].lastUsed};
+  slots[s] = {std::move(admitted), {}};
   Task &task = *slots[s].task;
   task.turn = turns++;
   task.queued = static_cast<size_t>(match.reused);

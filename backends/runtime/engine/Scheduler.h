@@ -87,7 +87,7 @@ private:
   struct Slot {
     std::unique_ptr<Task> task; ///< Null: the slot is free.
     Tokens cached;              ///< If the slot is free, the tokens of its reusable positions.
-    uint64_t lastUsed = 0;      ///< Grows with every request that ends; 0: never used.
+    uint64_t lastUsed = 0;      ///< If the slot is free: larger is later; 0: never.
   };
   /// A row that has been queued in the session.
   struct Row {

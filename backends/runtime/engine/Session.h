@@ -72,7 +72,7 @@ public:
   /// How many positions rewind would keep.
   int64_t rewindable(int64_t sequence, int64_t length) const;
   /// Whether rewinding may continue at checkpoints. If so, they are taken at regular distances.
-  bool keepsCheckpoints() const { return checkpoints && checkpoints->isEnabled(); }
+  bool keepsCheckpoints() const { return checkpoints->isEnabled(); }
   /// Takes a checkpoint near the end of the computed positions, if the states allow one.
   void takeCheckpoint(int64_t sequence);
   /// The bytes of all checkpoints; may be called from any thread.

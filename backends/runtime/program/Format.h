@@ -121,6 +121,11 @@ constexpr uint64_t rankStride(uint64_t bytes) {
   return alignTo(bytes, alignmentOf(SectionKind::Weights, bytes));
 }
 
+/// The size of that section.
+constexpr uint64_t bytesOfRanks(uint64_t bytes, int64_t ranks) {
+  return static_cast<uint64_t>(ranks - 1) * rankStride(bytes) + bytes;
+}
+
 /// The value of the structure's `hash` member.
 uint64_t hashOf(Header header);
 uint64_t hashOf(Footer footer);

@@ -23,12 +23,12 @@ static int start(int64_t *rank, int64_t *size) {
   return 0;
 }
 
-static void message(int error, char text[MICA_MPI_NAME_BYTES]) {
+static void message(int error, char text[MICA_MPI_MESSAGE_BYTES]) {
   char whole[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(error, whole, &length);
-  strncpy(text, whole, MICA_MPI_NAME_BYTES - 1);
-  text[MICA_MPI_NAME_BYTES - 1] = 0;
+  strncpy(text, whole, MICA_MPI_MESSAGE_BYTES - 1);
+  text[MICA_MPI_MESSAGE_BYTES - 1] = 0;
 }
 
 static int share(uint64_t bytes, void **memory) {

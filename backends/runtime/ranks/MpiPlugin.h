@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-enum { MICA_MPI_ABI = 1, MICA_MPI_NAME_BYTES = 256 };
+enum { MICA_MPI_ABI = 1, MICA_MPI_MESSAGE_BYTES = 256 };
 
 /// Functions return 0, or an error of MPI whose text is `message`. One thread calls them at a time.
 typedef struct MicaMpi {
@@ -18,7 +18,7 @@ typedef struct MicaMpi {
   /// Starts MPI: sets the number of this rank and of all ranks.
   int (*start)(int64_t *rank, int64_t *size);
   /// The text of an error, terminated.
-  void (*message)(int error, char text[MICA_MPI_NAME_BYTES]);
+  void (*message)(int error, char text[MICA_MPI_MESSAGE_BYTES]);
   /// Sets `memory` to `bytes` bytes of zeros that all ranks share, or to null if they are not on
   /// one host. Called once, by all ranks.
   int (*share)(uint64_t bytes, void **memory);

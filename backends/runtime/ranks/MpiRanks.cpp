@@ -81,7 +81,7 @@ void MpiRanks::finish() {
 Status MpiRanks::check(int error) const {
   if (error == 0)
     return {};
-  char text[MICA_MPI_NAME_BYTES];
+  char text[MICA_MPI_MESSAGE_BYTES];
   mpi.message(error, text);
   return Error{"rank " + std::to_string(self) + ": MPI failed: " + text};
 }

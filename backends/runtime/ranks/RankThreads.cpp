@@ -1,17 +1,16 @@
 #include "backends/runtime/ranks/RankThreads.h"
+#include "backends/runtime/ranks/HostName.h"
 #include "backends/runtime/support/Hash.h"
 #include "backends/runtime/support/Threads.h"
 
 #include <algorithm>
-#include <unistd.h>
 #include <vector>
 
 namespace mica::rt {
 
 /// A number that two ranks have in common if they may use the same processors.
 static uint64_t processorsHash() {
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
+  std::string host = hostName();
   std::vector<size_t> processors = affinity();
   Hasher hasher;
   hasher.update(std::as_bytes(std::span(host)));

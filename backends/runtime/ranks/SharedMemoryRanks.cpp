@@ -1,4 +1,5 @@
 #include "backends/runtime/ranks/SharedMemoryRanks.h"
+#include "backends/runtime/ranks/HostName.h"
 
 #include <algorithm>
 #include <atomic>
@@ -34,12 +35,6 @@ void futexWait(std::atomic<uint32_t> &word, uint32_t expected) {
 
 void futexWake(std::atomic<uint32_t> &word) {
   syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
-std::string hostName() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
 }
 } // namespace
 

@@ -23,6 +23,7 @@ static void replyError(const std::shared_ptr<Exchange> &exchange, const ApiError
   exchange->reply(errorReply(error, std::move(headers)));
 }
 
+/// Of the answers in progress that are not streamed.
 static constexpr uint64_t mostKeptBytes = uint64_t(256) << 20;
 
 Api::Api(ServedModel model, EngineThread &engine, TaskThread &reader, uint64_t cacheBytes,
@@ -203,8 +204,9 @@ static std::string hostOf(std::string_view authority) {
   return lowerCase(authority);
 }
 
-/// A web page that a user of this machine visits can send requests here, by the address of this
-/// server or by a name of its own that resolves to it. Its browser says where they come from.
+/// Protects against cross-site requests and DNS rebinding: any web page can send requests to a
+/// loopback address, also through a host name that it lets resolve to one. Browsers send that name
+/// as `Host` and the origin of the page as `Origin`.
 std::optional<HttpReply> Api::hostRejection(const HttpRequest &header) const {
   auto isAllowedHost = [&](const std::string &host) {
     return std::any_of(options.allowedHosts.begin(), options.allowedHosts.end(),
@@ -294,7 +296,7 @@ void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchan
   reader.add([body = std::move(request.body), reservation = std::move(request.reservation),
               exchange, stop, read = std::move(read), act = std::move(act)] {
     // The reply has no effect if the client has left, or if the time is over and it has another.
-    auto stopped = [&] {
+    auto stopped = [exchange, stop] {
       if (stop->stop_requested())
         replyError(exchange, shuttingDown());
       return stop->stop_requested();
@@ -306,10 +308,8 @@ void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchan
           std::invoke_result_t<Read, const std::string &, const std::stop_token &>>(
           read(body, stop->get_token()));
       if (!stopped())
-        exchange->post([exchange, result, stop, act] {
-          if (stop->stop_requested())
-            replyError(exchange, shuttingDown());
-          else
+        exchange->post([stopped, result, act] {
+          if (!stopped())
             act(std::move(*result));
         });
     } catch (const std::exception &failure) {

@@ -485,8 +485,7 @@ void Completion::finish() {
     metrics.countRequest("canceled");
     return;
   case StopReason::TimedOut:
-    return fail({.status = 504, .message = "the request took longer than the server allows"},
-                "timeout");
+    return fail(timedOut(), "timeout");
   case StopReason::ShuttingDown:
     return fail(shuttingDown(), "aborted");
   }

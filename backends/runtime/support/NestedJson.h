@@ -14,8 +14,8 @@ namespace mica::rt {
 
 /// The maximum nesting depth of values: copying and writing them is recursive.
 inline constexpr int kMaxNesting = 100;
-/// The maximum number of keys, strings, arrays and objects together: each takes memory of its own,
-/// many times the two bytes that it may have in the text.
+/// The maximum total number of keys, strings, arrays and objects. An empty one has two bytes in the
+/// text, but its value takes many times as much memory.
 inline constexpr size_t kMaxParts = size_t(1) << 20;
 
 /// Parses a text, in time proportional to its size apart from sorting the keys of each object. The

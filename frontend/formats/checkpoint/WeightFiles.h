@@ -44,8 +44,8 @@ public:
   /// file stores them differently. Not thread-safe.
   llvm::ArrayRef<uint8_t> bytes(const TensorInfo &tensor) const;
 
-  /// Releases the data of `tensor` after use: frees a copy, and drops the file's pages, which are
-  /// read again when touched.
+  /// Releases the data of `tensor` after use: frees a copy, and drops the file's pages, which the
+  /// next access reads again.
   void release(const TensorInfo &tensor) const;
 
   /// The folder or file that was opened, for messages.

@@ -12,7 +12,8 @@
 
 namespace mica::rt {
 
-/// Calls run(ranks) for each of `size` ranks, on a thread of its own; rank 0 on this one.
+/// Calls run(ranks) for each of `size` ranks: rank 0 on the calling thread, the others on one
+/// thread each.
 template <typename Run> void runRanks(int64_t size, const Run &run) {
   constexpr std::align_val_t alignment{64};
   uint64_t bytes = SharedMemoryRanks::bytesFor(size);

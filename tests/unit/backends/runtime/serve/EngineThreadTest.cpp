@@ -104,7 +104,7 @@ TEST_F(EngineThreadTest, AFailedStepEndsAllRequests) {
     EXPECT_EQ(result.error.message, "the server is out of memory");
   }
   EXPECT_EQ(engine->unfinished(), 0u);
-  // The ids of ended requests do not stand for later ones.
+  // Ids are not reused: canceling an ended request has no effect on later ones.
   auto next = std::make_shared<Client>();
   std::vector<Scheduler::RequestId> ids = submit({next});
   for (Scheduler::RequestId id : old) {
