@@ -1,6 +1,7 @@
 #include "backends/runtime/engine/Generate.h"
 
 #include <algorithm>
+#include <deque>
 
 namespace mica::rt {
 

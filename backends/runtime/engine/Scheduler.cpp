@@ -75,7 +75,7 @@ struct Scheduler::Task {
     return all;
   }
 
-  RequestId id = 0;
+  RequestId id = 0, leader = 0;
   Request request;
   RequestListener &listener;
   int64_t maxTokens, maxDrafts;
@@ -115,7 +115,8 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(const Model &model, const O
   return std::unique_ptr<Scheduler>(new Scheduler(model, options, *std::move(session)));
 }
 
-Result<Scheduler::RequestId> Scheduler::submit(Request request, RequestListener &listener) {
+Result<Scheduler::RequestId> Scheduler::submit(Request request, RequestListener &listener,
+                                               std::optional<RequestId> leader) {
   if (Status usable = checkRequest(loaded.manifest(), request); !usable)
     return usable.error();
   if (!request.settings.seed)
@@ -124,6 +125,7 @@ Result<Scheduler::RequestId> Scheduler::submit(Request request, RequestListener 
   task->result.seed = *task->request.settings.seed;
   std::lock_guard lock(inbox.mutex);
   task->id = inbox.next++;
+  task->leader = leader.value_or(task->id);
   inbox.submitted.push_back(std::move(task));
   return inbox.submitted.back()->id;
 }
@@ -163,19 +165,22 @@ void Scheduler::receive() {
     submitted.swap(inbox.submitted);
     canceled.swap(inbox.canceled);
   }
-  std::move(submitted.begin(), submitted.end(), std::back_inserter(waiting));
+  for (std::unique_ptr<Task> &task : submitted) {
+    RequestId id = task->id, leader = task->leader;
+    if (leader == id)
+      waiting.add(id, std::move(task));
+    else
+      waiting.addTo(leader, std::move(task));
+  }
   if (canceled.empty())
     return;
   auto isCancelled = [&](const std::unique_ptr<Task> &task) {
     return task && canceled.contains(task->id);
   };
-  for (std::unique_ptr<Task> &task : waiting)
-    if (isCancelled(task)) {
-      task->result.finish = Finish::Canceled;
-      task->listener.finished(task->result);
-      task.reset();
-    }
-  std::erase(waiting, nullptr);
+  waiting.removeIf(isCancelled, [](const std::unique_ptr<Task> &task) {
+    task->result.finish = Finish::Canceled;
+    task->listener.finished(task->result);
+  });
   for (size_t s = 0; s < slots.size(); ++s)
     if (isCancelled(slots[s].task))
       end(s, Finish::Canceled);
@@ -225,7 +230,7 @@ std::optional<Scheduler::Match> Scheduler::freeSlot(const Request &request) cons
   return best;
 }
 
-/// Assigns a slot to the first waiting request. Returns false if none is waiting or no slot is
+/// Assigns a slot to the next waiting request. Returns false if none is waiting or no slot is
 /// free.
 bool Scheduler::admitNext() {
   if (waiting.empty())
@@ -233,9 +238,7 @@ bool Scheduler::admitNext() {
   std::optional<Match> free = freeSlot(waiting.front()->request);
   if (!free)
     return false;
-  std::unique_ptr<Task> task = std::move(waiting.front());
-  waiting.pop_front();
-  admit(*free, std::move(task));
+  admit(*free, waiting.pop());
   return true;
 }
 

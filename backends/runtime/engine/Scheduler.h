@@ -16,12 +16,12 @@
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_SCHEDULER_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_SCHEDULER_H
 
+#include "backends/runtime/engine/FairQueue.h"
 #include "backends/runtime/engine/PromptBudget.h"
 #include "backends/runtime/engine/PromptLookup.h"
 #include "backends/runtime/engine/Request.h"
 #include "backends/runtime/engine/Session.h"
 
-#include <deque>
 #include <mutex>
 #include <optional>
 #include <unordered_set>
@@ -66,8 +66,11 @@ public:
   /// Listeners of unfinished requests are not notified.
   ~Scheduler();
 
-  /// Queues a request. `listener` must outlive it. Errors are those of checkRequest.
-  Result<RequestId> submit(Request request, RequestListener &listener);
+  /// Queues a request. `listener` must outlive it. Slots are given to waiting requests in the order
+  /// of submission, but requests with the same `leader`, an earlier request, and the leader itself
+  /// take turns as one with all others. Errors are those of checkRequest.
+  Result<RequestId> submit(Request request, RequestListener &listener,
+                           std::optional<RequestId> leader = {});
   /// Ends a request at the beginning of the next step, or before the next call of the model that
   /// recomputes its positions. Does nothing if the request is already finished.
   void cancel(RequestId id);
@@ -135,7 +138,7 @@ private:
   Options options;
   std::unique_ptr<Session> session;
   std::vector<Slot> slots;
-  std::deque<std::unique_ptr<Task>> waiting;
+  FairQueue<RequestId, std::unique_ptr<Task>> waiting;
   std::vector<Row> rows; ///< The rows queued in the session, in order.
   Totals counted;
   uint64_t turns = 0; ///< Chunks given to prompts so far, for the round-robin order.

@@ -101,7 +101,10 @@ EngineThread::submit(std::vector<Submission> submissions) {
         auto kept = std::make_unique<Kept>(*this, std::move(listener));
         next = kept.get();
         requests.emplace(next, std::move(kept));
-        Result<Scheduler::RequestId> id = scheduler->submit(std::move(request), *next);
+        std::optional<Scheduler::RequestId> leader;
+        if (!ids.empty())
+          leader = ids.front() - firstId;
+        Result<Scheduler::RequestId> id = scheduler->submit(std::move(request), *next, leader);
         if (!id) {
           undo();
           return id.error();

@@ -23,7 +23,8 @@ public:
   ~EngineThread();
 
   using Submission = std::pair<Request, std::shared_ptr<RequestListener>>;
-  /// Submits all requests or none; may be called from any thread. Listeners are kept until their
+  /// Submits all requests or none, which take turns as one with others that wait for a slot; may be
+  /// called from any thread. Listeners are kept until their
   /// requests have finished, and are called on the engine's thread. Absent if too many requests are
   /// waiting. Errors: those of Scheduler::submit. A listener's exception fails its request, one of
   /// the scheduler (std::bad_alloc) all unfinished ones.

@@ -118,6 +118,28 @@ TEST_F(SchedulerTest, SlotsAreReused) {
   EXPECT_THAT(sequences, ElementsAre(0, 1));
 }
 
+TEST_F(SchedulerTest, RequestsTakeTurnsWithThoseOfALeader) {
+  open({.slots = 2});
+  // Six requests with a leader, and later two others.
+  std::deque<Recorder> recorders(8);
+  std::vector<size_t> order;
+  for (size_t i = 0; i < recorders.size(); ++i)
+    recorders[i].onFinish = [&, i] { order.push_back(i); };
+  std::vector<Tokens> prompts;
+  for (int32_t i = 0; i < 8; ++i)
+    prompts.push_back({i, 5, 9 - i});
+  RequestId leader = submit(request(prompts[0], 3), recorders[0]);
+  for (size_t i = 1; i < 6; ++i)
+    EXPECT_TRUE(scheduler->submit(request(prompts[i], 3), recorders[i], leader));
+  scheduler->step();
+  submit(request(prompts[6], 3), recorders[6]);
+  submit(request(prompts[7], 3), recorders[7]);
+  finishAll();
+  EXPECT_THAT(order, ElementsAre(0, 1, 6, 7, 2, 3, 4, 5));
+  for (size_t i = 0; i < 8; ++i)
+    EXPECT_EQ(recorders[i].tokens, fakeContinuation(prompts[i], 3)) << i;
+}
+
 TEST_F(SchedulerTest, TokensComeWithTheLogitsOfTheModel) {
   open({.slots = 1});
   Recorder recorder;

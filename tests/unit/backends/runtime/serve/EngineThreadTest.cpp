@@ -2,7 +2,9 @@
 #include "tests/unit/backends/runtime/FakeModelFixture.h"
 #include "tests/unit/backends/runtime/Generation.h"
 
+#include <functional>
 #include <future>
+#include <gmock/gmock.h>
 #include <new>
 
 using namespace mica;
@@ -17,6 +19,8 @@ struct Client : RequestListener {
     if (failsInToken)
       throw std::bad_alloc();
     tokens.push_back(token);
+    if (onToken)
+      onToken();
     return true;
   }
   bool shouldContinue() override {
@@ -25,6 +29,8 @@ struct Client : RequestListener {
     return true;
   }
   void finished(const RequestResult &result) override {
+    if (onEnd)
+      onEnd();
     end.set_value(result);
     if (failsAtEnd)
       throw std::bad_alloc();
@@ -32,6 +38,7 @@ struct Client : RequestListener {
 
   bool failsInToken = false, failsInStep = false, failsAtEnd = false;
   Tokens tokens;
+  std::function<void()> onToken, onEnd;
   std::promise<RequestResult> end;
 };
 
@@ -72,6 +79,29 @@ protected:
 
   std::unique_ptr<EngineThread> engine;
 };
+
+TEST_F(EngineThreadTest, SubmissionsTakeTurns) {
+  auto single = EngineThread::start(*model, {.slots = 1, .promptRows = 4}, 8);
+  ASSERT_TRUE(single) << single.error().message;
+  engine = *std::move(single);
+  std::vector<size_t> order;
+  std::vector<std::shared_ptr<Client>> many;
+  for (size_t i = 0; i < 4; ++i) {
+    many.push_back(std::make_shared<Client>());
+    many[i]->onEnd = [&order, i] { order.push_back(i); };
+  }
+  // Submitted while the first of the others has the only slot.
+  auto later = std::make_shared<Client>();
+  later->onEnd = [&order] { order.push_back(4); };
+  many[0]->onToken = [&] {
+    if (many[0]->tokens.size() == 1)
+      submit({later});
+  };
+  submit(many);
+  for (const auto &client : many)
+    EXPECT_EQ(resultOf(*client).finish, Finish::Length);
+  EXPECT_THAT(order, testing::ElementsAre(0, 4, 1, 2, 3));
+}
 
 TEST_F(EngineThreadTest, AnExceptionOfAListenerFailsItsRequest) {
   auto failing = std::make_shared<Client>(), other = std::make_shared<Client>();
