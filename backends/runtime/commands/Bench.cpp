@@ -65,7 +65,8 @@ class BenchSequences {
 public:
   static Result<std::unique_ptr<BenchSequences>> create(const Model &model, const BenchTest &test,
                                                         const BenchArguments &arguments) {
-    Result<uint64_t> checkpoints = checkpointBudget(model.manifest(), std::nullopt);
+    Result<uint64_t> checkpoints =
+        checkpointBudget(model.manifest(), std::nullopt, model.memoryBesidesWeights());
     if (!checkpoints)
       return checkpoints.error();
     Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::create(

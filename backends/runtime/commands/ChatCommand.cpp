@@ -357,7 +357,8 @@ Status chatCommand(const Model &model, const ChatArguments &arguments) {
   settings.endTokens = chatTemplate->endOfTurn();
   if (!settings.maxTokens)
     settings.maxTokens = model.manifest().maxSeq;
-  Result<uint64_t> checkpoints = checkpointBudget(model.manifest(), arguments.run.checkpointBytes);
+  Result<uint64_t> checkpoints = checkpointBudget(model.manifest(), arguments.run.checkpointBytes,
+                                                  model.memoryBesidesWeights());
   if (!checkpoints)
     return checkpoints.error();
   Conversation conversation(

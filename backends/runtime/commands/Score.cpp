@@ -148,7 +148,8 @@ Status scoreCommand(const Model &model, const ScoreArguments &arguments) {
   int out = dup(STDOUT_FILENO);
   if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
     return Error{std::string("cannot write to the standard output: ") + std::strerror(errno)};
-  Result<uint64_t> checkpoints = checkpointBudget(model.manifest(), arguments.checkpointBytes);
+  Result<uint64_t> checkpoints =
+      checkpointBudget(model.manifest(), arguments.checkpointBytes, model.memoryBesidesWeights());
   if (!checkpoints)
     return checkpoints.error();
   Result<std::unique_ptr<Session>> session = Session::create(

@@ -34,9 +34,9 @@ static void addServeLimits(CLI::App &app, ServeArguments &serve) {
          "--sequences", serve.sequences,
          "Requests processed at once (default: as many as fit into --cache-bytes, at most 8)")
       ->transform(wholeNumber(1, maxSequences));
-  app.add_option(
-         "--cache-bytes", serve.cacheBytes,
-         "Memory for the KV caches of all sequences (default: half of the available memory)")
+  app.add_option("--cache-bytes", serve.cacheBytes,
+                 "Memory for the KV caches of all sequences (default: half of the memory available "
+                 "besides the weights)")
       ->transform(wholeNumber(1));
   addCheckpointBytes(app, serve.checkpointBytes);
   app.add_option("--queue", serve.queue,

@@ -1,5 +1,6 @@
 #include "backends/runtime/engine/Model.h"
 #include "backends/runtime/engine/RankMessage.h"
+#include "backends/runtime/support/AvailableMemory.h"
 #include "backends/runtime/support/Report.h"
 
 #include <algorithm>
@@ -149,6 +150,11 @@ Status Model::readWeights() {
     reportNote("--huge-pages: the kernel provides few or no huge pages (see "
                "/sys/kernel/mm/transparent_hugepage/enabled); weights use small pages");
   return {};
+}
+
+uint64_t Model::memoryBesidesWeights(const std::string &root) const {
+  uint64_t available = availableMemory(root);
+  return available - std::min<uint64_t>(available, weightMapping.bytes().size());
 }
 
 Status Model::checkWeights() const {

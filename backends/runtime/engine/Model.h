@@ -42,6 +42,10 @@ public:
   const Manifest &manifest() const { return description; }
   const program::ProgramFile &file() const { return program; }
   std::span<const std::byte> weights() const { return weightBytes; }
+  /// Bytes of memory that can be allocated before the system evicts the weights: without those that
+  /// are mapped, because memory with contents of files counts as available. `root`: see
+  /// availableMemory.
+  uint64_t memoryBesidesWeights(const std::string &root = "") const;
   /// Reads all weights. Fails if their hash differs from the stored one.
   Status verifyWeights() const;
   /// After this call, a page of weights that cannot be read from disk does not terminate the

@@ -1,5 +1,4 @@
 #include "backends/runtime/engine/StateCheckpoints.h"
-#include "backends/runtime/support/AvailableMemory.h"
 
 #include <algorithm>
 #include <cstring>
@@ -71,7 +70,8 @@ private:
 };
 } // namespace
 
-Result<uint64_t> checkpointBudget(const Manifest &manifest, std::optional<uint64_t> asked) {
+Result<uint64_t> checkpointBudget(const Manifest &manifest, std::optional<uint64_t> asked,
+                                  uint64_t available) {
   uint64_t each = checkpointBytes(manifest);
   if (each == 0)
     return uint64_t(0);
@@ -80,7 +80,7 @@ Result<uint64_t> checkpointBudget(const Manifest &manifest, std::optional<uint64
                  " is too small for a single checkpoint of " + std::to_string(each) +
                  " bytes; raise it, or pass 0 for no checkpoints"};
   constexpr uint64_t share = 8;
-  return asked.value_or(availableMemory("") / share);
+  return asked.value_or(available / share);
 }
 
 StateCheckpoints::StateCheckpoints(std::vector<State> given, int64_t sequences, uint64_t budget)

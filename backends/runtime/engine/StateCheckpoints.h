@@ -22,10 +22,11 @@
 
 namespace mica::rt {
 
-/// The bytes of checkpoints that all sequences may take: `asked` or an eighth of the available
-/// memory; 0 for models without states of fixed size. Errors: `asked` is positive, but too small
-/// for a single checkpoint.
-Result<uint64_t> checkpointBudget(const Manifest &manifest, std::optional<uint64_t> asked);
+/// The bytes of checkpoints that all sequences may take: `asked` or an eighth of the memory that is
+/// `available` (Model::memoryBesidesWeights); 0 for models without states of fixed size. Errors:
+/// `asked` is positive, but too small for a single checkpoint.
+Result<uint64_t> checkpointBudget(const Manifest &manifest, std::optional<uint64_t> asked,
+                                  uint64_t available);
 
 class StateCheckpoints {
 public:

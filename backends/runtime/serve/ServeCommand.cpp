@@ -21,10 +21,12 @@ using namespace serve;
 namespace {
 constexpr int64_t maxDefaultSequences = 8, defaultChunk = 256;
 
-Result<int64_t> chooseSequences(const Manifest &manifest, const ServeArguments &arguments,
+Result<int64_t> chooseSequences(const Model &model, const ServeArguments &arguments,
                                 int64_t chunk) {
+  const Manifest &manifest = model.manifest();
   uint64_t each = std::max<uint64_t>(cacheBytesPerSequence(manifest, chunk), 1);
-  uint64_t budget = arguments.cacheBytes.value_or(availableMemory("") / 2);
+  uint64_t budget = arguments.cacheBytes.value_or(
+      defaultCacheBytes(availableMemory(""), model.memoryBesidesWeights(), each));
   auto fitting = static_cast<int64_t>(std::min<uint64_t>(budget / each, 1 << 20));
   if (fitting < 1 || (arguments.sequences && *arguments.sequences > fitting))
     return Error{std::to_string(arguments.sequences.value_or(1)) + " sequences of " +
@@ -115,11 +117,12 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
   bool isLocal = !http.unixSocket && (Api::isLoopback(http.host) || http.host == "::1");
   bool checkHosts = !arguments.allowedHosts.empty() || (isLocal && keys.empty());
   int64_t chunk = prefillChunkSize(arguments.prefillChunk.value_or(defaultChunk), manifest);
-  Result<int64_t> sequences = chooseSequences(manifest, arguments, chunk);
+  Result<int64_t> sequences = chooseSequences(*service->model, arguments, chunk);
   if (!sequences)
     return sequences.error();
   service->sequences = *sequences;
-  Result<uint64_t> checkpoints = checkpointBudget(manifest, arguments.checkpointBytes);
+  Result<uint64_t> checkpoints =
+      checkpointBudget(manifest, arguments.checkpointBytes, service->model->memoryBesidesWeights());
   if (!checkpoints)
     return checkpoints.error();
   Result<std::unique_ptr<EngineThread>> engine =
@@ -168,6 +171,11 @@ void stopWhenIdle(HttpServer &server, Api &api, std::chrono::steady_clock::time_
                [&server, &api, deadline, aborts] { stopWhenIdle(server, api, deadline, aborts); });
 }
 } // namespace
+
+uint64_t defaultCacheBytes(uint64_t available, uint64_t besidesWeights, uint64_t ofSequence) {
+  uint64_t budget = besidesWeights / 2;
+  return budget < ofSequence && ofSequence <= available / 2 ? ofSequence : budget;
+}
 
 Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
   // A client that disconnects during a write only ends its connection.

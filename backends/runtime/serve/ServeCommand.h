@@ -13,7 +13,8 @@ namespace mica::rt {
 struct ServeArguments {
   serve::HttpOptions http;
   std::optional<int64_t> sequences;        ///< in parallel; absent: as many as fit, at most 8
-  std::optional<uint64_t> cacheBytes;      ///< of the caches; absent: half of the available memory
+  std::optional<uint64_t> cacheBytes;      ///< of the caches; absent: half of the memory besides
+                                           ///< the weights
   std::optional<uint64_t> checkpointBytes; ///< see checkpointBudget
   std::optional<int64_t> prefillChunk;     ///< see prefillChunkSize; default 256
   int64_t queue = 256;                     ///< maximum number of waiting requests
@@ -26,6 +27,11 @@ struct ServeArguments {
 };
 
 using ModelLoader = std::function<Result<std::unique_ptr<Model>>()>;
+
+/// The default of ServeArguments::cacheBytes: half of the memory that is available besides the
+/// weights (Model::memoryBesidesWeights). A single sequence, of `ofSequence` bytes, may take half
+/// of all available memory: the server then works, although weights may be evicted.
+uint64_t defaultCacheBytes(uint64_t available, uint64_t besidesWeights, uint64_t ofSequence);
 
 /// Listens, loads the model on another thread, and serves it. Returns after a signal. Errors: an
 /// address that cannot be used, those of `load`, caches that do not fit in memory.

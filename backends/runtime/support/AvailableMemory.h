@@ -8,7 +8,8 @@
 namespace mica::rt {
 
 /// Bytes of memory available on the machine, or in the control groups of this process if they allow
-/// less. Reads `root`/proc and `root`/sys. 1 GiB if the system does not report its memory.
+/// less. Includes memory with contents of files, such as weights, which allocations evict. Reads
+/// `root`/proc and `root`/sys. 1 GiB if the system does not report its memory.
 uint64_t availableMemory(const std::string &root);
 
 } // namespace mica::rt

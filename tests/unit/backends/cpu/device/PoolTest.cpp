@@ -252,9 +252,16 @@ TEST_F(Cgroups, RespectTheLimitsOfAllLevels) {
   write("/sys/fs/cgroup/user.slice/memory.max", "300000");
   write("/sys/fs/cgroup/user.slice/memory.current", "100000");
   EXPECT_EQ(availableMemory(root()), 200000u);
+  // Contents of files can be evicted.
+  write("/sys/fs/cgroup/user.slice/memory.stat",
+        "anon 30000\nfile 70000\ninactive_file 20000\nactive_file 40000\nunevictable 0\n");
+  EXPECT_EQ(availableMemory(root()), 260000u);
   write("/sys/fs/cgroup/memory/old/memory.limit_in_bytes", "90000");
   write("/sys/fs/cgroup/memory/old/memory.usage_in_bytes", "95000");
   EXPECT_EQ(availableMemory(root()), 0u);
+  write("/sys/fs/cgroup/memory/old/memory.stat",
+        "inactive_file 1\ntotal_inactive_file 10000\ntotal_active_file 5000\n");
+  EXPECT_EQ(availableMemory(root()), 10000u);
 }
 
 TEST_F(Cgroups, InvalidTextIsUnlimited) {

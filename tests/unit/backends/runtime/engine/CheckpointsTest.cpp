@@ -73,14 +73,14 @@ TEST_F(CheckpointsTest, SizeOfACheckpoint) {
 
 TEST_F(CheckpointsTest, BudgetOfASingleOneAtLeast) {
   const Manifest &m = model->manifest();
-  EXPECT_EQ(*checkpointBudget(m, each()), each());
-  EXPECT_EQ(*checkpointBudget(m, 0), 0u);
-  EXPECT_GT(*checkpointBudget(m, std::nullopt), each());
+  EXPECT_EQ(*checkpointBudget(m, each(), 0), each());
+  EXPECT_EQ(*checkpointBudget(m, 0, 8000), 0u);
+  EXPECT_EQ(*checkpointBudget(m, std::nullopt, 8000), 1000u);
   EXPECT_THAT(
-      checkpointBudget(m, each() - 1).error().message,
+      checkpointBudget(m, each() - 1, 8000).error().message,
       HasSubstr("--checkpoint-bytes 107 is too small for a single checkpoint of 108 bytes"));
   auto other = parseManifest(fakeManifest());
-  EXPECT_EQ(*checkpointBudget(*other, 1), 0u) << "a model without states needs none";
+  EXPECT_EQ(*checkpointBudget(*other, 1, 8000), 0u) << "a model without states needs none";
 }
 
 TEST_F(CheckpointsTest, WithoutThemARewindKeepsTheRingsOnly) {

@@ -4,6 +4,8 @@
 #include "backends/runtime/profile/Profile.h"
 #include "tests/unit/backends/runtime/FakeModelFixture.h"
 
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 using namespace mica;
@@ -97,6 +99,26 @@ TEST_F(ModelTest, TwoModelsRunAtTheSameTime) {
   thread.join();
   EXPECT_EQ(right, rounds);
   EXPECT_EQ(otherRight, rounds);
+}
+
+TEST_F(ModelTest, MappedWeightsAreNotAvailableMemory) {
+  std::filesystem::create_directories(folder.file("root/proc"));
+  auto setAvailable = [&](const char *kilobytes) {
+    std::ofstream(folder.file("root/proc/meminfo")) << "MemAvailable: " << kilobytes << " kB\n";
+  };
+  uint64_t weights = model->weights().size();
+  ASSERT_GT(weights, 0u);
+  setAvailable("1000");
+  EXPECT_EQ(model->memoryBesidesWeights(folder.file("root")), 1024000 - weights);
+  setAvailable("0");
+  EXPECT_EQ(model->memoryBesidesWeights(folder.file("root")), 0u);
+  // A copy in huge pages has been allocated already.
+  auto file = program::ProgramFile::open(folder.file("fake"));
+  ASSERT_TRUE(file) << file.error().message;
+  auto copied = Model::load(*std::move(file), CpuDevice(), 1, Pages::Huge);
+  ASSERT_TRUE(copied) << copied.error().message;
+  setAvailable("1000");
+  EXPECT_EQ((*copied)->memoryBesidesWeights(folder.file("root")), 1024000u);
 }
 
 /// A device of an earlier build, whose table lacks the last function.
