@@ -274,6 +274,7 @@ class Serve(Case):
                     elif field in ("stream", "stream_options"):
                         body = {**asked[path], "stream": True, field: value}
                         events = server().events(path, body)
+                        self.assertEqual([event.get("usage", "absent") is None for event in events[:-1]], [field == "stream_options"] * (len(events) - 1))
                         self.assertEqual("usage" in events[-1], field == "stream_options")
                     elif field == "top_logprobs":
                         [choice] = choices(path, logprobs=True, top_logprobs=value)
@@ -357,6 +358,7 @@ class Serve(Case):
                              "stream_options": {"include_usage": True}, "min_p": -1, "top_k": 1.5}.items():
             with self.subTest(field=field):
                 self.refused(400, field, chat, {"messages": QUESTION, field: value}, field)
+        self.refused(400, "the value of '5' in 'logit_bias' is not a number from -100 to 100", text, {"prompt": "a", "logit_bias": {"5": "1"}}, "logit_bias")
         for field, value in {"best_of": 2, "echo": True, "suffix": "x", "logprobs": True, "messages": QUESTION, "logit_bias": {"x": 1}}.items():
             with self.subTest(field=field):
                 self.refused(400, field, text, {"prompt": "a", field: value}, field)
@@ -367,6 +369,7 @@ class Serve(Case):
     def test_bad_requests(self):
         chat, text = "/v1/chat/completions", "/v1/completions"
         self.refused(400, "the body is not JSON", chat, "{")
+        self.refused(400, "users and assistants only); change the conversation", chat, {"messages": [{"role": "nobody", "content": "a"}]}, "messages")
         self.refused(400, "not a JSON object", chat, "[]")
         self.refused(400, "nested more than", chat, "[" * 1000)
         self.refused(400, "the key \"n\" occurs twice", text, '{"n": 1, "n": 2}')

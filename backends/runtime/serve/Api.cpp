@@ -124,7 +124,7 @@ void Api::openApi(HttpRequest &, std::shared_ptr<Exchange> exchange) {
       operation["parameters"] = Json::array({{{"name", "model"},
                                               {"in", "path"},
                                               {"required", true},
-                                              {"schema", {{"type", "string"}}}}});
+                                              {"schema", {{"const", model.name}}}}});
     if (!route.open && !options.keys.empty()) {
       operation["security"] = Json::array({{{"key", Json::array()}}});
       statuses.push_back(401);

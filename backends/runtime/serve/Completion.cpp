@@ -168,6 +168,8 @@ void Completion::Choice::send(const Json &delta, const char *finished) {
   choice["finish_reason"] = finished ? Json(finished) : Json();
   Json event = completion.envelope(/*chunk=*/true);
   event["choices"] = Json::array({std::move(choice)});
+  if (completion.includeUsage)
+    event["usage"] = Json(); // the last event has it
   completion.sendEvent(event);
 }
 

@@ -194,7 +194,7 @@ const RequestReader::Fields &RequestReader::fields() {
         {"max_tokens", {&R::readMaxTokens, newTokens}},
         {"messages", {&R::readMessages, message, chat}},
         {"modalities", {&R::readModalities, [](M) { return only(Json::array({"text"})); }, chat}},
-        {"model", {&R::readModel, [](M) { return typed("string"); }}},
+        {"model", {&R::readModel, [](M model) { return only(model.name); }}},
         {"n", {&R::readN, choices}},
         {"parallel_tool_calls", {&R::readParallelToolCalls, boolean, chat}},
         {"prompt", {&R::readPrompt, prompt, text}},
@@ -303,7 +303,9 @@ void RequestReader::readLogitBias(const Json &value) {
         token >= model.manifest.vocab)
       fail("'" + id + "' in 'logit_bias' is not the id of a token, which are below " +
            std::to_string(model.manifest.vocab));
-    request.settings.logitBias.push_back({token, static_cast<float>(number(bias, biasRange))});
+    if (!bias.is_number() || !biasRange.contains(bias.get<double>()))
+      fail("the value of '" + id + "' in 'logit_bias' is not a number from -100 to 100");
+    request.settings.logitBias.push_back({token, bias.get<float>()});
   }
 }
 

@@ -96,7 +96,7 @@ ChatTemplate::Rendered ChatTemplate::renderBy(const jinja::Template &used, const
   Rendered rendered = used.render(own, conversation);
   if (!rendered)
     return Error{"the chat template has failed (" + rendered.error().message +
-                 "); change the conversation or continue a text with -p"};
+                 "); change the conversation"};
   return rendered;
 }
 
