@@ -61,6 +61,47 @@ class Page(Case):
             self.assertEqual(browser.messages()[1:], [["message user", "27 + 15"], ["message assistant", "42"]])
             self.assertEqual(browser.run("return conversation.map(message => message.role)"), ["user", "assistant"])
 
+    def test_an_api_key(self):
+        with Server("--sequences", "1", "--api-key", "secret") as server, Browser() as browser:
+            browser.open(f"http://{server.host}:{server.port}/")
+            browser.type("input", "27 + 15\ue007")
+            browser.wait("return document.querySelectorAll('.message.error').length > 0", "an error")
+            self.assertIn("an API key is required", browser.messages()[-1][1])
+            self.assertEqual(browser.run("return document.title"), "Mica")
+            browser.run("document.getElementById('settings').open = true")
+            browser.type("temperature", "0")
+            browser.type("key", "secret\ue004")
+            browser.wait(f"return document.title.startsWith('{NAME}')", "the model's name")
+            browser.type("input", "\ue007")
+            browser.wait("return document.getElementById('stop').hidden && conversation.length == 2", "an answer")
+            self.assertEqual(browser.messages()[-1], ["message assistant", "42"])
+
+    def test_scrolling(self):
+        """The page scrolls with an answer, unless the reader has scrolled back."""
+        with Server("--sequences", "1") as server, Browser() as browser:
+            browser.open(f"http://{server.host}:{server.port}/")
+            browser.run("""window.fetch = async () => new Response(new ReadableStream({start(controller) {
+                             window.feed = text => controller.enqueue(new TextEncoder().encode(
+                                 "data: " + JSON.stringify({choices: [{delta: {content: text}}]}) + "\\n\\n"));
+                           }}));""")
+            browser.type("input", "a\ue007")
+            browser.wait("return typeof feed === 'function'", "the request")
+            place = "const list = document.getElementById('messages'); "
+            rest = "list.scrollHeight - list.scrollTop - list.clientHeight"
+
+            def feed(name):
+                browser.run("feed(arguments[0] + '\\n\\n'.repeat(2) + 'line\\n\\n'.repeat(100))", name)
+                browser.wait(f"return document.querySelector('.message.assistant').textContent.includes('{name}')", name)
+
+            feed("first")
+            self.assertLess(browser.run(place + f"return {rest}"), 30)
+            browser.run(place + "list.scrollTop = 50")
+            feed("second")
+            self.assertEqual(browser.run(place + "return list.scrollTop"), 50)
+            browser.run(place + "list.scrollTop = list.scrollHeight")
+            feed("third")
+            self.assertLess(browser.run(place + f"return {rest}"), 30)
+
     def test_an_answer_is_stopped(self):
         with Server("--sequences", "1") as server, Browser() as browser:
             browser.open(f"http://{server.host}:{server.port}/")

@@ -180,10 +180,13 @@ async function answer() {
       text += choice?.delta?.content ?? "";
       reasoning += choice?.delta?.reasoning_content ?? "";
       first = first || performance.now();
+      // Scrolls with the answer, unless the reader has scrolled back.
+      const list = $("messages"), atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 30;
       if (reasoning)
         showReasoning(element, reasoning);
       renderMarkdown(content, text || (finished ? "(no text)" : "…"));
-      $("messages").scrollTop = $("messages").scrollHeight;
+      if (atEnd)
+        list.scrollTop = list.scrollHeight;
     }
   } catch (error) {
     problem = error;
@@ -252,15 +255,16 @@ $("reset").addEventListener("click", () => {
   $("input").focus();
 });
 
-fetch("v1/models", {headers: headers()})
-    .then(response => response.json())
-    .then(list => {
-      const name = list.data?.[0]?.id;
-      if (name) {
-        $("model").textContent = name;
-        document.title = name + " – Mica";
-      }
-      if (list.data?.[0]?.meta?.chat === false)
-        showMessage("error", "This program has no chat template: use /v1/completions.");
-    })
-    .catch(() => {});
+/** Shows the model's name, if the server tells it without a key or with the given one. */
+async function showModel() {
+  const response = await fetch("v1/models", {headers: headers()}).catch(() => null);
+  if (!response?.ok)
+    return;
+  const [model] = (await response.json()).data;
+  $("model").textContent = model.id;
+  document.title = model.id + " – Mica";
+  if (!model.meta.chat)
+    showMessage("error", "This program has no chat template: use /v1/completions.");
+}
+$("key").addEventListener("change", showModel);
+showModel();
