@@ -9,8 +9,8 @@ import sys
 import unittest
 
 import harness
-from harness import Case
-from test_serve import NAME, Server
+from harness import Case, program
+from test_serve import MODEL, NAME, Server
 from test_serve_tools import FORMATS, model_of
 
 
@@ -199,10 +199,11 @@ class Description(Case):
     def test_schemathesis(self):
         """All statuses are described, none is a server error; and requests that the description excludes are rejected."""
         python = client_python("schemathesis")
-        with Server("--sequences", "2") as server:
+        # With a short context, answers without a limit take little time.
+        with Server("--sequences", "2", command=[program(MODEL, "--max-seq", "64").path]) as server:
             url = f"http://{server.host}:{server.port}"
             done = harness.execute([os.path.join(os.path.dirname(python), "schemathesis"), "run", f"{url}/openapi.json", "--url", url, "--seed", "1",
-                                    "--max-examples", "20", "--no-color", "--mode", "all",
+                                    "--max-examples", "100", "--no-color", "--mode", "all",
                                     "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,negative_data_rejection"],
                                    check=False, cwd=harness.folder("schemathesis"))
             self.assertIn("Test cases:", done.stdout.decode())
