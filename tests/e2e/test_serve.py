@@ -537,6 +537,39 @@ class Serve(Case):
                     "/v1/completions", {"prompt": numbered[1], "seed": numbered[0], **fields})[1]["choices"], enumerate(prompts)))
             self.assertEqual(together, alone)
 
+    def test_fairness_between_requests(self):
+        """A request with many completions does not delay others until all of them are done."""
+        with Server("--sequences", "1") as own:
+            busy = own.connection()
+            busy.request("POST", "/v1/completions", json.dumps(ENDLESS))
+            own.wait_for_metric("mica_requests_running", 1)
+            for _ in range(3):
+                self.assertEqual(own.complete("27 + 15 =", max_tokens=2)["choices"], server().complete("27 + 15 =", max_tokens=2)["choices"])
+            # Each waited for the completion that was running, not for all 128.
+            self.assertLess(own.metric("mica_generated_tokens_total"), 900 * 64)
+            self.assertGreater(own.metric("mica_requests_waiting"), 64)
+            busy.close()
+            own.wait_for_metric("mica_requests_running", 0)
+
+    def test_prompts_are_logged_if_asked(self):
+        with Server("--sequences", "1", "--log-prompts") as own:
+            chat = own.chat([{"role": "user", "content": "Ada \u009b2J\x7f\n\"fox\""}], max_tokens=1)
+            status, _ = own.post("/v1/completions", {"prompt": "a refused secret", "nonsense": 1})
+            self.assertEqual(status, 400)
+            several = own.complete(["count", [5, 6]], n=2, max_tokens=1)
+            events = own.events("/v1/completions", {"prompt": "27", "max_tokens": 1, "stream": True})
+            text, status = own.terminate()
+            *lines, last = text.splitlines()
+            self.assertEqual((status, "shutting down" in last, "secret" in text), (0, True, False))
+            self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+            logged = [json.loads(line) for line in lines]
+            self.assertEqual([entry["id"] for entry in logged], [chat["id"], several["id"], events[0]["id"]])
+            self.assertEqual([entry["endpoint"] for entry in logged], ["/v1/chat/completions", "/v1/completions", "/v1/completions"])
+            self.assertEqual([entry["prompt_tokens"] for entry in logged[:2]], [answer["usage"]["prompt_tokens"] for answer in (chat, several)])
+            self.assertEqual(logged[0]["prompts"], ["Ada \u009b2J\x7f\n\"fox\""])
+            self.assertEqual(logged[1]["prompts"][0].strip(), "count")
+            self.assertEqual((len(logged[1]["prompts"]), len(logged[2]["prompts"])), (2, 1))
+
     def test_clients_that_leave(self):
         for stream, more in ((True, b""), (False, b""), (False, b"\r\n"), (False, b"GET /health HTTP/1.1\r\n\r\n")):
             with self.subTest(stream=stream, more=more), Server("--sequences", "1") as own:

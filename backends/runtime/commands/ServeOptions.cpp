@@ -86,6 +86,8 @@ CLI::App *addServe(CLI::App &app, ServeArguments &serve) {
                   "Require one of the API keys in FILE, one per line")
       ->type_name("FILE")
       ->excludes(key);
+  sub->add_flag("--log-prompts", serve.logPrompts,
+                "Write the prompt of each request to stderr, as one line of JSON");
   sub->add_option("--chat-template,--chat-template-file", serve.templateFile,
                   "Chat template (Jinja) to use instead of the model's own")
       ->type_name("FILE");

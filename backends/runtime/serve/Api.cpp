@@ -78,11 +78,11 @@ const std::map<std::string_view, Api::Route> &Api::routes() {
       {"/v1/models", {"GET", &Api::models, "The model"}},
       {kModelPath,
        {"GET", &Api::oneModel, "The model of that name", nullptr, "application/json", {404}}},
-      {"/v1/chat/completions",
+      {pathOf(Endpoint::ChatCompletions),
        {"POST", &Api::chatCompletions, "An answer in a conversation",
         [](M model) { return requestSchema(Endpoint::ChatCompletions, model); }, "application/json",
         ofCompletions}},
-      {"/v1/completions",
+      {pathOf(Endpoint::Completions),
        {"POST", &Api::completions, "A continuation of a text",
         [](M model) { return requestSchema(Endpoint::Completions, model); }, "application/json",
         ofCompletions}},
@@ -383,7 +383,7 @@ void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exch
           std::chrono::steady_clock::now() - arrived);
       timeout = std::max(timeout - used, std::chrono::milliseconds(1));
     }
-    completion->start(std::move(wanted.prompts), timeout);
+    completion->start(std::move(wanted.prompts), timeout, options.logPrompts);
   });
 }
 

@@ -23,6 +23,7 @@ public:
     std::vector<std::string> keys;              ///< one of them is required; empty: no key is
                                                 ///< required
     std::chrono::milliseconds requestTimeout{}; ///< 0: none
+    bool logPrompts = false;                    ///< see Completion::start
     /// Reject requests to names other than loopback ones and `allowedHosts`, and those from pages
     /// of other servers.
     bool checkHosts = false;

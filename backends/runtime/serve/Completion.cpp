@@ -1,6 +1,7 @@
 #include "backends/runtime/serve/Completion.h"
 #include "backends/runtime/engine/LogProbabilities.h"
 #include "backends/runtime/support/Output.h"
+#include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/Seconds.h"
 #include "backends/runtime/text/AnswerFormat.h"
 #include "backends/runtime/text/AnswerReader.h"
@@ -344,17 +345,40 @@ Completion::Completion(const CompletionRequest &request, const ServedModel &mode
 
 Completion::~Completion() = default;
 
-void Completion::start(std::vector<Tokens> prompts, std::chrono::milliseconds timeout) {
+void Completion::start(std::vector<Tokens> prompts, std::chrono::milliseconds timeout,
+                       bool logPrompts) {
   exchange->onDisconnect([self = shared_from_this()] { self->stop(StopReason::Disconnected); });
   if (timeout.count() > 0)
     exchange->onTimeout(timeout, [self = shared_from_this()] { self->stop(StopReason::TimedOut); });
-  submit(std::move(prompts));
+  if (submit(prompts) && logPrompts)
+    report(prompts);
 }
 
-void Completion::submit(std::vector<Tokens> prompts) {
+/// Writes the prompts as the model reads them, with special tokens.
+void Completion::report(const std::vector<Tokens> &prompts) const {
+  Json texts = Json::array();
+  for (const Tokens &prompt : prompts) {
+    if (!model.text) {
+      texts.push_back(prompt);
+      continue;
+    }
+    std::string text;
+    for (int32_t token : prompt)
+      text += model.text->isSpecial(token) ? model.text->textOf(token) : model.text->bytesOf(token);
+    texts.push_back(std::move(text));
+  }
+  reportJson(toJsonText({{"id", id},
+                         {"created", created},
+                         {"endpoint", pathOf(endpoint)},
+                         {"prompt_tokens", promptTokens},
+                         {"prompts", std::move(texts)}}));
+}
+
+/// Returns whether the request was accepted; otherwise the client gets an error.
+bool Completion::submit(const std::vector<Tokens> &prompts) {
   uint64_t seed = settings.seed.value_or(drawSeed());
   std::vector<EngineThread::Submission> wanted;
-  for (Tokens &prompt : prompts) {
+  for (const Tokens &prompt : prompts) {
     promptTokens += static_cast<int64_t>(prompt.size());
     for (int64_t n = 0; n < numChoices; ++n) {
       choices.push_back(
@@ -372,11 +396,12 @@ void Completion::submit(std::vector<Tokens> prompts) {
   unended = wanted.size();
   auto submitted = engine.submit(std::move(wanted));
   if (!submitted)
-    return fail({.message = submitted.error().message}, "refused");
-  if (!*submitted)
-    return fail({.status = 429, .message = "too many requests are waiting; try again later"},
-                "busy");
-  ids = std::move(**submitted);
+    fail({.message = submitted.error().message}, "refused");
+  else if (!*submitted)
+    fail({.status = 429, .message = "too many requests are waiting; try again later"}, "busy");
+  else
+    ids = std::move(**submitted);
+  return !ids.empty();
 }
 
 void Completion::stop(StopReason reason) {

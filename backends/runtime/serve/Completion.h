@@ -25,8 +25,9 @@ public:
   ~Completion();
 
   /// Submits all choices without waiting for them. The exchange gets its reply when they have
-  /// ended, or events while they are generated.
-  void start(std::vector<Tokens> prompts, std::chrono::milliseconds timeout);
+  /// ended, or events while they are generated. With `logPrompts`, the prompts are written to
+  /// stderr if the request is accepted, as one line of JSON.
+  void start(std::vector<Tokens> prompts, std::chrono::milliseconds timeout, bool logPrompts);
 
   enum class StopReason : uint8_t { None, Disconnected, TimedOut, ShuttingDown };
   /// Cancels all choices; the client gets an error unless it has disconnected. Called on the
@@ -41,7 +42,8 @@ public:
 private:
   class Choice;
 
-  void submit(std::vector<Tokens> prompts);
+  bool submit(const std::vector<Tokens> &prompts);
+  void report(const std::vector<Tokens> &prompts) const;
   bool isStopped() const { return stopped != StopReason::None; }
   Json envelope(bool chunk) const;
   Json usage() const;

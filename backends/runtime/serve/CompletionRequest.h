@@ -12,6 +12,9 @@
 namespace mica::rt::serve {
 
 enum class Endpoint { ChatCompletions, Completions };
+constexpr const char *pathOf(Endpoint endpoint) {
+  return endpoint == Endpoint::ChatCompletions ? "/v1/chat/completions" : "/v1/completions";
+}
 
 struct CompletionRequest {
   Endpoint endpoint = Endpoint::ChatCompletions;

@@ -142,6 +142,7 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
       cacheBytesPerSequence(manifest, chunk) * static_cast<uint64_t>(*sequences),
       Api::Options{.keys = std::move(keys),
                    .requestTimeout = std::chrono::seconds(arguments.requestTimeout),
+                   .logPrompts = arguments.logPrompts,
                    .checkHosts = checkHosts,
                    .allowedHosts = arguments.allowedHosts});
   return service;

@@ -24,6 +24,7 @@ struct ServeArguments {
   int64_t receiveTimeout = 30, sendTimeout = 30, idleTimeout = 300; ///< seconds; see HttpOptions
   int64_t requestTimeout = 0;                                       ///< seconds; 0: none
   int64_t drainSeconds = 30;
+  bool logPrompts = false; ///< see Completion::start
 };
 
 using ModelLoader = std::function<Result<std::unique_ptr<Model>>()>;

@@ -15,7 +15,9 @@ static std::string &programName() {
 void setProgramName(std::string name) { programName() = std::move(name); }
 
 /// Appends the byte at `at`, escaped if it is (part of) a control character, and advances `at`.
-static void appendSanitized(std::string &out, std::string_view text, size_t &at) {
+/// `escape`: what precedes the two digits.
+static void appendSanitized(std::string &out, std::string_view text, size_t &at,
+                            std::string_view escape = "\\x") {
   static constexpr char digits[] = "0123456789abcdef";
   auto byte = static_cast<unsigned char>(text[at]);
   // U+0080 to U+009F are C2 80 to C2 9F; some terminals obey them like ESC.
@@ -24,7 +26,7 @@ static void appendSanitized(std::string &out, std::string_view text, size_t &at)
   if (second)
     byte = static_cast<unsigned char>(text[++at]);
   if (second || byte < 0x20 || byte == 0x7f)
-    out += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+    out.append(escape) += {digits[byte >> 4], digits[byte & 15]};
   else
     out += text[at];
   ++at;
@@ -86,6 +88,13 @@ void reportError(std::string_view message) {
 void reportNote(std::string_view message) { report("note", "1;36", message); }
 
 void reportWarning(std::string_view message) { report("warning", "1;35", message); }
+
+void reportJson(std::string_view json) {
+  std::string line;
+  for (size_t at = 0; at < json.size();)
+    appendSanitized(line, json, at, "\\u00");
+  writeLine(line + "\n");
+}
 
 void reportFatal(std::string_view message) {
   reportError(message);

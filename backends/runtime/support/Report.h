@@ -23,6 +23,9 @@ void reportError(std::string_view message);
 void reportNote(std::string_view message);
 /// Writes `mica: warning: MESSAGE`.
 void reportWarning(std::string_view message);
+/// Writes `json`, the text of a value on one line, and a newline. Control characters that JSON
+/// leaves as they are become \u00XX.
+void reportJson(std::string_view json);
 /// reportError, then ends the process with status 1 without running destructors: for errors in
 /// generated code.
 [[noreturn]] void reportFatal(std::string_view message);
