@@ -116,8 +116,9 @@ class Provenance(Case):
             lines = stage["text"].split("\n")
             for op, line in enumerate(stage["line"]):
                 name = kind(stage, op)
-                if line and name != "function":
-                    self.assertIn(name.split(".")[-1], lines[line - 1], f"{stage['name']}:{line}")
+                wanted = name.split(".")[-1] if name != "function" else f"{stage['places'][stage['place'][op]]}:" if stage["name"] == "asm" else "define "
+                if line:
+                    self.assertIn(wanted, lines[line - 1], f"{stage['name']}:{line}")
 
     def successors(self, case):
         """Every op of the model leads to an op of each following stage, so a fused op leads to all ops that it replaces."""
@@ -191,6 +192,10 @@ class Provenance(Case):
         for each in llvm:
             self.assertEqual(sum(after - before for _, before, after in each["ops"]), each["after"] - each["before"], each["argument"])
             self.assertTrue(each["changed"] or not each["ops"], each["argument"])
+            self.assertFalse(each["changed"] and each["summary"].startswith("LLVM's "), f"{each['argument']} has no description")
+        # Passes on functions count only ops in functions.
+        self.assertTrue(passes["mica-fuse-residual"]["onFunctions"])
+        self.assertFalse(fuse["onFunctions"])
         self.assertTrue(any(reason.startswith("hoisting ") for each in llvm if each["argument"] == "licm" for _, _, reason in each["patterns"]))
         self.machine_code(data)
         for case in MODELS:
@@ -246,9 +251,14 @@ class Refused(Case):
                            ('{"mica_profile": 1}', f"lacks `program` or `tests`; {create}")):
             file.write_text(text, encoding="utf-8")
             self.assertEqual(f"mica: error: {file}: {said}\n", self.refused(model, "-o", page, "--profile", file))
+        file.write_text(json.dumps({**profile, "tests": []}), encoding="utf-8")
+        self.assertEqual(f"mica: error: {file}: has no tests; {create}\n", self.refused(model, "-o", page, "--profile", file))
         kernel = profile["tests"][0]["kernels"][0]["kernel"]
         for damage, said in ((lambda t: t.pop("limits"), "a test lacks `test`, `seconds`, `tokens` or `limits`"), (lambda t: t.pop("kernels"), "a test lacks `kernels`"),
                              (lambda t: t["kernels"][0].pop("kernel"), "a kernel has no name"), (lambda t: t["kernels"][0].update(seconds=-1), f"the kernel `{kernel}` lacks `seconds` of at least 0"),
+                             (lambda t: t.update(tokens=0), "a test lacks `tokens` above 0"), (lambda t: t.update(seconds=0), "a test lacks `seconds` above 0"),
+                             (lambda t: t["kernels"][0].update(location="x"), f"the `location` of the kernel `{kernel}` is not a list of modules"),
+                             (lambda t: t["kernels"][0].update(location=[1]), f"the `location` of the kernel `{kernel}` is not a list of modules"),
                              (lambda t: t["limits"].pop("gb_per_s"), "the limits of a test lack `gb_per_s` above 0"),
                              (lambda t: t["limits"].update(gflop_per_s=0), "the limits of a test lack `gflop_per_s` above 0")):
             wrong = json.loads(json.dumps(profile))
@@ -355,7 +365,12 @@ class ExplorePage(Case):
             page.run("window.page.go({panes: [0, 1, 2]})")
             page.click_row(0, "mica.rmsnorm")
             self.assertEqual(len(page.rows("selected")), 1)
+            self.assertEqual(page.run("return [...document.querySelectorAll('[aria-current]')].map(each => each.classList.contains('selected'))"), [True])
             self.assertTrue(any(pane == 1 for pane, _ in page.rows("result")))
+            # Parts of a kernel are named by it, because several ops may share it.
+            links = page.run("return [...document.querySelectorAll('aside .link')].map(each => each.textContent)")
+            self.assertTrue(any(re.match(r"func\.func @rmsnorm\w*$", link) for link in links), links)
+            self.assertTrue(any(re.match(r"\w+ in @rmsnorm\w*\.task", link) for link in links), links)
             # Then to loops, LLVM IR and assembly.
             for stage in (3, 4, 5):
                 page.run("window.page.go({panes: [0, arguments[0]]})", stage)
@@ -368,6 +383,7 @@ class ExplorePage(Case):
             page.run("window.page.go({op: [5, arguments[0]]})", op)
             self.assertTrue(any(pane == 0 for pane, _ in page.rows("origin")))
             self.assertIn("From model", page.run("return document.querySelector('aside').textContent"))
+            self.assertRegex(page.run("return document.getElementById('op-modules').textContent"), r"^@[\w.]+: (model\.|lm_head)")
             # A value leads to its op.
             page.run("window.page.go({op: null, panes: [1]})")
             page.click_row(0, "mica.linear")
@@ -418,6 +434,7 @@ class ExplorePage(Case):
             self.memory(browser, page)
             self.overview(page)
             self.prints(browser, page)
+            self.narrow(browser, page)
             self.header(browser, page)
             self.panes(page)
             self.lists(page)
@@ -426,7 +443,7 @@ class ExplorePage(Case):
             page.collect()
             self.assertGreater(len(page.seen), 30)
             self.assertEqual(sorted(page.seen - page.used), [])
-            self.assertLessEqual({"/", "n", "N", "j", "k", "ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight", "1", "2", "6", "+", "-", "t", "Escape", "Enter"}, page.keys)
+            self.assertLessEqual({"/", "n", "N", "j", "k", "ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight", "1", "2", "6", "+", "-", "t", "v", "Escape", "Enter"}, page.keys)
 
     def header(self, browser, page):
         """Tabs, search and theme by mouse and by keys, and the browser's history."""
@@ -460,6 +477,19 @@ class ExplorePage(Case):
         browser.click("theme")
         self.assertEqual(page.run(ground), before)
 
+    def narrow(self, browser, page):
+        """In a narrow window, panes are legible and the panel is below them."""
+        devtools = lambda command, **parameters: browser.call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+        devtools("Emulation.setDeviceMetricsOverride", width=420, height=800, deviceScaleFactor=1, mobile=False)
+        page.run("window.page.go({view: 'stages', panes: [0, 1], op: [0, 3]})")
+        box = lambda selector: page.run("const {left, top, width, height} = document.querySelector(arguments[0]).getBoundingClientRect(); return [left, top, width, height]", selector)
+        pane, aside = box(".pane"), box("aside")
+        self.assertGreater(pane[2], 200)
+        self.assertGreater(pane[3], 200)
+        self.assertGreaterEqual(aside[1], pane[1] + pane[3] - 1)
+        self.assertEqual(aside[2], 420)
+        devtools("Emulation.clearDeviceMetricsOverride")
+
     def follow(self, page, stage, following):
         """Uses the first link of the panel to an op of `stage` that leads on, to the section `following`: some ops leave no instructions."""
         section, op = f"return [...document.querySelectorAll('aside h3')].find(each => / {stage}$/.test(each.textContent)).nextElementSibling", page.state("op")
@@ -492,6 +522,17 @@ class ExplorePage(Case):
             page.key(key, ".pane .text")
             self.assertEqual((page.state("op")[1] - before) * line > 0, True, key)
         self.assertEqual(page.state("op"), [0, 3])
+        # The values of a line by keys: its result, then its operands, whose definitions are selected, and its result again.
+        page.run("window.page.go({panes: [0], op: null})")
+        page.click_row(0, "mica.add")
+        op, line = page.state("op"), page.rows("selected")[0][1]
+        values = re.findall(r"%[\w.$-]+", line)
+        self.assertEqual(len(values), 3, line)
+        for value in (*values, values[0]):
+            page.key("v", ".pane .text")
+            self.assertEqual(page.state("value"), value)
+            self.assertEqual(page.state("op") == op, value == values[0])
+            self.assertIn(value, page.rows("selected")[0][1])
         # A marked value, and one of another op, which leads to its definition.
         page.run("window.page.go({panes: [1], op: null})")
         page.click_row(0, "mica.linear")
@@ -514,6 +555,9 @@ class ExplorePage(Case):
         titles = page.run("return [...document.querySelectorAll('main h2')].map(each => each.textContent)")
         self.assertEqual(titles, ["model → fused", "fused → kernels", "kernels → loops", "loops → llvm", "llvm → ll", "ll → asm"])
         self.assertIn("instcombine", page.run("return document.querySelector('main').textContent"))
+        self.assertIn("when a pass first runs", page.run("return document.querySelector('main').textContent"))
+        self.assertRegex(page.run("return [...document.querySelectorAll('.pass summary')].map(each => each.textContent).find(each => each.startsWith('mica-fuse-residual'))"),
+                         r"\d+ → \d+ ops in functions, ")
         # The machine code of a function leads to its assembly.
         page.click("#machine-code .link")
         self.assertEqual((page.state("op")[0], len(page.rows("selected"))), (5, 1))
@@ -557,6 +601,13 @@ class ExplorePage(Case):
         self.assertLess(page.run(nodes), count // 2)
         page.click("#fold-all")
         self.assertEqual(page.run(nodes), count)
+        self.assertEqual(page.run("""return [...document.querySelectorAll('#graph .node .detail')].map(each => each.textContent).filter(each => each.includes('*'))"""), [])
+        # Titles of boxes and nodes do not overlap.
+        self.assertEqual(page.run("""const boxOf = each => each.getBoundingClientRect(), nodes = [...document.querySelectorAll('#graph .node > rect:first-child')];
+            return [...document.querySelectorAll('#graph .fold text')].filter(title => nodes.some(node => {
+              const a = boxOf(title), b = boxOf(node);
+              return a.left < b.right && b.left < a.right && a.top + 2 < b.bottom && b.top < a.bottom - 2;
+            })).map(each => each.textContent)"""), [])
         self.zoom(browser, page)
         # A selected op, by keyboard, shows its text, attributes with values and meanings, and documentation.
         page.run("""const node = [...document.querySelectorAll('#graph .node')].find(each => each.textContent.startsWith('rmsnorm'));
@@ -578,6 +629,10 @@ class ExplorePage(Case):
             self.assertGreater(page.run(nodes), len(titles) + 5)
             self.assertIn("×", page.run("return document.querySelector('#graph .fold').textContent"))
             self.assertEqual(page.run("return document.querySelectorAll('#graph .unfold').length"), 0)
+            # The beginning is visible.
+            self.assertTrue(page.run("""const view = document.getElementById('graph').getBoundingClientRect();
+                const first = [...document.querySelectorAll('#graph .node')].map(each => each.getBoundingClientRect()).reduce((a, b) => a.top <= b.top ? a : b);
+                return view.left <= first.left && first.right <= view.right && view.top <= first.top"""), stage)
             page.click("#graph .fold")
             self.assertEqual(page.run(nodes), len(titles))
         page.run("""window.page.go({graph: null});
@@ -666,7 +721,7 @@ class ExplorePage(Case):
         page.key("6")
         self.assertEqual(page.run("return window.page.state.view"), "overview")
         text = page.run("return document.querySelector('main').innerText")
-        for part in ("parameters", "weights read per token", "target", "Formats of weights"):
+        for part in ("hidden size", "attention heads", "parameters", "weights read per token", "target", "Formats of weights"):
             self.assertIn(part, text)
         self.assertEqual(page.run("return document.querySelectorAll('#stage-list tbody tr').length"), len(STAGES))
         page.click("#stage-list tbody tr:last-child button")
@@ -690,19 +745,34 @@ class ExplorePage(Case):
         page.load(explore(case, "--profile", profile_of(case)), "#view=time&test=tg8&color=time")
         kernels = page.run("return window.page.views.time.current.kernels.length")
         self.assertEqual(page.run("return document.querySelectorAll('#kernels tbody tr').length"), kernels)
-        self.assertGreater(page.run("return document.querySelectorAll('#roofline circle').length"), 2)
+        # Each kernel has a point, or is named as one whose costs are not counted.
+        plotted = page.run("return [...document.querySelectorAll('#roofline circle')].map(each => [each.dataset.kernel, each.classList.contains('no-flops')])")
+        costs = page.run("return window.page.views.time.current.kernels.map(each => [each.kernel, each.bytes, each.flops])")
+        self.assertEqual(sorted(plotted), sorted([name, not flops] for name, size, flops in costs if size))
+        self.assertLessEqual({True, False}, {without for _, without in plotted})
+        unplotted = page.run("return document.getElementById('unplotted').textContent")
+        self.assertEqual([name for name, size, _ in costs if not size and not re.search(rf"\b{name}\b", unplotted)], [])
+        # Below the roofline by the same factor as in the table.
+        self.assertEqual(page.run("""const view = window.page.views.time, test = view.current, {gb_per_s: gb} = test.limits;
+            const circles = new Map([...document.querySelectorAll('#roofline circle.no-flops')].map(each => [each.dataset.kernel, each.__data__]));
+            return test.kernels.filter(each => circles.has(each.kernel)).filter(each => Math.abs(circles.get(each.kernel).y / (circles.get(each.kernel).x * gb) / view.roofline(test, each) - 1) > 1e-6)"""), [])
         self.assertGreater(page.run("return document.querySelectorAll('#bytes-bar rect').length"), 2)
+        self.assertEqual(page.run("return document.querySelectorAll('#bytes-bar rect').length + document.querySelectorAll('#token-bar rect').length"),
+                         page.run("return document.querySelectorAll('.legend .swatch').length"))
         page.run("document.querySelector('#roofline circle').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
         self.assertIn("func.func", page.rows("selected")[0][1])
         self.assertIn("time per token", page.run("return document.querySelector('#op-cost').textContent"))
-        for selector in ("#kernels .link", "#bytes-bar rect"):
+        for selector in ("#kernels .link", "#bytes-bar rect", "#roofline circle.no-flops"):
             page.run("window.page.go({view: 'time', op: null})")
             page.click(selector)
             self.assertEqual(len(page.rows("selected")), 1, selector)
-        for color in ("time", "bytes", "roofline"):
-            page.run("window.page.go({view: 'time'})")
-            page.choose("#color", color)
+        for color, legend in (("time", "shortlong"), ("bytes", "fewmany"), ("roofline", "farnear"), ("", "")):
             page.run("window.page.go({view: 'stages', panes: [1], op: null})")
+            page.choose("#color", color)
+            self.assertEqual(page.run("return document.getElementById('legend').textContent"), legend)
+            if not color:
+                self.assertEqual(page.run("return [...document.querySelectorAll('.row')].filter(row => row.style.boxShadow).length"), 0)
+                break
             colored = page.run("return [...document.querySelectorAll('.row')].filter(row => row.style.boxShadow).map(row => row.textContent).join()")
             page.click_row(0, "mica.linear")
             colored += page.run("return [...document.querySelectorAll('.row')].filter(row => row.style.boxShadow).map(row => row.textContent).join()")
@@ -876,8 +946,26 @@ class Diff(Case):
         self.assertIn("+  mica.weight @model.embed_tokens.weight : tensor<512x256x!mica.block<int8_g32>>", lines)
         text = self.diff(model, model, "--weights", "bf16,int8", "--stage", "fused").stdout.decode()
         self.assertRegex(text, r"\n--- A: fused\n\+\+\+ B: fused\n@@ -1,\d+ \+1,\d+ @@\n")
+        # Equal differences of several layers are one line.
+        text = self.diff(model, model, "--weights", "bf16,int8").stdout.decode()
+        self.assertRegex(text, r"\n  model\.layers\.\*\.mlp\.down_proj\.weight \(3 times\): tensor<256x512xbf16.* -> tensor<256x512x!mica\.block<int8_g32>")
         same = self.diff(model, model, "--stage", "asm").stdout.decode()
         self.assertEqual(same, f"A: {model}\nB: {model}\nno differences\n")
+
+    def test_sizes_and_caches(self):
+        """The sizes of two models, and their caches by name."""
+        text = self.diff(BUNDLED / "minimind-dense", BUNDLED / "minimind-moe").stdout.decode()
+        for line in ("model.hidden: 256 -> 192", "model.layers: 3 -> 4", "model.heads: 8 -> 6", "caches.keys0.bytes_per_token: 1536 -> 512"):
+            self.assertIn(f"\n  {line}\n", text)
+
+    def test_a_model_equals_its_program(self):
+        """What only a program or only a model has is not a difference."""
+        model, built = BUNDLED / "minimind-dense", program(BUNDLED / "minimind-dense").path
+        for a, b in ((model, built), (built, model)):
+            self.assertEqual(self.diff(a, b).stdout.decode(), f"A: {a}\nB: {b}\nno differences\n")
+        diff = json.loads(self.diff(built, model, "--weights", "int8", "--json").stdout)
+        self.assertEqual({each["key"]: (each["a"], each["b"]) for each in diff["config"]}["weights"], ("bf16", "int8"))
+        self.assertEqual([each["kernel"] for each in diff["kernels"]], ["quantize"])
 
     def test_programs(self):
         """Manifests, and on request KL divergence and speed."""
@@ -886,6 +974,11 @@ class Diff(Case):
         text.write_text("1 + 2\n" * 40, encoding="utf-8")
         diff = json.loads(self.diff(a, b, "--json", "--text", text, "--bench").stdout)
         self.assertNotIn("stages", diff)
+        # The functions of stage kernels with their numbers of ops, which manifests have.
+        functions = {each["function"]: (each["a"], each["b"]) for each in diff["functions"]}
+        self.assertEqual((functions["dense_layer_small"][0]["mica.linear"], functions["dense_layer_small"][1]), (3, None))
+        self.assertGreater(functions["dense_layer_decode_small"][1]["mica.cast"], 0)
+        self.assertRegex(self.diff(a, b).stdout.decode(), r"\nfunctions at stage kernels\n  @dense_layer_decode_large: - -> \d+ ops\n")
         total = {each["of"]: each for each in diff["bytes"]}["weights"]
         self.assertLess(total["b"], total["a"])
         self.assertGreater(diff["kl"]["mean"], 0)

@@ -138,6 +138,15 @@ StringMap<uint32_t> linesOfFunctions(const Module &code) {
   return lines;
 }
 
+/// Moves functions from the comment with their attributes, which LLVM prints first, to `define`.
+static void skipComments(StageRecord &made) {
+  SmallVector<StringRef> lines;
+  StringRef(made.text).split(lines, '\n');
+  for (OpRecord &op : made.ops)
+    while (op.parent < 0 && lines[op.line - 1].starts_with(";"))
+      ++op.line;
+}
+
 StageRecord recordIr(Module &code) {
   StringMap<uint32_t> functions = linesOfFunctions(code);
   std::vector<Line> lines;
@@ -153,6 +162,7 @@ StageRecord recordIr(Module &code) {
   LineWriter writer(record, functions, lines);
   raw_string_ostream stream(record.made.text);
   code.print(stream, &writer);
+  skipComments(record.made);
   return std::move(record.made);
 }
 

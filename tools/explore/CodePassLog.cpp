@@ -37,6 +37,64 @@ static bool isManager(StringRef pass) {
                               "RequireAnalysisPass", "InvalidateAnalysisPass"});
 }
 
+namespace {
+struct Purpose {
+  StringLiteral pass, text;
+};
+} // namespace
+
+/// What LLVM's passes do, by their names in pipelines: LLVM has no descriptions of them.
+static constexpr Purpose kPurposes[] = {
+    {"adce", "remove instructions whose results are not needed, assuming that all are dead"},
+    {"argpromotion", "pass arguments by value instead of by reference"},
+    {"bdce", "remove computations of bits that are not needed"},
+    {"constmerge", "merge equal constants"},
+    {"correlated-propagation", "simplify instructions by the ranges of their operands"},
+    {"deadargelim", "remove arguments and results that are not used"},
+    {"div-rem-pairs", "compute a remainder from the quotient of the same operands"},
+    {"dse", "remove stores to memory that is overwritten before it is read"},
+    {"early-cse", "remove trivially redundant instructions"},
+    {"function-attrs", "infer attributes of functions, such as that they do not write memory"},
+    {"globaldce", "remove functions and variables that are not used"},
+    {"globalopt", "simplify global variables whose uses are all known"},
+    {"gvn", "remove redundant computations and loads by global value numbering"},
+    {"indvars", "simplify the induction variables of loops"},
+    {"infer-alignment", "increase the alignment of loads and stores as far as it is known"},
+    {"inferattrs", "infer attributes of known library functions"},
+    {"inline", "replace calls with the bodies of the functions"},
+    {"instcombine", "combine instructions into fewer or simpler ones"},
+    {"instsimplify", "replace instructions whose results are already available"},
+    {"ipsccp", "propagate constants between functions, and remove branches not taken"},
+    {"jump-threading", "skip branches whose conditions are known on the path to them"},
+    {"lcssa", "add phi nodes for values of a loop that are used after it"},
+    {"licm", "move computations whose operands do not change out of loops"},
+    {"loop-deletion", "remove loops without effects"},
+    {"loop-idiom", "replace loops with calls, such as of memcpy"},
+    {"loop-instsimplify", "simplify the instructions of loops"},
+    {"loop-load-elim", "forward stores to loads of the next iteration"},
+    {"loop-rotate", "move the condition of a loop to its end"},
+    {"loop-simplify", "add preheaders and single back edges to loops"},
+    {"loop-simplifycfg", "merge the blocks of loops"},
+    {"loop-unroll", "repeat the bodies of loops to reduce the number of iterations"},
+    {"loop-unroll-full", "replace loops of few iterations with copies of their bodies"},
+    {"loop-vectorize", "execute several iterations of a loop with vectors"},
+    {"memcpyopt", "remove and shorten copies of memory"},
+    {"reassociate", "reorder sums and products so that constants and common terms meet"},
+    {"sccp", "propagate constants, and remove branches not taken"},
+    {"simple-loop-unswitch", "move conditions that do not change out of loops"},
+    {"simplifycfg", "merge blocks, and replace branches with selects"},
+    {"slp-vectorizer", "combine scalar operations of straight-line code into vectors"},
+    {"sroa", "split stack variables into registers"},
+    {"tailcallelim", "replace recursion at the end of a function with a loop"},
+    {"vector-combine", "combine vector instructions by their cost"},
+};
+
+static std::string summaryOf(StringRef pass, StringRef argument) {
+  const auto *purpose =
+      find_if(kPurposes, [&](const Purpose &each) { return each.pass == argument; });
+  return purpose == std::end(kPurposes) ? ("LLVM's " + pass).str() : purpose->text.str();
+}
+
 /// The function that a pass runs on; null: it may change several.
 static const Function *functionOf(const Any &unit) {
   if (const auto *function = any_cast<const Function *>(&unit))
@@ -80,7 +138,7 @@ struct CodePassLog::State {
       PassRecord &record = records.emplace_back();
       record.name = pass.str();
       record.argument = name.empty() ? pass.str() : name.str();
-      record.summary = ("LLVM's " + pass).str();
+      record.summary = summaryOf(pass, record.argument);
       record.to = to;
       counted.push_back({count(nullptr)});
     }

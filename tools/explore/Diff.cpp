@@ -52,9 +52,20 @@ private:
 };
 
 /// Calls `set` for each value nested in `value` that is not an object, with its keys joined by
-/// dots.
+/// dots. Named objects in an array are nested under their names.
 static void flatten(const json::Value &value, const std::string &prefix,
                     function_ref<void(const std::string &, const json::Value &)> set) {
+  if (const json::Array *array = value.getAsArray()) {
+    auto nameOf = [](const json::Value &each) {
+      const json::Object *object = each.getAsObject();
+      return object ? object->getString(keys::cacheName.text) : std::nullopt;
+    };
+    if (array->empty() || !all_of(*array, nameOf))
+      return set(prefix, value);
+    for (const json::Value &each : *array)
+      flatten(each, prefix + "." + nameOf(each)->str(), set);
+    return;
+  }
   const json::Object *object = value.getAsObject();
   if (!object)
     return set(prefix, value);
@@ -66,10 +77,30 @@ static void flatten(const json::Value &value, const std::string &prefix,
 static constexpr rt::ManifestKey kElsewhere[] = {keys::kernels, keys::ops, keys::weightBytes,
                                                  keys::scratch, keys::cost};
 
-template <typename Set> static void addConfig(const DiffSide &side, Set set) {
+/// What is known about both sides: only a program has a chat template, only a model the sizes of
+/// its layers.
+struct Known {
+  bool programs, models;
+};
+
+template <typename Set> static void addConfig(const DiffSide &side, Known known, Set set) {
+  auto isElsewhere = [&](StringRef key) {
+    return any_of(kElsewhere, [&](rt::ManifestKey other) { return key == other.text; }) ||
+           (!known.programs && key == keys::chat.text);
+  };
   for (const auto &[key, value] : side.manifest)
-    if (none_of(kElsewhere, [&](rt::ManifestKey other) { return key.str() == other.text; }))
+    if (!isElsewhere(key.str()))
       flatten(value, key.str(), set);
+  if (known.models)
+    for (const auto &[name, size] : side.record->sizes)
+      set("model." + name, size);
+}
+
+/// The numbers of ops of each function at stage `kernels`, as manifests have them.
+template <typename Set> static void addOps(const DiffSide &side, Set set) {
+  if (const json::Object *ops = side.manifest.getObject(keys::ops.text))
+    for (const auto &[function, counts] : *ops)
+      set(function.str(), counts);
 }
 
 /// The number of instructions of each kernel, if known.
@@ -83,9 +114,9 @@ static StringMap<int64_t> instructionsOf(const Record &record) {
   return counts;
 }
 
-template <typename Set> static void addKernels(const DiffSide &side, Set set) {
+template <typename Set> static void addKernels(const DiffSide &side, Known known, Set set) {
   StringMap<int64_t> counts;
-  if (side.record)
+  if (known.models)
     counts = instructionsOf(*side.record);
   if (const json::Object *kernels = side.manifest.getObject(keys::kernels.text))
     for (const auto &[key, places] : *kernels) {
@@ -97,16 +128,17 @@ template <typename Set> static void addKernels(const DiffSide &side, Set set) {
     }
 }
 
-static int64_t sumOfBytes(const Record &record) {
-  int64_t sum = 0;
+/// The bytes of all weights in memory, as in the manifest of a program.
+static int64_t bytesOfWeights(const Record &record) {
+  int64_t end = 0;
   for (const WeightRecord &weight : record.weights)
-    sum += weight.bytes;
-  return sum;
+    end = std::max(end, weight.offset + weight.bytes);
+  return end;
 }
 
 template <typename Set> static void addBytes(const DiffSide &side, Set set) {
   if (side.record)
-    set("weights", sumOfBytes(*side.record));
+    set("weights", bytesOfWeights(*side.record));
   else if (std::optional<int64_t> bytes = side.manifest.getInteger(keys::weightBytes.text))
     set("weights", *bytes);
   for (rt::ManifestKey key : {keys::scratch, keys::cost})
@@ -185,10 +217,14 @@ json::Object diffOf(const DiffSide &a, const DiffSide &b, ArrayRef<std::string> 
     add(b, [&](const std::string &each, json::Value value) { pairs.setB(each, std::move(value)); });
     put(key, pairs.differences(name));
   };
-  compare("config", "key", [](const DiffSide &side, auto set) { addConfig(side, set); });
+  Known known = {!a.record && !b.record, a.record && b.record};
+  compare("config", "key", [&](const DiffSide &side, auto set) { addConfig(side, known, set); });
   compare("bytes", "of", [](const DiffSide &side, auto set) { addBytes(side, set); });
-  compare("kernels", "kernel", [](const DiffSide &side, auto set) { addKernels(side, set); });
-  if (a.record && b.record) {
+  compare("kernels", "kernel",
+          [&](const DiffSide &side, auto set) { addKernels(side, known, set); });
+  if (!known.models) {
+    compare("functions", "function", [](const DiffSide &side, auto set) { addOps(side, set); });
+  } else {
     compare("weights", "weight", [](const DiffSide &side, auto set) { addWeights(side, set); });
     put("stages", diffStages(*a.record, *b.record, stages));
   }
@@ -205,28 +241,92 @@ static std::string shown(const json::Value *value) {
       return formatv("{0} ({1} bytes)", *type, object->getInteger("bytes").value_or(0));
     if (std::optional<int64_t> count = object->getInteger("instructions"))
       return formatv("{0} instructions", *count);
-    return "present";
+    if (object->get("location"))
+      return "present";
+    int64_t ops = 0;
+    for (const auto &[op, count] : *object)
+      ops += count.getAsInteger().value_or(0);
+    return formatv("{0} ops", ops);
   }
   if (std::optional<StringRef> text = value->getAsString())
     return text->str();
   return formatv("{0}", *value);
 }
 
+/// ", mica.cast - -> 2": the ops of a function whose numbers differ, if both sides have it.
+static std::string differentOps(const json::Value *a, const json::Value *b) {
+  const json::Object *first = a->getAsObject(), *second = b->getAsObject();
+  if (!first || !second)
+    return {};
+  Pairs pairs;
+  for (const auto &[op, count] : *first)
+    pairs.setA(op.str(), count);
+  for (const auto &[op, count] : *second)
+    pairs.setB(op.str(), count);
+  std::string text;
+  for (const json::Value &each : pairs.differences("op")) {
+    const json::Object &pair = *each.getAsObject();
+    text += formatv(", {0} {1} -> {2}", *pair.getString("op"), shown(pair.get("a")),
+                    shown(pair.get("b")));
+  }
+  return text;
+}
+
+/// Functions of stage `kernels` with their numbers of ops.
+static void printFunctions(raw_ostream &out, const json::Object &diff) {
+  const json::Array *functions = diff.getArray("functions");
+  if (!functions || functions->empty())
+    return;
+  out << "functions at stage kernels\n";
+  for (const json::Value &each : *functions) {
+    const json::Object &pair = *each.getAsObject();
+    const json::Value *a = pair.get("a"), *b = pair.get("b");
+    out << formatv("  @{0}: {1} -> {2}{3}\n", *pair.getString("function"), shown(a), shown(b),
+                   differentOps(a, b));
+  }
+}
+
+/// "model.layers.3.mlp.down_proj.weight" => "model.layers.*.mlp.down_proj.weight".
+static std::string withoutNumbers(StringRef name) {
+  SmallVector<StringRef> words;
+  name.split(words, '.');
+  for (StringRef &word : words)
+    if (!word.empty() && all_of(word, isDigit))
+      word = "*";
+  return join(words, ".");
+}
+
+/// Prints the differences, and the equal ones of several layers as one with their number.
 static void printSection(raw_ostream &out, const json::Object &diff, StringRef key,
                          StringRef name) {
   const json::Array *differences = diff.getArray(key);
   if (!differences || differences->empty())
     return;
-  out << key << "\n";
+  struct Line {
+    std::string name, change;
+    size_t count;
+  };
+  std::vector<Line> lines;
+  StringMap<size_t> known;
   for (const json::Value &each : *differences) {
     const json::Object &pair = *each.getAsObject();
     std::string a = shown(pair.get("a")), b = shown(pair.get("b"));
     // Kernels of equal size that belong to other ops.
-    if (a != b)
-      out << formatv("  {0}: {1} -> {2}\n", *pair.getString(name), a, b);
+    std::string change =
+        a != b ? formatv(": {0} -> {1}", a, b).str() : ": " + a + ", used by different ops";
+    StringRef own = *pair.getString(name);
+    auto [line, isNew] = known.try_emplace(withoutNumbers(own) + change, lines.size());
+    if (isNew)
+      lines.push_back({own.str(), std::move(change), 1});
     else
-      out << formatv("  {0}: {1}, used by different ops\n", *pair.getString(name), a);
+      ++lines[line->second].count;
   }
+  out << key << "\n";
+  for (const Line &line : lines)
+    if (line.count > 1)
+      out << formatv("  {0} ({1} times){2}\n", withoutNumbers(line.name), line.count, line.change);
+    else
+      out << "  " << line.name << line.change << "\n";
 }
 
 static void printHunks(raw_ostream &out, const json::Object &stage) {
@@ -255,6 +355,7 @@ std::string diffText(const json::Object &diff) {
   printSection(out, diff, "bytes", "of");
   printSection(out, diff, "weights", "weight");
   printSection(out, diff, "kernels", "kernel");
+  printFunctions(out, diff);
   if (const json::Array *stages = diff.getArray("stages"))
     for (const json::Value &each : *stages) {
       const json::Object &stage = *each.getAsObject();

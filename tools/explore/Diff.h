@@ -23,7 +23,9 @@ struct DiffSide {
 llvm::Expected<llvm::json::Object> parseManifestJson(llvm::StringRef text, llvm::StringRef path);
 
 /// The differences: `config`, `bytes`, `kernels`, and for two models `weights` and `stages`, with
-/// the lines of those in `stages`. `identical` is true if there are none.
+/// the lines of those in `stages`; else `functions` at stage `kernels`, with their numbers of ops.
+/// What only one side can have because the other one is a program is not a difference. `identical`
+/// is true if there are none.
 llvm::json::Object diffOf(const DiffSide &a, const DiffSide &b, llvm::ArrayRef<std::string> stages);
 
 /// The differences as text.

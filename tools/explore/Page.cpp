@@ -130,6 +130,7 @@ static void writePasses(json::OStream &out, const Record &record) {
         out.attribute("before", pass.before);
         out.attribute("after", pass.after);
         out.attribute("perFunction", pass.isPerFunction);
+        out.attribute("onFunctions", pass.isOnFunctions);
         out.attributeArray("ops", [&] {
           for (const auto &[kind, counts] : pass.ops)
             out.value(json::Array{kind, counts.first, counts.second});
@@ -215,6 +216,10 @@ std::string pageData(const Record &record, const json::Value &profile) {
     writeMachineCode(out, record);
     writeMemory(out, record);
     writeDocs(out, record);
+    out.attributeObject("sizes", [&] {
+      for (const auto &[name, size] : record.sizes)
+        out.attribute(name, size);
+    });
     out.attributeBegin("manifest");
     out.rawValue(record.manifest.empty() ? "null" : record.manifest);
     out.attributeEnd();

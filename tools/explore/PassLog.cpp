@@ -117,17 +117,13 @@ public:
     if (pass->getArgument().empty())
       return;
     auto [known, isNew] = state->known.try_emplace(pass, state->records.size());
-    if (isNew)
-      state->records.push_back({pass->getName().str(),
-                                pass->getArgument().str(),
-                                pass->getDescription().str(),
-                                to,
-                                0,
-                                false,
-                                {},
-                                0,
-                                0,
-                                {}});
+    if (isNew) {
+      PassRecord &record = state->records.emplace_back();
+      record.name = pass->getName().str();
+      record.argument = pass->getArgument().str();
+      record.summary = pass->getDescription().str();
+      record.to = to;
+    }
     state->running.push_back(
         {known->second, countOps(op), fingerprint(op), std::chrono::steady_clock::now()});
   }
@@ -137,6 +133,7 @@ public:
       return;
     State::Running &run = state->running.back();
     PassRecord &record = state->records[run.record];
+    record.isOnFunctions = op->getParentOp() != nullptr;
     record.seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - run.start).count();
     record.changed |= fingerprint(op) != run.print;

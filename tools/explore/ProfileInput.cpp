@@ -19,6 +19,9 @@ static std::string wrongTest(const json::Value &value) {
   if (!test || !test->getString("test") || !test->getNumber("seconds") ||
       !test->getNumber("tokens") || !test->getObject("limits"))
     return "a test lacks `test`, `seconds`, `tokens` or `limits`";
+  for (const char *key : {"seconds", "tokens"})
+    if (*test->getNumber(key) <= 0)
+      return ("a test lacks `" + Twine(key) + "` above 0").str();
   for (const char *key : {"gb_per_s", "gflop_per_s"})
     if (test->getObject("limits")->getNumber(key).value_or(0) <= 0)
       return ("the limits of a test lack `" + Twine(key) + "` above 0").str();
@@ -34,6 +37,14 @@ static std::string wrongTest(const json::Value &value) {
         return ("the kernel `" + *kernel->getString("kernel") + "` lacks `" + key +
                 "` of at least 0")
             .str();
+    const json::Value *location = kernel->get("location");
+    const json::Array *modules = location ? location->getAsArray() : nullptr;
+    if (location && (!modules || !all_of(*modules, [](const json::Value &module) {
+          return module.getAsString().has_value();
+        })))
+      return ("the `location` of the kernel `" + *kernel->getString("kernel") +
+              "` is not a list of modules")
+          .str();
   }
   return {};
 }
@@ -71,6 +82,8 @@ Expected<json::Value> readProfile(StringRef path, uint64_t codeHash) {
                           ")",
                       "pass the model and the options with which that program was compiled");
   }
+  if (tests->empty())
+    return inputError(path, "has no tests", kHint);
   for (const json::Value &test : *tests)
     if (std::string wrong = wrongTest(test); !wrong.empty())
       return inputError(path, "is damaged: " + wrong, kHint);

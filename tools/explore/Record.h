@@ -78,6 +78,7 @@ struct PassRecord {
   bool isPerFunction = false; ///< `ops` has numbers of instructions by function instead
   int64_t before = 0, after = 0;
   std::vector<PatternRecord> patterns;
+  bool isOnFunctions = false; ///< `ops`, `before` and `after` are of functions only
 };
 
 /// What LLVM's code generator made of a function.
@@ -133,6 +134,8 @@ struct Record {
   std::vector<FunctionMemory> memory;
   std::vector<WeightRecord> weights;
   std::string manifest; ///< JSON
+  /// Sizes of the model that the manifest does not have, by name: "hidden", "layers".
+  std::map<std::string, int64_t> sizes;
   uint64_t codeHash = 0;
 };
 

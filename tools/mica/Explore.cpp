@@ -12,6 +12,7 @@
 #include "tools/explore/Page.h"
 #include "tools/explore/ProfileInput.h"
 #include "tools/explore/Recorder.h"
+#include "tools/mica/ModelFacts.h"
 #include "tools/mica/ModelFiles.h"
 #include "tools/mica/Pull.h"
 #include "tools/support/Support.h"
@@ -39,6 +40,7 @@ Expected<explore::Record> recordModel(const ModelArguments &arguments) {
     return input.takeError();
   if (input->storage)
     cpu::chooseWeights(*options, input->storage->bits);
+  std::map<std::string, int64_t> sizes = readModelSizes(*input->module);
   explore::Recorder recorder(context);
   options->emit = Stage::Obj;
   options->observer = &recorder;
@@ -52,6 +54,7 @@ Expected<explore::Record> recordModel(const ModelArguments &arguments) {
     return report.takeError();
   explore::Record record = recorder.take();
   record.model = input->module->getName().value_or("model").str();
+  record.sizes = std::move(sizes);
   return record;
 }
 

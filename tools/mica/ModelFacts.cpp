@@ -115,6 +115,19 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
   facts.storedBytes = cpu::packedBytes(module);
 }
 
+std::map<std::string, int64_t> readModelSizes(ModuleOp module) {
+  ModelFacts facts;
+  // Reported by the passes.
+  FirstDiagnostic ignored(module.getContext());
+  readWeights(module, facts);
+  readShape(module, facts);
+  std::map<std::string, int64_t> sizes{{"layers", facts.layers},    {"hidden", facts.hidden},
+                                       {"heads", facts.heads},      {"kv_heads", facts.kvHeads},
+                                       {"head_dim", facts.headDim}, {"tensors", facts.tensors}};
+  std::erase_if(sizes, [](const auto &size) { return size.second == 0; });
+  return sizes;
+}
+
 llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOptions &options) {
   ModelFacts facts;
   facts.name = module.getName().value_or("model").str();

@@ -43,6 +43,10 @@ struct ModelFacts {
 llvm::Expected<ModelFacts> readModelFacts(mlir::ModuleOp module,
                                           const cpu::CompileOptions &options);
 
+/// The sizes of a model at stage `model`, by name: `layers`, `hidden`, `heads`, `kv_heads`,
+/// `head_dim`, `tensors`; without those that it does not have.
+std::map<std::string, int64_t> readModelSizes(mlir::ModuleOp module);
+
 llvm::json::Object toJson(const ModelFacts &facts);
 std::string toText(const ModelFacts &facts);
 

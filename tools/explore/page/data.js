@@ -93,9 +93,30 @@ function relatedTo(stages, index, op) {
 const kindOf = (stage, op) => stage.kinds[stage.kind[op]];
 const placeOf = (stage, op) => stage.places[stage.place[op]];
 
-/** "mica.linear model.layers.*.mlp.down_proj"; of several modules the first one, and the number of others. */
+/** The names of launched functions, by their op. */
+function findKernels(stage) {
+  const launched = new Set(stage.lines.map(line => line.match(/exec\.launch @([\w.$-]+)/)?.[1])), kernels = new Map();
+  stage.parent.forEach((parent, op) => {
+    if (parent < 0 && launched.has(symbolIn(stage, op)))
+      kernels.set(op, symbolIn(stage, op));
+  });
+  return kernels;
+}
+
+/** The function of an op that is part of a kernel; undefined for other ops. Several ops of the model may share a kernel, so its ops are named by it. */
+function kernelOf(stage, op) {
+  const root = outermost(stage, op);
+  // Of functions in LLVM IR and assembly, the place is the name.
+  if (kindOf(stage, root) === "function")
+    return placeOf(stage, root);
+  return (stage.kernels ??= findKernels(stage)).get(root);
+}
+
+/** "mica.linear model.layers.*.mlp.down_proj", "scf.for in @rmsnorm"; of several modules the first one, and the number of others. */
 function titleOf(stage, op) {
-  const [place, ...others] = placeOf(stage, op).split(" ");
+  const kernel = kernelOf(stage, op), [place, ...others] = placeOf(stage, op).split(" ");
+  if (kernel)
+    return stage.parent[op] < 0 ? `${kindOf(stage, op)} @${kernel}` : `${kindOf(stage, op)} in @${kernel}`;
   return `${kindOf(stage, op)} ${place}${others.length ? ` and ${others.length} more` : ""}`.trim();
 }
 

@@ -6,6 +6,8 @@ const listOf = words => new Set((words ?? "").split(",").filter(each => each));
 
 /** The factor of a step of zooming. */
 const STEP = 1.25;
+/** The height of the title of a box, in units of the drawing. */
+const TITLE = 12;
 
 class GraphView {
   constructor(page) {
@@ -170,7 +172,7 @@ class GraphView {
   /** Rows, caches and tokens; without weights and other indices of rows. */
   isDrawn([text], kind) { return text.startsWith("!mica.") || (/^tensor<\?/.test(text) && (kind === "mica.embedding" || !/xi\d+>$/.test(text))); }
 
-  placeText(stage, op) { return placeOf(stage, op).split(" ").map(each => each.split(".").at(-1)).filter((each, at, all) => each && all.indexOf(each) === at).join(" "); }
+  placeText(stage, op) { return placeOf(stage, op).split(" ").map(each => each.split(".").filter(word => !/^(\d+|\*)$/.test(word)).at(-1)).filter((each, at, all) => each && all.indexOf(each) === at).join(" "); }
 
   argumentOf(stage, root, index) {
     const names = (stage.lines[stage.line[root] - 1] ?? "").split("->")[0].match(/%[\w.$-]+(?=:)/g) ?? [];
@@ -228,10 +230,11 @@ class GraphView {
       made.append("g").attr("class", "fold").append("text");
       return made;
     });
-    this.place(box.select("rect"));
+    // The title is above the first node.
+    this.place(box.select("rect").datum(each => ({...each, y: each.y - TITLE, height: each.height + TITLE})));
     box.select(".fold").attr("data-group", each => each.name ?? each.key).call(asButtons, each => `Fold ${each.title}`, each => each.toggle())
-      .on("focus", (event, each) => this.reveal(event, {...each, width: 0, height: 20}));
-    box.select("text").attr("x", each => each.x + 6).attr("y", each => each.y + 13).text(each => `− ${each.title}`);
+      .on("focus", (event, each) => this.reveal(event, {...each, y: each.y - TITLE, width: 0, height: 20}));
+    box.select("text").attr("x", each => each.x + 6).attr("y", each => each.y + 13 - TITLE).text(each => `− ${each.title}`);
     const edge = this.edges.selectAll("g").data(edges, each => `${each.from}>${each.to}`).join(enter => {
       const made = enter.append("g");
       made.append("path").attr("class", "edge").attr("marker-end", "url(#arrow)").append("title");
@@ -288,11 +291,17 @@ class GraphView {
     if (scale > 0 && Number.isFinite(x) && Number.isFinite(y))
       this.center(scale, x, y);
     else
-      this.center(initial, width / 2, Math.min(height, clientHeight / initial) / 2);
+      this.center(initial, this.beginning(clientWidth / initial), Math.min(height, clientHeight / initial) / 2);
     const selected = op && `${op}`;
     if (selected && selected !== this.revealed)
       this.nodes.selectAll(".node.selected").each(node => this.bring(node));
     this.revealed = selected;
+  }
+
+  /** The horizontal center of the first nodes, such that the visible part, of `visible` units, is within the graph. */
+  beginning(visible) {
+    const {nodes, width} = this.known, top = d3.min(nodes, node => node.y), middle = d3.mean(nodes.filter(node => node.y === top), node => node.x + node.width / 2);
+    return visible >= width ? width / 2 : Math.min(Math.max(middle, visible / 2), width - visible / 2);
   }
 
   /** Shows the point (x, y) of the graph in the center, at `scale` pixels per unit. */

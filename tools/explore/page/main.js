@@ -8,6 +8,7 @@ class Page {
     // A program has no stages.
     this.views = {...(data.stages.length ? {stages: new StagesView(this), passes: new PassesView(this), graph: new GraphView(this)} : {}),
                   time: new TimeView(this), memory: new MemoryView(this), overview: new OverviewView(this)};
+    document.getElementById("theme").after(...this.views.time.controls);
     this.matches = [];
     this.main = document.getElementById("main");
     document.getElementById("model").textContent = data.model;
@@ -87,6 +88,7 @@ class Page {
       view.tab.setAttribute("aria-selected", String(name === state.view));
       view.tab.tabIndex = name === state.view ? 0 : -1;
     }
+    this.views.time.updateControls();
     const view = this.views[state.view];
     if (this.shown === view)
       view.update();

@@ -1,6 +1,9 @@
 "use strict";
 // Properties in the manifest of the model or program, and figures of its stages.
 
+/** Names of the sizes of a model. */
+const SIZES = {layers: "layers", hidden: "hidden size", heads: "attention heads", kv_heads: "key/value heads", head_dim: "head dimension", tensors: "tensors in the model"};
+
 class OverviewView {
   constructor(page) {
     this.page = page;
@@ -32,11 +35,13 @@ class OverviewView {
     const {manifest, data} = {manifest: this.page.data.manifest ?? {}, data: this.page.data}, rows = [];
     const add = (name, value) => value !== undefined && value !== null && rows.push([name, value]);
     const bytes = value => value === undefined ? undefined : bytesText(value), list = value => value && Object.entries(value).map(([key, each]) => `${key} ${each}`).join(", ");
-    const weights = data.weights.reduce((sum, each) => sum + each[4], 0);
+    const weights = data.weights.reduce((end, [, , , offset, size]) => Math.max(end, offset + size), 0);
     add("name", manifest.name);
+    for (const [size, name] of Object.entries(SIZES))
+      add(name, data.sizes[size]);
     add("parameters", manifest.parameters);
     add("weights", manifest.weights);
-    add("tensors", list({...manifest.block_formats, ...manifest.float_types}) || undefined);
+    add("tensors by type", list({...manifest.block_formats, ...manifest.float_types}) || undefined);
     add("size of the weights", bytes(manifest.weight_bytes ?? (weights || undefined)));
     add("caches", manifest.kv);
     add("cache per position", bytes(manifest.cost?.kv_bytes_per_position));

@@ -26,6 +26,8 @@ class PassesView {
       if (pass.to !== to) {
         to = pass.to;
         parts.push(make("h2", {}, `${STAGE_NAMES[to - 1]} → ${STAGE_NAMES[to]}`));
+        if (STAGE_NAMES[to] === "ll")
+          parts.push(make("p", {class: "quiet"}, "LLVM runs most passes several times. The first number is that of the instructions when a pass first runs; the second one includes the changes of all its runs."));
       }
       parts.push(this.describe(pass));
     }
@@ -45,7 +47,7 @@ class PassesView {
   }
 
   describe(pass) {
-    const unit = pass.perFunction ? "instructions" : "ops", counts = pass.before === pass.after ? `${pass.after} ${unit}` : `${pass.before} → ${pass.after} ${unit}`;
+    const unit = pass.perFunction || STAGE_NAMES[pass.to] === "ll" ? "instructions" : pass.onFunctions ? "ops in functions" : "ops", counts = pass.before === pass.after ? `${pass.after} ${unit}` : `${pass.before} → ${pass.after} ${unit}`;
     const body = [make("p", {}, pass.summary)];
     for (const [name, count, reason] of pass.patterns)
       body.push(make("p", {class: "pattern"}, make("code", {}, name), ` applied ${count} ${count === 1 ? "time" : "times"}`,

@@ -45,7 +45,7 @@ class Pane {
       kind += stage.index < page.state.op[0] ? " origin" : " result";
     if (page.isMatch(stage.index, number))
       kind += " match";
-    const row = make("div", {class: kind, "data-line": number, "data-op": op >= 0 ? op : undefined}, make("span", {class: "number"}, String(number)));
+    const row = make("div", {class: kind, "aria-current": kind.includes(" selected") ? "true" : undefined, "data-line": number, "data-op": op >= 0 ? op : undefined}, make("span", {class: "number"}, String(number)));
     const heat = op >= 0 ? page.heatOf(stage, op) : null;
     if (heat)
       row.style.boxShadow = `inset 6px 0 0 ${heat}`;
@@ -110,9 +110,29 @@ class Pane {
     }
   }
 
+  /** Selects the next value in the line of the selected op, and so the op that defines it. */
+  nextValue() {
+    const {stage, page} = this, {op} = page.state;
+    if (op?.[0] !== stage.index || stage.name === "asm")
+      return;
+    // The line where the values were, while their definitions are selected.
+    if (!this.valuesOf || this.valuesOf.shown !== `${op}`)
+      this.valuesOf = {line: stage.line[op[1]], at: -1};
+    const {line} = this.valuesOf, values = [...new Set((stage.lines[line - 1] ?? "").match(/%[\w.$-]+/g) ?? [])];
+    if (!values.length)
+      return;
+    const at = this.valuesOf.at = (this.valuesOf.at + 1) % values.length;
+    this.selectValue(values[at], line);
+    this.valuesOf.shown = `${page.state.op}`;
+  }
+
   key(event) {
     const step = {ArrowDown: 1, ArrowUp: -1, j: 1, k: -1}[event.key];
-    if (step === undefined || event.ctrlKey || event.metaKey || event.altKey)
+    if (event.ctrlKey || event.metaKey || event.altKey)
+      return;
+    if (event.key === "v")
+      this.nextValue();
+    if (step === undefined)
       return;
     event.preventDefault();
     const {stage, page} = this;
@@ -176,7 +196,9 @@ function linksTo(page, stage, ops) {
   const limit = 12, byTitle = new Map();
   for (const op of ops) {
     const title = titleOf(stage, op);
-    byTitle.set(title, [...(byTitle.get(title) ?? []), op]);
+    if (!byTitle.has(title))
+      byTitle.set(title, []);
+    byTitle.get(title).push(op);
   }
   const links = [...byTitle].slice(0, limit).map(([title, alike]) => make("li", {}, make("button", {class: "link", type: "button",
     onclick: () => page.go({op: [stage.index, alike[0]], value: null, panes: page.panesWith(stage.index)})}, alike.length > 1 ? `${title} (${alike.length})` : title)));
@@ -197,18 +219,28 @@ function attributesOf(stage, op, docs) {
     make("tbody", {}, ...rows.map(([name, value, meaning]) => make("tr", {}, make("th", {scope: "row"}, name), make("td", {}, make("code", {}, value)), make("td", {}, meaning)))))];
 }
 
+/** The modules of the selected op; of a part of a kernel, those of all ops that the kernel implements. */
+function modulesOf(page, stage, op) {
+  const kernel = kernelOf(stage, op);
+  if (!kernel)
+    return placeOf(stage, op);
+  const kernels = page.data.stages.find(each => each.name === "kernels");
+  const modules = new Set([...page.related[kernels.index]].flatMap(each => placeOf(kernels, each).split(" ")).filter(each => each));
+  return `@${kernel}${modules.size ? `: ${[...modules].join(" ")}` : ""}`;
+}
+
 function showDetail(place, page) {
   const {state, data} = page;
   if (!state.op) {
     place.replaceChildren(make("h2", {}, "Nothing selected"),
       make("p", {}, "Select a line to highlight its origins and its results in the other stages. Select a value to find the op that defines it."),
-      make("p", {class: "quiet"}, "Keys: / search, n and N next and previous match, arrows or j and k the next op, 1 to 9 views, + and − panes, t theme, Escape clears the selection."));
+      make("p", {class: "quiet"}, "Keys: / search, n and N next and previous match, arrows or j and k the next op, v the next value of the line, 1 to 9 views, + and − panes, t theme, Escape clears the selection."));
     return;
   }
   const [index, op] = state.op, stage = data.stages[index], kind = kindOf(stage, op), docs = data.docs[kind];
   const parts = [make("h2", {}, kind), make("p", {class: "quiet"}, `stage ${stage.name}, line ${stage.line[op]}`)];
-  if (placeOf(stage, op))
-    parts.push(make("p", {}, placeOf(stage, op)));
+  if (modulesOf(page, stage, op))
+    parts.push(make("p", {id: "op-modules"}, modulesOf(page, stage, op)));
   if (stage.isInferred.has(op))
     parts.push(make("p", {class: "quiet", id: "inferred"}, "This instruction has no debug line; its origins are inferred from a neighbor."));
   parts.push(make("pre", {id: "op-text"}, (stage.lines[stage.line[op] - 1] ?? "").trim()));

@@ -2,7 +2,14 @@
 // Times of a profile: a table, a roofline plot, bytes per token, and the colors of ops.
 
 /** The criteria for coloring ops: time, bytes, distance from the roofline. */
-const COLORS = {time: "time", bytes: "bytes", roofline: "distance from the roofline"};
+const COLORS = {time: "time", bytes: "bytes", roofline: "roofline"};
+/** The ends of their scales. */
+const ENDS = {time: ["short", "long"], bytes: ["few", "many"], roofline: ["far", "near"]};
+
+/** The color of an op by its part of the maximum, from 0 to 1. */
+const intensity = part => `hsl(12 85% 48% / ${(0.12 + 0.88 * part).toFixed(3)})`;
+/** The color of an op by its part of the roofline, from 0 to 1. */
+const nearness = part => `hsl(${Math.round(120 * part)} 75% 45%)`;
 
 class TimeView {
   constructor(page) {
@@ -14,10 +21,20 @@ class TimeView {
     this.costs = new Map();
     this.test = make("select", {id: "test", "aria-label": "Test", onchange: () => page.go({test: this.test.value})}, ...this.tests.map(test => make("option", {value: test.test}, test.test)));
     this.color = make("select", {id: "color", "aria-label": "Color of ops in all stages", onchange: () => page.go({color: this.color.value})},
-      make("option", {value: ""}, "no colors"), ...Object.entries(COLORS).map(([name, text]) => make("option", {value: name}, `color ops by ${text}`)));
-    this.body = make("div", {});
-    this.element = make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Time"},
-      this.tests.length ? make("div", {class: "bar"}, this.test, this.color) : null, this.body);
+      make("option", {value: ""}, "no colors"), ...Object.entries(COLORS).map(([name, text]) => make("option", {value: name}, `color by ${text}`)));
+    this.legend = make("span", {id: "legend", class: "quiet"});
+    this.element = make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Time"});
+  }
+
+  /** The controls that apply to all views. */
+  get controls() { return this.tests.length ? [make("div", {id: "coloring"}, this.test, this.color, this.legend)] : []; }
+
+  updateControls() {
+    const {color} = this.page.state, ends = ENDS[color];
+    this.test.value = this.current?.test ?? "";
+    this.color.value = ends ? color : "";
+    const scale = ends && d3.range(0, 1.01, 0.25).map(part => color === "roofline" ? nearness(part) : intensity(part));
+    this.legend.replaceChildren(...(ends ? [ends[0], make("span", {class: "scale", style: `background: linear-gradient(to right, ${scale.join(", ")})`}), ends[1]] : []));
   }
 
   /** For each kernel and oneDNN matmul, by name: its function and its launches, as ops of stage `loops`. */
@@ -130,11 +147,11 @@ class TimeView {
     if (!cost)
       return null;
     if (color === "roofline")
-      return cost.bytes || cost.flops ? `hsl(${Math.round(120 * Math.min(1, this.roofline(test, cost)))} 75% 45%)` : null;
+      return cost.bytes || cost.flops ? nearness(Math.min(1, this.roofline(test, cost))) : null;
     const key = color === "time" ? "seconds" : "bytes", stages = this.page.data.stages;
     // A call has the sum of many ops, so it does not determine the scale.
     const max = costs[key] ??= Math.max(...[...costs].filter(([each]) => kindOf(stages[stage.index], each) !== "func.call").map(([, each]) => each[key]));
-    return `hsl(12 85% 48% / ${(0.12 + 0.88 * Math.min(1, cost[key] / max)).toFixed(3)})`;
+    return intensity(Math.min(1, cost[key] / max));
   }
 
   costOf(stage, op) {
@@ -155,12 +172,10 @@ class TimeView {
   update() {
     const test = this.current;
     if (!test) {
-      this.body.replaceChildren(make("h2", {}, "No profile"), make("p", {}, "Create one with PROGRAM bench --profile-json FILE, then write this page again with --profile FILE."), ...this.tokenBar());
+      this.element.replaceChildren(make("h2", {}, "No profile"), make("p", {}, "Create one with PROGRAM bench --profile-json FILE, then write this page again with --profile FILE."), ...this.tokenBar());
       return;
     }
-    this.test.value = test.test;
-    this.color.value = this.page.state.color ?? "";
-    this.body.replaceChildren(make("h2", {}, "Roofline"), this.plot(test), ...this.tokenBar(), make("h2", {}, "Bytes per token, by kernel"), ...this.bytesBar(test), make("h2", {}, "Kernels"), this.table(test));
+    this.element.replaceChildren(make("h2", {}, "Roofline"), this.plot(test), ...this.unplotted(test), ...this.tokenBar(), make("h2", {}, "Bytes per token, by kernel"), ...this.bytesBar(test), make("h2", {}, "Kernels"), this.table(test));
   }
 
   /** Selects the body of a kernel, or else its launches. */
@@ -173,25 +188,33 @@ class TimeView {
 
   plot(test) {
     const {gb_per_s: gb, gflop_per_s: gflop} = test.limits, width = 760, height = 350, left = 64, right = width - 20, top = 16, bottom = height - 44, ridge = gflop / gb;
-    // Large points are behind small ones.
-    const points = test.kernels.filter(each => each.bytes > 0 && each.flops > 0 && each.seconds > 0)
-      .map(each => ({name: each.kernel, x: each.flops / each.bytes, y: each.flops / each.seconds * 1e-9, share: each.seconds / test.seconds})).sort((a, b) => b.share - a.share);
-    const x = d3.scaleLog(d3.extent([...points.map(each => each.x / 2), ridge, 10 * ridge]), [left, right]).nice();
+    const shown = test.kernels.filter(each => each.bytes > 0 && each.seconds > 0), x = d3.scaleLog(d3.extent([...shown.filter(each => each.flops > 0).map(each => each.flops / each.bytes / 2), ridge, 10 * ridge]), [left, right]).nice();
+    // Kernels without counted operations are on the left edge, below the roofline by the same factor as their rate of bytes. Large points are behind small ones.
+    const points = shown.map(each => ({name: each.kernel, hasFlops: each.flops > 0, x: each.flops > 0 ? each.flops / each.bytes : x.domain()[0], gb: each.bytes / each.seconds * 1e-9, share: each.seconds / test.seconds}))
+      .map(each => ({...each, y: each.x * each.gb})).sort((a, b) => b.share - a.share);
     const y = d3.scaleLog(d3.extent([...points.map(each => each.y), gflop, 2 * gflop]), [bottom, top]).nice();
     const begin = Math.max(x.domain()[0], y.domain()[0] / gb), limits = [[begin, begin * gb], [ridge, gflop], [x.domain()[1], gflop]];
-    const label = each => `${each.name}: ${each.y.toFixed(1)} GFLOP/s at ${each.x.toFixed(2)} operations per byte, ${(100 * each.share).toFixed(1)} % of the time`;
-    const svg = drawing(width, height, "Rate of each kernel over its operations per byte, below the limits of the machine").attr("id", "roofline");
+    const label = each => `${each.name}: ${each.hasFlops ? `${each.y.toFixed(1)} GFLOP/s at ${each.x.toFixed(2)} FLOP/byte` : `${each.gb.toFixed(1)} GB/s, no counted operations`}, ${(100 * each.share).toFixed(1)} % of the time`;
+    const svg = drawing(width, height, "Performance of each kernel over its arithmetic intensity, below the limits of the machine").attr("id", "roofline");
     svg.append("g").attr("class", "axis").attr("transform", `translate(0,${bottom})`).call(d3.axisBottom(x).ticks(8, "~g"));
     svg.append("g").attr("class", "axis").attr("transform", `translate(${left},0)`).call(d3.axisLeft(y).ticks(6, "~g"));
     svg.append("path").attr("class", "limit").attr("d", d3.line(each => x(each[0]), each => y(each[1]))(limits));
     const write = (text, at, above, anchor) => svg.append("text").attr("x", at).attr("y", above).attr("text-anchor", anchor).text(text);
-    write("operations per byte", (left + right) / 2, height - 8, "middle");
+    write("arithmetic intensity, FLOP/byte", (left + right) / 2, height - 8, "middle");
     write("GFLOP/s", left + 6, top + 4, "start");
     write(`${gflop.toFixed(0)} GFLOP/s`, right, y(gflop) - 5, "end");
-    write(`${gb.toFixed(1)} GB/s`, x(begin) + 16, y(begin * gb) + 6, "start");
+    const middle = Math.sqrt(begin * ridge);
+    write(`${gb.toFixed(1)} GB/s`, x(middle) - 8, y(middle * gb) - 4, "end");
     svg.append("g").selectAll("circle").data(points).join("circle").attr("cx", each => x(each.x)).attr("cy", each => y(each.y)).attr("r", each => 4 + 16 * Math.sqrt(each.share))
-      .attr("data-kernel", each => each.name).call(asButtons, label, each => this.choose(each.name)).call(withTooltip, label);
+      .attr("data-kernel", each => each.name).attr("class", each => each.hasFlops ? null : "no-flops").call(asButtons, label, each => this.choose(each.name)).call(withTooltip, label);
     return svg.node();
+  }
+
+  /** The kernels without a point. */
+  unplotted(test) {
+    const names = test.kernels.filter(each => !(each.bytes > 0 && each.seconds > 0)).map(each => each.kernel);
+    return [make("p", {class: "quiet", id: "unplotted"}, "Kernels without counted operations are at the left edge, at their distance from the memory bandwidth.",
+                 names.length ? ` Neither bytes nor operations are counted for ${names.join(", ")}.` : "")];
   }
 
   /** A stacked bar of [name, bytes, action]. */
@@ -202,7 +225,8 @@ class TimeView {
     svg.selectAll("rect").data(parts).join("rect").attr("x", (part, at) => x(ends[at] - part[1])).attr("y", 2).attr("width", part => Math.max(1, x(part[1]) - x(0))).attr("height", 32)
       .attr("fill", (_, at) => colorOf(at)).call(asButtons, label, part => part[2]()).call(withTooltip, label);
     svg.append("g").attr("class", "axis").attr("transform", "translate(0,36)").call(bytesAxis(d3.axisBottom(x), sum));
-    return [svg.node(), make("p", {class: "quiet"}, `${bytesText(Math.round(sum))}: `, parts.slice(0, 8).map(([name, bytes]) => `${name} ${(100 * bytes / sum).toFixed(0)} %`).join(", "))];
+    return [svg.node(), make("p", {class: "quiet"}, `${bytesText(Math.round(sum))}:`), make("ul", {class: "legend"}, ...parts.map(([name, bytes], at) =>
+      make("li", {}, make("span", {class: "swatch", style: `background: ${colorOf(at)}`}), `${name} ${(100 * bytes / sum).toFixed(1)} %`)))];
   }
 
   bytesBar(test) {
