@@ -128,16 +128,90 @@ static FailureOr<int64_t> requirePartsOfHeads(Operation *op, int64_t heads, Shar
       op, Twine(heads) + " heads are neither a multiple nor a divisor of the number of ranks");
 }
 
-/// Some of the heads, as many of each rank.
+/// Some of the heads, as many of each rank; all of them if there are fewer than ranks and a rank
+/// does not have the columns of one.
 static LogicalResult partitionSplitHeads(SplitHeadsOp op, Sharder &sharder) {
   FailureOr<int64_t> parts = requirePartsOfHeads(op, op.getType().getDimSize(1), sharder);
   if (failed(parts))
     return failure();
-  if (*parts == 1)
+  if (*parts == sharder.ranks && sharder.partitionOf(op.getX()).isWhole())
+    sharder.takeColumns(op.getXMutable());
+  if (*parts == 1 || !(sharder.partitionOf(op.getX()) == Partition{*parts, 1}))
     return sharder.needWhole(op.getXMutable());
-  if (!(sharder.partitionOf(op.getX()) == Partition{*parts, 1}))
-    return sharder.refuse(op, "each rank needs some heads, but has all columns of them");
   sharder.setPartition(op.getResult(), {*parts, 1});
+  return success();
+}
+
+/// The same columns of the result and of a vector as of x: of time steps, one for each head.
+static LogicalResult partitionWithVector(Operation *op, Sharder &sharder) {
+  Value x = op->getOperand(0), vector = op->getOperand(1);
+  Partition partition = sharder.partitionOf(x);
+  if (failed(sharder.needPart(vector, {partition.parts, 0}, op)))
+    return failure();
+  sharder.setPartition(op->getResult(0), partition);
+  return success();
+}
+
+/// Columns of `operand` that are heads: as a rank has the heads of `partition`.
+static LogicalResult needColumnsOfHeads(OpOperand &operand, Partition partition, Sharder &sharder) {
+  Partition own = sharder.partitionOf(operand.get());
+  if (own == partition)
+    return success();
+  if (partition.isWhole())
+    return sharder.needWhole(operand);
+  if (!own.isWhole() || partition.parts != sharder.ranks)
+    return sharder.refuse(operand.getOwner(), "its operands have different heads on a rank");
+  sharder.takeColumns(operand);
+  return success();
+}
+
+/// Factors of a rank's heads.
+static LogicalResult partitionScaleHeads(ScaleHeadsOp op, Sharder &sharder) {
+  Partition partition = sharder.partitionOf(op.getX());
+  if (failed(op.hasWeight() ? sharder.needPart(op.getFactors(), {partition.parts, 0}, op)
+                            : needColumnsOfHeads(op.getFactorsMutable(), partition, sharder)))
+    return failure();
+  sharder.setPartition(op.getResult(), partition);
+  return success();
+}
+
+/// Heads are normalized by themselves, rows are needed in full.
+static LogicalResult partitionL2Norm(L2NormOp op, Sharder &sharder) {
+  return tensorOf(op.getX()).getRank() == 2 ? keepWhole(op, sharder) : partitionAlike(op, sharder);
+}
+
+/// Some channels, which are independent of each other, of the rows, the filters and the state.
+static LogicalResult partitionCausalConv1d(CausalConv1dOp op, Sharder &sharder) {
+  int64_t parts = *sharder.partsOfState(op.getState().getType());
+  if (parts == 1)
+    return keepWhole(op, sharder);
+  if (failed(needColumnsOfHeads(op.getXMutable(), {parts, 1}, sharder)) ||
+      failed(sharder.needPart(op.getWeight(), {parts, 0}, op)) ||
+      failed(sharder.needPart(op.getBias(), {parts, 0}, op)))
+    return failure();
+  sharder.setPartition(op.getResult(), {parts, 1});
+  return success();
+}
+
+/// Some heads of v and of the state, and the keys and queries that they read: the same part of
+/// them, or a single head for all.
+static LogicalResult partitionLinearAttention(LinearAttentionOp op, Sharder &sharder) {
+  std::optional<int64_t> parts = sharder.partsOfState(op.getState().getType());
+  Partition v = sharder.partitionOf(op.getV()), q = sharder.partitionOf(op.getQ()),
+            k = sharder.partitionOf(op.getK());
+  if (!parts || v.parts != *parts)
+    return sharder.refuse(op, "its " + Twine(op.getState().getType().getHeads()) +
+                                  " heads are not a multiple of the number of ranks");
+  if (!(q == k) || (!(q == v) && tensorOf(op.getK()).getDimSize(1) != 1))
+    return sharder.refuse(op, "the number of heads of queries and keys, " +
+                                  Twine(tensorOf(op.getK()).getDimSize(1)) +
+                                  ", is neither 1 nor a multiple of the number of ranks");
+  if (failed(needColumnsOfHeads(op.getDecayMutable(), v, sharder)))
+    return failure();
+  for (OpOperand &beta : op.getBetaMutable())
+    if (failed(needColumnsOfHeads(beta, v, sharder)))
+      return failure();
+  sharder.setPartition(op.getResult(), v);
   return success();
 }
 
@@ -247,15 +321,20 @@ namespace {
 class RuleTable {
 public:
   RuleTable() {
-    addAll<keepWhole, GetWeightOp, SelectRowsOp, MoeGateOp, SinusoidOp, func::CallOp,
-           func::ReturnOp, arith::ConstantOp, tensor::DimOp>();
+    addAll<keepWhole, GetWeightOp, SelectRowsOp, SplitOp, ScalePartsOp, MoeGateOp, SinusoidOp,
+           func::CallOp, func::ReturnOp, arith::ConstantOp, tensor::DimOp>();
     addAll<partitionElementwise, AddOp, MulOp, SigmoidOp, ScaleOp, SoftcapOp>();
+    addAll<partitionWithVector, SoftplusOp, DecayOp>();
     add(partitionCast);
     add(partitionSigmoidGate);
     add(partitionLinear);
     add(partitionLmHead);
     add(partitionEmbedding);
     add(partitionSplitHeads);
+    add(partitionScaleHeads);
+    add(partitionL2Norm);
+    add(partitionCausalConv1d);
+    add(partitionLinearAttention);
     add(partitionAlike<MergeHeadsOp>);
     add(partitionNorm<RmsNormOp>);
     add(partitionNorm<LayerNormOp>);

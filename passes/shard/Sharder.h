@@ -52,6 +52,8 @@ public:
   /// The number of parts of heads: as many as there are ranks; or one for each, which several ranks
   /// have, if there are fewer heads than ranks. None if the numbers do not divide each other.
   std::optional<int64_t> partsOfHeads(int64_t heads) const;
+  /// How ranks have a state; by heads or channels. None if that is not possible.
+  std::optional<int64_t> partsOfState(SequenceState state) const;
 
   const int64_t ranks;
 

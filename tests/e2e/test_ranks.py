@@ -31,6 +31,9 @@ def resized(golden, *sizes):
     return harness.once((golden, sizes), make)
 
 
+#: Sizes of models with Mamba 2.
+MAMBA = ("num_attention_heads=4", "num_key_value_heads=2", "k_proj:0=12", "v_proj:0=12", "mamba_n_heads=4", "mamba_d_head=12",
+         "mamba_n_groups=4", "in_proj:0=180", "conv1d:0=128", "A_log:0=4", "D:0=4", "dt_bias:0=4")
 #: Models, options, and numbers of ranks.
 MODELS = {
     "f32": lambda: (BUNDLED / "minimind-dense", ["--weights", "f32"], (2, 4)),
@@ -45,6 +48,13 @@ MODELS = {
                                   "o_proj:1=64"), [], (2, 4, 8)),
     "latents": lambda: (resized("deepseek-v2-lite", "num_attention_heads=4", "num_key_value_heads=4", "q_proj:0=40", "kv_b_proj:0=56",
                                 "o_proj:1=32"), [], (2, 4)),
+    "delta": lambda: (resized("qwen3-5", "num_attention_heads=4", "num_key_value_heads=2", "q_proj:0=128", "k_proj:0=32", "v_proj:0=32",
+                              "o_proj:1=64", "linear_num_key_heads=4", "linear_num_value_heads=8", "in_proj_qkv:0=88", "conv1d:0=88",
+                              "in_proj_z:0=40", "in_proj_b:0=8", "in_proj_a:0=8", "A_log:0=8", "dt_bias:0=8", "out_proj:1=40"), [], (2, 4)),
+    "mamba": lambda: (resized("granite-hybrid", *MAMBA), [], (2, 4)),
+    "parallel": lambda: (resized("falcon-h1", *MAMBA), [], (2, 4)),
+    "conv": lambda: (resized("lfm2", "num_attention_heads=4", "num_key_value_heads=2", "k_proj:0=12", "v_proj:0=12", "q_layernorm:0=6",
+                             "k_layernorm:0=6"), [], (2, 4)),
     "sinks": lambda: (resized("gpt-oss", "num_attention_heads=4", "q_proj:0=40", "o_proj.weight:1=40", "sinks:0=4"), [], (2,)),
 }
 
@@ -227,11 +237,12 @@ class Refused(Case):
         self.assertRegex(done.stderr.decode(), r"layers.*cannot be partitioned for 2 ranks: 3 heads are neither a multiple nor a divisor")
         self.assertFalse(os.path.exists(output))
 
-    def test_op_without_a_rule(self):
+    def test_heads_of_linear_attention(self):
         output = os.path.join(harness.folder("refused"), "program")
-        done = harness.execute([harness.mica, "compile", GOLDENS / "models/qwen3-next", "-o", output, "--shard", "tensor=2"], check=False)
+        model = resized("qwen3-5", "num_attention_heads=4", "num_key_value_heads=2", "q_proj:0=128", "k_proj:0=32", "v_proj:0=32", "o_proj:1=64")
+        done = harness.execute([harness.mica, "compile", model, "-o", output, "--shard", "tensor=4"], check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr.decode(), r"layers.*'mica\.\w+' op cannot be partitioned for 2 ranks: there is no rule for this op")
+        self.assertRegex(done.stderr.decode(), r"layers.*'mica\.linear_attention' op cannot be partitioned for 4 ranks: the number of heads")
 
     def test_option(self):
         for text in ("2", "tensor=0", "tensor=x", "pipeline=2"):

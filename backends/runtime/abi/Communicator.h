@@ -5,6 +5,7 @@
 #include "backends/runtime/support/Result.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace mica::rt {
@@ -23,6 +24,12 @@ public:
   /// Copies the `bytes` at `data` of rank 0 to `data` of all other ranks, which may wait for long:
   /// until there is something to compute.
   virtual Status broadcast(void *data, uint64_t bytes) = 0;
+  /// Whether this rank computes. One that is asleep meanwhile, except in the functions above,
+  /// hangs.
+  virtual void setComputing(bool) {}
+  /// If the failure of a rank ends this process, `callback` is called before, on any thread, with
+  /// the reason; it must return soon. Empty: nothing is called.
+  virtual void onFailure(std::function<void(const Error &)>) {}
 };
 
 } // namespace mica::rt

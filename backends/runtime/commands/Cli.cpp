@@ -105,8 +105,7 @@ Status runModel(const Device &device, program::ProgramFile file, const Arguments
   return runCommand(**model, arguments.run);
 }
 
-/// Runs a command on one of several ranks. If a rank fails, it ends without MPI's agreement, and
-/// mpirun ends the others.
+/// Runs a command on one of several ranks. If a rank fails, all end.
 Status runOnRanks(const Device &device, program::ProgramFile file, const Manifest &manifest,
                   const Arguments &arguments) {
   Result<std::unique_ptr<MpiRanks>> started = MpiRanks::start();
@@ -123,8 +122,10 @@ Status runOnRanks(const Device &device, program::ProgramFile file, const Manifes
   }
   bool loaded = false;
   Status done = runModel(device, std::move(file), arguments, &ranks, loaded);
-  if (loaded && (done || ranks.rank() == 0))
-    ranks.finish();
+  // A rank that has not loaded the model does not tell the others to end, nor is it told.
+  if (!done && (!loaded || ranks.rank() > 0))
+    ranks.fail(done.error());
+  ranks.finish();
   return done;
 }
 

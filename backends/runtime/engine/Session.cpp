@@ -75,6 +75,9 @@ Result<std::unique_ptr<Session>> Session::create(const Model &model, int64_t seq
   for (size_t i = 0; i < session->caches.size(); ++i)
     if (const CacheSpec &spec = model.manifest().caches[i]; spec.slots > 0)
       states.push_back({&spec, static_cast<std::byte *>(session->caches[i].data())});
+  // Those of several ranks would have to be restored together.
+  if (model.manifest().ranks > 1)
+    checkpointBytes = 0;
   session->checkpoints =
       std::make_unique<StateCheckpoints>(std::move(states), sequences, checkpointBytes);
   if (model.isLeader()) {

@@ -2,10 +2,37 @@
 #include "backends/runtime/ranks/MpiPlugin.h"
 
 #include <mpi.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 static MPI_Win shared = MPI_WIN_NULL;
+
+/// A heartbeat on its way to a rank.
+typedef struct Beat {
+  MPI_Request request;
+  int64_t value;
+} Beat;
+
+static MPI_Comm beats = MPI_COMM_NULL;
+static Beat *sentBeats; ///< one for each rank
+
+/// MPI is used by one thread at a time.
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/// Heartbeats do not wait for a thread that never leaves MPI.
+static int lockForBeat(void) {
+  struct timespec end;
+  enum { maxWait = 100000000, second = 1000000000 };
+  clock_gettime(CLOCK_REALTIME, &end);
+  end.tv_nsec += maxWait;
+  if (end.tv_nsec >= second) {
+    end.tv_nsec -= second;
+    ++end.tv_sec;
+  }
+  return pthread_mutex_timedlock(&mutex, &end) == 0;
+}
 
 static int start(int64_t *rank, int64_t *size) {
   int given, own, all;
@@ -16,8 +43,15 @@ static int start(int64_t *rank, int64_t *size) {
     error = MPI_Comm_rank(MPI_COMM_WORLD, &own);
   if (error == MPI_SUCCESS)
     error = MPI_Comm_size(MPI_COMM_WORLD, &all);
+  if (error == MPI_SUCCESS)
+    error = MPI_Comm_dup(MPI_COMM_WORLD, &beats);
   if (error != MPI_SUCCESS)
     return error;
+  sentBeats = malloc((size_t)all * sizeof *sentBeats);
+  if (!sentBeats)
+    return MPI_ERR_NO_MEM;
+  for (int i = 0; i < all; ++i)
+    sentBeats[i].request = MPI_REQUEST_NULL;
   *rank = own;
   *size = all;
   return 0;
@@ -65,7 +99,9 @@ static int share(uint64_t bytes, void **memory) {
 static int await(MPI_Request *request) {
   int done = 0;
   for (int64_t turns = 0;; ++turns) {
+    pthread_mutex_lock(&mutex);
     int error = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+    pthread_mutex_unlock(&mutex);
     if (error != MPI_SUCCESS || done)
       return error;
     // After some milliseconds, the other ranks wait for something to compute.
@@ -83,8 +119,10 @@ static int allGather(const void *part, uint64_t bytes, void *all) {
   MPI_Request request;
   if (bytes > pieceBytes)
     return MPI_ERR_COUNT;
+  pthread_mutex_lock(&mutex);
   int error = MPI_Iallgather(part, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, MPI_COMM_WORLD,
                              &request);
+  pthread_mutex_unlock(&mutex);
   return error == MPI_SUCCESS ? await(&request) : error;
 }
 
@@ -92,7 +130,9 @@ static int broadcast(void *data, uint64_t bytes) {
   MPI_Request request;
   for (uint64_t at = 0; at < bytes; at += pieceBytes) {
     int piece = (int)(bytes - at < pieceBytes ? bytes - at : pieceBytes);
+    pthread_mutex_lock(&mutex);
     int error = MPI_Ibcast((char *)data + at, piece, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+    pthread_mutex_unlock(&mutex);
     if (error == MPI_SUCCESS)
       error = await(&request);
     if (error != MPI_SUCCESS)
@@ -101,7 +141,47 @@ static int broadcast(void *data, uint64_t bytes) {
   return 0;
 }
 
+static int sendBeat(int64_t rank, int64_t value, int *sent) {
+  Beat *beat = &sentBeats[rank];
+  *sent = 0;
+  if (!lockForBeat())
+    return 0;
+  int left = 1;
+  int error = MPI_Test(&beat->request, &left, MPI_STATUS_IGNORE);
+  if (error == MPI_SUCCESS && left) {
+    beat->value = value;
+    error = MPI_Isend(&beat->value, 1, MPI_INT64_T, (int)rank, 0, beats, &beat->request);
+    *sent = error == MPI_SUCCESS;
+  }
+  pthread_mutex_unlock(&mutex);
+  return error;
+}
+
+static int receiveBeat(int64_t *rank, int64_t *value) {
+  int there = 0;
+  MPI_Status status;
+  *rank = -2;
+  if (!lockForBeat())
+    return 0;
+  *rank = -1;
+  int error = MPI_Iprobe(MPI_ANY_SOURCE, 0, beats, &there, &status);
+  if (error == MPI_SUCCESS && there) {
+    // Does not wait: a message as short as this has arrived as a whole.
+    error = MPI_Recv(value, 1, MPI_INT64_T, status.MPI_SOURCE, 0, beats, MPI_STATUS_IGNORE);
+    if (error == MPI_SUCCESS)
+      *rank = status.MPI_SOURCE;
+  }
+  pthread_mutex_unlock(&mutex);
+  return error;
+}
+
 static void finish(void) {
+  int all = 0;
+  MPI_Comm_size(beats, &all);
+  for (int i = 0; i < all; ++i)
+    MPI_Wait(&sentBeats[i].request, MPI_STATUS_IGNORE);
+  MPI_Comm_free(&beats);
+  free(sentBeats);
   if (shared != MPI_WIN_NULL)
     MPI_Win_free(&shared);
   MPI_Finalize();
@@ -109,6 +189,6 @@ static void finish(void) {
 
 __attribute__((visibility("default"))) const MicaMpi *micaMpi(void) {
   static const MicaMpi functions = {MICA_MPI_ABI, start, message, share, allGather, broadcast,
-                                    finish};
+                                    sendBeat, receiveBeat, finish};
   return &functions;
 }

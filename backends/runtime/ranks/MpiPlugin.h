@@ -10,9 +10,10 @@
 extern "C" {
 #endif
 
-enum { MICA_MPI_ABI = 1, MICA_MPI_MESSAGE_BYTES = 256 };
+enum { MICA_MPI_ABI = 2, MICA_MPI_MESSAGE_BYTES = 256 };
 
-/// Functions return 0, or an error of MPI whose text is `message`. One thread calls them at a time.
+/// Functions return 0, or an error of MPI whose text is `message`. One thread calls them at a time;
+/// another one may call those of heartbeats meanwhile, between share and finish.
 typedef struct MicaMpi {
   int64_t abi; ///< MICA_MPI_ABI
   /// Starts MPI: sets the number of this rank and of all ranks.
@@ -25,6 +26,12 @@ typedef struct MicaMpi {
   /// See rt::Communicator. Leaves the processor to others while it waits.
   int (*allGather)(const void *part, uint64_t bytes, void *all);
   int (*broadcast)(void *data, uint64_t bytes);
+  /// Sends a heartbeat to another rank. `sent` is 0 if the previous one has not left yet, or if the
+  /// other thread does not leave MPI.
+  int (*sendBeat)(int64_t rank, int64_t value, int *sent);
+  /// Receives a heartbeat without waiting for it; `rank` is -1 if none has arrived, -2 if the other
+  /// thread does not leave MPI.
+  int (*receiveBeat)(int64_t *rank, int64_t *value);
   /// Ends MPI, when all ranks have called it.
   void (*finish)(void);
 } MicaMpi;

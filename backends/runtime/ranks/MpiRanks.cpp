@@ -1,8 +1,13 @@
 #include "backends/runtime/ranks/MpiRanks.h"
+#include "backends/runtime/ranks/HostName.h"
 #include "backends/runtime/ranks/SharedMemoryRanks.h"
+#include "backends/runtime/support/Report.h"
+#include "backends/runtime/support/SignalCleanup.h"
 
-#include <climits>
+#include <array>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 #include <filesystem>
 #include <unistd.h>
@@ -28,6 +33,29 @@ const Implementation *findImplementation() {
       return &implementation;
   return nullptr;
 }
+
+/// Ends the process, and so the run, if MPI starts or ends for longer than `seconds`: it waits for
+/// all ranks, and heartbeats need it.
+class Deadline {
+public:
+  explicit Deadline(unsigned seconds) {
+    std::signal(SIGALRM, [](int) {
+      constexpr std::string_view message =
+          "mica: error: MPI waits for another rank, which does not start or end\n";
+      [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message.data(), message.size());
+      removeTemporaries();
+      _exit(1);
+    });
+    alarm(seconds);
+  }
+  ~Deadline() { alarm(0); }
+  Deadline(const Deadline &) = delete;
+  Deadline &operator=(const Deadline &) = delete;
+};
+/// Hosts may be reached one after the other.
+constexpr unsigned startSeconds = 60;
+/// All ranks have announced that they end.
+constexpr unsigned endSeconds = 10;
 
 /// The folder of the program.
 std::filesystem::path ownFolder() {
@@ -61,6 +89,7 @@ Result<std::unique_ptr<MpiRanks>> MpiRanks::start() {
   if (!mpi || mpi->abi != MICA_MPI_ABI)
     return Error{path + " is for another version of Mica; copy the file of the installation that " +
                  "has compiled the program"};
+  Deadline deadline(startSeconds);
   std::unique_ptr<MpiRanks> ranks(new MpiRanks(*mpi));
   if (Status started = ranks->check(mpi->start(&ranks->self, &ranks->count)); !started)
     return started.error();
@@ -70,10 +99,30 @@ Result<std::unique_ptr<MpiRanks>> MpiRanks::start() {
     return shared.error();
   if (memory)
     ranks->shared = std::make_unique<SharedMemoryRanks>(memory, ranks->self, ranks->count);
+  if (Status started = ranks->startMonitor(); !started)
+    return started.error();
   return ranks;
 }
 
+Status MpiRanks::startMonitor() {
+  std::array<char, 256> own = {};
+  std::string name = hostName();
+  std::copy_n(name.begin(), std::min(name.size(), own.size() - 1), own.begin());
+  std::vector<std::array<char, 256>> names(static_cast<size_t>(count));
+  if (Status done = allGather(own.data(), own.size(), names.data()); !done)
+    return done;
+  std::vector<std::string> hosts;
+  for (const std::array<char, 256> &each : names)
+    hosts.emplace_back(each.data());
+  monitor = std::make_unique<RankMonitor>(
+      mpi, self, std::move(hosts), [this](const Error &error) { fail(error); },
+      RankMonitor::Timing());
+  return {};
+}
+
 void MpiRanks::finish() {
+  monitor->finish();
+  Deadline deadline(endSeconds);
   shared.reset();
   mpi.finish();
 }
@@ -86,12 +135,47 @@ Status MpiRanks::check(int error) const {
   return Error{"rank " + std::to_string(self) + ": MPI failed: " + text};
 }
 
+/// `move` waits for other ranks.
+template <typename Move> Status MpiRanks::exchange(const Move &move) {
+  if (monitor)
+    monitor->setExchanging(true);
+  Status done = move();
+  if (monitor)
+    monitor->setExchanging(false);
+  if (!done)
+    fail(done.error());
+  return {};
+}
+
 Status MpiRanks::allGather(const void *part, uint64_t bytes, void *all) {
-  return shared ? shared->allGather(part, bytes, all) : check(mpi.allGather(part, bytes, all));
+  return exchange([&] {
+    return shared ? shared->allGather(part, bytes, all) : check(mpi.allGather(part, bytes, all));
+  });
 }
 
 Status MpiRanks::broadcast(void *data, uint64_t bytes) {
-  return shared ? shared->broadcast(data, bytes) : check(mpi.broadcast(data, bytes));
+  return exchange(
+      [&] { return shared ? shared->broadcast(data, bytes) : check(mpi.broadcast(data, bytes)); });
+}
+
+void MpiRanks::setComputing(bool is) { monitor->setComputing(is); }
+
+void MpiRanks::onFailure(std::function<void(const Error &)> wanted) {
+  std::lock_guard lock(failing);
+  callback = std::move(wanted);
+}
+
+void MpiRanks::fail(const Error &error) {
+  // Locked until the process has ended: only the first failure is reported.
+  failing.lock();
+  if (!error.message.empty()) // otherwise it has been reported
+    reportError(error.message);
+  if (self > 0 && monitor)
+    monitor->tellFailure();
+  else if (callback)
+    callback(error);
+  removeTemporaries();
+  _exit(1);
 }
 
 } // namespace mica::rt

@@ -3,9 +3,10 @@
 #define MICA_BACKENDS_RUNTIME_RANKS_MPIRANKS_H
 
 #include "backends/runtime/abi/Communicator.h"
-#include "backends/runtime/ranks/MpiPlugin.h"
+#include "backends/runtime/ranks/RankMonitor.h"
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -15,7 +16,8 @@ namespace mica::rt {
 /// process was not started by it. Does not use MPI.
 std::optional<int64_t> rankFromEnvironment();
 
-/// The ranks of one host exchange through shared memory, those of several by MPI.
+/// The ranks of one host exchange through shared memory, those of several by MPI. A rank that has
+/// failed, or hangs, ends the process: with `fail`, also by the functions below.
 class MpiRanks final : public Communicator {
 public:
   /// Opens the plug-in for the implementation of MPI that has started this process, which is next
@@ -26,19 +28,29 @@ public:
   /// Ends MPI; waits until all ranks have called it. If a rank ends without it, mpirun ends all
   /// ranks.
   void finish();
+  /// Reports the error and ends the process, and so the run. Rank 0 first calls the callback of
+  /// onFailure; other ranks tell rank 0, which gets time to do so.
+  [[noreturn]] void fail(const Error &error);
 
   int64_t rank() const override { return self; }
   int64_t size() const override { return count; }
   Status allGather(const void *part, uint64_t bytes, void *all) override;
   Status broadcast(void *data, uint64_t bytes) override;
+  void setComputing(bool is) override;
+  void onFailure(std::function<void(const Error &)> callback) override;
 
 private:
   explicit MpiRanks(const MicaMpi &mpi) : mpi(mpi) {}
   Status check(int error) const;
+  Status startMonitor();
+  template <typename Move> Status exchange(const Move &move);
 
   const MicaMpi &mpi;
   int64_t self = 0, count = 1;
   std::unique_ptr<Communicator> shared; ///< null: on several hosts
+  std::mutex failing;                   ///< protects the following member; locked by a failure
+  std::function<void(const Error &)> callback;
+  std::unique_ptr<RankMonitor> monitor; ///< null until all ranks have started
 };
 
 } // namespace mica::rt

@@ -396,6 +396,13 @@ void Api::abort() {
       stop->request_stop();
 }
 
+void Api::abandon(const ApiError &error) {
+  draining = true;
+  for (const std::weak_ptr<Completion> &each : unfinished)
+    if (std::shared_ptr<Completion> completion = each.lock())
+      completion->abandon(error);
+}
+
 /// The web page, which may only run and load resources of the server itself.
 void Api::page(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
   static constexpr const char *policy =

@@ -51,6 +51,9 @@ public:
   void drain() { draining = true; }
   /// Ends the requests in progress with an error.
   void abort();
+  /// Sends an error to the requests in progress without waiting for the engine, because the process
+  /// ends.
+  void abandon(const ApiError &error);
 
 private:
   using Handler = void (Api::*)(HttpRequest &request, std::shared_ptr<Exchange> exchange);

@@ -34,6 +34,10 @@ public:
   /// server's thread.
   void stop(StopReason reason);
 
+  /// Sends an error although choices are in progress, because the process ends. Called on the
+  /// server's thread.
+  void abandon(const ApiError &error) { fail(error, "aborted"); }
+
   /// An estimate of the size of the answer if it has as many tokens as it may have; 0 for a stream,
   /// of which nothing is kept. The memory in use is at most three times as much.
   static uint64_t keptBytes(const CompletionRequest &request, const Manifest &manifest);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <future>
 #include <sstream>
 #include <thread>
 
@@ -155,6 +156,28 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
   std::_Exit(0);
 }
 
+/// Notifies `idle` when no exchange is in progress.
+void notifyWhenIdle(HttpServer &server, std::shared_ptr<std::promise<void>> idle) {
+  constexpr std::chrono::milliseconds interval{5};
+  if (server.exchanges() == 0)
+    return idle->set_value();
+  server.after(interval, [&server, idle] { notifyWhenIdle(server, idle); });
+}
+
+/// The process ends because a rank has failed, and the engine may wait for that rank: requests in
+/// progress get the error from the server's thread.
+void failRequests(HttpServer &server, Api &api, const Error &error) {
+  // A client that does not read does not prevent the end.
+  constexpr std::chrono::milliseconds patience{400};
+  auto idle = std::make_shared<std::promise<void>>();
+  server.after(std::chrono::milliseconds(0), [&server, &api, error, idle] {
+    server.stopAccepting();
+    api.abandon({.status = 500, .message = error.message});
+    notifyWhenIdle(server, idle);
+  });
+  idle->get_future().wait_for(patience);
+}
+
 /// Stops the server when no exchange is in progress. At the deadline, remaining completions end
 /// with an error.
 void stopWhenIdle(HttpServer &server, Api &api, std::chrono::steady_clock::time_point deadline,
@@ -212,12 +235,14 @@ Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
     // Neither loading a model nor a step of the engine can be interrupted.
     if (count > 1 || !service)
       endNow(server);
-    reportNote("shutting down: requests in progress have " +
-               std::to_string(arguments.drainSeconds) + " s to finish");
+    // If there are several ranks, mpirun, which sends the signal, ends them shortly after it.
+    int64_t seconds = service->model->isLeader() ? 0 : arguments.drainSeconds;
+    reportNote("shutting down: requests in progress have " + std::to_string(seconds) +
+               " s to finish");
     service->api->drain();
     server.stopAccepting();
     stopWhenIdle(server, *service->api,
-                 std::chrono::steady_clock::now() + std::chrono::seconds(arguments.drainSeconds));
+                 std::chrono::steady_clock::now() + std::chrono::seconds(seconds));
   });
   std::thread loader([&, keys = *std::move(keys)]() mutable {
     auto started = std::make_shared<Result<std::unique_ptr<Service>>>(
@@ -229,6 +254,10 @@ Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
       }
       service = *std::move(*started);
       throwOutOfMemory();
+      if (Communicator *ranks = service->model->runtime().communicator())
+        ranks->onFailure([&server, api = service->api.get()](const Error &error) {
+          failRequests(server, *api, error);
+        });
       reportNote("serving " + service->model->manifest().name + " at " + server.address() + " (" +
                  std::to_string(service->sequences) + " sequences of " +
                  std::to_string(service->model->manifest().maxSeq) + " positions)");
@@ -236,8 +265,11 @@ Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
   });
   server.run();
   loader.join();
-  if (service)
+  if (service) {
     service->stopThreads();
+    if (Communicator *ranks = service->model->runtime().communicator())
+      ranks->onFailure({});
+  }
   if (failure)
     return *failure;
   return {};

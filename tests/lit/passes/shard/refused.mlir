@@ -1,9 +1,9 @@
 // RUN: mica-opt %s --split-input-file --mica-shard=ranks=2 --verify-diagnostics
 
-func.func @op_without_a_rule(%x: tensor<?x2x8xf32>) -> tensor<?x2x8xf32> {
-  // expected-error @+1 {{'mica.l2norm' op cannot be partitioned for 2 ranks: there is no rule for this op}}
-  %y = mica.l2norm %x eps(1.0e-06) : tensor<?x2x8xf32>
-  return %y : tensor<?x2x8xf32>
+func.func @op_without_a_rule(%x: tensor<?x64xf32>, %w: tensor<384x64xf32>) -> tensor<?x172xf32> {
+  // expected-error @+1 {{'mica.gated_linear' op cannot be partitioned for 2 ranks: there is no rule for this op}}
+  %y = mica.gated_linear %x, %w silu : tensor<?x64xf32>, tensor<384x64xf32> -> tensor<?x172xf32>
+  return %y : tensor<?x172xf32>
 }
 
 // -----
@@ -32,10 +32,28 @@ func.func @heads_that_do_not_divide(%x: tensor<?x8xf32>, %w: tensor<24x8xf32>) {
 
 // -----
 
-func.func @columns_that_all_ranks_have(%x: tensor<?x16xf32>) {
-  // expected-error @+1 {{'mica.split_heads' op cannot be partitioned for 2 ranks: each rank needs some heads, but has all columns of them}}
-  %0 = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
-  return
+func.func @heads_of_a_state(%q: tensor<?x1x4xf32>, %x: tensor<?x12xf32>, %decay: tensor<?x1xf32>,
+    %state: !mica.recurrent_state<1 x 1 x 4 x 12 x f32>, %layer: index, %sequences: tensor<?xi32>, %positions: tensor<?xi32>)
+    -> !mica.recurrent_state<1 x 1 x 4 x 12 x f32> {
+  %v = mica.split_heads %x : tensor<?x12xf32> to tensor<?x1x12xf32>
+  // expected-error @+1 {{'mica.linear_attention' op cannot be partitioned for 2 ranks: its 1 heads are not a multiple of the number of ranks}}
+  %y, %next = mica.linear_attention %q, %q, %v decay(%decay : tensor<?x1xf32>), %state[%layer]
+      at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>)
+      : tensor<?x1x4xf32>, tensor<?x1x12xf32>, !mica.recurrent_state<1 x 1 x 4 x 12 x f32>
+  return %next : !mica.recurrent_state<1 x 1 x 4 x 12 x f32>
+}
+
+// -----
+
+func.func @keys_of_other_heads(%q: tensor<?x3x4xf32>, %x: tensor<?x12xf32>, %decay: tensor<?x6xf32>,
+    %state: !mica.recurrent_state<1 x 6 x 4 x 2 x f32>, %layer: index, %sequences: tensor<?xi32>, %positions: tensor<?xi32>)
+    -> !mica.recurrent_state<1 x 6 x 4 x 2 x f32> {
+  %v = mica.split_heads %x : tensor<?x12xf32> to tensor<?x6x2xf32>
+  // expected-error @+1 {{'mica.linear_attention' op cannot be partitioned for 2 ranks: the number of heads of queries and keys, 3, is neither 1 nor a multiple of the number of ranks}}
+  %y, %next = mica.linear_attention %q, %q, %v decay(%decay : tensor<?x6xf32>), %state[%layer]
+      at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>)
+      : tensor<?x3x4xf32>, tensor<?x6x2xf32>, !mica.recurrent_state<1 x 6 x 4 x 2 x f32>
+  return %next : !mica.recurrent_state<1 x 6 x 4 x 2 x f32>
 }
 
 // -----

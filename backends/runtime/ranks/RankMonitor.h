@@ -1,0 +1,83 @@
+// Detects ranks that hang.
+#ifndef MICA_BACKENDS_RUNTIME_RANKS_RANKMONITOR_H
+#define MICA_BACKENDS_RUNTIME_RANKS_RANKMONITOR_H
+
+#include "backends/runtime/ranks/MpiPlugin.h"
+#include "backends/runtime/support/Result.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace mica::rt {
+
+/// A thread of each rank sends heartbeats: rank 0 to all others, which send theirs to rank 0. They
+/// are independent of what the rank computes, so a rank that is slow, or waits for a processor, is
+/// not mistaken for one that hangs. A rank fails
+/// - if no heartbeat has arrived from it: the process or its host has stopped;
+/// - if it computes, but its threads only wait, which the rank itself observes.
+/// Time is measured by the turns of the observing thread, so it does not pass while that is
+/// stopped.
+class RankMonitor {
+public:
+  struct Timing {
+    std::chrono::milliseconds interval{100}; ///< between two heartbeats
+    int64_t limit = 30;                      ///< the number of intervals after which a rank fails
+  };
+  /// Calls `fail` on its own thread, at most once, with an error that names the rank and its host.
+  /// `hosts`: of all ranks. MPI has been started, and has to be ended after `finish`.
+  RankMonitor(const MicaMpi &mpi, int64_t rank, std::vector<std::string> hosts,
+              std::function<void(const Error &)> fail, Timing timing);
+  /// Stops without telling the others.
+  ~RankMonitor();
+
+  /// Waits until all ranks have called it; no rank fails afterwards.
+  void finish();
+  /// Tells rank 0 that this rank, another one, has failed. Returns when rank 0 has had enough time
+  /// to end all ranks, at once if it does not respond.
+  void tellFailure();
+
+  /// What the rank does: see Communicator::setComputing. An exchange waits for other ranks.
+  void setComputing(bool is) { computes = is; }
+  void setExchanging(bool is);
+
+private:
+  enum Beat : int64_t { Alive = 1, Failed, Over };
+  struct Peer {
+    int64_t rank;
+    int64_t silent = 0; ///< the number of turns since a heartbeat arrived
+    bool sentOver = false, gotOver = false;
+  };
+
+  void run();
+  void receive(bool counts);
+  void send(Beat beat);
+  void check();
+  bool isOver() const;
+  void report(int64_t rank, const std::string &what);
+
+  const MicaMpi &mpi;
+  const int64_t self;
+  const std::vector<std::string> hosts;
+  const std::function<void(const Error &)> fail;
+  const Timing timing;
+  std::vector<Peer> peers; ///< used by the thread only
+  int64_t asleep = 0;      ///< the same: turns in which the rank should have computed, but slept
+  uint64_t lastExchange = 0;
+  std::atomic<bool> computes = false, exchanges = false;
+  std::atomic<bool> isLeaderSilent = false;
+  std::atomic<uint64_t> exchange = 0; ///< the number of exchanges so far
+  std::mutex mutex;                   ///< protects the following members
+  std::condition_variable changed;
+  bool stopping = false, finishing = false;
+  std::thread thread;
+};
+
+} // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_RANKS_RANKMONITOR_H
