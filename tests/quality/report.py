@@ -1,7 +1,12 @@
 """Converts figures to Markdown and a picture."""
 
 import math
+import pathlib
+import sys
 from xml.sax.saxutils import escape
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
+import chart  # noqa: E402
 
 #: Cells of a row: title and, in the picture, color and whether the mark is filled. Rows of int8 are only in the tables.
 CELLS = {"mica prefill": ("Mica, prefill", "#0b62a4", True), "mica decode": ("Mica, decode", "#0b62a4", False),
@@ -180,7 +185,6 @@ def page(result):
 
 # ---------------------------------------------------------------- picture
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 420, 64, 190, 34, 42
 #: Cells in the picture.
 DRAWN = ("mica prefill", "mica decode", "llama prefill", "llama decode")
 
@@ -201,70 +205,52 @@ def front(rows, name):
     return best
 
 
-class Panel:
+class Panel(chart.Panel):
     """One chart: divergence, logarithmic, over bits per weight. A line for llama.cpp's formats, marks for all but bf16."""
 
-    def __init__(self, title, rows, top):
-        self.title, self.top = title, top
+    def __init__(self, title, rows, index):
         self.rows = [row for row in rows if row["bits"] and row["format"] != "`--weights bf16`"]
         xs = [row["bits"] for row in self.rows]
         ys = [row["cells"][name]["kl"] for row in self.rows for name in DRAWN if row["cells"].get(name) and row["cells"][name]["kl"] > 0]
-        self.x0, self.x1 = math.floor(min(xs)), math.ceil(max(xs) + 0.01)
-        self.y0, self.y1 = math.floor(math.log10(min(ys))), math.ceil(math.log10(max(ys)))
-        if self.y0 == self.y1:
-            self.y1 += 1
+        ticks = range(math.floor(min(xs)), math.ceil(max(xs) + 0.01) + 1)
+        first, last = math.floor(math.log10(min(ys))), math.ceil(math.log10(max(ys)))
+        super().__init__(title, index, {value: str(value) for value in ticks}, "bits per weight", (first, max(last, first + 1)))
 
-    def x(self, value):
-        return LEFT + (value - self.x0) / (self.x1 - self.x0) * (WIDTH - LEFT - RIGHT)
-
-    def y(self, value):
-        share = (math.log10(value) - self.y0) / (self.y1 - self.y0)
-        return self.top + HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
-
-    def axes(self):
-        for power in range(self.y0, self.y1 + 1):
-            y = self.y(10.0 ** power)
-            yield (f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" class="grid"/>'
-                   f'<text x="{LEFT - 6}" y="{y + 4:.1f}" class="end">1e{power}</text>')
-        for value in range(self.x0, self.x1 + 1):
-            x = self.x(value)
-            yield (f'<line x1="{x:.1f}" y1="{self.top + TOP}" x2="{x:.1f}" y2="{self.top + HEIGHT - BOTTOM}" class="grid"/>'
-                   f'<text x="{x:.1f}" y="{self.top + HEIGHT - BOTTOM + 15}" class="middle">{value}</text>')
-        yield f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{self.top + HEIGHT - 10}" class="middle">bits per weight</text>'
+    def of(self, divergence):
+        return self.y(math.log10(divergence))
 
     def legend(self, names):
         entries = [(name, own) for own in (False, True) for name in names
                    if any(is_own(row) == own and row["cells"].get(name) for row in self.rows)]
         for index, (name, own) in enumerate(entries):
             title, color, filled = CELLS[name]
-            y = self.top + TOP + 10 + 18 * index
-            yield (mark(WIDTH - RIGHT + 20, y, OWN_COLOR if own else color, filled, own) +
-                   f'<text x="{WIDTH - RIGHT + 32}" y="{y + 4}">{escape(title + (", own formats" if own else ""))}</text>')
+            place = self.legend_place(index)
+            yield (chart.mark(*place, OWN_COLOR if own else color, filled, own) +
+                   chart.legend_text(place, title + (", own formats" if own else "")))
 
     def line(self, name):
         points = front(self.rows, name)
         if len(points) < 2:
             return []
         _, color, filled = CELLS[name]
-        path = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
-        return [f'<polyline points="{path}" stroke="{color}" class="front"{"" if filled else DASHED}/>']
+        return [chart.polyline([(self.x(x), self.of(y)) for x, y in points], color, dashed=not filled)]
 
     def marks(self, row, names):
         points = [(row["cells"][name]["kl"], *CELLS[name]) for name in names if row["cells"].get(name) and row["cells"][name]["kl"] > 0]
         for value, title, color, filled in points:
             note = f"{row['format']}, {title}: {small(value)} at {row['bits']:.2f} bits"
-            drawn = mark(self.x(row["bits"]), self.y(value), OWN_COLOR if is_own(row) else color, filled, is_own(row))
+            drawn = chart.mark(self.x(row["bits"]), self.of(value), OWN_COLOR if is_own(row) else color, filled, is_own(row))
             yield f"<g><title>{escape(note)}</title>{drawn}</g>"
         if points:
             above = not is_own(row)
             value = (max if above else min)(value for value, *_ in points)
-            x, y = self.x(row["bits"]) + 3, self.y(value) + (-8 if above else 12)
+            x, y = self.x(row["bits"]) + 3, self.of(value) + (-8 if above else 12)
             yield (f'<text transform="translate({x:.1f} {y:.1f}) rotate({-50 if above else 40})" class="name">'
                    f'{escape(row["format"].replace("`", "").replace("--weights ", ""))}</text>')
 
     def draw(self):
         names = [name for name in columns(self.rows) if name in DRAWN]
-        text = [f'<text x="{LEFT}" y="{self.top + 18}" class="title">{escape(self.title)}</text>', *self.axes(), *self.legend(names)]
+        text = [*self.frame(), *self.legend(names)]
         for name in names:
             text += self.line(name)
         for row in self.rows:
@@ -272,25 +258,12 @@ class Panel:
         return "\n".join(text)
 
 
-OWN_COLOR, DASHED = "#2b8a57", ' stroke-dasharray="5 4"'
-
-
-def mark(x, y, color, filled, own):
-    """A square for Mica's own formats, a circle for others."""
-    style = f'stroke="{color}" stroke-width="1.6" fill="{color if filled else "white"}" fill-opacity="{0.75 if filled else 0.4}"'
-    if own:
-        return f'<rect x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8" {style}/>'
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" {style}/>'
+#: Of marks, squares, of Mica's own formats.
+OWN_COLOR = "#2b8a57"
 
 
 def picture(result):
     """KL divergence from the unquantized model over bits per weight: a panel for each model."""
     models = [model for model in result["models"] if any(figures for row in model["own"] for figures in row["cells"].values())]
-    drawn = [Panel(f"{model['title']}: KL divergence from {unquantized(model)}", model["own"], index * HEIGHT).draw()
-             for index, model in enumerate(models)]
-    height = max(1, len(models)) * HEIGHT
-    style = ("text { font: 11px sans-serif; fill: #222 } .title { font-size: 13px; font-weight: bold } .end { text-anchor: end } "
-             ".middle { text-anchor: middle } .name { font-size: 9px; fill: #555 } .grid { stroke: #ddd } "
-             ".front { fill: none; stroke-width: 1.6; stroke-opacity: .6 }")
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">\n'
-            f'<style>{style}</style>\n<rect width="{WIDTH}" height="{height}" fill="white"/>\n' + "\n".join(drawn) + "\n</svg>\n")
+    return chart.document([Panel(f"{model['title']}: KL divergence from {unquantized(model)}", model["own"], index).draw()
+                           for index, model in enumerate(models)])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the pages of docs/ that are generated from TableGen descriptions and from the families, and the files and tables quoted in other
-pages.
+pages, among them those of the cost model of docs/scale.md.
 
     generate.py --tblgen PATH --include DIR --mica PATH [--check]
 
@@ -17,10 +17,12 @@ import subprocess
 import sys
 import textwrap
 
-import features
-import markdown
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools/scale"))
+
+import features  # noqa: E402
+import markdown  # noqa: E402
+import scale_page as scale  # noqa: E402
 
 # Dialects: page -> TableGen file and name of the dialect. Ops are grouped by the files that it includes.
 DIALECTS = {
@@ -375,6 +377,9 @@ def main():
     names, table = block_types(args.mica)
     pages["README.md"] = between("README.md", {"model types": model_types(), "types of GGUF files": names})
     pages["docs/gguf.md"] = between("docs/gguf.md", {"block formats": table})
+    measured = scale.load()
+    pages["docs/scale.md"] = between("docs/scale.md", {"cost model": scale.passage(measured)})
+    pages["docs/scale.svg"] = scale.picture(measured)
     for name, new in pages.items():
         path = ROOT / name
         old = path.read_text(encoding="utf-8") if path.exists() else ""

@@ -1,0 +1,283 @@
+#!/usr/bin/python3
+"""Measures programs for several ranks, and the exchanges between ranks.
+
+    ranks.py OUT --mica MICA [--shape NAME] [--weights bf16,int8,int4] [--rounds 7] [--json FILE]
+
+OUT is a folder for the programs, which `shapes.py` describes; existing ones are not created again. Measured, with medians over rounds in
+which everything is measured once, in alternating order:
+
+- speeds: two ranks of one thread each against one process with two threads, on one machine and on two (tools/scale/two-machines.sh, which
+  needs root), whose link is not limited or limited to a rate;
+- exchanges: the time of one gather of 16 KiB, and of the exchanges of a layer if columns are partitioned (four gathers) or every second
+  matmul is partitioned along K (two reductions), for one row (decode) and 512 (prefill), between two and four ranks: by the exchange that
+  programs use, and by MPI_Allgather and MPI_Allreduce.
+
+The processors must not be fewer than two. Four ranks on fewer than four processors wait for each other's turns.
+"""
+
+import argparse
+import functools
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import compare  # noqa: E402
+import engines  # noqa: E402
+import load  # noqa: E402
+import report  # noqa: E402
+import shapes  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = load.ROOT / "build/release"
+TWO_MACHINES = load.ROOT / "tools/scale/two-machines.sh"
+RATES = ("10gbit", "1gbit")
+TESTS = (engines.Test("decode", "decode", gen=64, repeat=3), engines.Test("prefill", "prefill 512", prompt=512, repeat=2))
+ONE = "one process"
+#: Bytes of a row of the gather that has a goal, and the goal in microseconds.
+SINGLE, SINGLE_GOAL = 16384, 10
+#: The least ratio to one process, by link and then by weights or test.
+GOALS = {"shared memory": {"bf16": 0.93, "int8": 0.93, "int4": 0.93, "prefill": 0.93},
+         "cable": {"bf16": 0.85, "int8": 0.85, "int4": 0.75}}
+
+
+def starter(link, mpi, ranks):
+    """The command that starts ranks: on one machine ("shared memory"), or on two with a "cable" whose rate may follow."""
+    if link == "shared memory":
+        flags = ["--allow-run-as-root", "--bind-to", "none", "--oversubscribe"] if mpi == "openmpi" else []
+        return [f"mpirun.{mpi}", *flags, "-n", str(ranks)]
+    _, _, rate = link.partition(" ")
+    return [str(TWO_MACHINES), "--mpi", mpi, "-n", str(ranks), *(["--rate", rate] if rate else [])]
+
+
+class Ranks(engines.Mica):
+    """A program for one rank or several; `threads` are those of each."""
+
+    def __init__(self, start, program, threads, timeout):
+        super().__init__(program, [], threads, timeout)
+        self.start = start
+
+    def bench(self, repeat):
+        return [*self.start, *super().bench(repeat)]
+
+    def share_of_peak(self, test):
+        return 0.0  # takes another run, and is that of one rank
+
+
+class Tools:
+    """The programs that measure exchanges, in a folder with the plug-ins."""
+
+    def __init__(self, out, implementations):
+        self.folder = out / "exchanges"
+        self.folder.mkdir(exist_ok=True)
+        for path in (BUILD / "bin/mica-rank-benchmarks", *(BUILD / f"lib/mica/mica-mpi-{mpi}.so" for mpi in implementations)):
+            if not path.exists():
+                sys.exit(f"ranks.py: needs {path}; build it with `ninja -C {BUILD} mica mica-rank-benchmarks`")
+            shutil.copy(path, self.folder)
+        for mpi in implementations:
+            subprocess.run([f"mpicc.{mpi}", "-O2", HERE / "MpiBenchmarks.c", "-o", self.folder / f"mpi-{mpi}"], check=True)
+
+    def program(self, by, mpi):
+        return self.folder / ("mica-rank-benchmarks" if by == "mica" else f"mpi-{mpi}")
+
+
+def programs(out, args):
+    """(weights, program of one process, program of two ranks)"""
+    folder = shapes.once(out / args.shape, shapes.folder_of(shapes.SHAPES[args.shape]))
+    for weights in args.weights:
+        def compiled(part, options, weights=weights):
+            subprocess.run([args.mica, "compile", folder, "--weights", weights, "--max-seq", "1024", "-o", part, *options], check=True)
+        yield (weights, shapes.once(out / f"{args.shape}-{weights}-1", functools.partial(compiled, options=[])),
+               shapes.once(out / f"{args.shape}-{weights}-2", functools.partial(compiled, options=["--shard", "tensor=2"])))
+
+
+def alternate(contenders, rounds, turn):
+    """Calls turn(name, contender, round) in rounds 0 to `rounds`, in alternating order; round 0 is a warm-up."""
+    for number in range(rounds + 1):
+        for name, contender in sorted(contenders.items(), reverse=number % 2 == 0):
+            turn(name, contender, number)
+
+
+def measure_speeds(weights, one, two, args):
+    links = [("shared memory", args.mpi[0]), *(("cable", mpi) for mpi in args.mpi), *((f"cable {rate}", args.mpi[0]) for rate in RATES)]
+    contenders = {ONE: Ranks([], one, 2, args.timeout)}
+    for link, mpi in links:
+        contenders[f"{link}, {mpi}"] = Ranks(starter(link, mpi, 2), two, 1, args.timeout)
+    for test in TESTS:
+        begun = load.Load()
+        row = compare.Row(test, contenders)
+        compare.say(f"{weights}")
+        alternate(contenders, args.rounds, row.turn)
+        speeds = {name: {number: sample.tokens_per_s for number, sample in samples.items()} for name, samples in row.samples.items()}
+        for link, mpi in [("", ""), *links]:
+            name = f"{link}, {mpi}" if link else ONE
+            yield {"weights": weights, "test": test.key, "link": link or ONE, "mpi": mpi, "tokens_per_s": report.spread(speeds[name].values()),
+                   "ratio": report.pairwise(speeds[name], speeds[ONE]), "trouble": row.trouble.get(name), "load": begun.report(),
+                   "weight_bytes": contenders[name].info["manifest"]["weight_bytes"]}
+
+
+def layer(shape, weights, rows, kind):
+    """The exchanges of a layer, as an argument: bytes of rows. What quantized matmuls read is f32, see docs/scale.md."""
+    heads, hidden, inner = shape["num_attention_heads"] * shape["head_dim"], shape["hidden_size"], shape["intermediate_size"]
+    narrow = 2 if weights == "bf16" else 4
+    sizes = (heads * narrow, hidden * 4, inner * narrow, hidden * 4) if kind == "gather" else (hidden * 4, hidden * 4)
+    return f"{kind}:" + ",".join(str(rows * size) for size in sizes)
+
+
+def exchanges(shape):
+    """What is measured: (name, argument, repetitions)"""
+    yield "one gather of 16 KiB", f"gather:{SINGLE}", 1000
+    for kind, title in (("gather", "four gathers"), ("reduce", "two reductions")):
+        for weights in ("bf16", "int8") if kind == "gather" else ("bf16",):
+            words = f"{title}, {'bf16 and f32' if weights == 'bf16' else 'f32'}" if kind == "gather" else f"{title}, f32"
+            yield words, layer(shape, weights, 1, kind), 200
+            yield f"{words}, 512 rows", layer(shape, weights, 512, kind), 10
+
+
+def measure_exchanges(shape, tools, args):
+    """The exchanges of each contender: (link, by, mpi, ranks)."""
+    contenders = {}
+    for ranks in (2, 4):
+        for link in ("shared memory", "cable", *(f"cable {rate}" for rate in RATES)):
+            for by in ("mica", "mpi"):
+                # All of them have the same exchange through shared memory.
+                for mpi in args.mpi[:1] if (by, link) == ("mica", "shared memory") else args.mpi:
+                    contenders[(link, by, mpi, ranks)] = [*starter(link, mpi, ranks), str(tools.program(by, mpi))]
+    wanted = list(exchanges(shape))
+    found = {key: {name: {} for name, _, _ in wanted} for key in contenders}
+    trouble = {}
+    arguments = [text for _, argument, repeat in wanted for text in (str(max(1, repeat // args.hasty)), argument)]
+
+    def turn(key, command, number):
+        if key in trouble:
+            return
+        try:
+            status, out, err = engines.execute([*command, *arguments], args.timeout)
+            if status:
+                raise engines.Failed(f"exit status {status}: {engines.last_line(err)}")
+            results = [json.loads(line) for line in out.splitlines() if line.strip()]
+            if [each["exchange"] for each in results] != arguments[1::2]:
+                raise engines.Failed(f"unexpected output: {out[:200]}")
+        except (engines.Failed, ValueError, KeyError) as why:
+            trouble[key] = str(why)
+            compare.say(f"  {key}: failed: {why}")
+            return
+        compare.say(f"  round {number}, {key}: {results[0]['median_us']:.1f} us for {wanted[0][0]}")
+        if number > 0:
+            for (name, _, _), result in zip(wanted, results, strict=True):
+                found[key][name][number] = result
+
+    begun = load.Load()
+    compare.say("exchanges")
+    alternate(contenders, args.rounds, turn)
+    condition = begun.report()
+    for (link, by, mpi, ranks), by_name in found.items():
+        for name, argument, _ in wanted:
+            rounds = by_name[name].values()
+            sizes = [int(size) for size in argument.partition(":")[2].split(",")]
+            yield {"link": link, "by": by, "mpi": mpi, "ranks": ranks, "exchange": name, "latencies": len(sizes), "bytes": sum(sizes),
+                   "median_us": report.spread(each["median_us"] for each in rounds),
+                   "mean_us": report.spread(each["mean_us"] for each in rounds),
+                   "trouble": trouble.get((link, by, mpi, ranks)), "load": condition}
+
+
+def goal_of(speed):
+    goals = GOALS.get(speed["link"], {})
+    return goals.get(speed["test"] if speed["test"] == "prefill" else speed["weights"])
+
+
+def speed_table(speeds):
+    lines = ["| weights | test | link | tokens/s | ratio | goal |", "|---|---|---|---|---|---|"]
+    for each in speeds:
+        goal, ratio = goal_of(each), each["ratio"]
+        verdict = "-" if goal is None else f">= {goal}: " + ("-" if not ratio else "reached" if ratio["median"] >= goal else "short")
+        link = each["link"] + (f", {each['mpi']}" if each["mpi"] else "")
+        lines.append(f"| {each['weights']} | {each['test']} | {link} | {report.speed(each['tokens_per_s'])} | "
+                     f"{report.figure(ratio, 2, 'x') if each['mpi'] else '-'} | {verdict} |")
+    return lines
+
+
+def exchange_table(measured):
+    """Microseconds; a column for each number of ranks."""
+    lines = ["| exchange | bytes | link | by | 2 ranks, us | 4 ranks, us |", "|---|---|---|---|---|---|"]
+    rows = {}
+    for each in measured:
+        key = (each["exchange"], each["bytes"], each["link"], f"Mica, {each['mpi']}" if each["by"] == "mica" else each["mpi"])
+        rows.setdefault(key, {})[each["ranks"]] = report.figure(each["median_us"], 1)
+    order = {name: index for index, name in enumerate(dict.fromkeys(each["exchange"] for each in measured))}
+    for key, by_ranks in sorted(rows.items(), key=lambda row: order[row[0][0]]):
+        lines.append("| " + " | ".join([*map(str, key), by_ranks.get(2, "-"), by_ranks.get(4, "-")]) + " |")
+    return lines
+
+
+def markdown(result):
+    machine = result["machine"]
+    condition = "; ".join(f"{part}: other processes used {values['others']:.2f} processors, steal time {values['stolen']:.2f}"
+                          for part, values in result["load"].items())
+    single = [each for each in result["exchanges"] if each["bytes"] == SINGLE and each["link"] == "shared memory" and each["by"] == "mica"
+              and each["ranks"] == 2 and each["median_us"]]
+    lines = [f"`{result['command']}`, commit {result['commit']}: {machine['cpu']}, {machine['processors']} processors, Linux "
+             f"{machine['kernel']}; {result['shape']}; medians of {result['rounds']} alternating rounds (minimum - maximum).", "", condition, ""]
+    lines += speed_table(result["speeds"]) + [""] + exchange_table(result["exchanges"])
+    for each in single:
+        lines += ["", f"Goal of one gather of 16 KiB through shared memory, <= {SINGLE_GOAL} us: "
+                  + ("reached" if each["median_us"]["median"] <= SINGLE_GOAL else "short")]
+    troubles = {json.dumps(each["trouble"]) for part in ("speeds", "exchanges") for each in result[part] if each["trouble"]}
+    return "\n".join(lines + ["", *(f"- {trouble}" for trouble in sorted(troubles))])
+
+
+def worst_load(measured):
+    loads = [each["load"] for each in measured]
+    return {key: max((one[key] for one in loads), default=0) for key in ("others", "stolen", "seconds")}
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--mica", default=str(BUILD / "bin/mica"))
+    parser.add_argument("--shape", default="llama-3.2-1b", choices=[name for name, shape in shapes.SHAPES.items()])
+    parser.add_argument("--weights", type=lambda text: text.split(","), default=["bf16", "int8", "int4"])
+    parser.add_argument("--mpi", type=lambda text: text.split(","), default=["openmpi", "mpich"])
+    parser.add_argument("--parts", type=lambda text: text.split(","), default=["speeds", "exchanges"])
+    parser.add_argument("--rounds", type=int, default=7, help="rounds that count (default 7)")
+    parser.add_argument("--hasty", type=int, default=1, metavar="N", help="repeat exchanges N times less often")
+    parser.add_argument("--timeout", type=float, default=120, help="seconds that one run may take; ranks that did not end are not run again")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write everything that was measured")
+    args = parser.parse_args(argv)
+    if args.rounds < 1 or args.hasty < 1:
+        parser.error("--rounds and --hasty must be at least 1")
+    if unknown := set(args.mpi) - {"openmpi", "mpich"} | set(args.parts) - {"speeds", "exchanges"}:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    return args
+
+
+def main(argv):
+    args = parse(argv)
+    # Ranks of a test may be started by root, as in a container.
+    os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    out = args.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    shape = {"head_dim": shapes.SHAPES[args.shape]["hidden_size"] // shapes.SHAPES[args.shape]["num_attention_heads"],
+             **shapes.SHAPES[args.shape]}
+    result = {"machine": load.machine(), "commit": load.commit(), "command": load.command_line(argv), "shape": args.shape,
+              "rounds": args.rounds, "load": {}, "speeds": [], "exchanges": []}
+
+    def keep(part, measured):
+        result[part] += measured
+        result["load"][part] = worst_load(result[part])
+        if args.json:  # after each part, so that an interrupted run keeps its results
+            args.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+    if "exchanges" in args.parts:
+        keep("exchanges", list(measure_exchanges(shape, Tools(out, args.mpi), args)))
+    if "speeds" in args.parts:
+        for found in list(programs(out, args)):
+            keep("speeds", list(measure_speeds(*found, args)))
+    print(markdown(result))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

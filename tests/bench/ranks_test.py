@@ -1,0 +1,188 @@
+#!/usr/bin/python3
+"""ranks.py with fakes of programs, and the cost model of docs/scale.md, whose figures it checks."""
+
+import contextlib
+import dataclasses
+import io
+import json
+import math
+import pathlib
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ET
+from unittest import mock
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/bench"), str(ROOT / "tools/scale")]
+import cost_model  # noqa: E402
+import scale_page  # noqa: E402
+import ranks  # noqa: E402
+import shapes  # noqa: E402
+
+#: A program: 30 tokens/s, 27 with the cable and 24 with a limit of its rate.
+MICA = r"""
+import json, sys
+a = sys.argv
+if a[1] == "info":
+    print(json.dumps({"version": "9.9", "max_seq": 1024, "weights": "bf16", "manifest": {"weight_bytes": 100}}))
+else:
+    print(json.dumps({"results": [{"test": "x", "tokens_per_s": SPEED, "runs": [SPEED], "gb_per_s": 1.0}]}))
+"""
+#: Exchanges: 2 us each, 5 us over the cable.
+EXCHANGES = r"""
+import json, sys
+for text in sys.argv[2::2]:
+    us = 2.0 * len(text.split(","))
+    print(json.dumps({"exchange": text, "median_us": us, "p10_us": us, "p90_us": us, "mean_us": us}))
+"""
+
+
+class Measure(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+
+    def program(self, name, text):
+        path = self.folder / name
+        path.write_text("#!/usr/bin/python3\n" + text, encoding="utf-8")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return str(path)
+
+    def measure(self, *options):
+        """(JSON, Markdown) of a run; a link starts ranks by /usr/bin/env."""
+        one, two = (self.program(name, MICA.replace("SPEED", speed)) for name, speed in (("one", "30.0"), ("two", "27.0")))
+        exchange = self.program("exchange", EXCHANGES)
+        self.started = []
+
+        def starter(link, mpi, count):
+            self.started.append((link, mpi, count))
+            return ["/usr/bin/env"]
+
+        with (mock.patch.object(ranks, "starter", starter), mock.patch.object(ranks, "programs", lambda *_: [("bf16", one, two)]),
+              mock.patch.object(ranks, "Tools", lambda *_: mock.Mock(program=lambda *_: exchange)),
+              contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO())):
+            ranks.main([str(self.folder / "out"), "--rounds", "2", "--json", str(self.folder / "r.json"), *options])
+        return json.loads((self.folder / "r.json").read_text(encoding="utf-8")), out.getvalue()
+
+    def test_ratios_and_goals(self):
+        result, text = self.measure()
+        self.assertEqual(len(result["speeds"]), 2 * (1 + 1 + 2 + 2), "two tests of one process and five ways to start ranks")
+        for each in result["speeds"]:
+            self.assertEqual(each["ratio"]["median"], 0.9 if each["mpi"] else 1)
+            self.assertEqual(len(each["tokens_per_s"]["values"]), 2, "the first round is dropped")
+        self.assertIn("| bf16 | decode | shared memory, openmpi | 27.0 (27.0 - 27.0) | 0.90x (0.90 - 0.90) | >= 0.93: short |", text)
+        self.assertIn("| bf16 | decode | cable, mpich | 27.0 (27.0 - 27.0) | 0.90x (0.90 - 0.90) | >= 0.85: reached |", text)
+        self.assertIn("Goal of one gather of 16 KiB through shared memory, <= 10 us: reached", text)
+
+    def test_exchanges_of_each_link(self):
+        result, text = self.measure("--parts", "exchanges")
+        keys = {(each["link"], each["by"], each["mpi"], each["ranks"]) for each in result["exchanges"]}
+        self.assertEqual(len(keys), 2 * (4 * 4 - 1), "shared memory of programs is the same for both implementations")
+        gathers = next(each for each in result["exchanges"] if each["exchange"] == "four gathers, bf16 and f32")
+        self.assertEqual((gathers["latencies"], gathers["bytes"]), (4, 2 * 2048 + 4 * 2048 + 2 * 8192 + 4 * 2048))
+        self.assertEqual(gathers["median_us"]["median"], 8)
+        self.assertIn("| two reductions, f32 | 16384 | cable 1gbit | Mica, openmpi | 4.0 (4.0 - 4.0) | 4.0 (4.0 - 4.0) |", text)
+
+    def test_what_fails_is_reported(self):
+        with mock.patch.dict(globals(), EXCHANGES="import sys\nsys.exit('no such network')\n"):
+            result, text = self.measure("--parts", "exchanges")
+        self.assertIsNone(result["exchanges"][0]["median_us"])
+        self.assertIn("exit status 1: no such network", text)
+
+    def test_commands_that_start_ranks(self):
+        self.assertEqual(ranks.starter("shared memory", "mpich", 2), ["mpirun.mpich", "-n", "2"])
+        self.assertEqual(ranks.starter("cable 1gbit", "mpich", 4)[1:], ["--mpi", "mpich", "-n", "4", "--rate", "1gbit"])
+
+    def test_the_page_has_what_was_measured(self):
+        result, _ = self.measure()
+        text = scale_page.passage(result)
+        # 16 layers of 8 us and four exchanges of 2 us, in addition to 1/30 s.
+        self.assertIn("| bf16 | shared memory | 27.0 | 0.90 | 1.00 |", text)
+        root = ET.fromstring(scale_page.picture(result))
+        marks = [each[0].text for each in root.iter("{http://www.w3.org/2000/svg}g")]
+        self.assertIn("bf16, 10 Gb/s, two ranks: 27.0 tokens/s", marks)
+        self.assertIn("bf16, cable, one process: 30.0 tokens/s", marks)
+        self.assertEqual(len(marks), 2 * 4)
+
+
+class Model(unittest.TestCase):
+    one, eight, _, seventy = cost_model.SHAPES
+    bf16, int8, int4 = cost_model.FORMATS
+    shared, fast, slow = cost_model.LINKS
+
+    def test_shapes_are_those_of_the_benchmarks(self):
+        published = shapes.SHAPES["llama-3.2-1b"]
+        keys = ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size",
+                "tie_word_embeddings")
+        self.assertEqual(tuple(published[key] for key in keys), dataclasses.astuple(self.one)[1:])
+
+    def test_sizes_of_published_models(self):
+        """Parameters without norms and biases: 1.236, 8.030, 32.76 and 70.55 billion."""
+        for shape, billions in zip(cost_model.SHAPES, (1.236, 8.030, 32.76, 70.55), strict=True):
+            self.assertAlmostEqual(cost_model.weight_bytes(shape, self.bf16) / 2e9 / billions, 1, delta=1e-3)
+
+    def test_exchanges_are_those_of_the_measured_layer(self):
+        for form in (self.bf16, self.int8):
+            for kind in ("gather", "reduce"):
+                listed = ranks.layer({**shapes.SHAPES["llama-3.2-1b"]}, form.name, 1, kind).partition(":")[2].split(",")
+                found = cost_model.exchanges(self.one, form, 2, reductions=kind == "reduce")
+                rest = cost_model.exchanges(dataclasses.replace(self.one, layers=0), form, 2)
+                self.assertEqual(found.latencies - rest.latencies, 16 * len(listed))
+                # A reduction receives the rows of both ranks.
+                self.assertEqual(found.bytes - rest.bytes, 16 * sum(map(int, listed)) * (2 if kind == "reduce" else 1))
+
+    def test_one_rank_exchanges_nothing(self):
+        speeds = {cost_model.tokens_per_s(self.eight, self.int8, link, 1) for link in cost_model.LINKS}
+        self.assertEqual(len(speeds), 1)
+        # All weights but the embedding, and the cache.
+        read = (7.505e9 * 8.5 / 8) + 2 * 2 * 32 * 1024 * 1024
+        self.assertAlmostEqual(speeds.pop() * read / cost_model.MACHINE.bandwidth, 1, delta=0.01)
+
+    def test_time_of_an_exchange(self):
+        link = cost_model.Link("", 1e-3, 1e6)
+        found = cost_model.Exchanges(3, 8000)
+        self.assertEqual(cost_model.exchange_time(found, link, 1), 0)
+        self.assertAlmostEqual(cost_model.exchange_time(found, link, 2), 3e-3 + 4e-3)
+        self.assertAlmostEqual(cost_model.exchange_time(found, link, 16), 12e-3 + 7.5e-3)
+
+    def test_replicas(self):
+        self.assertEqual(cost_model.replicas_from(self.seventy, self.bf16, self.fast, 2), 0, "they do not fit")
+        self.assertEqual(cost_model.replicas_from(self.one, self.int4, self.slow, 8), 1, "exchanges take longer than all weights")
+        many = cost_model.replicas_from(self.eight, self.bf16, self.fast, 2)
+        for sequences, replicas_are_faster in ((many - 1, False), (many, True)):
+            faster = (cost_model.replicas_per_s(self.eight, self.bf16, 2, sequences)
+                      > cost_model.tokens_per_s(self.eight, self.bf16, self.fast, 2, sequences))
+            self.assertEqual(faster, replicas_are_faster)
+        # About as many as make a replica compute longer than it reads.
+        ridge = cost_model.MACHINE.flops / cost_model.MACHINE.bandwidth
+        self.assertLess(abs(math.log2(many / 2 / ridge)), 0.5)
+
+    def test_a_measured_machine(self):
+        self.assertAlmostEqual(cost_model.predicted_ratio(100, 500, 500, self.one), 1 / (1 + 100 * 1e-6 * (16 * 500 + 4 * 500)))
+
+
+class Exchanges(unittest.TestCase):
+    """MpiBenchmarks.c, as far as it does not need several processes."""
+
+    def test_it_measures(self):
+        compiler = "/usr/bin/mpicc.openmpi"
+        if not pathlib.Path(compiler).exists():
+            self.skipTest(f"needs {compiler}")
+        with tempfile.TemporaryDirectory() as folder:
+            program = folder + "/program"
+            subprocess.run([compiler, "-O2", "-Wall", "-Werror", ROOT / "tests/bench/MpiBenchmarks.c", "-o", program], check=True)
+
+            def run(*arguments):
+                return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+            results = [json.loads(line) for line in run("3", "gather:4096,8192", "1", "reduce:64").stdout.splitlines()]
+            self.assertEqual([each["exchange"] for each in results], ["gather:4096,8192", "reduce:64"])
+            for arguments in ((), ("3",), ("0", "gather:4"), ("1", "gather:"), ("1", "scatter:4"), ("1", "gather:0"), ("1", "reduce:6")):
+                self.assertNotEqual(run(*arguments).returncode, 0, arguments)
+
+
+if __name__ == "__main__":
+    unittest.main()

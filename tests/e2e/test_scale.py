@@ -1,0 +1,77 @@
+"""tools/scale/two-machines.sh: a program for several ranks on two machines that are namespaces, and what the script refuses."""
+
+import os
+import shutil
+import signal
+import subprocess
+
+import harness
+from harness import BUNDLED, Case, for_each
+from test_ranks import IMPLEMENTATIONS, PROMPT, mpirun, processes_of, programs
+
+SCRIPT = harness.ROOT / "tools/scale/two-machines.sh"
+
+
+def two_machines(case, implementation):
+    """The command that starts ranks by an implementation; skips the test if this machine cannot."""
+    mpirun(implementation)
+    done = harness.execute([SCRIPT, "--mpi", implementation, "--rate", "1gbit", "true"], check=False)
+    if done.returncode:
+        case.skipTest(done.stderr.decode().strip())
+    return [SCRIPT, "--mpi", implementation]
+
+
+@for_each(IMPLEMENTATIONS, "text")
+@for_each(IMPLEMENTATIONS, "ended")
+class TwoMachines(Case):
+    def text(self, name):
+        """The text of one process, without and with a limit of the link, with one rank and with two on each machine."""
+        start = two_machines(self, name)
+        hosts = harness.execute([*start, "-n", 4, "sh", "-c", "hostname"]).stdout.split()
+        self.assertEqual(sorted(hosts), [b"mica-1"] * 2 + [b"mica-2"] * 2)
+        one, two = programs()
+        four = harness.program(BUNDLED / "minimind-dense", "--shard", "tensor=4").path
+        expected = harness.execute([one, *PROMPT]).stdout
+        for ranks, program, *options in ((2, two), (2, two, "--rate", "100mbit"), (4, four)):
+            done = harness.execute([*start, "-n", ranks, *options, program, *PROMPT])
+            self.assertEqual(done.stdout.replace(b"\r\n", b"\n"), expected)
+
+    def ended(self, name):
+        """No process is left, whether the script is ended or killed."""
+        start = two_machines(self, name)
+        _, two = programs()
+        for ending in (signal.SIGTERM, signal.SIGKILL):
+            mark = f"MICA_TEST_SCALE={os.getpid()} {name} {ending}"
+            command = [*map(str, start), two, "bench", "--prompt", "0", "--gen", "200", "--repeat", "10000"]
+            with subprocess.Popen(command, env={**os.environ, **dict([mark.split("=")])}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL) as run:
+                harness.until(lambda mark=mark: len(processes_of(two, mark)) == 2, "the ranks do not start", 60)
+                run.send_signal(ending)
+                self.assertNotEqual(run.wait(timeout=60), 0)
+                harness.until(lambda mark=mark: not processes_of(two, mark), "a rank is left", 10)
+
+
+class Refused(Case):
+    def refused(self, *command, **settings):
+        done = harness.execute(command, check=False, **settings)
+        self.assertEqual(done.stdout, b"")
+        return done.returncode, done.stderr.decode()
+
+    def test_without_root(self):
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("needs root, to run without it")
+        found = self.refused("setpriv", "--reuid", "65534", "--clear-groups", "bash", SCRIPT, "true")
+        self.assertEqual(found, (1, "two-machines.sh: needs root, to create network namespaces; start it with sudo\n"))
+
+    def test_without_iproute2(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        found = self.refused("/bin/bash", SCRIPT, "true", env={"PATH": "/nonexistent"})
+        self.assertEqual(found, (1, "two-machines.sh: needs ip; install the Debian package iproute2\n"))
+
+    def test_usage(self):
+        for arguments, message in ((("-n", "3", "true"), "-n '3' is not an even number of ranks"), ((), "expects a program; see --help"),
+                                   (("--rate", "fast", "true"), "--rate 'fast' is not a rate such as 1gbit"),
+                                   (("--mpi", "other", "true"), "--mpi 'other' is neither openmpi nor mpich"),
+                                   (("-n",), "an option is incomplete; see --help"), (("-x", "true"), "unknown option -x; see --help")):
+            self.assertEqual(self.refused(SCRIPT, *arguments), (2, f"two-machines.sh: {message}\n"))

@@ -1,0 +1,167 @@
+"""The part of docs/scale.md that follows from cost_model.py and from what tests/bench/ranks.py has measured: tables and docs/scale.svg."""
+
+import json
+import math
+import pathlib
+import sys
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[2] / "tests/tools")]
+import chart  # noqa: E402
+import cost_model  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+#: The output of tests/bench/ranks.py; without it, the page has only the model.
+MEASURED = ROOT / "tests/bench/ranks.json"
+COLORS = {"shared memory": "#0b62a4", "100 Gb/s": "#2b8a57", "cable": "#2b8a57", "10 Gb/s": "#d1495b", "1 Gb/s": "#8b5fbf"}
+#: A link of ranks.py -> its line.
+LINES = {"shared memory": "shared memory", "cable": "cable", "cable 10gbit": "10 Gb/s", "cable 1gbit": "1 Gb/s"}
+
+
+def table(head, rows):
+    return "\n".join(["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def number(value):
+    """Three digits."""
+    return f"{value:.{max(0, 2 - math.floor(math.log10(value)))}f}"
+
+
+def kib(value):
+    return f"{value / 1024:,.0f}"
+
+
+def exchange_rows():
+    """What a rank of four exchanges per token."""
+    for shape in cost_model.SHAPES:
+        for form in cost_model.FORMATS[:2]:
+            gathers, sums = (cost_model.exchanges(shape, form, 4, reductions=each) for each in (False, True))
+            times = [cost_model.exchange_time(found, link, 4) for link in cost_model.LINKS for found in (gathers, sums)]
+            yield [shape.name, "bf16" if form.name == "bf16" else "int8, int4", f"{gathers.latencies}, {kib(gathers.bytes)}",
+                   f"{sums.latencies}, {kib(sums.bytes)}", *(f"{1e3 * a:.2f} / {1e3 * b:.2f}" for a, b in zip(times[::2], times[1::2]))]
+
+
+def speed_rows():
+    for shape in cost_model.SHAPES:
+        for form in cost_model.FORMATS:
+            for link in cost_model.LINKS:
+                yield [shape.name, form.name, link.name, *(number(cost_model.tokens_per_s(shape, form, link, ranks)) for ranks in cost_model.RANKS)]
+
+
+def replica_cell(shape, form, link, ranks):
+    found = cost_model.replicas_from(shape, form, link, ranks)
+    return "never" if found is None else "do not fit" if found == 0 else str(found)
+
+
+def replica_rows():
+    for shape in cost_model.SHAPES:
+        for form in cost_model.FORMATS:
+            yield [shape.name, form.name, *(replica_cell(shape, form, link, ranks) for ranks in (2, 8) for link in cost_model.LINKS)]
+
+
+def measured_speeds(result):
+    """(weights, link, tokens/s, ratio, ratio of the model) of decoding with two ranks; the model has the measured exchanges."""
+    shape = cost_model.SHAPES[0]
+    for each in result["speeds"]:
+        if not each["mpi"] or each["test"] != "decode" or not each["ratio"] or each["mpi"] != result["speeds"][1]["mpi"]:
+            continue
+        one = next(other for other in result["speeds"] if not other["mpi"] and (other["weights"], other["test"]) == (each["weights"], "decode"))
+        found = {other["exchange"]: other["median_us"]["median"] for other in result["exchanges"] if other["median_us"]
+                 and (other["link"], other["by"], other["mpi"], other["ranks"]) == (each["link"], "mica", each["mpi"], 2)}
+        layer = found.get("four gathers, " + ("bf16 and f32" if each["weights"] == "bf16" else "f32"))
+        if layer is None:
+            continue
+        predicted = cost_model.predicted_ratio(one["tokens_per_s"]["median"], layer, layer / 4, shape)
+        yield each["weights"], LINES[each["link"]], each["tokens_per_s"]["median"], each["ratio"]["median"], predicted
+
+
+def check(result):
+    machine = result["machine"]
+    rows = [[weights, link, number(speed), f"{ratio:.2f}", f"{predicted:.2f}"]
+            for weights, link, speed, ratio, predicted in measured_speeds(result)]
+    layers = [[each["exchange"], str(each["latencies"]), kib(each["bytes"]), LINES[each["link"]],
+               ("Mica, " if each["by"] == "mica" else "") + each["mpi"], str(each["ranks"]), number(each["median_us"]["median"])]
+              for each in result["exchanges"] if each["median_us"]]
+    return [f"Measured with `{result['command']}`, commit {result['commit']}: {machine['cpu']}, {machine['processors']} processors, Linux "
+            f"{machine['kernel']}, medians of {result['rounds']} rounds. Two ranks of one thread, relative to one process with two threads, "
+            "and what the model predicts from the measured exchanges of a layer:", "",
+            table(["weights", "link", "tokens/s", "ratio", "predicted ratio"], rows), "",
+            "Exchanges of a layer of the 1B shape, in microseconds:", "",
+            table(["exchange", "latencies", "KiB", "link", "by", "ranks", "us"], layers), ""]
+
+
+def passage(result):
+    machine = cost_model.MACHINE
+    lines = [f"Per rank: memory with {machine.bandwidth / 1e9:.0f} GB/s, {machine.flops / 1e12:.0f} TFLOP/s, {machine.memory / 1e9:.0f} GB. "
+             f"Each sequence has {cost_model.CONTEXT} cached positions.", "",
+             table(["link", "latency, us", "GB/s"], [[link.name, f"{1e6 * link.latency:.0f}", f"{link.bandwidth / 1e9:g}"] for link in cost_model.LINKS]),
+             "", "Exchanges per token between four ranks, as number and KiB, and their time in milliseconds with gathers / with reductions:", "",
+             table(["model", "weights", "gathers", "reductions", *(link.name for link in cost_model.LINKS)], exchange_rows()), "",
+             "Tokens per second of a single sequence:", "",
+             table(["model", "weights", "link", *(f"{ranks} rank{'s' * (ranks > 1)}" for ranks in cost_model.RANKS)], speed_rows()), "",
+             "![Tokens per second over ranks](scale.svg)", "",
+             "The number of concurrent sequences from which a replica on each rank generates more tokens per second than one model on all ranks "
+             f"(`never`: not up to {cost_model.MOST_SEQUENCES}):", "",
+             table(["model", "weights", *(f"{ranks} ranks, {link.name}" for ranks in (2, 8) for link in cost_model.LINKS)], replica_rows()), ""]
+    return "\n".join(lines + (check(result) if result else []))
+
+
+def decades(speeds):
+    return math.floor(math.log10(min(speeds))), math.ceil(math.log10(max(speeds)))
+
+
+class Panel(chart.Panel):
+    """Tokens per second, logarithmic, over ranks."""
+
+    def __init__(self, title, index, ranks, speeds):
+        super().__init__(title, index, {math.log2(each): str(each) for each in ranks}, "ranks", decades(speeds),
+                         lambda power: f"{10.0 ** power:g}")
+        self.text, self.entries = list(self.frame()), 0
+
+    def at(self, ranks, speed):
+        return self.x(math.log2(ranks)), self.y(math.log10(speed))
+
+    def line(self, title, points, color, dashed):
+        """A line with its entry in the legend; points are (ranks, tokens/s)."""
+        x, y = self.legend_place(self.entries)
+        self.entries += 1
+        self.text += [chart.polyline([self.at(*point) for point in points], color, dashed),
+                      chart.polyline([(x - 7, y), (x + 7, y)], color, dashed), chart.legend_text((x, y), title)]
+
+    def point(self, title, ranks, speed, color):
+        drawn = chart.mark(*self.at(ranks, speed), color)
+        self.text.append(f"<g><title>{title}: {number(speed)} tokens/s</title>{drawn}</g>")
+
+    def draw(self):
+        return "\n".join(self.text)
+
+
+def model_panel(shape, index):
+    """A line for each link, dashed for bf16, solid for int4."""
+    lines = [(form, link, [(ranks, cost_model.tokens_per_s(shape, form, link, ranks)) for ranks in cost_model.RANKS])
+             for form in (cost_model.FORMATS[2], cost_model.FORMATS[0]) for link in cost_model.LINKS]
+    panel = Panel(f"{shape.name}: tokens per second of one sequence", index, cost_model.RANKS, [speed for *_, points in lines for _, speed in points])
+    for form, link, points in lines:
+        panel.line(f"{form.name}, {link.name}", points, COLORS[link.name], form.name == "bf16")
+    return panel.draw()
+
+
+def measured_panel(result, index):
+    """The measured machine: marks, and lines to what the model predicts from its exchanges."""
+    found = [(*each, each[2] / each[3]) for each in measured_speeds(result) if each[0] in ("bf16", "int4")]
+    speeds = [speed for _, _, two, ratio, predicted, one in found for speed in (one, two, one * predicted)]
+    panel = Panel("1B, measured: two ranks that share the processors of one machine", index, (1, 2), speeds)
+    for weights, link, two, _, predicted, one in found:
+        panel.line(f"{weights}, {link}", [(1, one), (2, one * predicted)], COLORS[link], weights == "bf16")
+        panel.point(f"{weights}, {link}, one process", 1, one, COLORS[link])
+        panel.point(f"{weights}, {link}, two ranks", 2, two, COLORS[link])
+    return panel.draw()
+
+
+def picture(result):
+    panels = [model_panel(shape, index) for index, shape in enumerate(cost_model.SHAPES)]
+    return chart.document(panels + ([measured_panel(result, len(panels))] if result else []))
+
+
+def load():
+    """What was measured, or None."""
+    return json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else None
