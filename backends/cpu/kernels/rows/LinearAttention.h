@@ -10,9 +10,10 @@ namespace mica::cpu {
 
 /// q and k [T, G, K], v [T, H, V], decay [T, H], (beta [T, H]), sequences, positions, layer, y [T,
 /// H, V], state [L, B, H, E]: formula of mica.linear_attention. A task is a head; it processes the
-/// rows in order: each is added to the ring, and reads the matrix at the last multiple of 32
-/// positions and the ring since then, so that results do not depend on how a sequence is split into
-/// calls.
+/// rows in order, several rows of a chunk of 32 positions together. They are added to the ring, and
+/// read the matrix before the chunk and the ring since then. Each row's sums have the same order
+/// however many rows are computed together, so that results do not depend on how a sequence is
+/// split into calls.
 void emitLinearAttention(KernelBuilder &b, mlir::ValueRange args, RecurrentStateType type,
                          bool hasBeta);
 

@@ -24,12 +24,53 @@ func.func private @delta(%q: tensor<?x2x16xf32>, %v: tensor<?x8x12xf32>, %d: ten
   return %y, %next : tensor<?x8x12xf32>, !state
 }
 
-// A matrix is computed only at multiples of 32 positions; the row is written to the ring before it is read.
+// For up to four heads, all runs of rows, whose length is counted. A matrix is computed only at multiples of 32 positions, for four
+// keys at a time; the rows are written to the ring before they are read.
 // CHECK-LABEL: func.func private @linear_attention(
-// CHECK-SAME: cost = #exec.cost<{{.*}}row_cache_bytes = 20480
+// CHECK-SAME: cost = #exec.cost<{{.*}}row_cache_bytes = 20480, row_flops = 13312>
+// CHECK: scf.for %{{.*}} = %arg0 to %arg1 step %[[HEADS:.*]] {
+// CHECK: %[[LAST:.*]] = arith.minui %{{.*}}, %arg1
+// CHECK: scf.while (%[[ROW:.*]] = %{{.*}})
+// CHECK: %[[LENGTH:.*]] = scf.for %{{.*}} iter_args(%{{.*}} = %{{.*}}) -> (index)
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[LAST]]
 // CHECK: scf.if
-// CHECK: vector.maskedstore %arg10[
+// CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
+// CHECK-COUNT-4: vector.maskedstore %arg10[
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[LENGTH]]
 // CHECK: vector.store %{{.*}}, %arg10[
 // CHECK: vector.maskedstore %arg10[
 // CHECK: memref.store %{{.*}}, %arg10[
+// The products with keys are computed by the first head of a group.
+// CHECK: scf.if
+// CHECK: memref.store %{{.*}}, %[[PRODUCTS:.*]][%{{.*}}] : memref<32x32xf32>
+// CHECK: vector.load %[[PRODUCTS]]
+// CHECK: vector.store %{{.*}}, %{{.*}} : memref<32x32xf32>, vector<16xf32>
+// Numbers of the matrix and of the ring are loaded once for four rows.
+// CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
+// CHECK: vector.maskedload %arg10[
+// CHECK-COUNT-4: vector.fma
+// CHECK-NEXT: scf.yield
+// CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
+// CHECK: vector.maskedload %arg10[
+// CHECK-COUNT-4: vector.fma
+// CHECK-NEXT: scf.yield
+// CHECK-COUNT-4: vector.maskedstore %arg9[
+// The rest of a run, row by row.
 // CHECK: vector.maskedstore %arg9[
+// CHECK-NOT: vector.maskedstore %arg9[
+// CHECK: return
+
+// The delta rule stores the values of a row before the sums of later rows of the tile use them.
+// CHECK-LABEL: func.func private @linear_attention_0(
+// CHECK: arith.subf
+// CHECK: vector.maskedstore %arg11[
+// CHECK-COUNT-3: vector.fma
+// CHECK: arith.subf
+// CHECK: vector.maskedstore %arg11[
+// CHECK-COUNT-2: vector.fma
+// CHECK: arith.subf
+// CHECK: vector.maskedstore %arg11[
+// CHECK: vector.fma
+// CHECK: arith.subf
+// CHECK: vector.maskedstore %arg11[
+// CHECK-COUNT-4: vector.maskedstore %arg10[

@@ -27,8 +27,12 @@ public:
 
   void operator()() const { model(pointers); }
 
-  /// The results of the function: tensors, then the caches that it received.
+  /// The results of the function: tensors, then the caches that it received; those that do not
+  /// store positions are the arguments.
   llvm::SmallVector<interp::Value> getResults() const;
+
+  /// Copies the memory of the caches from another call of the function, with as many sequences.
+  void continueFrom(const KernelCall &other);
 
   /// Describes writes outside of the elements of results and caches; empty if there are none.
   /// Writing past a buffer, or to the weights, faults immediately.

@@ -181,7 +181,13 @@ static float encode(ArrayRef<float> head, MutableArrayRef<int8_t> q) {
   return scale;
 }
 
+bool storesPositions(SequenceState type) { return !isa<RecurrentStateType>(type); }
+
 void storeCache(const interp::Cache &cache, SequenceState state, MutableArrayRef<uint8_t> bytes) {
+  if (!storesPositions(state)) {
+    std::memset(bytes.data(), 0xff, bytes.size());
+    return;
+  }
   std::memset(bytes.data(), 0, bytes.size());
   if (state.getSlots() > 0) {
     Floats floats(state.getElementType(), bytes.data());
@@ -209,6 +215,8 @@ void storeCache(const interp::Cache &cache, SequenceState state, MutableArrayRef
 }
 
 void loadCache(interp::Cache &cache, SequenceState state, ArrayRef<uint8_t> bytes) {
+  if (!storesPositions(state))
+    return;
   if (state.getSlots() > 0) {
     Floats floats(state.getElementType(), bytes.data());
     return eachOfRing(cache, state, [&](int64_t logical, int64_t physical) {

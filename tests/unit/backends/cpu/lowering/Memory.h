@@ -40,8 +40,13 @@ interp::Tensor loadTensor(mlir::Type elementType, llvm::ArrayRef<int64_t> shape,
 /// blocks.
 llvm::SmallVector<int64_t> physicalShapeOf(const interp::Cache &cache, SequenceState type);
 
+/// Whether memory holds what was written at a position: a recurrent state does not.
+bool storesPositions(SequenceState type);
+
 /// A cache in the layout of `type`, with zeros as padding. Of a state of fixed size, the last
 /// positions are stored, and each slot is loaded to all positions that share it.
+/// A state that does not store positions starts as NaN, on which no result may depend, and is not
+/// loaded.
 void storeCache(const interp::Cache &cache, SequenceState type,
                 llvm::MutableArrayRef<uint8_t> bytes);
 void loadCache(interp::Cache &cache, SequenceState type, llvm::ArrayRef<uint8_t> bytes);
