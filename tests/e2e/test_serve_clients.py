@@ -203,7 +203,7 @@ class Description(Case):
         with Server("--sequences", "2", command=[program(MODEL, "--max-seq", "64").path]) as server:
             url = f"http://{server.host}:{server.port}"
             done = harness.execute([os.path.join(os.path.dirname(python), "schemathesis"), "run", f"{url}/openapi.json", "--url", url, "--seed", "1",
-                                    "--max-examples", "100", "--no-color", "--mode", "all",
+                                    "--max-examples", "50", "--no-color", "--mode", "all",
                                     "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,negative_data_rejection"],
                                    check=False, cwd=harness.folder("schemathesis"))
             self.assertIn("Test cases:", done.stdout.decode())

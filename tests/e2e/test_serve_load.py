@@ -74,7 +74,8 @@ class Load(Case):
                                f"stream before {found['gaps']}, meanwhile {found['gaps_idle']}")
             self.assertLess(after - before, 50e6)
             self.assertGreater(found["requests"], 0)
-            self.assertLess(found["gaps_idle"]["p50"], 10 * found["gaps"]["p50"])
+            # On a busy machine single gaps may be long.
+            self.assertLess(found["gaps_idle"]["p90"], max(0.1, 10 * found["gaps"]["p90"]))
             self.assertEqual(server.terminate()[1], 0)
         if count < IDLE:
             self.skipTest(f"{count} connections instead of {IDLE} were tested: the limit of open files is {hard}")
