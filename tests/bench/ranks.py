@@ -114,7 +114,8 @@ def measure_speeds(weights, one, two, args):
         speeds = {name: {number: sample.tokens_per_s for number, sample in samples.items()} for name, samples in row.samples.items()}
         for link, mpi in [("", ""), *links]:
             name = f"{link}, {mpi}" if link else ONE
-            yield {"weights": weights, "test": test.key, "link": link or ONE, "mpi": mpi, "tokens_per_s": report.spread(speeds[name].values()),
+            yield {"weights": weights, "test": test.key, "link": link or ONE, "mpi": mpi,
+                   "tokens_per_s": report.spread(speeds[name].values()),
                    "ratio": report.pairwise(speeds[name], speeds[ONE]), "trouble": row.trouble.get(name), "load": begun.report(),
                    "weight_bytes": contenders[name].info["manifest"]["weight_bytes"]}
 
@@ -220,7 +221,8 @@ def markdown(result):
     single = [each for each in result["exchanges"] if each["bytes"] == SINGLE and each["link"] == "shared memory" and each["by"] == "mica"
               and each["ranks"] == 2 and each["median_us"]]
     lines = [f"`{result['command']}`, commit {result['commit']}: {machine['cpu']}, {machine['processors']} processors, Linux "
-             f"{machine['kernel']}; {result['shape']}; medians of {result['rounds']} alternating rounds (minimum - maximum).", "", condition, ""]
+             f"{machine['kernel']}; {result['shape']}; medians of {result['rounds']} alternating rounds (minimum - maximum).",
+             "", condition, ""]
     lines += speed_table(result["speeds"]) + [""] + exchange_table(result["exchanges"])
     for each in single:
         lines += ["", f"Goal of one gather of 16 KiB through shared memory, <= {SINGLE_GOAL} us: "
@@ -244,7 +246,8 @@ def parse(argv):
     parser.add_argument("--parts", type=lambda text: text.split(","), default=["speeds", "exchanges"])
     parser.add_argument("--rounds", type=int, default=7, help="rounds that count (default 7)")
     parser.add_argument("--hasty", type=int, default=1, metavar="N", help="repeat exchanges N times less often")
-    parser.add_argument("--timeout", type=float, default=120, help="seconds that one run may take; ranks that did not end are not run again")
+    parser.add_argument("--timeout", type=float, default=120,
+                        help="seconds that one run may take; ranks that did not end are not run again")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write everything that was measured")
     args = parser.parse_args(argv)
     if args.rounds < 1 or args.hasty < 1:

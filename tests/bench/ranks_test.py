@@ -116,8 +116,8 @@ class Model(unittest.TestCase):
 
     def test_shapes_are_those_of_the_benchmarks(self):
         published = shapes.SHAPES["llama-3.2-1b"]
-        keys = ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size",
-                "tie_word_embeddings")
+        keys = ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim",
+                "vocab_size", "tie_word_embeddings")
         self.assertEqual(tuple(published[key] for key in keys), dataclasses.astuple(self.one)[1:])
 
     def test_sizes_of_published_models(self):

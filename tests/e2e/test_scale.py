@@ -43,8 +43,8 @@ class TwoMachines(Case):
         for ending in (signal.SIGTERM, signal.SIGKILL):
             mark = f"MICA_TEST_SCALE={os.getpid()} {name} {ending}"
             command = [*map(str, start), two, "bench", "--prompt", "0", "--gen", "200", "--repeat", "10000"]
-            with subprocess.Popen(command, env={**os.environ, **dict([mark.split("=")])}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL) as run:
+            with subprocess.Popen(command, env={**os.environ, **dict([mark.split("=")])}, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
                 harness.until(lambda mark=mark: len(processes_of(two, mark)) == 2, "the ranks do not start", 60)
                 run.send_signal(ending)
                 self.assertNotEqual(run.wait(timeout=60), 0)

@@ -4,6 +4,7 @@ import json
 import math
 import pathlib
 import sys
+import textwrap
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[2] / "tests/tools")]
 import chart  # noqa: E402
@@ -30,6 +31,10 @@ def kib(value):
     return f"{value / 1024:,.0f}"
 
 
+def paragraph(text):
+    return textwrap.fill(text, 138, break_long_words=False, break_on_hyphens=False)
+
+
 def exchange_rows():
     """What a rank of four exchanges per token."""
     for shape in cost_model.SHAPES:
@@ -44,7 +49,8 @@ def speed_rows():
     for shape in cost_model.SHAPES:
         for form in cost_model.FORMATS:
             for link in cost_model.LINKS:
-                yield [shape.name, form.name, link.name, *(number(cost_model.tokens_per_s(shape, form, link, ranks)) for ranks in cost_model.RANKS)]
+                speeds = (cost_model.tokens_per_s(shape, form, link, ranks) for ranks in cost_model.RANKS)
+                yield [shape.name, form.name, link.name, *map(number, speeds)]
 
 
 def replica_cell(shape, form, link, ranks):
@@ -64,7 +70,8 @@ def measured_speeds(result):
     for each in result["speeds"]:
         if not each["mpi"] or each["test"] != "decode" or not each["ratio"] or each["mpi"] != result["speeds"][1]["mpi"]:
             continue
-        one = next(other for other in result["speeds"] if not other["mpi"] and (other["weights"], other["test"]) == (each["weights"], "decode"))
+        one = next(other for other in result["speeds"]
+                   if not other["mpi"] and (other["weights"], other["test"]) == (each["weights"], "decode"))
         found = {other["exchange"]: other["median_us"]["median"] for other in result["exchanges"] if other["median_us"]
                  and (other["link"], other["by"], other["mpi"], other["ranks"]) == (each["link"], "mica", each["mpi"], 2)}
         layer = found.get("four gathers, " + ("bf16 and f32" if each["weights"] == "bf16" else "f32"))
@@ -81,9 +88,10 @@ def check(result):
     layers = [[each["exchange"], str(each["latencies"]), kib(each["bytes"]), LINES[each["link"]],
                ("Mica, " if each["by"] == "mica" else "") + each["mpi"], str(each["ranks"]), number(each["median_us"]["median"])]
               for each in result["exchanges"] if each["median_us"]]
-    return [f"Measured with `{result['command']}`, commit {result['commit']}: {machine['cpu']}, {machine['processors']} processors, Linux "
-            f"{machine['kernel']}, medians of {result['rounds']} rounds. Two ranks of one thread, relative to one process with two threads, "
-            "and what the model predicts from the measured exchanges of a layer:", "",
+    words = (f"Measured with `{result['command']}`, commit {result['commit']}: {machine['cpu']}, {machine['processors']} processors, "
+             f"Linux {machine['kernel']}, medians of {result['rounds']} rounds. Two ranks of one thread, relative to one process with two "
+             "threads, and what the model predicts from the measured exchanges of a layer:")
+    return [paragraph(words), "",
             table(["weights", "link", "tokens/s", "ratio", "predicted ratio"], rows), "",
             "Exchanges of a layer of the 1B shape, in microseconds:", "",
             table(["exchange", "latencies", "KiB", "link", "by", "ranks", "us"], layers), ""]
@@ -91,17 +99,20 @@ def check(result):
 
 def passage(result):
     machine = cost_model.MACHINE
-    lines = [f"Per rank: memory with {machine.bandwidth / 1e9:.0f} GB/s, {machine.flops / 1e12:.0f} TFLOP/s, {machine.memory / 1e9:.0f} GB. "
-             f"Each sequence has {cost_model.CONTEXT} cached positions.", "",
-             table(["link", "latency, us", "GB/s"], [[link.name, f"{1e6 * link.latency:.0f}", f"{link.bandwidth / 1e9:g}"] for link in cost_model.LINKS]),
-             "", "Exchanges per token between four ranks, as number and KiB, and their time in milliseconds with gathers / with reductions:", "",
+    links = [[link.name, f"{1e6 * link.latency:.0f}", f"{link.bandwidth / 1e9:g}"] for link in cost_model.LINKS]
+    pairs = [(ranks, link) for ranks in (2, 8) for link in cost_model.LINKS]
+    lines = [f"Per rank: memory with {machine.bandwidth / 1e9:.0f} GB/s, {machine.flops / 1e12:.0f} TFLOP/s, "
+             f"{machine.memory / 1e9:.0f} GB. Each sequence has {cost_model.CONTEXT} cached positions.", "",
+             table(["link", "latency, us", "GB/s"], links),
+             "", paragraph("Exchanges per token between four ranks, as number and KiB, and their time in milliseconds with gathers / with "
+                           "reductions:"), "",
              table(["model", "weights", "gathers", "reductions", *(link.name for link in cost_model.LINKS)], exchange_rows()), "",
              "Tokens per second of a single sequence:", "",
              table(["model", "weights", "link", *(f"{ranks} rank{'s' * (ranks > 1)}" for ranks in cost_model.RANKS)], speed_rows()), "",
              "![Tokens per second over ranks](scale.svg)", "",
-             "The number of concurrent sequences from which a replica on each rank generates more tokens per second than one model on all ranks "
-             f"(`never`: not up to {cost_model.MOST_SEQUENCES}):", "",
-             table(["model", "weights", *(f"{ranks} ranks, {link.name}" for ranks in (2, 8) for link in cost_model.LINKS)], replica_rows()), ""]
+             paragraph("The number of concurrent sequences from which a replica on each rank generates more tokens per second than one "
+                       f"model on all ranks (`never`: not up to {cost_model.MOST_SEQUENCES}):"), "",
+             table(["model", "weights", *(f"{ranks} ranks, {link.name}" for ranks, link in pairs)], replica_rows()), ""]
     return "\n".join(lines + (check(result) if result else []))
 
 
@@ -139,7 +150,8 @@ def model_panel(shape, index):
     """A line for each link, dashed for bf16, solid for int4."""
     lines = [(form, link, [(ranks, cost_model.tokens_per_s(shape, form, link, ranks)) for ranks in cost_model.RANKS])
              for form in (cost_model.FORMATS[2], cost_model.FORMATS[0]) for link in cost_model.LINKS]
-    panel = Panel(f"{shape.name}: tokens per second of one sequence", index, cost_model.RANKS, [speed for *_, points in lines for _, speed in points])
+    panel = Panel(f"{shape.name}: tokens per second of one sequence", index, cost_model.RANKS,
+                  [speed for *_, points in lines for _, speed in points])
     for form, link, points in lines:
         panel.line(f"{form.name}, {link.name}", points, COLORS[link.name], form.name == "bf16")
     return panel.draw()

@@ -52,7 +52,9 @@ check() {
   for tool in ip tc; do
     type -P "$tool" > /dev/null || die "needs $tool; install the Debian package iproute2"
   done
-  type -P "mpirun.$mpi" > /dev/null || die "needs mpirun.$mpi; install the Debian package $([[ $mpi == mpich ]] && echo mpich || echo openmpi-bin)"
+  local package=openmpi-bin
+  [[ $mpi == openmpi ]] || package=mpich
+  type -P "mpirun.$mpi" > /dev/null || die "needs mpirun.$mpi; install the Debian package $package"
 }
 
 # The processors that this script may use, divided among the machines; with a single one, both use it.
