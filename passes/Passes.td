@@ -286,8 +286,9 @@ def Shard : Pass<"mica-shard", "::mlir::ModuleOp"> {
       down_proj, and at the end. Elementwise ops are applied to parts: a rank adds its part of the residual stream.
     - Attention is partitioned by heads: a rank has some key/value heads, their cache, and the query heads that read
       them. If there are fewer key/value heads than ranks, several ranks have the same one.
-    - Linear attention is partitioned by heads of values, with the heads of keys that these read, and causal convolutions
-      by channels. If one of them is given columns of all kinds, they are gathered, and each rank takes those of its heads.
+    - Linear attention is partitioned by heads of values, with the heads of keys that these read, and causal
+      convolutions by channels. If one of them is given columns of all kinds, they are gathered, and each rank takes
+      those of its heads.
     - Experts are partitioned internally: each rank has some columns of gate, up and down of every expert.
       `mica.moe_experts` becomes `mica.moe_gate_up` and `mica.moe_down`, because the inner activations are gathered in
       between.
