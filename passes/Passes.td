@@ -20,6 +20,7 @@ def VerifyModel : Pass<"mica-verify-model", "::mlir::ModuleOp"> {
     - `@main` takes, identified by `mica.role` and in any order, `tokens, sequences, positions, logit_indices :
       tensor<?xi32>` (and `lengths : tensor<?xi32>` for ropes that depend on it) and caches, and returns `logits :
       tensor<?xVxf32>` of the rows that `mica.select_rows` selects with `logit_indices`, and the caches in order;
+    - with a multi-token prediction head, `@main` and `@draft` also take and return `hidden : tensor<?xCxf32>`;
     - ops use the arguments of the right role;
     - calls are not recursive;
     - layer indices are within their caches, no layer is appended to twice, and no attention looks further back than
@@ -583,6 +584,9 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
     f_decode_medium, f_decode_large` with `mica.row_role = "decode"` for sampled and drafted tokens, and
     `f_prompt_medium, f_prompt_large` with `mica.row_role = "prompt"`, where `f_prompt_medium` also handles short
     prompts.
+
+    The functions of a multi-token prediction head, which have `mica.row_role = "draft"`, keep that role: `f => f_small,
+    f_medium, f_large`.
 
     ```mlir
     func.func private @layer(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {

@@ -30,13 +30,23 @@ private:
   void declare(const PlannedWeight &weight);
   void declareAll();
   void buildLayers();
+  func::FuncOp buildEntry(llvm::StringRef name);
   void buildMain();
+  void buildDraft();
   Value get(const PlannedWeight &weight);
+  Value callLayer(Location loc, func::FuncOp function, const LayerType &kind, bool numbered,
+                  llvm::StringMap<Value> given, llvm::ArrayRef<PlannedWeight> weights,
+                  llvm::MutableArrayRef<Value> states);
   Value callLayers(Value x, const EntrySignature &main, llvm::MutableArrayRef<Value> states);
   Value embed(const EntrySignature &main, Value table);
-  Value projectOut(Value x, Value outputs, Value table);
+  Value normBeforeHead(Value x, const PlannedWeight &norm);
+  Value projectOut(Value x, const PlannedWeight &norm, Value outputs, Value table);
   DictionaryAttr modelAttr();
   DictionaryAttr generationAttr();
+  /// The module of a weight: its name without the last component.
+  static llvm::StringRef moduleOf(const PlannedWeight &weight) {
+    return llvm::StringRef(weight.symbol).rsplit('.').first;
+  }
   Location at(llvm::StringRef name) { return NameLoc::get(builder.getStringAttr(name)); }
 
   /// Layers that share states: a pair of caches if their keys and values have the same shapes and
@@ -61,6 +71,8 @@ private:
   }
   const LayerType &layerTypeOf(size_t layer) const { return model.layerTypes[model.layers[layer]]; }
   StateGroup &groupOf(const LayerType &kind);
+  /// Those of the model, and of its multi-token prediction head.
+  llvm::SmallVector<StateGroup> allGroups() const;
   void planStates();
   /// In the order of layerStates.
   llvm::SmallVector<Type> stateTypes(const StateGroup &group);
@@ -86,6 +98,13 @@ RankedTensorType ModelImporter::typeOf(const PlannedWeight &weight) {
 ModelImporter::StateGroup &ModelImporter::groupOf(const LayerType &kind) {
   return *llvm::find_if(stateGroups,
                         [&](const StateGroup &group) { return group.shape == stateShapeOf(kind); });
+}
+
+llvm::SmallVector<ModelImporter::StateGroup> ModelImporter::allGroups() const {
+  llvm::SmallVector<StateGroup> groups(stateGroups.begin(), stateGroups.end());
+  if (plan.mtp)
+    groups.push_back({{}, mtpLayerType(model), 1});
+  return groups;
 }
 
 void ModelImporter::planStates() {
@@ -145,6 +164,15 @@ void ModelImporter::declareAll() {
     declare(*plan.finalNormBias);
   if (plan.head)
     declare(*plan.head);
+  if (!plan.mtp)
+    return;
+  const MtpWeights &mtp = *plan.mtp;
+  for (const PlannedWeight *weight :
+       {&mtp.embeddingNorm, &mtp.hiddenNorm, &mtp.ofEmbedding, &mtp.ofHidden})
+    declare(*weight);
+  for (const PlannedWeight &weight : mtp.layer)
+    declare(weight);
+  declare(mtp.finalNorm);
 }
 
 /// Builds one function for all layers with the same structure and types of weights.
@@ -179,6 +207,24 @@ Value ModelImporter::get(const PlannedWeight &weight) {
   return GetWeightOp::create(builder, at(weight.symbol), typeOf(weight), weight.symbol);
 }
 
+/// Calls the function of a layer with the values that it takes, by their names in layerArguments,
+/// and `states`, which are updated. Returns the rows.
+Value ModelImporter::callLayer(Location loc, func::FuncOp function, const LayerType &kind,
+                               bool numbered, llvm::StringMap<Value> given,
+                               llvm::ArrayRef<PlannedWeight> weights,
+                               llvm::MutableArrayRef<Value> states) {
+  for (auto [state, value] : llvm::zip_equal(layerStates(kind), states))
+    given[state.name] = value;
+  llvm::SmallVector<Value> operands;
+  for (llvm::StringRef name : layerArguments(kind, numbered))
+    operands.push_back(given.at(name));
+  for (const PlannedWeight &weight : weights)
+    operands.push_back(get(weight));
+  auto call = func::CallOp::create(builder, loc, function, operands);
+  llvm::copy(call.getResults().drop_front(), states.begin());
+  return call.getResult(0);
+}
+
 Value ModelImporter::callLayers(Value x, const EntrySignature &main,
                                 llvm::MutableArrayRef<Value> states) {
   for (auto [index, function] : llvm::enumerate(functions)) {
@@ -194,26 +240,21 @@ Value ModelImporter::callLayers(Value x, const EntrySignature &main,
     if (numbered)
       given[stateLayerName(kind, numbered)] =
           arith::ConstantIndexOp::create(builder, loc, stateLayers[index]);
-    for (auto [state, value] : llvm::zip_equal(layerStates(kind), own))
-      given[state.name] = value;
-    llvm::SmallVector<Value> operands;
-    for (llvm::StringRef name : layerArguments(kind, numbered))
-      operands.push_back(given.at(name));
-    for (const PlannedWeight &weight : plan.layers[index])
-      operands.push_back(get(weight));
-    auto call = func::CallOp::create(builder, loc, function, operands);
-    x = call.getResult(0);
-    llvm::copy(call.getResults().drop_front(), own.begin());
+    x = callLayer(loc, function, kind, numbered, given, plan.layers[index], own);
   }
   return x;
 }
 
-Value ModelImporter::projectOut(Value x, Value outputs, Value table) {
-  const NamingTable &names = *model.names;
-  Location loc = at(names.finalNorm);
-  Value chosen = SelectRowsOp::create(builder, loc, x.getType(), x, outputs);
+/// The norm before the head, which a multi-token prediction head replaces.
+Value ModelImporter::normBeforeHead(Value x, const PlannedWeight &norm) {
   Value bias = plan.finalNormBias ? get(*plan.finalNormBias) : Value();
-  Value normed = buildNorm(builder, loc, chosen, get(plan.finalNorm), bias, model.norm);
+  return buildNorm(builder, at(moduleOf(norm)), x, get(norm), bias, model.norm);
+}
+
+Value ModelImporter::projectOut(Value x, const PlannedWeight &norm, Value outputs, Value table) {
+  const NamingTable &names = *model.names;
+  Value chosen = SelectRowsOp::create(builder, at(moduleOf(norm)), x.getType(), x, outputs);
+  Value normed = normBeforeHead(chosen, norm);
   Value head = plan.head ? get(*plan.head) : table;
   Value logits = LmHeadOp::create(builder, at(names.head), rowsType(builder, model.vocab), normed,
                                   head, KernelKindAttr());
@@ -248,9 +289,10 @@ Value ModelImporter::embed(const EntrySignature &main, Value table) {
                    model.norm);
 }
 
-/// @main(tokens, sequences, positions, logit_indices, k_cache, v_cache, k_cache_1...) -> (logits,
-/// k_cache, v_cache...), with lengths before the states if a rope depends on them.
-void ModelImporter::buildMain() {
+/// `name`(tokens, sequences, positions, logit_indices, k_cache, v_cache, k_cache_1...) -> (logits,
+/// k_cache, v_cache...), with lengths before the states if a rope depends on them, and hidden after
+/// them if there is a multi-token prediction head.
+func::FuncOp ModelImporter::buildEntry(llvm::StringRef name) {
   Type indices = indexRowsType(builder);
   llvm::SmallVector<Type> states;
   llvm::SmallVector<EntryRole> roles = {EntryRole::Tokens, EntryRole::Sequences,
@@ -261,7 +303,7 @@ void ModelImporter::buildMain() {
   auto argumentNames =
       llvm::map_to_vector(roles, [](EntryRole role) { return std::string(infoOf(role).name); });
   llvm::StringMap<unsigned> counts;
-  for (const StateGroup &group : stateGroups) {
+  for (const StateGroup &group : allGroups()) {
     llvm::append_range(states, stateTypes(group));
     for (const LayerState &state : layerStates(*group.kind)) {
       llvm::StringRef name = state.name;
@@ -272,25 +314,90 @@ void ModelImporter::buildMain() {
   roles.append(states.size(), EntryRole::Cache);
   llvm::append_range(inputs, states);
   llvm::append_range(results, states);
+  if (plan.mtp) {
+    roles.push_back(EntryRole::Hidden);
+    argumentNames.push_back("hidden");
+    inputs.push_back(rowsType(builder, model.hidden));
+    results.push_back(inputs.back());
+  }
   auto type = builder.getFunctionType(inputs, results);
-  auto main = func::FuncOp::create(builder, at("model"), "main", type);
-  EntrySignature signature(main);
+  auto entry = func::FuncOp::create(builder, at("model"), name, type);
+  EntrySignature signature(entry);
   for (auto [index, role] : llvm::enumerate(roles))
     signature.setArgumentRole(index, role);
   signature.setResultRole(0, EntryRole::Logits);
   for (size_t state = 1; state <= states.size(); ++state)
     signature.setResultRole(state, EntryRole::Cache);
-  Block &body = *main.addEntryBlock();
-  nameArguments(main, llvm::to_vector_of<llvm::StringRef>(argumentNames));
+  if (plan.mtp)
+    signature.setResultRole(states.size() + 1, EntryRole::Hidden);
+  entry.addEntryBlock();
+  nameArguments(entry, llvm::to_vector_of<llvm::StringRef>(argumentNames));
+  return entry;
+}
+
+/// A step of the model. For a multi-token prediction head, it returns the normalized rows whose
+/// logits the head computes.
+void ModelImporter::buildMain() {
+  func::FuncOp main = buildEntry("main");
+  EntrySignature signature(main);
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&body);
+  builder.setInsertionPointToStart(&main.getBody().front());
   Value table = get(plan.embedding);
   Value x = embed(signature, table);
   llvm::SmallVector<Value> returned = llvm::to_vector_of<Value>(signature.states());
   x = callLayers(x, signature, returned);
-  returned.insert(returned.begin(),
-                  projectOut(x, signature.argument(EntryRole::LogitIndices), table));
+  returned.insert(returned.begin(), projectOut(x, plan.finalNorm,
+                                               signature.argument(EntryRole::LogitIndices), table));
+  if (plan.mtp)
+    returned.push_back(normBeforeHead(x, plan.finalNorm));
   func::ReturnOp::create(builder, main.getLoc(), returned);
+}
+
+/// @draft, a step of the multi-token prediction head: with the hidden state of position p and the
+/// token at p + 1, a row at position p of its cache, the logits of p + 2, and the hidden state with
+/// which the head may continue. Other states are returned as they are.
+void ModelImporter::buildDraft() {
+  const MtpWeights &mtp = *plan.mtp;
+  const LayerType &kind = *mtpLayerType(model);
+  NamingTable names = *model.names;
+  names.layers = kMtpLayers;
+  ModelConfig head = model;
+  head.names = &names;
+  StringAttr role = builder.getStringAttr(kDraftRole);
+  llvm::SmallVector<Type> weightTypes = llvm::map_to_vector(
+      mtp.layer, [&](const PlannedWeight &weight) -> Type { return typeOf(weight); });
+  func::FuncOp layer = buildLayer(builder, "mtp_layer", head, kind, stateTypes(allGroups().back()),
+                                  /*numbered=*/true, weightTypes);
+  func::FuncOp draft = buildEntry("draft");
+  for (func::FuncOp function : {layer, draft})
+    function->setAttr(kRowRoleAttr, role);
+  EntrySignature signature(draft);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&draft.getBody().front());
+  Value table = get(plan.embedding);
+  auto projected = [&](Value x, const PlannedWeight &norm, const PlannedWeight &half) {
+    Value normed = buildNorm(builder, at(moduleOf(norm)), x, get(norm), Value(), model.norm);
+    return LinearOp::create(builder, at(moduleOf(half)), x.getType(), normed, get(half),
+                            /*bias=*/Value(), /*residual=*/Value(), KernelKindAttr());
+  };
+  Value ofEmbedding = projected(embed(signature, table), mtp.embeddingNorm, mtp.ofEmbedding);
+  Value ofHidden = projected(signature.hidden(), mtp.hiddenNorm, mtp.ofHidden);
+  Value x = AddOp::create(builder, at(kMtpFc), ofEmbedding, ofHidden);
+  llvm::SmallVector<Value> returned = llvm::to_vector_of<Value>(signature.states());
+  size_t numStates = layerStates(kind).size();
+  auto own = llvm::MutableArrayRef(returned).take_back(numStates);
+  Location loc = at((kMtpLayers + ".0").str());
+  llvm::StringMap<Value> given{
+      {"x", x},
+      {"layer", arith::ConstantIndexOp::create(builder, loc, model.layers.size())},
+      {stateLayerName(kind, /*numbered=*/true), arith::ConstantIndexOp::create(builder, loc, 0)},
+      {"sequences", signature.argument(EntryRole::Sequences)},
+      {"positions", signature.argument(EntryRole::Positions)}};
+  x = callLayer(loc, layer, kind, /*numbered=*/true, given, mtp.layer, own);
+  returned.insert(returned.begin(),
+                  projectOut(x, mtp.finalNorm, signature.argument(EntryRole::LogitIndices), table));
+  returned.push_back(normBeforeHead(x, mtp.finalNorm));
+  func::ReturnOp::create(builder, draft.getLoc(), returned);
 }
 
 /// The sampling settings that the model recommends; null if there are none.
@@ -336,6 +443,8 @@ OwningOpRef<ModuleOp> ModelImporter::import(llvm::StringRef name) {
   planStates();
   buildLayers();
   buildMain();
+  if (plan.mtp)
+    buildDraft();
   return module;
 }
 

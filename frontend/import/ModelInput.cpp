@@ -3,6 +3,7 @@
 #include "frontend/config/ConfigReader.h"
 #include "frontend/config/gguf/GgufConfig.h"
 #include "frontend/config/gguf/GgufTensors.h"
+#include "frontend/import/LayerSignature.h"
 #include "frontend/import/ModelFile.h"
 #include "frontend/import/ModelImporter.h"
 #include "frontend/support/InputError.h"
@@ -129,13 +130,44 @@ static llvm::Error finish(MLIRContext &context, ModelInput &input, ModelConfig m
   return llvm::Error::success();
 }
 
-static llvm::Error readFolder(MLIRContext &context, ModelInput &input, WeightsNeeded needed) {
+/// Rejects `--keep-mtp` for a model without a multi-token prediction head. Other tensors of such a
+/// head than those of one layer are rejected when tensors are matched.
+static llvm::Error checkMtp(const ModelInput &input, const ModelConfig &model) {
+  constexpr llvm::StringLiteral hint = "leave --keep-mtp out";
+  if (!mtpLayerType(model))
+    return inputError(
+        model.path,
+        "--keep-mtp: multi-token prediction (MTP) is only supported for Qwen's models "
+        "with gated delta nets, this is " +
+            model.family,
+        hint);
+  if (llvm::any_of(model.layerTypes, followsLength))
+    // No test: no family with such a rope has a head.
+    return inputError(model.path,
+                      "--keep-mtp: multi-token prediction (MTP) is not supported with a rope that "
+                      "depends on the length",
+                      hint);
+  if (input.weights && !input.weights->find((kMtpFc + ".weight").str()))
+    return inputError(
+        input.folder,
+        "--keep-mtp: the weights have no multi-token prediction (MTP) head, which has a "
+        "tensor " +
+            inQuotes((kMtpFc + ".weight").str()),
+        hint);
+  return llvm::Error::success();
+}
+
+static llvm::Error readFolder(MLIRContext &context, ModelInput &input, WeightsNeeded needed,
+                              MtpHead mtp) {
   if (llvm::Error error = openWeights(input, needed))
     return error;
   auto model = readModelConfig(input.folder, input.weights ? &*input.weights : nullptr);
   if (!model)
     return model.takeError();
-  WeightPlan plan = planWeights(*model);
+  if (mtp == MtpHead::Kept)
+    if (llvm::Error error = checkMtp(input, *model))
+      return error;
+  WeightPlan plan = planWeights(*model, mtp);
   if (input.weights) {
     auto ignored = matchTensors(*input.weights, *model, plan);
     if (!ignored)
@@ -228,11 +260,15 @@ static llvm::Error readFile(MLIRContext &context, llvm::StringRef path, ModelInp
 }
 
 static llvm::Error readInto(MLIRContext &context, llvm::StringRef path, ModelInput &input,
-                            WeightsNeeded needed) {
+                            WeightsNeeded needed, MtpHead mtp) {
   if (llvm::sys::fs::is_directory(path)) {
     input.folder = path.str();
-    return readFolder(context, input, needed);
+    return readFolder(context, input, needed, mtp);
   }
+  if (mtp == MtpHead::Kept)
+    return inputError(
+        path, "--keep-mtp: multi-token prediction (MTP) is only supported for model folders",
+        "pass a model folder, or leave --keep-mtp out");
   if (path.ends_with(".mlir"))
     return readFile(context, path, input, needed);
   if (isGguf(path))
@@ -245,9 +281,9 @@ static llvm::Error readInto(MLIRContext &context, llvm::StringRef path, ModelInp
 }
 
 llvm::Expected<ModelInput> readModel(MLIRContext &context, llvm::StringRef path,
-                                     WeightsNeeded needed) {
+                                     WeightsNeeded needed, MtpHead mtp) {
   ModelInput input;
-  if (llvm::Error error = readInto(context, path, input, needed))
+  if (llvm::Error error = readInto(context, path, input, needed, mtp))
     return std::move(error);
   return input;
 }

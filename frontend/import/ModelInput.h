@@ -30,10 +30,12 @@ enum class WeightsNeeded { Yes, No };
 
 /// Reads MODEL: a Hugging Face folder, a GGUF file, or a `.mlir` file at stage `model`. The weights
 /// of FILE.mlir are in the same folder or, if that has none, in the adjacent folder FILE or in
-/// FILE.gguf. With WeightsNeeded::No, a model without weights is accepted. Errors are one line:
-/// `FILE: problem; hint`.
+/// FILE.gguf. With WeightsNeeded::No, a model without weights is accepted. With MtpHead::Kept, a
+/// folder must have a multi-token prediction head, and other inputs are rejected. Errors are
+/// one line: `FILE: problem; hint`.
 llvm::Expected<ModelInput> readModel(mlir::MLIRContext &context, llvm::StringRef path,
-                                     WeightsNeeded needed = WeightsNeeded::Yes);
+                                     WeightsNeeded needed = WeightsNeeded::Yes,
+                                     MtpHead mtp = MtpHead::LeftOut);
 
 } // namespace mica
 

@@ -113,6 +113,12 @@ llvm::Expected<IgnoredTensor> Matcher::classifyUnexpectedTensor(const TensorInfo
   }
   if (isNextnPredictLayer(tensor.name))
     return IgnoredTensor{tensor.name, "is for multi-token prediction (MTP)"};
+  if (plan.mtp && llvm::StringRef(tensor.name).starts_with("mtp."))
+    return inputError(weights.pathOf(tensor),
+                      "tensor " + inQuotes(tensor.name) + " " + shown(tensor.shape) +
+                          " belongs to a multi-token prediction (MTP) head with several layers or "
+                          "embeddings of its own, which is not supported",
+                      "leave --keep-mtp out");
   if (auto reason = reasonTensorIsIrrelevant(tensor.name))
     return IgnoredTensor{tensor.name, reason->str()};
   return inputError(weights.pathOf(tensor),

@@ -395,6 +395,12 @@ llvm::SmallVector<PlannedWeight *> allWeights(WeightPlan &plan) {
   for (std::vector<PlannedWeight> &layer : plan.layers)
     for (PlannedWeight &weight : layer)
       all.push_back(&weight);
+  if (std::optional<MtpWeights> &mtp = plan.mtp) {
+    all.append({&mtp->embeddingNorm, &mtp->hiddenNorm, &mtp->ofEmbedding, &mtp->ofHidden});
+    for (PlannedWeight &weight : mtp->layer)
+      all.push_back(&weight);
+    all.push_back(&mtp->finalNorm);
+  }
   return all;
 }
 
@@ -407,7 +413,41 @@ std::vector<LayerWeight> layerWeights(const ModelConfig &model, const LayerType 
   return LayerLister(model, kind).list();
 }
 
-WeightPlan planWeights(const ModelConfig &model) {
+const LayerType *mtpLayerType(const ModelConfig &model) {
+  if (llvm::none_of(model.layerTypes, [](const LayerType &kind) { return kind.delta.has_value(); }))
+    return nullptr;
+  for (unsigned kind : llvm::reverse(model.layers))
+    if (model.layerTypes[kind].hasAttention() && !model.layerTypes[kind].delta)
+      return &model.layerTypes[kind];
+  return nullptr;
+}
+
+/// The matrix is [C, 2 C]; its columns for the embedding are the first ones.
+static MtpWeights planMtp(const ModelConfig &model) {
+  int64_t hidden = model.hidden;
+  auto norm = [&](llvm::StringRef module) { return plan(module, {".weight", {hidden}}); };
+  auto half = [&](llvm::StringRef name, int64_t first) {
+    LayerWeight weight{(name + ".weight").str(), {hidden, hidden}};
+    weight.source = TensorPart{.tensor = (kMtpFc + ".weight").str(),
+                               .transposed = true,
+                               .first = first,
+                               .last = first + hidden,
+                               .period = 2 * hidden,
+                               .asColumns = true};
+    return plan("", weight);
+  };
+  MtpWeights result{.embeddingNorm = norm(kMtpEmbeddingNorm),
+                    .hiddenNorm = norm(kMtpHiddenNorm),
+                    .ofEmbedding = half((kMtpFc + "_embedding").str(), 0),
+                    .ofHidden = half((kMtpFc + "_hidden").str(), hidden),
+                    .layer = {},
+                    .finalNorm = norm(kMtpFinalNorm)};
+  for (const LayerWeight &weight : layerWeights(model, *mtpLayerType(model)))
+    result.layer.push_back(plan(kMtpLayers + ".0.", weight));
+  return result;
+}
+
+WeightPlan planWeights(const ModelConfig &model, MtpHead mtp) {
   const NamingTable &names = *model.names;
   WeightPlan result;
   result.embedding = plan(names.embedding, {".weight", {model.vocab, model.hidden}});
@@ -428,6 +468,8 @@ WeightPlan planWeights(const ModelConfig &model) {
     for (const LayerWeight &weight : layerWeights(model, model.layerTypes[kind]))
       layer.push_back(plan(prefix, weight));
   }
+  if (mtp == MtpHead::Kept)
+    result.mtp = planMtp(model);
   return result;
 }
 

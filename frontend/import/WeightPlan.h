@@ -54,14 +54,40 @@ struct PlannedWeight {
   llvm::SmallVector<int64_t, 3> shapeOf(const TensorPart &source) const;
 };
 
+/// The multi-token prediction head of Qwen's models: from the final hidden state of a position and
+/// the embedding of the next token, a layer of its own computes what the head of the model maps to
+/// the logits of the token after it.
+struct MtpWeights {
+  PlannedWeight embeddingNorm, hiddenNorm;
+  /// The halves of the projection that are applied to the embedding and to the hidden state.
+  PlannedWeight ofEmbedding, ofHidden;
+  std::vector<PlannedWeight> layer; ///< as in WeightPlan::layers
+  PlannedWeight finalNorm;
+};
+
+/// Whether a model is read with its multi-token prediction head.
+enum class MtpHead { LeftOut, Kept };
+
 struct WeightPlan {
   PlannedWeight embedding, finalNorm;
   std::optional<PlannedWeight> finalNormBias, positions, embeddingNorm, embeddingNormBias;
   std::optional<PlannedWeight> head;              ///< absent if tied to the embedding
   std::vector<std::vector<PlannedWeight>> layers; ///< per layer, in the order of layerWeights
+  std::optional<MtpWeights> mtp;                  ///< present if it is kept
 };
 
-WeightPlan planWeights(const ModelConfig &model);
+/// The layer type of the multi-token prediction head, which is the model's last one with attention;
+/// null for families whose heads are not supported.
+const LayerType *mtpLayerType(const ModelConfig &model);
+
+/// The names of the modules of the multi-token prediction head.
+inline constexpr llvm::StringLiteral kMtpLayers = "mtp.layers", kMtpFc = "mtp.fc",
+                                     kMtpEmbeddingNorm = "mtp.pre_fc_norm_embedding",
+                                     kMtpHiddenNorm = "mtp.pre_fc_norm_hidden",
+                                     kMtpFinalNorm = "mtp.norm";
+
+/// With MtpHead::Kept, the model must have an mtpLayerType.
+WeightPlan planWeights(const ModelConfig &model, MtpHead mtp = MtpHead::LeftOut);
 
 /// All weights of `plan`.
 llvm::SmallVector<PlannedWeight *> allWeights(WeightPlan &plan);

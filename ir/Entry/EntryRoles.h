@@ -29,16 +29,18 @@ enum class EntryRole : uint8_t {
   Weights,      ///< in the program's layout
   Scratch,      ///< contents undefined before and after the call
   Logits,       ///< of each output
+  Hidden,       ///< normalized output of the last layer, for multi-token prediction (MTP)
 };
 
 /// How an entry function takes or returns a value with a role. T: rows of a call, O: outputs among
-/// them, V: vocabulary size.
+/// them, V: vocabulary size, C: width of the model.
 enum class EntryKind : uint8_t {
   RowVector,    ///< argument, i32[T]
   OutputVector, ///< argument, i32[O]
   State,        ///< argument, and result once it is updated; code updates it in place
   Memory,       ///< argument of code only, u8[bytes], at a multiple of 64 bytes
   OutputRows,   ///< result, f32[O, V]; code stores it to an argument
+  TokenRows,    ///< argument and result, f32[T, C]; code overwrites the argument with the result
 };
 
 constexpr bool isVector(EntryKind kind) {
@@ -53,7 +55,7 @@ struct EntryRoleInfo {
   bool isRepeated = false; ///< any number of arguments may have it
 };
 
-inline constexpr std::array<EntryRoleInfo, 9> kEntryRoles{{
+inline constexpr std::array<EntryRoleInfo, 10> kEntryRoles{{
     {EntryRole::Tokens, "tokens", EntryKind::RowVector},
     {EntryRole::Sequences, "sequences", EntryKind::RowVector},
     {EntryRole::Positions, "positions", EntryKind::RowVector},
@@ -63,6 +65,7 @@ inline constexpr std::array<EntryRoleInfo, 9> kEntryRoles{{
     {EntryRole::Weights, "weights", EntryKind::Memory},
     {EntryRole::Scratch, "scratch", EntryKind::Memory},
     {EntryRole::Logits, "logits", EntryKind::OutputRows},
+    {EntryRole::Hidden, "hidden", EntryKind::TokenRows, true},
 }};
 
 /// Incremented whenever the meaning of a role changes, so that programs compiled for another

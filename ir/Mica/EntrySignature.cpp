@@ -16,7 +16,7 @@ static std::optional<EntryRole> roleNamed(Attribute attribute) {
 
 /// Whether results may have a role of this kind; arguments may have any.
 static bool isReturned(EntryKind kind) {
-  return kind == EntryKind::State || kind == EntryKind::OutputRows;
+  return kind == EntryKind::State || kind == EntryKind::OutputRows || kind == EntryKind::TokenRows;
 }
 
 /// The names of roles of results or arguments, for messages: "logits, cache".
@@ -47,6 +47,9 @@ static bool fits(Type type, EntryKind kind) {
            shaped.getElementType().isSignlessInteger(8);
   case EntryKind::OutputRows:
     return shaped.getRank() > 1 && shaped.isDynamicDim(0) && shaped.getNumDynamicDims() == 1;
+  case EntryKind::TokenRows:
+    return shaped.getRank() == 2 && shaped.isDynamicDim(0) && !shaped.isDynamicDim(1) &&
+           shaped.getElementType().isF32();
   }
   llvm_unreachable("all kinds are handled above");
 }
@@ -63,6 +66,8 @@ static StringRef describeTypes(EntryKind kind) {
     return "memref<?xi8>";
   case EntryKind::OutputRows:
     return "rows, such as tensor<?xVxf32>";
+  case EntryKind::TokenRows:
+    return "tensor<?xCxf32> or memref<?xCxf32>";
   }
   llvm_unreachable("all kinds are handled above");
 }

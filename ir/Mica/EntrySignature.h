@@ -16,6 +16,13 @@ namespace mica {
 /// On an argument or a result of an entry function: the name of its role.
 inline constexpr llvm::StringLiteral kEntryRoleAttr = "mica.role";
 
+/// On a function: the role of the rows it is called for, kPromptRole or kDecodeRole. Either all
+/// functions have it or none; without it they handle both. The functions of a multi-token
+/// prediction head always have kDraftRole.
+inline constexpr llvm::StringLiteral kRowRoleAttr = "mica.row_role";
+inline constexpr llvm::StringLiteral kPromptRole = "prompt", kDecodeRole = "decode",
+                                     kDraftRole = "draft";
+
 /// The arguments and results of an entry function, identified by their roles and never by their
 /// index. A view of the function: nothing is stored.
 class EntrySignature {
@@ -38,6 +45,8 @@ public:
   /// that are their next values, in the same order.
   llvm::SmallVector<mlir::BlockArgument> states() const;
   llvm::SmallVector<unsigned> stateResults() const;
+  /// The rows that an entry function overwrites with a result (EntryKind::TokenRows), or null.
+  mlir::BlockArgument hidden() const { return argument(EntryRole::Hidden); }
   /// The size of the vocabulary (columns of the logits); 0 if there are no logits.
   int64_t vocabulary() const;
 

@@ -39,7 +39,8 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
     auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
     // Stage `loops` replaces the functions, but the module keeps the attribute.
     auto isCopy = [](func::FuncOp function) {
-      return function->hasAttr(kMaxRowsAttr) || function->hasAttr(kRowRoleAttr);
+      return function->hasAttr(kMaxRowsAttr) ||
+             (function->hasAttr(kRowRoleAttr) && rowRoleOf(function) != kDraftRole);
     };
     if (functions.empty() ? module->hasAttr(kGemmThresholdAttr) : llvm::any_of(functions, isCopy)) {
       module.emitError("functions are specialized already");
@@ -58,9 +59,15 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
     *small = std::min(*small, *threshold);
     SymbolTable symbols(module);
     Builder builder(module.getContext());
+    // The functions of a multi-token prediction head have their role already.
+    SmallVector<func::FuncOp> ofModel, ofHead;
+    for (func::FuncOp function : functions)
+      (rowRoleOf(function) == kDraftRole ? ofHead : ofModel).push_back(function);
     auto cloneFor = [&](std::optional<int64_t> rows, StringRef role, StringRef suffix) {
-      std::string prefix = role.empty() ? "" : "_" + role.str();
-      for (func::FuncOp clone : cloneWithSuffix(functions, prefix + suffix.str(), symbols)) {
+      bool isHead = role == kDraftRole;
+      std::string prefix = role.empty() || isHead ? "" : "_" + role.str();
+      ArrayRef<func::FuncOp> cloned = isHead ? ofHead : ofModel;
+      for (func::FuncOp clone : cloneWithSuffix(cloned, prefix + suffix.str(), symbols)) {
         if (rows)
           clone->setAttr(kMaxRowsAttr, builder.getI64IntegerAttr(*rows));
         if (!role.empty())
@@ -78,6 +85,12 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
       // rows.
       cloneFor(*threshold, kPromptRole, "_medium");
       cloneFor(std::nullopt, kPromptRole, "_large");
+    }
+    if (!ofHead.empty()) {
+      cloneFor(*small, kDraftRole, "_small");
+      if (*small < *threshold)
+        cloneFor(*threshold, kDraftRole, "_medium");
+      cloneFor(std::nullopt, kDraftRole, "_large");
     }
     for (func::FuncOp function : functions)
       symbols.erase(function);

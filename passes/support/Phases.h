@@ -3,6 +3,8 @@
 #ifndef MICA_PASSES_SUPPORT_PHASES_H
 #define MICA_PASSES_SUPPORT_PHASES_H
 
+#include "ir/Mica/EntrySignature.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -28,11 +30,6 @@ inline constexpr llvm::StringLiteral kSmallBatchAttr = "mica.small_batch";
 
 /// On a function: the maximum number of rows it is called for; without it, any number.
 inline constexpr llvm::StringLiteral kMaxRowsAttr = "mica.max_rows";
-
-/// On a function: the role of the rows it is called for, kPromptRole or kDecodeRole. Either all
-/// functions have it or none; without it they handle both.
-inline constexpr llvm::StringLiteral kRowRoleAttr = "mica.row_role";
-inline constexpr llvm::StringLiteral kPromptRole = "prompt", kDecodeRole = "decode";
 
 /// The value of one of these attributes of a module, or `otherwise` if it is absent. Emits an error
 /// at the module unless it is a number of at least `min`.

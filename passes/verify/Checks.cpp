@@ -21,7 +21,8 @@ using namespace mica;
 static LogicalResult verifyArguments(func::FuncOp entry, const EntrySignature &signature) {
   for (auto [index, type] : llvm::enumerate(entry.getArgumentTypes())) {
     const EntryRoleInfo &info = infoOf(*signature.argumentRole(index));
-    if ((isVector(info.kind) && isa<RankedTensorType>(type)) || isa<SequenceState>(type))
+    bool isTensor = isVector(info.kind) || info.kind == EntryKind::TokenRows;
+    if ((isTensor && isa<RankedTensorType>(type)) || isa<SequenceState>(type))
       continue;
     return entry.emitOpError("@") << entry.getSymName() << " takes argument #" << index << ", "
                                   << info.name << ", as " << type << ", which is of stage `loops`";
@@ -39,6 +40,12 @@ static LogicalResult verifyResults(func::FuncOp entry, const EntrySignature &sig
     return entry.emitOpError("@") << entry.getSymName() << " returns logits of the type "
                                   << entry.getResultTypes()[*logits]
                                   << ", expected tensor<?xVxf32>";
+  BlockArgument hidden = signature.hidden();
+  std::optional<unsigned> newHidden = signature.result(EntryRole::Hidden);
+  if ((hidden ? hidden.getType() : Type()) !=
+      (newHidden ? entry.getResultTypes()[*newHidden] : Type()))
+    return entry.emitOpError("@") << entry.getSymName() << " must take and return rows with "
+                                  << kEntryRoleAttr << " = \"hidden\", of one type";
   auto taken =
       llvm::map_to_vector(signature.states(), [](BlockArgument state) { return state.getType(); });
   auto returned = llvm::map_to_vector(signature.stateResults(), [&](unsigned index) {

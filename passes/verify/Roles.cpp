@@ -36,7 +36,12 @@ public:
   }
 
   /// The role of an argument of an entry function.
-  static Role of(EntryRole role) { return isVector(infoOf(role).kind) ? Role(role) : other(); }
+  static Role of(EntryRole role) {
+    EntryKind kind = infoOf(role).kind;
+    return isVector(kind)                 ? Role(role)
+           : kind == EntryKind::TokenRows ? Role(StepRows::OfTokens)
+                                          : other();
+  }
 
   static Role join(const Role &a, const Role &b) {
     if (a.isUnknown() || b.isUnknown())
@@ -121,8 +126,11 @@ public:
     if (auto gather = dyn_cast<GathersRows>(op))
       return verifyTable(gather);
     if (auto ret = dyn_cast<func::ReturnOp>(op)) {
-      std::optional<unsigned> logits =
-          EntrySignature(op->getParentOfType<func::FuncOp>()).result(EntryRole::Logits);
+      EntrySignature signature(op->getParentOfType<func::FuncOp>());
+      std::optional<unsigned> logits = signature.result(EntryRole::Logits),
+                              hidden = signature.result(EntryRole::Hidden);
+      if (hidden && failed(needs(op, ret.getOperand(*hidden), Role(StepRows::OfTokens))))
+        return failure();
       return logits ? needs(op, ret.getOperand(*logits), Role(StepRows::OfOutputs)) : success();
     }
     SmallVector<StepOperand> roles = rolesOf(op);

@@ -93,6 +93,8 @@ static std::string whyNotCalibrated(const CompileArguments &arguments,
   std::string option = arguments.calibrate.empty() ? "--imatrix" : "--calibrate";
   if (arguments.calibrate.empty() && arguments.imatrix.empty())
     return {};
+  if (arguments.model.mtp)
+    return option + " has no statistics for the multi-token prediction head; leave --keep-mtp out";
   if (!isInteger(options.weights.value_or(Precision::F32)))
     return option + " needs --weights int8 or int4: other weights are not quantized";
   return options.emit == Stage::Exe ? ""
@@ -191,6 +193,10 @@ int runCompile(CompileArguments arguments, const char *argv0) {
   options->ranks = arguments.ranks;
   if (std::string why = whyNotCalibrated(arguments, *options); !why.empty())
     return usage(why, "mica compile");
+  if (arguments.model.mtp && arguments.ranks > 1)
+    return usage(
+        "--keep-mtp: drafts of several ranks are not supported; leave --keep-mtp or --shard out",
+        "mica compile");
   options->dumpFolder = arguments.dumpFolder;
   if (*emit == Stage::Exe) {
     Expected<std::string> launcher = launcherPath(argv0);

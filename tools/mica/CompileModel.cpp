@@ -253,7 +253,8 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
   ProgressBar bar;
   bar.show("reading the model", 0);
   Expected<ModelInput> input =
-      readModel(context, arguments.model, program ? WeightsNeeded::Yes : WeightsNeeded::No);
+      readModel(context, arguments.model, program ? WeightsNeeded::Yes : WeightsNeeded::No,
+                arguments.mtpHead());
   if (!input)
     return input.takeError();
   bar.hide();

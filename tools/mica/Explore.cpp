@@ -35,7 +35,8 @@ Expected<explore::Record> recordModel(const ModelArguments &arguments) {
   mlir::MLIRContext context(registry);
   ProgressBar bar;
   bar.show("reading the model", 0);
-  Expected<ModelInput> input = readModel(context, arguments.model, WeightsNeeded::No);
+  Expected<ModelInput> input =
+      readModel(context, arguments.model, WeightsNeeded::No, arguments.mtpHead());
   if (!input)
     return input.takeError();
   if (input->storage)

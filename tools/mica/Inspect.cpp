@@ -31,7 +31,8 @@ static Error inspectModel(const InspectArguments &arguments) {
   mlir::DialectRegistry registry;
   cpu::registerCompilerDialects(registry);
   mlir::MLIRContext context(registry);
-  Expected<ModelInput> input = readModel(context, arguments.model.model, WeightsNeeded::No);
+  Expected<ModelInput> input =
+      readModel(context, arguments.model.model, WeightsNeeded::No, arguments.model.mtpHead());
   if (!input)
     return input.takeError();
   if (input->storage)

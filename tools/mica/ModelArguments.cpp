@@ -22,6 +22,9 @@ void ModelArguments::addTo(CLI::App &app, const std::string &what) {
     app.add_option("-c,--max-seq,--ctx-size", maxSeq,
                    "Maximum sequence length (default: the model's own, at most 8192)")
         ->transform(rt::wholeNumber(1));
+    app.add_flag("--keep-mtp", mtp,
+                 "Keep the multi-token prediction (MTP) head, with which the program can draft "
+                 "tokens (its --mtp N)");
     app.add_option("--target", target, "Target CPU, by LLVM's name, or native")
         ->type_name("CPU")
         ->capture_default_str();
@@ -50,7 +53,7 @@ void ModelArguments::addPrecision(CLI::App &app) {
 }
 
 std::string ModelArguments::givenOption(size_t values) const {
-  for (const char *name : {"--weights", "--kv", "--rows", "--max-seq", "--target"})
+  for (const char *name : {"--weights", "--kv", "--rows", "--max-seq", "--keep-mtp", "--target"})
     if (const CLI::Option *option = command ? command->get_option_no_throw(name) : nullptr;
         option && option->count() >= values)
       return name;

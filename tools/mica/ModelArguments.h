@@ -3,6 +3,7 @@
 #define MICA_TOOLS_MICA_MODELARGUMENTS_H
 
 #include "backends/cpu/driver/Compiler.h"
+#include "frontend/import/WeightPlan.h"
 
 #include <string>
 
@@ -22,6 +23,7 @@ struct ModelArguments {
   std::string weights, kv; ///< names of precisions, or empty
   std::string rows;        ///< "exact", "int8" or empty
   int64_t maxSeq = 0;      ///< 0: not given
+  bool mtp = false;        ///< keep the multi-token prediction head
   std::string target = "native";
   const CLI::App *command = nullptr; ///< the command of these options
 
@@ -29,6 +31,8 @@ struct ModelArguments {
   void addTo(CLI::App &command, const std::string &what);
   /// The first option that was given with at least `values` values; empty if there is none.
   std::string givenOption(size_t values = 1) const;
+  /// How the model is read.
+  MtpHead mtpHead() const { return mtp ? MtpHead::Kept : MtpHead::LeftOut; }
   /// The options for the compiler library; errors name the option.
   llvm::Expected<cpu::CompileOptions> resolve() const;
 

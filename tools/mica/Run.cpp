@@ -26,8 +26,8 @@ static std::string optionsText(const ModelArguments &arguments,
                                const cpu::CompileOptions &options) {
   std::string text;
   raw_string_ostream(text) << MICA_VERSION << "|" << arguments.weights << "|" << arguments.kv << "|"
-                           << arguments.rows << "|" << arguments.maxSeq << "|" << options.target.cpu
-                           << "|" << options.target.featureString();
+                           << arguments.rows << "|" << arguments.maxSeq << "|" << arguments.mtp
+                           << "|" << options.target.cpu << "|" << options.target.featureString();
   return text;
 }
 

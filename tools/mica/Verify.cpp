@@ -144,7 +144,9 @@ Error Verification::openReferences() {
   }
   using Roles = ReferenceModel::Roles;
   auto open = [&](std::unique_ptr<ReferenceModel> &model, Roles roles) {
-    return ReferenceModel::open(referenceModel(), asked, stages, promptRows, roles).moveInto(model);
+    return ReferenceModel::open(referenceModel(), asked, stages, promptRows, roles,
+                                arguments.model.mtpHead())
+        .moveInto(model);
   };
   if (Error error = open(alike, Roles::Separate))
     return error;

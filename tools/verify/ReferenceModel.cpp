@@ -23,10 +23,11 @@ mlir::DialectRegistry ReferenceModel::registry() {
 
 Expected<std::unique_ptr<ReferenceModel>> ReferenceModel::open(const std::string &model,
                                                                StringRef asked, StageOptions stages,
-                                                               PromptRows promptRows, Roles roles) {
+                                                               PromptRows promptRows, Roles roles,
+                                                               MtpHead mtp) {
   std::unique_ptr<ReferenceModel> opened(new ReferenceModel());
   FirstDiagnostic diagnostic(&opened->context);
-  Expected<ModelInput> input = readModel(opened->context, model, WeightsNeeded::Yes);
+  Expected<ModelInput> input = readModel(opened->context, model, WeightsNeeded::Yes, mtp);
   if (!input)
     return input.takeError();
   opened->input = std::move(*input);
@@ -100,6 +101,11 @@ Expected<std::vector<interp::Value>> ReferenceModel::makeInputs(mlir::func::Func
       inputs.push_back(interp::Value::makeCache(state, 1, count));
       break;
     }
+    case EntryRole::Hidden:
+      inputs.push_back(
+          interp::Tensor::zeros(mlir::Float32Type::get(&context),
+                                {count, cast<mlir::RankedTensorType>(type).getDimSize(1)}));
+      break;
     case EntryRole::Weights:
     case EntryRole::Scratch:
     case EntryRole::Logits:

@@ -21,11 +21,11 @@ public:
 
   /// Opens MODEL, rounded and with ops as in a program with the precisions `stages.weights` and
   /// `stages.kv`. Weights keep the blocks of a GGUF file if `asked`, the requested precision, is
-  /// empty. `promptRows`: that of the program, whatever the model states.
-  static llvm::Expected<std::unique_ptr<ReferenceModel>> open(const std::string &model,
-                                                              llvm::StringRef asked,
-                                                              StageOptions stages,
-                                                              PromptRows promptRows, Roles roles);
+  /// empty. `promptRows`: that of the program, whatever the model states. `mtp`: as in the program;
+  /// a multi-token prediction head itself is not run.
+  static llvm::Expected<std::unique_ptr<ReferenceModel>>
+  open(const std::string &model, llvm::StringRef asked, StageOptions stages, PromptRows promptRows,
+       Roles roles, MtpHead mtp);
 
   /// The dialects of models.
   static mlir::DialectRegistry registry();

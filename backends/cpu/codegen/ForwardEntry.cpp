@@ -23,6 +23,7 @@ namespace {
 using mica::EntryRole;
 using mica::EntrySignature;
 using mica::kDecodeRole;
+using mica::kDraftRole;
 using mica::kEntryRoleAttr;
 using mica::kMaxRowsAttr;
 using mica::kPromptRole;
@@ -49,6 +50,12 @@ SmallVector<func::FuncOp> entriesOfRole(ArrayRef<func::FuncOp> entries, StringRe
                                 [&](func::FuncOp entry) { return mica::rowRoleOf(entry) == role; });
 }
 
+/// The entry functions of the model, without those of its multi-token prediction head.
+SmallVector<func::FuncOp> entriesOfModel(ArrayRef<func::FuncOp> entries) {
+  return llvm::filter_to_vector(
+      entries, [](func::FuncOp entry) { return mica::rowRoleOf(entry) != kDraftRole; });
+}
+
 /// Checks that exactly one of `entries`, all with the same role or none, has no row limit.
 LogicalResult checkLimits(ArrayRef<func::FuncOp> entries) {
   for (func::FuncOp entry : entries) {
@@ -64,7 +71,8 @@ LogicalResult checkLimits(ArrayRef<func::FuncOp> entries) {
   return success();
 }
 
-/// Checks that there are entry functions for all rows: either without roles or for both roles.
+/// Checks that there are entry functions for all rows of the model: either without roles or for
+/// both roles.
 LogicalResult checkRoles(ArrayRef<func::FuncOp> entries) {
   func::FuncOp first = entries.front();
   bool byRole = first->hasAttr(kRowRoleAttr);
@@ -99,7 +107,9 @@ SmallVector<std::optional<EntryRole>> rolesOf(func::FuncOp entry) {
 }
 
 LogicalResult checkEntries(ModuleOp module, MutableArrayRef<func::FuncOp> entries) {
-  if (entries.empty())
+  SmallVector<func::FuncOp> ofModel = entriesOfModel(entries),
+                            ofHead = entriesOfRole(entries, kDraftRole);
+  if (ofModel.empty())
     return module.emitError("has no public function to enter (stage loops)");
   for (func::FuncOp entry : entries) {
     if (entry.getNumResults() != 0)
@@ -116,7 +126,7 @@ LogicalResult checkEntries(ModuleOp module, MutableArrayRef<func::FuncOp> entrie
       return entry.emitError() << "entry function @" << entry.getName()
                                << " takes something that is not a memref";
   }
-  if (failed(checkRoles(entries)))
+  if (failed(checkRoles(ofModel)) || (!ofHead.empty() && failed(checkLimits(ofHead))))
     return failure();
   if (!EntrySignature(entries.front()).rowVector())
     return entries.front().emitError()
@@ -144,10 +154,15 @@ struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
     unsigned vector = EntrySignature(entries.front()).rowVector().getArgNumber();
     Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
     Value rows = memref::DimOp::create(builder, loc, arguments[vector], zero);
-    if (entries.front()->hasAttr(kRowRoleAttr))
-      buildRoleDispatch(builder, loc, entries, forward.getArgument(1), rows, arguments);
-    else
-      buildDispatch(builder, loc, entries, rows, arguments);
+    Value role = forward.getArgument(1);
+    if (SmallVector<func::FuncOp> ofHead = entriesOfRole(entries, kDraftRole); ofHead.empty()) {
+      buildModelDispatch(builder, loc, entries, role, rows, arguments);
+    } else {
+      scf::IfOp choice = buildChoice(builder, loc, role, mica::rt::RowRole::Draft);
+      OpBuilder drafts = choice.getThenBodyBuilder(), others = choice.getElseBodyBuilder();
+      buildDispatch(drafts, loc, ofHead, rows, arguments);
+      buildModelDispatch(others, loc, entriesOfModel(entries), role, rows, arguments);
+    }
     func::ReturnOp::create(builder, loc);
     hideAllBut(forward);
     // The offsets of weights are constants in the code now.
@@ -186,12 +201,19 @@ struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
     return arguments;
   }
 
-  void buildRoleDispatch(OpBuilder &builder, Location loc, ArrayRef<func::FuncOp> entries,
-                         Value role, Value rows, ValueRange arguments) {
-    Value prompt = arith::ConstantIntOp::create(
-        builder, loc, static_cast<int64_t>(mica::rt::RowRole::Prompt), 64);
-    Value isPrompt = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, role, prompt);
-    auto choice = scf::IfOp::create(builder, loc, isPrompt, /*withElseRegion=*/true);
+  /// Whether the role of a call is `wanted`.
+  static scf::IfOp buildChoice(OpBuilder &builder, Location loc, Value role,
+                               mica::rt::RowRole wanted) {
+    Value number = arith::ConstantIntOp::create(builder, loc, static_cast<int64_t>(wanted), 64);
+    Value isWanted = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, role, number);
+    return scf::IfOp::create(builder, loc, isWanted, /*withElseRegion=*/true);
+  }
+
+  void buildModelDispatch(OpBuilder &builder, Location loc, ArrayRef<func::FuncOp> entries,
+                          Value role, Value rows, ValueRange arguments) {
+    if (!entries.front()->hasAttr(kRowRoleAttr))
+      return buildDispatch(builder, loc, entries, rows, arguments);
+    scf::IfOp choice = buildChoice(builder, loc, role, mica::rt::RowRole::Prompt);
     OpBuilder ofPrompt = choice.getThenBodyBuilder(), ofDecode = choice.getElseBodyBuilder();
     buildDispatch(ofPrompt, loc, entriesOfRole(entries, kPromptRole), rows, arguments);
     buildDispatch(ofDecode, loc, entriesOfRole(entries, kDecodeRole), rows, arguments);

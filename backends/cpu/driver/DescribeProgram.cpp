@@ -144,16 +144,30 @@ static double logitsFlops(ModuleOp module) {
   return flops;
 }
 
-/// Packed matrices are read completely, stacks of experts in part; gathered rows are not counted.
+/// The names of weights that a step of the model does not use, only its multi-token prediction
+/// head.
+static llvm::StringSet<> weightsOfHead(ModuleOp module) {
+  llvm::StringSet<> ofHead, others;
+  for (auto function : module.getOps<func::FuncOp>())
+    function.walk([&](GetWeightOp get) {
+      (rowRoleOf(function) == kDraftRole ? ofHead : others).insert(get.getWeight());
+    });
+  for (const auto &other : others)
+    ofHead.erase(other.getKey());
+  return ofHead;
+}
+
+/// Packed matrices are read completely, stacks of experts in part; gathered rows are not counted,
+/// nor is what drafts read.
 llvm::StringMap<double> mica::cpu::sharesReadPerToken(ModuleOp module) {
   llvm::StringMap<double> shares;
   double share = expertShare(module);
-  llvm::StringSet<> tables = tablesOf(module);
+  llvm::StringSet<> tables = tablesOf(module), ofHead = weightsOfHead(module);
   DenseSet<Type> ofExperts = typesOfExperts(module);
   for (auto weight : module.getOps<WeightOp>()) {
     RankedTensorType type = weight.getTensorType();
     if (!isa_and_nonnull<PackedLayoutAttr>(type.getEncoding()) ||
-        tables.contains(weight.getSymName()))
+        tables.contains(weight.getSymName()) || ofHead.contains(weight.getSymName()))
       continue;
     shares[weight.getSymName()] = ofExperts.contains(type) ? share : 1;
   }
@@ -306,6 +320,8 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
       {keys::ops.text, describeOps(module)},
       {keys::config.text, config},
   };
+  if (BlockArgument hidden = EntrySignature(entry).hidden())
+    manifest[keys::hidden.text] = cast<RankedTensorType>(hidden.getType()).getDimSize(1);
   if (TensorCounts formats = blockFormatsOf(module); !formats.empty())
     manifest[keys::blockFormats.text] = formats;
   if (TensorCounts types = floatTypesOf(module); !types.empty())

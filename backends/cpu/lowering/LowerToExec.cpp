@@ -127,8 +127,8 @@ private:
     });
   }
 
-  /// the logits stored => return %logits, %caches... => the logits are stored in their argument,
-  /// the caches returned
+  /// the logits stored => return %logits, %caches..., %hidden => the logits are stored in their
+  /// argument, hidden rows in theirs, which is returned after the caches
   void storeLogits() {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!isEntry(function))
@@ -141,6 +141,13 @@ private:
       bufferization::MaterializeInDestinationOp::create(
           builder, ret.getLoc(), Type(), ret.getOperand(result), target, /*restrict=*/true,
           /*writable=*/true);
+      if (std::optional<unsigned> hidden = signature.result(EntryRole::Hidden)) {
+        Value place = signature.hidden();
+        ret.setOperand(*hidden,
+                       bufferization::MaterializeInDestinationOp::create(
+                           builder, ret.getLoc(), place.getType(), ret.getOperand(*hidden), place)
+                           .getResult());
+      }
       ret->eraseOperand(result);
       (void)function.eraseResult(result);
     }

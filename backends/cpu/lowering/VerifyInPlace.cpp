@@ -1,6 +1,7 @@
 //===- VerifyInPlace.cpp - verify that caches are updated in place --------===//
 
 #include "backends/cpu/lowering/CachesInPlace.h"
+#include "ir/Mica/EntrySignature.h"
 
 namespace mica::cpu {
 #define GEN_PASS_DEF_VERIFYINPLACE
@@ -22,11 +23,13 @@ struct VerifyInPlacePass : mica::cpu::impl::VerifyInPlaceBase<VerifyInPlacePass>
   }
 
 private:
-  /// Entry functions return caches in the memory in which they received them, so the results are
-  /// not needed.
+  /// Entry functions return caches and hidden rows in the memory in which they received them, so
+  /// the results are not needed.
   LogicalResult dropResults(func::FuncOp function) {
     auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
     SmallVector<BlockArgument> caches = cachesOf(function);
+    if (BlockArgument hidden = mica::EntrySignature(function).hidden())
+      caches.push_back(hidden);
     if (!llvm::equal(ret.getOperands(), caches))
       return ret.emitError("returns a cache that is not the one it received in this place: every "
                            "append must happen in place");

@@ -139,6 +139,10 @@ void parseEntry(const Json &json, Manifest &m) {
   for (const EntryRoleInfo &info : kEntryRoles)
     if (!info.isOptional && count(info.role) == 0)
       bad(keys::arguments, "lacks the role '" + std::string(info.name) + "'");
+  bool takesHidden = count(EntryRole::Hidden) > 0;
+  if (takesHidden != m.canDraft())
+    bad(keys::hidden, takesHidden ? "is missing, but the code takes hidden rows"
+                                  : "is given, but the code takes no hidden rows");
   if (count(EntryRole::Cache) != m.caches.size())
     bad(keys::arguments, "names " + std::to_string(count(EntryRole::Cache)) +
                              " caches, but 'caches' has " + std::to_string(m.caches.size()));
@@ -245,6 +249,8 @@ void parseModel(const Json &json, Manifest &m) {
     for (const auto &[role, type] : object(*rows, keys::rows).items())
       m.rows.emplace_back(role, text(type, keys::rows));
   m.vocab = integer(at(json, keys::vocab), keys::vocab, 1, maxToken);
+  if (const Json *hidden = find(json, keys::hidden))
+    m.hidden = static_cast<int32_t>(integer(*hidden, keys::hidden, 1, maxToken));
   parseReservations(json, m);
   m.maxPositions = integer(at(json, keys::maxPositions), keys::maxPositions, m.maxSeq, maxToken);
   parseEntry(at(json, keys::entry), m);

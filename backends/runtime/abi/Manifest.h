@@ -69,6 +69,8 @@ struct Manifest {
   int64_t batchInvariantRows = 1;
   /// Prefill and decode use different arithmetic.
   bool dependsOnRole = false;
+  /// The width of the rows of a multi-token prediction head; 0 without one.
+  int32_t hidden = 0;
   /// If the forward function takes lengths: the
   /// sequence lengths beyond which rope has different frequencies, ascending.
   std::vector<int64_t> ropeLengthThresholds;
@@ -93,6 +95,8 @@ struct Manifest {
   std::string largerContextHint() const;
 
   bool takesLengths() const;
+  /// Whether the code has a multi-token prediction head (RowRole::Draft).
+  bool canDraft() const { return hidden > 0; }
 
   struct Cost {
     double weightBytesPerToken = 0; ///< Bytes of weights read per decoded token.

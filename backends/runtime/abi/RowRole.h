@@ -11,7 +11,8 @@ namespace mica::rt {
 enum class RowRole : int64_t {
   Decode = 0, ///< A sampled or drafted token.
   Prompt =
-      1, ///< A token of a prompt, including the last one, whatever the number of rows per call.
+      1,     ///< A token of a prompt, including the last one, whatever the number of rows per call.
+  Draft = 2, ///< A row of the multi-token prediction head, not of the model: see Session.
 };
 
 } // namespace mica::rt

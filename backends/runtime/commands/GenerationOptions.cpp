@@ -122,13 +122,19 @@ void addSampling(CLI::App &app, GenerationSettings &settings) {
   });
 }
 
-void addLookup(CLI::App &app, GenerationSettings &settings) {
+void addDrafts(CLI::App &app, GenerationSettings &settings) {
   app.add_option("--lookup", settings.lookup,
                  "Speculative decoding by prompt lookup: draft up to N tokens (at most 31, fewer "
                  "with several sequences) from the text so far and verify them in one pass; the "
                  "output stays the same")
       ->type_name("N")
       ->transform(within(setting_range::lookup));
+  app.add_option("--mtp", settings.mtp,
+                 "Speculative decoding with the model's multi-token prediction (MTP) head, if "
+                 "it was compiled with --keep-mtp: draft up to N tokens where prompt lookup finds "
+                 "none, and verify them in one pass; the output stays the same")
+      ->type_name("N")
+      ->transform(within(setting_range::mtp));
 }
 
 void addCheckpointBytes(CLI::App &app, std::optional<uint64_t> &bytes) {
@@ -170,7 +176,7 @@ Status changeSetting(GenerationSettings &settings, std::string name, const std::
       ->transform(wholeNumber(1, setting_range::maxTokens.max));
   addSampling(app, changed);
   addStops(app, changed);
-  addLookup(app, changed);
+  addDrafts(app, changed);
   std::replace(name.begin(), name.end(), '_', '-');
   std::string option = (name.size() == 1 ? "-" : "--") + name;
   if (!app.get_option_no_throw(option)) {

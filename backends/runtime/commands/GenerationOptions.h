@@ -12,7 +12,7 @@ namespace mica::rt {
 
 /// Options of sampling and repetition, each in a group of their own.
 void addSampling(CLI::App &app, GenerationSettings &settings);
-void addLookup(CLI::App &app, GenerationSettings &settings);
+void addDrafts(CLI::App &app, GenerationSettings &settings);
 void addStops(CLI::App &app, GenerationSettings &settings);
 /// --checkpoint-bytes, see checkpointBudget.
 void addCheckpointBytes(CLI::App &app, std::optional<uint64_t> &bytes);

@@ -33,6 +33,7 @@ std::string unusableWithBatch(const RunArguments &run) {
   return run.logits                            ? "--logits"
          : run.json                            ? "--json"
          : run.settings.lookup.value_or(0) > 0 ? "--lookup"
+         : run.settings.mtp.value_or(0) > 0    ? "--mtp"
                                                : "";
 }
 

@@ -131,7 +131,7 @@ void addRun(CLI::App &app, RunArguments &run) {
         ->transform(within(setting_range::maxTokens));
     addStops(app, run.settings);
     app.add_flag("--ignore-eos", run.settings.ignoreEos, "Do not stop at end-of-sequence tokens");
-    addLookup(app, run.settings);
+    addDrafts(app, run.settings);
   });
   addSampling(app, run.settings);
   addGroup(app, "Output", [&] { addOutput(app, run); });
@@ -177,7 +177,7 @@ CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
   addStops(*sub, chat.run.settings);
   addPrefillChunk(*sub, chat.run.prefillChunk);
   addCheckpointBytes(*sub, chat.run.checkpointBytes);
-  addLookup(*sub, chat.run.settings);
+  addDrafts(*sub, chat.run.settings);
   sub->add_flag("--json", chat.json, "Print one JSON object per answer");
   sub->add_flag("-v,--verbose", chat.run.verbose,
                 "Print tokens and seconds of each answer to stderr");

@@ -148,7 +148,7 @@ private:
 
 std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
                    const GenerateResult &result, const std::deque<Writer> &writers, uint64_t seed,
-                   bool lookup, bool withLogprobs) {
+                   const char *drafts, bool withLogprobs) {
   nlohmann::ordered_json sequences = nlohmann::ordered_json::array();
   for (size_t s = 0; s < prompts.size(); ++s) {
     const RequestResult &generated = result.texts[s];
@@ -175,13 +175,20 @@ std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
   if (totals.recomputedTokens > 0)
     json["recomputed"] = {{"tokens", totals.recomputedTokens},
                           {"seconds", totals.recomputeSeconds}};
-  if (lookup)
-    json["lookup"] = {
+  if (drafts)
+    json[drafts] = {
         {"drafted", totals.drafted}, {"accepted", totals.accepted}, {"calls", totals.decodeCalls}};
   return toJsonText(json) + "\n";
 }
 
-void noteSpeed(const Scheduler::Totals &totals, bool lookup) {
+/// What drafts tokens, for display; null: nothing.
+const char *nameOfDrafts(const GenerationSettings &settings) {
+  return settings.mtp.value_or(0) > 0      ? "mtp"
+         : settings.lookup.value_or(0) > 0 ? "lookup"
+                                           : nullptr;
+}
+
+void noteSpeed(const Scheduler::Totals &totals, const char *drafts) {
   char line[160];
   std::snprintf(line, sizeof line,
                 "prompt: %lld tokens, %.1f per second; generation: %lld tokens, %.1f per second",
@@ -190,8 +197,8 @@ void noteSpeed(const Scheduler::Totals &totals, bool lookup) {
                 static_cast<long long>(totals.decodeTokens),
                 tokensPerSecond(totals.decodeTokens, totals.decodeSeconds));
   reportNote(line);
-  if (lookup)
-    reportNote("lookup: " + std::to_string(totals.accepted) + " of " +
+  if (drafts)
+    reportNote(std::string(drafts) + ": " + std::to_string(totals.accepted) + " of " +
                std::to_string(totals.drafted) + " drafted tokens were accepted, " +
                std::to_string(totals.decodeCalls) + " passes");
   noteRecomputed(totals.recomputedTokens, totals.recomputeSeconds);
@@ -214,11 +221,11 @@ Status finishRun(const Model &model, const RunArguments &arguments,
   for (Writer &writer : writers)
     if (Status done = writer.finish(!arguments.json); !done)
       return done;
-  bool lookup = arguments.settings.lookup.value_or(0) > 0;
+  const char *drafts = nameOfDrafts(arguments.settings);
   if (arguments.json)
     if (Status done =
             writeOut(report(model.manifest(), sequences, result, writers, result.texts.front().seed,
-                            lookup, arguments.logprobs.has_value()));
+                            drafts, arguments.logprobs.has_value()));
         !done)
       return done;
   for (const RequestResult &generated : result.texts)
@@ -228,7 +235,7 @@ Status finishRun(const Model &model, const RunArguments &arguments,
       break;
     }
   if (arguments.verbose)
-    noteSpeed(result.totals, lookup);
+    noteSpeed(result.totals, drafts);
   return {};
 }
 

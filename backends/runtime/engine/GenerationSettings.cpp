@@ -38,6 +38,8 @@ Status checkRanges(const GenerationSettings &settings) {
     checked = checkRange("max_tokens", settings.maxTokens, range::maxTokens);
   if (checked)
     checked = checkRange("lookup", settings.lookup, range::lookup);
+  if (checked)
+    checked = checkRange("mtp", settings.mtp, range::mtp);
   return checked;
 }
 } // namespace
@@ -53,6 +55,7 @@ GenerationSettings GenerationSettings::orElse(const GenerationSettings &base) co
   fill(all.seed, base.seed);
   fill(all.maxTokens, base.maxTokens);
   fill(all.lookup, base.lookup);
+  fill(all.mtp, base.mtp);
   auto fillList = [](auto &own, const auto &other) {
     if (own.empty())
       own = other;
@@ -78,8 +81,13 @@ Status checkSettings(const GenerationSettings &settings, const Manifest &manifes
                    " is not a number below infinity; use another"};
   if (std::count(settings.stops.begin(), settings.stops.end(), "") > 0)
     return Error{"a stop string is empty; leave it out"};
-  if (settings.lookup.value_or(0) > 0 && manifest.batchInvariantRows < 2)
-    return Error{"lookup: the program computes one row at a time; leave it out or compile again"};
+  if (settings.mtp.value_or(0) > 0 && !manifest.canDraft())
+    return Error{"mtp: the program has no multi-token prediction head; leave it out, or compile a "
+                 "model that has one with --keep-mtp"};
+  for (auto [name, drafts] : {std::pair("lookup", settings.lookup), {"mtp", settings.mtp}})
+    if (drafts.value_or(0) > 0 && manifest.batchInvariantRows < 2)
+      return Error{std::string(name) +
+                   ": the program computes one row at a time; leave it out or compile again"};
   return {};
 }
 
@@ -136,6 +144,8 @@ describeSettings(const GenerationSettings &settings, const Manifest &manifest) {
   all.emplace_back("seed", settings.seed ? std::to_string(*settings.seed) : "random");
   all.emplace_back("n", textOf(settings.maxTokens.value_or(GenerationSettings::defaultMaxTokens)));
   all.emplace_back("lookup", textOf(settings.lookup.value_or(0)));
+  if (manifest.canDraft())
+    all.emplace_back("mtp", textOf(settings.mtp.value_or(0)));
   for (const std::string &stop : settings.stops)
     all.emplace_back("stop", printable(stop));
   for (LogitBias bias : settings.logitBias)

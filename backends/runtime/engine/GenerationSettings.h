@@ -32,6 +32,8 @@ struct GenerationSettings {
   /// The maximum number of tokens drafted from the text so far and verified in one call of the
   /// model; absent or 0: none. Does not change the output.
   std::optional<int64_t> lookup;
+  /// The same for tokens drafted by the model's multi-token prediction head.
+  std::optional<int64_t> mtp;
   Tokens endTokens; ///< Tokens that end a text besides those of the manifest.
   bool ignoreEos = false;
   /// A text ends before the first of these strings. Applied by listeners (TextStream), because the
@@ -53,11 +55,11 @@ inline constexpr SettingRange<double> presencePenalty{-1e4, 1e4}, frequencyPenal
     dryMultiplier{0, 1e4}, dryBase{1, 1e4}, xtcProbability{0, 1}, xtcThreshold{0, 1},
     mirostatTau{0, 100}, mirostatEta{0, 100};
 inline constexpr SettingRange<int64_t> maxTokens{0, maxCount}, lookup{0, maxCount},
-    dryAllowedLength{0, maxCount}, dryPenaltyLastN{-1, maxCount}, mirostat{0, 2};
+    mtp{0, maxCount}, dryAllowedLength{0, maxCount}, dryPenaltyLastN{-1, maxCount}, mirostat{0, 2};
 } // namespace setting_range
 
 /// Errors: a value out of range, a bias for a token that the model does not have, drafts for a
-/// program that computes one row at a time.
+/// program that computes one row at a time, or of a head that it does not have.
 Status checkSettings(const GenerationSettings &settings, const Manifest &manifest);
 
 /// The options of a sampler. Absent settings are the model's own, else

@@ -11,6 +11,7 @@ struct Scheduler::Task {
       : request(std::move(asked)), listener(listener),
         maxTokens(request.settings.maxTokens.value_or(GenerationSettings::defaultMaxTokens)),
         maxDrafts(request.settings.lookup.value_or(0)),
+        maxHeadDrafts(request.settings.mtp.value_or(0)),
         lookup(PromptLookup::defaultMinAcceptance(model.weights().size())),
         sampler(samplingOptions(request.settings, model.manifest()), model.manifest().vocab,
                 request.stream) {
@@ -78,14 +79,15 @@ struct Scheduler::Task {
   RequestId id = 0, leader = 0;
   Request request;
   RequestListener &listener;
-  int64_t maxTokens, maxDrafts;
+  int64_t maxTokens, maxDrafts, maxHeadDrafts;
   PromptLookup lookup;
   Sampler sampler;
   RequestResult result;
   uint64_t turn = 0; ///< the prompt in progress with the lowest number is next
   size_t queued = 0; ///< positions of the prompt that are cached or queued
   std::vector<size_t> cuts;
-  Tokens draft; ///< drafted tokens queued after the newest token
+  Tokens draft;          ///< drafted tokens queued after the newest token
+  bool isByHead = false; ///< whether the multi-token prediction head has drafted them
 };
 
 Scheduler::Totals Scheduler::Totals::operator-(const Totals &before) const {
@@ -252,6 +254,7 @@ void Scheduler::admit(const Match &match, std::unique_ptr<Task> admitted) {
   if (session->keepsCheckpoints())
     task.setCuts(match.reused, match.same);
   rewind(s, match.reused);
+  session->setDrafts(static_cast<int64_t>(s), task.maxHeadDrafts > 0);
   if (task.isPrompt())
     return;
   if (task.maxTokens == 0)
@@ -354,10 +357,16 @@ void Scheduler::decode() {
   double recomputed = session->recomputeSeconds();
   // With more rows, another kernel might round a row's logits differently.
   int64_t maxDrafts = loaded.manifest().batchInvariantRows / active - 1;
+  if (Status drafted = draft(maxDrafts); !drafted) {
+    for (size_t s = 0; s < slots.size(); ++s)
+      if (decodes(slots[s]))
+        fail(s, drafted.error());
+    return;
+  }
   for (size_t s = 0; s < slots.size(); ++s) {
     if (session->atMemoryLimit())
       runDecode();
-    if (decodes(slots[s]) && !queueNewest(s, maxDrafts))
+    if (decodes(slots[s]) && !queueNewest(s))
       break;
   }
   runDecode();
@@ -368,17 +377,38 @@ void Scheduler::decode() {
 
 void Scheduler::runDecode() { counted.decodeCalls += run() > 0; }
 
-/// Queues the newest token of a text and a draft after it. Nothing is drafted beyond the last
-/// token, the end of the context or a rope length threshold. Returns false on failure.
-bool Scheduler::queueNewest(size_t s, int64_t maxDrafts) {
+/// Drafts tokens after the newest one of each text in progress, at most `maxDrafts` for each: by
+/// prompt lookup, which costs nothing, else by the multi-token prediction head. Nothing is drafted
+/// beyond the last token, the end of the context or a rope length threshold.
+Status Scheduler::draft(int64_t maxDrafts) {
+  std::vector<Session::DraftRequest> requests;
+  for (size_t s = 0; s < slots.size(); ++s) {
+    if (!slots[s].task || !slots[s].task->decodes())
+      continue;
+    Task &task = *slots[s].task;
+    auto sequence = static_cast<int64_t>(s);
+    auto made = static_cast<int64_t>(task.result.tokens.size());
+    int64_t limit = std::min({maxDrafts, task.maxTokens - made - 1, session->room(sequence) - 1,
+                              session->positionsUntilThreshold(sequence) - 1});
+    if (int64_t found = std::min(limit, task.maxDrafts); found > 0)
+      task.draft = task.lookup.draft(found);
+    task.isByHead = task.draft.empty();
+    if (int64_t predicted = std::min(limit, task.maxHeadDrafts); task.isByHead && predicted > 0)
+      requests.push_back({sequence, task.result.tokens.back(), predicted});
+  }
+  if (requests.empty())
+    return {};
+  Result<std::vector<Tokens>> drafts = session->draft(requests);
+  if (!drafts)
+    return drafts.error();
+  for (size_t i = 0; i < requests.size(); ++i)
+    slots[static_cast<size_t>(requests[i].sequence)].task->draft = std::move((*drafts)[i]);
+  return {};
+}
+
+/// Queues the newest token of a text and what has been drafted after it. Returns false on failure.
+bool Scheduler::queueNewest(size_t s) {
   Task &task = *slots[s].task;
-  auto sequence = static_cast<int64_t>(s);
-  auto made = static_cast<int64_t>(task.result.tokens.size());
-  int64_t limit =
-      std::min({task.maxDrafts, maxDrafts, task.maxTokens - made - 1, session->room(sequence) - 1,
-                session->positionsUntilThreshold(sequence) - 1});
-  if (limit > 0)
-    task.draft = task.lookup.draft(limit);
   auto numDrafts = static_cast<int64_t>(task.draft.size());
   Row row{s, task.result.tokens.back(), RowRole::Decode, true, true, false, numDrafts};
   if (!queue(row))
@@ -539,7 +569,8 @@ std::optional<Finish> Scheduler::finishAfter(const Task &task, int32_t token, in
 /// Records that the first `right` tokens of the draft were accepted.
 void Scheduler::acceptDraft(Task &task, int64_t right) {
   auto drafted = static_cast<int64_t>(task.draft.size());
-  task.lookup.learn(drafted, right);
+  if (!task.isByHead)
+    task.lookup.learn(drafted, right);
   task.draft.clear();
   task.result.drafted += drafted;
   task.result.accepted += right;

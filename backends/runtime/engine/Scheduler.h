@@ -119,7 +119,8 @@ private:
   bool queuePrompt(size_t slot, int64_t maxRows);
   void decode();
   void runDecode();
-  bool queueNewest(size_t slot, int64_t maxDrafts);
+  Status draft(int64_t maxDrafts);
+  bool queueNewest(size_t slot);
   bool queue(const Row &row);
   void rewind(size_t slot, int64_t length);
   bool prepare();

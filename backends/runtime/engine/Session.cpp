@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace mica::rt {
 
@@ -67,6 +68,8 @@ Result<std::unique_ptr<Session>> Session::create(const Model &model, int64_t seq
   std::unique_ptr<Session> session(new Session(model, chunk));
   session->lengths.resize(static_cast<size_t>(sequences));
   session->computed.resize(static_cast<size_t>(sequences));
+  if (model.manifest().canDraft())
+    session->heads.resize(static_cast<size_t>(sequences));
   if (model.manifest().takesLengths())
     session->histories.resize(static_cast<size_t>(sequences));
   if (Status reserved = session->reserveCaches(sequences); !reserved)
@@ -256,6 +259,8 @@ void Session::takeCheckpoint(int64_t sequence, int64_t end, int64_t spacing) {
 /// Discards all positions of a sequence after the first `length`.
 void Session::forget(int64_t sequence, int64_t length) {
   lengths[sequence] = length;
+  if (!heads.empty())
+    heads[sequence].rows.rewind(length);
   if (histories.empty())
     return;
   SequenceHistory &known = histories[sequence];
@@ -323,11 +328,24 @@ Status Session::growLogits(size_t outputs) {
   return grow(logits, outputs * static_cast<uint64_t>(model.manifest().vocab) * sizeof(float));
 }
 
+/// Grows the buffer of hidden states, if the program has a multi-token prediction head.
+Status Session::growHidden(size_t rows) {
+  return grow(hidden, rows * static_cast<uint64_t>(model.manifest().hidden) * sizeof(float));
+}
+
 /// Calls the model's forward function. Its logits are stored after those of the first `firstLogits`
-/// rows; the buffer must be large enough for all of them.
-Status Session::call(const Rows &rows, RowRole role, size_t firstLogits) {
+/// rows; the buffer must be large enough for all of them. `states` are the hidden states of rows of
+/// a multi-token prediction head.
+Status Session::call(const Rows &rows, RowRole role, size_t firstLogits,
+                     std::span<const float> states) {
+  if (role != RowRole::Draft)
+    if (Status computed = computeHeadRows(rows); !computed)
+      return computed;
   if (Status grown = growScratch(rows.tokens.size()); !grown)
     return grown;
+  if (Status grown = growHidden(rows.tokens.size()); !grown)
+    return grown;
+  std::copy(states.begin(), states.end(), static_cast<float *>(hidden.data()));
   if (isAnnounced)
     if (Status sent = announce(rows, role, firstLogits); !sent)
       return sent;
@@ -361,6 +379,9 @@ Status Session::call(const Rows &rows, RowRole role, size_t firstLogits) {
       arguments.emplace_back(caches[cache].data(), cacheShapes[cache]);
       ++cache;
       break;
+    case EntryRole::Hidden:
+      arguments.emplace_back(hidden.data(), std::vector<int64_t>{rows.count(), m.hidden});
+      break;
     case EntryRole::Weights:
       arguments.push_back(bytesAt(model.weights().data(), model.weights().size()));
       break;
@@ -383,8 +404,109 @@ Status Session::call(const Rows &rows, RowRole role, size_t firstLogits) {
   model.forward(pointers.data(), role);
   if (profile)
     profile->endCall(rows.count());
-  finishRows(rows, role);
+  if (role != RowRole::Draft)
+    finishRows(rows, role);
   return {};
+}
+
+void Session::setDrafts(int64_t sequence, bool wanted) {
+  if (heads.empty())
+    return;
+  heads[sequence].isWanted = wanted;
+  if (!wanted)
+    heads[sequence].rows = {};
+}
+
+std::span<const float> Session::hiddenOf(size_t row) const {
+  auto width = static_cast<size_t>(model.manifest().hidden);
+  return std::span(static_cast<const float *>(hidden.data()) + row * width, width);
+}
+
+/// Moves the first `count` rows of a sequence that its head has not computed to `rows` and
+/// `states`. `next` is the token after the last one.
+void Session::takeHeadRows(int64_t sequence, size_t count, int32_t next, Rows &rows,
+                           std::vector<float> &states) {
+  MtpRows &own = heads[sequence].rows;
+  for (size_t i = 0; i < count; ++i) {
+    rows.tokens.push_back(own.tokenAfter(i, next));
+    rows.sequences.push_back(static_cast<int32_t>(sequence));
+    rows.positions.push_back(static_cast<int32_t>(own.position(i)));
+    std::span<const float> state = own.state(i);
+    states.insert(states.end(), state.begin(), state.end());
+  }
+  own.drop(count);
+}
+
+/// Runs the head for the first `count` rows of a sequence that it has not computed.
+Status Session::runHead(int64_t sequence, size_t count, int32_t next) {
+  Rows rows;
+  std::vector<float> states;
+  takeHeadRows(sequence, count, next, rows, states);
+  return rows.count() > 0 ? call(rows, RowRole::Draft, 0, states) : Status();
+}
+
+/// Before rows of the model are computed: runs the head for earlier ones if there would be more
+/// than a call of the model has. Otherwise they wait for the next draft.
+Status Session::computeHeadRows(const Rows &rows) {
+  for (size_t begin = 0, end; !heads.empty() && begin < rows.tokens.size(); begin = end) {
+    int64_t sequence = rows.sequences[begin];
+    for (end = begin; end < rows.tokens.size() && rows.sequences[end] == sequence;)
+      ++end;
+    const MtpRows &own = heads[sequence].rows;
+    if (own.end() == rows.positions[begin] &&
+        static_cast<int64_t>(own.size() + end - begin) > maxRows)
+      if (Status ran = runHead(sequence, own.size(), rows.tokens[begin]); !ran)
+        return ran;
+  }
+  return {};
+}
+
+Result<std::vector<Tokens>> Session::draft(std::span<const DraftRequest> requests) {
+  std::vector<Tokens> drafts(requests.size());
+  Rows rows;
+  std::vector<float> states;
+  std::vector<size_t> active;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const DraftRequest &request = requests[i];
+    MtpRows &own = heads[request.sequence].rows;
+    if (own.size() == 0 || own.end() != lengths[request.sequence])
+      continue;
+    // Rows of a prompt need no logits, and could be too many for one call with those of others.
+    if (static_cast<int64_t>(own.size()) > model.manifest().batchInvariantRows)
+      if (Status ran = runHead(request.sequence, own.size() - 1, own.tokenAfter(own.size() - 2, 0));
+          !ran)
+        return ran.error();
+    takeHeadRows(request.sequence, own.size(), request.next, rows, states);
+    rows.outputs.push_back(static_cast<int32_t>(rows.count() - 1));
+    active.push_back(i);
+  }
+  auto vocab = static_cast<size_t>(model.manifest().vocab);
+  while (!active.empty()) {
+    if (Status grown = growLogits(active.size()); !grown)
+      return grown.error();
+    if (Status called = call(rows, RowRole::Draft, 0, states); !called)
+      return called.error();
+    Rows computed = std::exchange(rows, {});
+    std::vector<size_t> before = std::exchange(active, {});
+    states.clear();
+    for (size_t output = 0; output < before.size(); ++output) {
+      const float *row = static_cast<const float *>(logits.data()) + output * vocab;
+      Tokens &draft = drafts[before[output]];
+      draft.push_back(static_cast<int32_t>(std::max_element(row, row + vocab) - row));
+      const DraftRequest &request = requests[before[output]];
+      if (static_cast<int64_t>(draft.size()) >= request.limit)
+        continue;
+      auto last = static_cast<size_t>(computed.outputs[output]);
+      rows.outputs.push_back(static_cast<int32_t>(rows.count()));
+      rows.tokens.push_back(draft.back());
+      rows.sequences.push_back(static_cast<int32_t>(request.sequence));
+      rows.positions.push_back(computed.positions[last] + 1);
+      std::span<const float> state = hiddenOf(last);
+      states.insert(states.end(), state.begin(), state.end());
+      active.push_back(before[output]);
+    }
+  }
+  return drafts;
 }
 
 /// Records that rows have been computed, and takes checkpoints at regular distances.
@@ -396,6 +518,8 @@ void Session::finishRows(const Rows &rows, RowRole role) {
     Computed &end = computed[static_cast<size_t>(sequence)];
     end.caches = std::max(end.caches, position + 1);
     end.states = std::max(end.states, position + 1);
+    if (!heads.empty() && heads[sequence].isWanted)
+      heads[sequence].rows.add(position, rows.tokens[row], hiddenOf(row));
     bool isLast = row + 1 == rows.tokens.size() || rows.sequences[row + 1] != sequence;
     if (isLast && isReusable)
       takeCheckpoint(sequence, position + 1, StateCheckpoints::kSpacing);

@@ -5,10 +5,19 @@
 // {allocated, aligned, offset, sizes[R], strides[R]}, all words of 8 bytes, row-major. The manifest
 // lists them in order (T rows, O outputs, V vocabulary; see ir/Entry/EntryRoles.h):
 //   tokens i32[T], sequences i32[T], positions i32[T], logit_indices i32[O], lengths i32[T], each
-//   cache as in the manifest, weights u8[bytes], scratch u8[bytes], logits f32[O, V]
+//   cache as in the manifest, hidden f32[T, C], weights u8[bytes], scratch u8[bytes], logits
+//   f32[O, V]
 // Row t holds token tokens[t] of sequence sequences[t] at position positions[t]; lengths[t] is the
 // total length of that sequence, on which its rope frequencies depend. Rows of one sequence are
 // contiguous and in increasing position. logits[o] are the logits of row logit_indices[o].
+//
+// If the program has a multi-token prediction head, the model also writes the hidden states of its
+// rows, and a call with RowRole::Draft runs the head instead: row t has token tokens[t], the hidden
+// state hidden[t] of the position before that token, and that position in the head's own cache; the
+// head replaces the hidden states by its own. It has the model's rows in that cache before it
+// drafts. A head's cache only determines which tokens are drafted, never which are generated: where
+// the session has not computed it (the rows of a request without drafts, and the last one before a
+// rewind, which follows another token), it is whatever it was.
 //
 // If the arithmetic of a row depends on its role, the session calls the model once for each role
 // that is queued, so that a row's results do not depend on the other queued rows.
@@ -31,11 +40,13 @@
 #define MICA_BACKENDS_RUNTIME_ENGINE_SESSION_H
 
 #include "backends/runtime/engine/Model.h"
+#include "backends/runtime/engine/MtpRows.h"
 #include "backends/runtime/engine/RankMessage.h"
 #include "backends/runtime/engine/StateCheckpoints.h"
 #include "backends/runtime/support/Memory.h"
 
 #include <functional>
+#include <span>
 
 namespace mica::rt {
 
@@ -80,6 +91,18 @@ public:
   /// Sets the length of the text: rows of a sequence up to position `total` are computed as parts
   /// of a text of that length. By default, a row is computed as the last one of its text.
   void setTotalLength(int64_t sequence, int64_t total);
+  /// Whether the rows of a sequence are kept for drafts, from its next one.
+  void setDrafts(int64_t sequence, bool wanted);
+  /// What a multi-token prediction head drafts: at most `limit` tokens after `next`, the token that
+  /// follows the sequence, which has no queued rows.
+  struct DraftRequest {
+    int64_t sequence;
+    int32_t next;
+    int64_t limit;
+  };
+  /// The most likely tokens after each request, one call of the head for each further token of all
+  /// of them. Empty for a sequence whose last row is not known.
+  Result<std::vector<Tokens>> draft(std::span<const DraftRequest> requests);
   /// The number of further rows that can be queued together without crossing a threshold.
   int64_t positionsUntilThreshold(int64_t sequence) const;
   /// The number of recomputed tokens, and the time spent on them.
@@ -141,6 +164,8 @@ private:
   void finishRows(const Rows &rows, RowRole role);
   Status growScratch(size_t rows);
   Status growLogits(size_t outputs);
+  Status growHidden(size_t rows);
+  std::span<const float> hiddenOf(size_t row) const;
   size_t ropeRegime(int64_t length) const;
   int64_t lengthAt(int64_t sequence, int64_t position) const;
   Result<int64_t> recompute(int64_t sequence, int64_t end, int64_t length,
@@ -148,7 +173,12 @@ private:
   RowRole roleAt(int64_t sequence, int64_t position) const;
   Rows takeRole(RowRole role, std::vector<bool> &done, std::vector<size_t> &order) const;
   Status callByRole();
-  Status call(const Rows &rows, RowRole role, size_t firstLogits);
+  Status call(const Rows &rows, RowRole role, size_t firstLogits,
+              std::span<const float> states = {});
+  void takeHeadRows(int64_t sequence, size_t count, int32_t next, Rows &rows,
+                    std::vector<float> &states);
+  Status computeHeadRows(const Rows &rows);
+  Status runHead(int64_t sequence, size_t count, int32_t next);
   Status announce(const Rows &rows, RowRole role, size_t firstLogits);
   Status repeat(const RankMessage &message);
 
@@ -171,7 +201,13 @@ private:
   std::vector<Memory> caches;
   std::vector<std::vector<int64_t>> cacheShapes; ///< with run-time sizes
   std::unique_ptr<StateCheckpoints> checkpoints;
-  Memory scratch, logits;
+  Memory scratch, logits, hidden;
+  /// Per sequence, if the program has a multi-token prediction head.
+  struct Head {
+    bool isWanted = false;
+    MtpRows rows;
+  };
+  std::vector<Head> heads;
 };
 
 } // namespace mica::rt

@@ -14,7 +14,7 @@ func.func @loops(%t: memref<?xi32> {mica.role = "tokens"}, %k: memref<2x?x2x?x51
 
 // -----
 
-// expected-error @+1 {{argument #0 has mica.role = "pages", expected one of tokens, sequences, positions, logit_indices, lengths, cache, weights, scratch, logits}}
+// expected-error @+1 {{argument #0 has mica.role = "pages", expected one of tokens, sequences, positions, logit_indices, lengths, cache, weights, scratch, logits, hidden}}
 func.func @unknown(%t: tensor<?xi32> {mica.role = "pages"}) { return }
 
 // -----
@@ -24,7 +24,7 @@ func.func @no_name(%t: tensor<?xi32> {mica.role = 1 : i64}) { return }
 
 // -----
 
-// expected-error @+1 {{result #0 has mica.role = "tokens", expected one of cache, logits}}
+// expected-error @+1 {{result #0 has mica.role = "tokens", expected one of cache, logits, hidden}}
 func.func @returned(%t: tensor<?xi32>) -> (tensor<?xi32> {mica.role = "tokens"}) { return %t : tensor<?xi32> }
 
 // -----
@@ -76,3 +76,8 @@ func.func private @layer(%t: tensor<?xi32> {mica.role = "tokens"}) { return }
 // The former name of the attribute of functions for prefill rows.
 // expected-error @+1 {{has mica.role, which arguments and results of entry functions have; the role of the rows of a function is mica.row_role}}
 func.func @main_prompt_large() attributes {mica.role = "prompt"} { return }
+
+// -----
+
+// expected-error @+1 {{argument #0 has mica.role = "hidden" and the type 'tensor<?x2x8xf32>', expected tensor<?xCxf32> or memref<?xCxf32>}}
+func.func @heads(%h: tensor<?x2x8xf32> {mica.role = "hidden"}) { return }

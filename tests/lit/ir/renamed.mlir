@@ -131,7 +131,7 @@ module attributes {mica.few_rows = 16 : i64} {
 
 // -----
 
-// expected-error @+1 {{argument #0 has mica.role = "outputs", expected one of tokens, sequences, positions, logit_indices, lengths, cache, weights, scratch, logits; it was renamed to 'logit_indices'}}
+// expected-error @+1 {{argument #0 has mica.role = "outputs", expected one of tokens, sequences, positions, logit_indices, lengths, cache, weights, scratch, logits, hidden; it was renamed to 'logit_indices'}}
 func.func @outputs(%rows: tensor<?xi32> {mica.role = "outputs"}) {
   return
 }

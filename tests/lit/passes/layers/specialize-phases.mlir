@@ -122,3 +122,33 @@ module @alike {
 module @a_role_says_so {
   func.func private @layer_prompt_large() attributes {mica.row_role = "prompt"}
 }
+
+// -----
+
+// The functions of a multi-token prediction head have a role of their own, whether or not the others have one.
+// CHECK: module @with_head attributes {mica.gemm_threshold = 8 : i64, mica.small_batch = 4 : i64}
+// CHECK: func @main_small({{.*}} attributes {mica.max_rows = 4 : i64}
+// CHECK: func @main_medium({{.*}} attributes {mica.max_rows = 8 : i64}
+// CHECK: func @main_large({{.*}}) -> tensor<?x32xf32> {
+// CHECK: func private @mtp_layer_small({{.*}} attributes {mica.max_rows = 4 : i64, mica.row_role = "draft"}
+// CHECK: func @draft_small({{.*}} attributes {mica.max_rows = 4 : i64, mica.row_role = "draft"}
+// CHECK: call @mtp_layer_small
+// CHECK: func private @mtp_layer_medium({{.*}} attributes {mica.max_rows = 8 : i64, mica.row_role = "draft"}
+// CHECK: func @draft_medium({{.*}} attributes {mica.max_rows = 8 : i64, mica.row_role = "draft"}
+// CHECK: call @mtp_layer_medium
+// CHECK: func private @mtp_layer_large({{.*}} attributes {mica.row_role = "draft"}
+// CHECK: func @draft_large({{.*}} attributes {mica.row_role = "draft"}
+// CHECK: call @mtp_layer_large
+// CHECK-NOT: func
+module @with_head {
+  func.func private @mtp_layer(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.row_role = "draft"} {
+    return %x : tensor<?x32xf32>
+  }
+  func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+    return %x : tensor<?x32xf32>
+  }
+  func.func @draft(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.row_role = "draft"} {
+    %y = call @mtp_layer(%x) : (tensor<?x32xf32>) -> tensor<?x32xf32>
+    return %y : tensor<?x32xf32>
+  }
+}

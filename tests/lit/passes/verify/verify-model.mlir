@@ -109,7 +109,7 @@ module @no_main {
 // -----
 
 // A model of an earlier version, which identified arguments by their order.
-// expected-error @+1 {{@main has no mica.role on argument #0, which says what it is: write {mica.role = "ROLE"} after its type, where ROLE is one of tokens, sequences, positions, logit_indices, lengths, cache, weights, scratch, logits}}
+// expected-error @+1 {{@main has no mica.role on argument #0, which says what it is: write {mica.role = "ROLE"} after its type, where ROLE is one of tokens, sequences, positions, logit_indices, lengths, cache, weights, scratch, logits, hidden}}
 func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -119,7 +119,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// expected-error @+1 {{@main has no mica.role on result #0, which says what it is: write {mica.role = "ROLE"} after its type, where ROLE is one of cache, logits}}
+// expected-error @+1 {{@main has no mica.role on result #0, which says what it is: write {mica.role = "ROLE"} after its type, where ROLE is one of cache, logits, hidden}}
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}) -> tensor<?x16xf32> {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -159,6 +159,29 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   return %h : tensor<?x2x8xf32>
 }
 mica.weight @table : tensor<16x16xf32>
+
+// -----
+
+// Hidden rows are overwritten.
+// expected-error @+1 {{@main must take and return rows with mica.role = "hidden", of one type}}
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
+    %h: tensor<?x16xf32> {mica.role = "hidden"}) -> (tensor<?x16xf32> {mica.role = "logits"}) {
+  %y = mica.select_rows %h, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+// Hidden rows are rows of tokens.
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
+    %h: tensor<?x16xf32> {mica.role = "hidden"})
+    -> (tensor<?x16xf32> {mica.role = "logits"}, tensor<?x16xf32> {mica.role = "hidden"}) {
+  %y = mica.select_rows %h, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  // expected-error @+1 {{expects an operand with role token rows, got logit rows}}
+  return %y, %y : tensor<?x16xf32>, tensor<?x16xf32>
+}
 
 // -----
 

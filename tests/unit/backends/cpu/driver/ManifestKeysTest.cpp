@@ -37,12 +37,14 @@ struct ManifestObserver : cpu::CompileObserver {
   json manifest;
 };
 
-/// The manifest of a program with the model of that golden.
-json manifestOf(const std::string &model, cpu::CompileOptions options) {
+/// The manifest of a program with the model of that golden, relative to the folder of goldens.
+json manifestOf(const std::string &model, cpu::CompileOptions options,
+                MtpHead mtp = MtpHead::LeftOut) {
   DialectRegistry registry;
   cpu::registerCompilerDialects(registry);
   MLIRContext context(registry);
-  auto input = llvm::cantFail(readModel(context, MICA_SOURCE_DIR "/tests/goldens/models/" + model));
+  auto input = llvm::cantFail(
+      readModel(context, MICA_SOURCE_DIR "/tests/goldens/" + model, WeightsNeeded::Yes, mtp));
   ManifestObserver observer;
   options.emit = Stage::Obj;
   options.target = llvm::cantFail(cpu::describeTarget("x86-64-v3"));
@@ -75,13 +77,14 @@ TEST(ManifestKeys, AreThoseThatTheCompilerWrites) {
   cpu::CompileOptions integers;
   integers.weights = Precision::Int8;
   integers.promptRows = PromptRows::Int8;
-  addKeys(manifestOf("llama-rope-dynamic", chat), "", written); // lengths
-  addKeys(manifestOf("gemma3-text", integers), "", written);    // windows
-  addKeys(manifestOf("lfm2", {}), "", written);                 // states of fixed size
-  addKeys(manifestOf("mamba2", {}), "", written);               // recurrent states
+  addKeys(manifestOf("models/llama-rope-dynamic", chat), "", written); // lengths
+  addKeys(manifestOf("models/gemma3-text", integers), "", written);    // windows
+  addKeys(manifestOf("models/lfm2", {}), "", written);                 // states of fixed size
+  addKeys(manifestOf("models/mamba2", {}), "", written);               // recurrent states
+  addKeys(manifestOf("mtp/qwen3-5", {}, MtpHead::Kept), "", written);
   cpu::CompileOptions ranks;
   ranks.ranks = 3;
-  addKeys(manifestOf("minimind2-moe", ranks), "", written);
+  addKeys(manifestOf("models/minimind2-moe", ranks), "", written);
 
   Keys listed;
   for (rt::ManifestKey key : rt::kManifestKeys)

@@ -164,6 +164,21 @@ TEST(Manifest, ReadsTheListedKeys) {
   }
 }
 
+/// Of a multi-token prediction head.
+TEST(Manifest, HasAWidthOfHiddenRowsIfTheCodeTakesThem) {
+  EXPECT_THAT(errorAfter([](json &m) { m["hidden"] = 8; }),
+              HasSubstr("'hidden' is given, but the code takes no hidden rows"));
+  EXPECT_THAT(errorAfter([](json &m) { m["entry"]["arguments"].push_back("hidden"); }),
+              HasSubstr("'hidden' is missing, but the code takes hidden rows"));
+  json complete = json::parse(fakeManifest());
+  complete["entry"]["arguments"].push_back("hidden");
+  complete["hidden"] = 8;
+  auto parsed = parseManifest(complete.dump());
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_TRUE(parsed->canDraft());
+  EXPECT_EQ(parsed->hidden, 8);
+}
+
 TEST(Manifest, NamesALargerContextWhereThereIsOne) {
   auto m = parseManifest(fakeManifest());
   ASSERT_TRUE(m) << m.error().message;

@@ -1,0 +1,122 @@
+"""--keep-mtp: drafts of a multi-token prediction head only change the number of passes."""
+
+import json
+import pathlib
+import shutil
+import sys
+
+import numpy as np
+
+import harness
+from harness import Case, GOLDENS, note, program
+
+sys.path.insert(0, str(GOLDENS))
+import make_mtp_goldens as reference  # noqa: E402
+
+FOLDER = GOLDENS / "mtp/qwen3-5"
+GOLDEN = json.loads((FOLDER / "golden.json").read_text())
+
+
+def predictable(folder, noise):
+    """A model in which a token determines the next one, with a head that knows it, as far as `noise` allows."""
+    shutil.copytree(FOLDER, folder)
+    tensors = {name: value.copy() for name, value in reference.read_tensors(folder / "model.safetensors").items()}
+    rng = np.random.default_rng(1)
+    for name, value in tensors.items():
+        if name.endswith(("o_proj.weight", "out_proj.weight", "down_proj.weight")) or value.ndim == 1 and "norm" in name:
+            value[:] = 0
+    embedding = rng.standard_normal(tensors["model.embed_tokens.weight"].shape)
+    embedding /= np.linalg.norm(embedding, axis=1, keepdims=True)
+    # One cycle over all tokens.
+    following = rng.permutation(len(embedding))
+    tensors["model.embed_tokens.weight"][:] = embedding
+    tensors["lm_head.weight"][np.roll(following, -1)] = 4 * embedding[following]
+    fc = tensors["mtp.fc.weight"]
+    fc[:] = noise * rng.standard_normal(fc.shape)
+    fc[:, : len(fc)] += np.eye(len(fc))
+    reference.write_tensors(folder / "model.safetensors", tensors)
+    return folder
+
+
+def counted(built, prompts, n, *arguments):
+    tokens = [a for p in prompts for a in ("--tokens", ",".join(map(str, p)))]
+    done = json.loads(built.run(*tokens, "-n", n, "--temperature", 0, "--ignore-eos", "--json", *arguments).stdout)
+    return [s["tokens"] for s in done["sequences"]], done.get("mtp")
+
+
+@harness.for_each(["f32", "bf16", "int8", "int4", "f32_int8"], "same_text")
+class Mtp(Case):
+    def same_text(self, weights_kv):
+        weights, *kv = weights_kv.split("_")
+        built = program(FOLDER, "--keep-mtp", "--weights", weights, *(("--kv", *kv) if kv else ()))
+        for prompt in (GOLDEN["prompt"], GOLDEN["prompt"][:1]):
+            plain, rows = built.generate([prompt], 30, "--threads", 1)
+            for options in (("--mtp", 1), ("--mtp", 4), ("--mtp", 31), ("--mtp", 3, "--lookup", 4), ("--mtp", 3, "--prefill-chunk", 7)):
+                drafted, same = built.generate([prompt], 30, *options)
+                self.assertEqual(drafted, plain, options)
+                self.assertTrue(np.array_equal(same[0], rows[0]), f"logits to the bit, {options}")
+        without, _ = program(FOLDER, "--weights", weights, *(("--kv", *kv) if kv else ())).generate([GOLDEN["prompt"]], 30)
+        with_head, _ = built.generate([GOLDEN["prompt"]], 30)
+        self.assertEqual(with_head, without, "the head does not change the model")
+
+    def test_drafts_of_the_reference(self):
+        """The number of accepted tokens is that of the reference's drafts."""
+        built = program(FOLDER, "--keep-mtp", "--weights", "f32")
+        greedy = GOLDEN["greedy"]
+        text, mtp = counted(built, [GOLDEN["prompt"]], len(greedy), "--mtp", 3)
+        self.assertEqual(text[0], greedy)
+        made, drafted, accepted, calls = 1, 0, 0, 0
+        while made < len(greedy):
+            draft = GOLDEN["drafts"][made - 1][: len(greedy) - made - 1]
+            right = 0
+            while right < len(draft) and draft[right] == greedy[made + right]:
+                right += 1
+            drafted, accepted, calls, made = drafted + len(draft), accepted + right, calls + 1, made + right + 1
+        self.assertEqual(mtp, {"drafted": drafted, "accepted": accepted, "calls": calls})
+
+    def test_right_drafts_are_accepted(self):
+        folder = pathlib.Path(harness.folder("mtp")) / "predictable"
+        built = program(predictable(folder, 0), "--keep-mtp", "--weights", "f32")
+        prompt = GOLDEN["prompt"][:3]
+        plain, none = counted(built, [prompt], 41)
+        self.assertIsNone(none)
+        text, mtp = counted(built, [prompt], 41, "--mtp", 3)
+        self.assertEqual(text, plain)
+        self.assertEqual(mtp, {"drafted": 30, "accepted": 30, "calls": 10})
+
+    def test_some_drafts_are_right(self):
+        """Batches, prompts in several calls, and texts that continue after rejected drafts."""
+        folder = pathlib.Path(harness.folder("mtp")) / "noisy"
+        built = program(predictable(folder, 0.35), "--keep-mtp", "--weights", "f32")
+        prompts = [GOLDEN["prompt"], GOLDEN["prompt"][5:9], GOLDEN["prompt"][7:30]]
+        plain, _ = counted(built, prompts, 60)
+        for options in ((), ("--prefill-chunk", 7), ("--lookup", 3)):
+            text, mtp = counted(built, prompts, 60, "--mtp", 4, *options)
+            self.assertEqual(text, plain, options)
+            note(self, f"{options}: {mtp}")
+            self.assertGreater(mtp["accepted"], 0)
+            self.assertLess(mtp["accepted"], mtp["drafted"])
+
+    def test_verify(self):
+        """The model of a program with a head is verified like others."""
+        for weights in ("f32", "int8"):
+            harness.execute([harness.mica, "verify", FOLDER, "--keep-mtp", "--weights", weights])
+
+    def test_run_compiles_with_the_head(self):
+        """`mica run` does not take the cached program without a head."""
+        env = {"XDG_CACHE_HOME": harness.folder("cache")}
+        options = ("--tokens", "1,2,3", "-n", 8, "--temperature", 0, "--print-tokens")
+        plain = harness.execute([harness.mica, "run", FOLDER, *options], env=env)
+        drafted = harness.execute([harness.mica, "run", FOLDER, "--keep-mtp", *options, "--mtp", 2], env=env)
+        self.assertEqual(drafted.stdout, plain.stdout)
+
+    def test_refusals(self):
+        done = program(FOLDER, "--weights", "f32").run("--tokens", "1", "--mtp", 2, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("mtp: the program has no multi-token prediction head; leave it out, or compile a model that has one with --keep-mtp",
+                      done.stderr.decode())
+        done = harness.execute([harness.mica, "compile", FOLDER, "--keep-mtp", "--weights", "int8", "--imatrix", "none", "-o", "unused"],
+                               check=False)
+        self.assertIn("--imatrix has no statistics for the multi-token prediction head; leave --keep-mtp out", done.stderr.decode())
+        done = harness.execute([harness.mica, "compile", FOLDER, "--keep-mtp", "--shard", "tensor=2", "-o", "unused"], check=False)
+        self.assertIn("--keep-mtp: drafts of several ranks are not supported; leave --keep-mtp or --shard out", done.stderr.decode())

@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""Makes tests/goldens/mtp/NAME: checkpoints with a multi-token prediction (MTP) head.
+
+    make_mtp_goldens.py
+
+Each is a checkpoint of tests/goldens/models with random tensors `mtp.*`. The golden is computed in f64 by the NumPy code below,
+which first reproduces the logits of that checkpoint, computed by transformers. What the head computes is the definition of Qwen's
+models: from the hidden state of position p after the final norm, and the embedding of the token at p + 1, each after a norm, a
+projection of both, a decoder layer with attention and keys and values of its own, and a norm; the model's head then maps it to the
+logits of position p + 2. To draft more than one token, the head continues with its own normalized hidden state and its best token.
+
+Needs NumPy only.
+"""
+
+import json
+import math
+import pathlib
+import struct
+
+import numpy as np
+
+GOLDENS = pathlib.Path(__file__).resolve().parent
+DRAFTS = 3
+SEED = 2800
+
+
+def read_tensors(path):
+    raw = path.read_bytes()
+    (size,) = struct.unpack("<Q", raw[:8])
+    header, data = json.loads(raw[8 : 8 + size]), raw[8 + size :]
+    header.pop("__metadata__", None)
+    assert all(entry["dtype"] == "F32" for entry in header.values())
+    return {
+        name: np.frombuffer(data[slice(*entry["data_offsets"])], "<f4").reshape(entry["shape"])
+        for name, entry in header.items()
+    }
+
+
+def write_tensors(path, tensors):
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name in sorted(tensors):
+        bytes_ = np.ascontiguousarray(tensors[name], "<f4").tobytes()
+        header[name] = {"dtype": "F32", "shape": list(tensors[name].shape), "data_offsets": [len(data), len(data) + len(bytes_)]}
+        data += bytes_
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def silu(x):
+    return x * sigmoid(x)
+
+
+class Model:
+    def __init__(self, config, tensors):
+        self.config = config
+        self.tensors = {name: value.astype(np.float64) for name, value in tensors.items()}
+
+    def weight(self, name):
+        return self.tensors[name + ".weight"]
+
+    def rms(self, x):
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + self.config["rms_norm_eps"])
+
+    def norm(self, x, name):
+        return self.rms(x) * (1 + self.weight(name))
+
+    def linear(self, x, name):
+        return x @ self.weight(name).T
+
+    def rotate(self, x):
+        """x [T, heads, D]: the first dimensions rotate by their positions 0 to T - 1."""
+        rope = self.config["rope_parameters"]
+        half = int(x.shape[-1] * rope["partial_rotary_factor"]) // 2
+        angles = np.arange(len(x))[:, None] * rope["rope_theta"] ** (-np.arange(half) / half)
+        cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
+        a, b, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
+        return np.concatenate([a * cos - b * sin, b * cos + a * sin, rest], -1)
+
+    def attention(self, x, layer):
+        heads, kv, d = (self.config[key] for key in ("num_attention_heads", "num_key_value_heads", "head_dim"))
+        count = len(x)
+        q, gate = np.split(self.linear(x, layer + "q_proj").reshape(count, heads, 2 * d), 2, -1)
+        k = self.linear(x, layer + "k_proj").reshape(count, kv, d)
+        v = self.linear(x, layer + "v_proj").reshape(count, kv, d)
+        q = self.rotate(self.norm(q, layer + "q_norm"))
+        k = self.rotate(self.norm(k, layer + "k_norm"))
+        out = np.zeros((count, heads, d))
+        for h in range(heads):
+            g = h * kv // heads
+            scores = q[:, h] @ k[:, g].T / math.sqrt(d)
+            scores[np.triu_indices(count, 1)] = -np.inf
+            weights = np.exp(scores - scores.max(-1, keepdims=True))
+            out[:, h] = weights / weights.sum(-1, keepdims=True) @ v[:, g]
+        return self.linear((out * sigmoid(gate)).reshape(count, heads * d), layer + "o_proj")
+
+    def delta_net(self, x, layer):
+        c = self.config
+        heads_k, heads_v, dim_k, dim_v, taps = (
+            c["linear_" + key]
+            for key in ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim", "conv_kernel_dim")
+        )
+        count, keys = len(x), heads_k * dim_k
+        filters = self.weight(layer + "conv1d")[:, 0]
+        padded = np.concatenate([np.zeros((taps - 1, len(filters))), self.linear(x, layer + "in_proj_qkv")])
+        mixed = silu(sum(padded[i : i + count] * filters[:, i] for i in range(taps)))
+        repeat = heads_v // heads_k
+
+        def unit(rows):
+            rows = rows.reshape(count, heads_k, dim_k)
+            return np.repeat(rows / np.sqrt((rows * rows).sum(-1, keepdims=True) + 1e-6), repeat, 1)
+
+        q, k = unit(mixed[:, :keys]) / math.sqrt(dim_k), unit(mixed[:, keys : 2 * keys])
+        v = mixed[:, 2 * keys :].reshape(count, heads_v, dim_v)
+        beta = sigmoid(self.linear(x, layer + "in_proj_b"))
+        step = np.log1p(np.exp(self.linear(x, layer + "in_proj_a") + self.tensors[layer + "dt_bias"]))
+        decay = np.exp(-np.exp(self.tensors[layer + "A_log"]) * step)
+        state = np.zeros((heads_v, dim_k, dim_v))
+        out = np.zeros((count, heads_v, dim_v))
+        for t in range(count):
+            state *= decay[t][:, None, None]
+            error = (v[t] - np.einsum("hkv,hk->hv", state, k[t])) * beta[t][:, None]
+            state += k[t][:, :, None] * error[:, None]
+            out[t] = np.einsum("hkv,hk->hv", state, q[t])
+        gate = self.linear(x, layer + "in_proj_z").reshape(out.shape)
+        out = self.rms(out) * self.weight(layer + "norm") * silu(gate)
+        return self.linear(out.reshape(count, -1), layer + "out_proj")
+
+    def layer(self, x, layer, mixer):
+        x = x + mixer(self.norm(x, layer + "input_layernorm"))
+        y = self.norm(x, layer + "post_attention_layernorm")
+        inner = silu(self.linear(y, layer + "mlp.gate_proj")) * self.linear(y, layer + "mlp.up_proj")
+        return x + self.linear(inner, layer + "mlp.down_proj")
+
+    def hidden(self, ids):
+        """The hidden states after the final norm, whose logits the head computes."""
+        x = self.weight("model.embed_tokens")[ids]
+        for index, kind in enumerate(self.config["layer_types"]):
+            name = f"model.layers.{index}."
+            if kind == "full_attention":
+                x = self.layer(x, name, lambda y, name=name: self.attention(y, name + "self_attn."))
+            else:
+                x = self.layer(x, name, lambda y, name=name: self.delta_net(y, name + "linear_attn."))
+        return self.norm(x, "model.norm")
+
+    def logits(self, hidden):
+        return self.linear(hidden, "lm_head")
+
+    def head(self, states, following):
+        """The head's hidden states for positions with these hidden states of the model, and the tokens after them."""
+        e = self.norm(self.weight("model.embed_tokens")[following], "mtp.pre_fc_norm_embedding")
+        h = self.norm(states, "mtp.pre_fc_norm_hidden")
+        x = self.linear(np.concatenate([e, h], -1), "mtp.fc")
+        x = self.layer(x, "mtp.layers.0.", lambda y: self.attention(y, "mtp.layers.0.self_attn."))
+        return self.norm(x, "mtp.norm")
+
+    def draft(self, ids, count):
+        """`count` tokens after `ids`: the head has the model's hidden states of all but the last, then its own."""
+        states, following, drafted = self.hidden(ids)[:-1], list(ids[1:]), []
+        while len(drafted) < count:
+            hidden = self.head(states, following)
+            drafted.append(int(self.logits(hidden[-1]).argmax()))
+            states = np.concatenate([states, hidden[-1:]])
+            following.append(drafted[-1])
+        return drafted
+
+
+def random_head(config, rng):
+    width, inner, d = config["hidden_size"], config["intermediate_size"], config["head_dim"]
+    heads, kv = config["num_attention_heads"], config["num_key_value_heads"]
+    shapes = {
+        "fc": (width, 2 * width),
+        "layers.0.mlp.gate_proj": (inner, width),
+        "layers.0.mlp.up_proj": (inner, width),
+        "layers.0.mlp.down_proj": (width, inner),
+        "layers.0.self_attn.q_proj": (2 * heads * d, width),
+        "layers.0.self_attn.k_proj": (kv * d, width),
+        "layers.0.self_attn.v_proj": (kv * d, width),
+        "layers.0.self_attn.o_proj": (width, heads * d),
+        "layers.0.self_attn.q_norm": (d,),
+        "layers.0.self_attn.k_norm": (d,),
+    }
+    for name in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm", "layers.0.input_layernorm", "layers.0.post_attention_layernorm"):
+        shapes[name] = (width,)
+    return {
+        f"mtp.{name}.weight": (rng.standard_normal(shape) * (0.2 if len(shape) == 1 else shape[-1] ** -0.5)).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+
+
+def mutants(tensors):
+    """The tensors with one mistake each, which must change the logits."""
+    for name in tensors:
+        if name.startswith("mtp."):
+            yield f"no {name}", tensors | {name: np.zeros_like(tensors[name])}
+    fc = tensors["mtp.fc.weight"]
+    yield "halves of fc exchanged", tensors | {"mtp.fc.weight": np.roll(fc, fc.shape[1] // 2, 1)}
+
+
+def make(source, seed):
+    folder, target = GOLDENS / "models" / source, GOLDENS / "mtp" / source
+    config, golden = (json.loads((folder / name).read_text()) for name in ("config.json", "golden.json"))
+    tensors = read_tensors(folder / "model.safetensors") | random_head(config, np.random.default_rng(seed))
+    model, ids = Model(config, tensors), golden["prompt"]
+    expected = np.load(folder / "golden.logits.npy")
+    hidden = model.hidden(ids)
+    error = np.abs(model.logits(hidden) - expected).max() / np.abs(expected).max()
+    assert error < 1e-5, error
+    logits = model.logits(model.head(hidden[:-1], ids[1:]))
+    for mistake, changed in mutants(tensors):
+        other = Model(config, changed)
+        change = np.abs(other.logits(other.head(hidden[:-1], ids[1:])) - logits).max() / np.abs(logits).max()
+        assert change > 1e-3, (mistake, change)
+    assert np.abs(model.logits(model.head(model.hidden(ids)[:-1] / (1 + model.weight("model.norm")), ids[1:])) - logits).max() > 1e-3
+    text = ids + golden["greedy"]
+    drafts = [model.draft(text[: len(ids) + 1 + i], DRAFTS) for i in range(len(golden["greedy"]))]
+    target.mkdir(parents=True, exist_ok=True)
+    (target / "config.json").write_text((folder / "config.json").read_text())
+    write_tensors(target / "model.safetensors", tensors)
+    np.save(target / "golden.mtp_logits.npy", logits.astype(np.float32))
+    (target / "golden.json").write_text(json.dumps(golden | {"drafts": drafts}) + "\n")
+    print(f"{source}: {error:.1e} from transformers, drafts {drafts}")
+
+
+if __name__ == "__main__":
+    make("qwen3-5", SEED)
