@@ -1,6 +1,8 @@
 #include "frontend/families/Families.h"
 #include "frontend/families/Mamba.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 namespace mica {
 
 using H = Hyperparameters;
@@ -35,5 +37,43 @@ llvm::Expected<const Family *> chooseBamba(const FamilyEvidence &) {
   };
   return &family;
 }
+
+static constexpr KeyRule ggufOwn[] = {
+    {"attention.head_count_kv", &H::kvHeadsOfLayers, {0, ranges::heads.max}},
+    gguf::rotatedKey,
+};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::mambaKeys, gguf::sizeKeys,
+                                                       gguf::decoderKeys, gguf::rmsNormKeys};
+// Where it is false, llama.cpp computes no rope.
+static constexpr FixedKey ggufFixed[] = {{"rope.scaling.finetuned", "[true]"}};
+static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.*.attn_q.bias"},
+                                         {&H::mlpBias, "blk.*.ffn_up.bias"},
+                                         {&H::convBias, "blk.*.ssm_conv1d.bias"}};
+
+/// Granite's files have its multipliers, and none of them is in Bamba's.
+static bool isBamba(const GgufKeys &keys) {
+  return llvm::none_of(
+      llvm::ArrayRef<llvm::StringRef>(
+          {"attention.scale", "embedding_scale", "residual_scale", "logit_scale", "expert_count"}),
+      [&](llvm::StringRef key) { return keys.find(key) != nullptr; });
+}
+
+static llvm::Error checkGgufRope(const GgufKeys &keys, Hyperparameters &h) {
+  int64_t half = h.headDim.value_or(*h.hidden / *h.heads) / 2;
+  if (*h.rotatedDim != half)
+    return keys.wrongValue("rope.dimension_count", llvm::Twine(half) + ", half of a head",
+                           hints::otherModel);
+  return llvm::Error::success();
+}
+
+constexpr GgufArchitecture ggufBamba = {
+    .name = "granitehybrid",
+    .keys = ggufKeys,
+    .fixed = ggufFixed,
+    .flags = ggufFlags,
+    .restoresHeads = true,
+    .matches = isBamba,
+    .derive = checkGgufRope,
+};
 
 } // namespace mica

@@ -232,21 +232,6 @@ static llvm::Expected<int64_t> ggufHeadSize(const GgufKeys &keys, llvm::StringRe
   return readInteger(keys.path(), keys.named(key), *value, ranges::headDim);
 }
 
-/// The first converters omitted the number of expert groups, which llama.cpp interprets as no
-/// groups. Among the models of that time, only those with up to 64 softmax-scored experts are known
-/// to have none; for others, `isOpen` is true.
-static llvm::Error checkGgufGroups(const GgufKeys &keys, const Hyperparameters &h, bool isOpen) {
-  llvm::StringRef lacking = h.groups.value_or(1) > 1 && !h.topkGroup ? "expert_group_used_count"
-                            : !h.groups && isOpen                    ? "expert_group_count"
-                                                                     : "";
-  if (lacking.empty())
-    return llvm::Error::success();
-  return inputError(keys.path(),
-                    "has no key " + inQuotes(keys.named(lacking)) +
-                        ", so the expert groups of this model cannot be determined",
-                    "use a file written by a newer converter");
-}
-
 static llvm::Error deriveGgufLatent(const GgufKeys &keys, Hyperparameters &h) {
   auto keySize = ggufHeadSize(keys, "attention.key_length_mla", "attention.key_length");
   if (!keySize)
@@ -277,6 +262,8 @@ static const NamingTable *ggufLatentNames(const GgufModel &model) {
 }
 
 static llvm::Error deriveGgufV2(const GgufKeys &keys, Hyperparameters &h) {
+  // Among the models of the first converters, only those with up to 64 softmax-scored experts are
+  // known to have no groups.
   constexpr int64_t maxExpertsWithoutGroups = 64;
   h.choice = h.groups.value_or(1) > 1 ? "group_limited_greedy" : "greedy";
   if (llvm::Error error = checkGgufGroups(keys, h, *h.experts > maxExpertsWithoutGroups))

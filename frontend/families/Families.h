@@ -9,7 +9,7 @@
 /// FAMILY(model_type, NAME of the function chooseNAME), sorted by model_type; GGUF_FAMILY for
 /// families with a row ggufNAME for GGUF files.
 #define MICA_FAMILIES(FAMILY, GGUF_FAMILY)                                                         \
-  FAMILY("bamba", Bamba)                                                                           \
+  GGUF_FAMILY("bamba", Bamba)                                                                      \
   GGUF_FAMILY("bloom", Bloom)                                                                      \
   GGUF_FAMILY("cohere", Cohere)                                                                    \
   GGUF_FAMILY("deepseek", DeepSeek)                                                                \
@@ -32,7 +32,7 @@
   FAMILY("minimind", MiniMind)                                                                     \
   FAMILY("mistral", Mistral)                                                                       \
   GGUF_FAMILY("mixtral", Mixtral)                                                                  \
-  FAMILY("nemotron_h", NemotronH)                                                                  \
+  GGUF_FAMILY("nemotron_h", NemotronH)                                                             \
   GGUF_FAMILY("olmo2", Olmo2)                                                                      \
   GGUF_FAMILY("phi3", Phi3)                                                                        \
   GGUF_FAMILY("qwen2", Qwen2)                                                                      \

@@ -56,6 +56,8 @@ constexpr GgufModule layerModules[] = {
     {"ffn_gate_shexp", &N::expertGate, GgufOwner::SharedExpert},
     {"ffn_up_shexp", &N::expertUp, GgufOwner::SharedExpert},
     {"ffn_down_shexp", &N::expertDown, GgufOwner::SharedExpert},
+    {"ffn_latent_down", &N::expertsIn},
+    {"ffn_latent_up", &N::expertsOut},
     {.name = "ffn_gate_inp_shexp", .module = &N::sharedExpertGate, .isRow = true},
 };
 

@@ -70,7 +70,8 @@ struct GgufModule {
 };
 
 struct GgufArchitecture {
-  llvm::StringLiteral name; ///< general.architecture
+  llvm::StringLiteral name;            ///< general.architecture
+  llvm::StringLiteral sparseName = ""; ///< the same for models with experts, if it differs
   /// As in Family, applied before those of all architectures; Family::derive and Family::check are
   /// called afterwards.
   llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys;
@@ -85,6 +86,9 @@ struct GgufArchitecture {
   /// architectures, the converter reorders them so that adjacent pairs are rotated: used unchanged
   /// with the interleaved pairing, they compute the same.
   std::optional<Pairing> pairing = std::nullopt;
+  /// The converter reorders the rows of q and k in the same way, but rope rotates only a part of a
+  /// head, so that the pairs are not adjacent: the original order is restored.
+  bool restoresHeads = false;
   bool truncatesYarn = true; ///< whether the ends of yarn's ramp are rounded
   bool addedToNormWeights =
       false; ///< the converter has added the family's weight_offset to norm weights
@@ -96,6 +100,10 @@ struct GgufArchitecture {
   const NamingTable *(*names)(const GgufModel &model) = nullptr;
   /// Derives hyperparameters from several keys, and rejects contradictory keys. May be null.
   llvm::Error (*derive)(const GgufKeys &keys, Hyperparameters &h) = nullptr;
+
+  bool isNamed(llvm::StringRef other) const {
+    return other == name || (!sparseName.empty() && other == sparseName);
+  }
 };
 
 /// The naming table for queries, keys and values concatenated in one tensor; otherwise the names of

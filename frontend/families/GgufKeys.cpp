@@ -46,6 +46,27 @@ const llvm::json::Value *GgufKeys::find(llvm::StringRef key) const {
   return found == values.end() ? nullptr : &found->second;
 }
 
+llvm::Error subtractGgufNextnLayers(const GgufKeys &keys, Hyperparameters &h) {
+  int64_t all = *h.layers;
+  h.layers = all - *h.numNextnPredictLayers;
+  if (*h.layers < 1)
+    return keys.wrongValue("nextn_predict_layers",
+                           "fewer than its " + llvm::Twine(all) + " layers");
+  return llvm::Error::success();
+}
+
+llvm::Error checkGgufGroups(const GgufKeys &keys, const Hyperparameters &h, bool isOpen) {
+  llvm::StringRef lacking = h.groups.value_or(1) > 1 && !h.topkGroup ? "expert_group_used_count"
+                            : !h.groups && isOpen                    ? "expert_group_count"
+                                                                     : "";
+  if (lacking.empty())
+    return llvm::Error::success();
+  return inputError(keys.path(),
+                    "has no key " + inQuotes(keys.named(lacking)) +
+                        ", so the expert groups of this model cannot be determined",
+                    "use a file written by a newer converter");
+}
+
 llvm::ArrayRef<FixedKey> ggufCommonFixedKeys() {
   static constexpr FixedKey keys[] = {
       {"attention.causal", "[true]"},

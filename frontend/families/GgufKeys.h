@@ -111,6 +111,13 @@ inline constexpr IgnoredKeyRow ignoredWindow = {
 
 } // namespace gguf
 
+/// Subtracts the layers that predict additional tokens, which the file counts, from `h.layers`.
+llvm::Error subtractGgufNextnLayers(const GgufKeys &keys, Hyperparameters &h);
+
+/// The first converters omitted the number of expert groups, which llama.cpp interprets as no
+/// groups. `isOpen`: whether a model of such a file may have groups.
+llvm::Error checkGgufGroups(const GgufKeys &keys, const Hyperparameters &h, bool isOpen);
+
 /// The fixed and the ignored keys of all architectures.
 llvm::ArrayRef<FixedKey> ggufCommonFixedKeys();
 llvm::ArrayRef<IgnoredKeyRow> ggufCommonIgnoredKeys();

@@ -5,11 +5,12 @@ namespace mica {
 
 using H = Hyperparameters;
 
-/// One group of experts is none.
+/// One group of experts is none. GGUF files have the size of all heads of Mamba.
 static void deriveSizes(Hyperparameters &h) {
   h.sparse = true;
-  h.mambaInner = *h.mambaHeads * *h.mambaHeadDim;
-  if (*h.groups == 1)
+  if (h.mambaHeadDim)
+    h.mambaInner = *h.mambaHeads * *h.mambaHeadDim;
+  if (h.groups == 1)
     h.groups = h.topkGroup = std::nullopt;
 }
 
@@ -127,5 +128,88 @@ llvm::Expected<const Family *> chooseNemotronH(const FamilyEvidence &) {
   };
   return &family;
 }
+
+static constexpr KeyRule ggufOwn[] = {
+    {"attention.layer_norm_epsilon", &H::eps, ranges::eps},
+    {"attention.layer_norm_rms_epsilon", &H::eps, ranges::eps, Unset()},
+    {"attention.head_count_kv", &H::kvHeadsOfLayers, {0, ranges::heads.max}},
+    {"attention.key_length", &H::headDim, ranges::headDim, Unset()},
+    {"nextn_predict_layers", &H::numNextnPredictLayers, {0, 64}, int64_t(0)},
+    {"expert_count", &H::experts, ranges::maybeExperts, int64_t(0)},
+    {"expert_used_count", &H::expertsPerToken, ranges::maybeExperts, int64_t(0)},
+    {"expert_feed_forward_length", &H::expertInner, ranges::width, Unset()},
+    {"expert_shared_feed_forward_length", &H::sharedInner, ranges::width, Unset()},
+    {"expert_group_count", &H::groups, ranges::experts, Unset()},
+    {"expert_group_used_count", &H::topkGroup, ranges::experts, Unset()},
+    {"expert_weights_norm", &H::normalizeGate, {}, false},
+    {"expert_weights_scale", &H::routedMultiplier, ranges::multiplier, 1.0},
+    {"moe_latent_size", &H::expertWidth, ranges::width, Unset()},
+};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::mambaKeys, gguf::sizeKeys};
+static constexpr FixedKey ggufFixed[] = {{"expert_gating_func", "[2]"}, // sigmoid
+                                         {"expert_shared_count", "[1]"}};
+static constexpr IgnoredKeyRow ggufIgnoredKeys[] = {
+    {"feed_forward_length", reasons::used},
+    {"rope.freq_base", "is not read: attention has no positions"},
+};
+static constexpr GgufFlag ggufFlags[] = {{&H::convBias, "blk.*.ssm_conv1d.bias"},
+                                         {&H::mlpBias, "blk.*.ffn_up.bias"}};
+
+/// A layer with a feed-forward size is a network, one with only key/value heads attention, and one
+/// with neither Mamba.
+static llvm::Error deriveGgufPattern(const GgufKeys &keys, Hyperparameters &h) {
+  constexpr llvm::StringLiteral key = "feed_forward_length";
+  const llvm::json::Value *value = keys.find(key);
+  if (!value)
+    return keys.missingKey(key, "which determines the types of its layers");
+  auto inners = readIntegers(keys.path(), keys.named(key), *value, {0, ranges::width.max});
+  if (!inners)
+    return inners.takeError();
+  if (llvm::Error error = subtractGgufNextnLayers(keys, h))
+    return error;
+  auto all = static_cast<size_t>(*h.layers + *h.numNextnPredictLayers);
+  std::vector<int64_t> &kvHeads = h.kvHeadsOfLayers;
+  const std::pair<std::vector<int64_t> *, llvm::StringRef> lists[] = {
+      {&*inners, key}, {&kvHeads, "attention.head_count_kv"}};
+  for (auto [sizes, name] : lists) {
+    if (sizes->size() == 1)
+      sizes->assign(all, sizes->front());
+    if (sizes->size() != all)
+      return keys.wrongValue(name, "a number for each of " + llvm::Twine(all) + " layers");
+    sizes->resize(*h.layers);
+  }
+  h.layerPattern.emplace();
+  for (auto [inner, heads] : llvm::zip_equal(*inners, kvHeads)) {
+    h.layerPattern->push_back(inner != 0 ? (*h.experts != 0 ? 'E' : '-') : heads != 0 ? '*' : 'M');
+    if (inner == 0)
+      continue;
+    if (h.inner.value_or(inner) != inner)
+      return keys.wrongValue(key, "blocks of one size", hints::otherModel);
+    h.inner = inner;
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Error deriveGguf(const GgufKeys &keys, Hyperparameters &h) {
+  if (llvm::Error error = deriveGgufPattern(keys, h))
+    return error;
+  if (*h.experts == 0)
+    return llvm::Error::success();
+  if (!h.expertInner)
+    return keys.missingKey("expert_feed_forward_length", "which experts need");
+  if (!h.sharedInner)
+    return keys.missingKey("expert_shared_feed_forward_length", "which experts need");
+  return checkGgufGroups(keys, h, /*isOpen=*/false);
+}
+
+constexpr GgufArchitecture ggufNemotronH = {
+    .name = "nemotron_h",
+    .sparseName = "nemotron_h_moe",
+    .keys = ggufKeys,
+    .fixed = ggufFixed,
+    .ignoredKeys = ggufIgnoredKeys,
+    .flags = ggufFlags,
+    .derive = deriveGguf,
+};
 
 } // namespace mica

@@ -62,10 +62,8 @@ static llvm::Error readGgufValueDim(const GgufKeys &keys, Hyperparameters &h) {
 static llvm::Error readGgufLayers(const GgufKeys &keys, Hyperparameters &h) {
   constexpr llvm::StringLiteral key = "attention.recurrent_layers";
   int64_t all = *h.layers;
-  h.layers = all - *h.numNextnPredictLayers;
-  if (*h.layers < 1)
-    return keys.wrongValue("nextn_predict_layers",
-                           "fewer than its " + llvm::Twine(all) + " layers");
+  if (llvm::Error error = subtractGgufNextnLayers(keys, h))
+    return error;
   const llvm::json::Value *value = keys.find(key);
   if (!value)
     return llvm::Error::success();

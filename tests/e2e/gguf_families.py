@@ -72,6 +72,37 @@ DELTA = SIZES | HEADS | RMS | THETA | {
     "ssm.group_count": "linear_num_key_heads", "ssm.time_step_rank": "linear_num_value_heads", "full_attention_interval": lambda c: 4,
     "ssm.inner_size": lambda c: c["linear_num_value_heads"] * c["linear_value_head_dim"],
     "attention.recurrent_layers": lambda c: [t == "linear_attention" for t in c["layer_types"]]}
+
+
+def has_experts(c):
+    return "moe" in c["layers_block_type"]
+
+
+def of_blocks(c, kinds, size):
+    """A number for each block, not 0 for those of some kinds, and for one for multi-token prediction in files with experts."""
+    return [size if t in kinds else 0 for t in c["layers_block_type"]] + [size] * has_experts(c)
+
+
+def of_experts(name):
+    return lambda c: c[name] if has_experts(c) else None
+
+
+NEMOTRON = HEADS | {
+    "context_length": lambda c: 2**20, "embedding_length": "hidden_size", "attention.head_count": "num_attention_heads",
+    "block_count": lambda c: len(c["layers_block_type"]) + has_experts(c),
+    "feed_forward_length": lambda c: of_blocks(c, ("mlp", "moe"), c["moe_intermediate_size" if has_experts(c) else "intermediate_size"]),
+    "attention.head_count_kv": lambda c: of_blocks(c, ("full_attention",), c["num_key_value_heads"]),
+    "attention.layer_norm_epsilon": "layer_norm_epsilon", "attention.layer_norm_rms_epsilon": "layer_norm_epsilon",
+    "rope.freq_base": lambda c: 10000.0, "rope.dimension_count": lambda c: c["hidden_size"] // c["num_attention_heads"],
+    "rope.scaling.finetuned": lambda c: False, "vocab_size": "vocab_size", "ssm.conv_kernel": "conv_kernel",
+    "ssm.state_size": "ssm_state_size", "ssm.group_count": "n_groups", "ssm.time_step_rank": "mamba_num_heads",
+    "ssm.inner_size": lambda c: c["mamba_num_heads"] * c["mamba_head_dim"],
+    "nextn_predict_layers": lambda c: 1 if has_experts(c) else None, "moe_latent_size": of_experts("moe_latent_size")}
+NEMOTRON |= {f"expert_{key}": of_experts(name) for key, name in {
+    "count": "n_routed_experts", "used_count": "num_experts_per_tok", "shared_count": "n_shared_experts",
+    "group_count": "n_group", "group_used_count": "topk_group", "weights_norm": "norm_topk_prob",
+    "weights_scale": "routed_scaling_factor", "feed_forward_length": "moe_intermediate_size",
+    "shared_feed_forward_length": "moe_shared_expert_intermediate_size"}.items()}
 SECTIONS = {"rope.dimension_sections": lambda c: rope(c).get("mrope_section", [11, 11, 10]) + [0]}
 SHARED = {"expert_count": "num_experts", "expert_used_count": "num_experts_per_tok",
           "expert_feed_forward_length": "moe_intermediate_size",
@@ -87,6 +118,10 @@ def inner_of_lfm2(c):
 
 
 ARCHITECTURES = {
+    "bamba": ("granitehybrid", SIZES | RMS | THETA | MAMBA | {
+        "attention.head_count_kv": lambda c: [c["num_key_value_heads"] * (i in c["attn_layer_indices"])
+                                              for i in range(c["num_hidden_layers"])],
+        "rope.dimension_count": rotated, "rope.scaling.finetuned": lambda c: True, "vocab_size": "vocab_size"}),
     "bloom": ("bloom", BLOOM),
     "cohere": ("command-r", SIZES | THETA | {"attention.layer_norm_epsilon": "layer_norm_eps",
                                              "logit_scale": "logit_scale", "rope.scaling.type": lambda c: "none"}),
@@ -125,6 +160,7 @@ ARCHITECTURES = {
         "attention.scale": "attention_multiplier", "embedding_scale": "embedding_multiplier",
         "residual_scale": "residual_multiplier", "logit_scale": "logits_scaling", "expert_count": "num_local_experts",
         "expert_used_count": "num_experts_per_tok", "expert_shared_feed_forward_length": "shared_intermediate_size"}),
+    "nemotron_h": ("nemotron_h", NEMOTRON),
     "qwen3_next": ("qwen3next", DELTA | SHARED),
     "qwen3_5_text": ("qwen35", DELTA | SECTIONS | NEXTN),
     "qwen3_5_moe_text": ("qwen35moe", {k: v for k, v in DELTA.items() if k != "feed_forward_length"} | SECTIONS | SHARED),
@@ -153,23 +189,29 @@ LAYER = gguf_file.LAYER | {
     "self_attn.q_layernorm": "attn_q_norm", "self_attn.k_layernorm": "attn_k_norm", "feed_forward.gate": "ffn_gate_inp",
     "ffn_norm": "ffn_norm", "feed_forward.w1": "ffn_gate", "feed_forward.w2": "ffn_down", "feed_forward.w3": "ffn_up",
 }
+LAYER |= {f"mixer.{name}": to for name, to in {
+    "q_proj": "attn_q", "k_proj": "attn_k", "v_proj": "attn_v", "o_proj": "attn_output", "up_proj": "ffn_up",
+    "down_proj": "ffn_down", "gate": "ffn_gate_inp", "shared_experts.up_proj": "ffn_up_shexp",
+    "shared_experts.down_proj": "ffn_down_shexp", "fc1_latent_proj": "ffn_latent_down",
+    "fc2_latent_proj": "ffn_latent_up"}.items()}
 LAYER |= {f"conv.{name}": f"shortconv.{name}" for name in ("in_proj", "conv", "out_proj")}
 LAYER |= {f"{module}.{name}": f"ssm_{to}" for module in ("mixer", "mamba", "linear_attn")
           for name, to in {"in_proj": "in", "conv1d": "conv1d", "norm": "norm", "out_proj": "out"}.items()}
 LAYER |= {f"linear_attn.in_proj_{name}": to for name, to in {
     "qkv": "attn_qkv", "z": "attn_gate", "b": "ssm_beta", "a": "ssm_alpha", "ba": "ssm_ba"}.items()}
-LAYER |= {f"feed_forward.{name}_proj": f"ffn_{name}" for name in ("gate", "up", "down")} | {"norm": "attn_norm"}
+LAYER |= {f"feed_forward.{name}_proj": f"ffn_{name}" for name in ("gate", "up", "down")}
+LAYER |= {"norm": "attn_norm", "pre_ff_layernorm": "ffn_norm"}
 POST_NORMS = {"post_attention_layernorm": "post_attention_norm"}
 # Of all but the first, the norm is before the network all the same.
 DELTA_NETS = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
 OWN = dict.fromkeys(("gemma3_text", "gpt_oss", *DELTA_NETS), POST_NORMS)
 # Tensors without a suffix after the module, at the end of a layer's name.
-TENSORS = {"self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
-           "feed_forward.expert_bias": "exp_probs_b.bias", ".A_log": "ssm_a", ".D": "ssm_d", ".dt_bias": "ssm_dt.bias",
-           "pre_ff_layernorm.weight": "ffn_norm"}
+TENSORS = {"self_attn.sinks": "attn_sinks.weight", ".gate.e_score_correction_bias": "exp_probs_b.bias",
+           "feed_forward.expert_bias": "exp_probs_b.bias", ".A_log": "ssm_a", ".D": "ssm_d", ".dt_bias": "ssm_dt.bias"}
 
 STACKED = {("mlp.experts", f"{name}_proj.weight"): f"ffn_{name}_exps" for name in ("gate", "up", "down")}
 STACKED |= {("feed_forward.experts", f"w{i + 1}.weight"): f"ffn_{n}_exps" for i, n in enumerate(("gate", "down", "up"))}
+STACKED |= {("mixer.experts", f"{name}_proj.weight"): f"ffn_{name}_exps" for name in ("up", "down")}
 STACKED |= {(f"self_attn.{name}_layernorm.norms", "weight"): f"attn_{name}_norm" for name in "qk"}
 
 
@@ -177,7 +219,7 @@ def stacked(tensors):
     """Experts, and norms of heads, stacked to one tensor each."""
     groups = {}
     for name in list(tensors):
-        found = re.fullmatch(r"model\.layers\.(\d+)\.(.*)\.(\d+)\.(.*)", name)
+        found = re.fullmatch(r"(?:model|backbone)\.layers\.(\d+)\.(.*)\.(\d+)\.(.*)", name)
         if found:
             layer, module, number, part = found.groups()
             groups.setdefault((layer, module, part), {})[int(number)] = tensors.pop(name)
@@ -235,10 +277,10 @@ def of_qwen3_next(tensors, c):
         yield f"blk.{layer}.attn_gate.weight", z
 
 
-def of_later_layers(c):
+def of_later_layer(layer):
     """Tensors of a layer for multi-token prediction."""
     for name in ("attn_norm", "attn_q", "nextn.eh_proj"):
-        yield f"blk.{c['num_hidden_layers']}.{name}.weight", np.ones((2, 2), np.float32)
+        yield f"blk.{layer}.{name}.weight", np.ones((2, 2), np.float32)
 
 
 def in_turn(name, values, c):
@@ -285,7 +327,7 @@ def relaid(name, values, c):
         values = in_turn(name, values, c)
     if family in DELTA_NETS and name.endswith("norm.weight") and "linear_attn" not in name:
         return values + np.float32(1)
-    if family == "granitemoehybrid" and (".q_proj." in name or ".k_proj." in name):
+    if family in ("bamba", "granitemoehybrid", "nemotron_h") and (".q_proj." in name or ".k_proj." in name):
         return gguf_file.interleaved(values, c["num_attention_heads" if ".q_proj." in name else "num_key_value_heads"])
     if name.endswith((".A_log", ".D")):
         values = -np.exp(values) if name.endswith("A_log") else values
@@ -302,7 +344,8 @@ def relaid(name, values, c):
 
 
 def name_of(name, family):
-    for end, to in TENSORS.items():
+    own = {"pre_ff_layernorm.weight": "ffn_norm"} if family == "falcon_h1" else {}
+    for end, to in (TENSORS | own).items():
         if name.endswith(end):
             return f"blk.{name.split('.')[2]}.{to}"
     module, _, part = name.rpartition(".")
@@ -317,10 +360,14 @@ def convert(folder):
     c = checkpoint.config_of(folder)
     family = c["model_type"]
     architecture, keys = ARCHITECTURES[family]
+    if family == "nemotron_h" and has_experts(c):
+        architecture += "_moe"
     file = gguf_file.File()
     file.key("general.architecture", STRING, architecture)
-    for key, source in keys.items():
-        value = source(c) if callable(source) else c[source]
+    values = {key: source(c) if callable(source) else c[source] for key, source in keys.items()}
+    for key, value in values.items():
+        if value is None:
+            continue
         if isinstance(value, list):
             file.list(f"{architecture}.{key}", BOOL if isinstance(value[0], bool) else I32, value)
             continue
@@ -336,8 +383,8 @@ def convert(folder):
         changed += of_granite(tensors, c)
     if family == "qwen3_next":
         changed += of_qwen3_next(tensors, c)
-    if "nextn_predict_layers" in keys:
-        changed += of_later_layers(c)
+    if values.get("nextn_predict_layers"):
+        changed += of_later_layer(values["block_count"] - 1)
     changed += [(name_of(name, family), relaid(name, values, c)) for name, values in sorted(tensors.items())]
     for name, values in changed:
         file.tensor(name, values.shape, "F32", np.ascontiguousarray(values).tobytes())

@@ -35,6 +35,7 @@ LAID = {name: {} for name in ("bloom", "cohere", "deepseek", "glm4", "gpt-neox",
 YARN = {"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "original_max_position_embeddings": 16,
         "beta_fast": 4.0, "beta_slow": 0.5, "mscale": 0.9, "mscale_all_dim": 0.9}
 LAID |= {
+    "bamba": {"mamba_proj_bias": False},
     "deepseek-v2": {"rope_parameters": YARN},
     "deepseek-v3": {"rope_parameters": YARN},
     "gemma3-text": {"layer_types": None, "sliding_window_pattern": 3, "query_pre_attn_scalar": 16},
@@ -42,13 +43,15 @@ LAID |= {
     "lfm2": {"conv_bias": False},
     "lfm2-moe": {},
     "mamba2": {"use_bias": False},
+    "nemotron-h-moe": {"use_bias": False, "mlp_bias": False},
     "qwen3-next": {"num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"], "mlp_only_layers": [],
                    "attention_bias": False},
     "starcoder2": {"sliding_window": None},
 }
-LAID |= {name: {} for name in ("falcon-h1", "granite-hybrid", "granite-hybrid-dense", "qwen3-5", "qwen3-5-moe")}
+LAID |= {name: {} for name in ("falcon-h1", "granite-hybrid", "granite-hybrid-dense", "nemotron-h", "nemotron-h-latent", "qwen3-5", "qwen3-5-moe")}
 # Tensors that GGUF files of these families cannot contain.
-WITHOUT = {"lfm2": r"\.conv\..*bias", "mamba2": r"_proj\.bias", "qwen3-next": r"layers\.2\.|self_attn\..*bias"}
+WITHOUT = {"bamba": r"\.mamba\..*_proj\.bias", "lfm2": r"\.conv\..*bias", "mamba2": r"_proj\.bias", "nemotron-h-moe": r"_proj\.bias",
+           "qwen3-next": r"layers\.2\.|self_attn\..*bias"}
 PROMPTS = [[1, 5, 9, 33, 2, 60, 17, 8], [4, 4, 31]]
 #: Upper bounds of the error of experts (NMSE of logits), of prompts and of decoding.
 EXPERT_BOUNDS = (6e-5, 1e-7)

@@ -334,8 +334,9 @@ def families(mica):
     """The page of model families: the registry, the sentences above each family, the goldens of its type, and the features in their IR."""
     folder, goldens = ROOT / "frontend/families", ROOT / "tests/goldens/models"
     sources = {path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.cpp"))}
-    architectures = dict(pair for text in sources.values()
-                         for pair in re.findall(r'GgufArchitecture gguf(\w+) = {\s*\.name = "([\w-]+)"', text))
+    architecture = r'GgufArchitecture gguf(\w+) = {\s*\.name = "([\w-]+)"(?:,\s*\.sparseName = "([\w-]+)")?'
+    architectures = {own: ", ".join(filter(None, names)) for text in sources.values()
+                     for own, *names in re.findall(architecture, text)}
     configs = sorted(goldens.glob("*/config.json"))
     with concurrent.futures.ThreadPoolExecutor() as pool:
         found = dict(zip((path.parent.name for path in configs),

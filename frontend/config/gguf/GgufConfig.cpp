@@ -50,13 +50,16 @@ constexpr llvm::StringLiteral beginKey = "tokenizer.ggml.bos_token_id";
 struct Architecture {
   const GgufArchitecture &row;
   const Family &family;
+  llvm::StringRef name; ///< as in the file
 };
 
 std::string knownArchitectures() {
   std::vector<llvm::StringRef> names;
   for (const FamilyEntry &entry : familyEntries())
     if (entry.gguf)
-      names.push_back(entry.gguf->name);
+      for (llvm::StringRef name : {entry.gguf->name, entry.gguf->sparseName})
+        if (!name.empty())
+          names.push_back(name);
   llvm::sort(names);
   names.erase(llvm::unique(names), names.end());
   return llvm::join(names, ", ");
@@ -72,7 +75,7 @@ llvm::Expected<Architecture> chooseArchitecture(const GgufModel &model) {
   GgufKeys keys(model, *name);
   const FamilyEntry *found = nullptr;
   for (const FamilyEntry &entry : familyEntries())
-    if (entry.gguf && entry.gguf->name == *name &&
+    if (entry.gguf && entry.gguf->isNamed(*name) &&
         (entry.gguf->matches ? entry.gguf->matches(keys) : !found))
       found = &entry;
   if (!found)
@@ -82,13 +85,14 @@ llvm::Expected<Architecture> chooseArchitecture(const GgufModel &model) {
   auto family = found->choose({model.path(), nullptr, nullptr});
   if (!family)
     return family.takeError();
-  return Architecture{*found->gguf, **family};
+  return Architecture{*found->gguf, **family, *name};
 }
 
 class ConfigReader {
 public:
   ConfigReader(const GgufModel &model, Architecture architecture)
-      : model(model), row(architecture.row), family(architecture.family), keys(model, row.name) {}
+      : model(model), row(architecture.row), family(architecture.family), name(architecture.name),
+        keys(model, name) {}
 
   llvm::Expected<ModelConfig> read();
 
@@ -108,6 +112,7 @@ private:
   const GgufModel &model;
   const GgufArchitecture &row;
   const Family &family;
+  llvm::StringRef name; ///< of the architecture
   GgufKeys keys;
   std::vector<IgnoredKey> ignored;
 };
@@ -218,7 +223,7 @@ llvm::Error ConfigReader::checkRope(const NamedParameters &rope) const {
   if (family.traits.rope || *rope.find(type) == llvm::json::Value("default"))
     return llvm::Error::success();
   return inputError(model.path(),
-                    "has " + inQuotes(rope.named(type)) + ", but " + row.name + " has no rope",
+                    "has " + inQuotes(rope.named(type)) + ", but " + name + " has no rope",
                     hints::otherModel);
 }
 
@@ -255,10 +260,13 @@ llvm::Error ConfigReader::checkShape(const ModelConfig &config) const {
   // Without rope nothing is rotated, whatever the file says.
   if (attention.rope.dimensions != 0)
     wanted.push_back({"rope.dimension_count", {attention.rope.dimensions}});
-  // If layers differ, the value is an array with one entry per layer.
+  // If layers differ, these values are arrays with one entry per layer.
   if (llvm::all_of(config.layerTypes, [](const LayerType &kind) { return kind.hasAttention(); }))
     wanted.push_back({"attention.head_count_kv", heads});
-  if (auto *dense = std::get_if<DenseConfig>(&kind.ffn))
+  bool allHaveFfn = llvm::none_of(config.layerTypes, [](const LayerType &kind) {
+    return std::holds_alternative<std::monostate>(kind.ffn);
+  });
+  if (auto *dense = std::get_if<DenseConfig>(&kind.ffn); dense && allHaveFfn)
     wanted.push_back({"feed_forward_length", {dense->inner}});
   for (const auto &[name, sizes] : wanted)
     if (const llvm::json::Value *value = keys.find(name);
@@ -295,7 +303,7 @@ llvm::Expected<ModelConfig> ConfigReader::read() {
   for (llvm::ArrayRef<GgufRopeKey> ropeKeys : {ggufCommonRopeKeys(), row.ropeKeys})
     for (const GgufRopeKey &key : ropeKeys)
       ignoredKeys.push_back({key.name, reasons::used});
-  KeyTables tables = {row.name,
+  KeyTables tables = {name,
                       {row.keys, row.fixed, ignoredKeys},
                       {{}, ggufCommonFixedKeys(), ggufCommonIgnoredKeys()}};
   auto h = readFacts(tables);

@@ -172,6 +172,9 @@ std::vector<TensorInfo> nameGgufTensors(const GgufModel &model, const ModelConfi
     // A number per head may be a row of one number each.
     if (module && module->part && info.shape.size() == 2 && info.shape.back() == 1)
       info.shape.pop_back();
+    if (config.gguf && config.gguf->restoresHeads && module &&
+        (module->module == &NamingTable::query || module->module == &NamingTable::key))
+      info.interleavedHeadDim = config.layerTypes.front().attention.headDim;
     info.isNegatedExp = module && module->isNegatedExp;
     tensors.push_back(std::move(info));
   }

@@ -214,16 +214,30 @@ static std::vector<uint8_t> plainCopy(const TensorInfo &tensor, llvm::ArrayRef<u
   return copy;
 }
 
+/// Copies the rows of `tensor` from `stored`, the first half of each head before the second.
+static std::vector<uint8_t> halvesCopy(const TensorInfo &tensor, llvm::ArrayRef<uint8_t> stored) {
+  int64_t rows = tensor.shape.front(), dim = tensor.interleavedHeadDim,
+          rowSize = static_cast<int64_t>(stored.size()) / rows;
+  std::vector<uint8_t> copy;
+  copy.reserve(stored.size());
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t element = row % dim, inHalf = element % (dim / 2), half = element / (dim / 2);
+    llvm::append_range(copy, stored.slice((row - element + 2 * inHalf + half) * rowSize, rowSize));
+  }
+  return copy;
+}
+
 llvm::ArrayRef<uint8_t> WeightFiles::stored(const TensorInfo &tensor) const {
   return files[tensor.file].bytes().slice(tensor.offset, tensor.size);
 }
 
 llvm::ArrayRef<uint8_t> WeightFiles::bytes(const TensorInfo &tensor) const {
-  if (!tensor.isF64 && !tensor.isNegatedExp && tensor.strides.empty())
+  if (!tensor.isF64 && !tensor.isNegatedExp && !tensor.interleavedHeadDim && tensor.strides.empty())
     return stored(tensor);
   auto [copy, isNew] = copies.try_emplace(tensor.name);
   if (isNew)
-    copy->second = plainCopy(tensor, stored(tensor));
+    copy->second = tensor.interleavedHeadDim ? halvesCopy(tensor, stored(tensor))
+                                             : plainCopy(tensor, stored(tensor));
   return copy->second;
 }
 

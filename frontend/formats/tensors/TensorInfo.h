@@ -50,8 +50,11 @@ std::optional<StoredType> storedTypeNamed(llvm::StringRef name);
 struct TensorInfo {
   std::string name;
   StoredType type = StoredType::F32;
-  bool isF64 = false;                 ///< stored as F64; `type` is the converted type
-  bool isNegatedExp = false;          ///< stored as F32 values -exp(x); the tensor's values are x
+  bool isF64 = false;        ///< stored as F64; `type` is the converted type
+  bool isNegatedExp = false; ///< stored as F32 values -exp(x); the tensor's values are x
+  /// If not 0, the rows are of heads with so many elements, which are stored alternating between
+  /// the halves of a head.
+  int64_t interleavedHeadDim = 0;
   const TensorType *blocks = nullptr; ///< block format, or null; `type` is then the decoded type
   llvm::SmallVector<int64_t, 4> shape;
   /// The strides of the axes in elements; empty: row-major.

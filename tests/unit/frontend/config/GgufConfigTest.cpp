@@ -385,6 +385,58 @@ TEST_F(GgufConfig, LayersWithoutKeysHaveConvolutions) {
   EXPECT_THAT(problem(), HasSubstr("has the key \"lfm2.attention.sliding_window\""));
 }
 
+TEST_F(GgufConfig, BlocksWithoutKeysAndSizesAreMamba) {
+  auto withBlocks = [&](const std::string &name, std::vector<int32_t> inners,
+                        std::vector<int32_t> heads, uint32_t later = 0) {
+    file = GgufWriter();
+    std::string own = name + ".";
+    file.string("general.architecture", name);
+    file.u32(own + "context_length", 128).u32(own + "embedding_length", 32);
+    file.u32(own + "block_count", 4).u32(own + "nextn_predict_layers", later);
+    file.u32(own + "attention.head_count", 4).f32(own + "attention.layer_norm_epsilon", 1e-5f);
+    file.list<int32_t>(own + "feed_forward_length", GgufKind::I32, inners);
+    file.list<int32_t>(own + "attention.head_count_kv", GgufKind::I32, heads);
+    file.u32(own + "ssm.conv_kernel", 4).u32(own + "ssm.inner_size", 48);
+    file.u32(own + "ssm.state_size", 10).u32(own + "ssm.time_step_rank", 6);
+    file.u32(own + "ssm.group_count", 2);
+    file.floats("token_embd.weight", {64, 32}, std::vector<float>(64 * 32));
+  };
+  withBlocks("nemotron_h", {40, 0, 0, 40}, {0, 0, 2, 0});
+  auto config = read();
+  ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
+  EXPECT_EQ(config->layers, (std::vector<unsigned>{0, 1, 2, 0}));
+  EXPECT_EQ(std::get<DenseConfig>(config->layerTypes[0].ffn).inner, 40);
+  EXPECT_FALSE(config->layerTypes[0].mixes);
+  ASSERT_TRUE(config->layerTypes[1].mamba);
+  EXPECT_EQ(config->layerTypes[1].mamba->headDim, 8);
+  EXPECT_EQ(config->layerTypes[2].attention.kvHeads, 2);
+  EXPECT_EQ(config->layerTypes[2].attention.rope.dimensions, 0) << "without positions";
+  withBlocks("nemotron_h", {40, 0, 0, 24}, {0, 0, 2, 0});
+  EXPECT_THAT(problem(), HasSubstr("has \"nemotron_h.feed_forward_length\": [40,0,0,24], expected "
+                                   "blocks of one size; choose a model without it"));
+  withBlocks("nemotron_h", {40, 0, 0}, {0, 0, 2, 0});
+  EXPECT_THAT(problem(), HasSubstr("has \"nemotron_h.feed_forward_length\": [40,0,0], expected a "
+                                   "number for each of 4 layers"));
+  withBlocks("nemotron_h", {40, 0, 0, 40}, {0, 2});
+  EXPECT_THAT(problem(), HasSubstr("has \"nemotron_h.attention.head_count_kv\": [0,2], expected a "
+                                   "number for each of 4 layers"));
+  // The last layer predicts an additional token, with attention and experts.
+  withBlocks("nemotron_h_moe", {0, 16, 0, 16}, {0, 0, 2, 2}, /*later=*/1);
+  file.u32("nemotron_h_moe.expert_count", 4).u32("nemotron_h_moe.expert_used_count", 2);
+  file.u32("nemotron_h_moe.expert_feed_forward_length", 16);
+  file.u32("nemotron_h_moe.expert_shared_feed_forward_length", 24);
+  config = read();
+  ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
+  EXPECT_EQ(config->layers, (std::vector<unsigned>{0, 1, 2}));
+  auto &sparse = std::get<SparseConfig>(config->layerTypes[1].ffn);
+  EXPECT_EQ(sparse.expert.inner, 16);
+  EXPECT_EQ(sparse.shared.inner, 24);
+  EXPECT_EQ(sparse.scoring, Scoring::Sigmoid);
+  EXPECT_FALSE(sparse.expert.gated);
+  file.u32("nemotron_h_moe.expert_latent_length", 8);
+  EXPECT_THAT(problem(), HasSubstr("has the key \"nemotron_h_moe.expert_latent_length\""));
+}
+
 TEST_F(GgufConfig, RefusesValuesByTheirOwnNames) {
   auto spoil = [&](const std::string &key, uint32_t value) {
     GgufWriter spoilt = keysOf("llama");

@@ -30,6 +30,12 @@ struct Sample {
   std::vector<std::string> vectors = {}; ///< names of F32 tensors of a number per pair
 };
 
+Keys operator+(Keys keys, const Keys &others) {
+  for (const auto &[key, value] : others)
+    keys.insert_or_assign(key, value);
+  return keys;
+}
+
 const Keys experts = {{"expert_count", 4u}, {"expert_used_count", 2u}};
 const Keys linear = {{"rope.scaling.type", "linear"}, {"rope.scaling.factor", 2.f}};
 const Keys yarn = {{"rope.scaling.type", "yarn"},
@@ -61,6 +67,7 @@ const Keys mamba = {{"ssm.conv_kernel", 4u},
                     {"ssm.state_size", 10u},
                     {"ssm.time_step_rank", 6u},
                     {"ssm.group_count", 2u}};
+const Keys oneBlock = mamba + Keys{{"attention.layer_norm_epsilon", 1e-5f}};
 const Keys deltaNet = {{"block_count", 8u},          {"full_attention_interval", 2u},
                        {"rope.dimension_count", 8u}, {"ssm.conv_kernel", 4u},
                        {"ssm.inner_size", 20u},      {"ssm.state_size", 6u},
@@ -68,13 +75,8 @@ const Keys deltaNet = {{"block_count", 8u},          {"full_attention_interval",
 const Keys sharedExpert = {{"expert_feed_forward_length", 16u},
                            {"expert_shared_feed_forward_length", 24u}};
 
-Keys operator+(Keys keys, const Keys &others) {
-  for (const auto &[key, value] : others)
-    keys.insert_or_assign(key, value);
-  return keys;
-}
-
 const std::map<std::string, Sample> samples = {
+    {"bamba", {"granitehybrid", mamba + Keys{{"rope.dimension_count", 4u}}}},
     {"command-r", {"command-r", {{"logit_scale", 0.5f}}, /*isLayerNorm=*/true}},
     {"deepseek", {"deepseek", experts + firstDeepSeek}},
     {"deepseek2 of V2", {"deepseek2", experts + latents + Keys{{"expert_gating_func", 1u}}}},
@@ -127,6 +129,13 @@ const std::map<std::string, Sample> samples = {
      {"mamba2", mamba + Keys{{"attention.head_count", 0u}, {"feed_forward_length", 0u}},
       /*isLayerNorm=*/false,
       /*hasRope=*/false}},
+    {"nemotron_h", {"nemotron_h", oneBlock + Keys{{"nextn_predict_layers", 1u}}}},
+    {"nemotron_h_moe",
+     {"nemotron_h_moe", oneBlock + experts + sharedExpert +
+                            Keys{{"expert_group_count", 2u},
+                                 {"expert_group_used_count", 1u},
+                                 {"expert_weights_norm", true},
+                                 {"expert_weights_scale", 2.f}}}},
     {"qwen35", {"qwen35", deltaNet + Keys{{"rope.dimension_sections", 2u}}}},
     {"qwen35moe",
      {"qwen35moe", deltaNet + experts + sharedExpert + Keys{{"rope.dimension_sections", 2u}}}},
@@ -388,6 +397,35 @@ std::vector<Row> rows() {
        "m.gguf: has no key \"granitehybrid.expert_shared_feed_forward_length\", which "
        "granitehybrid "
        "needs; download it again"},
+      required("bamba", "rope.dimension_count"),
+      absent("bamba", "rope.freq_base", thetaOf, 1e4),
+      refused("bamba", "rope.dimension_count", 8u, "8",
+              "4, half of a head; choose a model without it"),
+      refused("bamba", "rope.scaling.finetuned", false, "false",
+              "one of [true] (nothing else is supported); choose a model without it"),
+      {"bamba", "logit_scale", 2.f, nullptr, 0, // is Granite's, which rotates whole heads
+       "m.gguf: has \"granitehybrid.rope.dimension_count\": 4, expected 8 (nothing else is "
+       "supported); choose a model without it"},
+      required("nemotron_h", "attention.layer_norm_epsilon"),
+      absent("nemotron_h", "nextn_predict_layers", layersOf, 2),
+      required("nemotron_h", "feed_forward_length",
+               "which determines the types of its layers; download it again"),
+      given("nemotron_h", "feed_forward_length", 0u, firstAttention, 0),
+      {"nemotron_h", "attention.layer_norm_rms_epsilon", 1e-3f, nullptr, 0,
+       "m.gguf: has \"nemotron_h.attention.layer_norm_rms_epsilon\": 0.001, which contradicts "
+       "\"nemotron_h.attention.layer_norm_epsilon\"; keep one of them"},
+      {"nemotron_h_moe", "expert_feed_forward_length", std::nullopt, nullptr, 0,
+       "m.gguf: has no key \"nemotron_h_moe.expert_feed_forward_length\", which experts need; "
+       "download it again"},
+      {"nemotron_h_moe", "expert_shared_feed_forward_length", std::nullopt, nullptr, 0,
+       "m.gguf: has no key \"nemotron_h_moe.expert_shared_feed_forward_length\", which experts "
+       "need; download it again"},
+      absent("nemotron_h_moe", "expert_weights_norm", normalizes, 0), // and not true
+      absent("nemotron_h_moe", "expert_weights_scale", expertMultiplierOf, 1),
+      absent("nemotron_h_moe", "expert_group_count", groupsOf, 0),
+      required("nemotron_h_moe", "expert_group_used_count", otherConverter),
+      refused("nemotron_h_moe", "expert_gating_func", 1u, "1",
+              "one of [2] (nothing else is supported); choose a model without it"),
       {"qwen3next with one size", "feed_forward_length", std::nullopt, nullptr, 0,
        "m.gguf: has no key \"qwen3next.feed_forward_length\", which determines the sizes of its "
        "experts; download it again"},
