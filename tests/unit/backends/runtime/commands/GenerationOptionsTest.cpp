@@ -10,8 +10,9 @@ using testing::Contains;
 using testing::Pair;
 
 namespace {
-std::multimap<std::string, std::string> describe(const GenerationSettings &settings) {
-  auto all = describeSettings(settings, Manifest());
+std::multimap<std::string, std::string> describe(const GenerationSettings &settings,
+                                                 const Manifest &manifest = Manifest()) {
+  auto all = describeSettings(settings, manifest);
   return {all.begin(), all.end()};
 }
 
@@ -19,12 +20,14 @@ TEST(GenerationOptions, EachIsDescribed) {
   GenerationSettings settings;
   settings.logitBias = {{4, 1.5f}};
   settings.stops = {"a"};
-  auto described = describe(settings);
+  Manifest withHead;
+  withHead.hidden = 8;
+  auto described = describe(settings, withHead);
   CLI::App app;
   app.set_help_flag();
   addSampling(app, settings);
   addStops(app, settings);
-  addLookup(app, settings);
+  addDrafts(app, settings);
   std::vector<CLI::Option *> options = app.get_options();
   EXPECT_GT(options.size(), 17u);
   for (const CLI::Option *option : options) {
