@@ -127,7 +127,7 @@ void RankMonitor::check() {
     if (!peer.gotOver && peer.silent > timing.limit) {
       isLeaderSilent = peer.rank == 0;
       report(peer.rank, "has not responded for " + time.str() +
-                            ": it has been stopped, or its host " + "cannot be reached");
+                            ": it has been stopped, or its host cannot be reached");
     }
   bool waits = !computes || exchanges || exchange != lastExchange;
   lastExchange = exchange;
