@@ -10,8 +10,8 @@
 #
 # Each machine has a host name, a network of its own, which a virtual cable connects to the other machine, a /dev/shm, and half of the
 # processors. They share the file system, so PROGRAM and its plug-ins are at the same path on both. Instead of ssh, mpirun starts
-# processes on the other machine by a script that enters its namespaces. Needs root. Nothing is left: the namespaces end with the last
-# process, and all processes are in a PID namespace that ends with this script, even if it is killed.
+# processes on the other machine by a script that enters its namespaces. Needs root. No process or namespace is left: namespaces end with
+# the last process, and all processes are in a PID namespace that ends with this script, even if it is killed.
 set -euo pipefail
 shopt -s inherit_errexit
 
