@@ -27,7 +27,7 @@ def Mica_Dialect : Dialect {
     | `logit_indices` | an argument `tensor<?xi32>` | the rows whose logits are computed |
     | `lengths` | an argument `tensor<?xi32>` | for each row, the total length of its sequence |
     | `cache` | arguments, results `!mica.kv_cache`, `!mica.rolling_state`, `!mica.recurrent_state` | sequence state |
-    | `hidden` | an argument and a result `tensor<?xCxf32>` | rows of a multi-token prediction head, which the result replaces |
+    | `hidden` | an argument and a result `tensor<?xCxf32>` | rows of multi-token prediction; results replace them |
     | `logits` | a result `tensor<?xVxf32>` | the logits of each row in `logit_indices` |
     | `weights`, `scratch`, `logits` | arguments from stage `loops` on | memory that a program provides |
 

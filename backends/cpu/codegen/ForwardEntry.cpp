@@ -81,7 +81,8 @@ LogicalResult checkRoles(ArrayRef<func::FuncOp> entries) {
     if (entry->hasAttr(kRowRoleAttr) && role != kPromptRole && role != kDecodeRole)
       return entry.emitError() << "entry function @" << entry.getName() << " has " << kRowRoleAttr
                                << " = " << entry->getAttr(kRowRoleAttr) << "; write \""
-                               << kPromptRole << "\" or \"" << kDecodeRole << "\"";
+                               << kPromptRole << "\", \"" << kDecodeRole << "\" or \"" << kDraftRole
+                               << "\"";
     if (entry->hasAttr(kRowRoleAttr) != byRole)
       return entry.emitError() << "entry functions @" << first.getName() << " and @"
                                << entry.getName() << ": either both or none must have "

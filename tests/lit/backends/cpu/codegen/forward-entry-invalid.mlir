@@ -48,8 +48,16 @@ func.func @many(%tokens: memref<?xi32> {mica.role = "tokens"}) attributes {mica.
 
 // -----
 
-// expected-error @+1 {{entry function @many has mica.row_role = "draft"; write "prompt" or "decode"}}
-func.func @many(%tokens: memref<?xi32> {mica.role = "tokens"}) attributes {mica.row_role = "draft"} { return }
+// expected-error @+1 {{entry function @many has mica.row_role = "later"; write "prompt", "decode" or "draft"}}
+func.func @many(%tokens: memref<?xi32> {mica.role = "tokens"}) attributes {mica.row_role = "later"} { return }
+
+// -----
+
+// The multi-token prediction head alone.
+// expected-error @+1 {{has no public function to enter (stage loops)}}
+module {
+  func.func @many(%tokens: memref<?xi32> {mica.role = "tokens"}) attributes {mica.row_role = "draft"} { return }
+}
 
 // -----
 
