@@ -3,6 +3,7 @@
 #include "backends/runtime/ranks/MpiRanks.h"
 #include "tests/bench/RankBenchmark.h"
 
+#include <cstdlib>
 #include <vector>
 
 using namespace mica::rt;
@@ -49,6 +50,6 @@ int main(int argc, char **argv) {
   ranks = started->get();
   Exchanges exchanges{ranks->rank(), ranks->size(), gather, reduce};
   int status = measureExchanges(&exchanges, argc, argv);
-  (*started)->finish();
+  (*started)->finish(EXIT_SUCCESS);
   return status;
 }

@@ -117,7 +117,7 @@ Status runOnRanks(const Device &device, program::ProgramFile file, const Manifes
     // failed.
     if (ranks.rank() == 0)
       reportError(known.error().message);
-    ranks.finish();
+    ranks.finish(EXIT_FAILURE);
     return Error{""};
   }
   bool loaded = false;
@@ -125,7 +125,7 @@ Status runOnRanks(const Device &device, program::ProgramFile file, const Manifes
   // A rank that has not loaded the model does not tell the others to end, nor is it told.
   if (!done && (!loaded || ranks.rank() > 0))
     ranks.fail(done.error());
-  ranks.finish();
+  ranks.finish(done ? EXIT_SUCCESS : EXIT_FAILURE);
   return done;
 }
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -34,17 +35,23 @@ const Implementation *findImplementation() {
   return nullptr;
 }
 
-/// Ends the process, and so the run, if MPI starts or ends for longer than `seconds`: it waits for
-/// all ranks, and heartbeats need it.
+volatile std::sig_atomic_t statusAtDeadline;
+
+/// Ends the process with `status` if MPI starts or ends for longer than `seconds`: it waits for all
+/// ranks, and heartbeats need it. mpirun then ends all ranks, unless it is MPICH's and the status
+/// 0.
 class Deadline {
 public:
-  explicit Deadline(unsigned seconds) {
+  Deadline(unsigned seconds, int status) {
+    statusAtDeadline = status;
     std::signal(SIGALRM, [](int) {
       constexpr std::string_view message =
           "mica: error: MPI waits for another rank, which does not start or end\n";
-      [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message.data(), message.size());
+      if (statusAtDeadline != 0) {
+        [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message.data(), message.size());
+      }
       removeTemporaries();
-      _exit(1);
+      _exit(statusAtDeadline);
     });
     alarm(seconds);
   }
@@ -89,7 +96,7 @@ Result<std::unique_ptr<MpiRanks>> MpiRanks::start() {
   if (!mpi || mpi->abi != MICA_MPI_ABI)
     return Error{path + " is for another version of Mica; copy the file of the installation that " +
                  "has compiled the program"};
-  Deadline deadline(startSeconds);
+  Deadline deadline(startSeconds, EXIT_FAILURE);
   std::unique_ptr<MpiRanks> ranks(new MpiRanks(*mpi));
   if (Status started = ranks->check(mpi->start(&ranks->self, &ranks->count)); !started)
     return started.error();
@@ -120,9 +127,11 @@ Status MpiRanks::startMonitor() {
   return {};
 }
 
-void MpiRanks::finish() {
+void MpiRanks::finish(int status) {
   monitor->finish();
-  Deadline deadline(endSeconds);
+  // All ranks have done what they had to do. MPICH 4.0 may hang in MPI_Finalize over TCP.
+  std::fflush(nullptr);
+  Deadline deadline(endSeconds, status);
   shared.reset();
   mpi.finish();
 }

@@ -26,8 +26,8 @@ public:
   static Result<std::unique_ptr<MpiRanks>> start();
 
   /// Ends MPI; waits until all ranks have called it. If a rank ends without it, mpirun ends all
-  /// ranks.
-  void finish();
+  /// ranks. If MPI itself does not end, the process exits with `status`.
+  void finish(int status);
   /// Reports the error and ends the process, and so the run. Rank 0 first calls the callback of
   /// onFailure; other ranks tell rank 0, which gets time to do so.
   [[noreturn]] void fail(const Error &error);
