@@ -259,8 +259,8 @@ class Failure(Case):
         host = re.escape(os.uname().nodename)
         expected = {"killed": rf"rank {rank} with PID [0-9]+ on node {host}|PID [0-9]+ RUNNING AT {host}"
                               rf"|rank {rank} on host {host} has ended",
-                    "stopped": rf"rank {rank} on host {host} has not responded for 3 s: it has been stopped",
-                    "waits": rf"rank {rank} on host {host} hangs: in a step of the model, none of its threads has run for 3 s"}[way]
+                    "stopped": rf"rank {rank} on host {host} has not responded for 2\.5 s: it has been stopped",
+                    "waits": rf"rank {rank} on host {host} hangs: in a step of the model, none of its threads has run for 2\.5 s"}[way]
         self.assertRegex(output, expected)
 
     def check_answers(self, run, way):

@@ -27,7 +27,7 @@ class RankMonitor {
 public:
   struct Timing {
     std::chrono::milliseconds interval{100}; ///< between two heartbeats
-    int64_t limit = 30;                      ///< the number of intervals after which a rank fails
+    int64_t limit = 25;                      ///< the number of intervals after which a rank fails
   };
   /// Calls `fail` on its own thread, at most once, with an error that names the rank and its host.
   /// `hosts`: of all ranks. MPI has been started, and has to be ended after `finish`.
