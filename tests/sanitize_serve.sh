@@ -61,6 +61,8 @@ for kind in "${kinds[@]}"; do
   # Freed memory that AddressSanitizer holds back (256 MiB by default) would hide whether memory is flat.
   export ASAN_OPTIONS=log_path=$reports/address:quarantine_size_mb=16 UBSAN_OPTIONS=log_path=$reports/undefined:print_stacktrace=1
   export TSAN_OPTIONS=log_path=$reports/thread:history_size=4
+  # Sanitizers take memory of their own: tests that limit memory are skipped.
+  export MICA_SANITIZER=$kind
   /usr/bin/python3 tests/e2e/run.py --mica "$tree/bin/mica" --junit "$own/e2e.xml" -j "$jobs" "$@" || failed=1
   if [ -n "$(ls -A "$reports")" ]; then
     head -n 60 "$reports"/*
