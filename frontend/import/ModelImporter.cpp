@@ -164,15 +164,9 @@ void ModelImporter::declareAll() {
     declare(*plan.finalNormBias);
   if (plan.head)
     declare(*plan.head);
-  if (!plan.mtp)
-    return;
-  const MtpWeights &mtp = *plan.mtp;
-  for (const PlannedWeight *weight :
-       {&mtp.embeddingNorm, &mtp.hiddenNorm, &mtp.ofEmbedding, &mtp.ofHidden})
-    declare(*weight);
-  for (const PlannedWeight &weight : mtp.layer)
-    declare(weight);
-  declare(mtp.finalNorm);
+  if (plan.mtp)
+    for (const PlannedWeight *weight : allWeightsOfHead(*plan.mtp))
+      declare(*weight);
 }
 
 /// Builds one function for all layers with the same structure and types of weights.

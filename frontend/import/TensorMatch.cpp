@@ -117,7 +117,7 @@ llvm::Expected<IgnoredTensor> Matcher::classifyUnexpectedTensor(const TensorInfo
     return inputError(weights.pathOf(tensor),
                       "tensor " + inQuotes(tensor.name) + " " + shown(tensor.shape) +
                           " belongs to a multi-token prediction (MTP) head with several layers or "
-                          "embeddings of its own, which is not supported",
+                          "separate embeddings, which is not supported",
                       "leave --keep-mtp out");
   if (auto reason = reasonTensorIsIrrelevant(tensor.name))
     return IgnoredTensor{tensor.name, reason->str()};

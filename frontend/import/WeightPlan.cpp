@@ -395,12 +395,8 @@ llvm::SmallVector<PlannedWeight *> allWeights(WeightPlan &plan) {
   for (std::vector<PlannedWeight> &layer : plan.layers)
     for (PlannedWeight &weight : layer)
       all.push_back(&weight);
-  if (std::optional<MtpWeights> &mtp = plan.mtp) {
-    all.append({&mtp->embeddingNorm, &mtp->hiddenNorm, &mtp->ofEmbedding, &mtp->ofHidden});
-    for (PlannedWeight &weight : mtp->layer)
-      all.push_back(&weight);
-    all.push_back(&mtp->finalNorm);
-  }
+  if (plan.mtp)
+    llvm::append_range(all, allWeightsOfHead(*plan.mtp));
   return all;
 }
 

@@ -55,8 +55,8 @@ struct PlannedWeight {
 };
 
 /// The multi-token prediction head of Qwen's models: from the final hidden state of a position and
-/// the embedding of the next token, a layer of its own computes what the head of the model maps to
-/// the logits of the token after it.
+/// the embedding of the next token, a further layer computes what the head of the model maps to the
+/// logits of the token after it.
 struct MtpWeights {
   PlannedWeight embeddingNorm, hiddenNorm;
   /// The halves of the projection that are applied to the embedding and to the hidden state.
@@ -91,6 +91,17 @@ WeightPlan planWeights(const ModelConfig &model, MtpHead mtp = MtpHead::LeftOut)
 
 /// All weights of `plan`.
 llvm::SmallVector<PlannedWeight *> allWeights(WeightPlan &plan);
+
+/// All weights of a multi-token prediction head, MtpWeights or const MtpWeights, in the order in
+/// which modules declare them.
+template <typename Head> auto allWeightsOfHead(Head &mtp) {
+  llvm::SmallVector<decltype(&mtp.finalNorm)> all = {&mtp.embeddingNorm, &mtp.hiddenNorm,
+                                                     &mtp.ofEmbedding, &mtp.ofHidden};
+  for (auto &weight : mtp.layer)
+    all.push_back(&weight);
+  all.push_back(&mtp.finalNorm);
+  return all;
+}
 
 } // namespace mica
 

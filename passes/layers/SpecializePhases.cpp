@@ -74,24 +74,22 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
           clone->setAttr(kRowRoleAttr, builder.getStringAttr(role));
       }
     };
+    auto cloneForAllSizes = [&](StringRef role) {
+      cloneFor(*small, role, "_small");
+      if (*small < *threshold)
+        cloneFor(*threshold, role, "_medium");
+      cloneFor(std::nullopt, role, "_large");
+    };
     bool byRole = dependsOnRole(module);
-    StringRef decode = byRole ? StringRef(kDecodeRole) : StringRef();
-    cloneFor(*small, decode, "_small");
-    if (*small < *threshold)
-      cloneFor(*threshold, decode, "_medium");
-    cloneFor(std::nullopt, decode, "_large");
+    cloneForAllSizes(byRole ? StringRef(kDecodeRole) : StringRef());
     if (byRole) {
       // Short prompts are rare and fast, so they do not need attention that is split into single
       // rows.
       cloneFor(*threshold, kPromptRole, "_medium");
       cloneFor(std::nullopt, kPromptRole, "_large");
     }
-    if (!ofHead.empty()) {
-      cloneFor(*small, kDraftRole, "_small");
-      if (*small < *threshold)
-        cloneFor(*threshold, kDraftRole, "_medium");
-      cloneFor(std::nullopt, kDraftRole, "_large");
-    }
+    if (!ofHead.empty())
+      cloneForAllSizes(kDraftRole);
     for (func::FuncOp function : functions)
       symbols.erase(function);
     module->setAttr(kSmallBatchAttr, builder.getI64IntegerAttr(*small));

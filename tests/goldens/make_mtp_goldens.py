@@ -6,7 +6,7 @@
 Each is a checkpoint of tests/goldens/models with random tensors `mtp.*`. The golden is computed in f64 by the NumPy code below,
 which first reproduces the logits of that checkpoint, computed by transformers. What the head computes is the definition of Qwen's
 models: from the hidden state of position p after the final norm, and the embedding of the token at p + 1, each after a norm, a
-projection of both, a decoder layer with attention and keys and values of its own, and a norm; the model's head then maps it to the
+projection of both, a decoder layer with attention and separate keys and values, and a norm; the model's head then maps it to the
 logits of position p + 2. To draft more than one token, the head continues with its own normalized hidden state and its best token.
 
 Needs NumPy only.

@@ -8,7 +8,7 @@
 # --rate    limits the link in each direction, in tc's units: 1gbit (default: no limit)
 # --show    prints mpirun's command line
 #
-# Each machine has a host name, a network of its own, which a virtual cable connects to the other machine, a /dev/shm, and half of the
+# Each machine has its own host name and network, which a virtual cable connects to the other machine, a /dev/shm, and half of the
 # processors. They share the file system, so PROGRAM and its plug-ins are at the same path on both. Instead of ssh, mpirun starts
 # processes on the other machine by a script that enters its namespaces. Needs root. No process or namespace is left: namespaces end with
 # the last process, and all processes are in a PID namespace that ends with this script, even if it is killed.

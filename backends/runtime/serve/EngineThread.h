@@ -24,10 +24,10 @@ public:
 
   using Submission = std::pair<Request, std::shared_ptr<RequestListener>>;
   /// Submits all requests or none, which take turns as one with others that wait for a slot; may be
-  /// called from any thread. Listeners are kept until their
-  /// requests have finished, and are called on the engine's thread. Absent if too many requests are
-  /// waiting. Errors: those of Scheduler::submit. A listener's exception fails its request, one of
-  /// the scheduler (std::bad_alloc) all unfinished ones.
+  /// called from any thread. Listeners are kept until their requests have finished, and are called
+  /// on the engine's thread. Absent if too many requests are waiting. Errors: those of
+  /// Scheduler::submit. A listener's exception fails its request, one of the scheduler
+  /// (std::bad_alloc) all unfinished ones.
   Result<std::optional<std::vector<Scheduler::RequestId>>>
   submit(std::vector<Submission> submissions);
   /// May be called from any thread.
