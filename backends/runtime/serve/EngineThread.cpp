@@ -24,8 +24,9 @@ public:
   bool shouldContinue() override { return listener->shouldContinue(); }
   Status logits(std::span<const float> row) override { return listener->logits(row); }
   void finished(const RequestResult &result) override {
-    notify(result);
+    // First: a client that has its answer must not be told that the queue is still full.
     engine.finish(this);
+    notify(result);
   }
   /// Called instead of `finished` if the scheduler does not know the request any more.
   void fail(const Error &error) {
@@ -136,7 +137,7 @@ size_t EngineThread::unfinished() const {
   return requests.size();
 }
 
-/// Called by a request's own listener, which must therefore exist until the step is over.
+/// Called by a request's listener, which must therefore exist until the step is over.
 void EngineThread::finish(const Kept *request) {
   std::lock_guard lock(mutex);
   auto found = requests.find(request);

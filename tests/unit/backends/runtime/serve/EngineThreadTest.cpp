@@ -103,6 +103,20 @@ TEST_F(EngineThreadTest, SubmissionsTakeTurns) {
   EXPECT_THAT(order, testing::ElementsAre(0, 4, 1, 2, 3));
 }
 
+TEST_F(EngineThreadTest, AClientThatHasItsAnswerCanSubmitAgain) {
+  auto single = EngineThread::start(*model, {.slots = 1, .promptRows = 4}, 0);
+  ASSERT_TRUE(single) << single.error().message;
+  engine = *std::move(single);
+  auto first = std::make_shared<Client>(), second = std::make_shared<Client>();
+  first->onEnd = [&] {
+    EXPECT_EQ(engine->unfinished(), 0u);
+    submit({second});
+  };
+  submit({first});
+  EXPECT_EQ(resultOf(*first).finish, Finish::Length);
+  EXPECT_EQ(resultOf(*second).tokens, fakeContinuation({1, 5}, 4));
+}
+
 TEST_F(EngineThreadTest, AnExceptionOfAListenerFailsItsRequest) {
   auto failing = std::make_shared<Client>(), other = std::make_shared<Client>();
   failing->failsInToken = true;
