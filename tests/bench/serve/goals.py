@@ -20,7 +20,6 @@ import asyncio
 import contextlib
 import http.client
 import json
-import os
 import pathlib
 import re
 import socket
@@ -30,8 +29,9 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1])]
 import clients  # noqa: E402
+import load as machines  # noqa: E402
 
 
 def free_port():
@@ -245,9 +245,12 @@ def weights_of(program):
 
 def conditions(options):
     """What the figures depend on."""
-    models = re.findall(r"^model name\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.M)
-    return {"processor": models[0] if models else None, "processors": os.cpu_count(), "program": options.program,
-            "weights": weights_of(options.program), "peer": options.peer, "threads": options.threads, "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())}
+    found = {**machines.machine(), "mica": machines.commit(), "command": machines.command_line(sys.argv[1:]),
+             "weights": weights_of(options.program), "threads": options.threads, "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())}
+    if options.peer:
+        done = subprocess.run([options.peer[0], "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False, encoding="utf-8")
+        found["peer"] = re.sub(r"^version: ", "", (done.stdout + done.stderr).strip().partition("\n")[0])
+    return found
 
 
 def row(name, figure, ours, theirs, goal):
