@@ -4,25 +4,35 @@ import os
 import pathlib
 import re
 
+import checkpoint
 import harness
-from harness import BUNDLED, Case, for_each
+from harness import BUNDLED, GOLDENS, Case, for_each
 from test_gguf import converted, in_turn_path
 
 # A release is tested with 200.
 COUNT = int(os.environ.get("MICA_SCHEDULES", "4"))
 
 
-#: The model and options for each weight format. "blocks" has a matrix in each block format from Q2_K to MXFP4.
+def with_state():
+    """A model with recurrent, rolling and appended states, and room for long prompts."""
+    return harness.once("qwen3-5-schedules", lambda: checkpoint.edited(
+        GOLDENS / "models/qwen3-5", pathlib.Path(harness.folder("qwen3-5-schedules"), "model"), lambda c: c.update(max_position_embeddings=1024)))
+
+
+#: The model and options for each weight format. "blocks" has a matrix in each block format from Q2_K to MXFP4; the last models have states,
+#: which checkpoints restore.
 FORMATS = {weights: lambda weights=weights: (BUNDLED / "minimind-dense", "--weights", weights) for weights in ("f32", "bf16", "int8", "int4")}
 FORMATS |= {kind.lower(): lambda kind=kind: (converted("minimind-dense", kind)[0],) for kind in ("Q8_0", "Q4_0", "Q4_1")}
 FORMATS |= {"blocks": lambda: (in_turn_path(),), "blocks_int8_rows": lambda: (in_turn_path(), "--rows", "int8")}
+
+FORMATS |= {"state_" + weights: lambda weights=weights: (with_state(), "--weights", weights) for weights in ("bf16", "int8")}
 
 
 @for_each(FORMATS, "weights")
 class Schedules(Case):
     def weights(self, weights):
-        """Bit-identical: alone, and among 1 to 64 sequences that join, wait and are canceled, with any prefill chunk size; the second turn
-        of a conversation with and without its cache."""
+        """Bit-identical: alone, and among 1 to 64 sequences that join, wait and are canceled, with 1 to 3 threads, any prefill chunk size and
+        all options of the scheduler; the second turn of a conversation with and without its cache."""
         built = harness.program(*FORMATS[weights]())
         checker = pathlib.Path(harness.mica).with_name("mica-schedules")
         done = harness.execute([checker, built.path, "1", COUNT], seconds=harness.SECONDS * (1 + COUNT // 50))

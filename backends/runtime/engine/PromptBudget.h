@@ -2,8 +2,9 @@
 //
 // A step that decodes and computes rows of prompts delays the decoded texts by the time of those
 // rows. The budget gives prompts about the time that decoding takes, so that the time between two
-// tokens at most about doubles. If more requests have prompts in progress or wait than decode,
-// prompts get proportionally more, since decoding for few is then worth less than admitting many.
+// tokens at most about doubles. If more slots compute prompts than decode, prompts get up to twice
+// that time, because a step that decodes for few requests is worth less. Requests that wait for a
+// slot have no influence, however many there are.
 //
 // How texts are computed does not depend on it: results do not depend on how prompts are split.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_PROMPTBUDGET_H
@@ -23,7 +24,7 @@ public:
   explicit PromptBudget(int64_t maxRows) : maxRows(maxRows) {}
 
   /// The number of rows for prompts, in [1, maxRows], if a step decodes for `numDecoding` requests
-  /// while `numPrompts` have their prompts in progress or wait.
+  /// and can compute the prompts of `numPrompts`.
   int64_t rows(size_t numDecoding, size_t numPrompts) const;
 
   /// A step took `seconds` to decode.

@@ -1,11 +1,18 @@
 #include "backends/runtime/engine/Sampler.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numbers>
+#include <numeric>
 #include <optional>
 
 namespace mica::rt {
+
+static constexpr float kBanned = -std::numeric_limits<float>::infinity();
 
 uint64_t Random::next() {
   uint64_t z = state += 0x9e3779b97f4a7c15;
@@ -146,7 +153,7 @@ Result<int32_t> Sampler::best(std::span<const float> given, std::span<const floa
   Result<int32_t> largest = argmax(logits);
   if (largest)
     return *largest;
-  auto isBanned = [](float logit) { return logit == -std::numeric_limits<float>::infinity(); };
+  auto isBanned = [](float logit) { return logit == kBanned; };
   if (argmax(given) && std::all_of(logits.begin(), logits.end(), isBanned))
     return Error{"the logit bias bans every token; leave at least one"};
   return largest.error();
@@ -154,40 +161,145 @@ Result<int32_t> Sampler::best(std::span<const float> given, std::span<const floa
 
 using Candidates = std::vector<Sampler::Candidate>;
 
-/// Removes logits below the k-th largest one; ties with it are kept.
-static void keepTopK(std::vector<std::pair<float, int32_t>> &scores, int64_t k) {
-  if (k <= 0 || static_cast<size_t>(k) >= scores.size())
-    return;
-  auto kth = scores.begin() + (k - 1);
-  std::nth_element(scores.begin(), kth, scores.end(),
-                   [](auto &a, auto &b) { return a.first > b.first; });
-  float cutoff = kth->first;
-  std::erase_if(scores, [&](auto &score) { return score.first < cutoff; });
-  std::sort(scores.begin(), scores.end(), [](auto &a, auto &b) { return a.second < b.second; });
+/// The k-th largest logit. `k` is at least 1 and at most their number.
+static float kthLargest(std::span<const float> logits, size_t k) {
+  std::vector<float> largest(logits.begin(), logits.begin() + static_cast<std::ptrdiff_t>(k));
+  std::make_heap(largest.begin(), largest.end(), std::greater<>());
+  for (float logit : logits.subspan(k)) {
+    if (logit <= largest.front())
+      continue;
+    std::pop_heap(largest.begin(), largest.end(), std::greater<>());
+    largest.back() = logit;
+    std::push_heap(largest.begin(), largest.end(), std::greater<>());
+  }
+  return largest.front();
 }
 
 static bool lessLikely(const Sampler::Candidate &a, const Sampler::Candidate &b) {
   return a.weight != b.weight ? a.weight < b.weight : a.token > b.token;
 }
 
-/// The most likely candidates, sorted: a candidate is kept if those before it have a total weight
-/// below `topP` of all, and its weight is at least `minP` (that of the first is 1).
-static Candidates keepLikely(Candidates all, double topP, double minP) {
-  double total = 0;
-  for (const Sampler::Candidate &candidate : all)
-    total += candidate.weight;
-  // Use a heap, because the nucleus is small and the vocabulary large.
-  std::make_heap(all.begin(), all.end(), lessLikely);
-  Candidates kept;
-  double mass = 0;
-  while (!all.empty() && (kept.empty() || (mass < topP * total && all.front().weight >= minP))) {
-    std::pop_heap(all.begin(), all.end(), lessLikely);
-    kept.push_back(all.back());
-    mass += all.back().weight;
-    all.pop_back();
-  }
-  return kept;
+/// exp(-x) for x >= 0 with a relative error below 3e-7, down to exp(-87). Compilers vectorize it.
+static float expOfNegative(float x) {
+  constexpr auto log2e = static_cast<float>(std::numbers::log2e);
+  float exponent = std::min(x, 87.0f) * -log2e;
+  auto whole = static_cast<int32_t>(exponent - 0.5f); // rounds to the nearest
+  float f = exponent - static_cast<float>(whole);     // in [-0.5, 0.5]
+  float power = 0;                                    // 2^f, by its Taylor series
+  for (float c : {1.5403530e-4f, 1.3333558e-3f, 9.6181291e-3f, 5.5504109e-2f, 2.4022651e-1f,
+                  6.9314718e-1f, 1.0f})
+    power = power * f + c;
+  return power * std::bit_cast<float>((whole + 127) << 23);
 }
+
+namespace {
+/// The weights of tokens that may be sampled: all that are not banned, or with top-k those whose
+/// logits are at least the k-th largest one.
+class Weights {
+public:
+  /// `largest` is the largest of `all`; `topK`: 0 for all.
+  Weights(std::span<const float> all, float largest, double temperature, int64_t topK)
+      : logits(all), largest(largest), temperature(temperature),
+        scale(static_cast<float>(std::min(1 / temperature, 1e30))) {
+    if (topK <= 0 || static_cast<size_t>(topK) >= all.size())
+      return;
+    float cutoff = kthLargest(all, static_cast<size_t>(topK));
+    for (size_t i = 0; i < all.size(); ++i)
+      if (all[i] >= cutoff) {
+        tokens.push_back(static_cast<int32_t>(i));
+        logitsOfTokens.push_back(all[i]);
+      }
+    logits = logitsOfTokens;
+  }
+  Weights(const Weights &) = delete;
+  Weights &operator=(const Weights &) = delete;
+
+  /// In the order of tokens.
+  Candidates all() const {
+    Candidates found;
+    found.reserve(logits.size());
+    each([&](int32_t token, float logit) { found.push_back({token, weightOf(logit)}); });
+    return found;
+  }
+
+  /// The most likely candidates: one is kept if all that are more likely have a total weight below
+  /// `topP` of all, and its weight is at least `minP` (that of the most likely one is 1).
+  Candidates likely(double topP, double minP) const {
+    // A histogram of the weights shows where the total is reached: only the candidates of that
+    // bucket have to be sorted.
+    std::array<double, numBuckets> masses = histogram();
+    double total = std::accumulate(masses.begin(), masses.end(), 0.0);
+    int32_t last = 0;
+    double mass = 0; // of the buckets before the last one
+    int32_t end = numBuckets - 1;
+    if (minP > 0) // another bucket, because the logit is rounded
+      end = std::min(end, bucketOf(static_cast<float>(largest + temperature * std::log(minP))) + 1);
+    while (last < end && mass + masses[last] < topP * total)
+      mass += masses[last++];
+    Candidates kept, ofLast;
+    each([&](int32_t token, float logit) {
+      int32_t bucket = bucketOf(logit);
+      if (bucket > last)
+        return;
+      if (double weight = weightOf(logit); weight >= minP)
+        (bucket < last ? kept : ofLast).push_back({token, weight});
+    });
+    std::sort(ofLast.begin(), ofLast.end(),
+              [](const auto &a, const auto &b) { return lessLikely(b, a); });
+    for (const Sampler::Candidate &candidate : ofLast) {
+      if (!kept.empty() && mass >= topP * total)
+        break;
+      kept.push_back(candidate);
+      mass += candidate.weight;
+    }
+    return kept;
+  }
+
+private:
+  static constexpr int32_t numBuckets = 256;
+  static constexpr float bucketsPerNat = 8;
+
+  /// The total weight of the tokens in each bucket.
+  std::array<double, numBuckets> histogram() const {
+    std::array<double, numBuckets> masses{};
+    constexpr size_t together = 1024;
+    std::array<float, together> weights;
+    std::array<int32_t, together> buckets;
+    for (size_t begin = 0; begin < logits.size(); begin += together) {
+      std::span<const float> some =
+          logits.subspan(begin, std::min(together, logits.size() - begin));
+      for (size_t i = 0; i < some.size(); ++i) {
+        weights[i] = some[i] > kBanned ? expOfNegative((largest - some[i]) * scale) : 0;
+        buckets[i] = bucketOf(some[i]);
+      }
+      for (size_t i = 0; i < some.size(); ++i)
+        masses[buckets[i]] += weights[i];
+    }
+    return masses;
+  }
+
+  /// Calls `take(token, logit)`.
+  template <typename Take> void each(Take take) const {
+    for (size_t i = 0; i < logits.size(); ++i)
+      if (logits[i] > kBanned)
+        take(tokens.empty() ? static_cast<int32_t>(i) : tokens[i], logits[i]);
+  }
+  double weightOf(float logit) const {
+    return std::exp((double(logit) - double(largest)) / temperature);
+  }
+  int32_t bucketOf(float logit) const {
+    return static_cast<int32_t>(
+        std::min((largest - logit) * scale * bucketsPerNat, static_cast<float>(numBuckets - 1)));
+  }
+
+  std::span<const float> logits;
+  std::vector<int32_t> tokens; ///< with top-k, those of `logits`
+  std::vector<float> logitsOfTokens;
+  float largest;
+  double temperature;
+  float scale; ///< about 1 / temperature, finite
+};
+} // namespace
 
 /// Keeps the candidates whose information is closest to the entropy, until their weight reaches
 /// `mass`; ties with the last one are kept. Preserves the order.
@@ -298,24 +410,15 @@ Result<Candidates> Sampler::candidates(std::span<const float> given) {
     return likeliest.error();
   if (options.temperature == 0)
     return Candidates{{*likeliest, 1.0}};
-  float top = logits[*likeliest];
-  std::vector<std::pair<float, int32_t>> scores;
-  scores.reserve(logits.size());
-  for (size_t i = 0; i < logits.size(); ++i)
-    if (logits[i] > -std::numeric_limits<float>::infinity())
-      scores.emplace_back(logits[i], static_cast<int32_t>(i));
-  if (options.mirostat == 0)
-    keepTopK(scores, options.topK);
-  Candidates all;
-  all.reserve(scores.size());
-  for (auto [logit, token] : scores)
-    all.push_back({token, std::exp((double(logit) - double(top)) / options.temperature)});
+  Weights weights(logits, logits[*likeliest], options.temperature,
+                  options.mirostat == 0 ? options.topK : 0);
   if (options.mirostat != 0) {
+    Candidates all = weights.all();
     applyMirostat(all);
     return all;
   }
-  if (options.topP < 1 || options.minP > 0)
-    all = keepLikely(std::move(all), options.topP, options.minP);
+  bool cuts = options.topP < 1 || options.minP > 0;
+  Candidates all = cuts ? weights.likely(options.topP, options.minP) : weights.all();
   if (options.typicalP < 1)
     all = keepTypical(std::move(all), options.typicalP);
   applyXtc(all);

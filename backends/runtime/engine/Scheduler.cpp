@@ -316,9 +316,13 @@ bool Scheduler::computePrompts() {
 int64_t Scheduler::promptRowsOfStep() const {
   if (!options.limitPromptTime)
     return options.promptRows;
-  auto isPrompt = [](const Slot &slot) { return slot.task && slot.task->isPrompt(); };
-  auto inProgress = std::count_if(slots.begin(), slots.end(), isPrompt);
-  return budget.rows(numDecoding, waiting.size() + static_cast<size_t>(inProgress));
+  size_t numPrompts = 0, free = 0;
+  for (const Slot &slot : slots)
+    if (!slot.task)
+      ++free;
+    else if (slot.task->isPrompt())
+      ++numPrompts;
+  return budget.rows(numDecoding, numPrompts + std::min(free, waiting.size()));
 }
 
 /// Queues up to `maxRows` rows of a prompt, and of the following ones if they may share a call.

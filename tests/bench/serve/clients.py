@@ -38,6 +38,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--prompt", type=span, default=(32, 256))
     parser.add_argument("--answer", type=span, default=(16, 64))
+    parser.add_argument("--temperature", type=float, default=0)
     parser.add_argument("--vocabulary", type=int, default=500, help="ids are below this")
     parser.add_argument("--long", type=int, help="tokens of the prompts of one more client")
     parser.add_argument("--idle", type=int, help="connections that wait during the second half of the time")
@@ -80,7 +81,7 @@ class Client:
     def body(self, **fields):
         prompt = [self.random.randrange(self.options.vocabulary) for _ in range(self.random.randint(*self.options.prompt))]
         return json.dumps({"prompt": prompt, "max_tokens": self.random.randint(*self.options.answer), "ignore_eos": True,
-                           "temperature": 0, "stream": True, **fields}).encode()
+                           "temperature": getattr(self.options, "temperature", 0), "stream": True, **fields}).encode()
 
     async def stream(self, body, times, usage=None):
         """One request to its end; its status. `times` receives the times at which its tokens arrived, `usage` the server's count."""

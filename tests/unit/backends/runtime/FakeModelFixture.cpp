@@ -22,4 +22,6 @@ extern "C" void mica_fake_trace(int64_t rows, const int32_t *tokens, const int32
   }
   if (outputs == 0)
     std::this_thread::sleep_for(fakeDelay);
+  if (call.role == rt::RowRole::Decode)
+    std::this_thread::sleep_for(fakeDecodeDelay);
 }

@@ -25,14 +25,14 @@ struct FakeCall {
 };
 /// Calls since this was cleared, including those of concurrent threads.
 inline std::vector<FakeCall> fakeCalls;
-/// The duration of a call without logits.
-inline std::chrono::milliseconds fakeDelay{0};
+/// The durations of a call without logits and of a call with rows of decode.
+inline std::chrono::milliseconds fakeDelay{0}, fakeDecodeDelay{0};
 
 class FakeModelFixture : public testing::Test {
 protected:
   void SetUp() override {
     fakeCalls.clear();
-    fakeDelay = std::chrono::milliseconds(0);
+    fakeDelay = fakeDecodeDelay = std::chrono::milliseconds(0);
     auto loaded = load(manifest());
     ASSERT_TRUE(loaded) << loaded.error().message;
     model = *std::move(loaded);

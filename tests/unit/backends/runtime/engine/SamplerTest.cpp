@@ -9,6 +9,9 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+#include <tuple>
 
 using namespace mica::rt;
 using testing::ElementsAre;
@@ -102,6 +105,67 @@ TEST(Sampler, TopKComesBeforeTopP) {
   options.topK = 2;
   options.topP = 0.57;
   expectDistribution(distribution(options, logits), {{1, 1}});
+}
+
+/// The tokens that top-k, top-p and min-p keep, by sorting all.
+std::set<int32_t> keptBySorting(const SamplingOptions &options, const std::vector<float> &all) {
+  std::vector<int32_t> order(all.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return all[a] > all[b]; });
+  while (options.topK > 0 && std::ssize(order) > options.topK &&
+         all[order.back()] < all[order[options.topK - 1]])
+    order.pop_back();
+  auto weight = [&](int32_t token) {
+    return std::exp((double(all[token]) - double(all[order[0]])) / options.temperature);
+  };
+  double total = 0, mass = 0;
+  for (int32_t token : order)
+    total += weight(token);
+  std::set<int32_t> kept;
+  for (int32_t token : order) {
+    if ((options.topP < 1 && mass >= options.topP * total) || weight(token) < options.minP)
+      break;
+    kept.insert(token);
+    mass += weight(token);
+  }
+  return kept;
+}
+
+TEST(Sampler, CutsLargeVocabulariesAsIfSorted) {
+  Random random(7);
+  for (float range : {0.f, 0.01f, 1.f, 12.f, 60.f, 3000.f})
+    for (double temperature : {0.3, 1.0, 2.0})
+      for (auto [topK, topP, minP] : {std::tuple<int64_t, double, double>{0, 0.95, 0},
+                                      {0, 0.5, 0.01},
+                                      {0, 1, 0.05},
+                                      {40, 0.9, 0},
+                                      {700, 1, 0},
+                                      {0, 1e-9, 0},
+                                      {0, 0.999, 1e-9}}) {
+        std::vector<float> all(4000);
+        for (float &logit : all)
+          logit = random.next() % 50 == 0 ? -inf : range * static_cast<float>(random.uniform());
+        SamplingOptions options = plain(temperature);
+        options.topK = topK;
+        options.topP = topP;
+        options.minP = minP;
+        SCOPED_TRACE(testing::Message()
+                     << range << " " << temperature << " " << topK << " " << topP << " " << minP);
+        auto found = Sampler(options, 4000).candidates(all);
+        ASSERT_TRUE(found);
+        std::set<int32_t> tokens;
+        for (const Sampler::Candidate &candidate : *found)
+          if (all[candidate.token] > -inf)
+            tokens.insert(candidate.token);
+        std::set<int32_t> expected = keptBySorting(options, all);
+        std::erase_if(expected, [&](int32_t token) { return all[token] == -inf; });
+        EXPECT_EQ(tokens.size(), found->size());
+        // The total is rounded, so that the last of many similar tokens may be another.
+        EXPECT_NEAR(static_cast<double>(tokens.size()), static_cast<double>(expected.size()), 1);
+        std::vector<int32_t> others;
+        std::ranges::set_symmetric_difference(tokens, expected, std::back_inserter(others));
+        EXPECT_LE(others.size(), 1u);
+      }
 }
 
 TEST(Sampler, RepetitionPenaltyCountsEachTokenOnce) {

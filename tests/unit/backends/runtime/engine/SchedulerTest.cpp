@@ -319,6 +319,33 @@ TEST_F(SchedulerTest, LimitsPromptsBesideDecoding) {
     EXPECT_LE(call.rows.size(), most);
 }
 
+class LongContextTest : public SchedulerFixture {
+  std::string manifest() const override { return fakeManifest("", fakeVocab, 1000); }
+};
+
+TEST_F(LongContextTest, WaitingRequestsDoNotDelayDecoding) {
+  constexpr int64_t most = 16 * PromptBudget::minRows;
+  open({.slots = 2, .promptRows = most, .promptsShareCalls = true, .limitPromptTime = true});
+  std::deque<Recorder> recorders(102);
+  submit(request({1, 2}, 100), recorders[0]);
+  submit(request(Tokens(900, 5), 1), recorders[1]);
+  for (size_t i = 2; i < recorders.size(); ++i)
+    submit(request({4, 3}, 1), recorders[i]);
+  fakeDelay = fakeDecodeDelay = std::chrono::milliseconds(2);
+  fakeCalls.clear();
+  for (int step = 0; step < 40; ++step)
+    scheduler->step();
+  fakeDelay = fakeDecodeDelay = {};
+  std::vector<size_t> rows;
+  for (const FakeCall &call : fakeCalls)
+    if (call.role == RowRole::Prompt)
+      rows.push_back(call.rows.size());
+  ASSERT_GT(rows.size(), 30u);
+  // A call takes as long with many rows as with few, so the minimum costs more than the budget.
+  std::ranges::nth_element(rows, rows.begin() + 20);
+  EXPECT_EQ(rows[20], PromptBudget::minRows);
+}
+
 /// A model that needs more memory than available.
 class NoMemoryTest : public SchedulerFixture {
   std::string manifest() const override { return withBytesPerRow(fakeManifest(), 1ull << 50); }

@@ -1,8 +1,9 @@
 // mica-schedules PROGRAM SEED COUNT: checks that a request's logits are bit-identical to those of
-// the request alone, in COUNT random schedules: 1 to 64 sequences, any prefill chunk size, requests
-// that join, wait, are canceled, and find a part of their prompt in a cache: the beginning of
-// another prompt, or the conversation up to an earlier answer. Prints the first difference and
-// exits with 1, or prints how much was compared.
+// the request alone, in COUNT random schedules: 1 to 64 sequences, 1 to 3 threads, any prefill
+// chunk size, all ways to schedule prompts, requests that join, wait, are canceled, draft tokens,
+// and find a part of their prompt in a cache or a checkpoint: the beginning of another prompt, or
+// the conversation up to an earlier answer. Prints the first difference and exits with 1, or prints
+// how much was compared.
 #include "backends/cpu/device/CpuDevice.h"
 #include "backends/runtime/abi/KernelStack.h"
 #include "backends/runtime/engine/Scheduler.h"
@@ -20,6 +21,7 @@ using namespace mica::rt;
 namespace {
 constexpr size_t numRequests = 96;
 constexpr int64_t chunkAlone = 128;
+constexpr unsigned maxThreads = 3;
 
 struct Answer final : RequestListener {
   Result<bool> token(int32_t token, std::span<const float> logits) override {
@@ -72,8 +74,23 @@ std::vector<Request> makeRequests(const Manifest &manifest, std::mt19937 &random
     request.settings.seed = random();
     request.settings.maxTokens = 1 + static_cast<int64_t>(random() % 24);
     request.settings.ignoreEos = true;
+    if (random() % 4 == 0)
+      request.settings.lookup = 4; // does not change the output
   }
   return requests;
+}
+
+/// The server's options, and others.
+Scheduler::Options randomOptions(std::mt19937 &random) {
+  Scheduler::Options options;
+  options.slots = 1 + static_cast<int64_t>(random() % (random() % 2 ? 8 : 64));
+  options.promptRows = random() % 2 ? chunkAlone : 1 + static_cast<int64_t>(random() % chunkAlone);
+  options.promptsShareCalls = random() % 4 > 0;
+  options.promptsFirst = random() % 4 == 0;
+  options.limitPromptTime = random() % 4 > 0;
+  if (random() % 2)
+    options.checkpointBytes = 1 << 20;
+  return options;
 }
 
 /// The turn of a conversation that follows `request` and its answer.
@@ -84,9 +101,10 @@ Request nextTurn(Request request, const Tokens &answer, const Tokens &question) 
   return request;
 }
 
-/// The answer to a request if nothing else is computed or cached.
-Answer answerAlone(const Model &model, const Request &request) {
+/// The answer to a request if nothing is drafted, and nothing else is computed or cached.
+Answer answerAlone(const Model &model, Request request) {
   Answer answer;
+  request.settings.lookup.reset();
   auto scheduler = orDie(Scheduler::create(model, {.slots = 1, .promptRows = chunkAlone}));
   orDie(scheduler->submit(request, answer));
   while (scheduler->step()) {
@@ -101,30 +119,33 @@ int main(int argc, char **argv) {
   if (Status stacks = ensureStackSize(threadStackBytes); !stacks)
     die(stacks.error().message);
   CpuDevice device;
-  auto model = orDie(Model::load(orDie(mica::program::ProgramFile::open(argv[1])), device, 2));
+  std::vector<std::unique_ptr<Model>> models; // with 1, 2, ... threads
+  for (unsigned threads = 1; threads <= maxThreads; ++threads)
+    models.push_back(
+        orDie(Model::load(orDie(mica::program::ProgramFile::open(argv[1])), device, threads)));
+  const Model &first = *models.front();
   std::mt19937 random(static_cast<unsigned>(std::atoi(argv[2])));
-  std::vector<Request> requests = makeRequests(model->manifest(), random);
+  std::vector<Request> requests = makeRequests(first.manifest(), random);
   std::vector<Answer> alone;
   // After the first turns, the second turn of each conversation.
   for (size_t i = 0; i < 2 * numRequests; ++i) {
     if (i >= numRequests)
       requests.push_back(nextTurn(requests[i - numRequests], alone[i - numRequests].tokens,
-                                  randomTokens(model->manifest(), random, 1 + random() % 40)));
-    alone.push_back(answerAlone(*model, requests[i]));
+                                  randomTokens(first.manifest(), random, 1 + random() % 40)));
+    alone.push_back(answerAlone(first, requests[i]));
   }
   int64_t compared = 0, canceled = 0, reused = 0;
   for (int round = 0; round < std::atoi(argv[3]); ++round) {
-    int64_t slots = random() % 2 ? 1 + static_cast<int64_t>(random() % 8)
-                                 : 1 + static_cast<int64_t>(random() % 64);
-    int64_t chunk = random() % 2 ? chunkAlone : 1 + static_cast<int64_t>(random() % chunkAlone);
-    auto scheduler = orDie(Scheduler::create(*model, {.slots = slots, .promptRows = chunk}));
+    Scheduler::Options options = randomOptions(random);
+    size_t threads = 1 + random() % maxThreads;
+    auto scheduler = orDie(Scheduler::create(*models[threads - 1], options));
     struct Sent {
       size_t request;
       Answer answer;
       Scheduler::RequestId id;
     };
     std::deque<Sent> sent;
-    size_t count = 8 + random() % static_cast<uint64_t>(2 * slots);
+    size_t count = 8 + random() % static_cast<uint64_t>(2 * options.slots);
     do {
       while (sent.size() < count && random() % 3 > 0) {
         // A first turn, or the one after an answered turn.
@@ -154,8 +175,9 @@ int main(int argc, char **argv) {
         if (i >= expected.tokens.size() || i >= each.answer.tokens.size() ||
             each.answer.tokens[i] != expected.tokens[i] ||
             each.answer.hashes[i] != expected.hashes[i])
-          die("round " + std::to_string(round) + ", " + std::to_string(slots) +
-              " sequences, chunks of " + std::to_string(chunk) + ": token " + std::to_string(i) +
+          die("round " + std::to_string(round) + ", " + std::to_string(threads) + " threads, " +
+              std::to_string(options.slots) + " sequences, chunks of " +
+              std::to_string(options.promptRows) + ": token " + std::to_string(i) +
               " of a request with a prompt of " +
               std::to_string(requests[each.request].prompt.size()) + " tokens is another");
     }
