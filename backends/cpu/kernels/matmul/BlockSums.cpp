@@ -346,6 +346,9 @@ private:
     auto [count, vectors] = ofTile.shape;
     b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
       ProductTile tile = tileOf(ofTile.first, ofTile.shape, panel, column, range);
+      // Other tiles find expanded blocks in the cache.
+      if (hasLevels())
+        tile.panel.streams = b.isEqual(ofTile.first, first);
       if (ahead.begin)
         tile.ahead = sharedBy(ofTile.first, count, first, range.from, panel, ahead);
       SmallVector<SmallVector<Value>> places;

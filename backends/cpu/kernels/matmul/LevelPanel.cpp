@@ -62,9 +62,6 @@ void LevelPanel::expand(const PackedPanel &panel, Value from, Value to) const {
   b.loop(from, to, 1, [&](Value chunk) {
     Value block = reader.blockAt(b.div(chunk, perBlock)),
           at = reader.chunkAt(block, b.rem(chunk, perBlock)), inPanel = b.sub(chunk, from);
-    if (perBlock == 1) // larger blocks have few headers
-      reader.prefetchHeader(block);
-    reader.prefetchChunk(at);
     b.loop(b.idx(0), b.idx(kColumns), kLanes, [&](Value column) {
       Value scales = reader.loadScales(block, column), shifts = reader.loadOffsets(block, column);
       for (int64_t group = 0; group < groups; ++group) {
@@ -201,9 +198,26 @@ SmallVector<Value> LevelPanel::sumGroup(const ProductTile &tile, Value chunk, in
   return sums;
 }
 
+/// Prefetches the tile's columns of the chunk that is expanded kChunks later. While a chunk is
+/// expanded, prefetches would delay its own loads.
+void LevelPanel::prefetchNext(const ProductTile &tile, Value chunk) const {
+  BlockReader reader(b, tile.panel);
+  int64_t perBlock = reader.packed.chunks;
+  Value next = b.add(chunk, kChunks), block = reader.blockAt(b.div(next, perBlock));
+  // Larger blocks have few headers.
+  bool withHeader = perBlock == 1;
+  Value at = withHeader ? block : reader.chunkAt(block, b.rem(next, perBlock));
+  int64_t bytes = withHeader ? reader.packed.blockBytes : reader.packed.chunkBytes,
+          perVector = bytes * kLanes / kColumns;
+  prefetchLines(b, tile.panel.memory, b.add(at, b.mul(b.div(tile.firstColumn, kLanes), perVector)),
+                tile.vectors * perVector);
+}
+
 SmallVector<Value> LevelPanel::emitTile(const ProductTile &tile) const {
   IntegerRows rows(b, tile.x, rowBits, k);
   return b.carry(tile.from, tile.groups, 1, tile.inits, [&](Value chunk, ValueRange carried) {
+    if (tile.panel.streams && b.target.prefetchBytes != 0)
+      b.when(tile.panel.streams, [&] { prefetchNext(tile, chunk); });
     SmallVector<Value> sums(carried);
     Value inPanel = b.sub(chunk, tile.from);
     for (int64_t group = 0; group < groups; ++group) {

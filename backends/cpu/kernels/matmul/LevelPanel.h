@@ -39,6 +39,7 @@ private:
                                           int64_t group) const;
   mlir::Value loadLevels(const ProductTile &tile, mlir::Value chunk, mlir::Value number,
                          int64_t vector) const;
+  void prefetchNext(const ProductTile &tile, mlir::Value chunk) const;
   mlir::Value offsetOfGroup(mlir::Value inPanel, int64_t group, mlir::Value column) const;
 
   /// How products of bytes are summed in words without overflow, by the number of bits of a level.

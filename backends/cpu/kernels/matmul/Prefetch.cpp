@@ -78,8 +78,11 @@ void mica::cpu::prefetchForGroup(KernelBuilder &b, const PackedPanel &panel,
   Ahead(b, panel.memory).lines(b.add(ahead.begin, b.div(passed, LinesAhead::kParts)), ahead.lines);
 }
 
+void mica::cpu::prefetchLines(KernelBuilder &b, Value memory, Value at, int64_t bytes) {
+  Ahead(b, memory).lines(at, llvm::divideCeil(bytes, interleaved::line));
+}
+
 void mica::cpu::prefetchBlocks(KernelBuilder &b, Value memory, Value at, int64_t count) {
   if (b.target.prefetchBytes != 0)
-    Ahead(b, memory).lines(b.add(at, b.target.prefetchBytes),
-                           llvm::divideCeil(count, interleaved::line));
+    prefetchLines(b, memory, b.add(at, b.target.prefetchBytes), count);
 }

@@ -26,6 +26,9 @@ void prefetchAhead(KernelBuilder &b, const PackedPanel &panel, mlir::Value offse
 void prefetchForGroup(KernelBuilder &b, const PackedPanel &panel, const LinesAhead &ahead,
                       mlir::Value from, mlir::Value group, int64_t count);
 
+/// Prefetches the lines of `bytes` bytes starting at byte `at` of `memory`.
+void prefetchLines(KernelBuilder &b, mlir::Value memory, mlir::Value at, int64_t bytes);
+
 /// If hardware prefetchers do not keep up with loops over blocks, prefetches `count` bytes at a
 /// distance of `prefetch_bytes` from byte `at` of the memory of a block-quantized weight.
 void prefetchBlocks(KernelBuilder &b, mlir::Value memory, mlir::Value at, int64_t count);
