@@ -9,6 +9,7 @@
 #include "backends/runtime/engine/Scheduler.h"
 #include "backends/runtime/support/Threads.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -148,12 +149,13 @@ int main(int argc, char **argv) {
     size_t count = 8 + random() % static_cast<uint64_t>(2 * options.slots);
     do {
       while (sent.size() < count && random() % 3 > 0) {
-        // A first turn, or the one after an answered turn.
+        // A first turn, or the one after the last answered turn, which is likely to be cached.
         size_t request = random() % numRequests;
-        if (!sent.empty() && random() % 2)
-          if (const Sent &earlier = sent[random() % sent.size()];
-              earlier.request < numRequests && earlier.answer.finish)
-            request = earlier.request + numRequests;
+        auto answered = std::find_if(sent.rbegin(), sent.rend(), [](const Sent &earlier) {
+          return earlier.request < numRequests && earlier.answer.finish;
+        });
+        if (answered != sent.rend() && random() % 2)
+          request = answered->request + numRequests;
         Sent &next = sent.emplace_back();
         next.request = request;
         next.id = orDie(scheduler->submit(requests[next.request], next.answer));
