@@ -753,26 +753,53 @@ class Serve(Case):
             self.assertEqual(own.complete("A new prompt", n=4, max_tokens=2)["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
 
     def test_many_large_bodies(self):
-        """The size of the large bodies of all clients together is limited."""
-        head, size = b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n", 16 << 20
+        """The size of the large bodies of all clients together is limited, as far as they have arrived."""
+        size = 16 << 20
+        head = b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % size
+        large = json.dumps({"prompt": "a", "max_tokens": 1}) + " " * 100000
         with Server("--sequences", "1", "--receive-timeout", "600") as own, contextlib.ExitStack() as clients:
-            opened = [clients.enter_context(own.connect()) for _ in range(16)]
-            for client in opened:
-                client.sendall(head % size + b"{")
+            # Clients that send nothing of what they announce take nothing from others.
+            opened = [clients.enter_context(own.connect()) for _ in range(64)]
+            for number, client in enumerate(opened):
+                client.sendall(b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{" if number % 2 else head + b"{")
+            self.assertEqual(own.post("/v1/completions", large)[0], 200)
+            for client in opened[:32:2]:
+                client.sendall(b" " * (size - 2))
 
             def refused():
-                with own.connect() as one_more:
-                    one_more.sendall(head % size)
+                with own.connect() as one_more, contextlib.suppress(ConnectionError):
+                    one_more.sendall(head + b" " * (1 << 20))
                     one_more.shutdown(socket.SHUT_WR)
                     return one_more.recv(65536)
+                return b""
 
             answer = harness.until(refused, "one more is accepted")
             self.assertRegex(answer, rb"(?s)^HTTP/1.1 503 .*Retry-After: 1\r\n.*too many large requests at once")
             self.assertEqual(own.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[0], 200, "small ones are answered")
             for client in opened:
                 client.close()
-            large = json.dumps({"prompt": "a", "max_tokens": 1}) + " " * 100000
             harness.until(lambda: own.post("/v1/completions", large)[0] == 200, "nothing is released")
+
+    @unittest.skipIf(SANITIZER, "sanitizers take memory of their own")
+    def test_memory_of_waiting_completions(self):
+        """The completions of a request share its prompt, its settings and its stop strings."""
+        with Server("--sequences", "1", "--queue", "1200") as own:
+            own.complete([5] * 1000, max_tokens=2, ignore_eos=True)
+            status = pathlib.Path(f"/proc/{own.process.pid}/status")
+            resident = lambda: int(re.search(r"^VmRSS:\s+(\d+) kB", status.read_text(encoding="ascii"), re.M)[1]) * 1024
+            before = resident()
+            fields = {"prompt": [number % 512 for number in range(1000)], "n": 128, "stop": [f"{number}" * 500 for number in range(10, 26)],
+                      "logit_bias": {str(number): -1 for number in range(512)}, "max_tokens": 20, "ignore_eos": True, "stream": True}
+            clients = [own.connection() for _ in range(9)]
+            for client in clients:
+                client.request("POST", "/v1/completions", json.dumps(fields))
+            harness.until(lambda: own.metric("mica_requests_waiting") + own.metric("mica_requests_running") > 1024, "the requests do not wait")
+            more = resident() - before
+            harness.note(self, f"{9 * 128} completions with 1000 tokens, 16 stop strings of 1000 bytes and 512 biases take {more / 1e6:.1f} MB")
+            self.assertLess(more, 16 << 20)
+            for client in clients:
+                client.close()
+            own.wait_for_metric("mica_requests_running", 0)
 
     def test_connections_above_the_limit(self):
         with Server("--max-connections", "2", "--receive-timeout", "600") as own, contextlib.ExitStack() as clients:

@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ::close(ends[1]);
     context.restart();
     context.poll();
-    if (shared.connections != 0 || shared.exchanges != 0 || shared.reservedBytes != 0)
+    if (shared.connections != 0 || shared.exchanges != 0 || shared.memory.used() != 0)
       std::abort();
   }
   if (!replies.empty() && !replies.starts_with("HTTP/1.1 "))

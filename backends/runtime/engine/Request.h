@@ -4,6 +4,7 @@
 
 #include "backends/runtime/engine/GenerationSettings.h"
 
+#include <memory>
 #include <span>
 
 namespace mica::rt {
@@ -27,6 +28,13 @@ struct Request {
   /// The length that the text is known to reach; 0: the length of the prompt. See
   /// Session::setTotalLength.
   int64_t totalLength = 0;
+};
+
+/// One of several requests with the same settings, and perhaps the same prompt, which they share.
+struct SharedRequest {
+  std::shared_ptr<const Request> common; ///< all but the prompt and the stream
+  std::shared_ptr<const Tokens> prompt;
+  uint64_t stream = 0; ///< see Request::stream
 };
 
 /// Errors: no tokens, more than fit in the context, a token that is not in the vocabulary.

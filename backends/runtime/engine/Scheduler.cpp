@@ -7,19 +7,26 @@
 namespace mica::rt {
 
 struct Scheduler::Task {
-  Task(const Model &model, Request asked, RequestListener &listener)
-      : request(std::move(asked)), listener(listener),
+  Task(SharedRequest shared, RequestListener &listener)
+      : common(std::move(shared.common)), request(*common), sharedPrompt(std::move(shared.prompt)),
+        prompt(*sharedPrompt), stream(shared.stream), listener(listener),
         maxTokens(request.settings.maxTokens.value_or(GenerationSettings::defaultMaxTokens)),
         maxDrafts(request.settings.lookup.value_or(0)),
-        maxHeadDrafts(request.settings.mtp.value_or(0)),
-        lookup(PromptLookup::defaultMinAcceptance(model.weights().size())),
-        sampler(samplingOptions(request.settings, model.manifest()), model.manifest().vocab,
-                request.stream) {
-    result.promptTokens = static_cast<int64_t>(request.prompt.size());
-    for (int32_t token : request.prompt) {
-      sampler.observe(token);
+        maxHeadDrafts(request.settings.mtp.value_or(0)) {
+    result.promptTokens = static_cast<int64_t>(prompt.size());
+    result.seed = request.settings.seed ? *request.settings.seed : drawSeed();
+  }
+
+  /// Creates what depends on the tokens of the prompt, when the request has got a slot.
+  void begin(const Model &model) {
+    SamplingOptions options = samplingOptions(request.settings, model.manifest());
+    options.seed = result.seed;
+    sampler.emplace(options, model.manifest().vocab, stream);
+    lookup.emplace(PromptLookup::defaultMinAcceptance(model.weights().size()));
+    for (int32_t token : prompt) {
+      sampler->observe(token);
       if (maxDrafts > 0)
-        lookup.observe(token);
+        lookup->observe(token);
     }
   }
 
@@ -41,10 +48,10 @@ struct Scheduler::Task {
   bool isCut(size_t row) const { return std::find(cuts.begin(), cuts.end(), row) != cuts.end(); }
 
   /// Whether rows of the prompt remain to be queued.
-  bool isPrompt() const { return queued < request.prompt.size(); }
+  bool isPrompt() const { return queued < prompt.size(); }
   /// Whether the newest token remains to be computed.
   bool decodes() const { return !isPrompt() && !result.tokens.empty(); }
-  int64_t remainingPrompt() const { return static_cast<int64_t>(request.prompt.size() - queued); }
+  int64_t remainingPrompt() const { return static_cast<int64_t>(prompt.size() - queued); }
   int64_t totalLength() const { return std::max(result.promptTokens, request.totalLength); }
 
   bool endsWith(int32_t token, const std::vector<int32_t> &eos) const {
@@ -58,30 +65,34 @@ struct Scheduler::Task {
   Result<int32_t> next(std::span<const float> logits) {
     const Tokens &forced = request.forcedTokens;
     if (forced.empty())
-      return sampler.sample(logits);
+      return sampler->sample(logits);
     return forced[result.tokens.size() % forced.size()];
   }
 
   void append(int32_t token) {
-    sampler.append(token);
+    sampler->append(token);
     if (maxDrafts > 0)
-      lookup.observe(token);
+      lookup->observe(token);
   }
 
   /// The tokens of the first `length` positions.
   Tokens tokensUpTo(int64_t length) const {
-    Tokens all = request.prompt;
+    Tokens all = prompt;
     all.insert(all.end(), result.tokens.begin(), result.tokens.end());
     all.resize(static_cast<size_t>(length));
     return all;
   }
 
   RequestId id = 0, leader = 0;
-  Request request;
+  const std::shared_ptr<const Request> common;
+  const Request &request; ///< `*common`, without its prompt and its stream
+  const std::shared_ptr<const Tokens> sharedPrompt;
+  const Tokens &prompt;
+  const uint64_t stream;
   RequestListener &listener;
   int64_t maxTokens, maxDrafts, maxHeadDrafts;
-  PromptLookup lookup;
-  Sampler sampler;
+  std::optional<PromptLookup> lookup; ///< from `begin` on, as the sampler
+  std::optional<Sampler> sampler;
   RequestResult result;
   uint64_t turn = 0; ///< the prompt in progress with the lowest number is next
   size_t queued = 0; ///< positions of the prompt that are cached or queued
@@ -121,10 +132,13 @@ Result<Scheduler::RequestId> Scheduler::submit(Request request, RequestListener 
                                                std::optional<RequestId> leader) {
   if (Status usable = checkRequest(loaded.manifest(), request); !usable)
     return usable.error();
-  if (!request.settings.seed)
-    request.settings.seed = drawSeed();
-  auto task = std::make_unique<Task>(loaded, std::move(request), listener);
-  task->result.seed = *task->request.settings.seed;
+  auto own = std::make_shared<const Request>(std::move(request));
+  return submit(SharedRequest{own, {own, &own->prompt}, own->stream}, listener, leader);
+}
+
+Scheduler::RequestId Scheduler::submit(SharedRequest request, RequestListener &listener,
+                                       std::optional<RequestId> leader) {
+  auto task = std::make_unique<Task>(std::move(request), listener);
   std::lock_guard lock(inbox.mutex);
   task->id = inbox.next++;
   task->leader = leader.value_or(task->id);
@@ -208,19 +222,20 @@ struct Scheduler::Match {
 /// positions the request reuses at least half. A prefix that many prompts share (a system prompt)
 /// is less than that and does not cost another conversation its cache. If there is none, the least
 /// recently used slot, which may be one that was never used.
-std::optional<Scheduler::Match> Scheduler::freeSlot(const Request &request) const {
+std::optional<Scheduler::Match> Scheduler::freeSlot(const Task &task) const {
   // The first token is sampled from the logits of the prompt's last row, unless it is forced.
-  auto size = static_cast<int64_t>(request.prompt.size());
-  int64_t maxPrefix = std::min(request.maxReused, request.forcedTokens.empty() ? size - 1 : size);
+  int64_t size = task.result.promptTokens;
+  int64_t maxPrefix =
+      std::min(task.request.maxReused, task.request.forcedTokens.empty() ? size - 1 : size);
   std::optional<Match> best;
   int64_t bestContinued = 0;
   for (size_t s = 0; s < slots.size(); ++s) {
     if (slots[s].task)
       continue;
     const Tokens &cached = slots[s].cached;
-    auto differs = std::mismatch(request.prompt.begin(), request.prompt.begin() + maxPrefix,
+    auto differs = std::mismatch(task.prompt.begin(), task.prompt.begin() + maxPrefix,
                                  cached.begin(), cached.end());
-    int64_t same = differs.first - request.prompt.begin(),
+    int64_t same = differs.first - task.prompt.begin(),
             reused = session->rewindable(static_cast<int64_t>(s), same);
     int64_t continued = reused >= static_cast<int64_t>(cached.size()) - reused ? reused : 0;
     if (!best || continued > bestContinued ||
@@ -237,7 +252,7 @@ std::optional<Scheduler::Match> Scheduler::freeSlot(const Request &request) cons
 bool Scheduler::admitNext() {
   if (waiting.empty())
     return false;
-  std::optional<Match> free = freeSlot(waiting.front()->request);
+  std::optional<Match> free = freeSlot(*waiting.front());
   if (!free)
     return false;
   admit(*free, waiting.pop());
@@ -248,6 +263,7 @@ void Scheduler::admit(const Match &match, std::unique_ptr<Task> admitted) {
   size_t s = match.slot;
   slots[s] = {std::move(admitted), {}};
   Task &task = *slots[s].task;
+  task.begin(loaded);
   task.turn = turns++;
   task.queued = static_cast<size_t>(match.reused);
   task.result.reusedTokens = match.reused;
@@ -337,7 +353,7 @@ void Scheduler::queuePrompts(size_t first, int64_t maxRows) {
 bool Scheduler::queuePrompt(size_t s, int64_t maxRows) {
   Task &task = *slots[s].task;
   while (task.isPrompt()) {
-    int32_t token = task.request.prompt[task.queued++];
+    int32_t token = task.prompt[task.queued++];
     bool last = !task.isPrompt(), sample = last && task.maxTokens > 0,
          cut = task.isCut(task.queued);
     Row row{s, token, RowRole::Prompt, sample || task.request.allLogits, sample, last && !sample};
@@ -395,7 +411,7 @@ Status Scheduler::draft(int64_t maxDrafts) {
     int64_t limit = std::min({maxDrafts, task.maxTokens - made - 1, session->room(sequence) - 1,
                               session->positionsUntilThreshold(sequence) - 1});
     if (int64_t found = std::min(limit, task.maxDrafts); found > 0)
-      task.draft = task.lookup.draft(found);
+      task.draft = task.lookup->draft(found);
     task.isByHead = task.draft.empty();
     if (int64_t predicted = std::min(limit, task.maxHeadDrafts); task.isByHead && predicted > 0)
       requests.push_back({sequence, task.result.tokens.back(), predicted});
@@ -574,7 +590,7 @@ std::optional<Finish> Scheduler::finishAfter(const Task &task, int32_t token, in
 void Scheduler::acceptDraft(Task &task, int64_t right) {
   auto drafted = static_cast<int64_t>(task.draft.size());
   if (!task.isByHead)
-    task.lookup.learn(drafted, right);
+    task.lookup->learn(drafted, right);
   task.draft.clear();
   task.result.drafted += drafted;
   task.result.accepted += right;

@@ -71,6 +71,10 @@ public:
   /// take turns as one with all others. Errors are those of checkRequest.
   Result<RequestId> submit(Request request, RequestListener &listener,
                            std::optional<RequestId> leader = {});
+  /// The same for a request that has passed checkRequest. While it waits, it takes no memory in
+  /// proportion to its prompt or its settings.
+  RequestId submit(SharedRequest request, RequestListener &listener,
+                   std::optional<RequestId> leader = {});
   /// Ends a request at the beginning of the next step, or before the next call of the model that
   /// recomputes its positions. Does nothing if the request is already finished.
   void cancel(RequestId id);
@@ -109,7 +113,7 @@ private:
   void receive();
   bool isWanted(const Task &task);
   struct Match;
-  std::optional<Match> freeSlot(const Request &request) const;
+  std::optional<Match> freeSlot(const Task &task) const;
   bool admitNext();
   void admit(const Match &match, std::unique_ptr<Task> task);
   std::optional<size_t> promptSlot();

@@ -14,6 +14,8 @@ namespace mica::rt::serve {
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 static HttpReply errorReply(const ApiError &error, Headers headers = {}) {
+  if (error.retryAfter)
+    headers.emplace_back("Retry-After", std::to_string(*error.retryAfter));
   return {
       .status = error.status, .body = toJsonText(error.toJson()), .headers = std::move(headers)};
 }
@@ -23,13 +25,11 @@ static void replyError(const std::shared_ptr<Exchange> &exchange, const ApiError
   exchange->reply(errorReply(error, std::move(headers)));
 }
 
-/// Of the answers in progress that are not streamed.
-static constexpr uint64_t mostKeptBytes = uint64_t(256) << 20;
-
 Api::Api(ServedModel model, EngineThread &engine, TaskThread &reader, uint64_t cacheBytes,
          Options options)
     : model(std::move(model)), engine(engine), reader(reader), cacheBytes(cacheBytes),
-      maxKeptBytes(std::min(mostKeptBytes, availableMemory("") / 8)), options(std::move(options)),
+      options(std::move(options)),
+      answers(std::min(this->options.maxAnswerBytes, availableMemory("") / 8)),
       started(unixSeconds()) {}
 
 static std::string lowerCase(std::string_view text) {
@@ -277,12 +277,38 @@ std::optional<HttpReply> Api::rejectionWhileLoading(const HttpRequest &header) {
                    .headers = {{"Retry-After", "1"}}};
 }
 
+/// The error for a request that takes `bytes`, for which there is no room.
+static ApiError outOfMemory(const Reservation &reservation, uint64_t bytes) {
+  if (reservation.canHold(bytes))
+    return {.status = 503,
+            .message = "too many large requests at once; try again later",
+            .retryAfter = 1};
+  return {.status = 413,
+          .message = "the request or its reply takes " + std::to_string(bytes) +
+                     " bytes, more than the server has for all requests; send less"};
+}
+
+static uint64_t sizeOf(const std::string &reply) { return reply.size(); }
+static uint64_t sizeOf(const CompletionRequest &request) {
+  return Completion::waitingBytes(request);
+}
+
 template <std::invocable<const std::string &, const std::stop_token &> Read, typename Act>
 void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange, Read read,
                    Act act) {
-  constexpr size_t largeBody = 64 << 10; // takes about a millisecond to parse and tokenize
+  auto readAll = [read = std::move(read), reservation = request.reservation](
+                     std::string body, const std::stop_token &stop) {
+    auto result = read(body, stop);
+    std::string().swap(body);
+    const auto *value = std::get_if<0>(&result);
+    uint64_t bytes = value ? reservedFor(sizeOf(*value)) : 0;
+    if (!reservation->resize(bytes))
+      result = outOfMemory(*reservation, bytes);
+    return result;
+  };
+  constexpr size_t largeBody = 16 << 10; // takes about a millisecond to parse and tokenize
   if (request.body.size() <= largeBody)
-    return act(read(request.body, {}));
+    return act(readAll(std::move(request.body), {}));
   auto stop = std::make_shared<std::stop_source>();
   std::erase_if(unread, [](const auto &each) { return each.expired(); });
   unread.push_back(stop);
@@ -293,8 +319,8 @@ void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchan
       metrics.countRequest("timeout");
       replyError(exchange, timedOut());
     });
-  reader.add([body = std::move(request.body), reservation = std::move(request.reservation),
-              exchange, stop, read = std::move(read), act = std::move(act)] {
+  reader.add([body = std::move(request.body), exchange, stop, readAll = std::move(readAll),
+              act = std::move(act)]() mutable {
     // The reply has no effect if the client has left, or if the time is over and it has another.
     auto stopped = [exchange, stop] {
       if (stop->stop_requested())
@@ -306,9 +332,9 @@ void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchan
         return;
       auto result = std::make_shared<
           std::invoke_result_t<Read, const std::string &, const std::stop_token &>>(
-          read(body, stop->get_token()));
+          readAll(std::move(body), stop->get_token()));
       if (!stopped())
-        exchange->post([stopped, result, act] {
+        exchange->post([stopped, result, act = std::move(act)] {
           if (!stopped())
             act(std::move(*result));
         });
@@ -327,9 +353,9 @@ static ApiError tooManyChoices(const CompletionRequest &request, size_t max) {
           .param = request.numChoices > 1 ? "n" : "prompt"};
 }
 
-ApiError Api::tooLargeAnswer(uint64_t bytes) const {
+static ApiError tooLargeAnswer(uint64_t bytes, uint64_t max) {
   return {.message = "the answer may have " + std::to_string(bytes) +
-                     " bytes, but the server keeps at most " + std::to_string(maxKeptBytes) +
+                     " bytes, but the server keeps at most " + std::to_string(max) +
                      " of answers that are not streamed; lower 'max_tokens', 'n' or the number of "
                      "log probabilities, or use \"stream\": true",
           .param = "max_tokens"};
@@ -340,51 +366,54 @@ void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exch
     return parseCompletionRequest(endpoint, body, model, stop);
   };
   auto arrived = std::chrono::steady_clock::now();
-  readBody(request, exchange, read, [this, exchange, arrived](auto parsed) {
-    if (draining) {
-      metrics.countRequest("aborted");
-      return replyError(exchange, shuttingDown(), {{"Retry-After", "5"}});
-    }
-    if (Status readable = engine.model().checkReadable(); !readable) {
-      metrics.countRequest("failed");
-      return replyError(exchange, {.status = 503, .message = readable.error().message});
-    }
-    if (const auto *error = std::get_if<ApiError>(&parsed)) {
-      metrics.countRequest("refused");
-      return replyError(exchange, *error);
-    }
-    auto &wanted = std::get<CompletionRequest>(parsed);
-    if (wanted.prompts.size() * static_cast<size_t>(wanted.numChoices) > engine.maxUnfinished()) {
-      metrics.countRequest("refused");
-      return replyError(exchange, tooManyChoices(wanted, engine.maxUnfinished()));
-    }
-    uint64_t bytes = Completion::keptBytes(wanted, model.manifest), kept = bytes;
-    if (bytes > maxKeptBytes) {
-      metrics.countRequest("refused");
-      return replyError(exchange, tooLargeAnswer(bytes));
-    }
-    for (const std::weak_ptr<Completion> &each : unfinished)
-      if (std::shared_ptr<Completion> other = each.lock())
-        kept += other->keptBytes();
-    if (kept > maxKeptBytes) {
-      metrics.countRequest("busy");
-      return replyError(exchange,
-                        {.status = 429,
-                         .message = "too many large answers are in progress; try again later, or "
-                                    "use \"stream\": true"},
-                        {{"Retry-After", "1"}});
-    }
-    auto completion = std::make_shared<Completion>(wanted, model, engine, metrics, exchange);
-    std::erase_if(unfinished, [](const auto &each) { return each.expired(); });
-    unfinished.push_back(completion);
-    std::chrono::milliseconds timeout = options.requestTimeout;
-    if (timeout.count() > 0) {
-      auto used = std::chrono::duration_cast<std::chrono::milliseconds>(
-          std::chrono::steady_clock::now() - arrived);
-      timeout = std::max(timeout - used, std::chrono::milliseconds(1));
-    }
-    completion->start(std::move(wanted.prompts), timeout, options.logPrompts);
-  });
+  readBody(request, exchange, read,
+           [this, exchange, arrived, reservation = request.reservation](auto parsed) {
+             if (draining) {
+               metrics.countRequest("aborted");
+               return replyError(exchange, shuttingDown(), {{"Retry-After", "5"}});
+             }
+             if (Status readable = engine.model().checkReadable(); !readable) {
+               metrics.countRequest("failed");
+               return replyError(exchange, {.status = 503, .message = readable.error().message});
+             }
+             if (const auto *error = std::get_if<ApiError>(&parsed)) {
+               metrics.countRequest(error->status == 503 ? "busy" : "refused");
+               return replyError(exchange, *error);
+             }
+             auto &wanted = std::get<CompletionRequest>(parsed);
+             if (wanted.prompts.size() * static_cast<size_t>(wanted.numChoices) >
+                 engine.maxUnfinished()) {
+               metrics.countRequest("refused");
+               return replyError(exchange, tooManyChoices(wanted, engine.maxUnfinished()));
+             }
+             auto answer = std::make_shared<Reservation>(answers);
+             if (uint64_t bytes = Completion::keptBytes(wanted, model.manifest);
+                 !answer->resize(bytes)) {
+               if (!answer->canHold(bytes)) {
+                 metrics.countRequest("refused");
+                 return replyError(exchange, tooLargeAnswer(bytes, answers.max));
+               }
+               metrics.countRequest("busy");
+               return replyError(exchange,
+                                 {.status = 429,
+                                  .message =
+                                      "too many large answers are in progress; try again later, or "
+                                      "use \"stream\": true"},
+                                 {{"Retry-After", "1"}});
+             }
+             auto completion = std::make_shared<Completion>(
+                 wanted, model, engine, metrics, exchange,
+                 Completion::Memory{.request = reservation, .answer = std::move(answer)});
+             std::erase_if(unfinished, [](const auto &each) { return each.expired(); });
+             unfinished.push_back(completion);
+             std::chrono::milliseconds timeout = options.requestTimeout;
+             if (timeout.count() > 0) {
+               auto used = std::chrono::duration_cast<std::chrono::milliseconds>(
+                   std::chrono::steady_clock::now() - arrived);
+               timeout = std::max(timeout - used, std::chrono::milliseconds(1));
+             }
+             completion->start(std::move(wanted.prompts), timeout, options.logPrompts);
+           });
 }
 
 void Api::abort() {
@@ -472,7 +501,7 @@ static std::variant<Json, ApiError> onlyField(const std::string &body, const cha
                       .param = key};
   if (!json->contains(name))
     return ApiError{.message = "'" + std::string(name) + "' is missing", .param = name};
-  return Json((*json)[name]);
+  return std::move((*json)[name]);
 }
 
 void Api::replyRead(HttpRequest &request, const std::shared_ptr<Exchange> &exchange,
@@ -482,10 +511,10 @@ void Api::replyRead(HttpRequest &request, const std::shared_ptr<Exchange> &excha
       [this, read](const std::string &body, const std::stop_token &stop) {
         return (this->*read)(body, stop);
       },
-      [exchange](const auto &result) {
+      [exchange](auto result) {
         if (const auto *error = std::get_if<ApiError>(&result))
           return replyError(exchange, *error);
-        exchange->reply({.body = toJsonText(std::get<Json>(result))});
+        exchange->reply({.body = std::get<std::string>(std::move(result))});
       });
 }
 
@@ -493,30 +522,41 @@ void Api::tokenize(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
   replyRead(request, exchange, &Api::tokensOf);
 }
 
-std::variant<Json, ApiError> Api::tokensOf(const std::string &body,
-                                           const std::stop_token &stop) const {
+std::variant<std::string, ApiError> Api::tokensOf(const std::string &body,
+                                                  const std::stop_token &stop) const {
   auto content = onlyField(body, "content", stop);
-  if (std::holds_alternative<ApiError>(content))
-    return content;
-  if (!std::get<Json>(content).is_string())
+  if (auto *error = std::get_if<ApiError>(&content))
+    return std::move(*error);
+  const auto *text = std::get<Json>(content).get_ptr<const std::string *>();
+  if (!text)
     return ApiError{.message = "'content' is not a string", .param = "content"};
   if (!model.text)
     return ApiError{.message = "the program has no tokenizer"};
-  Result<Tokens> tokens = model.text->encode(std::get<Json>(content).get<std::string>());
+  if (stop.stop_requested())
+    return shuttingDown();
+  Result<Tokens> tokens = model.text->encode(*text);
   if (!tokens)
     return ApiError{.message = tokens.error().message, .param = "content"};
-  return Json{{"tokens", *tokens}};
+  // As Json, the tokens would take several times as much memory.
+  std::string reply = "{\"tokens\":[";
+  for (int32_t token : *tokens)
+    reply += (reply.back() == '[' ? "" : ",") + std::to_string(token);
+  return reply + "]}";
 }
+
+/// Of the reply to /detokenize: a token has a few bytes in a request, but may have hundreds in a
+/// text.
+static constexpr size_t maxTextBytes = size_t(64) << 20;
 
 void Api::detokenize(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
   replyRead(request, exchange, &Api::textOf);
 }
 
-std::variant<Json, ApiError> Api::textOf(const std::string &body,
-                                         const std::stop_token &stop) const {
+std::variant<std::string, ApiError> Api::textOf(const std::string &body,
+                                                const std::stop_token &stop) const {
   auto tokens = onlyField(body, "tokens", stop);
-  if (std::holds_alternative<ApiError>(tokens))
-    return tokens;
+  if (auto *error = std::get_if<ApiError>(&tokens))
+    return std::move(*error);
   if (!model.text)
     return ApiError{.message = "the program has no tokenizer"};
   const Json &list = std::get<Json>(tokens);
@@ -528,12 +568,19 @@ std::variant<Json, ApiError> Api::textOf(const std::string &body,
     return ApiError{.message = "'tokens' is not an array of token ids, which are below " +
                                std::to_string(model.manifest.vocab),
                     .param = "tokens"};
-  Tokenizer::Decoder decoder = model.text->decoderAfter({});
+  Tokenizer::Decoder decoder = model.text->decoder(/*continuation=*/false);
   std::string text;
-  for (const Json &token : list)
+  for (const Json &token : list) {
     text += decoder.push(token.get<int32_t>());
+    if (stop.stop_requested())
+      return shuttingDown();
+    if (text.size() > maxTextBytes)
+      return ApiError{.message = "the text of 'tokens' has more than " +
+                                 std::to_string(maxTextBytes) + " bytes; send fewer",
+                      .param = "tokens"};
+  }
   text += decoder.finish();
-  return Json{{"content", text}};
+  return toJsonText({{"content", std::move(text)}});
 }
 
 } // namespace mica::rt::serve

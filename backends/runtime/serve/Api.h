@@ -28,6 +28,9 @@ public:
     /// of other servers.
     bool checkHosts = false;
     std::vector<std::string> allowedHosts = {}; ///< without ports
+    /// Of answers in progress that are not streamed, see Completion::keptBytes; at most an eighth
+    /// of the available memory.
+    uint64_t maxAnswerBytes = uint64_t(256) << 20;
   };
 
   /// `engine` and `reader`, the thread that parses large requests, must outlive all requests.
@@ -70,14 +73,14 @@ private:
   static const std::map<std::string_view, Route> &routes();
   static const Route *findRoute(const std::string &path);
 
-  ApiError tooLargeAnswer(uint64_t bytes) const;
   std::optional<HttpReply> rejectedBy(const HttpRequest &header) const;
   bool isAllowed(const std::string &authorization) const;
   std::optional<HttpReply> hostRejection(const HttpRequest &header) const;
-  /// Parses a request's body with `read` and calls `act` with the result, which it may move from,
-  /// on the server's thread. Large bodies, which would delay other replies, are parsed on another
-  /// thread; `read` may only use data that does not change after construction, and stops early if
-  /// the client leaves, the time is over, or the server shuts down.
+  /// Parses a request's body with `read` and calls `act` with the result or an error, which it may
+  /// move from, on the server's thread. The request's reservation then has the size of the result.
+  /// Large bodies, which would delay other replies, are parsed on another thread; `read` may only
+  /// use data that does not change after construction, and stops early if the client leaves, the
+  /// time is over, or the server shuts down.
   template <std::invocable<const std::string &, const std::stop_token &> Read, typename Act>
   void readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange, Read read,
                 Act act);
@@ -89,14 +92,17 @@ private:
   void completions(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
     complete(Endpoint::Completions, request, std::move(exchange));
   }
-  using BodyReader = std::variant<Json, ApiError> (Api::*)(const std::string &body,
-                                                           const std::stop_token &stop) const;
+  /// The text of the reply to a request's body.
+  using BodyReader = std::variant<std::string, ApiError> (Api::*)(
+      const std::string &body, const std::stop_token &stop) const;
   /// Replies with the result of `read` for a request's body; see readBody.
   void replyRead(HttpRequest &request, const std::shared_ptr<Exchange> &exchange, BodyReader read);
   Json modelEntry() const;
   /// The replies {"tokens": [...]} and {"content": TEXT} to /tokenize and /detokenize.
-  std::variant<Json, ApiError> tokensOf(const std::string &body, const std::stop_token &stop) const;
-  std::variant<Json, ApiError> textOf(const std::string &body, const std::stop_token &stop) const;
+  std::variant<std::string, ApiError> tokensOf(const std::string &body,
+                                               const std::stop_token &stop) const;
+  std::variant<std::string, ApiError> textOf(const std::string &body,
+                                             const std::stop_token &stop) const;
   void models(HttpRequest &request, std::shared_ptr<Exchange> exchange);
   void oneModel(HttpRequest &request, std::shared_ptr<Exchange> exchange);
   void health(HttpRequest &request, std::shared_ptr<Exchange> exchange);
@@ -110,9 +116,8 @@ private:
   EngineThread &engine;
   TaskThread &reader;
   uint64_t cacheBytes;
-  uint64_t
-      maxKeptBytes; ///< of answers in progress that are not streamed, see Completion::keptBytes
   Options options;
+  MemoryBudget answers; ///< see Options::maxAnswerBytes
   Metrics metrics;
   const int64_t started;
   bool draining = false;

@@ -1,6 +1,8 @@
 #include "backends/runtime/serve/ApiError.h"
 
+#include <cstdint>
 #include <new>
+#include <string_view>
 
 namespace mica::rt::serve {
 
@@ -27,11 +29,25 @@ ApiError timedOut() {
   return {.status = 504, .message = "the request took longer than the server allows"};
 }
 
+/// `text`, without its middle if it has more than `max` bytes.
+static std::string shortened(std::string_view text, size_t max) {
+  if (text.size() <= max)
+    return std::string(text);
+  auto isInCharacter = [&](size_t at) { return (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80; };
+  size_t begin = max / 2, end = text.size() - max / 2;
+  while (begin > 0 && isInCharacter(begin))
+    --begin;
+  while (end < text.size() && isInCharacter(end))
+    ++end;
+  return std::string(text.substr(0, begin)) + "..." + std::string(text.substr(end));
+}
+
 Json ApiError::toJson() const {
+  constexpr size_t maxMessage = 1000, maxParam = 100;
   return {{"error",
-           {{"message", message},
+           {{"message", shortened(message, maxMessage)},
             {"type", typeOf(status)},
-            {"param", param ? Json(*param) : Json()},
+            {"param", param ? Json(shortened(*param, maxParam)) : Json()},
             {"code", code ? Json(*code) : Json()}}}};
 }
 

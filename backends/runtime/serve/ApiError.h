@@ -16,8 +16,10 @@ struct ApiError {
   std::string message;
   std::optional<std::string> param = {}; ///< the invalid field
   std::optional<std::string> code = {};
+  std::optional<unsigned> retryAfter = {}; ///< seconds after which the client may try again
 
-  /// {"error": {"message", "type", "param", "code"}}
+  /// {"error": {"message", "type", "param", "code"}}. The message and the field, which may quote a
+  /// request of any size, are shortened.
   Json toJson() const;
 };
 

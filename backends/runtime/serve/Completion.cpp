@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <limits>
 
 namespace mica::rt::serve {
 
@@ -39,12 +40,13 @@ std::string newCallId() {
 /// One completion of one prompt. Its functions run on the engine's thread.
 class Completion::Choice final : public RequestListener {
 public:
-  Choice(Completion &completion, int64_t index, const Tokens &prompt)
+  /// `continuesText`: see ProgramTokenizer::hasText.
+  Choice(Completion &completion, int64_t index, bool continuesText)
       : completion(completion), index(index),
         reader(isChat() ? completion.model.answers : AnswerFormat(), completion.tools,
                completion.reasons) {
     if (const ProgramTokenizer *tokenizer = completion.model.text)
-      decoded.emplace(tokenizer->decoderAfter(prompt), completion.settings.stops);
+      decoded.emplace(tokenizer->decoder(continuesText), completion.common->settings.stops);
   }
 
   Result<bool> token(int32_t token, std::span<const float> logits) override;
@@ -335,13 +337,33 @@ uint64_t Completion::keptBytes(const CompletionRequest &request, const Manifest 
   return tokens * static_cast<uint64_t>(request.numChoices) * token;
 }
 
+uint64_t Completion::waitingBytes(const CompletionRequest &request) {
+  uint64_t bytes = request.settings.logitBias.size() * sizeof(LogitBias);
+  for (const std::string &stop : request.settings.stops)
+    bytes += stop.size();
+  for (const Tokens &prompt : request.prompts)
+    bytes += prompt.size() * sizeof(int32_t);
+  return bytes;
+}
+
+/// What the choices of a request share: all but the prompt.
+static std::shared_ptr<const Request> commonRequest(const GenerationSettings &settings) {
+  auto common = std::make_shared<Request>(Request{
+      .prompt = {}, .settings = settings, .maxReused = std::numeric_limits<int64_t>::max()});
+  if (!common->settings.seed)
+    common->settings.seed = drawSeed();
+  return common;
+}
+
 Completion::Completion(const CompletionRequest &request, const ServedModel &model,
-                       EngineThread &engine, Metrics &metrics, std::shared_ptr<Exchange> exchange)
+                       EngineThread &engine, Metrics &metrics, std::shared_ptr<Exchange> exchange,
+                       Memory memory)
     : endpoint(request.endpoint), stream(request.stream), includeUsage(request.includeUsage),
-      settings(request.settings), numChoices(request.numChoices), topLogprobs(request.topLogprobs),
-      tools(request.tools), parallelCalls(request.parallelCalls), reasons(request.reasons),
-      kept(keptBytes(request, model.manifest)), model(model), engine(engine), metrics(metrics),
-      exchange(std::move(exchange)), id(newId(request.endpoint)), created(unixSeconds()) {}
+      common(commonRequest(request.settings)), numChoices(request.numChoices),
+      topLogprobs(request.topLogprobs), tools(request.tools), parallelCalls(request.parallelCalls),
+      reasons(request.reasons), memory(std::move(memory)), model(model), engine(engine),
+      metrics(metrics), exchange(std::move(exchange)), id(newId(request.endpoint)),
+      created(unixSeconds()) {}
 
 Completion::~Completion() = default;
 
@@ -350,20 +372,23 @@ void Completion::start(std::vector<Tokens> prompts, std::chrono::milliseconds ti
   exchange->onDisconnect([self = shared_from_this()] { self->stop(StopReason::Disconnected); });
   if (timeout.count() > 0)
     exchange->onTimeout(timeout, [self = shared_from_this()] { self->stop(StopReason::TimedOut); });
-  if (submit(prompts) && logPrompts)
-    report(prompts);
+  std::vector<std::shared_ptr<const Tokens>> shared;
+  for (Tokens &prompt : prompts)
+    shared.push_back(std::make_shared<const Tokens>(std::move(prompt)));
+  if (submit(shared) && logPrompts)
+    report(shared);
 }
 
 /// Writes the prompts as the model reads them, with special tokens.
-void Completion::report(const std::vector<Tokens> &prompts) const {
+void Completion::report(const std::vector<std::shared_ptr<const Tokens>> &prompts) const {
   Json texts = Json::array();
-  for (const Tokens &prompt : prompts) {
+  for (const std::shared_ptr<const Tokens> &prompt : prompts) {
     if (!model.text) {
-      texts.push_back(prompt);
+      texts.push_back(*prompt);
       continue;
     }
     std::string text;
-    for (int32_t token : prompt)
+    for (int32_t token : *prompt)
       text += model.text->isSpecial(token) ? model.text->textOf(token) : model.text->bytesOf(token);
     texts.push_back(std::move(text));
   }
@@ -375,32 +400,26 @@ void Completion::report(const std::vector<Tokens> &prompts) const {
 }
 
 /// Returns whether the request was accepted; otherwise the client gets an error.
-bool Completion::submit(const std::vector<Tokens> &prompts) {
-  uint64_t seed = settings.seed.value_or(drawSeed());
+bool Completion::submit(const std::vector<std::shared_ptr<const Tokens>> &prompts) {
   std::vector<EngineThread::Submission> wanted;
-  for (const Tokens &prompt : prompts) {
-    promptTokens += static_cast<int64_t>(prompt.size());
+  for (const std::shared_ptr<const Tokens> &prompt : prompts) {
+    promptTokens += static_cast<int64_t>(prompt->size());
+    bool continuesText = model.text && model.text->hasText(*prompt);
     for (int64_t n = 0; n < numChoices; ++n) {
       choices.push_back(
-          std::make_unique<Choice>(*this, static_cast<int64_t>(choices.size()), prompt));
-      Request request{.prompt = prompt,
-                      .settings = settings,
-                      .stream = static_cast<uint64_t>(n),
-                      .maxReused = static_cast<int64_t>(prompt.size())};
-      request.settings.seed = seed;
+          std::make_unique<Choice>(*this, static_cast<int64_t>(choices.size()), continuesText));
       // Shares ownership of the completion, which owns the choices.
-      wanted.emplace_back(std::move(request), std::shared_ptr<RequestListener>(
-                                                  shared_from_this(), choices.back().get()));
+      wanted.emplace_back(
+          SharedRequest{common, prompt, static_cast<uint64_t>(n)},
+          std::shared_ptr<RequestListener>(shared_from_this(), choices.back().get()));
     }
   }
   unended = wanted.size();
   auto submitted = engine.submit(std::move(wanted));
   if (!submitted)
-    fail({.message = submitted.error().message}, "refused");
-  else if (!*submitted)
     fail({.status = 429, .message = "too many requests are waiting; try again later"}, "busy");
   else
-    ids = std::move(**submitted);
+    ids = *std::move(submitted);
   return !ids.empty();
 }
 
@@ -457,7 +476,7 @@ void Completion::reply() {
   if (!unreplied.exchange(false))
     return;
   try {
-    exchange->reply({.body = takeWhole()});
+    exchange->reply({.body = takeWhole(), .reservation = std::move(memory.answer)});
     metrics.countRequest("ok");
   } catch (const std::exception &problem) {
     fail(internalError(problem), "failed");

@@ -19,9 +19,13 @@ class Completion : public std::enable_shared_from_this<Completion> {
 public:
   using Clock = std::chrono::steady_clock;
 
+  /// What is kept until the request has ended, and its answer has been sent.
+  struct Memory {
+    std::shared_ptr<const Reservation> request, answer;
+  };
   /// `model`, `engine` and `metrics` must outlive it.
   Completion(const CompletionRequest &request, const ServedModel &model, EngineThread &engine,
-             Metrics &metrics, std::shared_ptr<Exchange> exchange);
+             Metrics &metrics, std::shared_ptr<Exchange> exchange, Memory memory);
   ~Completion();
 
   /// Submits all choices without waiting for them. The exchange gets its reply when they have
@@ -41,13 +45,14 @@ public:
   /// An estimate of the size of the answer if it has as many tokens as it may have; 0 for a stream,
   /// of which nothing is kept. The memory in use is at most three times as much.
   static uint64_t keptBytes(const CompletionRequest &request, const Manifest &manifest);
-  uint64_t keptBytes() const { return kept; }
+  /// The memory that the prompts and settings of a request take until it has ended.
+  static uint64_t waitingBytes(const CompletionRequest &request);
 
 private:
   class Choice;
 
-  bool submit(const std::vector<Tokens> &prompts);
-  void report(const std::vector<Tokens> &prompts) const;
+  bool submit(const std::vector<std::shared_ptr<const Tokens>> &prompts);
+  void report(const std::vector<std::shared_ptr<const Tokens>> &prompts) const;
   bool isStopped() const { return stopped != StopReason::None; }
   Json envelope(bool chunk) const;
   Json usage() const;
@@ -61,12 +66,12 @@ private:
 
   const Endpoint endpoint;
   const bool stream, includeUsage;
-  const GenerationSettings settings;
+  const std::shared_ptr<const Request> common; ///< of all choices
   const int64_t numChoices;
   const std::optional<int64_t> topLogprobs;
   const std::vector<std::string> tools;
   const bool parallelCalls, reasons;
-  const uint64_t kept;
+  Memory memory;
   const ServedModel &model;
   EngineThread &engine;
   Metrics &metrics;

@@ -82,21 +82,15 @@ void EngineThread::wake() {
   changed.notify_one();
 }
 
-Result<std::optional<std::vector<Scheduler::RequestId>>>
+std::optional<std::vector<Scheduler::RequestId>>
 EngineThread::submit(std::vector<Submission> submissions) {
   std::vector<Scheduler::RequestId> ids;
   ids.reserve(submissions.size());
   {
     std::lock_guard lock(mutex);
     if (requests.size() + submissions.size() > maxUnfinished())
-      return std::optional<std::vector<Scheduler::RequestId>>();
+      return std::nullopt;
     Kept *next = nullptr; // which the scheduler does not know yet
-    auto undo = [&] {
-      requests.erase(next);
-      hasWork = true; // the cancellations
-      for (Scheduler::RequestId id : ids)
-        scheduler->cancel(id - firstId);
-    };
     try {
       for (auto &[request, listener] : submissions) {
         auto kept = std::make_unique<Kept>(*this, std::move(listener));
@@ -105,21 +99,19 @@ EngineThread::submit(std::vector<Submission> submissions) {
         std::optional<Scheduler::RequestId> leader;
         if (!ids.empty())
           leader = ids.front() - firstId;
-        Result<Scheduler::RequestId> id = scheduler->submit(std::move(request), *next, leader);
-        if (!id) {
-          undo();
-          return id.error();
-        }
+        ids.push_back(firstId + scheduler->submit(std::move(request), *next, leader));
         next = nullptr;
-        ids.push_back(firstId + *id);
       }
     } catch (const std::exception &) {
-      undo();
+      requests.erase(next);
+      hasWork = true; // the cancellations
+      for (Scheduler::RequestId id : ids)
+        scheduler->cancel(id - firstId);
       throw;
     }
   }
   wake();
-  return std::optional(std::move(ids));
+  return ids;
 }
 
 void EngineThread::cancel(Scheduler::RequestId id) {

@@ -22,14 +22,13 @@ public:
   /// Listeners of unfinished requests are not notified.
   ~EngineThread();
 
-  using Submission = std::pair<Request, std::shared_ptr<RequestListener>>;
-  /// Submits all requests or none, which take turns as one with others that wait for a slot; may be
-  /// called from any thread. Listeners are kept until their requests have finished, and are called
-  /// on the engine's thread. Absent if too many requests are waiting. Errors: those of
-  /// Scheduler::submit. A listener's exception fails its request, one of the scheduler
-  /// (std::bad_alloc) all unfinished ones.
-  Result<std::optional<std::vector<Scheduler::RequestId>>>
-  submit(std::vector<Submission> submissions);
+  using Submission = std::pair<SharedRequest, std::shared_ptr<RequestListener>>;
+  /// Submits all requests, which have passed checkRequest, or none. They take turns as one with
+  /// others that wait for a slot. May be called from any thread. Listeners are kept until their
+  /// requests have finished, and are called on the engine's thread. Absent if too many requests are
+  /// waiting. A listener's exception fails its request, one of the scheduler (std::bad_alloc) all
+  /// unfinished ones.
+  std::optional<std::vector<Scheduler::RequestId>> submit(std::vector<Submission> submissions);
   /// May be called from any thread.
   void cancel(Scheduler::RequestId id);
 

@@ -2,12 +2,14 @@
 #ifndef MICA_BACKENDS_RUNTIME_SERVE_FIELDREADER_H
 #define MICA_BACKENDS_RUNTIME_SERVE_FIELDREADER_H
 
-#include "backends/runtime/engine/GenerationSettings.h"
+#include "backends/runtime/engine/Request.h"
 #include "backends/runtime/serve/ApiError.h"
 #include "backends/runtime/support/NestedJson.h"
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
+#include <utility>
 
 namespace mica::rt::serve {
 
@@ -19,6 +21,13 @@ struct BadRequest {
 /// Reads values; errors name the field being read.
 class FieldReader {
 protected:
+  explicit FieldReader(std::stop_token stop) : stop(std::move(stop)) {}
+
+  /// Called between pieces of work that may take long.
+  void requireNotStopped() const {
+    if (stop.stop_requested())
+      throw BadRequest{shuttingDown()};
+  }
   [[noreturn]] void fail(const std::string &message) const {
     throw BadRequest{{.message = message, .param = field}};
   }
@@ -51,10 +60,21 @@ protected:
       failType("a string");
     return value.get<std::string>();
   }
+  /// See checkPrompt.
+  void requireFits(const Tokens &prompt, const Manifest &manifest) const {
+    if (Status fits = checkPrompt(manifest, prompt); !fits)
+      throw BadRequest{{.message = fits.error().message,
+                        .param = field,
+                        .code = static_cast<int64_t>(prompt.size()) > manifest.maxSeq
+                                    ? std::optional<std::string>("context_length_exceeded")
+                                    : std::nullopt}};
+  }
 
   std::string field; ///< field being read
 
 private:
+  const std::stop_token stop;
+
   static std::string shown(double value) { return Json(value).dump(); }
   static std::string shown(int64_t value) { return std::to_string(value); }
 };

@@ -26,22 +26,27 @@ static constexpr size_t firstBytes = 512;
 static constexpr size_t discardBytes = 16 << 10;
 
 namespace {
-/// A share of HttpOptions::maxReservedBytes.
-class Reservation {
-public:
-  Reservation(std::atomic<uint64_t> &total, uint64_t bytes) : total(total), bytes(bytes) {
-    total += bytes;
-  }
-  Reservation(const Reservation &) = delete;
-  ~Reservation() { total -= bytes; }
-  void shrink(uint64_t used) {
-    total -= bytes - std::min(bytes, used);
-    bytes = std::min(bytes, used);
-  }
+/// A body in a string that grows as bytes arrive. With Beast's own one, a client takes memory for
+/// all bytes that it announces.
+struct GrowingBody {
+  using value_type = std::string;
 
-private:
-  std::atomic<uint64_t> &total;
-  uint64_t bytes;
+  class reader {
+  public:
+    template <bool isRequest, typename Fields>
+    reader(http::header<isRequest, Fields> &, std::string &body) : body(body) {}
+    void init(const boost::optional<uint64_t> &, error_code &error) { error = {}; }
+    template <typename Buffers> size_t put(const Buffers &buffers, error_code &error) {
+      for (asio::const_buffer buffer : beast::buffers_range_ref(buffers))
+        body.append(static_cast<const char *>(buffer.data()), buffer.size());
+      error = {};
+      return beast::buffer_bytes(buffers);
+    }
+    void finish(error_code &error) { error = {}; }
+
+  private:
+    std::string &body;
+  };
 };
 
 /// A connection and its exchange in progress. Everything runs on the server's thread; functions of
@@ -88,8 +93,9 @@ public:
 
 private:
   void readHeader();
-  std::optional<HttpReply> reserve(uint64_t headerBytes);
-  void readBody(uint64_t headerBytes);
+  void headerRead(uint64_t bytes);
+  bool reserve();
+  void readBody();
   void handle();
   void replyUnread(HttpReply reply);
   void replyError(unsigned status, const std::string &message) {
@@ -108,7 +114,8 @@ private:
   asio::steady_timer timer;
   HttpConnections &shared;
   beast::flat_buffer buffer; ///< of a header, and of parts of bodies
-  std::optional<http::request_parser<http::string_body>> parser;
+  std::optional<http::request_parser<GrowingBody>> parser;
+  uint64_t headerBytes = 0;        ///< of the request being received
   std::deque<std::string> pending; ///< bytes to write; the first entry is being written
   size_t written = 0;              ///< bytes of the first entry
   size_t pendingBytes = 0;         ///< not yet written
@@ -118,7 +125,8 @@ private:
   bool isUnread = false;                    ///< the client may still be sending the request
   bool isOld = false;                       ///< the client uses HTTP/1.0
   size_t discarded = 0;                     ///< bytes received after the reply
-  std::shared_ptr<Reservation> reservation; ///< for the request, unless it is small
+  std::shared_ptr<Reservation> reservation; ///< of the request
+  std::shared_ptr<const Reservation> replyReservation; ///< of a reply that has its own
   std::function<void()> onDisconnect;
 };
 
@@ -200,7 +208,7 @@ void Connection::readHeader() {
                             if (error)
                               self->fail(error);
                             else
-                              self->readBody(bytes);
+                              self->headerRead(bytes);
                           });
 }
 
@@ -244,48 +252,51 @@ static HttpRequest headerOf(const http::request_header<> &header) {
           .body = {}};
 }
 
-/// Reserves memory for a header that has been received and the body after it, or returns the reply
-/// to a request that is rejected. Small ones need none: with the buffer, which has at most the size
-/// of a header, they bound the memory of a connection.
-std::optional<HttpReply> Connection::reserve(uint64_t headerBytes) {
-  const HttpOptions &options = shared.options;
-  uint64_t body = parser->chunked()
-                      ? options.maxBodyBytes
-                      : std::min(parser->content_length().value_or(0), options.maxBodyBytes);
-  auto counted = [](uint64_t bytes) { return bytes <= kFreeBytes ? 0 : bytes; };
-  uint64_t bytes = counted(headerBytes) + counted(body);
-  if (bytes == 0)
-    return std::nullopt;
-  if (std::optional<HttpReply> rejection = shared.headerCheck(headerOf(parser->get())))
-    return rejection;
-  if (shared.reservedBytes + bytes >
-      std::max(options.maxReservedBytes, options.maxBodyBytes + options.maxHeaderBytes))
-    return HttpReply{.status = 503,
-                     .body =
-                         shared.errorBody(503, "too many large requests at once; try again later"),
-                     .headers = {{"Retry-After", "1"}}};
-  reservation = std::make_shared<Reservation>(shared.reservedBytes, bytes);
-  return std::nullopt;
+/// Checks a header that has been received, unless the request is small, and continues with the
+/// body.
+void Connection::headerRead(uint64_t bytes) {
+  headerBytes = bytes;
+  bool isLarge = headerBytes > kFreeBytes || parser->chunked() ||
+                 parser->content_length().value_or(0) > kFreeBytes;
+  if (isLarge)
+    if (std::optional<HttpReply> rejection = shared.headerCheck(headerOf(parser->get())))
+      return replyUnread(*std::move(rejection));
+  reservation = std::make_shared<Reservation>(shared.memory);
+  if (!reserve())
+    return;
+  parser->eager(true);
+  stream.expires_after(shared.options.receiveTimeout);
+  if (!beast::iequals(parser->get()[http::field::expect], "100-continue"))
+    return readBody();
+  static constexpr std::string_view goOn = "HTTP/1.1 100 Continue\r\n\r\n";
+  asio::async_write(stream, asio::buffer(goOn),
+                    [self = shared_from_this()](error_code error, size_t) {
+                      error ? self->fail(error) : self->readBody();
+                    });
 }
 
-void Connection::readBody(uint64_t headerBytes) {
-  if (std::optional<HttpReply> rejection = reserve(headerBytes))
-    return replyUnread(*std::move(rejection));
-  stream.expires_after(shared.options.receiveTimeout);
-  auto readRest = [self = shared_from_this()](error_code error, size_t) {
-    if (error)
-      return self->fail(error);
-    http::async_read(self->stream, self->buffer, *self->parser, [self](error_code error, size_t) {
-      if (error)
-        self->fail(error);
-      else
-        self->handle();
-    });
-  };
-  if (!beast::iequals(parser->get()[http::field::expect], "100-continue"))
-    return readRest({}, 0);
-  static constexpr std::string_view goOn = "HTTP/1.1 100 Continue\r\n\r\n";
-  asio::async_write(stream, asio::buffer(goOn), readRest);
+/// Reserves memory for what has been received; returns false if there is none, and the request is
+/// rejected. Small ones need none: with the buffer, which has at most the size of a header, they
+/// bound the memory of a connection.
+bool Connection::reserve() {
+  if (reservation->resize(reservedFor(headerBytes) + reservedFor(parser->get().body().size())))
+    return true;
+  replyUnread({.status = 503,
+               .body = shared.errorBody(503, "too many large requests at once; try again later"),
+               .headers = {{"Retry-After", "1"}}});
+  return false;
+}
+
+void Connection::readBody() {
+  if (parser->is_done())
+    return handle();
+  http::async_read_some(stream, buffer, *parser,
+                        [self = shared_from_this()](error_code error, size_t) {
+                          if (error)
+                            self->fail(error);
+                          else if (self->reserve())
+                            self->readBody();
+                        });
 }
 
 /// A request could not be read. A timeout has closed the stream: it gets no reply.
@@ -306,6 +317,8 @@ void Connection::fail(error_code error) {
 /// Replies to a request that has not been read completely.
 void Connection::replyUnread(HttpReply unread) {
   beginExchange();
+  parser.reset();
+  reservation.reset();
   keepAlive = false;
   headOnly = false;
   isUnread = true;
@@ -320,7 +333,7 @@ void Connection::beginExchange() {
 }
 
 void Connection::handle() {
-  http::request<http::string_body> got = parser->release();
+  http::request<GrowingBody> got = parser->release();
   beginExchange();
   keepAlive = got.keep_alive();
   isOld = got.version() < 11;
@@ -330,9 +343,8 @@ void Connection::handle() {
   watch();
   HttpRequest request = headerOf(got);
   request.body = std::move(got.body());
+  reservation->resize(reservedFor(request.body.size()));
   request.reservation = reservation;
-  if (reservation)
-    reservation->shrink(request.body.size());
   auto exchange = std::make_shared<ConnectionExchange>(shared_from_this());
   attempt([&] { shared.handler(std::move(request), exchange); });
 }
@@ -341,6 +353,8 @@ void Connection::handle() {
 /// looks the same, and is taken to have left. What it sends meanwhile, a
 /// pipelined request, is kept; a client that sends more than the size of a header is not watched.
 void Connection::watch() {
+  if (buffer.size() >= shared.options.maxHeaderBytes)
+    return;
   stream.socket().async_wait(HttpSocket::wait_read, [self = shared_from_this(),
                                                      number = exchangeNumber](error_code error) {
     if (error || !self->inExchange || self->exchangeNumber != number || self->closed)
@@ -352,8 +366,7 @@ void Connection::watch() {
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK))
       return self->disconnect();
     self->buffer.commit(static_cast<size_t>(std::max<ssize_t>(got, 0)));
-    if (self->buffer.size() < self->shared.options.maxHeaderBytes)
-      self->watch();
+    self->watch();
   });
 }
 
@@ -391,6 +404,7 @@ void Connection::reply(HttpReply reply) {
   std::string body = headOnly ? std::string() : std::move(response.body());
   ended = true;
   chunked = false;
+  replyReservation = std::move(reply.reservation);
   // A large body is not copied.
   constexpr size_t smallBody = 64 << 10;
   if (body.size() <= smallBody)
@@ -478,6 +492,7 @@ void Connection::finish() {
   --shared.exchanges;
   onDisconnect = nullptr;
   reservation.reset();
+  replyReservation.reset();
   timer.cancel();
   if (keepAlive)
     return read();
@@ -516,6 +531,7 @@ void Connection::disconnect() {
   stream.close();
   timer.cancel();
   reservation.reset();
+  replyReservation.reset();
   if (!inExchange)
     return;
   inExchange = false;

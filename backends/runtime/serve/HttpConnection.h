@@ -4,7 +4,7 @@
 
 #include "backends/runtime/serve/HttpExchange.h"
 
-#include <atomic>
+#include <algorithm>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <cstddef>
 
@@ -19,7 +19,9 @@ struct HttpConnections {
   size_t connections = 0;
   size_t exchanges = 0;
   bool accepting = true;
-  std::atomic<uint64_t> reservedBytes = 0; ///< see HttpOptions::maxReservedBytes
+  MemoryBudget memory{
+      ///< see HttpOptions::maxReservedBytes
+      std::max(options.maxReservedBytes, options.maxBodyBytes + options.maxHeaderBytes)};
 };
 
 using HttpSocket = boost::asio::generic::stream_protocol::socket;

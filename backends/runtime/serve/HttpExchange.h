@@ -2,6 +2,8 @@
 #ifndef MICA_BACKENDS_RUNTIME_SERVE_HTTPEXCHANGE_H
 #define MICA_BACKENDS_RUNTIME_SERVE_HTTPEXCHANGE_H
 
+#include "backends/runtime/serve/MemoryBudget.h"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +23,9 @@ struct HttpRequest {
   std::string host, origin;
   std::string contentEncoding;
   std::string body;
-  std::shared_ptr<const void> reservation = {}; ///< to be kept as long as the body
+  /// Of the memory that the request takes: its body, and later what is kept of it, or the reply.
+  /// Released when the exchange is over and nothing refers to it.
+  std::shared_ptr<Reservation> reservation = {};
 };
 
 struct HttpReply {
@@ -29,6 +33,7 @@ struct HttpReply {
   std::string contentType = "application/json";
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers = {};
+  std::shared_ptr<const Reservation> reservation = {}; ///< kept until the reply has been sent
 };
 
 /// A request and its reply. Functions may be called from any thread, and have no effect after the
@@ -53,6 +58,8 @@ public:
 
 /// The memory that a header, and a body, may take without being part of a limited total.
 inline constexpr uint64_t kFreeBytes = 4 << 10;
+/// What is reserved for a header, or a body, of that size.
+constexpr uint64_t reservedFor(uint64_t bytes) { return bytes <= kFreeBytes ? 0 : bytes; }
 
 struct HttpOptions {
   std::string host = "127.0.0.1";
@@ -60,8 +67,8 @@ struct HttpOptions {
   std::optional<std::string> unixSocket = {}; ///< a path; replaces host and port
   uint64_t maxBodyBytes = uint64_t(16) << 20;
   uint32_t maxHeaderBytes = 16 << 10;
-  /// The maximum size of all requests being received or read together, unless a single one may be
-  /// larger. Each may have kFreeBytes more.
+  /// The maximum size of all requests together, as far as they have been received, unless a single
+  /// one may be larger. Each may have kFreeBytes more. See HttpRequest::reservation.
   uint64_t maxReservedBytes = uint64_t(256) << 20;
   size_t maxConnections = 8192; ///< further ones are closed
   /// The maximum number of bytes that are buffered for a client.

@@ -115,17 +115,7 @@ template <typename Acceptor> void HttpServer::State::accept(Acceptor &acceptor) 
   acceptor.async_accept([this, &acceptor](error_code error, auto socket) {
     if (!shared.accepting)
       return;
-    if (!error && shared.connections < shared.options.maxConnections) {
-      if constexpr (std::is_same_v<Acceptor, asio::ip::tcp::acceptor>) {
-        error_code ignored;
-        socket.set_option(asio::ip::tcp::no_delay(true), ignored);
-      }
-      try {
-        serveConnection(HttpSocket(std::move(socket)), shared);
-      } catch (const std::exception &) {
-        // This connection is closed; further ones are accepted.
-      }
-    } else if (error) {
+    if (error) {
       // No file descriptors are left: wait until connections are closed.
       pause.expires_after(std::chrono::milliseconds(100));
       pause.async_wait([this](error_code stopped) {
@@ -134,7 +124,15 @@ template <typename Acceptor> void HttpServer::State::accept(Acceptor &acceptor) 
       });
       return;
     }
+    // First, because an exception must not end accepting. Asio reuses the memory of this operation.
     accept(acceptor);
+    if (shared.connections >= shared.options.maxConnections)
+      return;
+    if constexpr (std::is_same_v<Acceptor, asio::ip::tcp::acceptor>) {
+      error_code ignored;
+      socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+    }
+    serveConnection(HttpSocket(std::move(socket)), shared);
   });
 }
 
@@ -142,10 +140,10 @@ void HttpServer::State::waitForSignal() {
   signals.async_wait([this](error_code error, int) {
     if (error)
       return;
+    waitForSignal(); // first, because of exceptions
     ++signalCount;
     if (onSignal)
       onSignal(signalCount);
-    waitForSignal();
   });
 }
 
@@ -179,6 +177,33 @@ void HttpServer::after(std::chrono::milliseconds time, std::function<void()> cal
     if (!error)
       callback();
   });
+}
+
+namespace {
+struct Repeated : std::enable_shared_from_this<Repeated> {
+  Repeated(asio::io_context &context, std::chrono::milliseconds interval,
+           std::function<bool()> callback)
+      : timer(context), interval(interval), callback(std::move(callback)) {}
+
+  void wait() {
+    timer.expires_after(interval);
+    timer.async_wait([self = shared_from_this()](error_code error) {
+      if (error || self->isOver)
+        return;
+      self->wait(); // first, because of exceptions
+      self->isOver = !self->callback();
+    });
+  }
+
+  asio::steady_timer timer;
+  const std::chrono::milliseconds interval;
+  const std::function<bool()> callback;
+  bool isOver = false;
+};
+} // namespace
+
+void HttpServer::repeat(std::chrono::milliseconds interval, std::function<bool()> callback) {
+  std::make_shared<Repeated>(state->context, interval, std::move(callback))->wait();
 }
 
 void HttpServer::run() {

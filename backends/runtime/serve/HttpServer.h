@@ -26,6 +26,9 @@ public:
   void onSignal(std::function<void(int count)> callback);
   /// Calls `callback` on the server's thread, once after `time`.
   void after(std::chrono::milliseconds time, std::function<void()> callback);
+  /// Calls `callback` on the server's thread in these intervals until it returns false. An
+  /// exception ends only the call.
+  void repeat(std::chrono::milliseconds interval, std::function<bool()> callback);
   /// Serves until stop is called.
   void run();
   /// Stops accepting connections; open ones are not closed.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 namespace mica::rt::serve {
 
@@ -114,8 +115,10 @@ void MessageReader::readMessages(const Json &value) {
                                  std::to_string(positions) + " positions has room for",
                       .param = field,
                       .code = "context_length_exceeded"}};
-  for (const Json &each : value)
+  for (const Json &each : value) {
+    requireNotStopped();
     messages.push_back(message(each));
+  }
 }
 
 void MessageReader::readTools(const Json &value) {
@@ -173,42 +176,50 @@ std::vector<std::pair<std::string, Json *>> MessageReader::readValues(Json &mess
   return values;
 }
 
+/// Which of the marks, `prefix` with a number below `count` and "q" after it, are in `text`.
+static std::vector<bool> findMarks(const std::string &text, const std::string &prefix,
+                                   size_t count) {
+  std::vector<bool> found(count);
+  for (size_t at = text.find(prefix); at != text.npos; at = text.find(prefix, at)) {
+    at += prefix.size();
+    size_t number = count;
+    const char *end = std::from_chars(text.data() + at, text.data() + text.size(), number).ptr;
+    if (number < count && *end == 'q')
+      found[number] = true;
+  }
+  return found;
+}
+
 /// Rejects values that the template ignores, which many templates do if they do not support them.
 /// Each value gets a mark, which must be in the text. For values that are not found, changing only
 /// this value must change the text.
 void MessageReader::requireAllRead(const ChatTemplate &chat, const std::string &text) const {
-  std::string prefix = "q7z";
-  while (text.find(prefix) != text.npos)
-    prefix += 'z';
-  auto append = [](Json &value, const std::string &mark) {
-    value = value.get<std::string>() + mark;
-  };
-  auto mark = [&](size_t i, size_t j) {
-    return prefix + std::to_string(i) + "q" + std::to_string(j) + "q";
+  // A random number is not in the messages.
+  const std::string prefix = "q" + std::to_string(drawSeed() >> 32) + "z";
+  auto addMark = [&](Json &value, size_t number) {
+    value = value.get<std::string>() + prefix + std::to_string(number) + "q";
   };
   Json marked = messages;
-  for (size_t i = 0; i < marked.size(); ++i) {
-    auto values = readValues(marked[i]);
-    for (size_t j = 0; j < values.size(); ++j)
-      append(*values[j].second, mark(i, j));
-  }
+  size_t count = 0;
+  for (Json &message : marked)
+    for (auto &[what, value] : readValues(message))
+      addMark(*value, count++);
+  requireNotStopped();
   Result<std::string> all = chat.renderJson(marked);
+  std::vector<bool> found = findMarks(all ? *all : std::string(), prefix, count);
   // Each rendering takes as long as the first one; templates that use values without writing them
   // need several.
   constexpr int maxRenderings = 16;
   int renderings = 0;
+  size_t number = 0;
   for (size_t i = 0; i < messages.size(); ++i) {
-    Json changed = messages[i];
-    auto values = readValues(changed);
-    for (size_t j = 0; j < values.size(); ++j) {
-      if ((all && all->find(mark(i, j)) != all->npos) || renderings == maxRenderings)
+    for (size_t j = 0, values = readValues(marked[i]).size(); j < values; ++j, ++number) {
+      if (found[number] || renderings == maxRenderings)
         continue;
+      requireNotStopped();
       Json others = messages;
-      auto &[what, value] = values[j];
-      std::string before = value->get<std::string>();
-      append(*value, mark(i, j));
-      others[i] = changed;
-      *value = before;
+      auto [what, value] = readValues(others[i])[j];
+      addMark(*value, number);
       Result<std::string> other = chat.renderJson(others);
       ++renderings;
       if (other && *other == text)
@@ -239,9 +250,11 @@ void MessageReader::encode() {
   }
   const ChatTemplate &used = withTools ? *withTools : *model.chatTemplate;
   field = "messages";
+  requireNotStopped();
   Result<ChatTemplate::Prompt> prompt = used.encodeJson(messages);
   if (!prompt)
     fail(prompt.error().message);
+  requireFits(prompt->tokens, model.manifest);
   requireAllRead(used, prompt->text);
   request.prompts = {std::move(prompt->tokens)};
   request.settings.endTokens = used.endOfTurn();

@@ -15,14 +15,16 @@ namespace mica::rt::serve {
 /// Converts messages and tools to the format of chat templates, and encodes them.
 class MessageReader : FieldReader {
 public:
-  /// The prompt and the names of tools are stored in `request`.
-  MessageReader(const ServedModel &model, CompletionRequest &request)
-      : model(model), request(request) {}
+  /// The prompt and the names of tools are stored in `request`. If `stop` is requested, functions
+  /// throw an error without a meaning.
+  MessageReader(const ServedModel &model, CompletionRequest &request, const std::stop_token &stop)
+      : FieldReader(stop), model(model), request(request) {}
 
   void readMessages(const Json &value);
   void readTools(const Json &value);
   void readToolChoice(const Json &value);
-  /// Encodes the messages; called when all fields have been read.
+  /// Encodes the messages, in time proportional to their size; called when all fields have been
+  /// read.
   void encode();
   bool hasTools() const { return !tools.empty(); }
 

@@ -3,6 +3,7 @@
 #include "backends/runtime/serve/FieldReader.h"
 #include "backends/runtime/serve/MessageReader.h"
 #include "backends/runtime/support/NestedJson.h"
+#include "backends/runtime/text/base/Utf8.h"
 
 #include <algorithm>
 #include <charconv>
@@ -15,6 +16,7 @@ namespace {
 constexpr SettingRange<int64_t> choiceRange{1, 128}, topLogprobsRange{0, 20};
 constexpr SettingRange<double> biasRange{-100, 100};
 constexpr size_t maxStops = 16, maxPrompts = 128;
+constexpr int64_t maxStopCharacters = 1024;
 /// The default of OpenAI's /v1/completions.
 constexpr int64_t defaultCompletionTokens = 16;
 
@@ -45,8 +47,9 @@ Json anyOf(std::vector<Json> schemas) { return {{"anyOf", std::move(schemas)}}; 
 /// Reads the fields of one request.
 class RequestReader : FieldReader {
 public:
-  RequestReader(Endpoint endpoint, const ServedModel &model, const Json &json)
-      : model(model), json(json), conversation(model, request) {
+  RequestReader(Endpoint endpoint, const ServedModel &model, const Json &json,
+                const std::stop_token &stop)
+      : FieldReader(stop), model(model), json(json), conversation(model, request, stop) {
     request.endpoint = endpoint;
   }
 
@@ -178,7 +181,7 @@ const RequestReader::Fields &RequestReader::fields() {
                    maxTools);
   };
   constexpr Schema stops = [](M) {
-    Json string = {{"type", "string"}, {"minLength", 1}};
+    Json string = {{"type", "string"}, {"minLength", 1}, {"maxLength", maxStopCharacters}};
     return anyOf({string, arrayOf(string, maxStops)});
   };
   static const Fields all = [&] {
@@ -251,6 +254,7 @@ Tokens RequestReader::ids(const Json &value) const {
 Tokens RequestReader::encoded(const std::string &text) const {
   if (!model.text)
     fail("the program has no tokenizer; write the prompt as an array of token ids");
+  requireNotStopped();
   Result<Tokens> tokens = model.text->encode(text);
   if (!tokens)
     fail(tokens.error().message);
@@ -282,6 +286,8 @@ void RequestReader::readStop(const Json &value) {
   for (const Json &each : list) {
     if (!each.is_string() || each.get_ref<const std::string &>().empty())
       failType("a string or an array of strings, none of them empty");
+    if (tokenizer::countCharacters(each.get_ref<const std::string &>()) > maxStopCharacters)
+      fail("a string in 'stop' has more than " + std::to_string(maxStopCharacters) + " characters");
     request.settings.stops.push_back(each.get<std::string>());
   }
 }
@@ -364,12 +370,7 @@ CompletionRequest RequestReader::read() {
     request.settings.maxTokens = chat ? model.manifest.maxSeq : defaultCompletionTokens;
   field = chat ? "messages" : "prompt";
   for (const Tokens &prompt : request.prompts)
-    if (Status fits = checkPrompt(model.manifest, prompt); !fits)
-      throw BadRequest{{.message = fits.error().message,
-                        .param = field,
-                        .code = static_cast<int64_t>(prompt.size()) > model.manifest.maxSeq
-                                    ? std::optional<std::string>("context_length_exceeded")
-                                    : std::nullopt}};
+    requireFits(prompt, model.manifest);
   if (Status good = checkSettings(request.settings, model.manifest); !good)
     throw BadRequest{{.message = good.error().message}};
   return std::move(request);
@@ -406,7 +407,7 @@ std::variant<CompletionRequest, ApiError> parseCompletionRequest(Endpoint endpoi
   if (auto *error = std::get_if<ApiError>(&json))
     return *error;
   try {
-    return RequestReader(endpoint, model, std::get<Json>(json)).read();
+    return RequestReader(endpoint, model, std::get<Json>(json), stop).read();
   } catch (BadRequest &bad) {
     return std::move(bad.error);
   }

@@ -156,14 +156,6 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
   std::_Exit(0);
 }
 
-/// Notifies `idle` when no exchange is in progress.
-void notifyWhenIdle(HttpServer &server, std::shared_ptr<std::promise<void>> idle) {
-  constexpr std::chrono::milliseconds interval{5};
-  if (server.exchanges() == 0)
-    return idle->set_value();
-  server.after(interval, [&server, idle] { notifyWhenIdle(server, idle); });
-}
-
 /// The process ends because a rank has failed, and the engine may wait for that rank: requests in
 /// progress get the error from the server's thread.
 void failRequests(HttpServer &server, Api &api, const Error &error) {
@@ -173,26 +165,33 @@ void failRequests(HttpServer &server, Api &api, const Error &error) {
   server.after(std::chrono::milliseconds(0), [&server, &api, error, idle] {
     server.stopAccepting();
     api.abandon({.status = 500, .message = error.message});
-    notifyWhenIdle(server, idle);
+    server.repeat(std::chrono::milliseconds(5), [&server, idle] {
+      if (server.exchanges() > 0)
+        return true;
+      idle->set_value();
+      return false;
+    });
   });
   idle->get_future().wait_for(patience);
 }
 
 /// Stops the server when no exchange is in progress. At the deadline, remaining completions end
 /// with an error.
-void stopWhenIdle(HttpServer &server, Api &api, std::chrono::steady_clock::time_point deadline,
-                  int aborts = 0) {
+void stopWhenIdle(HttpServer &server, Api &api, std::chrono::steady_clock::time_point deadline) {
   // The errors have at least 5 s to be sent, and more on a busy machine, which calls this later.
   constexpr int maxAborts = 250;
   constexpr std::chrono::milliseconds interval{20};
-  if (server.exchanges() == 0 || aborts > maxAborts)
-    return server.stop();
-  if (std::chrono::steady_clock::now() >= deadline) {
-    api.abort();
-    ++aborts;
-  }
-  server.after(interval,
-               [&server, &api, deadline, aborts] { stopWhenIdle(server, api, deadline, aborts); });
+  server.repeat(interval, [&server, &api, deadline, aborts = 0]() mutable {
+    if (server.exchanges() == 0 || aborts > maxAborts) {
+      server.stop();
+      return false;
+    }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      ++aborts;
+      api.abort();
+    }
+    return true;
+  });
 }
 } // namespace
 

@@ -39,9 +39,12 @@ Result<std::unique_ptr<ProgramTokenizer>> ProgramTokenizer::fromTable(std::vecto
       new ProgramTokenizer(std::move(table), *std::move(tokenizer)));
 }
 
-Tokenizer::Decoder ProgramTokenizer::decoderAfter(const Tokens &prompt) const {
-  // If all tokens so far are special, such as BOS, the text begins with the first new token.
-  return Tokenizer::Decoder(tokenizer, !tokenizer.decode(prompt).empty());
+bool ProgramTokenizer::hasText(const Tokens &prompt) const {
+  Tokenizer::Decoder decoder(tokenizer);
+  for (int32_t token : prompt)
+    if (!decoder.push(token).empty())
+      return true;
+  return !decoder.finish().empty();
 }
 
 std::string ProgramTokenizer::textOf(int32_t id) const {

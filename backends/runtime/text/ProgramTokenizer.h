@@ -43,8 +43,15 @@ public:
   /// The token sequences whose text contains one of `texts`: a single token that contains it, or a
   /// token that ends with its beginning, followed by the tokens of the rest.
   std::vector<Tokens> sequencesWriting(const std::vector<std::string> &texts) const;
+  /// Whether `prompt` has text; otherwise all of its tokens are special, such as BOS, and the text
+  /// begins after it.
+  bool hasText(const Tokens &prompt) const;
+  /// A decoder for a text, or with `continuation` for what follows one; see Tokenizer::Decoder.
+  Tokenizer::Decoder decoder(bool continuation) const {
+    return Tokenizer::Decoder(tokenizer, continuation);
+  }
   /// A decoder for the continuation of `prompt`.
-  Tokenizer::Decoder decoderAfter(const Tokens &prompt) const;
+  Tokenizer::Decoder decoderAfter(const Tokens &prompt) const { return decoder(hasText(prompt)); }
 
 private:
   ProgramTokenizer(std::vector<std::byte> table, Tokenizer tokenizer)

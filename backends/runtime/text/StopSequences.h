@@ -2,9 +2,9 @@
 #ifndef MICA_BACKENDS_RUNTIME_TEXT_STOPSEQUENCES_H
 #define MICA_BACKENDS_RUNTIME_TEXT_STOPSEQUENCES_H
 
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace mica::rt {
 
@@ -13,8 +13,8 @@ size_t begunAtEnd(std::string_view text, std::string_view string);
 
 class StopSequences {
 public:
-  /// Strings must not be empty.
-  explicit StopSequences(std::vector<std::string> strings) : strings(std::move(strings)) {}
+  /// Strings must not be empty, and must outlive it.
+  explicit StopSequences(std::span<const std::string> strings) : strings(strings) {}
 
   /// Appends to the text and returns what can be printed: no part of a stop string, and nothing
   /// that may still become one.
@@ -25,7 +25,7 @@ public:
   bool stopped() const { return found; }
 
 private:
-  std::vector<std::string> strings;
+  std::span<const std::string> strings;
   std::string held;
   bool found = false;
 };

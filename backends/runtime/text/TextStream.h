@@ -10,9 +10,9 @@ namespace mica::rt {
 
 class TextStream {
 public:
-  /// Stop strings must not be empty.
-  TextStream(Tokenizer::Decoder decoder, std::vector<std::string> stops)
-      : decoder(std::move(decoder)), stop(std::move(stops)) {}
+  /// Stop strings must not be empty, and must outlive the stream.
+  TextStream(Tokenizer::Decoder decoder, std::span<const std::string> stops)
+      : decoder(std::move(decoder)), stop(stops) {}
 
   /// The next part of the text: whole characters, and no part of a stop string.
   std::string push(int32_t token) {

@@ -51,16 +51,17 @@ protected:
     engine = *std::move(started);
   }
 
+  /// Requests with the prompt {1, 5}.
   std::vector<Scheduler::RequestId> submit(const std::vector<std::shared_ptr<Client>> &clients) {
+    Generation generation;
+    generation.settings.maxTokens = 4;
+    auto common = std::make_shared<const Request>(generation.requests({{}})[0]);
     std::vector<EngineThread::Submission> all;
-    for (const auto &client : clients) {
-      Generation generation;
-      generation.settings.maxTokens = 4;
-      all.emplace_back(generation.requests({{1, 5}})[0], client);
-    }
+    for (const auto &client : clients)
+      all.emplace_back(SharedRequest{common, prompt}, client);
     auto ids = engine->submit(std::move(all));
-    EXPECT_TRUE(ids && *ids);
-    return ids && *ids ? **ids : std::vector<Scheduler::RequestId>();
+    EXPECT_TRUE(ids);
+    return ids.value_or(std::vector<Scheduler::RequestId>());
   }
   static RequestResult resultOf(Client &client) {
     std::future<RequestResult> end = client.end.get_future();
@@ -77,6 +78,7 @@ protected:
       std::this_thread::yield();
   }
 
+  const std::shared_ptr<const Tokens> prompt = std::make_shared<const Tokens>(Tokens{1, 5});
   std::unique_ptr<EngineThread> engine;
 };
 
@@ -115,6 +117,19 @@ TEST_F(EngineThreadTest, AClientThatHasItsAnswerCanSubmitAgain) {
   submit({first});
   EXPECT_EQ(resultOf(*first).finish, Finish::Length);
   EXPECT_EQ(resultOf(*second).tokens, fakeContinuation({1, 5}, 4));
+}
+
+TEST_F(EngineThreadTest, RequestsShareTheirPrompt) {
+  auto first = std::make_shared<Client>(), second = std::make_shared<Client>();
+  long uses = 0;
+  first->onToken = [&] { uses = prompt.use_count(); };
+  submit({first, second});
+  EXPECT_EQ(resultOf(*first).promptTokens, 2);
+  EXPECT_EQ(resultOf(*second).tokens, fakeContinuation({1, 5}, 4));
+  EXPECT_EQ(uses, 3);
+  // Nothing is kept after the end of the step.
+  engine.reset();
+  EXPECT_EQ(prompt.use_count(), 1);
 }
 
 TEST_F(EngineThreadTest, AnExceptionOfAListenerFailsItsRequest) {

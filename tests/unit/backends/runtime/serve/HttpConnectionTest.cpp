@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
+#include <cstdio>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 using namespace mica::rt::serve;
@@ -67,16 +69,18 @@ std::string header(size_t bytes, size_t body, const char *path = "/") {
 }
 } // namespace
 
-/// Unfinished requests are part of a limited total, and release it.
-TEST(HttpConnection, ReservesUnfinishedRequests) {
+/// What has been received of unfinished requests is part of a limited total, and released at the
+/// end.
+TEST(HttpConnection, ReservesWhatHasArrived) {
   TestServer server({.maxBodyBytes = 65536, .maxReservedBytes = 200000});
+  const MemoryBudget &memory = server.shared.memory;
   EXPECT_THAT(server.received([&] {
     int client = server.connect();
     server.send(client, header(100, 4096) + std::string(4096, 'a'));
     return client;
   }()),
               StartsWith("HTTP/1.1 200 "));
-  EXPECT_EQ(server.shared.reservedBytes, 0u);
+  EXPECT_EQ(memory.used(), 0u);
 
   std::vector<int> clients;
   auto begin = [&](const std::string &text) {
@@ -84,25 +88,127 @@ TEST(HttpConnection, ReservesUnfinishedRequests) {
     server.send(clients.back(), text);
     return server.received(clients.back());
   };
-  EXPECT_EQ(begin(header(100, 4096)), "");
-  EXPECT_EQ(server.shared.reservedBytes, 0u);
+  // Announced bytes are not reserved, and a body may have any length until its end.
+  const std::string chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(begin(header(100, 65536)), "");
+    EXPECT_EQ(begin(chunked + "1000\r\n" + std::string(4096, 'a') + "\r\n"), "");
+  }
+  EXPECT_EQ(memory.used(), 0u);
+  EXPECT_EQ(begin(chunked + "1388\r\n" + std::string(5000, 'a')), "");
+  EXPECT_EQ(memory.used(), 5000u);
   EXPECT_EQ(begin(header(100, 65536) + std::string(65000, 'a')), "");
-  EXPECT_EQ(server.shared.reservedBytes, 65536u);
   EXPECT_EQ(begin(header(10000, 65536) + std::string(65000, 'a')), "");
   EXPECT_EQ(begin(header(10000, 5)), "");
-  EXPECT_EQ(server.shared.reservedBytes, 2 * 65536u + 20000);
+  EXPECT_EQ(memory.used(), 5000u + 2 * 65000 + 20000);
   // Rejected by its header: without a reservation.
   EXPECT_THAT(begin(header(100, 65536, "/no")), StartsWith("HTTP/1.1 401 "));
-  EXPECT_THAT(begin(header(100, 65536)),
-              testing::AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("too many large requests")));
-  EXPECT_EQ(server.shared.reservedBytes, 2 * 65536u + 20000);
-  server.send(clients[1], std::string(536, 'a'));
-  EXPECT_THAT(server.received(clients[1]), StartsWith("HTTP/1.1 200 "));
-  EXPECT_EQ(server.shared.reservedBytes, 65536u + 20000);
+  // The total is reached in the middle of a body, which is released.
+  EXPECT_THAT(begin(header(100, 65536) + std::string(60000, 'a')),
+              testing::AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("Retry-After: 1\r\n"),
+                             HasSubstr("too many large requests")));
+  EXPECT_EQ(memory.used(), 5000u + 2 * 65000 + 20000);
+  server.send(clients[41], std::string(536, 'a'));
+  EXPECT_THAT(server.received(clients[41]), StartsWith("HTTP/1.1 200 "));
+  EXPECT_EQ(memory.used(), 5000u + 65000 + 20000);
+  server.send(clients[40], "\r\n0\r\n\r\n");
+  EXPECT_THAT(server.received(clients[40]), StartsWith("HTTP/1.1 200 "));
+  EXPECT_EQ(memory.used(), 65000u + 20000);
   for (int client : clients)
     ::close(client);
   server.poll();
-  EXPECT_EQ(server.shared.reservedBytes, 0u);
+  EXPECT_EQ(memory.used(), 0u);
+}
+
+/// Bodies arrive as they were sent, with a length or in chunks.
+TEST(HttpConnection, ReadsBodies) {
+  std::string got;
+  TestServer server({});
+  server.shared.handler = [&](HttpRequest request, std::shared_ptr<Exchange> exchange) {
+    got = request.body;
+    exchange->reply({.body = "ok"});
+  };
+  std::string body;
+  for (int i = 0; body.size() < 300000; ++i)
+    body += std::to_string(i);
+  int client = server.connect();
+  server.send(client, header(100, body.size()) + body);
+  EXPECT_THAT(server.received(client), StartsWith("HTTP/1.1 200 "));
+  EXPECT_EQ(got, body);
+  std::string chunks = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (size_t at = 0; at < body.size(); at += 10000) {
+    size_t size = std::min<size_t>(10000, body.size() - at);
+    char length[20];
+    std::snprintf(length, sizeof length, "%zx\r\n", size);
+    chunks += length + body.substr(at, size) + "\r\n";
+  }
+  got.clear();
+  server.send(client, chunks + "0\r\n\r\n");
+  EXPECT_THAT(server.received(client), StartsWith("HTTP/1.1 200 "));
+  EXPECT_EQ(got, body);
+  ::close(client);
+}
+
+/// A handler may reserve memory for a reply, in place of the body, until the reply has been sent.
+TEST(HttpConnection, RepliesAreReserved) {
+  const std::string reply(8 << 20, 'a');
+  TestServer server({});
+  MemoryBudget others(reply.size());
+  server.shared.handler = [&](HttpRequest request, std::shared_ptr<Exchange> exchange) {
+    EXPECT_EQ(server.shared.memory.used(), 5000u);
+    EXPECT_TRUE(request.reservation->resize(100));
+    auto own = std::make_shared<Reservation>(others);
+    EXPECT_TRUE(own->resize(reply.size()));
+    exchange->reply({.body = reply, .reservation = std::move(own)});
+  };
+  int client = server.connect();
+  server.send(client, header(100, 5000) + std::string(5000, 'a'));
+  server.poll();
+  for (size_t rest = reply.size(); rest > 0;) {
+    // The end is in the buffers of the socket.
+    if (rest > reply.size() / 2) {
+      EXPECT_EQ(server.shared.memory.used(), 100u);
+      EXPECT_EQ(others.used(), reply.size());
+    }
+    size_t got = server.received(client).size();
+    ASSERT_GT(got, 0u);
+    rest -= std::min(rest, got);
+  }
+  server.poll();
+  EXPECT_EQ(server.shared.memory.used() + others.used(), 0u);
+  // A client that leaves needs nothing any more.
+  server.send(client, header(100, 5000) + std::string(5000, 'a'));
+  server.poll();
+  EXPECT_EQ(others.used(), reply.size());
+  ::close(client);
+  server.poll();
+  EXPECT_EQ(server.shared.memory.used() + others.used(), 0u);
+}
+
+/// A client may send many requests before it reads the first reply.
+TEST(HttpConnection, ManyPipelinedRequests) {
+  std::shared_ptr<Exchange> open;
+  TestServer server({});
+  server.shared.handler = [&](HttpRequest, std::shared_ptr<Exchange> exchange) {
+    open = std::move(exchange);
+  };
+  int client = server.connect();
+  // A large header: the buffer has its maximum size.
+  const std::string first = header(9000, 100), more = "GET / HTTP/1.1\r\n\r\n";
+  server.send(client, first);
+  std::string rest(100, 'a');
+  while (rest.size() < 64 << 10)
+    rest += more;
+  ASSERT_GT(::send(client, rest.data(), rest.size(), MSG_NOSIGNAL), 32 << 10);
+  EXPECT_NO_THROW(server.poll());
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(open) << i;
+    std::exchange(open, nullptr)->reply({.body = "ok"});
+    EXPECT_THAT(server.received(client), StartsWith("HTTP/1.1 200 ")) << i;
+  }
+  open.reset();
+  ::close(client);
+  EXPECT_NO_THROW(server.poll());
 }
 
 /// The timeout is for a client that takes nothing. A slow one gets everything.

@@ -1,14 +1,15 @@
 #include "backends/runtime/text/StopSequences.h"
 
 #include <gtest/gtest.h>
+#include <vector>
 
 using mica::rt::StopSequences;
 
 namespace {
 
 /// The printed part of `text` if it arrives in pieces of `size` bytes.
-std::string printed(const std::string &text, std::vector<std::string> strings, size_t size) {
-  StopSequences stop(std::move(strings));
+std::string printed(const std::string &text, const std::vector<std::string> &strings, size_t size) {
+  StopSequences stop(strings);
   std::string out;
   for (size_t at = 0; at < text.size(); at += size)
     out += stop.push(std::string_view(text).substr(at, size));
@@ -37,7 +38,8 @@ TEST(StopSequences, PartialStopStringsArePrinted) {
 }
 
 TEST(StopSequences, HoldsBackNoMoreThanNeeded) {
-  StopSequences stop({"\nUser:"});
+  const std::string string = "\nUser:";
+  StopSequences stop({&string, 1});
   EXPECT_EQ(stop.push("line"), "line");
   EXPECT_EQ(stop.push(" two\n"), " two");
   EXPECT_EQ(stop.push("more"), "\nmore");

@@ -1,0 +1,168 @@
+#include "backends/runtime/serve/Api.h"
+#include "tests/unit/backends/runtime/FakeModelFixture.h"
+#include "tests/unit/backends/runtime/serve/ByteModel.h"
+
+#include <functional>
+#include <future>
+#include <gmock/gmock.h>
+
+using namespace mica;
+using namespace mica::rt;
+using namespace mica::rt::serve;
+using namespace mica::test;
+using testing::HasSubstr;
+
+namespace {
+/// Runs callbacks at once. The reply has been sent when `onReply` returns.
+struct FakeExchange : Exchange {
+  void reply(HttpReply sent) override {
+    if (onReply)
+      onReply(sent);
+    sent.reservation.reset();
+    end.set_value(std::move(sent));
+  }
+  void beginStream(std::string) override {}
+  void send(std::string) override {}
+  void endStream() override {}
+  void post(std::function<void()> callback) override {
+    if (onPost)
+      onPost();
+    callback();
+  }
+  void onDisconnect(std::function<void()>) override {}
+  void onTimeout(std::chrono::milliseconds, std::function<void()>) override {}
+
+  std::function<void()> onPost;
+  std::function<void(HttpReply &)> onReply;
+  std::promise<HttpReply> end;
+};
+
+class ApiTest : public FakeModelFixture {
+protected:
+  void SetUp() override {
+    FakeModelFixture::SetUp();
+    auto started = EngineThread::start(*model, {.slots = 2, .promptRows = 4}, 2);
+    ASSERT_TRUE(started) << started.error().message;
+    engine = *std::move(started);
+    reader = std::make_unique<TaskThread>();
+  }
+  void TearDown() override {
+    engine.reset();
+    reader.reset();
+  }
+
+  void open(const ServedModel &served, Api::Options options = {}) {
+    api.emplace(served, *engine, *reader, 0, std::move(options));
+  }
+  std::string manifest() const override { return fakeManifest("", fakeVocab, 1000); }
+  /// The fake model has no tokenizer.
+  void openFake(Api::Options options) {
+    open({.name = "fake", .manifest = model->manifest(), .text = nullptr, .chatTemplate = nullptr},
+         std::move(options));
+  }
+  void post(const std::string &path, std::string body, std::shared_ptr<Exchange> exchange) {
+    auto reservation = std::make_shared<Reservation>(memory);
+    ASSERT_TRUE(reservation->resize(reservedFor(body.size())));
+    api->handle({.method = "POST",
+                 .path = path,
+                 .authorization = {},
+                 .host = {},
+                 .origin = {},
+                 .contentEncoding = {},
+                 .body = std::move(body),
+                 .reservation = std::move(reservation)},
+                std::move(exchange));
+  }
+  static HttpReply replyOf(FakeExchange &exchange) {
+    std::future<HttpReply> end = exchange.end.get_future();
+    EXPECT_EQ(end.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+    return end.get();
+  }
+
+  MemoryBudget memory{1 << 20};
+  std::unique_ptr<EngineThread> engine;
+  std::unique_ptr<TaskThread> reader;
+  std::optional<Api> api;
+};
+
+/// An answer counts as large until it has been sent, not until its request has left the engine.
+TEST_F(ApiTest, AnAnswerThatHasBeenSentIsNotKept) {
+  const std::string body =
+      R"({"prompt": [1, 5], "max_tokens": 4, "temperature": 0, "ignore_eos": true})";
+  // A token has 16 bytes.
+  Api::Options options;
+  options.maxAnswerBytes = 100;
+  openFake(options);
+  auto first = std::make_shared<FakeExchange>(), early = std::make_shared<FakeExchange>(),
+       second = std::make_shared<FakeExchange>();
+  first->onReply = [&](HttpReply &reply) {
+    post("/v1/completions", body, early);
+    reply.reservation.reset();
+    post("/v1/completions", body, second);
+  };
+  post("/v1/completions", body, first);
+  EXPECT_EQ(replyOf(*first).status, 200u);
+  HttpReply busy = replyOf(*early);
+  EXPECT_EQ(busy.status, 429u);
+  EXPECT_THAT(busy.body, HasSubstr("too many large answers"));
+  EXPECT_EQ(replyOf(*second).status, 200u);
+}
+
+/// What a request takes while it waits is reserved in place of its body.
+TEST_F(ApiTest, PromptsAreReserved) {
+  openFake({});
+  const std::string body =
+      Json{{"prompt", std::vector<Tokens>(2, Tokens(600, 5))}, {"n", 2}, {"max_tokens", 1}}.dump();
+  auto exchange = std::make_shared<FakeExchange>();
+  uint64_t reserved = 0;
+  exchange->onReply = [&](HttpReply &) { reserved = memory.used(); };
+  post("/v1/completions", body, exchange);
+  EXPECT_EQ(replyOf(*exchange).status, 200u);
+  EXPECT_EQ(reserved, 2 * 600 * sizeof(int32_t));
+  engine.reset();
+  EXPECT_EQ(memory.used(), 0u);
+}
+
+/// The texts of replies are made by the thread that reads large bodies, and are reserved.
+TEST_F(ApiTest, RepliesAreReserved) {
+  const ByteModel bytes(1 << 20);
+  open(bytes.served());
+  const std::string text(20000, 'a');
+  uint64_t others = 0;
+  auto replyTo = [&](const std::string &path, std::string body, bool expectsReservation = true) {
+    while (memory.used() > others) // the request before
+      std::this_thread::yield();
+    auto exchange = std::make_shared<FakeExchange>();
+    uint64_t posted = 0, replied = 0;
+    exchange->onPost = [&] { posted = memory.used(); };
+    exchange->onReply = [&](HttpReply &) { replied = memory.used(); };
+    post(path, std::move(body), exchange);
+    HttpReply reply = replyOf(*exchange);
+    if (expectsReservation) {
+      EXPECT_EQ(posted, reply.body.size()) << path;
+      EXPECT_EQ(replied, reply.body.size()) << path;
+    }
+    return reply;
+  };
+  HttpReply tokens = replyTo("/tokenize", Json{{"content", text}}.dump());
+  EXPECT_EQ(tokens.status, 200u);
+  EXPECT_EQ(Json::parse(tokens.body)["tokens"].size(), text.size());
+  HttpReply back = replyTo("/detokenize", tokens.body);
+  EXPECT_EQ(Json::parse(back.body), Json({{"content", text}}));
+  EXPECT_EQ(replyTo("/tokenize", R"({"content": ""})", false).body, R"({"tokens":[]})");
+
+  Reservation other(memory);
+  others = memory.max - 30000;
+  while (!other.resize(others))
+    std::this_thread::yield();
+  HttpReply busy = replyTo("/tokenize", Json{{"content", text}}.dump(), false);
+  EXPECT_EQ(busy.status, 503u);
+  EXPECT_THAT(busy.headers, testing::Contains(testing::Pair("Retry-After", "1")));
+  other.resize(others = 0);
+  HttpReply large = replyTo("/tokenize", Json{{"content", std::string(600000, 'a')}}.dump(), false);
+  EXPECT_EQ(large.status, 413u);
+  EXPECT_THAT(large.body, HasSubstr("send less"));
+  reader.reset();
+  EXPECT_EQ(memory.used(), 0u);
+}
+} // namespace
