@@ -49,6 +49,14 @@ class Browser:
             raise AssertionError(f"{path}: {value['message']}")
         return value
 
+    def emulate(self, width, height, scheme):
+        """The screen of a phone, and the user's color scheme ("light" or "dark")."""
+        def protocol(name, **parameters):
+            self.call("POST", "/goog/cdp/execute", {"cmd": "Emulation." + name, "params": parameters})
+
+        protocol("setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2, mobile=True)
+        protocol("setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
     def open(self, address):
         self.call("POST", "/url", {"url": address})
 

@@ -9,14 +9,17 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
 import time
 import unittest
 
+import checkpoint
 import harness
 from harness import BUNDLED, Case, program
+from scripted import scripted
 
 MODEL = BUNDLED / "minimind-dense"
 #: A request that does not finish during a test.
@@ -140,6 +143,16 @@ class Server:
         harness.until(lambda: self.metric(name, headers) == value,
                       lambda: f"{name} is {self.metric(name, headers)} instead of {value}")
 
+    @contextlib.contextmanager
+    def busy(self, headers=None, count=100):
+        """Other clients, whose requests are served before those in the block and take far longer together than a second."""
+        with contextlib.ExitStack() as clients:
+            for _ in range(count):
+                client = clients.enter_context(contextlib.closing(self.connection()))
+                client.request("POST", "/v1/completions", json.dumps({**ENDLESS, "n": 1}), headers or {})
+            harness.until(lambda: self.metric("mica_requests_waiting", headers) > count / 2, "the clients do not wait")
+            yield
+
     def processor_seconds(self):
         """The time that all threads together have used, which does not depend on other processes as wall-clock time does."""
         return time.clock_gettime(~self.process.pid << 3 | 2)  # as clock_getcpuclockid
@@ -160,6 +173,21 @@ def server():
         return made
 
     return harness.once("serve", make)
+
+
+def with_bos():
+    """A model whose tokenizer adds the token 1, <|im_start|>, before prompts."""
+
+    def make():
+        place = pathlib.Path(harness.folder("bos")) / "bos"
+        shutil.copytree(MODEL, place)
+        file = place / "tokenizer_config.json"
+        settings = json.loads(file.read_text(encoding="utf-8"))
+        settings.update(add_bos_token=True, bos_token="<|im_start|>")
+        file.write_text(json.dumps(settings), encoding="utf-8")
+        return place
+
+    return harness.once("bos", make)
 
 
 def ended(text):
@@ -184,9 +212,11 @@ class Serve(Case):
         self.assertEqual((status, json.loads(text)), (200, model))
         status, _, text = server().ask("GET", "/v1/models/another")
         self.assertEqual((status, json.loads(text)["error"]["code"]), (404, "model_not_found"))
-        self.assertEqual(server().ask("GET", "/nothing")[0], 404)
-        status, headers, _ = server().ask("GET", "/v1/completions")
-        self.assertEqual((status, headers["Allow"]), (405, "POST"))
+        status, _, text = server().ask("GET", "/nothing")
+        self.assertEqual((status, json.loads(text)["error"]["message"]), (404, "unknown path '/nothing'"))
+        status, headers, text = server().ask("GET", "/v1/completions")
+        self.assertEqual((status, headers["Allow"], json.loads(text)["error"]["message"]),
+                         (405, "POST", "the method is not allowed for /v1/completions; use POST"))
 
     def test_a_chat_equals_the_program(self):
         alone = program(MODEL).run("--chat", "-p", "27 + 15", "--temperature", "0", "-n", "20").stdout.decode()
@@ -217,6 +247,24 @@ class Serve(Case):
         self.assertEqual(server().post("/detokenize", tokens)[1]["content"].strip(), text)
         self.refused(400, "'tokens' is not an array of token ids", "/detokenize", {"tokens": [1 << 40]}, "tokens")
         self.refused(400, "'content' is missing", "/tokenize", {})
+
+    def test_special_tokens(self):
+        """As in llama-server: added if asked, recognized unless told otherwise; ids to text and back is lossless."""
+        ids = lambda content, **fields: server().post("/tokenize", {"content": content, **fields})[1]["tokens"]
+        text = lambda tokens: server().post("/detokenize", {"tokens": tokens})[1]["content"]
+        written = "<|im_start|>user\n 27  + 15<|im_end|>\n"
+        for fields in ({}, {"parse_special": True, "add_special": None}, {"parse_special": False}):
+            self.assertEqual(text(ids(written, **fields)), written, fields)
+        self.assertEqual(len(ids("<|im_end|>")), 1)
+        self.assertGreater(len(ids("<|im_end|>", parse_special=False)), 1)
+        self.refused(400, "'add_special' is not a boolean", "/tokenize", {"content": "a", "add_special": 1}, "add_special")
+        self.refused(400, "the field 'with_pieces' is not supported", "/tokenize", {"content": "a", "with_pieces": True}, "with_pieces")
+        # A model whose prompts begin with a token.
+        with Server("--sequences", "1", model=with_bos()) as own:
+            plain, added = (own.post("/tokenize", {"content": "27 + 15", **fields})[1]["tokens"] for fields in ({}, {"add_special": True}))
+            self.assertEqual((added[0], added[1:]), (1, plain))
+            self.assertEqual(own.complete("27 + 15", max_tokens=1)["usage"]["prompt_tokens"], len(added))
+            self.assertEqual(own.post("/detokenize", {"tokens": added})[1]["content"], "<|im_start|>27 + 15")
 
     def test_streams(self):
         whole = server().chat(max_tokens=20)
@@ -305,7 +353,7 @@ class Serve(Case):
                        *({"logit_bias": {str(number): 100}} for number in (ids[0], 20))):
             [other] = server().complete("27 + 15 =", max_tokens=1, logprobs=5, **fields)["choices"]
             [top] = other["logprobs"]["top_logprobs"]
-            self.assertEqual(top, likeliest, fields)
+            self.assertEqual({name: top[name] for name in likeliest}, likeliest, fields)
             if other["logprobs"]["tokens"] == [token]:
                 self.assertEqual(other["logprobs"]["token_logprobs"], [logprob], fields)
             else:
@@ -328,7 +376,7 @@ class Serve(Case):
         """Each token's text is at its offset."""
         self.assertEqual(len(logprobs["text_offset"]), len(logprobs["tokens"]))
         for token, offset in zip(logprobs["tokens"], logprobs["text_offset"]):
-            if "\ufffd" not in token and not token.startswith("<|"):
+            if not token.startswith(("bytes:", "<|")):
                 self.assertEqual(text[offset:offset + len(token)], token, (text, logprobs))
 
     def test_logprobs_of_parts_of_characters(self):
@@ -341,8 +389,9 @@ class Serve(Case):
             parts.append(choice["logprobs"]["tokens"][0])
             [choice] = server().chat(max_tokens=1, logprobs=True, logit_bias={str(token): 100})["choices"]
             [entry] = choice["logprobs"]["content"]
-            self.assertEqual(entry["token"], parts[-1])
-            parts[-1] = bytes(entry["bytes"])
+            part = bytes(entry["bytes"])
+            self.assertEqual(parts[-1], "bytes:" + "".join(f"\\x{byte:02x}" for byte in part) if "\ufffd" in entry["token"] else entry["token"])
+            parts[-1] = part
         self.assertEqual(b"".join(parts).decode().strip(), text)
         self.assertIn(b"\x8a", b"".join(part for part in parts if len(part) == 1))
         biased = {"logit_bias": {str(token): 50 for token in tokens}, "max_tokens": 24, "ignore_eos": True, "temperature": 2, "logprobs": 1}
@@ -352,6 +401,84 @@ class Serve(Case):
             events = server().events("/v1/completions", {"prompt": "a", "seed": seed, "stream": True, **biased})
             streamed = [offset for event in events if event["choices"][0]["logprobs"] for offset in event["choices"][0]["logprobs"]["text_offset"]]
             self.assertEqual(streamed, whole["logprobs"]["text_offset"])
+
+    def test_log_probabilities_list_every_token(self):
+        """The chosen token as well, and parts of characters separately, although their text alone is the same."""
+        longer = 0
+        for count in (0, 2, 20):
+            [choice] = server().complete("27 + 15 =", max_tokens=24, ignore_eos=True, temperature=2, seed=3, logprobs=count)["choices"]
+            logprobs = choice["logprobs"]
+            for token, logprob, top in zip(logprobs["tokens"], logprobs["token_logprobs"], logprobs["top_logprobs"]):
+                *likeliest, last = top.values()
+                self.assertEqual((top[token], likeliest), (logprob, sorted(likeliest, reverse=True)))
+                self.assertEqual(len(top), count + (last == logprob and len(top) > count), top)
+                longer += len(top) > count
+        self.assertGreater(longer, 24)
+        # A model whose likeliest tokens are parts of characters.
+        ids = sorted(set(server().post("/tokenize", {"content": "éжλ漢字🦊🐧"})[1]["tokens"]))
+
+        def tensors(weights):
+            head = weights["lm_head.weight"] = weights["lm_head.weight"].copy()
+            for rank, token in enumerate(ids):
+                head[token, 0] = 2 + rank / 8
+
+        place = pathlib.Path(harness.folder("bytes")) / "bytes"
+        checkpoint.edited(scripted("bytes", "{{ messages[0].content }}", {"<|a|>": ["a b"]}), place, lambda config: None, tensors)
+        with Server("--sequences", "1", model=place) as own:
+            [choice] = own.complete("27", max_tokens=3, logprobs=5)["choices"]
+            for token, top in zip(choice["logprobs"]["tokens"], choice["logprobs"]["top_logprobs"]):
+                self.assertEqual((len(top), token), (5, list(top)[0]))
+                self.assertTrue(all(re.fullmatch(r"bytes:\\x[89a-f][0-9a-f]", name) for name in top), top)
+                self.assertEqual(list(top.values()), sorted(top.values(), reverse=True))
+
+    def test_log_probabilities_end_with_the_text(self):
+        """Tokens of a stop string have none, unless they begin before it."""
+        asked = {"prompt": "Ada the red fox has 12 nuts and", "max_tokens": 60, "ignore_eos": True, "temperature": 1, "seed": 7, "logprobs": 1}
+        [usual] = server().complete(**asked)["choices"]
+        text, logprobs = usual["text"], usual["logprobs"]
+        offsets = logprobs["text_offset"]
+
+        def listed(count):
+            return {name: values[:count] for name, values in logprobs.items()}
+
+        tested = set()
+        for i in range(4, len(offsets) - 2):
+            # From the beginning of a token, or from its second character, to the second character of the next.
+            for begin in (offsets[i], offsets[i] + 1):
+                stop, count = text[begin:offsets[i + 1] + 1], sum(offset < begin for offset in offsets)
+                if begin >= offsets[i + 1] or text.find(stop) != begin or offsets[i + 1] == offsets[i + 2]:
+                    continue
+                tested.add(count - i)
+                [choice] = server().complete(**asked, stop=stop)["choices"]
+                self.assertEqual((choice["text"], choice["logprobs"], choice["finish_reason"]), (text[:begin], listed(count), "stop"), stop)
+                whole, joined = "", {name: [] for name in logprobs}
+                for event in server().events("/v1/completions", {**asked, "stop": stop, "stream": True}):
+                    [part] = event["choices"]
+                    whole += part["text"]
+                    for name, values in (part["logprobs"] or {}).items():
+                        joined[name] += values
+                    self.assertTrue(all(offset < len(whole) for offset in joined["text_offset"]), part)
+                self.assertEqual((whole, joined), (text[:begin], listed(count)), stop)
+        self.assertLessEqual({0, 1}, tested)
+        # In a chat.
+        asked = {"messages": QUESTION, "ignore_eos": True, "temperature": 1, "seed": 7, "max_tokens": 40, "logprobs": True}
+        entries = server().chat(**asked)["choices"][0]["logprobs"]["content"]
+        stop = "".join(entry["token"] for entry in entries[8:10])
+        [choice] = server().chat(**asked, stop=stop)["choices"]
+        said = choice["logprobs"]["content"]
+        self.assertEqual((choice["finish_reason"], said), ("stop", entries[:len(said)]))
+        self.assertTrue(0 < len(said) <= 8, said)
+        self.assertEqual("".join(entry["token"] for entry in said if not entry["token"].startswith("<|")).strip(), choice["message"]["content"].strip())
+
+    def test_prompts_of_a_list_are_sampled_independently(self):
+        """Without a seed. With one, each prompt is completed as it would be alone."""
+        asked = {"prompt": ["27"] * 3, "max_tokens": 80, "ignore_eos": True, "temperature": 2}
+        texts = [choice["text"] for choice in server().complete(**asked, n=2)["choices"]]
+        self.assertEqual(len(set(texts)), 6)
+        texts = [choice["text"] for choice in server().complete(**asked, n=2, seed=5)["choices"]]
+        self.assertEqual((texts[2:4], texts[4:]), (texts[:2], texts[:2]))
+        alone = server().complete("27", max_tokens=80, ignore_eos=True, temperature=2, n=2, seed=5)["choices"]
+        self.assertEqual([choice["text"] for choice in alone], texts[:2])
 
     def test_fields_that_would_be_ignored_are_refused(self):
         """Fields of OpenAI's reference that this server does not support, or with unsupported values."""
@@ -452,17 +579,19 @@ class Serve(Case):
 
         own = server()
         here = f"127.0.0.1:{own.port}"
-        for host, origin in (("localhost", None), ("LOCALHOST:80", None), (here, None), (here, f"http://{here}"), ("[::1]:1", None), ("127.0.0.2", None)):
+        for host, origin in (("localhost", None), ("LOCALHOST:80", None), (here, None), (here, f"http://{here}"), ("[::1]:1", None), ("127.0.0.2", None),
+                             ("[fe80::1]:8080", None), ("10.0.0.1:8080", "http://10.0.0.1:8080")):
             self.assertEqual(status(own, host, origin)[0], 200, (host, origin))
-        for host in ("evil.example", "evil.example:80", "localhost.evil.example", "127.evil.example", "[::2]", "10.0.0.1"):
+        for host in ("evil.example", "evil.example:80", "localhost.evil.example", "127.evil.example", "10.0.0.1.evil.example", "[::1].evil.example",
+                     "10.0.0", "::1", "[x]"):
             code, text = status(own, host)
             self.assertEqual(code, 403, host)
-            self.assertRegex(json.loads(text)["error"]["message"], "does not accept requests to the host .*--allowed-host")
+            self.assertRegex(json.loads(text)["error"]["message"], "requests to the host .* are not allowed; .*--allowed-host")
             self.assertEqual(own.ask("GET", "/", headers={"Host": host})[0], 403)
-        for origin in ("http://evil.example", "null", "http://localhost:3000", f"http://localhost:{own.port}", "http://127.0.0.1"):
+        for origin in ("http://evil.example", "null", "http://localhost:3000", f"http://localhost:{own.port}", "http://127.0.0.1", "http://10.0.0.1"):
             code, text = status(own, here, origin)
             self.assertEqual(code, 403, origin)
-            self.assertIn("does not accept requests from pages of " + origin, json.loads(text)["error"]["message"])
+            self.assertIn(f"cross-origin requests from {origin} are not allowed", json.loads(text)["error"]["message"])
         with Server("--sequences", "1", "--allowed-host", "models.Example.org", "--allowed-host", "other") as own:
             for host, origin, code in (("models.example.org", None, 200), ("Other", "https://models.example.org:8443", 200), ("localhost", None, 200),
                                        ("evil.example", None, 403), ("other", "https://evil.example", 403)):
@@ -470,6 +599,48 @@ class Serve(Case):
         # A page does not know the key.
         with Server("--sequences", "1", "--api-key", " secret ") as own:
             self.assertEqual(status(own, "models.example.org", "https://models.example.org", Authorization="Bearer secret")[0], 200)
+
+    def test_a_server_that_other_machines_can_reach(self):
+        """Without keys it warns, and web pages cannot use it through a name that resolves to its address."""
+        body = {"prompt": "a", "max_tokens": 1}
+        with Server("--sequences", "1", "--host", "0.0.0.0") as own:
+            self.assertRegex(own.process.stderr.readline().decode(), r"^mica: warning: no API key is required: .* http://0\.0\.0\.0:\d+ .*--api-key-file\n$")
+            for host, code in (("localhost", 200), (f"192.168.1.5:{own.port}", 200), ("evil.example", 403)):
+                self.assertEqual(own.ask("POST", "/v1/completions", body, {"Host": host})[0], code, host)
+        for options in (("--host", "0.0.0.0", "--api-key", "secret"), ("--host", "127.0.0.2"), ("--unix-socket", harness.folder("socket") + "/s")):
+            with Server("--sequences", "1", *options) as own:
+                self.assertEqual(own.ask("GET", "/health", headers={"Host": "a.example"})[0], 403 if "127.0.0.2" in options else 200)
+                text, status = own.terminate()
+                self.assertEqual((status, "warning" in text), (0, False), text)
+
+    def test_chunked_and_pipelined_requests(self):
+        asked = {"prompt": "count from 7 to 12:", "max_tokens": 12, "temperature": 0}
+        head = b"POST /v1/completions HTTP/1.1\r\n%s\r\n\r\n"
+        padded = [json.dumps({**asked, "max_tokens": count}).encode() + b" " * size for count, size in ((12, 0), (3, 10000), (5, 200000))]
+
+        def chunked(body, size):
+            pieces = [body[at:at + size] for at in range(0, len(body), size)]
+            return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (*pieces, b""))
+
+        def texts(request, count):
+            with server().connect() as connection, connection.makefile("rb") as file:
+                connection.sendall(request)
+                answers = []
+                for _ in range(count):
+                    status = int(file.readline().split()[1])
+                    length = int(http.client.parse_headers(file)["Content-Length"])
+                    answers.append((status, json.loads(file.read(length))["choices"][0]["text"]))
+                return answers
+
+        wanted = [(200, server().complete(**{**asked, "max_tokens": count})["choices"][0]["text"]) for count in (12, 3, 5)]
+        for body, answer in zip(padded, wanted):
+            for size in (7, 4096, len(body)):
+                if len(body) / size < 10000:
+                    self.assertEqual(texts(head % b"Transfer-Encoding: chunked" + chunked(body, size), 1), [answer])
+        # Several requests at once, answered in their order.
+        several = [head % (b"Content-Length: %d" % len(body)) + body for body in padded[:2]]
+        self.assertEqual(texts(several[0] + several[1] + several[0], 3), [wanted[0], wanted[1], wanted[0]])
+        self.assertEqual(texts(head % b"Transfer-Encoding: chunked" + chunked(padded[0], 9) + several[1], 2), wanted[:2])
 
     def test_bad_http(self):
         def raw(request, half=False):
@@ -584,9 +755,41 @@ class Serve(Case):
                 connection.sock.sendall(more)
                 connection.sock.shutdown(socket.SHUT_RDWR)
                 connection.close()
+                own.wait_for_metric('mica_requests_total{outcome="canceled"}', 1)
                 own.wait_for_metric("mica_requests_running", 0)
-                self.assertEqual(own.metric('mica_requests_total{outcome="canceled"}'), 1)
                 self.assertEqual(len(own.complete("27 + 15 =", max_tokens=2)["choices"]), 1)
+
+    def test_waiting_streams_get_comments(self):
+        """A stream that waits begins with comments, so that its connection does not look dead."""
+        with Server("--sequences", "1", "--sse-ping-interval", "1") as own:
+            asked = {"prompt": "27 + 15 =", "max_tokens": 20, "temperature": 0}
+            connection = own.connection()
+            with own.busy():
+                connection.request("POST", "/v1/completions", json.dumps({**asked, "stream": True}))
+                answer = connection.getresponse()
+                self.assertEqual((answer.status, answer.getheader("Content-Type")), (200, "text/event-stream"))
+                for _ in range(2):
+                    self.assertEqual((answer.readline(), answer.readline()), (b": waiting\n", b"\n"))
+                self.assertGreater(own.metric("mica_requests_waiting"), 0)
+            *parts, last, end = answer.read().decode().split("\n\n")
+            self.assertEqual((last, end), ("data: [DONE]", ""))
+            events = [json.loads(part.removeprefix("data: ")) for part in parts if part != ": waiting"]
+            self.assertEqual("".join(event["choices"][0]["text"] for event in events), own.complete(**asked)["choices"][0]["text"])
+            connection.close()
+        # An error after a comment is an event. Requests that are not streamed get no comments.
+        with Server("--sequences", "1", "--sse-ping-interval", "1", "--drain-seconds", "0") as own, own.busy():
+            whole, stream = own.connection(), own.connection()
+            whole.request("POST", "/v1/completions", json.dumps(asked))
+            stream.request("POST", "/v1/completions", json.dumps({**asked, "stream": True}))
+            answer = stream.getresponse()
+            self.assertEqual(answer.readline(), b": waiting\n")
+            own.process.send_signal(signal.SIGTERM)
+            *_, last, end = answer.read().decode().split("\n\n")
+            self.assertEqual((json.loads(last.strip().removeprefix("data: "))["error"]["message"], end), ("the server is shutting down", ""))
+            answer = whole.getresponse()
+            self.assertEqual((answer.status, json.loads(answer.read())["error"]["message"]), (503, "the server is shutting down"))
+            for connection in (whole, stream):
+                connection.close()
 
     def test_client_disconnects(self):
         with Server("--sequences", "1") as own:
@@ -599,6 +802,11 @@ class Serve(Case):
             second.close()
             own.wait_for_metric('mica_requests_total{outcome="canceled"}', 1)
             self.assertEqual(own.metric("mica_requests_running"), 1)
+            # Prompts for which nothing has been computed are not counted: only those of the first request, with all tokens of each answer.
+            text = own.ask("GET", "/metrics")[2]
+            prompts, generated = (int(re.search(rf"^mica_{name}_tokens_total (\d+)$", text, re.M)[1]) for name in ("prompt", "generated"))
+            length = len(own.post("/tokenize", {"content": "27", "add_special": True})[1]["tokens"])
+            self.assertEqual(prompts, length * generated / 900)
             first.close()
             own.wait_for_metric("mica_requests_running", 0)
             self.assertEqual(len(own.complete("27 + 15 =", max_tokens=2)["choices"]), 1)
@@ -641,10 +849,30 @@ class Serve(Case):
                 connection.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n")
                 self.assertRegex(connection.recv(4096), rb"^HTTP/1.1 413 ")
             self.assertEqual(own.metric('mica_rejected_requests_total{status="413"}'), 1)
-            for name, count in (("mica_time_to_first_token_seconds", 4), ("mica_token_gap_seconds", used("completion_tokens") - 4)):
+            for name, count in (("mica_queue_time_seconds", 4), ("mica_time_to_first_token_seconds", 4), ("mica_request_duration_seconds", 3),
+                                ("mica_inter_token_latency_seconds", used("completion_tokens") - 4)):
+                # A request may wait for a long time.
+                self.assertIn(name + '_bucket{le="2560.0"}', values)
                 buckets = [value for key, value in values.items() if key.startswith(name + "_bucket")]
                 self.assertEqual((buckets, buckets[-1], values[name + "_count"]), (sorted(buckets), count, count))
                 self.assertGreater(values[name + "_sum"], 0)
+
+    def test_latencies_begin_with_the_arrival(self):
+        """Reading a large body, and waiting for those of others, is part of the time to the first token."""
+        with Server("--sequences", "1", "--receive-timeout", "600") as own, contextlib.ExitStack() as clients:
+            slow = json.dumps({"prompt": "a b " * 3900000}).encode()
+            quick = json.dumps({"prompt": "a", "max_tokens": 1}).encode() + b" " * 100000
+            opened = []
+            for body in (slow, slow, slow, quick):
+                opened.append(clients.enter_context(own.connect()))
+                opened[-1].sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:-1])
+            for client, body in zip(opened, (slow, slow, slow, quick)):
+                client.sendall(body[-1:])
+            sent = time.monotonic()
+            self.assertRegex(opened[-1].recv(4096), rb"^HTTP/1.1 200 ")
+            elapsed = time.monotonic() - sent
+            for name in ("queue_time", "time_to_first_token", "request_duration"):
+                self.assertGreater(own.metric(f"mica_{name}_seconds_sum"), elapsed / 2, name)
 
     def test_served_by_mica_run(self):
         with Server("--sequences", "1", command=[harness.mica, "run", MODEL], env={"XDG_CACHE_HOME": harness.folder("cache")}) as own:
@@ -657,7 +885,13 @@ class Serve(Case):
             own.wait_for_metric("mica_requests_running", 1)
             # The queue is full if none of the 128 completions has ended; otherwise it has fewer places than this request needs.
             status, headers, text = own.ask("POST", "/v1/completions", ENDLESS)
-            self.assertEqual((status, headers["Retry-After"], json.loads(text)["error"]["type"]), (429, "1", "rate_limit_error"))
+            self.assertEqual((status, json.loads(text)["error"]["type"]), (429, "rate_limit_error"))
+            self.assertIn(int(headers["Retry-After"]), range(1, 61))
+            # An estimate from the rate at which others have ended: more than a second if there are many.
+            harness.until(lambda: own.metric("mica_generated_tokens_total") > 0, "no completion ends")
+            if own.metric("mica_requests_waiting") > 100:
+                _, headers, _ = own.ask("POST", "/v1/completions", ENDLESS)
+                self.assertIn(int(headers["Retry-After"]), range(2, 61))
             client.close()
             own.wait_for_metric("mica_requests_running", 0)
             self.assertEqual(own.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[0], 200)
@@ -709,13 +943,27 @@ class Serve(Case):
             self.assertEqual(own.metric('mica_requests_total{outcome="failed"}'), 2)
             self.assertEqual(own.terminate()[1], 0)
 
+    @unittest.skipIf(SANITIZER, "sanitizers take memory of their own")
+    def test_out_of_memory_while_a_body_is_read(self):
+        with Server("--sequences", "1") as own:
+            # An array of ids takes eight times as much memory as its text.
+            large = '{"prompt":[' + "5," * 3000000 + "5]}"
+            self.assertEqual(own.post("/v1/completions", large)[0], 400)
+            size = int(re.search(r"^VmSize:\s+(\d+) kB", pathlib.Path(f"/proc/{own.process.pid}/status").read_text(encoding="ascii"), re.M)[1])
+            resource.prlimit(own.process.pid, resource.RLIMIT_AS, (size * 1024 + (12 << 20), resource.RLIM_INFINITY))
+            status, answer = own.post("/v1/completions", large)
+            self.assertEqual((status, answer["error"]["message"], answer["error"]["type"]), (500, "the server is out of memory", "server_error"))
+            self.assertEqual(own.metric('mica_requests_total{outcome="failed"}'), 1)
+            self.assertEqual(own.metric('mica_rejected_requests_total{status="500"}'), 0)
+            self.assertEqual(own.complete("27 + 15 =", max_tokens=2)["choices"], server().complete("27 + 15 =", max_tokens=2)["choices"])
+
     def test_answers_that_never_fit_into_memory(self):
         chat = {"messages": QUESTION, "n": 128, "ignore_eos": True, "temperature": 1}
         large = {**chat, "logprobs": True, "top_logprobs": 20}
         with Server("--sequences", "1") as own:
             status, answer = own.post("/v1/chat/completions", large)
             self.assertEqual((status, answer["error"]["param"]), (400, "max_tokens"), answer)
-            self.assertRegex(answer["error"]["message"], r"the answer may have \d+ bytes, but the server keeps at most \d+ .*lower 'max_tokens'")
+            self.assertRegex(answer["error"]["message"], r"the answer may have \d+ bytes, but the server buffers at most \d+ .*lower 'max_tokens'")
             limit = int(re.search(r"at most (\d+) ", answer["error"]["message"])[1])
             each = int(re.search(r"may have (\d+) ", answer["error"]["message"])[1]) / 1024
             # The size of two requests together is limited as well; a stream, or one without log probabilities, is small.
@@ -724,7 +972,7 @@ class Serve(Case):
             first.request("POST", "/v1/chat/completions", json.dumps(fitting))
             own.wait_for_metric("mica_requests_running", 1)
             status, headers, text = own.ask("POST", "/v1/chat/completions", fitting)
-            self.assertEqual((status, headers["Retry-After"]), (429, "1"), text)
+            self.assertEqual((status, int(headers["Retry-After"]) in range(1, 61)), (429, True), text)
             self.assertIn("too many large answers", json.loads(text)["error"]["message"])
             for accepted in ({**large, "stream": True}, chat):
                 second = own.connection()
@@ -1004,17 +1252,27 @@ class Serve(Case):
             status, answer = own.post("/v1/completions", ENDLESS)
             self.assertEqual((status, answer["error"]["type"]), (504, "server_error"))
             own.wait_for_metric("mica_requests_running", 0)
-        # Parsing and waiting for other bodies are part of the time. These bodies end at the same time and are parsed one after the other.
-        with Server("--sequences", "1", "--request-timeout", "1", "--receive-timeout", "600") as own, contextlib.ExitStack() as clients:
+        # Parsing and waiting for other bodies are part of the time. The server is stopped until the time is over, on most attempts while
+        # it parses a body whose prompt does not fit.
+        with Server("--sequences", "1", "--request-timeout", "2", "--receive-timeout", "600") as own:
             large = json.dumps({"prompt": "a b " * 3900000}).encode()
-            opened = [clients.enter_context(own.connect()) for _ in range(8)]
-            for client in opened:
-                client.sendall(b"POST /v1/completions HTTP/1.1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(large) + large[:-1])
-            for client in opened:
-                client.sendall(large[-1:])
-            statuses = [int(client.makefile("rb").readline().split()[1]) for client in opened]
-            self.assertLessEqual(set(statuses), {400, 504}, "a prompt that does not fit")
-            self.assertIn(504, statuses)
+
+            def is_late():
+                with contextlib.ExitStack() as clients:
+                    opened = [clients.enter_context(own.connect()) for _ in range(2)]
+                    for client in opened:
+                        client.sendall(b"POST /v1/completions HTTP/1.1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(large) + large[:-1])
+                    for client in opened:
+                        client.sendall(large[-1:])
+                    time.sleep(0.02)
+                    own.process.send_signal(signal.SIGSTOP)
+                    time.sleep(2.1)
+                    own.process.send_signal(signal.SIGCONT)
+                    statuses = {int(client.makefile("rb").readline().split()[1]) for client in opened}
+                    self.assertLessEqual(statuses, {400, 504})
+                    return 504 in statuses
+
+            harness.until(is_late, "the time of parsing is not limited")
 
     def test_sigterm_while_bodies_are_read(self):
         with Server("--sequences", "1", "--drain-seconds", "0") as own:
@@ -1032,6 +1290,38 @@ class Serve(Case):
                     self.assertRegex(message, "the server is shutting down" if answer.status == 503 else "more than the context")
                 client.close()
             self.assertEqual(own.process.wait(harness.SECONDS), 0)
+
+    def test_a_program_file_that_shrinks(self):
+        """SIGBUS does not end the server: requests get an error, and /health says that it has failed."""
+        place = pathlib.Path(harness.folder("shrinks"))
+        for name in ("files", "others", "mounted"):
+            (place / name).mkdir()
+        path = shutil.copy(program(MODEL).path, place / "files/model")
+        # Linux protects the file of a running program, but not below an overlay.
+        apart = ["unshare", "--user", "--map-root-user", "--mount", "--propagation", "private", "sh", "-c",
+                 f'mount -t overlay overlay -o lowerdir={place}/files:{place}/others {place}/mounted && exec "$@"', "sh"]
+        allowed = harness.execute([*apart, "true"], check=False)
+        if allowed.returncode:
+            self.skipTest(f"needs an overlay in a namespace, which this machine refuses: {allowed.stderr.decode().strip()}")
+        [weights] = [section for section in json.loads(program(MODEL).run("info", "--json").stdout)["sections"] if section["name"] == "weights"]
+        with Server("--sequences", "1", command=[*apart, place / "mounted/model"]) as own:
+            self.assertEqual(own.complete("27 + 15 =", max_tokens=2)["choices"], server().complete("27 + 15 =", max_tokens=2)["choices"])
+            connection = own.connection()
+            connection.request("POST", "/v1/completions", json.dumps({**ENDLESS, "stream": True}))
+            answer = connection.getresponse()
+            self.assertTrue(answer.readline().startswith(b"data: {"))
+            os.truncate(path, weights["offset"])
+            message = "the program file could not be read"
+            *_, last, end = answer.read().decode().split("\n\n")
+            self.assertEqual((message in json.loads(last.removeprefix("data: "))["error"]["message"], end), (True, ""), last)
+            connection.close()
+            for stream in (False, True):
+                status, answer = own.post("/v1/completions", {"prompt": "a", "stream": stream})
+                self.assertEqual((status, message in answer["error"]["message"], answer["error"]["type"]), (503, True, "server_error"))
+            status, _, text = own.ask("GET", "/health")
+            self.assertEqual((status, json.loads(text)), (503, {"status": "failed"}))
+            self.assertEqual(own.metric('mica_requests_total{outcome="failed"}'), 3)
+            self.assertEqual(own.terminate()[1], 0)
 
     def test_programs_that_cannot_be_served(self):
         def refused(mention, *options):

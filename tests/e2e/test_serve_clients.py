@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import select
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import unittest
 import harness
 from harness import Case, program
 from test_serve import MODEL, NAME, Server
-from test_serve_tools import FORMATS, model_of
+from test_serve_tools import FORMATS, TOOLS, model_of
 
 
 #: What pip and the resolver say if PyPI cannot be reached.
@@ -54,8 +55,17 @@ events = list(client.chat.completions.create(model=model, messages=messages, tem
 assert "".join(event.choices[0].delta.content or "" for event in events[:-1]) == whole.choices[0].message.content, events
 assert events[-1].usage.completion_tokens == whole.usage.completion_tokens and not events[-1].choices
 assert all(len(token.top_logprobs) == 2 for event in events[:-1] if event.choices[0].logprobs for token in event.choices[0].logprobs.content)
+assert client.models.retrieve(model).id == model
 texts = client.completions.create(model=model, prompt=["count from 7 to 9:", "sort: c a b\n->"], temperature=0, max_tokens=8, logprobs=1)
 assert [choice.index for choice in texts.choices] == [0, 1] and texts.choices[0].text.strip().startswith("7 8 9"), texts
+assert texts.choices[0].logprobs.tokens and texts.choices[0].logprobs.text_offset[0] == 0, texts
+several = client.chat.completions.create(model=model, messages=messages, n=3, temperature=1, seed=1, max_tokens=20)
+assert [choice.index for choice in several.choices] == [0, 1, 2] and several.usage.completion_tokens > 3, several
+streamed = {}
+for event in client.completions.create(model=model, prompt=["count from 7 to 9:", "sort: c a b\n->"], temperature=0, max_tokens=8, stream=True):
+    for choice in event.choices:
+        streamed[choice.index] = streamed.get(choice.index, "") + choice.text
+assert streamed == {choice.index: choice.text for choice in texts.choices}, streamed
 for error, fields in ((openai.NotFoundError, {"model": "other"}), (openai.BadRequestError, {"user": "me"}),
                       (openai.BadRequestError, {"temperature": 3}),
                       (openai.BadRequestError, {"tools": [{"type": "function", "function": {"name": "f"}}]})):
@@ -68,13 +78,76 @@ for error, fields in ((openai.NotFoundError, {"model": "other"}), (openai.BadReq
 print(model)
 """
 
+# Clients that cancel: the server must notice.
+CANCEL = r"""
+import asyncio
+import sys
+import openai
+
+client = openai.AsyncOpenAI(base_url=sys.argv[1], api_key="none", max_retries=0)
+
+def endless(**fields):
+    return client.completions.create(model=sys.argv[2], prompt="27", max_tokens=900, n=64, temperature=1, extra_body={"ignore_eos": True}, **fields)
+
+async def main():
+    task = asyncio.create_task(endless())
+    await asyncio.to_thread(sys.stdin.readline)  # it is running
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        print("canceled", flush=True)
+    async with await endless(stream=True) as stream:
+        async for event in stream:
+            assert event.choices[0].text is not None
+            break
+    print("left", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+
+asyncio.run(main())
+"""
+
+# A stream that begins with comments, because it waits.
+WAITING = r"""
+import sys
+import openai
+
+client = openai.OpenAI(base_url=sys.argv[1], api_key="none", max_retries=0)
+stream = client.completions.create(model=sys.argv[2], prompt="count from 7 to 9:", temperature=0, max_tokens=8, stream=True)
+print("begun", flush=True)
+print("".join(event.choices[0].text for event in stream).strip(), flush=True)
+"""
+
 
 class Curl(Case):
-    def test_events(self):
-        """The command of docs/serve.md: curl prints the events of a stream as they come."""
-        curl = shutil.which("curl")
-        if not curl:
+    def curl(self):
+        found = shutil.which("curl")
+        if not found:
             self.skipTest("needs curl, which is not installed")
+        return found
+
+    def test_events_as_they_come(self):
+        """What the server sends is printed while the stream continues; without -N, curl itself holds it back."""
+        curl = self.curl()
+        with Server("--sequences", "1", "--sse-ping-interval", "1") as server, server.busy():
+            def started(*options):
+                return subprocess.Popen([curl, "-sS", *options, f"http://{server.host}:{server.port}/v1/completions",
+                                         "-d", json.dumps({"prompt": "27", "stream": True})], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+
+            with started("-N") as process:
+                self.assertEqual(process.stdout.readline(), b": waiting\n")
+                self.assertGreater(server.metric("mica_requests_waiting"), 0)
+                with started() as other:
+                    # Two more comments have arrived at the first client; both were sent after the other one had begun.
+                    for _ in range(3):
+                        self.assertEqual([process.stdout.readline() for _ in range(2)], [b"\n", b": waiting\n"])
+                    self.assertEqual(select.select([other.stdout], [], [], 0)[0], [])
+                    other.kill()
+                process.kill()
+
+    def test_events(self):
+        """The command of docs/serve.md."""
+        curl = self.curl()
         with Server("--sequences", "1") as server:
             body = {"messages": [{"role": "user", "content": "27 + 15"}], "temperature": 0, "max_tokens": 20, "stream": True}
             url = f"http://{server.host}:{server.port}/v1/chat/completions"
@@ -93,6 +166,34 @@ class Clients(Case):
             done = harness.execute([python, "-c", OPENAI, f"http://{server.host}:{server.port}/v1"])
             self.assertEqual(done.stdout.decode().strip(), NAME)
             self.assertEqual(server.terminate()[1], 0)
+
+    def started(self, script, server):
+        python = client_python("openai")
+        return subprocess.Popen([python, "-c", script, f"http://{server.host}:{server.port}/v1", NAME], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, text=True)
+
+    def test_openai_cancels(self):
+        with Server("--sequences", "1") as server, self.started(CANCEL, server) as client:
+            for number, said in enumerate(("canceled\n", "left\n"), 1):
+                if number == 1:
+                    server.wait_for_metric("mica_requests_running", 1)
+                    client.stdin.write("\n")
+                    client.stdin.flush()
+                self.assertEqual(client.stdout.readline(), said)
+                server.wait_for_metric('mica_requests_total{outcome="canceled"}', number)
+            server.wait_for_metric("mica_requests_running", 0)
+            client.communicate("\n", timeout=harness.SECONDS)
+            self.assertEqual(client.returncode, 0)
+
+    def test_openai_waits(self):
+        with Server("--sequences", "1", "--sse-ping-interval", "1") as server:
+            with server.busy():
+                client = self.started(WAITING, server)
+                # The client has the header, although there is no token.
+                self.assertEqual(client.stdout.readline(), "begun\n")
+                self.assertGreater(server.metric("mica_requests_waiting"), 0)
+            self.assertEqual(client.communicate(timeout=harness.SECONDS)[0].strip()[:5], "7 8 9")
+            self.assertEqual(client.returncode, 0)
 
 
 # An agent of pydantic-ai: the model calls a tool, gets the result, and answers.
@@ -136,7 +237,7 @@ print(*kinds(messages))
 """
 
 # The deltas of a call, joined by openai's own client.
-TOOLS = r"""
+DELTAS = r"""
 import sys
 import openai
 
@@ -150,6 +251,23 @@ deltas = [event.arguments_delta for event in events if event.type == "tool_calls
 [call] = message.tool_calls
 assert (call.function.name, call.function.arguments) == ("add", "".join(deltas)), message
 print(len([delta for delta in deltas if delta]), call.function.arguments)
+"""
+
+
+# Counts the pairs of (name of a schema, value) that conform to it, and those of changed values.
+CONFORM = r"""
+import json
+import sys
+import jsonschema
+
+components, pairs = json.load(sys.stdin)
+conforms = {name: jsonschema.Draft202012Validator({"components": components, "$ref": "#/components/schemas/" + name}).is_valid
+            for name in components["schemas"]}
+changed = [(name, {**value, "other": 1}) for name, value in pairs]
+changed += [(name, {key: each for key, each in value.items() if key != left_out}) for name, value in pairs for left_out in value if left_out != "usage"]
+changed += [(name, {**value, "choices": [{**choice, "index": "0"} for choice in value["choices"]]})
+            for name, value in pairs if value.get("choices")]
+print(*(sum(conforms[name](value) for name, value in each) for each in (pairs, changed)))
 """
 
 
@@ -168,7 +286,7 @@ class Agents(Case):
                                  "user-prompt (text )?tool-call tool-return text$")
 
     def test_streamed_tool_call(self):
-        self.assertEqual(self.run_by(["openai"], TOOLS, "qwen2"), '2 {"a": 27, "b": 15}')
+        self.assertEqual(self.run_by(["openai"], DELTAS, "qwen2"), '2 {"a": 27, "b": 15}')
 
 
 class Description(Case):
@@ -196,15 +314,53 @@ class Description(Case):
                     self.assertEqual((status, f"the field '{field}' is not supported" in answer["error"]["message"]),
                                      (400, field == "nonsense"), answer)
 
+    def test_replies_are_described(self):
+        """Replies and events with all their parts conform to the schemas, which are strict; and examples are accepted."""
+        python = client_python("jsonschema")
+        with Server("--sequences", "2") as server:
+            described = json.loads(server.ask("GET", "/openapi.json")[2])
+            pairs = []
+            for path in ("/v1/chat/completions", "/v1/completions"):
+                operation = described["paths"][path]["post"]
+                examples = operation["requestBody"]["content"]["application/json"]["examples"]
+                self.assertLessEqual({"stream", "logprobs", "sampling"}, set(examples))
+                whole = operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rsplit("/")[-1]
+                for name, example in examples.items():
+                    if name == "stream":
+                        pairs += [(whole + "Chunk", event) for event in server.events(path, example["value"])]
+                    else:
+                        status, answer = server.post(path, example["value"])
+                        self.assertEqual(status, 200, (name, answer))
+                        pairs.append((whole, answer))
+                pairs += [(whole + "Chunk", event) for event in server.events(path, {**examples["logprobs"]["value"], "stream": True})]
+                pairs.append(("Error", server.post(path, {"nonsense": 1})[1]))
+            pairs += [(name, json.loads(server.ask("GET", path)[2])) for name, path in (
+                ("Health", "/health"), ("ModelList", "/v1/models"), ("Model", f"/v1/models/{NAME}"))]
+            tokens = server.post("/tokenize", {"content": "27 + 15"})[1]
+            pairs += [("Tokens", tokens), ("Text", server.post("/detokenize", tokens)[1])]
+        # Chats with calls and reasoning.
+        with Server("--sequences", "1", model=model_of("qwen2", FORMATS["qwen2"])) as server:
+            asked = {"messages": [{"role": "user", "content": "both"}], "tools": TOOLS, "temperature": 0}
+            pairs.append(("ChatCompletion", server.chat(**asked)))
+            self.assertIn("tool_calls", pairs[-1][1]["choices"][0]["message"])
+            pairs += [("ChatCompletionChunk", event) for event in server.events("/v1/chat/completions", {**asked, "stream": True})]
+            self.assertIn("tools", json.loads(server.ask("GET", "/openapi.json")[2])["paths"]["/v1/chat/completions"]["post"]["requestBody"]["content"]
+                          ["application/json"]["examples"])
+        self.assertEqual({name for name, _ in pairs}, set(described["components"]["schemas"]) - {"Usage"})
+        done = harness.execute([python, "-c", CONFORM], stdin=json.dumps([described["components"], pairs]).encode())
+        self.assertEqual(done.stdout.decode().split(), [str(len(pairs)), "0"], "all conform, and none with another field or without one")
+
     def test_schemathesis(self):
-        """All statuses are described, none is a server error; and requests that the description excludes are rejected."""
+        """All statuses are described, none is a server error; replies have their schema; and requests that the description excludes are
+        rejected."""
         python = client_python("schemathesis")
         # With a short context, answers without a limit take little time.
         with Server("--sequences", "2", command=[program(MODEL, "--max-seq", "64").path]) as server:
             url = f"http://{server.host}:{server.port}"
             done = harness.execute([os.path.join(os.path.dirname(python), "schemathesis"), "run", f"{url}/openapi.json", "--url", url, "--seed", "1",
                                     "--max-examples", "50", "--no-color", "--mode", "all",
-                                    "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,negative_data_rejection"],
+                                    "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
+                                    "negative_data_rejection"],
                                    check=False, cwd=harness.folder("schemathesis"))
             self.assertIn("Test cases:", done.stdout.decode())
             self.assertEqual(done.returncode, 0, done.stdout.decode()[-6000:] + done.stderr.decode()[-2000:])

@@ -83,9 +83,9 @@ class Systemd(Case):
 
 
 class Nginx:
-    """nginx with the configuration of the docs, as a proxy of a server; stops with its context."""
+    """nginx with the configuration of the docs and `changes`, see changed, as a proxy of a server; stops with its context."""
 
-    def __init__(self, upstream):
+    def __init__(self, upstream, *changes):
         nginx, openssl = tool("nginx"), tool("openssl")
         place = pathlib.Path(harness.folder("nginx"))
         self.certificate, self.port = place / "certificate.pem", free_port()
@@ -94,7 +94,7 @@ class Nginx:
         example = changed((FILES / "nginx.conf").read_text(encoding="utf-8"), ("listen 443 ", f"listen 127.0.0.1:{self.port} "),
                           ("server 127.0.0.1:8080;", f"server 127.0.0.1:{upstream};"),
                           ("/etc/ssl/certs/models.example.org.pem", str(self.certificate)),
-                          ("/etc/ssl/private/models.example.org.key", str(place / "key.pem")))
+                          ("/etc/ssl/private/models.example.org.key", str(place / "key.pem")), *changes)
         paths = "".join(f"{kind}_temp_path {place}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
         (place / "nginx.conf").write_text(f"daemon off; user {pwd.getpwuid(os.getuid()).pw_name}; pid {place}/pid; error_log stderr;\nevents {{}}\n"
                                           f"http {{ access_log off;\n{paths}{example} }}\n", encoding="utf-8")
@@ -137,7 +137,7 @@ class Proxy(Case):
             status, error = nginx.ask("POST", "/v1/completions", {**ASKED, "prompt": "a" * (2 << 20)}, key)
             self.assertEqual((status, json.loads(error)["error"]["code"]), (400, "context_length_exceeded"))
 
-            # Tokens are forwarded while others are computed.
+            # A stream is the same as without a proxy.
             connection = nginx.connection()
             connection.request("POST", "/v1/completions", json.dumps({**ASKED, "stream": True}), key)
             answer, text = connection.getresponse(), ""
@@ -148,8 +148,7 @@ class Proxy(Case):
             self.assertEqual(text, whole)
             connection.close()
 
-            # More tokens than buffers hold: the first of them arrive before the last are computed. A client that disconnects ends
-            # its request.
+            # A client that disconnects ends its request.
             connection = nginx.connection()
             connection.request("POST", "/v1/completions", json.dumps({**ASKED, "n": 128, "max_tokens": 900, "temperature": 1, "stream": True}),
                                key)
@@ -159,6 +158,29 @@ class Proxy(Case):
             connection.sock.close()
             connection.close()
             server.wait_for_metric("mica_requests_running", 0, key)
+
+
+    def test_nginx_does_not_buffer(self):
+        """What the server sends arrives while the stream continues, however little it is; with buffers, nothing arrives."""
+        key = {"Authorization": "Bearer secret"}
+        with Server("--sequences", "1", "--sse-ping-interval", "1", "--api-key", "secret") as server, server.busy(key):
+            def asked(nginx):
+                connection = nginx.connection()
+                connection.request("POST", "/v1/completions", json.dumps({**ASKED, "stream": True}), key)
+                return connection
+
+            with Nginx(server.port) as direct, Nginx(server.port, ("proxy_buffering off;", "")) as buffering:
+                late, connection = asked(buffering), asked(direct)
+                answer = connection.getresponse()
+                # Those of the other stream were sent as well.
+                for _ in range(3):
+                    self.assertEqual([answer.readline() for _ in range(2)], [b": waiting\n", b"\n"])
+                self.assertGreater(server.metric("mica_requests_waiting", key), 1)
+                late.sock.setblocking(False)
+                with self.assertRaises(ssl.SSLWantReadError):
+                    late.sock.recv(1)
+                for each in (late, connection):
+                    each.close()
 
 
 class Image(Case):
@@ -175,6 +197,14 @@ class Image(Case):
             self.skipTest(f"needs namespaces, which this machine refuses: {allowed.stderr.decode().strip()}")
         into = [*apart, tool("chroot"), root]
         self.assertEqual(harness.execute([*into, "/model", "info", "--check"]).returncode, 0)
+        # The command of the image requires a key.
+        dockerfile = (FILES / "Dockerfile").read_text()
+        options = json.loads(re.search(r"^CMD (\[.*\])$", dockerfile, re.M)[1])
+        (root / "keys").write_text("secret\n")
+        with Server(*options[1:], "--sequences", "1", command=[*into, "/model"]) as server:
+            self.assertEqual((options[0], server.host), ("serve", "0.0.0.0"))
+            self.assertEqual(server.ask("GET", "/v1/models")[0], 401)
+            self.assertEqual(server.ask("GET", "/v1/models", headers={"Authorization": "Bearer secret"})[0], 200)
         path = root / "socket"
         with Server("--unix-socket", "/socket", command=[*into, "/model"]) as server:
             server.path = str(path)

@@ -1,5 +1,6 @@
 """`PROGRAM serve` under tests/bench/serve/clients.py."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -74,11 +75,33 @@ class Load(Case):
                                f"stream before {found['gaps']}, meanwhile {found['gaps_idle']}")
             self.assertLess(after - before, 50e6)
             self.assertGreater(found["requests"], 0)
-            # On a busy machine single gaps may be long.
+            # Gaps depend on other processes; see test_idle_connections_cost_no_time.
             self.assertLess(found["gaps_idle"]["p90"], max(0.1, 10 * found["gaps"]["p90"]))
             self.assertEqual(server.terminate()[1], 0)
         if count < IDLE:
             self.skipTest(f"{count} connections instead of {IDLE} were tested: the limit of open files is {hard}")
+
+
+    def test_idle_connections_cost_no_time(self):
+        """The processor time of an answer does not depend on them; unlike the gaps of a stream, it does not depend on other processes."""
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        count = min(IDLE, hard - 500)
+        with Server("--sequences", "1", "--receive-timeout", "600") as server, contextlib.ExitStack() as clients:
+            def seconds():
+                before = server.processor_seconds()
+                server.complete("27", max_tokens=900, ignore_eos=True)
+                return server.processor_seconds() - before
+
+            alone = min(seconds() for _ in range(3))
+            for _ in range(count):
+                clients.enter_context(server.connect())
+            # All have been accepted.
+            fds = pathlib.Path(f"/proc/{server.process.pid}/fd")
+            harness.until(lambda: len(list(fds.iterdir())) > count, "connections are not accepted")
+            meanwhile = min(seconds() for _ in range(3))
+            harness.note(self, f"{count} idle connections: {meanwhile:.3f} s for an answer, {alone:.3f} s without them")
+            self.assertLess(meanwhile, 1.5 * alone)
 
 
 class Measurements(Case):

@@ -10,7 +10,8 @@ from test_serve import NAME, Server
 #: Texts that would run scripts, load resources or leave the page if they were parsed as markup.
 HOSTILE = ["<script>window.hacked = 1</script>", "<img src=x onerror='window.hacked = 1'>", "[a](javascript:window.hacked=1)",
            "**<svg/onload=window.hacked=1>**", "```\n<iframe src='javascript:window.hacked=1'></iframe>\n```",
-           "# <a href='javascript:window.hacked=1' id=a>x</a>", "- <b onmouseover=window.hacked=1>x</b>", "`<i>x</i>`"]
+           "# <a href='javascript:window.hacked=1' id=a>x</a>", "- <b onmouseover=window.hacked=1>x</b>", "`<i>x</i>`",
+           "[<u>x</u>](https://a.example/)"]
 
 
 class Browser(browser.Browser):
@@ -184,6 +185,152 @@ class Page(Case):
                                            details.nextSibling.textContent]""")
             self.assertEqual(shown, [False, "Reasoning", "I <b>add</b>.", "42"])
             self.assertEqual(browser.run("return conversation"), [{"role": "user", "content": "27 + 15"}, {"role": "assistant", "content": "42"}])
+
+    def test_hostile_texts_of_a_model(self):
+        """Answer, reasoning, error and the model's name are text, whatever a model consists of."""
+        name = "<img src=x onerror=window.hacked=1>"
+        failing = "<svg onload='window.hacked = 1'>"
+        template = ("{% if messages[-1].content == 'fail' %}{{ raise_exception(\"" + failing + "\") }}{% endif %}"
+                    "{% for m in messages %}{{ m.role ~ ':' ~ m.content.split('</think>')[-1] ~ '<|im_end|>' }}{% endfor %}"
+                    "{% if add_generation_prompt %}{{ 'assistant:<think>' }}{% endif %}")
+        reasoning = "<script>window.hacked = 2</script><b>I think</b>"
+        path = scripted(name, template, {"<think>": [reasoning, "</think>" + HOSTILE[0], *("\n\n" + text for text in HOSTILE[1:])]})
+        with Server("--sequences", "1", model=path) as server, Browser() as browser:
+            browser.open(f"http://{server.host}:{server.port}/")
+            browser.wait("return document.title != 'Mica'", "the model's name")
+            self.assertEqual(browser.run("return [document.getElementById('model').textContent, document.title]"), [name, name + " – Mica"])
+            browser.run("document.getElementById('temperature').value = 0")
+            browser.type("input", "<i>27</i> + 15\ue007")
+            browser.wait("return document.getElementById('stop').hidden && conversation.length == 2", "an answer")
+            self.assertEqual(browser.run("return conversation[1].content"), "\n\n".join(HOSTILE))
+            self.assertEqual(browser.run("return document.querySelector('.reasoning > div').textContent"), reasoning)
+            browser.type("input", "fail\ue007")
+            browser.wait("return document.querySelectorAll('.message.error').length > 0", "an error")
+            self.assertIn(failing, browser.messages()[-1][1])
+            kinds = browser.run("return [...new Set([...document.body.querySelectorAll('#messages *, h1 *')].map(each => each.tagName))].sort()")
+            self.assertEqual(kinds, ["A", "CODE", "DETAILS", "DIV", "H2", "LI", "P", "PRE", "SECTION", "STRONG", "SUMMARY", "UL"])
+            attributes = browser.run("return [...document.querySelectorAll('#messages *')].flatMap(each => each.getAttributeNames())")
+            self.assertLessEqual(set(attributes), {"class", "aria-label", "href", "rel", "target"})
+            self.assertEqual(browser.run("return [...document.querySelectorAll('#messages a')].map(each => each.href)"), ["https://a.example/"])
+            self.assertIsNone(browser.run("return window.hacked ?? null"))
+
+    def test_an_answer_is_rendered_once_per_frame(self):
+        """And only from its last block on."""
+        with Server("--sequences", "1") as server, Browser() as browser:
+            browser.open(f"http://{server.host}:{server.port}/")
+            browser.run("""window.frames = [];
+                           window.requestAnimationFrame = callback => window.frames.push(callback);
+                           window.consumed = 0;
+                           const parse = JSON.parse;
+                           JSON.parse = text => { ++window.consumed; return parse(text); };
+                           window.fetch = async () => new Response(new ReadableStream({start(controller) {
+                             window.feed = texts => { for (const text of texts) controller.enqueue(new TextEncoder().encode(
+                                 "data: " + JSON.stringify({choices: [{delta: {content: text}}]}) + "\\n\\n")); };
+                             window.end = () => controller.close();
+                           }}));""")
+            browser.type("input", "a\ue007")
+            browser.wait("return typeof feed === 'function'", "the request")
+            content = "document.querySelector('.message.assistant > div')"
+
+            def feed(*texts):
+                before = browser.run("return window.consumed")
+                browser.run("feed(arguments[0])", texts)
+                browser.wait(f"return window.consumed == {before + len(texts)}", "the events")
+
+            feed(*["word "] * 500, "\n\n", "- x\n", "- y")
+            self.assertEqual(browser.run("return frames.length"), 1)
+            self.assertEqual(browser.run(f"return {content}.textContent"), "…")
+            browser.run("frames.pop()(0)")
+            self.assertEqual(browser.run(f"return [...{content}.children].map(each => each.tagName)"), ["P", "UL"])
+            browser.run(f"window.kept = [...{content}.children]")
+            feed("z\n", "\n```\nint i;\n\nint j;\n", "```\nend")
+            browser.run("frames.pop()(0)")
+            self.assertEqual(browser.run(f"return [...{content}.children].map(each => each.tagName)"), ["P", "UL", "PRE", "P"])
+            self.assertEqual(browser.run(f"return {content}.children[1].textContent"), "xyz")
+            self.assertEqual(browser.run(f"return {content}.children[0] === window.kept[0]"), True)
+            # However the text is divided, the result is the same. Without frames, as in the background, it is shown at the end.
+            feed(*" **bold** `code`\n\n1. one\n2. two\n# Title\nline\nline\n```\n# no\n\n```\n- last\n  and")
+            browser.run("end()")
+            browser.wait("return document.getElementById('stop').hidden", "the end")
+            same = browser.run(f"""const place = document.createElement("div");
+                                   renderMarkdown(place, conversation.at(-1).content);
+                                   return [{content}.innerHTML, place.innerHTML]""")
+            self.assertEqual(same[0], same[1])
+            text = "# a\n\nb *c*\n- d\n- e\n\n1. f\n2. g\nh\n```x\ni\n\n- j\n```\nk\n\n\n``` \nl\n"
+            different = browser.run("""const text = arguments[0], found = [];
+                                       for (let step = 1; step < 9; ++step) {
+                                         const place = document.createElement("div"), whole = document.createElement("div");
+                                         const growing = new GrowingMarkdown(place);
+                                         for (let end = step; end < text.length + step; end += step)
+                                           growing.render(text.slice(0, end));
+                                         renderMarkdown(whole, text);
+                                         if (place.innerHTML !== whole.innerHTML)
+                                           found.push([step, place.innerHTML, whole.innerHTML]);
+                                       }
+                                       return found;""", text)
+            self.assertEqual(different, [])
+
+    def test_repetitions_are_rendered_in_linear_time(self):
+        """A model in a loop does not freeze the page: quadratic work would exceed the driver's limit."""
+        with Server("--sequences", "1") as server, Browser() as browser:
+            browser.open(f"http://{server.host}:{server.port}/")
+            for repeated in ("[", "[a](http://", "*", "`", "**a", "[a", "]("):
+                length = browser.run("""const place = document.createElement("div");
+                                        renderMarkdown(place, "x" + arguments[0].repeat(arguments[1]));
+                                        return place.textContent.length""", repeated, 600000 // len(repeated))
+                self.assertGreater(length, 0, repeated)
+            self.assertEqual(browser.run("""const place = document.createElement("div");
+                                            renderMarkdown(place, "[[a] [b](https://c.example/d) e](f");
+                                            return [place.textContent, place.querySelector("a").href]"""),
+                             ["[[a] b e](f", "https://c.example/d"])
+
+    def test_a_phone_and_colors(self):
+        """On a narrow screen nothing is cut off; texts have enough contrast (WCAG AA) in both color schemes."""
+        contrast = """
+          const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+          const rgb = color => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
+                                 return [...canvas.getImageData(0, 0, 1, 1).data]; };
+          const luminance = color => color.slice(0, 3).map(value => value / 255)
+              .map(value => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4)
+              .reduce((sum, value, i) => sum + value * [0.2126, 0.7152, 0.0722][i], 0);
+          const back = element => { const color = rgb(getComputedStyle(element).backgroundColor);
+                                    return color[3] || !element.parentElement ? color : back(element.parentElement); };
+          const ratio = element => { const [a, b] = [luminance(rgb(getComputedStyle(element).color)), luminance(back(element))];
+                                     return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05); };
+          return [luminance(back(document.body)), Object.fromEntries([...document.querySelectorAll(
+              "h1, summary, label, button, input, textarea, .message, .message p, .message code, .message a, .reasoning > div, #status")]
+              .filter(each => !each.disabled).map(each => [each.tagName + "." + each.className + "#" + each.id, ratio(each)]))]"""
+        with Server("--sequences", "1") as server, Browser() as browser:
+            for width, scheme in ((360, "dark"), (360, "light"), (900, "dark")):
+                browser.emulate(width, 740, scheme)
+                browser.open(f"http://{server.host}:{server.port}/")
+                browser.wait(f"return document.title.startsWith('{NAME}')", "the model's name")
+                browser.run("""document.getElementById("settings").open = true;
+                               document.getElementById("model").textContent = "m".repeat(200);
+                               showMessage("user", "word ".repeat(40) + "w".repeat(300));
+                               const element = showMessage("assistant", ""), content = document.createElement("div");
+                               element.append(content);
+                               renderMarkdown(content, "text `code` [a](https://a.example) " + "x".repeat(300) + "\\n\\n```\\n" + "y".repeat(300));
+                               showReasoning(element, "because ".repeat(30) + "z".repeat(300));
+                               showMessage("error", "an error");
+                               document.getElementById("status").textContent = "12 tokens, 3.0 per second; prompt 20 tokens";
+                               document.getElementById("send").hidden = document.getElementById("stop").hidden = false;
+                               for (const details of document.querySelectorAll("details"))
+                                 details.open = true;""")
+                page = browser.run("return [innerWidth, innerHeight, document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+                boxes = browser.run("return [...document.body.children].map(each => [each.id || each.tagName, each.getBoundingClientRect().height])")
+                self.assertEqual(page, [width, 740, width, 740], f"the page itself does not scroll: {boxes}")
+                for name in ("input", "send", "stop", "regenerate", "reset", "system", "temperature", "key"):
+                    box = browser.run("const box = document.getElementById(arguments[0]).getBoundingClientRect(); "
+                                      "return [box.left, box.top, box.right, box.bottom]", name)
+                    self.assertTrue(0 <= box[0] < box[2] <= width and 0 <= box[1] < box[3] <= 740, (name, width, box))
+                    self.assertGreater(box[3] - box[1], 24, f"{name} can be touched")
+                # Phones zoom in on smaller inputs.
+                self.assertGreaterEqual(browser.run("return parseFloat(getComputedStyle(document.getElementById('input')).fontSize)"), 16)
+                back, ratios = browser.run(contrast)
+                self.assertEqual(back < 0.1, scheme == "dark", back)
+                self.assertGreater(len(ratios), 15)
+                self.assertEqual({name: ratio for name, ratio in ratios.items() if ratio < 4.5}, {}, scheme)
 
     def test_text_is_never_markup(self):
         with Server("--sequences", "1") as server, Browser() as browser:

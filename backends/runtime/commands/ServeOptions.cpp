@@ -23,16 +23,16 @@ static void addServeAddress(CLI::App &app, ServeArguments &serve) {
       ->transform(wholeNumber(0, 65535))
       ->excludes(unixSocket);
   repeatable(app.add_option("--allowed-host", serve.allowedHosts,
-                            "Accept requests to this host name and loopback names only; may repeat "
-                            "(default: loopback names on a loopback address without API keys, "
-                            "otherwise all)"))
+                            "Accept requests to this host name, localhost and IP addresses only; "
+                            "may repeat (default: localhost and IP addresses on a TCP port without "
+                            "API keys, otherwise all)"))
       ->type_name("NAME");
 }
 
 static void addServeLimits(CLI::App &app, ServeArguments &serve) {
   app.add_option(
          "--sequences", serve.sequences,
-         "Requests processed at once (default: as many as fit into --cache-bytes, at most 8)")
+         "Completions processed at once (default: as many as fit into --cache-bytes, at most 8)")
       ->transform(wholeNumber(1, maxSequences));
   app.add_option("--cache-bytes", serve.cacheBytes,
                  "Memory for the KV caches of all sequences (default: half of the memory available "
@@ -40,7 +40,7 @@ static void addServeLimits(CLI::App &app, ServeArguments &serve) {
       ->transform(wholeNumber(1));
   addCheckpointBytes(app, serve.checkpointBytes);
   app.add_option("--queue", serve.queue,
-                 "Maximum number of waiting requests; further ones get status 429")
+                 "Maximum number of waiting completions; a request with more gets status 429")
       ->capture_default_str()
       ->transform(wholeNumber(0, maxCount));
   app.add_option("--prefill-chunk", serve.prefillChunk,
@@ -67,6 +67,9 @@ static void addServeLimits(CLI::App &app, ServeArguments &serve) {
              "Seconds until a connection without a request is closed");
   addSeconds("--request-timeout", serve.requestTimeout, 0,
              "Time limit of a request in seconds, from the end of its body; 0: none");
+  addSeconds("--sse-ping-interval", serve.ssePingInterval, 0,
+             "Seconds after which a stream without an event gets a comment, so that proxies do not "
+             "close it; 0: never");
   addSeconds("--drain-seconds", serve.drainSeconds, 0,
              "Seconds that running requests have to finish after SIGTERM or Ctrl-C");
 }

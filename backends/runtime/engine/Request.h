@@ -66,6 +66,8 @@ struct RequestResult {
 class RequestListener {
 public:
   virtual ~RequestListener() = default;
+  /// The request has a slot: its prompt is computed from now on.
+  virtual void started() {}
   /// The text continues with `token`, sampled from the model's raw `logits`, which are valid during
   /// the call (empty: none were needed). Returning false ends the text like a stop string, unless
   /// it is an end token.

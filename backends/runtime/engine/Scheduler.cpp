@@ -265,6 +265,7 @@ void Scheduler::admit(const Match &match, std::unique_ptr<Task> admitted) {
   Task &task = *slots[s].task;
   task.begin(loaded);
   task.turn = turns++;
+  task.listener.started();
   task.queued = static_cast<size_t>(match.reused);
   task.result.reusedTokens = match.reused;
   if (session->keepsCheckpoints())

@@ -1,5 +1,6 @@
 #include "backends/runtime/serve/Api.h"
 #include "backends/runtime/serve/Completion.h"
+#include "backends/runtime/serve/OpenApi.h"
 #include "backends/runtime/serve/ParseRequest.h"
 #include "backends/runtime/serve/WebPage.h"
 #include "backends/runtime/support/AvailableMemory.h"
@@ -7,6 +8,7 @@
 #include "backends/runtime/support/Seconds.h"
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <cctype>
 
 namespace mica::rt::serve {
@@ -51,6 +53,9 @@ static Json objectWith(const char *name, Json schema) {
 static constexpr std::string_view kModelPath = "/v1/models/{model}", kModelPrefix = "/v1/models/",
                                   kHealthPath = "/health";
 
+/// An optional field that is a boolean.
+static Json optionalBoolean() { return {{"type", {"boolean", "null"}}}; }
+
 const std::map<std::string_view, Api::Route> &Api::routes() {
   using M = const ServedModel &;
   static constexpr const char *html = "text/html; charset=utf-8",
@@ -60,41 +65,88 @@ const std::map<std::string_view, Api::Route> &Api::routes() {
   // 401, those with a body 415 and 504.
   const std::vector<unsigned> ofCompletions = {404, 429};
   static const std::map<std::string_view, Route> table = {
-      {"/", {"GET", &Api::page, "The web page", nullptr, html, {}, /*open=*/true}},
-      {"/app.js", {"GET", &Api::page, "Its script", nullptr, script, {}, /*open=*/true}},
-      {"/style.css", {"GET", &Api::page, "Its style", nullptr, style, {}, /*open=*/true}},
+      {"/",
+       {.method = "GET",
+        .handler = &Api::page,
+        .summary = "Web page for chatting with the model",
+        .contentType = html,
+        .open = true}},
+      {"/app.js",
+       {.method = "GET",
+        .handler = &Api::page,
+        .summary = "Script of the web page",
+        .contentType = script,
+        .open = true}},
+      {"/style.css",
+       {.method = "GET",
+        .handler = &Api::page,
+        .summary = "Style sheet of the web page",
+        .contentType = style,
+        .open = true}},
       {kHealthPath,
-       {"GET",
-        &Api::health,
-        "Whether the server takes requests",
-        nullptr,
-        "application/json",
-        {},
-        /*open=*/true}},
+       {.method = "GET",
+        .handler = &Api::health,
+        .summary = "Whether the server accepts requests",
+        .schema = "Health",
+        .open = true}},
       {"/metrics",
-       {"GET", &Api::metricsText, "Counts and latencies for Prometheus", nullptr,
-        "text/plain; version=0.0.4"}},
-      {"/openapi.json", {"GET", &Api::openApi, "This description"}},
-      {"/v1/models", {"GET", &Api::models, "The model"}},
+       {.method = "GET",
+        .handler = &Api::metricsText,
+        .summary = "Counters and latencies for Prometheus",
+        .contentType = "text/plain; version=0.0.4"}},
+      {"/openapi.json", {.method = "GET", .handler = &Api::openApi, .summary = "This description"}},
+      {"/v1/models",
+       {.method = "GET",
+        .handler = &Api::models,
+        .summary = "List the model",
+        .schema = "ModelList"}},
       {kModelPath,
-       {"GET", &Api::oneModel, "The model of that name", nullptr, "application/json", {404}}},
+       {.method = "GET",
+        .handler = &Api::oneModel,
+        .summary = "Describe the model",
+        .schema = "Model",
+        .statuses = {404}}},
       {pathOf(Endpoint::ChatCompletions),
-       {"POST", &Api::chatCompletions, "An answer in a conversation",
-        [](M model) { return requestSchema(Endpoint::ChatCompletions, model); }, "application/json",
-        ofCompletions}},
+       {.method = "POST",
+        .handler = &Api::chatCompletions,
+        .summary = "Create a chat completion",
+        .body = [](M model) { return requestSchema(Endpoint::ChatCompletions, model); },
+        .examples = [](M model) { return exampleRequests(Endpoint::ChatCompletions, model); },
+        .schema = "ChatCompletion",
+        .eventSchema = "ChatCompletionChunk",
+        .statuses = ofCompletions}},
       {pathOf(Endpoint::Completions),
-       {"POST", &Api::completions, "A continuation of a text",
-        [](M model) { return requestSchema(Endpoint::Completions, model); }, "application/json",
-        ofCompletions}},
+       {.method = "POST",
+        .handler = &Api::completions,
+        .summary = "Create a completion",
+        .body = [](M model) { return requestSchema(Endpoint::Completions, model); },
+        .examples = [](M model) { return exampleRequests(Endpoint::Completions, model); },
+        .schema = "Completion",
+        .eventSchema = "CompletionChunk",
+        .statuses = ofCompletions}},
       {"/tokenize",
-       {"POST", &Api::tokenize, "From text to token ids",
-        [](M) { return objectWith("content", {{"type", "string"}}); }}},
+       {.method = "POST",
+        .handler = &Api::tokenize,
+        .summary = "Tokenize text",
+        .body =
+            [](M) {
+              Json schema = objectWith("content", {{"type", "string"}});
+              schema["properties"]["add_special"] = optionalBoolean();
+              schema["properties"]["parse_special"] = optionalBoolean();
+              return schema;
+            },
+        .schema = "Tokens"}},
       {"/detokenize",
-       {"POST", &Api::detokenize, "From token ids to text",
-        [](M model) {
-          Json id = {{"type", "integer"}, {"minimum", 0}, {"maximum", model.manifest.vocab - 1}};
-          return objectWith("tokens", {{"type", "array"}, {"items", std::move(id)}});
-        }}},
+       {.method = "POST",
+        .handler = &Api::detokenize,
+        .summary = "Convert token ids to text",
+        .body =
+            [](M model) {
+              Json id = {
+                  {"type", "integer"}, {"minimum", 0}, {"maximum", model.manifest.vocab - 1}};
+              return objectWith("tokens", {{"type", "array"}, {"items", std::move(id)}});
+            },
+        .schema = "Text"}},
   };
   return table;
 }
@@ -103,21 +155,32 @@ const std::map<std::string_view, Api::Route> &Api::routes() {
 void Api::openApi(HttpRequest &, std::shared_ptr<Exchange> exchange) {
   Json paths = Json::object();
   for (const auto &[path, route] : routes()) {
-    Json error = {{"description", "An error"},
-                  {"content",
-                   {{"application/json", {{"schema", {{"$ref", "#/components/schemas/Error"}}}}}}}};
-    Json success = {{"description", route.summary},
-                    {"content", {{route.contentType, Json::object()}}}};
-    bool completes = route.handler == &Api::completions || route.handler == &Api::chatCompletions;
-    if (completes)
-      success["content"]["text/event-stream"] = Json::object();
-    Json operation = {{"summary", route.summary}, {"responses", {{"200", std::move(success)}}}};
+    auto response = [](const char *description, Json schema) -> Json {
+      return {{"description", description},
+              {"content", {{"application/json", {{"schema", std::move(schema)}}}}}};
+    };
+    Json content = {{route.contentType, Json::object()}};
+    if (route.schema)
+      content[route.contentType]["schema"] = replySchema(route.schema);
+    if (route.eventSchema)
+      content["text/event-stream"]["schema"] = {
+          {"type", "string"},
+          {"description", "Lines 'data: ' with a " + std::string(route.eventSchema) +
+                              " or an Error as JSON, and in the end 'data: [DONE]'; lines that "
+                              "begin with a colon are comments"}};
+    Json operation = {
+        {"summary", route.summary},
+        {"responses",
+         {{"200", {{"description", route.summary}, {"content", std::move(content)}}}}}};
     // A malformed request, another method, a large body or header, a failure, loading.
     std::vector<unsigned> statuses = {400, 405, 413, 431, 500, 503};
     statuses.insert(statuses.end(), route.statuses.begin(), route.statuses.end());
     if (route.body) {
-      operation["requestBody"] = {
-          {"required", true}, {"content", {{"application/json", {{"schema", route.body(model)}}}}}};
+      Json body = {{"schema", route.body(model)}};
+      if (route.examples)
+        body["examples"] = route.examples(model);
+      operation["requestBody"] = {{"required", true},
+                                  {"content", {{"application/json", std::move(body)}}}};
       statuses.insert(statuses.end(), {415, 504});
     }
     if (path == kModelPath)
@@ -133,16 +196,12 @@ void Api::openApi(HttpRequest &, std::shared_ptr<Exchange> exchange) {
       statuses.push_back(403);
     std::sort(statuses.begin(), statuses.end());
     for (unsigned status : statuses)
-      operation["responses"][std::to_string(status)] = error;
+      operation["responses"][std::to_string(status)] = response("An error", replySchema("Error"));
+    if (path == kHealthPath)
+      operation["responses"]["503"] = response("Not ready", replySchema("Health"));
     paths[std::string(path)][lowerCase(route.method)] = std::move(operation);
   }
-  Json string = {{"type", "string"}}, maybe = {{"type", {"string", "null"}}};
-  Json schema = objectWith(
-      "error",
-      {{"type", "object"},
-       {"properties", {{"message", string}, {"type", string}, {"param", maybe}, {"code", maybe}}},
-       {"required", {"message", "type", "param", "code"}}});
-  Json components = {{"schemas", {{"Error", std::move(schema)}}}};
+  Json components = {{"schemas", replySchemas()}};
   if (!options.keys.empty())
     components["securitySchemes"] = {{"key", {{"type", "http"}, {"scheme", "bearer"}}}};
   exchange->reply({.body = toJsonText({{"openapi", "3.1.0"},
@@ -185,7 +244,8 @@ const Api::Route *Api::findRoute(const std::string &path) {
 }
 
 std::string Api::rejectionBody(unsigned status, const std::string &message) {
-  metrics.countRejection(status);
+  if (status != 500)
+    metrics.countRejection(status);
   return errorBody(status, message);
 }
 
@@ -215,10 +275,12 @@ std::optional<HttpReply> Api::hostRejection(const HttpRequest &header) const {
   if (!options.checkHosts)
     return std::nullopt;
   std::string host = hostOf(header.host);
-  if (!host.empty() && !isLoopback(host) && !isAllowedHost(host))
+  // DNS rebinding needs a name.
+  if (!host.empty() && !isLoopback(host) && !isAddress(host) && !isAllowedHost(host))
     return errorReply({.status = 403,
-                       .message = "the server does not accept requests to the host " + host +
-                                  "; start it with --allowed-host " + host});
+                       .message = "requests to the host " + host +
+                                  " are not allowed; start the server with --allowed-host " +
+                                  host});
   if (header.origin.empty())
     return std::nullopt;
   // Another port of a loopback address is another server, that of an allowed host is a proxy's.
@@ -229,7 +291,14 @@ std::optional<HttpReply> Api::hostRejection(const HttpRequest &header) const {
     return std::nullopt;
   return errorReply(
       {.status = 403,
-       .message = "the server does not accept requests from pages of " + header.origin});
+       .message = "cross-origin requests from " + header.origin + " are not allowed"});
+}
+
+bool Api::isAddress(const std::string &host) {
+  in6_addr address;
+  if (host.starts_with('[') && host.ends_with(']'))
+    return inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &address) == 1;
+  return inet_pton(AF_INET, host.c_str(), &address) == 1;
 }
 
 bool Api::isLoopback(const std::string &host) {
@@ -243,11 +312,11 @@ std::optional<HttpReply> Api::rejectedBy(const HttpRequest &header) const {
     return reply;
   const Route *route = findRoute(header.path);
   if (!route)
-    return errorReply({.status = 404, .message = "there is no " + header.path});
+    return errorReply({.status = 404, .message = "unknown path '" + header.path + "'"});
   if (header.method != route->method)
     return errorReply(
         {.status = 405,
-         .message = header.path + " answers " + route->method + ", not " + header.method},
+         .message = "the method is not allowed for " + header.path + "; use " + route->method},
         {{"Allow", route->method}});
   if (!route->open && !isAllowed(header.authorization))
     return errorReply(
@@ -339,7 +408,7 @@ void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchan
             act(std::move(*result));
         });
     } catch (const std::exception &failure) {
-      exchange->reply({.status = 500, .body = errorBody(500, failure.what())});
+      replyError(exchange, internalError(failure));
     }
   });
 }
@@ -355,65 +424,74 @@ static ApiError tooManyChoices(const CompletionRequest &request, size_t max) {
 
 static ApiError tooLargeAnswer(uint64_t bytes, uint64_t max) {
   return {.message = "the answer may have " + std::to_string(bytes) +
-                     " bytes, but the server keeps at most " + std::to_string(max) +
+                     " bytes, but the server buffers at most " + std::to_string(max) +
                      " of answers that are not streamed; lower 'max_tokens', 'n' or the number of "
                      "log probabilities, or use \"stream\": true",
           .param = "max_tokens"};
 }
 
 void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exchange> exchange) {
-  auto read = [this, endpoint](const std::string &body, const std::stop_token &stop) {
-    return parseCompletionRequest(endpoint, body, model, stop);
+  using Parsed = std::variant<CompletionRequest, ApiError>;
+  auto read = [this, endpoint](const std::string &body, const std::stop_token &stop) -> Parsed {
+    try {
+      return parseCompletionRequest(endpoint, body, model, stop);
+    } catch (const std::exception &failure) {
+      return internalError(failure);
+    }
   };
   auto arrived = std::chrono::steady_clock::now();
-  readBody(request, exchange, read,
-           [this, exchange, arrived, reservation = request.reservation](auto parsed) {
-             if (draining) {
-               metrics.countRequest("aborted");
-               return replyError(exchange, shuttingDown(), {{"Retry-After", "5"}});
-             }
-             if (Status readable = engine.model().checkReadable(); !readable) {
-               metrics.countRequest("failed");
-               return replyError(exchange, {.status = 503, .message = readable.error().message});
-             }
-             if (const auto *error = std::get_if<ApiError>(&parsed)) {
-               metrics.countRequest(error->status == 503 ? "busy" : "refused");
-               return replyError(exchange, *error);
-             }
-             auto &wanted = std::get<CompletionRequest>(parsed);
-             if (wanted.prompts.size() * static_cast<size_t>(wanted.numChoices) >
-                 engine.maxUnfinished()) {
-               metrics.countRequest("refused");
-               return replyError(exchange, tooManyChoices(wanted, engine.maxUnfinished()));
-             }
-             auto answer = std::make_shared<Reservation>(answers);
-             if (uint64_t bytes = Completion::keptBytes(wanted, model.manifest);
-                 !answer->resize(bytes)) {
-               if (!answer->canHold(bytes)) {
-                 metrics.countRequest("refused");
-                 return replyError(exchange, tooLargeAnswer(bytes, answers.max));
-               }
-               metrics.countRequest("busy");
-               return replyError(exchange,
-                                 {.status = 429,
-                                  .message =
-                                      "too many large answers are in progress; try again later, or "
-                                      "use \"stream\": true"},
-                                 {{"Retry-After", "1"}});
-             }
-             auto completion = std::make_shared<Completion>(
-                 wanted, model, engine, metrics, exchange,
-                 Completion::Memory{.request = reservation, .answer = std::move(answer)});
-             std::erase_if(unfinished, [](const auto &each) { return each.expired(); });
-             unfinished.push_back(completion);
-             std::chrono::milliseconds timeout = options.requestTimeout;
-             if (timeout.count() > 0) {
-               auto used = std::chrono::duration_cast<std::chrono::milliseconds>(
-                   std::chrono::steady_clock::now() - arrived);
-               timeout = std::max(timeout - used, std::chrono::milliseconds(1));
-             }
-             completion->start(std::move(wanted.prompts), timeout, options.logPrompts);
-           });
+  auto act = [this, exchange, arrived, reservation = request.reservation](Parsed parsed) {
+    if (draining) {
+      metrics.countRequest("aborted");
+      return replyError(exchange, shuttingDown(), {{"Retry-After", "5"}});
+    }
+    if (Status readable = engine.model().checkReadable(); !readable) {
+      metrics.countRequest("failed");
+      return replyError(exchange, {.status = 503, .message = readable.error().message});
+    }
+    if (const auto *error = std::get_if<ApiError>(&parsed)) {
+      metrics.countRequest(error->status == 503 ? "busy" : error->status < 500 ? "refused" : "failed");
+      return replyError(exchange, *error);
+    }
+    auto &wanted = std::get<CompletionRequest>(parsed);
+    if (wanted.prompts.size() * static_cast<size_t>(wanted.numChoices) > engine.maxUnfinished()) {
+      metrics.countRequest("refused");
+      return replyError(exchange, tooManyChoices(wanted, engine.maxUnfinished()));
+    }
+    auto answer = std::make_shared<Reservation>(answers);
+    if (uint64_t bytes = Completion::keptBytes(wanted, model.manifest); !answer->resize(bytes)) {
+      if (!answer->canHold(bytes)) {
+        metrics.countRequest("refused");
+        return replyError(exchange, tooLargeAnswer(bytes, answers.max));
+      }
+      metrics.countRequest("busy");
+      return replyError(exchange,
+                        {.status = 429,
+                         .message = "too many large answers are in progress; try again later, or "
+                                    "use \"stream\": true"},
+                        {{"Retry-After", std::to_string(engine.secondsToWait())}});
+    }
+    auto completion = std::make_shared<Completion>(
+        wanted, model, engine, metrics, exchange, arrived,
+        Completion::Memory{.request = reservation, .answer = std::move(answer)});
+    std::erase_if(unfinished, [](const auto &each) { return each.expired(); });
+    unfinished.push_back(completion);
+    std::chrono::milliseconds timeout = options.requestTimeout;
+    if (timeout.count() > 0) {
+      auto used = std::chrono::duration_cast<std::chrono::milliseconds>(
+          std::chrono::steady_clock::now() - arrived);
+      timeout = std::max(timeout - used, std::chrono::milliseconds(1));
+    }
+    completion->start(std::move(wanted.prompts), timeout, options.pingInterval, options.logPrompts);
+  };
+  readBody(request, exchange, read, [this, exchange, act](Parsed parsed) {
+    try {
+      act(std::move(parsed));
+    } catch (const std::exception &failure) {
+      metrics.countRequest("failed");
+      replyError(exchange, internalError(failure));
+    }
+  });
 }
 
 void Api::abort() {
@@ -488,17 +566,25 @@ void Api::metricsText(HttpRequest &, std::shared_ptr<Exchange> exchange) {
                                          .checkpointBytes = engine.checkpointBytes()})});
 }
 
-/// Parses a body that is an object with `name` as its only field.
+/// Parses a body that is an object with the field `name`, which is returned, and optionally some of
+/// `options`, booleans.
 static std::variant<Json, ApiError> onlyField(const std::string &body, const char *name,
-                                              const std::stop_token &stop) {
+                                              const std::stop_token &stop,
+                                              const std::map<std::string, bool *> &options = {}) {
   std::variant<Json, ApiError> parsed = parseObject(body, stop);
   auto *json = std::get_if<Json>(&parsed);
   if (!json)
     return parsed;
-  for (const auto &[key, value] : json->items())
-    if (key != name)
+  for (const auto &[key, value] : json->items()) {
+    auto option = options.find(key);
+    if (option != options.end() && value.is_boolean())
+      *option->second = value.get<bool>();
+    else if (option != options.end())
+      return ApiError{.message = "'" + key + "' is not a boolean", .param = key};
+    else if (key != name)
       return ApiError{.message = "the field '" + key + "' is not supported; leave it out",
                       .param = key};
+  }
   if (!json->contains(name))
     return ApiError{.message = "'" + std::string(name) + "' is missing", .param = name};
   return std::move((*json)[name]);
@@ -524,7 +610,10 @@ void Api::tokenize(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
 
 std::variant<std::string, ApiError> Api::tokensOf(const std::string &body,
                                                   const std::stop_token &stop) const {
-  auto content = onlyField(body, "content", stop);
+  // The defaults of llama-server.
+  bool addSpecial = false, parseSpecial = true;
+  auto content = onlyField(body, "content", stop,
+                           {{"add_special", &addSpecial}, {"parse_special", &parseSpecial}});
   if (auto *error = std::get_if<ApiError>(&content))
     return std::move(*error);
   const auto *text = std::get<Json>(content).get_ptr<const std::string *>();
@@ -534,7 +623,7 @@ std::variant<std::string, ApiError> Api::tokensOf(const std::string &body,
     return ApiError{.message = "the program has no tokenizer"};
   if (stop.stop_requested())
     return shuttingDown();
-  Result<Tokens> tokens = model.text->encode(*text);
+  Result<Tokens> tokens = model.text->encode(*text, addSpecial, parseSpecial);
   if (!tokens)
     return ApiError{.message = tokens.error().message, .param = "content"};
   // As Json, the tokens would take several times as much memory.
@@ -568,7 +657,7 @@ std::variant<std::string, ApiError> Api::textOf(const std::string &body,
     return ApiError{.message = "'tokens' is not an array of token ids, which are below " +
                                std::to_string(model.manifest.vocab),
                     .param = "tokens"};
-  Tokenizer::Decoder decoder = model.text->decoder(/*continuation=*/false);
+  Tokenizer::Decoder decoder = model.text->decoderWithSpecialTokens();
   std::string text;
   for (const Json &token : list) {
     text += decoder.push(token.get<int32_t>());

@@ -23,9 +23,10 @@ public:
     std::vector<std::string> keys;              ///< one of them is required; empty: no key is
                                                 ///< required
     std::chrono::milliseconds requestTimeout{}; ///< 0: none
+    std::chrono::milliseconds pingInterval{};   ///< see Completion::start
     bool logPrompts = false;                    ///< see Completion::start
-    /// Reject requests to names other than loopback ones and `allowedHosts`, and those from pages
-    /// of other servers.
+    /// Reject requests to names other than "localhost" and `allowedHosts`, and those from pages of
+    /// other servers.
     bool checkHosts = false;
     std::vector<std::string> allowedHosts = {}; ///< without ports
     /// Of answers in progress that are not streamed, see Completion::keptBytes; at most an eighth
@@ -46,9 +47,11 @@ public:
   static std::optional<HttpReply> rejectionWhileLoading(const HttpRequest &header);
   /// Whether a host, as in a URL, is this machine: "localhost", "127.0.0.1", "[::1]".
   static bool isLoopback(const std::string &host);
+  /// Whether a host, as in a URL, is an IP address.
+  static bool isAddress(const std::string &host);
   /// The body of the reply to a malformed request.
   static std::string errorBody(unsigned status, const std::string &message);
-  /// The same, and counts the request as rejected.
+  /// The same, and counts the request as rejected, unless the server has failed.
   std::string rejectionBody(unsigned status, const std::string &message);
   /// Rejects requests for completions from now on; /health reports this state.
   void drain() { draining = true; }
@@ -66,6 +69,10 @@ private:
     const char *summary;
     /// schema of the body; null: no body
     Json (*body)(const ServedModel &model) = nullptr;
+    Json (*examples)(const ServedModel &model) = nullptr; ///< of bodies; null: none
+    /// Of the reply and of the events of a stream: names of replySchemas. Null: not described, no
+    /// stream.
+    const char *schema = nullptr, *eventSchema = nullptr;
     const char *contentType = "application/json"; ///< of the reply
     std::vector<unsigned> statuses = {};          ///< in addition to those of all routes
     bool open = false;                            ///< requires no key

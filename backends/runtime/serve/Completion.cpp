@@ -6,10 +6,12 @@
 #include "backends/runtime/text/AnswerFormat.h"
 #include "backends/runtime/text/AnswerReader.h"
 #include "backends/runtime/text/TextStream.h"
+#include "backends/runtime/text/base/Utf8.h"
 
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <iterator>
 #include <limits>
 
 namespace mica::rt::serve {
@@ -49,6 +51,9 @@ public:
       decoded.emplace(tokenizer->decoder(continuesText), completion.common->settings.stops);
   }
 
+  void started() override {
+    completion.metrics.observeQueueTime(secondsBetween(completion.arrived, Clock::now()));
+  }
   Result<bool> token(int32_t token, std::span<const float> logits) override;
   bool shouldContinue() override { return !completion.isStopped(); }
   void finished(const RequestResult &result) override;
@@ -62,8 +67,9 @@ private:
   bool isChat() const { return completion.endpoint == Endpoint::ChatCompletions; }
   Json tokenEntry(int32_t token, double logprob) const;
   void addLogprobs(int32_t token, std::span<const float> logits);
-  Json logprobsJson() const;
-  void keepLogprobs();
+  size_t numSettled(bool ended) const;
+  Json takeLogprobs(size_t count);
+  void keepLogprobs(bool ended);
   std::string spelled(int32_t token) const;
   bool add(std::vector<AnswerReader::Part> parts);
   void send(const Json &delta, const char *reason);
@@ -75,9 +81,12 @@ private:
   std::string text, reasoning;
   Json calls = Json::array();
   int64_t numTokens = 0;
-  Json logprobs = Json::array();    ///< of tokens that have neither been sent nor kept
-  std::vector<int64_t> textOffsets; ///< start of the text of each of these tokens, in characters
-  /// The lists of logprobsJson without brackets, as text: as Json, they would take 20 times as much
+  struct TokenLogprobs {
+    Json entry;
+    int64_t textOffset; ///< start of the token's text, in characters
+  };
+  std::vector<TokenLogprobs> logprobs; ///< of tokens that have neither been sent nor kept
+  /// The lists of takeLogprobs without brackets, as text: as Json, they would take 20 times as much
   /// memory.
   std::vector<std::pair<std::string, std::string>> keptLogprobs;
   bool begun = false, opened = false; ///< a token was generated; an event was sent
@@ -86,11 +95,25 @@ private:
   const char *reason = "stop";
 };
 
+/// OpenAI's notation for tokens that are not text, in /v1/completions: "bytes:\\xe2\\x80".
+static std::string bytesText(std::string_view bytes) {
+  std::string text = "bytes:";
+  for (char byte : bytes) {
+    char digits[5];
+    std::snprintf(digits, sizeof digits, "\\x%02x", static_cast<unsigned char>(byte));
+    text += digits;
+  }
+  return text;
+}
+
 Json Completion::Choice::tokenEntry(int32_t token, double logprob) const {
   const ProgramTokenizer *tokenizer = completion.model.text;
   if (!tokenizer)
     return {{"token", std::to_string(token)}, {"logprob", logprob}, {"bytes", Json()}};
   std::string bytes = tokenizer->bytesOf(token);
+  if (!isChat())
+    return {{"token", tokenizer::isUtf8(bytes) ? tokenizer->textOf(token) : bytesText(bytes)},
+            {"logprob", logprob}};
   return {{"token", tokenizer->textOf(token)},
           {"logprob", logprob},
           {"bytes", std::vector<uint8_t>(bytes.begin(), bytes.end())}};
@@ -105,38 +128,60 @@ void Completion::Choice::addLogprobs(int32_t token, std::span<const float> logit
   entry["top_logprobs"] = Json::array();
   for (auto [other, logprob] : found.top)
     entry["top_logprobs"].push_back(tokenEntry(other, logprob));
-  logprobs.push_back(std::move(entry));
-  textOffsets.push_back(decoded         ? decoded->characters()
-                        : numTokens > 0 ? static_cast<int64_t>(text.size()) + 1
-                                        : 0);
+  int64_t offset = decoded         ? decoded->characters()
+                   : numTokens > 0 ? static_cast<int64_t>(text.size()) + 1
+                                   : 0;
+  logprobs.push_back({std::move(entry), offset});
 }
 
-/// In the format of the endpoint.
-Json Completion::Choice::logprobsJson() const {
-  if (!completion.topLogprobs)
-    return {};
-  if (isChat())
-    return {{"content", logprobs}};
+/// The number of tokens at the beginning of `logprobs` that belong to the answer: those whose text
+/// begins before the end of the text so far. Others may be part of a stop string, which is not
+/// known before the answer has ended.
+size_t Completion::Choice::numSettled(bool ended) const {
+  if (!decoded || (ended && !decoded->stopped()))
+    return logprobs.size();
+  auto isOpen = [&](const TokenLogprobs &each) {
+    return each.textOffset >= decoded->returnedCharacters();
+  };
+  return static_cast<size_t>(std::find_if(logprobs.begin(), logprobs.end(), isOpen) -
+                             logprobs.begin());
+}
+
+/// Removes the first `count` tokens of `logprobs` and returns them in the format of the endpoint.
+Json Completion::Choice::takeLogprobs(size_t count) {
+  auto end = logprobs.begin() + static_cast<std::ptrdiff_t>(count);
+  std::vector<TokenLogprobs> taken(std::make_move_iterator(logprobs.begin()),
+                                   std::make_move_iterator(end));
+  logprobs.erase(logprobs.begin(), end);
+  if (isChat()) {
+    Json content = Json::array();
+    for (TokenLogprobs &each : taken)
+      content.push_back(std::move(each.entry));
+    return {{"content", std::move(content)}};
+  }
   Json out = {{"tokens", Json::array()},
               {"token_logprobs", Json::array()},
               {"top_logprobs", Json::array()},
-              {"text_offset", textOffsets}};
-  for (const Json &entry : logprobs) {
+              {"text_offset", Json::array()}};
+  for (const auto &[entry, offset] : taken) {
     out["tokens"].push_back(entry["token"]);
     out["token_logprobs"].push_back(entry["logprob"]);
+    // Of tokens with the same text, the likeliest one is listed.
     Json top = Json::object();
     for (const Json &other : entry["top_logprobs"])
-      top[other["token"].get<std::string>()] = other["logprob"];
+      top.emplace(other["token"].get<std::string>(), Json(other["logprob"]));
+    top.emplace(entry["token"].get<std::string>(), Json(entry["logprob"]));
     out["top_logprobs"].push_back(std::move(top));
+    out["text_offset"].push_back(offset);
   }
   return out;
 }
 
 /// Keeps the log probabilities of the tokens so far for the complete choice.
-void Completion::Choice::keepLogprobs() {
+void Completion::Choice::keepLogprobs(bool ended) {
   if (!completion.topLogprobs)
     return;
-  const Json lists = logprobsJson();
+  const Json lists = takeLogprobs(numSettled(ended));
   if (keptLogprobs.empty())
     for (const auto &[name, list] : lists.items())
       keptLogprobs.emplace_back(name, "");
@@ -146,8 +191,6 @@ void Completion::Choice::keepLogprobs() {
     for (const Json &entry : list)
       kept += (kept.empty() ? "" : ",") + toJsonText(entry);
   }
-  logprobs = Json::array();
-  textOffsets.clear();
 }
 
 /// Sends an event. `delta` is the continuation of a message, or the text of a completion.
@@ -165,9 +208,8 @@ void Completion::Choice::send(const Json &delta, const char *finished) {
     choice["text"] = delta.value("content", "");
   }
   opened = true;
-  choice["logprobs"] = logprobs.empty() ? Json() : logprobsJson();
-  logprobs = Json::array();
-  textOffsets.clear();
+  size_t settled = numSettled(/*ended=*/finished != nullptr);
+  choice["logprobs"] = settled == 0 ? Json() : takeLogprobs(settled);
   choice["finish_reason"] = finished ? Json(finished) : Json();
   Json event = completion.envelope(/*chunk=*/true);
   event["choices"] = Json::array({std::move(choice)});
@@ -240,8 +282,6 @@ Result<bool> Completion::Choice::token(int32_t token, std::span<const float> log
   last = now;
   begun = true;
   addLogprobs(token, logits);
-  if (!completion.stream)
-    keepLogprobs();
   bool more = true;
   if (decoded) {
     std::string piece = decoded->push(token);
@@ -251,7 +291,9 @@ Result<bool> Completion::Choice::token(int32_t token, std::span<const float> log
   } else {
     more = add(reader.push((numTokens++ == 0 ? "" : " ") + std::to_string(token)));
   }
-  if (completion.stream && !opened)
+  if (!completion.stream)
+    keepLogprobs(/*ended=*/false);
+  else if (!opened)
     send(Json::object(), nullptr);
   return !completion.isStopped() && more;
 }
@@ -263,7 +305,7 @@ void Completion::Choice::finished(const RequestResult &result) {
     add(reader.finish());
     reason = finishReason(result.finish, !calls.empty());
     if (!completion.stream)
-      keepLogprobs();
+      keepLogprobs(/*ended=*/true);
     else if (result.finish != Finish::Failed && !completion.isStopped())
       send(isChat() ? Json::object() : Json{{"content", ""}}, reason);
   } catch (const std::exception &failure) {
@@ -357,25 +399,30 @@ static std::shared_ptr<const Request> commonRequest(const GenerationSettings &se
 
 Completion::Completion(const CompletionRequest &request, const ServedModel &model,
                        EngineThread &engine, Metrics &metrics, std::shared_ptr<Exchange> exchange,
-                       Memory memory)
+                       Clock::time_point arrived, Memory memory)
     : endpoint(request.endpoint), stream(request.stream), includeUsage(request.includeUsage),
-      common(commonRequest(request.settings)), numChoices(request.numChoices),
-      topLogprobs(request.topLogprobs), tools(request.tools), parallelCalls(request.parallelCalls),
-      reasons(request.reasons), memory(std::move(memory)), model(model), engine(engine),
-      metrics(metrics), exchange(std::move(exchange)), id(newId(request.endpoint)),
+      isSeeded(request.settings.seed.has_value()), common(commonRequest(request.settings)),
+      numChoices(request.numChoices), topLogprobs(request.topLogprobs), tools(request.tools),
+      parallelCalls(request.parallelCalls), reasons(request.reasons), memory(std::move(memory)),
+      model(model), engine(engine), metrics(metrics), exchange(std::move(exchange)),
+      arrived(arrived), id(newId(request.endpoint)),
       created(unixSeconds()) {}
 
 Completion::~Completion() = default;
 
 void Completion::start(std::vector<Tokens> prompts, std::chrono::milliseconds timeout,
-                       bool logPrompts) {
+                       std::chrono::milliseconds pingInterval, bool logPrompts) {
   exchange->onDisconnect([self = shared_from_this()] { self->stop(StopReason::Disconnected); });
   if (timeout.count() > 0)
     exchange->onTimeout(timeout, [self = shared_from_this()] { self->stop(StopReason::TimedOut); });
   std::vector<std::shared_ptr<const Tokens>> shared;
   for (Tokens &prompt : prompts)
     shared.push_back(std::make_shared<const Tokens>(std::move(prompt)));
-  if (submit(shared) && logPrompts)
+  if (!submit(shared))
+    return;
+  if (stream && pingInterval.count() > 0)
+    exchange->every(pingInterval, [self = shared_from_this()] { self->ping(); });
+  if (logPrompts)
     report(shared);
 }
 
@@ -408,9 +455,11 @@ bool Completion::submit(const std::vector<std::shared_ptr<const Tokens>> &prompt
     for (int64_t n = 0; n < numChoices; ++n) {
       choices.push_back(
           std::make_unique<Choice>(*this, static_cast<int64_t>(choices.size()), continuesText));
+      // With a seed, the completions of a prompt do not depend on other prompts of the request.
+      int64_t ofSeed = isSeeded ? n : static_cast<int64_t>(choices.size()) - 1;
       // Shares ownership of the completion, which owns the choices.
       wanted.emplace_back(
-          SharedRequest{common, prompt, static_cast<uint64_t>(n)},
+          SharedRequest{common, prompt, static_cast<uint64_t>(ofSeed)},
           std::shared_ptr<RequestListener>(shared_from_this(), choices.back().get()));
     }
   }
@@ -477,7 +526,7 @@ void Completion::reply() {
     return;
   try {
     exchange->reply({.body = takeWhole(), .reservation = std::move(memory.answer)});
-    metrics.countRequest("ok");
+    countAnswer();
   } catch (const std::exception &problem) {
     fail(internalError(problem), "failed");
   }
@@ -485,14 +534,29 @@ void Completion::reply() {
 
 /// Server-sent events.
 void Completion::sendEvent(const Json &event) {
-  bool first = false;
-  {
-    std::lock_guard lock(mutex);
-    first = !std::exchange(answered, true);
-  }
-  if (first)
+  std::string text = "data: " + toJsonText(event) + "\n\n";
+  // The lock is held, so that no comment is sent before the header.
+  std::lock_guard lock(mutex);
+  if (!std::exchange(answered, true))
     exchange->beginStream("text/event-stream");
-  exchange->send("data: " + toJsonText(event) + "\n\n");
+  isQuiet = false;
+  exchange->send(std::move(text));
+}
+
+/// Sends a comment of server-sent events if no event was sent since the last call. Until then, an
+/// error has a status of its own.
+void Completion::ping() {
+  std::lock_guard lock(mutex);
+  if (ended || !std::exchange(isQuiet, true))
+    return;
+  if (!std::exchange(answered, true))
+    exchange->beginStream("text/event-stream");
+  exchange->send(": waiting\n\n");
+}
+
+void Completion::countAnswer() {
+  metrics.countRequest("ok");
+  metrics.observeDuration(secondsBetween(arrived, Clock::now()));
 }
 
 void Completion::choiceEnded(int64_t choice, const RequestResult &result) {
@@ -507,8 +571,10 @@ void Completion::choiceEnded(int64_t choice, const RequestResult &result) {
       failure = result.error;
     all = --unended == 0;
   }
-  metrics.countTokens(result.promptTokens, result.reusedTokens,
-                      static_cast<int64_t>(result.tokens.size()));
+  // Nothing has been computed for one that was canceled while it waited.
+  if (!result.tokens.empty())
+    metrics.countTokens(result.promptTokens, result.reusedTokens,
+                        static_cast<int64_t>(result.tokens.size()));
   if (!all)
     return;
   try {
@@ -545,35 +611,34 @@ void Completion::finish() {
       metrics.countRequest("canceled");
     return;
   }
-  metrics.countRequest("ok");
+  countAnswer();
   if (includeUsage) {
     Json last = envelope(/*chunk=*/true);
     last["choices"] = Json::array();
     last["usage"] = usage();
     sendEvent(last);
   }
+  std::lock_guard lock(mutex);
+  ended = true;
   exchange->send("data: [DONE]\n\n");
   exchange->endStream();
 }
 
 void Completion::fail(const ApiError &error, const char *outcome) {
   metrics.countRequest(outcome);
-  bool begun = false;
-  {
-    std::lock_guard lock(mutex);
-    begun = std::exchange(answered, true);
-  }
+  HttpReply reply{.status = error.status, .body = toJsonText(error.toJson())};
+  if (error.status == 429)
+    reply.headers.emplace_back("Retry-After", std::to_string(engine.secondsToWait()));
+  std::lock_guard lock(mutex);
+  ended = true;
+  bool begun = std::exchange(answered, true);
   if (begun && stream) {
-    exchange->send("data: " + toJsonText(error.toJson()) + "\n\n");
+    exchange->send("data: " + reply.body + "\n\n");
     exchange->endStream();
     return;
   }
-  if (begun)
-    return;
-  HttpReply reply{.status = error.status, .body = toJsonText(error.toJson())};
-  if (error.status == 429)
-    reply.headers.emplace_back("Retry-After", "1");
-  exchange->reply(std::move(reply));
+  if (!begun)
+    exchange->reply(std::move(reply));
 }
 
 } // namespace mica::rt::serve

@@ -23,15 +23,18 @@ public:
   struct Memory {
     std::shared_ptr<const Reservation> request, answer;
   };
-  /// `model`, `engine` and `metrics` must outlive it.
+  /// `arrived`: when the request was received. `model`, `engine` and `metrics` must outlive it.
   Completion(const CompletionRequest &request, const ServedModel &model, EngineThread &engine,
-             Metrics &metrics, std::shared_ptr<Exchange> exchange, Memory memory);
+             Metrics &metrics, std::shared_ptr<Exchange> exchange, Clock::time_point arrived,
+             Memory memory);
   ~Completion();
 
   /// Submits all choices without waiting for them. The exchange gets its reply when they have
-  /// ended, or events while they are generated. With `logPrompts`, the prompts are written to
-  /// stderr if the request is accepted, as one line of JSON.
-  void start(std::vector<Tokens> prompts, std::chrono::milliseconds timeout, bool logPrompts);
+  /// ended, or events while they are generated; a stream without an event for `pingInterval` gets a
+  /// comment, so that its connection does not look dead (0: none). With `logPrompts`, the prompts
+  /// are written to stderr if the request is accepted, as one line of JSON.
+  void start(std::vector<Tokens> prompts, std::chrono::milliseconds timeout,
+             std::chrono::milliseconds pingInterval, bool logPrompts);
 
   enum class StopReason : uint8_t { None, Disconnected, TimedOut, ShuttingDown };
   /// Cancels all choices; the client gets an error unless it has disconnected. Called on the
@@ -57,6 +60,8 @@ private:
   Json envelope(bool chunk) const;
   Json usage() const;
   void sendEvent(const Json &event);
+  void ping();
+  void countAnswer();
   void choiceEnded(int64_t choice, const RequestResult &result);
   void choiceFailed(const std::exception &problem);
   std::string takeWhole();
@@ -66,6 +71,7 @@ private:
 
   const Endpoint endpoint;
   const bool stream, includeUsage;
+  const bool isSeeded; ///< by the client
   const std::shared_ptr<const Request> common; ///< of all choices
   const int64_t numChoices;
   const std::optional<int64_t> topLogprobs;
@@ -76,7 +82,7 @@ private:
   EngineThread &engine;
   Metrics &metrics;
   const std::shared_ptr<Exchange> exchange;
-  const Clock::time_point arrived = Clock::now();
+  const Clock::time_point arrived;
   const std::string id;
   const int64_t created;
 
@@ -86,7 +92,9 @@ private:
   std::atomic<bool> unreplied = false; ///< the complete answer waits to be sent
   std::mutex mutex;                    ///< protects the following members
   size_t unended = 0;
-  bool answered = false;
+  bool answered = false; ///< a stream has begun, or there is a reply
+  bool ended = false;    ///< nothing may be sent any more, except by those who set it
+  bool isQuiet = true;   ///< no event has been sent since the last ping
   std::optional<Error> failure;
   int64_t promptTokens = 0, cachedTokens = 0, completionTokens = 0;
 };

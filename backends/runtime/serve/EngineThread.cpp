@@ -2,6 +2,8 @@
 #include "backends/runtime/serve/ApiError.h"
 #include "backends/runtime/support/Process.h"
 
+#include <algorithm>
+
 namespace mica::rt::serve {
 
 /// More than a scheduler ever has.
@@ -14,6 +16,7 @@ public:
   Kept(EngineThread &engine, std::shared_ptr<RequestListener> listener)
       : engine(engine), listener(std::move(listener)) {}
 
+  void started() override { listener->started(); }
   Result<bool> token(int32_t token, std::span<const float> logits) override {
     try {
       return listener->token(token, logits);
@@ -25,7 +28,7 @@ public:
   Status logits(std::span<const float> row) override { return listener->logits(row); }
   void finished(const RequestResult &result) override {
     // First: a client that has its answer must not be told that the queue is still full.
-    engine.finish(this);
+    engine.finish(this, /*hasRun=*/!result.tokens.empty());
     notify(result);
   }
   /// Called instead of `finished` if the scheduler does not know the request any more.
@@ -90,6 +93,8 @@ EngineThread::submit(std::vector<Submission> submissions) {
     std::lock_guard lock(mutex);
     if (requests.size() + submissions.size() > maxUnfinished())
       return std::nullopt;
+    if (requests.empty())
+      waitEstimate.begin(WaitEstimate::Clock::now());
     Kept *next = nullptr; // which the scheduler does not know yet
     try {
       for (auto &[request, listener] : submissions) {
@@ -129,9 +134,18 @@ size_t EngineThread::unfinished() const {
   return requests.size();
 }
 
-/// Called by a request's listener, which must therefore exist until the step is over.
-void EngineThread::finish(const Kept *request) {
+int64_t EngineThread::secondsToWait() const {
   std::lock_guard lock(mutex);
+  size_t waiting = requests.size() - std::min(requests.size(), numSlots());
+  return waitEstimate.seconds(waiting, WaitEstimate::Clock::now());
+}
+
+/// Called by a request's listener, which must therefore exist until the step is over.
+void EngineThread::finish(const Kept *request, bool hasRun) {
+  std::lock_guard lock(mutex);
+  // Those that were canceled while they waited say nothing about the time that others need.
+  if (hasRun)
+    waitEstimate.end(WaitEstimate::Clock::now());
   auto found = requests.find(request);
   ended.push_back(std::move(found->second));
   requests.erase(found);

@@ -3,6 +3,7 @@
 #define MICA_BACKENDS_RUNTIME_SERVE_ENGINETHREAD_H
 
 #include "backends/runtime/engine/Scheduler.h"
+#include "backends/runtime/serve/WaitEstimate.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -35,6 +36,9 @@ public:
   /// The number of unfinished requests.
   size_t unfinished() const;
   size_t numSlots() const { return static_cast<size_t>(options.slots); }
+  /// An estimate of the time until a request that is submitted now has a slot, from 1 to 60
+  /// seconds. May be called from any thread.
+  int64_t secondsToWait() const;
   /// The maximum number of unfinished requests.
   size_t maxUnfinished() const { return numSlots() + maxQueued; }
   const Model &model() const { return loaded; }
@@ -59,7 +63,7 @@ private:
   bool step();
   void restart(const Error &error);
   void wake();
-  void finish(const Kept *request);
+  void finish(const Kept *request, bool hasRun);
 
   const Model &loaded;
   const Scheduler::Options options;
@@ -72,6 +76,7 @@ private:
   bool hasWork = false, stopping = false;
   std::unordered_map<const Kept *, std::unique_ptr<Kept>> requests;
   std::vector<std::unique_ptr<Kept>> ended; ///< in this step
+  WaitEstimate waitEstimate;                ///< protected by the mutex
   std::thread thread;
 };
 

@@ -1,4 +1,5 @@
 #include "backends/runtime/serve/HttpConnection.h"
+#include "backends/runtime/serve/ApiError.h"
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -54,7 +55,8 @@ struct GrowingBody {
 class Connection final : public std::enable_shared_from_this<Connection> {
 public:
   Connection(HttpSocket socket, HttpConnections &shared)
-      : stream(std::move(socket)), timer(stream.get_executor()), shared(shared),
+      : stream(std::move(socket)), timer(stream.get_executor()), ticks(stream.get_executor()),
+        shared(shared),
         buffer(std::max<size_t>(shared.options.maxHeaderBytes, discardBytes) + firstBytes) {
     ++shared.connections;
   }
@@ -76,7 +78,7 @@ public:
     try {
       work();
     } catch (const std::exception &failure) {
-      reply({.status = 500, .body = shared.errorBody(500, failure.what())});
+      reply({.status = 500, .body = shared.errorBody(500, internalError(failure).message)});
     }
   }
   void setOnDisconnect(std::function<void()> callback) {
@@ -86,6 +88,7 @@ public:
       onDisconnect = std::move(callback);
   }
   void setOnTimeout(std::chrono::milliseconds time, std::function<void()> callback);
+  void repeat(std::chrono::milliseconds interval, std::function<void()> callback);
 
   /// The unique number of the exchange in progress.
   uint64_t number() const { return exchangeNumber; }
@@ -111,7 +114,7 @@ private:
   void disconnect();
 
   Stream stream;
-  asio::steady_timer timer;
+  asio::steady_timer timer, ticks; ///< of onTimeout and every
   HttpConnections &shared;
   beast::flat_buffer buffer; ///< of a header, and of parts of bodies
   std::optional<http::request_parser<GrowingBody>> parser;
@@ -167,6 +170,11 @@ public:
   void onTimeout(std::chrono::milliseconds time, std::function<void()> callback) override {
     act([time, callback = std::move(callback)](Connection &c) mutable {
       c.setOnTimeout(time, std::move(callback));
+    });
+  }
+  void every(std::chrono::milliseconds interval, std::function<void()> callback) override {
+    act([interval, callback = std::move(callback)](Connection &c) mutable {
+      c.repeat(interval, std::move(callback));
     });
   }
 
@@ -379,6 +387,19 @@ void Connection::setOnTimeout(std::chrono::milliseconds time, std::function<void
   });
 }
 
+void Connection::repeat(std::chrono::milliseconds interval, std::function<void()> callback) {
+  if (!inExchange)
+    return;
+  ticks.expires_after(interval);
+  ticks.async_wait([self = shared_from_this(), number = exchangeNumber, interval,
+                    callback = std::move(callback)](error_code error) {
+    if (error || self->exchangeNumber != number)
+      return;
+    self->repeat(interval, callback);
+    callback();
+  });
+}
+
 static void setCommon(http::fields &fields, const std::string &contentType) {
   fields.set(http::field::server, "mica/" MICA_VERSION);
   fields.set(http::field::content_type, contentType);
@@ -494,6 +515,7 @@ void Connection::finish() {
   reservation.reset();
   replyReservation.reset();
   timer.cancel();
+  ticks.cancel();
   if (keepAlive)
     return read();
   if (isUnread)
@@ -530,6 +552,7 @@ void Connection::disconnect() {
   stream.socket().shutdown(HttpSocket::shutdown_both, ignored);
   stream.close();
   timer.cancel();
+  ticks.cancel();
   reservation.reset();
   replyReservation.reset();
   if (!inExchange)

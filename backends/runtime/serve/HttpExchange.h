@@ -54,6 +54,8 @@ public:
   virtual void onDisconnect(std::function<void()> callback) = 0;
   /// Calls `callback` on the server's thread if the exchange is not over after `time`.
   virtual void onTimeout(std::chrono::milliseconds time, std::function<void()> callback) = 0;
+  /// Calls `callback` on the server's thread after each `interval` until the exchange is over.
+  virtual void every(std::chrono::milliseconds interval, std::function<void()> callback) = 0;
 };
 
 /// The memory that a header, and a body, may take without being part of a limited total.

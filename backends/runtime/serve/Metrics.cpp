@@ -49,16 +49,6 @@ void Metrics::countTokens(int64_t prompt, int64_t cached, int64_t generated) {
   generatedTokens += static_cast<uint64_t>(generated);
 }
 
-void Metrics::observeFirstToken(double seconds) {
-  std::lock_guard lock(mutex);
-  firstToken.observe(seconds);
-}
-
-void Metrics::observeTokenGap(double seconds) {
-  std::lock_guard lock(mutex);
-  tokenGap.observe(seconds);
-}
-
 std::string Metrics::text(const Gauges &gauges) const {
   std::lock_guard lock(mutex);
   std::string out =
@@ -70,12 +60,14 @@ std::string Metrics::text(const Gauges &gauges) const {
   for (auto [status, count] : rejections)
     out += "mica_rejected_requests_total{status=\"" + std::to_string(status) + "\"} " +
            std::to_string(count) + "\n";
-  out += single("mica_prompt_tokens_total", "counter", "Tokens of prompts.", promptTokens);
+  out += single("mica_prompt_tokens_total", "counter",
+                "Tokens of prompts of completions that have ended with a token.", promptTokens);
   out += single("mica_cached_tokens_total", "counter",
-                "Tokens of prompts that a cache already held.", cachedTokens);
+                "The part of these that a cache already held.", cachedTokens);
   out += single("mica_generated_tokens_total", "counter", "Tokens generated.", generatedTokens);
-  out += single("mica_requests_running", "gauge", "Requests with a sequence.", gauges.running);
-  out += single("mica_requests_waiting", "gauge", "Requests that wait for a sequence.",
+  out += single("mica_requests_running", "gauge",
+                "Completions with a sequence (a request has `n` per prompt).", gauges.running);
+  out += single("mica_requests_waiting", "gauge", "Completions that wait for a sequence.",
                 gauges.waiting);
   out += single("mica_cache_capacity_bytes", "gauge", "Size of the caches of all sequences.",
                 gauges.cacheBytes);
@@ -84,9 +76,14 @@ std::string Metrics::text(const Gauges &gauges) const {
                 gauges.usedCacheBytes);
   out += single("mica_checkpoint_bytes", "gauge",
                 "Bytes of checkpoints of recurrent and rolling states.", gauges.checkpointBytes);
+  out += queueTime.text("mica_queue_time_seconds",
+                        "From the end of a request's body until a completion has a sequence.");
   out += firstToken.text("mica_time_to_first_token_seconds",
-                         "From a request's arrival to its first token.");
-  return out + tokenGap.text("mica_token_gap_seconds", "Between two tokens of a completion.");
+                         "From the end of a request's body to the first token of a completion.");
+  out += duration.text("mica_request_duration_seconds",
+                       "From the end of a request's body to the end of its answer.");
+  return out +
+         tokenGap.text("mica_inter_token_latency_seconds", "Between two tokens of a completion.");
 }
 
 } // namespace mica::rt::serve

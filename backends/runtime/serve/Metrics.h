@@ -19,10 +19,14 @@ public:
   /// Counts a request that was rejected before its body was parsed, by the status of the reply.
   void countRejection(unsigned status);
   void countTokens(int64_t prompt, int64_t cached, int64_t generated);
-  void observeFirstToken(double seconds);
-  void observeTokenGap(double seconds);
+  /// From a request's arrival until a completion has a sequence, until its first token, and until
+  /// the whole answer; and between two tokens of a completion.
+  void observeQueueTime(double seconds) { observe(queueTime, seconds); }
+  void observeFirstToken(double seconds) { observe(firstToken, seconds); }
+  void observeDuration(double seconds) { observe(duration, seconds); }
+  void observeTokenGap(double seconds) { observe(tokenGap, seconds); }
 
-  /// Current values: requests with a slot and those waiting for one; the capacity of all caches,
+  /// Current values: completions with a slot and those waiting for one; the capacity of all caches,
   /// and how much of it holds positions of texts in progress or of earlier ones; the bytes of all
   /// checkpoints.
   struct Gauges {
@@ -34,8 +38,9 @@ public:
 private:
   /// Cumulative, as in Prometheus.
   struct Histogram {
-    static constexpr std::array<double, 14> bounds = {.001, .0025, .005, .01, .025, .05, .1,
-                                                      .25,  .5,    1,    2.5, 5,    10,  30};
+    static constexpr auto bounds =
+        std::to_array<double>({.001, .0025, .005, .01, .025, .05, .1,  .25, .5,   1,   2.5,
+                               5,    10,    20,   40,  80,   160, 320, 640, 1280, 2560});
     std::array<uint64_t, bounds.size()> counts{};
     uint64_t count = 0;
     double sum = 0;
@@ -44,11 +49,16 @@ private:
     std::string text(const std::string &name, const char *help) const;
   };
 
+  void observe(Histogram &histogram, double seconds) {
+    std::lock_guard lock(mutex);
+    histogram.observe(seconds);
+  }
+
   mutable std::mutex mutex;
   std::map<std::string, uint64_t> requests;
   std::map<unsigned, uint64_t> rejections;
   uint64_t promptTokens = 0, cachedTokens = 0, generatedTokens = 0;
-  Histogram firstToken, tokenGap;
+  Histogram queueTime, firstToken, duration, tokenGap;
 };
 
 } // namespace mica::rt::serve

@@ -1,6 +1,7 @@
 #include "backends/runtime/serve/ParseRequest.h"
 #include "backends/runtime/engine/SettingTable.h"
 #include "backends/runtime/serve/FieldReader.h"
+#include "backends/runtime/serve/JsonSchema.h"
 #include "backends/runtime/serve/MessageReader.h"
 #include "backends/runtime/support/NestedJson.h"
 #include "backends/runtime/text/base/Utf8.h"
@@ -11,6 +12,8 @@
 
 namespace mica::rt::serve {
 
+using namespace json_schema;
+
 namespace {
 /// OpenAI's limits.
 constexpr SettingRange<int64_t> choiceRange{1, 128}, topLogprobsRange{0, 20};
@@ -19,30 +22,6 @@ constexpr size_t maxStops = 16, maxPrompts = 128;
 constexpr int64_t maxStopCharacters = 1024;
 /// The default of OpenAI's /v1/completions.
 constexpr int64_t defaultCompletionTokens = 16;
-
-Json typed(const char *type) { return {{"type", type}}; }
-Json only(Json value) { return {{"const", std::move(value)}}; }
-template <typename T> Json ranged(SettingRange<T> range) {
-  return {{"type", std::is_integral_v<T> ? "integer" : "number"},
-          {"minimum", range.min},
-          {"maximum", range.max}};
-}
-Json arrayOf(Json items, std::optional<size_t> max = {}, size_t min = 0) {
-  Json schema = {{"type", "array"}, {"items", std::move(items)}};
-  if (min > 0)
-    schema["minItems"] = min;
-  if (max)
-    schema["maxItems"] = *max;
-  return schema;
-}
-/// `others`: the schema of additional fields.
-Json objectOf(Json properties, std::vector<std::string> required, Json others = false) {
-  return {{"type", "object"},
-          {"properties", std::move(properties)},
-          {"required", std::move(required)},
-          {"additionalProperties", std::move(others)}};
-}
-Json anyOf(std::vector<Json> schemas) { return {{"anyOf", std::move(schemas)}}; }
 
 /// Reads the fields of one request.
 class RequestReader : FieldReader {

@@ -75,6 +75,7 @@ struct Service {
   std::optional<ProgramText> text;
   std::optional<ChatTemplate> chatTemplate;
   int64_t sequences = 0;
+  bool isOpen = false; ///< other machines may use it without an API key
   std::unique_ptr<Api> api;
   std::unique_ptr<TaskThread> reader;
   std::unique_ptr<EngineThread> engine;
@@ -115,8 +116,10 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
     served.answers = service->chatTemplate->answerFormat();
   }
   const HttpOptions &http = arguments.http;
-  bool isLocal = !http.unixSocket && (Api::isLoopback(http.host) || http.host == "::1");
-  bool checkHosts = !arguments.allowedHosts.empty() || (isLocal && keys.empty());
+  // A Unix socket is reached through a proxy, if at all.
+  bool checkHosts = !arguments.allowedHosts.empty() || (!http.unixSocket && keys.empty());
+  bool isLocal = http.unixSocket || Api::isLoopback(http.host) || http.host == "::1";
+  service->isOpen = keys.empty() && !isLocal;
   int64_t chunk = prefillChunkSize(arguments.prefillChunk.value_or(defaultChunk), manifest);
   Result<int64_t> sequences = chooseSequences(*service->model, arguments, chunk);
   if (!sequences)
@@ -143,6 +146,7 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
       cacheBytesPerSequence(manifest, chunk) * static_cast<uint64_t>(*sequences),
       Api::Options{.keys = std::move(keys),
                    .requestTimeout = std::chrono::seconds(arguments.requestTimeout),
+                   .pingInterval = std::chrono::seconds(arguments.ssePingInterval),
                    .logPrompts = arguments.logPrompts,
                    .checkHosts = checkHosts,
                    .allowedHosts = arguments.allowedHosts});
@@ -260,6 +264,9 @@ Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
       reportNote("serving " + service->model->manifest().name + " at " + server.address() + " (" +
                  std::to_string(service->sequences) + " sequences of " +
                  std::to_string(service->model->manifest().maxSeq) + " positions)");
+      if (service->isOpen)
+        reportWarning("no API key is required: other machines that can reach " + server.address() +
+                      " can use the model; use --api-key-file");
     });
   });
   server.run();

@@ -23,6 +23,7 @@ struct ServeArguments {
   std::optional<std::string> templateFile;                          ///< --chat-template
   int64_t receiveTimeout = 30, sendTimeout = 30, idleTimeout = 300; ///< seconds; see HttpOptions
   int64_t requestTimeout = 0;                                       ///< seconds; 0: none
+  int64_t ssePingInterval = 15; ///< seconds; see Completion::start
   int64_t drainSeconds = 30;
   bool logPrompts = false; ///< see Completion::start
 };

@@ -39,6 +39,14 @@ Result<std::unique_ptr<ProgramTokenizer>> ProgramTokenizer::fromTable(std::vecto
       new ProgramTokenizer(std::move(table), *std::move(tokenizer)));
 }
 
+Result<Tokens> ProgramTokenizer::encode(std::string_view text, bool addSpecial,
+                                        bool parseSpecial) const {
+  ByteRanges untrusted;
+  if (!parseSpecial)
+    untrusted.add(0, text.size());
+  return tokenizer.encode(text, addSpecial, untrusted);
+}
+
 bool ProgramTokenizer::hasText(const Tokens &prompt) const {
   Tokenizer::Decoder decoder(tokenizer);
   for (int32_t token : prompt)

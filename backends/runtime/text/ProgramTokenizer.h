@@ -29,6 +29,9 @@ public:
 
   /// The ids of a prompt, including the special tokens that the model expects around it.
   Result<Tokens> encode(std::string_view text) const { return tokenizer.encode(text, true); }
+  /// The ids of a text: with `addSpecial`, as those of a prompt; with `parseSpecial`, special
+  /// tokens are recognized by their spelling, otherwise they are ordinary text.
+  Result<Tokens> encode(std::string_view text, bool addSpecial, bool parseSpecial) const;
   /// The ids of a text in which special tokens are spelled out, as by chat templates; in
   /// `untrusted` ranges they are ordinary text.
   Result<Tokens> encodeWithSpecialTokens(std::string_view text,
@@ -52,6 +55,10 @@ public:
   }
   /// A decoder for the continuation of `prompt`.
   Tokenizer::Decoder decoderAfter(const Tokens &prompt) const { return decoder(hasText(prompt)); }
+  /// A decoder for a whole text that spells out special tokens.
+  Tokenizer::Decoder decoderWithSpecialTokens() const {
+    return Tokenizer::Decoder(tokenizer, /*continuation=*/false, /*printSpecial=*/true);
+  }
 
 private:
   ProgramTokenizer(std::vector<std::byte> table, Tokenizer tokenizer)

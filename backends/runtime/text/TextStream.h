@@ -17,25 +17,34 @@ public:
   /// The next part of the text: whole characters, and no part of a stop string.
   std::string push(int32_t token) {
     std::string text = decoder.push(token);
-    numCharacters += tokenizer::countCharacters(text);
-    return stop.push(text);
+    return pushText(text);
   }
   /// The same for text that is not a single token.
-  std::string pushText(std::string_view text) { return stop.push(text); }
+  std::string pushText(std::string_view text) {
+    numCharacters += tokenizer::countCharacters(text);
+    return counted(stop.push(text));
+  }
   /// Ends the text.
   std::string finish() {
     std::string rest = stop.push(decoder.finish());
-    return rest + stop.finish();
+    return counted(rest + stop.finish());
   }
   /// The characters that the tokens so far have completed, including those of a stop string.
   int64_t characters() const { return numCharacters; }
+  /// The characters that have been returned, which precede a stop string.
+  int64_t returnedCharacters() const { return numReturned; }
   /// Whether a stop string was found; no text follows.
   bool stopped() const { return stop.stopped(); }
 
 private:
+  std::string counted(std::string text) {
+    numReturned += tokenizer::countCharacters(text);
+    return text;
+  }
+
   Tokenizer::Decoder decoder;
   StopSequences stop;
-  int64_t numCharacters = 0;
+  int64_t numCharacters = 0, numReturned = 0;
 };
 
 } // namespace mica::rt

@@ -8,7 +8,8 @@ let running = null; // the AbortController of the answer in progress
 
 /** Appends the inline markup of `text` to `parent`: code, bold, italics and links to the web. */
 function appendInline(parent, text) {
-  const pattern = /`([^`]+)`|\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|\[([^\]]+)\]\((https?:\/\/[^\s)]+)\)/g;
+  // Bounded, so that the time is proportional to the text, whatever a model repeats.
+  const pattern = /`([^`]+)`|\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|\[([^\[\]]{1,500})\]\((https?:\/\/[^\s)]{1,2000})\)/g;
   let last = 0;
   for (const found of text.matchAll(pattern)) {
     parent.append(text.slice(last, found.index));
@@ -33,11 +34,14 @@ function appendBlock(parent, tag, text) {
   return element;
 }
 
-/** Replaces the content of `parent` by the Markdown `text`: fences, headings, lists, paragraphs. */
-function renderMarkdown(parent, text) {
-  parent.replaceChildren();
-  let list = null, paragraph = null, code = null;
+/** Appends the Markdown `text` to `parent`: fences, headings, lists, paragraphs. Returns where the last block begins: its place in `text`,
+    and the number of elements before it. More text may change this block, but none before it. */
+function appendMarkdown(parent, text) {
+  let list = null, paragraph = null, code = null, place = 0, last = {place: 0, elements: parent.childElementCount};
   for (const line of text.split("\n")) {
+    if (!list && !paragraph && !code)
+      last = {place, elements: parent.childElementCount};
+    place += line.length + 1;
     if (/^\s*```/.test(line)) {
       if (code) {
         code = null;
@@ -77,6 +81,29 @@ function renderMarkdown(parent, text) {
       paragraph = appendBlock(parent, "p", line);
       list = null;
     }
+  }
+  return last;
+}
+
+/** Replaces the content of `parent` by the Markdown `text`. */
+function renderMarkdown(parent, text) {
+  parent.replaceChildren();
+  appendMarkdown(parent, text);
+}
+
+/** Markdown that grows: the element's content is replaced from the last block on. */
+class GrowingMarkdown {
+  constructor(parent) {
+    this.parent = parent;
+    this.last = {place: 0, elements: 0};
+  }
+
+  /** `text` begins with that of the previous call. */
+  render(text) {
+    while (this.parent.childElementCount > this.last.elements)
+      this.parent.lastElementChild.remove();
+    const last = appendMarkdown(this.parent, text.slice(this.last.place));
+    this.last = {place: this.last.place + last.place, elements: last.elements};
   }
 }
 
@@ -165,7 +192,25 @@ async function answer() {
   content.textContent = "…";
   element.append(content);
   const begin = performance.now();
-  let text = "", reasoning = "", first = 0, usage = null, finished = false, problem = null;
+  const markdown = new GrowingMarkdown(content);
+  let text = "", reasoning = "", first = 0, usage = null, finished = false, problem = null, frame = 0;
+  /** Shows what has come so far. */
+  function show() {
+    frame = 0;
+    // Scrolls with the answer, unless the reader has scrolled back.
+    const list = $("messages"), atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 30;
+    if (reasoning)
+      showReasoning(element, reasoning);
+    if (text) {
+      if (!content.childElementCount)
+        content.replaceChildren();
+      markdown.render(text);
+    } else {
+      content.textContent = finished ? "(no text)" : "…";
+    }
+    if (atEnd)
+      list.scrollTop = list.scrollHeight;
+  }
   try {
     const response = await fetch("v1/chat/completions",
                                  {method: "POST", headers: headers(), body: JSON.stringify(requestBody()), signal: controller.signal});
@@ -180,20 +225,18 @@ async function answer() {
       text += choice?.delta?.content ?? "";
       reasoning += choice?.delta?.reasoning_content ?? "";
       first = first || performance.now();
-      // Scrolls with the answer, unless the reader has scrolled back.
-      const list = $("messages"), atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 30;
-      if (reasoning)
-        showReasoning(element, reasoning);
-      renderMarkdown(content, text || (finished ? "(no text)" : "…"));
-      if (atEnd)
-        list.scrollTop = list.scrollHeight;
+      // Events may come faster than frames.
+      frame ||= requestAnimationFrame(show);
     }
   } catch (error) {
     problem = error;
   }
+  cancelAnimationFrame(frame);
   // The conversation has been reset meanwhile: this answer is not a part of the new one.
   if (running !== controller)
     return;
+  // There are no frames in the background.
+  show();
   if (text || finished) {
     conversation.push({role: "assistant", content: text});
   } else {

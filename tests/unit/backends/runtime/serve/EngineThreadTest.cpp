@@ -28,6 +28,7 @@ struct Client : RequestListener {
       throw std::bad_alloc();
     return true;
   }
+  void started() override { ++starts; }
   void finished(const RequestResult &result) override {
     if (onEnd)
       onEnd();
@@ -37,6 +38,7 @@ struct Client : RequestListener {
   }
 
   bool failsInToken = false, failsInStep = false, failsAtEnd = false;
+  int starts = 0;
   Tokens tokens;
   std::function<void()> onToken, onEnd;
   std::promise<RequestResult> end;
@@ -130,6 +132,56 @@ TEST_F(EngineThreadTest, RequestsShareTheirPrompt) {
   // Nothing is kept after the end of the step.
   engine.reset();
   EXPECT_EQ(prompt.use_count(), 1);
+}
+
+TEST(WaitEstimate, GrowsWithTheQueue) {
+  using std::chrono::seconds;
+  WaitEstimate estimate;
+  WaitEstimate::Clock::time_point begin;
+  EXPECT_EQ(estimate.seconds(100, begin), 1);
+  estimate.begin(begin);
+  EXPECT_EQ(estimate.seconds(100, begin), 1);
+  // Before the first end, the time so far is the least that each takes.
+  EXPECT_EQ(estimate.seconds(4, begin + seconds(3)), 12);
+  // Two at a time, each of which takes 4 s.
+  for (int second = 4; second <= 12; second += 4) {
+    estimate.end(begin + seconds(second));
+    estimate.end(begin + seconds(second));
+  }
+  for (size_t waiting : {1, 5, 10, 29})
+    EXPECT_EQ(estimate.seconds(waiting, begin + seconds(12)), static_cast<int64_t>(2 * waiting));
+  EXPECT_EQ(estimate.seconds(0, begin + seconds(12)), 1);
+  EXPECT_EQ(estimate.seconds(100, begin + seconds(12)), 60);
+  // Only the latest count.
+  for (int second = 13; second < 60; ++second)
+    estimate.end(begin + seconds(second));
+  EXPECT_EQ(estimate.seconds(10, begin + seconds(59)), 10);
+  // An idle time does not.
+  estimate.begin(begin + seconds(1000));
+  estimate.end(begin + seconds(1003));
+  EXPECT_EQ(estimate.seconds(2, begin + seconds(1003)), 6);
+}
+
+TEST_F(EngineThreadTest, OnlyRequestsWithASlotStart) {
+  auto single = EngineThread::start(*model, {.slots = 1, .promptRows = 4}, 1);
+  ASSERT_TRUE(single) << single.error().message;
+  engine = *std::move(single);
+  auto first = std::make_shared<Client>(), waiting = std::make_shared<Client>();
+  std::vector<Scheduler::RequestId> ids;
+  std::promise<void> submitted;
+  std::future<void> ready = submitted.get_future();
+  first->onToken = [&, waited = false]() mutable {
+    if (!std::exchange(waited, true)) {
+      ready.wait();
+      engine->cancel(ids[1]);
+    }
+  };
+  ids = submit({first, waiting});
+  submitted.set_value();
+  EXPECT_EQ(resultOf(*waiting).finish, Finish::Canceled);
+  EXPECT_EQ(resultOf(*first).finish, Finish::Length);
+  EXPECT_EQ(first->starts, 1);
+  EXPECT_EQ(waiting->starts, 0);
 }
 
 TEST_F(EngineThreadTest, AnExceptionOfAListenerFailsItsRequest) {

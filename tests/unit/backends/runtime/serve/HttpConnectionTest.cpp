@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <new>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
@@ -209,6 +210,55 @@ TEST(HttpConnection, ManyPipelinedRequests) {
   open.reset();
   ::close(client);
   EXPECT_NO_THROW(server.poll());
+}
+
+/// Until the exchange is over, and not in the next one on the connection.
+TEST(HttpConnection, RepeatedCallbacks) {
+  TestServer server({});
+  int ticks = 0, requests = 0;
+  server.shared.handler = [&](HttpRequest, std::shared_ptr<Exchange> exchange) {
+    if (++requests > 1)
+      return exchange->reply({.body = "second"});
+    exchange->beginStream("text/plain");
+    exchange->every(std::chrono::milliseconds(1), [&ticks, exchange] {
+      exchange->send("tick");
+      if (++ticks == 3)
+        exchange->endStream();
+    });
+  };
+  int client = server.connect();
+  server.send(client, "GET / HTTP/1.1\r\n\r\n");
+  std::string all;
+  while (!all.ends_with("0\r\n\r\n")) {
+    server.context.restart();
+    server.context.run_for(std::chrono::milliseconds(1));
+    all += server.received(client);
+  }
+  EXPECT_THAT(all, testing::EndsWith("\r\n\r\n4\r\ntick\r\n4\r\ntick\r\n4\r\ntick\r\n0\r\n\r\n"));
+  server.send(client, "GET / HTTP/1.1\r\n\r\n");
+  server.context.restart();
+  server.context.run_for(std::chrono::milliseconds(20));
+  EXPECT_THAT(server.received(client), testing::EndsWith("\r\n\r\nsecond"));
+  EXPECT_EQ(ticks, 3);
+  // A client that leaves ends the exchange.
+  requests = ticks = 0;
+  server.send(client, "GET / HTTP/1.1\r\n\r\n");
+  ::close(client);
+  server.context.restart();
+  server.context.run_for(std::chrono::milliseconds(20));
+  EXPECT_LT(ticks, 3);
+}
+
+TEST(HttpConnection, AnExceptionOfAHandlerIsTheReply) {
+  TestServer server({});
+  server.shared.handler = [](HttpRequest, std::shared_ptr<Exchange>) { throw std::bad_alloc(); };
+  int client = server.connect();
+  server.send(client, "GET / HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(server.received(client),
+              testing::AllOf(StartsWith("HTTP/1.1 500 "),
+                             testing::EndsWith("the server is out of memory")));
+  ::close(client);
+  server.poll();
 }
 
 /// The timeout is for a client that takes nothing. A slow one gets everything.
