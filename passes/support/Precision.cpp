@@ -33,7 +33,7 @@ static constexpr Entry kEntries[] = {
      8,
      8.3,
      {".000022", "", ".000016"},
-     {".0016", "", ".0009"}},
+     {".00155", "", ".00093"}},
     {"4-bit integers, a scale and an offset per 32",
      nullptr,
      "int4_g32",
@@ -41,7 +41,7 @@ static constexpr Entry kEntries[] = {
      4,
      4.8,
      {".00105", ".00103", ""},
-     {".084", ".020", ""}},
+     {".0842", ".0201", ""}},
 };
 static_assert(std::size(kEntries) == kPrecisions.size());
 
@@ -79,7 +79,7 @@ const PrecisionCosts &mica::costsOf(Precision precision, CheckpointKind kind) {
 }
 
 StringRef mica::costOfInt8Rows(CheckpointKind kind) {
-  return kind == CheckpointKind::Floats ? ".00003" : ".003";
+  return kind == CheckpointKind::Floats ? ".000031" : ".00283";
 }
 
 double mica::significantBitsOf(Precision precision) { return entryOf(precision).significantBits; }

@@ -31,9 +31,12 @@ enum class CheckpointKind { Floats, Blocks };
 /// published in 4-bit blocks.
 llvm::StringRef measuredModelOf(CheckpointKind kind);
 
-/// The KL divergence (in nats) due to a precision on that model, as in docs/quality.md; empty if it
-/// was not measured.
+/// The KL divergence (in nats) due to a precision on that model; empty if it was not measured. It
+/// is that of docs/quality.md, the larger of prefill and decode. Prefill is as precise as decode on
+/// processors without bf16 dot products and less precise on others: the larger figure of these is
+/// stated, wherever the compiler runs (tests/quality/published.py).
 struct PrecisionCosts {
+  /// calibratedWeights: with `--calibrate`; `--imatrix` was not measured.
   llvm::StringLiteral weights, calibratedWeights, cache;
 };
 const PrecisionCosts &costsOf(Precision precision, CheckpointKind kind);

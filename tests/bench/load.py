@@ -1,5 +1,6 @@
 """The conditions of a measurement: machine, commit, command line, and other load."""
 
+import hashlib
 import os
 import pathlib
 import shlex
@@ -38,10 +39,23 @@ class Load:
         return {"seconds": seconds, "others": max(others, 0.0) / seconds, "stolen": stolen / self.hz / seconds}
 
 
-def machine():
+def _cpuinfo(key):
+    """A value of the first processor."""
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
-        model = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "unknown")
-    return {"cpu": model, "processors": len(os.sched_getaffinity(0)), "kernel": os.uname().release}
+        return next((line.split(":", 1)[1].strip() for line in f if line.split(":")[0].strip() == key), "unknown")
+
+
+def machine():
+    return {"cpu": _cpuinfo("model name"), "processors": len(os.sched_getaffinity(0)), "kernel": os.uname().release}
+
+
+def cpu():
+    """A digest of the processor's model and features, on which kernels and their rounding depend."""
+    return hashlib.sha256(f"{_cpuinfo('model name')}: {_cpuinfo('flags')}".encode()).hexdigest()[:16]
+
+
+#: Marks a commit if the tree has uncommitted changes.
+CHANGED = "+changes"
 
 
 def commit():
@@ -52,7 +66,7 @@ def commit():
         except OSError:
             return ""
     head = git("rev-parse", "--short", "HEAD")
-    return (head or "unknown commit") + ("+changes" if git("status", "--porcelain", "--untracked-files=no") else "")
+    return (head or "unknown commit") + (CHANGED if git("status", "--porcelain", "--untracked-files=no") else "")
 
 
 def command_line(argv):

@@ -8,6 +8,7 @@ import pathlib
 import pty
 import re
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -16,6 +17,9 @@ import unittest
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests/quality"))  # last: its modules have names that others have as well
+import published  # noqa: E402
+
 GOLDENS = ROOT / "tests/goldens"
 BUNDLED = ROOT / "tests/models"
 SHARED = ROOT / "../shared"
@@ -195,6 +199,11 @@ def interpreted(model, texts, weights):
     execute([pathlib.Path(mica).parent / "mica-interpret", model, "--function", "main", *inputs, "--cache",
              f"{len(texts)}x{max(lengths)}", "--weights", weights, "--output-prefix", f"{place}/out"])
     return np.split(np.load(place / "out0.npy"), np.cumsum(lengths)[:-1])
+
+
+def costs(kind):
+    """The KL divergences that `mica compile` quotes for a checkpoint of "floats" or "blocks", by names of published.COSTS."""
+    return once(("costs", kind), lambda: published.costs(kind))
 
 
 def difference(a, b):

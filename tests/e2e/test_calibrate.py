@@ -44,6 +44,18 @@ def imatrix(entries):
 MATRICES = {"attn_q": 256, "attn_k": 256, "attn_v": 256, "attn_output": 512, "ffn_gate": 256, "ffn_up": 256, "ffn_down": 512}
 
 
+def statistics_of_norms(folder, step=1):
+    """Statistics of the inputs of q, k, v, gate and up of minimind-dense, or a changed one: the squares of the norms' weights. A `step` of
+    -1 takes them in the reverse order."""
+    norms = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
+    inputs = {"attn_norm": ("attn_q", "attn_k", "attn_v"), "ffn_norm": ("ffn_gate", "ffn_up")}
+    tensors = checkpoint.read(folder)
+    squares = {norm: [gguf_file.to_f32(tensors[f"model.layers.{layer}.{name}.weight"]) ** 2 for layer in range(3)]
+               for norm, name in norms.items()}
+    return imatrix({f"blk.{layer}.{name}.weight": squares[norm][layer][::step].tolist()
+                    for norm, names in inputs.items() for name in names for layer in range(3)})
+
+
 class Calibrate(Case):
     def divergence(self, name, *options):
         reference = program(BUNDLED / name, "--weights", "f32")
@@ -94,17 +106,10 @@ class Calibrate(Case):
         measured ones where a few channels are large, and the same numbers for other channels are not."""
         folder = checkpoint.edited(BUNDLED / "minimind-dense", os.path.join(harness.folder("outliers"), "model"),
                                    tensors=outlier_twin.add_outliers)
-        norms = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
-        tensors = checkpoint.read(folder)
-        squares = {norm: [gguf_file.to_f32(tensors[f"model.layers.{layer}.{name}.weight"]) ** 2 for layer in range(3)]
-                   for norm, name in norms.items()}
-        inputs = {"attn_norm": ("attn_q", "attn_k", "attn_v"), "ffn_norm": ("ffn_gate", "ffn_up")}
         text, exact = file_of(bundled_text()[:6000]), program(folder, "--weights", "f32")
         kls = []
         for step in (1, -1):
-            path = imatrix({f"blk.{layer}.{name}.weight": squares[norm][layer][::step].tolist()
-                            for norm, names in inputs.items() for name in names for layer in range(3)})
-            built = program(folder, "--weights", "int4", "--imatrix", path)
+            built = program(folder, "--weights", "int4", "--imatrix", statistics_of_norms(folder, step))
             kls.append(evaluate(built.path, "--text", text, "--reference", exact.path, "--as-decode")["kl"]["mean"])
         note(self, f"KL of int4 with statistics {kls[0]:.2e}, with those of other channels {kls[1]:.2e}")
         self.assertLess(kls[0], 0.85 * kls[1])
@@ -197,7 +202,7 @@ class Calibrate(Case):
                 (2, (model, "--weights", "bf16", "--imatrix", foreign), "--imatrix needs --weights int8 or int4"),
                 (2, (model, "--weights", "int4", "--calibrate", text, "--emit", "obj"), "--calibrate needs --emit exe"),
                 (1, (model, "--weights", "int4", "--calibrate", "/nowhere"), "/nowhere"),
-                (1, (model, "--weights", "int4", "--calibrate", short), f"{short}: has 1 ids; use a longer text"),
+                (1, (model, "--weights", "int4", "--calibrate", short), f"{short}: has 1 token; use a longer text"),
                 (1, (model, "--weights", "int4", "--calibrate", emptied), "is a directory where a file is expected; pass a file"),
                 (1, (model, "--weights", "int4", "--imatrix", emptied), "is a directory where a file is expected; pass a file"),
                 (1, (emptied, "--weights", "int4", "--calibrate", text),

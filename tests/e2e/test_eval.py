@@ -82,6 +82,32 @@ class Eval(Case):
             self.assertEqual(result["same_top"], (p.argmax(axis=1) == q.argmax(axis=1)).mean())
             note(self, f"context {context}: KL of bf16 {kl.mean():.1e}, same top {result['same_top']:.3f}")
 
+    def test_as_decode(self):
+        """The figures of --as-decode are those of the logits that the program computes as in decode, and not those of prefill."""
+        ids = np.random.default_rng(7).integers(0, 500, 128).tolist()
+        file, window = file_of(" ".join(map(str, ids))), len(ids) // 2
+        built, f32 = program(DENSE, "--weights", "int8", "--rows", "int8"), program(DENSE, "--weights", "f32")
+        rows = json.loads(built.run("info", "--json").stdout)["manifest"]["rows"]
+        self.assertNotEqual(rows["prompt"], rows["decode"])
+
+        def logs(scored, *role):
+            """The log probabilities at the scored positions, as `expected` has them."""
+            lines = "".join(f"0 0 {' '.join(map(str, ids[begin:begin + window]))}\n" for begin in (0, window))
+            rows = np.frombuffer(scored.run("score", *role, stdin=lines.encode()).stdout, "f4").reshape(2, window, -1)
+            return log_softmax(rows[:, window // 2:-1].reshape(-1, rows.shape[-1]))
+
+        chosen = np.concatenate([ids[begin + window // 2 + 1:begin + window] for begin in (0, window)])
+        results = []
+        for role in ((), ("--as-decode",)):
+            results.append(evaluate(built.path, "--tokens-file", file, "--reference", f32.path, "--context", window, *role))
+            p, q = logs(built, *role), logs(f32, *role)
+            kl = (np.exp(q) * (q - p)).sum(axis=1)
+            note(self, f"{' '.join(role) or 'prefill'}: KL {kl.mean():.3e}")
+            self.assertAlmostEqual(results[-1]["kl"]["mean"], kl.mean(), delta=1e-5 * kl.mean())
+            self.compare(results[-1], p, p[np.arange(len(p)), chosen])
+        self.assertEqual([result["as_decode"] for result in results], [False, True])
+        self.assertGreater(results[0]["kl"]["mean"], 1.2 * results[1]["kl"]["mean"])
+
     def test_cache_of_integers(self):
         """The divergence of int8 and bf16 caches from an f32 cache, with the same weights."""
         reference, text = program(DENSE, "--kv", "f32"), file_of(bundled_text())
@@ -199,7 +225,7 @@ class Eval(Case):
         self.refused(1, [other.path, "--text", "/nonexistent.txt"], "/nonexistent.txt")
         self.refused(1, [built.path, "--tokens-file", file_of("1 2 64")], "64", "from 0 to 63")
         self.refused(1, [built.path, "--tokens-file", file_of("1 x")], '"x" is not a token id from 0 to 63 (entry 2); use ids of this vocabulary')
-        self.refused(1, [built.path, "--tokens-file", file_of("7")], "has 1 ids, but scoring needs at least two; use a longer text")
+        self.refused(1, [built.path, "--tokens-file", file_of("7")], "has 1 token, but scoring needs at least two; use a longer text")
         self.refused(1, [built.path, "--tokens-file", ids, "--context", 200], "128 positions", "--context")
         self.refused(1, [built.path, "--tokens-file", ids, "--reference", other.path], other.path, "512", "64")
 

@@ -10,6 +10,8 @@ import gguf_file
 import harness
 import hub_server
 from harness import BUNDLED, Case, GOLDENS, execute
+from test_calibrate import statistics_of_norms
+from test_eval import bundled_text, file_of
 from test_pull import NAME, model_files
 
 MODEL = BUNDLED / "minimind-dense"
@@ -60,24 +62,21 @@ class Summary(Case):
         _, last = compiled(MODEL, "-o", self.place / "far", "--target", "sapphirerapids")
         self.assertRegex(last, r"^wrote \S+/far \(.* MiB, bf16\); copy it to a machine with a sapphirerapids$")
 
-    def test_formats_and_their_cost(self):
-        self.assertIn(" MiB, int4; KL divergence on a small Llama trained in f32: .00105); try ", compiled(MODEL, "--weights", "int4", "-o", self.place / "a")[1])
-        self.assertIn(" MiB, int8, int8 activations in prefill, int8 cache; KL divergence on a small Llama trained in f32: .000022 + .00003 + .000016"
-                      "); try ",
-                      compiled(MODEL, "--weights", "int8", "--rows", "int8", "--kv", "int8", "-o", self.place / "b")[1])
-
-    def test_quoted_kl_is_that_of_the_page(self):
-        """docs/quality.md is updated from time to time."""
-        page = (harness.ROOT / "docs/quality.md").read_text(encoding="utf-8")
-        # In the page's order: of the model trained in f32, and of the one in blocks.
-        for choice, *told in (("`--weights int8`", ".000022", ".0016"), ("`--weights int4`", ".00105", ".084"),
-                              ("`--weights int4 --calibrate TEXT`", ".00103", ".020"), ("Q8_0, `--rows int8`", ".00003", ".003"),
-                              ("`--kv int8`", ".000016", ".0009")):
-            row = next(line for line in page.splitlines() if line.startswith(f"| {choice} |"))
-            measured = [float(cell.split(" / ")[0]) for cell in row.split(" | ") if " / " in cell]
-            self.assertEqual(len(measured), 2, row)
-            for figure, one in zip(told, measured):
-                self.assertLess(abs(float(figure) - one), 0.1 * one, choice)
+    def test_formats_and_their_costs(self):
+        """The costs are those of docs/quality.json, digit by digit: of the model trained in f32 for a float checkpoint, and of SmolLM2 for
+        one in blocks."""
+        file, text = gguf_file.Converter(MODEL, "Q4_1").convert().write(self.place / "model.gguf"), file_of(bundled_text())
+        for kind, model, source, measured in (("floats", MODEL, "", "a small Llama trained in f32"),
+                                              ("blocks", file, "Q4_1 requantized to ", "SmolLM2-135M")):
+            costs = harness.costs(kind)
+            for options, formats, names in (
+                    (("int8",), "int8", ("int8",)), (("int4",), "int4", ("int4",)),
+                    (("int4", "--calibrate", text), "int4", ("int4 calibrated",)),
+                    (("int4", "--imatrix", statistics_of_norms(MODEL)), "int4", ("int4",)),
+                    (("int8", "--rows", "int8", "--kv", "int8"), "int8, int8 activations in prefill, int8 cache",
+                     ("int8", "int8 rows", "int8 cache"))):
+                last = compiled(model, "--weights", *options, "-o", self.place / "out")[1]
+                self.assertIn(f" MiB, {source}{formats}; KL divergence on {measured}: {' + '.join(costs[name] for name in names)}); try ", last)
 
     def test_blocks(self):
         file = gguf_file.Converter(MODEL, "Q4_1").convert().write(self.place / "model.gguf")
@@ -86,7 +85,7 @@ class Summary(Case):
         self.assertRegex(last, r"^wrote \S+ \(.* MiB, Q4_1 preserved\); try ")
         said, last = compiled(file, "--weights", "int4", "-o", self.place / "again")
         self.assertIn(f"mica: warning: {file}: --weights int4 requantizes block-quantized weights", said)
-        self.assertRegex(last, r"^wrote \S+ \(.* MiB, Q4_1 requantized to int4; KL divergence on SmolLM2-135M: \.084\); try ")
+        self.assertRegex(last, r"^wrote \S+ \(.* MiB, Q4_1 requantized to int4; KL divergence on SmolLM2-135M: [.\d]+\); try ")
 
     def test_rounding_f16_is_a_warning(self):
         def halve(weights):

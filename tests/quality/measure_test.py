@@ -10,13 +10,16 @@ import stat
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import xml.etree.ElementTree as ET
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "e2e")]
 import engines  # noqa: E402
 import gguf_file  # noqa: E402
 import gguf_size  # noqa: E402
+import load  # noqa: E402
 import measure  # noqa: E402
+import published  # noqa: E402
 import report  # noqa: E402
 
 LOG = r"""
@@ -33,7 +36,8 @@ elif a == ["compile", "--help"]:
     print("COMPILE_HELP")
 elif a[0] == "compile":
     program = a[a.index("-o") + 1]
-    info = json.dumps({"target": {"cpu": "znver9"}})
+    rows = {"prompt": "int8 per 32" if "--rows" in a else "PROMPT_ROWS", "decode": "int16 per 32"}
+    info = json.dumps({"target": {"cpu": "znver9"}, "manifest": {} if {"f32", "bf16"} & set(a) else {"rows": rows}})
     print("#!/bin/sh", f"echo {info!r}", "# " + " ".join(a[:2] + a[4:]), sep=chr(10), file=open(program, "w"))
     os.chmod(program, 0o755)
 else:
@@ -87,9 +91,15 @@ class Measure(unittest.TestCase):
         self.gguf = file.write(small.parent / "trained.gguf")
         self.text = self.folder / "text.txt"
         self.text.write_bytes(b"x" * 30000)
+        self.commit_is("abc1234")
 
-    def made_mica(self, evals="", compiles=""):
-        return executable(self.folder / "mica", MICA, EVAL_HELP=evals, COMPILE_HELP=compiles)
+    def commit_is(self, commit):
+        patch = unittest.mock.patch.object(load, "commit", lambda: commit)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def made_mica(self, evals="", compiles="", prompt_rows="bf16"):
+        return executable(self.folder / "mica", MICA, EVAL_HELP=evals, COMPILE_HELP=compiles, PROMPT_ROWS=prompt_rows)
 
     def run_it(self, *options, status=0):
         out = io.StringIO()
@@ -115,7 +125,10 @@ class Measure(unittest.TestCase):
         self.assertIn("0.0200 / 0.200 / 0.600 / 1.70", out)
         self.assertIn("| Q4_K_M, imatrix |", out)
         page = (self.folder / "docs/quality.md").read_text(encoding="utf-8")
-        self.assertIn("mica 9.9", page)
+        self.assertIn("mica 9.9 (abc1234)", page)
+        self.assertIn("importance matrices: the rest of text.txt", page)
+        self.assertIn("| Mica, prefill (bf16) | Mica, decode (int16) | llama.cpp, prefill | llama.cpp, decode |", page)
+        self.assertIn("| cache | bits per weight | perplexity of the reference | Mica, prefill | Mica, decode |", page, "without blocks")
         self.assertIn("7 (abc)", page)
         self.assertIn("Reference: the same file computed in f32", page)
         self.assertIn("Reference: the checkpoint in f32", page)
@@ -126,7 +139,7 @@ class Measure(unittest.TestCase):
         root = ET.parse(self.folder / "docs/quality.svg").getroot()
         marks = [e for e in root.iter("{http://www.w3.org/2000/svg}g")]
         self.assertEqual(len(marks), 2 * 2 + 3 * 4, "two own formats (bf16 is not drawn), three of llama.cpp")
-        self.assertEqual(self.titles(root), ["small Llama trained in f32: KL divergence from the checkpoint in f32"])
+        self.assertEqual(self.titles(root), ["Small Llama trained in f32: KL divergence from the checkpoint in f32"])
         # The held-out text begins at the end of the calibration text.
         self.assertEqual((self.folder / "work/text-20000.txt").stat().st_size, 20000)
         self.assertEqual([w[w.index("-f") + 1] for w in self.asked("llama-imatrix", "-f")], [str(self.folder / "work/text-rest.txt")])
@@ -140,6 +153,68 @@ class Measure(unittest.TestCase):
         """The paragraphs before the tables of a page that do not name a reference; the table of choices is followed by its references."""
         models = page[page.index("The reference of block-quantized files"):]
         return [text for text in re.findall(r"^(.*)\n\n\| ", models, re.MULTILINE) if "eference" not in text]
+
+    def test_page_and_picture_are_made_from_the_published_figures(self):
+        docs = measure.ROOT / "docs"
+        runs = published.read()
+        self.assertEqual((docs / "quality.md").read_text(encoding="utf-8"), report.page(runs), "measure.py --page docs makes it")
+        self.assertEqual((docs / "quality.svg").read_text(encoding="utf-8"), report.picture(runs), "measure.py --page docs makes it")
+        self.assertEqual(published.FILE.read_text(encoding="utf-8"), published.text_of(runs))
+
+    def test_page_of_a_folder(self):
+        """Nothing is measured."""
+        docs = self.folder / "docs"
+        self.run_it("--tables-only", "Q4_0", "--docs", str(docs))
+        wanted = [(docs / name).read_text(encoding="utf-8") for name in ("quality.md", "quality.svg")]
+        before = (self.folder / "log").read_text(encoding="utf-8")
+        for name in ("quality.md", "quality.svg"):
+            (docs / name).unlink()
+        self.assertEqual(measure.main(["--page", str(docs)]), 0)
+        self.assertEqual([(docs / name).read_text(encoding="utf-8") for name in ("quality.md", "quality.svg")], wanted)
+        self.assertEqual((self.folder / "log").read_text(encoding="utf-8"), before)
+
+    def test_uncommitted_changes_are_not_published(self):
+        self.commit_is("abc1234" + load.CHANGED)
+        error = io.StringIO()
+        with contextlib.redirect_stderr(error), self.assertRaises(SystemExit):
+            self.run_it("--tables-only", "Q4_0", "--docs", str(self.folder / "docs"))
+        self.assertIn("--docs publishes figures of a commit, but the tree has uncommitted changes; commit them first", error.getvalue())
+        self.assertFalse((self.folder / "docs").exists() or (self.folder / "log").exists())
+        self.run_it("--tables-only", "Q4_0")
+
+    def test_prefill_in_another_arithmetic_is_a_column(self):
+        """A run replaces one with the same arithmetic, and keeps the prefill of others."""
+        docs, heads = self.folder / "docs", []
+        for commit, prompt_rows in (("first", "bf16"), ("second", "int16 per 32"), ("third", "int16 per 32")):
+            self.commit_is(commit)
+            self.mica = self.made_mica(prompt_rows=prompt_rows)
+            self.run_it("--tables-only", "Q4_0", "--no-own", "--docs", str(docs))
+            page = (docs / "quality.md").read_text(encoding="utf-8")
+            heads.append(re.search(r"\| file \|.* the reference \| (.*) \| llama.cpp, prefill", page)[1])
+        self.assertEqual(heads, ["Mica, prefill (bf16) | Mica, decode (int16)"] +
+                         2 * ["Mica, prefill (int16) | Mica, prefill (bf16) | Mica, decode (int16)"])
+        self.assertIn("\n\nThe column Mica, prefill (bf16) is of another run: `", page)
+        self.assertEqual([text in page for text in ("(first)", "(second)", "(third)")], [True, False, True])
+        self.assertIn("| Q4_0 |", page)
+
+    def test_programs_of_one_machine_have_one_arithmetic(self):
+        bench = measure.Bench(measure.parse([str(self.folder / "work"), "--mica", str(self.mica), "--llama", str(self.folder)]))
+        for rows in ({"prompt": "bf16"}, {}, {"prompt": "bf16"}):
+            bench.note_arithmetic("mica prefill", "prompt", {"rows": rows})
+        self.assertEqual(bench.arithmetic, {"mica prefill": "bf16"})
+        with self.assertRaisesRegex(engines.Failed, "activations are int16, those of the programs before bf16"):
+            bench.note_arithmetic("mica prefill", "prompt", {"rows": {"prompt": "int16 per 32"}})
+
+    def test_quoted_costs_are_the_worst(self):
+        def run(arithmetic, prefill, decode):
+            cells = {"mica prefill": {"kl": prefill}, "mica decode": {"kl": decode}, "mica int8 rows": {"kl": 1e-5}}
+            row = {"cells": cells, "bits": 8.3}
+            model = {"rows": [{**row, "format": "Q8_0"}], "caches": [{**row, "format": "`--kv int8`"}],
+                     "own": [{**row, "format": f"`--weights {name}`"} for name in ("int8", "int4", "int4 --calibrate TEXT")]}
+            return {"arithmetic": {"mica prefill": arithmetic}, "models": [{**model, "name": "trained"}]}
+        self.assertEqual(published.costs("floats", [run("bf16", 2e-5, 0.00255)]),
+                         {"int8": ".00255", "int4": ".00255", "int4 calibrated": ".00255", "int8 rows": ".000010", "int8 cache": ".00255"})
+        self.assertEqual(published.costs("floats", [run("int16", 1e-5, 1e-5), run("bf16", 2e-5, 1e-5)])["int4"], ".000020")
 
     def test_tables_of_the_published_page_name_their_references(self):
         page = (measure.ROOT / "docs/quality.md").read_text(encoding="utf-8")
@@ -161,9 +236,9 @@ class Measure(unittest.TestCase):
         cells = {"mica prefill": {"kl": 0.001}, "mica decode": {"kl": 0.002}}
         row = {"format": "int8", "bits": 8.3, "cells": cells}
         for requantized, reference in ((True, "the file in f32"), (False, "the checkpoint in f32")):
-            model = {"title": "a model", "rows": [], "own": [row], "requantized": requantized}
-            root = ET.fromstring(report.picture({"models": [model]}))
-            self.assertEqual(self.titles(root), [f"a model: KL divergence from {reference}"])
+            model = {"name": "trained", "rows": [], "own": [row], "caches": [], "requantized": requantized}
+            root = ET.fromstring(report.picture([{"models": [model], "arithmetic": {}}]))
+            self.assertEqual(self.titles(root), [f"Small Llama trained in f32: KL divergence from {reference}"])
 
     def test_a_second_run_measures_nothing(self):
         first = self.run_it("--tables-only", "Q4_0")
@@ -172,12 +247,28 @@ class Measure(unittest.TestCase):
         after = len(self.asked("mica", "--reference")), len(self.asked("mica", "compile")) - 1, len(self.asked("llama-perplexity", "-m"))
         self.assertEqual(after, before, "but for compile --help")
 
-    def test_other_compiler_same_program(self):
-        self.run_it("--tables-only", "Q4_0", "--no-own")
-        before = len(self.asked("mica", "--reference"))
+    def test_another_compiler_or_processor_measures_again(self):
+        """The compiler computes the figures, and its programs and llama.cpp choose kernels for the processor."""
+        def counts():
+            self.run_it("--tables-only", "Q4_0", "--no-own")
+            return len(self.asked("mica", "--reference")), len(self.asked("llama-perplexity", "--kl-divergence"))
+
+        first = counts()
+        self.assertEqual(counts(), first)
         self.mica.write_text(self.mica.read_text(encoding="utf-8") + "# new\n", encoding="utf-8")
-        self.run_it("--tables-only", "Q4_0", "--no-own")
-        self.assertEqual(len(self.asked("mica", "--reference")), before, "the program's hash counts")
+        self.assertEqual(counts(), (2 * first[0], first[1]))
+        with unittest.mock.patch.object(load, "cpu", lambda: "another"):
+            self.assertEqual(counts(), (3 * first[0], 2 * first[1]))
+        self.assertEqual(counts(), (3 * first[0], 2 * first[1]))
+
+    def test_a_processor_is_its_model_and_features(self):
+        def cpu(text):
+            with unittest.mock.patch("builtins.open", unittest.mock.mock_open(read_data=text)):
+                return load.cpu()
+        same = "processor\t: 0\nmodel name\t: A\nflags\t\t: fma avx2\ncpu MHz\t: {}\n"
+        self.assertEqual(cpu(same.format(1)), cpu(same.format(2)))
+        self.assertNotEqual(cpu(same), cpu(same.replace("avx2", "avx512f")))
+        self.assertNotEqual(cpu(same), cpu(same.replace(": A", ": B")))
 
     def test_options_of_newer_compilers(self):
         self.run_it("--tables-only", "Q4_0", "--no-own")
@@ -185,7 +276,7 @@ class Measure(unittest.TestCase):
         self.mica = self.made_mica("  --as-decode   as in generation", "  --rows TEXT   how rows are rounded")
         out = self.run_it("--tables-only", "Q4_0", "--no-own")
         self.assertEqual((len(self.asked("mica", "--as-decode")), len(self.asked("mica", "--rows"))), (1, 1))
-        self.assertIn("Mica, int8 rows", out)
+        self.assertIn("| Mica, prefill (int8) |", out)
 
     def test_calibration_and_caches(self):
         self.mica = self.made_mica("  --as-decode   as in generation", "  --rows TEXT\\n  --calibrate TEXT")
@@ -252,28 +343,10 @@ class Measure(unittest.TestCase):
         models[1]["title"] = "SmolLM2-135M-Instruct"
         self.assertIn(report.choice_references(models), (measure.ROOT / "docs/quality.md").read_text(encoding="utf-8"))
 
-    def test_the_compiler_quotes_the_figures_of_the_page(self):
-        """The costs of int8 and int4 weights, for float checkpoints and for requantized blocks, each from the page's model of that kind."""
-        page = (measure.ROOT / "docs/quality.md").read_text(encoding="utf-8")
-        source = (measure.ROOT / "passes/support/Precision.cpp").read_text(encoding="utf-8")
-        costs = r'\{"(\S*)", "(\S*)", "\S*"\}'
-        found = re.findall(rf'\{{"(\d)-bit integers[^{{]*{costs},\s*{costs}\}}', source)
-        self.assertEqual([bits for bits, *_ in found], ["8", "4"])
-        for bits, *figures in found:
-            for title, reference, plain, calibrated in (("small Llama trained in f32", "Reference: the checkpoint in f32", *figures[:2]),
-                                                        ("SmolLM2", "Reference: the file in f32", *figures[2:])):
-                section = page[page.index(f"## {title}"):].split("\n## ")[0]
-                rows = section[section.index(reference):]
-                for option, figure in ("", plain), (" --calibrate TEXT", calibrated):
-                    row = f"--weights int{bits}{option}"
-                    measured = re.search(rf"\| `{row}` \|[^|]*\|[^|]*\| (\S+) ", rows)
-                    self.assertEqual(bool(figure), bool(measured), row)
-                    if measured:
-                        self.assertAlmostEqual(float(figure) / float(measured[1]), 1, delta=0.05, msg=f"{title}, {row}")
-
     def test_numbers(self):
-        self.assertEqual([report.small(x) for x in (0, 2.345e-5, 0.001234, 0.2723, 3.456)],
-                         ["0", "2.3e-05", "0.00123", "0.272", "3.46"])
+        numbers = (0, 2.345e-5, 0.001234, 0.2723, 3.456)
+        self.assertEqual([published.small(x) for x in numbers], ["0", "2.3e-05", "0.00123", "0.272", "3.46"])
+        self.assertEqual([published.quoted(x) for x in numbers[1:]], [".000023", ".00123", ".272", "3.46"])
 
 
 if __name__ == "__main__":

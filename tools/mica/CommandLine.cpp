@@ -34,7 +34,7 @@ static void addCalibration(CLI::App &command, CompileArguments &arguments) {
           .add_option(
               "--calibrate", arguments.calibrate,
               "With --weights int8 or int4: weight rounding errors by activation statistics "
-              "from this text (at most 65536 tokens of it)")
+              "from this text (at most 49152 tokens of it)")
           ->type_name("FILE");
   command
       .add_option(

@@ -77,14 +77,15 @@ static void printStages(const cpu::CompileReport &result, uint64_t peak) {
 /// Computes the importance of columns; null if not requested.
 static FindImportance importanceFor(const CompileArguments &arguments, std::string launcher) {
   if (!arguments.calibrate.empty())
-    return [&arguments, launcher = std::move(launcher)](const ModelInput &input) {
-      return calibrate(arguments.model, input, launcher, arguments.calibrate);
-    };
+    return {[&arguments, launcher = std::move(launcher)](const ModelInput &input) {
+              return calibrate(arguments.model, input, launcher, arguments.calibrate);
+            },
+            /*isMeasured=*/true};
   if (!arguments.imatrix.empty())
-    return [&arguments](const ModelInput &input) {
+    return {[&arguments](const ModelInput &input) {
       return importanceOfImatrix(arguments.model.model, input, arguments.imatrix);
-    };
-  return nullptr;
+    }};
+  return {};
 }
 
 /// The reason why the given activation statistics are not used; empty if they are.
@@ -119,7 +120,7 @@ static std::string lastLine(const CompileArguments &arguments, const CompileResu
                         .source = result.source,
                         .rounded = result.rounded,
                         .isRequantized = result.isRequantized,
-                        .isCalibrated = !arguments.calibrate.empty() || !arguments.imatrix.empty(),
+                        .isCalibrated = !arguments.calibrate.empty(),
                         .hasInt8Rows = hasBlocks && report.promptRows == PromptRows::Int8,
                         .hasTokenizer = result.hasTokenizer,
                         .hasChat = result.hasChat,

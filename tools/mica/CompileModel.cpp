@@ -124,13 +124,17 @@ static bool isRequantized(const ModelInput &input, const ModelArguments &argumen
   return asked && isInteger(*asked) && hasBlocks(input);
 }
 
-/// Warns that quantizing blocks a second time reduces precision.
-static void warnAboutRequantizing(const ModelInput &input, Precision asked, bool calibrated) {
+/// Warns that quantizing blocks a second time reduces precision. The cost with the statistics of
+/// `--imatrix` is unknown, because they may be of few matrices.
+static void warnAboutRequantizing(const ModelInput &input, Precision asked,
+                                  const FindImportance &importance) {
   const PrecisionCosts &known = costsOf(asked, CheckpointKind::Blocks);
   StringRef plain = known.weights, weighted = known.calibratedWeights;
   std::string cost = plain.str();
-  if (calibrated)
-    cost = weighted.empty() ? (plain + " without calibration").str() : weighted.str();
+  if (importance.isMeasured && !weighted.empty())
+    cost = weighted.str();
+  else if (importance.find)
+    cost += " without statistics";
   else if (!weighted.empty())
     cost = (plain + ", or " + weighted + " with --calibrate").str();
   rt::reportWarning(formatv("{0}: --weights {1} requantizes block-quantized weights, which adds a "
@@ -259,8 +263,8 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
     return input.takeError();
   bar.hide();
   cpu::ColumnImportance importance;
-  if (findImportance) {
-    Expected<cpu::ColumnImportance> found = findImportance(*input);
+  if (findImportance.find) {
+    Expected<cpu::ColumnImportance> found = findImportance.find(*input);
     if (!found)
       return found.takeError();
     importance = std::move(*found);
@@ -270,7 +274,7 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
   CompileResult result;
   result.isRequantized = isRequantized(*input, arguments);
   if (speaks && result.isRequantized)
-    warnAboutRequantizing(*input, *options.weights, findImportance != nullptr);
+    warnAboutRequantizing(*input, *options.weights, findImportance);
   if (input->storage)
     cpu::chooseWeights(options, input->storage->bits);
   Precision weights = options.weights.value_or(cpu::checkpointPrecision(*input->module));

@@ -30,8 +30,10 @@ void reportRemarks(llvm::StringRef model, const ModelInput &input,
                    llvm::ArrayRef<PassRemark> remarks);
 
 /// Computes the importance of the columns of the model's weights.
-using FindImportance =
-    std::function<llvm::Expected<cpu::ColumnImportance>(const ModelInput &input)>;
+struct FindImportance {
+  std::function<llvm::Expected<cpu::ColumnImportance>(const ModelInput &input)> find;
+  bool isMeasured = false; ///< on a text, by `--calibrate`; else it is read from a file
+};
 
 /// Compiles MODEL to a program at `output`, with a progress bar.
 llvm::Expected<CompileResult> compileModel(const ModelArguments &arguments,

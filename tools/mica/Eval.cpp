@@ -2,6 +2,7 @@
 
 #include "tools/mica/Eval.h"
 
+#include "backends/runtime/support/SizeText.h"
 #include "frontend/support/InputError.h"
 #include "passes/support/Precision.h"
 #include "tools/quality/Candidate.h"
@@ -123,7 +124,8 @@ Error Evaluation::choosePlan() {
                         arguments.windows > 0 ? static_cast<size_t>(arguments.windows) : SIZE_MAX);
   if (windows.empty())
     return inputError(textFile(),
-                      "has " + Twine(ids.size()) + " ids, but scoring needs at least two",
+                      "has " + rt::countText(static_cast<int64_t>(ids.size()), "token") +
+                          ", but scoring needs at least two",
                       "use a longer text");
   return Error::success();
 }

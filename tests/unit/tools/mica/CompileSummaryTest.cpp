@@ -3,6 +3,8 @@
 #include "tools/mica/CompileSummary.h"
 #include "tools/mica/CompileSteps.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 #include "gtest/gtest.h"
 
 using namespace mica;
@@ -52,31 +54,44 @@ TEST(CompileSummary, NamesRoundedFloatsBesideBlocks) {
             "wrote smol (95.00 MiB, F16 and F32 rounded to bf16, Q4_1 preserved); try ./smol chat");
 }
 
+/// "; KL divergence on MODEL: COST + ...".
+std::string costText(CheckpointKind kind, std::initializer_list<llvm::StringRef> costs) {
+  return "; KL divergence on " + measuredModelOf(kind).str() + ": " + llvm::join(costs, " + ");
+}
+
 TEST(CompileSummary, ShowsThePrecisionLossOfFormats) {
+  constexpr CheckpointKind floats = CheckpointKind::Floats, blocks = CheckpointKind::Blocks;
+  const PrecisionCosts &int4 = costsOf(Precision::Int4, floats),
+                       &int8 = costsOf(Precision::Int8, floats);
   CompileSummary summary = chatProgram();
   summary.rounded = {"F16"};
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, F16 rounded to bf16); try ./smol chat");
   summary.rounded.clear();
   summary.weights = Precision::Int4;
-  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int4; KL divergence on a small Llama trained "
-                              "in f32: .00105); try ./smol chat");
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int4" + costText(floats, {int4.weights}) +
+                                  "); try ./smol chat");
   summary.isCalibrated = true;
   summary.kv = Precision::Int8;
-  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int4, int8 cache; KL divergence on a small "
-                              "Llama trained in f32: .00103 + .000016); try ./smol chat");
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int4, int8 cache" +
+                                  costText(floats, {int4.calibratedWeights, int8.cache}) +
+                                  "); try ./smol chat");
   summary.weights = Precision::Int8;
-  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int8, int8 cache; KL divergence on a small "
-                              "Llama trained in f32: .000022 + .000016); try ./smol chat");
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int8, int8 cache" +
+                                  costText(floats, {int8.weights, int8.cache}) +
+                                  "); try ./smol chat");
   summary = chatProgram();
   summary.source = "Q4_1";
   summary.isRequantized = true;
   summary.isCalibrated = true; // there is no figure for that
   summary.weights = Precision::Int8;
-  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, Q4_1 requantized to int8; KL divergence on "
-                              "SmolLM2-135M: .0016); try ./smol chat");
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, Q4_1 requantized to int8" +
+                                  costText(blocks, {costsOf(Precision::Int8, blocks).weights}) +
+                                  "); try ./smol chat");
   summary.weights = Precision::Int4;
-  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, Q4_1 requantized to int4; KL divergence on "
-                              "SmolLM2-135M: .020); try ./smol chat");
+  EXPECT_EQ(summary.toText(),
+            "wrote smol (95.00 MiB, Q4_1 requantized to int4" +
+                costText(blocks, {costsOf(Precision::Int4, blocks).calibratedWeights}) +
+                "); try ./smol chat");
 }
 
 TEST(CompileSummary, IncludesActivationsOfPrompts) {
@@ -84,8 +99,9 @@ TEST(CompileSummary, IncludesActivationsOfPrompts) {
   summary.preservedBlocks = {{"q8_0", 4}};
   summary.hasInt8Rows = true;
   EXPECT_EQ(summary.toText(),
-            "wrote smol (95.00 MiB, Q8_0 preserved, int8 activations in prefill; KL "
-            "divergence on SmolLM2-135M: .003); try ./smol chat");
+            "wrote smol (95.00 MiB, Q8_0 preserved, int8 activations in prefill" +
+                costText(CheckpointKind::Blocks, {costOfInt8Rows(CheckpointKind::Blocks)}) +
+                "); try ./smol chat");
 }
 
 TEST(CompileSummary, SuggestsACommandThatWorks) {

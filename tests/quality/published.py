@@ -1,0 +1,71 @@
+"""The figures in docs/quality.json, and the costs that `mica compile` quotes from them. Named unlike the modules of tests/bench, because
+tests/e2e imports it."""
+
+import decimal
+import json
+import math
+import pathlib
+
+FILE = pathlib.Path(__file__).resolve().parents[2] / "docs/quality.json"
+
+
+def read(path=FILE):
+    """The runs of a file, the newest first; each measured prefill with another arithmetic. Empty if the file does not exist."""
+    return json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() else []
+
+
+def text_of(runs):
+    """The content of such a file: an object or list of plain values is one line, and numbers have six digits."""
+    return _text({"runs": runs}, "") + "\n"
+
+
+def _text(value, indent):
+    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if not any(isinstance(child, (dict, list)) for child in children):
+        return json.dumps(_rounded(value), sort_keys=True, ensure_ascii=False)
+    inner = indent + " "
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key)}: {_text(value[key], inner)}" for key in sorted(value)]
+    else:
+        parts = [_text(child, inner) for child in value]
+    first, last = "{}" if isinstance(value, dict) else "[]"
+    return f"{first}\n" + ",\n".join(inner + part for part in parts) + f"\n{indent}{last}"
+
+
+def _rounded(value):
+    if isinstance(value, dict):
+        return {key: _rounded(child) for key, child in value.items()}
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def small(value):
+    """Formats a divergence with three digits, or two below 0.001."""
+    if value >= 0.001:
+        return f"{value:.{max(2, 2 - math.floor(math.log10(value)))}f}"
+    return f"{value:.1e}" if value else "0"
+
+
+def quoted(value):
+    """A divergence with the same digits as in messages: ".000022"."""
+    return format(decimal.Decimal(small(value)), "f").lstrip("0")
+
+
+#: Costs: the part of a model's tables, the row, and the cells. The worst of the cells is quoted, because a program is used for both
+#: prefill and decode, and a message does not depend on the machine.
+COSTS = {"int8": ("own", "`--weights int8`", ("mica prefill", "mica decode")),
+         "int4": ("own", "`--weights int4`", ("mica prefill", "mica decode")),
+         "int4 calibrated": ("own", "`--weights int4 --calibrate TEXT`", ("mica prefill", "mica decode")),
+         "int8 rows": ("rows", "Q8_0", ("mica int8 rows",)),
+         "int8 cache": ("caches", "`--kv int8`", ("mica prefill", "mica decode"))}
+#: The models on which costs are measured, by how a checkpoint stores its weights.
+MEASURED = {"floats": "trained", "blocks": "smollm2"}
+
+
+def costs(kind, runs=None):
+    """The costs that `mica compile` quotes for a checkpoint of "floats" or "blocks": the worst of all arithmetics that were measured."""
+    result = {}
+    for name, (part, title, cells) in COSTS.items():
+        figures = [row["cells"][cell]["kl"] for run in runs or read() for model in run["models"] if model["name"] == MEASURED[kind]
+                   for row in model[part] if row["format"] == title for cell in cells if row["cells"].get(cell)]
+        result[name] = quoted(max(figures))
+    return result
