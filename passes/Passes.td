@@ -292,7 +292,7 @@ def Shard : Pass<"mica-shard", "::mlir::ModuleOp"> {
       those of its heads.
     - Experts are partitioned internally: each rank has some columns of gate, up and down of every expert.
       `mica.moe_experts` becomes `mica.moe_gate_up` and `mica.moe_down`, because the inner activations are gathered in
-      between.
+      between. As without ranks, gate and up of an expert become one weight afterwards (`mica-fuse-gated-linear`).
     - Tables are partitioned by rows, as lm_head is, so that a table that is also lm_head's matrix is stored once.
     - Routers, norms of rows, and heads of which there is only one are replicated on all ranks.
 
@@ -341,8 +341,9 @@ def FuseGatedLinear : Pass<"mica-fuse-gated-linear", "::mlir::ModuleOp"> {
   let summary = "fuse gate and up projections into one matmul";
   let description = [{
     `mul(activation(linear(x, g)), linear(x, u)) => gated_linear(x, gu)`, where gu holds g and u in alternating blocks
-    of 64 rows; `moe_experts(x, g, up(u)) => moe_experts(x, gu)` likewise, expert by expert. g and u are arguments of
-    the function and have the same type; the two weights are combined at every call:
+    of 64 rows; `moe_experts(x, g, up(u)) => moe_experts(x, gu)` likewise, expert by expert, and its first half for
+    several ranks, `moe_gate_up(x, g, up(u))`. g and u are arguments of the function and have the same type; the two
+    weights are combined at every call:
 
     ```mlir
     mica.weight @gate_proj.weight : tensor<72x32xf32>
@@ -518,7 +519,7 @@ def FuseCasts : Pass<"mica-fuse-casts", "::mlir::func::FuncOp"> {
   let summary = "fuse casts into the ops that produce their operand";
   let description = [{
     `cast(op(...)) => op(...)` with the narrower result type, where op is `rmsnorm`, `layernorm`, `attention`,
-    `gated_linear` or the queries of `qkv_append`, and nothing else reads the wide result;
+    `gated_linear`, `moe_gate_up`, `head_linear` or the queries of `qkv_append`, and nothing else reads the wide result;
     `cast(merge_heads(x)) => merge_heads(cast(x))` on the way.
 
     ```mlir

@@ -248,13 +248,14 @@ static llvm::Expected<Tensor> evalMoeGateUp(MoeGateUpOp op, Scope &scope) {
   const Tensor &x = scope.tensor(op.getX()), &experts = scope.tensor(op.getExperts());
   Tensor roundedGate, roundedUp;
   const Tensor &gate = asMultiplied(scope.tensor(op.getGate()), x.elementType, roundedGate),
-               &up = asMultiplied(scope.tensor(op.getUp()), x.elementType, roundedUp);
-  int64_t inner = gate.shape[1], k = experts.shape[1];
+               *up = op.getUp() ? &asMultiplied(scope.tensor(op.getUp()), x.elementType, roundedUp)
+                                : nullptr;
+  int64_t inner = op.getType().getDimSize(2), k = experts.shape[1];
   Tensor y = Tensor::zerosOf(op.getType(), x.shape[0]);
   for (auto [row, e] : llvm::enumerate(experts.ints)) {
     if (llvm::Error error = checkIndex(op, "expert", e, gate.shape[0]))
       return error;
-    auto activations = activationsOf(op, scope, x.row(row / k), e, gate, &up, inner);
+    auto activations = activationsOf(op, scope, x.row(row / k), e, gate, up, inner);
     for (auto [i, activation] : llvm::enumerate(activations))
       y.set(row * inner + i, activation);
   }

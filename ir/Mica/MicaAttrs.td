@@ -346,8 +346,8 @@ def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache", [Mica_SequenceState]> {
     int64_t getSlots() { return 0; }
     int64_t getBytesPerSequence() { return 0; }
     int64_t getPositionBlock() { return getLayout().getBlock(); }
-    int64_t getPartitionedHeads() { return getHeads(); }
-    ::mlir::Type withHeads(int64_t heads) { return withHeads(heads, getHeadDim()); }
+    ::std::optional<int64_t> getPartsOfRanks(int64_t ranks);
+    ::mlir::Type getPart(int64_t parts) { return withHeads(getHeads() / parts, getHeadDim()); }
     ::mlir::Type withElementType(::mlir::Type elementType) {
       return get(getContext(), getLayers(), getHeads(), getHeadDim(), elementType, getWindow(), getLayout());
     }
@@ -383,6 +383,10 @@ def Mica_RollingStateType : TypeDef<Mica_Dialect, "RollingState", [Mica_Sequence
     int64_t getSlots() { return kSlots; }
     int64_t getBytesPerSequence();
     int64_t getPositionBlock() { return 0; }
+    ::std::optional<int64_t> getPartsOfRanks(int64_t ranks);
+    ::mlir::Type getPart(int64_t parts) {
+      return get(getContext(), getLayers(), getChannels() / parts, getElementType(), getWindow());
+    }
     ::mlir::Type withElementType(::mlir::Type) { return *this; }
     ::llvm::StringRef getContentName() { return "conv_state"; }
   }];
@@ -420,6 +424,10 @@ def Mica_RecurrentStateType : TypeDef<Mica_Dialect, "RecurrentState", [Mica_Sequ
     int64_t getSlots() { return kSlots; }
     int64_t getBytesPerSequence();
     int64_t getPositionBlock() { return 0; }
+    ::std::optional<int64_t> getPartsOfRanks(int64_t ranks);
+    ::mlir::Type getPart(int64_t parts) {
+      return get(getContext(), getLayers(), getHeads() / parts, getKeyDim(), getValueDim(), getElementType());
+    }
     ::mlir::Type withElementType(::mlir::Type) { return *this; }
     int64_t getWindow() { return kChunk; }
     ::llvm::StringRef getContentName() { return "recurrent_state"; }

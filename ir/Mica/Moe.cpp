@@ -46,6 +46,26 @@ LogicalResult MoeGateOp::verify() {
   return requireSameRows(*this, getX(), getExperts());
 }
 
+/// The matrices have rows for `inner` activations, which `what` names, and for up if it is not
+/// separate.
+template <typename Op> static LogicalResult verifyGateAndUp(Op op, int64_t inner, StringRef what) {
+  RankedTensorType gate = shapeOf(op.getGate());
+  if (failed(requireSize(op, "gate", gate.getDimSize(1),
+                         op.getUp() ? inner : 2 * roundUp(inner, kBlockColumns),
+                         op.getUp() ? what : "gate and up in padded blocks")) ||
+      failed(
+          requireSize(op, "a row of gate", gate.getDimSize(2), lastDim(op.getX()), "a row of x")))
+    return failure();
+  if (op.getUp() && shapeOf(op.getUp()).getShape() != gate.getShape())
+    return op.emitOpError() << "up has type " << op.getUp().getType()
+                            << ", expected the shape of gate, " << gate;
+  return success();
+}
+
+static SmallVector<Value> gateAndUp(Value gate, Value up) {
+  return up ? SmallVector<Value>{gate, up} : SmallVector<Value>{gate};
+}
+
 /// All three matmuls must have biases or none, with a row per expert.
 static LogicalResult verifyBiases(MoeExpertsOp op) {
   if (!op.getGateBias() != !op.getUpBias() || !op.getGateBias() != !op.getDownBias())
@@ -80,11 +100,8 @@ template <typename Op> static LogicalResult verifyClamp(Op op) {
 
 LogicalResult MoeExpertsOp::verify() {
   RankedTensorType gate = shapeOf(getGate()), down = shapeOf(getDown());
-  int64_t inner = getInner(), hidden = lastDim(getX());
-  int64_t gateRows = getUp() ? inner : 2 * roundUp(inner, kBlockColumns);
-  if (failed(requireSize(*this, "gate", gate.getDimSize(1), gateRows,
-                         getUp() ? "inner" : "gate and up in padded blocks")) ||
-      failed(requireSize(*this, "a row of gate", gate.getDimSize(2), hidden, "a row of x")) ||
+  int64_t inner = getInner();
+  if (failed(verifyGateAndUp(*this, inner, "inner")) ||
       failed(requireSize(*this, "down", down.getDimSize(1), lastDim(getResult()),
                          "a row of the result")) ||
       failed(requireSize(*this, "a row of down", down.getDimSize(2), inner, "inner")) ||
@@ -93,9 +110,6 @@ LogicalResult MoeExpertsOp::verify() {
       failed(requireSize(*this, "a row of the experts", lastDim(getExperts()),
                          lastDim(getWeights()), "a row of the weights")))
     return failure();
-  if (getUp() && shapeOf(getUp()).getShape() != gate.getShape())
-    return emitOpError() << "up has type " << getUp().getType() << ", expected the shape of gate, "
-                         << gate;
   if (failed(verifyBiases(*this)) || failed(verifyClamp(*this)))
     return failure();
   if (getResidual() && getResidual().getType() != getResult().getType())
@@ -107,9 +121,7 @@ LogicalResult MoeExpertsOp::verify() {
   return requireSameRows(*this, getX(), getResult());
 }
 
-SmallVector<Value> MoeExpertsOp::getMatrices() {
-  return getUp() ? SmallVector<Value>{getGate(), getUp()} : SmallVector<Value>{getGate()};
-}
+SmallVector<Value> MoeExpertsOp::getMatrices() { return gateAndUp(getGate(), getUp()); }
 
 SmallVector<Value> MoeExpertsOp::getInnerMatrices() { return {getDown()}; }
 
@@ -120,10 +132,7 @@ SmallVector<Value> MoeExpertsOp::getBiases() {
 
 LogicalResult MoeGateUpOp::verify() {
   int64_t inner = lastDim(getResult());
-  if (failed(requireSize(*this, "gate", shapeOf(getGate()).getDimSize(1), inner,
-                         "a row of the result")) ||
-      failed(
-          requireSize(*this, "a row of gate", lastDim(getGate()), lastDim(getX()), "a row of x")) ||
+  if (failed(verifyGateAndUp(*this, inner, "a row of the result")) ||
       failed(requireSize(*this, "the result", shapeOf(getResult()).getDimSize(1),
                          lastDim(getExperts()), "experts of a row")))
     return failure();
@@ -140,7 +149,7 @@ LogicalResult MoeGateUpOp::verify() {
   return requireSameRows(*this, getX(), getResult());
 }
 
-SmallVector<Value> MoeGateUpOp::getMatrices() { return {getGate(), getUp()}; }
+SmallVector<Value> MoeGateUpOp::getMatrices() { return gateAndUp(getGate(), getUp()); }
 
 SmallVector<Value> MoeGateUpOp::getBiases() {
   return getGateBias() ? SmallVector<Value>{getGateBias(), getUpBias()} : SmallVector<Value>();

@@ -47,21 +47,22 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments, Mica_Rou
   let hasVerifier = 1;
 }
 
-def Mica_MoeGateUpOp : Mica_PureOp<"moe_gate_up", [AttrSizedOperandSegments, AllTypesMatch<["gate", "up"]>,
-    DeclareOpInterfaceMethods<Mica_MultipliesRows, ["getMatrices", "getBiases"]>]> {
+def Mica_MoeGateUpOp : Mica_PureOp<"moe_gate_up", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<Mica_MultipliesRows, ["getMatrices", "getBiases"]>, Mica_RoundsResult]> {
   let summary = "the inner activations of the selected experts";
   let description = [{
     `y[t, j] = activation(gate_e x[t]) * (up_e x[t])` with e = experts[t, j]: the first half of `mica.moe_experts`, with
-    its `clamped` and the biases of gate and up. `mica-shard` splits experts into two halves, because ranks that compute
-    some columns of the inner activations each need all of them for `mica.moe_down`.
+    its `clamped`, the biases of gate and up, and after fusion gate and up in one weight. `mica-shard` splits experts into
+    two halves, because ranks that compute some columns of the inner activations each need all of them for
+    `mica.moe_down`. The result is rounded once, to its type.
 
     Example:
     ```mlir
     func.func @moe_gate_up(%x: tensor<?x64xf32>, %experts: tensor<?x2xi32>, %gate: tensor<4x128x64xf32>,
         %up: tensor<4x128x64xf32>, %gate_bias: tensor<4x128xf32>, %up_bias: tensor<4x128xf32>) {
-      %y = mica.moe_gate_up %x, %experts, %gate, %up silu
+      %y = mica.moe_gate_up %x, %experts, %gate up(%up : tensor<4x128x64xf32>) silu
           : tensor<?x64xf32>, tensor<?x2xi32>, tensor<4x128x64xf32> -> tensor<?x2x128xf32>
-      %z = mica.moe_gate_up %x, %experts, %gate, %up
+      %z = mica.moe_gate_up %x, %experts, %gate up(%up : tensor<4x128x64xf32>)
           biases(%gate_bias, %up_bias : tensor<4x128xf32>, tensor<4x128xf32>) silu
           clamped(alpha 1.702000e+00 limit 7.000000e+00)
           : tensor<?x64xf32>, tensor<?x2xi32>, tensor<4x128x64xf32> -> tensor<?x2x128xf32>
@@ -69,13 +70,14 @@ def Mica_MoeGateUpOp : Mica_PureOp<"moe_gate_up", [AttrSizedOperandSegments, All
     }
     ```
   }];
-  let arguments = (ins Mica_Rows:$x, Mica_ExpertIds:$experts, Mica_Matrices:$gate, Mica_Matrices:$up,
+  let arguments = (ins Mica_Rows:$x, Mica_ExpertIds:$experts, Mica_Matrices:$gate, Optional<Mica_Matrices>:$up,
                        Optional<Mica_Vectors>:$gate_bias, Optional<Mica_Vectors>:$up_bias,
                        Mica_ActivationAttr:$activation, OptionalAttr<F64Attr>:$alpha, OptionalAttr<F64Attr>:$limit);
-  let results = (outs Mica_Heads32:$result);
+  let results = (outs Mica_Heads:$result);
   let assemblyFormat = [{
-    $x `,` $experts `,` $gate `,` $up (`biases` `(` $gate_bias^ `,` $up_bias `:` type($gate_bias) `,`
-    type($up_bias) `)`)? custom<Word>($activation) (`clamped` `(` `alpha` $alpha^ `limit` $limit `)`)? attr-dict
+    $x `,` $experts `,` $gate (`up` `(` $up^ `:` type($up) `)`)?
+    (`biases` `(` $gate_bias^ `,` $up_bias `:` type($gate_bias) `,` type($up_bias) `)`)? custom<Word>($activation)
+    (`clamped` `(` `alpha` $alpha^ `limit` $limit `)`)? attr-dict
     `:` type($x) `,` type($experts) `,` type($gate) `->` type($result)
   }];
   let hasVerifier = 1;

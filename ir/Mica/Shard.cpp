@@ -11,6 +11,31 @@ int64_t mica::getRanks(ModuleOp module) {
   return ranks ? ranks.getInt() : 1;
 }
 
+std::optional<int64_t> mica::partsOfHeads(int64_t heads, int64_t ranks) {
+  if (heads % ranks == 0)
+    return ranks;
+  if (ranks % heads == 0)
+    return heads;
+  return std::nullopt;
+}
+
+std::optional<int64_t> KvCacheType::getPartsOfRanks(int64_t ranks) {
+  return partsOfHeads(getHeads(), ranks);
+}
+
+/// Channels are independent of each other. Ranks store all of them if their number does not divide:
+/// they are few.
+std::optional<int64_t> RollingStateType::getPartsOfRanks(int64_t ranks) {
+  return getChannels() % ranks == 0 ? ranks : 1;
+}
+
+/// Ranks never share a head, because each of them would update it.
+std::optional<int64_t> RecurrentStateType::getPartsOfRanks(int64_t ranks) {
+  if (getHeads() % ranks == 0)
+    return ranks;
+  return std::nullopt;
+}
+
 LogicalResult mica::verifyRanks(Operation *op, int64_t ranks) {
   auto module = op->getParentOfType<ModuleOp>();
   int64_t stated = module ? getRanks(module) : 1;

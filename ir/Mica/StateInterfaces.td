@@ -34,11 +34,11 @@ def Mica_SequenceState : TypeInterface<"SequenceState"> {
                     "once; unchanged if its type determines its layout.", "::mlir::Type", "withLayout",
                     (ins "::mica::KvKind":$kind, "int64_t":$positions, "int64_t":$depth),
                     /*methodBody=*/"", /*defaultImplementation=*/"return $_type;">,
-    InterfaceMethod<"The number of heads of which each rank of a partitioned model stores its own; 0: each rank stores "
-                    "the whole state.", "int64_t", "getPartitionedHeads", (ins), /*methodBody=*/"",
-                    /*defaultImplementation=*/"return 0;">,
-    InterfaceMethod<"The same state with another number of these heads.", "::mlir::Type", "withHeads",
-                    (ins "int64_t":$heads), /*methodBody=*/"", /*defaultImplementation=*/"return $_type;">,
+    InterfaceMethod<"How many different parts of the state `ranks` ranks store: as many as ranks; fewer, a divisor, if "
+                    "several ranks store the same part; 1 if each stores all of it. None if it cannot be partitioned.",
+                    "::std::optional<int64_t>", "getPartsOfRanks", (ins "int64_t":$ranks)>,
+    InterfaceMethod<"The type of one of `parts` parts, a result of `getPartsOfRanks`.", "::mlir::Type", "getPart",
+                    (ins "int64_t":$parts)>,
     InterfaceMethod<"How many positions up to and including a row's own an op may read; 0: all. Earlier positions do "
                     "not have to be kept.", "int64_t", "getWindow">,
     InterfaceMethod<"The name of the content in manifests; needs a layout.", "::llvm::StringRef", "getContentName">,

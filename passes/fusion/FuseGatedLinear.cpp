@@ -71,12 +71,12 @@ struct GateAndUpShareOneProduct : OpRewritePattern<MulOp> {
   WeightComposer &weights;
 };
 
-// moe_experts(x, g, up(u)) => moe_experts(x, interleave(g, u))
-struct ExpertsShareOneProduct : OpRewritePattern<MoeExpertsOp> {
+// moe_experts(x, g, up(u)) => moe_experts(x, interleave(g, u)); moe_gate_up likewise
+template <typename Op> struct ExpertsShareOneProduct : OpRewritePattern<Op> {
   ExpertsShareOneProduct(MLIRContext *context, WeightComposer &weights)
-      : OpRewritePattern(context), weights(weights) {}
+      : OpRewritePattern<Op>(context), weights(weights) {}
 
-  LogicalResult matchAndRewrite(MoeExpertsOp experts, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(Op experts, PatternRewriter &rewriter) const override {
     if (!experts.getUp())
       return rewriter.notifyMatchFailure(experts, "gate and up are one already");
     if (experts.getGate().getType() != experts.getUp().getType())
@@ -102,7 +102,8 @@ struct FuseGatedLinear : mica::impl::FuseGatedLinearBase<FuseGatedLinear> {
   void runOnOperation() override {
     WeightComposer weights(getOperation());
     RewritePatternSet patterns(&getContext());
-    patterns.add<GateAndUpShareOneProduct, ExpertsShareOneProduct>(&getContext(), weights);
+    patterns.add<GateAndUpShareOneProduct, ExpertsShareOneProduct<MoeExpertsOp>,
+                 ExpertsShareOneProduct<MoeGateUpOp>>(&getContext(), weights);
     if (failed(applyFusion(getOperation(), std::move(patterns))))
       return signalPassFailure();
     weights.eraseUnusedWeights(getOperation());

@@ -8,6 +8,8 @@
 
 #include "passes/shard/Sharder.h"
 
+#include "ir/Mica/Shard.h"
+
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -77,7 +79,7 @@ static int64_t headsOf(Value columns) {
 /// fewer columns than ranks.
 static Partition partitionOfColumns(Value columns, Sharder &sharder) {
   if (int64_t heads = headsOf(columns))
-    if (std::optional<int64_t> parts = sharder.partsOfHeads(heads))
+    if (std::optional<int64_t> parts = partsOfHeads(heads, sharder.ranks))
       return {*parts, 1};
   return tensorOf(columns).getDimSize(1) < sharder.ranks ? Partition()
                                                          : Partition{sharder.ranks, 1};
@@ -122,7 +124,7 @@ static LogicalResult partitionEmbedding(EmbeddingOp op, Sharder &sharder) {
 
 /// The number of parts of `heads`, which `op` needs in parts.
 static FailureOr<int64_t> requirePartsOfHeads(Operation *op, int64_t heads, Sharder &sharder) {
-  if (std::optional<int64_t> parts = sharder.partsOfHeads(heads))
+  if (std::optional<int64_t> parts = partsOfHeads(heads, sharder.ranks))
     return *parts;
   return sharder.refuse(
       op, Twine(heads) + " heads are neither a multiple nor a divisor of the number of ranks");
@@ -182,7 +184,7 @@ static LogicalResult partitionL2Norm(L2NormOp op, Sharder &sharder) {
 
 /// Some channels, which are independent of each other, of the rows, the filters and the state.
 static LogicalResult partitionCausalConv1d(CausalConv1dOp op, Sharder &sharder) {
-  int64_t parts = *sharder.partsOfState(op.getState().getType());
+  int64_t parts = *op.getState().getType().getPartsOfRanks(sharder.ranks);
   if (parts == 1)
     return keepWhole(op, sharder);
   if (failed(needColumnsOfHeads(op.getXMutable(), {parts, 1}, sharder)) ||
@@ -196,7 +198,7 @@ static LogicalResult partitionCausalConv1d(CausalConv1dOp op, Sharder &sharder) 
 /// Some heads of v and of the state, and the keys and queries that they read: the same part of
 /// them, or a single head for all.
 static LogicalResult partitionLinearAttention(LinearAttentionOp op, Sharder &sharder) {
-  std::optional<int64_t> parts = sharder.partsOfState(op.getState().getType());
+  std::optional<int64_t> parts = op.getState().getType().getPartsOfRanks(sharder.ranks);
   Partition v = sharder.partitionOf(op.getV()), q = sharder.partitionOf(op.getQ()),
             k = sharder.partitionOf(op.getK());
   if (!parts || v.parts != *parts)
@@ -250,11 +252,11 @@ static LogicalResult partitionHeadLinear(HeadLinearOp op, Sharder &sharder) {
 
 /// A rank has the heads that it appends.
 static LogicalResult partitionKvAppend(KvAppendOp op, Sharder &sharder) {
-  int64_t heads = op.getCache().getType().getHeads();
-  std::optional<int64_t> parts = sharder.partsOfHeads(heads);
+  KvCacheType cache = op.getCache().getType();
+  std::optional<int64_t> parts = cache.getPartsOfRanks(sharder.ranks);
   if (!parts || sharder.partitionOf(op.getX()).parts != *parts)
     return sharder.refuse(op, "a rank has other heads than its cache, which is partitioned by " +
-                                  Twine(heads) + " heads");
+                                  Twine(cache.getHeads()) + " heads");
   return success();
 }
 

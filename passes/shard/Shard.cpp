@@ -41,8 +41,6 @@ LogicalResult Sharder::run() {
 static LogicalResult splitExperts(MoeExpertsOp op, Sharder &sharder) {
   if (!op.getUp() || op.getResidual())
     return sharder.refuse(op, "it is fused already");
-  if (op.getGate().getType() != op.getUp().getType())
-    return sharder.refuse(op, "gate and up have different types");
   OpBuilder builder(op);
   RankedTensorType x = op.getX().getType();
   SmallVector<int64_t> shape(op.getExperts().getType().getShape());

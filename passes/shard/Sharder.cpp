@@ -4,38 +4,11 @@
 
 #include "ir/Mica/Shard.h"
 
-#include "llvm/ADT/TypeSwitch.h"
-
 using namespace mlir;
 using namespace mica;
 
 LogicalResult Sharder::refuse(Operation *op, const Twine &reason) const {
   return op->emitOpError() << "cannot be partitioned for " << ranks << " ranks: " << reason;
-}
-
-std::optional<int64_t> Sharder::partsOfHeads(int64_t heads) const {
-  if (heads % ranks == 0)
-    return ranks;
-  if (ranks % heads == 0)
-    return heads;
-  return std::nullopt;
-}
-
-std::optional<int64_t> Sharder::partsOfState(SequenceState state) const {
-  return llvm::TypeSwitch<Type, std::optional<int64_t>>(state)
-      .Case([&](RollingStateType rolling) {
-        // Channels are independent of each other, and few if they do not divide.
-        return rolling.getChannels() % ranks == 0 ? ranks : 1;
-      })
-      .Case([&](RecurrentStateType recurrent) -> std::optional<int64_t> {
-        if (recurrent.getHeads() % ranks == 0)
-          return ranks;
-        return std::nullopt;
-      })
-      .Default([&](Type) -> std::optional<int64_t> {
-        int64_t heads = state.getPartitionedHeads();
-        return heads > 0 ? partsOfHeads(heads) : 1;
-      });
 }
 
 static RankedTensorType withExtent(RankedTensorType type, int64_t axis, int64_t extent) {
@@ -132,21 +105,9 @@ LogicalResult Sharder::partitionWeights() {
 /// Caches and states hold the heads, or channels, that a rank computes.
 LogicalResult Sharder::partitionStates() {
   convertStates(module, [&](SequenceState state, Value) -> Type {
-    std::optional<int64_t> parts = partsOfState(state);
-    if (!parts || *parts == 1)
-      return state;
-    return llvm::TypeSwitch<Type, Type>(state)
-        .Case([&](RollingStateType rolling) {
-          return RollingStateType::get(rolling.getContext(), rolling.getLayers(),
-                                       rolling.getChannels() / *parts, rolling.getElementType(),
-                                       rolling.getWindow());
-        })
-        .Case([&](RecurrentStateType recurrent) {
-          return RecurrentStateType::get(recurrent.getContext(), recurrent.getLayers(),
-                                         recurrent.getHeads() / *parts, recurrent.getKeyDim(),
-                                         recurrent.getValueDim(), recurrent.getElementType());
-        })
-        .Default([&](Type) { return state.withHeads(state.getPartitionedHeads() / *parts); });
+    // The rules of the ops that update it have refused a state that has no parts.
+    std::optional<int64_t> parts = state.getPartsOfRanks(ranks);
+    return parts ? state.getPart(*parts) : state;
   });
   return success();
 }

@@ -49,11 +49,6 @@ public:
   llvm::LogicalResult needAllWhole(mlir::Operation *op);
   /// Requires a part of a weight, of any axis that it has; null is no weight.
   llvm::LogicalResult needPart(mlir::Value weight, Partition partition, mlir::Operation *op);
-  /// The number of parts of heads: as many as there are ranks; or one for each, which several ranks
-  /// have, if there are fewer heads than ranks. None if the numbers do not divide each other.
-  std::optional<int64_t> partsOfHeads(int64_t heads) const;
-  /// How ranks have a state; by heads or channels. None if that is not possible.
-  std::optional<int64_t> partsOfState(SequenceState state) const;
 
   const int64_t ranks;
 

@@ -157,7 +157,7 @@ class LlamaBench:
         _, out, err = execute([binary, "--help"], timeout)
         self.help = out + err
         self.flags = self.default_flags() if flags is None else list(flags)
-        self.build = ""
+        self.build = self.backends = ""
 
     def knows(self, option):
         return f" {option} " in self.help or f" {option}," in self.help
@@ -195,6 +195,7 @@ class LlamaBench:
             (result,) = results
             runs = result["samples_ts"][1:]
             self.build = f"{result['build_commit']} ({result['build_number']})"
+            self.backends = result.get("backends", "")
             return Sample(statistics.median(runs), runs)
         except (ValueError, KeyError, TypeError) as error:
             raise Failed(f"unexpected output ({error!r})") from None

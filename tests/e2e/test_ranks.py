@@ -7,13 +7,18 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import unittest
 import urllib.request
 
+import gguf_file
 import harness
 from harness import BUNDLED, GOLDENS, Case, for_each
-from test_gguf import converted, in_turn_path
+from test_gguf import converted, experts_folder, in_turn_path
+
+sys.path.insert(0, str(harness.ROOT / "tests/tools"))
+import resident
 
 RESIZED = harness.ROOT / "tests/lit/passes/Inputs/resized.py"
 #: As root in a container; more ranks than processors.
@@ -31,6 +36,17 @@ def resized(golden, *sizes):
     return harness.once((golden, sizes), make)
 
 
+def two_types():
+    """Experts whose gate and up have different types."""
+
+    class Mixed(gguf_file.Converter):
+        def put(self, name, values, kind):
+            return super().put(name, values, "Q8_0" if "ffn_up" in name else kind)
+
+    return harness.once("ranks of two types", lambda: Mixed(experts_folder(), "Q4_0").convert().write(
+        os.path.join(harness.folder("two types"), "m.gguf")))
+
+
 #: Sizes of models with Mamba 2.
 MAMBA = ("num_attention_heads=4", "num_key_value_heads=2", "k_proj:0=12", "v_proj:0=12", "mamba_n_heads=4", "mamba_d_head=12",
          "mamba_n_groups=4", "in_proj:0=180", "conv1d:0=128", "A_log:0=4", "D:0=4", "dt_bias:0=4")
@@ -43,6 +59,7 @@ MODELS = {
     "q8_0": lambda: (converted("minimind-dense", "Q8_0")[0], [], (2,)),
     "blocks": lambda: (in_turn_path(), [], (2,)),
     "experts": lambda: (BUNDLED / "minimind-moe", ["--weights", "int8"], (2,)),
+    "two_types": lambda: (two_types(), [], (2, 4)),
     "three": lambda: (GOLDENS / "models/minimind2-moe", [], (3,)),
     "qwen3_moe": lambda: (resized("qwen3-moe", "num_attention_heads=8", "num_key_value_heads=4", "q_proj:0=64", "k_proj:0=32", "v_proj:0=32",
                                   "o_proj:1=64"), [], (2, 4, 8)),
@@ -213,6 +230,44 @@ def rank_of(process):
     return next(int(v.split(b"=")[1]) for v in variables if v.startswith((b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")))
 
 
+@for_each(IMPLEMENTATIONS, "is_partitioned")
+class Memory(Case):
+    def measured(self, start, program, ranks, sequences):
+        """(resident weights, anonymous memory) of each process that decodes with `sequences` sequences of 900 positions."""
+        info = json.loads(harness.execute([program, "info", "--json"]).stdout)
+        weights, cache = info["manifest"]["weight_bytes"], sequences * 900 * info["cache_bytes_per_token"]
+        mark = f"MICA_TEST_RANKS={os.getpid()} memory {ranks} {sequences}"
+        command = [*map(str, start), program, "bench", "-t", "1", "--prompt", "0", "--gen", "100", "--depth", "900", "--batch", str(sequences),
+                   "--repeat", "10000"]
+
+        def found():
+            each = [(resident.pages_of(process, program, weights), resident.of_process(process)["RssAnon"])
+                    for process in processes_of(program, mark)]
+            # All matrices have been read, and all caches been written.
+            return len(each) == ranks and all(read > 0.9 * weights and anonymous > cache for read, anonymous in each) and each
+
+        with subprocess.Popen(command, env={**os.environ, **ENV, **dict([mark.split("=")])}, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+            try:
+                harness.until(found, "the ranks do not decode", 120)
+                time.sleep(0.5)
+                return found()
+            finally:
+                run.terminate()
+                run.wait(timeout=60)
+                harness.until(lambda: not processes_of(program, mark), "a rank is left", 10)
+
+    def is_partitioned(self, name):
+        """A rank of two has at most .55 of the weights, and of the caches of 16 sequences."""
+        start = [mpirun(name), "-n", "2"]
+        one, two = programs()
+        [few], [many] = (self.measured([], one, 1, sequences) for sequences in (1, 17))
+        for few_of_rank, many_of_rank in zip(*(self.measured(start, two, 2, sequences) for sequences in (1, 17)), strict=True):
+            self.assertLess(many_of_rank[0], 0.55 * many[0])
+            self.assertLess(many_of_rank[1] - few_of_rank[1], 0.55 * (many[1] - few[1]))
+            self.assertGreater(many_of_rank[1] - few_of_rank[1], 0.45 * (many[1] - few[1]))
+
+
 class Refused(Case):
     def test_without_mpirun(self):
         _, two = programs()
@@ -225,10 +280,13 @@ class Refused(Case):
         text = harness.execute([two, "info"]).stdout.decode()
         self.assertRegex(text, r"\nranks +2, each with [0-9.]+ [kMG]i?B of weights")
         self.assertRegex(text, r"\nreplicated +.*layers\.\*\.input_layernorm\.weight")
+        self.assertRegex(text, r"\ncontext .* for all on each rank\n")
         json_of = [json.loads(harness.execute([p, "info", "--json"]).stdout) for p in programs()]
         self.assertEqual([info["ranks"] for info in json_of], [1, 2])
         one, half = (info["manifest"]["weight_bytes"] for info in json_of)
         self.assertLess(half, 0.55 * one)
+        one, half = (info["cache_bytes"] for info in json_of)
+        self.assertEqual(half, one // 2)
 
     def test_heads_that_do_not_divide(self):
         output = os.path.join(harness.folder("refused"), "program")

@@ -11,7 +11,7 @@ KINDS = ("RssAnon", "RssFile", "VmHWM")
 LARGE_PAGE = 2 << 20
 
 
-def _now(pid):
+def of_process(pid):
     """Bytes of each kind; nothing if the process has ended."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
@@ -33,7 +33,7 @@ def run(command, every=0.002, **how):
 
         def watch():
             while not ended.wait(every):
-                for kind, size in _now(process.pid).items():
+                for kind, size in of_process(process.pid).items():
                     peaks[kind] = max(peaks[kind], size)
 
         watcher = threading.Thread(target=watch)

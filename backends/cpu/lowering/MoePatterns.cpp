@@ -92,26 +92,12 @@ public:
         [&](KernelBuilder &b, ValueRange args) { emitExpertsProduct(b, args, weight); });
   }
 
-  /// The inner activations of `rows`, rounded to `element`, with gate and up in one weight.
-  Value gateAndUp(Value rows, ExpertMatrices gate, Value upBias, int64_t inner,
-                  const Gating &gating, Type element) {
-    WeightSpec weight = weightSpecOf(gate.matrix, x);
-    return multiply(
-        productName("experts_up", inner, weight.k), gatedParameters(weight, inner, gating, upBias),
-        rows, gate.packed, {}, {gate.bias, upBias}, perChoice(inner, element), 4 * inner * weight.k,
-        [&](KernelBuilder &b, ValueRange args) { emitExpertsUp(b, args, weight, inner, gating); });
-  }
-
-  /// The same with gate and up in two weights.
-  Value upAfterGate(Value rows, ExpertMatrices gate, ExpertMatrices up, int64_t inner,
-                    const Gating &gating, Type element) {
-    Value gates = product("experts_gate", rows, gate);
-    WeightSpec weight = weightSpecOf(up.matrix, x);
-    return multiply(
-        productName("experts_up_apart", inner, weight.k),
-        gatedParameters(weight, inner, gating, up.bias), rows, up.packed, gates, up.bias,
-        perChoice(inner, element), 2 * inner * weight.k,
-        [&](KernelBuilder &b, ValueRange args) { emitExpertsUpApart(b, args, weight, gating); });
+  /// The inner activations of `rows`, rounded to `element`. Without `up`, gate and up are in one
+  /// weight.
+  Value innerActivations(Value rows, ExpertMatrices gate, ExpertMatrices up, int64_t inner,
+                         const Gating &gating, Type element) {
+    return up.matrix ? upAfterGate(rows, gate, up, inner, gating, element)
+                     : gateAndUp(rows, gate, up.bias, inner, gating, element);
   }
 
   /// `h`, f32 [T, k, inner], as integer rows of the type of x.
@@ -131,6 +117,28 @@ public:
   }
 
 private:
+  /// innerActivations with gate and up in one weight.
+  Value gateAndUp(Value rows, ExpertMatrices gate, Value upBias, int64_t inner,
+                  const Gating &gating, Type element) {
+    WeightSpec weight = weightSpecOf(gate.matrix, x);
+    return multiply(
+        productName("experts_up", inner, weight.k), gatedParameters(weight, inner, gating, upBias),
+        rows, gate.packed, {}, {gate.bias, upBias}, perChoice(inner, element), 4 * inner * weight.k,
+        [&](KernelBuilder &b, ValueRange args) { emitExpertsUp(b, args, weight, inner, gating); });
+  }
+
+  /// innerActivations with gate and up in two weights.
+  Value upAfterGate(Value rows, ExpertMatrices gate, ExpertMatrices up, int64_t inner,
+                    const Gating &gating, Type element) {
+    Value gates = product("experts_gate", rows, gate);
+    WeightSpec weight = weightSpecOf(up.matrix, x);
+    return multiply(
+        productName("experts_up_apart", inner, weight.k),
+        gatedParameters(weight, inner, gating, up.bias), rows, up.packed, gates, up.bias,
+        perChoice(inner, element), 2 * inner * weight.k,
+        [&](KernelBuilder &b, ValueRange args) { emitExpertsUpApart(b, args, weight, gating); });
+  }
+
   /// Launches a kernel that multiplies `from` by the matrices of the experts in `packed`; each row
   /// takes `flops` per choice. `gates` and `biases` may be empty or null.
   Value multiply(StringRef name, ArrayAttr parameters, Value from, Value packed, ValueRange gates,
@@ -205,11 +213,9 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
     bool quantizes = integerRowBits(element) != 0;
     Type rounded = quantizes ? Type(rewriter.getF32Type()) : element;
     int64_t inner = op.getInner();
-    ExpertMatrices gate{op.getGate(), operands.getGate(), operands.getGateBias()},
-        up{op.getUp(), operands.getUp(), operands.getUpBias()};
-    Value h = op.getUp()
-                  ? products.upAfterGate(x, gate, up, inner, gatingOf(op), rounded)
-                  : products.gateAndUp(x, gate, operands.getUpBias(), inner, gatingOf(op), rounded);
+    Value h = products.innerActivations(
+        x, {op.getGate(), operands.getGate(), operands.getGateBias()},
+        {op.getUp(), operands.getUp(), operands.getUpBias()}, inner, gatingOf(op), rounded);
     if (quantizes)
       h = products.quantized(h, inner);
     Value parts = products.product("experts_down", h,
@@ -231,10 +237,10 @@ struct LowerMoeGateUp : Lowering<MoeGateUpOp> {
     ExpertProducts products(launch, op.getX(), operands.getExperts(), expertsOf(op.getGate()));
     RankedTensorType type = op.getType();
     rewriter.replaceOp(
-        op, products.upAfterGate(operands.getX(),
-                                 {op.getGate(), operands.getGate(), operands.getGateBias()},
-                                 {op.getUp(), operands.getUp(), operands.getUpBias()},
-                                 type.getDimSize(2), gatingOf(op), type.getElementType()));
+        op, products.innerActivations(operands.getX(),
+                                      {op.getGate(), operands.getGate(), operands.getGateBias()},
+                                      {op.getUp(), operands.getUp(), operands.getUpBias()},
+                                      type.getDimSize(2), gatingOf(op), type.getElementType()));
     return success();
   }
 };

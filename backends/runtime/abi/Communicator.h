@@ -24,6 +24,9 @@ public:
   /// Copies the `bytes` at `data` of rank 0 to `data` of all other ranks, which may wait for long:
   /// until there is something to compute.
   virtual Status broadcast(void *data, uint64_t bytes) = 0;
+  /// Whether the ranks have more threads than processors. One that waits for others then leaves its
+  /// processor at once: they may need it.
+  virtual void setCrowded(bool) {}
   /// Whether this rank computes. One that is asleep meanwhile, except in the functions above,
   /// hangs.
   virtual void setComputing(bool) {}

@@ -70,14 +70,13 @@ Status printCompletion(const char *command, const std::string &shell) {
 /// is set when the model has been loaded.
 Status runModel(const Device &device, program::ProgramFile file, const Arguments &arguments,
                 Communicator *ranks, bool &loaded) {
-  unsigned threads = defaultThreads();
-  if (arguments.threads) {
-    threads = *arguments.threads;
-  } else if (ranks) {
-    Result<unsigned> ofRank = defaultThreadsOfRank(*ranks);
+  unsigned threads = arguments.threads ? *arguments.threads : defaultThreads();
+  if (ranks) {
+    Result<RankThreads> ofRank = threadsOfRank(*ranks, arguments.threads);
     if (!ofRank)
       return ofRank.error();
-    threads = *ofRank;
+    threads = ofRank->count;
+    ranks->setCrowded(ofRank->areCrowded);
   }
   auto load = [&]() -> Result<std::unique_ptr<Model>> {
     Result<std::unique_ptr<Model>> model = Model::load(

@@ -135,11 +135,12 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Che
   if (!rows.empty())
     line("activations", rows);
   line("vocabulary", std::to_string(m.vocab));
+  std::string onRank = m.ranks > 1 ? " on each rank" : "";
   line("context", std::to_string(m.maxSeq) + " positions, " + size(cacheBytesPerToken(m)) +
-                      " each, " + size(cacheBytesPerSequence(m, promptRows)) + " for all" +
+                      " each, " + size(cacheBytesPerSequence(m, promptRows)) + " for all" + onRank +
                       windowWords(m, promptRows));
   if (uint64_t bytes = stateBytesPerSequence(m))
-    line("state", size(bytes) + " per sequence, of any length");
+    line("state", size(bytes) + " per sequence, of any length" + onRank);
   if (uint64_t bytes = checkpointBytes(m))
     line("checkpoint", size(bytes) + " of state each, see --checkpoint-bytes");
   for (int64_t threshold : m.ropeLengthThresholds)

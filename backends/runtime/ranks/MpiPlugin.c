@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -95,7 +96,11 @@ static int share(uint64_t bytes, void **memory) {
   return MPI_Barrier(host);
 }
 
-/// Waits without occupying the processor for long.
+static int crowded;
+
+static void setCrowded(int is) { crowded = is; }
+
+/// Waits without occupying the processor for long, or at all if others need it.
 static int await(MPI_Request *request) {
   int done = 0;
   for (int64_t turns = 0;; ++turns) {
@@ -109,6 +114,8 @@ static int await(MPI_Request *request) {
     struct timespec pause = {0, turns < 2 * spins ? 20000 : 1000000};
     if (turns > spins)
       nanosleep(&pause, NULL);
+    else if (crowded)
+      sched_yield();
   }
 }
 
@@ -188,7 +195,7 @@ static void finish(void) {
 }
 
 __attribute__((visibility("default"))) const MicaMpi *micaMpi(void) {
-  static const MicaMpi functions = {MICA_MPI_ABI, start, message, share, allGather, broadcast,
-                                    sendBeat, receiveBeat, finish};
+  static const MicaMpi functions = {MICA_MPI_ABI, start,     message,  share,       setCrowded,
+                                    allGather,    broadcast, sendBeat, receiveBeat, finish};
   return &functions;
 }

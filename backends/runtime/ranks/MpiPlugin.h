@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-enum { MICA_MPI_ABI = 2, MICA_MPI_MESSAGE_BYTES = 256 };
+enum { MICA_MPI_ABI = 3, MICA_MPI_MESSAGE_BYTES = 256 };
 
 /// Functions return 0, or an error of MPI whose text is `message`. One thread calls them at a time;
 /// another one may call those of heartbeats meanwhile, between share and finish.
@@ -23,6 +23,8 @@ typedef struct MicaMpi {
   /// Sets `memory` to `bytes` bytes of zeros that all ranks share, or to null if they are not on
   /// one host. Called once, by all ranks.
   int (*share)(uint64_t bytes, void **memory);
+  /// See rt::Communicator.
+  void (*setCrowded)(int is);
   /// See rt::Communicator. Leaves the processor to others while it waits.
   int (*allGather)(const void *part, uint64_t bytes, void *all);
   int (*broadcast)(void *data, uint64_t bytes);

@@ -167,6 +167,12 @@ Status MpiRanks::broadcast(void *data, uint64_t bytes) {
       [&] { return shared ? shared->broadcast(data, bytes) : check(mpi.broadcast(data, bytes)); });
 }
 
+void MpiRanks::setCrowded(bool is) {
+  if (shared)
+    shared->setCrowded(is);
+  mpi.setCrowded(is);
+}
+
 void MpiRanks::setComputing(bool is) { monitor->setComputing(is); }
 
 void MpiRanks::onFailure(std::function<void(const Error &)> wanted) {

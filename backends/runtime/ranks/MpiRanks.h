@@ -36,6 +36,7 @@ public:
   int64_t size() const override { return count; }
   Status allGather(const void *part, uint64_t bytes, void *all) override;
   Status broadcast(void *data, uint64_t bytes) override;
+  void setCrowded(bool is) override;
   void setComputing(bool is) override;
   void onFailure(std::function<void(const Error &)> callback) override;
 

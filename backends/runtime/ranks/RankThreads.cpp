@@ -18,13 +18,20 @@ static uint64_t processorsHash() {
   return hasher.digest();
 }
 
-Result<unsigned> defaultThreadsOfRank(Communicator &ranks) {
-  uint64_t own = processorsHash();
-  std::vector<uint64_t> all(static_cast<size_t>(ranks.size()));
+Result<RankThreads> threadsOfRank(Communicator &ranks, std::optional<unsigned> wanted) {
+  struct Rank {
+    uint64_t processors, wanted; // 0: the default
+  };
+  Rank own{processorsHash(), wanted.value_or(0)};
+  std::vector<Rank> all(static_cast<size_t>(ranks.size()));
   if (Status done = ranks.allGather(&own, sizeof own, all.data()); !done)
     return done.error();
-  auto sharing = static_cast<unsigned>(std::count(all.begin(), all.end(), own));
-  return std::max(1u, defaultThreads() / sharing);
+  std::erase_if(all, [&](const Rank &rank) { return rank.processors != own.processors; });
+  unsigned ofDefault = std::max(1u, defaultThreads() / static_cast<unsigned>(all.size()));
+  uint64_t total = 0;
+  for (const Rank &rank : all)
+    total += rank.wanted ? rank.wanted : ofDefault;
+  return RankThreads{wanted.value_or(ofDefault), total > processorsAllowed()};
 }
 
 } // namespace mica::rt

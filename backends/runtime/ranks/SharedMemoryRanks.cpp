@@ -85,7 +85,7 @@ Status SharedMemoryRanks::waitFor(int64_t rank, uint64_t wanted) const {
       __builtin_ia32_pause();
     }
     auto waited = Clock::now() - start;
-    if (waited < spinTime)
+    if (waited < spinTime && !crowded)
       continue;
     if (waited < awakeTime) {
       sched_yield();

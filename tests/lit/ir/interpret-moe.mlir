@@ -1,6 +1,6 @@
 // RUN: %python %S/Inputs/make_npy.py %t 0.gate=5x4 0.up=5x4 0.down=4x5 1.gate=5x4 1.up=5x4 1.down=4x5 2.gate=5x4:nan 2.up=5x4:nan 2.down=4x5:nan
 // RUN: mica-interpret %s --weights %t | FileCheck %s
-// CHECK: 16 of 16 functions checked, all as expected
+// CHECK: 17 of 17 functions checked, all as expected
 
 // Logits 0.5, -1, 2, 0.
 func.func private @gate_operands() -> (tensor<1x1xf32>, tensor<4x1xf32>) {
@@ -142,10 +142,26 @@ func.func @halves() -> (tensor<2x4xf32>, tensor<2x4xf32>) attributes {mica.expec
   %y = mica.moe_experts %b, %weights, %experts, %gate, %down up(%up : tensor<3x5x4xf32>)
       residual(%x : tensor<2x4xf32>) silu inner(5)
       : tensor<2x4xbf16>, tensor<2x2xf32>, tensor<2x2xi32>, tensor<3x5x4xf32>, tensor<3x4x5xf32> -> tensor<2x4xf32>
-  %inner = mica.moe_gate_up %b, %experts, %gate, %up silu
+  %inner = mica.moe_gate_up %b, %experts, %gate up(%up : tensor<3x5x4xf32>) silu
       : tensor<2x4xbf16>, tensor<2x2xi32>, tensor<3x5x4xf32> -> tensor<2x2x5xf32>
   %h = mica.cast %inner : tensor<2x2x5xf32> to tensor<2x2x5xbf16>
   %z = mica.moe_down %h, %weights, %experts, %down residual(%x : tensor<2x4xf32>)
+      : tensor<2x2x5xbf16>, tensor<2x2xf32>, tensor<2x2xi32>, tensor<3x4x5xf32> -> tensor<2x4xf32>
+  return %y, %z : tensor<2x4xf32>, tensor<2x4xf32>
+}
+
+// After fusion: gate and up in one weight, and the first half rounds its result itself.
+func.func @fused_halves() -> (tensor<2x4xf32>, tensor<2x4xf32>) attributes {mica.expect_pairs, mica.tolerance = 0.0} {
+  %x, %weights, %experts = func.call @operands() : () -> (tensor<2x4xf32>, tensor<2x2xf32>, tensor<2x2xi32>)
+  %gate = mica.get_weight @gate : tensor<3x5x4xf32>
+  %up = mica.get_weight @up : tensor<3x5x4xf32>
+  %down = mica.get_weight @down : tensor<3x4x5xf32>
+  %gate_up = mica.get_weight @gate_up : tensor<3x128x4xf32>
+  %b = mica.cast %x : tensor<2x4xf32> to tensor<2x4xbf16>
+  %y = mica.moe_experts %b, %weights, %experts, %gate, %down up(%up : tensor<3x5x4xf32>) silu inner(5)
+      : tensor<2x4xbf16>, tensor<2x2xf32>, tensor<2x2xi32>, tensor<3x5x4xf32>, tensor<3x4x5xf32> -> tensor<2x4xf32>
+  %h = mica.moe_gate_up %b, %experts, %gate_up silu : tensor<2x4xbf16>, tensor<2x2xi32>, tensor<3x128x4xf32> -> tensor<2x2x5xbf16>
+  %z = mica.moe_down %h, %weights, %experts, %down
       : tensor<2x2x5xbf16>, tensor<2x2xf32>, tensor<2x2xi32>, tensor<3x4x5xf32> -> tensor<2x4xf32>
   return %y, %z : tensor<2x4xf32>, tensor<2x4xf32>
 }
@@ -160,8 +176,8 @@ func.func @halves_with_biases() -> tensor<1x1xf32> attributes {mica.expect = [de
   %half = arith.constant dense<0.5> : tensor<1x1x1xf32>
   %one = arith.constant dense<1.0> : tensor<1x1xf32>
   %minus = arith.constant dense<-2.0> : tensor<1x1xf32>
-  %inner = mica.moe_gate_up %x, %experts, %gate, %up biases(%one, %minus : tensor<1x1xf32>, tensor<1x1xf32>) silu
-      clamped(alpha 1.702 limit 7.0) : tensor<1x1xf32>, tensor<1x1xi32>, tensor<1x1x1xf32> -> tensor<1x1x1xf32>
+  %inner = mica.moe_gate_up %x, %experts, %gate up(%up : tensor<1x1x1xf32>)
+      biases(%one, %minus : tensor<1x1xf32>, tensor<1x1xf32>) silu clamped(alpha 1.702 limit 7.0) : tensor<1x1xf32>, tensor<1x1xi32>, tensor<1x1x1xf32> -> tensor<1x1x1xf32>
   %y = mica.moe_down %inner, %weights, %experts, %half bias(%one : tensor<1x1xf32>)
       : tensor<1x1x1xf32>, tensor<1x1xf32>, tensor<1x1xi32>, tensor<1x1x1xf32> -> tensor<1x1xf32>
   return %y : tensor<1x1xf32>
@@ -171,7 +187,7 @@ func.func @half_of_an_expert_that_does_not_exist() -> tensor<1x1x1xf32> attribut
   %x = arith.constant dense<1.0> : tensor<1x1xf32>
   %experts = arith.constant dense<1> : tensor<1x1xi32>
   %one = arith.constant dense<1.0> : tensor<1x1x1xf32>
-  %y = mica.moe_gate_up %x, %experts, %one, %one relu
+  %y = mica.moe_gate_up %x, %experts, %one up(%one : tensor<1x1x1xf32>) relu
       : tensor<1x1xf32>, tensor<1x1xi32>, tensor<1x1x1xf32> -> tensor<1x1x1xf32>
   return %y : tensor<1x1x1xf32>
 }

@@ -1,6 +1,6 @@
 // RUN: rm -rf %t && %python %S/Inputs/make_npy.py %t w=5x3 s=6x3 a=4x3 b=4x3 c=4x3 d=4x3 v=4 empty=0x3 table=10x3 g0=6x3 g1=6x3 u0=6x3 u1=6x3 d0=3x6 d1=3x6
 // RUN: mica-interpret %s --weights %t | FileCheck %s
-// CHECK: 12 of 12 functions checked, all as expected
+// CHECK: 13 of 13 functions checked, all as expected
 
 // Four ranks, each with its part of the weights. What they return must be the same.
 module attributes {mica.ranks = 4 : i64} {
@@ -19,6 +19,7 @@ mica.weight @up from ["u0", "u1"] stack : tensor<2x6x3xf32>
 mica.weight @down from ["d0", "d1"] stack : tensor<2x3x6xf32>
 mica.weight @part_of_gate from ["g0", "g1"] stack shard <axis = 1, ranks = 4> : tensor<2x2x3xf32>
 mica.weight @part_of_up from ["u0", "u1"] stack shard <axis = 1, ranks = 4> : tensor<2x2x3xf32>
+mica.weight @part_of_both from ["g0", "u0", "g1", "u1"] stack parts(2) shard <axis = 1, ranks = 4> : tensor<2x128x3xf32>
 mica.weight @part_of_down from ["d0", "d1"] stack shard <axis = 1, ranks = 4> : tensor<2x1x6xf32>
 mica.weight @no_axis from ["v"] shard <axis = 1, ranks = 4> : tensor<4x1xf32>
 mica.weight @no_elements from ["empty"] shard <axis = 0, ranks = 4> : tensor<2x3xf32>
@@ -93,7 +94,7 @@ func.func @experts() -> (tensor<2x3xf32>, tensor<2x3xf32>) attributes {mica.expe
   %pg = mica.get_weight @part_of_gate : tensor<2x2x3xf32>
   %pu = mica.get_weight @part_of_up : tensor<2x2x3xf32>
   %pd = mica.get_weight @part_of_down : tensor<2x1x6xf32>
-  %inner = mica.moe_gate_up %x, %experts, %pg, %pu silu
+  %inner = mica.moe_gate_up %x, %experts, %pg up(%pu : tensor<2x2x3xf32>) silu
       : tensor<2x3xf32>, tensor<2x2xi32>, tensor<2x2x3xf32> -> tensor<2x2x2xf32>
   %all = mica.all_gather %inner ranks(4) : tensor<2x2x2xf32> -> tensor<2x2x6xf32>
   %part = mica.moe_down %all, %weights, %experts, %pd
@@ -105,6 +106,20 @@ func.func @experts() -> (tensor<2x3xf32>, tensor<2x3xf32>) attributes {mica.expe
   %z = mica.moe_experts %x, %weights, %experts, %gate, %down up(%up : tensor<2x6x3xf32>) silu inner(6)
       : tensor<2x3xf32>, tensor<2x2xf32>, tensor<2x2xi32>, tensor<2x6x3xf32>, tensor<2x3x6xf32> -> tensor<2x3xf32>
   return %y, %z : tensor<2x3xf32>, tensor<2x3xf32>
+}
+
+// A rank's parts of gate and up are interleaved after they are taken.
+func.func @merged_experts() -> (tensor<2x2x6xf32>, tensor<2x2x6xf32>) attributes {mica.expect_pairs, mica.tolerance = 0.0} {
+  %x = func.call @x() : () -> tensor<2x3xf32>
+  %experts = arith.constant dense<[[0, 1], [1, 0]]> : tensor<2x2xi32>
+  %both = mica.get_weight @part_of_both : tensor<2x128x3xf32>
+  %part = mica.moe_gate_up %x, %experts, %both silu : tensor<2x3xf32>, tensor<2x2xi32>, tensor<2x128x3xf32> -> tensor<2x2x2xf32>
+  %y = mica.all_gather %part ranks(4) : tensor<2x2x2xf32> -> tensor<2x2x6xf32>
+  %gate = mica.get_weight @gate : tensor<2x6x3xf32>
+  %up = mica.get_weight @up : tensor<2x6x3xf32>
+  %z = mica.moe_gate_up %x, %experts, %gate up(%up : tensor<2x6x3xf32>) silu
+      : tensor<2x3xf32>, tensor<2x2xi32>, tensor<2x6x3xf32> -> tensor<2x2x6xf32>
+  return %y, %z : tensor<2x2x6xf32>, tensor<2x2x6xf32>
 }
 
 func.func @rows_of_tables() -> (tensor<4x3xf32>, tensor<4x3xf32>) attributes {mica.expect_pairs, mica.tolerance = 0.0} {

@@ -326,7 +326,7 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: 
 
 func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
   // expected-error @+1 {{'mica.moe_gate_up' op gate has size 8, expected 7 (a row of the result)}}
-  %0 = mica.moe_gate_up %x, %e, %g, %g silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x7xf32>
+  %0 = mica.moe_gate_up %x, %e, %g up(%g : tensor<4x8x4xf32>) silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x7xf32>
   return
 }
 
@@ -334,7 +334,23 @@ func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h
 
 func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
   // expected-error @+1 {{'mica.moe_gate_up' op a row of gate has size 5, expected 4 (a row of x)}}
-  %0 = mica.moe_gate_up %x, %e, %h, %h silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x5xf32> -> tensor<?x2x8xf32>
+  %0 = mica.moe_gate_up %x, %e, %h up(%h : tensor<4x8x5xf32>) silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x5xf32> -> tensor<?x2x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>) {
+  // expected-error @+1 {{'mica.moe_gate_up' op gate has size 8, expected 128 (gate and up in padded blocks)}}
+  %0 = mica.moe_gate_up %x, %e, %g silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>) {
+  // expected-error @+1 {{'mica.moe_gate_up' op up has type 'tensor<4x8x5xf32>', expected the shape of gate, 'tensor<4x8x4xf32>'}}
+  %0 = mica.moe_gate_up %x, %e, %g up(%h : tensor<4x8x5xf32>) silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
   return
 }
 
@@ -342,7 +358,7 @@ func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h
 
 func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
   // expected-error @+1 {{'mica.moe_gate_up' op the result has size 3, expected 2 (experts of a row)}}
-  %0 = mica.moe_gate_up %x, %e, %g, %g silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x3x8xf32>
+  %0 = mica.moe_gate_up %x, %e, %g up(%g : tensor<4x8x4xf32>) silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x3x8xf32>
   return
 }
 
@@ -350,7 +366,7 @@ func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h
 
 func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
   // expected-error @+1 {{'mica.moe_gate_up' op a stack of biases has size 3, expected 4 (experts of gate)}}
-  %0 = mica.moe_gate_up %x, %e, %g, %g biases(%a, %b : tensor<4x8xf32>, tensor<3x8xf32>) silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
+  %0 = mica.moe_gate_up %x, %e, %g up(%g : tensor<4x8x4xf32>) biases(%a, %b : tensor<4x8xf32>, tensor<3x8xf32>) silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
   return
 }
 
@@ -358,7 +374,7 @@ func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h
 
 func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
   // expected-error @+1 {{'mica.moe_gate_up' op a row of biases has size 7, expected 8 (a row of their product)}}
-  %0 = mica.moe_gate_up %x, %e, %g, %g biases(%a, %c : tensor<4x8xf32>, tensor<4x7xf32>) silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
+  %0 = mica.moe_gate_up %x, %e, %g up(%g : tensor<4x8x4xf32>) biases(%a, %c : tensor<4x8xf32>, tensor<4x7xf32>) silu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
   return
 }
 
@@ -366,7 +382,7 @@ func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h
 
 func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
   // expected-error @+1 {{'mica.moe_gate_up' op is clamped with gelu, but only silu is}}
-  %0 = mica.moe_gate_up %x, %e, %g, %g gelu clamped(alpha 1.7 limit 7.0) : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
+  %0 = mica.moe_gate_up %x, %e, %g up(%g : tensor<4x8x4xf32>) gelu clamped(alpha 1.7 limit 7.0) : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
   return
 }
 
@@ -374,7 +390,7 @@ func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h
 
 func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
   // expected-error @+1 {{'mica.moe_gate_up' op has a limit that is not a positive number}}
-  %0 = mica.moe_gate_up %x, %e, %g, %g silu clamped(alpha 1.7 limit 0.0) : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
+  %0 = mica.moe_gate_up %x, %e, %g up(%g : tensor<4x8x4xf32>) silu clamped(alpha 1.7 limit 0.0) : tensor<?x4xf32>, tensor<?x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
   return
 }
 
@@ -382,7 +398,7 @@ func.func @f(%x: tensor<?x4xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %h
 
 func.func @f(%x: tensor<?x4xf32>, %e: tensor<5x2xi32>, %g: tensor<4x8x4xf32>, %h: tensor<4x8x5xf32>, %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x7xf32>) {
   // expected-error @+1 {{'mica.moe_gate_up' op operands and results differ in their number of rows: 'tensor<?x4xf32>' and 'tensor<5x2xi32>'}}
-  %0 = mica.moe_gate_up %x, %e, %g, %g silu : tensor<?x4xf32>, tensor<5x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
+  %0 = mica.moe_gate_up %x, %e, %g up(%g : tensor<4x8x4xf32>) silu : tensor<?x4xf32>, tensor<5x2xi32>, tensor<4x8x4xf32> -> tensor<?x2x8xf32>
   return
 }
 

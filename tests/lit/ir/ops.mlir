@@ -194,8 +194,10 @@ func.func @experts(%x: tensor<?x4xf32>, %gate: tensor<3x4xf32>, %g: tensor<3x8x4
   %0 = mica.moe_experts %x, %w, %e, %g, %d up(%g : tensor<3x8x4xf32>) silu inner(8) : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<3x8x4xf32>, tensor<3x4x8xf32> -> tensor<?x4xf32>
   // CHECK: mica.moe_experts %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} residual(%{{.*}} : tensor<?x4xf32>) gelu inner(8) : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<3x128x4xf32>, tensor<3x4x8xf32> -> tensor<?x4xf32>
   %1 = mica.moe_experts %x, %w, %e, %gu, %d residual(%x : tensor<?x4xf32>) gelu inner(8) : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<3x128x4xf32>, tensor<3x4x8xf32> -> tensor<?x4xf32>
-  // CHECK: mica.moe_gate_up %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} relu2 : tensor<?x4xf32>, tensor<?x2xi32>, tensor<3x8x4xf32> -> tensor<?x2x8xf32>
-  %inner = mica.moe_gate_up %x, %e, %g, %g relu2 : tensor<?x4xf32>, tensor<?x2xi32>, tensor<3x8x4xf32> -> tensor<?x2x8xf32>
+  // CHECK: mica.moe_gate_up %{{.*}}, %{{.*}}, %{{.*}} up(%{{.*}} : tensor<3x8x4xf32>) relu2 : tensor<?x4xf32>, tensor<?x2xi32>, tensor<3x8x4xf32> -> tensor<?x2x8xf32>
+  %inner = mica.moe_gate_up %x, %e, %g up(%g : tensor<3x8x4xf32>) relu2 : tensor<?x4xf32>, tensor<?x2xi32>, tensor<3x8x4xf32> -> tensor<?x2x8xf32>
+  // CHECK: mica.moe_gate_up %{{.*}}, %{{.*}}, %{{.*}} gelu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<3x128x4xf32> -> tensor<?x2x8xbf16>
+  %rounded = mica.moe_gate_up %x, %e, %gu gelu : tensor<?x4xf32>, tensor<?x2xi32>, tensor<3x128x4xf32> -> tensor<?x2x8xbf16>
   // CHECK: mica.moe_down %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} residual(%{{.*}} : tensor<?x4xf32>) : tensor<?x2x8xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<3x4x8xf32> -> tensor<?x4xf32>
   %2 = mica.moe_down %inner, %w, %e, %d residual(%x : tensor<?x4xf32>) : tensor<?x2x8xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<3x4x8xf32> -> tensor<?x4xf32>
   return

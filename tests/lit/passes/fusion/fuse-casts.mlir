@@ -32,6 +32,15 @@ func.func @gated(%x: tensor<?x32xbf16>, %w: tensor<128x32xbf16>) -> (tensor<?x64
   return %b, %c : tensor<?x64xbf16>, tensor<?x64xbf16>
 }
 
+// CHECK-LABEL: func @inner_of_experts
+func.func @inner_of_experts(%x: tensor<?x32xbf16>, %e: tensor<?x2xi32>, %w: tensor<4x128x32xbf16>) -> tensor<?x2x64xbf16> {
+  // CHECK-NEXT: mica.moe_gate_up {{.*}} -> tensor<?x2x64xbf16>
+  // CHECK-NEXT: return
+  %h = mica.moe_gate_up %x, %e, %w silu : tensor<?x32xbf16>, tensor<?x2xi32>, tensor<4x128x32xbf16> -> tensor<?x2x64xf32>
+  %b = mica.cast %h : tensor<?x2x64xf32> to tensor<?x2x64xbf16>
+  return %b : tensor<?x2x64xbf16>
+}
+
 // CHECK-LABEL: func @queries
 func.func @queries(%qkv: tensor<?x64xf32>, %t: tensor<?x2x4xf32>, %k: !mica.kv_cache<2 x 2 x 8 x bf16>, %v: !mica.kv_cache<2 x 2 x 8 x bf16>,
     %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> (tensor<?x4x8xbf16>, !mica.kv_cache<2 x 2 x 8 x bf16>, !mica.kv_cache<2 x 2 x 8 x bf16>) {

@@ -93,16 +93,6 @@ func.func @experts_after_fusion(%x: tensor<?x64xf32>, %w: tensor<?x2xf32>, %e: t
 
 // -----
 
-func.func @experts_of_different_types(%x: tensor<?x64xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>,
-    %gate: tensor<4x64x64xf32>, %up: tensor<4x64x64xbf16>, %down: tensor<4x64x64xf32>) -> tensor<?x64xf32> {
-  // expected-error @+1 {{'mica.moe_experts' op cannot be partitioned for 2 ranks: gate and up have different types}}
-  %0 = mica.moe_experts %x, %w, %e, %gate, %down up(%up : tensor<4x64x64xbf16>) silu inner(64)
-      : tensor<?x64xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x64x64xf32>, tensor<4x64x64xf32> -> tensor<?x64xf32>
-  return %0 : tensor<?x64xf32>
-}
-
-// -----
-
 func.func @different_heads(%x: tensor<?x8xf32>, %w: tensor<16x8xf32>, %h: tensor<?x2x4xf32>) {
   %0 = mica.linear %x, %w : tensor<?x8xf32>, tensor<16x8xf32> -> tensor<?x16xf32>
   %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>

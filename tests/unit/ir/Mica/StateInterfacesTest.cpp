@@ -66,13 +66,21 @@ TEST_F(StateInterfaces, ChangeTheirElements) {
   EXPECT_EQ(rolling.withElementType(bf16), rolling) << "it is always f32";
 }
 
-TEST_F(StateInterfaces, StoreTheHeadsOfARank) {
+TEST_F(StateInterfaces, StoreThePartOfARank) {
   SequenceState cache = state("!mica.kv_cache<5 x 4 x 8 x f32 window(100)>");
-  EXPECT_EQ(cache.getPartitionedHeads(), 4);
-  EXPECT_EQ(cache.withHeads(2), state("!mica.kv_cache<5 x 2 x 8 x f32 window(100)>"));
-  SequenceState recurrent = state("!mica.recurrent_state<5 x 3 x 16 x 12 x f32>");
-  EXPECT_EQ(recurrent.getPartitionedHeads(), 0) << "each rank stores all of it";
-  EXPECT_EQ(recurrent.withHeads(1), recurrent);
+  EXPECT_EQ(cache.getPartsOfRanks(2), 2);
+  EXPECT_EQ(cache.getPartsOfRanks(8), 4) << "two ranks have the same head";
+  EXPECT_EQ(cache.getPartsOfRanks(3), std::nullopt);
+  EXPECT_EQ(cache.getPart(1), cache);
+  EXPECT_EQ(cache.getPart(2), state("!mica.kv_cache<5 x 2 x 8 x f32 window(100)>"));
+  SequenceState rolling = state("!mica.rolling_state<5 x 24 x f32 window(4)>");
+  EXPECT_EQ(rolling.getPartsOfRanks(3), 3);
+  EXPECT_EQ(rolling.getPartsOfRanks(5), 1) << "each rank stores all of it";
+  EXPECT_EQ(rolling.getPart(3), state("!mica.rolling_state<5 x 8 x f32 window(4)>"));
+  SequenceState recurrent = state("!mica.recurrent_state<5 x 6 x 16 x 12 x f32>");
+  EXPECT_EQ(recurrent.getPartsOfRanks(2), 2);
+  EXPECT_EQ(recurrent.getPartsOfRanks(12), std::nullopt) << "ranks do not share a head";
+  EXPECT_EQ(recurrent.getPart(2), state("!mica.recurrent_state<5 x 3 x 16 x 12 x f32>"));
 }
 
 TEST_F(StateInterfaces, TakeALayout) {

@@ -68,21 +68,38 @@ func.func private @separate(%x: tensor<?x32xbf16>, %w: tensor<?x2xf32>, %e: tens
 // The two halves of experts of several ranks have the kernels of the whole.
 // CHECK-LABEL: func.func private @halves
 // CHECK: %[[ROUTE:.*]]:2 = exec.launch @moe_route
-// CHECK: %[[GATES:.*]] = exec.launch @experts_gate_24x32 tasks(%{{.*}}) ins(%arg0, %[[ROUTE]]#0, %[[ROUTE]]#1, %arg3
-// CHECK: %[[H:.*]] = exec.launch @experts_up_apart_24x32 tasks(%{{.*}}) ins(%arg0, %[[ROUTE]]#0, %[[ROUTE]]#1, %arg4, %[[GATES]]
+// CHECK: %[[H:.*]] = exec.launch @experts_up_24x32 tasks(%{{.*}}) ins(%arg0, %[[ROUTE]]#0, %[[ROUTE]]#1, %arg3
 // CHECK: %[[ALL:.*]] = exec.all_gather ins(%[[H]] : tensor<?x2x24xf32>) outs(%{{.*}} : tensor<?x2x48xf32>)
 // CHECK: %[[AGAIN:.*]]:2 = exec.launch @moe_route
-// CHECK: %[[PARTS:.*]] = exec.launch @experts_down_16x48 tasks(%{{.*}}) ins(%[[ALL]], %[[AGAIN]]#0, %[[AGAIN]]#1, %arg5
-// CHECK: exec.launch @experts_combine tasks(%{{.*}}) ins(%[[PARTS]], %arg1 {{.*}} outs(%arg6
+// CHECK: %[[PARTS:.*]] = exec.launch @experts_down_16x48 tasks(%{{.*}}) ins(%[[ALL]], %[[AGAIN]]#0, %[[AGAIN]]#1, %arg4
+// CHECK: exec.launch @experts_combine tasks(%{{.*}}) ins(%[[PARTS]], %arg1 {{.*}} outs(%arg5
 module attributes {mica.ranks = 2 : i64} {
-  func.func private @halves(%x: tensor<?x32xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %gate: tensor<4x24x32xf32, #f32>,
-      %up: tensor<4x24x32xf32, #f32>, %down: tensor<4x16x48xf32, #f32>, %r: tensor<?x16xf32>) -> tensor<?x16xf32> {
-    %h = mica.moe_gate_up %x, %e, %gate, %up silu : tensor<?x32xf32>, tensor<?x2xi32>, tensor<4x24x32xf32, #f32> -> tensor<?x2x24xf32>
+  func.func private @halves(%x: tensor<?x32xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %gate_up: tensor<4x128x32xf32, #f32>,
+      %down: tensor<4x16x48xf32, #f32>, %r: tensor<?x16xf32>) -> tensor<?x16xf32> {
+    %h = mica.moe_gate_up %x, %e, %gate_up silu : tensor<?x32xf32>, tensor<?x2xi32>, tensor<4x128x32xf32, #f32> -> tensor<?x2x24xf32>
     %all = mica.all_gather %h ranks(2) : tensor<?x2x24xf32> -> tensor<?x2x48xf32>
     %y = mica.moe_down %all, %w, %e, %down residual(%r : tensor<?x16xf32>)
         : tensor<?x2x48xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x16x48xf32, #f32> -> tensor<?x16xf32>
     return %y : tensor<?x16xf32>
   }
+}
+
+// -----
+
+#bf16 = #mica.packed<columns = 64, depth = 2, k_block = 32>
+#blocks = #mica.packed<columns = 64, depth = 4, k_block = 64>
+
+// Gate and up of different types have a product each, the second of which rounds.
+// CHECK-LABEL: func.func private @first_half
+// CHECK: %[[ROUTE:.*]]:2 = exec.launch @moe_route
+// CHECK: %[[GATES:.*]] = exec.launch @experts_gate_24x32 tasks(%{{.*}}) ins(%arg0, %[[ROUTE]]#0, %[[ROUTE]]#1, %arg2
+// CHECK: %[[H:.*]] = exec.launch @experts_up_apart_24x32 tasks(%{{.*}}) ins(%arg0, %[[ROUTE]]#0, %[[ROUTE]]#1, %arg3, %[[GATES]] {{.*}} outs(%{{.*}} : tensor<?x2x24xbf16>)
+// CHECK: return %[[H]]
+func.func private @first_half(%x: tensor<?x32xbf16>, %e: tensor<?x2xi32>, %gate: tensor<4x24x32xbf16, #bf16>,
+    %up: tensor<4x24x32x!mica.block<q4_0>, #blocks>) -> tensor<?x2x24xbf16> {
+  %h = mica.moe_gate_up %x, %e, %gate up(%up : tensor<4x24x32x!mica.block<q4_0>, #blocks>) silu
+      : tensor<?x32xbf16>, tensor<?x2xi32>, tensor<4x24x32xbf16, #bf16> -> tensor<?x2x24xbf16>
+  return %h : tensor<?x2x24xbf16>
 }
 
 // -----

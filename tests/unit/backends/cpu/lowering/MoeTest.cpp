@@ -141,29 +141,40 @@ TEST_P(KernelTest, MoeExperts) {
   check(cases);
 }
 
-/// The two halves of experts, which models for several ranks have.
-KernelCase moeHalves(const Format &format, const Experts &experts, bool hasBiases) {
-  bool rounds = llvm::StringRef(format.rows) != "f32";
+/// The two halves of experts, which models for several ranks have. `isMerged`: gate and up are one
+/// weight, and the first half rounds to bf16 itself.
+KernelCase moeHalves(const Format &format, const Experts &experts, bool hasBiases, bool isMerged) {
+  llvm::StringRef rows = format.rows;
+  bool roundsItself = isMerged && rows == "bf16", isCast = rows != "f32" && !roundsItself;
   Words words = {{"experts", experts.name},
                  {"among", experts.among},
-                 {"k", experts.k},
                  {"biases", hasBiases
                                 ? "biases(%gb, %ub : tensor<4x{inner}xf32>, tensor<4x{inner}xf32>)"
                                 : ""},
                  {"bias", hasBiases ? "bias(%db : tensor<4x{K}xf32>)" : ""},
-                 {"round", rounds ? "%i = mica.cast %h : tensor<?x{k}x{inner}xf32> to "
+                 {"up", isMerged ? "" : "up(%up : tensor<4x{inner}x{K}x{weight}>)"},
+                 {"first", roundsItself ? "bf16" : "f32"},
+                 {"round", isCast ? "%i = mica.cast %h : tensor<?x{k}x{inner}xf32> to "
                                     "tensor<?x{k}x{inner}x{rows}>"
                                   : ""},
-                 {"h", rounds ? "%i" : "%h"},
+                 {"h", isCast ? "%i" : "%h"},
                  {"k", experts.k},
+                 {"gateRows", isMerged ? 2 * roundUp(experts.inner, kBlockColumns) : experts.inner},
                  {"inner", experts.inner},
                  {"activation", experts.activation},
                  {"residual", experts.residual}};
   llvm::append_range(words, wordsOf(format));
   words.emplace_back("K", experts.columns);
-  return makeCase("halves_{format}_{experts}", R"(
+  const char *merged = R"(
+  mica.weight @{name}.gate from ["{name}.g0", "{name}.u0", "{name}.g1", "{name}.u1", "{name}.g2", "{name}.u2", "{name}.g3", "{name}.u3"]
+      stack parts(2) {test.rows = {inner} : i64} : tensor<4x{gateRows}x{K}x{weight}>)",
+             *apart = R"(
   mica.weight @{name}.gate from ["{name}.g0", "{name}.g1", "{name}.g2", "{name}.g3"] stack : tensor<4x{inner}x{K}x{weight}>
-  mica.weight @{name}.up from ["{name}.u0", "{name}.u1", "{name}.u2", "{name}.u3"] stack : tensor<4x{inner}x{K}x{weight}>
+  mica.weight @{name}.up from ["{name}.u0", "{name}.u1", "{name}.u2", "{name}.u3"] stack : tensor<4x{inner}x{K}x{weight}>)",
+             *getUp = R"(
+    %up = mica.get_weight @{name}.up : tensor<4x{inner}x{K}x{weight}>)";
+  return makeCase(isMerged ? "halves_{format}_{experts}" : "halves_apart_{format}_{experts}",
+                  std::string(isMerged ? merged : apart) + R"(
   mica.weight @{name}.down from ["{name}.d0", "{name}.d1", "{name}.d2", "{name}.d3"] stack : tensor<4x{K}x{inner}x{weight}>
   mica.weight @{name}.gb : tensor<4x{inner}xf32>
   mica.weight @{name}.ub : tensor<4x{inner}xf32>
@@ -171,14 +182,14 @@ KernelCase moeHalves(const Format &format, const Experts &experts, bool hasBiase
   func.func @{name}({take}, %w: tensor<?x{k}xf32>, %e: tensor<?x{k}xi32> {test.among = {among}}, %r: tensor<?x{K}xf32>)
       -> tensor<?x{K}xf32> {
     {cast}
-    %gate = mica.get_weight @{name}.gate : tensor<4x{inner}x{K}x{weight}>
-    %up = mica.get_weight @{name}.up : tensor<4x{inner}x{K}x{weight}>
+    %gate = mica.get_weight @{name}.gate : tensor<4x{gateRows}x{K}x{weight}>)" +
+                      (isMerged ? "" : getUp) + R"(
     %down = mica.get_weight @{name}.down : tensor<4x{K}x{inner}x{weight}>
     %gb = mica.get_weight @{name}.gb : tensor<4x{inner}xf32>
     %ub = mica.get_weight @{name}.ub : tensor<4x{inner}xf32>
     %db = mica.get_weight @{name}.db : tensor<4x{K}xf32>
-    %h = mica.moe_gate_up %x, %e, %gate, %up {biases} {activation} : tensor<?x{K}x{rows}>, tensor<?x{k}xi32>, tensor<4x{inner}x{K}x{weight}>
-        -> tensor<?x{k}x{inner}xf32>
+    %h = mica.moe_gate_up %x, %e, %gate {up} {biases} {activation} : tensor<?x{K}x{rows}>, tensor<?x{k}xi32>, tensor<4x{gateRows}x{K}x{weight}>
+        -> tensor<?x{k}x{inner}x{first}>
     {round}
     %y = mica.moe_down {h}, %w, %e, %down {bias} {residual} : tensor<?x{k}x{inner}x{rows}>, tensor<?x{k}xf32>,
         tensor<?x{k}xi32>, tensor<4x{K}x{inner}x{weight}> -> tensor<?x{K}xf32>
@@ -190,13 +201,13 @@ KernelCase moeHalves(const Format &format, const Experts &experts, bool hasBiase
 TEST_P(KernelTest, MoeHalves) {
   std::vector<KernelCase> cases;
   for (const Format &format : kFormats) {
-    cases.push_back(
-        moeHalves(format, {"halves", "[3, 0, 2]", 2, 33, 65, "silu", kResidual}, false));
-    if (!format.hasIntegers())
-      cases.push_back(moeHalves(
-          format,
-          {"clamped_halves", "[0, 1, 2, 3]", 2, 33, 65, "silu clamped(alpha 1.7 limit 0.5)", ""},
-          true));
+    Experts plain{"plain", "[3, 0, 2]", 2, 33, 65, "silu", kResidual},
+        clamped{"clamped", "[0, 1, 2, 3]", 2, 33, 65, "silu clamped(alpha 1.7 limit 0.5)", ""};
+    cases.push_back(moeHalves(format, plain, /*hasBiases=*/false, /*isMerged=*/true));
+    if (format.hasIntegers())
+      continue;
+    for (bool isMerged : {true, false})
+      cases.push_back(moeHalves(format, clamped, /*hasBiases=*/true, isMerged));
   }
   check(cases);
 }
